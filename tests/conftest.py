@@ -21,8 +21,8 @@ from snakemake.utils import update_config
 
 from specmoe.config.backend import Backend
 from specmoe.config.engines import Engine
+from specmoe.engine.build import PASS_BENCH, READ_AGREEMENT, build_programs
 from specmoe.engine.identity import engine_id
-from specmoe.engine.programs import PASS_BENCH, READ_AGREEMENT, build_programs
 
 from .small_campaign import run_campaign, tiny_campaign
 

@@ -18,7 +18,7 @@ from tempfile import TemporaryDirectory
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "workflow/scripts"))
 
-from specmoe.engine.machine_id import physical_cores  # noqa: E402
+from specmoe.engine.machine import physical_cores  # noqa: E402
 from specmoe.engine.server import Server, server_command  # noqa: E402
 
 DEPTH = 64

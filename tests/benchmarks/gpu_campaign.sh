@@ -92,7 +92,7 @@ pack_source() { # ARCHIVE SCRATCH
         source=$(cd "$root/workflow/scripts" && "$root/.venv/bin/python" - "$root" "$2" <<'PYTHON'
 import os, pathlib, sys, yaml
 from specmoe.config.engines import PypiEngine
-from specmoe.engine.source import fetch
+from specmoe.engine.build import fetch
 
 root, scratch = map(pathlib.Path, sys.argv[1:])
 engines = yaml.safe_load((root / "config/engines.yaml").read_text())["engines"]

@@ -33,7 +33,7 @@ module_path.insert(0, str(ROOT / "workflow/scripts"))
 
 from specmoe.audit.repetition import looping, repetition  # noqa: E402
 from specmoe.config.audit import AuditSettings  # noqa: E402
-from specmoe.engine.machine_id import physical_cores  # noqa: E402
+from specmoe.engine.machine import physical_cores  # noqa: E402
 from specmoe.engine.server import Server, server_command  # noqa: E402
 
 LIMIT = AuditSettings().looping_share

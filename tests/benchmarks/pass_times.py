@@ -23,8 +23,8 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "workflow/scripts"), str(ROOT)]
 
 from specmoe.config.block import Outputs, TimedPasses  # noqa: E402
-from specmoe.engine.machine_id import physical_cores  # noqa: E402
-from specmoe.engine.programs import PASS_BENCH, build_programs  # noqa: E402
+from specmoe.engine.build import PASS_BENCH, build_programs  # noqa: E402
+from specmoe.engine.machine import physical_cores  # noqa: E402
 from specmoe.measure.pass_times import pass_bench_command, read_pass_bench  # noqa: E402
 
 THEIRS = "llama-batched-bench"

@@ -35,7 +35,7 @@ module_path.insert(0, str(ROOT / "workflow/scripts"))
 from specmoe.config.block import Side  # noqa: E402
 from specmoe.config.methods import Method  # noqa: E402
 from specmoe.engine.flags import speculation_flags  # noqa: E402
-from specmoe.engine.machine_id import physical_cores  # noqa: E402
+from specmoe.engine.machine import physical_cores  # noqa: E402
 from specmoe.engine.server import Server, server_command  # noqa: E402
 from specmoe.measure.batches import Candidate, batches, read_in_batches  # noqa: E402
 from specmoe.measure.divergence import widths  # noqa: E402

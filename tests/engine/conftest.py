@@ -16,8 +16,8 @@ from specmoe.config.backend import Backend
 from specmoe.config.block import Block, Side
 from specmoe.config.models import AnyModel, Model
 from specmoe.engine.job import Job
-from specmoe.engine.memory import usable_memory
-from specmoe.engine.ngram_cache import make_ngram_cache
+from specmoe.engine.machine import usable_memory
+from specmoe.engine.made_models import make_ngram_cache
 from specmoe.engine.server import Server, server_command
 from specmoe.measure.upcycled import CONTEXT
 from specmoe.models.derived import quantize, truncate

@@ -10,9 +10,9 @@ import pytest
 from specmoe.config.block import Side
 from specmoe.config.methods import Method
 from specmoe.engine.answers import ACCEPTED_AT, ROUNDS
-from specmoe.engine.binaries import NGRAM_MAKER
+from specmoe.engine.checks import check_tensors
 from specmoe.engine.flags import speculation_flags
-from specmoe.engine.tensor_check import check_tensors
+from specmoe.engine.identity import NGRAM_MAKER
 from specmoe.measure.batches import read_in_batches
 from specmoe.measure.trace_record import common_prefix
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from specmoe.engine.tensor_check import check_tensors
+from specmoe.engine.checks import check_tensors
 from specmoe.errors import MeasurementError, ModelError
 
 

@@ -1,9 +1,11 @@
 """Fetching and building llama.cpp: a fault is named, with its remedy."""
 
+import io
 import json
 import os
 import re
 import subprocess
+import tarfile
 from pathlib import Path
 
 import pytest
@@ -11,8 +13,8 @@ import pytest
 from specmoe.config.backend import Backend
 from specmoe.config.engines import GitEngine, PathEngine, PypiEngine
 from specmoe.engine import build
-from specmoe.engine.binaries import ALL_BINARIES
-from specmoe.engine.build import Build, make_engine
+from specmoe.engine.build import PYPI_PART, Build, build_programs, make_engine, unpack
+from specmoe.engine.identity import ALL_BINARIES
 from specmoe.engine.process import share_done
 from specmoe.errors import EngineError
 
@@ -214,3 +216,41 @@ def test_an_engine_that_never_passes_its_self_test_is_refused(builds, tmp_path):
 )
 def test_progress_is_read_from_ninja_and_make(line, share):
     assert share_done(line) == share
+
+
+def archive(path, name, content=b"text"):
+    """Write an archive of one file."""
+    with tarfile.open(path, "w:gz") as tar:
+        member = tarfile.TarInfo(name)
+        member.size = len(content)
+        tar.addfile(member, io.BytesIO(content))
+    return path
+
+
+def test_files_of_the_part_are_unpacked(tmp_path):
+    unpack(archive(tmp_path / "a.tar.gz", f"x{PYPI_PART}main.cpp"), tmp_path, PYPI_PART)
+    assert (tmp_path / f"x{PYPI_PART}main.cpp").read_bytes() == b"text"
+
+
+@pytest.mark.parametrize(
+    "name", [f"../x{PYPI_PART}a", f"/x{PYPI_PART}a", f"x{PYPI_PART}../../../../a"]
+)
+def test_a_name_that_leads_out_of_the_folder_is_refused(tmp_path, name):
+    inside = tmp_path / "inside"
+    inside.mkdir()
+    with pytest.raises(EngineError, match=r"a\.tar\.gz holds .* which leads out of it"):
+        unpack(archive(tmp_path / "a.tar.gz", name), inside, PYPI_PART)
+    assert list(inside.iterdir()) == []
+
+
+def test_an_engine_whose_build_is_gone_is_named_with_the_ways_out(tmp_path):
+    with pytest.raises(EngineError, match=r"work/build, .* measurement\.pass_samples to 0"):
+        build_programs(tmp_path, os.open(os.devnull, os.O_WRONLY))
+
+
+def test_a_build_that_was_moved_is_named_with_the_ways_out(tmp_path):
+    build = tmp_path / "copy" / "work" / "build"
+    build.mkdir(parents=True)
+    (build / "CMakeCache.txt").write_text(f"CMAKE_HOME_DIRECTORY:INTERNAL={tmp_path}/made/source\n")
+    with pytest.raises(EngineError, match=r"made in another folder than .*; delete .*/copy"):
+        build_programs(tmp_path / "copy", os.open(os.devnull, os.O_WRONLY))

@@ -8,8 +8,8 @@ import pytest
 from specmoe.config.backend import Backend
 from specmoe.config.block import Side
 from specmoe.config.methods import Method
+from specmoe.engine.identity import Workplace
 from specmoe.engine.job import job_of, log_of_job
-from specmoe.engine.workplace import Workplace
 from specmoe.errors import MeasurementError
 
 from ...blocks import compared

@@ -11,7 +11,7 @@ import pytest
 from specmoe.config.backend import Backend
 from specmoe.config.block import Arrangement, Side
 from specmoe.engine.job import Job
-from specmoe.engine.memory import WORKING_BYTES
+from specmoe.engine.machine import WORKING_BYTES
 from specmoe.engine.server import Settings
 from specmoe.errors import MeasurementError
 from specmoe.measure.paired import arrange
@@ -278,7 +278,7 @@ def test_sides_follow_one_another_if_their_private_memory_exceeds_what_is_usable
 def test_a_run_that_is_measured_again_keeps_its_last_answer_and_its_place(
     job, monkeypatch, arrangement
 ):
-    monkeypatch.setattr("specmoe.engine.taken_away.was_taken_away", lambda *_: "busy")
+    monkeypatch.setattr("specmoe.engine.disturbances.was_taken_away", lambda *_: "busy")
     block = replace(BLOCK, gate={"retries": 2}, arrangement=arrangement)
     job = replace(job, machine=Machine(decode_ms=(100.0, 90.0, 80.0, 70.0)))
     runs = measured(block, job)["runs"]

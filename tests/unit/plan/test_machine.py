@@ -12,8 +12,7 @@ import pytest
 import yaml
 
 from specmoe.config.backend import Backend
-from specmoe.engine import nvidia
-from specmoe.engine.devices import Device
+from specmoe.engine.machine import Device
 from specmoe.engine.measuring_lock import FOLDER_OF_TESTS, alone
 from specmoe.errors import MeasurementError
 from specmoe.plan import machine as module
@@ -52,7 +51,7 @@ def bandwidth_of(facts):
 def gpus(monkeypatch):
     """Let NVIDIA's driver name GPUs, with their memory."""
     monkeypatch.setattr(platform, "system", lambda: "Linux")
-    return lambda *found: monkeypatch.setattr(nvidia, "gpus", lambda: list(found))
+    return lambda *found: monkeypatch.setattr(module, "nvidia_gpus", lambda: list(found))
 
 
 def test_this_machine_is_described_in_plain_values(chips):

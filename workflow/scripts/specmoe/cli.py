@@ -62,7 +62,7 @@ def build_engine(campaign: Path, id: str, log: Path) -> None:
 
 def build_programs(engine: Path, log: Path) -> None:
     """Compile our own programs against an engine that was built from source."""
-    from specmoe.engine.programs import build_programs
+    from specmoe.engine.build import build_programs
 
     with log.open("w") as output:
         build_programs(engine.parent, output.fileno())
@@ -114,7 +114,7 @@ def describe_model(campaign: Path, model: str, out: Path, digests: Path | None =
 
 def check_tensors(campaign: Path, model: str, engine: Path, log: Path, out: Path) -> None:
     """Make sure that a model's weights are numbers."""
-    from specmoe.engine.tensor_check import check_tensors
+    from specmoe.engine.checks import check_tensors
     from specmoe.plan.campaign import open_campaign
 
     found = open_campaign(campaign)

@@ -32,7 +32,7 @@ class Order(StrEnum):
 
 
 class Gate(Strict):
-    """Limits of the rule in `engine.taken_away`, and how often it may have a run measured again.
+    """Limits of the rule in `engine.disturbances`, and how often it may have a run measured again.
 
     They look at what the machine gave to others, never at a speed.
     """

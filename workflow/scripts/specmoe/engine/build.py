@@ -1,27 +1,93 @@
-"""The engine: llama.cpp fetched, built, tested on a real model, and described.
+"""The engine, llama.cpp: fetched, built, tested on a real model, described; and our programs.
 
 A build leaves a work folder that a later build continues from. `engine.json` has no time and no
-path of the machine, so building the same engine again does not change it.
+path of the machine, so building the same engine again does not change it. The sources of our own
+programs, which lie beside this module, say what each does, and why no program of llama.cpp does it.
 """
 
 import json
 import logging
 import os
 import shutil
+import subprocess
+import tarfile
+import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from specmoe.config.backend import CMAKE_FLAGS, Backend
-from specmoe.config.engines import Engine, PathEngine
-from specmoe.engine.binaries import ALL_BINARIES, install, measuring_files
-from specmoe.engine.devices import require_device
-from specmoe.engine.machine_id import output_of
+from specmoe.config.engines import Engine, GitEngine, PathEngine, PypiEngine
+from specmoe.engine.checks import forget_tests, mark_tested, self_test
+from specmoe.engine.identity import ALL_BINARIES, install, measuring_files
+from specmoe.engine.machine import output_of, require_device
 from specmoe.engine.process import cmake_cache, run_build_tool
-from specmoe.engine.self_test import forget_tests, mark_tested, self_test
-from specmoe.engine.source import fetch
 from specmoe.errors import EngineError
 from specmoe.files import sha256_of
+from specmoe.models.package import download
+
+_logger = logging.getLogger(__name__)
+
+PYPI_PACKAGE = "llama-cpp-python"
+PYPI_PART = "/vendor/llama.cpp/"
+
+
+def fetch(engine: PypiEngine | GitEngine, work: Path, output: int) -> Path:
+    """Return the folder of llama.cpp's sources in `work`, fetched unless it has this commit.
+
+    The file `output` receives what the tools print. Raises EngineError, and DownloadError for a
+    source distribution that cannot be downloaded.
+    """
+    source = work / f"source-{engine.commit}"
+    if not source.exists():
+        _logger.info("fetching llama.cpp %s", engine.commit)
+        with tempfile.TemporaryDirectory(dir=work) as scratch:
+            if isinstance(engine, PypiEngine):
+                fetched = _fetch_pypi(engine, Path(scratch), output)
+            else:
+                fetched = _fetch_git(engine, Path(scratch), output)
+            fetched.rename(source)
+    return source
+
+
+def _fetch_pypi(engine: PypiEngine, folder: Path, output: int) -> Path:
+    pinned = PYPI_PACKAGE, engine.version, engine.sha256
+    archive = download("source distribution", *pinned, folder, output)
+    unpack(archive, folder, PYPI_PART)
+    [unpacked] = folder.glob("*/vendor/llama.cpp")
+    return unpacked
+
+
+def unpack(archive: Path, folder: Path, part: str) -> None:
+    """Unpack the files and folders of a tar archive whose names contain `part`.
+
+    Raises EngineError for a name that leads out of `folder`. Python's own check (`filter="data"`)
+    came with 3.11.4, and Debian 12 has 3.11.2.
+    """
+    inside = folder.resolve()
+    with tarfile.open(archive) as tar:
+        for member in tar:
+            if part not in member.name or not (member.isfile() or member.isdir()):
+                continue
+            if not (inside / member.name).resolve().is_relative_to(inside):
+                raise EngineError(f"{archive.name} holds {member.name!r}, which leads out of it")
+            member.mode = 0o755 if member.isdir() or member.mode & 0o100 else 0o644
+            tar.extract(member, inside, set_attrs=True)
+
+
+def _fetch_git(engine: GitEngine, folder: Path, output: int) -> Path:
+    clone = folder / "clone"
+    command = ["git", "clone", "--depth", "1", "--branch", engine.tag, "--", engine.url, str(clone)]
+    run_build_tool(command, output, f"{engine.url} could not be cloned")
+    head = subprocess.run(
+        ["git", "-C", str(clone), "rev-parse", "HEAD"], capture_output=True, text=True, check=True
+    ).stdout.strip()
+    if not head.startswith(engine.commit):
+        raise EngineError(
+            f"tag {engine.tag} of {engine.url} is commit {head}, the config says {engine.commit}"
+        )
+    return clone
+
 
 _COMPILERS = ("c++", "g++", "clang++")
 # How sources are merged and compiled, see there.
@@ -33,8 +99,6 @@ _TOOLKIT = {
     Backend.VULKAN: "a shader compiler, and a loader and headers of 1.3.272 or later (glslc,"
     " libvulkan-dev, spirv-headers)",
 }
-
-_logger = logging.getLogger(__name__)
 
 
 def make_engine(
@@ -171,3 +235,36 @@ def _compiler(build: Path) -> str:
     """Return the first line of the version that a build's C++ compiler prints."""
     printed = output_of(cmake_cache(build).get("CMAKE_CXX_COMPILER") or "c++", "--version")
     return printed.partition("\n")[0] or "unknown"
+
+
+PASS_BENCH, READ_AGREEMENT = "pass_bench", "read_agreement"
+PROGRAMS = (PASS_BENCH, READ_AGREEMENT)
+_BUILD_STEP = Path(__file__).with_name("programs.cmake")
+
+
+def build_programs(engine: Path, output: int) -> None:
+    """Compile the programs into the folder of an engine that was built from source.
+
+    The file `output` receives what the tools print. Raises EngineError.
+    """
+    build = engine / "work" / "build"
+    source = cmake_cache(build).get("CMAKE_HOME_DIRECTORY")
+    # CMake's files name their folder, so a build that was moved or copied is of no use.
+    if not source or not Path(source).resolve().is_relative_to(engine.resolve()):
+        gone = "of the engine was made in another folder than" if source else "is gone from"
+        raise EngineError(
+            f"the build {gone} {build}, and timing passes needs it; delete {engine} to build it"
+            " again, or set measurement.pass_samples to 0"
+        )
+    sources = ";".join(str(Path(__file__).with_name(f"{name}.cpp")) for name in PROGRAMS)
+    definitions = [f"-DCMAKE_PROJECT_INCLUDE={_BUILD_STEP}", f"-DSPECMOE_PROGRAMS={sources}"]
+    fault = (
+        f"{' and '.join(PROGRAMS)} could not be compiled against this llama.cpp"
+        " (measurement.pass_samples: 0 measures without them)"
+    )
+    run_build_tool(["cmake", "-S", source, "-B", str(build), *definitions], output, fault)
+    jobs = str(os.cpu_count() or 1)
+    command = ["cmake", "--build", str(build), "--parallel", jobs, "--target", *PROGRAMS]
+    run_build_tool(command, output, fault)
+    for name in PROGRAMS:
+        shutil.copy2(build / "bin" / name, engine / name)

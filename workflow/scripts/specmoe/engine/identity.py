@@ -1,19 +1,80 @@
-"""The id of an engine: its name, its backend and a digest of its config entry and files.
+"""Which engine it is: its files, its id, what its description says, and where its jobs measure.
 
-Two configurations may give two engines one name. The Snakefile needs the ids whenever it is parsed,
-so digests of an engine's files are kept in a file.
+Two configurations may give two engines one name, so an id has a digest of the config entry and the
+files. The Snakefile needs the ids whenever it is parsed: digests of files are kept in a file, and
+little is imported here.
 """
 
 import hashlib
 import json
+import shutil
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from specmoe.config.backend import Backend
 from specmoe.config.engines import ID_DIGITS, Engine, PathEngine
 from specmoe.config.schema import Config
-from specmoe.engine.binaries import ALL_BINARIES, measuring_files
+from specmoe.errors import EngineError
 from specmoe.file_states import file_digests, remembered_digests
+from specmoe.files import named_if_damaged, read_record
+
+BINARIES = ("llama-server", "llama-quantize", "llama-bench")
+# Only protocol `published` needs it; an engine built elsewhere may lack it.
+EXTRA_BINARIES = ("llama-speculative",)
+# Makes files of n-grams and measures nothing, so an engine is the same with and without it.
+NGRAM_MAKER = "llama-lookup-create"
+ALL_BINARIES = (*BINARIES, *EXTRA_BINARIES, NGRAM_MAKER)
+# Shared libraries (RPATH $ORIGIN), and on a Mac the GPU's kernels: compiled, or as source with its
+# headers.
+_LIBRARIES = ("lib*.so*", "*.dylib", "*.metallib", "ggml-metal*", "ggml-common.h")
+
+
+def engine_files(folder: Path) -> list[Path]:
+    """Return the engine's programs and libraries in a folder.
+
+    They include links from one name of a library to another, see `is_alias`.
+    """
+    programs = [folder / name for name in ALL_BINARIES]
+    libraries = {file for pattern in _LIBRARIES for file in folder.glob(pattern)}
+    return [file for file in [*programs, *sorted(libraries)] if file.is_file()]
+
+
+def measuring_files(folder: Path) -> list[Path]:
+    """Return the engine's files on which a measurement depends, each once."""
+    files = engine_files(folder)
+    return [file for file in files if not is_alias(file) and file.name != NGRAM_MAKER]
+
+
+def is_alias(file: Path) -> bool:
+    """Return whether a file of an engine is a link to a library in the same folder."""
+    return (
+        file.name not in ALL_BINARIES
+        and file.is_symlink()
+        and str(file.readlink()) == file.readlink().name
+    )
+
+
+def require_programs(folder: Path) -> None:
+    """Raise EngineError if one of `BINARIES` is missing in a folder."""
+    for name in BINARIES:
+        if not (folder / name).is_file():
+            fault = f"no {name} in {folder}; give the folder of a complete llama.cpp build"
+            raise EngineError(fault)
+
+
+def install(built: Path, binaries: Path) -> None:
+    """Copy the engine's files from `built` to the folder `binaries`, and delete what it had.
+
+    Raises EngineError if one of `BINARIES` is missing.
+    """
+    require_programs(built)
+    # The programs must not load libraries of an earlier build.
+    shutil.rmtree(binaries, ignore_errors=True)
+    binaries.mkdir(parents=True)
+    for file in engine_files(built):
+        shutil.copy2(file, binaries / file.name, follow_symlinks=not is_alias(file))
 
 
 def engine_ids(config: Config, backend: Backend, memory: Path) -> dict[str, str]:
@@ -71,3 +132,37 @@ def maker_of(card: Path, engines: Path, own: str) -> str:
     except (OSError, ValueError, KeyError, TypeError):
         return own
     return maker if (engines / maker / "engine.json").exists() else own
+
+
+@dataclass(frozen=True)
+class Workplace:
+    """Where a campaign's jobs measure: the engine, the machine, and the limits of their runs."""
+
+    root: Path  # prompt files are relative to this folder
+    engine: Path  # engine.json
+    host: Path  # the description of the machine, if it exists
+    start_limit_s: float
+    run_limit_s: float
+    workflow_pid: int | None = None  # jobs end when this process ends
+
+    @property
+    def binaries(self) -> Path:
+        """The folder of the engine's programs."""
+        return self.engine.parent / "bin"
+
+    @property
+    def backend(self) -> Backend:
+        """What the engine computes on."""
+        return backend_of(self.engine)
+
+
+def backend_of(engine: Path) -> Backend:
+    """Return what an engine computes on, given its engine.json."""
+    with named_if_damaged(engine):
+        return Backend(fact(engine, "backend"))
+
+
+def fact(description: Path, key: str) -> Any:
+    """Return what the description of an engine or a model says; measuring needs little of it."""
+    with named_if_damaged(description):
+        return read_record(description)[key]

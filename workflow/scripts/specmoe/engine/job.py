@@ -11,14 +11,12 @@ import psutil
 
 from specmoe.config.backend import Backend
 from specmoe.config.block import Block, Side
-from specmoe.engine.devices import require_device
 from specmoe.engine.flags import speculation_flags
-from specmoe.engine.machine_id import physical_cores, refuse_other_host
+from specmoe.engine.identity import Workplace, fact
+from specmoe.engine.machine import physical_cores, refuse_other_host, require_device, usable_memory
 from specmoe.engine.measuring_lock import alone
-from specmoe.engine.memory import usable_memory
 from specmoe.engine.server import Server, server_command
 from specmoe.engine.supervise import end_with
-from specmoe.engine.workplace import Workplace, fact
 from specmoe.errors import SpecmoeError, told
 from specmoe.files import card_beside, engine_path, read_record
 from specmoe.progress_lines import lines_to

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from specmoe.config.environment import build_environment
-from specmoe.engine.machine_id import text_of
+from specmoe.engine.machine import text_of
 from specmoe.engine.supervise import guarded
 from specmoe.errors import EngineError, MeasurementError
 from specmoe.words import exit_words

@@ -18,12 +18,12 @@ from typing import Any, NamedTuple
 from specmoe.config.block import Block, Protocol, Side
 from specmoe.config.environment import engine_environment
 from specmoe.config.methods import METHODS, Method
+from specmoe.engine.build import READ_AGREEMENT
 from specmoe.engine.flags import words_of
+from specmoe.engine.identity import Workplace
 from specmoe.engine.job import Job, alone_on_its_host, job_of, provenance
-from specmoe.engine.machine_id import host_id, physical_cores
+from specmoe.engine.machine import host_id, physical_cores
 from specmoe.engine.process import run_tool
-from specmoe.engine.programs import READ_AGREEMENT
-from specmoe.engine.workplace import Workplace
 from specmoe.files import engine_path
 from specmoe.measure.requests import prompt_ids
 

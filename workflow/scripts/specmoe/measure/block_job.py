@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from specmoe.config.block import Block, Protocol
+from specmoe.engine.identity import Workplace
 from specmoe.engine.job import alone_on_its_host, job_of, log_of_job
-from specmoe.engine.workplace import Workplace
 from specmoe.files import card_beside
 from specmoe.measure import paired, study_commands
 from specmoe.models.card import load_card, require_template

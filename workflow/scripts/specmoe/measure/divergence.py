@@ -14,10 +14,10 @@ from typing import Any
 import pandas as pd
 
 from specmoe.config.block import Block, Side
+from specmoe.engine.identity import Workplace
 from specmoe.engine.job import Job, alone_on_its_host, job_of
-from specmoe.engine.machine_id import host_id
+from specmoe.engine.machine import host_id
 from specmoe.engine.server import Server
-from specmoe.engine.workplace import Workplace
 from specmoe.files import at_home, read_record
 from specmoe.measure.batches import Candidate, batches, logprob_of, read_in_batches
 from specmoe.measure.requests import prompt_ids

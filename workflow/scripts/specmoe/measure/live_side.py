@@ -12,8 +12,9 @@ from specmoe.config.block import LONG_WARMUP_S, Block, Side, Stop
 from specmoe.config.methods import METHODS, is_ngram
 from specmoe.config.option_words import value_of
 from specmoe.engine.answers import ACCEPTED, DRAFTED, tokens_per_second
+from specmoe.engine.disturbances import Watch
 from specmoe.engine.job import Job
-from specmoe.engine.machine_id import physical_cores
+from specmoe.engine.machine import physical_cores
 from specmoe.engine.server import Server, Settings
 from specmoe.engine.server_log import (
     Request,
@@ -21,7 +22,6 @@ from specmoe.engine.server_log import (
     read_slots,
     reason_not_to_speculate,
 )
-from specmoe.engine.taken_away import Watch
 from specmoe.errors import MeasurementError
 from specmoe.files import at_home
 from specmoe.measure.requests import digest_of_tokens, generate

@@ -18,7 +18,7 @@ from typing import Any
 from specmoe.config.block import PromptSource
 from specmoe.config.measurement import Gate
 from specmoe.engine.answers import DECODES, PROCESSING
-from specmoe.engine.taken_away import measure_undisturbed
+from specmoe.engine.disturbances import measure_undisturbed
 from specmoe.measure.live_side import LiveSide, acceptance_words, describe_run
 from specmoe.measure.turns import Turn, about_run
 

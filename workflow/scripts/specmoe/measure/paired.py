@@ -11,10 +11,9 @@ from typing import Any
 
 from specmoe.config.block import Arrangement, Block, Side
 from specmoe.config.measurement import Gate
+from specmoe.engine.disturbances import measure_undisturbed
 from specmoe.engine.job import Job
-from specmoe.engine.machine_id import host_id
-from specmoe.engine.memory import bytes_together, working_bytes
-from specmoe.engine.taken_away import measure_undisturbed
+from specmoe.engine.machine import bytes_together, host_id, working_bytes
 from specmoe.measure.live_side import LiveSide, describe_run, started
 from specmoe.measure.load import measure_load
 from specmoe.measure.requests import prompt_ids

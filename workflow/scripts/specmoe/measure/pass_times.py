@@ -14,13 +14,13 @@ from typing import Any, NamedTuple
 from specmoe.config.block import TimedPasses
 from specmoe.config.environment import engine_environment
 from specmoe.config.measurement import Gate
+from specmoe.engine.build import PASS_BENCH
+from specmoe.engine.disturbances import Watch, measure_undisturbed
 from specmoe.engine.flags import words_of
+from specmoe.engine.identity import Workplace
 from specmoe.engine.job import Job, alone_on_its_host, job_of
-from specmoe.engine.machine_id import host_id, physical_cores
+from specmoe.engine.machine import host_id, physical_cores
 from specmoe.engine.process import run_tool
-from specmoe.engine.programs import PASS_BENCH
-from specmoe.engine.taken_away import Watch, measure_undisturbed
-from specmoe.engine.workplace import Workplace
 from specmoe.files import engine_path
 
 _logger = logging.getLogger(__name__)

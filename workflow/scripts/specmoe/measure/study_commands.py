@@ -19,7 +19,7 @@ from typing import Any
 from specmoe.config.block import Arrangement, Block, PromptSource, Side
 from specmoe.config.environment import engine_environment
 from specmoe.engine.job import Job
-from specmoe.engine.machine_id import host_id, physical_cores
+from specmoe.engine.machine import host_id, physical_cores
 from specmoe.engine.process import count_failure_lines, peak_rss_bytes, run_tool, with_end_of_log
 from specmoe.errors import MeasurementError
 from specmoe.files import at_home, engine_path, read_text

@@ -10,9 +10,9 @@ from pathlib import Path
 
 from specmoe.config.block import Side, Stop
 from specmoe.config.trace import Demonstration
+from specmoe.engine.identity import Workplace
 from specmoe.engine.job import Job, alone_on_its_host
 from specmoe.engine.server import Asked, Server
-from specmoe.engine.workplace import Workplace
 from specmoe.files import replace_text
 from specmoe.measure.requests import generate, prompt_ids
 from specmoe.measure.trace_record import VERSION, Recording, decode

@@ -11,9 +11,9 @@ from pathlib import Path
 from statistics import median
 from typing import Any, Final
 
-from specmoe.engine.machine_id import physical_cores
+from specmoe.engine.identity import Workplace
+from specmoe.engine.machine import physical_cores
 from specmoe.engine.server import Server, server_command
-from specmoe.engine.workplace import Workplace
 from specmoe.errors import ModelError
 from specmoe.files import card_beside, engine_path, read_text, replace_text
 from specmoe.measure.batches import Candidate, logprob_of, read_in_batches

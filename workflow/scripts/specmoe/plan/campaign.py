@@ -17,8 +17,7 @@ from specmoe.config.block import Block, Protocol, TimedPasses
 from specmoe.config.matrix import blocks_in_order, list_readings, list_timed_passes
 from specmoe.config.schema import Config, Hosts, read_config
 from specmoe.config.trace import Demonstration, choose_demonstration
-from specmoe.engine.identity import engine_ids, maker_of
-from specmoe.engine.workplace import Workplace
+from specmoe.engine.identity import Workplace, engine_ids, maker_of
 from specmoe.errors import ConfigError
 from specmoe.files import replace_text
 

@@ -21,7 +21,7 @@ from typing import Any
 from specmoe.config.block import MEASURE_VERSION, Block, PromptSource, Sending
 from specmoe.config.models import PathModel
 from specmoe.config.prompt_lines import numbered_lines
-from specmoe.engine.binaries import NGRAM_MAKER, measuring_files
+from specmoe.engine.identity import NGRAM_MAKER, measuring_files
 from specmoe.errors import DamagedFileError
 from specmoe.file_states import file_digests
 from specmoe.files import (

@@ -21,10 +21,17 @@ import yaml
 
 from specmoe.config.backend import COPYING, Backend
 from specmoe.config.measurement import Gate
-from specmoe.engine.devices import Device, list_devices
-from specmoe.engine.machine_id import host_id, output_of, physical_cores, processor_name
+from specmoe.engine.disturbances import Watch, measure_undisturbed
+from specmoe.engine.machine import (
+    Device,
+    host_id,
+    list_devices,
+    nvidia_gpus,
+    output_of,
+    physical_cores,
+    processor_name,
+)
 from specmoe.engine.measuring_lock import alone
-from specmoe.engine.taken_away import Watch, measure_undisturbed
 from specmoe.errors import MeasurementError
 from specmoe.files import gigabytes, named_if_damaged, read_record, replace_text
 
@@ -102,9 +109,7 @@ def _gpus(backend: Backend, devices: Sequence[Device]) -> list[tuple[str, int | 
     if devices and backend in (Backend.HIP, Backend.VULKAN):
         return [(one.description, None if one.is_software else one.memory_bytes) for one in devices]
     if platform.system() != "Darwin":
-        from specmoe.engine import nvidia
-
-        return nvidia.gpus()
+        return nvidia_gpus()
     chip = processor_name()
     cores = re.search(
         r'"gpu-core-count" = (\d+)', output_of("ioreg", "-rd1", "-c", "AGXAccelerator")
@@ -260,7 +265,7 @@ def describe_host(
     elif like:
         replace_text(like, written)
     if like and engine:
-        from specmoe.engine.self_test import require_tested
+        from specmoe.engine.checks import require_tested
 
         with alone():
             require_tested(engine.parent, backend, environment)

@@ -13,7 +13,7 @@ from specmoe.config.methods import Method
 from specmoe.config.models import UNVERIFIED, HubModel, PathModel
 from specmoe.config.prompt_lines import numbered_lines
 from specmoe.config.schema import Config
-from specmoe.engine.memory import bytes_together, usable_memory, working_bytes
+from specmoe.engine.machine import bytes_together, usable_memory, working_bytes
 from specmoe.files import existing, free_bytes, gigabytes
 from specmoe.models import hub
 from specmoe.models.card import ModelCard, Size

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from specmoe.config.matrix import added_runs, list_blocks
 from specmoe.config.methods import Method, engine_type, is_ngram
-from specmoe.engine.devices import list_devices
+from specmoe.engine.machine import list_devices
 from specmoe.files import gigabytes, read_record, replace_text
 from specmoe.plan.campaign import LoadedCampaign
 from specmoe.plan.estimate import assumptions

@@ -1,7 +1,7 @@
 """Which runs count: a run that the machine disturbed at every attempt does not, nor does its pair.
 
-The rule that finds them (`engine.taken_away`) sees counters of the system and no speed, so leaving
-them out selects no result. Their rows stay, and the audit names them.
+The rule that finds them (`engine.disturbances`) sees counters of the system and no speed, so
+leaving them out selects no result. Their rows stay, and the audit names them.
 """
 
 import pandas as pd

@@ -32,7 +32,7 @@ _SCHEMA = pa.DataFrameSchema(
         "ms": pa.Column(float, _POSITIVE),  # median over the samples
         # Distinct experts of a layer, mean over layers and samples; null of a dense model.
         "experts": pa.Column(float, _POSITIVE, nullable=True),
-        # Why the machine was not the passes' own at the last attempt, see `engine.taken_away`.
+        # Why the machine was not the passes' own at the last attempt, see `engine.disturbances`.
         # Campaigns of before this was looked at have no such column.
         "taken_away": pa.Column(str, nullable=True, required=False),
     },

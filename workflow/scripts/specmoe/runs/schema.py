@@ -123,7 +123,9 @@ class Row(pa.DataFrameModel):
     load_average: float | None = _count("Of the machine, before the run.")
     measured_again: int | None = _count("Times that it was, because the machine was disturbed.")
     taken_away: str | None = _column("How the machine was disturbed at the last attempt.")
-    steal_share: float | None = _count("Of the machine's time; see `engine.taken_away`, as below.")
+    steal_share: float | None = _count(
+        "Of the machine's time; see `engine.disturbances`, as below."
+    )
     wait_share: float | None = _count("Of the run's time, waiting for a processor.")
     others_share: float | None = _count("Of the machine's time, taken by other processes.")
     involuntary_switches: int | None = _count("Of the run's threads.")

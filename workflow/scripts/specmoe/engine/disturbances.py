@@ -16,7 +16,7 @@ import psutil
 
 from specmoe.config.backend import Backend
 from specmoe.config.measurement import Gate
-from specmoe.engine.machine_id import output_of, text_of
+from specmoe.engine.machine import clock_and_throttling, output_of, text_of
 
 T = TypeVar("T")
 
@@ -226,8 +226,6 @@ def read_condition(backend: Backend, gpus: str) -> Condition:
         return Condition(thermal_pressure=mac_pressure(told))
     if backend != Backend.CUDA:
         return Condition()
-    from specmoe.engine.nvidia import clock_and_throttling
-
     return Condition(*clock_and_throttling(gpus))
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from specmoe.engine.ngram_cache import describe_ngram_cache, make_ngram_cache
+from specmoe.engine.made_models import describe_ngram_cache, make_ngram_cache
 from specmoe.errors import EngineError, ModelError
 
 from ..made_card import made_card

@@ -9,8 +9,8 @@ import pytest
 
 from specmoe.config.backend import Backend
 from specmoe.config.measurement import Gate
-from specmoe.engine import taken_away
-from specmoe.engine.taken_away import (
+from specmoe.engine import disturbances
+from specmoe.engine.disturbances import (
     TICK_S,
     Condition,
     Observation,
@@ -214,8 +214,8 @@ def test_a_macs_thermal_pressure_is_named(text, pressure):
 
 
 def test_no_tool_is_called_for_a_backend_without_a_gpu(monkeypatch):
-    monkeypatch.setattr(taken_away.platform, "system", lambda: "Linux")
-    monkeypatch.setattr(taken_away, "output_of", lambda *_: pytest.fail("a tool was called"))
+    monkeypatch.setattr(disturbances.platform, "system", lambda: "Linux")
+    monkeypatch.setattr(disturbances, "output_of", lambda *_: pytest.fail("a tool was called"))
     assert read_condition(Backend.CPU, "") == Condition()
 
 

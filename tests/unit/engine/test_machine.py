@@ -1,0 +1,299 @@
+"""The id of a machine, and the name of its processor."""
+
+import os
+import platform
+import re
+import socket
+import sys
+from types import SimpleNamespace
+
+import psutil
+import pynvml
+import pytest
+
+from specmoe.config.backend import Backend
+from specmoe.engine import machine
+from specmoe.engine.disturbances import Condition, read_condition
+from specmoe.engine.machine import (
+    WORKING_BYTES,
+    Device,
+    bytes_together,
+    list_devices,
+    require_device,
+    usable_memory,
+)
+from specmoe.errors import EngineError
+
+IOREG = '+-o J475cAP\n    {\n      "IOPlatformUUID" = "01234567-89AB-CDEF-0123-456789ABCDEF"\n'
+I7 = "12th Gen Intel(R) Core(TM) i7-12700K"
+X86_CPUINFO = f"processor\t: 0\nmodel\t\t: 151\nmodel name\t: {I7}\nprocessor\t: 1\n"
+ARM_CPUINFO = "processor\t: 0\nBogoMIPS\t: 108.00\nCPU part\t: 0xd0b\n"
+ARM_LSCPU = "Architecture:  aarch64\n  Model name:  Neoverse-V1\n    Model:  1\n"
+
+
+@pytest.fixture
+def put(monkeypatch):
+    """Make the system have these files, and a tool that prints a text."""
+
+    def put(files, printed):
+        texts = {f"/{path}": text for path, text in files.items()}
+        monkeypatch.setattr(machine, "text_of", lambda file: texts.get(str(file), "").strip())
+        monkeypatch.setattr(machine, "output_of", lambda *command: printed)
+
+    return put
+
+
+def test_the_id_of_a_machine_survives_another_name_and_not_other_hardware(monkeypatch):
+    monkeypatch.setattr(machine, "text_of", lambda file: "3d1219c7")
+    before = machine.host_id()
+    assert re.fullmatch("[0-9a-f]{12}", before)
+    monkeypatch.setattr(platform, "node", lambda: "laptop.elsewhere")
+    monkeypatch.setattr(socket, "gethostname", lambda: "laptop.elsewhere")
+    assert machine.host_id() == before
+    # Machines of one image share the system's id.
+    monkeypatch.setattr(psutil, "cpu_count", lambda logical=True: 1000)
+    assert machine.host_id() != before
+
+
+@pytest.mark.parametrize(
+    ("file", "ioreg", "known"),
+    [
+        ("3d1219c7c4c5404aaa1f6d2a48adfda4\n", IOREG, "3d1219c7c4c5404aaa1f6d2a48adfda4"),
+        ("", IOREG, "01234567-89AB-CDEF-0123-456789ABCDEF"),
+        ("", "", platform.node()),
+    ],
+)
+def test_a_system_knows_itself_by_its_file_its_platform_or_its_name(put, file, ioreg, known):
+    put({"etc/machine-id": file}, ioreg)
+    assert machine.machine_id() == known
+
+
+@pytest.mark.parametrize(
+    ("cpuinfo", "board", "lscpu", "name"),
+    [
+        (X86_CPUINFO, "", "", I7),
+        (ARM_CPUINFO, "Raspberry Pi 5 Model B Rev 1.0", "", "Raspberry Pi 5 Model B Rev 1.0"),
+        (ARM_CPUINFO, "", ARM_LSCPU, "Neoverse-V1"),
+        ("", "", "", platform.processor() or platform.machine()),
+    ],
+)
+def test_linux_names_a_processor_its_board_or_its_cores(
+    put, monkeypatch, cpuinfo, board, lscpu, name
+):
+    monkeypatch.setattr(platform, "system", lambda: "Linux")
+    put({"proc/cpuinfo": cpuinfo, "sys/firmware/devicetree/base/model": board}, lscpu)
+    assert machine.processor_name() == name
+
+
+def test_a_mac_names_its_chip(put, monkeypatch):
+    monkeypatch.setattr(platform, "system", lambda: "Darwin")
+    put({}, "Apple M2 Ultra")
+    assert machine.processor_name() == "Apple M2 Ultra"
+
+
+@pytest.mark.parametrize(
+    ("command", "text"),
+    [
+        (["no-such-tool-anywhere"], ""),
+        ([sys.executable, "-c", "print('half an answer'); raise SystemExit(1)"], ""),
+        ([sys.executable, "-c", "import time; time.sleep(60)"], ""),
+        ([sys.executable, "-c", r"import os; os.write(1, b'chip \xff')"], "chip �"),
+    ],
+)
+def test_a_tool_that_is_absent_fails_or_hangs_gives_no_text(monkeypatch, command, text):
+    monkeypatch.setattr(machine, "TOOL_LIMIT_S", 2.0)
+    assert machine.output_of(*command) == text
+
+
+def test_a_file_that_is_absent_has_no_text_and_invalid_bytes_are_no_fault(tmp_path):
+    (tmp_path / "model").write_bytes(b"chip \xff\0")
+    assert machine.text_of(tmp_path / "model") == "chip �"
+    assert machine.text_of(tmp_path / "none") == ""
+
+
+def test_this_machine_has_cores_and_a_name():
+    assert 1 <= machine.physical_cores() <= psutil.cpu_count()
+    assert machine.processor_name()
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="macOS binds no processes")
+def test_a_job_that_is_bound_to_some_cores_computes_on_no_more():
+    allowed = os.sched_getaffinity(0)
+    try:
+        os.sched_setaffinity(0, {min(allowed)})
+        assert machine.physical_cores() == 1
+    finally:
+        os.sched_setaffinity(0, allowed)
+
+
+MIB = 2**20
+LISTED = """\
+Available devices:
+  Vulkan0: AMD Radeon RX 7900 XTX (RADV NAVI31) (24560 MiB, 24100 MiB free)
+  Vulkan1: Intel(R) UHD Graphics 770 (ADL-S GT1) (23921 MiB, 23921 MiB free)
+"""
+NONE = "Available devices:\n  (none)\n"
+ONE = "Available devices:\n  {}0: a GPU (1024 MiB, 1000 MiB free)\n"
+
+
+@pytest.fixture
+def server(tmp_path):
+    """Write a llama-server that prints a list; returns its path."""
+
+    def write(text, code=0):
+        (tmp_path / "list").write_text(text)
+        program = tmp_path / "llama-server"
+        program.write_text(
+            f'#!/bin/sh\necho "$GGML_VK_VISIBLE_DEVICES" >{tmp_path}/chosen\n'
+            f"[ $1 = --list-devices ] && cat {tmp_path}/list\nexit {code}\n"
+        )
+        program.chmod(0o755)
+        return program
+
+    return write
+
+
+def test_devices_have_the_engines_name_a_description_and_their_memory(server, tmp_path):
+    assert list_devices(server(LISTED), {"GGML_VK_VISIBLE_DEVICES": "1"}) == [
+        Device("Vulkan0", "AMD Radeon RX 7900 XTX (RADV NAVI31)", 24560 * MIB),
+        Device("Vulkan1", "Intel(R) UHD Graphics 770 (ADL-S GT1)", 23921 * MIB),
+    ]
+    assert (tmp_path / "chosen").read_text() == "1\n"  # by the configuration
+    assert list_devices(server(NONE), {}) == []
+
+
+@pytest.mark.parametrize(
+    ("backend", "own", "words"),
+    [
+        (Backend.VULKAN, "Vulkan", "backend vulkan: .*mesa-vulkan-drivers.*nvidia-vulkan-icd"),
+        (Backend.CUDA, "CUDA", "backend cuda: `nvidia-smi` must list a GPU"),
+        (Backend.HIP, "ROCm", "backend hip: `rocminfo` must list a GPU"),
+    ],
+)
+def test_an_engine_without_a_device_of_its_backend_is_refused_with_what_to_install(
+    server, backend, own, words
+):
+    require_device(backend, server(ONE.format(own)), {})
+    for listed in (NONE, ONE.format("MTL")):  # of another backend
+        with pytest.raises(EngineError, match=f"no device for {words}"):
+            require_device(backend, server(listed), {})
+
+
+@pytest.mark.parametrize("backend", [Backend.CPU, Backend.METAL])
+def test_a_backend_without_a_driver_that_somebody_installs_needs_no_device(server, backend):
+    require_device(backend, server(NONE), {})
+
+
+def test_an_engine_that_cannot_list_devices_is_believed(server, tmp_path):
+    assert list_devices(server("error: invalid argument", code=1), {}) is None
+    require_device(Backend.VULKAN, tmp_path / "llama-server", {})
+    assert list_devices(tmp_path / "absent", {}) is None
+
+
+def test_a_software_driver_is_told_from_a_gpu():
+    assert Device("Vulkan0", "llvmpipe (LLVM 15.0.6, 256 bits)", MIB).is_software
+    assert not Device("Vulkan0", "NVIDIA H200", MIB).is_software
+
+
+GB = 10**9
+
+
+@pytest.mark.parametrize(
+    ("backend", "gpu_memory", "usable"),
+    [
+        (Backend.CPU, None, 90 * GB),
+        (Backend.METAL, None, 75 * GB),
+        (Backend.CUDA, 40 * GB, 38 * GB),
+        (Backend.CUDA, None, 95 * GB),  # the memory of the GPU is unknown
+        (Backend.HIP, 40 * GB, 38 * GB),
+        (Backend.VULKAN, 40 * GB, 36 * GB),
+        (Backend.VULKAN, None, 90 * GB),  # a software driver
+        (Backend.CPU, 40 * GB, 90 * GB),  # the GPU is not used
+    ],
+)
+def test_models_can_use_a_share_of_the_memory_of_their_backend(backend, gpu_memory, usable):
+    assert usable_memory(100 * GB, gpu_memory, backend) == usable
+
+
+@pytest.mark.parametrize("backend", [one for one in Backend if one != Backend.AUTO])
+def test_processes_share_mapped_weights_and_have_their_own_on_a_device(backend):
+    mapped = backend in (Backend.CPU, Backend.METAL)
+    # A target alone and three sides with a draft.
+    weights = 22 * GB if mapped else 4 * 20 * GB + 3 * 2 * GB
+    assert bytes_together(20 * GB, 2 * GB, 4, 3, backend) == weights + 4 * WORKING_BYTES
+    assert bytes_together(20 * GB, 2 * GB, 1, 0, backend) == 20 * GB + WORKING_BYTES
+
+
+L4 = {"Name": "NVIDIA L4", "MemoryInfo": SimpleNamespace(total=23034 * 2**20)}
+SHARING = {"Name": "NVIDIA GB10"}
+
+
+@pytest.fixture
+def plant(monkeypatch):
+    """Let a driver answer for GPUs: each has answers by the end of the question's name."""
+
+    def plant(*gpus):
+        def answer(gpu, name):
+            if name not in gpu:
+                raise pynvml.NVMLError_NotSupported
+            return gpu[name]
+
+        for ending in ("Name", "MemoryInfo", "ClockInfo", *REASONS):
+            question = f"nvmlDeviceGet{ending}"
+            asked = lambda gpu, *_, ending=ending: answer(gpu, ending)  # noqa: E731
+            monkeypatch.setattr(pynvml, question, asked)
+        monkeypatch.setattr(pynvml, "nvmlInit", lambda: None)
+        monkeypatch.setattr(pynvml, "nvmlDeviceGetCount", lambda: len(gpus))
+        monkeypatch.setattr(pynvml, "nvmlDeviceGetHandleByIndex", gpus.__getitem__)
+        monkeypatch.setattr(pynvml, "nvmlDeviceGetHandleByUUID", lambda uuid: {"ClockInfo": 7})
+
+    monkeypatch.setattr(machine.platform, "system", lambda: "Linux")
+    return plant
+
+
+REASONS = ("CurrentClocksEventReasons", "CurrentClocksThrottleReasons")
+
+
+def gpu(clock, reasons, name=REASONS[0]):
+    return {"ClockInfo": clock, name: reasons}
+
+
+def test_gpus_have_a_name_and_memory_unless_they_share_it(plant):
+    plant(L4, SHARING)
+    assert machine.nvidia_gpus() == [("NVIDIA L4", 23034 * 2**20), ("NVIDIA GB10", None)]
+
+
+@pytest.mark.parametrize(
+    ("gpus", "condition"),
+    [
+        ([gpu(345, 0x01)], Condition(345, False)),  # idle
+        ([gpu(1410, 0x02)], Condition(1410, False)),  # clocks that a user set
+        ([gpu(1695, 0x04)], Condition(1695, False)),  # software's power cap
+        ([gpu(1980, 0x08)], Condition(1980, False)),  # a change of the power state
+        ([gpu(1200, 0x20)], Condition(1200, True)),  # thermal slowdown by software
+        ([gpu(600, 0x48)], Condition(600, True)),  # by hardware
+        ([gpu(600, 0x84)], Condition(600, True)),  # power brake, beside the power cap
+        ([gpu(1980, 0), gpu(600, 0x40)], Condition(600, True)),
+        ([gpu(1980, 0x40, REASONS[1])], Condition(1980, True)),  # an older driver
+        ([{}], Condition()),
+        ([], Condition()),
+    ],
+)
+def test_the_lowest_clock_and_any_throttling_are_read(plant, gpus, condition):
+    plant(*gpus)
+    assert read_condition(Backend.CUDA, "") == condition
+
+
+def test_gpus_are_chosen_by_number_or_uuid(plant):
+    plant(gpu(1000, 0), gpu(10, 0), gpu(2000, 0))
+    assert read_condition(Backend.CUDA, "0, 2") == Condition(1000, False)
+    assert read_condition(Backend.CUDA, "0,GPU-5e1f") == Condition(7, False)
+
+
+def test_without_a_driver_there_is_no_gpu(monkeypatch):
+    def absent():
+        raise pynvml.NVMLError_LibraryNotFound
+
+    monkeypatch.setattr(pynvml, "nvmlInit", absent)
+    assert machine.nvidia_gpus() == []
+    assert machine.clock_and_throttling("") == (None, None)

@@ -1,0 +1,287 @@
+"""What every measurement knows of its machine: its id, processor, memory and devices.
+
+`specmoe.plan.machine` describes it in full. The parsers for macOS and Arm Linux were tested on
+recorded output only, those of NVIDIA's library on made answers.
+"""
+
+import hashlib
+import os
+import platform
+import re
+import subprocess
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import psutil
+
+from specmoe.config.backend import COPYING, Backend
+from specmoe.config.environment import engine_environment
+from specmoe.errors import EngineError, MeasurementError
+from specmoe.files import named_if_damaged, read_record
+
+# A driver may first have to wake what it is asked about.
+TOOL_LIMIT_S = 20
+
+
+def host_id() -> str:
+    """Return 12 hex digits that identify this machine and reveal nothing else about it.
+
+    They survive a new host name, network or kernel. The system's machine id alone is not enough:
+    machines set up from one image share it.
+    """
+    facts = [
+        machine_id(),
+        processor_name(),
+        platform.machine(),
+        str(psutil.cpu_count()),
+        # In whole GiB, because kernels reserve a few MB more or less.
+        str(round(psutil.virtual_memory().total / 2**30)),
+    ]
+    return hashlib.sha256("\n".join(facts).encode()).hexdigest()[:12]
+
+
+def refuse_other_host(description: Path) -> None:
+    """Raise MeasurementError if the campaign's host.json exists and describes another machine."""
+    if not description.exists():
+        return
+    host = read_record(description)
+    with named_if_damaged(description):
+        known, chip = host["id"], host["chip"]
+    if known != host_id():
+        raise MeasurementError(
+            f"this campaign was begun on another machine ({chip}, {known}); this one"
+            f" is {host_id()} ({processor_name()}): give it a campaign.name of its own"
+        )
+
+
+def machine_id() -> str:
+    """Return the id of the system, or the node's name if it has none."""
+    if known := text_of(Path("/etc/machine-id")):
+        return known
+    ioreg = output_of("ioreg", "-rd1", "-c", "IOPlatformExpertDevice")
+    uuid = re.search(r'"IOPlatformUUID" = "([^"]+)"', ioreg)
+    return uuid[1] if uuid else platform.node()
+
+
+def processor_name() -> str:
+    """Return the processor's name, or its architecture if the system does not name it.
+
+    Linux names x86 processors. On Arm it names the board of small computers (`Raspberry Pi 5 Model
+    B Rev 1.0`); for servers, lscpu names the cores (`Neoverse-V1`). The id of a machine needs the
+    name at every start, and py-cpuinfo takes 1.4 s for it, and knows no boards.
+    """
+    if platform.system() == "Darwin":
+        name = output_of("sysctl", "-n", "machdep.cpu.brand_string")
+    else:
+        name = (
+            _field("model name", text_of(Path("/proc/cpuinfo")))
+            or text_of(Path("/sys/firmware/devicetree/base/model"))
+            or _field("Model name", output_of("lscpu"))
+        )
+    return name or platform.processor() or platform.machine()
+
+
+def physical_cores() -> int:
+    """Return the number of physical cores, or of logical ones if that is unknown.
+
+    No more than this process may use: batch systems and containers bind their jobs to some.
+    """
+    cores = psutil.cpu_count(logical=False) or os.cpu_count() or 1
+    # macOS has no such call.
+    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else cores
+    return min(cores, usable)
+
+
+def text_of(file: Path) -> str:
+    """Return the text of a system file; empty if it cannot be read."""
+    try:
+        # Strings of a device tree end in a null character.
+        return file.read_text(encoding="utf-8", errors="replace").strip("\0 \n")
+    except OSError:
+        return ""
+
+
+def output_of(
+    *command: str, environment: Mapping[str, str] | None = None, limit_s: float | None = None
+) -> str:
+    """Return what a tool prints; empty if it is absent, fails or hangs.
+
+    Without `environment` it has this process's, and speaks English.
+    """
+    try:
+        done = subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            check=True,
+            env=environment or os.environ | {"LC_ALL": "C"},
+            errors="replace",
+            text=True,
+            timeout=limit_s or TOOL_LIMIT_S,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return done.stdout.strip()
+
+
+def _field(name: str, text: str) -> str:
+    """Return the first value of a field in lines like `name : value`, indented or not."""
+    found = re.search(rf"^\s*{name}\s*:[ \t]*(.+)$", text, re.MULTILINE)
+    return found[1].strip() if found else ""
+
+
+# Beside the weights of each process: context, recurrent states, compute buffers.
+WORKING_BYTES = 10**9
+# A dense model of 32 layers caches so much for each token; each request at once has a context.
+CACHE_BYTES_PER_TOKEN = 2**17
+# macOS lets a GPU wire about three quarters of the memory; drivers and the desktop need the rest.
+USABLE = {
+    **{Backend.METAL: 0.75, Backend.CPU: 0.9},
+    **{Backend.CUDA: 0.95, Backend.HIP: 0.95, Backend.VULKAN: 0.9},
+}
+
+
+def usable_memory(memory_bytes: int, gpu_memory_bytes: int | None, backend: Backend) -> int:
+    """Return the bytes of memory that models can use."""
+    own = gpu_memory_bytes if backend in COPYING else None
+    return round((own or memory_bytes) * USABLE[backend])
+
+
+def working_bytes(slots: int, context: int) -> int:
+    """Return the bytes that a process with so many slots needs beside its weights."""
+    return WORKING_BYTES + (slots - 1) * context * CACHE_BYTES_PER_TOKEN
+
+
+def bytes_together(
+    target_bytes: int,
+    draft_bytes: int,
+    sides: int,
+    speculating: int,
+    backend: Backend,
+    working: int = WORKING_BYTES,
+) -> int:
+    """Return the bytes that a block's processes need while all are live.
+
+    `sides` counts all processes, `speculating` those with a draft; each needs `working` beside its
+    weights. `COPYING` backends copy the weights of each process. Elsewhere files are mapped and
+    shared; what the CPU backend repacks is not, and is found by measuring (`measure.paired`).
+    """
+    if backend in COPYING:
+        weights = sides * target_bytes + speculating * draft_bytes
+    else:
+        weights = target_bytes + (draft_bytes if speculating else 0)
+    return weights + sides * working
+
+
+LIMIT_S = 60.0  # a driver may compile its kernels first
+
+# The names that llama.cpp gives to the devices of a backend, less their number.
+_PREFIX = {Backend.CUDA: "CUDA", Backend.HIP: "ROCm", Backend.VULKAN: "Vulkan"}
+_WAY_OUT = {
+    Backend.CUDA: "`nvidia-smi` must list a GPU; install NVIDIA's driver",
+    Backend.HIP: "`rocminfo` must list a GPU; install ROCm's driver (Debian: rocminfo)",
+    Backend.VULKAN: "install a driver of the GPU (Debian: mesa-vulkan-drivers for AMD and Intel,"
+    " nvidia-vulkan-icd for NVIDIA); Mesa's software driver is used only with"
+    ' measurement.environment: {GGML_VK_VISIBLE_DEVICES: "0"}',
+}
+# common/arg.cpp: `  Vulkan0: a name (24564 MiB, 23000 MiB free)`
+_LINE = re.compile(r"^  (\w+?\d+): (.+) \((\d+) MiB, \d+ MiB free\)$", re.MULTILINE)
+# Drivers that compute on the processor.
+_SOFTWARE = ("llvmpipe", "SwiftShader")
+
+
+class Device(NamedTuple):
+    """A device as the engine names it."""
+
+    name: str
+    description: str
+    memory_bytes: int
+
+    @property
+    def is_software(self) -> bool:
+        """Whether its driver computes on the processor, in the system's memory."""
+        return self.description.startswith(_SOFTWARE)
+
+
+def list_devices(server: Path, environment: Mapping[str, str]) -> list[Device] | None:
+    """Return the devices that a llama-server finds; None if it cannot list them.
+
+    `environment` is `measurement.environment`, which may choose among them.
+    """
+    own = engine_environment(environment, os.environ)
+    printed = output_of(str(server), "--list-devices", environment=own, limit_s=LIMIT_S)
+    if not printed:
+        return None
+    return [Device(name, what, int(size) * 2**20) for name, what, size in _LINE.findall(printed)]
+
+
+def require_device(backend: Backend, server: Path, environment: Mapping[str, str]) -> None:
+    """Raise EngineError if a llama-server finds no device of its backend.
+
+    It would compute on the CPU then, in silence. Engines that cannot list devices are believed.
+    """
+    if backend not in _PREFIX:
+        return
+    devices = list_devices(server, environment)
+    if devices is not None and not any(one.name.startswith(_PREFIX[backend]) for one in devices):
+        raise EngineError(f"no device for backend {backend}: {_WAY_OUT[backend]}")
+
+
+# The reasons for a lower clock that count (nvml.h): thermal slowdown by software (0x20) or hardware
+# (0x40), and the power brake of the power supply (0x80). Not these: an idle GPU, clocks that a user
+# set, the software's power cap (the normal state of full load), and the general bit of the
+# hardware, which a change of the power state sets too.
+_THROTTLED = 0x20 | 0x40 | 0x80
+
+
+def nvidia_gpus() -> list[tuple[str, int | None]]:
+    """Return the name of each GPU and the bytes of its memory, None if it shares the system's."""
+    return [
+        (str(ask("Name")), (size := ask("MemoryInfo")) and size.total) for ask in _nvidia_gpus("")
+    ]
+
+
+def clock_and_throttling(chosen: str) -> tuple[int | None, bool | None]:
+    """Return the lowest clock of GPUs in MHz, and whether one lowers it; None is unknown.
+
+    `chosen` has their numbers or UUIDs, as CUDA_VISIBLE_DEVICES; empty means all.
+    """
+    clocks, throttled = [], []
+    for ask in _nvidia_gpus(chosen):
+        clock, reasons = ask("ClockInfo", 1), ask("CurrentClocksEventReasons")  # 1: of the SMs
+        if reasons is None:  # drivers before R535 know the older name
+            reasons = ask("CurrentClocksThrottleReasons")
+        clocks += [] if clock is None else [clock]
+        throttled += [] if reasons is None else [bool(reasons & _THROTTLED)]
+    return min(clocks, default=None), any(throttled) if throttled else None
+
+
+def _nvidia_gpus(chosen: str) -> list[Callable[..., Any]]:
+    """Return what asks each of NVIDIA's GPUs; it gives None for what a GPU cannot answer.
+
+    There is none without a driver, or if a chosen one is not there.
+    """
+    import pynvml  # it takes a twentieth of a second
+
+    def ask(gpu: Any, what: str, *arguments: int) -> Any:
+        try:
+            return getattr(pynvml, f"nvmlDeviceGet{what}")(gpu, *arguments)
+        except pynvml.NVMLError:
+            return None
+
+    try:
+        pynvml.nvmlInit()  # repeated calls only count
+        every = map(str, range(pynvml.nvmlDeviceGetCount()))
+        return [
+            partial(
+                ask,
+                pynvml.nvmlDeviceGetHandleByIndex(int(name))
+                if name.isdecimal()
+                else pynvml.nvmlDeviceGetHandleByUUID(name),
+            )
+            for name in (chosen.replace(" ", "").split(",") if chosen else every)
+        ]
+    except pynvml.NVMLError:
+        return []
