@@ -2,7 +2,7 @@
 
 A fixed number of nats would be right for one file on one machine only. On two cores of an AMD EPYC,
 batches move a gap of the synthetic campaign's targets by up to 0.31 nats at four bits and 0.13 at
-eight (tests/benchmarks/tie_gaps.py). So each target is asked at its own divergences.
+eight (tests/benchmarks/README.md). So each target is asked at its own divergences.
 """
 
 from collections.abc import Mapping

@@ -30,7 +30,7 @@ class AuditSettings(Strict):
     # The diverging places of a target are few, and the widest move among few is smaller than the
     # widest of all: for one 4-bit MoE it was 0.18 and 0.26 nats in two campaigns, and 0.31 over
     # 4500 contexts. Errors of the state give gaps of nats: of 306 planted ones, 2 are within the
-    # widest move and 5 within twice the widest move (tests/benchmarks/tie_gaps.py).
+    # widest move and 5 within twice the widest move (tests/benchmarks/README.md).
     tie_factor: Annotated[float, Field(ge=1)] = 2.0
     """a divergence is a tie if its gap is at most this many times the widest move that batches
     alone cause at the places where the target's runs diverge; beside other requests, `tie_cap_nats`
@@ -69,7 +69,7 @@ class AuditSettings(Strict):
     # A loop is drafted whole: 1 + γ tokens a pass at best. If a tenth of the texts loops, that
     # makes (1 + γ)^0.1 of nothing, 1.25 at γ = 8; a fifth would make 1.55. Text that people want
     # hardly loops: of code, tables, poems and lists no kind has more than a thousandth of it in
-    # loops on average (tests/benchmarks/loops.py).
+    # loops on average (tests/benchmarks/README.md).
     looping_share: Share = 0.1
     """the largest share of a setting's text that may be in loops; what gains with more of it is
     advised for looping text only"""
