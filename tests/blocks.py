@@ -20,10 +20,18 @@ MADE_BY = {
     "engine_commit": "c",
     "backend": "cpu",
     "target_sha256": "t",
-    "draft_sha256": "d",
+    "drafts_sha256": {"draft": "d"},
 }
 ALONE = Side()
-DRAFTED = Side(4, p_min=0.0)
+
+
+def drafted(gamma: int = 4, share: float | None = None, **more: Any) -> Side:
+    """Return a side with a draft model, or with another method; `share`: of imposed acceptance."""
+    given = {"method": Method.DRAFT, "draft": "draft", "draft_model": "draft"}
+    return Side(gamma, share, **given | more)
+
+
+DRAFTED = drafted(p_min=0.0)
 
 
 def alone(**more: Any) -> Block:
@@ -32,9 +40,6 @@ def alone(**more: Any) -> Block:
         block="",
         suite="A",
         target="target",
-        method=None,
-        draft="none",
-        draft_model=None,
         repeat=0,
         sides=(ALONE,),
         prompts=(PromptSource("code", "code.txt"), PromptSource("passage-32", "passage.txt", 32)),
@@ -55,20 +60,20 @@ def alone(**more: Any) -> Block:
 
 def compared(of: Block | None = None, **more: Any) -> Block:
     """Return a block with the same prompts and a draft: the target alone beside γ = 4."""
-    given = {"suite": "B", "method": Method.DRAFT, "draft": "draft", "draft_model": "draft"}
-    return changed(of or alone(), **given | {"sides": (ALONE, DRAFTED)} | more)
+    return changed(of or alone(), **{"suite": "B", "sides": (ALONE, DRAFTED)} | more)
 
 
-def drafting(gammas: Sequence[int] = (4,), **way: Any) -> Block:
-    """Return a block of the target alone and of all settings of a way of drafting."""
-    given = Drafting(**way)
-    file = given.drafts[0] if given.drafts else None
-    return compared(
-        method=given.method,
-        draft=given.drafter_id(file),
-        draft_model=file,
-        sides=(ALONE, *(Side(**setting) for setting in given.settings(list(gammas)))),
-    )
+def drafting(*ways: Mapping[str, Any], gammas: Sequence[int] = (4,), **way: Any) -> Block:
+    """Return a block of the target alone and of all settings of some ways of drafting, or of one.
+
+    A way has one file at most.
+    """
+    sides = [ALONE]
+    for given in (Drafting(**one) for one in ways or [way]):
+        file = given.drafts[0] if given.drafts else None
+        named = {"method": given.method, "draft": given.drafter_id(file), "draft_model": file}
+        sides += [Side(**named, **setting) for setting in given.settings(list(gammas))]
+    return compared(sides=tuple(sides))
 
 
 def chatting(
@@ -89,8 +94,7 @@ def chatting(
 def changed(block: Block, **more: Any) -> Block:
     """Return a block with other fields, and the name that it then has."""
     block = replace(block, **more)
-    setting = block.target_setting
-    return replace(block, block=f"{block.suite}/{setting}/{block.draft}/r{block.repeat}")
+    return replace(block, block=f"{block.suite}/{block.target_setting}/r{block.repeat}")
 
 
 def row(target: str, draft: str = "none", **columns: Any) -> dict[str, Any]:

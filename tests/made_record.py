@@ -24,7 +24,7 @@ MADE_BY = {
     "engine_commit": "unknown",
     "backend": "cpu",
     "target_sha256": "a" * 64,
-    "draft_sha256": "b" * 64,
+    "drafts_sha256": dict.fromkeys(["draft", "moe"], "b" * 64),
 }
 
 

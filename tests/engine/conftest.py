@@ -58,7 +58,7 @@ def job_in(engine_bin, family, prompt_folder) -> Callable[[Path], Job]:
             root=prompt_folder,
             binaries=engine_bin,
             target=family["target"],
-            draft=family["draft"],
+            drafts={"draft": family["draft"]},
             server_log=folder / "server.log",
             start_limit_s=60,
             run_limit_s=120,

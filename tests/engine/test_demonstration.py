@@ -4,12 +4,12 @@ from dataclasses import replace
 
 import pytest
 
-from specmoe.config.block import PromptSource, Sending, Side, Stop, Template
+from specmoe.config.block import PromptSource, Sending, Stop, Template
 from specmoe.config.trace import Demonstration
 from specmoe.measure.trace import record
 from specmoe.models.synthetic import write_model
 
-from ..blocks import alone, compared
+from ..blocks import alone, compared, drafted
 from ..recipes import SMALL
 
 TOKENS = 40
@@ -20,11 +20,11 @@ def do(job):
     """Record the demonstration with a target and a draft."""
 
     def run(target, draft, gamma=4, **more):
-        block = replace(compared(alone(n_predict=TOKENS), sides=(Side(gamma),)), **more)
+        block = replace(compared(alone(n_predict=TOKENS), sides=(drafted(gamma),)), **more)
         block = replace(block, prompts=block.prompts[:1])
         return record(
             Demonstration(block, "Target", "Draft", synthetic=True),
-            replace(job, target=target, draft=draft),
+            replace(job, target=target, drafts={"draft": draft}),
         )
 
     return run

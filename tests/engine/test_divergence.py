@@ -26,10 +26,14 @@ def planted(record, token_of):
     """Return a baseline's record with a second side, γ = 4, whose runs have one other token."""
     copy = deepcopy(record)
     [alone] = copy["sides"]
-    copy["sides"].append(alone | {"side": "g4"})
+    copy["sides"].append(alone | {"side": "draft/g4"})
     copy["asked"] = replace(compared(BASELINE), block=BASELINE.block)
     for run in deepcopy(copy["runs"]):
-        run |= {"run": run["run"].replace("/alone/", "/g4/"), "side": "g4", "draft_ms": 1.0}
+        run |= {
+            "run": run["run"].replace("/alone/", "/draft/g4/"),
+            "side": "draft/g4",
+            "draft_ms": 1.0,
+        }
         tokens = run["answer"]["tokens"]
         tokens[POSITION] = token_of(tokens[POSITION])
         copy["runs"].append(run)

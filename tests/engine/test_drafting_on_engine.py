@@ -85,7 +85,7 @@ def lead(start, texts) -> Callable[..., float]:
 
 def flags_of(method: str, draft: Path | None = None) -> list[str]:
     """Return the flags of one way of drafting."""
-    return speculation_flags(Method(method), Side(GAMMA), draft, gpu_layers=0)
+    return speculation_flags(Side(GAMMA, method=Method(method)), draft, gpu_layers=0)
 
 
 # Target, way of drafting, draft; least share of first tokens accepted and least accepted length.

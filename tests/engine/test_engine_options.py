@@ -67,15 +67,15 @@ def test_both_sides_have_the_words_and_the_row_says_so(do):
 
 
 @pytest.mark.parametrize(
-    ("method", "side", "types"),
+    ("side", "types"),
     [
-        (None, ALONE, ("q4_0", "q8_0")),
-        (Method.DRAFT, DRAFTED, ("f16", "q4_0", "q8_0")),
-        (Method.NGRAM_MOD, Side(4), ("q4_0", "q8_0")),
+        (ALONE, ("q4_0", "q8_0")),
+        (DRAFTED, ("f16", "q4_0", "q8_0")),
+        (Side(4, method=Method.NGRAM_MOD), ("q4_0", "q8_0")),
     ],
 )
-def test_the_types_of_a_sides_caches_follow_from_its_words(method, side, types):
-    block = with_args(compared(method=method), "-ctk", "f16", "-ctk", "q8_0", "-ctv", "q4_0")
+def test_the_types_of_a_sides_caches_follow_from_its_words(side, types):
+    block = with_args(compared(), "-ctk", "f16", "-ctk", "q8_0", "-ctv", "q4_0")
     assert cache_types(block, side) == types
 
 

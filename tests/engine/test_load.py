@@ -74,7 +74,7 @@ def test_the_tokens_of_requests_and_fillers_add_up_to_the_servers(record, moe_jo
         for one in request.verifications
     )
     warm_up = re.findall(r"draft acceptance = \S+ \( *\d+ accepted / +(\d+) generated", speculative)
-    counted = loads_of(record)["g4"]["load_metrics"]
+    counted = loads_of(record)["draft/g4"]["load_metrics"]
     assert counted[ROUNDS] <= rounds
     assert counted[DRAFTED] <= sum(map(int, warm_up)) + CLIENTS * 4 * TOKENS
     assert 0 < counted[ACCEPTED] <= counted[DRAFTED]
@@ -119,7 +119,7 @@ def test_rows_have_their_own_counts_and_those_of_their_load(record):
         assert sum(row["accepted_per_position"]) == row["accepted"]
         counts = enumerate(row["drafted_lengths"])
         assert sum(length * count for length, count in counts) == row["drafted"]
-        assert row["baseline"] == row["run"].replace("/g4/", "/alone/")
+        assert row["baseline"] == row["run"].replace("/draft/g4/", "/alone/")
 
 
 def test_a_model_in_f32_writes_alone_what_it_writes_among_others(record):
@@ -128,18 +128,13 @@ def test_a_model_in_f32_writes_alone_what_it_writes_among_others(record):
 
 
 @pytest.mark.parametrize(
-    ("method", "draft", "side"),
-    [
-        (Method.NGRAM_SIMPLE, None, Side(4, n_match=2)),
-        (Method.DRAFT, "draft", WITH_DRAFT),
-    ],
+    "side",
+    [Side(4, n_match=2, method=Method.NGRAM_SIMPLE, draft="ngram-simple"), WITH_DRAFT],
+    ids=["ngram-simple", "draft"],
 )
-def test_a_load_of_one_client_and_sides_in_turn(do, method, draft, side):
+def test_a_load_of_one_client_and_sides_in_turn(do, side):
     block = at_once(
         1,
-        method=method,
-        draft="ngram-simple" if draft is None else draft,
-        draft_model=draft,
         sides=(ALONE, side),
         arrangement=Arrangement.IN_TURN,
         prompts=PROMPTS[-2:],

@@ -21,7 +21,7 @@ REPEATED = "def mean(values):\n    return sum(values) / len(values)\n\n\n" * 4
 def block_of(gammas=(4,), prompts=("repeated",), **given: Any) -> Block:
     """Return a block of the target alone and of all settings of a way of drafting."""
     sources = tuple(PromptSource(name, f"{name}.txt") for name in prompts)
-    return replace(drafting(gammas, **given), prompts=sources, n_predict=64, warmups=2)
+    return replace(drafting(gammas=gammas, **given), prompts=sources, n_predict=64, warmups=2)
 
 
 @pytest.fixture
@@ -31,8 +31,7 @@ def rows_of(job, tmp_path):
         (tmp_path / f"{name}.txt").write_text(text)
 
     def run(block: Block, **other_models: Any) -> list[dict[str, Any]]:
-        loads = {"draft": None} if block.draft_model is None else {}
-        own = replace(job, root=tmp_path, **loads | other_models)
+        own = replace(job, root=tmp_path, **other_models)
         found = rows(measured(block, own))
         check_rows(found)
         write_runs(found, tmp_path / "runs.parquet")
@@ -62,7 +61,7 @@ def test_a_lookup_leaves_the_text_as_it_is_and_counts_add_up(rows_of, given):
     assert len(rows) == 2 * (len(block.sides) - 1)
     for row in rows:
         assert row["common_prefix"] == 64
-        assert row["method"] == block.method
+        assert row["method"] == given["method"]
         assert row["draft_model"] is None
         assert row["drafted"] == sum(n * count for n, count in enumerate(row["drafted_lengths"]))
     # A text that repeats itself is found again.
@@ -101,8 +100,8 @@ HEADS = [
 @pytest.mark.parametrize(("target", "given"), HEADS)
 def test_a_head_is_accepted_in_part_and_needs_no_replay(rows_of, make, target, given):
     block = replace(block_of(prompts=("repeated", "other"), gammas=[4], **given), context=1024)
-    file = make(block.draft_model) if block.draft_model else None
-    rows = rows_of(block, target=make(target), draft=file)
+    files = {model: make(model) for model in block.draft_models}
+    rows = rows_of(block, target=make(target), drafts=files)
     for row in rows:
         assert row["common_prefix"] == 64
         assert row["replays"] == 0
@@ -125,8 +124,8 @@ def imposed(block: Block, share: float) -> Block:
 @pytest.mark.parametrize("share", [0, 1])
 def test_acceptance_is_imposed_on_heads_too(rows_of, make, given, share):
     block = replace(imposed(block_of(gammas=[4], **given), share), context=1024)
-    file = make(block.draft_model) if block.draft_model else None
-    [row] = rows_of(block, target=make("moe_f16"), draft=file)
+    files = {model: make(model) for model in block.draft_models}
+    [row] = rows_of(block, target=make("moe_f16"), drafts=files)
     assert row["accepted"] == share * row["drafted"]
     assert row["replays"] == 0
 
@@ -134,6 +133,6 @@ def test_acceptance_is_imposed_on_heads_too(rows_of, make, given, share):
 def test_a_head_that_does_not_fit_is_said_to_in_one_line(rows_of, make):
     block = replace(block_of(gammas=[4], method="eagle3", drafts=["dflash"]), context=1024)
     with pytest.raises(MeasurementError) as failed:
-        rows_of(block, target=make("moe_f16"), draft=make("dflash"))
+        rows_of(block, target=make("moe_f16"), drafts={"dflash": make("dflash")})
     line = "eagle3@dflash cannot draft for target with γ 4: failed to initialize speculative"
     assert line in str(failed.value)

@@ -9,10 +9,10 @@ from pathlib import Path
 import psutil
 import pytest
 
-from specmoe.config.block import Arrangement, Side
+from specmoe.config.block import Arrangement
 from specmoe.errors import MeasurementError
 
-from ..blocks import ALONE, DRAFTED, alone, compared, measured, rows
+from ..blocks import ALONE, DRAFTED, alone, compared, drafted, measured, rows
 from ..hostile import HOSTILE
 from ..processes import alive, eventually
 
@@ -51,7 +51,7 @@ needs_proc = pytest.mark.skipif(not Path("/proc").exists(), reason="finds proces
 
 @needs_proc
 def test_together_and_in_turn_give_the_same_tokens_and_counters_and_leave_no_server(do, tmp_path):
-    block = replace(COMPARED, sides=(ALONE, DRAFTED, Side(4, 0.5)), passes=2)
+    block = replace(COMPARED, sides=(ALONE, DRAFTED, drafted(share=0.5)), passes=2)
     together, in_turn = do(block), do(replace(block, arrangement=Arrangement.IN_TURN))
     assert (together["arrangement"], in_turn["arrangement"]) == ("together", "in_turn")
     order = [run["run"] for run in together["runs"]]
@@ -66,7 +66,7 @@ def test_each_side_has_a_log_and_a_peak_of_memory_of_its_own(do, tmp_path):
         alone, drafted = do(block)["sides"]
         assert 0 < alone["peak_rss_bytes"] < drafted["peak_rss_bytes"]
         for side in (alone, drafted):
-            log = tmp_path / f"server.{side['side']}.log"
+            log = tmp_path / f"server.{side['side'].replace('/', '.')}.log"
             # The prompts' times, warm-ups included.
             requests = len(side["warm_ups"]) + 2
             assert log.read_text().count("prompt eval time") == requests
@@ -132,7 +132,7 @@ def test_the_record_has_command_line_environment_settings_and_raw_answers(record
     assert more[: len(flags)] == flags
     assert more[more.index("--spec-draft-n-max") + 1] == "4"
     assert {run["side"] for run in record["runs"] if "draft_n" in run["answer"]["timings"]} == {
-        "g4"
+        "draft/g4"
     }
     assert alone["environment"] == drafted["environment"]
     assert alone["environment"]["LC_ALL"] == "C.UTF-8"

@@ -30,8 +30,8 @@ def row(job, binaries):
     """Measure a block of one run of the small family; returns its row."""
 
     def run(block: Block, **other_models):
-        given = {"binaries": binaries, "draft": job.draft if block.speculates else None}
-        [only] = rows(measured(block, replace(job, **given | other_models)))
+        given = {"binaries": binaries} | other_models
+        [only] = rows(measured(block, replace(job, **given)))
         return only
 
     return run
@@ -62,4 +62,4 @@ def test_the_tools_counters_are_consistent_although_decodes_fail(row):
 def test_a_draft_of_another_vocabulary_fails_with_the_end_of_the_log(row, stranger):
     # The tool may end before its own thread has logged the reason, which `check_pair` gives first.
     with pytest.raises(MeasurementError, match=r"llama-speculative failed.*; the end of"):
-        row(SPECULATIVE, draft=stranger)
+        row(SPECULATIVE, drafts={"draft": stranger})

@@ -7,12 +7,11 @@ from typing import Any
 
 import pytest
 
-from specmoe.config.block import Side
-from specmoe.config.methods import Method
 from specmoe.engine.flags import speculation_flags
 from specmoe.engine.server import Server
 from specmoe.models.synthetic import write_model
 
+from ..blocks import DRAFTED
 from ..recipes import DENSE, MOE, SMALL
 
 RECIPES = {
@@ -36,7 +35,7 @@ def acceptance_rate(start):
     """Give the share that a target accepts of a draft that proposes four tokens a round."""
 
     def rate(target: Path, draft: Path) -> float:
-        with start(target, speculation_flags(Method.DRAFT, Side(4), draft, 0), 1024) as server:
+        with start(target, speculation_flags(DRAFTED, draft, 0), 1024) as server:
             timings = [generate(server, prompt)["timings"] for prompt in PROMPTS]
         drafted = sum(timing["draft_n"] for timing in timings)
         return float(sum(timing["draft_n_accepted"] for timing in timings) / drafted)

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-BLOCK = "S/target/draft/r0"
+BLOCK = "S/target/r0"
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

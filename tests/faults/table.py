@@ -26,7 +26,7 @@ from specmoe.runs.manifest import write_manifest
 
 from ..wheels import from_folder, write_wheel
 
-RECORD = "results/tiny/blocks/S/target/draft/r0.jsonl"
+RECORD = "results/tiny/blocks/S/target/r0.jsonl"
 STORE = "results/tiny/store"
 ROWS = "results/tiny/runs.parquet"
 MODELS = "results/models/tiny"
@@ -594,7 +594,7 @@ told({
         put("suites.S.gammas", [4, 8]), "Measured again: 1 block of suite S .*: sides.g8 is added"),
     "a_record_that_is_deleted": (delete(f"{STORE}/blocks/S"), "2 of 2 blocks: S/target/draft"),
     "a_link_to_a_record_that_is_deleted": (delete(RECORD),
-        "2 of 2 blocks: S/target/draft/r0: kept, as it was measured before"),
+        "2 of 2 blocks: S/target/r0: kept, as it was measured before"),
     "files_dated_in_the_future": (dated(4e9), "Audit of campaign tiny: 6 rows|Nothing to be done"),
     "results_without_their_time_stamps": (dated(1e9),
         "Audit of campaign tiny: 6 rows|Nothing to be done"),

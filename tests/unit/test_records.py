@@ -7,7 +7,7 @@ import pytest
 from specmoe.errors import DamagedFileError, MeasurementError
 from specmoe.records import UNKNOWN, Records, changes, digest_of, first_changes, head_of, load
 
-NAME = "blocks/S/target/draft/r0"
+NAME = "blocks/S/target/r0"
 ASKED = {"n_predict": 16, "prompts": {"code": {"text": "a" * 64}}, "target_sha256": "b" * 64}
 OTHER = ASKED | {"n_predict": 32}
 

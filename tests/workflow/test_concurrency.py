@@ -43,7 +43,7 @@ def test_each_number_has_its_own_baselines_and_servers(printed_and_folder):
     assert (drafted["baseline"].map(blocks) == drafted["block"]).all()
     assert runs["load_tokens_per_second"].notna().all()
     for number in (1, 2):
-        _, record = load(folder / f"blocks/U/target+concurrency={number}/draft/r0.jsonl")
+        _, record = load(folder / f"blocks/U/target+concurrency={number}/r0.jsonl")
         for side in record["sides"]:
             assert side["command"][side["command"].index("--parallel") + 1] == str(number)
             assert side["server"]["slots"] == number

@@ -61,7 +61,7 @@ def test_each_server_of_a_block_had_its_options(printed_and_folder):
     folder = printed_and_folder[2] / "results/tiny/blocks/Q8"
     types = {"moe": ["f16"], KEPT: ["f16", "q8_0"]}
     for target, drafted in types.items():
-        _, record = load(folder / target / "draft/r0.jsonl")
+        _, record = load(folder / target / "r0.jsonl")
         alone, *others = (side["server"]["cache_types"] for side in record["sides"])
         assert alone == (["f16", "q8_0"] if target == KEPT else ["f16"])
         assert others == [drafted, drafted]

@@ -72,7 +72,7 @@ def test_a_prompt_of_the_same_time_is_measured_whatever_snakemake_is_told(checko
     times = prompt.stat()
     prompt.write_text("Write a function that adds two numbers.\n")
     os.utime(prompt, ns=(times.st_atime_ns, times.st_mtime_ns))
-    said = "results/tiny: not measured as it is asked for now: blocks/S/target/draft/r0 and 1 more"
+    said = "results/tiny: not measured as it is asked for now: blocks/S/target/r0 and 1 more"
     assert said in checkout("audit_runs", "--allowed-rules", "collect_table", "audit_runs")
     with suppress(AssertionError):
         checkout("--touch", "tables")

@@ -232,7 +232,7 @@ def test_a_failed_block_does_not_stop_the_others_and_is_named_at_the_end(tiny, c
     printed = campaign(tiny, "--keep-going", "paper", fails=True)
     assert "MeasurementError: prompt long_reasoning has" in printed
     assert "1 of 3 blocks is not measured" in printed
-    assert "L/target/none/r0: see results/tiny/logs/measure_block/L/" in printed
+    assert "L/target/r0: see results/tiny/logs/measure_block/L/" in printed
     blocks = tmp_path / "results/tiny/blocks"
     assert len(list(blocks.rglob("*.jsonl"))) == 2
     assert not (tmp_path / "paper").exists()
@@ -241,10 +241,10 @@ def test_a_failed_block_does_not_stop_the_others_and_is_named_at_the_end(tiny, c
 
 def test_what_is_left_out_on_purpose_is_said_and_the_rest_is_rendered(tiny, campaign, tmp_path):
     tiny["suites"]["N"]["targets"] = ["target", "draft"]
-    tiny["campaign"]["left_out"] = ["N/draft/none"]
+    tiny["campaign"]["left_out"] = ["N/draft"]
     printed = campaign(tiny, "paper/macros.tex", "site")
-    assert "Left out on purpose: N/draft/none" in printed
-    assert "2 rows are not there, left out on purpose: N/draft/none/r0" in printed
+    assert "Left out on purpose: N/draft" in printed
+    assert "2 rows are not there, left out on purpose: N/draft/r0" in printed
     runs = read_runs(tmp_path / "results/tiny/runs.parquet")
     assert set(zip(runs["suite"], runs["target"], strict=True)) == {
         ("S", "target"),
@@ -252,10 +252,10 @@ def test_what_is_left_out_on_purpose_is_said_and_the_rest_is_rendered(tiny, camp
     }
     macros = (tmp_path / "paper/macros.tex").read_text()
     assert r"\CampaignLeavesOuttrue" in macros
-    assert r"\newcommand{\LeftOutBlocks}{N/draft/none}" in macros
+    assert r"\newcommand{\LeftOutBlocks}{N/draft}" in macros
     page = (tmp_path / "results/tiny/site/index.html").read_text()
-    assert "Left out on purpose: 2 runs, those of N/draft/none." in page
-    assert "略去 2 次运行，即 N/draft/none" in page
+    assert "Left out on purpose: 2 runs, those of N/draft." in page
+    assert "略去 2 次运行，即 N/draft" in page
 
 
 def test_going_back_to_another_campaign_copies_what_is_rendered_of_it(measured, tiny, campaign):

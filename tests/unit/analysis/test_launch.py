@@ -53,7 +53,7 @@ def test_the_flags_are_those_that_were_measured(mine, root, gpu):
         context=1,
         threads=1,
         gpu_layers=layers,
-        speculation=speculation_flags(Method.DRAFT, Side(**side), Path("d"), layers),
+        speculation=speculation_flags(Side(**side, method=Method.DRAFT), Path("d"), layers),
     )
     names = {"-m"}
     flags = [word for word in words if word.startswith("-") and word not in names]

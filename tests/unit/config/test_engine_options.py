@@ -76,9 +76,9 @@ def test_numbers_are_words_too():
 
 def test_what_specmoe_sets_itself_is_refused(tmp_path):
     command = server_command(tmp_path, tmp_path, context=1, threads=1, gpu_layers=1)
-    side = Side(4, 0.5, n_match=3, p_min=0.0)
     for method in Method:
-        command += speculation_flags(method, side, tmp_path, 1)
+        side = Side(4, 0.5, n_match=3, p_min=0.0, method=method)
+        command += speculation_flags(side, tmp_path, 1)
     flags = {word for word in command[1:] if word.startswith("--")} | {"--host"}
     assert len(flags) > 15
     for flag in flags - {"--flash-attn"}:  # which is left out where it is given
@@ -119,13 +119,13 @@ def test_words_of_an_entry_follow_those_of_the_campaign():
 def test_each_entry_makes_a_comparison_of_its_own_with_the_target_alone(first):
     blocks = first(engine_args=ENTRIES)
     assert [block.block for block in blocks] == [
-        "own/moe_q4/draft_0.8b/r0",
-        f"own/moe_q4+{KV_ID}/draft_0.8b/r0",
-        "own/moe_q4+--n-cpu-moe+2/draft_0.8b/r0",
+        "own/moe_q4/r0",
+        f"own/moe_q4+{KV_ID}/r0",
+        "own/moe_q4+--n-cpu-moe+2/r0",
     ]
     assert [block.options_text for block in blocks] == TEXTS
     for block in blocks:
-        assert [side.name for side in block.sides] == ["alone", "g4"]
+        assert [side.name for side in block.sides] == ["alone", "draft_0.8b/g4"]
         assert block.target == "moe_q4"
         assert parse(Block, block.to_json()) == block
 
@@ -135,7 +135,7 @@ def test_options_multiply_with_the_parameters_of_methods(first):
     blocks = first(drafts=[], methods=[method], engine_args=ENTRIES)
     assert [block.options_text for block in blocks] == TEXTS
     for block in blocks:
-        settings = [block.setting(side) for side in block.sides]
+        settings = [side.setting for side in block.sides]
         assert settings == ["none", "draft_0.8b", "draft_0.8b-p0.5"]
 
 
@@ -161,7 +161,7 @@ def test_passes_are_timed_by_themselves_without_options_alone(planned):
 def test_each_number_of_requests_at_once_is_a_comparison_with_the_target_alone(first):
     blocks = first(concurrency=[1, 2], prompts=["code", "chinese"])
     assert [block.block for block in blocks] == [
-        f"own/moe_q4+concurrency={number}/draft_0.8b/r0" for number in (1, 2)
+        f"own/moe_q4+concurrency={number}/r0" for number in (1, 2)
     ]
     assert [block.slots for block in blocks] == [1, 2]
     assert all(block.measures_alone and block.engine_args == () for block in blocks)

@@ -45,28 +45,45 @@ def test_the_study_has_the_runs_of_the_papers_table_3_and_72_of_targets_alone(bl
     for block in blocks:
         counts[block.suite] += block.runs
     # B and D name no draft `none`: the paper has 144 and 72 runs with a draft.
-    assert counts == {"A": 18, "B": 144 + 48, "C": 36, "D": 72 + 24, "F": 36}
-    assert sum(counts.values()) - added_runs(blocks, load(study, ROOT)) == 378 - 72 == 306
+    assert counts == {"A": 18, "B": 144 + 24, "C": 36, "D": 72 + 24, "F": 36}
+    assert sum(counts.values()) - added_runs(blocks, load(study, ROOT)) == 354 - 48 == 306
 
 
 def test_what_is_left_out_is_listed_by_itself(blocks, study):
-    study["campaign"]["left_out"] = ["B/moe_q8/draft_2b", "C/dense_9b/none/r1"]
+    study["campaign"]["left_out"] = ["B/moe_q8", "C/dense_9b/r1"]
     left_out = [block.block for block in left_out_blocks(load(study, ROOT))]
-    whole = [f"B/moe_q8/draft_2b/r{repeat}" for repeat in range(3)]
-    assert left_out == [*whole, "C/dense_9b/none/r1"]
+    assert left_out == [*(f"B/moe_q8/r{repeat}" for repeat in range(3)), "C/dense_9b/r1"]
     kept = {block.block for block in blocks_of(study)}
     assert kept == {block.block for block in blocks} - {*left_out}
 
 
-def test_settings_are_left_out_of_all_repeats_of_their_comparison(study):
-    study["campaign"]["left_out"] = ["B/moe_q8/draft_2b/g8", "B/moe_q8/draft_2b/g16"]
-    own = [block for block in blocks_of(study) if comparison_of(block.block) == "B/moe_q8/draft_2b"]
-    assert [[side.name for side in block.sides] for block in own] == [["alone", "g4"]] * 3
-    left_out = left_out_blocks(load(study, ROOT))
-    assert [[side.name for side in block.sides] for block in left_out] == [["g8", "g16"]] * 3
-    assert sum(block.runs for block in left_out) == 2 * 3 * len(own[0].prompts)
-    study["campaign"]["left_out"].append("B/moe_q8/draft_2b/g4")
-    assert "B/moe_q8/draft_2b" not in {comparison_of(block.block) for block in blocks_of(study)}
+GAMMAS = ["g4", "g8", "g16"]
+
+
+@pytest.mark.parametrize(
+    ("names", "gone"),
+    [
+        (["draft_2b/g8", "draft_2b/g16"], [["draft_2b/g8", "draft_2b/g16"]] * 3),
+        (["draft_2b"], [[f"draft_2b/{gamma}" for gamma in GAMMAS]] * 3),
+        (
+            ["draft_2b/r2", "draft_0.8b/g4/r0"],
+            [["draft_0.8b/g4"], [f"draft_2b/{g}" for g in GAMMAS]],
+        ),
+        # Without anything that drafts, nothing is left to compare.
+        (
+            ["draft_2b", "draft_0.8b"],
+            [["alone", *(f"draft_{size}b/{g}" for size in ("0.8", "2") for g in GAMMAS)]] * 3,
+        ),
+    ],
+)
+def test_settings_are_left_out_of_all_repeats_or_of_one(study, names, gone):
+    study["campaign"]["left_out"] = [f"B/moe_q8/{name}" for name in names]
+    config = load(study, ROOT)
+    left_out = left_out_blocks(config)
+    assert [[side.name for side in block.sides] for block in left_out] == gone
+    kept = [block for block in list_blocks(config, gpu=False) if block.suite == "B"]
+    whole = 6 * (1 + 6)  # two targets, three repeats; γ 4, 8 and 16 of two drafts
+    assert sum(len(block.sides) for block in [*kept, *left_out]) == whole
 
 
 def test_every_run_and_block_has_an_id_of_its_own(blocks):
@@ -77,9 +94,9 @@ def test_every_run_and_block_has_an_id_of_its_own(blocks):
         for source in block.prompts
         for number in range(block.passes)
     }
-    assert len(runs) == 378
-    assert len({block.block for block in blocks}) == len(blocks) == 39
-    assert "B/moe_q4/draft_0.8b/r0/g8/code/p0" in runs
+    assert len(runs) == 354
+    assert len({block.block for block in blocks}) == len(blocks) == 33
+    assert {"B/moe_q4/r0/draft_0.8b/g8/code/p0", "B/moe_q4/r0/alone/code/p0"} <= runs
 
 
 def test_a_block_has_its_baseline_and_survives_a_round_trip_as_json(blocks):
@@ -87,32 +104,31 @@ def test_a_block_has_its_baseline_and_survives_a_round_trip_as_json(blocks):
         assert block.measures_alone
         assert block.sides[0] == Side()
         assert len(set(block.sides)) == len(block.sides)
-        assert block.speculates == (block.draft != "none") == (block.draft_model is not None)
         assert block.speculates != (block.sides == (Side(),))
         assert parse(Block, block.to_json()) == block
-        assert len(block.models) == 1 + block.speculates
+        assert len(block.models) == 1 + len(block.drafters)
     found = {block.block: block for block in blocks}
-    sides = found["D/dense_4b/draft_0.8b/r1"].sides
-    assert [side.name for side in sides] == ["alone", "g4", "g8", "g16"]
-    lengths = [source.length for source in found["F/moe_q4/draft_0.8b/r0"].prompts]
+    sides = found["D/dense_4b/r1"].sides
+    assert [side.name for side in sides] == ["alone", *(f"draft_0.8b/{g}" for g in GAMMAS)]
+    assert found["B/moe_q4/r0"].models == ("moe_q4", "draft_0.8b", "draft_2b")
+    lengths = [source.length for source in found["F/moe_q4/r0"].prompts]
     assert lengths == [32, 64, 128, 256, 512, 1024]
 
 
 def test_no_draft_beside_others_adds_no_block_and_counts_these_runs_as_the_suites_own(
     study, blocks
 ):
-    assert {block.draft for block in blocks if block.suite == "F"} == {"draft_0.8b"}
     study["suites"]["D"]["drafts"] = ["none", "draft_0.8b"]
     assert blocks_of(study) == blocks
-    assert added_runs(blocks, load(study, ROOT)) == 48
+    assert added_runs(blocks, load(study, ROOT)) == 24
 
 
 def test_the_studys_commands_measure_the_target_alone_only_where_a_suite_names_it(study):
     study["measurement"]["protocol"] = "published"
     found = blocks_of(study)
     sides = {block.suite: [side.name for side in block.sides] for block in found}
-    assert sides["B"] == sides["D"] == ["g4", "g8", "g16"]
-    assert sides["F"] == ["alone", "g8"]
+    assert sides["D"] == [f"draft_0.8b/{gamma}" for gamma in GAMMAS]
+    assert sides["F"] == ["alone", "draft_0.8b/g8"]
     assert sides["A"] == ["alone"]
     assert sum(block.runs for block in found) == 306
     assert added_runs(found, load(study, ROOT)) == 0
@@ -123,7 +139,7 @@ def test_passes_multiply_the_runs_but_not_those_of_the_studys_commands(study):
     study["suites"]["F"] |= {"protocol": "published", "engine": "march"}
     found = blocks_of(study)
     assert {block.suite: block.passes for block in found} == dict.fromkeys("ABCD", 2) | {"F": 1}
-    assert sum(block.runs for block in found) == 2 * (378 - 36) + 36
+    assert sum(block.runs for block in found) == 2 * (354 - 36) + 36
     assert {block.warmup_tokens for block in found} == {8}  # no longer than a run
 
 
@@ -151,20 +167,22 @@ def test_the_order_of_two_blocks_depends_on_those_two_alone(names, seed):
 
 
 def test_itself_stands_for_every_targets_own_name(study):
-    pairs = {(block.target, block.draft) for block in only("D", study, drafts=["itself"])}
+    blocks = only("D", study, drafts=["itself"])
+    pairs = {(block.target, side.draft) for block in blocks for side in block.sides[1:]}
     assert pairs == {("dense_4b", "dense_4b"), ("dense_9b", "dense_9b")}
 
 
 def test_imposed_acceptance_multiplies_only_sides_with_a_draft(study):
     [block, *others] = only("F", study, imposed_acceptance=[0, 0.5, 1])
     assert len(others) == 2
-    assert [side.name for side in block.sides] == ["alone", "g8-a0", "g8-a0.5", "g8-a1"]
+    names = ["alone", *(f"draft_0.8b/g8-a{share}" for share in ("0", "0.5", "1"))]
+    assert [side.name for side in block.sides] == names
     assert [side.imposed_acceptance for side in block.sides] == [None, 0, 0.5, 1]
 
 
 def test_every_temperature_is_a_comparison_and_its_repeats_are_samples_above_0(study):
     blocks = only("F", study, temperatures=[0, 0.7])
-    comparisons = [f"F/moe_q4/draft_0.8b/t{temperature}" for temperature in ("0", "0.7")]
+    comparisons = [f"F/moe_q4/t{temperature}" for temperature in ("0", "0.7")]
     assert {comparison_of(block.block) for block in blocks} == {*comparisons}
     assert all(block.measures_alone for block in blocks)
     seeds = {block.block: block.seed for block in blocks}
@@ -174,9 +192,9 @@ def test_every_temperature_is_a_comparison_and_its_repeats_are_samples_above_0(s
 
 
 def test_more_repeats_add_blocks_to_one_comparison_alone(study, blocks):
-    study["measurement"]["more_repeats"] = {"B/moe_q4/draft_2b": 5}
+    study["measurement"]["more_repeats"] = {"B/moe_q4": 5}
     added = {block.block for block in blocks_of(study)} - {block.block for block in blocks}
-    assert added == {f"B/moe_q4/draft_2b/r{repeat}" for repeat in (3, 4)}
+    assert added == {f"B/moe_q4/r{repeat}" for repeat in (3, 4)}
 
 
 def test_another_gamma_changes_the_blocks_of_its_suite_and_no_other(study, blocks):

@@ -10,7 +10,7 @@ from specmoe.config.methods import BY_TYPE, METHODS, Method, engine_type, histor
 
 def sides(gammas=(), **given):
     """Return the sides of a way of drafting."""
-    return [Side(**setting) for setting in Drafting(**given).settings(list(gammas))]
+    return [Side(draft="d", **setting) for setting in Drafting(**given).settings(list(gammas))]
 
 
 def fault(**given):
@@ -39,8 +39,12 @@ def test_lists_multiply_and_what_is_not_given_is_the_default():
 def test_sides_that_differ_have_names_that_differ():
     drafted = sides(method="mtp", gammas=[2, 4], p_min=[0, 0.5])
     found = sides(method="ngram-mod", gammas=[2, 4], n_match=[2, 3])
-    assert [side.name for side in drafted] == ["g2", "g2-p0.5", "g4", "g4-p0.5"]
-    assert [side.name for side in found] == ["g2-n2", "g2-n3", "g4-n2", "g4-n3"]
+    assert [side.name for side in drafted] == [
+        f"d/{name}" for name in ("g2", "g2-p0.5", "g4", "g4-p0.5")
+    ]
+    assert [side.name for side in found] == [
+        f"d/{name}" for name in ("g2-n2", "g2-n3", "g4-n2", "g4-n3")
+    ]
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,7 @@
 """The demonstration follows from the configuration."""
 
+from dataclasses import replace
+
 import pytest
 import yaml
 
@@ -22,18 +24,19 @@ def chosen(data, trace=None) -> Demonstration:
 def test_the_first_pair_of_the_campaign_is_decoded_unless_another_is_named(synthetic):
     what = chosen(synthetic)
     block = what.block
-    assert (block.target, block.draft, block.method) == ("moe_q4", "draft_0.8b", Method.DRAFT)
+    side = Side(4, method=Method.DRAFT, draft="draft_0.8b", draft_model="draft_0.8b")
+    assert block.target == "moe_q4"
     assert (what.target_label, what.draft_label) == ("MoE Q4", "0.8B")
     assert [source.file for source in block.prompts] == ["resources/prompts/short_factual.txt"]
-    assert (block.n_predict, block.temperature, block.sides) == (64, 0, (Side(4),))
+    assert (block.n_predict, block.temperature, block.sides) == (64, 0, (side,))
     assert what.synthetic
     assert "\n" not in what.to_json()
     assert parse(Demonstration, what.to_json()) == what
     asked = {"target": "dense_9b", "gamma": 7, "prompt": "code", "n_predict": 20}
     block = chosen(synthetic, asked).block
-    assert (block.target, block.draft, block.n_predict) == ("dense_9b", "draft_0.8b", 20)
-    assert (block.sides, block.prompts[0].prompt) == ((Side(7),), "code")
-    assert chosen(synthetic, {"draft": "draft_2b"}).block.draft == "draft_2b"
+    assert (block.target, block.n_predict) == ("dense_9b", 20)
+    assert (block.sides, block.prompts[0].prompt) == ((replace(side, gamma=7),), "code")
+    assert chosen(synthetic, {"draft": "draft_2b"}).block.draft_models == ("draft_2b",)
 
 
 def test_a_text_is_sent_as_the_campaign_sends_it(study):

@@ -6,13 +6,12 @@ from pathlib import Path
 import pytest
 
 from specmoe.config.backend import Backend
-from specmoe.config.block import Side
 from specmoe.config.methods import Method
 from specmoe.engine.identity import Workplace
 from specmoe.engine.job import job_of, log_of_job
 from specmoe.errors import MeasurementError
 
-from ...blocks import compared
+from ...blocks import ALONE, compared, drafted
 
 
 @pytest.fixture
@@ -23,20 +22,20 @@ def job(tmp_path, monkeypatch):
     Path("e/engine.json").write_text('{"backend": "cuda"}')
     Path("h").write_text('{"gpu_memory_bytes": 1000}')
     workplace = Workplace(Path("r"), Path("e/engine.json"), Path("h"), 2.0, 0.5)
-    return job_of(workplace, Path("t"), Path("l/r0.server.log"), Path("d"))
+    return job_of(workplace, Path("t"), Path("l/r0.server.log"), {"draft": Path("d")})
 
 
 def test_a_job_has_the_programs_limits_and_memory_of_its_workplace(job):
-    assert (job.binaries, job.target, job.draft) == (Path("e/bin"), Path("t"), Path("d"))
+    assert (job.binaries, job.target) == (Path("e/bin"), Path("t"))
     assert (job.start_limit_s, job.run_limit_s) == (2.0, 0.5)
     # What its backend can use of the GPU's memory.
     assert (job.backend, job.usable_memory) == (Backend.CUDA, 950)
 
 
 def test_each_side_of_a_block_has_a_log_and_a_command_line_of_its_own(job):
-    sides = [Side(), Side(8), Side(8, 0.5)]
+    sides = [ALONE, drafted(8), drafted(8, 0.5)]
     assert [job.log_of(side) for side in sides] == [
-        Path(f"l/r0.server.{name}.log") for name in ("alone", "g8", "g8-a0.5")
+        Path(f"l/r0.server.{name}.log") for name in ("alone", "draft.g8", "draft.g8-a0.5")
     ]
     alone, eight, imposed = (job.command(compared(), side) for side in sides)
     assert eight[: len(alone)] == alone
@@ -47,8 +46,8 @@ def test_each_side_of_a_block_has_a_log_and_a_command_line_of_its_own(job):
 
 def test_words_for_the_engine_go_to_both_sides(job):
     given = {"engine_args": ("--cpu-moe", "--numa", "distribute"), "threads": 3}
-    alone, drafted = (job.command(compared(**given), side) for side in (Side(), Side(8)))
-    assert drafted[: len(alone)] == alone
+    alone, eight = (job.command(compared(**given), side) for side in (ALONE, drafted(8)))
+    assert eight[: len(alone)] == alone
     assert " ".join(alone).endswith("--threads 3 --cpu-moe --numa distribute")
 
 
@@ -57,7 +56,7 @@ def test_words_for_the_engine_go_to_both_sides(job):
     [(Method.NGRAM_CACHE, "--lookup-cache-static"), (Method.DRAFT, "--model-draft")],
 )
 def test_a_method_loads_its_file_once(job, method, flag):
-    command = job.command(compared(method=method), Side(8))
+    command = job.command(compared(), drafted(8, method=method))
     assert command.count("d") == 1
     assert command[command.index("d") - 1] == flag
 

@@ -12,17 +12,22 @@ import pynvml
 import pytest
 
 from specmoe.config.backend import Backend
+from specmoe.config.block import Side
+from specmoe.config.methods import Method
 from specmoe.engine import machine
 from specmoe.engine.disturbances import Condition, read_condition
 from specmoe.engine.machine import (
     WORKING_BYTES,
     Device,
     bytes_together,
+    groups_in_memory,
     list_devices,
     require_device,
     usable_memory,
 )
 from specmoe.errors import EngineError
+
+from ...blocks import ALONE, compared, drafted
 
 IOREG = '+-o J475cAP\n    {\n      "IOPlatformUUID" = "01234567-89AB-CDEF-0123-456789ABCDEF"\n'
 I7 = "12th Gen Intel(R) Core(TM) i7-12700K"
@@ -220,8 +225,28 @@ def test_processes_share_mapped_weights_and_have_their_own_on_a_device(backend):
     mapped = backend in (Backend.CPU, Backend.METAL)
     # A target alone and three sides with a draft.
     weights = 22 * GB if mapped else 4 * 20 * GB + 3 * 2 * GB
-    assert bytes_together(20 * GB, 2 * GB, 4, 3, backend) == weights + 4 * WORKING_BYTES
-    assert bytes_together(20 * GB, 2 * GB, 1, 0, backend) == 20 * GB + WORKING_BYTES
+    block = compared(sides=(ALONE, drafted(2), drafted(4), drafted(8)))
+    given = {"target": 20 * GB, "draft": 2 * GB}, backend
+    assert bytes_together(block, block.sides, *given) == weights + 4 * WORKING_BYTES
+    assert bytes_together(block, block.sides[:1], *given) == 20 * GB + WORKING_BYTES
+
+
+@pytest.mark.parametrize(
+    ("usable", "groups"),
+    [
+        # On CUDA the target alone takes 11 GB, with the draft 12 and by n-grams 11.
+        (11 + 12 + 12 + 11, [["alone", "draft/g4", "draft/g8", "ngram-mod/g8"]]),
+        (11 + 12 + 12, [["alone", "draft/g4", "draft/g8"], ["alone", "ngram-mod/g8"]]),
+        (11 + 12, [["alone", "draft/g4"], ["alone", "draft/g8"], ["alone", "ngram-mod/g8"]]),
+        (11 + 11, []),
+    ],
+)
+def test_where_memory_does_not_hold_all_sides_the_target_alone_is_beside_each_group(usable, groups):
+    by_ngrams = Side(8, method=Method.NGRAM_MOD, draft="ngram-mod")
+    block = compared(sides=(ALONE, drafted(4), drafted(8), by_ngrams))
+    sizes = {"target": 10 * GB, "draft": GB}
+    found = groups_in_memory(block, block.sides, sizes, Backend.CUDA, usable * GB)
+    assert [[side.name for side in group] for group in found] == groups
 
 
 L4 = {"Name": "NVIDIA L4", "MemoryInfo": SimpleNamespace(total=23034 * 2**20)}

@@ -16,13 +16,14 @@ from specmoe.engine.server import Settings
 from specmoe.errors import MeasurementError
 from specmoe.measure.paired import arrange
 
-from ...blocks import ALONE, DRAFTED, alone, compared, measured, rows
+from ...blocks import ALONE, DRAFTED, alone, compared, drafted, measured, rows
 
 GB = 10**9
 in_each_arrangement = pytest.mark.parametrize(
     "arrangement", [Arrangement.TOGETHER, Arrangement.IN_TURN]
 )
-BLOCK = compared(sides=(ALONE, DRAFTED, Side(8)))
+BLOCK = compared(sides=(ALONE, DRAFTED, drafted(8)))
+SIDES = ["alone", "draft/g4", "draft/g8"]
 
 
 @dataclass
@@ -142,7 +143,7 @@ def job(tmp_path):
         root=tmp_path,
         binaries=tmp_path,
         target=tmp_path / "t.gguf",
-        draft=tmp_path / "d.gguf",
+        drafts={"draft": tmp_path / "d.gguf"},
         server_log=tmp_path / "r0.server.log",
         start_limit_s=1,
         run_limit_s=1,
@@ -181,10 +182,10 @@ def test_together_all_sides_are_live_at_every_run(job):
     assert measured(BLOCK, job)["arrangement"] == "together"
     runs = [event for event in job.machine.events if event[1] == "run"]
     assert len(runs) == BLOCK.runs
-    assert all(set(live) == {"alone", "g4", "g8"} for _, _, *live in runs)
+    assert all(set(live) == {*SIDES} for _, _, *live in runs)
     # Those with a draft start first, because they need most.
     started = [side for side, what, *_ in job.machine.events if what == "starts"]
-    assert started == ["g4", "g8", "alone"]
+    assert started == ["draft/g4", "draft/g8", "alone"]
 
 
 def test_in_turn_one_side_is_live_at_a_time(job):
@@ -192,16 +193,16 @@ def test_in_turn_one_side_is_live_at_a_time(job):
     assert record["arrangement"] == "in_turn"
     assert all(live == [side] for side, _, *live in job.machine.events)
     order = [side for side, _ in groupby(run["side"] for run in record["runs"])]
-    assert order == ["alone", "g4", "g8"]
+    assert order == SIDES
 
 
 @in_each_arrangement
 def test_the_order_of_runs_is_recorded_and_every_side_has_its_facts_and_log(job, arrangement):
     record = measured(replace(BLOCK, arrangement=arrangement), job)
     assert [run["order"] for run in record["runs"]] == list(range(BLOCK.runs))
-    assert [side["side"] for side in record["sides"]] == ["alone", "g4", "g8"]
+    assert [side["side"] for side in record["sides"]] == SIDES
     logs = {path.name for path in job.root.glob("*.log")}
-    assert logs == {f"r0.server.{side}.log" for side in ("alone", "g4", "g8")}
+    assert logs == {f"r0.server.{side}.log" for side in ("alone", "draft.g4", "draft.g8")}
     found = rows(record)
     assert {row["arrangement"] for row in found} == {arrangement}
     for row in found:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from specmoe.config.backend import Backend
-from specmoe.config.block import Block, PromptSource, Protocol, Side
+from specmoe.config.block import Block, PromptSource, Protocol
 from specmoe.config.load import load
 from specmoe.config.matrix import PUBLISHED_PASSAGE, list_blocks
 from specmoe.engine.job import Job
@@ -15,7 +15,7 @@ from specmoe.errors import MeasurementError
 from specmoe.measure.study_commands import Reading, read_bench, read_speculative
 from specmoe.runs.schema import COLUMNS, read_runs, write_runs
 
-from ...blocks import ALONE, DRAFTED, alone, compared, measured, rows
+from ...blocks import ALONE, DRAFTED, alone, compared, drafted, measured, rows
 
 # Recorded on a two-core Linux machine: the synthetic moe_q4 with draft_0.8b, γ = 4, 64 tokens.
 MARCH_FAILURE = """\
@@ -127,13 +127,13 @@ OLD_MANUAL = "--draft, --draft-n, --draft-max N   number of tokens to draft"
 NEW_MANUAL = "--spec-draft-n-max N   number of tokens to draft\n--draft N   has been removed"
 
 
-def job_in(folder, draft=Path("d.gguf"), run_limit_s=60.0):
+def job_in(folder, run_limit_s=60.0):
     """Return a job whose files are in one folder."""
     return Job(
         root=folder,
         binaries=folder,
         target=Path("t.gguf"),
-        draft=draft,
+        drafts={"draft": Path("d.gguf")},
         server_log=folder / "log",
         start_limit_s=60,
         run_limit_s=run_limit_s,
@@ -160,8 +160,7 @@ def do(tmp_path):
         (tmp_path / "bench").write_text(BENCH)
         tool("llama-bench", behaviour or f"cat {tmp_path}/bench", "")
         tool("llama-speculative", behaviour or f"echo text; cat {tmp_path}/result >&2", manual)
-        draft = Path("d.gguf") if block.speculates else None
-        return measured(block, job_in(tmp_path, draft, limit_s))
+        return measured(block, job_in(tmp_path, limit_s))
 
     return run
 
@@ -188,10 +187,10 @@ def test_flags_have_the_names_that_the_engine_knows_and_layers_are_those_of_both
 
 
 def test_the_target_alone_is_measured_first_and_then_each_gamma(do):
-    block = replace(SPECULATIVE, sides=(ALONE, DRAFTED, Side(8)), prompts=BASELINE.prompts)
+    block = replace(SPECULATIVE, sides=(ALONE, DRAFTED, drafted(8)), prompts=BASELINE.prompts)
     record = do(block)
-    assert [run["run"].split("/", 4)[-1] for run in record["runs"]] == [
-        f"{side}/passage-8/p0" for side in ("alone", "g4", "g8")
+    assert [run["run"].split("/", 3)[-1] for run in record["runs"]] == [
+        f"{side}/passage-8/p0" for side in ("alone", "draft/g4", "draft/g8")
     ]
     assert [run["order"] for run in record["runs"]] == [0, 1, 2]
     assert record["arrangement"] == "in_turn"
@@ -220,7 +219,7 @@ def test_an_engine_without_the_tool_is_reported_with_the_remedy(tmp_path):
         ("exec sleep 600", r"timeout: llama-spec.* longer than 2 s"),
         ("kill -SEGV $$", "llama-speculative failed \\(killed by SIGSEGV\\)"),
         ("echo no such model >&2; exit 3", "exit code 3\\); the end of .*\n  \\| no such model"),
-        ("echo done >&2", "r0/g4/passage-8/p0: no result; the end of .*\n  \\| done"),
+        ("echo done >&2", "r0/draft/g4/passage-8/p0: no result; the end of .*\n  \\| done"),
     ],
 )
 def test_a_tool_that_hangs_fails_or_prints_no_result_ends_the_block_with_its_log(

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from specmoe.config.block import PromptSource, Side
+from specmoe.config.block import PromptSource
 from specmoe.measure.turns import turns_in_turn, turns_together
 
-from ...blocks import compared
+from ...blocks import ALONE, compared, drafted
 
-SIDES = (Side(), Side(4), Side(8), Side(8, 0.5))
+SIDES = (ALONE, drafted(4), drafted(8), drafted(8, 0.5))
 PROMPTS = tuple(PromptSource(name, f"{name}.txt") for name in "abcd")
 BLOCK = compared(sides=SIDES, prompts=PROMPTS, passes=3)
 ORDERS = [turns_together, turns_in_turn]

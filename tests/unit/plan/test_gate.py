@@ -19,7 +19,7 @@ from specmoe.records import UNKNOWN
 from ...conftest import ROOT, merge
 from ...small_campaign import tiny_campaign
 
-BLOCK = "blocks/S/target/draft/r0"
+BLOCK = "blocks/S/target/r0"
 
 
 @pytest.fixture
@@ -87,11 +87,11 @@ def linked(campaign):
 def test_a_finished_campaign_stays_as_it_is_and_reads_no_file_again(measured, load, monkeypatch):
     refresh(measured)
     monkeypatch.setattr("specmoe.file_states.sha256_of", lambda file: pytest.fail(str(file)))
-    assert linked(load()) == {BLOCK, "blocks/N/target/none/r0"}
+    assert linked(load()) == {BLOCK, "blocks/N/target/r0"}
     assert not measured.missing.exists()
 
 
-ALL = {BLOCK, "blocks/N/target/none/r0"}
+ALL = {BLOCK, "blocks/N/target/r0"}
 DEEDS = {
     "another prompt of the same time": (
         lambda folder, config: replace(folder / "own.txt", "Something else."),
@@ -143,7 +143,7 @@ def test_a_model_of_the_users_that_was_replaced_is_linked_and_described_again(
     replace(tmp_path / "own.gguf", "other weights, for the target")
     refresh(load())
     assert not measured.model_file("target").is_symlink()
-    assert Gate(load()).block("S/target/draft/r0")["target_sha256"] == UNKNOWN
+    assert Gate(load()).block("S/target/r0")["target_sha256"] == UNKNOWN
 
 
 def test_a_link_into_the_folder_from_which_a_campaign_was_copied_is_made_again(
@@ -173,7 +173,7 @@ def test_a_raised_version_measures_all_again(measured, load, monkeypatch):
 
 
 def test_a_deleted_record_is_missed(measured, load):
-    kept = Gate(measured).records.kept(BLOCK, Gate(measured).block("S/target/draft/r0"))
+    kept = Gate(measured).records.kept(BLOCK, Gate(measured).block("S/target/r0"))
     kept.unlink()
     assert linked(load()) == ALL - {BLOCK}
     assert f"not measured as it is asked for now: {BLOCK}\n" in measured.missing.read_text()

@@ -66,9 +66,9 @@ def test_the_study_fits_the_machine_it_was_made_on(plan_of, study):
     assert plan.shortfalls == []
     text = describe(plan)
     runs = re.findall(r"^ +(\w+) +\d+ +(\d+) ", text, re.MULTILINE)
-    whole = [("all", "378")]
-    assert runs == [("A", "18"), ("B", "192"), ("C", "36"), ("D", "96"), ("F", "36"), *whole]
-    head = "Campaign m2-ultra: 306 runs and 72 of targets alone beside them, in 39 blocks"
+    whole = [("all", "354")]
+    assert runs == [("A", "18"), ("B", "168"), ("C", "36"), ("D", "96"), ("F", "36"), *whole]
+    head = "Campaign m2-ultra: 306 runs and 48 of targets alone beside them, in 33 blocks"
     assert text.startswith(f"{head}\n")
     study["campaign"]["suites"] = ["C", "F"]  # all of which name the target alone
     assert describe(plan_of(study)).startswith("Campaign m2-ultra: 72 runs, in 15 blocks\n")
@@ -132,6 +132,7 @@ def test_the_plan_for_a_laptop_lists_what_does_not_fit(plan_of, study):
     plan = plan_of(study, host=laptop, free=50 * 10**9)
     assert plan.shortfalls[0] == "disk: 87.2 GB needed in hub, 50.0 GB free"
     assert "memory: MoE Q8 with 2B: 42.5 GB needed, 12.9 GB usable" in plan.shortfalls
+    assert "MoE Q8, suite B, 7 sides one after the other" in plan.in_groups
     assert not any("Dense 4B" in shortfall for shortfall in plan.shortfalls)
     assert "config/synthetic.yaml" in refusal(plan.shortfalls)
     # Without the large models it fits.
@@ -150,19 +151,20 @@ def test_on_cuda_models_must_fit_the_memory_of_the_gpu(plan_of, study):
 
 def test_sides_that_the_memory_does_not_hold_at_once_follow_one_another(plan_of, study):
     # CUDA copies the weights of every process; elsewhere the sides of a block share them.
-    assert plan_of(study).in_turn == []
+    assert plan_of(study).in_groups == []
     gpu = M2_ULTRA | {"gpu_memory_bytes": 80 * 2**30}
     plan = plan_of(study, host=gpu, backend=Backend.CUDA)
     assert plan.shortfalls == []
-    assert "MoE Q8 with 2B, 4 sides" in plan.in_turn
-    assert "Dense 4B with 0.8B, 4 sides" not in plan.in_turn
-    line = f"so one follows the other: {'; '.join(plan.in_turn)}"
-    assert f"Memory does not hold all sides at once, {line}" in describe(plan)
+    assert "MoE Q4, suite B, 7 sides in 3 groups" in plan.in_groups
+    assert "MoE Q8, suite B, 7 sides one after the other" in plan.in_groups
+    assert not any("Dense 4B" in line for line in plan.in_groups)
+    line = f"Memory does not hold all sides at once: {'; '.join(plan.in_groups)}"
+    assert line in describe(plan)
     study["measurement"]["sides"] = "in_turn"
-    assert plan_of(study, host=gpu, backend=Backend.CUDA).in_turn == []
+    assert plan_of(study, host=gpu, backend=Backend.CUDA).in_groups == []
     # The study's commands always follow one another.
     study["measurement"] |= {"sides": "auto", "protocol": "published"}
-    assert plan_of(study, host=gpu, backend=Backend.CUDA).in_turn == []
+    assert plan_of(study, host=gpu, backend=Backend.CUDA).in_groups == []
 
 
 def test_a_model_of_unknown_size_is_reported_as_such(plan_of, study):

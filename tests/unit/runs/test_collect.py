@@ -20,7 +20,7 @@ from ...made_record import MADE_BY, made_record, small_blocks, small_config
 
 @pytest.fixture(scope="module")
 def block(_study):
-    return small_blocks(small_config(deepcopy(_study)))["S/target/draft/r0"]
+    return small_blocks(small_config(deepcopy(_study)))["S/target/r0"]
 
 
 @pytest.fixture
@@ -29,7 +29,7 @@ def made(block):
     return made_record(block)
 
 
-def runs_of(made, side="g4", prompt="code"):
+def runs_of(made, side="draft/g4", prompt="code"):
     return [run for run in made["runs"] if f"/{side}/{prompt}/" in run["run"]]
 
 
@@ -37,7 +37,7 @@ def runs_of(made, side="g4", prompt="code"):
 def row_of(made, block):
     """Give the row of a side and a prompt."""
 
-    def row(side="g4", prompt="code"):
+    def row(side="draft/g4", prompt="code"):
         [run] = runs_of(made, side, prompt)
         rows = rows_of_record(made, block, MADE_BY)
         return next(row for row in rows if row["run"] == run["run"])
@@ -93,14 +93,14 @@ def test_who_a_row_is_comes_from_the_block_that_is_asked_for(made, block):
     asked = rows_of_record(made_record(block), block, MADE_BY)
     assert rows_of_record(made, block, MADE_BY) == asked
     assert {row["engine"] for row in asked} == {MADE_BY["engine"]}
-    assert {row["draft_sha256"] for row in asked} == {None, MADE_BY["draft_sha256"]}
+    assert {row["draft_sha256"] for row in asked} == {None, "b" * 64}
 
 
 @pytest.fixture
 def pair(row_of):
     """The rows of the target alone and of its draft, not linked."""
     unlinked = {"baseline": None, "common_prefix": None}
-    return [row_of(side) | unlinked for side in ("alone", "g4")]
+    return [row_of(side) | unlinked for side in ("alone", "draft/g4")]
 
 
 def test_the_baseline_of_a_row_is_of_its_block_prompt_and_pass(pair):
@@ -134,7 +134,7 @@ def test_texts_that_need_not_be_equal_are_linked_without_a_prefix(pair, place, c
 
 def test_a_row_of_another_block_or_one_without_the_target_alone_has_no_baseline(pair):
     alone, drafted = pair
-    for rows in ([alone, drafted | {"block": "S/target/draft/r1"}], [drafted]):
+    for rows in ([alone, drafted | {"block": "S/target/r1"}], [drafted]):
         link_baselines(rows)
         assert rows[-1]["baseline"] is rows[-1]["common_prefix"] is None
 
@@ -150,7 +150,7 @@ def test_the_common_prefix_ends_at_the_first_difference(shared, one, other):
 @pytest.mark.parametrize(
     ("break_it", "fault"),
     [
-        (lambda record: record["runs"].pop(), "it lacks run S/target/draft/r0/"),
+        (lambda record: record["runs"].pop(), "it lacks run S/target/r0/"),
         (
             lambda record: record["runs"].append(record["runs"][0] | {"run": "S/more"}),
             "it has runs that are not of its block, as S/more",

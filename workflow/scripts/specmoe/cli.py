@@ -174,11 +174,11 @@ def measure(campaign: Path, block: str, log: Path, workflow_pid: int | None = No
     found = open_campaign(campaign)
     one, gate = found.block(block), Gate(found)
     target = found.model_file(one.target)
-    draft = found.model_file(one.draft_model) if one.draft_model else None
+    drafts = {model: found.model_file(model) for model in one.draft_models}
     workplace = found.workplace(block, workflow_pid, found.engine_of_block(block))
     name, request = f"blocks/{block}", gate.block(block)
     record, fresh = gate.records.measured_once(
-        name, request, lambda: measure_block(one, workplace, target, draft, log)
+        name, request, lambda: measure_block(one, workplace, target, drafts, log)
     )
     gate.records.relink(name, request)
     progress = describe_progress(found.plan_file, found.records)
@@ -223,9 +223,10 @@ def record_trace(
 
     found = open_campaign(campaign)
     asked = parse(Demonstration, demonstration)
-    target, draft = map(found.model_file, asked.block.models)
+    drafts = {model: found.model_file(model) for model in asked.block.draft_models}
     workplace = found.workplace("trace", workflow_pid)
-    record_trace(asked, workplace, job_of(workplace, target, log, draft), out)
+    job = job_of(workplace, found.model_file(asked.block.target), log, drafts)
+    record_trace(asked, workplace, job, out)
 
 
 def show_trace(trace: Path, log: Path) -> None:

@@ -35,8 +35,8 @@ def launch_line(
         numbers: dict[str, Any] = {
             name: PARAMETERS[name].number(value) for name, value in given_to.items()
         }
-        side = Side(gamma=int(setting["gamma"]), **numbers)
-        words += speculation_flags(BY_TYPE[setting["method"]], side, file, layers)
+        side = Side(int(setting["gamma"]), method=BY_TYPE[setting["method"]], **numbers)
+        words += speculation_flags(side, file, layers)
     return shlex.join(words)
 
 

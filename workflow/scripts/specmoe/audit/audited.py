@@ -9,6 +9,7 @@ from specmoe.audit.reading import readings_of
 from specmoe.audit.tables import Audit
 from specmoe.audit.text import describe_audit
 from specmoe.audit.ties import Gap, gaps_of
+from specmoe.config.block import ASKED
 from specmoe.config.matrix import left_out_blocks
 from specmoe.errors import MeasurementError
 from specmoe.files import named_if_damaged, read_record
@@ -18,7 +19,7 @@ from specmoe.runs.agreement import read_agreement
 from specmoe.runs.collected import refuse_other_table
 from specmoe.runs.manifest import check_manifest
 from specmoe.runs.pass_times import read_pass_times, seen_experts
-from specmoe.runs.schema import read_runs
+from specmoe.runs.schema import asked_of, read_runs
 from specmoe.words import counted
 
 
@@ -55,16 +56,19 @@ def audit_campaign(campaign: LoadedCampaign, out: Path) -> None:
 
 
 def _refuse_other_runs(campaign: LoadedCampaign, rows: pd.DataFrame) -> None:
-    """Raise MeasurementError unless the rows are the runs of the campaign's blocks, all and once.
+    """Raise MeasurementError unless the rows are the runs of the campaign's blocks.
 
     An overlay may ask for more of a packed campaign than it has.
     """
-    asked = {run for block in campaign.blocks.values() for run in block.run_ids}
-    found = set(rows["run"])
+    asked = {run for block in campaign.blocks.values() for run in block.asked}
+    found = {*asked_of(rows)}
     for fault, runs in {"lacks": asked - found, "has, unasked,": found - asked}.items():
         if runs:
+            one = ", ".join(
+                f"{name} {value}" for name, value in zip(ASKED, min(runs, key=str), strict=True)
+            )
             raise MeasurementError(
                 f"{campaign.data / 'runs.parquet'} {fault} {counted(len(runs), 'run')} of campaign"
-                f" {campaign.config.campaign.name} ({min(runs)}): give the configuration with which"
+                f" {campaign.config.campaign.name} ({one}): give the configuration with which"
                 " it was packed, or measure it again"
             )

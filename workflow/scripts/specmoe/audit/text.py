@@ -77,7 +77,7 @@ def _head(
 def _left_out(blocks: Iterable[Block]) -> Iterator[str]:
     """Yield the blocks that are left out, and the sides of those that are left out in part."""
     for block in blocks:
-        whole = block.measures_alone or not block.speculates
+        whole = block.measures_alone
         yield from [block.block] if whole else (f"{block.block}/{one.name}" for one in block.sides)
 
 

@@ -4,6 +4,7 @@ import hashlib
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from itertools import product
+from typing import Any
 
 from specmoe.config.methods import PARAMETERS, Method
 from specmoe.config.option_words import options_text, target_setting
@@ -84,7 +85,11 @@ class Arrangement(StrEnum):
 
 @dataclass(frozen=True)
 class Side:
-    """One setting of a comparison, which one engine process measures."""
+    """One setting of a comparison, which one engine process measures; by default the target alone.
+
+    What drafts is `draft`, see `Drafting.drafter_id`, by `method`, from the file `draft_model` if
+    it loads one.
+    """
 
     gamma: int = 0  # most tokens drafted in a round; 0: the target alone
     # Share of the drafted tokens that the engine accepts unseen; None: it accepts those that match.
@@ -92,6 +97,9 @@ class Side:
     # See `methods.PARAMETERS`; None: the method does not take it.
     p_min: float | None = None
     n_match: int | None = None
+    method: Method | None = None
+    draft: str = NO_DRAFT
+    draft_model: str | None = None
 
     @property
     def speculates(self) -> bool:
@@ -100,9 +108,15 @@ class Side:
 
     @property
     def name(self) -> str:
-        """The side's id within its block."""
+        """The side's id within its block: `draft_2b/g8`."""
         imposed = "" if self.imposed_acceptance is None else f"-a{self.imposed_acceptance:g}"
-        return f"g{self.gamma}{self.variant}{imposed}" if self.speculates else "alone"
+        setting = f"{self.draft}/g{self.gamma}{self.variant}{imposed}"
+        return setting if self.speculates else "alone"
+
+    @property
+    def setting(self) -> str:
+        """The id of what drafts, with the parameters besides γ that someone set."""
+        return f"{self.draft}{self.variant}" if self.speculates else NO_DRAFT
 
     @property
     def variant(self) -> str:
@@ -116,20 +130,20 @@ class Side:
         return "".join(words)
 
 
+ASKED = ["suite", "target", "temperature", "repeat", "draft", "gamma", "imposed_acceptance"]
+ASKED += ["prompt", "pass"]
+"""The columns that say what a run was asked for; a block's id is no part of it."""
 SIDE_COLUMNS = [one.name for one in fields(Side) if one.name in PARAMETERS]
 """The parameters that rows have, in the order of their columns."""
 
 
 @dataclass(frozen=True)
 class Block(JobData):
-    """One comparison in one repeat: a target, and a way of drafting with all its settings."""
+    """One comparison in one repeat: a target alone, and with all settings that draft for it."""
 
     block: str
     suite: str
     target: str
-    method: Method | None  # None: the target alone is measured
-    draft: str  # what drafts, see `Drafting.drafter_id`; NO_DRAFT: nothing
-    draft_model: str | None  # the file that it loads
     repeat: int
     sides: tuple[Side, ...]
     prompts: tuple[PromptSource, ...]
@@ -163,12 +177,30 @@ class Block(JobData):
     @property
     def speculates(self) -> bool:
         """Whether a side drafts."""
-        return self.method is not None
+        return any(side.speculates for side in self.sides)
+
+    @property
+    def draft_models(self) -> tuple[str, ...]:
+        """The files from which its sides draft, each once."""
+        return tuple(dict.fromkeys(side.draft_model for side in self.sides if side.draft_model))
 
     @property
     def models(self) -> tuple[str, ...]:
-        """The models that its processes load: the target, and what drafts if that is a file."""
-        return (self.target, *([self.draft_model] if self.draft_model else []))
+        """The models that its processes load: the target, and all files that draft."""
+        return tuple(dict.fromkeys((self.target, *self.draft_models)))
+
+    def files_of(self, side: Side) -> tuple[str, ...]:
+        """Return the models that a side's process loads; a target that drafts for itself twice."""
+        return (self.target, side.draft_model) if side.draft_model else (self.target,)
+
+    @property
+    def drafters(self) -> tuple[Side, ...]:
+        """A side of each that drafts."""
+        first: dict[str, Side] = {}
+        for side in self.sides:
+            if side.speculates:
+                first.setdefault(side.draft, side)
+        return tuple(first.values())
 
     @property
     def target_setting(self) -> str:
@@ -200,19 +232,22 @@ class Block(JobData):
         """How many runs the block has."""
         return len(self.sides) * len(self.prompts) * self.passes
 
-    def setting(self, side: Side) -> str:
-        """Return the id of what drafts on a side, with the parameters that someone set."""
-        return f"{self.draft}{side.variant}" if side.speculates else NO_DRAFT
+    def run_id(self, side: Side, prompt: str, number: int, group: int = 0) -> str:
+        """Return the id, unique in the campaign, of a side's run of a prompt in a pass.
 
-    def run_id(self, side: Side, prompt: str, number: int) -> str:
-        """Return the id, unique in the campaign, of a side's run of a prompt in a pass."""
-        return f"{self.block}/{side.name}/{prompt}/p{number}"
+        The target alone is measured in each group of sides that take turns: `alone`, `alone-2`.
+        """
+        again = f"-{group + 1}" if group and not side.speculates else ""
+        return f"{self.block}/{side.name}{again}/{prompt}/p{number}"
 
     @property
-    def run_ids(self) -> set[str]:
-        """The ids of all of its runs."""
-        runs = product(self.sides, self.prompts, range(self.passes))
-        return {self.run_id(side, source.prompt, number) for side, source, number in runs}
+    def asked(self) -> set[tuple[Any, ...]]:
+        """What its runs are asked for, as rows have it in the columns `ASKED`."""
+        of_block = (self.suite, self.target_setting, self.temperature, self.repeat)
+        return {
+            (*of_block, side.setting, side.gamma, side.imposed_acceptance, source.prompt, number)
+            for side, source, number in product(self.sides, self.prompts, range(self.passes))
+        }
 
     def run_seed(self, number: int) -> int:
         """Return the seed of a run in a pass; greedy passes share one."""

@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from specmoe.config.base import describe_fault
 from specmoe.config.block import ITSELF, NO_DRAFT, PASSAGE_PREFIX
 from specmoe.config.expand import FilesSay, expand, nothing_said
-from specmoe.config.matrix import comparison_of, left_out_blocks, list_blocks, setting_of
+from specmoe.config.matrix import comparison_of, left_out_blocks, list_blocks, names_of
 from specmoe.config.models import NgramCache, SyntheticDraft, SyntheticModel
 from specmoe.config.schema import Config
 from specmoe.config.suite_checks import Faults, faults_of_suite, stop_at, unknown
@@ -184,10 +184,9 @@ def _left_out(config: Config) -> Faults:
         return
     place = "campaign.left_out"
     left, out = list_blocks(config, gpu=False), left_out_blocks(config)
-    known = set()
-    for block in [*left, *out]:
-        known |= {block.block, comparison_of(block.block)}
-        known |= {setting_of(block, side) for side in block.sides if side.speculates}
+    known = {
+        name for block in [*left, *out] for side in block.sides for name in names_of(block, side)
+    }
     for name in config.campaign.left_out:
         yield from unknown(name, known, place, "block, comparison or setting")
     for suite in config.campaign.suites:

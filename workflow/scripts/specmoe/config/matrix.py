@@ -17,7 +17,6 @@ from specmoe.config.block import (
     TimedPasses,
     shuffle_key,
 )
-from specmoe.config.drafting import Drafting
 from specmoe.config.engines import PathEngine
 from specmoe.config.measurement import Order
 from specmoe.config.methods import Method
@@ -61,11 +60,22 @@ def _without(block: Block, left_out: Collection[str]) -> Block | None:
     """Return a block without the settings that are left out; None if nothing of it is measured."""
     if not left_out:
         return block
-    if block.block in left_out or comparison_of(block.block) in left_out:
-        return None
-    sides = tuple(side for side in block.sides if setting_of(block, side) not in left_out)
-    drafts = any(side.speculates for side in sides) or not block.speculates
-    return replace(block, sides=sides) if drafts else None
+    left_out = {*left_out}
+    sides = tuple(side for side in block.sides if left_out.isdisjoint(names_of(block, side)))
+    kept = replace(block, sides=sides)
+    return kept if sides and kept.speculates == block.speculates else None
+
+
+def names_of(block: Block, side: Side) -> set[str]:
+    """Return the names by which someone leaves a side out of a block.
+
+    They are the ids of its comparison, `B/moe_q8`, of what drafts, `B/moe_q8/draft_2b`, and of its
+    setting, `B/moe_q8/draft_2b/g8`; and each with one repeat, `B/moe_q8/r1`.
+    """
+    comparison = comparison_of(block.block)
+    of_side = {f"{comparison}/{side.draft}", setting_of(block, side)} if side.speculates else set()
+    names = {comparison, *of_side}
+    return names | {f"{name}/r{block.repeat}" for name in names}
 
 
 def setting_of(block: Block, side: Side) -> str:
@@ -121,17 +131,17 @@ def list_timed_passes(config: Config, blocks: Iterable[Block]) -> list[TimedPass
     outputs: dict[str, set[Outputs]] = {}
     gpu_layers = 0
     for block in blocks:
-        if not block.speculates or block.protocol != Protocol.PAIRED or block.options_text:
+        if block.protocol != Protocol.PAIRED or block.options_text:
             continue
         gpu_layers = block.gpu_layers
-        of_block = {1, 2, *(side.gamma + 1 for side in block.sides if side.speculates)}
-        kinds = {block.target: Outputs.ALL}
-        # Other methods' files are no models by themselves.
-        if block.method == Method.DRAFT and block.draft_model:
-            kinds[block.draft_model] = Outputs.LAST
-        for model, kind in kinds.items():
-            widths.setdefault(model, set()).update(of_block)
-            outputs.setdefault(model, set()).add(kind)
+        for side in block.sides:
+            kinds = [(block.target, Outputs.ALL)] if side.speculates else []
+            # Other methods' files are no models by themselves.
+            if side.method == Method.DRAFT and side.draft_model:
+                kinds.append((side.draft_model, Outputs.LAST))
+            for model, kind in kinds:
+                widths.setdefault(model, {1, 2}).add(side.gamma + 1)
+                outputs.setdefault(model, set()).add(kind)
     return [
         TimedPasses(
             model=model,
@@ -153,22 +163,23 @@ def list_readings(config: Config, blocks: Iterable[Block]) -> dict[str, list[str
     """Return, by draft, the targets whose texts it reads: see `measure.agreement`."""
     targets: dict[str, set[str]] = {}
     for block in blocks:
-        if block.draft_model and reads_texts(config, block):
-            targets.setdefault(block.draft_model, set()).add(block.target)
+        for side in block.sides:
+            if side.draft_model and reads_texts(config, block, side):
+                targets.setdefault(side.draft_model, set()).add(block.target)
     return {draft: sorted(own) for draft, own in sorted(targets.items())}
 
 
-def reads_texts(config: Config, block: Block) -> bool:
-    """Return whether a block's draft reads what the target writes alone there.
+def reads_texts(config: Config, block: Block, side: Side) -> bool:
+    """Return whether what drafts on a side reads what the target writes alone in its block.
 
     That is a model that drafts alone and greedily. The reading knows no options of the engine, and
     its program is compiled and left out like the one that times passes.
     """
     greedy = block.protocol == Protocol.PAIRED and block.temperature == 0
-    own = any(side.speculates and side.imposed_acceptance is None for side in block.sides)
+    own = side.method == Method.DRAFT and side.imposed_acceptance is None
     readable = greedy and own and block.measures_alone and not block.options_text
     timed = config.measurement.pass_samples and not isinstance(config.engine, PathEngine)
-    return bool(timed) and readable and block.method == Method.DRAFT
+    return bool(timed) and readable
 
 
 def suite_blocks(config: Config, name: str, *, gpu: bool = False) -> list[Block]:
@@ -178,11 +189,15 @@ def suite_blocks(config: Config, name: str, *, gpu: bool = False) -> list[Block]
     prompts = tuple(_prompts(config, suite, protocol))
     [stop] = config.stops_of(name)
     blocks = []
-    for (target, way, file, temperature), setting in product(
-        _comparisons(suite, measurement.temperature), config.option_settings(name)
+    for target, temperature, setting in product(
+        suite.targets,
+        suite.temperatures or [measurement.temperature],
+        config.option_settings(name),
     ):
-        draft = way.drafter_id(file) if way else NO_DRAFT
-        parts = [name, target_setting(target, setting.id), draft]
+        sides = tuple(_sides(suite, target, protocol))
+        if not any(side.speculates for side in sides) and suite.ways:
+            continue  # nothing drafts for this target
+        parts = [name, target_setting(target, setting.id)]
         comparison = "/".join([*parts, *([f"t{temperature:g}"] if suite.temperatures else [])])
         for repeat in range(max(measurement.repeats, measurement.more_repeats.get(comparison, 0))):
             blocks.append(
@@ -190,11 +205,8 @@ def suite_blocks(config: Config, name: str, *, gpu: bool = False) -> list[Block]
                     block=f"{comparison}/r{repeat}",
                     suite=name,
                     target=target,
-                    method=way.method if way else None,
-                    draft=draft,
-                    draft_model=file,
                     repeat=repeat,
-                    sides=tuple(_sides(suite, way, protocol)),
+                    sides=sides,
                     prompts=prompts,
                     # The study goes through its prompts once.
                     passes=1 if protocol == Protocol.PUBLISHED else measurement.passes,
@@ -224,34 +236,28 @@ def suite_blocks(config: Config, name: str, *, gpu: bool = False) -> list[Block]
     return blocks
 
 
-def _comparisons(
-    suite: Suite, usual: float
-) -> Iterator[tuple[str, Drafting | None, str | None, float]]:
-    """Yield what a suite compares: a target, a way of drafting, the file it loads, a temperature.
-
-    A suite without any way of drafting measures its targets alone.
-    """
-    ways: list[Drafting | None] = [*suite.ways]
-    for target, way in product(suite.targets, ways or [None]):
-        if way and target not in (way.targets or suite.targets):
-            continue
-        named: list[str | None] = [*(way.drafts if way else [])] or [None]
-        files = [target if draft == ITSELF else draft for draft in named]
-        for file, temperature in product(files, suite.temperatures or [usual]):
-            yield target, way, file, temperature
-
-
-def _sides(suite: Suite, way: Drafting | None, protocol: Protocol) -> Iterator[Side]:
-    """Yield the target alone, then each setting at each imposed acceptance.
+def _sides(suite: Suite, target: str, protocol: Protocol) -> Iterator[Side]:
+    """Yield a target alone, then each setting of all that drafts for it.
 
     The study's commands compare with baselines of other prompts unless a suite names its own.
     """
-    if way is None or protocol == Protocol.PAIRED or NO_DRAFT in suite.drafts:
+    if not suite.ways or protocol == Protocol.PAIRED or NO_DRAFT in suite.drafts:
         yield Side()
-    settings = [*way.settings(suite.gammas)] if way else []
     shares: list[float | None] = [*suite.imposed_acceptance] or [None]
-    for setting, share in product(settings, shares):
-        yield Side(imposed_acceptance=share, **setting)
+    for way in suite.ways:
+        if target not in (way.targets or suite.targets):
+            continue
+        named: list[str | None] = [*way.drafts] or [None]
+        files = [target if draft == ITSELF else draft for draft in named]
+        settings = [*way.settings(suite.gammas)]
+        for file, setting, share in product(files, settings, shares):
+            yield Side(
+                imposed_acceptance=share,
+                method=way.method,
+                draft=way.drafter_id(file),
+                draft_model=file,
+                **setting,
+            )
 
 
 def _prompts(config: Config, suite: Suite, protocol: Protocol) -> Iterator[PromptSource]:

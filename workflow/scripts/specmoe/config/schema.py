@@ -5,7 +5,6 @@ fields, are written for users. `specmoe.config.load` checks what relates one key
 """
 
 from collections.abc import Mapping
-from dataclasses import asdict
 from enum import StrEnum
 from pathlib import Path, PurePath
 from typing import Annotated, Literal, Self
@@ -28,7 +27,7 @@ from specmoe.config.base import (
     Times,
     UserPath,
 )
-from specmoe.config.block import ITSELF, NO_DRAFT, Block, Protocol, Side, Stop
+from specmoe.config.block import ITSELF, NO_DRAFT, Protocol, Side, Stop
 from specmoe.config.drafting import Drafting, TraceSettings
 from specmoe.config.engines import Engine, GitEngine, PathEngine, PypiEngine
 from specmoe.config.measurement import Measurement
@@ -80,9 +79,10 @@ class Campaign(Strict):
     """where the runs come from: measured here, read from `resources/campaigns/<name>/`, or the
     published study's own rows"""
     left_out: list[str] = Field(default=[])
-    """what is not measured on purpose, because it fails on this machine: blocks such as
-    `B/moe_q8/draft_2b/r1`, comparisons with all their repeats, `B/moe_q8/draft_2b`, or settings of
-    them, `B/moe_q8/draft_2b/g8`. Everything else is rendered, and says what was left out"""
+    """what is not measured on purpose, because it fails on this machine: a target in
+    a suite, `B/moe_q8`, what drafts for it, `B/moe_q8/draft_2b`, or one setting of that,
+    `B/moe_q8/draft_2b/g8`; `/r1` behind any of them leaves out its second repeat alone. Everything
+    else is rendered, and says what was left out"""
 
 
 class Statistics(Strict):
@@ -409,11 +409,11 @@ class Config(Strict):
         label = self.label(target)
         return f"{label}, {self.option_setting(of_options).label}" if of_options else label
 
-    def draft_label(self, block: Block, side: Side | None = None) -> str:
-        """Return the label of what drafts in a block, on one of its sides or on all."""
-        file = None if block.draft_model is None else self.label(block.draft_model)
-        assert block.method
-        return draft_label(block.method, file, asdict(side) if side else {})
+    def draft_label(self, side: Side) -> str:
+        """Return the label of what drafts on a side, whatever its parameters."""
+        file = None if side.draft_model is None else self.label(side.draft_model)
+        assert side.method
+        return draft_label(side.method, file, {})
 
     def _file_name(self, model: str) -> str:
         """Return the name of a model's file at its source, or the id of a model made here."""

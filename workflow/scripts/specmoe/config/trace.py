@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 
-from specmoe.config.block import Block, Protocol, Side
+from specmoe.config.block import Block, Protocol
 from specmoe.config.matrix import list_blocks
 from specmoe.config.methods import Method
 from specmoe.config.parse import JobData
@@ -32,12 +32,13 @@ def choose_demonstration(config: Config, *, gpu: bool) -> Demonstration | None:
     asked = config.trace
     file = config.prompts.texts[asked.prompt].file if asked.prompt else None
     fitting = [
-        (block, source)
+        (block, side, source)
         for block in list_blocks(config, gpu=gpu)
-        if block.method == Method.DRAFT
+        for side in block.sides
+        if side.method == Method.DRAFT
         and block.protocol == Protocol.PAIRED
         and asked.target in (None, block.target)
-        and asked.draft in (None, block.draft_model)
+        and asked.draft in (None, side.draft_model)
         for source in block.prompts
         if source.length is None and file in (None, source.file)
     ]
@@ -46,13 +47,13 @@ def choose_demonstration(config: Config, *, gpu: bool) -> Demonstration | None:
             raise ConfigError(f"config: trace: no suite of this campaign drafts with {named}")
         return None
     # A target that drafts for itself is a control, and options are one suite's.
-    block, source = min(
-        fitting, key=lambda one: (one[0].draft_model == one[0].target, one[0].options_id)
+    block, side, source = min(
+        fitting, key=lambda one: (one[1].draft_model == one[0].target, one[0].options_id)
     )
     block = replace(
         block,
         prompts=(source,),
-        sides=(Side(asked.gamma),),
+        sides=(replace(side, gamma=asked.gamma, p_min=None, imposed_acceptance=None),),
         n_predict=asked.n_predict,
         temperature=0.0,
         concurrency=None,
@@ -60,6 +61,6 @@ def choose_demonstration(config: Config, *, gpu: bool) -> Demonstration | None:
     return Demonstration(
         block=block,
         target_label=config.label(block.target),
-        draft_label=config.label(block.models[-1]),
+        draft_label=config.label(block.draft_models[0]),
         synthetic=any(map(config.is_synthetic, block.models)),
     )

@@ -23,14 +23,14 @@ def words_of(values: Mapping[str, object]) -> list[str]:
     return [word for name, value in values.items() for word in (f"--{name}", str(value))]
 
 
-def speculation_flags(
-    method: Method, side: Side, file: Path | str | None, gpu_layers: int
-) -> list[str]:
+def speculation_flags(side: Side, file: Path | str | None, gpu_layers: int) -> list[str]:
     """Return the flags by which a side differs from the target alone.
 
     `file` is what the method loads. With `--spec-draft-p-min 0` a model proposes γ tokens even
     where it is unsure.
     """
+    if not (method := side.method):
+        return []
     facts = METHODS[method]
     flags = ["--spec-type", facts.engine]
     if file:

@@ -29,7 +29,7 @@ class Job:
     root: Path  # prompt files are relative to this folder
     binaries: Path  # folder of the engine's programs
     target: Path  # GGUF
-    draft: Path | None  # what the side that drafts loads: a GGUF, or a cache of n-grams
+    drafts: Mapping[str, Path]  # what sides draft from, by model: GGUFs, and caches of n-grams
     server_log: Path  # receives the engine's output; each side of a block has a log beside it
     start_limit_s: float
     run_limit_s: float
@@ -38,13 +38,13 @@ class Job:
 
     def log_of(self, side: Side) -> Path:
         """Return the file that receives the output of a side's engine."""
-        return self.server_log.with_name(f"{self.server_log.stem}.{side.name}.log")
+        return self.server_log.with_name(
+            f"{self.server_log.stem}.{side.name.replace('/', '.')}.log"
+        )
 
     def command(self, block: Block, side: Side) -> list[str]:
         """Return llama-server's command line for a side of a block."""
-        file = engine_path(self.draft) if self.draft else None
-        layers = block.gpu_layers
-        drafting = speculation_flags(block.method, side, file, layers) if block.method else []
+        file = engine_path(self.drafts[side.draft_model]) if side.draft_model else None
         return server_command(
             self.binaries / "llama-server",
             engine_path(self.target),
@@ -53,7 +53,7 @@ class Job:
             gpu_layers=block.gpu_layers,
             slots=block.slots,
             args=block.engine_args,
-            speculation=drafting if side.speculates else (),
+            speculation=speculation_flags(side, file, block.gpu_layers),
         )
 
     def server(self, command: list[str], block: Block, log: Path) -> Server:
@@ -61,7 +61,12 @@ class Job:
         return Server(command, log, self.start_limit_s, self.run_limit_s, block.environment)
 
 
-def job_of(workplace: Workplace, target: Path, server_log: Path, draft: Path | None = None) -> Job:
+def job_of(
+    workplace: Workplace,
+    target: Path,
+    server_log: Path,
+    drafts: Mapping[str, Path] | None = None,
+) -> Job:
     """Return the job of measuring a target, and what drafts for it, at a workplace."""
     backend = workplace.backend
     host = read_record(workplace.host) if workplace.host.exists() else {}
@@ -70,7 +75,7 @@ def job_of(workplace: Workplace, target: Path, server_log: Path, draft: Path | N
         root=workplace.root,
         binaries=workplace.binaries,
         target=target,
-        draft=draft,
+        drafts=drafts or {},
         server_log=server_log,
         start_limit_s=workplace.start_limit_s,
         run_limit_s=workplace.run_limit_s,

@@ -9,7 +9,7 @@ import os
 import platform
 import re
 import subprocess
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import psutil
 
 from specmoe.config.backend import COPYING, Backend
+from specmoe.config.block import Block, Side
 from specmoe.config.environment import engine_environment
 from specmoe.errors import EngineError, MeasurementError
 from specmoe.files import named_if_damaged, read_record
@@ -155,24 +156,38 @@ def working_bytes(slots: int, context: int) -> int:
 
 
 def bytes_together(
-    target_bytes: int,
-    draft_bytes: int,
-    sides: int,
-    speculating: int,
-    backend: Backend,
-    working: int = WORKING_BYTES,
+    block: Block, sides: Sequence[Side], sizes: Mapping[str, int], backend: Backend
 ) -> int:
-    """Return the bytes that a block's processes need while all are live.
+    """Return the bytes that the processes of some sides need while all are live.
 
-    `sides` counts all processes, `speculating` those with a draft; each needs `working` beside its
-    weights. `COPYING` backends copy the weights of each process. Elsewhere files are mapped and
-    shared; what the CPU backend repacks is not, and is found by measuring (`measure.paired`).
+    `sizes` has the bytes of models' files. `COPYING` backends copy the weights for each process.
+    Elsewhere files are mapped and shared; what the CPU backend repacks is not, and is found by
+    measuring (`measure.block`).
     """
-    if backend in COPYING:
-        weights = sides * target_bytes + speculating * draft_bytes
-    else:
-        weights = target_bytes + (draft_bytes if speculating else 0)
-    return weights + sides * working
+    files = [model for side in sides for model in block.files_of(side)]
+    weights = sum(sizes[model] for model in (files if backend in COPYING else {*files}))
+    return weights + len(sides) * working_bytes(block.slots, block.context)
+
+
+def groups_in_memory(
+    block: Block, sides: Sequence[Side], sizes: Mapping[str, int], backend: Backend, usable: int
+) -> list[list[Side]]:
+    """Return some sides of a block in groups, as large as `usable` bytes hold at once.
+
+    The target alone is in every group. Empty if memory does not even hold one setting beside it.
+    """
+    alone = [side for side in sides if not side.speculates]
+    groups: list[list[Side]] = []
+    for side in sides:
+        if side.speculates:
+            larger = [*groups[-1], side] if groups else []
+            if larger and bytes_together(block, larger, sizes, backend) <= usable:
+                groups[-1] = larger
+            else:
+                groups.append([*alone, side])
+    groups = groups or [alone]
+    fits = all(bytes_together(block, one, sizes, backend) <= usable for one in groups)
+    return groups if fits or len(sides) == 1 else []
 
 
 LIMIT_S = 60.0  # a driver may compile its kernels first

@@ -15,17 +15,17 @@ PROTOCOLS = {Protocol.PAIRED: paired, Protocol.PUBLISHED: study_commands}
 
 
 def measure_block(
-    block: Block, workplace: Workplace, target: Path, draft: Path | None, log: Path
+    block: Block, workplace: Workplace, target: Path, drafts: Mapping[str, Path], log: Path
 ) -> dict[str, Any]:
     """Measure a block by its protocol, alone on the machine, and return its record.
 
-    `target` and `draft` are what its sides load; `log` receives a line for every run, and each
-    side's server has a log beside it.
+    `target` and `drafts`, by model, are what its sides load; `log` receives a line for every run,
+    and each side's server has a log beside it.
     """
     if block.sends_chats:
         require_template(load_card(card_beside(target)), target, block.suite)
     with log_of_job(log), alone_on_its_host(workplace, block.environment):
-        job = job_of(workplace, target, log.with_suffix(".server.log"), draft)
+        job = job_of(workplace, target, log.with_suffix(".server.log"), drafts)
         record: dict[str, Any] = PROTOCOLS[block.protocol].measure(block, job)
     return record
 

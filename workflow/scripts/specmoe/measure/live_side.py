@@ -62,9 +62,9 @@ class LiveSide:
 
     def refuse_undrafted(self, name: str, metrics: Mapping[str, float]) -> None:
         """Raise MeasurementError if every round has a draft, and the server drafted nothing."""
-        method = self.block.method
+        method = self.side.method
         steady = method is not None and METHODS[method].always_drafts
-        must = self.side.speculates and steady and not self.side.p_min
+        must = steady and not self.side.p_min
         if must and not metrics.get(DRAFTED):
             raise self.server.fault(f"{name}: the server drafted nothing; its draft is not in use")
 
@@ -164,8 +164,8 @@ class LiveSide:
 
     @property
     def _remembers(self) -> bool:
-        method = self.block.method
-        return self.side.speculates and method is not None and METHODS[method].remembers
+        method = self.side.method
+        return method is not None and METHODS[method].remembers
 
     def prepare(self) -> Watch:
         """Make the server ready for a run, and return what observes it.
@@ -259,7 +259,7 @@ def drafting_as_asked(server: Server, block: Block, side: Side) -> Iterator[None
     reason = reason_not_to_speculate(server.log_text()) if side.speculates else None
     if reason:
         raise server.fault(
-            f"{block.draft} cannot draft for {block.target} with γ {side.gamma}: {reason}"
+            f"{side.draft} cannot draft for {block.target} with γ {side.gamma}: {reason}"
         ) from cause
     if cause:
         raise cause
@@ -270,7 +270,7 @@ def cache_types(block: Block, side: Side) -> tuple[str, ...]:
 
     A model that drafts has a cache of its own, whatever it is a part of.
     """
-    drafts = side.speculates and block.method is not None and not is_ngram(block.method)
+    drafts = side.method is not None and not is_ngram(side.method)
     types = {
         value_of(block.engine_args, f"--cache-type-{of}", f"-ct{of}") or CACHE_TYPE for of in "kv"
     }

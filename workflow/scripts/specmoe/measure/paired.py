@@ -13,7 +13,7 @@ from specmoe.config.block import Arrangement, Block, Side
 from specmoe.config.measurement import Gate
 from specmoe.engine.disturbances import measure_undisturbed
 from specmoe.engine.job import Job
-from specmoe.engine.machine import bytes_together, host_id, working_bytes
+from specmoe.engine.machine import bytes_together, host_id
 from specmoe.measure.live_side import LiveSide, describe_run, started
 from specmoe.measure.load import measure_load
 from specmoe.measure.requests import prompt_ids
@@ -51,14 +51,9 @@ def arrange(block: Block, job: Job) -> Arrangement:
         return block.arrangement
     if len(block.sides) == 1:
         return Arrangement.TOGETHER
-    needed = bytes_together(
-        job.target.stat().st_size,
-        job.draft.stat().st_size if job.draft else 0,
-        len(block.sides),
-        sum(side.speculates for side in block.sides),
-        job.backend,
-        working_bytes(block.slots, block.context),
-    )
+    files = {**job.drafts, block.target: job.target}
+    sizes = {model: file.stat().st_size for model, file in files.items()}
+    needed = bytes_together(block, block.sides, sizes, job.backend)
     return Arrangement.TOGETHER if needed <= job.usable_memory else Arrangement.IN_TURN
 
 

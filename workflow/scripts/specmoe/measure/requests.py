@@ -35,11 +35,11 @@ def prompt_ids(server: Server, source: PromptSource, block: Block, root: Path) -
             f" {gamma} drafted they exceed measurement.context = {block.context}"
         )
     for side in block.sides:
-        needed = history_needed(block.method, side.n_match or 0, side.gamma)
+        needed = history_needed(side.method, side.n_match or 0, side.gamma)
         if side.speculates and len(ids) + block.n_predict < needed:
             raise MeasurementError(
                 f"prompt {source.prompt} has {len(ids)} tokens and {block.n_predict} are generated;"
-                f" {block.setting(side)} with γ {side.gamma} never drafts before it has {needed}:"
+                f" {side.setting} with γ {side.gamma} never drafts before it has {needed}:"
                 " choose smaller lengths, or generate more"
             )
     return ids

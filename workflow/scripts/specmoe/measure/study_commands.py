@@ -153,8 +153,8 @@ def _command(block: Block, side: Side, job: Job, environment: Mapping[str, str])
         return [*command, "-r", "1", "-o", "csv"]
     if block.gpu_layers:
         command += ["-ngld", str(block.gpu_layers)]
-    assert job.draft
-    command += ["-md", str(engine_path(job.draft))]
+    assert side.draft_model
+    command += ["-md", str(engine_path(job.drafts[side.draft_model]))]
     manual = run_tool([str(tool), "--help"], job.server_log, _HELP_LIMIT_S, environment).text
     command += [_NEW_DRAFT_FLAG if _NEW_DRAFT_FLAG in manual else "--draft", str(side.gamma)]
     return [*command, "--temp", str(block.temperature)]

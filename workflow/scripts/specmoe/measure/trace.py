@@ -25,8 +25,8 @@ def record(demonstration: Demonstration, job: Job) -> Recording:
     """
     block = demonstration.block
     [source], [side] = block.prompts, block.sides
-    assert job.draft is not None
-    of_draft = replace(job, target=job.draft).command(block, Side())
+    assert side.draft_model
+    of_draft = replace(job, target=job.drafts[side.draft_model]).command(block, Side())
     with (
         job.server(job.command(block, Side()), block, job.server_log) as target,
         job.server(of_draft, block, job.server_log.with_suffix(".draft.log")) as draft,

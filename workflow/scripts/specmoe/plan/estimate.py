@@ -6,6 +6,7 @@ baselines on an M2 Ultra (the study's Table 4: 0.22 to 0.29 ms a layer for the d
 for the MoE). The acceptance rate is assumed unless it is imposed.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from specmoe.config.block import LONG_WARMUP_S, Block, Side, TimedPasses
@@ -108,11 +109,17 @@ def seconds_per_token(
 
 
 def block_seconds(
-    block: Block, prompt_tokens: list[int], size: Size, draft: Size | None, machine: Machine
+    block: Block, prompt_tokens: list[int], sizes: Mapping[str, Size], machine: Machine
 ) -> float:
-    """Return the time of a block's sides: loading, warm-ups with the longest prompt, and runs."""
+    """Return the time of a block's sides: loading, warm-ups with the longest prompt, and runs.
+
+    `sizes` are those of models, as far as they are known: of the target, and of draft models.
+    """
     return sum(
-        _side_seconds(block, side, prompt_tokens, size, draft if side.speculates else None, machine)
+        _side_seconds(
+            *(block, side, prompt_tokens, sizes[block.target]),
+            *(sizes.get(side.draft_model or ""), machine),
+        )
         for side in block.sides
     )
 
@@ -131,7 +138,7 @@ def _side_seconds(
     slots = block.slots
     token_s = pass_seconds(size, slots, machine) / slots
     if side.speculates:
-        drafted_s = drafted_token_seconds(block.method, size, draft, machine, slots)
+        drafted_s = drafted_token_seconds(side.method, size, draft, machine, slots)
         imposed = side.imposed_acceptance
         token_s = seconds_per_token(size, machine, drafted_s, gamma, imposed, slots)
     usual = 1 if block.warmup_tokens * token_s >= LONG_WARMUP_S else USUAL_WARMUPS
@@ -143,7 +150,7 @@ def _side_seconds(
         requests += block.passes * slots
     generated = requests * block.n_predict + warmups * block.warmup_tokens
     prompt_s = pass_seconds(size, 1, machine) * machine.costs.prompt_share
-    remembers = side.speculates and block.method and METHODS[block.method].remembers
+    remembers = side.method and METHODS[side.method].remembers
     starts = block.passes * len(block.prompts) if remembers else 1
     start_s = starts * (START_S + loaded / LOAD_BYTES_PER_SECOND)
     return start_s + read * prompt_s + generated * token_s

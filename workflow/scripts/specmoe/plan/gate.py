@@ -74,13 +74,12 @@ class Gate:
             "prompts": {source.prompt: self._prompt(source, block) for source in block.prompts},
             "sides": {side.name: asdict(side) for side in block.sides},
         }
-        files = self._files(engine, block.target, block.draft_model)
-        return _as_json(files | plain | listed)
+        return _as_json(self._files(engine, block.target, block.draft_models) | plain | listed)
 
     def passes(self, model: str, repeat: int) -> Request:
         """Return what the job that times a model's passes before a repeat is asked."""
         passes = self.campaign.timed_passes[model]
-        files = self._files(self.campaign.config.campaign.engine, model, None)
+        files = self._files(self.campaign.config.campaign.engine, model)
         text = self._digest_of_text(Path(passes.text), None)
         return _as_json(files | asdict(passes) | {"repeat": repeat, "text": text})
 
@@ -88,9 +87,9 @@ class Gate:
         """Return what the job is asked that has a model read again what blocks wrote."""
         heads = {name: head_of(self.records.link(f"blocks/{name}")) for name in blocks}
         written = {name: head.sha256 if head else UNKNOWN for name, head in heads.items()}
-        return self._files(self.campaign.config.campaign.engine, model, None) | {"read": written}
+        return self._files(self.campaign.config.campaign.engine, model) | {"read": written}
 
-    def _files(self, engine: str, target: str, draft: str | None) -> Request:
+    def _files(self, engine: str, target: str, drafts: Iterable[str] = ()) -> Request:
         """Return what measures and what is loaded, common to all requests."""
         engine_id = self.campaign.engine_ids[engine]
         return {
@@ -98,7 +97,9 @@ class Gate:
             "engine": engine_id,
             "binaries": _fact(self.campaign.engine_file(engine_id), "binaries_sha256"),
             "target_sha256": _fact(self.campaign.card(target), "sha256"),
-            "draft_sha256": _fact(self.campaign.card(draft), "sha256") if draft else None,
+            "drafts_sha256": {
+                draft: _fact(self.campaign.card(draft), "sha256") for draft in drafts
+            },
         }
 
     def _prompt(self, source: PromptSource, block: Block) -> Request:

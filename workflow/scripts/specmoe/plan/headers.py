@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from specmoe.config.block import Block
+from specmoe.config.block import Block, Side
 from specmoe.config.engines import PathEngine
 from specmoe.config.models import HubModel, NgramCache, PathModel, QuantizeModel
 from specmoe.config.prompt_lines import numbered_lines
@@ -49,9 +49,10 @@ def check_headers(campaign: LoadedCampaign) -> tuple[Faults, list[str]]:
             with _collecting(faults):
                 require_programs(Path(entry.path))
     known = _read_models(config, campaign.models_folder, faults)
-    for block in {(block.models, block.method): block for block in blocks}.values():
+    drafters = {(block.target, one.draft): one for block in blocks for one in block.drafters}
+    for (name, _), side in drafters.items():
         with _collecting(faults):
-            _check_pair(block, config, known)
+            _check_pair(name, side, config, known)
     notes = []
     for name, suite in {block.target: block.suite for block in blocks if block.sends_chats}.items():
         if target := _origin(name, config, known):
@@ -116,12 +117,14 @@ def _origin(model: str, config: Config, known: Mapping[str, _Known]) -> _Known |
     return next((known[name] for name in config.lineage(model) if name in known), None)
 
 
-def _check_pair(block: Block, config: Config, known: Mapping[str, _Known]) -> None:
-    """Check that what drafts in a block has the target's vocabulary and drafts by its method."""
-    pair = [one for model in block.models if (one := _origin(model, config, known))]
-    if block.method and block.draft_model and len(pair) > 1:
-        target, draft = (Part(one.file, one.card.vocabulary_sha256) for one in pair)
-        check_pair(target, draft, [block.method] if block.draft_model in known else [])
+def _check_pair(target: str, side: Side, config: Config, known: Mapping[str, _Known]) -> None:
+    """Check that what drafts on a side has the target's vocabulary and drafts by its method."""
+    file = side.draft_model
+    models = (target, file) if file else ()
+    pair = [one for model in models if (one := _origin(model, config, known))]
+    if side.method and len(pair) > 1:
+        verifies, drafts = (Part(one.file, one.card.vocabulary_sha256) for one in pair)
+        check_pair(verifies, drafts, [side.method] if file in known else [])
 
 
 def made_models(config: Config, models: Path) -> frozenset[str]:

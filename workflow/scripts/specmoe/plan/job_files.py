@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 
+from specmoe.config.block import Block
 from specmoe.config.models import (
     HubModel,
     NgramCache,
@@ -80,9 +81,9 @@ class JobFiles:
 
     def methods_of_pair(self, target: str, draft: str) -> list[str]:
         """Return the methods by which a file drafts for a target."""
-        blocks = self.campaign.blocks.values()
-        pair = (target, draft)
-        return sorted({str(b.method) for b in blocks if (b.target, b.draft_model) == pair})
+        blocks = [block for block in self.campaign.blocks.values() if block.target == target]
+        sides = (side for block in blocks for side in block.drafters)
+        return sorted({str(side.method) for side in sides if side.draft_model == draft})
 
     # A campaign's own jobs.
 
@@ -108,17 +109,15 @@ class JobFiles:
             ],
             "prompts": self._prompts([asked.target], [block]),
         }
-        return files | self._of_pair(asked.target, asked.draft_model)
+        return files | self._models_of(asked)
 
-    def _of_pair(self, target: str, draft: str | None) -> Files:
-        campaign = self.campaign
-        files: Files = {"target": campaign.model_file(target), "target_card": campaign.card(target)}
-        if not draft:
-            return files
-        return files | {
-            "draft": campaign.model_file(draft),
-            "draft_card": campaign.card(draft),
-            "pair": campaign.models_folder / f"pairs/{target}/{draft}.ok",
+    def _models_of(self, block: Block) -> Files:
+        """Return the models of a block, with what was checked of each pair."""
+        pairs = self.campaign.models_folder / "pairs" / block.target
+        return {
+            "models": [*map(self.campaign.model_file, block.models)],
+            "cards": [*map(self.campaign.card, block.models)],
+            "pairs": [pairs / f"{draft}.ok" for draft in block.draft_models],
         }
 
     def of_demonstration(self) -> Files:
@@ -126,7 +125,7 @@ class JobFiles:
         asked = self.campaign.demonstration
         assert asked is not None
         block = asked.block
-        files = self._of_pair(block.target, block.draft_model)
+        files = self._models_of(block)
         files["engine"] = self.campaign.engine_file(self.campaign.engine_id)
         return files | {"prompt": self.campaign.root / block.prompts[0].file}
 

@@ -13,7 +13,12 @@ from specmoe.config.methods import Method
 from specmoe.config.models import UNVERIFIED, HubModel, PathModel
 from specmoe.config.prompt_lines import numbered_lines
 from specmoe.config.schema import Config
-from specmoe.engine.machine import bytes_together, usable_memory, working_bytes
+from specmoe.engine.machine import (
+    bytes_together,
+    groups_in_memory,
+    usable_memory,
+    working_bytes,
+)
 from specmoe.files import existing, free_bytes, gigabytes
 from specmoe.models import hub
 from specmoe.models.card import ModelCard, Size
@@ -186,11 +191,12 @@ class Plan:
         """The bytes that each combination of target and draft needs, by their labels."""
         needs = {}
         for block in self.blocks:
-            if files := self._file_bytes(block):
-                words = " with ".join(map(self.config.label, block.models))
-                if block.slots > 1:
-                    words += f", {block.slots} requests at once"
-                needs[words] = sum(files) + working_bytes(block.slots, block.context)
+            at_once = f", {block.slots} requests at once" if block.slots > 1 else ""
+            working = working_bytes(block.slots, block.context)
+            for files in {block.files_of(side) for side in block.sides}:
+                if all(model in self.sizes for model in files):
+                    words = " with ".join(map(self.config.label, files)) + at_once
+                    needs[words] = sum(self._file_bytes[model] for model in files) + working
         return needs
 
     @property
@@ -202,41 +208,34 @@ class Plan:
     @cached_property
     def memory_bytes(self) -> Mapping[str, int | None]:
         """The bytes that each block needs while all its sides are live; None: unknown."""
-        needs: dict[str, int | None] = {}
-        for block in self.blocks:
-            files = self._file_bytes(block)
-            needs[block.block] = (
-                None
-                if files is None
-                else bytes_together(
-                    files[0],
-                    sum(files[1:]),
-                    len(block.sides),
-                    sum(side.speculates for side in block.sides),
-                    self.backend,
-                    working_bytes(block.slots, block.context),
-                )
-            )
-        return needs
+        return {
+            block.block: bytes_together(block, block.sides, self._file_bytes, self.backend)
+            if self._sized(block)
+            else None
+            for block in self.blocks
+        }
 
-    def _file_bytes(self, block: Block) -> list[int] | None:
-        """Return the sizes of the models that a block loads; None if one is unknown."""
-        if not all(model in self.sizes for model in block.models):
-            return None
-        return [self.sizes[model].file_bytes for model in block.models]
+    @cached_property
+    def _file_bytes(self) -> dict[str, int]:
+        return {model: size.file_bytes for model, size in self.sizes.items()}
+
+    def _sized(self, block: Block) -> bool:
+        return all(model in self.sizes for model in block.models)
 
     @property
-    def in_turn(self) -> list[str]:
-        """The models of blocks whose sides follow one another because memory is too small."""
-        words = [
-            f"{self.config.label(block.target)} with {self.config.draft_label(block)},"
-            f" {len(block.sides)} sides"
-            for block in self.blocks
-            if block.protocol == Protocol.PAIRED
-            and block.arrangement == Arrangement.AUTO
-            and len(block.sides) > 1
-            and (self.memory_bytes[block.block] or 0) > self.memory_usable
-        ]
+    def in_groups(self) -> list[str]:
+        """How the sides of blocks take turns whose memory does not hold all of them at once."""
+        words = []
+        for block in self.blocks:
+            auto = block.arrangement == Arrangement.AUTO and self._sized(block)
+            if block.protocol != Protocol.PAIRED or not auto:
+                continue
+            given = (self._file_bytes, self.backend, self.memory_usable)
+            groups = groups_in_memory(block, block.sides, *given)
+            if len(groups) != 1:
+                how = f"in {len(groups)} groups" if groups else "one after the other"
+                label = self.config.label(block.target)
+                words.append(f"{label}, suite {block.suite}, {len(block.sides)} sides {how}")
         return list(dict.fromkeys(words))
 
     @cached_property
@@ -246,13 +245,13 @@ class Plan:
 
     def _seconds(self, block: Block) -> float | None:
         # Some files that draft have no known size before they are there.
-        needed = block.models if block.method == Method.DRAFT else (block.target,)
+        networks = [side.draft_model for side in block.sides if side.method == Method.DRAFT]
+        needed = {block.target, *networks}
         if self.machine is None or not all(model in self.sizes for model in needed):
             return None
         known = self.found.prompt_tokens
         tokens = [source.length or known[source.prompt] for source in block.prompts]
-        draft = self.sizes.get(block.draft_model) if block.draft_model else None
-        return block_seconds(block, tokens, self.sizes[block.target], draft, self.machine)
+        return block_seconds(block, tokens, self.sizes, self.machine)
 
     @cached_property
     def timed(self) -> list[TimedPasses]:

@@ -71,11 +71,8 @@ def describe(plan: Plan) -> str:
         lines.append(
             f"The estimates of memory and time leave these options out: {'; '.join(options)}"
         )
-    if plan.in_turn:
-        lines.append(
-            "Memory does not hold all sides at once, so one follows the other:"
-            f" {'; '.join(plan.in_turn)}"
-        )
+    if plan.in_groups:
+        lines.append(f"Memory does not hold all sides at once: {'; '.join(plan.in_groups)}")
     if plan.unverified:
         lines.append(
             f"Unverified: the config has no SHA-256 for {', '.join(plan.unverified)};"
@@ -138,11 +135,11 @@ def _ways(plan: Plan) -> list[str]:
     # A draft that is the target itself, or has nothing in common with it, is a control.
     controls = config.audit.unrelated_drafts
     for target in dict.fromkeys(block.target for block in plan.blocks):
-        blocks = [block for block in plan.blocks if block.target == target and block.method]
-        methods = {block.method for block in blocks if block.method}
-        blocks = [one for one in blocks if one.draft_model not in (target, *controls)]
-        if len({block.method for block in blocks}) > 1:
-            ways = [f"{config.draft_label(one)} ({engine_type(one.method)})" for one in blocks]
+        sides = [side for one in plan.blocks if one.target == target for side in one.drafters]
+        methods = {side.method for side in sides if side.method}
+        sides = [side for side in sides if side.draft_model not in (target, *controls)]
+        if len({side.method for side in sides}) > 1:
+            ways = [f"{config.draft_label(one)} ({engine_type(one.method)})" for one in sides]
             lines.append(
                 f"What drafts for {config.label(target)}: {', '.join(dict.fromkeys(ways))}"
             )

@@ -40,27 +40,39 @@ def rows_of_record(
 ) -> list[RunRow]:
     """Return the rows of a block's record, linked to their baselines.
 
-    A row's identity is that of the block which is asked for, and `made_by` has the columns of the
-    campaign, engine and models; from the record comes only what was measured. Raises ValueError for
-    a record with other runs than the block's.
+    Where memory did not hold all sides, a run's baseline is that of its own group (`groups`).
+
+    A row's identity is that of the block which is asked for. `made_by` has the columns of the
+    campaign, engine and target, and `drafts_sha256`: the digests of files that draft, by model.
+    From the record comes only what was measured. Raises ValueError for a record with other runs
+    than the block's.
     """
     runs = {run["run"]: run for run in record["runs"]}
-    of_sides = {side["side"]: side for side in record["sides"]}
+    of_sides = {(side.get("group", 0), side["side"]): side for side in record["sides"]}
     shared = {**made_by, **_of_block(block)}
     shared |= {name: record[name] for name in ("host", "arrangement")}
+    sides = {side.name: side for side in block.sides}
+    groups = record.get("groups", [[*sides]])
+    if lacking := [name for name in sides if not any(name in group for group in groups)]:
+        raise ValueError(f"it lacks side {lacking[0]}")
     rows = []
-    for side, source, number in product(block.sides, block.prompts, range(block.passes)):
-        name = block.run_id(side, source.prompt, number)
-        if name not in runs:
-            raise ValueError(f"it lacks run {name}")
-        run = runs.pop(name)
-        asked = _of_run(block, side, source, number)
-        known = of_sides[side.name] | run | shared | asked | _read(run, block, side)
-        rows.append({column: known.get(column) for column in COLUMNS})
+    for group, names in enumerate(groups):
+        of_group = []
+        for name, source, number in product(names, block.prompts, range(block.passes)):
+            side = sides[name]
+            run_id = block.run_id(side, source.prompt, number, group)
+            if run_id not in runs:
+                raise ValueError(f"it lacks run {run_id}")
+            run = runs.pop(run_id)
+            asked = _of_run(block, side, source, number)
+            asked["draft_sha256"] = made_by["drafts_sha256"].get(side.draft_model)
+            known = of_sides[group, name] | run | shared | asked | _read(run, block, side)
+            of_group.append({column: known.get(column) for column in COLUMNS})
+        link_baselines(of_group)
+        rows += of_group
     if runs:
         raise ValueError(f"it has runs that are not of its block, as {min(runs)}")
     rows.sort(key=itemgetter("order"))
-    link_baselines(rows)
     return rows
 
 
@@ -84,15 +96,10 @@ def _of_block(block: Block) -> RunRow:
 
 def _of_run(block: Block, side: Side, source: PromptSource, number: int) -> RunRow:
     """Return the columns that tell the runs of a block apart."""
-    drafting = {
-        "method": engine_type(block.method),
-        "draft_model": block.draft_model,
-    }
-    alone = {"method": engine_type(None), "draft_model": None, "draft_sha256": None}
     return {
         **asdict(side),
-        **(drafting if side.speculates else alone),
-        "draft": block.setting(side),
+        "method": engine_type(side.method),
+        "draft": side.setting,
         "prompt": source.prompt,
         "workload": source.workload,
         "category": source.category,

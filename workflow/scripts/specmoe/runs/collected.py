@@ -90,5 +90,5 @@ def _made_by(campaign: LoadedCampaign, block: str, request: Request) -> RunRow:
             "engine_commit": engine["commit"],
             "backend": engine["backend"],
             "target_sha256": request["target_sha256"],
-            "draft_sha256": request["draft_sha256"],
+            "drafts_sha256": request["drafts_sha256"],
         }

@@ -20,7 +20,7 @@ import pyarrow
 import pyarrow.parquet as pq
 
 from specmoe.config.base import LONGEST_DRAFT
-from specmoe.config.block import Arrangement, Protocol, Stop
+from specmoe.config.block import ASKED, Arrangement, Protocol, Stop
 from specmoe.errors import SchemaError, one_line
 
 SCHEMA_VERSION = "9"
@@ -273,6 +273,12 @@ def upgraded(path: Path) -> pyarrow.Table:
     elif version != SCHEMA_VERSION:
         raise SchemaError(f"{path} has schema version {version}; use the release that wrote it")
     return table.select([*COLUMNS]).cast(_ARROW_SCHEMA)
+
+
+def asked_of(runs: pd.DataFrame) -> list[tuple[Any, ...]]:
+    """Return what each run was asked for, as `Block.asked` has it."""
+    known = runs[ASKED].astype(object)
+    return [*known.where(known.notna(), None).itertuples(index=False, name=None)]
 
 
 def row_dicts(runs: pd.DataFrame) -> list[dict[str, Any]]:

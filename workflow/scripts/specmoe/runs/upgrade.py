@@ -20,7 +20,7 @@ from specmoe.errors import ConfigError
 from specmoe.files import json_of, read_record, replace_text
 from specmoe.measure.trace_record import VERSION
 from specmoe.runs.manifest import write_manifest
-from specmoe.runs.schema import upgraded
+from specmoe.runs.schema import asked_of, upgraded
 
 
 def upgrade_campaign(folder: Path, root: Path) -> None:
@@ -64,16 +64,17 @@ def _drop_runs(folder: Path, config: Config) -> None:
 
     The others have the columns of today's schema.
     """
-    asked = {run for block in blocks_in_order(config, gpu=False) for run in block.run_ids}
+    asked = {run for block in blocks_in_order(config, gpu=False) for run in block.asked}
     rows = upgraded(folder / "runs.parquet")
-    kept = rows.filter(pa.array([run in asked for run in rows["run"].to_pylist()]))
+    kept = rows.filter(pa.array([run in asked for run in asked_of(rows.to_pandas())]))
     pq.write_table(kept, folder / "runs.parquet")
     if len(kept) == len(rows):
         return
+    runs = {*kept["run"].to_pylist()}
     print(f"{folder}: without {len(rows) - len(kept)} of {len(rows)} runs")
     for file in sorted((folder / "divergences").glob("*.json")):
         judged = read_record(file)
-        judged["divergences"] = [one for one in judged["divergences"] if one["run"] in asked]
+        judged["divergences"] = [one for one in judged["divergences"] if one["run"] in runs]
         replace_text(file, json.dumps(judged, indent=1) + "\n")
 
 
