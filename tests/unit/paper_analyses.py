@@ -12,28 +12,25 @@ from typing import Any
 import pandas as pd
 
 from specmoe.analysis import cost_tables
-from specmoe.analysis.build import cell_tables
-from specmoe.analysis.compared_cells import (
-    compare_categories,
-    compare_methods,
-    compare_temperatures,
-    compare_types,
-)
-from specmoe.analysis.drafts import list_drafts, with_controls, without_controls
+from specmoe.analysis.build import setting_tables
+from specmoe.analysis.drafts import is_no_control, list_drafts
 from specmoe.analysis.gamma_curves import gamma_curves
 from specmoe.analysis.registry import TABLES, Analysis
-from specmoe.analysis.rounds import acceptance_by_position, accepted_lengths
 from specmoe.analysis.side_by_side import compared_campaigns, side_by_side
 from specmoe.analysis.summaries import (
     MEASURED_BY,
+    acceptance_by_position,
+    make_pairs,
     summarise_baselines,
+    summarise_categories,
+    usual,
+    with_conditions,
     with_speedups,
 )
 from specmoe.audit.checks import ALL, CHECKS
 from specmoe.audit.reading import readings_of
 from specmoe.config.schema import Statistics
 from specmoe.models.card import Size
-from specmoe.runs.disturbed import excluded
 from specmoe.runs.pass_times import read_pass_times
 
 from ..blocks import row as made_row
@@ -101,8 +98,8 @@ CAMPAIGN = pd.DataFrame(
 )
 
 SUITES = pd.DataFrame(
-    [("B", "Drafts_50%", 1200, 12, 1199), ("F", "Lengths", 34, 5, 34)],
-    columns=["suite", "title", "runs", "blocks", "measured"],
+    [("B", "Drafts_50%", None, 1200, 12, 1199), ("F", "Lengths", "prompt_tokens", 34, 5, 34)],
+    columns=["suite", "title", "factor", "runs", "blocks", "measured"],
 )
 
 
@@ -174,30 +171,21 @@ def needed_times(runs: pd.DataFrame) -> pd.DataFrame:
 def analysis_of(rows: list[dict]) -> Analysis:
     """Return the analysis of runs, summarised as a campaign's are."""
     runs = pd.DataFrame(rows)
-    settings = Statistics()
-    compared = with_controls(with_speedups(runs), [UNRELATED], {})
-    core = _cells_of(runs, compared)
-    own, cells, drafts = without_controls(compared), core.tables["cells"], core.tables["drafts"]
+    pairs = make_pairs(runs, [UNRELATED], {})
+    own = usual(pairs[is_no_control(pairs)])
     return replace(
-        core,
-        methods=compare_methods(without_controls(cells), own, drafts),
+        cells_of(rows),
         positions=acceptance_by_position(own),
-        accepted_lengths=accepted_lengths(own),
-        categories=compare_categories(compared, settings),
+        categories=summarise_categories(own, Statistics()),
         required_time=needed_times(runs),
     )
 
 
 def cells_of(rows: list[dict]) -> Analysis:
     """Return the analysis of runs with no more than what claims are judged by: half the time."""
-    runs = pd.DataFrame(rows)
-    return _cells_of(runs, with_controls(with_speedups(runs), [UNRELATED], {}))
-
-
-def _cells_of(runs: pd.DataFrame, compared: pd.DataFrame) -> Analysis:
-    settings = Statistics()
+    runs, settings = with_conditions(pd.DataFrame(rows)), Statistics()
     return Analysis(
-        cell_tables(compared, excluded(runs), runs, settings, str.capitalize),
+        setting_tables(make_pairs(runs, [UNRELATED], {}), settings, str.capitalize),
         baselines=summarise_baselines(runs, settings),
         models=MODELS,
         drafts=list_drafts(runs, lambda model: LABELS.get(model, model)),
@@ -404,17 +392,16 @@ def sampled() -> Analysis:
         *baseline_runs(["moe_q4"], ["code"], 2),
         *speculative_runs("P", "moe_q4", "draft_0.8b", 4, [60, 60]),
     ]
-    runs = pd.DataFrame(
+    runs = [
         row
         | {"temperature": temperature}
         | {key: f"t{temperature:g}/{row[key]}" for key in ("block", "run")}
         | {"baseline": row["baseline"] and f"t{temperature:g}/{row['baseline']}"}
         for temperature in (0.0, 0.7)
         for row in rows
-    )
-    temperatures = compare_temperatures(with_speedups(runs), Statistics())
-    drafts = list_drafts(runs, LABELS.__getitem__)
-    return replace(without_drafts(), temperatures=temperatures, drafts=drafts)
+    ]
+    suites = pd.DataFrame([("P", "temperature")], columns=["suite", "factor"])
+    return replace(analysis_of(runs), suites=SUITES.iloc[:1].assign(**suites))
 
 
 @cache
@@ -431,27 +418,6 @@ def with_categories() -> Analysis:
             text = {"tokens": [*range(half), *[7] * half]}
             rows += [row | {"workload": "mine", "category": category} | text for row in of_prompt]
     return analysis_of(rows)
-
-
-@cache
-def several_types() -> Analysis:
-    """Return two files of one MoE, of 1 and 2 GB a pass, with speedups of 1.20 and 1.50."""
-    rows = [
-        *baseline_runs(["moe_q4", "moe_q8"], ["code"], 2),
-        *speculative_runs("B", "moe_q4", "draft_0.8b", 4, [60, 60]),
-        *speculative_runs("B", "moe_q8", "draft_0.8b", 4, [75, 75]),
-    ]
-    analysis = with_model(analysis_of(rows), "moe_q4", "moe_q8", "MoE Q8", type="Q8_0")
-    return replace(
-        analysis,
-        types=compare_types(
-            analysis.cells,
-            with_speedups(pd.DataFrame(rows)),
-            dict.fromkeys(["moe_q4", "moe_q8"], "MoE"),
-            {"moe_q4": 1e9, "moe_q8": 2e9},
-            Statistics(),
-        ),
-    )
 
 
 @cache

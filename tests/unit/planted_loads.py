@@ -8,12 +8,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from specmoe.analysis.concurrency import changes_with_concurrency, compare_loads
 from specmoe.analysis.registry import Analysis
-from specmoe.analysis.summaries import with_speedups
-from specmoe.config.schema import Statistics
 
-from .paper_analyses import MODELS, N_PREDICT, full
+from .paper_analyses import N_PREDICT, SUITES, cells_of, full
 from .paper_analyses import _row as row_of
 
 PROMPTS = ("code", "poem")
@@ -44,11 +41,11 @@ def loads(
 
 
 def _pair(at_once: int, gamma: int, repeat: int, prompt: str, gain: float) -> list[dict[str, Any]]:
-    target = f"moe_q4+concurrency={at_once}"
+    target = "moe_q4"
     user = 1000 / PASS_MS
     alone = row_of("U", target, "none", 0, prompt, repeat, user)
     drafted = row_of("U", target, "draft_0.8b", gamma, prompt, repeat, user * gain)
-    block = f"U/{target}/draft_0.8b-{gamma}/r{repeat}"
+    block = f"U/{target}/{at_once}/draft_0.8b-{gamma}/r{repeat}"
     tokens = at_once * 4 * N_PREDICT
     pair = []
     for side, row, rate in (
@@ -61,7 +58,6 @@ def _pair(at_once: int, gamma: int, repeat: int, prompt: str, gain: float) -> li
             | {
                 "block": block,
                 "run": f"{block}/{side}/{prompt}/p0",
-                "target_model": "moe_q4",
                 "repeat": repeat,
                 "pass": 0,
                 "concurrency": at_once,
@@ -76,12 +72,6 @@ def _pair(at_once: int, gamma: int, repeat: int, prompt: str, gain: float) -> li
     return pair
 
 
-def changes(rows: list[dict[str, Any]]) -> pd.DataFrame:
-    """Return what the analysis says of the change of gains in rows of loads."""
-    runs = pd.DataFrame(rows)
-    return changes_with_concurrency(with_speedups(runs), runs, Statistics())
-
-
 @cache
 def with_loads() -> Analysis:
     """Return a campaign whose gain falls with γ = 4, from 1.3 to 0.9, and with γ = 2 does not."""
@@ -90,17 +80,5 @@ def with_loads() -> Analysis:
         *loads({1: 1.3, 2: 1.1, 4: 0.9}, gamma=4, noise=0.01, generator=generator),
         *loads({1: 1.2, 2: 1.2, 4: 1.2}, gamma=2, noise=0.01, generator=generator),
     ]
-    runs = pd.DataFrame(rows)
-    compared, settings = with_speedups(runs), Statistics()
-    own = MODELS[MODELS["model"] == "moe_q4"]
-    models = [
-        own.assign(model=f"moe_q4+concurrency={number}", label=f"MoE Q4, {number} at once")
-        for number in (1, 2, 4)
-    ]
-    label = {"of_label": "MoE Q4"}
-    return replace(
-        full(),
-        models=pd.concat([MODELS, *models], ignore_index=True),
-        concurrency=compare_loads(compared, runs, settings).assign(**label),
-        concurrency_changes=changes_with_concurrency(compared, runs, settings).assign(**label),
-    )
+    suites = SUITES.iloc[:1].assign(suite="U", factor="requests")
+    return replace(full(), levels=cells_of(rows).levels, suites=pd.concat([SUITES, suites]))

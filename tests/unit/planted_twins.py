@@ -49,8 +49,7 @@ def twin_runs(
 
 def twins_of(runs: pd.DataFrame) -> pd.DataFrame:
     """Return what the MoE gains beside its dense twin."""
-    tokens = runs.set_index("run")["tokens"]
-    return compare_twins(with_speedups(runs), tokens, DENSE_OF, Statistics())
+    return compare_twins(with_speedups(runs), DENSE_OF, Statistics())
 
 
 def pass_times(costs: Mapping[str, Mapping[int, float]], repeats: int = 3) -> pd.DataFrame:

@@ -10,7 +10,6 @@ import yaml
 
 from specmoe.analysis.build import analyse
 from specmoe.analysis.registry import Analysis
-from specmoe.analysis.summaries import with_speedups
 from specmoe.audit.evidence import Bandwidth, gather_evidence
 from specmoe.audit.tables import Audit
 from specmoe.config.load import load
@@ -60,4 +59,4 @@ def analysis_of_runs(
     """Return the analysis of runs, audited without judged divergences."""
     sizes = sizes_of_cards(cards, {})
     audit = Audit.of(gather_evidence(runs, sizes, Bandwidth.of(host), config.audit))
-    return analyse(runs, with_speedups(runs), config, cards, host, audit, read_pass_times(None))
+    return analyse(runs, config, cards, host, audit, read_pass_times(None))

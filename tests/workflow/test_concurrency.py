@@ -55,15 +55,12 @@ def test_the_audit_counts_every_run(printed_and_folder):
     assert (whole["runs"], whole["accounting_passed"]) == (24, 24)
 
 
-def test_plan_advice_tables_and_page_tell_of_it(printed_and_folder):
-    plan, advice, folder = printed_and_folder
+def test_plan_tables_and_page_tell_of_it(printed_and_folder):
+    plan, _, folder = printed_and_folder
     assert "2 requests at once" in plan
-    assert "Requests at once" in advice
     analysis = folder / RESULTS / "analysis"
-    cells = pd.read_parquet(analysis / "concurrency.parquet")
-    assert cells[["concurrency", "blocks", "loads"]].to_numpy().tolist() == [[1, 2, 2], [2, 2, 2]]
-    assert len(pd.read_parquet(analysis / "concurrency_changes.parquet")) == 1
+    levels = pd.read_parquet(analysis / "levels.parquet")
+    assert levels[["level", "blocks"]].to_numpy().tolist() == [["1", 2], ["2", 2]]
     assert pd.read_parquet(analysis / "cells.parquet").empty
     page = (folder / RESULTS / "site/index.html").read_text()
-    assert 'id="at_once"' in page
-    assert "table-concurrency_changes" in page
+    assert 'id="table-levels"' in page

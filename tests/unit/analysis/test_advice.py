@@ -12,11 +12,16 @@ from scipy import stats
 
 from specmoe.analysis.advice import Answer, Controls, Standing, advise
 from specmoe.analysis.advice_text import advice_values, describe_advice
-from specmoe.analysis.build import usual_runs
-from specmoe.analysis.compared_cells import text_shares
-from specmoe.analysis.drafts import list_drafts, with_controls
+from specmoe.analysis.drafts import list_drafts
 from specmoe.analysis.spread import spread_of_cells
-from specmoe.analysis.summaries import named_prompts, summarise_cells, with_speedups
+from specmoe.analysis.summaries import (
+    CELL,
+    make_pairs,
+    summarise,
+    texts_and_steps,
+    usual,
+    with_conditions,
+)
 from specmoe.audit.checks import CHECKS
 from specmoe.audit.finding import CheckVerdict, Level
 from specmoe.config.load import load
@@ -88,10 +93,9 @@ def audit(runs, *, failed=(), check="draft_time", controls=()):
 
 def advised(runs, config, audited, cards=CARDS):
     """Return the advice for runs, all of them usual."""
-    compared = with_speedups(undisturbed(runs))
-    compared = with_controls(compared, config.audit.unrelated_drafts, cards)
-    cells = summarise_cells(compared, config.statistics, more=text_shares)
-    cells = cells.assign(prompt_set=named_prompts(cells, runs))
+    pairs = usual(make_pairs(runs.assign(level=None), config.audit.unrelated_drafts, cards))
+    cells = summarise(pairs, CELL, config.statistics, texts_and_steps)
+    compared = pairs[pairs["counts"]]
     spread = spread_of_cells(compared, config.statistics)
     return advise(runs, compared, cells, spread, audited, config, cards)
 
@@ -651,7 +655,7 @@ def completed(logs):
 def test_the_shipped_demo_gets_the_answer_of_the_exhaustive_grid(root):
     folder = root / "resources/campaigns/demo"
     config = Config.model_validate(yaml.safe_load((folder / "campaign.yaml").read_text()))
-    good = undisturbed(usual_runs(read_runs(folder / "runs.parquet"), config))
+    good = undisturbed(usual(with_conditions(read_runs(folder / "runs.parquet"))))
     cards = load_cards(folder / "models.json")
     advice = advised(good, config, audit(good), cards).targets.set_index("target")
     # From the rows alone: the log ratio of each run to its baseline, by cell and repeat.

@@ -7,11 +7,10 @@ import pandas as pd
 import pytest
 
 from specmoe.analysis.advice_text import advice_values, describe_advice
-from specmoe.analysis.compared_cells import compare_categories
 from specmoe.analysis.intervals import interval_over_prompts
 from specmoe.analysis.registry import TABLES
 from specmoe.analysis.sentences import describe_categories
-from specmoe.analysis.summaries import with_speedups
+from specmoe.analysis.summaries import make_pairs, summarise_categories
 from specmoe.config.schema import Statistics
 
 from ..paper_analyses import BASELINE_RATE, full, with_categories
@@ -39,9 +38,13 @@ def compared(logs_of_category, blocks=3):
     return pd.DataFrame(rows)
 
 
+def pairs_of(runs):
+    return make_pairs(runs, [], {})
+
+
 def test_the_interval_of_a_category_is_that_over_its_prompts():
-    runs = with_speedups(compared({"code": [0.1, 0.3, 0.5], "prose": [-0.2, -0.1]}))
-    cells = compare_categories(runs, SETTINGS).set_index("category")
+    runs = pairs_of(compared({"code": [0.1, 0.3, 0.5], "prose": [-0.2, -0.1]}))
+    cells = summarise_categories(runs, SETTINGS).set_index("category")
     assert cells["prompts"].to_dict() == {"code": 3, "prose": 2}
     code = runs[runs["category"] == "code"]
     expected = interval_over_prompts(code, SETTINGS.confidence)
@@ -53,14 +56,14 @@ def test_the_interval_of_a_category_is_that_over_its_prompts():
 
 def test_prompts_without_a_category_have_no_row():
     runs = compared({"code": [0.1, 0.2]}).assign(category=None)
-    assert compare_categories(with_speedups(runs), SETTINGS).empty
+    assert summarise_categories(pairs_of(runs), SETTINGS).empty
 
 
 def test_a_run_without_a_rate_has_no_speedup_and_spoils_none():
     runs = compared({"code": [0.1, 0.2]})
     runs.loc[runs["run"] == "code0/0/4", "tokens_per_second"] = nan
     runs.loc[runs["run"] == "code1/1/0", "tokens_per_second"] = nan
-    found = with_speedups(runs)
+    found = pairs_of(runs)
     assert len(found) == 4
     assert found["speedup"].notna().all()
 

@@ -3,6 +3,7 @@
 import pandas as pd
 
 from specmoe.analysis.drafts import list_drafts, with_controls
+from specmoe.analysis.filters import method_cells
 
 from ..made_card import made_card
 from ..paper_analyses import (
@@ -16,7 +17,7 @@ from ..paper_analyses import (
 
 
 def test_the_cells_of_targets_with_several_methods_are_compared():
-    methods = several_methods().methods
+    methods = method_cells(several_methods())
     assert len(methods) == 7
     assert methods.groupby("target")["method"].nunique().to_dict() == {"moe_q4": 4, "dense_4b": 2}
     fastest = methods[methods["best"]].set_index("target")["speedup"].round(2).to_dict()
@@ -25,13 +26,13 @@ def test_the_cells_of_targets_with_several_methods_are_compared():
 
 
 def test_several_draft_models_and_methods_of_different_suites_are_not_compared():
-    assert full().methods.empty
+    assert method_cells(full()).empty
     rows = [
         *baseline_runs(["moe_q4"], ["code"], 2),
         *speculative_runs("B", "moe_q4", "draft_0.8b", 4, [60, 60]),
         *logged_runs("moe_q4", "mtp", "draft-mtp", 4, [70, 70]),
     ]
-    assert analysis_of(rows).methods.empty
+    assert method_cells(analysis_of(rows)).empty
 
 
 def test_what_drafts_is_named_by_its_method_and_what_was_set():

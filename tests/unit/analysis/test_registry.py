@@ -15,11 +15,11 @@ def test_a_file_has_labels_and_ranks_and_is_read_as_it_was_written(tmp_path):
     analysis = several_methods()
     analysis.write(tmp_path)
     read = Analysis.read(tmp_path)
-    written = pd.read_parquet(tmp_path / "methods.parquet")
-    assert {"label", "draft_label", "target_rank", "series"} <= set(written.columns)
+    written = pd.read_parquet(tmp_path / "cells.parquet")
+    assert {"label", "draft_label", "target_rank", "factor"} <= set(written.columns)
     for name in TABLES:
         assert getattr(read, name).shape == getattr(analysis, name).shape
-    pd.testing.assert_frame_equal(read.methods, written)
+    pd.testing.assert_frame_equal(read.cells, written)
 
 
 def test_a_table_that_lacks_a_column_is_refused_with_its_campaign():

@@ -31,7 +31,7 @@ def cell(logs, *, gamma=4, target="t", suite="B", shared=False, temperature=0.0,
     comparison = f"{suite}/{target}/d" + ("" if shared else f"/g{gamma}")
     common = {"suite": suite, "target": target, "draft": "d", "gamma": gamma}
     common |= {"temperature": temperature, "imposed_acceptance": imposed}
-    return pd.DataFrame(
+    rows = pd.DataFrame(
         [
             run(f"{comparison}/{gamma}/r{repeat}/p{prompt}", 50.0, prompt=f"p{prompt}", **common)
             | {"block": f"{comparison}/r{repeat}", "speedup": np.exp(value)}
@@ -39,6 +39,8 @@ def cell(logs, *, gamma=4, target="t", suite="B", shared=False, temperature=0.0,
             for prompt, value in enumerate(block)
         ]
     )
+    warm = f"{temperature:g}" if suite == "T" else None
+    return rows.assign(condition=warm if imposed is None else f"{imposed:g}")
 
 
 def spread(*cells):
@@ -118,7 +120,7 @@ def test_cells_of_imposed_acceptance_and_of_several_temperatures_have_ids_of_the
     cells = [cell(logs, imposed=0.0), cell(logs, imposed=0.5)]
     cells += [cell(logs, suite="T", temperature=warm) for warm in (0.0, 0.7)]
     there = spread_of_cells(pd.concat(cells), SETTINGS)
-    ids = ["B/t/d/g4/a0", "B/t/d/g4/a0.5", "T/t/d/g4/t0", "T/t/d/g4/t0.7"]
+    ids = ["B/t/d/g4/0", "B/t/d/g4/0.5", "T/t/d/g4/0", "T/t/d/g4/0.7"]
     assert there["cell"].tolist() == ids
 
 

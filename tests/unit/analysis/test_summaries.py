@@ -8,14 +8,22 @@ from hypothesis import strategies as st
 
 from specmoe.analysis.intervals import interval_of_speedup
 from specmoe.analysis.summaries import (
+    CELL,
+    acceptance_by_position,
     geometric_mean,
+    make_pairs,
+    summarise,
     summarise_baselines,
-    summarise_cells,
+    texts_and_steps,
+    usual,
     with_speedups,
 )
 from specmoe.config.schema import Statistics
+from specmoe.engine import server_log
 
 from ..paper_analyses import _row as row_of
+from ..paper_analyses import sampled
+from ..planted_loads import loads, with_loads
 
 SETTINGS = Statistics()
 
@@ -42,7 +50,7 @@ def runs():
 
 def cells_of(runs):
     """Return the cells as records."""
-    return summarise_cells(with_speedups(runs), SETTINGS).to_dict("records")
+    return summarise(make_pairs(runs, [], {}), CELL, SETTINGS).to_dict("records")
 
 
 @pytest.mark.parametrize("baseline", [None, "not among the runs"])
@@ -197,3 +205,103 @@ def test_an_interval_has_the_blocks_mean_in_its_middle_and_scales(speedups, fact
     assert np.sqrt(low * high) == pytest.approx(mean)
     scaled = pairs.assign(speedup=pairs["speedup"] * factor)
     assert interval_of_speedup(scaled, 0.95) == pytest.approx((low * factor, high * factor))
+
+
+def test_a_disturbed_pair_is_counted_and_changes_no_number(runs):
+    lost = run("s2", 90.0, draft="d", gamma=4, repeat=2, baseline="a0", prompt="poem")
+    more = pd.concat([runs, pd.DataFrame([lost | {"taken_away": 0.5}])], ignore_index=True)
+    [cell], [usual_one] = cells_of(more), cells_of(runs)
+    assert (cell["excluded"], cell["pairs"], cell["runs"]) == (1, 3, 2)
+    assert cell["prompt_set"] == "passage-64, poem"
+    assert cell["speedup"] == usual_one["speedup"]
+    assert pd.isna(usual_one["excluded"])
+
+
+def test_a_table_by_level_has_a_row_for_each_and_the_usual_cells_have_none_of_them():
+    levels = sampled().levels
+    assert levels["level"].tolist() == ["0", "0.7"]
+    assert levels["speedup"].tolist() == pytest.approx([1.2, 1.2])
+    assert sampled().cells.empty
+    common = {"suite": "V", "draft": "d", "gamma": 4, "baseline": "a"}
+    forced = [
+        run("a", 10.0, suite="V"),
+        run("s0", 5.0, **common, imposed_acceptance=0.0),
+        run("s1", 20.0, **common, imposed_acceptance=0.5),
+    ]
+    pairs = make_pairs(pd.DataFrame(forced), [], {})
+    cells = summarise(pairs, [*CELL, "level"], SETTINGS)
+    assert cells.set_index("level")["speedup"].to_dict() == {"0": 0.5, "0.5": 2.0}
+    assert usual(pairs).empty
+
+
+def test_levels_of_prompt_length_are_one_cell_at_the_usual_conditions(runs):
+    runs = runs.assign(level="64")
+    pairs = make_pairs(runs, [], {})
+    assert len(usual(pairs)) == len(pairs) == 2
+    assert pairs["level"].unique().tolist() == ["64"]
+
+
+def test_the_speedup_of_loads_is_that_of_their_throughput_and_a_users_own_is_beside_it():
+    rows = pd.DataFrame(loads({1: 1.3, 4: 0.9}))
+    slow = rows["gamma"].eq(4) & rows["concurrency"].eq(4)
+    rows["tokens_per_second"] *= 1 - 0.5 * slow
+    cells = summarise(make_pairs(rows, [], {}), [*CELL, "level"], SETTINGS)
+    assert cells["level"].tolist() == ["1", "4"]
+    assert cells["baseline_tokens_per_second"].tolist() == pytest.approx([50, 200])
+    assert cells["tokens_per_second"].tolist() == pytest.approx([65, 180])
+    assert cells["speedup"].tolist() == pytest.approx([1.3, 0.9])
+    assert cells["user_speedup"].tolist() == pytest.approx([1.3, 0.45])
+    found = with_loads().levels
+    assert found["factor_label"].unique().tolist() == ["Requests at once"]
+    assert found["level"].tolist() == ["1", "2", "4"] * 2
+
+
+def share_of(**counts):
+    row = run("s", 50.0, draft="d", gamma=4, tokens=None, **counts)
+    return texts_and_steps(pd.DataFrame([row]))["drafting_share"]
+
+
+def test_the_drafting_share_is_of_all_steps_but_replays():
+    # 100 tokens after the first: 20 accepted, 5 of replays, 75 of a step each, 10 of them rounds.
+    counts = {"generated": 101, "rounds": 10, "accepted": 20, "replays": 6, "replays_rejected": 1}
+    assert share_of(**counts) == pytest.approx(10 / 75)
+    # A method that drafts always has no other steps: each gives one token besides those accepted.
+    assert share_of(**counts | {"generated": 31, "replays": 0, "replays_rejected": 0}) == 1
+    assert share_of(**counts | {"rounds": 0, "accepted": 0}) == 0
+    assert np.isnan(share_of(**counts | {"rounds": None}))
+
+
+@pytest.mark.parametrize(
+    ("rounds", "expected"),  # rounds: accepted, drafted, restored; expected: tried, accepted
+    [
+        (
+            [(4, 4, False), (2, 4, False), (1, 4, False), (0, 4, False)],
+            ([4, 3, 2, 1], [3, 2, 1, 1]),
+        ),
+        # A draft of one token that is accepted says nothing of the second position.
+        ([(1, 1, False), (1, 2, False)], ([2, 1], [2, 0])),
+        # Two of four were accepted; the state was restored and the two decoded again with a token
+        # that the target gave itself.
+        ([(2, 4, True), (3, 3, False)], ([1, 1, 1], [1, 1, 0])),
+        ([], ([], [])),
+    ],
+)
+def test_each_position_counts_the_rounds_that_reached_it(rounds, expected):
+    trace = [server_log.Verification(*one) for one in rounds]
+    lengths = server_log.accepted_lengths(trace, 4)
+    row = run("s", 50.0, draft="d", gamma=4) | {
+        "tried_per_position": server_log.tried_per_position(trace, 4),
+        "accepted_per_position": [sum(lengths[place + 1 :]) for place in range(4)],
+    }
+    unlogged = run("u", 50.0, draft="d", gamma=8) | {"tried_per_position": None}
+    found = acceptance_by_position(pd.DataFrame([row, unlogged]))
+    if not rounds:
+        assert found.empty
+        return
+    tried, accepted = expected
+    assert found["position"].tolist() == [*range(1, len(tried) + 1)]
+    assert found["tried"].tolist() == tried
+    assert found["accepted"].tolist() == accepted
+    shares = np.array(accepted) / tried
+    assert found["conditional"].tolist() == pytest.approx(shares.tolist())
+    assert found["joint"].tolist() == pytest.approx(np.cumprod(shares).tolist())

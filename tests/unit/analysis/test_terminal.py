@@ -37,4 +37,4 @@ def test_a_suite_of_several_temperatures_has_lines_for_each(study, root):
     text = summarise_suite(pd.DataFrame(runs), "T", load(study, root))
     numbers = [line.split() for line in text.splitlines() if line.strip().startswith("t ")]
     assert [row[3:5] for row in numbers[:2]] == [["0.00", "10.00"], ["0.70", "10.70"]]
-    assert [(row[3], row[6]) for row in numbers[2:]] == [("t0", "1.20"), ("t0.7", "1.12")]
+    assert [(row[3], row[6]) for row in numbers[2:]] == [("0", "1.20"), ("0.7", "1.12")]

@@ -210,7 +210,7 @@ CASES = {
         (SUPPORTED, [MOE, dense_4b(4, 50, 51), dense_9b(4, 70, 71)]),
     ],
     "lengths_gain": [
-        *((verdict, [moe(4, *ends, prompt="passage-64")]) for verdict, ends in [
+        *((verdict, [moe(4, *ends, prompt="passage-64", suite="F")]) for verdict, ends in [
             (SUPPORTED, (60, 62)), (CONTRADICTED, (70, 72)), (INCONCLUSIVE, (58, 62)),
         ]),
         (NOT_TESTABLE, [MOE]),

@@ -23,7 +23,6 @@ from ..paper_analyses import (
     relabelled,
     sampled,
     several_methods,
-    several_types,
     several_ways,
     single,
     speculative_runs,
@@ -39,10 +38,8 @@ SHOWING = {
     "protocols": several_ways,
     "side_by_side": compared,
     **dict.fromkeys(["methods", "positions"], several_methods),
-    "temperatures": sampled,
-    "types": several_types,
     "categories": with_categories,
-    "concurrency": with_loads,
+    "levels": with_loads,
     "twins": with_twins,
     **dict.fromkeys(["verification_cost", "predicted_speedup", "break_even", "roofline"], costed),
     "gamma_curves": costed,
@@ -118,9 +115,9 @@ def test_legend_axes_and_labels_do_not_overlap(name):
     assert not any(one.padded(-1).overlaps(other) for one, other in pairs)
 
 
-# A figure of each kind: bars, lines, points, heat, text beside marks.
+# A figure of each kind: lines, points, dots, text beside marks.
 @pytest.mark.parametrize(
-    "name", ["throughput", "speedup_by_gamma", "required_time", "predicted_speedup", "methods"]
+    "name", ["levels", "speedup_by_gamma", "required_time", "predicted_speedup", "methods"]
 )
 def test_the_same_analysis_gives_the_same_bytes(name, tmp_path):
     for attempt in ("first", "second"):
@@ -130,66 +127,32 @@ def test_the_same_analysis_gives_the_same_bytes(name, tmp_path):
         assert first.read_bytes() == second.read_bytes()
 
 
-@pytest.mark.parametrize("name", sorted(FIGURES.keys() - {"throughput"}))
+@pytest.mark.parametrize("name", sorted(FIGURES))
 def test_a_campaign_without_drafts_says_so(name):
     assert FIGURES[name](without_drafts()) is None
 
 
-def test_throughput_shows_the_baseline_then_every_draft_and_gamma():
-    moe, dense = FIGURES["throughput"](full()).axes
-    assert [axes.get_title() for axes in (moe, dense)] == ["MoE Q4", "Dense 4B"]
-    bars = [[bar.get_height() for bar in group] for group in moe.containers]
-    assert bars == [[50], [60, 70], [50]]
-    assert [bar.get_height() for bar in dense.patches] == [50, 45, 40]
-
-
-def test_bars_have_one_standard_deviation_around_their_rate():
-    analysis = full()
-    cells = analysis.cells.assign(tokens_per_second_sd=5.0)
-    moe, _ = FIGURES["throughput"](replace(analysis, cells=cells)).axes
-    assert intervals(moe)[-3:] == [(55, 65), (65, 75), (45, 55)]
-
-
-def test_every_way_of_measuring_has_its_own_baseline():
-    analysis = several_ways()
-    baselines = analysis.baselines.assign(tokens_per_second=[50.0, 30.0])
-    panels = FIGURES["throughput"](replace(analysis, baselines=baselines)).axes
-    assert [axes.containers[0][0].get_height() for axes in panels] == [50, 30]
-
-
-def test_the_bar_of_a_target_alone_is_over_the_prompts_of_the_bars_beside_it():
-    rows = baseline_runs(["moe_q4"], ["code", "short_factual", "passage-64"], 2)
-    for row in rows:
-        row["tokens_per_second"] = {"code": 40.0, "short_factual": 20.0}.get(row["prompt"], 90.0)
-    rows += speculative_runs("B", "moe_q4", "draft_2b", 4, [60, 60], "code")
-    rows += speculative_runs("G", "moe_q4", "draft_0.8b", 8, [60, 60], "short_factual")
-    of_code, of_facts = FIGURES["throughput"](analysis_of(rows)).axes
-    assert [bar.get_height() for bar in of_code.patches] == [40, 60]
-    assert [bar.get_height() for bar in of_facts.patches] == [20, 60]
-
-
 NUMBERS = {  # of each figure: its campaign, the lines of each panel, the legend, and the titles
     "speedup_by_gamma": (
-        *(full, [[[1.2, 1.4], [0.9, 0.8]], [[1.0]]]),
-        *(["MoE Q4", "Dense 4B"], ["draft Draft 0.8B", "draft Draft 2B"]),
+        *(full, [[[1.2, 1.4], [0.9, 0.8]], [[0.5, 0.5]] * 2, [[1.0]], [[0.5]]]),
+        ["MoE Q4", "Dense 4B"],
+        ["draft Draft 0.8B", "draft Draft 0.8B", "draft Draft 2B", "draft Draft 2B"],
     ),
-    "speedup_by_total_parameters": (
-        *(full, [[[0.9], [1.2]], [[1.0]]]),
-        *(["MoE Q4", "Dense 4B"], ["draft Draft 0.8B, γ = 4", "draft Draft 2B, γ = 4"]),
+    "speedup_by_parameters": (
+        *(full, [[[1.2], [0.9]], [[0.9], [1.2]], [[1.0]], [[1.0]]]),
+        *(
+            ["MoE Q4", "Dense 4B"],
+            [f"draft Draft {of}, γ = 4" for of in ("0.8B", "0.8B", "2B", "2B")],
+        ),
     ),
     "protocols": (
         *(several_ways, [[[0.5, 0.5]] * 2, [[0.8, 0.6], [1.2, 1.4]], [[0, 0], [100, 200]]]),
         ["llama-server, current-cpu", "the study's commands, march-cpu"],
         ["acceptance rate", "speedup it reports", "failed decodes a run"],
     ),
-    "temperatures": (
-        *(sampled, [[[0.5, 0.5]], [[1.2, 1.2]]]),
-        *(["MoE Q4, draft Draft 0.8B, γ = 4"], ["", ""]),
-    ),
-    "types": (several_types, [[[1.2, 1.5]]], ["MoE, γ = 4"], ["draft Draft 0.8B"]),
-    "prompt_lengths": (
-        *(full, [[[50, 50], [55, 65]], [[1.1, 1.3]]]),
-        *(["MoE Q4, without draft", "MoE Q4, draft Draft 0.8B, γ = 8"], ["", ""]),
+    "levels": (
+        *(sampled, [[[1.2, 1.2]]]),
+        *(["Draft 0.8B, γ = 4"], ["MoE Q4"]),
     ),
     "positions": (
         several_methods,
@@ -218,7 +181,7 @@ def test_figures_show_the_numbers_of_the_analysis(name):
 def test_intervals_are_those_of_the_analysis():
     analysis = full()
     cells = analysis.cells.assign(speedup_low=0.1, speedup_high=analysis.cells["speedup"] + 1e-17)
-    for axes in FIGURES["speedup_by_gamma"](replace(analysis, cells=cells)).axes:
+    for axes in FIGURES["speedup_by_gamma"](replace(analysis, cells=cells)).axes[::2]:
         shown = [value for line in lines(axes) for value in line]
         assert intervals(axes)[: len(shown)] == [(0.1, pytest.approx(value)) for value in shown]
 
@@ -228,7 +191,7 @@ def test_a_gamma_that_was_not_measured_is_a_gap_in_its_line():
     rows += speculative_runs("B", "dense_4b", "draft_2b", 8, [60])
     for gamma in (4, 16):
         rows += speculative_runs("B", "moe_q4", "draft_2b", gamma, [60])
-    (axes,) = FIGURES["acceptance_by_gamma"](analysis_of(rows)).axes
+    axes, _ = FIGURES["speedup_by_gamma"](analysis_of(rows)).axes
     assert sorted(map(len, lines(axes))) == [1, 2]
     assert [tick.get_text() for tick in axes.get_xticklabels()] == ["4", "8", "16"]
 
@@ -284,30 +247,23 @@ def test_ten_ways_of_drafting_in_four_settings_on_four_targets_fit_a_page():
 
 
 def test_sizes_that_spread_wide_are_on_a_logarithmic_axis():
-    assert FIGURES["speedup_by_total_parameters"](full()).axes[0].get_xscale() == "log"
-    assert FIGURES["speedup_by_active_parameters"](full()).axes[0].get_xscale() == "linear"
+    active, total, *_ = FIGURES["speedup_by_parameters"](full()).axes
+    assert (active.get_xscale(), total.get_xscale()) == ("linear", "log")
 
 
 def test_targets_that_hardly_differ_in_size_are_not_drawn_by_it():
     models = full().models
     sizes = [134e6 + 1e6 * number for number in range(len(models))]
     analysis = replace(full(), models=models.assign(parameters_active=sizes))
-    assert FIGURES["speedup_by_active_parameters"](analysis) is None
-    assert FIGURES["speedup_by_total_parameters"](analysis)
+    assert len(FIGURES["speedup_by_parameters"](analysis).axes) == 2  # drafts, against all
 
 
-def test_prompt_lengths_show_the_baseline_of_a_suite_once():
-    analysis = full()
-    more = analysis.sweep.assign(gamma=4)
-    figure = FIGURES["prompt_lengths"](replace(analysis, sweep=pd.concat([analysis.sweep, more])))
-    assert [entry for entry in legend(figure) if "without" in entry] == ["MoE Q4, without draft"]
-    assert len(lines(figure.axes[0])) == 3
-    other = pd.concat([analysis.sweep, more.assign(suite="A")])
-    figure = FIGURES["prompt_lengths"](replace(analysis, sweep=other))
-    assert [entry for entry in legend(figure) if "without" in entry] == [
-        "MoE Q4 (suite A), without draft",
-        "MoE Q4 (suite F), without draft",
-    ]
+def test_a_level_that_is_a_number_is_on_its_scale_and_others_stand_in_order():
+    lengths = FIGURES["levels"](full()).axes[0]
+    assert [tick.get_text() for tick in lengths.get_xticklabels()] == ["64", "1024"]
+    assert lengths.get_xlabel() == "Prompt length (tokens)"
+    named = replace(full(), levels=full().levels.replace({"level": {"64": "none", "1024": "-x 2"}}))
+    assert FIGURES["levels"](named).axes[0].get_xticks().tolist() == [0, 1]
 
 
 @pytest.mark.parametrize("name", FIGURES)
@@ -315,9 +271,8 @@ def test_any_label_is_shown_as_text(name):
     label = f"_$x^$ \\frac{{ %s {{}}\n{'a' * 300}"
     figure = drawn(FIGURES[name](relabelled(SHOWING.get(name, full)(), "moe_q4", label)))
     assert figure.get_tightbbox().x1 < figure.get_figwidth() + 0.02
-    titled = {"categories", "concurrency", "methods", "positions"}
-    titled |= {"protocols", "side_by_side", "types"}
-    if name not in {"throughput", "required_time", "break_even", *titled}:
+    titled = {"categories", "levels", "methods", "positions", "protocols", "side_by_side"}
+    if name not in {"required_time", "break_even", *titled}:
         assert any(style.short(label) in entry for entry in legend(figure))
 
 

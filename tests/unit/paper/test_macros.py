@@ -54,11 +54,6 @@ def of_two_prompts():
     return analysis_of([*rows, *speculative_runs("G", "moe_q4", "draft_2b", 2, [60], "chinese")])
 
 
-def of_two_ceilings():
-    cells = full().ceilings.reindex([0, 1]).assign(target="moe_q4", above=11)
-    return replace(full(), ceilings=cells)
-
-
 VALUES = [
     (
         full,
@@ -85,7 +80,6 @@ VALUES = [
         {"MethodsMeasured": "4", "MethodsSettings": "7", "MethodsGain": "5", "MethodsLoss": "2"}
         | {"MethodsTargets": "MoE Q4 and Dense 4B"},
     ),
-    (of_two_ceilings, {"CeilingRunsAbove": "22"}),
 ]
 
 
@@ -133,13 +127,12 @@ def test_exhibits_with_anything_to_show_are_in_their_section_and_others_empty():
     caption = read_figures(ABOUT_FIGURES)["methods"].note.en
     expected = {
         rf"\newcommand{{\FigureMethods}}{{\floatfigure{{methods}}{{{caption}}}}}",
-        r"\newcommand{\ExhibitsMethods}{\FigureMethods\TableMethods}",
+        r"\newcommand{\ExhibitsMethods}{\FigureMethods}",
         r"\newcommand{\FigureTwins}{}",
         r"\newcommand{\TableTwins}{}",
         r"\newcommand{\ExhibitsTwins}{}",
     }
     assert expected <= set(text.splitlines())
-    assert r"\newcommand{\TableMethods}{\pagestable{methods}{" in text
     assert r"\newcommand{\TableBaselines}{\floattable{baselines}{" in text
 
 
@@ -149,8 +142,8 @@ def test_exhibits_with_anything_to_show_are_in_their_section_and_others_empty():
         (full, {"ControlsMeasured": "false", "ControlsPassed": "false"}),
         (controlled, {"ControlsMeasured": "true", "ControlsPassed": "true"}),
         (lambda: controlled(failed=1), {"ControlsMeasured": "true", "ControlsPassed": "false"}),
-        (several_methods, {"TableMethods": "true"}),
-        (full, {"TableMethods": "false"}),
+        (several_methods, {"MethodsSeveral": "true"}),
+        (full, {"MethodsSeveral": "false"}),
         (single, {"CampaignSynthetic": "true", "MeasuredMoe": "false", "MeasuredDense": "true"}),
     ],
 )

@@ -1,15 +1,13 @@
 """Tables as LaTeX: one tabular each, names once in a group, and nothing that runs."""
 
 import re
-from dataclasses import replace
 
-import pandas as pd
 import pytest
 
 from specmoe.paper import tables
 from specmoe.paper.tables import NOT_MEASURED
 
-from ..paper_analyses import full, relabelled, several_methods, without_drafts
+from ..paper_analyses import full, relabelled, without_drafts
 from ..rendered_tables import MAKERS, TABLES, latex
 
 
@@ -35,23 +33,16 @@ def test_every_table_is_one_tabular_with_rows_of_equal_length(name, make):
 
 
 def test_a_long_name_in_a_table_over_pages_takes_several_lines():
-    analysis = relabelled(several_methods(), "moe_q4", "A name " * 6)
-    assert r"\begin{longtable}{>{\raggedright\arraybackslash}p{0.15\linewidth}" in latex(
-        "prompts", replace(analysis, by_prompt=_two_prompts(analysis))
-    )
-    assert r"\begin{longtable}{llr" in latex(
-        "prompts", replace(full(), by_prompt=_two_prompts(full()))
-    )
-
-
-def _two_prompts(analysis):
-    return pd.concat([analysis.by_prompt, analysis.by_prompt.assign(prompt="other")])
+    analysis = relabelled(full(), "moe_q4", "A name " * 6)
+    paragraph = r"\begin{longtable}{>{\raggedright\arraybackslash}p{0.15\linewidth}"
+    assert paragraph in latex("levels", analysis)
+    assert r"\begin{longtable}{llr" in latex("levels", full())
 
 
 @pytest.mark.parametrize(
     "name",
     [
-        *("speculation", "drafts", "prompt_lengths", "identity"),
+        *("speculation", "levels"),
         *("verification", "break_even", "prediction_errors"),
     ],
 )
@@ -59,7 +50,7 @@ def test_a_campaign_without_drafts_says_so(name):
     assert latex(name, without_drafts()) == NOT_MEASURED
 
 
-@pytest.mark.parametrize("name", ["models", "baselines", "speculation", "drafts", "identity"])
+@pytest.mark.parametrize("name", ["models", "baselines", "speculation", "levels"])
 def test_a_label_cannot_run_latex(name):
     text = latex(name, relabelled(full(), "moe_q4", r"\input{/etc/passwd} & $x^2 % #"))
     assert r"\input" not in text

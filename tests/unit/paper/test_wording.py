@@ -116,10 +116,9 @@ def test_the_study_is_out_of_the_paper_of_ones_own_models():
 @pytest.mark.parametrize("unit", ["tokens", "words"])
 def test_lengths_are_named_by_what_they_count(unit):
     analysis = campaign(length_unit=unit)
-    assert f"({unit})" in latex("prompt_lengths", analysis)
-    figure = FIGURES["prompt_lengths"](analysis)
-    assert figure.get_supxlabel() == f"prompt length ({unit})"
-    assert rf"\newcommand{{\CampaignLengthUnit}}{{{unit}}}" in rendered_tables.macros(analysis)
+    assert f"({unit})" in latex("levels", analysis)
+    figure = FIGURES["levels"](analysis)
+    assert figure.axes[0].get_xlabel() == f"Prompt length ({unit})"
 
 
 @needs_csv

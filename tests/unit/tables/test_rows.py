@@ -44,24 +44,10 @@ def test_two_suites_with_the_same_cell_are_told_apart():
     assert names == ["MoE Q4 (suite B)", "MoE Q4 (suite C)"]
 
 
-def test_temperatures_stand_in_order():
-    greedy, warm = rows("temperatures", sampled())
-    assert greedy[2:5] == ["4", "0.0", "50.0"]
-    assert warm[2:6] == ["4", "0.7", "50.0", "60.0"]
-
-
-def test_each_text_has_its_own_row_where_a_campaign_sends_several():
-    runs = [
-        *baseline_runs(["moe_q4"], ["code", "chinese"], 2),
-        *speculative_runs("B", "moe_q4", "draft_0.8b", 4, [60, 60], "code"),
-        *speculative_runs("B", "moe_q4", "draft_0.8b", 4, [40, 40], "chinese"),
-    ]
-    assert [row[3:7] for row in rows("prompts", analysis_of(runs))] == [
-        ["Chinese", "0.80 [0.80, 0.80]", "50.0", "40.0 ±0.0"],
-        ["Code", "1.20 [1.20, 1.20]", "50.0", "60.0 ±0.0"],
-    ]
-    apart = [run | {"suite": "G"} if run["prompt"] == "chinese" else run for run in runs]
-    assert "prompts" not in page_tables(analysis_of(apart))  # as in the table of every setting
+def test_levels_stand_in_order():
+    greedy, warm = rows("levels", sampled())
+    assert greedy[2:6] == ["4", "0", "50.0", "60.0"]
+    assert warm[2:7] == ["4", "0.7", "50.0", "60.0", "1.20 [1.20, 1.20]"]
 
 
 def test_the_audit_lists_a_target_alone_before_its_drafts_and_the_campaign_last():

@@ -59,11 +59,9 @@ def test_every_row_has_a_cell_for_each_column_and_none_is_null(make):
 @pytest.mark.parametrize(
     ("make", "left_out"),
     [
-        (without_drafts, {"speculation", "drafts", "advice", "claims", "temperatures"}),
-        (full, {"methods", "positions", "accepted_lengths"}),  # one way of drafting
-        (full, {"prompts"}),  # one text
-        (several_methods, {"drafts"}),  # measured beside other methods
-        (controlled, {"drafts", "prompt_lengths"}),
+        (without_drafts, {"speculation", "advice", "claims", "levels"}),
+        (several_methods, {"levels"}),
+        (controlled, {"levels"}),
     ],
 )
 def test_a_table_without_rows_is_left_out(make, left_out):
@@ -87,5 +85,14 @@ def test_numbers_are_sorted_by_their_values_and_not_by_their_texts():
 
 
 def test_what_was_not_measured_is_a_dash_and_has_nothing_to_be_sorted_by():
-    row = page_tables(full())["drafts"].rows[1]
-    assert [(cell.text, cell.key) for cell in row[-2:]] == [("–", None)] * 2
+    unknown = full().cells.assign(acceptance_rate=None, identical=None)
+    [cell] = [
+        cell
+        for cell, column in zip(
+            page_tables(replace(full(), cells=unknown))["speculation"].rows[1],
+            page_tables(replace(full(), cells=unknown))["speculation"].columns,
+            strict=True,
+        )
+        if column.key == "acceptance_rate"
+    ]
+    assert (cell.text, cell.key) == ("–", None)

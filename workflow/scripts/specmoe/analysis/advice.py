@@ -46,8 +46,8 @@ from specmoe.analysis.intervals import (
 from specmoe.analysis.launch import launch_line, measuring_line
 from specmoe.analysis.registry import TABLES
 from specmoe.analysis.sound_prompts import on_sound_prompts
-from specmoe.analysis.spread import FEWEST_REPEATS, cell_id
-from specmoe.analysis.summaries import CELL, drafted_nothing
+from specmoe.analysis.spread import FEWEST_REPEATS
+from specmoe.analysis.summaries import CELL, drafted_nothing, setting_id
 from specmoe.audit.checks import marked_runs
 from specmoe.audit.finding import CheckVerdict, Level
 from specmoe.config.backend import Backend
@@ -144,7 +144,7 @@ class Advice:
       llama-server, or the one that measures more; null if there is none), and the columns of the
       best setting, null without one.
     - settings: one row per setting, those on the prompts that answer first, best first: columns of
-      `summarise_cells`; those of `deciding_intervals`, null if set aside; whole_high, as alone_high
+      `summarise`; those of `deciding_intervals`, null if set aside; whole_high, as alone_high
       with the pairs that the audit marks; prompt_set (the prompts' ids), prompts (their number),
       sent (`Sent`); block_sd, planning_sd and repeats_needed (of all pairs), see `spread_of_cells`;
       marked_prompts (the ids of those with marked pairs) and odd_prompts (of those left out
@@ -171,8 +171,8 @@ def advise(
 ) -> Advice:
     """Return the advice of a campaign.
 
-    `runs` are those of `build.usual_runs`, those that do not count too; `compared` is
-    `with_speedups` of those that do, `cells` `summarise_cells` of that with `prompt_set`, `spread`
+    `runs` are those of `summaries.usual`, those that do not count too; `compared` is
+    `with_speedups` of those that do, `cells` as in `summarise`, `spread`
     as in `spread_of_cells`, `audit` as in `audit_runs`; `cards` are the models' by id.
     """
     members = {cell: rows for cell, rows in _marked(compared, runs, audit).groupby(CELL)}
@@ -261,7 +261,7 @@ def _settings(
                 "prompts": own["prompt"].nunique(),
                 "sent": _sent(own, config),
                 "block_sd": log_means(own).std(),
-                **planned.loc[cell_id(*cell)],
+                **planned.loc[setting_id(*cell)],
                 # Null without a file, and for a cache of n-grams.
                 "draft_bytes": draft.size_bytes if draft else None,
                 "added_rss_bytes": own["peak_rss_bytes"].max() - own["baseline_rss_bytes"].max(),

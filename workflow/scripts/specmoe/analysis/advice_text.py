@@ -16,7 +16,6 @@ from specmoe.analysis.number_text import TOO_FEW_PROMPTS, interval, measured_in
 from specmoe.analysis.registry import TABLES, Analysis, Record, records
 from specmoe.analysis.sentences import (
     describe_categories,
-    describe_concurrency,
     excluded_share,
     odd_share,
     on_other_prompts,
@@ -78,8 +77,6 @@ def describe_advice(analysis: Analysis) -> str:
     every = analysis.advice["target"]
     if alone := ", ".join(every[~every.isin(advised["target"])]):
         lines += ["", *_wrapped(f"No runs with a draft and their own baselines: {alone}", "")]
-    if loads := describe_concurrency(analysis):
-        lines += ["", "Requests at once", *(part for text in loads for part in _wrapped(text))]
     lines += ["", *_wrapped(_footnote(campaign), "")]
     return "\n".join(lines) + "\n"
 
@@ -99,9 +96,7 @@ def advice_values(analysis: Analysis) -> dict[str, Any]:
         more = {"by_category": by_category} if by_category else {}
         targets.append(_plain(row) | {"measured": own} | more)
     confidence = float(analysis.campaign["confidence"].iloc[0])
-    loads = [_plain(row) for row in records(analysis.concurrency_changes)]
-    more = {"requests_at_once": loads} if loads else {}
-    return {"campaign": analysis.name, "confidence": confidence, "targets": targets} | more
+    return {"campaign": analysis.name, "confidence": confidence, "targets": targets}
 
 
 def _other_sessions(campaign: Record) -> str:

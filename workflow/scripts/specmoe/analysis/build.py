@@ -7,38 +7,35 @@ import pandas as pd
 
 from specmoe.analysis import cost_tables
 from specmoe.analysis.advice import advise
-from specmoe.analysis.ceilings import ceilings
-from specmoe.analysis.compared_cells import (
-    compare_categories,
-    compare_methods,
-    compare_temperatures,
-    compare_types,
-    text_shares,
-)
-from specmoe.analysis.concurrency import changes_with_concurrency, compare_loads, one_by_one
-from specmoe.analysis.drafts import is_no_control, list_drafts, with_controls, without_controls
+from specmoe.analysis.drafts import is_no_control, list_drafts
 from specmoe.analysis.gamma_curves import gamma_curves
 from specmoe.analysis.registry import Analysis
-from specmoe.analysis.rounds import acceptance_by_position, accepted_lengths
 from specmoe.analysis.spread import spread_of_cells
 from specmoe.analysis.summaries import (
     CELL,
-    named_prompts,
+    acceptance_by_position,
+    by_text,
+    factor_of,
+    make_pairs,
+    summarise,
     summarise_baselines,
-    summarise_cells,
+    summarise_categories,
+    texts_and_steps,
+    usual,
+    with_conditions,
     with_rates_alone,
 )
 from specmoe.analysis.twins import compare_twins, dense_twins, twin_passes
 from specmoe.audit.checks import count_marked
 from specmoe.audit.reading import readings_of
 from specmoe.audit.tables import Audit
-from specmoe.config.block import NO_DRAFT, PASSAGE_PREFIX, Stop
+from specmoe.config.block import Stop
 from specmoe.config.matrix import left_out_blocks
 from specmoe.config.option_words import parts_of_setting
 from specmoe.config.schema import Config, Statistics
 from specmoe.config.study import is_family_of_study, is_of_study
-from specmoe.models.card import ModelCard, Size, sizes_of_cards
-from specmoe.runs.disturbed import count_excluded, undisturbed
+from specmoe.models.card import ModelCard, sizes_of_cards
+from specmoe.runs.disturbed import undisturbed
 from specmoe.runs.pass_times import seen_experts, undisturbed_passes
 from specmoe.words import counted
 
@@ -53,7 +50,6 @@ _OF_CARD = [
 
 def analyse(
     runs: pd.DataFrame,
-    compared: pd.DataFrame,
     config: Config,
     cards: Mapping[str, ModelCard],
     host: Mapping[str, Any],
@@ -63,61 +59,37 @@ def analyse(
 ) -> Analysis:
     """Compute the tables of a campaign that need neither another campaign nor the study's text.
 
-    `runs` is `schema.read_runs`'s frame, `compared` is `with_speedups` of those that count (see
-    `runs.disturbed`): the others are in no estimate, and counted as `excluded` in tables of cells.
-    `cards` are the models' and those of `by_setting`, `host` is the machine's description, `audit`
-    the audit of `runs`, `pass_times` the table of `runs.pass_times`, `agreement` that of
-    `runs.agreement`, if any.
+    `runs` is `schema.read_runs`'s frame; runs that do not count (see `runs.disturbed`) are in no
+    estimate, and counted as `excluded` in tables of settings. `cards` are the models' and those of
+    `by_setting`, `host` is the machine's description, `audit` the audit of `runs`, `pass_times` the
+    table of `runs.pass_times`, `agreement` that of `runs.agreement`, if any.
     """
     statistics = config.statistics
-    as_measured = runs
-    runs, compared = (
-        with_controls(frame, config.audit.unrelated_drafts, cards) for frame in (runs, compared)
-    )
-    every, all_runs, all_compared = runs, undisturbed(runs), compared
-    runs, compared = one_by_one(all_runs), one_by_one(compared)
-    usually_run = usual_runs(one_by_one(every), config)
-    counts = usually_run["run"].isin(runs["run"])
-    usual, excluded = usually_run[counts], usually_run[~counts]
-    excluded = excluded[excluded["draft"] != NO_DRAFT]
-    usually_compared = compared[compared["run"].isin(usual["run"])]
-    of_cells = cell_tables(usually_compared, excluded, usually_run, statistics, config.prompt_label)
-    cells = of_cells["cells"]
-    loads = compare_loads(all_compared, all_runs, statistics)
-    changes = changes_with_concurrency(all_compared, all_runs, statistics)
-    of_target = "of_label", "of_target", config.target_label
-    own_cells = without_controls(cells)
-    drafts = list_drafts(every, config.label)
-    own = without_controls(usual)
-    drafting = own[own["draft"] != NO_DRAFT]
-    of_draft = without_controls(usually_compared)
-    tokens = runs.set_index("run")["tokens"]
-    spread = spread_of_cells(compared, statistics)
-    sizes = sizes_of_cards(cards, by_setting(seen_experts(pass_times), every))
+    runs = with_conditions(runs)
+    counted = undisturbed(runs)
+    pairs = make_pairs(runs, config.audit.unrelated_drafts, cards)
+    # Pairs of drafts that one would use; controls are in `cells` and `by_prompt` alone.
+    own = pairs[pairs["counts"] & is_no_control(pairs)]
+    # Forced acceptance makes any draft one, and its levels share the blocks of the other settings.
+    costed = pairs[pairs["counts"] & pairs["imposed_acceptance"].notna()]
+    costed = pd.concat([usual(own), costed]).sort_index()
+    tables = setting_tables(pairs, statistics, config.prompt_label)
+    spread = spread_of_cells(pairs[pairs["counts"]], statistics)
+    sizes = sizes_of_cards(cards, by_setting(seen_experts(pass_times), runs))
     pass_times = undisturbed_passes(pass_times)
-    advice = advise(usually_run, usually_compared, cells, spread, audit.audit, config, cards)
-    at_usual = compared[compared["temperature"] == config.measurement.temperature]
-    # All but controls of accepted drafts.
-    drafted = at_usual[at_usual["imposed_acceptance"].notna() | is_no_control(at_usual)]
+    at_usual = usual(pairs[pairs["counts"]])
+    advice = advise(usual(runs), at_usual, tables["cells"], spread, audit.audit, config, cards)
     dense_of = dense_twins(config, runs["target"].unique())
-    fitted = cost_tables.fit_pairs(at_usual, runs, pass_times, statistics)
-    predicted = cost_tables.predictions(fitted, drafted, statistics)
+    fitted = cost_tables.fit_pairs(costed, counted, pass_times, statistics)
+    predicted = cost_tables.predictions(fitted, costed, statistics)
     readings = {} if agreement is None else readings_of(agreement)
-    gammas = gamma_curves(of_draft, runs, readings, fitted, pass_times, statistics)
+    gammas = gamma_curves(usual(own), counted, readings, fitted, pass_times, statistics)
     return Analysis(
-        of_cells | gammas,
-        baselines=summarise_baselines(usual, statistics),
-        categories=compare_categories(of_draft, statistics),
+        tables | gammas,
+        baselines=summarise_baselines(usual(counted), statistics),
+        categories=summarise_categories(usual(own), statistics),
         spread=spread,
-        temperatures=compare_temperatures(
-            compared[compared["imposed_acceptance"].isna()], statistics
-        ),
-        types=_types(own_cells, usually_compared, config, sizes),
-        concurrency=_with_labels(loads, *of_target),
-        concurrency_changes=_with_labels(changes, *of_target),
-        methods=compare_methods(own_cells, drafting, drafts),
-        positions=acceptance_by_position(drafting),
-        accepted_lengths=accepted_lengths(drafting),
+        positions=acceptance_by_position(usual(own)),
         advice=advice.targets,
         advice_settings=advice.settings,
         verification=cost_tables.verification(
@@ -128,67 +100,39 @@ def analyse(
         predictions=predicted,
         prediction_errors=cost_tables.prediction_errors(predicted),
         break_even=cost_tables.break_even(fitted, predicted),
-        twins=compare_twins(drafted, tokens, dense_of, statistics),
+        twins=compare_twins(costed, dense_of, statistics),
         twin_passes=twin_passes(pass_times, dense_of, sizes, statistics),
-        ceilings=ceilings(usually_compared, usual, sizes, config.audit),
         audit=audit.summary,
         marked=count_marked(audit.audit),
         power=audit.power,
         required_time=audit.required_time.assign(campaign=config.campaign.name),
-        models=_models(every, config, cards),
-        drafts=drafts,
-        suites=_suites(as_measured, config),
-        campaign=_campaign(as_measured, config, host),
+        models=_models(runs, config, cards),
+        drafts=list_drafts(runs, config.label),
+        suites=_suites(runs, config),
+        campaign=_campaign(runs, config, host),
     )
 
 
-def usual_runs(runs: pd.DataFrame, config: Config) -> pd.DataFrame:
-    """Return the runs whose acceptance is the draft's own, at the campaign's temperature.
-
-    The others, and suites of several temperatures as a whole, have tables of their own.
-    """
-    own = runs["imposed_acceptance"].isna()
-    one = runs.groupby("suite")["temperature"].transform("nunique").eq(1)
-    return runs[own & one & runs["temperature"].eq(config.measurement.temperature)]
-
-
-def cell_tables(
-    compared: pd.DataFrame,
-    excluded: pd.DataFrame,
-    runs: pd.DataFrame,
-    settings: Statistics,
-    prompt_label: Callable[[str], str],
+def setting_tables(
+    pairs: pd.DataFrame, settings: Statistics, prompt_label: Callable[[str], str]
 ) -> dict[str, pd.DataFrame]:
-    """Return the tables `cells`, `sweep` and `by_prompt`.
-
-    `compared` is `with_speedups` of the `runs` that count, `excluded` are those with a draft that
-    do not.
-    """
-
-    def summarise(members: pd.DataFrame, lost: pd.DataFrame, *by: str, **more: Any) -> pd.DataFrame:
-        keys = [*CELL, *by]
-        return count_excluded(summarise_cells(members, settings, keys, **more), lost, keys)
-
-    of_length = compared["prompt"].str.startswith(PASSAGE_PREFIX).astype(bool)
-    cells = with_rates_alone(summarise(compared, excluded, more=text_shares), compared)
-    by_prompt = summarise(_by_text(compared[~of_length]), _by_text(excluded), "prompt")
+    """Return the tables `cells`, `by_prompt` and `levels` of pairs, see `make_pairs`."""
+    at_usual = usual(pairs)
+    cells = summarise(at_usual, CELL, settings, texts_and_steps)
+    prompts = summarise(by_text(at_usual), [*CELL, "prompt"], settings)
+    if len(prompts):
+        prompts = prompts.assign(prompt_label=prompts["prompt"].map(prompt_label))
+    varied = pairs["imposed_acceptance"].notna() | is_no_control(pairs)
     return {
-        "cells": cells.assign(prompt_set=named_prompts(cells, runs)),
-        "sweep": summarise(compared[of_length], excluded, "prompt", "n_prompt"),
-        "by_prompt": _with_labels(by_prompt, "prompt_label", "prompt", prompt_label),
+        "cells": with_rates_alone(cells, at_usual[at_usual["counts"]]),
+        "by_prompt": prompts,
+        "levels": summarise(
+            pairs[pairs["level"].notna() & varied],
+            [*CELL, "level"],
+            settings,
+            lambda its: {"n_prompt": its["n_prompt"].iloc[0]},
+        ),
     }
-
-
-def _by_text(runs: pd.DataFrame) -> pd.DataFrame:
-    """Return runs in which all prompts of a workload are one."""
-    workload = runs["workload"]
-    return runs.assign(prompt=workload.where(workload.notna(), runs["prompt"]))
-
-
-def _with_labels(
-    frame: pd.DataFrame, column: str, of: str, label: Callable[[str], str]
-) -> pd.DataFrame:
-    return frame if frame.empty else frame.assign(**{column: frame[of].map(label)})
 
 
 def required_times(analyses: Iterable[Analysis]) -> pd.DataFrame:
@@ -223,31 +167,13 @@ def _models(runs: pd.DataFrame, config: Config, cards: Mapping[str, ModelCard]) 
     )
 
 
-def _types(
-    cells: pd.DataFrame, compared: pd.DataFrame, config: Config, sizes: Mapping[str, Size]
-) -> pd.DataFrame:
-    labels = {network: config.label(network) for network in config.models}
-    networks = {}
-    for setting in sizes:
-        model, of_options = parts_of_setting(setting)
-        network = config.network(model)
-        words = config.option_setting(of_options).label
-        networks[setting] = ", ".join([labels.get(network, network), *([words] if words else [])])
-    return compare_types(
-        cells,
-        compared,
-        networks,
-        {model: size.pass_bytes(1) for model, size in sizes.items()},
-        config.statistics,
-    )
-
-
 def _suites(runs: pd.DataFrame, config: Config) -> pd.DataFrame:
     return pd.DataFrame(
         [
             {
                 "suite": name,
                 "title": suite.title,
+                "factor": factor_of(members),
                 "runs": len(members),
                 "blocks": members["block"].nunique(),
                 "measured": len(members),

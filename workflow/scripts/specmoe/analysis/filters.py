@@ -9,8 +9,9 @@ import pandas as pd
 from specmoe.analysis.drafts import Control, by_model, without_controls
 from specmoe.analysis.labels import in_series, way_words
 from specmoe.analysis.registry import Analysis, records
+from specmoe.analysis.summaries import fastest
 from specmoe.audit.checks import ALL
-from specmoe.config.block import MEASURED_BY
+from specmoe.config.block import MEASURED_BY, PASSAGE_PREFIX
 
 
 def files(analysis: Analysis) -> pd.DataFrame:
@@ -25,41 +26,34 @@ def usual_cells(analysis: Analysis) -> pd.DataFrame:
 
 
 def text_cells(analysis: Analysis) -> pd.DataFrame:
-    """Return the cells of suites that send whole texts, but for controls."""
+    """Return the cells of suites that do not compare lengths of prompts, but for controls."""
     cells = without_controls(analysis.cells)
-    return in_series(cells[~cells["suite"].isin(analysis.sweep["suite"])])
+    return in_series(cells[cells["factor"] != "prompt_tokens"])
+
+
+def method_cells(analysis: Analysis) -> pd.DataFrame:
+    """Return the cells of targets that a suite measured with several methods, but for controls.
+
+    Added: best, see `fastest`; among these cells.
+    """
+    cells = without_controls(analysis.cells)
+    methods = cells.groupby(["suite", "target", *MEASURED_BY])["method"].transform("nunique")
+    cells = in_series(cells[methods > 1])
+    return cells.assign(best=fastest(cells))
 
 
 def cells_by_draft(analysis: Analysis) -> pd.DataFrame:
-    """Return the text cells but for targets that their suite measured with several methods.
-
-    Those have many settings, and tables and figures of their own.
-    """
+    """Return the text cells but for those of `method_cells`, which have a figure of their own."""
     cells, keys = text_cells(analysis), ["suite", "target"]
-    side_by_side = pd.MultiIndex.from_frame(analysis.methods[keys])
+    side_by_side = pd.MultiIndex.from_frame(method_cells(analysis)[keys])
     return in_series(cells[~pd.MultiIndex.from_frame(cells[keys]).isin(side_by_side)])
 
 
-def rates_by_draft(analysis: Analysis) -> pd.DataFrame:
-    """Return the cells of `cells_by_draft`, with a series for each suite of a target.
-
-    Rates of two suites may be over other prompts.
-    """
-    return in_series(cells_by_draft(analysis), once=["target"])
-
-
-def prompt_cells(analysis: Analysis) -> pd.DataFrame:
-    """Return the cells by text but for controls."""
-    return in_series(without_controls(analysis.by_prompt))
-
-
 def length_cells(analysis: Analysis) -> pd.DataFrame:
-    """Return the cells by prompt length but for controls.
-
-    Every suite has baselines of its own, so a target of several suites has a series for each,
-    whatever its drafts and γ.
-    """
-    return in_series(without_controls(analysis.sweep), once=["target"])
+    """Return the levels of prompt length with their `prompt`, but for controls."""
+    levels = without_controls(analysis.levels)
+    levels = levels[levels["factor"] == "prompt_tokens"]
+    return levels.assign(prompt=PASSAGE_PREFIX + levels["level"].astype(object))
 
 
 def control_cells(analysis: Analysis) -> pd.DataFrame:

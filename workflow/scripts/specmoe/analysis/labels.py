@@ -8,7 +8,6 @@ do it again changes nothing. The orders of tables and figures are those of the r
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pandas as pd
 
 from specmoe.analysis.drafts import by_model
@@ -16,15 +15,19 @@ from specmoe.audit.checks import ALL
 from specmoe.config.block import NO_DRAFT
 from specmoe.config.engines import without_digits
 from specmoe.config.methods import BY_TYPE, METHODS
-from specmoe.config.study import CELLS
 
 if TYPE_CHECKING:
     from specmoe.analysis.registry import Analysis
 
-_SIZES = [
-    *("parameters_total", "parameters_active", "size_bytes"),
-    *("type", "in_cache", "constructed"),
-]
+_OF_TARGET = ["family", "parameters_total", "parameters_active", "size_bytes", "type"]
+_OF_TARGET += ["in_cache", "constructed"]
+FACTOR_LABELS = {
+    "prompt_tokens": "Prompt length",
+    "temperature": "Temperature",
+    "forced_acceptance": "Forced acceptance",
+    "requests": "Requests at once",
+    "engine_args": "Options of the engine",
+}
 _PROTOCOL_WORDS = {"paired": "llama-server", "published": "the study's commands"}
 
 
@@ -41,28 +44,36 @@ def drafts(frame: pd.DataFrame, analysis: "Analysis") -> pd.DataFrame:
     return frame.assign(rank=frame["draft"].map(ranks))
 
 
-def targets(frame: pd.DataFrame, analysis: "Analysis") -> pd.DataFrame:
-    """Add label, family, sizes and target_rank of the target."""
-    return _sized(_of_target(frame, analysis), analysis)
+def joined(frame: pd.DataFrame, analysis: "Analysis") -> pd.DataFrame:
+    """Add what models, drafts and suites say of the target, draft and suite of each row.
 
-
-def cells(frame: pd.DataFrame, analysis: "Analysis") -> pd.DataFrame:
-    """Add label (also as target_label), family, target_rank, draft_label and draft_rank."""
-    frame = draft_labels(_of_target(frame, analysis), analysis)
-    ranks = frame["draft"].map(analysis.drafts.set_index("draft")["rank"])
-    return frame.assign(
-        target_label=frame["label"], draft_rank=ranks.where(frame["draft"] != NO_DRAFT, -1)
-    )
-
-
-def sized_cells(frame: pd.DataFrame, analysis: "Analysis") -> pd.DataFrame:
-    """Add what `cells` does, and the sizes of the target."""
-    return _sized(cells(frame, analysis), analysis)
+    Of the target: label, also as target_label, family, sizes, target_rank; of the draft:
+    draft_label, drafter (the label without parameters), draft_rank; of the suite: factor.
+    """
+    if "target" in frame:
+        models = analysis.models.set_index("model")
+        ranks = frame["target"].map(_rank(analysis))
+        columns = {name: frame["target"].map(models[name]) for name in ["label", *_OF_TARGET]}
+        frame = frame.assign(**columns, target_label=columns["label"], target_rank=ranks)
+    if "draft" in frame:
+        drafts = analysis.drafts.set_index("draft")
+        ranks = frame["draft"].map(drafts["rank"].to_dict() | {NO_DRAFT: -1})
+        labels = {
+            f"draft_{name}".replace("draft_drafter", "drafter"): frame["draft"].map(drafts[name])
+            for name in ("label", "drafter")
+        }
+        frame = frame.assign(
+            **{name: label.astype(object) for name, label in labels.items()}, draft_rank=ranks
+        )
+    if "suite" in frame:
+        suites = analysis.suites.set_index("suite")
+        frame = frame.assign(factor=frame["suite"].map(suites["factor"]))
+    return frame
 
 
 def series(frame: pd.DataFrame, analysis: "Analysis") -> pd.DataFrame:
-    """Add what `cells` and `in_series` do."""
-    return in_series(cells(frame, analysis))
+    """Add what `joined` and `in_series` do."""
+    return in_series(joined(frame, analysis))
 
 
 def in_series(
@@ -82,50 +93,29 @@ def in_series(
     ).reset_index(drop=True)
 
 
-def networks(frame: pd.DataFrame, analysis: "Analysis") -> pd.DataFrame:
-    """Add what `sized_cells` does; `series` has one suite, network, draft and γ.
+def levels(frame: pd.DataFrame, analysis: "Analysis") -> pd.DataFrame:
+    """Add what `joined` does; setting, words for what drafts; factor_label, and varied, a heading.
 
-    `label` names the suite and network.
+    series: the suite and target; label: the target, and the suite where several varied something;
+    level_rank: the level itself if all of the suite are numbers, else its place among them.
     """
-    frame = sized_cells(frame, analysis)
-    several = frame["suite"].nunique() > 1
-    label = frame["network"] + (" (suite " + frame["suite"] + ")" if several else "")
-    named = label + " " + frame["draft"] + " " + frame["gamma"].astype(str)
-    return frame.assign(label=label, series=named)
-
-
-def methods(frame: pd.DataFrame, analysis: "Analysis") -> pd.DataFrame:
-    """Add what `series` does, and way, which the rows of a series and method share."""
-    frame = series(frame, analysis)
-    return frame.assign(way=frame["series"] + " " + frame["method"])
-
-
-def positions(frame: pd.DataFrame, analysis: "Analysis") -> pd.DataFrame:
-    """Add what `series` does, and drafter, the label of what drafts without its parameters."""
-    drafter = frame["draft"].map(analysis.drafts.set_index("draft")["drafter"])
-    return series(frame, analysis).assign(drafter=drafter.astype(object).to_numpy())
-
-
-def loads(frame: pd.DataFrame, analysis: "Analysis") -> pd.DataFrame:
-    """Add columns of the target, which is one whatever the requests at once.
-
-    label and target_label, without the number of requests; setting, words for what drafts and how;
-    series, the target and its suite; line, the series and the setting.
-    """
-    frame = cells(frame, analysis)
-    of_target = frame.groupby("of_target")
-    where = (" (suite " + frame["suite"] + ")").where(
-        of_target["suite"].transform("nunique") > 1, ""
+    frame = joined(frame, analysis)
+    numbers = pd.to_numeric(frame["level"], errors="coerce")
+    numeric = numbers.notna().groupby(frame["suite"]).transform("all")
+    places = pd.Series(pd.factorize(frame["level"])[0], index=frame.index)
+    several = frame.groupby("target")["suite"].transform("nunique") > 1
+    label = frame["target_label"]
+    factors = frame["factor"].map(
+        FACTOR_LABELS
+        | {"prompt_tokens": f"Prompt length ({analysis.campaign['length_unit'].iloc[0]})"}
     )
-    by_suite = frame["of_target"] + " " + frame["suite"]
-    setting = _setting(frame, "gamma") + _imposed(frame)
     return frame.assign(
-        label=frame["of_label"] + where,
-        target_label=frame["of_label"] + where,
-        target_rank=of_target["target_rank"].transform("min"),
-        setting=setting,
-        series=by_suite,
-        line=by_suite + " " + setting,
+        setting=_setting(frame, "gamma"),
+        factor_label=factors,
+        varied="Suite " + frame["suite"] + ": " + factors,
+        series=frame["suite"] + " " + frame["target"],
+        label=label.where(~several, label + " (suite " + frame["suite"] + ")"),
+        level_rank=numbers.where(numeric, places),
     )
 
 
@@ -145,11 +135,11 @@ def twin_passes(frame: pd.DataFrame, analysis: "Analysis") -> pd.DataFrame:
 
 
 def pairs(frame: pd.DataFrame, analysis: "Analysis") -> pd.DataFrame:
-    """Add what `cells` does, and `series`: the target, and the draft too where it has several.
+    """Add what `joined` does, and `series`: the target, and the draft too where it has several.
 
     `label` then names the draft.
     """
-    frame = cells(frame, analysis)
+    frame = joined(frame, analysis)
     several = frame.groupby("target")["draft"].transform("nunique").gt(1)
     label = frame["target_label"]
     return frame.assign(
@@ -169,49 +159,22 @@ def passes(frame: pd.DataFrame, analysis: "Analysis") -> pd.DataFrame:
     return pairs(frame.merge(costs, how="left", on=keys), analysis)
 
 
-def ceilings(frame: pd.DataFrame, analysis: "Analysis") -> pd.DataFrame:
-    """Add what `pairs` does, and printed, the speedup that the study prints of a cell of texts.
-
-    Null in other campaigns.
-    """
-    frame = pairs(frame, analysis)
-    if analysis.campaign["source"].iloc[0] != "published":
-        return frame.assign(printed=np.nan)
-    stated = analysis.comparison
-    stated = stated[stated["source"] == CELLS]
-    printed = dict(zip(stated["what"], stated["printed"], strict=True))
-    names = "speedup " + frame["target"] + " " + frame["draft"] + " " + frame["gamma"].astype(str)
-    of_texts = ~frame["suite"].isin(analysis.sweep["suite"])
-    return frame.assign(printed=names.map(printed).where(of_texts))
-
-
 def worst(frame: pd.DataFrame, analysis: "Analysis") -> pd.DataFrame:
     """Add the labels of the worst prediction's target and draft."""
     return frame.assign(
         worst_target_label=frame["worst_target"].map(_label(analysis)),
-        worst_draft_label=frame["worst_draft"].map(_draft_label(analysis)),
+        worst_draft_label=frame["worst_draft"].map(analysis.drafts.set_index("draft")["label"]),
     )
-
-
-def draft_labels(frame: pd.DataFrame, analysis: "Analysis") -> pd.DataFrame:
-    """Add draft_label."""
-    return frame.assign(draft_label=frame["draft"].map(_draft_label(analysis)).astype(object))
 
 
 def advice(frame: pd.DataFrame, analysis: "Analysis") -> pd.DataFrame:
-    """Add what `targets` does, draft_label, and by_model: whether a draft model drafts."""
-    frame = draft_labels(targets(frame, analysis), analysis)
-    return frame.assign(by_model=by_model(frame))
+    """Add what `joined` does, and by_model: whether a draft model drafts."""
+    return joined(frame, analysis).assign(by_model=by_model(frame))
 
 
 def audited(frame: pd.DataFrame, analysis: "Analysis") -> pd.DataFrame:
-    """Add whole (the row of all runs), target_rank and draft_rank."""
-    ranks = analysis.drafts.set_index("draft")["rank"].to_dict() | {NO_DRAFT: -1}
-    return frame.assign(
-        whole=frame["target"] == ALL,
-        target_rank=frame["target"].map(_rank(analysis)),
-        draft_rank=frame["draft"].map(ranks),
-    )
+    """Add what `joined` does, and whole (the row of all runs)."""
+    return joined(frame, analysis).assign(whole=frame["target"] == ALL)
 
 
 def ways(frame: pd.DataFrame, _: "Analysis") -> pd.DataFrame:
@@ -224,20 +187,6 @@ def way_words(frame: pd.DataFrame) -> "pd.Series[str]":
     return frame["protocol"].map(_PROTOCOL_WORDS) + ", " + frame["engine"].map(without_digits)
 
 
-def _of_target(frame: pd.DataFrame, analysis: "Analysis") -> pd.DataFrame:
-    families = analysis.models.set_index("model")["family"]
-    return frame.assign(
-        label=frame["target"].map(_label(analysis)),
-        family=frame["target"].map(families),
-        target_rank=frame["target"].map(_rank(analysis)),
-    )
-
-
-def _sized(frame: pd.DataFrame, analysis: "Analysis") -> pd.DataFrame:
-    models = analysis.models.set_index("model")
-    return frame.assign(**{column: frame["target"].map(models[column]) for column in _SIZES})
-
-
 def _of_dense(frame: pd.DataFrame, analysis: "Analysis") -> pd.DataFrame:
     return frame.assign(
         dense_label=frame["dense"].map(_label(analysis)),
@@ -247,10 +196,6 @@ def _of_dense(frame: pd.DataFrame, analysis: "Analysis") -> pd.DataFrame:
 
 def _label(analysis: "Analysis") -> "pd.Series[str]":
     return analysis.models.set_index("model")["label"]
-
-
-def _draft_label(analysis: "Analysis") -> "pd.Series[str]":
-    return analysis.drafts.set_index("draft")["label"].astype(object)
 
 
 def _rank(analysis: "Analysis") -> dict[str, int]:

@@ -66,13 +66,14 @@ def _ends(*names: str) -> str:
 
 _RATES = "tokens_per_second baseline_tokens_per_second"
 _RATIOS = _ends("speedup", "first_token_ratio", "end_to_end")
-_EXCLUDED = "excluded pairs"  # see `runs.disturbed.count_excluded`
-_TEXTS = "repetition looping"  # see `compared_cells.text_shares`
+_EXCLUDED = "excluded pairs"
+_TEXTS = "repetition looping"  # see `summaries.texts_and_steps`
 _SUMMARISED = f"""
-    method draft_model runs paired {_RATES} tokens_per_second_sd block_sd acceptance_rate
-    acceptance_rate_mean mean_accepted_length replays_per_round tokens_per_round rounds_per_run
-    round_ms {_RATIOS} speedup_unpaired common_prefix_min identical decode_failures
-"""  # see `summaries.summarise_cells`
+    method draft_model runs blocks {_EXCLUDED} prompt_set paired {_RATES} tokens_per_second_sd
+    block_sd acceptance_rate acceptance_rate_mean mean_accepted_length replays_per_round
+    tokens_per_round rounds_per_run round_ms {_RATIOS} speedup_unpaired common_prefix_min identical
+    decode_failures
+"""  # see `summaries.summarise`
 _SETTING = f"""
     draft gamma suite method draft_model {" ".join(SIDE_COLUMNS)} runs blocks
     {_RATES} acceptance_rate {_TEXTS} {_RATIOS} best_low best_high prompt_set prompts sent
@@ -87,19 +88,19 @@ TABLES = {
         "a target without a draft, see `summarise_baselines`",
         f"target {_ends('tokens_per_second')} tokens_per_second_sd prompt_tokens_per_second runs",
         "target_rank",
-        labels.targets,
+        labels.joined,
     ),
     "cells": _cells(
-        "a suite, target, draft and γ, at its own acceptance and the campaign's temperature",
-        f"{_SUMMARISED} control blocks prompt_set {_TEXTS} {_EXCLUDED}"
+        "a suite, target, draft and γ at the campaign's own conditions, see `summarise`",
+        f"{_SUMMARISED} control {_TEXTS} drafting_share"
         " alone_tokens_per_second alone_tokens_per_second_sd",
-        label=labels.sized_cells,
+        label=labels.joined,
     ),
-    "sweep": _cells(
-        "a cell's prompt of exact length",
-        f"{_SUMMARISED} control prompt n_prompt {_EXCLUDED}",
-        "n_prompt",
-        labels.sized_cells,
+    "levels": _table(
+        "a suite, target, draft and γ at a level of what the suite varies, see `summarise`",
+        f"{_CELL} level n_prompt {_SUMMARISED} control {_ends('user_speedup')}",
+        "suite target_rank draft_rank gamma level_rank",
+        labels.levels,
     ),
     # A target with options of the engine has a row too, in which `model` is the target and
     # `of_model` the model. What `constructed` models accept was made so: they have random weights
@@ -115,70 +116,30 @@ TABLES = {
         "draft label drafter words setting method draft_model",
         label=labels.drafts,
     ),
-    "suites": _table("a suite", "suite title runs blocks measured"),
+    "suites": _table("a suite", "suite title factor runs blocks measured"),
     "campaign": _table("the campaign, in plain values", "campaign of_study source"),
     "by_prompt": _cells(
         "a cell's text; all prompts of a workload are one",
-        f"{_SUMMARISED} control prompt prompt_label {_EXCLUDED}",
+        f"{_SUMMARISED} control prompt prompt_label",
         "prompt",
-        labels.sized_cells,
+        labels.joined,
     ),
     "categories": _cells(
-        "a cell, workload and category, see `compare_categories`",
-        f"{_SUMMARISED} workload category category_label prompts blocks",
+        "a cell, workload and category, see `summarise_categories`",
+        f"{_SUMMARISED} workload category category_label prompts",
         "workload category",
     ),
-    "temperatures": _cells(
-        "a cell at a temperature, see `compare_temperatures`",
-        f"{_SUMMARISED} temperature",
-        "temperature",
-    ),
-    "types": _table(
-        "a cell of a network that is measured in files of several types, see `compare_types`",
-        f"{_CELL} {_SUMMARISED} control network pass_bytes {_ends('gain_ratio')}",
-        "network suite draft_rank gamma pass_bytes target_rank",
-        labels.networks,
-    ),
-    "methods": _cells(
-        "a cell of a target that a suite measured with several methods, see `compare_methods`",
-        f"{_SUMMARISED} control words setting drafting_share best {_EXCLUDED}",
-        label=labels.methods,
-    ),
-    # All other tables leave runs in loads out, but for models, drafts, suites, campaign and those
-    # of the audit.
-    "concurrency": _cells(
-        "a cell of loads, see `compare_loads`",
-        "imposed_acceptance of_target of_label concurrency method draft_model runs blocks loads"
-        f" throughput baseline_throughput {_ends('throughput_ratio', 'speedup')} {_RATES}"
-        f" {_ends('first_token_ratio')} acceptance_rate tokens_per_pass baseline_tokens_per_pass",
-        "imposed_acceptance concurrency",
-        labels.loads,
-    ),
-    "concurrency_changes": _table(
-        "how a setting's gain changes with requests at once, see `changes_with_concurrency`",
-        "suite of_target draft gamma imposed_acceptance of_label settings least most least_cell"
-        f" most_cell target found {_ends('at_least', 'at_most', 'change')}",
-        f"{_IN_ORDER} imposed_acceptance",
-        labels.loads,
-    ),
-    # The next three have no rows where rounds were not logged.
     "positions": _cells(
         "a cell and position of its drafts, see `acceptance_by_position`",
         "position tried accepted conditional joint",
         "position",
-        labels.positions,
-    ),
-    "accepted_lengths": _cells(
-        "a cell and a number of accepted tokens, see `accepted_lengths`",
-        "rounds least most lengths counted share",
-        "least",
     ),
     "spread": _table(
-        "a cell of any acceptance and temperature, see `spread_of_cells`",
-        "cell at comparison suite target draft gamma acceptance_rate runs blocks block_sd"
+        "a setting at its condition, see `spread_of_cells`",
+        "cell comparison suite target draft gamma condition acceptance_rate runs blocks block_sd"
         " within_sd noise_sd half_width repeats_needed",
         f"{_IN_ORDER} cell",
-        labels.series,
+        labels.joined,
     ),
     "advice": _table(
         "what to do with a target, see `Advice`",
@@ -189,7 +150,7 @@ TABLES = {
     "advice_settings": _table(
         "a setting that a target's answer is chosen from, see `Advice`",
         f"target standing {_SETTING}",
-        label=labels.draft_labels,
+        label=labels.joined,
     ),
     # The next six have no rows where no runs of imposed acceptance were measured.
     "verification": _table(
@@ -255,12 +216,6 @@ TABLES = {
         f"engine dense model width repeats {_ends('steps', 'ratio')} experts experts_even",
         "dense_rank -is_dense rank width",
         labels.twin_passes,
-    ),
-    "ceilings": _table(
-        "the most that a cell's speedup could have been, see `ceilings`",
-        f"{_CELL} runs acceptance_rate tokens_per_step speedup ceiling above draft_basis",
-        _PAIRS_IN_ORDER,
-        labels.ceilings,
     ),
     "audit": _table(
         "a way, target, draft and γ, and at last all runs, see `checks.summarise_audit`",

@@ -92,51 +92,6 @@ def describe_categories(row: Record, categories: pd.DataFrame) -> list[str]:
     return lines
 
 
-def describe_concurrency(analysis: Analysis) -> list[str]:
-    """Return sentences on how gains change with requests at once; none where that was not measured.
-
-    A setting is named as falling or rising only if its interval says so; those of all settings hold
-    at once.
-    """
-    rows = records(analysis.concurrency_changes)
-    lines = []
-    for found in ("falls", "rises"):
-        own = [row for row in rows if row["found"] == found]
-        own.sort(key=lambda row: row["change"], reverse=found == "rises")
-        lines += [_change(row) for row in own[:_NAMED]]
-        if len(own) > _NAMED:
-            lines.append(f"It {found} for {counted(len(own) - _NAMED, 'more setting')}.")
-    undecided = sum(row["found"] == "undecided" for row in rows)
-    if undecided:
-        lines.append(_undecided(rows, undecided))
-    return lines
-
-
-def _change(row: Record) -> str:
-    most, least = (
-        _NUMBERS[count] if count < len(_NUMBERS) else str(count)
-        for count in (row["most"], row["least"])
-    )
-    return (
-        f"With {most} requests at once instead of {least}, the"
-        f" speedup of {row['target_label']} with {row['setting']} in throughput {row['found']} from"
-        f" {measured_in(row, 'at_least')} to {measured_in(row, 'at_most')}: by a factor of"
-        f" {measured_in(row, 'change')}."
-    )
-
-
-def _undecided(rows: list[Record], undecided: int) -> str:
-    if undecided < len(rows):
-        return f"For {undecided} of {len(rows)} settings the intervals do not say."
-    if all(isnan(row["change_low"]) for row in rows):
-        return "One block each does not say whether requests at once change what drafting gains."
-    what = "the setting's interval does" if len(rows) == 1 else f"all {len(rows)} intervals do"
-    return (
-        f"Whether requests at once change what drafting gains is undecided: {what} not exclude that"
-        " nothing changes."
-    )
-
-
 def describe_twins(analysis: Analysis) -> list[str]:
     """Return a sentence on each MoE beside its dense twin; none where there are no twins."""
     return [_beside_twin(row) for row in records(told_twins(analysis))]

@@ -32,7 +32,7 @@ def side_by_side(analyses: Sequence[Analysis]) -> pd.DataFrame:
     that measured in several ways has a heading for each. Controls and runs of imposed acceptance
     are left out.
 
-    Columns, besides those of `summarise_cells` that are kept: heading, campaign, target_label,
+    Columns, besides those of `summarise` that are kept: heading, campaign, target_label,
     draft_label, prompts, suite (all that measured a target over these prompts), campaigns (how many
     measured the setting), same_files (whether these have the same files of target and draft, as
     far as digests are known; null for a single campaign), marked (runs that the audit marks).
@@ -125,7 +125,6 @@ def _labels(analysis: Analysis) -> "pd.Series[str]":
 def _prompts(analysis: Analysis) -> "pd.Series[str]":
     """Return words for the prompts of each cell: texts by name, starts of the passage by length."""
     unit = str(analysis.campaign["length_unit"].iloc[0])
-    parts = (frame[[*CELL, "prompt"]] for frame in (analysis.by_prompt, analysis.sweep))
 
     def words(prompts: "pd.Series[str]") -> str:
         of_length = prompts.str.startswith(PASSAGE_PREFIX)
@@ -133,7 +132,7 @@ def _prompts(analysis: Analysis) -> "pd.Series[str]":
         lengths = [f"{', '.join(map(str, counts))} {unit}"] if counts else []
         return ", ".join([*sorted(prompts[~of_length]), *lengths])
 
-    return pd.concat(parts).groupby(CELL)["prompt"].agg(words).rename("prompts")
+    return analysis.by_prompt.groupby(CELL)["prompt"].agg(words).rename("prompts")
 
 
 def _ordered(cells: pd.DataFrame, analyses: Sequence[Analysis]) -> pd.DataFrame:

@@ -24,7 +24,7 @@ from typing import Any, NamedTuple, TypeVar
 import pandas as pd
 
 from specmoe.analysis.intervals import log_means, of_blocks
-from specmoe.analysis.summaries import CELL, summarise_cells
+from specmoe.analysis.summaries import CELL, summarise
 from specmoe.config.schema import Statistics
 
 Key = TypeVar("Key", bound=Hashable)
@@ -75,11 +75,10 @@ def on_sound_prompts(
 ) -> tuple[pd.DataFrame, dict[Any, pd.DataFrame]]:
     """Return settings with their numbers, and their compared runs, on the prompts that count.
 
-    `candidates` is `summarise_cells`'s frame of `members`, which has them by cell, with the
-    `prompt_set` that each was sent; `lost` are the runs that do not count. Added to the settings:
-    odd_prompts (ids of those that leave all, empty if none); marked and impossible (of all their
-    pairs), marked_prompts (their ids); whole_high (the high end that decides, of all their pairs);
-    aside. Those that are set aside keep all their runs.
+    `candidates` is `summarise`'s frame of `members`, which has them by cell; `lost` are the runs
+    that do not count. Added to the settings: odd_prompts (ids of those that leave all, empty if
+    none); marked and impossible (of all their pairs), marked_prompts (their ids); whole_high (the
+    high end that decides, of all their pairs); aside. Those that are set aside keep all their runs.
     """
     rivals = defaultdict(list)
     rows: dict[Any, dict[Any, Any]] = {}
@@ -107,7 +106,10 @@ def on_sound_prompts(
             sound = own[~(own["marked"] | own["prompt"].isin(found.odd))]
             if not aside and len(sound) < len(own):
                 kept[key] = sound
-                rows[key] |= summarise_cells(sound, statistics).to_dict("records")[0]
+                numbers = summarise(sound, CELL, statistics)
+                # What was sent stays.
+                numbers = numbers.drop(columns=["prompt_set", "excluded", "pairs"])
+                rows[key] |= numbers.to_dict("records")[0]
             odd = "" if aside else ", ".join(sorted(found.odd))
             rows[key] |= {"aside": aside, "odd_prompts": odd}
     return (pd.DataFrame(list(rows.values())) if rows else candidates), kept

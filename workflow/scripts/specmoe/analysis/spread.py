@@ -5,7 +5,7 @@ is measured longer.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator
 from statistics import NormalDist
 from typing import Any
 
@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from specmoe.analysis.intervals import log_means, residual_square, student_quantile
-from specmoe.analysis.summaries import CELL
+from specmoe.analysis.summaries import SETTING, by_group, setting_id
 from specmoe.config.matrix import comparison_of
 from specmoe.config.schema import Statistics
 
@@ -21,22 +21,16 @@ from specmoe.config.schema import Statistics
 # the true spread in 8 of 100 cells.
 FEWEST_REPEATS = 3
 
-# What makes a cell of runs of any kind.
-_WHOLE_CELL = [*CELL, "imposed_acceptance", "temperature"]
 
+def spread_of_cells(pairs: pd.DataFrame, settings: Statistics) -> pd.DataFrame:
+    """Return one row per setting, sorted: how its speedups spread, and the repeats that it needs.
 
-def spread_of_cells(compared: pd.DataFrame, settings: Statistics) -> pd.DataFrame:
-    """Return one row per cell, sorted: how its speedups spread, and the repeats that it needs.
+    `pairs` are `with_speedups`. A setting is a side of a comparison over all repeats. Spreads are
+    standard deviations of the logarithm of speedup, which for small ones are relative: 0.02 is 2 %.
 
-    `compared` is `with_speedups`. A cell is a side of a comparison over all repeats; runs of
-    imposed acceptance, or of another temperature, are cells of their own. Spreads are standard
-    deviations of the logarithm of speedup, which for small ones are relative: 0.02 is 2 %.
-
-    Columns: cell (its id: suite/target/draft/g<gamma>, with /a<acceptance> where it was imposed and
-    /t<temperature> where the suite has several), at (words for these two parts, acceptance as
-    realised), comparison (the id of its blocks without their
-    repeat, by which more repeats are asked for), suite, target, draft, gamma, imposed_acceptance,
-    acceptance_rate (as realised), temperature, runs, blocks, and
+    Columns: cell (its `setting_id`), comparison (the id of its blocks without their repeat, by
+    which more repeats are asked for), those of SETTING, acceptance_rate (as realised), runs,
+    blocks, and
 
     - block_sd: between the means of blocks; the only spread an interval uses. Null with one block.
     - within_sd: between the runs of a block, pooled over blocks. It is mostly the difference
@@ -44,21 +38,15 @@ def spread_of_cells(compared: pd.DataFrame, settings: Statistics) -> pd.DataFram
     - noise_sd: what remains of a block's means for its prompts after the block's own mean and each
       prompt's are subtracted. If blocks differed in nothing else, block_sd would be noise_sd /
       √(prompts). Null unless all blocks have the same prompts, two at least.
-    - planning_sd: the larger of block_sd and the pooled spread of all cells of the suite and
-      target. Few blocks can agree by luck; cells measured alike on the same machine correct that.
+    - planning_sd: the larger of block_sd and the pooled spread of all settings of the suite and
+      target. Few blocks can agree by luck; settings measured alike on the same machine correct
+      that.
     - half_width: of the interval by planning_sd and Student's t, as a share of the speedup.
     - repeats_needed: see `repeats_for`, with planning_sd.
     """
-    several = compared.groupby("suite")["temperature"].transform("nunique").gt(1)
-    rows = [
-        _row(dict(zip(_WHOLE_CELL, key, strict=True)), members, at_several=bool(at_several))
-        for (at_several, *key), members in compared.groupby(
-            [several.rename("several"), *_WHOLE_CELL], dropna=False
-        )
-    ]
-    if not rows:
-        return pd.DataFrame()
-    spread = pd.DataFrame(rows)
+    spread = by_group(pairs, SETTING, _row)
+    if spread.empty:
+        return spread
     pooled = [
         _pooled_sd(spread[(spread["suite"] == suite) & (spread["target"] == target)])
         for suite, target in zip(spread["suite"], spread["target"], strict=True)
@@ -68,17 +56,12 @@ def spread_of_cells(compared: pd.DataFrame, settings: Statistics) -> pd.DataFram
         half_width(sd, blocks, settings.confidence)
         for sd, blocks in zip(planning, spread["blocks"], strict=True)
     ]
-    needed = pd.array([repeats_for(sd, settings) for sd in planning], dtype="Int64")
-    spread = spread.assign(planning_sd=planning, half_width=widths, repeats_needed=needed)
-    return spread.sort_values([*CELL, "cell"], ignore_index=True)
-
-
-def cell_id(
-    suite: str, target: str, draft: str, gamma: int, acceptance: float = math.nan, at: str = ""
-) -> str:
-    """Return the id of a cell; `at` is the part for its temperature."""
-    imposed = [] if math.isnan(acceptance) else [f"a{acceptance:g}"]
-    return "/".join([suite, target, draft, f"g{gamma}", *imposed, *([at] if at else [])])
+    return spread.assign(
+        cell=[setting_id(*setting) for setting in spread[SETTING].itertuples(index=False)],
+        planning_sd=planning,
+        half_width=widths,
+        repeats_needed=pd.array([repeats_for(sd, settings) for sd in planning], dtype="Int64"),
+    )
 
 
 def half_width(deviation: float, blocks: int, confidence: float) -> float:
@@ -124,25 +107,18 @@ def repeats_to_measure(spread: pd.DataFrame, settings: Statistics) -> dict[str, 
     return {str(comparison): int(count) for comparison, count in short.items()}
 
 
-def _row(key: Mapping[str, Any], members: pd.DataFrame, *, at_several: bool) -> dict[str, object]:
+def _row(members: pd.DataFrame) -> Iterator[dict[str, Any]]:
     logs = members["speedup"].astype(float).map(math.log)
     block = members["block"]
     within = logs.groupby(block).var()
     table = logs.groupby([block, members["prompt"]]).mean().unstack()
     known = min(table.shape) > 1 and table.notna().all(axis=None)
     counts = members[["accepted", "drafted"]].astype(float).sum(min_count=1)
-    imposed = math.nan if pd.isna(key["imposed_acceptance"]) else float(key["imposed_acceptance"])
-    rate = counts["accepted"] / counts["drafted"] if counts["drafted"] else math.nan
-    at = f"t{key['temperature']:g}" if at_several else ""
-    words = [] if math.isnan(imposed) else [f"{100 * rate:.0f} %"]
-    words += [f"T = {key['temperature']:g}"] if at_several else []
-    return {
-        "cell": cell_id(key["suite"], key["target"], key["draft"], key["gamma"], imposed, at),
-        "at": ", ".join(words),
+    yield {
         "comparison": comparison_of(str(block.iloc[0])),
-        **key,
-        "imposed_acceptance": imposed,
-        "acceptance_rate": rate,
+        "acceptance_rate": counts["accepted"] / counts["drafted"]
+        if counts["drafted"]
+        else math.nan,
         "runs": len(members),
         "blocks": block.nunique(),
         "block_sd": log_means(members).std(),

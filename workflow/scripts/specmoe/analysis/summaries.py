@@ -2,20 +2,41 @@
 
 All functions take and return frames. The block is the unit of repetition: runs of one block share
 an engine process, so only the spread between blocks says how well a number would repeat.
+
+A pair is a run with a draft and the baseline that it is compared with. Pairs are made once, by
+`make_pairs`, and every table of settings is a `summarise` of them by some columns.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from specmoe.analysis.drafts import Control
-from specmoe.analysis.intervals import Estimate, estimate_of_ratio, interval_of_rate
-from specmoe.config.block import MEASURED_BY, NO_DRAFT, PASSAGE_PREFIX
+from specmoe.analysis.drafts import with_controls
+from specmoe.analysis.intervals import (
+    Estimate,
+    estimate_of_ratio,
+    interval_of_rate,
+    interval_over_prompts,
+)
+from specmoe.audit.repetition import looping, repetition
+from specmoe.config.block import MEASURED_BY, NO_DRAFT, PASSAGE_PREFIX, Protocol
 from specmoe.config.schema import Statistics
+from specmoe.models.card import ModelCard
+from specmoe.runs.disturbed import excluded, undisturbed
 
 CELL = ["suite", "target", "draft", "gamma"]
+"""A setting at the campaign's own conditions, see `usual`."""
+
+SETTING = [*CELL, "condition"]
+"""Any setting: a cell at what its suite varies."""
+
+
+def setting_id(suite: str, target: str, draft: str, gamma: int, condition: Any = None) -> str:
+    """Return the id of a setting: `suite/target/draft/g4`, and its condition if it has one."""
+    own = [] if pd.isna(condition) else [str(condition)]
+    return "/".join([suite, target, draft, f"g{gamma}", *own])
 
 
 def by_group(
@@ -34,6 +55,60 @@ def by_group(
         for row in rows(members)
     ]
     return pd.DataFrame(found, columns=columns)
+
+
+def with_conditions(runs: pd.DataFrame) -> pd.DataFrame:
+    """Return runs with `level` and `condition`, both null where a suite varies nothing.
+
+    level is the text of the level of the suite's factor; condition is the same, but for levels that
+    are prompts of one block: a setting is measured over all of those.
+    """
+    runs = runs if "level" in runs else runs.assign(level=_levels(runs))
+    of_prompt = runs["prompt"] == PASSAGE_PREFIX + runs["level"].astype(object)
+    return runs.assign(condition=runs["level"].astype(object).where(~of_prompt, None))
+
+
+def _levels(runs: pd.DataFrame) -> pd.Series:
+    """Return the levels of rows that do not have them yet."""
+    levels = pd.Series(None, index=runs.index, dtype=object)
+    imposed = runs["imposed_acceptance"]
+    alone = ~imposed.notna().groupby(runs["suite"]).transform("any")
+    passage = runs["prompt"].str.startswith(PASSAGE_PREFIX).astype(bool) & alone
+    levels = levels.mask(passage, runs["prompt"].str.removeprefix(PASSAGE_PREFIX))
+    warm = runs.groupby("suite")["temperature"].transform("nunique").gt(1)
+    levels = levels.mask(warm, runs["temperature"].map("{:g}".format))
+    levels = levels.mask(imposed.notna(), imposed.astype(float).map("{:g}".format))
+    return levels.mask(runs["load_s"].notna(), runs["concurrency"].astype(str))
+
+
+def factor_of(runs: pd.DataFrame) -> str | None:
+    """Return what the runs of a suite vary, of rows that do not have levels yet."""
+    if runs["load_s"].notna().any():
+        return "requests"
+    if runs["imposed_acceptance"].notna().any():
+        return "forced_acceptance"
+    if runs["temperature"].nunique() > 1:
+        return "temperature"
+    return "prompt_tokens" if runs["level"].notna().any() else None
+
+
+def usual(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return the runs, or pairs, at the campaign's own conditions; others are in `levels` alone."""
+    return frame[frame["condition"].isna()]
+
+
+def make_pairs(
+    runs: pd.DataFrame, unrelated: Collection[str], cards: Mapping[str, ModelCard]
+) -> pd.DataFrame:
+    """Return the pairs of a campaign's runs: `with_speedups`, `control`, and `counts`.
+
+    A pair that does not count, because the machine was disturbed (see `runs.disturbed`), has no
+    speedup and is only counted. `unrelated` and `cards` are those of `with_controls`.
+    """
+    pairs = with_speedups(undisturbed(runs)).assign(counts=True)
+    lost = with_conditions(excluded(runs)).assign(counts=False)
+    lost = lost[lost["draft"] != NO_DRAFT]
+    return with_controls(pd.concat([pairs, lost]) if len(lost) else pairs, unrelated, cards)
 
 
 def with_speedups(runs: pd.DataFrame) -> pd.DataFrame:
@@ -55,8 +130,12 @@ def with_speedups(runs: pd.DataFrame) -> pd.DataFrame:
       the prompt too, and that time is no part of the rate.
     - end_to_end: the speedup of the whole answer: the baseline's time for prompt and tokens over
       the run's. Both are null where a time is not known.
+    - level, condition: see `with_conditions`.
+    - user_speedup: of a run in a load (see `measure.load`), the speedup of its own rate; its rate,
+      its baseline's, and speedup are then the throughputs of both loads. Null for others.
     """
-    drafted = runs[runs["draft"] != NO_DRAFT].copy()
+    drafted = with_conditions(runs)
+    drafted = drafted[drafted["draft"] != NO_DRAFT].copy()
     rates = runs.set_index("run")["tokens_per_second"]
     own = drafted["baseline"].map(rates).astype(float)
     drafted["paired"] = own.notna()
@@ -75,10 +154,26 @@ def with_speedups(runs: pd.DataFrame) -> pd.DataFrame:
     times = compared[parts].astype(float)
     baseline = runs.set_index("run")[parts].astype(float).reindex(compared["baseline"])
     baseline = baseline.set_index(compared.index)
-    return compared.assign(
-        speedup=compared["tokens_per_second"] / compared["baseline_tokens_per_second"],
-        first_token_ratio=times["prompt_ms"] / baseline["prompt_ms"],
-        end_to_end=baseline.sum(axis=1, skipna=False) / times.sum(axis=1, skipna=False),
+    return _of_loads(
+        compared.assign(
+            speedup=compared["tokens_per_second"] / compared["baseline_tokens_per_second"],
+            first_token_ratio=times["prompt_ms"] / baseline["prompt_ms"],
+            end_to_end=baseline.sum(axis=1, skipna=False) / times.sum(axis=1, skipna=False),
+        ),
+        runs.set_index("run")["load_tokens_per_second"].astype(float),
+    )
+
+
+def _of_loads(pairs: pd.DataFrame, throughputs: "pd.Series[float]") -> pd.DataFrame:
+    """Return pairs with the throughputs of loads for the rates of the runs in them."""
+    in_load = pairs["load_s"].notna()
+    own = throughputs.reindex(pairs["run"]).to_numpy()
+    alone = throughputs.reindex(pairs["baseline"]).to_numpy()
+    return pairs.assign(
+        tokens_per_second=pairs["tokens_per_second"].mask(in_load, own),
+        baseline_tokens_per_second=pairs["baseline_tokens_per_second"].mask(in_load, alone),
+        user_speedup=pairs["speedup"].where(in_load),
+        speedup=pairs["speedup"].mask(in_load, own / alone),
     )
 
 
@@ -113,18 +208,20 @@ def _passage_baselines(runs: pd.DataFrame) -> pd.DataFrame:
     return runs[(runs["draft"] == NO_DRAFT) & runs["prompt"].str.startswith(PASSAGE_PREFIX)]
 
 
-def summarise_cells(
-    compared: pd.DataFrame,
+def summarise(
+    pairs: pd.DataFrame,
+    by: Sequence[str],
     settings: Statistics,
-    keys: Sequence[str] = CELL,
     more: Callable[[pd.DataFrame], Mapping[str, Any]] = lambda members: {},
 ) -> pd.DataFrame:
-    """Return one row per cell, sorted: rate, acceptance, speedup with its interval over blocks.
+    """Return one row per setting, sorted: rate, acceptance, speedup with its interval over blocks.
 
-    `compared` is `with_speedups`'s frame, `keys` are the columns that make a cell, `more` returns
-    further columns of the runs of one. Columns added:
+    `pairs` is `make_pairs`'s frame, `by` the columns that make a setting, `more` returns further
+    columns of the pairs of one that count; without any it has no row. Columns added:
 
     - protocol, engine, method, draft_model, control: those of its runs; runs, blocks: how many.
+    - pairs: runs and the pairs that do not count; excluded: how many these are, null for none, so
+      that tables may leave the column out; prompt_set: the ids of the prompts of all.
     - paired: whether every run is compared with a baseline of its own.
     - tokens_per_second, tokens_per_second_sd: over runs; block_sd: of the blocks' means.
     - baseline_tokens_per_second: mean over the runs' baselines.
@@ -136,8 +233,8 @@ def summarise_cells(
     - speedup: geometric mean of the blocks', each of which is that of its runs; speedup_low,
       speedup_high: its interval, null with a single block. Where a cell is not paired, it leaves
       out how the baseline itself varies.
-    - first_token_ratio, end_to_end: the same of these columns of `compared`, with intervals; null
-      unless known of all runs.
+    - first_token_ratio, end_to_end, user_speedup: the same of these columns of `pairs`, with
+      intervals; null unless known of all runs.
     - speedup_unpaired: the paper's way, the cell's mean rate over its target's mean baseline (see
       `with_speedups`); null where the target has none.
     - decode_failures: failed decodes per run; null where they were not counted.
@@ -158,7 +255,7 @@ def summarise_cells(
         first = members.iloc[0]
         yield {
             **first[[*MEASURED_BY, "method", "draft_model"]],
-            "control": first.get("control", Control.NONE.value),
+            "control": first["control"],
             "runs": len(members),
             "blocks": members["block"].nunique(),
             "paired": bool(members["paired"].all()),
@@ -176,6 +273,7 @@ def summarise_cells(
             **mean_ratio("speedup", members, settings),
             **mean_ratio("first_token_ratio", members, settings),
             **mean_ratio("end_to_end", members, settings),
+            **mean_ratio("user_speedup", members, settings),
             "speedup_unpaired": rate / first["mean_baseline_tokens_per_second"],
             "common_prefix_min": known["common_prefix"].min() if len(known) else np.nan,
             "decode_failures": _total(members["decode_failures"]) / len(members),
@@ -185,20 +283,105 @@ def summarise_cells(
             **more(members),
         }
 
-    return by_group(compared, keys, row)
+    cells = by_group(pairs[pairs["counts"]], by, row)
+    if cells.empty:
+        return cells
+    every = pairs.groupby([*by], dropna=False)
+    sizes, prompts = every.size(), every["prompt"].unique()
+    at = pd.MultiIndex.from_frame(cells[[*by]])
+    both = pd.Series(sizes.reindex(at).to_numpy(), dtype="Int64")
+    lost = both - cells["runs"]
+    return cells.assign(
+        excluded=lost.where(lost > 0),
+        pairs=both,
+        prompt_set=[", ".join(sorted(sent)) for sent in prompts.reindex(at)],
+    )
 
 
-def with_rates_alone(cells: pd.DataFrame, compared: pd.DataFrame) -> pd.DataFrame:
+def by_text(pairs: pd.DataFrame) -> pd.DataFrame:
+    """Return pairs in which all prompts of a workload are one."""
+    return pairs.assign(prompt=pairs["workload"].where(pairs["workload"].notna(), pairs["prompt"]))
+
+
+def texts_and_steps(members: pd.DataFrame) -> dict[str, float]:
+    """Return repetition and looping of the texts of pairs, and their drafting_share.
+
+    The first two are means of the runs' `repetition.repetition` and `repetition.looping`, null
+    where no tokens are known. drafting_share is the share of the target's steps in which it
+    verified a draft. A step is a round, or a pass over one token where the method found no draft; a
+    replay belongs to its round. Each run's first token comes from its prompt's pass; a step gives
+    one token, and each accepted token or replay that gave a token saves a step. Null where counts
+    are not known, or not of a server.
+    """
+    texts = [tuple(tokens) for tokens in members["tokens"] if tokens is not None]
+    replays = (members["replays"] - members["replays_rejected"]).fillna(0)
+    steps = (members["generated"] - 1 - members["accepted"] - replays).sum(min_count=1)
+    rounds = members["rounds"].sum(min_count=1)
+    known = (members["protocol"] == Protocol.PAIRED).all() and not pd.isna(rounds + steps)
+    return {
+        "repetition": float(np.mean([repetition(text) for text in texts])) if texts else np.nan,
+        "looping": float(np.mean([looping(text) for text in texts])) if texts else np.nan,
+        "drafting_share": float(rounds / steps) if known and steps else np.nan,
+    }
+
+
+def summarise_categories(pairs: pd.DataFrame, settings: Statistics) -> pd.DataFrame:
+    """Return one row per cell, workload and category: columns of `summarise`, and prompts.
+
+    speedup_low and speedup_high are those of the interval for other prompts of the category; null
+    with a single block or a single prompt. prompts counts those with a speedup; category_label
+    names the workload too where a suite sends several. Without rows where no prompt has a category.
+    """
+
+    def of_prompts(its: pd.DataFrame) -> dict[str, Any]:
+        low, high = interval_over_prompts(its, settings.confidence)
+        return {"prompts": its["prompt"].nunique(), "speedup_low": low, "speedup_high": high}
+
+    known = pairs[pairs["category"].notna()]
+    cells = summarise(known, [*CELL, "workload", "category"], settings, of_prompts)
+    if cells.empty:
+        return cells
+    several = cells.groupby("suite")["workload"].transform("nunique") > 1
+    with_workload = cells["category"] + " (" + cells["workload"] + ")"
+    return cells.assign(category_label=cells["category"].where(~several, with_workload))
+
+
+def acceptance_by_position(pairs: pd.DataFrame) -> pd.DataFrame:
+    """Return one row per cell and position of its drafts, where rounds were logged.
+
+    Columns: those of the cell, protocol, engine; position (from 1); tried (rounds that drafted a
+    token there and accepted all before it); accepted (those that accepted it too); conditional
+    (accepted / tried: the chance of a token whose predecessors were accepted); joint (the product
+    up to the position: the chance that a draft so long is accepted as a whole). Positions that were
+    never tried are left out.
+    """
+
+    def rows(members: pd.DataFrame) -> Iterator[dict[str, Any]]:
+        tried, accepted = (
+            np.sum([*map(np.asarray, members[f"{name}_per_position"])], axis=0)
+            for name in ("tried", "accepted")
+        )
+        joint = 1.0
+        for place in np.flatnonzero(tried):
+            conditional = accepted[place] / tried[place]
+            joint *= conditional
+            counts = {"tried": tried[place], "accepted": accepted[place]}
+            yield {"position": place + 1} | counts | {"conditional": conditional, "joint": joint}
+
+    return by_group(pairs[pairs["tried_per_position"].notna()], [*CELL, *MEASURED_BY], rows)
+
+
+def with_rates_alone(cells: pd.DataFrame, pairs: pd.DataFrame) -> pd.DataFrame:
     """Return cells with the rate of their target alone, over the same prompts.
 
-    `compared` is `with_speedups`'s frame. Columns added: alone_tokens_per_second and its standard
+    `pairs` are those that count. Columns added: alone_tokens_per_second and its standard
     deviation, alone_tokens_per_second_sd, over the baselines of all cells of the suite, each once.
     Cells that are not paired have the mean that they are compared with, without a deviation.
     """
     if cells.empty:
         return cells
     keys = [*MEASURED_BY, "suite", "target"]
-    baselines = compared.drop_duplicates([*keys, "baseline"]).groupby(keys)
+    baselines = pairs.drop_duplicates([*keys, "baseline"]).groupby(keys)
     rates = baselines["baseline_tokens_per_second"].agg(["mean", "std"])
     named = {"mean": "alone_tokens_per_second", "std": "alone_tokens_per_second_sd"}
     return cells.merge(rates.rename(columns=named), how="left", left_on=keys, right_index=True)
@@ -209,13 +392,6 @@ def mean_ratio(name: str, members: pd.DataFrame, settings: Statistics) -> dict[s
     known = members[name].notna().all()
     estimate = estimate_of_ratio(members, name, settings.confidence) if known else Estimate(np.nan)
     return estimate.columns(name)
-
-
-def named_prompts(cells: pd.DataFrame, runs: pd.DataFrame) -> list[str]:
-    """Return the ids of the prompts that each cell was sent, whichever of its runs count."""
-    drafted = runs[runs["draft"] != NO_DRAFT].groupby(CELL)["prompt"].unique()
-    keys = cells[CELL].itertuples(index=False, name=None) if len(cells) else ()
-    return [", ".join(sorted(drafted[key])) for key in keys]
 
 
 def fastest(cells: pd.DataFrame) -> "pd.Series[bool]":

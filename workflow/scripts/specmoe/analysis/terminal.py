@@ -7,9 +7,8 @@ import pandas as pd
 import yaml
 
 from specmoe.analysis.spread import repeats_to_measure, spread_of_cells
-from specmoe.analysis.summaries import CELL, summarise_cells, with_speedups
+from specmoe.analysis.summaries import SETTING, make_pairs, summarise, with_speedups
 from specmoe.config.block import NO_DRAFT
-from specmoe.config.matrix import comparison_of
 from specmoe.config.schema import Config, Statistics
 from specmoe.files import replace_text
 from specmoe.runs.disturbed import undisturbed
@@ -23,11 +22,9 @@ def summarise_suite(runs: pd.DataFrame, suite: str, config: Config) -> str:
     `runs` holds the suite's rows and those of the suite that has its baselines.
     """
     own = runs[runs["suite"] == suite]
-    compared = with_speedups(undisturbed(runs))
-    compared = compared[compared["suite"] == suite]
-    # A cell's id also has what else a suite varies: temperature, or imposed acceptance.
-    compared = compared.assign(cell=compared["block"].map(comparison_of))
-    cells = summarise_cells(compared, config.statistics, [*CELL, "cell"])
+    pairs = make_pairs(runs, config.audit.unrelated_drafts, {})
+    pairs = pairs[pairs["counts"] & (pairs["suite"] == suite)]
+    cells = summarise(pairs, SETTING, config.statistics)
     parts = [f"Suite {suite}: {config.suites[suite].title}, {counted(len(own), 'run')}"]
     plain = own[own["draft"] == NO_DRAFT]
     if len(plain):
@@ -37,8 +34,8 @@ def summarise_suite(runs: pd.DataFrame, suite: str, config: Config) -> str:
         table = table.rename(columns={"n_prompt": "tokens", "mean": "tok/s", "std": "sd"})
         parts += ["", "Without a draft", _text(table, 2)]
     if len(cells):
-        spread = spread_of_cells(compared, config.statistics)
-        beyond = cells["cell"].str.split("/").str[len(CELL) :].str.join(" ")
+        spread = spread_of_cells(pairs, config.statistics)
+        beyond = cells["condition"].astype(object).fillna("")
         table = pd.DataFrame(
             {
                 "target": cells["target"],

@@ -39,15 +39,13 @@ def dense_twins(config: Config, targets: Iterable[str]) -> dict[str, str]:
 
 
 def compare_twins(
-    compared: pd.DataFrame,
-    tokens: pd.Series,
-    dense_of: Mapping[str, str],
-    settings: Statistics,
+    runs: pd.DataFrame, dense_of: Mapping[str, str], settings: Statistics
 ) -> pd.DataFrame:
     """Return one row per setting that an MoE and its dense twin have on the same prompts.
 
-    `compared` are rows of `with_speedups` of one temperature without controls, `tokens` the runs'
-    by id. The twins' runs with a prompt in one repeat are a pair, and intervals are over repeats.
+    `runs` are pairs of one temperature without controls.
+
+    The twins' runs with a prompt in one repeat are a pair, and intervals are over repeats.
     Several γ of a draft also have a row together. Columns:
 
     - protocol, engine, dense (the dense twin), suite, target (the MoE), draft, method, draft_model,
@@ -59,7 +57,7 @@ def compare_twins(
     - speedup, dense_speedup, ratio of the first to the second: geometric means, each with its
       interval, Student's t over repeats. The ratio's is on the pairs' own.
     """
-    pairs = _pairs(compared, tokens, dense_of)
+    pairs = _pairs(runs, dense_of)
     if pairs.empty:
         return pd.DataFrame()
 
@@ -73,9 +71,9 @@ def compare_twins(
     return by_group(pairs, setting, rows).astype({"gamma": "Int64"})
 
 
-def _pairs(compared: pd.DataFrame, tokens: pd.Series, dense_of: Mapping[str, str]) -> pd.DataFrame:
+def _pairs(runs: pd.DataFrame, dense_of: Mapping[str, str]) -> pd.DataFrame:
     """Return a row for each pair of runs: the MoE's columns, the dense twin's with `dense_`."""
-    runs = compared.assign(tokens=compared["run"].map(tokens), block=compared["repeat"])
+    runs = runs.assign(block=runs["repeat"])
     routed = runs[runs["target"].isin(dense_of)]
     routed = routed.assign(dense=routed["target"].map(dense_of))
     dense = runs[["target", *_SHARED, *_COUNTED]].rename(

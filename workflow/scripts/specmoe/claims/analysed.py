@@ -6,7 +6,6 @@ from pathlib import Path
 from specmoe.analysis.build import analyse, by_setting, required_times
 from specmoe.analysis.registry import Analysis
 from specmoe.analysis.side_by_side import compared_campaigns, side_by_side
-from specmoe.analysis.summaries import with_speedups
 from specmoe.audit.tables import Audit
 from specmoe.claims.headline import CLAIMS
 from specmoe.claims.judge import judge_claims
@@ -15,7 +14,6 @@ from specmoe.files import read_record
 from specmoe.models.card import load_cards
 from specmoe.plan.campaign import LoadedCampaign
 from specmoe.runs.agreement import read_agreement
-from specmoe.runs.disturbed import undisturbed
 from specmoe.runs.pass_times import read_pass_times
 from specmoe.runs.schema import read_runs
 
@@ -31,7 +29,6 @@ def analyse_campaign(
     runs = read_runs(data / "runs.parquet")
     own = analyse(
         runs,
-        with_speedups(undisturbed(runs)),
         config,
         by_setting(load_cards(data / "models.json"), runs),
         read_record(data / "host.json"),

@@ -157,7 +157,7 @@ def estimate(row: TableRow, column: str) -> Estimate:
 
 def cell_words(row: TableRow) -> str:
     """Return a cell's name."""
-    where = f", length {row['n_prompt']}" if "prompt" in row else ""
+    where = f", length {row['n_prompt']}" if "n_prompt" in row else ""
     return f"{row['label']}, {row['draft_label']}, γ = {row['gamma']}{where}"
 
 

@@ -7,10 +7,10 @@ from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 from specmoe.analysis.registry import Analysis
-from specmoe.figures import costs, series, speedup_rows, sweeps, throughput, twins
+from specmoe.figures import costs, series, speedup_rows, sweeps, twins
 from specmoe.figures.style import applied
 
-_MODULES = (series, throughput, sweeps, speedup_rows, costs, twins)
+_MODULES = (series, sweeps, speedup_rows, costs, twins)
 
 
 def _laid_out(plot: Callable[[Analysis], Figure | None]) -> Callable[[Analysis], Figure | None]:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import ceil, isfinite, nan
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -99,7 +99,7 @@ def make_panels(
     around_in: float = 0.5,
     row_in: float = PANEL_HEIGHT_IN,
     sharex: bool = False,
-    sharey: bool = True,
+    sharey: bool | Literal["col"] = True,
 ) -> tuple[Figure, list[Axes]]:
     """Return a figure with that many axes in rows of a height, as high as a page at most."""
     rows = ceil(count / most_columns)

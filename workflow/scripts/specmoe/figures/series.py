@@ -1,7 +1,8 @@
 """Figures with a panel for each draft or target, and a line for each series of cells in it."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
+from itertools import product
 
 import pandas as pd
 from matplotlib.axes import Axes
@@ -9,18 +10,19 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 
 from specmoe.analysis.filters import cells_by_draft, drawn_side_by_side
-from specmoe.analysis.registry import Analysis, records
+from specmoe.analysis.registry import Analysis
 from specmoe.figures.panels import (
     ACCEPTANCE,
     GAMMA_WORDS,
     SPEEDUP,
     PlottedColumn,
+    add_legend,
     dodged,
     draw,
     draw_panels,
     draw_points,
-    draw_series,
     handle,
+    make_panels,
     mark_no_change,
     powers_of_two,
     series_handles,
@@ -30,34 +32,43 @@ from specmoe.figures.panels import (
 )
 from specmoe.figures.style import (
     REFERENCE_COLOUR,
-    Look,
     compared_looks,
     looks_of,
     short,
     target_looks,
 )
 
-_THROUGHPUT = PlottedColumn(
-    "throughput_ratio",
-    "throughput over no draft",
-    "throughput_ratio_low",
-    "throughput_ratio_high",
-)
 _ACCEPTED = PlottedColumn("accepted", "accepted")
 _POINT_DODGE_PT = 7.0
 _SPREAD_PT = 6  # of the lines of a panel over positions, which keeps equal values apart
 _BETWEEN = "\n"  # in no heading and no label
+_SIZES = {"parameters_active": "active parameters", "parameters_total": "all parameters"}
 _BY_GAMMA = (GAMMA_WORDS, SPEEDUP.words)
 
 
 def plot_speedup_by_gamma(analysis: Analysis) -> Figure | None:
-    """Show speedup with its intervals, a line for each target, or None without drafts."""
-    return _by_gamma(analysis, SPEEDUP, mark_no_change)
+    """Show speedup and acceptance rate against draft length, or None without drafts.
 
-
-def plot_acceptance_by_gamma(analysis: Analysis) -> Figure | None:
-    """Show the acceptance rate, a line for each target, or None without drafts."""
-    return _by_gamma(analysis, ACCEPTANCE, _show_percent)
+    A row for each draft, a line for each target.
+    """
+    cells = cells_by_draft(analysis)
+    if cells.empty:
+        return None
+    looks = target_looks(cells)
+    finished = {SPEEDUP: mark_no_change, ACCEPTANCE: _show_percent}
+    drafts = [members for _, members in cells.groupby("draft_rank")]
+    figure, panels = make_panels(2 * len(drafts), most_columns=2, sharey="col")
+    for axes, (members, plotted) in zip(panels, product(drafts, finished), strict=True):
+        here = {series: looks[series] for series in members["series"].unique()}
+        draw_points(axes, members, "gamma", plotted, here, categories=cells["gamma"])
+        axes.set_title(_draft(members))
+        axes.set_ylabel(plotted.words)
+    for place, finish in enumerate(finished.values()):
+        for axes in panels[place::2]:
+            finish(axes)
+    figure.supxlabel(GAMMA_WORDS)
+    add_legend(figure, series_handles(cells, looks))
+    return figure
 
 
 def plot_gamma_curves(analysis: Analysis) -> Figure | None:
@@ -85,14 +96,42 @@ def plot_gamma_curves(analysis: Analysis) -> Figure | None:
     return draw_panels(groups, draw_panel, _draft, _BY_GAMMA, handles, mark_no_change)
 
 
-def plot_speedup_by_active_parameters(analysis: Analysis) -> Figure | None:
-    """Show speedup against the parameters that one token uses, or None with a single target."""
-    return _by_parameters(analysis, "parameters_active", "active parameters")
+def plot_speedup_by_parameters(analysis: Analysis) -> Figure | None:
+    """Show the speedup of each draft at its middle γ against the parameters of targets.
 
-
-def plot_speedup_by_total_parameters(analysis: Analysis) -> Figure | None:
-    """Show speedup against all parameters of the target, or None with a single target."""
-    return _by_parameters(analysis, "parameters_total", "total parameters")
+    A row for each draft, on the left the parameters that one token uses, on the right all. None
+    where targets hardly differ in size, and of campaigns that are not about the study.
+    """
+    cells = cells_by_draft(analysis)
+    if not analysis.of_study or cells["target"].nunique() < 2:
+        return None
+    least, most = (cells[[*_SIZES]].astype(float).agg(end) for end in ("min", "max"))
+    sizes = [column for column in _SIZES if most[column] > 1.1 * least[column]]
+    if not sizes:
+        return None
+    looks = {series: replace(look, line="none") for series, look in target_looks(cells).items()}
+    drafts = [members for _, members in cells.groupby("draft_rank")]
+    figure, panels = make_panels(len(sizes) * len(drafts), most_columns=len(sizes))
+    for axes, (members, column) in zip(panels, product(drafts, sizes), strict=True):
+        divisor, unit = (1e9, "billions") if most[column] >= 1e9 else (1e6, "millions")
+        gamma = _middle(members["gamma"])
+        members = members[members["gamma"] == gamma]
+        members = members.assign(size=members[column].astype(float) / divisor)
+        # Joined, they show on which side of them an MoE is.
+        dense = members[members["family"] == "dense"].sort_values("size")
+        axes.plot(dense["size"], dense["speedup"], color="#C9A98F", linewidth=0.8, zorder=1)
+        for _, beside in members.groupby("size"):
+            points = beside.groupby("series", sort=False)
+            for (series, point), dodge in dodged(points, _POINT_DODGE_PT):
+                draw(axes, point, "size", SPEEDUP, looks[series], dodge)
+        size_axis(axes, cells[column].astype(float) / divisor)
+        axes.set_title(f"{_draft(members)}, γ = {gamma}")
+        axes.set_xlabel(f"{_SIZES[column]} of the target ({unit})")
+    for axes in panels:
+        mark_no_change(axes)
+    figure.supylabel(SPEEDUP.words)
+    add_legend(figure, series_handles(cells, looks))
+    return figure
 
 
 def plot_side_by_side(analysis: Analysis) -> Figure | None:
@@ -112,7 +151,8 @@ def plot_side_by_side(analysis: Analysis) -> Figure | None:
     cells["series"] = cells["heading"] + _BETWEEN + cells["draft_label"]
 
     def draw_panel(axes: Axes, members: pd.DataFrame) -> None:
-        here, gammas = _looks_in(members, looks), cells["gamma"]
+        here = {series: looks[series] for series in members["series"].unique()}
+        gammas = cells["gamma"]
         draw_points(axes, members, "gamma", SPEEDUP, here, categories=gammas)
         marked = members[members["marked"] > 0]
         if not marked.empty:
@@ -137,53 +177,6 @@ def plot_side_by_side(analysis: Analysis) -> Figure | None:
     ]
     groups, handles = cells.groupby("panel"), [*campaigns, *of_drafts]
     return draw_panels(groups, draw_panel, title, _BY_GAMMA, handles, _gain_from_zero)
-
-
-def plot_types(analysis: Analysis) -> Figure | None:
-    """Show speedup against the bytes a pass reads, or None if no network has several files.
-
-    A panel for each draft, a line for each network and γ.
-    """
-    cells = analysis.types
-    if cells.empty:
-        return None
-    divisor, unit = (1e9, "GB") if cells["pass_bytes"].max() >= 1e9 else (1e6, "MB")
-    cells["read"] = cells["pass_bytes"] / divisor
-    cells["series"] = cells["label"] + " " + cells["gamma"].astype(str)
-    looks = target_looks(cells)
-
-    def draw_panel(axes: Axes, members: pd.DataFrame) -> None:
-        draw_series(axes, members, "read", SPEEDUP, looks)
-        size_axis(axes, cells["read"])
-
-    handles = [
-        handle(looks[row["series"]], f"{short(row['label'])}, γ = {row['gamma']}")
-        for row in records(cells.drop_duplicates("series"))
-    ]
-    groups = cells.groupby("draft_rank")
-    words = (f"read by a pass over one token ({unit})", SPEEDUP.words)
-    return draw_panels(groups, draw_panel, _draft, words, handles, _gain_from_zero)
-
-
-def plot_concurrency(analysis: Analysis) -> Figure | None:
-    """Show throughput over that without a draft by requests at once, or None without loads.
-
-    A panel for each target and suite, a line for each setting.
-    """
-    cells = analysis.concurrency
-    if cells.empty:
-        return None
-    looks = looks_of(cells["setting"].unique())
-
-    def draw_panel(axes: Axes, members: pd.DataFrame) -> None:
-        of_target = members.assign(series=members["setting"])
-        draw_series(axes, of_target, "concurrency", _THROUGHPUT, looks)
-        axes.set_xticks(sorted(cells["concurrency"].unique()))
-
-    handles = [handle(look, short(setting)) for setting, look in looks.items()]
-    groups = cells.groupby("series", sort=False)
-    words = ("requests at once", _THROUGHPUT.words)
-    return draw_panels(groups, draw_panel, target_title, words, handles, _gain_from_zero)
 
 
 def plot_positions(analysis: Analysis) -> Figure | None:
@@ -224,50 +217,6 @@ def plot_positions(analysis: Analysis) -> Figure | None:
     return draw_panels(groups, draw_panel, title, words, handles, finish, most_columns=2)
 
 
-def _by_gamma(
-    analysis: Analysis, plotted: PlottedColumn, finish: Callable[[Axes], None]
-) -> Figure | None:
-    cells = cells_by_draft(analysis)
-    if cells.empty:
-        return None
-    looks = target_looks(cells)
-
-    def draw_panel(axes: Axes, members: pd.DataFrame) -> None:
-        here = _looks_in(members, looks)
-        draw_points(axes, members, "gamma", plotted, here, categories=cells["gamma"])
-
-    groups, handles = cells.groupby("draft_rank"), series_handles(cells, looks)
-    return draw_panels(groups, draw_panel, _draft, (GAMMA_WORDS, plotted.words), handles, finish)
-
-
-def _by_parameters(analysis: Analysis, column: str, words: str) -> Figure | None:
-    """Plot each draft at its middle γ; None where targets hardly differ in size."""
-    cells = cells_by_draft(analysis)
-    if cells["target"].nunique() < 2 or cells[column].max() < 1.1 * cells[column].min():
-        return None
-    divisor, unit = (1e9, "billions") if cells[column].max() >= 1e9 else (1e6, "millions")
-    cells[column] = cells[column] / divisor
-    looks = {series: replace(look, line="none") for series, look in target_looks(cells).items()}
-
-    def draw_panel(axes: Axes, members: pd.DataFrame) -> None:
-        members = members[members["gamma"] == _middle(members["gamma"])]
-        # Joined, they show on which side of them an MoE is.
-        dense = members[members["family"] == "dense"].sort_values(column)
-        axes.plot(dense[column], dense["speedup"], color="#C9A98F", linewidth=0.8, zorder=1)
-        for _, beside in members.groupby(column):
-            points = beside.groupby("series", sort=False)
-            for (series, point), dodge in dodged(points, _POINT_DODGE_PT):
-                draw(axes, point, column, SPEEDUP, looks[series], dodge)
-        size_axis(axes, cells[column])
-
-    def title(members: pd.DataFrame) -> str:
-        return f"{_draft(members)}, γ = {_middle(members['gamma'])}"
-
-    groups, handles = cells.groupby("draft_rank"), series_handles(cells, looks)
-    of_axes = (f"{words} of the target ({unit})", SPEEDUP.words)
-    return draw_panels(groups, draw_panel, title, of_axes, handles, mark_no_change)
-
-
 def _gain_from_zero(axes: Axes) -> None:
     start_at_zero(axes)
     mark_no_change(axes)
@@ -276,10 +225,6 @@ def _gain_from_zero(axes: Axes) -> None:
 def _show_percent(axes: Axes) -> None:
     start_at_zero(axes)
     axes.yaxis.set_major_formatter(PercentFormatter(1.0))
-
-
-def _looks_in(members: pd.DataFrame, looks: Mapping[str, Look]) -> dict[str, Look]:
-    return {series: looks[series] for series in members["series"].unique()}
 
 
 def _draft(members: pd.DataFrame) -> str:

@@ -11,6 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
+from specmoe.analysis.filters import method_cells
 from specmoe.analysis.registry import Analysis, Record, records
 from specmoe.figures.panels import (
     FURTHEST,
@@ -37,7 +38,7 @@ def plot_methods(analysis: Analysis) -> Figure | None:
 
     A line for each setting of what drafts; the marks of its draft lengths stand below each other.
     """
-    cells = analysis.methods
+    cells = method_cells(analysis)
     if cells.empty:
         return None
     return _rows(cells, "draft_label", "gamma", "draft_rank", lambda gamma: f"γ = {gamma}")

@@ -1,6 +1,6 @@
 """The look of the figures: one palette by meaning, sizes for the printed page.
 
-A target keeps its colour, marker and line in every figure, and a draft its colour and hatch.
+A target keeps its colour, marker and line in every figure.
 Colour gives the family (MoE blue, dense orange), marker and line the model, so the figures read in
 greyscale and without colour vision. Colours follow P. Tol's high-contrast scheme.
 """
@@ -37,7 +37,6 @@ _MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 _CAMPAIGN_COLOURS = ("#882255", "#44AA99", "#332288", "#999933", "#CC6677")
 _LINES = ("-", (0, (4, 1.5)), (0, (1, 1)), (0, (5, 1, 1, 1)))
 _DRAFT_COLOURS = ("#882255", "#44AA99", "#DDCC77", "#6699CC", "#999933")
-_HATCHES = ("", "////", "....", "xxxx", "\\\\\\\\")
 
 REFERENCE_COLOUR = "#666666"
 
@@ -71,17 +70,6 @@ class Look:
     colour: str
     marker: str
     line: Any
-
-
-@dataclass(frozen=True)
-class Fill:
-    """Tells the bars of one draft from those of the others."""
-
-    colour: str
-    hatch: str
-
-
-BASELINE_FILL = Fill("#FFFFFF", "")
 
 
 @contextmanager
@@ -120,12 +108,6 @@ def compared_looks(campaigns: Iterable[str], drafts: Iterable[str]) -> dict[tupl
         for campaign, colour in zip(campaigns, cycle(_CAMPAIGN_COLOURS))
         for draft, marker, line in of_drafts
     }
-
-
-def draft_fills(drafts: Iterable[str]) -> dict[str, Fill]:
-    """Return the fill of each draft, in their order."""
-    fills = zip(drafts, cycle(_DRAFT_COLOURS), cycle(_HATCHES))
-    return {draft: Fill(colour, hatch) for draft, colour, hatch in fills}
 
 
 def short(label: str) -> str:

@@ -1,12 +1,10 @@
-"""Figures of what a campaign varies: prompt length, temperature of sampling, way of measuring."""
-
-from dataclasses import replace
+"""Figures of what a campaign varies: the factor of a suite, and the way of measuring."""
 
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, PercentFormatter
+from matplotlib.ticker import FuncFormatter
 
-from specmoe.analysis.filters import cells_by_way, length_cells
-from specmoe.analysis.registry import Analysis, Record, records
+from specmoe.analysis.filters import cells_by_way
+from specmoe.analysis.registry import Analysis
 from specmoe.figures.panels import (
     ACCEPTANCE,
     GAMMA_WORDS,
@@ -14,80 +12,53 @@ from specmoe.figures.panels import (
     PlottedColumn,
     add_legend,
     draw_points,
+    draw_series,
     handle,
     make_panels,
     mark_no_change,
     start_at_zero,
+    target_title,
 )
-from specmoe.figures.style import WIDTH_IN, looks_of, short, target_looks
+from specmoe.figures.style import WIDTH_IN, looks_of, short
 
 _ROW_HEIGHT_IN = 1.7
 # The axes are linear below these, so that they can show zero.
 _LEAST_ACCEPTANCE, _LEAST_FAILURES = 1e-3, 1.0
 
-_MOST_LINES = 12
-_RATE = PlottedColumn("tokens_per_second", "tokens per second")
-_BASELINE_RATE = PlottedColumn("baseline_tokens_per_second", _RATE.words)
+_MOST_LINES = 24
+_LOGARITHMIC = 16  # largest level over the smallest
 _REPORTED = PlottedColumn("speedup", "speedup it reports", "speedup_low", "speedup_high")
 _FAILURES = PlottedColumn("decode_failures", "failed decodes a run")
 _OF_PROTOCOLS = (ACCEPTANCE, _REPORTED, _FAILURES)
 
 
-def plot_prompt_lengths(analysis: Analysis) -> Figure | None:
-    """Show rate and speedup, a line for each target, draft and γ.
+def plot_levels(analysis: Analysis) -> Figure | None:
+    """Show speedup against the level of what a suite varies, or None if no suite varies anything.
 
-    Returns None without a sweep, or with more lines than can be told apart: the table has them all.
+    A panel for each suite and target, a line for each draft and γ. Numbers are on their scale.
+    Returns None with more lines than can be told apart, too: the table has them all.
     """
-    cells = length_cells(analysis)
-    cells["alone"] = cells["series"]
-    cells["series"] = cells["series"] + " " + cells["draft"] + " " + cells["gamma"].astype(str)
-    if not 0 < cells["series"].nunique() <= _MOST_LINES:
+    cells = analysis.levels
+    if not 0 < cells["setting"].nunique() <= _MOST_LINES:
         return None
-    looks = target_looks(cells)
-    # The lines of a target share its baselines, which the first of them shows.
-    firsts = cells.drop_duplicates("alone")["series"]
-    plain = {series: replace(looks[series], line=":") for series in firsts}
-    baselines = cells[cells["series"].isin(firsts)]
-    lengths = cells["n_prompt"]
-    figure, (left, right) = make_panels(2, sharey=False)
-    draw_points(left, baselines, "n_prompt", _BASELINE_RATE, plain, categories=lengths, hollow=True)
-    draw_points(left, cells, "n_prompt", _RATE, looks, categories=lengths)
-    draw_points(right, cells, "n_prompt", SPEEDUP, looks, categories=lengths)
-    left.set_ylabel(_RATE.words)
-    right.set_ylabel(SPEEDUP.words)
-    figure.supxlabel(f"prompt length ({analysis.campaign['length_unit'].iloc[0]})")
-    start_at_zero(left)
-    mark_no_change(right)
-    handles = []
-    for row in records(cells.drop_duplicates("series")):
-        if row["series"] in plain:
-            words = f"{short(row['label'])}, without draft"
-            handles.append(handle(plain[row["series"]], words, hollow=True))
-        handles.append(handle(looks[row["series"]], _setting(row)))
-    add_legend(figure, handles)
-    return figure
-
-
-def plot_temperatures(analysis: Analysis) -> Figure | None:
-    """Show what temperature does, or None if nothing was sampled.
-
-    A line for each target, draft and γ.
-    """
-    cells = analysis.temperatures
-    if cells.empty:
-        return None
-    cells["series"] = cells["series"] + " " + cells["draft"] + " " + cells["gamma"].astype(str)
-    looks = target_looks(cells)
-    figure, (left, right) = make_panels(2, sharey=False)
-    for axes, plotted in [(left, ACCEPTANCE), (right, SPEEDUP)]:
-        draw_points(axes, cells, "temperature", plotted, looks, categories=cells["temperature"])
-        axes.set_ylabel(plotted.words)
+    looks = looks_of(cells["setting"].unique())
+    groups = [members for _, members in cells.groupby("series", sort=False)]
+    figure, panels = make_panels(len(groups), sharey=False)
+    for axes, members in zip(panels, groups, strict=True):
+        members = members.assign(series=members["setting"])
+        draw_series(axes, members, "level_rank", SPEEDUP, looks)
+        ticks = members.drop_duplicates("level_rank").sort_values("level_rank")
+        least, most = ticks["level_rank"].agg(["min", "max"])
+        if most > _LOGARITHMIC * least > 0:
+            axes.set_xscale("log", base=2)
+        axes.set_xticks(ticks["level_rank"], ticks["level"])
+        axes.minorticks_off()
+        axes.set_title(target_title(members))
+        axes.set_xlabel(members["factor_label"].iloc[0])
         start_at_zero(axes)
-    left.yaxis.set_major_formatter(PercentFormatter(1.0))
-    mark_no_change(right)
-    figure.supxlabel("temperature")
-    rows = records(cells.drop_duplicates("series"))
-    add_legend(figure, [handle(looks[row["series"]], _setting(row)) for row in rows])
+        mark_no_change(axes)
+    figure.supylabel(SPEEDUP.words)
+    add_legend(figure, [handle(look, short(setting)) for setting, look in looks.items()])
     return figure
 
 
@@ -129,7 +100,3 @@ def plot_protocols(analysis: Analysis) -> Figure | None:
     figure.supxlabel(GAMMA_WORDS)
     add_legend(figure, [handle(look, way) for way, look in looks.items()])
     return figure
-
-
-def _setting(row: Record) -> str:
-    return f"{short(row['label'])}, draft {short(row['draft_label'])}, γ = {row['gamma']}"

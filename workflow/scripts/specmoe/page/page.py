@@ -15,7 +15,14 @@ import jinja2
 from markupsafe import Markup, escape
 
 from specmoe.analysis import number_text
-from specmoe.analysis.filters import advised_targets, files, prompt_sets, told_twins, whole_audit
+from specmoe.analysis.filters import (
+    advised_targets,
+    files,
+    method_cells,
+    prompt_sets,
+    told_twins,
+    whole_audit,
+)
 from specmoe.analysis.gamma_curves import LONGEST
 from specmoe.analysis.registry import Analysis, records
 from specmoe.analysis.sentences import on_other_prompts, prompt_words
@@ -69,8 +76,7 @@ def render_page(
             counts=whole_audit(analysis),
             advised=records(advised_targets(analysis)),
             elsewhere=defaultdict(list, on_other_prompts(analysis)),
-            changes=records(analysis.concurrency_changes),
-            settings_of_ways=records(analysis.methods),
+            settings_of_ways=records(method_cells(analysis)),
             prompt_sets=prompt_sets(analysis),
             of_twins=records(told_twins(analysis)),
             mixtures=records(of_family(files(analysis), "moe")),

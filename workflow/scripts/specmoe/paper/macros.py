@@ -13,6 +13,7 @@ from specmoe.analysis.filters import (
     advised_targets,
     control_cells,
     count_check,
+    method_cells,
     text_cells,
     whole_audit,
 )
@@ -36,7 +37,7 @@ from specmoe.tables.tables import read_tables, rows_of
 HEADER = "% Made by specmoe from the campaign's analysis; changes are lost when it runs again.\n"
 
 # The paper leaves these tables to the supplement where they would fill most of a page.
-_MAY_BE_LONG = ("speculation", "prompts", "break_even")
+_MAY_BE_LONG = ("speculation", "break_even")
 LONG_ROWS = 30
 
 # Runs of fewer tokens are named as a threat: their first and last rounds weigh much.
@@ -79,6 +80,8 @@ def switches(analysis: Analysis, tables: Path) -> dict[str, bool]:
         "StopsAtEnd": bool(campaign["stops_at_end"]),
         "SeveralMachines": campaign["machines"] > 1,
         "SettingsSeveral": len(cells) > 1,
+        "MethodsSeveral": not method_cells(analysis).empty,
+        "LoadsMeasured": bool(analysis.levels["factor"].eq("requests").any()),
         "CampaignLeavesOut": bool(campaign["left_out"]),
         "CampaignCompared": bool(compared(analysis)),
         **{f"Advised{answer.name.title()}": answer in answers for answer in Answer},

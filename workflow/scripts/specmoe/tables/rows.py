@@ -15,13 +15,10 @@ from specmoe.analysis.cost_tables import WHOLE
 from specmoe.analysis.drafts import Control
 from specmoe.analysis.filters import (
     advised_targets,
-    cells_by_draft,
     cells_by_way,
     control_cells,
     count_check,
     files,
-    length_cells,
-    prompt_cells,
     text_cells,
     usual_cells,
     whole_audit,
@@ -29,11 +26,10 @@ from specmoe.analysis.filters import (
 from specmoe.analysis.number_text import bandwidth, fixed, memory, percent
 from specmoe.analysis.registry import Analysis, Record, records
 from specmoe.analysis.sentences import prompt_words
-from specmoe.analysis.summaries import CELL, fastest
-from specmoe.audit.checks import ALL, CHECKS
+from specmoe.analysis.summaries import fastest
+from specmoe.audit.checks import CHECKS
 from specmoe.audit.finding import Level
 from specmoe.audit.power import Forged
-from specmoe.config.block import MEASURED_BY, NO_DRAFT
 
 FAMILY_WORDS = {"moe": "MoE", "dense": "dense"}
 
@@ -71,9 +67,6 @@ CONTROLS = {
 }
 """The name of a control, and on which side of the due acceptance it must be."""
 
-POSITIONS = (1, 2, 3, 4, 8, 16)
-"""The positions of a draft that their table shows; the data have all."""
-
 _COMMIT_DIGITS = 12
 
 
@@ -95,8 +88,7 @@ def short_commits(commits: str) -> str:
     return ", ".join(commit[:_COMMIT_DIGITS] for commit in commits.split(", "))
 
 
-# Cells as filters of the analysis choose them.
-prompt_lengths, protocols = length_cells, cells_by_way
+protocols = cells_by_way
 
 
 def suites(analysis: Analysis) -> Rows:
@@ -111,11 +103,10 @@ def models(analysis: Analysis) -> Rows:
     every = analysis.models
     of_model = dict(zip(every["model"], every["of_model"], strict=True))
     cells, controls = usual_cells(analysis), control_cells(analysis)
-    imposed = analysis.verification  # pairs whose acceptance was imposed
-    loads = analysis.concurrency
+    levels = analysis.levels
     members = {
-        "target": {*cells["target"], *imposed["target"], *loads["target"]},
-        "draft": {*cells["draft_model"], *imposed["draft"], *loads["draft_model"]},
+        "target": {*cells["target"], *levels["target"]},
+        "draft": {*cells["draft_model"], *levels["draft_model"]},
         "control": set(controls.loc[controls["control"] == Control.UNRELATED, "draft_model"]),
     }
     rows = []
@@ -159,34 +150,6 @@ def speculation(analysis: Analysis) -> pd.DataFrame:
     return mark_unpaired(cells.assign(best=fastest(cells)))
 
 
-def drafts(analysis: Analysis) -> Rows:
-    """Return the cells of targets with several drafts, those of a γ beside each other."""
-    cells = cells_by_draft(analysis)
-    by_series = cells.groupby("series", sort=False)
-    cells = cells[by_series["draft"].transform("nunique").gt(1)]
-    names = cells.sort_values("draft_rank").drop_duplicates("draft")
-    groups = cells.groupby([by_series.ngroup(), "gamma"])
-    return Rows(set_beside(groups, "draft", names["draft"]), of=[*names["draft_label"]])
-
-
-def positions(analysis: Analysis) -> Rows:
-    """Return the acceptance of each cell at some positions of its drafts."""
-    cells = analysis.positions
-    return _beside(cells[cells["position"].isin(POSITIONS)], "position", "position")
-
-
-def accepted_lengths(analysis: Analysis) -> Rows:
-    """Return the shares of the rounds of each cell that accepted so many tokens."""
-    return _beside(analysis.accepted_lengths, "lengths", "least")
-
-
-def _beside(frame: pd.DataFrame, column: str, order: str) -> Rows:
-    """Return the rows of each cell beside each other, by `column` in the order of `order`."""
-    values = frame.sort_values(order)[column].unique()
-    groups = frame.groupby([*MEASURED_BY, *CELL], sort=False)
-    return Rows(set_beside(groups, column, values), of=[*map(str, values)])
-
-
 def set_beside(groups: Iterable[Any], column: str, values: Iterable[Any]) -> list[Record]:
     """Return a row for each group of a `groupby`: its first row, and `cells`, one for each value.
 
@@ -198,16 +161,6 @@ def set_beside(groups: Iterable[Any], column: str, values: Iterable[Any]) -> lis
         by_value = {cell[column]: cell for cell in reversed(cells)}
         rows.append(cells[0] | {"cells": [by_value.get(value) for value in values]})
     return rows
-
-
-def prompts(analysis: Analysis) -> pd.DataFrame:
-    """Return the cells of each target by text, if one was measured on several.
-
-    All prompts of a workload are one.
-    """
-    cells = mark_unpaired(prompt_cells(analysis))
-    several = cells.duplicated(["series", "draft", "gamma"]).any()
-    return cells if several else cells.iloc[:0]
 
 
 def controls(analysis: Analysis) -> Rows:
@@ -234,30 +187,6 @@ def advice(analysis: Analysis) -> Rows:
     return Rows(rows)
 
 
-def identity(analysis: Analysis) -> pd.DataFrame:
-    """Return, per target and draft over all suites and γ, how many runs' tokens are the baseline's.
-
-    Columns: label, draft_label, runs (whose tokens are known), identical (runs), common_prefix_min
-    (tokens).
-    """
-    cells = analysis.cells
-    cells = cells[cells["identical"].notna()]
-    cells = cells.assign(identical=(cells["identical"] * cells["runs"]).astype(float).round())
-    frame = (
-        cells.groupby(["target_rank", "draft_rank"])
-        .agg(
-            target=("target", "first"),
-            draft_label=("draft_label", "first"),
-            runs=("runs", "sum"),
-            identical=("identical", "sum"),
-            common_prefix_min=("common_prefix_min", "min"),
-        )
-        .reset_index(drop=True)
-    )
-    labels = analysis.models.set_index("model")["label"]
-    return frame.assign(label=frame["target"].map(labels))
-
-
 def verification(analysis: Analysis) -> pd.DataFrame:
     """Return what passes and rounds cost, by target and width; one token makes no round."""
     costs = analysis.verification
@@ -282,22 +211,6 @@ def break_even(analysis: Analysis) -> pd.DataFrame:
     """Return the speedup of each cell between its floor and ceiling, by target."""
     cells = analysis.break_even
     return cells.assign(imposed=cells["imposed_acceptance"].notna())
-
-
-def audit(analysis: Analysis) -> Rows:
-    """Return how many runs break each check, per target, draft and γ, and in all."""
-    labels = analysis.models.set_index("model")["label"].to_dict()
-    drafts = analysis.drafts.set_index("draft")["label"].to_dict()
-    words = labels | drafts | {NO_DRAFT: None}
-    rows: list[Record] = []
-    totals: list[Record] = []
-    for row in records(analysis.audit):
-        row["label"] = words.get(row["target"], row["target"])
-        row["draft_label"] = words.get(row["draft"], row["draft"])
-        for check in CHECKS:
-            row |= _counted(row, check)
-        (totals if row["target"] == ALL else rows).append(row)
-    return Rows(rows, totals)
 
 
 def findings(analysis: Analysis) -> Rows:
