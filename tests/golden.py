@@ -109,7 +109,7 @@ def page_text(page: str) -> str:
 def collect_blocks(folder: Path, root: Path) -> None:
     """Write the rows that the recorded blocks become."""
     work = folder / "work"
-    shutil.unpack_archive(BLOCKS, work)
+    shutil.unpack_archive(root / BLOCKS.relative_to(ROOT), work)  # as that code has them
     environment = os.environ | {"PYTHONPATH": str(root / "workflow/scripts")}
     subprocess.run([sys.executable, "-c", COLLECT], cwd=work, check=True, env=environment)
     write(folder / "blocks/rows/runs.csv", csv(work / "runs.parquet"))

@@ -10,8 +10,8 @@ from specmoe.config.load import load
 from specmoe.config.matrix import list_blocks
 from specmoe.config.schema import Config
 from specmoe.engine.server import TRACED
-from specmoe.measure.requests import digest_of_tokens
-from specmoe.measure.turns import about_run, turns_together
+from specmoe.measure.block import turns_together
+from specmoe.measure.side import digest_of_tokens
 from specmoe.runs.collect import rows_of_record
 
 from .conftest import ROOT, merge
@@ -56,7 +56,8 @@ def made_record(block: Block) -> dict[str, Any]:
         }
         for side in block.sides
     ]
-    runs = [_run(block, turn, order) for order, turn in enumerate(turns_together(block))]
+    turns = turns_together(block, block.sides)
+    runs = [_run(block, turn, order) for order, turn in enumerate(turns)]
     record = {"arrangement": "together", "host": HOST, "sides": sides, "runs": runs}
     made: dict[str, Any] = json.loads(json.dumps(record))
     return made
@@ -72,7 +73,11 @@ def _run(block: Block, turn: Any, order: int) -> dict[str, Any]:
     seed, generated = block.run_seed(turn.number), block.n_predict
     prompt = [*range(source.length or 14)]
     observed = ["gpu_clock_mhz", "gpu_throttled", "thermal_pressure"]
-    run = about_run(block, turn, source, order) | {
+    run = {
+        "run": block.run_id(turn.side, source.prompt, turn.number),
+        "side": turn.side.name,
+        "order": order,
+        "load_average": 0.5,
         "seed": seed,
         "process": 0,
         "request": 0,

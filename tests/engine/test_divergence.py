@@ -7,8 +7,7 @@ from dataclasses import replace
 import pytest
 
 from specmoe.errors import MeasurementError
-from specmoe.measure.batches import Candidate, read_in_batches
-from specmoe.measure.divergence import find_divergences, judge_all
+from specmoe.measure.divergence import Candidate, find_divergences, judge_all, read_in_batches
 
 from ..blocks import ALONE, alone, compared, measured, rows
 
@@ -27,6 +26,7 @@ def planted(record, token_of):
     copy = deepcopy(record)
     [alone] = copy["sides"]
     copy["sides"].append(alone | {"side": "draft/g4"})
+    copy["groups"] = [["alone", "draft/g4"]]
     copy["asked"] = replace(compared(BASELINE), block=BASELINE.block)
     for run in deepcopy(copy["runs"]):
         run |= {

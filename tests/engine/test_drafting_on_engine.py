@@ -13,8 +13,8 @@ from specmoe.engine.answers import ACCEPTED_AT, ROUNDS
 from specmoe.engine.checks import check_tensors
 from specmoe.engine.flags import speculation_flags
 from specmoe.engine.identity import NGRAM_MAKER
-from specmoe.measure.batches import read_in_batches
-from specmoe.measure.trace_record import common_prefix
+from specmoe.measure.divergence import read_in_batches
+from specmoe.measure.trace import common_prefix
 
 GAMMA = 4
 N_PREDICT = 64

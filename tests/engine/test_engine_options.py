@@ -12,7 +12,7 @@ from specmoe.config.methods import Method
 from specmoe.config.option_words import EngineArgs, options_id
 from specmoe.errors import MeasurementError
 from specmoe.measure.divergence import find_divergences, judge_all
-from specmoe.measure.live_side import cache_types
+from specmoe.measure.side import cache_types
 
 from ..blocks import ALONE, DRAFTED, changed, compared, rows
 

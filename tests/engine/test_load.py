@@ -15,7 +15,7 @@ from specmoe.engine.answers import ACCEPTED, DECODES, DRAFTED, ROUNDS
 from specmoe.engine.job import Job
 from specmoe.engine.server_log import read_slots
 from specmoe.errors import MeasurementError
-from specmoe.measure.live_side import LiveSide
+from specmoe.measure.side import LiveSide
 from specmoe.models.derived import quantize
 from specmoe.runs.schema import check_rows
 
@@ -149,13 +149,13 @@ def test_a_load_of_one_client_and_sides_in_turn(do, side):
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="kills a process")
 def test_a_server_that_is_killed_in_a_load_is_a_fault_of_the_block(do, monkeypatch):
-    generate = LiveSide.generate
+    request = LiveSide.request
 
     def kill(one, *args, slot=0, **more):
         if slot == 1:
             os.kill(one.server.pid, signal.SIGKILL)
-        return generate(one, *args, slot=slot, **more)
+        return request(one, *args, slot=slot, **more)
 
-    monkeypatch.setattr(LiveSide, "generate", kill)
+    monkeypatch.setattr(LiveSide, "request", kill)
     with pytest.raises(MeasurementError, match=r"llama-server (crashed|ended|does not answer)"):
         do(at_once())

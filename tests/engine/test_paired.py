@@ -10,9 +10,11 @@ import psutil
 import pytest
 
 from specmoe.config.block import Arrangement
+from specmoe.engine.machine import WORKING_BYTES
 from specmoe.errors import MeasurementError
+from specmoe.runs.schema import check_rows
 
-from ..blocks import ALONE, DRAFTED, alone, compared, drafted, measured, rows
+from ..blocks import ALONE, DRAFTED, alone, compared, drafted, drafting, measured, rows
 from ..hostile import HOSTILE
 from ..processes import alive, eventually
 
@@ -58,6 +60,61 @@ def test_together_and_in_turn_give_the_same_tokens_and_counters_and_leave_no_ser
     assert order != [run["run"] for run in in_turn["runs"]]
     assert by_run(together) == by_run(in_turn)
     assert len(by_run(together)) == 12
+    assert server_pids(tmp_path) == []
+
+
+WAYS = drafting(
+    {"method": "draft", "drafts": ["draft"]},
+    {"method": "draft", "drafts": ["target"]},  # for itself
+    {"method": "ngram-mod", "n_match": [2]},
+)
+
+
+def loads(job):
+    return {"drafts": {**job.drafts, "target": job.target}}
+
+
+def test_settings_of_several_methods_have_one_baseline_and_are_paired_with_each_other(do, job):
+    found = rows(do(WAYS, **loads(job)))
+    check_rows(found)
+    by_prompt = {
+        prompt: {row["draft"]: row for row in found if row["prompt"] == prompt}
+        for prompt in ("code", "passage-32")
+    }
+    assert len(found) == 2 * 4
+    for prompt, of in by_prompt.items():
+        assert {*of} == {"none", "draft", "target", "ngram-mod-n2"}
+        baseline = of.pop("none")
+        assert baseline["run"] == f"{WAYS.block}/alone/{prompt}/p0"
+        assert {row["baseline"] for row in of.values()} == {baseline["run"]}
+        assert {row["common_prefix"] for row in of.values()} == {32}
+        # What the target proposes to itself is right.
+        assert of["target"]["accepted"] == of["target"]["drafted"] > of["draft"]["accepted"]
+        assert {name: row["method"] for name, row in of.items()} == {
+            "draft": "draft-simple",
+            "target": "draft-simple",
+            "ngram-mod-n2": "ngram-mod",
+        }
+        assert [of[name]["draft_model"] for name in ("draft", "target")] == ["draft", "target"]
+
+
+@needs_proc
+def test_a_block_that_memory_does_not_hold_is_measured_in_groups_with_a_baseline_each(
+    do, job, tmp_path
+):
+    record = do(WAYS, **loads(job), usable_memory=round(2.5 * WORKING_BYTES))  # two processes
+    assert record["arrangement"] == "in_groups"
+    names = ["draft/g4", "target/g4", "ngram-mod/g4-n2"]
+    assert record["groups"] == [["alone", name] for name in names]
+    found = rows(record)
+    check_rows(found)
+    assert len(found) == 2 * 2 * 3
+    at = {row["run"]: row["order"] for row in found}
+    for row in (row for row in found if row["gamma"]):
+        assert row["common_prefix"] == 32
+        # The baseline of its own group, on the same prompt: just before or after it.
+        assert abs(at[row["baseline"]] - row["order"]) == 1
+    assert len({row["baseline"] for row in found} - {None}) == 2 * 3
     assert server_pids(tmp_path) == []
 
 

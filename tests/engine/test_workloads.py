@@ -38,7 +38,7 @@ def do(job, models, tmp_path):
 
     def run(thinking=None, **more):
         block = chatting(tmp_path, QUESTIONS, thinking, **{"n_predict": 48} | more)
-        return measured(block, replace(job, root=tmp_path, **models))
+        return measured(block, replace(job, root=tmp_path, target=models["target"], drafts=models))
 
     return run
 

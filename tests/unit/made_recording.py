@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-from specmoe.measure.trace_record import Recording, Round
+from specmoe.measure.trace import Recording, Round
 
 WORDS = {1: " one", 2: "two", 3: "\n", 4: "\ufffd", 5: "", 6: "\x1b[31m", 7: "seven", 8: "<b>"}
 

@@ -2,7 +2,7 @@
 
 import yaml
 
-from specmoe.measure.trace_record import Recording
+from specmoe.measure.trace import Recording
 
 from .test_workflow import jobs
 

@@ -64,7 +64,7 @@ def test_a_method_loads_its_file_once(job, method, flag):
 def test_a_jobs_log_has_its_runs_and_its_fault(tmp_path):
     log = tmp_path / "block.log"
     with pytest.raises(MeasurementError), log_of_job(log):
-        logging.getLogger("specmoe.measure.paired").debug("run 1 of 2")
+        logging.getLogger("specmoe.measure.block").debug("run 1 of 2")
         logging.getLogger("specmoe.engine.measuring_lock").info("waiting")
         raise MeasurementError("short output")
     assert log.read_text() == "run 1 of 2\nMeasurementError: short output\n"

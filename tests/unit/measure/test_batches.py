@@ -2,7 +2,7 @@
 
 import pytest
 
-from specmoe.measure.batches import batches
+from specmoe.measure.divergence import batches
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,7 @@ import pytest
 
 from specmoe.config.backend import Backend
 from specmoe.engine.job import Job
-from specmoe.measure.batches import Candidate
-from specmoe.measure.divergence import find_divergences, judge, judge_all, widths
+from specmoe.measure.divergence import Candidate, find_divergences, judge, judge_all, widths
 
 
 def row(run, tokens, *, baseline=None, prefix=None, target="t"):

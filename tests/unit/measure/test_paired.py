@@ -14,7 +14,7 @@ from specmoe.engine.job import Job
 from specmoe.engine.machine import WORKING_BYTES
 from specmoe.engine.server import Settings
 from specmoe.errors import MeasurementError
-from specmoe.measure.paired import arrange
+from specmoe.measure.block import arrange
 
 from ...blocks import ALONE, DRAFTED, alone, compared, drafted, measured, rows
 
@@ -161,8 +161,12 @@ NEEDED = {
 
 @pytest.mark.parametrize("backend", NEEDED)
 def test_sides_are_together_where_memory_holds_them(job, backend):
-    for usable, arrangement in ((NEEDED[backend], "together"), (NEEDED[backend] - 1, "in_turn")):
-        assert arrange(BLOCK, replace(job, backend=backend, usable_memory=usable)) == arrangement
+    for usable, found in (
+        (NEEDED[backend], ("together", [[*BLOCK.sides]])),
+        (NEEDED[backend] - 1, ("in_groups", [[ALONE, DRAFTED], [ALONE, drafted(8)]])),
+        (12 * GB, ("in_turn", [[*BLOCK.sides]])),  # not even a pair
+    ):
+        assert arrange(BLOCK, replace(job, backend=backend, usable_memory=usable)) == found
 
 
 @pytest.mark.parametrize(
@@ -175,7 +179,7 @@ def test_sides_are_together_where_memory_holds_them(job, backend):
 )
 def test_where_there_is_no_choice_memory_decides_nothing(job, block, arrangement):
     for usable in (0, 100 * GB):
-        assert arrange(block, replace(job, usable_memory=usable)) == arrangement
+        assert arrange(block, replace(job, usable_memory=usable))[0] == arrangement
 
 
 def test_together_all_sides_are_live_at_every_run(job):
@@ -194,6 +198,37 @@ def test_in_turn_one_side_is_live_at_a_time(job):
     assert all(live == [side] for side, _, *live in job.machine.events)
     order = [side for side, _ in groupby(run["side"] for run in record["runs"])]
     assert order == SIDES
+
+
+def test_each_group_has_the_target_alone_and_runs_are_compared_with_those_of_their_group(job):
+    block = replace(BLOCK, sides=(*BLOCK.sides, drafted(2)))
+    job = replace(job, usable_memory=11 * GB + 3 * WORKING_BYTES)
+    record = measured(block, job)
+    assert record["groups"] == [SIDES, ["alone", "draft/g2"]]
+    for event in job.machine.events:
+        if event[1] == "run":
+            assert {*event[2:]} in ({*SIDES}, {"alone", "draft/g2"})
+    assert [run["order"] for run in record["runs"]] == list(range(2 * 5))
+    assert [side["group"] for side in record["sides"]] == [0, 0, 0, 1, 1]
+    found = rows(record)
+    assert {row["arrangement"] for row in found} == {"in_groups"}
+    assert len({row["run"] for row in found}) == 2 * 5
+    for row in found:
+        if row["gamma"]:
+            beside = "alone-2" if row["gamma"] == 2 else "alone"
+            assert row["baseline"] == f"{block.block}/{beside}/{row['prompt']}/p0"
+
+
+def test_a_group_that_memory_does_not_hold_is_divided_and_what_was_measured_stays(job):
+    # By their files all five fit. Each process turns out to have 30 GB of its own.
+    sides = (*BLOCK.sides, drafted(2), drafted(1))
+    machine = Machine(private_bytes=30 * GB)
+    job = replace(job, usable_memory=100 * GB, machine=machine)
+    record = measured(replace(BLOCK, sides=sides), job)
+    assert record["groups"] == [SIDES, ["alone", "draft/g2", "draft/g1"]]
+    assert record["arrangement"] == "in_groups"
+    assert len(record["runs"]) == 2 * 6
+    assert len([event for event in machine.events if event[1] == "run"]) == 2 * 6
 
 
 @in_each_arrangement
@@ -258,19 +293,22 @@ def test_passes_of_sampled_texts_have_seeds_of_their_own_and_greedy_ones_share_o
 @pytest.mark.parametrize(
     ("private", "usable", "arrangement"),
     [
-        # Three processes of 25 GB and the mapped target of 10 GB need 85 GB.
-        (25 * GB, 84 * GB, "in_turn"),
+        # Three processes of 25 GB and the mapped target of 10 GB need 85 GB, two need 60 GB.
         (25 * GB, 85 * GB, "together"),
+        (25 * GB, 84 * GB, "in_groups"),
+        (25 * GB, 60 * GB, "in_groups"),
+        (25 * GB, 59 * GB, "in_turn"),
         (None, 84 * GB, "together"),  # where the system does not tell, nothing is decided
     ],
 )
-def test_sides_follow_one_another_if_their_private_memory_exceeds_what_is_usable(
+def test_sides_are_divided_if_their_private_memory_exceeds_what_is_usable(
     job, private, usable, arrangement
 ):
     machine = Machine(private_bytes=private)
     record = measured(BLOCK, replace(job, usable_memory=usable, machine=machine))
     assert record["arrangement"] == arrangement
-    assert len(record["runs"]) == BLOCK.runs
+    again = 2 if arrangement == "in_groups" else 0  # of the target alone
+    assert len(record["runs"]) == BLOCK.runs + again
     assert machine.live == []
     assert {side["private_bytes"] for side in record["sides"]} == {private}
 

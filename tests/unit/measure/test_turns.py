@@ -9,14 +9,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from specmoe.config.block import PromptSource
-from specmoe.measure.turns import turns_in_turn, turns_together
+from specmoe.measure.block import turns_in_turn, turns_together
 
 from ...blocks import ALONE, compared, drafted
 
 SIDES = (ALONE, drafted(4), drafted(8), drafted(8, 0.5))
 PROMPTS = tuple(PromptSource(name, f"{name}.txt") for name in "abcd")
 BLOCK = compared(sides=SIDES, prompts=PROMPTS, passes=3)
-ORDERS = [turns_together, turns_in_turn]
+
+
+def together(block):
+    return turns_together(block, block.sides)
+
+
+def in_turn(block):
+    return turns_in_turn(block, block.sides)
+
+
+ORDERS = [together, in_turn]
 
 
 @pytest.mark.parametrize("order", ORDERS)
@@ -35,7 +45,7 @@ def test_every_side_sends_every_prompt_in_every_pass_exactly_once(
     block = compared(sides=tuple(sides), prompts=tuple(prompts), passes=passes, **more)
     turns = order(block)
     assert len(turns) == block.runs / (len(prompts) if block.concurrency else 1)
-    sent = [(side, source, number) for side, sources, number in turns for source in sources]
+    sent = [(side, source, number) for side, sources, number, _ in turns for source in sources]
     assert Counter(sent) == Counter(product(sides, prompts, range(passes)))
 
 
@@ -60,7 +70,7 @@ def test_the_order_does_not_depend_on_the_order_of_the_config(order):
 def test_together_the_sides_take_turns_prompt_by_prompt():
     stretches = [
         (prompt, [turn.side for turn in turns])
-        for prompt, turns in groupby(turns_together(BLOCK), lambda turn: (turn[2], turn[1]))
+        for prompt, turns in groupby(together(BLOCK), lambda turn: (turn[2], turn[1]))
     ]
     assert len(stretches) == BLOCK.passes * len(PROMPTS)
     assert all(set(sides) == set(SIDES) for _, sides in stretches)
@@ -68,7 +78,7 @@ def test_together_the_sides_take_turns_prompt_by_prompt():
 
 
 def test_together_no_side_is_always_first():
-    turns = turns_together(replace(BLOCK, passes=25))
+    turns = together(replace(BLOCK, passes=25))
     firsts = Counter(turn.side for turn in turns[:: len(SIDES)])
     # Of 100 first places, each of four sides has 25 on average, with a standard deviation of 4.3.
     assert set(firsts) == set(SIDES)
@@ -77,7 +87,7 @@ def test_together_no_side_is_always_first():
 
 def test_in_turn_one_side_follows_the_other_in_an_order_that_turns_round():
     orders = [
-        [side for side, _ in groupby(turns_in_turn(replace(BLOCK, repeat=repeat)), lambda t: t[0])]
+        [side for side, _ in groupby(in_turn(replace(BLOCK, repeat=repeat)), lambda t: t[0])]
         for repeat in range(4)
     ]
     assert orders == [[*SIDES], [*SIDES[::-1]]] * 2
@@ -86,7 +96,7 @@ def test_in_turn_one_side_follows_the_other_in_an_order_that_turns_round():
 def test_in_turn_all_sides_send_their_prompts_in_the_same_order():
     by_side = [
         [(turn.sources, turn.number) for turn in turns]
-        for _, turns in groupby(turns_in_turn(BLOCK), lambda turn: turn.side)
+        for _, turns in groupby(in_turn(BLOCK), lambda turn: turn.side)
     ]
     assert all(one == by_side[0] for one in by_side)
     prompts = [[source for source, number in by_side[0] if number == of] for of in range(3)]

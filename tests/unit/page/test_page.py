@@ -13,7 +13,7 @@ import pytest
 from specmoe.claims.headline import CLAIMS
 from specmoe.claims.judge import judge_claims
 from specmoe.figures.figures import FIGURES, figures_of
-from specmoe.measure.trace_record import Recording
+from specmoe.measure.trace import Recording
 from specmoe.page import figures, page
 from specmoe.page.data import data_names, write_data
 from specmoe.page.page import environment, render_page, span

@@ -10,7 +10,7 @@ from html import unescape
 import pytest
 
 from specmoe.errors import SchemaError
-from specmoe.measure.trace_record import Recording, Round, decode, visible
+from specmoe.measure.trace import Recording, Round, decode, visible
 from specmoe.page.page import environment, pair
 from specmoe.page.trace_text import WIDTH, describe
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from specmoe.errors import MeasurementError
-from specmoe.measure.trace_record import common_prefix
+from specmoe.measure.trace import common_prefix
 from specmoe.records import UNKNOWN, Records
 from specmoe.runs.collect import link_baselines, rows_of_record
 from specmoe.runs.collected import measured_as_asked

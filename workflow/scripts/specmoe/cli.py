@@ -166,7 +166,7 @@ def describe_host(
 
 def measure(campaign: Path, block: str, log: Path, workflow_pid: int | None = None) -> None:
     """Measure one block by its protocol, alone on the machine."""
-    from specmoe.measure.block_job import measure_block, summary
+    from specmoe.measure.block import measure_block, summary
     from specmoe.plan.campaign import open_campaign
     from specmoe.plan.gate import Gate
     from specmoe.plan.progress import describe_progress

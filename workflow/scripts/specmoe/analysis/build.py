@@ -239,7 +239,9 @@ def _care(runs: pd.DataFrame) -> dict[str, Any]:
     excluded = runs[~runs["run"].isin(undisturbed(runs)["run"])]
     known = len(watched) > 0
     blocks = runs.drop_duplicates("block")["arrangement"].value_counts()
-    words = {"together": "live together", "in_turn": "one after the other"}
+    words = {"together": "live together", "in_groups": "in groups"} | {
+        "in_turn": "one after the other"
+    }
     return {
         "arrangement": ", ".join(
             f"{words[str(kind)]}: {counted(count, 'block')}" for kind, count in blocks.items()

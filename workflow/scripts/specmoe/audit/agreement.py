@@ -7,7 +7,7 @@ from specmoe.audit.evidence import Evidence, check
 from specmoe.audit.finding import Finding, Level, Run, combined, equal, not_applicable
 from specmoe.audit.reading import Counts, Limits, Outcome, Reading, possible_outcomes
 from specmoe.config.block import Protocol, Stop
-from specmoe.measure.trace_record import common_prefix
+from specmoe.measure.trace import common_prefix
 from specmoe.words import counted
 
 _NAMED = 3

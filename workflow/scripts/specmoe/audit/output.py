@@ -18,7 +18,7 @@ from specmoe.audit.finding import (
 from specmoe.audit.repetition import longest_loop, looping, most_of_one
 from specmoe.audit.ties import Gap
 from specmoe.config.audit import AuditSettings
-from specmoe.measure.trace_record import common_prefix
+from specmoe.measure.trace import common_prefix
 from specmoe.words import counted
 
 # Fewer tokens may be the same by chance, or by the habit of a trained model.

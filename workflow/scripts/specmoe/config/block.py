@@ -58,11 +58,9 @@ class PromptSource:
     prompt: str
     file: str
     length: int | None = None
-    # The order of a block's prompts is drawn by this representation (`measure.turns`), so what was
-    # added later is no part of it.
-    line: int | None = field(default=None, repr=False)  # of the file, from 1; None: all of it
-    workload: str | None = field(default=None, repr=False)
-    category: str | None = field(default=None, repr=False)
+    line: int | None = None  # of the file, from 1; None: all of it
+    workload: str | None = None
+    category: str | None = None
 
 
 @dataclass(frozen=True)
@@ -80,6 +78,7 @@ class Arrangement(StrEnum):
 
     AUTO = "auto"  # together where memory holds them
     TOGETHER = "together"  # all processes live, taking turns prompt by prompt
+    IN_GROUPS = "in_groups"  # together in groups that memory holds, each with the target alone
     IN_TURN = "in_turn"  # one process after the other
 
 

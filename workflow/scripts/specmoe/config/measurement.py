@@ -1,7 +1,7 @@
 """How runs are measured: the section `measurement`."""
 
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
@@ -76,10 +76,11 @@ class Measurement(Strict):
     passes: Times = 1
     """times that a block goes through its prompts; more of them narrow intervals only as far as
     runs of one block differ"""
-    sides: Arrangement = Arrangement.AUTO
+    sides: Literal[Arrangement.AUTO, Arrangement.TOGETHER, Arrangement.IN_TURN] = Arrangement.AUTO
     """`together`: the processes of a block are all live and take turns, prompt by prompt;
     `in_turn`: they follow one another, in an order that turns round from repeat to repeat; `auto`:
-    together where memory holds them"""
+    together where memory holds them, else in groups, each with the target alone, and in turn where
+    it does not even hold one setting beside it"""
     more_repeats: dict[str, Times] = Field(default={})
     """repeats of single comparisons, by the block's id without its repeat; the target
     `more_repeats` writes them"""

@@ -25,7 +25,7 @@ from specmoe.engine.job import Job, alone_on_its_host, job_of, provenance
 from specmoe.engine.machine import host_id, physical_cores
 from specmoe.engine.process import run_tool
 from specmoe.files import engine_path
-from specmoe.measure.requests import prompt_ids
+from specmoe.measure.side import prompt_ids
 
 WIDTH = 32
 # A draft proposes token by token, and has read the text before in batches of γ + 1.

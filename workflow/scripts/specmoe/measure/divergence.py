@@ -6,7 +6,7 @@ reads them in batches as wide as that run's? If batches alone close the gap, the
 """
 
 import logging
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -19,20 +19,76 @@ from specmoe.engine.job import Job, alone_on_its_host, job_of
 from specmoe.engine.machine import host_id
 from specmoe.engine.server import Server
 from specmoe.files import at_home, read_record
-from specmoe.measure.batches import Candidate, batches, logprob_of, read_in_batches
-from specmoe.measure.requests import prompt_ids
+from specmoe.measure.side import prompt_ids
 
 CANDIDATES_ASKED = 1000  # a token that is not among them is no near tie
 CANDIDATES_KEPT = 5
+_WHOLE = "a"
 
 # A target with a sliding window keeps no more than the window of what it has read, so it would read
 # a prompt anew instead of the next batch. With this flag it keeps all, and still looks no farther.
 _KEEPS_ALL = ("--swa-full",)
 
+_logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A token, and the natural logarithm of its probability."""
+
+    token: int
+    logprob: float
+
+
+def logprob_of(token: int, candidates: Sequence[Candidate]) -> float:
+    """Return the logarithm of a token's probability, or that of the last candidate, if it is none.
+
+    The latter is at least as high.
+    """
+    return {one.token: one.logprob for one in candidates}.get(token, candidates[-1].logprob)
+
+
+def batches(count: int, width: int) -> list[int]:
+    """Return the sizes of batches of `width` for `count` tokens; only the first may be smaller."""
+    full, rest = divmod(count, width)
+    sizes = [width] * full
+    return [rest, *sizes] if rest else sizes
+
+
+def read_in_batches(
+    server: Server, prompt: Sequence[int], tokens: Sequence[int], sizes: Iterable[int], asked: int
+) -> Iterator[list[Candidate]]:
+    """Yield the `asked` likeliest next tokens, best first, after a prompt and after each batch.
+
+    The server reads the prompt as in every run, then `tokens` in batches of `sizes`. With sizes of
+    1 it reads as it generates without a draft. Raises MeasurementError if it reads otherwise.
+    """
+    # The engine leaves out the candidates of a token that ends within a character, so a whole one
+    # is sampled in place of the likeliest.
+    [*_, whole] = server.tokenize(_WHOLE)
+    read = 0
+    for size in (0, *sizes):
+        read += size
+        answer = server.complete(
+            [*prompt, *tokens[:read]],
+            n_predict=1,
+            temperature=0,
+            seed=0,
+            n_probs=asked,
+            reuse=bool(size),
+            chosen=whole,
+        )
+        if answer["timings"]["prompt_n"] != (size or len(prompt)):
+            raise server.fault(
+                f"the server read {answer['timings']['prompt_n']} tokens at once instead of"
+                f" {size or len(prompt)}"
+            )
+        [first] = answer["completion_probabilities"]
+        yield [Candidate(one["id"], one["logprob"]) for one in first["top_logprobs"]]
+
+
 # Candidates after a prompt and a prefix that was read in batches of a width.
 _Readings = dict[tuple[str, tuple[int, ...], int], list[Candidate]]
-
-_logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)

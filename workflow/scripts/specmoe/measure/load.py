@@ -10,17 +10,16 @@ tokens that all clients got from the first measured request to the last one's en
 import logging
 import threading
 import time
+from collections.abc import Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any
 
 from specmoe.config.block import PromptSource
-from specmoe.config.measurement import Gate
 from specmoe.engine.answers import DECODES, PROCESSING
 from specmoe.engine.disturbances import measure_undisturbed
-from specmoe.measure.live_side import LiveSide, acceptance_words, describe_run
-from specmoe.measure.turns import Turn, about_run
+from specmoe.measure.side import LiveSide, acceptance_words, describe_run
 
 # Fewest tokens of a filler: the second shows that its client generates.
 _SHORTEST_FILLER = 2
@@ -36,8 +35,9 @@ class _Load:
     """One attempt at a load; `lock` guards what its clients share."""
 
     side: LiveSide
-    turn: Turn
-    waiting: list[PromptSource]  # what is still to be measured, in order
+    sources: Sequence[PromptSource]  # the prompts to measure, in order
+    seed: int  # of all its requests
+    waiting: list[PromptSource]  # those that are still to be measured
     lock: threading.Lock = field(default_factory=threading.Lock)
     # The counters, read before the first measured request is sent, or passes would be missed.
     before: dict[str, float] = field(default_factory=dict)
@@ -82,7 +82,8 @@ class _Load:
             while not self.closed.is_set():
                 if taken := self.take():
                     source, place = taken
-                    run = self.side.measure(source.prompt, self.seed, slot=slot)
+                    ids, n_predict = self.side.prompts[source.prompt], self.side.block.n_predict
+                    run = self.side.request(ids, n_predict, self.seed, slot=slot)
                     self.keep(place, run | {"slot": slot})
                 else:
                     self.fill(slot, number)
@@ -92,14 +93,9 @@ class _Load:
             self.ended.set()
             raise
 
-    @property
-    def seed(self) -> int:
-        """The seed of all its requests."""
-        return self.side.block.run_seed(self.turn.number)
-
     def fill(self, slot: int, number: int) -> None:
         """Send a filler, and leave it once the load is over; it has had a token by then."""
-        block, sources = self.side.block, self.turn.sources
+        block, sources = self.side.block, self.sources
         # Neighbours send unlike prompts, and in the ramp unlike lengths.
         ids = self.side.prompts[sources[(slot + number) % len(sources)].prompt]
         share = 1.0 if self.steady else (slot + 1) / block.slots
@@ -118,22 +114,21 @@ class _Load:
                     break
 
 
-def measure_load(one: LiveSide, turn: Turn, order: int) -> list[dict[str, Any]]:
-    """Return the runs of one load; `order` is the place of its first run in the block.
+def measure_load(
+    one: LiveSide, sources: Sequence[PromptSource], number: int, order: int
+) -> list[dict[str, Any]]:
+    """Return the runs of one load in a pass; `order` is the place of its first run in the block.
 
     A load during which the machine was taken away is measured again as a whole. Raises
     MeasurementError for a fault of any request.
     """
     block = one.block
-    about = [
-        about_run(block, turn, source, order + place) | {"seed": block.run_seed(turn.number)}
-        for place, source in enumerate(turn.sources)
-    ]
-    name = f"{block.block}/{turn.side.name}/p{turn.number}"
+    about = [one.about(source, number, order + place) for place, source in enumerate(sources)]
+    name = f"{block.block}/{one.side.name}/p{number}"
     measured = measure_undisturbed(
-        lambda: _attempt(one, turn),
+        lambda: _attempt(one, sources, block.run_seed(number)),
         one.prepare,
-        Gate.model_validate(block.gate),
+        one.gate,
         lambda at, why: _logger.debug("attempt %d at %s: %s", at, name, why),
     )
     of_load, requests = measured.result
@@ -152,10 +147,12 @@ def measure_load(one: LiveSide, turn: Turn, order: int) -> list[dict[str, Any]]:
     return runs
 
 
-def _attempt(one: LiveSide, turn: Turn) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+def _attempt(
+    one: LiveSide, sources: Sequence[PromptSource], seed: int
+) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """Return what one attempt at a load gave: of all of it, and of its requests in their order."""
     server, slots = one.server, one.block.slots
-    load = _Load(one, turn, list(turn.sources))
+    load = _Load(one, sources, seed, [*sources])
     all_before, failures = server.metrics(), server.decode_failures()
     ramp = time.perf_counter()
     with ThreadPoolExecutor(slots) as pool:

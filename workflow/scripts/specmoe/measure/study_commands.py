@@ -23,7 +23,6 @@ from specmoe.engine.machine import host_id, physical_cores
 from specmoe.engine.process import count_failure_lines, peak_rss_bytes, run_tool, with_end_of_log
 from specmoe.errors import MeasurementError
 from specmoe.files import at_home, engine_path, read_text
-from specmoe.measure.turns import Turn, about_run
 
 BENCH = "llama-bench"
 SPECULATIVE = "llama-speculative"
@@ -181,7 +180,8 @@ def _measure_run(
     environment: Mapping[str, str],
     order: int,
 ) -> dict[str, Any]:
-    about, log = about_run(block, Turn(side, (source,), 0), source, order), job.server_log
+    name, log = block.run_id(side, source.prompt, 0), job.server_log
+    load_average = os.getloadavg()[0]
     for _ in range(ATTEMPTS):
         started_at = datetime.now(UTC)
         clock = time.perf_counter()
@@ -191,8 +191,12 @@ def _measure_run(
         if reading is not None:
             break
     else:
-        raise with_end_of_log(f"run {about['run']}: no result", output.log, log)
-    run = about | {
+        raise with_end_of_log(f"run {name}: no result", output.log, log)
+    run = {
+        "run": name,
+        "side": side.name,
+        "order": order,
+        "load_average": load_average,
         "started_at": started_at.isoformat(),
         "wall_ms": wall_ms,
         "command": [*map(at_home, command)],
@@ -200,7 +204,7 @@ def _measure_run(
         "reading": asdict(reading),
         "output": output.text,
     }
-    line = f"run {order + 1} of {block.runs}: {about['run']}: {wall_ms / 1000:.2f} s,"
+    line = f"run {order + 1} of {block.runs}: {name}: {wall_ms / 1000:.2f} s,"
     line += f" {reading.tokens_per_second:.1f} tok/s"
     if reading.drafted is not None:
         line += f", acceptance {reading.acceptance_percent} %"

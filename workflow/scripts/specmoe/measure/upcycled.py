@@ -16,7 +16,7 @@ from specmoe.engine.machine import physical_cores
 from specmoe.engine.server import Server, server_command
 from specmoe.errors import ModelError
 from specmoe.files import card_beside, engine_path, read_text, replace_text
-from specmoe.measure.batches import Candidate, logprob_of, read_in_batches
+from specmoe.measure.divergence import Candidate, logprob_of, read_in_batches
 from specmoe.models.card import ModelCard, load_card
 
 PROMPT_TOKENS: Final = 64

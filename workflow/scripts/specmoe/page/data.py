@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 
 from specmoe.analysis.registry import TABLES, Analysis
-from specmoe.measure.trace_record import Recording
+from specmoe.measure.trace import Recording
 from specmoe.tables.tables import page_tables
 
 # The first characters of what a spreadsheet runs as a formula.

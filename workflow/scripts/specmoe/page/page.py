@@ -26,7 +26,7 @@ from specmoe.analysis.filters import (
 from specmoe.analysis.gamma_curves import LONGEST
 from specmoe.analysis.registry import Analysis, records
 from specmoe.analysis.sentences import on_other_prompts, prompt_words
-from specmoe.measure.trace_record import Recording
+from specmoe.measure.trace import Recording
 from specmoe.page.data import data_names
 from specmoe.page.whatif import whatif_pairs
 from specmoe.paper.macro_list import all_macros, of_family, printed_by_study

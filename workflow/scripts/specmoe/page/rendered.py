@@ -6,7 +6,7 @@ from pathlib import Path
 from specmoe.analysis.registry import Analysis
 from specmoe.figures.figures import FIGURES, figures_of, save
 from specmoe.files import replace_text
-from specmoe.measure.trace_record import Recording
+from specmoe.measure.trace import Recording
 from specmoe.page.data import write_data, write_tables
 from specmoe.page.figures import page_figures
 from specmoe.page.page import render_page

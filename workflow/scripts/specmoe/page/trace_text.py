@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from textwrap import wrap
 
-from specmoe.measure.trace_record import MARKS, Recording
+from specmoe.measure.trace import MARKS, Recording
 
 WIDTH = 100
 # Select Graphic Rendition: what ECMA-48 calls colours and weights.

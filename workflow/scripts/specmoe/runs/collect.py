@@ -28,7 +28,7 @@ from specmoe.engine.server_log import (
     tried_per_position,
 )
 from specmoe.errors import MeasurementError
-from specmoe.measure.trace_record import common_prefix
+from specmoe.measure.trace import common_prefix
 from specmoe.runs.schema import COLUMNS
 
 RunRow = dict[str, Any]

@@ -85,8 +85,8 @@ class Row(pa.DataFrameModel):
     pass_: int = _count("The time through the prompts of the block.", alias="pass")
     order: int = _count("Position within the block.")
     arrangement: str = _column(
-        "Whether the block's processes took turns, or followed one another.",
-        isin=[Arrangement.TOGETHER, Arrangement.IN_TURN],
+        "Whether the block's processes took turns, all or in groups, or followed one another.",
+        isin=[Arrangement.TOGETHER, Arrangement.IN_GROUPS, Arrangement.IN_TURN],
     )
     prompt_ms: float | None = _measured("Time of the prompt's pass.")
     decode_ms: float | None = _measured("Time of the tokens after it.")

@@ -18,7 +18,7 @@ from specmoe.config.matrix import blocks_in_order
 from specmoe.config.schema import Config
 from specmoe.errors import ConfigError
 from specmoe.files import json_of, read_record, replace_text
-from specmoe.measure.trace_record import VERSION
+from specmoe.measure.trace import VERSION
 from specmoe.runs.manifest import write_manifest
 from specmoe.runs.schema import asked_of, upgraded
 

@@ -1,0 +1,236 @@
+"""A block measured: its sides on the same prompts, in groups that memory holds at once.
+
+Speculation flags are the only difference of a run and its baseline. In the paired protocol all
+servers of a group are live and take turns, so that the two are seconds apart; where memory does not
+even hold one setting beside the target alone, servers follow one another.
+"""
+
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+from specmoe.config.block import (
+    Arrangement,
+    Block,
+    PromptSource,
+    Protocol,
+    Side,
+    shuffle_key,
+)
+from specmoe.engine.identity import Workplace
+from specmoe.engine.job import Job, alone_on_its_host, job_of, log_of_job
+from specmoe.engine.machine import groups_in_memory, host_id
+from specmoe.files import card_beside
+from specmoe.measure import study_commands
+from specmoe.measure.load import measure_load
+from specmoe.measure.side import LiveSide, Run, prompt_ids, started
+from specmoe.models.card import load_card, require_template
+
+_Member = TypeVar("_Member", Side, PromptSource)
+
+_logger = logging.getLogger(__name__)
+
+
+def measure_block(
+    block: Block, workplace: Workplace, target: Path, drafts: Mapping[str, Path], log: Path
+) -> dict[str, Any]:
+    """Measure a block by its protocol, alone on the machine, and return its record.
+
+    `target` and `drafts`, by model, are what its sides load; `log` receives a line for every run,
+    and each side's server has a log beside it.
+    """
+    if block.sends_chats:
+        require_template(load_card(card_beside(target)), target, block.suite)
+    with log_of_job(log), alone_on_its_host(workplace, block.environment):
+        job = job_of(workplace, target, log.with_suffix(".server.log"), drafts)
+        return measure_by_protocol(block, job)
+
+
+def measure_by_protocol(block: Block, job: Job) -> dict[str, Any]:
+    """Do all runs of a block and return its record: its sides, and the raw answers.
+
+    Raises MeasurementError, with the end of the engine's log, if any run is not a measurement.
+    """
+    paired = block.protocol == Protocol.PAIRED
+    return measure(block, job) if paired else study_commands.measure(block, job)
+
+
+def summary(block: Block, record: Mapping[str, Any]) -> str:
+    """Return the rate of each side of a measured block, as text."""
+    if block.protocol == Protocol.PUBLISHED:
+        return study_commands.summary(record["runs"])
+    by_side: dict[str, list[Run]] = {}
+    for run in record["runs"]:
+        by_side.setdefault(run["side"], []).append(run)
+    rates = [f"{side} {_rate(of_side):.1f}" for side, of_side in by_side.items()]
+    return f"{', '.join(rates)} tok/s"
+
+
+def _rate(runs: Sequence[Run]) -> float:
+    """Return the mean throughput of loads, or the rate of requests one after the other."""
+    if "load_tokens_per_second" in runs[0]:
+        return sum(float(run["load_tokens_per_second"]) for run in runs) / len(runs)
+    answers = [run["answer"] for run in runs]
+    tokens = sum(len(answer["tokens"]) - 1 for answer in answers)
+    seconds = sum(float(answer["timings"]["predicted_ms"]) for answer in answers) / 1000
+    return tokens / seconds if tokens else 0.0
+
+
+class _MemoryExceededError(Exception):
+    """Processes as large as those that are live leave too little memory for the others."""
+
+    def __init__(self, fit: int):
+        """`fit`: how many memory holds."""
+        self.fit = fit
+
+
+def measure(block: Block, job: Job) -> dict[str, Any]:
+    """Do all runs of a block of the paired protocol and return its record.
+
+    Groups of sides follow one another, each with the target alone. A group that turns out to be too
+    large for the memory is divided, and what was measured before stays.
+    """
+    arrangement, waiting = arrange(block, job)
+    groups: list[list[LiveSide]] = []
+    runs: list[Run] = []
+    while waiting:
+        together = arrangement != Arrangement.IN_TURN
+        turns = turns_together(block, waiting[0]) if together else turns_in_turn(block, waiting[0])
+        try:
+            live, own = _measure_group(turns, block, job, len(groups), len(runs))
+        except _MemoryExceededError as error:
+            _logger.info("memory does not hold %d sides of %s", len(waiting[0]), block.block)
+            arrangement, waiting = _smaller(waiting, error.fit)
+            continue
+        groups.append([live[side] for side in waiting.pop(0)])
+        runs += own
+    return {
+        "arrangement": arrangement,
+        "host": host_id(),
+        "groups": [[one.side.name for one in group] for group in groups],
+        "sides": [one.record() for group in groups for one in group],
+        "runs": runs,
+    }
+
+
+def arrange(block: Block, job: Job) -> tuple[Arrangement, list[list[Side]]]:
+    """Return how a block's sides share the machine, as configured or as memory allows: in groups.
+
+    In turn they are one group, whose processes follow one another.
+    """
+    if block.arrangement != Arrangement.AUTO:
+        return block.arrangement, [[*block.sides]]
+    files = {**job.drafts, block.target: job.target}
+    sizes = {model: files[model].stat().st_size for model in block.models}
+    groups = groups_in_memory(block, block.sides, sizes, job.backend, job.usable_memory)
+    if not groups:
+        return Arrangement.IN_TURN, [[*block.sides]]
+    return Arrangement.IN_GROUPS if groups[1:] else Arrangement.TOGETHER, groups
+
+
+def _smaller(groups: Sequence[Sequence[Side]], fit: int) -> tuple[Arrangement, list[list[Side]]]:
+    """Return groups of `fit` processes, or one in turn where not even a pair fits."""
+    sides = [side for group in groups for side in group]
+    alone = [side for side in dict.fromkeys(sides) if not side.speculates]
+    drafting = [side for side in sides if side.speculates]
+    each = fit - len(alone)
+    if each < 1:
+        return Arrangement.IN_TURN, [[*alone, *drafting]]
+    starts = range(0, len(drafting), each)
+    return Arrangement.IN_GROUPS, [[*alone, *drafting[at : at + each]] for at in starts]
+
+
+class Turn(NamedTuple):
+    """A run of a block; or a load, see `measure.load`, which goes once through the prompts."""
+
+    side: Side
+    sources: tuple[PromptSource, ...]  # one; those of a load in the order in which they are sent
+    number: int  # of the pass through the prompts
+    beside: tuple[Side, ...]  # whose processes are live then
+
+
+def turns_together(block: Block, sides: Sequence[Side]) -> list[Turn]:
+    """Return turns in order where all sides are live.
+
+    In each pass the prompts come in random order, and for each prompt the sides take turns in
+    random order, so that a run and its baseline are seconds apart.
+    """
+    # Those with a draft start first: they need most.
+    live = tuple(sorted(sides, key=lambda side: not side.speculates))
+    return [
+        Turn(side, sources, number, live)
+        for number in range(block.passes)
+        for where, sources in _queue(block, number)
+        for side in _shuffled(block, sides, where)
+    ]
+
+
+def turns_in_turn(block: Block, sides: Sequence[Side]) -> list[Turn]:
+    """Return turns in order where sides follow one another.
+
+    The sides' order turns round from repeat to repeat, so that what drifts steadily favours none.
+    """
+    return [
+        Turn(side, sources, number, (side,))
+        for side in (sides if block.repeat % 2 == 0 else sides[::-1])
+        for number in range(block.passes)
+        for _, sources in _queue(block, number)
+    ]
+
+
+def _queue(block: Block, number: int) -> list[tuple[str, tuple[PromptSource, ...]]]:
+    """Return what is sent at once in a pass, with its place; prompts are in random order."""
+    place = f"p{number}"
+    sources = _shuffled(block, block.prompts, place)
+    if block.concurrency is not None:
+        return [(place, tuple(sources))]
+    return [(f"{place}/{source.prompt}", (source,)) for source in sources]
+
+
+def _shuffled(block: Block, members: Sequence[_Member], where: str) -> list[_Member]:
+    def key(member: _Member) -> bytes:
+        name = member.name if isinstance(member, Side) else member.prompt
+        return shuffle_key(block.order_seed, f"{block.block}/{where}/{name}")
+
+    return sorted(members, key=key)
+
+
+def _measure_group(
+    turns: Sequence[Turn], block: Block, job: Job, group: int, first: int
+) -> tuple[dict[Side, LiveSide], list[Run]]:
+    """Return the sides that take some turns, and their runs; `first` is the place of the first."""
+    live: dict[Side, LiveSide] = {}
+    runs: list[Run] = []
+    for beside in dict.fromkeys(turn.beside for turn in turns):
+        with ExitStack() as servers:
+            for side in beside:
+                live[side] = servers.enter_context(started(block, side, job, group))
+                if block.arrangement == Arrangement.AUTO and len(beside) > 1:
+                    _refuse_excess(live.values(), len(beside), job)
+            server = live[beside[0]].server
+            ids = {one.prompt: prompt_ids(server, one, block, job.root) for one in block.prompts}
+            for side in beside:
+                live[side].prompts = ids
+                live[side].warm_up()
+            for turn in (turn for turn in turns if turn.beside == beside):
+                one, order = live[turn.side], first + len(runs)
+                if block.concurrency is None:
+                    runs.append(one.run(turn.sources[0], turn.number, order))
+                else:
+                    runs += measure_load(one, turn.sources, turn.number, order)
+    for one in live.values():
+        one.add_traces([run for run in runs if run["side"] == one.side.name])
+    return live, runs
+
+
+def _refuse_excess(live: Iterable[LiveSide], sides: int, job: Job) -> None:
+    """Raise _MemoryExceededError if all sides as large as the largest live one exceed the memory.
+
+    Mapped weights are shared; what a process has copied of them is its own.
+    """
+    private = max(one.server.private_bytes() or 0 for one in live)
+    left = job.usable_memory - job.target.stat().st_size
+    if private * sides > left:
+        raise _MemoryExceededError(max(left, 0) // private if private else 0)

@@ -1,0 +1,437 @@
+"""One side of a block: its llama-server, from the tokens of prompts to the log of its end."""
+
+import hashlib
+import json
+import logging
+import math
+import os
+import time
+from collections import Counter
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from specmoe.config.block import (
+    LONG_WARMUP_S,
+    Block,
+    PromptSource,
+    Sending,
+    Side,
+    Stop,
+    Template,
+)
+from specmoe.config.measurement import Gate
+from specmoe.config.methods import METHODS, history_needed, is_ngram
+from specmoe.config.option_words import value_of
+from specmoe.config.prompt_lines import Content, read_content
+from specmoe.engine.answers import ACCEPTED, DRAFTED, stopped_by, tokens_per_second
+from specmoe.engine.disturbances import Watch, measure_undisturbed
+from specmoe.engine.job import Job
+from specmoe.engine.machine import physical_cores
+from specmoe.engine.server import Server, Settings
+from specmoe.engine.server_log import (
+    Request,
+    read_requests,
+    read_slots,
+    reason_not_to_speculate,
+)
+from specmoe.errors import MeasurementError
+from specmoe.files import at_home, read_text
+
+Run = dict[str, Any]
+"""What a block's record holds of one run."""
+
+CONTEXT_STEP = 256  # llama.cpp rounds the context up (src/llama-context.cpp)
+CACHE_TYPE = "f16"  # llama.cpp's default
+# A warm-up is the last if it takes no less than this share of the one before.
+SETTLED = 0.95
+# Tokens of the prompt that a warm-up reads. Reading whole prompts took four fifths of the demo's
+# warm-ups, and what settles is the rate of decoding.
+WARM_UP_PROMPT = 32
+_TRACELESS = 2  # warm-ups of a method that remembers
+
+_logger = logging.getLogger(__name__)
+
+
+def prompt_ids(server: Server, source: PromptSource, block: Block, root: Path) -> list[int]:
+    """Return the token ids of a prompt in the target's vocabulary, cut to the prompt's length.
+
+    Raises MeasurementError if the text is shorter than that, if the context is too small for the
+    prompt and what the block generates, or if these are too few tokens to look anything up in.
+    """
+    ids = server.tokenize(_text(server, source, block, root / source.file))
+    if source.length is not None:
+        if len(ids) < source.length:
+            raise MeasurementError(
+                f"{source.file} has {len(ids)} tokens in the vocabulary of {block.target}, fewer"
+                f" than the {source.length} of prompt {source.prompt}; give a longer passage"
+            )
+        ids = ids[: source.length]
+    gamma = max(side.gamma for side in block.sides)
+    if len(ids) + block.n_predict + gamma > block.context:
+        raise MeasurementError(
+            f"prompt {source.prompt} has {len(ids)} tokens; with {block.n_predict} generated and"
+            f" {gamma} drafted they exceed measurement.context = {block.context}"
+        )
+    for side in block.sides:
+        needed = history_needed(side.method, side.n_match or 0, side.gamma)
+        if side.speculates and len(ids) + block.n_predict < needed:
+            raise MeasurementError(
+                f"prompt {source.prompt} has {len(ids)} tokens and {block.n_predict} are generated;"
+                f" {side.setting} with γ {side.gamma} never drafts before it has {needed}:"
+                " choose smaller lengths, or generate more"
+            )
+    return ids
+
+
+def digest_of_tokens(ids: list[int]) -> str:
+    """Return the SHA-256 of the ids of a prompt's tokens, as JSON writes them."""
+    return hashlib.sha256(json.dumps(ids).encode()).hexdigest()
+
+
+def _text(server: Server, source: PromptSource, block: Block, file: Path) -> str:
+    sending = block.sendings.get(source.workload or "", Sending())
+    content: Content
+    if source.line is None:
+        content = read_text(file).rstrip("\n")
+    else:
+        content = read_content(file, source.line, sending.prompt_key, sending.messages_key)
+    if sending.template == Template.CHAT:
+        messages = [{"role": "user", "content": content}] if isinstance(content, str) else content
+        text = server.apply_template(messages, sending.thinking)
+        asked = str(messages[-1]["content"])
+        # Templates may strip a message, or break its lines.
+        if "".join(asked.split()) not in "".join(text.split()):
+            raise MeasurementError(
+                f"the chat template of {block.target} leaves out the last message of prompt"
+                f" {source.prompt}, so it asks for something else; give the workload template: raw,"
+                " or name a file with another template"
+            )
+        return text
+    assert isinstance(content, str)  # see `config.expand`
+    return content
+
+
+def refuse_short(
+    server: Server, ids: Sequence[int], answer: Mapping[str, Any], asked: int, *, until_end: bool
+) -> None:
+    """Raise MeasurementError unless a server read all of a prompt and generated what was asked for.
+
+    With `until_end` it may generate less because the target ended its text.
+    """
+    generated = len(answer["tokens"])
+    ended = until_end and stopped_by(answer) == Stop.EOS and 0 < generated < asked
+    if generated != asked and not ended:
+        raise server.fault(f"short output: {generated} tokens instead of {asked}")
+    if answer["timings"]["prompt_n"] != len(ids):
+        raise server.fault(
+            f"the server read {answer['timings']['prompt_n']} prompt tokens of {len(ids)}"
+        )
+
+
+class LiveSide:
+    """A side whose server runs, or has run; it counts the requests of the server's log.
+
+    A side whose method remembers has several servers, one after the other, see `prepare`.
+    """
+
+    def __init__(self, block: Block, side: Side, job: Job, group: int = 0):
+        """Prepare a side; `start` starts its server. `group` is that of the sides it is among."""
+        self.block, self.side, self.group = block, side, group
+        self.server: Server
+        self.watch: Watch
+        self.settings: Settings
+        self.prompts: Mapping[str, list[int]] = {}  # as token ids
+        self.start_ms = 0.0  # of all its servers
+        self.warm_ups: list[dict[str, float]] = []
+        self.private_bytes: int | None = None
+        self.processes = 0
+        self._job = job
+        self._peaks: list[int] = []
+        # What each server that has ended logged of its requests, by slot and in the slot's order.
+        self._logged: list[dict[int, list[Request]]] = []
+        self._sent: Counter[int] = Counter()  # requests of the present server, by slot
+        self._measured = False  # whether the present server has
+
+    @property
+    def gate(self) -> Gate:
+        """When the machine was not its own."""
+        return Gate.model_validate(self.block.gate)
+
+    @property
+    def _remembers(self) -> bool:
+        return self.side.method is not None and METHODS[self.side.method].remembers
+
+    def start(self) -> None:
+        """Start a server; raises MeasurementError if it is not as the side asks."""
+        clock = time.perf_counter()
+        block, job = self.block, self._job
+        self.server = job.server(job.command(block, self.side), block, job.log_of(self.side))
+        try:
+            with drafting_as_asked(self.server, block, self.side):
+                self.server.__enter__()
+                self.start_ms += (time.perf_counter() - clock) * 1000
+                self.settings = self.server.settings()
+            self._refuse_other_settings()
+            self.watch = Watch(
+                self.server.pid,
+                block.threads or physical_cores(),
+                job.backend,
+                block.environment.get("CUDA_VISIBLE_DEVICES", ""),
+            )
+        except BaseException:
+            self.server.stop()
+            raise
+        self.processes += 1
+        self._sent.clear()
+        self._measured = False
+
+    def _refuse_other_settings(self) -> None:
+        """Raise MeasurementError unless the server's settings are those of the block."""
+        block, settings = self.block, self.settings
+        rounded_up = math.ceil(block.context / CONTEXT_STEP) * CONTEXT_STEP
+        checks: list[tuple[str, object, list[object]]] = [
+            ("slots", settings.slots, [block.slots]),
+            ("tokens of context", settings.context, [block.context, rounded_up]),
+            ("speculative", settings.speculative, [self.side.speculates]),
+            # A model without attention has no cache.
+            ("types of the cache", settings.cache_types, [cache_types(block, self.side), ()]),
+        ]
+        for what, found, allowed in checks:
+            if found not in allowed:
+                raise self.server.fault(
+                    f"block {block.block} is not measured: llama-server reports {what} = {found},"
+                    f" side {self.side.name} asks for {allowed[0]}"
+                )
+
+    def stop(self) -> None:
+        """End the server, and read from its log what became of each request."""
+        self.server.stop()
+        if self.server.peak_rss_bytes is not None:
+            self._peaks.append(self.server.peak_rss_bytes)
+        if not self.side.speculates:
+            return
+        log, one_slot = self.server.log_text(), self.block.concurrency is None
+        of_slots = {0: read_requests(log)} if one_slot else read_slots(log)
+        for slot in range(self.block.slots):
+            logged, sent = len(of_slots.get(slot, [])), self._sent[slot]
+            if logged != sent:
+                raise self.server.fault(f"the log has {logged} of {sent} requests of slot {slot}")
+        self._logged.append(of_slots)
+
+    def prepare(self) -> Watch:
+        """Make the server ready for a run, and return what observes it.
+
+        A method that remembers gets a new server for every run.
+        """
+        if self._remembers and self._measured:
+            self.stop()
+            self.start()
+            self.warm_up()
+        return self.watch
+
+    def warm_up(self) -> None:
+        """Send short requests until one is long, or no faster than the one before."""
+        longest = max(self.prompts.values(), key=len)
+        if self._remembers:
+            # One token after one token leaves nothing to look up.
+            for _ in range(min(self.block.warmups, _TRACELESS)):
+                self._warm_up(longest[:1], 1)
+            return
+        times: list[float] = []
+        while len(times) < self.block.warmups and not _settled(times):
+            times.append(self._warm_up(longest[:WARM_UP_PROMPT], self.block.warmup_tokens))
+        self.private_bytes = self.server.private_bytes()
+
+    def _warm_up(self, ids: list[int], n_predict: int) -> float:
+        """Send a request and return the time of its generated tokens in ms."""
+        sent = self.request(ids, n_predict, self.block.seed, warm_up=True)
+        timings = sent["answer"]["timings"]
+        times = {"prompt_ms": timings["prompt_ms"], "decode_ms": timings["predicted_ms"]}
+        self.warm_ups.append({"wall_ms": sent["wall_ms"]} | times)
+        return float(timings["predicted_ms"])
+
+    def request(
+        self,
+        ids: list[int],
+        n_predict: int,
+        seed: int,
+        *,
+        slot: int = 0,
+        counted: bool = False,
+        warm_up: bool = False,
+    ) -> Run:
+        """Return what one request gave: its answer, its time and its place in logs.
+
+        `counted`: with how the server's counters moved, which says something of a server that
+        serves nothing else. Only a run that counts may end before `n_predict` tokens, where its
+        block lets the target end its text. Raises MeasurementError for an answer that is not whole.
+        """
+        block, server = self.block, self.server
+        until_end = block.stop == Stop.EOS and not warm_up
+        self._measured |= not warm_up
+        number = self._sent[slot]  # of its server's slot, warm-ups and fillers included
+        self._sent[slot] += 1
+        before, failures = (server.metrics(), server.decode_failures()) if counted else ({}, 0)
+        started_at, clock = datetime.now(UTC), time.perf_counter()
+        answer = server.complete(
+            ids,
+            n_predict=n_predict,
+            temperature=block.temperature,
+            seed=seed,
+            until_end=until_end,
+            slot=None if block.concurrency is None else slot,
+        )
+        wall_ms = (time.perf_counter() - clock) * 1000
+        refuse_short(server, ids, answer, n_predict, until_end=until_end)
+        run = {
+            "process": self.processes - 1,
+            "request": number,
+            "started_at": started_at.isoformat(),
+            "wall_ms": wall_ms,
+            "prompt_sha256": digest_of_tokens(ids),
+            "answer": answer,
+        }
+        if counted:
+            after = server.metrics()
+            run["metrics"] = {name: value - before.get(name, 0) for name, value in after.items()}
+            run["decode_failures"] = server.decode_failures() - failures
+        return run
+
+    def stream(
+        self, ids: list[int], n_predict: int, seed: int, slot: int
+    ) -> Generator[dict[str, Any], None, None]:
+        """Return the events of the answer to a prompt of the block, see `Server.stream`."""
+        self._sent[slot] += 1
+        return self.server.stream(
+            ids, n_predict=n_predict, temperature=self.block.temperature, seed=seed, slot=slot
+        )
+
+    def run(self, source: PromptSource, number: int, order: int) -> Run:
+        """Measure a prompt in a pass, again where the machine was not its own; see `about`."""
+        about = self.about(source, number, order)
+        ids, block = self.prompts[source.prompt], self.block
+        measured = measure_undisturbed(
+            partial(self.request, ids, block.n_predict, about["seed"], counted=True),
+            self.prepare,
+            self.gate,
+            lambda at, why: _logger.debug("attempt %d at %s: %s", at, about["run"], why),
+        )
+        run = about | measured.result | measured.columns
+        if len(run["answer"]["tokens"]) > 1:  # a single one needs no round
+            self.refuse_undrafted(f"run {run['run']}", run["metrics"])
+        _logger.debug(describe_run(block, run))
+        return run
+
+    def about(self, source: PromptSource, number: int, order: int) -> Run:
+        """Return what is known of a run before it is measured; `order` is its place in the block.
+
+        `number` is that of the pass through the prompts.
+        """
+        return {
+            "run": self.block.run_id(self.side, source.prompt, number, self.group),
+            "side": self.side.name,
+            "order": order,
+            "load_average": os.getloadavg()[0],
+            "seed": self.block.run_seed(number),
+        }
+
+    def refuse_undrafted(self, name: str, metrics: Mapping[str, float]) -> None:
+        """Raise MeasurementError if every round has a draft, and the server drafted nothing."""
+        method = self.side.method
+        must = method is not None and METHODS[method].always_drafts and not self.side.p_min
+        if must and not metrics.get(DRAFTED):
+            raise self.server.fault(f"{name}: the server drafted nothing; its draft is not in use")
+
+    def add_traces(self, runs: Iterable[Run]) -> None:
+        """Add to the side's own runs what the logs of its ended servers hold about them."""
+        for run in runs if self.side.speculates else ():
+            logged = self._logged[run["process"]][run.get("slot", 0)][run["request"]]
+            run["verifications"] = [tuple(one) for one in logged.verifications]
+            if self.block.concurrency is None:
+                run["draft_ms"] = logged.draft_ms
+
+    def record(self) -> dict[str, Any]:
+        """Return what the block's record holds of the side once its server has ended."""
+        environment = self.server.environment
+        return {
+            "side": self.side.name,
+            "group": self.group,
+            "command": [*map(at_home, self.server.command)],
+            "environment": {name: at_home(value) for name, value in environment.items()},
+            "server": self.settings._asdict(),
+            "processes": self.processes,
+            "start_ms": self.start_ms,
+            "warm_ups": self.warm_ups,
+            "warm_up_ms": sum(one["wall_ms"] for one in self.warm_ups),
+            "private_bytes": self.private_bytes,
+            "peak_rss_bytes": max(self._peaks, default=None),
+        }
+
+
+def _settled(times: Sequence[float]) -> bool:
+    if len(times) > 1 and times[-1] >= SETTLED * times[-2]:
+        return True
+    return bool(times) and times[-1] >= LONG_WARMUP_S * 1000
+
+
+@contextmanager
+def started(block: Block, side: Side, job: Job, group: int = 0) -> Iterator[LiveSide]:
+    """Start a side's server, and end it when the context ends."""
+    one = LiveSide(block, side, job, group)
+    one.start()
+    try:
+        yield one
+    except BaseException:
+        one.server.stop()
+        raise
+    one.stop()
+
+
+@contextmanager
+def drafting_as_asked(server: Server, block: Block, side: Side) -> Iterator[None]:
+    """Raise MeasurementError if a server's log says that it drafts otherwise than asked.
+
+    It may end then, or continue without speculation or with shorter drafts.
+    """
+    cause: MeasurementError | None = None
+    try:
+        yield
+    except MeasurementError as error:
+        cause = error
+    reason = reason_not_to_speculate(server.log_text()) if side.speculates else None
+    if reason:
+        raise server.fault(
+            f"{side.draft} cannot draft for {block.target} with γ {side.gamma}: {reason}"
+        ) from cause
+    if cause:
+        raise cause
+
+
+def cache_types(block: Block, side: Side) -> tuple[str, ...]:
+    """Return the types of keys and values that a side's caches should have, sorted.
+
+    A model that drafts has a cache of its own, whatever it is a part of.
+    """
+    drafts = side.method is not None and not is_ngram(side.method)
+    types = {
+        value_of(block.engine_args, f"--cache-type-{of}", f"-ct{of}") or CACHE_TYPE for of in "kv"
+    }
+    return tuple(sorted(types | {CACHE_TYPE} if drafts else types))
+
+
+def describe_run(block: Block, run: Mapping[str, Any]) -> str:
+    """Return the line of the job's log on a run."""
+    rate = tokens_per_second(run["answer"])
+    line = f"run {run['order'] + 1} of {block.runs}: {run['run']}: {run['wall_ms'] / 1000:.2f} s,"
+    line += f" {len(run['answer']['tokens'])} tokens" if rate is None else f" {rate:.1f} tok/s"
+    return line + acceptance_words(run.get("metrics", {}))
+
+
+def acceptance_words(metrics: Mapping[str, float]) -> str:
+    """Return the end of a line of the job's log; empty if nothing was drafted."""
+    drafted = metrics.get(DRAFTED)
+    return f", acceptance {metrics.get(ACCEPTED, 0) / drafted:.1%}" if drafted else ""
