@@ -15,10 +15,11 @@ from pydantic import TypeAdapter
 from specmoe.config.backend import Backend
 from specmoe.config.block import Block, Side
 from specmoe.config.models import AnyModel, Model
+from specmoe.engine.flags import server_command
 from specmoe.engine.job import Job
 from specmoe.engine.machine import usable_memory
 from specmoe.engine.made_models import make_ngram_cache
-from specmoe.engine.server import Server, server_command
+from specmoe.engine.server import Server
 from specmoe.measure.upcycled import CONTEXT
 from specmoe.models.derived import quantize, truncate
 from specmoe.models.synthetic import write_model

@@ -14,8 +14,8 @@ SOUND = {
     ' "timings": {"prompt_n": 3, "prompt_ms": 0.1, "predicted_ms": 0.2}}',
 }
 _PROGRAM = """#!{python}
-import socket, sys, time
-ANSWERS, DRIPS = {answers!r}, {drips!r}
+import socket, sys
+ANSWERS = {answers!r}
 server = socket.socket(socket.AF_UNIX)
 server.bind(sys.argv[sys.argv.index("--host") + 1])
 server.listen()
@@ -33,21 +33,14 @@ while True:
     answer = ANSWERS[path].encode()
     link.sendall(b"HTTP/1.1 200 OK\\r\\nConnection: close\\r\\nContent-Length: %d\\r\\n\\r\\n"
                  % len(answer))
-    try:
-        for at in range(len(answer)):
-            link.sendall(answer[at:at + 1] if path in DRIPS else answer[at:])
-            if path not in DRIPS:
-                break
-            time.sleep(0.2)
-    except BrokenPipeError:
-        pass
+    link.sendall(answer)
     link.close()
 """
 
 
-def write_fake(path: Path, answers: dict[str, str], drips: tuple[str, ...] = ()) -> Path:
-    """Write the program; `answers` replace sound ones by path, `drips` come a byte at a time."""
-    program = _PROGRAM.format(python=sys.executable, answers=SOUND | answers, drips=drips)
+def write_fake(path: Path, answers: dict[str, str]) -> Path:
+    """Write the program; `answers` replace sound ones by path."""
+    program = _PROGRAM.format(python=sys.executable, answers=SOUND | answers)
     path.write_text(program)
     path.chmod(path.stat().st_mode | stat.S_IXUSR)
     return path

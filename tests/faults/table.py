@@ -388,11 +388,6 @@ def repacked(scene: Scene, name: str, changed: Callable[[Any], Any]) -> None:
     write_manifest(scene.file("packed"))
 
 
-def own_lock(scene: Scene) -> None:
-    """Let the lock of measurements be in the campaign's folder."""
-    scene.environment["SPECMOE_TESTS_LOCK_FOLDER"] = str(scene.folder)
-
-
 def long_temporary_folder(scene: Scene) -> None:
     scene.file("t" * 100).mkdir()
     scene.environment["TMPDIR"] = str(scene.file("t" * 100))
@@ -573,9 +568,6 @@ told({
         "engine.json is damaged"),
     "a_file_for_the_folder_of_results": (delete("results"), write("results", ""),
         "ConfigError: results is a file where a folder belongs; move it away"),
-    # The lock of measurements.
-    "the_lock_of_tests_in_no_test": (own_lock, exported(PYTEST_VERSION=""), more_repeats,
-        "SPECMOE_TESTS_LOCK_FOLDER is exported, and only tests may measure side by side; unset it"),
 })  # fmt: skip
 told({
     "a_table_cut_short": (change(ROWS, lambda table: table[:-10]),

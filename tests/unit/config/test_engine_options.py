@@ -17,8 +17,7 @@ from specmoe.config.option_words import (
     without_concurrency,
 )
 from specmoe.config.parse import parse
-from specmoe.engine.flags import speculation_flags
-from specmoe.engine.server import server_command
+from specmoe.engine.flags import server_command, speculation_flags
 
 KV = ["--cache-type-k", "q8_0", "--cache-type-v", "q8_0"]
 MOE = ["--n-cpu-moe", "2"]

@@ -65,6 +65,6 @@ def test_a_jobs_log_has_its_runs_and_its_fault(tmp_path):
     log = tmp_path / "block.log"
     with pytest.raises(MeasurementError), log_of_job(log):
         logging.getLogger("specmoe.measure.block").debug("run 1 of 2")
-        logging.getLogger("specmoe.engine.measuring_lock").info("waiting")
+        logging.getLogger("specmoe.engine.machine").info("waiting")
         raise MeasurementError("short output")
     assert log.read_text() == "run 1 of 2\nMeasurementError: short output\n"

@@ -8,11 +8,11 @@ import sys
 import pytest
 from filelock import FileLock, Timeout
 
-from specmoe.engine.measuring_lock import FOLDER_OF_TESTS, alone, lock_path
+from specmoe.engine.machine import FOLDER_OF_TESTS, alone, lock_path
 from specmoe.errors import MeasurementError
 
 MEASURE = (
-    "import sys; from specmoe.engine import measuring_lock as lock\n"
+    "import sys; from specmoe.engine import machine as lock\n"
     "from specmoe.progress_lines import lines_to\n"
     "lock.POLL_S = 0.01\n"
     "with lines_to(sys.stdout), lock.alone():\n"
@@ -44,13 +44,13 @@ def test_a_measurement_waits_for_another_that_ends_or_is_killed(root, folder, tm
     first = measurement(root)
     assert first.stdout.readline() == "measuring\n"
     second = measurement(root, TMPDIR=str(tmp_path_factory.mktemp("own")))
-    waiting = f"waiting for another measurement on this machine to end ({lock_path()} is locked by "
-    assert second.stdout.readline().startswith(f"{waiting}process {first.pid} in {root}")
+    waiting = f"waiting for another measurement on this machine to end (it holds {lock_path()})\n"
+    assert second.stdout.readline() == waiting
     assert second.poll() is None
     first.kill()
     assert second.stdout.readline() == "measuring\n"
     third = measurement(root)
-    assert third.stdout.readline().startswith(f"{waiting}process {second.pid} in ")
+    assert third.stdout.readline() == waiting
     assert second.communicate()[0] == ""  # it said once that it waits
     assert third.communicate()[0] == "measuring\n"
 
@@ -82,15 +82,9 @@ def test_a_lock_that_another_user_owns_in_a_shared_folder_can_be_held(folder):
         FileLock(lock_path()).acquire(blocking=False)
 
 
-@pytest.mark.parametrize(
-    "make, fault",
-    [
-        (os.mkfifo, "no regular file"),
-        (os.mkdir, "no regular file"),
-        (lambda path: path.symlink_to("/etc/passwd"), "cannot be opened"),
-    ],
-)
-def test_what_is_no_lock_file_is_refused_by_name_and_does_not_hang(folder, make, fault):
+@pytest.mark.parametrize("make", [os.mkdir, lambda path: path.symlink_to("/etc/passwd")])
+def test_what_is_no_lock_file_is_refused_by_name_and_does_not_hang(folder, make):
     make(lock_path())
-    with pytest.raises(MeasurementError, match=rf"specmoe-measuring\.lock .*{fault}"), alone():
+    line = r"specmoe-measuring\.lock cannot be opened as the lock"
+    with pytest.raises(MeasurementError, match=line), alone():
         pass

@@ -12,8 +12,7 @@ import pytest
 import yaml
 
 from specmoe.config.backend import Backend
-from specmoe.engine.machine import Device
-from specmoe.engine.measuring_lock import FOLDER_OF_TESTS, alone
+from specmoe.engine.machine import FOLDER_OF_TESTS, Device, alone
 from specmoe.errors import MeasurementError
 from specmoe.plan import machine as module
 from specmoe.plan.door import load_campaign

@@ -11,8 +11,9 @@ from pathlib import Path
 
 from specmoe.config.backend import Backend
 from specmoe.config.synthetic_recipe import Recipe
+from specmoe.engine.flags import server_command
 from specmoe.engine.machine import host_id, processor_name
-from specmoe.engine.server import Server, server_command
+from specmoe.engine.server import Server
 from specmoe.errors import EngineError, MeasurementError, ModelError
 from specmoe.files import engine_path
 from specmoe.models.derived import quantize

@@ -1,10 +1,37 @@
-"""The flags of llama-server that choose where and how it computes, and how it speculates."""
+"""llama-server's command line: where and how it computes, and how it speculates."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from specmoe.config.block import Side
 from specmoe.config.methods import METHODS, PARAMETERS, Method, is_ngram
+
+
+def server_command(
+    binary: Path,
+    target: Path,
+    *,
+    context: int,
+    threads: int,
+    gpu_layers: int,
+    slots: int = 1,
+    args: Sequence[str] = (),
+    speculation: Sequence[str] = (),
+) -> list[str]:
+    """Return llama-server's command line, without the address it listens on.
+
+    Each of the server's `slots` has `context` tokens of its own: without `--kv-unified` the engine
+    divides the context among them (src/llama-context.cpp). It reuses no earlier prompt, and counts.
+    `speculation`, see `speculation_flags`, is the only difference between a speculative run
+    and its baseline. `gpu_layers` 0 means a backend without GPU; `args` are `engine_args`. What is
+    set here is refused there, see `config.option_words`. The engines of March and of November 2026
+    both know the flag `--no-webui`, and no other name of it.
+    """
+    command = [str(binary), "--model", str(target), "--ctx-size", str(slots * context)]
+    command += ["--parallel", str(slots), "--ctx-checkpoints", "0", "--cache-ram", "0"]
+    command += ["--metrics", "--no-webui", "--log-verbosity", "4"]
+    command += ["--threads", str(threads)]
+    return [*command, *computing_flags(gpu_layers, args), *speculation]
 
 
 def computing_flags(gpu_layers: int, args: Sequence[str]) -> list[str]:

@@ -11,11 +11,16 @@ import psutil
 
 from specmoe.config.backend import Backend
 from specmoe.config.block import Block, Side
-from specmoe.engine.flags import speculation_flags
+from specmoe.engine.flags import server_command, speculation_flags
 from specmoe.engine.identity import Workplace, fact
-from specmoe.engine.machine import physical_cores, refuse_other_host, require_device, usable_memory
-from specmoe.engine.measuring_lock import alone
-from specmoe.engine.server import Server, server_command
+from specmoe.engine.machine import (
+    alone,
+    physical_cores,
+    refuse_other_host,
+    require_device,
+    usable_memory,
+)
+from specmoe.engine.server import Server
 from specmoe.engine.supervise import end_with
 from specmoe.errors import SpecmoeError, told
 from specmoe.files import card_beside, engine_path, read_record

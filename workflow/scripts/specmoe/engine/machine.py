@@ -5,11 +5,14 @@ recorded output only, those of NVIDIA's library on made answers.
 """
 
 import hashlib
+import logging
 import os
 import platform
 import re
+import stat
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -24,6 +27,10 @@ from specmoe.files import named_if_damaged, read_record
 
 # A driver may first have to wake what it is asked about.
 TOOL_LIMIT_S = 20
+POLL_S = 1.0  # seldom enough not to disturb what another process measures
+FOLDER_OF_TESTS, _LOCK = "SPECMOE_TESTS_LOCK_FOLDER", "specmoe-measuring.lock"
+
+_logger = logging.getLogger(__name__)
 
 
 def host_id() -> str:
@@ -82,6 +89,46 @@ def processor_name() -> str:
             or _field("Model name", output_of("lscpu"))
         )
     return name or platform.processor() or platform.machine()
+
+
+@contextmanager
+def alone() -> Iterator[None]:
+    """Hold the measuring lock, after waiting for any other measurement on this machine to end.
+
+    The kernel frees it when the process ends, however it ends. Raises MeasurementError if what is
+    in its place cannot be opened as a file: a folder, or a link.
+    """
+    from filelock import FileLock, Timeout  # with asyncio, which rules need not import
+
+    path = lock_path()
+    lock = FileLock(path, mode=0o666, poll_interval=POLL_S)
+    try:
+        try:
+            lock.acquire(blocking=False)
+        except Timeout:
+            words = "waiting for another measurement on this machine to end (it holds %s)"
+            _logger.info(words, path)
+            lock.acquire()
+    except OSError as error:
+        raise MeasurementError(
+            f"{path} cannot be opened as the lock of measurements ({error.strerror}); its owner or"
+            " an administrator must delete it"
+        ) from error
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def lock_path() -> Path:
+    """Return the lock file, which is the same for all users and campaigns of the machine."""
+    # Tests measure side by side, each process with a folder of its own.
+    if "PYTEST_VERSION" in os.environ and FOLDER_OF_TESTS in os.environ:
+        return Path(os.environ[FOLDER_OF_TESTS], _LOCK)
+    # Jobs may have a TMPDIR of their own, so it is in a folder that all users write to.
+    shared = Path("/run/lock")
+    everybody = shared.is_dir() and shared.stat().st_mode & stat.S_IWOTH
+    return (shared if everybody else Path("/tmp")) / _LOCK  # noqa: S108
 
 
 def physical_cores() -> int:

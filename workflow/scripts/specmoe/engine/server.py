@@ -7,7 +7,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Generator, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple, Required, Self, TypedDict, Unpack
 
@@ -16,7 +16,6 @@ import psutil
 
 from specmoe.config.environment import engine_environment
 from specmoe.engine.answers import COMPLETION, read_answer, read_counters, read_events
-from specmoe.engine.flags import computing_flags
 from specmoe.engine.process import (
     count_failure_lines,
     living_peak_bytes,
@@ -63,33 +62,6 @@ class Settings(NamedTuple):
     build: str
 
 
-def server_command(
-    binary: Path,
-    target: Path,
-    *,
-    context: int,
-    threads: int,
-    gpu_layers: int,
-    slots: int = 1,
-    args: Sequence[str] = (),
-    speculation: Sequence[str] = (),
-) -> list[str]:
-    """Return llama-server's command line, without the address it listens on.
-
-    Each of the server's `slots` has `context` tokens of its own: without `--kv-unified` the engine
-    divides the context among them (src/llama-context.cpp). It reuses no earlier prompt, and counts.
-    `speculation`, see `flags.speculation_flags`, is the only difference between a speculative run
-    and its baseline. `gpu_layers` 0 means a backend without GPU; `args` are `engine_args`. What is
-    set here is refused there, see `config.option_words`. The engines of March and of November 2026
-    both know the flag `--no-webui`, and no other name of it.
-    """
-    command = [str(binary), "--model", str(target), "--ctx-size", str(slots * context)]
-    command += ["--parallel", str(slots), "--ctx-checkpoints", "0", "--cache-ram", "0"]
-    command += ["--metrics", "--no-webui", "--log-verbosity", "4"]
-    command += ["--threads", str(threads)]
-    return [*command, *computing_flags(gpu_layers, args), *speculation]
-
-
 def _completion(prompt: list[int], asked: Asked) -> dict[str, Any]:
     slot = asked.get("slot")
     return {
@@ -126,7 +98,7 @@ class Server:
         run_limit_s: float,
         environment: Mapping[str, str] | None = None,
     ):
-        """Prepare `command` (from `server_command`) to run with its output in `log`.
+        """Prepare `command` (from `flags.server_command`) to run with its output in `log`.
 
         `environment` is `measurement.environment`, which is added to the process's environment.
         """
@@ -270,14 +242,16 @@ class Server:
         the request up. Several threads may stream from one server. Raises MeasurementError.
         """
         body = _completion(prompt, asked) | {"cache_prompt": False, "stream": True}
-        chunks = self._chunks("POST", "/completion", json=body, headers=_LAST_OF_CONNECTION)
-        with closing(chunks), self._refused("/completion"):
-            yield from read_events(chunks)
+        request = self._client.stream("POST", "/completion", json=body, headers=_LAST_OF_CONNECTION)
+        with self._faults_named("/completion"), request as response:
+            if response.status_code != httpx.codes.OK:
+                raise self._refusal("/completion", response.read())
+            yield from read_events(response.iter_bytes())
 
     def metrics(self) -> dict[str, float]:
         """Return the server's counters by name, see `answers.read_counters`."""
-        with self._refused("/metrics"):
-            return read_counters(b"".join(self._chunks("GET", "/metrics")).decode())
+        with self._faults_named("/metrics"):
+            return read_counters(self._answer("/metrics").decode())
 
     def settings(self) -> Settings:
         """Return the settings that the server reports over its socket and in its log."""
@@ -327,32 +301,24 @@ class Server:
 
     def _ask(self, path: str, *needed: str, body: dict[str, Any] | None = None) -> Any:
         """Return the answer to a request, which has what is needed; with `body` it is a POST."""
-        answer = b"".join(self._chunks("POST" if body else "GET", path, json=body))
-        with self._refused(path):
-            return read_answer(answer, *needed)
+        with self._faults_named(path):
+            return read_answer(self._answer(path, body), *needed)
+
+    def _answer(self, path: str, body: dict[str, Any] | None = None) -> bytes:
+        response = self._client.request("POST" if body else "GET", path, json=body)
+        if response.status_code != httpx.codes.OK:
+            raise self._refusal(path, response.content)
+        return response.content
+
+    def _refusal(self, path: str, said: bytes) -> MeasurementError:
+        text = said.decode(errors="replace").strip()
+        return self.fault(f"llama-server refused {path}: {text}")
 
     @contextmanager
-    def _refused(self, path: str) -> Iterator[None]:
-        """Turn the ValueError of a broken answer into a fault."""
+    def _faults_named(self, path: str) -> Iterator[None]:
+        """Turn what goes wrong with a request, or with its answer, into a fault."""
         try:
             yield
-        except ValueError as error:
-            raise self.fault(f"llama-server answered {path} with {error}") from error
-
-    def _chunks(self, method: str, path: str, **kwargs: Any) -> Generator[bytes, None, None]:
-        """Return the body of an answer as it comes, all of it within the time limit."""
-        deadline = time.monotonic() + self._run_limit_s
-        refusal = b""
-        try:
-            with self._client.stream(method, path, **kwargs) as response:
-                sound = response.status_code == httpx.codes.OK
-                for chunk in response.iter_bytes():
-                    if sound:
-                        yield chunk
-                    else:
-                        refusal += chunk
-                    if time.monotonic() > deadline:
-                        raise httpx.ReadTimeout("the answer comes too slowly")
         except httpx.TimeoutException as error:
             raise self.fault(
                 f"timeout: {path} took longer than {self._run_limit_s:g} s"
@@ -361,9 +327,8 @@ class Server:
         except httpx.TransportError as error:
             self._raise_if_ended("llama-server crashed", grace_s=1.0)
             raise self.fault(f"llama-server does not answer: {error}") from error
-        if not sound:
-            text = refusal.decode(errors="replace").strip()
-            raise self.fault(f"llama-server refused {path}: {text}")
+        except ValueError as error:
+            raise self.fault(f"llama-server answered {path} with {error}") from error
 
     def _raise_if_ended(self, reason: str, grace_s: float = 0.0, *, loading: bool = False) -> None:
         assert self._process is not None

@@ -11,9 +11,10 @@ from pathlib import Path
 from statistics import median
 from typing import Any, Final
 
+from specmoe.engine.flags import server_command
 from specmoe.engine.identity import Workplace
 from specmoe.engine.machine import physical_cores
-from specmoe.engine.server import Server, server_command
+from specmoe.engine.server import Server
 from specmoe.errors import ModelError
 from specmoe.files import card_beside, engine_path, read_text, replace_text
 from specmoe.measure.divergence import Candidate, logprob_of, read_in_batches

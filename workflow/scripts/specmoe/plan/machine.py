@@ -24,6 +24,7 @@ from specmoe.config.measurement import Gate
 from specmoe.engine.disturbances import Watch, measure_undisturbed
 from specmoe.engine.machine import (
     Device,
+    alone,
     host_id,
     list_devices,
     nvidia_gpus,
@@ -31,7 +32,6 @@ from specmoe.engine.machine import (
     physical_cores,
     processor_name,
 )
-from specmoe.engine.measuring_lock import alone
 from specmoe.errors import MeasurementError
 from specmoe.files import gigabytes, named_if_damaged, read_record, replace_text
 
