@@ -28,7 +28,6 @@ rule read_agreement:
         specmoe=SPECMOE,
         engine="<engine>/engine.json",
         program="<engine>/read_agreement",
-        runs="<campaign>/runs.parquet",
     output:
         **described("<campaign>/machines/agreement/{draft}.json"),
         read="<campaign>/agreement/{draft}.json",

@@ -12,6 +12,10 @@ from ..blocks import alone
 PROMPT = tuple(range(1, 40))
 
 
+def text(prompt, tokens):
+    return Text("target", "prompt", tuple(prompt), tuple(tokens))
+
+
 @pytest.fixture
 def read(job, family, read_agreement):
     """Read texts with the draft, in batches of a width."""
@@ -31,7 +35,7 @@ def generated(start, family):
 
 
 def test_a_draft_agrees_with_every_token_of_its_own_text(read, generated):
-    [proposals] = read(Text(PROMPT, tuple(generated["tokens"])))
+    [proposals] = read(text(PROMPT, tuple(generated["tokens"])))
     assert all(one.agrees for one in proposals)
     for one, each in zip(proposals, generated["completion_probabilities"], strict=True):
         first, second = each["top_logprobs"]
@@ -43,30 +47,30 @@ def test_a_draft_agrees_with_every_token_of_its_own_text(read, generated):
 
 def test_it_agrees_with_no_token_that_is_never_its_likeliest(read, generated):
     likeliest = set(generated["tokens"])
-    text = [token for token in range(256) if token not in likeliest][:24]
-    [proposals] = read(Text(PROMPT, tuple(text)))
-    never = [one for one, token in zip(proposals, text, strict=True) if one.token != token]
+    other = [token for token in range(256) if token not in likeliest][:24]
+    [proposals] = read(text(PROMPT, other))
+    never = [one for one, token in zip(proposals, other, strict=True) if one.token != token]
     assert len(never) >= 23  # another one may be the likeliest by chance
     assert not any(one.agrees for one in never)
 
 
 def test_texts_are_read_alike_in_any_order_and_nearly_alike_in_any_batches(read, generated):
-    own, other = Text(PROMPT, tuple(generated["tokens"])), Text(PROMPT[:5], PROMPT)
+    own, other = text(PROMPT, tuple(generated["tokens"])), text(PROMPT[:5], PROMPT)
     first, second = read(own, other)
     assert read(other, own) == [second, first]
     assert widest_move([first, second], read(own, other, width=1)) < 0.1
 
 
 @pytest.mark.parametrize(
-    ("text", "why"),
+    ("unreadable", "why"),
     [
-        (Text(PROMPT, (5, 700)), "text 1 has token 700, and the draft's vocabulary ends at 383"),
-        (Text(PROMPT, (-1,)), "text 1 has token -1"),
-        (Text(PROMPT, (7,) * 100_000), r"text 1 has 100039 tokens, and the draft's context is"),
-        (Text((), (7, 8)), "text 1 has no prompt"),
-        (Text(PROMPT, ()), "nothing after it"),
+        (text(PROMPT, (5, 700)), "text 1 has token 700, and the draft's vocabulary ends at 383"),
+        (text(PROMPT, (-1,)), "text 1 has token -1"),
+        (text(PROMPT, (7,) * 100_000), r"text 1 has 100039 tokens, and the draft's context is"),
+        (text((), (7, 8)), "text 1 has no prompt"),
+        (text(PROMPT, ()), "nothing after it"),
     ],
 )
-def test_a_text_that_the_draft_cannot_read_is_named(read, text, why):
+def test_a_text_that_the_draft_cannot_read_is_named(read, unreadable, why):
     with pytest.raises(MeasurementError, match=why):
-        read(Text(PROMPT, (1, 2)), text)
+        read(text(PROMPT, (1, 2)), unreadable)

@@ -1,69 +1,48 @@
 """Which texts a draft reads, and what its program prints."""
 
-import pytest
+from dataclasses import replace
 
 from specmoe.config.matrix import list_readings
+from specmoe.config.methods import Method
 from specmoe.config.schema import Config
-from specmoe.measure.agreement import Proposal, read_proposals, texts_to_read, widest_move
+from specmoe.measure.agreement import Proposal, read_proposals, texts_of, widest_move
 
 from ...blocks import alone, compared
 
 
-def row(run, **more):
-    return {
-        "run": run,
-        "target_model": "target",
-        "draft": "draft",
-        "draft_model": "draft",
-        "method": "draft-simple",
-        "protocol": "paired",
-        "temperature": 0.0,
-        "engine_options": "",
-        "prompt": "code",
-        "n_prompt": 9,
-        "tokens": [1, 2],
-        "block": "B/target/draft/r0",
-        "baseline": "alone",
-    } | more
-
-
-ALONE = row("alone", draft="none", baseline=None, draft_model=None, method="none", tokens=[1, 2, 3])
+def record(block, *tokens):
+    """Return the record of a block that wrote one text."""
+    sides = [{"prompts": None}, {"prompts": {"code": [1, 2]}}]
+    ids = [block.run_id(side, "code", 0) for side in block.sides]
+    runs = [{"run": one, "answer": {"tokens": [*tokens]}} for one in ids]
+    return block, {"sides": sides, "runs": runs}
 
 
 def test_repeats_of_a_text_are_read_once_and_other_texts_of_a_prompt_too():
-    again = ALONE | {"run": "again", "block": "B/target/draft/r1"}
-    other = ALONE | {"run": "other", "tokens": [1, 2, 4]}
-    rows = [ALONE, again, other, row("g4"), row("g8"), row("r1", baseline="again")]
-    rows += [row("r2", baseline="other")]
-    texts = texts_to_read(rows, "draft", {"target"})
-    assert texts_to_read(rows, "draft", {"another"}) == []
+    block = replace(compared(), prompts=compared().prompts[:1])
+    texts = texts_of([record(block, 1, 2, 3), record(block, 1, 2, 3), record(block, 1, 2, 4)])
     assert [text.tokens for text in texts] == [(1, 2, 3), (1, 2, 4)]
-    assert {(text.target, text.prompt, text.n_prompt) for text in texts} == {("target", "code", 9)}
+    assert {text[:3] for text in texts} == {("target", "code", (1, 2))}
 
 
-@pytest.mark.parametrize(
-    "more",
-    [
-        {"draft_model": "another"},
-        {"method": "draft-mtp"},
-        {"method": "ngram-mod,draft-simple"},
+def test_a_draft_reads_only_texts_from_which_its_runs_follow(study):
+    config = Config.model_validate(study)
+    usual = compared()
+    assert list_readings(config, [alone(), usual]) == {"draft": [usual.block]}
+    for other in (
+        {"sides": (usual.sides[0], replace(usual.sides[1], method=Method.MTP))},
         {"protocol": "published"},
         {"temperature": 0.7},
-        {"engine_options": "-fa off"},
-        {"baseline": None},
-    ],
-)
-def test_texts_whose_runs_do_not_follow_from_a_reading_are_left_out(more):
-    assert texts_to_read([ALONE, row("g4", **more)], "draft", {"target"}) == []
+        {"engine_args": ("-fa", "off")},
+        {"sides": usual.sides[1:]},
+        {"sides": (usual.sides[0], replace(usual.sides[1], imposed_acceptance=0.5))},
+    ):
+        assert list_readings(config, [replace(usual, **other)]) == {}
 
 
 def test_an_engine_that_times_no_passes_reads_no_texts(study):
-    config = Config.model_validate(study)
-    blocks = [alone(), compared()]
-    assert list_readings(config, blocks) == {"draft": ["target"]}
-    assert list_readings(config, [compared(temperature=0.5)]) == {}
     study["measurement"]["pass_samples"] = 0
-    assert list_readings(Config.model_validate(study), blocks) == {}
+    assert list_readings(Config.model_validate(study), [compared()]) == {}
 
 
 def test_printed_proposals_are_told_apart_by_text():

@@ -267,18 +267,16 @@ def read_agreement(
     from specmoe.measure.agreement import read_texts
     from specmoe.plan.campaign import open_campaign
     from specmoe.plan.gate import Gate
-    from specmoe.runs.schema import read_runs, row_dicts
+    from specmoe.records import load
 
     found = open_campaign(campaign)
-    rows = row_dicts(read_runs(found.data / "runs.parquet"))
-    gate, name = Gate(found), f"agreement/{draft}"
+    gate, name, blocks = Gate(found), f"agreement/{draft}", found.readings[draft]
+    records = ((found.block(one), load(gate.records.link(f"blocks/{one}"))[1]) for one in blocks)
     workplace, file = found.workplace(name, workflow_pid), found.model_file(draft)
-    targets = {target: found.model_file(target) for target in found.readings[draft]}
-    blocks = [one.block for one in found.blocks.values() if one.target in targets]
     read, _ = gate.records.measured_once(
         name,
         gate.rereading(draft, blocks),
-        lambda: read_texts(draft, rows, found.blocks, workplace, file, targets, log),
+        lambda: read_texts(draft, records, workplace, file, log),
     )
     replace_text(out, json.dumps(read) + "\n")
 

@@ -38,19 +38,6 @@ class Text(NamedTuple):
     limits: Limits
 
 
-class Predicted(NamedTuple):
-    """A speedup with its interval, and whether a pass was wider than all that were measured."""
-
-    speedup: float
-    low: float
-    high: float
-    extrapolated: bool
-
-    def columns(self, name: str) -> dict[str, float]:
-        """Return the speedup and its interval by column."""
-        return Estimate(self.speedup, self.low, self.high).columns(name)
-
-
 class Pair(NamedTuple):
     """The texts that a suite's runs of a draft wrote, and what rounds cost there."""
 
@@ -59,8 +46,11 @@ class Pair(NamedTuple):
     # Of the logarithm of speedup; 0 where costs are fitted to runs of imposed acceptance.
     error: float
 
-    def of_length(self, gamma: int) -> Predicted:
-        """Return the speedup of γ over the texts, which weigh alike."""
+    def of_length(self, gamma: int) -> dict[str, Any]:
+        """Return the predicted speedup of γ over the texts, which weigh alike, with its interval.
+
+        Also whether a pass was wider than all that were measured: `extrapolated`.
+        """
         played = [
             rounds_from_agreement(text.reading.agrees, gamma, text.limits) for text in self.texts
         ]
@@ -69,7 +59,6 @@ class Pair(NamedTuple):
         took = work @ self.model.costs
         value = geometric_mean(tokens / took)
         without = np.exp(np.log(tokens / (self.model.without @ work.T)).mean(axis=1))
-        widest = max(max(rounds.drafted_lengths, default=0) for rounds in played) + 1
         reach = float(self.model.reach(np.log(without)))
         if self.error:
             # Passes that were timed once have no interval of their own. Single steps do not err.
@@ -77,8 +66,9 @@ class Pair(NamedTuple):
             of_rounds = float(1 - (steps / took).mean())
             more = self.error * of_rounds * student_quantile(MANY, self.model.confidence)
             reach = hypot(0.0 if isnan(reach) else reach, more)
-        ends = value / exp(reach), value * exp(reach)
-        return Predicted(value, *ends, widest > self.model.widest)
+        widest = max(max(rounds.drafted_lengths, default=0) for rounds in played) + 1
+        predicted = Estimate(value, value / exp(reach), value * exp(reach))
+        return predicted.columns("predicted") | {"extrapolated": widest > self.model.widest}
 
 
 def gamma_curves(
@@ -116,25 +106,40 @@ def gamma_curves(
         named = dict(zip(_CELL, map(str, cell), strict=True))
         replays = bool(members["replays"].fillna(0).gt(0).any())
         draft = str(members["draft_model"].iloc[0])
-        texts = texts_read(baselines.loc[members["baseline"].unique()], draft, readings, replays)
-        model = known = costs.get(tuple(named[name] for name in PAIR))
-        if model is None:
-            times = pass_times[pass_times["engine"] == named["engine"]]
-            model = timed_costs(times, named["target"], draft, settings, replays=replays)
-        if not texts or model is None:
+        alone = baselines.loc[members["baseline"].unique()]
+        known = costs.get(tuple(named[name] for name in PAIR))
+        pair = pair_of(alone, draft, readings, pass_times, settings, replays=replays, known=known)
+        if pair is None:
             continue
-        pair = Pair(texts, model, PASSES_ERR if known is None else 0.0)
-        rows = _curve(pair, members, settings)
+        rows = []
+        for gamma in range(1, LONGEST + 1):
+            own = members[members["gamma"] == gamma]
+            measured = Estimate(np.nan)
+            if not own.empty:
+                speedup = geometric_mean(own["speedup"].to_numpy(float))
+                measured = Estimate(speedup, *interval_of_speedup(own, settings.confidence))
+            rows.append({"gamma": gamma} | pair.of_length(gamma) | measured.columns("speedup"))
         curves += [named | row for row in rows]
-        best.append(named | _best(pair, rows) | _errors(rows))
+        best.append(named | _best(pair, pd.DataFrame(rows)))
     return {"gamma_curves": pd.DataFrame(curves), "best_gammas": pd.DataFrame(best)}
 
 
-def texts_read(
-    alone: pd.DataFrame, draft: str, readings: Mapping[ReadingKey, list[Reading]], replays: bool
-) -> list[Text]:
-    """Return what runs without a draft wrote, each text once, as far as the draft has read it."""
-    texts = {}
+def pair_of(
+    alone: pd.DataFrame,
+    draft: str,
+    readings: Mapping[ReadingKey, list[Reading]],
+    pass_times: pd.DataFrame,
+    settings: Statistics,
+    *,
+    replays: bool,
+    known: CostModel | None = None,
+) -> Pair | None:
+    """Return a target and its draft, from runs of the target alone; None if too little is known.
+
+    Each text counts once, as far as the draft has read it; `replays`: whether the target replays
+    rounds; `known`: costs that were fitted to runs.
+    """
+    texts: dict[tuple[str, tuple[int, ...]], Text] = {}
     for run in alone.to_dict("records"):
         tokens = tuple(map(int, run["tokens"]))
         read = readings.get((run["engine"], run["target_model"], draft, run["prompt"]), [])
@@ -142,46 +147,28 @@ def texts_read(
         if found:
             limits = Limits(int(run["n_predict"]), run["stopped_by"] == Stop.EOS, replays)
             texts[run["prompt"], tokens] = Text(found, limits)
-    return list(texts.values())
+    if not texts:
+        return None
+    one = alone.iloc[0]
+    times = pass_times[pass_times["engine"] == one["engine"]]
+    model = known or timed_costs(times, one["target_model"], draft, settings, replays=replays)
+    return Pair([*texts.values()], model, 0.0 if known else PASSES_ERR) if model else None
 
 
-def _curve(pair: Pair, members: pd.DataFrame, settings: Statistics) -> list[dict[str, Any]]:
-    rows = []
-    for gamma in range(1, LONGEST + 1):
-        predicted = pair.of_length(gamma)
-        own = members[members["gamma"] == gamma]
-        measured = Estimate(np.nan)
-        if not own.empty:
-            speedup = geometric_mean(own["speedup"].to_numpy(float))
-            measured = Estimate(speedup, *interval_of_speedup(own, settings.confidence))
-        rows.append(
-            {"gamma": gamma}
-            | predicted.columns("predicted")
-            | {"extrapolated": predicted.extrapolated}
-            | measured.columns("speedup")
-        )
-    return rows
-
-
-def _best(pair: Pair, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    best = max(rows, key=lambda row: row["predicted"])
+def _best(pair: Pair, rows: pd.DataFrame) -> dict[str, Any]:
+    best = rows.to_dict("records")[int(rows["predicted"].argmax())]
     read = [agrees for text in pair.texts for agrees in text.reading.agrees[1:]]
+    measured = rows.dropna(subset="speedup")
+    errors = (measured["predicted"] / measured["speedup"] - 1).abs()
     return {
         "texts": len(pair.texts),
         "tokens": len(read),
         "agreement": float(np.mean(read)),
         "passes_alone": pair.error > 0,
-        "best_gamma": best["gamma"],
+        "best_gamma": int(best["gamma"]),
         **{f"best{end}": best[f"predicted{end}"] for end in ("", "_low", "_high")},
-    }
-
-
-def _errors(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    frame = pd.DataFrame(rows).dropna(subset="speedup")
-    errors = (frame["predicted"] / frame["speedup"] - 1).abs()
-    return {
-        "measured": len(frame),
+        "measured": len(measured),
         "median": float(errors.median()),
         "worst": float(errors.max()),
-        "inside": share_inside(frame),
+        "inside": share_inside(measured),
     }

@@ -13,7 +13,6 @@ what llama-server does (tools/server/server-context.cpp, common/sampling.cpp of 
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import Enum, auto
 from functools import cache
 from math import inf, log
 from typing import NamedTuple
@@ -114,9 +113,13 @@ class Counts(NamedTuple):
 class Outcome(NamedTuple):
     """How many tokens were drafted, and the positions of near ties that fall the other way."""
 
-    drafted_least: int
-    drafted_most: int
-    ties: tuple[int, ...]
+    drafted_least: int = 0
+    drafted_most: int = 0
+    ties: tuple[int, ...] = ()
+
+    def plus(self, other: "Outcome") -> "Outcome":
+        """Return this outcome with that of the next round."""
+        return Outcome(self[0] + other[0], self[1] + other[1], self.ties + other.ties)
 
     def joined(self, other: "Outcome | None") -> "Outcome":
         """Return bounds that hold both, with the fewer ties."""
@@ -127,6 +130,14 @@ class Outcome(NamedTuple):
             max(self.drafted_most, other.drafted_most),
             min(other.ties, self.ties, key=len),
         )
+
+
+class _Step(NamedTuple):
+    """A round with its replay, or a step without a draft; by how many tokens it advances."""
+
+    advance: int
+    counts: Counts
+    drafted: Outcome
 
 
 # At one place of a text. A draft that hardly prefers anything leaves more, and then its reading
@@ -143,83 +154,61 @@ def possible_outcomes(
     Where the draft's preference leads by no more than `tie_nats`, rounding may decide; the ties are
     as few as there need be. Empty if more than MOST_OUTCOMES are possible.
     """
-    run = _Run(reading, gamma, p_min, limits, tie_nats)
     end = len(reading.tokens)
-    at: dict[int, dict[Counts, Outcome]] = {1: {Counts(): Outcome(0, 0, ())}}
+    at: dict[int, dict[Counts, Outcome]] = {1: {Counts(): Outcome()}}
     for start in range(1, end):
         states = at.pop(start, {})
         if len(states) > MOST_OUTCOMES:
             return {}
-        for step in run.steps_from(start) if states else ():
+        most = min(gamma, limits.n_predict - start - 1)
+        for step in _steps(reading, start, most, p_min, limits, tie_nats) if states else ():
             into = at.setdefault(min(start + step.advance, end), {})
-            for counts, (least, most, ties) in states.items():
+            for counts, outcome in states.items():
                 added = Counts(*map(sum, zip(counts, step.counts, strict=True)))
-                drafted = least + step.drafted.drafted_least, most + step.drafted.drafted_most
-                outcome = Outcome(*drafted, (*ties, *step.drafted.ties))
-                into[added] = outcome.joined(into.get(added))
+                into[added] = outcome.plus(step.drafted).joined(into.get(added))
     return at[end]
 
 
-class _Step(NamedTuple):
-    """A round with its replay, or a step without a draft; by how many tokens it advances."""
+def _steps(
+    reading: Reading, start: int, most: int, p_min: float, limits: Limits, tie_nats: float
+) -> Iterator[_Step]:
+    """Yield each outcome of the round of `most` tokens that begins in place of a token."""
+    ties: tuple[int, ...] = ()  # that fell the other way up to here
+    for held in range(most):
+        at = start + held
+        ways = _ways(reading, at, p_min, tie_nats)
+        fallen = {way: (*ties, at) if flips else ties for way, flips in ways.items()}
+        if "stop" in ways:
+            yield _stopped(held, fallen["stop"])
+        if "reject" in ways:
+            # What is drafted behind the end of a text is not accepted.
+            counts = Counts(1, int(limits.replays), held - (at == len(reading.tokens)))
+            drafted = Outcome(held + 1 if p_min else most, most, fallen["reject"])
+            yield _Step(held + 1 + limits.replays, counts, drafted)
+        if "hold" not in ways:
+            return
+        ties = fallen["hold"]
+    yield _stopped(most, ties)
 
-    advance: int
-    counts: Counts
-    drafted: Outcome
+
+def _stopped(held: int, ties: tuple[int, ...]) -> _Step:
+    """Return a round of which nothing is rejected, or a step without a draft."""
+    return _Step(held + 1, Counts(1, 0, held) if held else Counts(), Outcome(held, held, ties))
 
 
-class _Way(Enum):
-    """What may happen in place of a token of the text."""
+def _ways(reading: Reading, at: int, p_min: float, tie_nats: float) -> dict[str, bool]:
+    """Return what may happen in place of a token, and whether a tie must fall for it.
 
-    STOP = auto()  # the draft stops before it: nothing is rejected
-    REJECT = auto()  # the target rejects what was drafted for it
-    END = auto()  # the text ended before it, and what was drafted for it is not accepted
-    HOLD = auto()  # it is drafted and accepted
-
-
-@dataclass(frozen=True)
-class _Run:
-    """A run of fixed γ; the fields are the arguments of `possible_outcomes`."""
-
-    reading: Reading
-    gamma: int
-    p_min: float
-    limits: Limits
-    tie_nats: float
-
-    def steps_from(self, start: int) -> Iterator[_Step]:
-        """Yield each outcome of the round that begins in place of a token of the text."""
-        most = min(self.gamma, self.limits.n_predict - start - 1)
-        ties: tuple[int, ...] = ()
-        for held in range(most):
-            at = start + held
-            ways = {way: (*ties, at) if flips else ties for way, flips in self._ways(at).items()}
-            for way in ways.keys() - {_Way.HOLD}:
-                yield self._step(way, held, most, ways[way])
-            if _Way.HOLD not in ways:
-                return
-            ties = ways[_Way.HOLD]
-        yield self._step(_Way.STOP, most, most, ties)
-
-    def _ways(self, at: int) -> dict[_Way, bool]:
-        """Return what may happen in place of a token, and whether a tie must fall for it."""
-        if at == len(self.reading.tokens):
-            return dict.fromkeys([_Way.STOP] * (self.p_min > 0) + [_Way.END], False)
-        ways = {}
-        above = log(self.reading.confidence[at] / self.p_min) if self.p_min else inf
-        if above <= self.tie_nats:
-            ways[_Way.STOP] = above >= 0
-        if above >= -self.tie_nats:
-            agrees, tie = self.reading.agrees[at], self.reading.lead_nats[at] <= self.tie_nats
-            also = {_Way.REJECT: agrees, _Way.HOLD: not agrees}
-            ways |= {way: flips for way, flips in also.items() if tie or not flips}
-        return ways
-
-    def _step(self, way: _Way, held: int, most: int, ties: tuple[int, ...]) -> _Step:
-        if way is _Way.STOP:
-            counts = Counts(1, 0, held) if held else Counts()
-            return _Step(held + 1, counts, Outcome(held, held, ties))
-        replay = int(self.limits.replays)
-        counts = Counts(1, replay, held - (way is _Way.END))
-        drafted = Outcome(held + 1 if self.p_min else most, most, ties)
-        return _Step(held + 1 + replay, counts, drafted)
+    The draft stops before it, what was drafted for it is rejected, or it holds.
+    """
+    if at == len(reading.tokens):
+        return dict.fromkeys(["stop"] * (p_min > 0) + ["reject"], False)
+    ways = {}
+    above = log(reading.confidence[at] / p_min) if p_min else inf
+    if above <= tie_nats:
+        ways["stop"] = above >= 0
+    if above >= -tie_nats:
+        agrees, tie = reading.agrees[at], reading.lead_nats[at] <= tie_nats
+        also = {"reject": agrees, "hold": not agrees}
+        ways |= {way: flips for way, flips in also.items() if tie or not flips}
+    return ways

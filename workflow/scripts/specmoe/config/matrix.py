@@ -160,26 +160,24 @@ def list_timed_passes(config: Config, blocks: Iterable[Block]) -> list[TimedPass
 
 
 def list_readings(config: Config, blocks: Iterable[Block]) -> dict[str, list[str]]:
-    """Return, by draft, the targets whose texts it reads: see `measure.agreement`."""
-    targets: dict[str, set[str]] = {}
-    for block in blocks:
-        for side in block.sides:
-            if side.draft_model and reads_texts(config, block, side):
-                targets.setdefault(side.draft_model, set()).add(block.target)
-    return {draft: sorted(own) for draft, own in sorted(targets.items())}
+    """Return, by draft model, the blocks whose texts it reads: see `measure.agreement`.
 
-
-def reads_texts(config: Config, block: Block, side: Side) -> bool:
-    """Return whether what drafts on a side reads what the target writes alone in its block.
-
-    That is a model that drafts alone and greedily. The reading knows no options of the engine, and
-    its program is compiled and left out like the one that times passes.
+    It drafts there alone and greedily. The reading knows no options of the engine, and its program
+    is compiled and left out like the one that times passes.
     """
-    greedy = block.protocol == Protocol.PAIRED and block.temperature == 0
-    own = side.method == Method.DRAFT and side.imposed_acceptance is None
-    readable = greedy and own and block.measures_alone and not block.options_text
-    timed = config.measurement.pass_samples and not isinstance(config.engine, PathEngine)
-    return bool(timed) and readable
+    read: dict[str, list[str]] = {}
+    if not config.measurement.pass_samples or isinstance(config.engine, PathEngine):
+        return read
+    for block in blocks:
+        greedy = block.protocol == Protocol.PAIRED and block.temperature == 0
+        if greedy and block.measures_alone and not block.options_text:
+            for draft in dict.fromkeys(
+                side.draft_model
+                for side in block.sides
+                if side.method == Method.DRAFT and side.imposed_acceptance is None
+            ):
+                read.setdefault(str(draft), []).append(block.block)
+    return dict(sorted(read.items()))
 
 
 def suite_blocks(config: Config, name: str, *, gpu: bool = False) -> list[Block]:

@@ -3,6 +3,8 @@
 // What a greedy draft proposes depends on the tokens before it alone, and as long as it agrees these
 // are the target's own. So one reading of the text that a target wrote gives every draft length.
 //
+// Usage: read_agreement MODEL TEXTS THREADS GPU_LAYERS WIDTH
+//
 // Each line of the file of texts is the length of a prompt, and the ids of the prompt and of the
 // tokens that the target wrote. The prompt is read at once, as llama-server does, and the rest in
 // batches of `width`. Standard output receives one JSON object for each token that was written:
@@ -21,7 +23,6 @@
 #include <cstdlib>
 #include <fstream>
 #include <functional>
-#include <map>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -44,14 +45,6 @@ struct Text {
 [[noreturn]] void fail(const std::string & reason) {
     fprintf(stderr, "read_agreement: %s\n", reason.c_str());
     exit(1);
-}
-
-std::map<std::string, std::string> parse(int argc, char ** argv) {
-    std::map<std::string, std::string> given;
-    for (int at = 1; at + 1 < argc; at += 2) {
-        given[argv[at]] = argv[at + 1];
-    }
-    return given;
 }
 
 std::vector<Text> read_texts(const std::string & path) {
@@ -148,20 +141,20 @@ void log_faults(ggml_log_level level, const char * text, void *) {
 
 }  // namespace
 
-int main(int argc, char ** argv) {
-    const auto options = parse(argc, argv);
+int main(int, char ** argv) {
+    const std::string self = argv[0], file = argv[1], of_texts = argv[2];
+    const int threads = atoi(argv[3]), gpu_layers = atoi(argv[4]), width = atoi(argv[5]);
     llama_log_set(log_faults, nullptr);
     // An engine for every processor has its kernels in libraries beside its programs.
-    const std::string self = argv[0];
     ggml_backend_load_all_from_path((self.substr(0, self.rfind('/') + 1) + "bin").c_str());
     llama_backend_init();
     llama_model_params of_model = llama_model_default_params();
-    of_model.n_gpu_layers = std::stoi(options.at("--gpu-layers"));
-    llama_model * model = llama_model_load_from_file(options.at("--model").c_str(), of_model);
+    of_model.n_gpu_layers = gpu_layers;
+    llama_model * model = llama_model_load_from_file(file.c_str(), of_model);
     if (!model) {
-        fail("cannot load " + options.at("--model"));
+        fail("cannot load " + file);
     }
-    const std::vector<Text> texts = read_texts(options.at("--texts"));
+    const std::vector<Text> texts = read_texts(of_texts);
     check(texts, model);
     size_t longest = 1;
     for (const Text & text : texts) {
@@ -171,7 +164,7 @@ int main(int argc, char ** argv) {
     params.n_ctx = (uint32_t) longest;
     params.n_batch = PROMPT_BATCH;
     params.n_ubatch = PHYSICAL_BATCH;
-    params.n_threads = params.n_threads_batch = std::stoi(options.at("--threads"));
+    params.n_threads = params.n_threads_batch = threads;
     params.no_perf = true;
     llama_context * context = llama_init_from_model(model, params);
     if (!context) {
@@ -179,7 +172,7 @@ int main(int argc, char ** argv) {
     }
     llama_batch batch = llama_batch_init(PROMPT_BATCH, 0, 1);
     for (size_t number = 0; number < texts.size(); number++) {
-        read(context, batch, texts[number], (int) number, std::stoi(options.at("--width")));
+        read(context, batch, texts[number], (int) number, width);
     }
     llama_batch_free(batch);
     llama_free(context);

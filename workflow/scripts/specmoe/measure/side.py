@@ -369,6 +369,8 @@ class LiveSide:
             "warm_up_ms": sum(one["wall_ms"] for one in self.warm_ups),
             "private_bytes": self.private_bytes,
             "peak_rss_bytes": max(self._peaks, default=None),
+            # For what reads again what the target wrote alone.
+            "prompts": None if self.side.speculates else self.prompts,
         }
 
 

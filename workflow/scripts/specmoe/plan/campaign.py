@@ -276,7 +276,7 @@ class LoadedCampaign:
 
     @cached_property
     def readings(self) -> dict[str, list[str]]:
-        """The drafts that read the texts of their targets, with those targets."""
+        """The drafts that read the texts of their targets, with the blocks that have these."""
         return list_readings(self.config, self.blocks.values())
 
     @property

@@ -131,18 +131,19 @@ class JobFiles:
 
     def of_baselines(self, target: str) -> Files:
         """Return the records of a target alone, with its model and prompts."""
-        return self._read_again([target]) | {"target": self.campaign.model_file(target)}
+        blocks = self.campaign.baselines_of_target(target)
+        return {
+            "prompts": self._prompts([target]),
+            "records": self.campaign.record_files(blocks),
+            "target": self.campaign.model_file(target),
+        }
 
     def of_reading(self, draft: str) -> Files:
-        """Return a draft and the records that it reads, with their targets' models and prompts."""
-        targets = self.campaign.readings[draft]
-        files = [self.campaign.model_file(target) for target in targets]
-        own = {"draft": self.campaign.model_file(draft), "card": self.campaign.card(draft)}
-        return self._read_again(targets) | own | {"targets": files}
-
-    def _read_again(self, targets: Collection[str]) -> Files:
-        blocks = [name for one in targets for name in self.campaign.baselines_of_target(one)]
-        return {"prompts": self._prompts(targets), "records": self.campaign.record_files(blocks)}
+        """Return a draft and the records of the texts that it reads."""
+        campaign = self.campaign
+        records = campaign.record_files(campaign.readings[draft])
+        own = {"draft": campaign.model_file(draft), "card": campaign.card(draft)}
+        return own | {"records": records}
 
     def _prompts(self, targets: Collection[str], blocks: Iterable[str] | None = None) -> list[Path]:
         """Return the files of the prompts that targets get, in all blocks or in some."""
