@@ -33,8 +33,8 @@ os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PAT
 from specmoe.config.block import MEASURE_VERSION
 from specmoe.errors import ConfigError, SpecmoeError, told
 from specmoe.paper.pdf import INSTALL_TEX, missing_tex
-from specmoe.plan.door import check, load_campaign
-from specmoe.plan.folder import check_folder, drop_other_packages, drop_stale_locks
+from specmoe.plan.door import check, check_folder, load_campaign
+from specmoe.plan.door import drop_other_packages, drop_stale_locks
 from specmoe.plan.gate import refresh
 from specmoe.plan.job_files import JobFiles
 from specmoe.plan.progress import describe_missing

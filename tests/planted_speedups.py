@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import pandas as pd
 
 from specmoe.analysis.advice import Answer, decide
 from specmoe.analysis.intervals import Mean, of_blocks, of_blocks_and_prompts
@@ -59,12 +58,6 @@ class World:
         return (
             np.reshape(truths, (-1, 1, 1)) + session + effects(self.block, blocks, 1) + prompt + run
         )
-
-
-def frame_of(logs: np.ndarray) -> pd.DataFrame:
-    """Return a setting's logarithms (blocks, prompts) as rows of `with_speedups`."""
-    block, prompt = (index.ravel() for index in np.indices(logs.shape))
-    return pd.DataFrame({"block": block, "prompt": prompt, "speedup": np.exp(logs.ravel())})
 
 
 def held(world: World, *, times: int, seed: int) -> dict[str, float]:

@@ -10,15 +10,11 @@ answers    how often answers of `advise` are wrong, and how often right, in perc
 costs      intervals of the cost model, from runs with noise of 5 % and a drift of as much between
            repeats
 predicted  intervals of speedups that readings and timed passes predict
-disturbed  the advised speedup where the machine slowed some runs down: its bias and coverage with
-           all pairs, without the disturbed ones, and then with blocks compared at the same prompts
-marks      the same where the audit marks pairs by their speed: without their prompts in all
-           repeats, and by the rule of `analysis.sound_prompts`
 """
 
 import argparse
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -32,13 +28,6 @@ import pandas as pd
 ROOT = Path(__file__).resolve().parents[2]
 module_path[:0] = [str(ROOT), str(ROOT / "workflow/scripts")]
 
-from tests.planted_disturbances import (  # noqa: E402
-    Cells,
-    Found,
-    disturbed,
-    marked,
-    simulate,
-)
 from tests.planted_speedups import World, held, right_answers, wrong_answers  # noqa: E402
 from tests.unit import simulated_rounds  # noqa: E402
 
@@ -181,42 +170,6 @@ def cost_estimates(generator: np.random.Generator, repeats: int, noise: float) -
     ]
 
 
-def print_disturbed(times: int) -> None:
-    """Print what is advised where 5 % of the runs were slowed down, see `planted_disturbances`."""
-    print(f"\nrepeats prompts slowed {ADVISED_OF_PLANTED}")
-    ways = ["all pairs", "pairs out, plain", "pairs out"]
-    for repeats, prompts, factor in product((3, 10), (4, 24), (1.5, 3.0)):
-        plant = partial(disturbed, share=0.05, factor=factor)
-        of_ways = simulate(plant, ways, repeats=repeats, prompts=prompts, times=times, seed=SEED)
-        print_found(f"{repeats:7} {prompts:7} {factor:6.1f}", of_ways)
-
-
-def print_marks(times: int) -> None:
-    """Print what is advised where the audit marks pairs by their speed."""
-    print(f"\nmarked, share (%), repeats {ADVISED_OF_PLANTED}")
-    ways = ["all pairs", "prompts out", "the rule"]
-    for of, share, repeats in product(("fast", "slow", "fast prompts"), (0.002, 0.01), (3, 10)):
-
-        def plant(
-            _: np.random.Generator, cells: Cells, of: str = of, share: float = share
-        ) -> Cells:
-            return marked(cells, share=share, of=of)
-
-        of_ways = simulate(plant, ways, repeats=repeats, prompts=24, times=times, seed=SEED)
-        print_found(f"{of:12} {100 * share:4.1f} {repeats:3}", of_ways)
-
-
-ADVISED_OF_PLANTED = "| way | bias (%), held (%), half width, useless on (%), nothing left (%)"
-
-
-def print_found(case: str, of_ways: Mapping[str, Found]) -> None:
-    """Print a line for each way of leaving pairs out."""
-    for way, found in of_ways.items():
-        known = f"{100 * found.bias:7.1f} {100 * found.coverage:7.1f} {found.half_width:7.3f}"
-        shares = (100 * count / found.count for count in (found.on, found.none))
-        print(f"{case} | {way:16} {known}", *(f"{share:7.1f}" for share in shares), flush=True)
-
-
 def print_predicted(times: int) -> None:
     """Print how often a predicted speedup's interval holds the measured one."""
     generator = np.random.default_rng(SEED)
@@ -257,8 +210,6 @@ TABLES = {
     "answers": print_answers,
     "costs": print_costs,
     "predicted": print_predicted,
-    "disturbed": lambda times: print_disturbed(times // 2),
-    "marks": lambda times: print_marks(times // 2),
 }
 
 

@@ -518,8 +518,6 @@ told({"a_misspelt_model": (put("suites.S.targets", ["tagret"]),
         "suites.S.targets: unknown model 'tagret'; did you mean 'target'?")}, "-n")  # fmt: skip
 told({"no_cores": (more_repeats, "--cores 0 leaves no core to work with")}, "runs", "--cores", "0")
 told({
-}, "plan")  # fmt: skip
-told({
     "a_campaign_with_another_draft": (put("model_sets.tiny.draft.recipe.seed", 8),
         "Measured again: 1 block of suite S .*: model draft: another recipe"),
     "a_chat_template_that_reads_the_clock": (asked_by_template("strftime_now('%d')"),

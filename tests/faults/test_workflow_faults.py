@@ -30,18 +30,11 @@ def records_of(scene):
     return {file: file.read_bytes() for file in files if file.is_file()}
 
 
-def told(record_property, name, line, ended="said"):
-    """Give the table a line."""
-    record_property("fault", name.replace("_", " "))
-    record_property("ended", ended)
-    record_property("line", line)
-
-
 REFUSED = [name for name, fault in FAULTS.items() if not fault.ask and not fault.verb]
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_cannot_be_measured_is_refused_in_its_line(name, scene, monkeypatch, record_property):
+def test_what_cannot_be_measured_is_refused_in_its_line(name, scene, monkeypatch):
     """As snakemake refuses it before the first job."""
     fault = FAULTS[name]
     fault.inject(scene)
@@ -49,7 +42,6 @@ def test_what_cannot_be_measured_is_refused_in_its_line(name, scene, monkeypatch
     with pytest.raises(SystemExit) as ended:
         errors.run(lambda: cli.check(scene.write_config()))
     lines = str(ended.value.code).splitlines()
-    told(record_property, name, lines[0])
     assert any(re.fullmatch(f".*(?:{fault.says}).*", line) for line in lines), lines
 
 
@@ -72,9 +64,7 @@ READERS = {
 
 
 @pytest.mark.parametrize("name", [name for name, fault in FAULTS.items() if fault.verb])
-def test_the_verb_that_reads_a_damaged_file_refuses_it_in_its_line(
-    name, scene, root, monkeypatch, record_property
-):
+def test_the_verb_that_reads_a_damaged_file_refuses_it_in_its_line(name, scene, root, monkeypatch):
     fault = FAULTS[name]
     fault.inject(scene)
     before = records_of(scene)
@@ -83,22 +73,19 @@ def test_the_verb_that_reads_a_damaged_file_refuses_it_in_its_line(
     with pytest.raises(SystemExit) as ended:
         errors.run(READERS[fault.verb])
     line = str(ended.value.code)
-    told(record_property, name, line)
     assert re.fullmatch(f".*(?:{fault.says}).*", line)
     assert "does not foresee" not in line
     assert records_of(scene) == before
 
 
 @pytest.mark.parametrize("name", [name for name, fault in FAULTS.items() if fault.ask])
-def test_a_fault_ends_in_its_line_and_loses_no_row(name, scene, root, record_property):
+def test_a_fault_ends_in_its_line_and_loses_no_row(name, scene, root):
     fault = FAULTS[name]
     fault.inject(scene)
     before = records_of(scene)
     options = ["--configfile", str(scene.write_config())]
     found = outcome_of(root / "Snakefile", scene.folder, scene.environment, *fault.ask, *options)
     line = re.search(f".*(?:{fault.says}).*", found.printed)
-    ended = "said" if line and found.word == "silent" else found.word
-    told(record_property, name, (line[0] if line else found.line).strip(), ended)
     assert line, found.printed
     assert found.word == ("said" if fault.fails else "silent"), found.printed
     after = records_of(scene)
@@ -112,16 +99,15 @@ def test_a_fault_ends_in_its_line_and_loses_no_row(name, scene, root, record_pro
         assert len(read_runs(scene.file(ROWS))) == 6
 
 
-def test_braces_in_the_path_of_the_workflow_are_told(root, tmp_path, record_property):
+def test_braces_in_the_path_of_the_workflow_are_told(root, tmp_path):
     checkout = tmp_path / "che{x}ckout"
     checkout.symlink_to(root)
     found = outcome_of(checkout / "Snakefile", tmp_path, {}, "-n")
-    told(record_property, "braces in the path of the workflow", found.line, found.word)
     assert re.fullmatch(r"ConfigError: \S*/che\{x\}ckout has braces, .*; rename it", found.line)
 
 
 @pytest.mark.parametrize("theirs", [".", "results"])
-def test_a_folder_that_another_user_owns_is_told(theirs, root, tmp_path, record_property):
+def test_a_folder_that_another_user_owns_is_told(theirs, root, tmp_path):
     (tmp_path / theirs).mkdir(exist_ok=True)
     (tmp_path / theirs).chmod(0o555)
     # Such permissions do not bind the administrator, who may do without that power.
@@ -130,5 +116,4 @@ def test_a_folder_that_another_user_owns_is_told(theirs, root, tmp_path, record_
         pytest.skip("no setpriv")
     found = outcome_of(root / "Snakefile", tmp_path, {}, "-n", under=bound)
     (tmp_path / theirs).chmod(0o755)
-    told(record_property, f"another user's folder {theirs}", found.line, found.word)
     assert re.fullmatch(r"ConfigError: \S* is another user's, or write-protected; .*", found.line)

@@ -10,8 +10,8 @@ import yaml
 
 from specmoe.analysis.build import analyse
 from specmoe.analysis.registry import Analysis
+from specmoe.audit.audited import Audit
 from specmoe.audit.evidence import Bandwidth, gather_evidence
-from specmoe.audit.tables import Audit
 from specmoe.config.load import load
 from specmoe.config.schema import Config
 from specmoe.models.card import ModelCard, sizes_of_cards

@@ -1,11 +1,8 @@
 """How often intervals hold a planted truth; tests/benchmarks/interval_coverage.py has the table."""
 
-from functools import partial
-
 import numpy as np
 import pytest
 
-from ...planted_disturbances import disturbed, marked, simulate
 from ...planted_speedups import World, held, right_answers, wrong_answers
 
 
@@ -36,23 +33,3 @@ def test_the_supplement_prints_rates_that_such_targets_have(root):
     worlds = [World(block, prompt, 5, 20, 8) for block in (0.01, 0.05) for prompt in (0.1, 0.3)]
     found = [right_answers(world, 1.2, times=100, seed=3) for world in worlds]
     assert np.mean(found) == pytest.approx(gain, abs=10)
-
-
-def test_without_disturbed_pairs_the_advised_speedup_holds_its_truth_in_a_narrower_interval():
-    plant = partial(disturbed, share=0.05, factor=3.0)
-    found = simulate(plant, ["all pairs", "pairs out"], repeats=3, prompts=4, times=60, seed=1)
-    assert found["pairs out"].coverage >= 0.9
-    assert abs(found["pairs out"].bias) < 0.02
-    assert found["pairs out"].on <= 0.025 * 60 + 3 * np.sqrt(0.025 * 60)
-    assert found["pairs out"].half_width < 0.6 * found["all pairs"].half_width
-
-
-@pytest.mark.parametrize("of", ["fast", "slow"])
-def test_marks_by_speed_switch_nothing_useless_on(of):
-    def plant(_, cells):
-        return marked(cells, share=0.002, of=of)
-
-    [found] = simulate(plant, ["the rule"], repeats=3, prompts=24, times=60, seed=1).values()
-    assert found.coverage >= 0.9
-    assert found.none < 0.2 * 60
-    assert found.on <= 0.025 * 60 + 3 * np.sqrt(0.025 * 60)

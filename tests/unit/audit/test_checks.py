@@ -8,17 +8,13 @@ of one prompt. Their counters are those of a hybrid target: 64 tokens = 1 of the
 import re
 from dataclasses import replace
 
-import numpy as np
 import pandas as pd
 import pytest
 
 from specmoe.audit.bounds import required_time
-from specmoe.audit.checks import CHECKS, audit_runs, count_marked, summarise_audit
-from specmoe.audit.evidence import Bandwidth, gather_evidence
-from specmoe.audit.finding import Run
-from specmoe.audit.power import count_power
+from specmoe.audit.checks import audit_runs, count_marked, count_power, summarise_audit
+from specmoe.audit.evidence import Bandwidth, Gap, gather_evidence
 from specmoe.audit.text import describe_audit
-from specmoe.audit.ties import Gap
 from specmoe.config.audit import AuditSettings
 from specmoe.models.card import Size
 
@@ -249,7 +245,7 @@ def test_the_time_bound_names_its_parts():
     found = after("draft_time")
     assert found["why"] == (
         "20 rounds at 30.00 ms (target alone) and 78 drafted tokens at 6.00 ms"
-        " (draft without a target) need 1068 ms; decoding took 1602 ms"
+        " (draft) need 1068 ms; decoding took 1602 ms"
     )
     assert found["bound"] == pytest.approx(0.9 * 1068)
     assert found["measured"] == 1602
@@ -267,25 +263,24 @@ def test_a_target_with_options_is_timed_by_its_own_baselines_and_its_draft_by_no
     audit = audited(campaign(*quick))
     row = finding(audit, "draft_time", f"B/{name}/draft/g4/r0")
     assert row["verdict"] == "pass"
-    assert "never timed with these options of the engine" in row["why"]
+    assert "at 0.00 ms (draft)" in row["why"]
     assert finding(audit, "bandwidth", f"B/{name}/draft/g4/r0")["verdict"] != "not applicable"
     as_plain = [row | {"target": "target", "engine_options": ""} for row in quick[1:]]
     assert finding(audited(campaign(*as_plain)), "draft_time", quick[1]["run"])["verdict"] == "fail"
 
 
 @pytest.mark.parametrize(
-    ("row", "ms", "basis"),
+    ("row", "ms"),
     [
-        (stranger(), 0.0, "stranger, which was never timed"),
-        (speculative(draft="draft_0.8b"), 8.0, "draft_0.8b, timed by dense_0.8b scaled by 0.80,"),
-        (speculative(draft="draft_2b"), 0.0, "draft_2b, of unknown size beside its stand-in"),
+        (stranger(), 0.0),
+        (speculative(draft="draft_0.8b"), 8.0),
+        (speculative(draft="draft_2b"), 0.0),
     ],
 )
-def test_a_draft_that_was_not_measured_alone_is_timed_by_its_stand_in_or_not_at_all(row, ms, basis):
+def test_a_draft_that_was_not_measured_alone_is_timed_by_its_stand_in_or_not_at_all(row, ms):
     stand_ins = plain("dense_0.8b", ms_per_token=10.0), plain("dense_2b")
     found = after("draft_time", *stand_ins, row, run=row["run"])
     assert found["bound"] == pytest.approx(0.9 * (row["rounds"] * TARGET_MS + row["drafted"] * ms))
-    assert basis in found["why"]
 
 
 def test_a_run_is_timed_by_its_own_protocol_and_engine_and_by_the_fastest_of_them():
@@ -341,7 +336,7 @@ def test_the_baseline_time_names_its_parts():
     found = after("baseline_time")
     assert found["why"] == (
         "30 passes at 30.00 ms (P/target/none/r1), 468 ms of drafting and 29 batches that the draft"
-        " reads again, at 6.00 ms, need 1542 ms; decoding took 1602 ms"
+        " reads again need 1542 ms; decoding took 1602 ms"
     )
     assert found["ratio"] == pytest.approx(0.9 * 1542 / 1602)
 
@@ -366,7 +361,7 @@ def test_a_model_that_fits_in_a_cache_has_no_bandwidth_bound():
     large = AuditSettings(cache_bytes=20 * 10**9)
     found = after("bandwidth", settings=large)
     assert found["verdict"] == "not applicable"
-    assert found["why"].startswith("target has 17900 MB and may be read from a cache of 20000 MB")
+    assert found["why"] == "target fits in a cache and may be read from it"
 
 
 def test_a_token_that_the_targets_mtp_block_drafts_reads_the_block():
@@ -389,10 +384,10 @@ LEAVES = "leaves P/target/none/r1 after 40 of 64 tokens"
 @pytest.mark.parametrize(
     ("position", "gap_nats", "closed_by", "verdict", "words"),
     [
-        (40, 0.02, 4, "pass", "0.02 nats below the baseline's: a tie, as without a draft batches"),
-        (40, 0.2, None, "pass", "a tie, as batches were seen to move gaps of target by 0.1"),
-        (40, 0.21, None, "fail", "no tie, as batches were seen to move gaps of target by 0.1"),
-        (40, 0.7, 4, "fail", "at most and a tie has 0.2 at most"),
+        (40, 0.02, 4, "pass", "and those of 4 close this one without a draft)"),
+        (40, 0.2, None, "pass", "(batches were seen to move gaps by 0.1)"),
+        (40, 0.21, None, "fail", "0.21 nats below the baseline's; a tie has 0.2 at most"),
+        (40, 0.7, 4, "fail", "a tie has 0.2 at most"),
         (39, 3.0, None, "not judged", "the baseline's probabilities are known for 39 only"),
         (None, None, None, "not judged", "the baseline's probabilities there are not known"),
     ],
@@ -432,55 +427,6 @@ def test_rounds_by_length_show_every_rejection(rejected):
     assert f"{sum(map(bool, rejected))} at least rejected" in found["why"]
 
 
-@pytest.mark.parametrize(
-    ("agreement", "low", "high"),
-    [
-        (0.998, 0.0, 0.001),  # near ties of the shipped campaigns: 10 in 5 766 judged tokens
-        (0.99, 0.0, 0.03),
-        (0.85, 0.93, 1.0),
-        (0.5, 1.0, 1.0),
-    ],
-)
-@pytest.mark.parametrize("gamma", [2, 4, 8, 16])
-def test_how_often_a_target_that_drafts_for_itself_fails(agreement, low, high, gamma):
-    """As llama-server draws 64 tokens, with and without the lengths of its rounds."""
-    generator, times = np.random.default_rng(gamma), 2000
-    nothing = gather_evidence(campaign(), {}, None, AuditSettings())
-    failed = {True: 0, False: 0}
-    for _ in range(times):
-        drafted, accepted = draws(generator, agreement, gamma)
-        for known in failed:
-            run = drawn_for_itself(drafted, accepted, gamma, lengths=known)
-            failed[known] += CHECKS["controls"].find(run, nothing).verdict == "fail"
-    assert low <= failed[True] / times <= high
-    assert failed[False] <= failed[True]  # what is not known is taken to speak for the engine
-
-
-def draws(generator, agreement, gamma, tokens=64):
-    """Return how many tokens each round drafts and accepts, until so many are there."""
-    drafted, accepted, left = [], [], tokens - 1
-    while left > 0:
-        length = min(gamma, left - 1)
-        taken = min(length, int(generator.geometric(1 - agreement)) - 1)
-        drafted.append(length)
-        accepted.append(taken)
-        left -= taken + 1
-    return drafted, accepted
-
-
-def drawn_for_itself(drafted, accepted, gamma, *, lengths):
-    """Return a run of these rounds whose target drafts for itself."""
-    by_length = {
-        "drafted_lengths": tuple(drafted.count(length) for length in range(gamma + 1)),
-        "accepted_lengths": tuple(accepted.count(length) for length in range(gamma + 1)),
-    }
-    unknown = dict.fromkeys(by_length)
-    row = speculative(
-        draft="target", gamma=gamma, baseline=None, drafted=sum(drafted), accepted=sum(accepted)
-    )
-    return Run.of(row).changed(**(by_length if lengths else unknown))
-
-
 def test_the_summary_counts_cells_and_the_campaign():
     audit = audited(campaign(speculative(1, decode_ms=160.2, tokens_per_second=630 / 1.602)))
     summary = summarise_audit(audit).set_index(["target", "draft"])
@@ -515,7 +461,7 @@ def test_the_text_counts_every_check_and_names_the_worst_rows():
     )
     text = text_of(runs, divergences=evidence("B/target/draft/g4/r2", 40, 0.02))
     assert text.startswith(
-        "Audit of campaign by_hand: 7 rows, 3 of them with a draft\n"
+        "Audit of campaign by_hand: 7 rows, 3 with a draft\n"
         "2 rows are impossible, no row is implausible\n"
     )
     assert (
@@ -569,8 +515,7 @@ def test_the_required_time_is_the_bound_without_its_tolerance():
     [(539.0, True, True), (541.0, True, False), (960.0, True, False), (962.0, False, False)],
 )
 def test_a_run_may_be_too_fast_even_if_drafting_were_free(decode_ms, too_fast, too_fast_alone):
-    runs = campaign(speculative(1, decode_ms=decode_ms, tokens_per_second=63_000 / decode_ms))
-    row = required_time(gathered(runs)).set_index("run").loc["B/target/draft/g4/r1"]
+    row = required_time(gathered(campaign(speculative(1, decode_ms=decode_ms)))).loc[1]
     assert (row["too_fast"], row["too_fast_alone"]) == (too_fast, too_fast_alone)
 
 
@@ -594,7 +539,6 @@ def test_the_power_counts_rows_made_too_fast_by_level():
     power = count_power(gathered(alone, {}))
     assert power["unbounded"].tolist() == power["runs"].tolist()
     assert not power[["impossible", "implausible"]].to_numpy().any()
-    assert "too fast" not in text_of(runs[runs["draft"] == "none"])
 
 
 def test_batches_that_move_a_gap_by_nats_are_a_fault_of_the_engine():
@@ -604,7 +548,7 @@ def test_batches_that_move_a_gap_by_nats_are_a_fault_of_the_engine():
     assert failures(audit)[run] == {"losslessness", "batch_noise", "determinism"}
     found = finding(audit, "batch_noise")
     assert (found["level"], found["bound"]) == ("implausible", SETTINGS.tie_cap_nats)
-    assert finding(audit, "losslessness")["why"].endswith("a tie has 0.6 at most")
+    assert finding(audit, "losslessness")["why"].partition("; ")[2].startswith("a tie has 0.6")
 
 
 def with_text(tokens, alone, prompt="code"):
@@ -694,37 +638,37 @@ SAID = {
         "accounting", [speculative(1, **FULL)], "pass", ""),
     "where no step hides it an extra round is caught": (
         "accounting", [speculative(1, **FULL, rounds=21)], "fail",
-        r"^1 \+ 21 rounds \+ 35 accepted \+ 8 replays = 65 tokens, 64 exist$"),
+        r"^1 \+ rounds \+ accepted \+ replays: 65, 64 at most$"),
     "without a baseline the prompt has a decode": (
         "accounting", [speculative(1, baseline=None)], "pass", ""),
     "without a baseline the prompt needs one decode at least": (
         "accounting", [speculative(1, baseline=None, decodes=30)], "fail",
-        "^30 decodes, of which 30 are due after the prompt and one at least for it$"),
+        "^decodes: 30, 30 and one for the prompt at least$"),
     "under protocol published every token is of a round or accepted": (
         "accounting", [published()], "pass", ""),
     **{
         f"under protocol published another number of {name} is caught: {count}": (
-            "accounting", [published(**{name: count})], "fail", "tokens, 257 exist")
+            "accounting", [published(**{name: count})], "fail", "replays: .*, not 257")
         for name, count in [("accepted", 40), ("rounds", 237), ("rounds", 235)]
     },
     "a time that was printed in whole milliseconds fits its rate": (
         "accounting", [published(**PRINTED)], "pass", ""),
     "another rate does not": (
         "accounting", [published(**PRINTED | {"tokens_per_second": 1680.0})], "fail",
-        "are 75.6 tokens, not 73"),
+        "tok/s times seconds: 75.6, not 73"),
     **{
         f"a text may end within the last round, after {tokens}": (
             "accounting", [ended(tokens)], "pass", "")
         for tokens in (64, 62, 60)
     },
     "no more of the last round is cut than it drafts": (
-        "accounting", [ended(58)], "fail", "tokens, 58 exist"),
+        "accounting", [ended(58)], "fail", "replays: 63, 62 at most"),
     "a text of stated length may not end before": (
         "accounting", [ended(62, stopped_by="length")], "fail",
-        "62 tokens generated, 64 asked for"),
+        "tokens generated: 62, not 64"),
     "a text ends no later than it may": (
         "accounting", [ended(64, n_predict=60)], "fail",
-        "64 tokens generated, 60 asked for at most"),
+        "tokens generated: 64, 60 at most"),
     **{
         f"passes after an end are counted up to the round that was cut: {decodes}": (
             "accounting", [SHORT, ended(62, decodes=decodes, **OF_SHORT)], verdict, "")

@@ -7,8 +7,7 @@ import pandas as pd
 import pytest
 
 from specmoe.audit.checks import audit_runs
-from specmoe.audit.evidence import gather_evidence
-from specmoe.audit.ties import Gap
+from specmoe.audit.evidence import Gap, gather_evidence
 
 from .test_checks import BANDWIDTH, SETTINGS, SIZES, TARGET_MS, TOKENS, plain, speculative
 
@@ -83,15 +82,18 @@ def test_good_loads_pass():
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        ({"load_s": 2.0, "load_tokens_per_second": 128.0}, "its whole load 2.00 s"),
-        ({"load_tokens_per_second": 99.0}, "tokens, not 256"),
+        (
+            {"load_s": 2.0, "load_tokens_per_second": 128.0},
+            "seconds of a run in its load: 2.52, 2 at most",
+        ),
+        ({"load_tokens_per_second": 99.0}, "a load's rate times its seconds: 514.8, not 256"),
         (
             {"load_tokens": 100, "load_tokens_per_second": 100 / 5.2},
-            "100 tokens in its load, 128 of them in measured runs",
+            "tokens of a load: 100, 128 of them in measured runs",
         ),
         (
             {"load_decodes": 10},
-            "256 tokens from 10 passes of 2 requests, which give 5 at most to each",
+            "tokens of a load of 10 passes: 256, 150 at most",
         ),
         ({"accepted": 60}, "accepted"),
     ],

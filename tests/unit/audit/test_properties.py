@@ -1,6 +1,5 @@
 """What must hold of the audit whatever a campaign was."""
 
-import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -11,7 +10,6 @@ from .test_checks import DRAFT_MS, TARGET_MS, audited, campaign, failures, findi
 
 # An example audits a campaign, which takes as long as ten of other properties.
 few = settings(max_examples=30)
-RUN = "B/target/draft/g4/r1"
 counts = st.one_of(st.none(), st.integers(0, 100))
 
 
@@ -69,20 +67,6 @@ def test_no_true_run_breaks_a_bound(row):
 
 
 @few
-@given(true_runs(), st.integers(1, 50))
-def test_surplus_accepted_tokens_are_always_caught(row, more):
-    row = row | {"accepted": row["accepted"] + more}
-    assert "accounting" in failures(audited(campaign(row)))[RUN]
-
-
-@few
-@given(true_runs(), st.integers(1, 50))
-def test_surplus_decodes_are_caught_against_the_baseline(row, more):
-    row = row | {"baseline": "P/target/none/r1", "decodes": row["decodes"] + more}
-    assert finding(audited(campaign(row)), "accounting")["verdict"] == "fail"
-
-
-@few
 @given(st.floats(10, 5000), st.floats(1, 20))
 def test_a_longer_time_never_breaks_a_bound_that_held(decode_ms, factor):
     def timed(ms):
@@ -117,13 +101,3 @@ def test_every_row_gets_a_verdict_that_follows_from_its_ratio(change):
     unknown = audit["verdict"].isin(["not applicable", "not judged"])
     assert (unknown == audit["ratio"].isna()).all()
     assert audit["why"].str.len().gt(0).all()
-
-
-@few
-@given(st.permutations(range(7)), st.integers(0, 3))
-def test_the_order_of_rows_does_not_matter(order, failures_of_decode):
-    runs = campaign(speculative(1, decode_failures=failures_of_decode))
-    keys = ["run", "check"]
-    shuffled = audited(runs.iloc[list(order)]).sort_values(keys, ignore_index=True)
-    expected = audited(runs).sort_values(keys, ignore_index=True)
-    pd.testing.assert_frame_equal(shuffled, expected, rtol=1e-12)

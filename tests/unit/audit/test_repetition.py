@@ -5,8 +5,6 @@ import re
 import numpy as np
 import pytest
 import yaml
-from hypothesis import given
-from hypothesis import strategies as st
 
 from specmoe.audit.repetition import (
     LONGEST_PERIOD,
@@ -64,21 +62,6 @@ def test_loops_by_hand():
     # Two loops are one share, and the longest is named.
     text = [*[1] * 20, *range(10, 20), *[3, 4] * 15, *range(20, 40)]
     assert (longest_loop(text), looping(text)) == (Loop(30, 30, 2), 50 / 80)
-
-
-@given(st.lists(st.integers(0, 2), max_size=120))
-def test_the_longest_loop_is_a_loop_and_no_token_before_or_after_belongs_to_it(tokens):
-    loop = longest_loop(tokens)
-    assert 0 <= looping(tokens) <= 1
-    assert (loop is None) == (looping(tokens) == 0)
-    if loop is None:
-        return
-    start, length, period = loop
-    end = start + length
-    assert length >= max(16, 3 * period) and period <= LONGEST_PERIOD
-    assert all(tokens[at] == tokens[at - period] for at in range(start + period, end))
-    assert start == 0 or tokens[start - 1] != tokens[start - 1 + period]
-    assert end == len(tokens) or tokens[end] != tokens[end - period]
 
 
 @pytest.mark.parametrize("length", LENGTHS)

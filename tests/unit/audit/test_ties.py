@@ -2,7 +2,7 @@
 
 import pytest
 
-from specmoe.audit.ties import Gap, gaps_of
+from specmoe.audit.evidence import Gap, gaps_of
 
 
 def found(*divergences):

@@ -98,24 +98,6 @@ def test_a_model_of_a_package_is_planned_with_where_pip_finds_it(plan_of, study)
     assert shortfall == "disk: 3.9 GB needed in models, 1.0 GB free"
 
 
-def test_what_drafts_for_a_target_is_listed_and_what_only_its_file_tells_is_said(plan_of, study):
-    study["campaign"] |= {"models": "methods", "suites": ["X", "Y"]}
-    suite = {"title": "t", "gammas": [2, 4], "prompts": ["code"]}
-    eagle = {"method": "eagle3", "targets": ["moe_q8"], "drafts": ["eagle3"]}
-    ways = [{"method": "mtp", "targets": ["moe_q8"]}, eagle]
-    ways += [{"method": "draft", "targets": ["moe_q8"], "drafts": ["draft_q8", "full_cut_q8"]}]
-    ways += [{"method": "ngram-simple", "targets": ["full_q8"], "gammas": [4]}]
-    study["suites"]["X"] = suite | {"targets": ["moe_q8", "full_q8"], "methods": ways}
-    study["suites"]["Y"] = suite | {"targets": ["moe_q8"], "drafts": ["moe_q8"]}  # a control
-    study["model_sets"]["methods"]["full_q8"] = {"kind": "path", "path": "x", "label": "Own"}
-    lines = describe(plan_of(study)).splitlines()
-    drafts = "MTP (draft-mtp), EAGLE-3 (draft-eagle3), Draft Q8 (draft-simple), Full first layers"
-    assert f"What drafts for MoE Q8: {drafts} Q8 (draft-simple)" in lines
-    assert sum(line.startswith("What drafts for") for line in lines) == 1
-    [block] = [line for line in lines if "MTP block" in line]
-    assert block.startswith("Whether Own has an MTP block is known once its file")
-
-
 def test_models_that_are_quantized_here_need_disk_space_for_their_sources_too(plan_of, study):
     study["campaign"]["models"] = "study_types"
     plan = plan_of(study)

@@ -26,9 +26,9 @@ from specmoe.analysis.summaries import (
     with_rates_alone,
 )
 from specmoe.analysis.twins import compare_twins, dense_twins, twin_passes
+from specmoe.audit.audited import Audit
 from specmoe.audit.checks import count_marked
 from specmoe.audit.reading import readings_of
-from specmoe.audit.tables import Audit
 from specmoe.config.block import Stop
 from specmoe.config.matrix import left_out_blocks
 from specmoe.config.option_words import parts_of_setting

@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 
 from specmoe.analysis import labels
-from specmoe.audit.tables import table_files
+from specmoe.audit.audited import table_files
 from specmoe.config.block import SIDE_COLUMNS
 from specmoe.errors import SchemaError
 
@@ -227,7 +227,7 @@ TABLES = {
         "a cell's prompt, see `checks.count_marked`", f"{_CELL} prompt runs marked impossible"
     ),
     "power": _table(
-        "a factor by which runs were made too fast, see `power.count_power`",
+        "a factor by which runs were made too fast, see `checks.count_power`",
         "forged factor runs unbounded impossible implausible",
     ),
     "required_time": _table(

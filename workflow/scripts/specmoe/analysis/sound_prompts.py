@@ -12,9 +12,6 @@ One odd prompt must not silence a workload, and marks must not choose the answer
   As the rest is slower, `advice` says *off* only if it holds with the marked pairs too.
 - A prompt of which some setting has no pair left leaves all settings on the same prompts, or they
   would be ranked on different ones.
-
-`tests/benchmarks/interval_coverage.py` (table `marks`) shows what that does to bias, coverage and
-the share of useless settings that are switched on.
 """
 
 from collections import defaultdict

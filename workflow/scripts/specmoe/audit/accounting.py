@@ -35,16 +35,21 @@ def check_accounting(run: Run, given: Evidence) -> Finding:
     parts = [
         *_load(run, given.loads.get(run.load or "")),
         *_output(run),
-        *_rate(run),
         *_rounds(run),
         *_decodes(run, given.baseline(run)),
-        *_positions(run),
-        *_lengths(run),
-        *_rollbacks(run),
+        *_by_round(run),
     ]
     if not parts:
         return not_applicable("no counter that could be checked is known")
-    return combined(parts, _tally(run))
+    return combined(parts, f"{len(parts)} sums hold")
+
+
+def _most(what: str, found: float, most: float) -> Finding:
+    return at_most(found, most, f"{what}: {found:.6g}, {most:.6g} at most")
+
+
+def _same(what: str, found: float, due: float, tolerance: float = 0.0) -> Finding:
+    return equal(found, due, f"{what}: {found:.6g}, not {due:.6g}", tolerance)
 
 
 def _load(run: Run, of_load: int | None) -> Iterator[Finding]:
@@ -56,72 +61,56 @@ def _load(run: Run, of_load: int | None) -> Iterator[Finding]:
     if seconds is None or tokens is None or rate is None:
         return
     own_s = ((run.prompt_ms or 0) + (run.decode_ms or 0)) / 1000
-    yield at_most(own_s, seconds, f"it took {own_s:.2f} s, its whole load {seconds:.2f} s")
-    why = f"a load at {rate:.2f} tok/s for {seconds:.2f} s has {rate * seconds:.1f} tokens"
-    yield equal(rate * seconds, tokens, f"{why}, not {tokens}", _RATE_TOLERANCE)
+    yield _most("seconds of a run in its load", own_s, seconds)
+    yield _same("a load's rate times its seconds", rate * seconds, tokens, _RATE_TOLERANCE)
     if of_load is not None:
-        why = f"{tokens} tokens in its load, {of_load} of them in measured runs"
+        why = f"tokens of a load: {tokens}, {of_load} of them in measured runs"
         yield at_least(tokens, of_load, why)
     if run.load_decodes is not None:
         # The counter is read just before the load begins and just after it ends, beside passes
         # under way.
         most = run.concurrency * (1 + run.gamma) * (4 + 1.1 * run.load_decodes)
-        why = (
-            f"{tokens} tokens from {run.load_decodes} passes of {run.concurrency} requests, which"
-            f" give {1 + run.gamma} at most to each"
-        )
-        yield at_most(tokens, most, why)
+        yield _most(f"tokens of a load of {run.load_decodes} passes", tokens, most)
 
 
 def _output(run: Run) -> Iterator[Finding]:
-    """Check that all was generated that was asked for, and that every token's id is there."""
-    if run.generated is None:
-        return
-    if run.protocol == Protocol.PAIRED:
-        why = f"{run.generated} tokens generated, {run.n_predict} asked for"
-        if run.stopped_by == Stop.EOS:
-            yield at_most(run.generated, run.n_predict, f"{why} at most")
-        else:
-            yield equal(run.generated, run.n_predict, why)
-    if run.tokens is not None:
-        why = f"{len(run.tokens)} token ids for {run.generated} tokens generated"
-        yield equal(len(run.tokens), run.generated, why)
+    """Check that all was generated that was asked for, with every token's id, at the rate it says.
 
-
-def _rate(run: Run) -> Iterator[Finding]:
-    """Check that the rate is tokens over time, by the protocol's own definition of both."""
+    A rate is tokens over time, by the protocol's own definition of both.
+    """
+    if run.generated is not None and run.protocol == Protocol.PAIRED:
+        ends = run.stopped_by == Stop.EOS
+        yield (_most if ends else _same)("tokens generated", run.generated, run.n_predict)
+    if run.generated is not None and run.tokens is not None:
+        yield _same("ids of generated tokens", len(run.tokens), run.generated)
     tokens, rate, ms = run.timed_tokens, run.tokens_per_second, run.decode_ms
-    if not tokens or rate is None or ms is None:
-        return
-    found = rate * ms / 1000
-    why = f"{rate:.2f} tok/s over {ms:.0f} ms are {found:.1f} tokens, not {tokens}"
-    rounded = _PRINTED_MS / ms if run.protocol == Protocol.PUBLISHED and ms else 0.0
-    yield equal(found, tokens, why, _RATE_TOLERANCE + rounded)
+    if tokens and rate is not None and ms is not None:
+        rounded = _PRINTED_MS / ms if run.protocol == Protocol.PUBLISHED and ms else 0.0
+        yield _same("tok/s times seconds", rate * ms / 1000, tokens, _RATE_TOLERANCE + rounded)
 
 
 def _rounds(run: Run) -> Iterator[Finding]:
-    """Check that every round gives one token of the target besides those it accepts."""
+    """Check that every round gives one token of the target besides those it accepts.
+
+    A method under which targets undo rejected tokens replays nothing.
+    """
     rounds, drafted, accepted = run.rounds, run.drafted, run.accepted
     if rounds is not None and drafted is not None:
-        why = f"{counted(drafted, 'token')} drafted in {counted(rounds, 'round')} of at most"
-        yield at_most(drafted, run.gamma * rounds, f"{why} {run.gamma}")
+        yield _most(f"tokens drafted in {counted(rounds, 'round')}", drafted, run.gamma * rounds)
     if drafted is not None and accepted is not None:
-        why = f"{counted(accepted, 'token')} accepted of {drafted} drafted"
-        yield at_most(accepted, drafted, why)
-    if rounds is None or accepted is None or run.generated is None:
-        return
-    replays = (run.replays or 0) - (run.replays_rejected or 0)
-    given = 1 + rounds + accepted + replays
-    more = f" + {counted(replays, 'replay')}" if replays else ""
-    of_rounds = f"{counted(rounds, 'round')} + {accepted} accepted{more}"
-    why = f"1 + {of_rounds} = {counted(given, 'token')}, {run.generated} exist"
-    if run.protocol == Protocol.PUBLISHED:
-        # llama-speculative ends between rounds and counts all tokens of the last one.
-        yield equal(given, run.generated, why)
-    else:
-        # llama-server never drafts past the tokens left to generate, so a round is cut only where
-        # the text ends; what is missing are steps without a draft.
-        yield at_most(given, run.generated + run.cut, why)
+        yield _most("drafted tokens accepted", accepted, drafted)
+    if rounds is not None and accepted is not None and run.generated is not None:
+        given = 1 + rounds + accepted + (run.replays or 0) - (run.replays_rejected or 0)
+        what = "1 + rounds + accepted + replays"
+        # llama-speculative ends between rounds and counts all tokens of the last one. llama-server
+        # never drafts past the tokens left to generate, so a round is cut only where the text ends;
+        # what is missing are steps without a draft.
+        if run.protocol == Protocol.PUBLISHED:
+            yield _same(what, given, run.generated)
+        else:
+            yield _most(what, given, run.generated + run.cut)
+    if run.speculative and METHODS[BY_TYPE[run.method]].rolls_back and run.replays is not None:
+        yield _most(f"replays with {run.draft}", run.replays, 0)
 
 
 def _decodes(run: Run, baseline: Run | None) -> Iterator[Finding]:
@@ -129,68 +118,38 @@ def _decodes(run: Run, baseline: Run | None) -> Iterator[Finding]:
     due = run.passes_after_prompt
     if run.protocol != Protocol.PAIRED or run.decodes is None or due is None:
         return
-    why = f"{run.decodes} decodes, of which {due} are due after the prompt"
     alone = baseline.passes_after_prompt if baseline else None
     if baseline is None or baseline.decodes is None or alone is None:
-        yield at_least(run.decodes, due + 1, f"{why} and one at least for it")
+        why = f"decodes: {run.decodes}, {due} and one for the prompt at least"
+        yield at_least(run.decodes, due + 1, why)
         return
-    prompt = baseline.decodes - alone
-    why = f"{why} and {prompt} for it as in {run.baseline}"
+    # As many for the prompt as in the baseline.
+    due += baseline.decodes - alone
     if run.cut:
-        yield at_least(run.decodes, due + prompt, why)
-        yield at_most(run.decodes, due + prompt + run.cut, why)
+        yield at_least(run.decodes, due, f"decodes: {run.decodes}, {due} at least")
+        yield _most("decodes", run.decodes, due + run.cut)
     else:
-        yield equal(run.decodes, due + prompt, why)
+        yield _same("decodes", run.decodes, due)
 
 
-def _positions(run: Run) -> Iterator[Finding]:
-    """Check that a token is accepted only after all before it in its draft were."""
-    positions = run.accepted_per_position
-    if positions is None:
-        return
-    if run.accepted is not None:
-        yield _adds_up(sum(positions), run.accepted, "token", "accepted by position")
-    for index, (before, after) in enumerate(pairwise(positions), 1):
-        tokens = f"{counted(after, 'token')} accepted"
-        why = f"{tokens} at position {index + 1}, {before} at position {index}"
-        yield at_most(after, before, why)
-    if positions and run.rounds is not None:
-        why = f"{counted(positions[0], 'token')} accepted at position 1 in"
-        yield at_most(positions[0], run.rounds, f"{why} {counted(run.rounds, 'round')}")
+def _by_round(run: Run) -> Iterator[Finding]:
+    """Check counts by position and by length of draft against each other and the totals.
 
-
-def _lengths(run: Run) -> Iterator[Finding]:
-    """Check that counts by length of draft add up to the totals."""
+    A token is accepted only after all before it in its draft were.
+    """
+    positions, rounds = run.accepted_per_position, run.rounds
+    if positions is not None:
+        if run.accepted is not None:
+            yield _same("accepted by position", sum(positions), run.accepted)
+        for index, (before, after) in enumerate(pairwise(positions), 2):
+            yield _most(f"accepted at position {index}", after, before)
+        if positions and rounds is not None:
+            yield _most("accepted at position 1", positions[0], rounds)
     for what, lengths, total in (
         ("accepted", run.accepted_lengths, run.accepted),
         ("drafted", run.drafted_lengths, run.drafted),
     ):
-        if lengths is None or total is None or run.rounds is None:
-            continue
-        yield _adds_up(sum(lengths), run.rounds, "round", f"by tokens {what}")
-        tokens = sum(length * count for length, count in enumerate(lengths))
-        yield _adds_up(tokens, total, "token", f"{what} by round")
-
-
-def _adds_up(total: int, whole: int, noun: str, how: str) -> Finding:
-    return equal(total, whole, f"{counted(total, noun)} {how}, {whole} in all")
-
-
-def _rollbacks(run: Run) -> Iterator[Finding]:
-    """Check that a method under which targets undo rejected tokens replayed nothing."""
-    if run.speculative and METHODS[BY_TYPE[run.method]].rolls_back and run.replays is not None:
-        why = f"{counted(run.replays, 'replay')}, where {run.draft} needs none"
-        yield at_most(run.replays, 0, why)
-
-
-def _tally(run: Run) -> str:
-    generated, drafted, accepted = (
-        "an unknown number of" if count is None else str(count)
-        for count in (run.generated, run.drafted, run.accepted)
-    )
-    if run.rounds is None:
-        return f"{counted(generated, 'token')}; nothing was drafted"
-    return (
-        f"{counted(generated, 'token')} from {counted(run.rounds, 'round')} with {drafted} drafted"
-        f" and {accepted} accepted"
-    )
+        if lengths is not None and total is not None and rounds is not None:
+            yield _same(f"rounds by tokens {what}", sum(lengths), rounds)
+            tokens = sum(length * count for length, count in enumerate(lengths))
+            yield _same(f"tokens {what} by round", tokens, total)

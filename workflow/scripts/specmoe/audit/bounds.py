@@ -6,14 +6,12 @@ is usual leave less out and find more, but rest on expectations: that a run meet
 its own baseline met, and that its tokens choose their experts as those of other text do, or evenly.
 """
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import NamedTuple
+from collections.abc import Callable, Mapping
 
 import pandas as pd
 
 from specmoe.audit.evidence import Evidence, check
 from specmoe.audit.finding import Finding, Level, Run, at_least, at_most, combined, not_applicable
-from specmoe.audit.limits import round_width, time_needed
 from specmoe.audit.output import SHORTEST_TEXT
 from specmoe.config.audit import AuditSettings
 from specmoe.config.block import Protocol, Stop
@@ -27,17 +25,24 @@ _COUNTS = "rounds drafted decode_ms"
 _ALL_COUNTS = f"{_COUNTS} generated accepted"
 
 
-class TokenTime(NamedTuple):
-    """The least time a model takes for one token, and where that comes from."""
+def time_needed(passes: float, drafted: float, token_time: float, draft_time: float) -> float:
+    """Return the least time of passes over the target and of drafted tokens.
 
-    ms: float
-    basis: str
+    No pass is faster than one over a single token. It is in the unit of both times; where that is
+    the time of a token, tokens over this are the largest speedup.
+    """
+    return passes * token_time + drafted * draft_time
+
+
+def round_width(rounds: float, drafted: float, requests: float = 1) -> float:
+    """Return the mean tokens of a round's pass, over which all requests at once are verified."""
+    return requests * (1 + drafted / rounds) if rounds else requests
 
 
 def draft_time(
     run: Run, times: Mapping[str, float], sizes: Mapping[str, Size], settings: AuditSettings
-) -> TokenTime:
-    """Return the least time of a drafted token, from runs of the draft or of its stand-in.
+) -> float:
+    """Return the least milliseconds of a drafted token, from runs of the draft or of its stand-in.
 
     Heads, blocks and tables of n-grams generate no text by themselves, so no run times them.
 
@@ -47,20 +52,15 @@ def draft_time(
     own, and nothing times a draft with them.
     """
     draft = run.draft_model
-    if not run.by_model or draft is None:
-        return TokenTime(0.0, f"{run.draft}, which was never timed")
-    if run.engine_options:
-        return TokenTime(0.0, f"{draft}, which was never timed with these options of the engine")
+    if not run.by_model or draft is None or run.engine_options:
+        return 0.0
     if draft in times:
-        return TokenTime(times[draft], f"{draft} without a target")
+        return times[draft]
     stand_in = settings.draft_stand_ins.get(draft)
-    if stand_in is None or stand_in not in times:
-        return TokenTime(0.0, f"{draft}, which was never timed")
-    if draft not in sizes or stand_in not in sizes:
-        return TokenTime(0.0, f"{draft}, of unknown size beside its stand-in {stand_in}")
+    if stand_in is None or stand_in not in times or draft not in sizes or stand_in not in sizes:
+        return 0.0
     share = min(1.0, sizes[draft].pass_bytes(1) / sizes[stand_in].pass_bytes(1))
-    scaled = f" scaled by {share:.2f}, their bytes" if share < 1 else ""
-    return TokenTime(times[stand_in] * share, f"{draft}, timed by {stand_in}{scaled}")
+    return times[stand_in] * share
 
 
 @check(
@@ -80,36 +80,27 @@ def check_draft_time(run: Run, given: Evidence) -> Finding:
     target, times = run.timed_as, given.times_of(run)
     if target not in times:
         return not_applicable(f"{target} has no run without a draft to be timed by")
-    parts = [*_own_time(run, times[target], given), *_load_time(run, times[target], given)]
+    token_ms, tolerated, parts = times[target], 1 - given.settings.time_tolerance, []
+    draft_ms = draft_time(run, times, given.sizes, given.settings)
+    needed = _needed_ms(run, token_ms, draft_ms)
+    if run.speculative and needed is not None and run.decode_ms is not None:
+        why = (
+            f"{counted(run.rounds or 0, 'round')} at {token_ms:.2f} ms ({target} alone) and"
+            f" {counted(run.drafted or 0, 'drafted token')} at {draft_ms:.2f} ms ({run.draft}) need"
+            f" {needed:.0f} ms; decoding took {run.decode_ms:.0f} ms"
+        )
+        parts.append(at_least(run.decode_ms, needed * tolerated, why))
+    if run.load_s is not None and run.load_decodes is not None:
+        needed, took = run.load_decodes * token_ms, 1000 * run.load_s
+        why = (
+            f"{counted(run.load_decodes, 'pass', 'passes')} of its load at {token_ms:.2f} ms"
+            f" ({target} alone, a single token) need {needed:.0f} ms; the load took {took:.0f} ms"
+        )
+        parts.append(at_least(took, needed * tolerated, why))
     if parts:
         return combined(parts)
     known = "time, rounds or drafted tokens are not known"
     return not_applicable(known if run.speculative else "nothing was drafted")
-
-
-def _own_time(run: Run, token_ms: float, given: Evidence) -> Iterator[Finding]:
-    draft = draft_time(run, given.times_of(run), given.sizes, given.settings)
-    needed = _needed_ms(run, token_ms, draft.ms)
-    if not run.speculative or needed is None or run.decode_ms is None:
-        return
-    why = (
-        f"{counted(run.rounds or 0, 'round')} at {token_ms:.2f} ms ({run.timed_as} alone) and"
-        f" {counted(run.drafted or 0, 'drafted token')} at {draft.ms:.2f} ms ({draft.basis}) need"
-        f" {needed:.0f} ms; decoding took {run.decode_ms:.0f} ms"
-    )
-    yield at_least(run.decode_ms, needed * (1 - given.settings.time_tolerance), why)
-
-
-def _load_time(run: Run, token_ms: float, given: Evidence) -> Iterator[Finding]:
-    if run.load_s is None or run.load_decodes is None:
-        return
-    needed = run.load_decodes * token_ms
-    why = (
-        f"{counted(run.load_decodes, 'pass', 'passes')} of its load at {token_ms:.2f} ms"
-        f" ({run.timed_as} alone, a single token) need {needed:.0f} ms; the load took"
-        f" {1000 * run.load_s:.0f} ms"
-    )
-    yield at_least(1000 * run.load_s, needed * (1 - given.settings.time_tolerance), why)
 
 
 def _needed_ms(run: Run, target_ms: float, draft_ms: float) -> float | None:
@@ -158,10 +149,10 @@ def check_baseline_time(run: Run, given: Evidence) -> Finding:
     if run.load is not None:
         return not_applicable("its passes and its drafting were shared with other requests")
     passes, took = run.passes_after_prompt, baseline.decode_ms
-    if not passes or not took or not baseline.timed_tokens or run.decode_ms is None:
+    known = None not in (run.decode_ms, run.rounds, run.draft_ms)
+    if not (known and passes and took and baseline.timed_tokens):
         return not_applicable("time or number of passes is not known")
-    if run.rounds is None or run.draft_ms is None:
-        return not_applicable("its rounds or its time for drafting were not counted")
+    assert run.decode_ms is not None and run.rounds is not None and run.draft_ms is not None
     fewest = min(run.timed_tokens or 0, baseline.timed_tokens)
     if run.stopped_by == Stop.EOS and fewest < SHORTEST_TEXT:
         return not_applicable(f"its text ended after fewer than {SHORTEST_TEXT} tokens")
@@ -172,8 +163,7 @@ def check_baseline_time(run: Run, given: Evidence) -> Finding:
     why = (
         f"{counted(passes, 'pass', 'passes')} at {step:.2f} ms ({baseline.run}),"
         f" {run.draft_ms:.0f} ms of drafting and {counted(again, 'batch', 'batches')} that the"
-        f" draft reads again, at {each:.2f} ms, need {needed:.0f} ms; decoding took"
-        f" {run.decode_ms:.0f} ms"
+        f" draft reads again need {needed:.0f} ms; decoding took {run.decode_ms:.0f} ms"
     )
     return at_least(run.decode_ms, needed * (1 - given.settings.time_tolerance), why)
 
@@ -214,13 +204,7 @@ def _read_rate(run: Run, given: Evidence, round_bytes: Callable[[Size, float], f
         return not_applicable(f"the size of {run.target_model} is not known")
     target = given.sizes[run.target_model]
     if target.file_bytes <= settings.cache_bytes:
-        size, cache = (
-            f"{count / 1e6:.0f} MB" for count in (target.file_bytes, settings.cache_bytes)
-        )
-        return not_applicable(
-            f"{run.target_model} has {size} and may be read from a cache of {cache} instead of"
-            " memory"
-        )
+        return not_applicable(f"{run.target_model} fits in a cache and may be read from it")
     passes = run.passes_after_prompt if run.speculative else run.timed_tokens
     if not passes or not run.decode_ms:
         return not_applicable("time or number of passes is not known")
@@ -229,12 +213,10 @@ def _read_rate(run: Run, given: Evidence, round_bytes: Callable[[Size, float], f
     read = rounds * round_bytes(target, width) + max(passes - rounds, 0) * target.pass_bytes(1)
     of_draft, and_draft = _draft_bytes(run, given)
     rate = (read + of_draft) / run.decode_ms * 1000
-    at_once = f" of {run.concurrency} requests" if run.concurrency > 1 else ""
     why = (
         f"{counted(passes, 'pass', 'passes')} of {read / passes / 1e9:.2f} GB ({run.target},"
-        f" {width:.1f} tokens a round{at_once}){and_draft} in"
-        f" {run.decode_ms / 1000:.2f} s read {rate / 1e9:.0f} GB/s;"
-        f" memory gives {bandwidth.bytes_per_second / 1e9:.0f} GB/s"
+        f" {width:.1f} tokens a round){and_draft} in {run.decode_ms / 1000:.2f} s read"
+        f" {rate / 1e9:.0f} GB/s; memory gives {bandwidth.bytes_per_second / 1e9:.0f} GB/s"
     )
     return at_most(rate, bandwidth.most(settings), why)
 
@@ -276,8 +258,8 @@ def required_time(given: Evidence) -> pd.DataFrame:
         token_ms = given.times_of(run).get(run.timed_as)
         if not run.speculative or token_ms is None or run.decode_ms is None:
             continue
-        draft = draft_time(run, given.times_of(run), given.sizes, given.settings)
-        needed, alone = (_needed_ms(run, token_ms, ms) for ms in (draft.ms, 0.0))
+        draft_ms = draft_time(run, given.times_of(run), given.sizes, given.settings)
+        needed, alone = (_needed_ms(run, token_ms, ms) for ms in (draft_ms, 0.0))
         if needed is None or alone is None:
             continue
         moe = run.target_model in given.sizes and given.sizes[run.target_model].experts > 0

@@ -3,8 +3,17 @@
 Every run is checked at two levels. Bounds that no true run breaks tell what is impossible;
 expectations tell what is implausible. A row that fails a check is marked and named, never dropped.
 The reader decides what to make of it.
+
+How much the audit finds is counted on rows made too fast on purpose. What a decode that silently
+does nothing leaves is a shorter time. Whoever writes a row by hand can also shorten the time of its
+drafting, and can give it the counters of a draft that holds more often. Every other row stays, and
+so do the times of models alone.
 """
 
+from collections.abc import Iterable
+from enum import StrEnum
+from itertools import product
+from math import ceil
 from typing import Any
 
 import pandas as pd
@@ -43,11 +52,15 @@ def audit_runs(evidence: Evidence) -> pd.DataFrame:
     not applicable), recovered (whether it rests on values recovered by arithmetic), why (a sentence
     with the numbers).
     """
-    rows = [
-        _row(run, name, check, evidence)
-        for run in evidence.runs.values()
-        for name, check in CHECKS.items()
-    ]
+    rows = []
+    for run, (name, check) in product(evidence.runs.values(), CHECKS.items()):
+        found = check.find(run, evidence)
+        rows.append(
+            {column: getattr(run, column) for column in _IDENTITY}
+            | {"check": name, "level": check.level.value, "verdict": found.verdict.value}
+            | {"bound": found.bound, "measured": found.measured, "ratio": found.ratio}
+            | {"recovered": not check.columns.isdisjoint(run.recovered), "why": found.why}
+        )
     return pd.DataFrame(rows).astype({"bound": float, "measured": float, "ratio": float})
 
 
@@ -90,21 +103,6 @@ def count_marked(audit: pd.DataFrame) -> pd.DataFrame:
     return cells.agg(**{name: (of, "nunique") for name, of in counts.items()}).reset_index()
 
 
-def _row(run: Run, name: str, check: Check, evidence: Evidence) -> dict[str, Any]:
-    finding = check.find(run, evidence)
-    return {
-        **{column: getattr(run, column) for column in _IDENTITY},
-        "check": name,
-        "level": check.level.value,
-        "verdict": finding.verdict.value,
-        "bound": finding.bound,
-        "measured": finding.measured,
-        "ratio": finding.ratio,
-        "recovered": not check.columns.isdisjoint(run.recovered),
-        "why": finding.why,
-    }
-
-
 def _counts(audit: pd.DataFrame) -> dict[str, Any]:
     marked, impossible = marked_runs(audit), marked_runs(audit, Level.IMPOSSIBLE)
     counts: dict[str, Any] = {
@@ -119,3 +117,71 @@ def _counts(audit: pd.DataFrame) -> dict[str, Any]:
             counts[f"{name}_{word}"] = int((members["verdict"] == verdict).sum())
         counts[f"{name}_worst"] = members["ratio"].max()
     return counts
+
+
+FACTORS = (1.0, 1.5, 2.0, 3.0, 5.0, 10.0)  # the first is the true rows
+_OF_TIME = [check for check in CHECKS.values() if check.of_time]
+# The first two look at no time, but find counters that do not add up, or that are not the draft's.
+_LOOKED_AT = [CHECKS["accounting"], CHECKS["agreement"], *_OF_TIME]
+_OF_SINGLE_ROUNDS = (
+    *("accepted_per_position", "accepted_lengths", "drafted_lengths"),
+    *("replays", "replays_rejected", "decodes"),
+)
+
+
+class Forged(StrEnum):
+    """What of a row is made too fast."""
+
+    DECODING = "decode time"
+    DRAFTING = "with drafting"  # the logged time of drafting too
+    COUNTERS = "with counters"  # and as many fewer rounds, so that more seems accepted
+
+
+def count_power(evidence: Evidence) -> pd.DataFrame:
+    """Return how many rows with a draft the audit marks, as they are and made faster.
+
+    Columns: forged (`Forged`), factor (how many times too fast), runs, unbounded (those to which no
+    bound of time applies), impossible (those that fail a check of the first level), implausible
+    (those of the others that fail one of the second).
+    """
+    timed = [run for run in evidence.runs.values() if run.speculative and run.decode_ms]
+    bounds = [check for check in _OF_TIME if check.level == Level.IMPOSSIBLE]
+    unbounded = sum(all(one.find(run, evidence).ratio is None for one in bounds) for run in timed)
+    as_they_are = _marked(timed, evidence)
+    rows = []
+    for forged, factor in product(Forged, FACTORS):
+        row = {"forged": forged.value, "factor": factor, "runs": len(timed), "unbounded": unbounded}
+        faster = (_faster(run, forged, factor) for run in timed)
+        rows.append(row | (as_they_are if factor == 1 else _marked(faster, evidence)))
+    return pd.DataFrame(rows)
+
+
+def _marked(runs: Iterable[Run], evidence: Evidence) -> dict[str, Any]:
+    failed = [
+        {one.level for one in _LOOKED_AT if one.find(run, evidence).verdict == CheckVerdict.FAIL}
+        for run in runs
+    ]
+    impossible = sum(Level.IMPOSSIBLE in levels for levels in failed)
+    return {"impossible": impossible, "implausible": sum(map(bool, failed)) - impossible}
+
+
+def _faster(run: Run, forged: Forged, factor: float) -> Run:
+    """Make a run faster; it has fewer rounds as far as drafts of its length can be accepted.
+
+    Counters that say more of single rounds are left out, as a log need not have them.
+    """
+    ms, rate = run.decode_ms, run.tokens_per_second
+    faster = run.changed(decode_ms=ms and ms / factor, tokens_per_second=rate and rate * factor)
+    if forged != Forged.DECODING:
+        faster = faster.changed(draft_ms=run.draft_ms and run.draft_ms / factor)
+    if forged != Forged.COUNTERS:
+        return faster
+    if run.rounds is None or run.accepted is None or run.drafted is None:
+        return faster
+    undone = (run.replays or 0) - (run.replays_rejected or 0)
+    tokens = run.rounds + run.accepted + undone
+    rounds = max(ceil(run.rounds / factor), ceil(tokens / (1 + run.gamma)))
+    accepted = tokens - rounds
+    drafted = max(accepted, min(run.drafted, rounds * run.gamma))
+    counts: dict[str, Any] = dict.fromkeys(_OF_SINGLE_ROUNDS)
+    return faster.changed(**counts, rounds=rounds, accepted=accepted, drafted=drafted)

@@ -129,15 +129,6 @@ class Run(_Columns):
         due = self.generated - 1 - (self.accepted or 0) + (self.replays_rejected or 0)
         return max(due, (self.rounds or 0) + (self.replays or 0)) if self.cut else due
 
-    @property
-    def steps(self) -> int | None:
-        """How many of those passes are rounds, or passes over one token without a draft.
-
-        A replay belongs to its round.
-        """
-        passes = self.passes_after_prompt
-        return None if passes is None else passes - (self.replays or 0)
-
 
 @dataclass(frozen=True)
 class Finding:

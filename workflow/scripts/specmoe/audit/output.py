@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator
 from math import ceil
 
-from specmoe.audit.evidence import Evidence, check
+from specmoe.audit.evidence import Evidence, Gap, check
 from specmoe.audit.finding import (
     Finding,
     Level,
@@ -16,7 +16,6 @@ from specmoe.audit.finding import (
     not_applicable,
 )
 from specmoe.audit.repetition import longest_loop, looping, most_of_one
-from specmoe.audit.ties import Gap
 from specmoe.config.audit import AuditSettings
 from specmoe.measure.trace import common_prefix
 from specmoe.words import counted
@@ -66,35 +65,25 @@ def check_losslessness(run: Run, given: Evidence) -> Finding:
         why = f"{leaves}; the baseline's probabilities are known for {known} only"
         return Finding(why, judged=False)
     # Requests at once read a baseline's text in batches too, so its token may be the one behind.
-    gap = abs(divergence.gap_nats)
-    allowed = _widest_tie(run, divergence, given.settings)
-    cause = _cause(run, divergence, allowed)
-    side = "below" if divergence.gap_nats >= 0 else "above"
-    return at_most(gap, allowed, f"{leaves}, for one {gap:.3g} nats {side} the baseline's: {cause}")
+    gap, side = abs(divergence.gap_nats), "below" if divergence.gap_nats >= 0 else "above"
+    widest, tie = _widest_tie(run, divergence, given.settings)
+    return at_most(gap, widest, f"{leaves}, for one {gap:.3g} nats {side} the baseline's; {tie}")
 
 
-def _widest_tie(run: Run, divergence: Gap, settings: AuditSettings) -> float:
-    """Return how wide a gap rounding may have closed, in nats.
+def _widest_tie(run: Run, divergence: Gap, settings: AuditSettings) -> tuple[float, str]:
+    """Return how wide a gap rounding may have closed, in nats, and what to say of it.
 
     Rows of other requests move gaps in ways that reading one text in batches does not show: a dense
     target in Q8_0, whose batches of one text move none at all, left its baseline at 0.006 nats with
     four requests at once. So the cap alone holds there.
     """
-    if run.concurrency > 1:
-        return settings.tie_cap_nats
-    return settings.widest_tie(divergence.moved_nats)
-
-
-def _cause(run: Run, divergence: Gap, allowed: float) -> str:
-    seen = f"batches were seen to move gaps of {run.target} by {divergence.moved_nats:.3g}"
-    if run.concurrency > 1:
-        word = "a" if abs(divergence.gap_nats) <= allowed else "no"
-        return f"{word} tie, as beside other requests a tie has {allowed:.3g} at most"
-    if abs(divergence.gap_nats) > allowed:
-        return f"no tie, as {seen} at most and a tie has {allowed:.3g} at most"
+    widest, why = settings.tie_cap_nats, "beside other requests"
+    if run.concurrency == 1:
+        widest = settings.widest_tie(divergence.moved_nats)
+        why = f"batches were seen to move gaps by {divergence.moved_nats:.3g}"
     if divergence.closed_by is not None:
-        return f"a tie, as without a draft batches of {divergence.closed_by} close that gap"
-    return f"a tie, as {seen}"
+        why += f", and those of {divergence.closed_by} close this one without a draft"
+    return widest, f"a tie has {widest:.3g} at most ({why})"
 
 
 @check(

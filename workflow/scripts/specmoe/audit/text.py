@@ -1,6 +1,6 @@
 """The audit as a page of plain text."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from math import isfinite
 from textwrap import wrap
 
@@ -8,7 +8,7 @@ import pandas as pd
 
 from specmoe.audit.checks import CHECKS, summarise_audit
 from specmoe.audit.finding import CheckVerdict, Level
-from specmoe.config.block import NO_DRAFT, Block, Protocol
+from specmoe.config.block import NO_DRAFT, Block
 from specmoe.runs.disturbed import DISTURBED, excluded
 from specmoe.words import counted, verb
 
@@ -37,61 +37,37 @@ def describe_audit(
 def _head(
     audit: pd.DataFrame, whole: pd.Series, runs: pd.DataFrame, left_out: Sequence[Block]
 ) -> list[str]:
-    campaigns = ", ".join(runs["campaign"].unique())
-    drafted = int((runs["draft"] != NO_DRAFT).sum())
-    lines = [
-        f"Audit of campaign {campaigns}: {counted(len(runs), 'row')}, {drafted} of them with a"
-        " draft",
+    campaigns, drafted = ", ".join(runs["campaign"].unique()), (runs["draft"] != NO_DRAFT).sum()
+    lines = [f"Audit of campaign {campaigns}: {counted(len(runs), 'row')}, {drafted} with a draft"]
+    found = [(level, whole[level]) for level in Level]
+    lines += [
         ", ".join(
             f"{counted(count, 'row') if count else 'no row'} {verb(max(count, 1))} {level}"
-            for level in Level
-            for count in [whole[level]]
-        ),
+            for level, count in found
+        )
     ]
     if left_out:
-        named = ", ".join(_left_out(left_out))
-        count = sum(block.runs for block in left_out)
+        count, named = sum(one.runs for one in left_out), ", ".join(one.block for one in left_out)
         lines.append(
             f"{counted(count, 'row')} {verb(count)} not there, left out on purpose: {named}"
         )
-    unread = runs["prompt_sha256"].isna() & (runs["protocol"] == Protocol.PAIRED)
-    if count := int(unread.sum()):
-        lines.append(
-            f"Prompts not checked: {counted(count, 'row')} {verb(count)} of a release"
-            " that kept no digest of their tokens"
+    if disturbed := runs.loc[runs["taken_away"].notna(), "run"].tolist():
+        named = ", ".join(disturbed[:NAMED]) + (", ..." if len(disturbed) > NAMED else "")
+        line = (
+            f"{len(excluded(runs))} rows are in no estimate: {DISTURBED} at every attempt during"
+            f" {len(disturbed)} of them ({named}), the others are compared with these"
         )
-    lines += _disturbed(runs)
+        lines += wrap(line, WIDTH, subsequent_indent="  ")
     if recovered := audit.loc[audit["recovered"], "run"].nunique():
         lines.append(f"{counted(recovered, 'row')} with values recovered by arithmetic")
-    failed, passed = whole["controls_failed"], whole["controls_passed"]
-    rows = counted(failed + passed, "row")
-    if not failed + passed:
-        controls = "not measured; no pair of models has a known outcome"
-    elif failed:
-        controls = f"FAILED, {failed} of {rows}; do not trust the others"
-    else:
-        controls = f"passed, {rows}"
-    return [*lines, f"Controls: {controls}"]
-
-
-def _left_out(blocks: Iterable[Block]) -> Iterator[str]:
-    """Yield the blocks that are left out, and the sides of those that are left out in part."""
-    for block in blocks:
-        whole = block.measures_alone
-        yield from [block.block] if whole else (f"{block.block}/{one.name}" for one in block.sides)
-
-
-def _disturbed(runs: pd.DataFrame) -> list[str]:
-    """Return how many rows count in no estimate, and the names of those that were disturbed."""
-    disturbed = runs.loc[runs["taken_away"].notna(), "run"].tolist()
-    if not disturbed:
-        return []
-    named = ", ".join(disturbed[:NAMED]) + (", ..." if len(disturbed) > NAMED else "")
-    line = (
-        f"{len(excluded(runs))} rows are in no estimate: {DISTURBED} at every attempt during"
-        f" {len(disturbed)} of them ({named}), the others are compared with these"
+    failed = whole["controls_failed"]
+    rows = counted(failed + whole["controls_passed"], "row")
+    controls = (
+        f"FAILED, {failed} of {rows}; do not trust the others" if failed else f"passed, {rows}"
     )
-    return wrap(line, WIDTH, subsequent_indent="  ")
+    if not failed + whole["controls_passed"]:
+        controls = "not measured; no pair of models has a known outcome"
+    return [*lines, f"Controls: {controls}"]
 
 
 def _checks(audit: pd.DataFrame, whole: pd.Series, level: Level) -> list[str]:

@@ -6,7 +6,7 @@ from pathlib import Path
 from specmoe.analysis.build import analyse, by_setting, required_times
 from specmoe.analysis.registry import Analysis
 from specmoe.analysis.side_by_side import compared_campaigns, side_by_side
-from specmoe.audit.tables import Audit
+from specmoe.audit.audited import Audit
 from specmoe.claims.headline import CLAIMS
 from specmoe.claims.judge import judge_claims
 from specmoe.claims.printed_numbers import compare, compare_printed, read_reported

@@ -25,8 +25,8 @@ from specmoe.analysis.sentences import (
     on_other_prompts,
     prompt_words,
 )
+from specmoe.audit.checks import Forged
 from specmoe.audit.finding import Level
-from specmoe.audit.power import Forged
 from specmoe.claims.verdicts import Verdict
 from specmoe.config.block import Protocol
 from specmoe.paper.latex import command_name

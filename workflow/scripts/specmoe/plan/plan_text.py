@@ -5,7 +5,6 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from specmoe.config.matrix import added_runs, list_blocks
-from specmoe.config.methods import Method, engine_type, is_ngram
 from specmoe.engine.machine import list_devices
 from specmoe.files import gigabytes, read_record, replace_text
 from specmoe.plan.campaign import LoadedCampaign
@@ -78,7 +77,7 @@ def describe(plan: Plan) -> str:
             f"Unverified: the config has no SHA-256 for {', '.join(plan.unverified)};"
             " --config trust=first-use records them"
         )
-    lines += [*_ways(plan), "", *_times(plan)]
+    lines += ["", *_times(plan)]
     if plan.timed:
         lines.append(
             f"Before each repeat, passes of {counted(len(plan.timed), 'model')} by themselves:"
@@ -126,29 +125,6 @@ def _items(title: str, items: list[Item], folder: Folder) -> list[str]:
     for item in items:
         size = "?" if item.size_bytes is None else gigabytes(item.size_bytes)
         lines.append(f"  {item.model:<14}{size:>10}  {item.source} ({item.basis})")
-    return lines
-
-
-def _ways(plan: Plan) -> list[str]:
-    """Return what drafts for targets with several methods, and whether more may do so."""
-    config, lines = plan.config, []
-    # A draft that is the target itself, or has nothing in common with it, is a control.
-    controls = config.audit.unrelated_drafts
-    for target in dict.fromkeys(block.target for block in plan.blocks):
-        sides = [side for one in plan.blocks if one.target == target for side in one.drafters]
-        methods = {side.method for side in sides if side.method}
-        sides = [side for side in sides if side.draft_model not in (target, *controls)]
-        if len({side.method for side in sides}) > 1:
-            ways = [f"{config.draft_label(one)} ({engine_type(one.method)})" for one in sides]
-            lines.append(
-                f"What drafts for {config.label(target)}: {', '.join(dict.fromkeys(ways))}"
-            )
-        unread = target not in plan.found.cards and not config.is_synthetic(target)
-        if unread and any(map(is_ngram, methods)) and Method.MTP not in methods:
-            lines.append(
-                f"Whether {config.label(target)} has an MTP block is known once its file is here"
-                " (`snakemake models`): plan again then"
-            )
     return lines
 
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from math import inf
 
-from specmoe.audit.limits import round_width, time_needed
+from specmoe.audit.bounds import round_width, time_needed
 from specmoe.config.audit import AuditSettings
 from specmoe.models.card import Size, split_by_active
 from specmoe.possible.claim import Claim

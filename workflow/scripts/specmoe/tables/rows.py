@@ -27,9 +27,8 @@ from specmoe.analysis.number_text import bandwidth, fixed, memory, percent
 from specmoe.analysis.registry import Analysis, Record, records
 from specmoe.analysis.sentences import prompt_words
 from specmoe.analysis.summaries import fastest
-from specmoe.audit.checks import CHECKS
+from specmoe.audit.checks import CHECKS, Forged
 from specmoe.audit.finding import Level
-from specmoe.audit.power import Forged
 
 FAMILY_WORDS = {"moe": "MoE", "dense": "dense"}
 
