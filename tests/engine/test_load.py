@@ -11,9 +11,8 @@ import pytest
 
 from specmoe.config.block import Arrangement, PromptSource, Side
 from specmoe.config.methods import Method
-from specmoe.engine.answers import ACCEPTED, DECODES, DRAFTED, ROUNDS
+from specmoe.engine.answers import ACCEPTED, DECODES, DRAFTED, ROUNDS, read_slots
 from specmoe.engine.job import Job
-from specmoe.engine.server_log import read_slots
 from specmoe.errors import MeasurementError
 from specmoe.measure.side import LiveSide
 from specmoe.models.derived import quantize

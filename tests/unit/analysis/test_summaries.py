@@ -19,7 +19,7 @@ from specmoe.analysis.summaries import (
     with_speedups,
 )
 from specmoe.config.schema import Statistics
-from specmoe.engine import server_log
+from specmoe.engine import answers
 
 from ..paper_analyses import _row as row_of
 from ..paper_analyses import sampled
@@ -287,10 +287,10 @@ def test_the_drafting_share_is_of_all_steps_but_replays():
     ],
 )
 def test_each_position_counts_the_rounds_that_reached_it(rounds, expected):
-    trace = [server_log.Verification(*one) for one in rounds]
-    lengths = server_log.accepted_lengths(trace, 4)
+    trace = [answers.Verification(*one) for one in rounds]
+    lengths = answers.accepted_lengths(trace, 4)
     row = run("s", 50.0, draft="d", gamma=4) | {
-        "tried_per_position": server_log.tried_per_position(trace, 4),
+        "tried_per_position": answers.tried_per_position(trace, 4),
         "accepted_per_position": [sum(lengths[place + 1 :]) for place in range(4)],
     }
     unlogged = run("u", 50.0, draft="d", gamma=8) | {"tried_per_position": None}

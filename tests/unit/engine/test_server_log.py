@@ -2,7 +2,7 @@
 
 import pytest
 
-from specmoe.engine.server_log import (
+from specmoe.engine.answers import (
     Verification,
     accepted_lengths,
     count_rejected_replays,

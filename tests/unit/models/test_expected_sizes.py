@@ -80,9 +80,8 @@ def test_the_size_of_a_synthetic_draft_is_estimated_from_its_targets_recipe(stud
         entry = config.models[name]
         target = config.models[entry.target].recipe
         write_draft(tmp_path / name, target, entry.method, entry.block_size)
-        # Only the header and the vectors are not counted.
-        assert 0.9 < size.file_bytes / (tmp_path / name).stat().st_size < 1
-        assert size.basis == "its target's recipe; taken for dense"
+        assert 1 < size.file_bytes / (tmp_path / name).stat().st_size < 2.5
+        assert size.basis == "at most, by its target's recipe; taken for dense"
 
 
 @pytest.mark.parametrize("recipe", [TINY, SMALL])

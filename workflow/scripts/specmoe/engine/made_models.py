@@ -6,13 +6,10 @@ examples/lookup/lookup-create.cpp and common/ngram-cache.cpp).
 """
 
 import json
-import os
 import shutil
-import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
-from specmoe.config.environment import engine_environment
 from specmoe.config.models import (
     AnyModel,
     NgramCache,
@@ -27,7 +24,7 @@ from specmoe.engine.identity import NGRAM_MAKER
 from specmoe.errors import EngineError, ModelError
 from specmoe.files import card_beside, engine_path, link, replace_text, sha256_of, written_whole
 from specmoe.models.card import ModelCard, load_card
-from specmoe.models.derived import quantize, truncate, upcycle
+from specmoe.models.derived import quantize, run_logged, truncate, upcycle
 from specmoe.models.synthetic import write_model
 from specmoe.models.synthetic_drafts import write_draft
 
@@ -56,22 +53,20 @@ def make_model(
             upcycle(source, entry, out)
         case PathModel():
             link(Path(entry.path), out)
-        case QuantizeModel() | NgramCache():
+        case QuantizeModel():
             assert engine is not None
-            _make_with_tool(entry, engine, source, root, out, log)
+            quantize(engine.parent / "bin", source, out, entry.type, log, entry.imatrix)
+            _keep_maker(engine, out)
+        case NgramCache():
+            assert engine is not None
+            make_ngram_cache(engine.parent / "bin", source, root / entry.text, out, log)
+            facts = describe_ngram_cache(out, load_card(card_beside(source)))
+            replace_text(card_beside(out), json.dumps(facts, indent=1) + "\n")
+            _keep_maker(engine, out)
 
 
-def _make_with_tool(
-    entry: QuantizeModel | NgramCache, engine: Path, source: Path, root: Path, out: Path, log: Path
-) -> None:
-    if isinstance(entry, QuantizeModel):
-        imatrix = Path(entry.imatrix) if entry.imatrix else None
-        quantize(engine.parent / "bin", source, out, entry.type, log, imatrix)
-    else:
-        make_ngram_cache(engine.parent / "bin", source, root / entry.text, out, log)
-        facts = describe_ngram_cache(out, load_card(card_beside(source)))
-        replace_text(card_beside(out), json.dumps(facts, indent=1) + "\n")
-    maker = out.parent / "makers" / f"{out.stem}.json"
+def _keep_maker(engine: Path, made: Path) -> None:
+    maker = made.parent / "makers" / f"{made.stem}.json"
     maker.parent.mkdir(exist_ok=True)
     shutil.copy(engine, maker)
 
@@ -92,20 +87,14 @@ def make_ngram_cache(binaries: Path, tokenizer: Path, text: Path, out: Path, log
             f"no {NGRAM_MAKER} in {binaries}, which makes files of n-grams: build it with the"
             " engine, or delete the engine's folder in results/engines to have it built again"
         )
-    with written_whole(out) as part, log.open("w") as output:
+    with written_whole(out) as part:
         command = [str(tool), "--model", str(engine_path(tokenizer)), "--file", str(text)]
         # Without this flag a backslash and an n in the text are a line break.
         command += ["--no-escape", "--lookup-cache-static", str(part)]
         command += ["--ctx-size", str(_CONTEXT), "--threads", "1", "--gpu-layers", "0"]
-        done = subprocess.run(
-            command,
-            stdout=output,
-            stderr=output,
-            env=engine_environment({}, os.environ),
-            check=False,
-        )
-        if done.returncode != 0:
-            raise EngineError(f"{NGRAM_MAKER} ended with code {done.returncode}; see {log}")
+        code = run_logged(command, log)
+        if code != 0:
+            raise EngineError(f"{NGRAM_MAKER} ended with code {code}; see {log}")
         # It ends well even if it wrote nothing.
         if not part.is_file() or not part.stat().st_size:
             raise ModelError(f"{text}: fewer than three tokens, so it has no n-grams; see {log}")

@@ -15,19 +15,18 @@ import httpx
 import psutil
 
 from specmoe.config.environment import engine_environment
-from specmoe.engine.answers import COMPLETION, read_answer, read_counters, read_events
+from specmoe.engine.answers import COMPLETION, first_error, read_answer, read_counters, read_events
 from specmoe.engine.process import (
     count_failure_lines,
     living_peak_bytes,
     wait_and_measure,
     with_end_of_log,
 )
-from specmoe.engine.server_log import first_error
 from specmoe.engine.supervise import guarded
 from specmoe.errors import MeasurementError
 from specmoe.words import exit_words
 
-TRACED = {"LLAMA_TRACE": "1"}  # logs a line for every verification, see engine.server_log
+TRACED = {"LLAMA_TRACE": "1"}  # logs a line for every verification, see engine.answers
 HEALTH_POLL_S = 0.02
 _CERTAIN = 1e6  # added to a token's logit; no logit comes near
 SOCKET_NAME = "s.sock"

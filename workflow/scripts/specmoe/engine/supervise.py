@@ -57,16 +57,12 @@ def _main() -> None:
     threading.Thread(target=end_when_orphaned, daemon=True).start()
     code = child.wait()
     if scratch:
-        _remove(scratch)
+        with suppress(OSError):
+            for file in Path(scratch).iterdir():
+                file.unlink()
+            Path(scratch).rmdir()
     # The convention of shells; it lets the job name the signal.
     os._exit(code if code >= 0 else 128 - code)
-
-
-def _remove(folder: str) -> None:
-    with suppress(OSError):
-        for file in Path(folder).iterdir():
-            file.unlink()
-        Path(folder).rmdir()
 
 
 if __name__ == "__main__":

@@ -27,17 +27,20 @@ from specmoe.config.measurement import Gate
 from specmoe.config.methods import METHODS, history_needed, is_ngram
 from specmoe.config.option_words import value_of
 from specmoe.config.prompt_lines import Content, read_content
-from specmoe.engine.answers import ACCEPTED, DRAFTED, stopped_by, tokens_per_second
-from specmoe.engine.disturbances import Watch, measure_undisturbed
-from specmoe.engine.job import Job
-from specmoe.engine.machine import physical_cores
-from specmoe.engine.server import Server, Settings
-from specmoe.engine.server_log import (
+from specmoe.engine.answers import (
+    ACCEPTED,
+    DRAFTED,
     Request,
     read_requests,
     read_slots,
     reason_not_to_speculate,
+    stopped_by,
+    tokens_per_second,
 )
+from specmoe.engine.disturbances import Watch, measure_undisturbed
+from specmoe.engine.job import Job
+from specmoe.engine.machine import physical_cores
+from specmoe.engine.server import Server, Settings
 from specmoe.errors import MeasurementError
 from specmoe.files import at_home, read_text
 

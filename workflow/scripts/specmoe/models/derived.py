@@ -184,23 +184,24 @@ def _directions(model: UpcycleModel, layer: int, hidden: int) -> bytes:
 
 
 def quantize(
-    binaries: Path, source: Path, target: Path, kind: str, log: Path, imatrix: Path | None = None
+    binaries: Path, source: Path, target: Path, kind: str, log: Path, imatrix: str | None = None
 ) -> None:
     """Write `target`, the model `source` quantized to the type `kind`, with llama-quantize.
 
     `imatrix` is an importance matrix, `log` receives llama-quantize's output. Raises EngineError.
     """
-    options = ["--allow-requantize", *(["--imatrix", str(imatrix)] if imatrix else [])]
+    options = ["--allow-requantize", *(["--imatrix", imatrix] if imatrix else [])]
     command = [str(binaries / "llama-quantize"), *options, str(engine_path(source))]
-    environment = engine_environment({}, os.environ)
-    with log.open("a") as output:
-        code = subprocess.run(
-            [*command, str(target), kind],
-            stdout=output,
-            stderr=output,
-            env=environment,
-            check=False,
-        ).returncode
+    code = run_logged([*command, str(target), kind], log)
     if code != 0:
         target.unlink(missing_ok=True)
         raise EngineError(f"llama-quantize failed on {source} ({exit_words(code)}); see {log}")
+
+
+def run_logged(command: list[str], log: Path) -> int:
+    """Run a tool of the engine whose output is appended to `log`; return its exit code."""
+    environment = engine_environment({}, os.environ)
+    with log.open("a") as output:
+        return subprocess.run(
+            command, stdout=output, stderr=output, env=environment, check=False
+        ).returncode

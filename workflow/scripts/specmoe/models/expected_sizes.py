@@ -6,6 +6,7 @@ from pathlib import Path
 
 from specmoe.config.models import (
     AnyModel,
+    DraftMethod,
     Family,
     HubModel,
     PackageModel,
@@ -16,10 +17,10 @@ from specmoe.config.models import (
     UpcycleModel,
 )
 from specmoe.config.schema import Config
+from specmoe.config.synthetic_recipe import Recipe
 from specmoe.errors import ConfigError
 from specmoe.models.card import ModelCard, Size, size_of_card, split_by_active
 from specmoe.models.synthetic import tensors
-from specmoe.models.synthetic_drafts import matrix_elements
 
 # Bits a weight takes in a whole file, from llama.cpp's tools/quantize/README.md (Llama 3.1 8B);
 # types that are not listed count as 16, which is too much rather than too little.
@@ -122,7 +123,7 @@ def _file_bytes(
         case SyntheticDraft():
             target = config.models[entry.target]
             assert isinstance(target, SyntheticModel)  # see `load`
-            return round(matrix_elements(target.recipe, entry.method) * 2), "its target's recipe"
+            return _draft_bytes(target.recipe, entry.method), "at most, by its target's recipe"
         case TruncateModel() if source:
             return source.file_bytes * entry.layers // source.layers, "its source's layers"
         case TruncateModel():
@@ -131,6 +132,14 @@ def _file_bytes(
             return round(source.file_bytes * _bits(entry) / FULL_BITS), "its source and type"
     by_type = family and round(family.parameters * _bits(entry) / 8)
     return (by_type, "its family and type") if by_type else None
+
+
+def _draft_bytes(target: Recipe, method: DraftMethod) -> int:
+    """Return at most what the F16 matrices of a draft for a synthetic target have."""
+    width = target.hidden + target.heads * target.head_size
+    layers = target.hidden * (10 * width + 6 * target.ffn)
+    tables = 0 if method == "eagle3" else 4 * target.vocabulary * target.hidden
+    return 2 * (layers + tables)
 
 
 def _of_experts(entry: UpcycleModel, family: Family | None, source: Size) -> Size:

@@ -29,31 +29,22 @@ Kind = Literal["source distribution", "wheel"]
 # What pip prints, and the reason in our words; the first match counts.
 _REASONS: Final = (
     (
-        # pip's last line of progress before the digest, or what later versions say at once.
-        r" ([\d.]+)/(?!\1 )([\d.]+ \w+)[^\n]*\n\s*ERROR: THESE|received \(([^/]+)/([^)]+)\)",
-        "interrupted: {0} of {1} came; the same command downloads it again",
-    ),
-    (
-        # The index announces the digest that the config names, so the file is not another one.
-        r"#sha256=([0-9a-f]{64})\b[\s\S]*?Expected sha256 \1\s+Got",
-        "damaged on the way; the same command downloads it again",
-    ),
-    (
         r"DO NOT MATCH THE HASHES[\s\S]*?Got +([0-9a-f]{64})",
-        "another file than the config names: SHA-256 {0}; correct the version or the digest",
+        "another file than the config names, or cut short: SHA-256 {0}; download it again, or"
+        " correct the version or the digest",
     ),
     (r"No space left on device", "the disk of {folder} is full; make room and run again"),
     (
         r"connection broken by|Failed to establish|TimeoutError|timed out|Could not fetch URL"
-        r"|ConnectionError|SSLError|ProxyError",
-        "the package index cannot be reached; check the network, the proxy and pip's own settings",
+        r"|ConnectionError|SSLError|ProxyError|received \(",
+        "the package index cannot be reached, or broke off; check the network, the proxy and pip's"
+        " own settings, and run again",
     ),
     (
         r"No matching distribution found",
         "pip finds no such package or version, or no {kind} that fits this Python; correct them, or"
         " name an index that has them (PIP_INDEX_URL)",
     ),
-    (r"No module named pip", "this Python has no pip; install it with `python -m ensurepip`"),
 )
 
 

@@ -85,20 +85,6 @@ def write_draft(path: Path, target: Recipe, method: DraftMethod, block_size: int
     _write(path, target, draft)
 
 
-def matrix_elements(target: Recipe, method: DraftMethod) -> int:
-    """Return how many elements the matrices of a draft have; `_write` stores each in two bytes."""
-    hidden, table = target.hidden, target.vocabulary * target.hidden
-    queries, values = target.heads * target.head_size, target.kv_heads * target.head_size
-    feed_forward = 3 * target.ffn * hidden
-    if method == "eagle3":  # attention over twice the width, by heads that copy and heads that read
-        return 3 * hidden**2 + 7 * hidden * (hidden + queries) + feed_forward
-    if method == "dflash":
-        layer = 4 * hidden * max(hidden, queries) + feed_forward
-        return 2 * table + hidden**2 + 2 * layer
-    layer = 2 * hidden * (queries + values) + feed_forward
-    return 4 * table + hidden**2 + layer
-
-
 def _core(recipe: Recipe) -> _Core:
     """Return what drafts repeat, with the attention's average gate in its output matrix."""
     layer = recipe.first_full_attention

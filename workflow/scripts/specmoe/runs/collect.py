@@ -16,15 +16,13 @@ from specmoe.engine.answers import (
     DECODES,
     DRAFTED,
     ROUNDS,
-    stopped_by,
-    tokens_per_second,
-)
-from specmoe.engine.server_log import (
     Verification,
     accepted_lengths,
     count_rejected_replays,
     count_replays,
     drafted_lengths,
+    stopped_by,
+    tokens_per_second,
     tried_per_position,
 )
 from specmoe.errors import MeasurementError
