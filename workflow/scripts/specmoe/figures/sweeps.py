@@ -41,7 +41,8 @@ def plot_levels(analysis: Analysis) -> Figure | None:
     cells = analysis.levels
     if not 0 < cells["setting"].nunique() <= _MOST_LINES:
         return None
-    looks = looks_of(cells["setting"].unique())
+    ordered = cells.sort_values(["draft_rank", "gamma"], kind="stable")
+    looks = looks_of(ordered["setting"].unique())
     groups = [members for _, members in cells.groupby("series", sort=False)]
     figure, panels = make_panels(len(groups), sharey=False)
     for axes, members in zip(panels, groups, strict=True):
@@ -49,14 +50,14 @@ def plot_levels(analysis: Analysis) -> Figure | None:
         draw_series(axes, members, "level_rank", SPEEDUP, looks)
         ticks = members.drop_duplicates("level_rank").sort_values("level_rank")
         least, most = ticks["level_rank"].agg(["min", "max"])
-        if most > _LOGARITHMIC * least > 0:
+        if least >= 1 and most > _LOGARITHMIC * least:
             axes.set_xscale("log", base=2)
         axes.set_xticks(ticks["level_rank"], ticks["level"])
         axes.minorticks_off()
         axes.set_title(target_title(members))
         axes.set_xlabel(members["factor_label"].iloc[0])
-        start_at_zero(axes)
         mark_no_change(axes)
+        start_at_zero(axes)
     figure.supylabel(SPEEDUP.words)
     add_legend(figure, [handle(look, short(setting)) for setting, look in looks.items()])
     return figure
