@@ -36,11 +36,10 @@ def test_several_draft_models_and_methods_of_different_suites_are_not_compared()
 
 
 def test_what_drafts_is_named_by_its_method_and_what_was_set():
-    drafts = several_methods().drafts.set_index("draft")
-    named = drafts[["words", "setting", "label"]].T.to_dict("list")
-    assert named["draft_0.8b"] == ["draft model", "Draft 0.8B", "Draft 0.8B"]
-    assert named["mtp-p0.5"] == ["MTP", "p ≥ 0.5", "MTP, p ≥ 0.5"]
-    assert named["ngram-mod-n2"] == ["n-gram pool", "n = 2", "n-gram pool, n = 2"]
+    named = several_methods().drafts.set_index("draft")["label"]
+    assert named["draft_0.8b"] == "Draft 0.8B"
+    assert named["mtp-p0.5"] == "MTP, p ≥ 0.5"
+    assert named["ngram-mod-n2"] == "n-gram pool, n = 2"
 
 
 def test_a_file_is_named_where_a_target_has_several_for_a_method():
@@ -52,12 +51,6 @@ def test_a_file_is_named_where_a_target_has_several_for_a_method():
     assert list_drafts(apart, str.upper)["label"].tolist() == ["EAGLE-3", "EAGLE-3"]
     both = pd.DataFrame([*head("moe_q4", "a"), *head("moe_q4", "b")])
     assert list_drafts(both, str.upper)["label"].tolist() == ["EAGLE-3 (A)", "EAGLE-3 (B)"]
-    assert list_drafts(both, str.upper)["setting"].tolist() == ["A", "B"]
-
-
-def test_a_method_without_file_and_parameters_has_no_setting():
-    runs = pd.DataFrame(logged_runs("moe_q4", "mtp", "draft-mtp", 4, [60]))
-    assert list_drafts(runs, str)["setting"].isna().all()
 
 
 CELLS = pd.DataFrame(

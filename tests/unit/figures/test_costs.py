@@ -14,7 +14,7 @@ from ..audit.test_checks import SETTINGS, SIZES, campaign, stranger
 from ..paper_analyses import costed, costed_with_timed_passes, full
 from ..planted_twins import with_twins
 from ..simulated_rounds import pass_cost, verify_cost
-from .test_figures import legend, lines, luminance
+from .test_figures import legend, lines, luminance, values
 
 ANALYSIS = costed()
 
@@ -27,7 +27,7 @@ def test_a_line_for_every_target_and_the_experts_of_the_moe_beside_them():
     assert dense == pytest.approx([pass_cost(width) for width in (1, 2, 3, 5, 9, 17, 33)], rel=0.05)
     (visited,) = lines(experts)
     assert visited[:2] == pytest.approx([8, 256 * (1 - (1 - 8 / 256) ** 2)])
-    assert legend(figure) == ["MoE Q4", "Dense 4B"]
+    assert legend(figure) == ["MoE Q4", "Dense 4B", "left: its bytes / bandwidth"]
 
 
 def test_rounds_and_even_routing_are_hollow_beside_passes_timed_by_themselves():
@@ -41,7 +41,12 @@ def test_rounds_and_even_routing_are_hollow_beside_passes_timed_by_themselves():
     seen, even = lines(experts)
     assert seen[0] == even[0] == 8
     assert seen[-1] < even[-1]
-    assert legend(figure) == ["MoE Q4", "left: a whole round", "right: if routing is even"]
+    assert legend(figure) == [
+        "MoE Q4",
+        "left: its bytes / bandwidth",
+        "left: a whole round",
+        "right: if routing is even",
+    ]
 
 
 def test_targets_without_experts_have_no_panel_for_them():
@@ -69,16 +74,18 @@ def test_break_even_has_a_panel_per_target_with_the_measured_rates():
     assert lines(moe)[-1] == pytest.approx(measured)
 
 
-def test_the_roofline_shows_time_bound_and_share():
-    times, share = FIGURES["roofline"](ANALYSIS).axes
+def test_thin_lines_show_the_time_to_read_the_weights_where_bandwidth_is_known():
     dense = ANALYSIS.verification.set_index("target").loc["dense_4b"]
-    assert lines(times)[-1] == pytest.approx([4.4e9 / 400e9 * 1000] * len(dense))
-    assert lines(share)[-1] == pytest.approx((11 / dense["ms"]).tolist())
+    step_ms = (dense["ms"] / dense["steps"]).iloc[0]
 
+    def thin(analysis):
+        [axes, *_] = FIGURES["verification_cost"](analysis).axes
+        return [values(line) for line in axes.get_lines() if line.get_linewidth() == 0.8]
 
-def test_a_machine_of_unknown_bandwidth_has_no_roofline():
-    passes = ANALYSIS.verification.assign(bound_ms=float("nan"))
-    assert FIGURES["roofline"](replace(ANALYSIS, verification=passes)) is None
+    bound = [4.4e9 / 400e9 * 1000 / step_ms] * len(dense)
+    assert any(line == pytest.approx(bound) for line in thin(ANALYSIS))
+    unknown = replace(ANALYSIS, verification=ANALYSIS.verification.assign(bound_ms=float("nan")))
+    assert len(thin(ANALYSIS)) == len(thin(unknown)) + 2
 
 
 def test_twins_share_panels_of_passes_experts_and_speedups():

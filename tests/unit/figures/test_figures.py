@@ -41,7 +41,7 @@ SHOWING = {
     "categories": with_categories,
     "levels": with_loads,
     "twins": with_twins,
-    **dict.fromkeys(["verification_cost", "predicted_speedup", "break_even", "roofline"], costed),
+    **dict.fromkeys(["verification_cost", "predicted_speedup", "break_even"], costed),
     "gamma_curves": costed,
 }
 # Campaigns that differ in what most figures show.

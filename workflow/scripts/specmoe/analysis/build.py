@@ -23,7 +23,6 @@ from specmoe.analysis.summaries import (
     texts_and_steps,
     usual,
     with_conditions,
-    with_rates_alone,
 )
 from specmoe.analysis.twins import compare_twins, dense_twins, twin_passes
 from specmoe.audit.audited import Audit
@@ -118,13 +117,12 @@ def setting_tables(
 ) -> dict[str, pd.DataFrame]:
     """Return the tables `cells`, `by_prompt` and `levels` of pairs, see `make_pairs`."""
     at_usual = usual(pairs)
-    cells = summarise(at_usual, CELL, settings, texts_and_steps)
     prompts = summarise(by_text(at_usual), [*CELL, "prompt"], settings)
     if len(prompts):
         prompts = prompts.assign(prompt_label=prompts["prompt"].map(prompt_label))
     varied = pairs["imposed_acceptance"].notna() | is_no_control(pairs)
     return {
-        "cells": with_rates_alone(cells, at_usual[at_usual["counts"]]),
+        "cells": summarise(at_usual, CELL, settings, texts_and_steps),
         "by_prompt": prompts,
         "levels": summarise(
             pairs[pairs["level"].notna() & varied],

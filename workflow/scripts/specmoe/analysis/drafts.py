@@ -16,7 +16,6 @@ from specmoe.config.methods import (
     PARAMETERS,
     Method,
     draft_label,
-    setting_label,
 )
 from specmoe.models.card import ModelCard
 
@@ -69,9 +68,8 @@ def list_drafts(runs: pd.DataFrame, label_of: Callable[[str], str]) -> pd.DataFr
     """Return one row per setting of what drafts, in the order of the runs.
 
     `runs` is `schema.read_runs`'s frame, `label_of` returns a model's label. Columns: draft, label,
-    drafter (the label without parameters), words (the literature's name of the method), setting
-    (the rest of the label, its file and parameters; null if there are none), method (the engine's
-    types), draft_model (null for a method that loads no file).
+    drafter (the label without parameters), method (the engine's types), draft_model (null for a
+    method that loads no file).
 
     A file is named if it is a draft model, or if a target has the same method with another file or
     with none.
@@ -91,8 +89,6 @@ def list_drafts(runs: pd.DataFrame, label_of: Callable[[str], str]) -> pd.DataFr
                 "draft": row["draft"],
                 "label": draft_label(method, file_label, known),
                 "drafter": draft_label(method, file_label, {}),
-                "words": METHODS[method].words,
-                "setting": setting_label(method, file_label, known),
                 "method": row["method"],
                 "draft_model": file,
             }

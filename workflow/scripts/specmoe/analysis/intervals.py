@@ -216,19 +216,6 @@ def interval_of_rate(rates: "pd.Series[float]", blocks: pd.Series, confidence: f
     return of_blocks(np.log(block_means(rates, blocks).to_numpy())).interval(confidence)
 
 
-def ratio_of_speedups(
-    compared: pd.DataFrame, reference: pd.DataFrame, confidence: float
-) -> Estimate:
-    """Return the speedup of a cell over that of another, with its interval.
-
-    Both are rows of `with_speedups`. Cells that were measured in the same blocks share what a block
-    does to all of its sides, so they are compared block by block: Student's t on the differences of
-    the blocks' mean logarithms. Cells of different blocks are compared by Welch's t. The interval
-    is NaN where a cell has a single block, or where both share a single one.
-    """
-    return ratio_of_means(log_speedups(compared), log_speedups(reference), confidence)
-
-
 def log_speedups(compared: pd.DataFrame) -> dict[Hashable, float]:
     """Return the mean logarithm of the speedup in each block, by its id."""
     return log_means(compared).to_dict()
@@ -237,10 +224,13 @@ def log_speedups(compared: pd.DataFrame) -> dict[Hashable, float]:
 def ratio_of_means(
     own: Mapping[Hashable, float], other: Mapping[Hashable, float], confidence: float
 ) -> Estimate:
-    """Return what `ratio_of_speedups` does, of two cells' `log_speedups`.
+    """Return the speedup of a cell over that of another, with its interval, by `log_speedups`.
 
-    Advice compares every cell with every other, so this takes mappings: a frame's index costs a
-    hundred times as much.
+    Cells that were measured in the same blocks share what a block does to all of its sides, so they
+    are compared block by block: Student's t on the differences of the blocks' mean logarithms.
+    Cells of different blocks are compared by Welch's t. The interval is NaN where a cell has a
+    single block, or where both share a single one. Advice compares every cell with every other, so
+    this takes mappings: a frame's index costs a hundred times as much.
     """
     differences = np.array([mean - other[block] for block, mean in own.items() if block in other])
     if len(differences):

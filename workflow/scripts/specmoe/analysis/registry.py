@@ -92,8 +92,7 @@ TABLES = {
     ),
     "cells": _cells(
         "a suite, target, draft and γ at the campaign's own conditions, see `summarise`",
-        f"{_SUMMARISED} control {_TEXTS} drafting_share"
-        " alone_tokens_per_second alone_tokens_per_second_sd",
+        f"{_SUMMARISED} control {_TEXTS} drafting_share",
         label=labels.joined,
     ),
     "levels": _table(
@@ -113,7 +112,7 @@ TABLES = {
     ),
     "drafts": _table(
         "a setting of what drafts, see `list_drafts`",
-        "draft label drafter words setting method draft_model",
+        "draft label drafter method draft_model",
         label=labels.drafts,
     ),
     "suites": _table("a suite", "suite title factor runs blocks measured"),

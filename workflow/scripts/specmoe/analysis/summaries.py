@@ -371,22 +371,6 @@ def acceptance_by_position(pairs: pd.DataFrame) -> pd.DataFrame:
     return by_group(pairs[pairs["tried_per_position"].notna()], [*CELL, *MEASURED_BY], rows)
 
 
-def with_rates_alone(cells: pd.DataFrame, pairs: pd.DataFrame) -> pd.DataFrame:
-    """Return cells with the rate of their target alone, over the same prompts.
-
-    `pairs` are those that count. Columns added: alone_tokens_per_second and its standard
-    deviation, alone_tokens_per_second_sd, over the baselines of all cells of the suite, each once.
-    Cells that are not paired have the mean that they are compared with, without a deviation.
-    """
-    if cells.empty:
-        return cells
-    keys = [*MEASURED_BY, "suite", "target"]
-    baselines = pairs.drop_duplicates([*keys, "baseline"]).groupby(keys)
-    rates = baselines["baseline_tokens_per_second"].agg(["mean", "std"])
-    named = {"mean": "alone_tokens_per_second", "std": "alone_tokens_per_second_sd"}
-    return cells.merge(rates.rename(columns=named), how="left", left_on=keys, right_index=True)
-
-
 def mean_ratio(name: str, members: pd.DataFrame, settings: Statistics) -> dict[str, float]:
     """Return the geometric mean of a column of ratios over blocks and its ends, by column."""
     known = members[name].notna().all()

@@ -170,14 +170,6 @@ def draft_label(method: Method, file_label: str | None, parameters: Mapping[str,
     return ", ".join([name, *parameter_words(parameters)])
 
 
-def setting_label(
-    method: Method, file_label: str | None, parameters: Mapping[str, Any]
-) -> str | None:
-    """Return what `draft_label` says besides the method: the file and the parameters, or None."""
-    file = [file_label] if file_label and file_label != METHODS[method].words else []
-    return ", ".join([*file, *parameter_words(parameters)]) or None
-
-
 def parameter_words(parameters: Mapping[str, Any]) -> list[str]:
     """Return the words for the parameters, besides γ, that are not what they are by default."""
     return [

@@ -18,13 +18,11 @@ from specmoe.figures.panels import (
     PlottedColumn,
     add_legend,
     alike_logarithms,
-    dodged,
     draw,
     draw_panels,
     draw_series,
     handle,
     make_panels,
-    plain_logarithm,
     powers_of_two,
     scatter,
     series_handles,
@@ -40,9 +38,6 @@ STEPS = PlottedColumn("steps", "time of a pass (single-token steps)", "steps_low
 _ROUND = PlottedColumn("round_steps", "", "round_steps_low", "round_steps_high")
 EXPERTS = PlottedColumn("experts", "distinct experts a layer")
 EVEN = PlottedColumn("experts_even", "")
-_MS = PlottedColumn("ms", "time of a pass (ms)", "ms_low", "ms_high")
-_BOUND_MS = PlottedColumn("bound_ms", "")
-_SHARE = PlottedColumn("bound_share", "share of the bound reached")
 _BREAK_EVEN = PlottedColumn("break_even", "acceptance rate", "break_even_low", "break_even_high")
 _BESIDE = Look("#444444", "o", ":")
 _NEVER: Any = {"color": "#B00020", "marker": "x", "linestyle": "none"}
@@ -58,7 +53,8 @@ def plot_verification_cost(analysis: Analysis) -> Figure | None:
     """Show what a pass costs against its width, or None if no pass was measured.
 
     A line for each target and draft, or for each target where all passes were timed by themselves.
-    Hollow marks show whole rounds where passes were timed by themselves. Beside them are the
+    Hollow marks show whole rounds where passes were timed by themselves; thin lines are the time to
+    read the pass's weights at the machine's bandwidth, where that is known. Beside them are the
     experts that an MoE visits, and hollow those of even routing where the former were seen.
     """
     passes = analysis.verification
@@ -76,6 +72,10 @@ def plot_verification_cost(analysis: Analysis) -> Figure | None:
     draw_series(panels[0], passes, "width", STEPS, looks)
     for _, of_draft in rounds.groupby("draft", sort=False):
         draw_series(panels[0], of_draft, "width", _ROUND, looks, hollow=True)
+    bounded = passes[passes["bound_ms"].notna()]
+    for series, own in bounded.groupby("series", sort=False):
+        bound = (own["bound_share"] * own["steps"]).astype(float)
+        panels[0].plot(own["width"], bound, color=looks[str(series)].colour, linewidth=0.8)
     _mark_one_by_one(panels[0], passes)
     panels[0].set_ylabel(STEPS.words)
     seen = routed[routed["experts_seen"].astype(bool)]
@@ -87,7 +87,9 @@ def plot_verification_cost(analysis: Analysis) -> Figure | None:
     for axes in panels:
         powers_of_two(axes, passes["width"].astype(int))
     figure.supxlabel(WIDTH_WORDS)
-    beside = [] if rounds.empty else [handle(_BESIDE, "left: a whole round", hollow=True)]
+    thin = Line2D([], [], color=_BESIDE.colour, linewidth=0.8, label="left: its bytes / bandwidth")
+    beside = [] if bounded.empty else [thin]
+    beside += [] if rounds.empty else [handle(_BESIDE, "left: a whole round", hollow=True)]
     beside += [] if seen.empty else [handle(_BESIDE, "right: if routing is even", hollow=True)]
     add_legend(figure, [*series_handles(passes, looks), *beside])
     return figure
@@ -161,35 +163,6 @@ def plot_break_even(analysis: Analysis) -> Figure | None:
         handles.append(Line2D([], [], label="never pays", **_NEVER))
     groups, words = cells.groupby("series", sort=False), (GAMMA_WORDS, ACCEPTANCE.words)
     return draw_panels(groups, draw_panel, target_title, words, handles)
-
-
-def plot_roofline(analysis: Analysis) -> Figure | None:
-    """Show the time of passes, the time that their bytes need, and the ratio of the two.
-
-    None if no pass was measured, or the machine's bandwidth is unknown.
-    """
-    passes = analysis.verification
-    passes = passes[passes["bound_ms"].notna()]
-    if passes.empty:
-        return None
-    looks = target_looks(passes)
-    figure, (times, reached) = make_panels(2, sharey=False)
-    for (series, members), dodge in dodged(passes.groupby("series", sort=False)):
-        look = looks[series]
-        draw(times, members, "width", _MS, replace(look, line="-"), dodge)
-        draw(times, members, "width", _BOUND_MS, replace(look, line=":"), dodge, hollow=True)
-        draw(reached, members, "width", _SHARE, replace(look, line="-"), dodge)
-    times.set_yscale("log")
-    plain_logarithm(times.yaxis)
-    start_at_zero(reached)
-    reached.yaxis.set_major_formatter(PercentFormatter(1.0))
-    for axes, plotted in ((times, _MS), (reached, _SHARE)):
-        axes.set_ylabel(plotted.words)
-        powers_of_two(axes, passes["width"].astype(int))
-    figure.supxlabel(WIDTH_WORDS)
-    bound = handle(_BESIDE, "its bytes over the bandwidth", hollow=True)
-    add_legend(figure, [*series_handles(passes, looks), bound])
-    return figure
 
 
 def plot_required_time(analysis: Analysis) -> Figure | None:

@@ -271,7 +271,7 @@ def _rounds(analysis: Analysis) -> Iterator[Macro]:
     """Yield what a round takes beside a single token, with the first draft."""
     cells = text_cells(analysis).dropna(subset="round_ms")
     cells = cells[cells["draft_rank"] == cells["draft_rank"].min()]
-    step_ms = 1000 / cells["alone_tokens_per_second"]
+    step_ms = 1000 / cells["baseline_tokens_per_second"]
     longest = cells.loc[cells["gamma"] == cells["gamma"].max(), "round_ms"]
     slowest = cells[step_ms == step_ms.max()].sort_values("gamma")
     yield Macro("RoundTarget", slowest["label"].min(), "target with the slowest single token")
