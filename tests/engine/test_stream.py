@@ -1,6 +1,5 @@
 """A streamed answer of the real llama-server is the unstreamed one."""
 
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 
 import pytest
@@ -31,26 +30,6 @@ def test_a_request_that_is_closed_early_is_given_up(serve):
         before = server.metrics()["tokens_predicted_total"]
         assert before < 3500
         assert len(server.complete(PROMPT, n_predict=8, **GREEDY)["tokens"]) == 8
-
-
-def test_streams_and_other_requests_may_follow_each_other_at_once(serve):
-    with serve(BLOCK, ALONE) as server:
-        for _ in range(40):
-            list(server.stream(PROMPT, n_predict=2, **GREEDY))
-            server.complete(PROMPT, n_predict=2, **GREEDY)
-
-
-def test_threads_may_ask_one_server(serve):
-    with serve(BLOCK, ALONE) as server, ThreadPoolExecutor(3) as threads:
-        prompts = [PROMPT, PROMPT[::-1], PROMPT[:5]]
-
-        def ask(prompt):
-            return list(server.stream(prompt, n_predict=16, **GREEDY))
-
-        answers = list(threads.map(ask, prompts))
-        for prompt, answer in zip(prompts, answers, strict=True):
-            alone = server.complete(prompt, n_predict=16, **GREEDY)
-            assert _tokens(answer) == alone["tokens"]
 
 
 def _tokens(events):

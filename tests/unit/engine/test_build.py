@@ -88,17 +88,6 @@ def test_a_tag_that_is_another_commit_or_not_there_is_refused(make, repository, 
         make(GitEngine(source="git", url=str(repository), tag=tag, commit="0000000"))
 
 
-def test_sources_that_do_not_compile_end_in_one_line(make, repository):
-    head = subprocess.run(
-        ["git", "rev-parse", "HEAD"], cwd=repository, capture_output=True, text=True, check=True
-    ).stdout.strip()
-    entry = GitEngine(source="git", url=str(repository), tag="b1", commit=head)
-    with pytest.raises(
-        EngineError, match=r"llama\.cpp could not be compiled: cmake ended with code"
-    ):
-        make(entry)
-
-
 # A library of two sources that are merged and one that is not, and the programs that are built.
 LLAMA = """
 cmake_minimum_required(VERSION 3.14)
@@ -147,22 +136,14 @@ def test_sources_that_cannot_be_merged_are_compiled_one_by_one(compiled, caplog)
     assert "does not compile with merged sources" in caplog.text
 
 
-@pytest.mark.parametrize(
-    ("backend", "packages"),
-    [
-        (Backend.VULKAN, r"glslc, libvulkan-dev, spirv-headers"),
-        (Backend.HIP, r"hipcc, libhipblas-dev, librocblas-dev"),
-        (Backend.CUDA, r"nvidia-cuda-toolkit"),
-    ],
-)
-def test_a_backend_that_cannot_be_configured_is_named_with_its_packages(
-    repository, tmp_path, backend, packages
-):
+def test_a_backend_that_cannot_be_configured_is_named_with_its_packages(repository, tmp_path):
     (repository / "CMakeLists.txt").write_text("find_package(NoSuchPackage REQUIRED)\n")
-    words = rf"be configured for backend {backend}, which needs .*\({packages}\): cmake"
-    words += r"(?s:.*)\n  \| -- Configuring incomplete, errors occurred!"
+    words = (
+        r"be configured for backend hip, which needs .*\(hipcc, libhipblas-dev, librocblas-dev\)"
+    )
+    words += r": cmake(?s:.*)\n  \| -- Configuring incomplete, errors occurred!"
     with (tmp_path / "log").open("w") as log, pytest.raises(EngineError, match=words):
-        Build(repository, tmp_path / "build", backend, log.fileno()).compile({})
+        Build(repository, tmp_path / "build", Backend.HIP, log.fileno()).compile({})
 
 
 @pytest.fixture

@@ -9,7 +9,6 @@ import pytest
 
 from specmoe.config.backend import Backend
 from specmoe.config.measurement import Gate
-from specmoe.engine import disturbances
 from specmoe.engine.disturbances import (
     TICK_S,
     Condition,
@@ -19,7 +18,6 @@ from specmoe.engine.disturbances import (
     mac_pressure,
     measure_undisturbed,
     observe,
-    read_condition,
     read_counters,
     switches,
     waited_s,
@@ -211,12 +209,6 @@ def test_a_threads_waiting_and_its_involuntary_switches_are_read_where_the_kerne
 )
 def test_a_macs_thermal_pressure_is_named(text, pressure):
     assert mac_pressure(text) == pressure
-
-
-def test_no_tool_is_called_for_a_backend_without_a_gpu(monkeypatch):
-    monkeypatch.setattr(disturbances.platform, "system", lambda: "Linux")
-    monkeypatch.setattr(disturbances, "output_of", lambda *_: pytest.fail("a tool was called"))
-    assert read_condition(Backend.CPU, "") == Condition()
 
 
 def test_the_counters_of_a_process_that_ended_are_unknown():

@@ -132,15 +132,6 @@ def test_a_missing_folder_has_its_last_known_digests_and_an_unknown_one_has_none
     assert digests_of_engine(binaries, memory) == seen
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", '{"llama-server": [1]}'])
-def test_a_damaged_memory_is_written_anew(binaries, memory, text):
-    digests = digests_of_engine(binaries, memory)
-    [file] = memory.iterdir()
-    file.write_text(text)
-    assert digests_of_engine(binaries, memory) == digests
-    assert json.loads(file.read_text()).keys() == digests.keys()
-
-
 @pytest.fixture
 def ids(study, root, memory):
     """Return the ids of the engines of the study with another configuration over it."""
@@ -151,12 +142,6 @@ def ids(study, root, memory):
         return engine_ids(load(study, root), Backend.CPU, memory)
 
     return run
-
-
-def test_two_folders_are_one_engine_if_they_have_the_same_binaries(ids, binaries, tmp_path):
-    shutil.copytree(binaries, tmp_path / "copy")
-    assert ids(binaries) == ids(tmp_path / "copy")
-    assert ids(binaries) != ids(planted(tmp_path / "other", "two"))
 
 
 @pytest.mark.parametrize("source", ["cached", "published"])

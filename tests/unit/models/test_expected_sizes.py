@@ -9,7 +9,6 @@ from specmoe.config.load import load
 from specmoe.errors import ConfigError
 from specmoe.models.card import size_of_card
 from specmoe.models.expected_sizes import card_of_entry, size_of
-from specmoe.models.gguf import read_card
 from specmoe.models.synthetic import write_model
 from specmoe.models.synthetic_drafts import write_draft
 
@@ -39,16 +38,6 @@ def test_sizes_of_the_hub_and_the_config_take_precedence_over_the_rounded_one(si
     assert size(moe_q4=7).file_bytes == 7
     entry["size_bytes"] = 20_600_000_123
     assert (size().file_bytes, size().basis) == (20_600_000_123, "the config")
-
-
-def test_the_card_of_a_file_takes_precedence_over_the_config(size, tmp_path):
-    write_model(tmp_path / "model.gguf", TINY)
-    card = read_card(tmp_path / "model.gguf")
-    assert size(cards={"moe_q4": card}) == size_of_card(card)
-
-
-def test_a_pass_of_one_token_reads_the_active_parameters_of_an_moe(size):
-    assert size().pass_bytes(1) == pytest.approx(20.6e9 * 2.946 / 34.66, rel=1e-3)
 
 
 def test_the_size_of_a_quantized_model_is_estimated_from_its_family(study, size):

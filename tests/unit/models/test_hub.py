@@ -113,7 +113,6 @@ def served(hub):
 
 ACCOUNT = "run `hf auth login` or set HF_TOKEN, as an account that may read it"
 GATED = {"gated": True}
-GATED_LINE = f"gated; accept its terms on {{hub}}/a/b, and {ACCOUNT}"
 NOT_NOW = "try again later, or correct the names, HF_TOKEN or HF_ENDPOINT"
 PROTECTED = "http://me:secret@127.0.0.1:9"  # a closed port
 WRONG = hashlib.sha256(bytes(255 - byte for byte in SMALL)).hexdigest()
@@ -124,16 +123,13 @@ REFUSED = {
     "wrong bytes": ({"wrong": True}, {"sha256": SHA256}, {},
         f"damaged: SHA-256 {WRONG}, the config says {SHA256}; it is deleted, run again to download"
         " it anew"),
-    "wrong bytes, of a digest that the hub has": ({"wrong": True}, {}, {},
-        f"damaged: SHA-256 {WRONG}, the hub says {SHA256}; it is deleted, run again to download it"
-        " anew"),
     "another digest": ({}, {"sha256": "0" * 64}, {},
         f"another file: the config says SHA-256 {'0' * 64}, the hub announces {SHA256}; correct the"
         " one, or the revision"),
     "another size": ({}, {"size_bytes": 5}, {},
         "100000 bytes in 1 part(s), the config says 5; correct the one, or the revision"),
-    "gated": (GATED, {}, {}, GATED_LINE),
-    "gated for this account": (GATED, {}, {"HF_TOKEN": "hf_secret"}, GATED_LINE),
+    "gated": (GATED, {}, {},
+        f"gated; accept its terms on {{hub}}/a/b, and {ACCOUNT}"),
     "no repository": ({}, {"repository": "a/x"}, {},
         f"{{hub}} has no such repository, or a private one; correct its name, or {ACCOUNT}"),
     "no revision": ({}, {"revision": "v9"}, {}, "the repository has no such revision; correct it"),

@@ -22,7 +22,6 @@ HYBRID = replace(DENSE, experts=4, experts_used=2, expert_ffn=32)
 FULL = replace(TINY, layers=2, core_layers=1, attention="full")
 TARGETS = [pytest.param(HYBRID, id="hybrid MoE"), pytest.param(FULL, id="full attention")]
 METHODS = ["eagle3", "dflash", "dspark"]
-WIDTH = TINY.heads * TINY.head_size
 
 
 def written(folder: Path, recipe: Any, method: Any) -> dict[str, npt.NDArray[np.float32]]:
@@ -60,40 +59,6 @@ def test_a_draft_repeats_the_feed_forward_of_the_targets_core(tmp_path, method):
         np.testing.assert_array_equal(draft[f"{layer}{name}.weight"], shared)
     halved = target["blk.3.ffn_down_shexp.weight"] / 2
     np.testing.assert_allclose(draft[f"{layer}ffn_down.weight"], halved, rtol=1e-3)
-
-
-@pytest.mark.parametrize("recipe", TARGETS)
-def test_eagle3_puts_the_embedding_where_the_residual_stream_starts(tmp_path, recipe):
-    draft = written(tmp_path, recipe, "eagle3")
-    hidden = recipe.hidden
-    values, output = draft["blk.0.attn_v.weight"], draft["blk.0.attn_output.weight"]
-    np.testing.assert_array_equal(output[:, :hidden] @ values[:hidden, :hidden], np.eye(hidden))
-    # The features come second and have no weight.
-    for name in ("attn_q", "attn_k", "attn_v"):
-        assert not draft[f"blk.0.{name}.weight"][:, hidden:].any()
-
-
-def test_dspark_has_a_markov_row_for_every_token_and_masks_without_logits(tmp_path):
-    draft = written(tmp_path, HYBRID, "dspark")
-    shape = (HYBRID.vocabulary, HYBRID.hidden)
-    assert draft["markov_w1.weight"].shape == draft["markov_w2.weight"].shape == shape
-    rows = draft["markov_w1.weight"]
-    np.testing.assert_allclose((rows**2).mean(axis=1), 1, rtol=1e-2)
-    mask = draft["token_embd.weight"][HYBRID.vocabulary - 1]
-    assert np.flatnonzero(mask).tolist() == [0]
-    assert np.flatnonzero(draft["output_norm.weight"] == 0).tolist() == [0]
-
-
-def test_only_the_newest_token_of_a_dflash_block_has_a_key_that_masks_read(tmp_path):
-    draft = written(tmp_path, HYBRID, "dflash")
-    embedding, mask = draft["token_embd.weight"], HYBRID.vocabulary - 1
-    scores = (embedding @ draft["blk.0.attn_q.weight"].T)[:, TINY.head_size - 1]
-    keys = (embedding @ draft["blk.0.attn_k.weight"].T)[:, TINY.head_size - 1]
-    assert (scores > 0).all()
-    assert keys[mask] == 0
-    assert (np.delete(keys, mask) > 0).all()
-    # What the target's hidden states inject has no such key.
-    assert draft["enc.output_norm.weight"][0] == 0
 
 
 @pytest.mark.parametrize(
