@@ -9,6 +9,7 @@ import logging
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
+from statistics import fmean
 from typing import Any, NamedTuple, TypeVar
 
 from specmoe.config.block import (
@@ -19,14 +20,16 @@ from specmoe.config.block import (
     Side,
     shuffle_key,
 )
+from specmoe.engine.answers import tokens_per_second
 from specmoe.engine.identity import Workplace
 from specmoe.engine.job import Job, alone_on_its_host, job_of, log_of_job
 from specmoe.engine.machine import groups_in_memory, host_id
 from specmoe.files import card_beside
 from specmoe.measure import study_commands
 from specmoe.measure.load import measure_load
-from specmoe.measure.side import LiveSide, Run, prompt_ids, started
+from specmoe.measure.side import LiveSide, Run, prompt_ids
 from specmoe.models.card import load_card, require_template
+from specmoe.words import counted
 
 _Member = TypeVar("_Member", Side, PromptSource)
 
@@ -58,24 +61,18 @@ def measure_by_protocol(block: Block, job: Job) -> dict[str, Any]:
 
 
 def summary(block: Block, record: Mapping[str, Any]) -> str:
-    """Return the rate of each side of a measured block, as text."""
-    if block.protocol == Protocol.PUBLISHED:
-        return study_commands.summary(record["runs"])
-    by_side: dict[str, list[Run]] = {}
+    """Return the mean rate of each side of a measured block, and its failed decodes, as text."""
+    rates: dict[str, list[float]] = {}
+    failures = 0
     for run in record["runs"]:
-        by_side.setdefault(run["side"], []).append(run)
-    rates = [f"{side} {_rate(of_side):.1f}" for side, of_side in by_side.items()]
-    return f"{', '.join(rates)} tok/s"
-
-
-def _rate(runs: Sequence[Run]) -> float:
-    """Return the mean throughput of loads, or the rate of requests one after the other."""
-    if "load_tokens_per_second" in runs[0]:
-        return sum(float(run["load_tokens_per_second"]) for run in runs) / len(runs)
-    answers = [run["answer"] for run in runs]
-    tokens = sum(len(answer["tokens"]) - 1 for answer in answers)
-    seconds = sum(float(answer["timings"]["predicted_ms"]) for answer in answers) / 1000
-    return tokens / seconds if tokens else 0.0
+        if block.protocol == Protocol.PUBLISHED:
+            rate = run["reading"]["tokens_per_second"]
+        else:
+            rate = run.get("load_tokens_per_second", tokens_per_second(run["answer"]))
+        rates.setdefault(run["side"], []).append(rate or 0.0)
+        failures += run["decode_failures"]
+    words = f"{', '.join(f'{side} {fmean(rates[side]):.1f}' for side in rates)} tok/s"
+    return f"{words}, {counted(failures, 'failed decode')}" if failures else words
 
 
 class _MemoryExceededError(Exception):
@@ -206,7 +203,7 @@ def _measure_group(
     for beside in dict.fromkeys(turn.beside for turn in turns):
         with ExitStack() as servers:
             for side in beside:
-                live[side] = servers.enter_context(started(block, side, job, group))
+                live[side] = servers.enter_context(LiveSide(block, side, job, group))
                 if block.arrangement == Arrangement.AUTO and len(beside) > 1:
                     _refuse_excess(live.values(), len(beside), job)
             server = live[beside[0]].server

@@ -22,7 +22,6 @@ from specmoe.files import at_home, read_record
 from specmoe.measure.side import prompt_ids
 
 CANDIDATES_ASKED = 1000  # a token that is not among them is no near tie
-CANDIDATES_KEPT = 5
 _WHOLE = "a"
 
 # A target with a sliding window keeps no more than the window of what it has read, so it would read
@@ -89,6 +88,7 @@ def read_in_batches(
 
 # Candidates after a prompt and a prefix that was read in batches of a width.
 _Readings = dict[tuple[str, tuple[int, ...], int], list[Candidate]]
+_Gaps = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -104,20 +104,6 @@ class Divergence:
     token: int
     baseline_token: int
     prefix: tuple[int, ...]  # the tokens before it, the same in both
-
-
-@dataclass(frozen=True)
-class TokenGap:
-    """By how many nats the baseline's token leads the one that the run took.
-
-    If one of the two is not among the candidates, the gap is a lower bound; a reading in batches
-    without both tokens is left out.
-    """
-
-    gap_nats: float  # read one by one: negative only if the baseline does not repeat itself
-    gap_is_at_least: bool
-    gap_nats_by_width: dict[int, float]  # read in batches of that width
-    best: tuple[Candidate, ...]  # read one by one
 
 
 def find_divergences(rows: Iterable[Mapping[str, Any]], target: str) -> list[Divergence]:
@@ -160,17 +146,20 @@ def widths(gamma: int, slots: int = 1) -> list[int]:
     return sorted({2**power for power in range(1, widest.bit_length())} | {widest})
 
 
-def judge(baseline_token: int, token: int, readings: Mapping[int, list[Candidate]]) -> TokenGap:
-    """Return the gap at a divergence from the target's candidates after the common prefix.
+def judge(baseline_token: int, token: int, readings: Mapping[int, list[Candidate]]) -> _Gaps:
+    """Return by how many nats the baseline's token leads the one that the run took.
 
-    It is that of the baseline's token and the one that the run took. `readings` holds the
-    candidates, best first, by the width of the batches in which the target read the prefix; it has
-    width 1.
+    `readings` holds the target's candidates after the common prefix, best first, by the width of
+    the batches in which it read that; it has width 1, `gap_nats`, which is negative only if the
+    baseline does not repeat itself. That gap is a lower bound if one of the two tokens is not among
+    the candidates, and a reading in batches without both is left out.
     """
-    gaps = {width: _gap(found, baseline_token, token) for width, found in readings.items()}
-    ahead, missing = gaps.pop(1)
-    by_width = {width: gap for width, (gap, least) in gaps.items() if not least}
-    return TokenGap(ahead, missing, by_width, tuple(readings[1][:CANDIDATES_KEPT]))
+    gaps = {
+        width: logprob_of(baseline_token, found) - logprob_of(token, found)
+        for width, found in readings.items()
+        if width == 1 or {baseline_token, token} <= {one.token for one in found}
+    }
+    return {"gap_nats": gaps.pop(1), "gap_nats_by_width": gaps}
 
 
 def judge_all(
@@ -199,14 +188,8 @@ def judge_all(
                 block = blocks[divergence.baseline_block]
                 readings = _readings(server, divergence, block, job.root, known)
                 gap = judge(divergence.baseline_token, divergence.token, readings)
-                judged.append(asdict(divergence) | asdict(gap))
+                judged.append(asdict(divergence) | gap)
     return {"host": host_id(), "commands": commands, "divergences": judged}
-
-
-def _gap(candidates: list[Candidate], ahead: int, behind: int) -> tuple[float, bool]:
-    """Return by how many nats one token leads another, and whether a token is not listed."""
-    gap = logprob_of(ahead, candidates) - logprob_of(behind, candidates)
-    return gap, not {ahead, behind} <= {one.token for one in candidates}
 
 
 def _readings(

@@ -9,7 +9,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 from statistics import fmean, median
-from typing import Any, NamedTuple
+from typing import Any
 
 from specmoe.config.block import TimedPasses
 from specmoe.config.environment import engine_environment
@@ -26,32 +26,12 @@ from specmoe.files import engine_path
 _logger = logging.getLogger(__name__)
 
 
-class Timing(NamedTuple):
-    """The passes of one width with the same outputs, over all samples."""
+def read_pass_bench(text: str) -> list[dict[str, Any]]:
+    """Return the passes of each width with the same outputs, over all samples, in order.
 
-    outputs: str
-    width: int
-    ms: float  # median
-    experts: float | None  # distinct ones of a layer, mean over layers and samples; None if dense
-
-
-def pass_bench_command(program: Path, model: Path, root: Path, passes: TimedPasses) -> list[str]:
-    """Return the program's command line; the text of the passes is relative to `root`."""
-    options = {
-        "model": engine_path(model),
-        "text": root / passes.text,
-        "widths": ",".join(map(str, passes.widths)),
-        "outputs": ",".join(passes.outputs),
-        "samples": passes.samples,
-        "depth": passes.depth,
-        "threads": passes.threads or physical_cores(),
-        "gpu-layers": passes.gpu_layers,
-    }
-    return [str(program), *words_of(options)]
-
-
-def read_pass_bench(text: str) -> list[Timing]:
-    """Return what the program printed: by outputs, then by width."""
+    `ms` is their median, `experts` the distinct ones of a layer, as a mean over layers and samples;
+    None of a dense model.
+    """
     lines: Sequence[dict[str, object]] = [json.loads(line) for line in text.splitlines()]
     times: dict[tuple[str, int], list[float]] = {}
     experts: dict[int, list[float]] = {}
@@ -61,8 +41,9 @@ def read_pass_bench(text: str) -> list[Timing]:
                 times.setdefault((outputs, width), []).append(ms)
             case {"width": int(width), "experts": list(visited)}:
                 experts.setdefault(width, []).append(fmean(visited))
+    means = {width: fmean(counts) for width, counts in experts.items()}
     return [
-        Timing(outputs, width, median(ms), fmean(experts[width]) if width in experts else None)
+        {"outputs": outputs, "width": width, "ms": median(ms), "experts": means.get(width)}
         for (outputs, width), ms in sorted(times.items())
     ]
 
@@ -74,25 +55,31 @@ def measure(passes: TimedPasses, job: Job, program: Path) -> dict[str, Any]:
     the program fails or hangs.
     """
     threads = passes.threads or physical_cores()
-    command = pass_bench_command(program, job.target, job.root, passes)
+    options = {
+        "model": engine_path(job.target),
+        "text": job.root / passes.text,
+        "widths": ",".join(map(str, passes.widths)),
+        "outputs": ",".join(passes.outputs),
+        "samples": passes.samples,
+        "depth": passes.depth,
+        "threads": threads,
+        "gpu-layers": passes.gpu_layers,
+    }
+    command = [str(program), *words_of(options)]
     environment = engine_environment(passes.environment, os.environ)
     limit_s = job.start_limit_s + job.run_limit_s
     gpus = passes.environment.get("CUDA_VISIBLE_DEVICES", "")
-
-    def report(attempt: int, reason: str) -> None:
-        _logger.info("passes of %s, attempt %d: %s", passes.model, attempt, reason)
-
     measured = measure_undisturbed(
         lambda: run_tool(command, job.server_log, limit_s, environment).text,
         lambda: Watch(None, threads, job.backend, gpus),
         Gate.model_validate(passes.gate),
-        report,
+        lambda at, why: _logger.info("passes of %s, attempt %d: %s", passes.model, at, why),
     )
     return {
         "host": host_id(),
         "measured_again": measured.measured_again,
         "taken_away": measured.taken_away,
-        "timings": [timing._asdict() for timing in read_pass_bench(measured.result)],
+        "timings": read_pass_bench(measured.result),
     }
 
 

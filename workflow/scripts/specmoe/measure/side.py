@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from specmoe.config.block import (
     LONG_WARMUP_S,
@@ -142,7 +142,7 @@ class LiveSide:
     """
 
     def __init__(self, block: Block, side: Side, job: Job, group: int = 0):
-        """Prepare a side; `start` starts its server. `group` is that of the sides it is among."""
+        """Prepare a side, whose server runs in its context; `group` is that of those beside it."""
         self.block, self.side, self.group = block, side, group
         self.server: Server
         self.watch: Watch
@@ -152,6 +152,7 @@ class LiveSide:
         self.warm_ups: list[dict[str, float]] = []
         self.private_bytes: int | None = None
         self.processes = 0
+        self.gate = Gate.model_validate(block.gate)
         self._job = job
         self._peaks: list[int] = []
         # What each server that has ended logged of its requests, by slot and in the slot's order.
@@ -160,13 +161,17 @@ class LiveSide:
         self._measured = False  # whether the present server has
 
     @property
-    def gate(self) -> Gate:
-        """When the machine was not its own."""
-        return Gate.model_validate(self.block.gate)
-
-    @property
     def _remembers(self) -> bool:
         return self.side.method is not None and METHODS[self.side.method].remembers
+
+    def __enter__(self) -> Self:
+        """Start its server."""
+        self.start()
+        return self
+
+    def __exit__(self, fault: type[BaseException] | None, *_: object) -> None:
+        """End the server; after a fault its log is not read."""
+        self.stop() if fault is None else self.server.stop()
 
     def start(self) -> None:
         """Start a server; raises MeasurementError if it is not as the side asks."""
@@ -381,19 +386,6 @@ def _settled(times: Sequence[float]) -> bool:
     if len(times) > 1 and times[-1] >= SETTLED * times[-2]:
         return True
     return bool(times) and times[-1] >= LONG_WARMUP_S * 1000
-
-
-@contextmanager
-def started(block: Block, side: Side, job: Job, group: int = 0) -> Iterator[LiveSide]:
-    """Start a side's server, and end it when the context ends."""
-    one = LiveSide(block, side, job, group)
-    one.start()
-    try:
-        yield one
-    except BaseException:
-        one.server.stop()
-        raise
-    one.stop()
 
 
 @contextmanager

@@ -10,7 +10,7 @@ import math
 import os
 import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -83,14 +83,6 @@ def measure(block: Block, job: Job) -> dict[str, Any]:
         "sides": sides,
         "runs": runs,
     }
-
-
-def summary(runs: Sequence[Mapping[str, Any]]) -> str:
-    """Return the printed rates of a block's runs and their failed decodes, as text."""
-    rates = [run["reading"]["tokens_per_second"] for run in runs]
-    failures = sum(run["decode_failures"] for run in runs)
-    extent = f"{min(rates):.1f} to {max(rates):.1f}" if len(rates) > 1 else f"{rates[0]:.1f}"
-    return f"{extent} tok/s as printed, {failures} failed decodes"
 
 
 def read_bench(text: str) -> Reading | None:

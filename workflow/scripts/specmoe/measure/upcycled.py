@@ -56,7 +56,17 @@ def check_upcycled(
     for used in sorted({1, card.experts_used}):
         override = f"{card.architecture}.expert_used_count=int:{used}"
         with start(model, ("--override-kv", override)) as server:
-            facts = _compare(tokens, dense, _read(server, prompt, tokens))
+            copied = _read(server, prompt, tokens)
+        differences = [
+            abs(logprob_of(token, one) - logprob_of(token, other))
+            for token, one, other in zip(tokens, dense, copied, strict=True)
+        ]
+        facts = {
+            "tokens": len(tokens),
+            "same": sum(a[0].token == b[0].token for a, b in zip(dense, copied, strict=True)),
+            "median_nats": median(differences),
+            "widest_nats": max(differences),
+        }
         words = (
             f"{model}: its logarithms of probabilities differ from those of {source.name} by a"
             f" median of {facts['median_nats']:.3g} nats with {used} used"
@@ -72,20 +82,6 @@ def check_upcycled(
 
 def _read(server: Server, prompt: list[int], tokens: list[int]) -> _Reading:
     return list(read_in_batches(server, prompt, tokens[:-1], [1] * (TOKENS - 1), _CANDIDATES))
-
-
-def _compare(tokens: list[int], dense: _Reading, copied: _Reading) -> dict[str, Any]:
-    differences = [
-        abs(logprob_of(token, one) - logprob_of(token, other))
-        for token, one, other in zip(tokens, dense, copied, strict=True)
-    ]
-    same = sum(one[0].token == other[0].token for one, other in zip(dense, copied, strict=True))
-    return {
-        "tokens": len(tokens),
-        "same": same,
-        "median_nats": median(differences),
-        "widest_nats": max(differences),
-    }
 
 
 def check_on_engine(
