@@ -31,14 +31,13 @@ if workflow.cores == 0:
 os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
 
 from specmoe.config.block import MEASURE_VERSION
-from specmoe.errors import ConfigError, SpecmoeError, told
+from specmoe.errors import ConfigError, SpecmoeError, told, drop_unread
 from specmoe.paper.pdf import INSTALL_TEX, missing_tex
 from specmoe.plan.door import check, check_folder, load_campaign
 from specmoe.plan.door import drop_other_packages, drop_stale_locks
 from specmoe.plan.gate import refresh
 from specmoe.plan.job_files import JobFiles
 from specmoe.plan.progress import describe_missing
-from specmoe.progress_lines import drop_unread
 
 # Snakemake would wait for ever for a job whose end it cannot tell.
 drop_unread()

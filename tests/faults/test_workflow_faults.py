@@ -10,7 +10,7 @@ import pytest
 from specmoe import cli, errors
 from specmoe.audit.audited import audit_campaign
 from specmoe.config.schema import read_config
-from specmoe.plan.campaign import LoadedCampaign
+from specmoe.plan.campaign import LoadedCampaign, open_campaign
 from specmoe.runs.schema import read_runs
 
 from .outcome import outcome_of
@@ -57,8 +57,8 @@ def audit_pack():
 
 # What reads files, as rules/collect.smk and rules/audit.smk have it done.
 READERS = {
-    "collect_runs": lambda: cli.collect_table(Path(CONFIG), "runs", Path(ROWS)),
-    "audit": lambda: cli.audit(Path(CONFIG), Path(AUDIT)),
+    "collect_runs": lambda: cli.collect_table(open_campaign(Path(CONFIG)), "runs", Path(ROWS)),
+    "audit": lambda: cli.audit(open_campaign(Path(CONFIG)), Path(AUDIT)),
     "audit_pack": audit_pack,
 }
 

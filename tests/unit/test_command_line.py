@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from specmoe import cli
-from specmoe.command_line import arguments
+from specmoe.cli import arguments
 
 from ..conftest import verb
 

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from specmoe import errors
-from specmoe.progress_lines import lines_to
+from specmoe.errors import lines_to
 
 LOGGER = logging.getLogger("specmoe.room.module")
 

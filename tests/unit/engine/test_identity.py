@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from specmoe import file_states as module
+from specmoe import files as module
 from specmoe.config.backend import Backend
 from specmoe.config.engines import GitEngine, PathEngine, PypiEngine, without_digits
 from specmoe.config.load import load

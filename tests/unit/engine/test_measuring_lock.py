@@ -12,7 +12,7 @@ from specmoe.errors import MeasurementError
 
 MEASURE = (
     "import sys; from specmoe.engine import machine as lock\n"
-    "from specmoe.progress_lines import lines_to\n"
+    "from specmoe.errors import lines_to\n"
     "lock.POLL_S = 0.01\n"
     "with lines_to(sys.stdout), lock.alone():\n"
     "    print('measuring', flush=True)\n"

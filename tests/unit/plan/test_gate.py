@@ -7,8 +7,7 @@ import shutil
 import pytest
 
 from specmoe.config.block import MEASURE_VERSION
-from specmoe.file_states import file_digests
-from specmoe.files import seen_of_model, sha256_of
+from specmoe.files import file_digests, seen_of_model, sha256_of
 from specmoe.plan import gate as module
 from specmoe.plan.door import load_campaign
 from specmoe.plan.gate import Gate, refresh
@@ -84,7 +83,7 @@ def linked(campaign):
 
 def test_a_finished_campaign_stays_as_it_is_and_reads_no_file_again(measured, load, monkeypatch):
     refresh(measured)
-    monkeypatch.setattr("specmoe.file_states.sha256_of", lambda file: pytest.fail(str(file)))
+    monkeypatch.setattr("specmoe.files.sha256_of", lambda file: pytest.fail(str(file)))
     assert linked(load()) == {BLOCK, "blocks/N/target/r0"}
     assert not measured.missing.exists()
 

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from specmoe.errors import MeasurementError
 from specmoe.measure.trace import common_prefix
 from specmoe.records import UNKNOWN, Records
-from specmoe.runs.collect import link_baselines, rows_of_record
-from specmoe.runs.collected import measured_as_asked
+from specmoe.runs.collect import link_baselines, measured_as_asked, rows_of_record
 from specmoe.runs.schema import COLUMNS
 
 from ...made_record import MADE_BY, made_record, small_blocks, small_config

@@ -7,7 +7,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from specmoe.errors import DownloadError
-from specmoe.runs.download import download
+from specmoe.runs.study_csv import download
 
 CONTENT = b"rows"
 DIGEST = hashlib.sha256(CONTENT).hexdigest()

@@ -5,16 +5,22 @@ those. Engines, models and what is checked of them serve several campaigns, so t
 given the files that they read and write. Imports are inside the verbs, so each starts fast.
 """
 
+import inspect
 import json
 import os
 import sys
 from argparse import ArgumentParser, RawDescriptionHelpFormatter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from types import UnionType
+from typing import TYPE_CHECKING, Any, get_args, get_origin
 
 from specmoe import errors
-from specmoe.command_line import arguments
+
+if TYPE_CHECKING:
+    from specmoe.plan.campaign import LoadedCampaign as Opened
+else:
+    Opened = "a campaign.json, which `arguments` opens"
 
 
 def plan(results: Path) -> None:
@@ -50,14 +56,13 @@ def possible(
     answer(claim or {}, claims, AuditSettings.model_validate_json(audit), CHIPS, out)
 
 
-def build_engine(campaign: Path, id: str, log: Path) -> None:
+def build_engine(campaign: Opened, id: str, log: Path) -> None:
     """Fetch and build llama.cpp, and test it on a small model."""
     from specmoe.engine.build import make_engine
-    from specmoe.plan.campaign import open_campaign
 
-    found = open_campaign(campaign)
-    engine, out = found.config.engines[found.engine_names[id]], found.engine_file(id).parent
-    make_engine(engine, id, found.backend, out, log, found.config.measurement.environment)
+    engine = campaign.config.engines[campaign.engine_names[id]]
+    out = campaign.engine_file(id).parent
+    make_engine(engine, id, campaign.backend, out, log, campaign.config.measurement.environment)
 
 
 def build_programs(engine: Path, log: Path) -> None:
@@ -68,13 +73,12 @@ def build_programs(engine: Path, log: Path) -> None:
         build_programs(engine.parent, output.fileno())
 
 
-def make_model(campaign: Path, model: str, log: Path, engine: Path | None = None) -> None:
+def make_model(campaign: Opened, model: str, log: Path, engine: Path | None = None) -> None:
     """Write, cut, upcycle, quantize or link a model, or count the n-grams of a text."""
     from specmoe.engine.made_models import make_model
-    from specmoe.plan.campaign import open_campaign
 
-    found = open_campaign(campaign)
-    make_model(found.config.models, model, engine, found.root, found.model_file(model), log)
+    out = campaign.model_file(model)
+    make_model(campaign.config.models, model, engine, campaign.root, out, log)
 
 
 def fetch_model(
@@ -99,46 +103,40 @@ def fetch_model(
             digests.write_text(f"{model.sha256}  {out.name}\n")
 
 
-def describe_model(campaign: Path, model: str, out: Path, digests: Path | None = None) -> None:
+def describe_model(campaign: Opened, model: str, out: Path, digests: Path | None = None) -> None:
     """Read a model file back, check what it is, and write its card."""
     from specmoe.config.parse import parse
     from specmoe.models.gguf import Stated, describe_model
-    from specmoe.plan.campaign import open_campaign
     from specmoe.plan.job_files import JobFiles
 
-    found = open_campaign(campaign)
-    stated = parse(Stated, JobFiles(found).stated_of_model(model))
-    if clock := describe_model(found.model_file(model), stated, digests, out):
+    stated = parse(Stated, JobFiles(campaign).stated_of_model(model))
+    if clock := describe_model(campaign.model_file(model), stated, digests, out):
         print(clock)
 
 
-def check_tensors(campaign: Path, model: str, engine: Path, log: Path, out: Path) -> None:
+def check_tensors(campaign: Opened, model: str, engine: Path, log: Path, out: Path) -> None:
     """Make sure that a model's weights are numbers."""
     from specmoe.engine.checks import check_tensors
-    from specmoe.plan.campaign import open_campaign
 
-    found = open_campaign(campaign)
-    given, server = found.config.measurement, engine.parent / "bin/llama-server"
-    file = found.model_file(model)
+    given, server = campaign.config.measurement, engine.parent / "bin/llama-server"
+    file = campaign.model_file(model)
     check_tensors(server, file, log, given.start_limit_s, given.environment)
     out.touch()
 
 
-def check_upcycled(campaign: Path, model: str, engine: Path, log: Path, out: Path) -> None:
+def check_upcycled(campaign: Opened, model: str, engine: Path, log: Path, out: Path) -> None:
     """Make sure that an upcycled model computes what its dense model does."""
     from dataclasses import replace
 
     from specmoe.measure.upcycled import check_on_engine
-    from specmoe.plan.campaign import open_campaign
 
-    found = open_campaign(campaign)
-    source = found.config.models[model].made_from
+    source = campaign.config.models[model].made_from
     assert source is not None
-    files = found.model_file(source), found.model_file(model)
-    layers = found.config.measurement.gpu_layers if found.gpu else 0
-    workplace = replace(found.workplace("", None), engine=engine)
-    text = found.root / found.config.prompts.passage
-    environment = found.config.measurement.environment
+    files = campaign.model_file(source), campaign.model_file(model)
+    layers = campaign.config.measurement.gpu_layers if campaign.gpu else 0
+    workplace = replace(campaign.workplace("", None), engine=engine)
+    text = campaign.root / campaign.config.prompts.passage
+    environment = campaign.config.measurement.environment
     check_on_engine(*files, text, workplace, environment, layers, log, out)
 
 
@@ -152,42 +150,39 @@ def check_pair(target: Path, draft: Path, methods: tuple[str, ...], out: Path) -
 
 
 def describe_host(
-    campaign: Path, given: dict[str, str | float], out: Path, engine: Path | None = None
+    campaign: Opened, given: dict[str, str | float], out: Path, engine: Path | None = None
 ) -> None:
     """Describe this machine; where several share a campaign, compare it and test the engine."""
-    from specmoe.plan.campaign import CHIPS, open_campaign
+    from specmoe.plan.campaign import CHIPS
     from specmoe.plan.machine import describe_host
 
-    found = open_campaign(campaign)
-    environment = found.config.measurement.environment
-    like = found.host_file if found.shared else None
-    describe_host(found.backend, given, environment, CHIPS, out, engine, like)
+    environment = campaign.config.measurement.environment
+    like = campaign.host_file if campaign.shared else None
+    describe_host(campaign.backend, given, environment, CHIPS, out, engine, like)
 
 
-def measure(campaign: Path, block: str, log: Path, workflow_pid: int | None = None) -> None:
+def measure(campaign: Opened, block: str, log: Path, workflow_pid: int | None = None) -> None:
     """Measure one block by its protocol, alone on the machine."""
     from specmoe.measure.block import measure_block, summary
-    from specmoe.plan.campaign import open_campaign
     from specmoe.plan.gate import Gate
     from specmoe.plan.progress import describe_progress
 
-    found = open_campaign(campaign)
-    one, gate = found.block(block), Gate(found)
-    target = found.model_file(one.target)
-    drafts = {model: found.model_file(model) for model in one.draft_models}
-    workplace = found.workplace(block, workflow_pid, found.engine_of_block(block))
+    one, gate = campaign.block(block), Gate(campaign)
+    target = campaign.model_file(one.target)
+    drafts = {model: campaign.model_file(model) for model in one.draft_models}
+    workplace = campaign.workplace(block, workflow_pid, campaign.engine_of_block(block))
     name, request = f"blocks/{block}", gate.block(block)
     record, fresh = gate.records.measured_once(
         name, request, lambda: measure_block(one, workplace, target, drafts, log)
     )
     gate.records.relink(name, request)
-    progress = describe_progress(found.plan_file, found.records)
+    progress = describe_progress(campaign.plan_file, campaign.records)
     said = summary(one, record) if fresh else "kept, as it was measured before"
     print(f"{progress}: {block}: {said}", flush=True)
 
 
 def time_passes(
-    campaign: Path,
+    campaign: Opened,
     model: str,
     repeat: int,
     log: Path,
@@ -195,20 +190,18 @@ def time_passes(
 ) -> None:
     """Time the passes of one model by themselves, alone on the machine."""
     from specmoe.measure.pass_times import time_passes
-    from specmoe.plan.campaign import open_campaign
     from specmoe.plan.gate import Gate
 
-    found = open_campaign(campaign)
-    name, gate = f"pass_times/{model}/r{repeat}", Gate(found)
-    passes, file = found.timed_passes[model], found.model_file(model)
-    workplace = found.workplace(name, workflow_pid)
+    name, gate = f"pass_times/{model}/r{repeat}", Gate(campaign)
+    passes, file = campaign.timed_passes[model], campaign.model_file(model)
+    workplace = campaign.workplace(name, workflow_pid)
     request = gate.passes(model, repeat)
     gate.records.measured_once(name, request, lambda: time_passes(passes, workplace, file, log))
     gate.records.relink(name, request)
 
 
 def record_trace(
-    campaign: Path,
+    campaign: Opened,
     demonstration: str,
     log: Path,
     out: Path,
@@ -219,13 +212,11 @@ def record_trace(
     from specmoe.config.trace import Demonstration
     from specmoe.engine.job import job_of
     from specmoe.measure.trace import record_trace
-    from specmoe.plan.campaign import open_campaign
 
-    found = open_campaign(campaign)
     asked = parse(Demonstration, demonstration)
-    drafts = {model: found.model_file(model) for model in asked.block.draft_models}
-    workplace = found.workplace("trace", workflow_pid)
-    job = job_of(workplace, found.model_file(asked.block.target), log, drafts)
+    drafts = {model: campaign.model_file(model) for model in asked.block.draft_models}
+    workplace = campaign.workplace("trace", workflow_pid)
+    job = job_of(workplace, campaign.model_file(asked.block.target), log, drafts)
     record_trace(asked, workplace, job, out)
 
 
@@ -237,42 +228,38 @@ def show_trace(trace: Path, log: Path) -> None:
 
 
 def judge(
-    campaign: Path, target: str, log: Path, out: Path, workflow_pid: int | None = None
+    campaign: Opened, target: str, log: Path, out: Path, workflow_pid: int | None = None
 ) -> None:
     """Ask the baseline of one target about every run whose tokens differ from its own."""
     from specmoe.files import replace_text
     from specmoe.measure.divergence import judge_target
-    from specmoe.plan.campaign import open_campaign
     from specmoe.plan.gate import Gate
     from specmoe.runs.schema import read_runs, row_dicts
 
-    found = open_campaign(campaign)
-    gate, name = Gate(found), f"divergences/{target}"
-    rows = row_dicts(read_runs(found.data / "runs.parquet"))
-    workplace, file = found.workplace(name, workflow_pid), found.model_file(target)
-    blocks = [one.block for one in found.blocks.values() if one.target == target]
+    gate, name = Gate(campaign), f"divergences/{target}"
+    rows = row_dicts(read_runs(campaign.data / "runs.parquet"))
+    workplace, file = campaign.workplace(name, workflow_pid), campaign.model_file(target)
+    blocks = [one.block for one in campaign.blocks.values() if one.target == target]
     judged, _ = gate.records.measured_once(
         name,
         gate.rereading(target, blocks),
-        lambda: judge_target(target, rows, found.blocks, workplace, file, log),
+        lambda: judge_target(target, rows, campaign.blocks, workplace, file, log),
     )
     replace_text(out, json.dumps(judged, indent=1) + "\n")
 
 
 def read_agreement(
-    campaign: Path, draft: str, log: Path, out: Path, workflow_pid: int | None = None
+    campaign: Opened, draft: str, log: Path, out: Path, workflow_pid: int | None = None
 ) -> None:
     """Read the texts of a draft's targets with it: what would it have proposed."""
     from specmoe.files import replace_text
     from specmoe.measure.agreement import read_texts
-    from specmoe.plan.campaign import open_campaign
     from specmoe.plan.gate import Gate
     from specmoe.records import load
 
-    found = open_campaign(campaign)
-    gate, name, blocks = Gate(found), f"agreement/{draft}", found.readings[draft]
-    records = ((found.block(one), load(gate.records.link(f"blocks/{one}"))[1]) for one in blocks)
-    workplace, file = found.workplace(name, workflow_pid), found.model_file(draft)
+    gate, name, blocks = Gate(campaign), f"agreement/{draft}", campaign.readings[draft]
+    records = ((campaign.block(one), load(gate.records.link(f"blocks/{one}"))[1]) for one in blocks)
+    workplace, file = campaign.workplace(name, workflow_pid), campaign.model_file(draft)
     read, _ = gate.records.measured_once(
         name,
         gate.rereading(draft, blocks),
@@ -288,48 +275,42 @@ def collect_models(cards: tuple[Path, ...], out: Path) -> None:
     save_cards({path.stem: load_card(path) for path in cards}, out)
 
 
-def collect_host(campaign: Path, out: Path) -> None:
+def collect_host(campaign: Opened, out: Path) -> None:
     """Collect the descriptions of a campaign's machine, or machines, into one."""
     from specmoe.plan import machine
-    from specmoe.plan.campaign import open_campaign
 
-    found = open_campaign(campaign)
-    machine.collect_host(found.host_files, out, shared=found.shared)
+    machine.collect_host(campaign.host_files, out, shared=campaign.shared)
 
 
-def collect_table(campaign: Path, table: str, out: Path) -> None:
+def collect_table(campaign: Opened, table: str, out: Path) -> None:
     """Turn records into a table: `runs`, `suites/<suite>`, `pass_times` or `agreement`."""
-    from specmoe.plan.campaign import open_campaign
     from specmoe.runs.agreement import collect_agreement
-    from specmoe.runs.collected import collect_runs
+    from specmoe.runs.collect import collect_runs
     from specmoe.runs.pass_times import collect_pass_times
 
-    found = open_campaign(campaign)
     if table == "agreement":
-        read = found.readings
-        collect_agreement((found.folder / f"agreement/{draft}.json" for draft in read), out)
+        read = campaign.readings
+        collect_agreement((campaign.folder / f"agreement/{draft}.json" for draft in read), out)
     elif table == "pass_times":
-        collect_pass_times(found, out)
+        collect_pass_times(campaign, out)
     else:
-        collect_runs(found, None if table == "runs" else table.removeprefix("suites/"), out)
+        collect_runs(campaign, None if table == "runs" else table.removeprefix("suites/"), out)
 
 
-def summarise(campaign: Path, suite: str, out: Path) -> None:
+def summarise(campaign: Opened, suite: str, out: Path) -> None:
     """Say what one suite measured, as plain text."""
     from specmoe.analysis.terminal import summarise_suite
     from specmoe.files import replace_text
-    from specmoe.plan.campaign import open_campaign
     from specmoe.runs.schema import read_runs
 
-    found = open_campaign(campaign)
-    rows = read_runs(found.folder / f"suites/{suite}.parquet")
-    replace_text(out, summarise_suite(rows, suite, found.config) + "\n")
+    rows = read_runs(campaign.folder / f"suites/{suite}.parquet")
+    replace_text(out, summarise_suite(rows, suite, campaign.config) + "\n")
 
 
 def fetch_published(campaign: Path, out: Path) -> None:
     """Get the published study's rows: download them or take a local file; check their digest."""
     from specmoe.config.schema import read_config
-    from specmoe.runs.download import fetch_published
+    from specmoe.runs.study_csv import fetch_published
 
     fetch_published(read_config(campaign).published, out)
 
@@ -342,20 +323,18 @@ def import_published(campaign: Path, given: dict[str, Any], csv: Path, out: Path
     import_published(csv, read_config(campaign), given, out)
 
 
-def audit(campaign: Path, out: Path) -> None:
+def audit(campaign: Opened, out: Path) -> None:
     """Check every run of a campaign: which are impossible, which implausible."""
     from specmoe.audit.audited import audit_campaign
-    from specmoe.plan.campaign import open_campaign
 
-    audit_campaign(open_campaign(campaign), out)
+    audit_campaign(campaign, out)
 
 
-def analyse(campaign: Path, audit: Path, out: Path, compare_with: tuple[Path, ...] = ()) -> None:
+def analyse(campaign: Opened, audit: Path, out: Path, compare_with: tuple[Path, ...] = ()) -> None:
     """Compute every table of the analysis from the runs of a campaign."""
     from specmoe.claims.analysed import analyse_campaign
-    from specmoe.plan.campaign import open_campaign
 
-    analyse_campaign(open_campaign(campaign), audit, compare_with, out)
+    analyse_campaign(campaign, audit, compare_with, out)
 
 
 def advise(analysis: Path, out: Path) -> None:
@@ -365,13 +344,11 @@ def advise(analysis: Path, out: Path) -> None:
     advise(analysis, out)
 
 
-def more_repeats(campaign: Path, out: Path) -> None:
+def more_repeats(campaign: Opened, out: Path) -> None:
     """Say which comparisons need more repeats, and write them as an overlay."""
     from specmoe.analysis.terminal import count_more_repeats
-    from specmoe.plan.campaign import open_campaign
 
-    found = open_campaign(campaign)
-    count_more_repeats(found.config, found.data / "runs.parquet", out)
+    count_more_repeats(campaign.config, campaign.data / "runs.parquet", out)
 
 
 def render_paper(analysis: Path, cells: Path, out: Path) -> None:
@@ -399,16 +376,14 @@ def render_site(analysis: Path, figures: Path, out: Path, trace: Path | None = N
 
 
 def pack(
-    campaign: Path, engines: tuple[Path, ...], out: Path, trace: tuple[Path, ...] = ()
+    campaign: Opened, engines: tuple[Path, ...], out: Path, trace: tuple[Path, ...] = ()
 ) -> None:
     """Pack the files of a finished campaign, with a configuration that renders it."""
-    from specmoe.plan.campaign import open_campaign
     from specmoe.runs.manifest import pack_campaign
 
-    found = open_campaign(campaign)
-    files = [found.folder / name for name in ("runs.parquet", "host.json", "models.json")]
-    files += [*found.pass_times, *found.agreement, *trace]
-    pack_campaign(campaign, files, engines, found.divergences, out)
+    files = [campaign.folder / name for name in ("runs.parquet", "host.json", "models.json")]
+    files += [*campaign.pass_times, *campaign.agreement, *trace]
+    pack_campaign(campaign.folder / "campaign.json", files, engines, campaign.divergences, out)
 
 
 def upgrade(folders: tuple[Path, ...]) -> None:
@@ -440,6 +415,43 @@ VERBS: dict[str, Callable[..., None]] = {
         *(render_paper, render_pdf, render_site, pack, upgrade, document),
     )
 }
+
+
+def arguments(verb: Callable[..., None], words: Sequence[str]) -> dict[str, Any]:
+    """Return what a command line gives a verb: `words` are those behind its name.
+
+    Each parameter is an option of its name, `pass_times` is `--pass-times`. One without a default
+    is required, one of type `X | None` may stand without a value, a tuple takes several values and
+    a dictionary JSON. What is no option is the value of a parameter `folders`.
+    """
+    parser = ArgumentParser(prog=f"specmoe {verb.__name__}", description=verb.__doc__)
+    parameters = inspect.signature(verb).parameters
+    for name, parameter in parameters.items():
+        needed = parameter.default is parameter.empty
+        reading = _reading(parameter.annotation, "+" if needed else "*")
+        if name == "folders":
+            parser.add_argument(name, metavar="FOLDER", **reading)
+            continue
+        reading |= {"required": True} if needed else {"default": parameter.default}
+        parser.add_argument(f"--{name.replace('_', '-')}", **reading)
+    given = vars(parser.parse_args(words))
+    if "campaign" in parameters and parameters["campaign"].annotation is Opened:
+        from specmoe.plan.campaign import open_campaign
+
+        given["campaign"] = open_campaign(given["campaign"])
+    return {name: tuple(one) if isinstance(one, list) else one for name, one in given.items()}
+
+
+def _reading(kind: Any, several: str) -> dict[str, Any]:
+    """Return how argparse reads an option of a type; `several` is how many values a tuple takes."""
+    origin, inner = get_origin(kind), get_args(kind)
+    if kind is Opened:
+        return {"type": Path}
+    if origin is UnionType:
+        return _reading(inner[0], several) | {"nargs": "?"}
+    if origin is tuple:
+        return {"type": inner[0], "nargs": several}
+    return {"type": json.loads if origin is dict else kind}
 
 
 def main() -> None:

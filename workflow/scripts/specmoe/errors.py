@@ -1,7 +1,8 @@
-"""The faults a user can meet; each message is one line that names the thing and the remedy."""
+"""What users are told: progress as plain lines, and each fault in one, with what to do."""
 
 import difflib
 import errno
+import logging
 import os
 import shlex
 import shutil
@@ -9,11 +10,11 @@ import signal
 import sys
 import tempfile
 import traceback
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
-
-from specmoe.progress_lines import drop_unread, lines_to
+from typing import Any, TextIO
 
 FAULTS = Path("results/faults")  # tracebacks of unforeseen faults
 
@@ -121,6 +122,44 @@ def _fullest_disk(file: str | None = None) -> str:
 def one_line(error: object) -> str:
     """Return the words of an error on one line: libraries break theirs."""
     return " ".join(str(error).split())
+
+
+class _Lines(logging.StreamHandler[TextIO]):
+    """Writes the bare message and flushes it."""
+
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802
+        """Raise what went wrong: logging would hide a full disk behind a traceback and go on."""
+        raise
+
+
+@contextmanager
+def lines_to(stream: TextIO, name: str = "specmoe", level: int = logging.INFO) -> Iterator[None]:
+    """Write what the logger `name` and the loggers below it receive to a stream, a line each."""
+    logger, handler = logging.getLogger(name), _Lines(stream)
+    handler.setLevel(level)
+    before = logger.level
+    logger.setLevel(level)
+    logger.addHandler(handler)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(before)
+
+
+def drop_unread() -> None:
+    """Let standard output and error drop what nobody reads any more, as after `| head`."""
+
+    def dropping(act: Callable[..., Any]) -> Callable[..., Any]:
+        def tried(*given: Any) -> Any:
+            with suppress(BrokenPipeError):
+                return act(*given)
+
+        return tried
+
+    for stream in (sys.stdout, sys.stderr):
+        for name in ("write", "flush"):
+            setattr(stream, name, dropping(getattr(stream, name)))
 
 
 def run(main: Callable[[], None]) -> None:

@@ -19,7 +19,7 @@ from specmoe.files import named_if_damaged, read_record
 from specmoe.models.card import load_cards, sizes_of_cards
 from specmoe.plan.campaign import LoadedCampaign
 from specmoe.runs.agreement import read_agreement
-from specmoe.runs.collected import refuse_other_table
+from specmoe.runs.collect import refuse_other_table
 from specmoe.runs.manifest import check_manifest
 from specmoe.runs.pass_times import read_pass_times, seen_experts
 from specmoe.runs.schema import asked_of, read_runs

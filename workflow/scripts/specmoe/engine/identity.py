@@ -17,8 +17,7 @@ from specmoe.config.backend import Backend
 from specmoe.config.engines import ID_DIGITS, Engine, PathEngine
 from specmoe.config.schema import Config
 from specmoe.errors import EngineError
-from specmoe.file_states import file_digests, remembered_digests
-from specmoe.files import named_if_damaged, read_record
+from specmoe.files import file_digests, named_if_damaged, read_record, remembered_digests
 
 BINARIES = ("llama-server", "llama-quantize", "llama-bench")
 # Only protocol `published` needs it; an engine built elsewhere may lack it.

@@ -22,9 +22,8 @@ from specmoe.engine.machine import (
 )
 from specmoe.engine.server import Server
 from specmoe.engine.supervise import end_with
-from specmoe.errors import SpecmoeError, told
+from specmoe.errors import SpecmoeError, lines_to, told
 from specmoe.files import card_beside, engine_path, read_record
-from specmoe.progress_lines import lines_to
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,7 @@ from gguf import LlamaFileType
 
 from specmoe.config.models import Family
 from specmoe.errors import ModelError
-from specmoe.file_states import file_digests
-from specmoe.files import digest_of_parts, files_of_model, seen_of_model, sha256_of
+from specmoe.files import digest_of_parts, file_digests, files_of_model, seen_of_model, sha256_of
 from specmoe.models.card import ModelCard, card_of, save_card
 from specmoe.models.gguf_file import Header, TensorInfo, named_if_no_model, read_header
 

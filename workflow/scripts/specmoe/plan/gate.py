@@ -23,9 +23,9 @@ from specmoe.config.models import PathModel
 from specmoe.config.prompt_lines import numbered_lines
 from specmoe.engine.identity import NGRAM_MAKER, measuring_files
 from specmoe.errors import DamagedFileError
-from specmoe.file_states import file_digests
 from specmoe.files import (
     digest_of_parts,
+    file_digests,
     files_of_model,
     named_if_damaged,
     read_record,

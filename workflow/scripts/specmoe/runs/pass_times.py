@@ -13,7 +13,7 @@ from specmoe.files import named_if_damaged
 from specmoe.plan.campaign import LoadedCampaign
 from specmoe.plan.gate import Gate
 from specmoe.records import Request
-from specmoe.runs.collected import measured_as_asked
+from specmoe.runs.collect import measured_as_asked
 from specmoe.runs.schema import read_checked, write_checked
 
 _POSITIVE = pa.Check.gt(0)

@@ -1,23 +1,25 @@
-"""The published study's own rows, as rows of ours.
+"""The published study's own rows, fetched and as rows of ours.
 
 The authors' CSV has one line per run: what llama-bench printed of a run without a draft, what
 llama-speculative printed of a run with one. It lacks the counters of llama-speculative, but three
 of the numbers it has, each at the digits its tool prints, determine them; see `recover`.
 """
 
+import hashlib
 import json
 import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO
 
+import httpx
 import pandas as pd
 
 from specmoe.config.block import NO_DRAFT, PASSAGE_PREFIX, Arrangement, Side
 from specmoe.config.methods import METHODS, NO_METHOD, Method
-from specmoe.config.schema import Config
-from specmoe.errors import SchemaError
-from specmoe.files import replace_text, sha256_of
+from specmoe.config.schema import Config, Published
+from specmoe.errors import DownloadError, SchemaError
+from specmoe.files import read_whole, replace_text, sha256_of
 from specmoe.models.card import save_cards
 from specmoe.models.expected_sizes import card_of_entry
 from specmoe.runs.collect import RunRow, link_baselines
@@ -30,6 +32,8 @@ ENGINE = "llama.cpp b8240 or b8280"  # its Table 1; which row came from which is
 # decimals; here as a share) and of its rate (three decimals), with room for binary fractions.
 HALF_ACCEPTANCE = 0.5e-5 + 1e-12
 HALF_RATE = 0.5e-3 + 1e-9
+
+DOWNLOAD_LIMIT_S = 60
 
 # What columns of the CSV are here.
 _NAMES = {
@@ -212,3 +216,32 @@ def import_published(
     cards = {model: card_of_entry(model, config) for model in config.measured_models}
     save_cards(cards, folder / "models.json")
     replace_text(folder / "host.json", json.dumps(host_of_study(given), indent=1) + "\n")
+
+
+def download(source: str, sha256: str, out: Path) -> None:
+    """Write the file at `source`, an address or a path, to `out`, if it has this SHA-256.
+
+    Raises DownloadError, and writes nothing, if the file cannot be read or is another one.
+    """
+    try:
+        if source.startswith(("http://", "https://")):
+            answer = httpx.get(source, follow_redirects=True, timeout=DOWNLOAD_LIMIT_S)
+            content = answer.raise_for_status().content
+        else:
+            content = read_whole(Path(source))
+    except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise DownloadError(
+            f"{source}: cannot be read ({reason}); check the network, or set published.file to the"
+            " path of a copy"
+        ) from error
+    digest = hashlib.sha256(content).hexdigest()
+    if digest != sha256:
+        raise DownloadError(f"{source}: SHA-256 {digest}, the config says {sha256}; not used")
+    out.write_bytes(content)
+
+
+def fetch_published(published: Published, out: Path) -> None:
+    """Get the published study's rows: download them, or take the user's copy."""
+    address = f"https://github.com/{published.repository}/raw/{published.commit}/{published.path}"
+    download(published.file or address, published.sha256, out)
