@@ -34,7 +34,6 @@ from tests.unit import simulated_rounds  # noqa: E402
 from specmoe.analysis.cost_tables import (  # noqa: E402
     break_even,
     fit_pairs,
-    round_costs,
     verification,
 )
 from specmoe.analysis.gamma_curves import gamma_curves  # noqa: E402
@@ -160,7 +159,7 @@ def cost_estimates(generator: np.random.Generator, repeats: int, noise: float) -
     times = simulated_rounds.pass_times(repeats=repeats, noise=noise, generator=generator)
     fitted = fit_pairs(with_speedups(runs), runs, times, Statistics())
     passes = verification(fitted, {}, None, 0).set_index("width")
-    drafting = round_costs(fitted).set_index("gamma").loc[4]
+    drafting = passes.loc[5]
     pays = break_even(fitted, runs.iloc[:0]).set_index("gamma").loc[4]
     rows = [passes.loc[5], passes.loc[17], drafting, pays, pays]
     names = ["steps", "steps", "draft_steps", "ceiling", "break_even"]

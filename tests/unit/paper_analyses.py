@@ -377,7 +377,6 @@ def _costed(times: pd.DataFrame, sizes: dict[str, Size]) -> Analysis:
         full(),
         **gammas,
         verification=cost_tables.verification(fitted, sizes, 400e9, 512e6),
-        round_costs=cost_tables.round_costs(fitted),
         fitted_costs=cost_tables.fitted_costs(fitted),
         predictions=predicted,
         prediction_errors=cost_tables.prediction_errors(predicted),

@@ -14,7 +14,6 @@ from specmoe.analysis.cost_tables import (
     fit_pairs,
     prediction_errors,
     predictions,
-    round_costs,
     verification,
 )
 from specmoe.analysis.summaries import with_speedups
@@ -54,6 +53,12 @@ def pairs_of(runs):
 def predicted_of(runs):
     """Return the predictions of every cell, by the costs fitted on the same runs."""
     return predictions(pairs_of(runs), with_speedups(runs), SETTINGS)
+
+
+def round_costs(pairs):
+    """Return what rounds of every γ cost."""
+    table = verification(pairs, {}, None, 0)
+    return table[table["round_steps"].notna()] if len(table) else table
 
 
 def fitted(**how):
@@ -275,7 +280,7 @@ def test_what_the_costs_cannot_be_fitted_on_gives_no_model_and_empty_tables(rows
     runs = frame(rows)
     assert pairs_of(runs) == []
     predicted = predicted_of(runs)
-    tables = [predicted, verification([], {}, None, 0), round_costs([])]
+    tables = [predicted, verification([], {}, None, 0)]
     tables += [prediction_errors(predicted), break_even([], predicted)]
     assert all(table.empty for table in tables)
 

@@ -57,13 +57,12 @@ def test_the_spread_between_and_within_blocks_is_as_by_hand():
     row = spread(cell([[0.0, 0.4], [0.2, 0.6]])).loc[4]
     assert row["block_sd"] == pytest.approx(0.2 / np.sqrt(2))
     assert row["within_sd"] == pytest.approx(0.4 / np.sqrt(2))
-    assert row["noise_sd"] == pytest.approx(0, abs=1e-12)
 
 
 def test_spreads_that_need_several_blocks_or_prompts_are_null():
     one_block, one_prompt = (spread(cell(logs)).loc[4] for logs in ([[0.0, 0.1]], [[0.0], [0.1]]))
-    assert one_block[["block_sd", "noise_sd", "half_width", "repeats_needed"]].isna().all()
-    assert one_prompt[["within_sd", "noise_sd"]].isna().all()
+    assert one_block[["block_sd", "half_width", "repeats_needed"]].isna().all()
+    assert np.isnan(one_prompt["within_sd"])
     assert one_prompt["block_sd"] > 0
 
 
@@ -128,7 +127,7 @@ def test_passes_through_the_prompts_are_no_blocks():
     logs = [[0.0, 0.4], [0.2, 0.6]]
     again = spread(cell(logs), cell(logs).assign(run=lambda own: own["run"] + "/1")).loc[4]
     once = spread(cell(logs)).loc[4]
-    same = ["blocks", "block_sd", "noise_sd", "half_width"]
+    same = ["blocks", "block_sd", "half_width"]
     assert again[same].tolist() == pytest.approx(once[same].tolist())
     assert again["runs"] == 2 * once["runs"]
 
@@ -160,5 +159,5 @@ def test_stopping_by_width_leaves_speedups_unbiased_and_intervals_honest():
 
 def test_fewer_than_the_usual_repeats_change_nothing(study, root):
     before = list_blocks(load(study, root), gpu=False)
-    study["measurement"]["more_repeats"] = {"D/dense_4b/draft_0.8b": 1}
+    study["measurement"]["more_repeats"] = {"D/dense_4b": 1}
     assert list_blocks(load(study, root), gpu=False) == before

@@ -94,7 +94,6 @@ def analyse(
         verification=cost_tables.verification(
             fitted, sizes, host["memory_bandwidth_bytes_per_second"], config.audit.cache_bytes
         ),
-        round_costs=cost_tables.round_costs(fitted),
         fitted_costs=cost_tables.fitted_costs(fitted),
         predictions=predicted,
         prediction_errors=cost_tables.prediction_errors(predicted),

@@ -89,6 +89,11 @@ def verification(
     - read_bytes (of weights, by one pass), bound_ms (read_bytes over `bandwidth`, in bytes a
       second), bound_share (bound_ms / ms: how much of the bound is reached), in_cache (whether the
       whole file may lie in a cache of `cache_bytes`, so that memory sets no bound).
+    - gamma, whose rounds have the width, and of such a round, each in steps with its interval:
+      draft_steps (c, per drafted token), round_steps (v + d + o: all of it but drafting),
+      reread_steps (d) and rest_steps (o; both null unless passes were timed by themselves),
+      replay_steps (r; one for all gammas, null where the target has no replays); draft_ms,
+      replay_ms.
     """
     rows = []
     for pair in fitted:
@@ -118,44 +123,29 @@ def verification(
                     "bound_ms": bound,
                     "bound_share": bound / ms.value,
                     "in_cache": bool(size and size.file_bytes <= cache_bytes),
+                    "gamma": width - 1,
+                    **_round_costs(pair, width - 1),
                 }
             )
     return pd.DataFrame(rows)
 
 
-def round_costs(fitted: Iterable[Fitted]) -> pd.DataFrame:
-    """Return what a round of every gamma takes, one row per target, draft and gamma.
-
-    Columns, each in steps with its interval: draft_steps (c, per drafted token), round_steps (v + d
-    + o: all of a round but drafting), reread_steps (d) and rest_steps (o) at the width of a round
-    (null unless passes were timed by themselves), replay_steps (r; one for all gammas, null where
-    the target has no replays). Beside them protocol, engine, target, draft, gamma, draft_ms,
-    replay_ms.
-    """
-    rows = []
-    for pair in fitted:
-        model = pair.model
-        for place, gamma in enumerate(model.gammas):
-            width = gamma + 1
-            unknown = Estimate(np.nan)
-            drafting = model.ratio(float(model.costs[place]), model.without[:, place])
-            replay = model.cost(model.replaying()) if model.replays else unknown
-            reread = model.cost(model.rereading(width)) if model.reread_widths else unknown
-            rest = model.cost(model.resting(width)) if model.rest_widths else unknown
-            rows.append(
-                pair.identity
-                | {
-                    "gamma": gamma,
-                    **drafting.columns("draft_steps"),
-                    **model.cost(model.round(width)).columns("round_steps"),
-                    **reread.columns("reread_steps"),
-                    **rest.columns("rest_steps"),
-                    **replay.columns("replay_steps"),
-                    "draft_ms": drafting.value * pair.step_ms.value,
-                    "replay_ms": replay.value * pair.step_ms.value,
-                }
-            )
-    return pd.DataFrame(rows)
+def _round_costs(pair: Fitted, gamma: int) -> dict[str, float]:
+    """Return what a round of γ drafted tokens costs; all null of a γ that was not fitted on."""
+    model, width, unknown = pair.model, gamma + 1, Estimate(np.nan)
+    known = gamma in model.gammas
+    place = model.gammas.index(gamma) if known else 0
+    parts = {
+        "draft": model.ratio(float(model.costs[place]), model.without[:, place]),
+        "round": model.cost(model.round(width)),
+        "reread": model.cost(model.rereading(width)) if model.reread_widths else unknown,
+        "rest": model.cost(model.resting(width)) if model.rest_widths else unknown,
+        "replay": model.cost(model.replaying()) if model.replays else unknown,
+    }
+    parts = {name: part if known else unknown for name, part in parts.items()}
+    steps = [part.columns(f"{name}_steps") for name, part in parts.items()]
+    ms = {f"{name}_ms": parts[name].value * pair.step_ms.value for name in ("draft", "replay")}
+    return {name: value for columns in (*steps, ms) for name, value in columns.items()}
 
 
 def fitted_costs(fitted: Iterable[Fitted]) -> pd.DataFrame:

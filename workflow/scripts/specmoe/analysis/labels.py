@@ -148,17 +148,6 @@ def pairs(frame: pd.DataFrame, analysis: "Analysis") -> pd.DataFrame:
     )
 
 
-def passes(frame: pd.DataFrame, analysis: "Analysis") -> pd.DataFrame:
-    """Add what `pairs` does; gamma, whose rounds have the width, and what `round_costs` has of it.
-
-    Null where no γ has.
-    """
-    costs, keys = analysis.round_costs, ["protocol", "engine", "target", "draft", "gamma"]
-    more = costs.columns.difference(keys)
-    frame = frame.drop(columns=more, errors="ignore").assign(gamma=frame["width"] - 1)
-    return pairs(frame.merge(costs, how="left", on=keys), analysis)
-
-
 def worst(frame: pd.DataFrame, analysis: "Analysis") -> pd.DataFrame:
     """Add the labels of the worst prediction's target and draft."""
     return frame.assign(

@@ -135,8 +135,8 @@ TABLES = {
     ),
     "spread": _table(
         "a setting at its condition, see `spread_of_cells`",
-        "cell comparison suite target draft gamma condition acceptance_rate runs blocks block_sd"
-        " within_sd noise_sd half_width repeats_needed",
+        "cell comparison suite target draft gamma condition runs blocks block_sd"
+        " within_sd half_width repeats_needed",
         f"{_IN_ORDER} cell",
         labels.joined,
     ),
@@ -151,18 +151,14 @@ TABLES = {
         f"target standing {_SETTING}",
         label=labels.joined,
     ),
-    # The next six have no rows where no runs of imposed acceptance were measured.
+    # The next five have no rows where no runs of imposed acceptance were measured.
     "verification": _table(
         "a pass of a pair's target, by its width, see `cost_tables.verification`",
         f"{_PAIR} width timed {_ends('steps', 'ms')} target_efficiency experts experts_even"
-        " experts_seen read_bytes bound_ms bound_share in_cache",
-        "target_rank draft_rank width",
-        labels.passes,
-    ),
-    "round_costs": _table(
-        "a pair's round of γ drafted tokens, see `cost_tables.round_costs`",
-        f"{_PAIR} gamma draft_ms replay_ms"
+        " experts_seen read_bytes bound_ms bound_share in_cache gamma draft_ms replay_ms"
         f" {_ends('draft_steps', 'round_steps', 'reread_steps', 'rest_steps', 'replay_steps')}",
+        "target_rank draft_rank width",
+        labels.pairs,
     ),
     "fitted_costs": _table(
         "a cost of a pair's model, with all repeats or without one, see `cost_tables.fitted_costs`",

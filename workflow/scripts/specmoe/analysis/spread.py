@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from specmoe.analysis.intervals import log_means, residual_square, student_quantile
+from specmoe.analysis.intervals import log_means, student_quantile
 from specmoe.analysis.summaries import SETTING, by_group, setting_id
 from specmoe.config.matrix import comparison_of
 from specmoe.config.schema import Statistics
@@ -29,15 +29,11 @@ def spread_of_cells(pairs: pd.DataFrame, settings: Statistics) -> pd.DataFrame:
     standard deviations of the logarithm of speedup, which for small ones are relative: 0.02 is 2 %.
 
     Columns: cell (its `setting_id`), comparison (the id of its blocks without their repeat, by
-    which more repeats are asked for), those of SETTING, acceptance_rate (as realised), runs,
-    blocks, and
+    which more repeats are asked for), those of SETTING, runs, blocks, and
 
     - block_sd: between the means of blocks; the only spread an interval uses. Null with one block.
     - within_sd: between the runs of a block, pooled over blocks. It is mostly the difference
       between prompts. Null where blocks have one run.
-    - noise_sd: what remains of a block's means for its prompts after the block's own mean and each
-      prompt's are subtracted. If blocks differed in nothing else, block_sd would be noise_sd /
-      √(prompts). Null unless all blocks have the same prompts, two at least.
     - planning_sd: the larger of block_sd and the pooled spread of all settings of the suite and
       target. Few blocks can agree by luck; settings measured alike on the same machine correct
       that.
@@ -108,23 +104,14 @@ def repeats_to_measure(spread: pd.DataFrame, settings: Statistics) -> dict[str, 
 
 
 def _row(members: pd.DataFrame) -> Iterator[dict[str, Any]]:
-    logs = members["speedup"].astype(float).map(math.log)
-    block = members["block"]
+    logs, block = members["speedup"].astype(float).map(math.log), members["block"]
     within = logs.groupby(block).var()
-    table = logs.groupby([block, members["prompt"]]).mean().unstack()
-    known = min(table.shape) > 1 and table.notna().all(axis=None)
-    counts = members[["accepted", "drafted"]].astype(float).sum(min_count=1)
     yield {
         "comparison": comparison_of(str(block.iloc[0])),
-        "acceptance_rate": counts["accepted"] / counts["drafted"]
-        if counts["drafted"]
-        else math.nan,
         "runs": len(members),
         "blocks": block.nunique(),
         "block_sd": log_means(members).std(),
         "within_sd": math.sqrt(within.mean()) if within.notna().any() else math.nan,
-        # The residual deviation of block × prompt, both means subtracted.
-        "noise_sd": math.sqrt(residual_square(table.to_numpy(float))) if known else math.nan,
     }
 
 
