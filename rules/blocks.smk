@@ -14,12 +14,16 @@ rule measure_block:
         "<logs>/measure_block/{block}.log",
     # Blocks follow the schedule. They have the lowest priority, because a block that started
     # before all models are made would break the seeded order.
-    priority: of("block", CAMPAIGN.priority)
+    priority: of("block", lambda block: CAMPAIGN.priorities.get(block, 0))
     threads: workflow.cores
     # What a cluster is asked for, see profiles/slurm/.
     resources:
-        mem_mb=of_attempt(CAMPAIGN.megabytes_of_block),
-        runtime=of_attempt(CAMPAIGN.minutes_of_block),
+        mem_mb=lambda wildcards, attempt: CAMPAIGN.megabytes_of_block(
+            wildcards.block, attempt
+        ),
+        runtime=lambda wildcards, attempt: CAMPAIGN.minutes_of_block(
+            wildcards.block, attempt
+        ),
     params:
         **MACHINE,
     message:

@@ -12,11 +12,6 @@ def shipped(path):
     return os.path.relpath(ROOT / path)
 
 
-def newest(files):
-    """Return the file that was changed last: as an input it stands for all of them, at its cost."""
-    return max(files, key=lambda file: file.stat().st_mtime_ns)
-
-
 SCRIPTS = Path(shipped("workflow/scripts"))
 PAPER = Path(shipped("paper"))
 
@@ -65,9 +60,11 @@ AUDITED = {"audit": "<campaign>/audit"} if PACKED else {}
 # because divergences are then judged again. What is measured is measured again where MEASURE_VERSION
 # is raised; models, checks and engines stay as they are.
 SPECMOE = ancient(str(SCRIPTS / "specmoe"))
+MODULES = SCRIPTS.glob("specmoe/**/*.py")
 RENDERING = {
     "specmoe": SPECMOE,
-    "package": newest(SCRIPTS.glob("specmoe/**/*.py")),
+    # The module that was changed last stands for all of them, at the cost of one.
+    "package": max(MODULES, key=lambda file: file.stat().st_mtime_ns),
 }
 COLLECTING = {
     "specmoe": SPECMOE,
@@ -123,11 +120,6 @@ def of(name, function):
     return asked
 
 
-def of_attempt(function):
-    """Return a function of a job's wildcards and attempt: one of its block and attempt."""
-    return lambda wildcards, attempt: function(wildcards.block, attempt)
-
-
 def always(value):
     """Return a function of a job's wildcards that gives a value."""
     return lambda wildcards: value
@@ -175,11 +167,6 @@ def of_kinds(*kinds):
     """Return the wildcard constraint that matches the models of some kinds and no other."""
     names = [name for name, model in CONFIG.models.items() if model.kind in kinds]
     return "|".join(map(re.escape, names)) or "(?!)"
-
-
-def cores_to_make(model):
-    """Return how many cores it takes to make a model."""
-    return workflow.cores if CONFIG.models[model].kind == "quantize" else 1
 
 
 MAKING = ["fetch_model", "make_model", "make_ngram_cache"]

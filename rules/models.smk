@@ -4,6 +4,7 @@
 # set, so no model depends on one campaign's file.
 # A download is refused if the plan, made when snakemake started, says that it does not fit.
 KINDS = {model.kind for model in CONFIG.models.values()}
+QUANTIZED = [name for name, model in CONFIG.models.items() if model.kind == "quantize"]
 
 
 rule make_model:
@@ -19,7 +20,7 @@ rule make_model:
     wildcard_constraints:
         model=of_kinds(*KINDS - {"hub", "package", "ngram_cache"}),
     priority: 10
-    threads: of("model", cores_to_make)
+    threads: of("model", lambda model: workflow.cores if model in QUANTIZED else 1)
     resources:
         campaign=str(CAMPAIGN.file),
     params:

@@ -12,7 +12,8 @@ rule describe_host:
         specmoe=SPECMOE,
         # Without it, all repeats would be described while the first block waits for its models.
         before=of("repeat", FILES.before_repeat),
-        engine=CAMPAIGN.listing_engine,
+        # It lists the devices.
+        engine="<engine>/engine.json" if CAMPAIGN.gpu else [],
     output:
         "<campaign>/hosts/r{repeat}.json",
     log:

@@ -333,14 +333,6 @@ def own_draft(scene: Scene, **other: Any) -> None:
 
 
 @deed
-def other_campaign(scene: Scene, key: str, value: Any) -> None:
-    """Let another campaign have measured, by the same configuration but for one value."""
-    scene.file("results/other/blocks").mkdir(parents=True)
-    shutil.copy(scene.file(CONFIG), scene.file("results/other"))
-    say("results/other/campaign.json", key, value)(scene)
-
-
-@deed
 def link_to_nothing(scene: Scene, name: str) -> None:
     """Move a folder away and leave a link behind, as on a disk that is not mounted."""
     scene.file(name).rename(scene.file("elsewhere"))
@@ -425,10 +417,6 @@ refused({
         r"campaign: there is no \S*resources/campaigns/tiny, where a cached campaign is"),
     "a_campaign_to_compare_with_that_was_not_rendered": (put("compare_with", ["demo"]),
         "compare_with: there is no results/demo/analysis; render campaign 'demo' first"),
-    "another_model_of_the_name_in_another_campaign": (
-        other_campaign("model_sets.tiny.draft.recipe.seed", 8),
-        r"model_sets\.tiny\.draft: campaign other \(\S*other\) has measured another model of this"
-        r" name \(another recipe\)"),
     "braces_in_the_name_of_a_prompt": (text("as{x}.txt", "a text"),
         r"prompts.texts.code.file: '\S*as\{x\}\.txt' has braces,"
         " by which snakemake names wildcards"),
@@ -586,7 +574,6 @@ told({
     "a_record_that_is_deleted": (delete(f"{STORE}/blocks/S"), "2 of 2 blocks: S/target/r0"),
     "a_link_to_a_record_that_is_deleted": (delete(RECORD),
         "2 of 2 blocks: S/target/r0: kept, as it was measured before"),
-    "files_dated_in_the_future": (dated(4e9), "Audit of campaign tiny: 6 rows|Nothing to be done"),
     "results_without_their_time_stamps": (dated(1e9),
         "Audit of campaign tiny: 6 rows|Nothing to be done"),
 }, AUDIT, fails=False)  # fmt: skip

@@ -1,6 +1,5 @@
 """The door tells all faults at once, and lets pass what others made; see also faults/table.py."""
 
-import json
 from dataclasses import replace
 
 import pytest
@@ -102,25 +101,6 @@ def test_a_model_that_was_made_before_is_known_by_its_card_and_another_is_not_as
     save_card(read_card(made), made.with_suffix(".json"))
     [line] = own.lines()
     assert line.startswith(f"ModelError: {made} has no chat template")
-
-
-def test_an_entry_that_is_the_same_file_is_shared_and_a_damaged_one_is_nobodys(own):
-    folder = own.folder / "results/first"
-    (folder / "blocks").mkdir(parents=True)
-    record = json.loads(own.campaign().text)
-    entries = record["model_sets"]["own"]
-    entries["target"] |= {"label": "Mine", "sha256": "0" * 64}
-    entries["more"] = {"kind": "path", "path": "/c.gguf"}
-    (folder / "campaign.json").write_text(json.dumps(record))
-    assert own.lines() == []
-    entries["target"]["path"] = "/b/target.gguf"
-    text = json.dumps(record)
-    (folder / "campaign.json").write_text(text)
-    [line] = own.lines()
-    assert f"(path /b/target.gguf there, {own.target} here)" in line
-    for harmless in (text.replace('"measured"', '"cached"'), text[:100]):
-        (folder / "campaign.json").write_text(harmless)
-        assert own.lines() == []
 
 
 def test_a_file_drafts_as_it_was_made_for(own):

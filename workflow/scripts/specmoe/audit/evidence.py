@@ -206,7 +206,8 @@ def _repeated(run: Run) -> tuple[Any, ...]:
 
 
 def _asked(run: Run) -> tuple[Any, ...]:
-    return run.way, run.target, run.draft, run.gamma, run.n_predict, run.temperature
+    way = run.protocol, run.engine
+    return way, run.target, run.draft, run.gamma, run.n_predict, run.temperature
 
 
 def _answers(runs: list[Run]) -> dict[tuple[Any, ...], Answers]:

@@ -92,11 +92,6 @@ class Run(_Columns):
         return self.method == METHODS[Method.DRAFT].engine
 
     @property
-    def way(self) -> tuple[str, str]:
-        """Protocol and engine; times of two ways are never mixed."""
-        return self.protocol, self.engine
-
-    @property
     def timed_with(self) -> tuple[str, str, str]:
         """Machine, protocol and engine: no bound is made of another machine's times."""
         return self.host, self.protocol, self.engine

@@ -171,11 +171,6 @@ class LoadedCampaign:
         """Return the engine.json of an engine, given its id."""
         return self.results / "engines" / engine / "engine.json"
 
-    @property
-    def listing_engine(self) -> list[Path]:
-        """The engine that lists the machine's devices, in a list; empty for the CPU alone."""
-        return [self.engine_file(self.engine_id)] if self.gpu else []
-
     def engine_of_block(self, block: str) -> str:
         """Return the id of the engine that measures a block."""
         return self.engine_ids[self.config.engine_of(self.blocks[block].suite)]
@@ -216,10 +211,6 @@ class LoadedCampaign:
         """The priority of each block's job, falling from 1 towards 0; other jobs have more."""
         count = len(self.blocks)
         return {block: 1 - position / count for position, block in enumerate(self.blocks)}
-
-    def priority(self, block: str) -> float:
-        """Return the priority of a block's job."""
-        return self.priorities.get(block, 0)
 
     def record_files(self, blocks: Iterable[str]) -> list[Path]:
         """Return the records of blocks."""

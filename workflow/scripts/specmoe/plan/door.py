@@ -8,13 +8,11 @@ import fcntl
 import json
 import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
-
-from pydantic import TypeAdapter
 
 from specmoe.config.block import Block
 from specmoe.config.environment import refuse_exported
@@ -22,8 +20,6 @@ from specmoe.config.expand import FileFacts, FilesSay
 from specmoe.config.load import load
 from specmoe.config.methods import Method
 from specmoe.config.models import (
-    AnyModel,
-    Model,
     NgramCache,
     PathModel,
     QuantizeModel,
@@ -44,8 +40,6 @@ LEAST_BYTES = 2**21
 
 # The keys of an entry that leave the model's file as it is.
 _OF_NO_FILE = {"label", "family", "sha256", "size_bytes", "size_gb"}
-
-_ENTRIES: TypeAdapter[dict[str, AnyModel]] = TypeAdapter(dict[str, Model])
 
 
 def check_folder(root: Path) -> None:
@@ -123,7 +117,6 @@ def check(campaign: LoadedCampaign, exported: Mapping[str, str]) -> list[str]:
     from specmoe.plan.headers import check_headers  # needs numpy
 
     faults, notes = check_headers(campaign)
-    faults += [ConfigError(fault) for fault in _other_models(campaign.config, campaign.results)]
     try:
         refuse_exported(campaign.config.measurement.environment, exported)
     except MeasurementError as fault:
@@ -156,28 +149,25 @@ def _folders(campaign: LoadedCampaign) -> Faults:
             )
 
 
-# Campaigns whose model sets have the same name share the folder of its models. So a model has one
-# entry in all of them: with another one, each campaign would replace the other's file and measure
-# again what was measured.
-
-
-def _other_models(config: Config, results: Path) -> Iterator[str]:
-    """Yield where another campaign has measured another model under the name of one of ours."""
-    for file in sorted(results.glob("*/campaign.json")):
-        other = file.parent
-        if other.name != config.campaign.name and (other / "blocks").is_dir():
-            for model, change in _changes(config, file, "there", "here").items():
-                yield (
-                    f"config: model_sets.{config.campaign.models}.{model}: campaign {other.name}"
-                    f" ({other}) has measured another model of this name ({change}); give the"
-                    " model, or the set in campaign.models and model_sets, another name"
-                )
-
-
 def remade_models(campaign: LoadedCampaign, blocks: Iterable[Block]) -> dict[str, str]:
-    """Return the blocks whose models are made anew, and what has changed in their entries."""
-    config = campaign.config
-    changed = _changes(config, campaign.file, "before", "now")
+    """Return the blocks whose models are made anew, and what has changed in their entries.
+
+    They are those of campaign.json; a damaged one, or that of a campaign that was not measured
+    here, has none.
+    """
+    config, changed = campaign.config, {}
+    try:
+        recorded = json.loads(campaign.file.read_bytes())
+        measured = recorded["campaign"]["source"] == "measured"
+        entries = recorded["model_sets"].get(config.campaign.models, {}) if measured else {}
+        for name in config.needed_models:
+            now = config.models[name].model_dump(mode="json", exclude=_OF_NO_FILE)
+            old = {key: value for key, value in entries.get(name, now).items() if key in now}
+            if key := next((key for key in old if old[key] != now[key]), None):
+                values = f"{key} {old[key]} before, {now[key]} now"
+                changed[name] = "another recipe" if key == "recipe" else values
+    except (OSError, ValueError, LookupError, TypeError, AttributeError):
+        return {}
     reasons = {}
     for block in blocks if changed else ():
         needed = {
@@ -187,30 +177,6 @@ def remade_models(campaign: LoadedCampaign, blocks: Iterable[Block]) -> dict[str
         if parts := [f"model {name}: {changed[name]}" for name in changed if name in needed]:
             reasons[block.block] = ", ".join(parts)
     return reasons
-
-
-def _changes(config: Config, file: Path, there: str, here: str) -> dict[str, str]:
-    """Return the needed models with another entry in a campaign.json, and what differs first.
-
-    `there` and `here` are the words for the file's value and for the configuration's. A damaged
-    file has no entries, nor has that of a campaign that was not measured here: it made no model.
-    """
-    try:
-        recorded = json.loads(file.read_bytes())
-        measured = recorded["campaign"]["source"] == "measured"
-        entries = recorded["model_sets"].get(config.campaign.models, {}) if measured else {}
-        others = _ENTRIES.validate_python(entries)
-    except (OSError, ValueError, LookupError, TypeError, AttributeError):
-        return {}
-    found = {}
-    for name in config.needed_models:
-        both = (others.get(name, config.models[name]), config.models[name])
-        old, new = (one.model_dump(mode="json", exclude=_OF_NO_FILE) for one in both)
-        key = next((key for key in [*old, *new] if old.get(key) != new.get(key)), None)
-        if key:
-            values = f"{key} {old.get(key)} {there}, {new.get(key)} {here}"
-            found[name] = "another recipe" if key == "recipe" else values
-    return found
 
 
 def files_say(config: Config, models_folder: Path) -> FilesSay:

@@ -9,7 +9,6 @@ import hashlib
 import json
 import os
 import sys
-import time
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
@@ -37,7 +36,6 @@ from specmoe.records import UNKNOWN, Records, Request, head_of
 
 # Of a block: its members have names in a request, and each prompt has the way it is sent.
 _LISTS = {"prompts", "sides", "sendings"}
-_CLOCKS_APART_S = 3600  # of two machines with one disk
 # In a campaign's folder; a missing table has what was made of it beside it.
 _MADE_OF_RECORDS = ("runs.parquet", "pass_times.parquet", "suites", "audit")
 
@@ -146,7 +144,6 @@ def refresh(campaign: LoadedCampaign) -> None:
             os.utime(campaign.file, (1, 1))
     if not campaign.measured:
         return
-    _date_back(campaign)
     _check_engines(campaign)
     _check_models(campaign)
     if not any((campaign.folder / part).is_dir() for part in ("blocks", "pass_times")):
@@ -165,20 +162,6 @@ def refresh(campaign: LoadedCampaign) -> None:
         print(line, file=sys.stderr)
         with campaign.missing.open("a", encoding="utf-8") as file:
             file.write(f"{now} {line}\n")
-
-
-def _date_back(campaign: LoadedCampaign) -> None:
-    """Give files of the future the present, or snakemake would throw away what it makes of them."""
-    now = time.time()
-    folders = [campaign.folder, campaign.models_folder, campaign.results / "engines"]
-    if any(_dated(file) > now + _CLOCKS_APART_S for folder in folders for file in folder.glob("*")):
-        for file in (file for folder in folders for file in folder.rglob("*")):
-            if _dated(file) > now:
-                os.utime(file, (now, now), follow_symlinks=False)
-
-
-def _dated(file: Path) -> float:
-    return file.lstat().st_mtime
 
 
 def _check_engines(campaign: LoadedCampaign) -> None:
