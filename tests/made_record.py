@@ -59,6 +59,7 @@ def made_record(block: Block) -> dict[str, Any]:
     turns = turns_together(block, block.sides)
     runs = [_run(block, turn, order) for order, turn in enumerate(turns)]
     record = {"arrangement": "together", "host": HOST, "sides": sides, "runs": runs}
+    record["groups"] = [[side.name for side in block.sides]]
     made: dict[str, Any] = json.loads(json.dumps(record))
     return made
 

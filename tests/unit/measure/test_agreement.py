@@ -11,11 +11,12 @@ from ...blocks import alone, compared
 
 
 def record(block, *tokens):
-    """Return the record of a block that wrote one text."""
+    """Return the record of a block that wrote one text, alone in each of two groups."""
     sides = [{"prompts": None}, {"prompts": {"code": [1, 2]}}]
-    ids = [block.run_id(side, "code", 0) for side in block.sides]
+    alone = block.sides[0]
+    ids = [block.run_id(alone, "code", 0, group) for group in (0, 1)]
     runs = [{"run": one, "answer": {"tokens": [*tokens]}} for one in ids]
-    return block, {"sides": sides, "runs": runs}
+    return block, {"groups": [[], []], "sides": sides, "runs": runs}
 
 
 def test_repeats_of_a_text_are_read_once_and_other_texts_of_a_prompt_too():

@@ -59,8 +59,9 @@ def texts_of(records: Iterable[tuple[Block, Mapping[str, Any]]]) -> list[Text]:
     for block, record in records:
         prompts = next(filter(None, (side["prompts"] for side in record["sides"])))
         runs = {run["run"]: run for run in record["runs"]}
-        for source, number in product(block.prompts, range(block.passes)):
-            tokens = runs[block.run_id(Side(), source.prompt, number)]["answer"]["tokens"]
+        groups = range(len(record["groups"]))
+        for source, number, group in product(block.prompts, range(block.passes), groups):
+            tokens = runs[block.run_id(Side(), source.prompt, number, group)]["answer"]["tokens"]
             ids = tuple(prompts[source.prompt])
             texts.add(Text(block.target, source.prompt, ids, tuple(tokens)))
     return sorted(texts)

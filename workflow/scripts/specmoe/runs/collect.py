@@ -60,7 +60,7 @@ def rows_of_record(
     shared = {**made_by, **_of_block(block)}
     shared |= {name: record[name] for name in ("host", "arrangement")}
     sides = {side.name: side for side in block.sides}
-    groups = record.get("groups", [[*sides]])
+    groups = record.get("groups", [[*sides]])  # the study's commands know none
     if lacking := [name for name in sides if not any(name in group for group in groups)]:
         raise ValueError(f"it lacks side {lacking[0]}")
     rows = []
