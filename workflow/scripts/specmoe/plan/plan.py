@@ -1,13 +1,13 @@
 """The plan of a campaign: what it needs and has, whether that fits, and how long it may take."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from specmoe.config.backend import Backend
-from specmoe.config.block import Arrangement, Block, Protocol, TimedPasses
+from specmoe.config.block import Arrangement, Block, Protocol, Side, TimedPasses
 from specmoe.config.matrix import list_timed_passes
 from specmoe.config.methods import Method
 from specmoe.config.models import UNVERIFIED, HubModel, PathModel
@@ -226,17 +226,20 @@ class Plan:
     def in_groups(self) -> list[str]:
         """How the sides of blocks take turns whose memory does not hold all of them at once."""
         words = []
-        for block in self.blocks:
-            auto = block.arrangement == Arrangement.AUTO and self._sized(block)
-            if block.protocol != Protocol.PAIRED or not auto:
-                continue
-            given = (self._file_bytes, self.backend, self.memory_usable)
-            groups = groups_in_memory(block, block.sides, *given)
+        for block, groups in zip(self.blocks, map(self._groups, self.blocks), strict=True):
             if len(groups) != 1:
                 how = f"in {len(groups)} groups" if groups else "one after the other"
                 label = self.config.label(block.target)
                 words.append(f"{label}, suite {block.suite}, {len(block.sides)} sides {how}")
         return list(dict.fromkeys(words))
+
+    def _groups(self, block: Block) -> list[list[Side]]:
+        """Return the sides that take turns; see `machine.groups_in_memory`."""
+        auto = block.arrangement == Arrangement.AUTO and self._sized(block)
+        if block.protocol != Protocol.PAIRED or not auto:
+            return [[*block.sides]]
+        given = (self._file_bytes, self.backend, self.memory_usable)
+        return groups_in_memory(block, block.sides, *given)
 
     @cached_property
     def estimated_s(self) -> Mapping[str, float | None]:
@@ -251,7 +254,9 @@ class Plan:
             return None
         known = self.found.prompt_tokens
         tokens = [source.length or known[source.prompt] for source in block.prompts]
-        return block_seconds(block, tokens, self.sizes, self.machine)
+        # The target alone is measured in each group.
+        sides = tuple(side for group in self._groups(block) for side in group) or block.sides
+        return block_seconds(replace(block, sides=sides), tokens, self.sizes, self.machine)
 
     @cached_property
     def timed(self) -> list[TimedPasses]:
