@@ -13,7 +13,7 @@ import pytest
 from specmoe.config.backend import Backend
 from specmoe.config.engines import GitEngine, PathEngine, PypiEngine
 from specmoe.engine import build
-from specmoe.engine.build import PYPI_PART, Build, build_programs, make_engine, unpack
+from specmoe.engine.build import PYPI_PART, build_programs, compile_llama, make_engine, unpack
 from specmoe.engine.identity import ALL_BINARIES
 from specmoe.engine.process import share_done
 from specmoe.errors import EngineError
@@ -111,7 +111,7 @@ def compiled(tmp_path):
             (folder / f"{name.replace('_', '-')}.cpp").write_text(sources.get(name, ""))
         flags = {"CMAKE_BUILD_TYPE": "Release", "CMAKE_EXPORT_COMPILE_COMMANDS": "ON"}
         with log.open("w") as output:
-            Build(folder, tmp_path / "build", Backend.CPU, output.fileno()).compile(flags)
+            compile_llama(folder, tmp_path / "build", Backend.CPU, flags, output.fileno())
         commands = json.loads((tmp_path / "build/compile_commands.json").read_text())
         return {Path(one["file"]).name: one["command"] for one in commands}, log.read_text()
 
@@ -143,7 +143,7 @@ def test_a_backend_that_cannot_be_configured_is_named_with_its_packages(reposito
     )
     words += r": cmake(?s:.*)\n  \| -- Configuring incomplete, errors occurred!"
     with (tmp_path / "log").open("w") as log, pytest.raises(EngineError, match=words):
-        Build(repository, tmp_path / "build", Backend.HIP, log.fileno()).compile({})
+        compile_llama(repository, tmp_path / "build", Backend.HIP, {}, log.fileno())
 
 
 @pytest.fixture
@@ -162,7 +162,11 @@ def builds(make, monkeypatch):
 
         monkeypatch.setattr(build, "fetch", lambda *args: Path())
         monkeypatch.setattr(
-            Build, "compile", lambda self, flags: built.append(flags.get("CMAKE_CXX_FLAGS"))
+            build,
+            "compile_llama",
+            lambda source, folder, backend, flags, output: built.append(
+                flags.get("CMAKE_CXX_FLAGS")
+            ),
         )
         monkeypatch.setattr(build, "install", lambda *args: None)
         monkeypatch.setattr(build, "_compiler", lambda folder: "c++")

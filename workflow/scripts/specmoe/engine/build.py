@@ -12,8 +12,7 @@ import shutil
 import subprocess
 import tarfile
 import tempfile
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from pathlib import Path
 
 from specmoe.config.backend import CMAKE_FLAGS, Backend
@@ -115,7 +114,14 @@ def make_engine(
     choose the device that the engine is tested on. Raises EngineError.
     """
     forget_tests(folder)
-    build = _first_that_works(engine, backend, folder, log, environment or {})
+    with log.open("w") as output:
+        if isinstance(engine, PathEngine):
+            install(Path(engine.path), folder / "bin")
+            require_device(backend, folder / "bin" / "llama-server", environment or {})
+            self_test(folder / "bin", backend, log, environment)
+            build: dict[str, object] = {"flags": {}, "compiler": "unknown: built elsewhere"}
+        else:
+            build = _built(engine, backend, folder, log, output.fileno(), environment or {})
     facts = {
         "id": engine_id,
         "source": engine.source,
@@ -128,51 +134,35 @@ def make_engine(
     mark_tested(folder)
 
 
-def _first_that_works(
-    engine: Engine,
+def _built(
+    engine: PypiEngine | GitEngine,
     backend: Backend,
     folder: Path,
     log: Path,
+    output: int,
     environment: Mapping[str, str],
 ) -> dict[str, object]:
-    """Return what to note of the first build that passes the self-test."""
-    failures = []
-    with log.open("w") as output:
-        for build in _installed(engine, backend, folder, output.fileno()):
-            # No other flags would find one.
-            require_device(backend, folder / "bin" / "llama-server", environment)
-            _logger.info("self-test of the engine on a quantized model")
-            try:
-                self_test(folder / "bin", backend, log, environment)
-                return build
-            except EngineError as error:
-                if isinstance(engine, PathEngine):
-                    raise
-                failures.append(str(error))
-    raise EngineError(f"no build passes the self-test, {len(failures)} tried; last: {failures[-1]}")
-
-
-def _installed(
-    engine: Engine, backend: Backend, folder: Path, output: int
-) -> Iterator[dict[str, object]]:
-    """Yield what to note of each build in turn, which is then installed in `folder`.
-
-    The first has the configured flags, each next one a fallback's.
-    """
-    if isinstance(engine, PathEngine):
-        install(Path(engine.path), folder / "bin")
-        yield {"flags": {}, "compiler": "unknown: built elsewhere"}
-        return
+    """Build with the configured flags, then with each fallback's, until the self-test passes."""
     _require_compiler()
     work = folder / "work"
     work.mkdir(parents=True, exist_ok=True)
-    source = fetch(engine, work, output)
+    source, failure = fetch(engine, work, output), EngineError("none")
     for fallback in ({}, *engine.fallbacks):
         flags = engine.cmake | CMAKE_FLAGS[backend] | fallback
-        Build(source, work / "build", backend, output).compile(flags)
+        compile_llama(source, work / "build", backend, flags, output)
         install(work / "build" / "bin", folder / "bin")
-        yield {"flags": flags, "compiler": _compiler(work / "build")}
-        _logger.info("self-test failed with flags %s", fallback or "as configured")
+        # No other flags would find one.
+        require_device(backend, folder / "bin" / "llama-server", environment)
+        _logger.info("self-test of the engine on a quantized model")
+        try:
+            self_test(folder / "bin", backend, log, environment)
+            return {"flags": flags, "compiler": _compiler(work / "build")}
+        except EngineError as error:
+            failure = error
+            _logger.info("self-test failed with flags %s", fallback or "as configured")
+    raise EngineError(
+        f"no build passes the self-test, {1 + len(engine.fallbacks)} tried; last: {failure}"
+    )
 
 
 def _require_compiler() -> None:
@@ -188,47 +178,40 @@ def _require_compiler() -> None:
         )
 
 
-@dataclass(frozen=True)
-class Build:
-    """A build of llama.cpp's sources; the file `output` receives what the tools print."""
+def compile_llama(
+    source: Path, build: Path, backend: Backend, flags: Mapping[str, str], output: int
+) -> None:
+    """Compile with merged sources, or one by one where another commit's cannot be merged.
 
-    source: Path
-    folder: Path
-    backend: Backend
-    output: int
+    The file `output` receives what the tools print. Raises EngineError.
+    """
+    build.mkdir(parents=True, exist_ok=True)
+    # A later build of our programs must find the recipe that this build had.
+    recipe = Path(shutil.copy2(RECIPE, build)).absolute()
+    merged = {"CMAKE_PROJECT_llama.cpp_INCLUDE": str(recipe)}
+    try:
+        _cmake(source, build, backend, merged | {**flags}, output)
+    except EngineError:
+        _logger.info("llama.cpp does not compile with merged sources; compiling one by one")
+        _cmake(source, build, backend, flags, output)
 
-    def compile(self, flags: dict[str, str]) -> None:
-        """Compile with merged sources, or one by one where another commit's cannot be merged."""
-        self.folder.mkdir(parents=True, exist_ok=True)
-        # A later build of our programs must find the recipe that this build had.
-        recipe = Path(shutil.copy2(RECIPE, self.folder)).absolute()
-        self._configure({"CMAKE_PROJECT_llama.cpp_INCLUDE": str(recipe)} | flags)
-        try:
-            self._make()
-        except EngineError:
-            _logger.info("llama.cpp does not compile with merged sources; compiling one by one")
-            self._configure(flags)
-            self._make()
 
-    def _configure(self, flags: dict[str, str]) -> None:
-        generator = ["-G", "Ninja"] if shutil.which("ninja") else []
-        # A cache of another generator or other flags would prevail over the new ones.
-        (self.folder / "CMakeCache.txt").unlink(missing_ok=True)
-        _logger.info("configuring llama.cpp")
-        command = ["cmake", "-S", str(self.source), "-B", str(self.folder), *generator]
-        command += [f"-D{key}={value}" for key, value in flags.items()]
-        run_build_tool(command, self.output, self._fault("configured"))
-
-    def _make(self) -> None:
-        jobs = str(os.cpu_count() or 1)
-        command = ["cmake", "--build", str(self.folder), "--parallel", jobs]
-        command += [word for name in ALL_BINARIES for word in ("--target", name)]
-        run_build_tool(command, self.output, self._fault("compiled"), "building llama.cpp")
-
-    def _fault(self, what: str) -> str:
-        needs = _TOOLKIT.get(self.backend)
-        more = f" for backend {self.backend}, which needs {needs}" if needs else ""
-        return f"llama.cpp could not be {what}{more}"
+def _cmake(
+    source: Path, build: Path, backend: Backend, flags: Mapping[str, str], output: int
+) -> None:
+    needs = (
+        f" for backend {backend}, which needs {_TOOLKIT[backend]}" if backend in _TOOLKIT else ""
+    )
+    generator = ["-G", "Ninja"] if shutil.which("ninja") else []
+    # A cache of another generator or other flags would prevail over the new ones.
+    (build / "CMakeCache.txt").unlink(missing_ok=True)
+    _logger.info("configuring llama.cpp")
+    command = ["cmake", "-S", str(source), "-B", str(build), *generator]
+    command += [f"-D{key}={value}" for key, value in flags.items()]
+    run_build_tool(command, output, f"llama.cpp could not be configured{needs}")
+    command = ["cmake", "--build", str(build), "--parallel", str(os.cpu_count() or 1)]
+    command += [word for name in ALL_BINARIES for word in ("--target", name)]
+    run_build_tool(command, output, f"llama.cpp could not be compiled{needs}", "building llama.cpp")
 
 
 def _compiler(build: Path) -> str:
