@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from specmoe.config.models import Family
 from specmoe.errors import ModelError
 from specmoe.files import link
-from specmoe.models.gguf import check_digest, check_family, read_card
+from specmoe.models.card import load_card
+from specmoe.models.gguf import Stated, check_family, describe_model, read_card
 from specmoe.models.synthetic import write_model
 
 from ...recipes import TINY
@@ -223,11 +224,12 @@ def test_a_model_of_another_family_is_refused(dense, wrong, message):
     )
 
 
-def test_a_model_of_another_digest_than_the_config_gives_is_refused(dense):
-    card = read_card(dense)
-    check_digest(card, card.sha256, dense)
-    with pytest.raises(ModelError, match=f"SHA-256 {card.sha256}, not {'0' * 64}; correct"):
-        check_digest(card, "0" * 64, dense)
+def test_a_model_of_another_digest_than_the_config_gives_is_refused(dense, tmp_path):
+    digest, card = read_card(dense).sha256, tmp_path / "card.json"
+    describe_model(dense, Stated((digest,)), None, card)
+    assert load_card(card).sha256 == digest
+    with pytest.raises(ModelError, match=f"SHA-256 {digest}, not {'0' * 64}; correct"):
+        describe_model(dense, Stated(("0" * 64,)), None, card)
 
 
 def test_a_model_without_a_vocabulary_is_refused(tmp_path):

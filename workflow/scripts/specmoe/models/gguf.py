@@ -42,18 +42,6 @@ def describe_clock(path: Path) -> str:
     )
 
 
-def check_digest(card: ModelCard, sha256: str, path: Path) -> None:
-    """Make sure that a model has the digest the configuration gives; raises ModelError if not.
-
-    A split model has one digest for all parts, see `files.digest_of_parts`.
-    """
-    if card.sha256 != sha256:
-        raise ModelError(
-            f"{path}: another file than the config names: SHA-256 {card.sha256}, not {sha256};"
-            " correct the model's path or its sha256"
-        )
-
-
 def check_family(card: ModelCard, family: Family, path: Path) -> None:
     """Make sure that a model is of the network the configuration says; raises ModelError if not."""
     known = {
@@ -183,8 +171,11 @@ def describe_model(model: Path, stated: Stated, digests: Path | None, out: Path)
     known = {part.name: line.split()[0] for part, line in zip(parts, lines, strict=False)}
     hashed = file_digests(parts, seen_of_model(model), known)
     card = read_card(model, digest_of_parts([*hashed.values()]))
-    if stated.sha256:
-        check_digest(card, digest_of_parts(stated.sha256), model)
+    if stated.sha256 and card.sha256 != (expected := digest_of_parts(stated.sha256)):
+        raise ModelError(
+            f"{model}: another file than the config names: SHA-256 {card.sha256}, not {expected};"
+            " correct the model's path or its sha256"
+        )
     if stated.family:
         check_family(card, stated.family, model)
     save_card(replace(card, origin=stated.origin, licence=stated.licence), out)
