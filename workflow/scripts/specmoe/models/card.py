@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Self, TypeVar
 
-import numpy as np
 from pydantic import ConfigDict, Field, TypeAdapter, model_validator
 
 from specmoe.config.parse import first_fault
@@ -160,9 +159,13 @@ class Size:
         """
         if not self.seen_experts:
             return self.evenly_visited(width)
-        widths = [seen for seen, _ in self.seen_experts]
-        shares = [experts / self.evenly_visited(seen) for seen, experts in self.seen_experts]
-        return self.evenly_visited(width) * float(np.interp(width, widths, shares))
+        shares = [
+            (seen, experts / self.evenly_visited(seen)) for seen, experts in self.seen_experts
+        ]
+        below = max((pair for pair in shares if pair[0] <= width), default=shares[0])
+        above = min((pair for pair in shares if pair[0] > width), default=below)
+        slope = (above[1] - below[1]) / (above[0] - below[0] or 1)
+        return self.evenly_visited(width) * (slope * (width - below[0]) + below[1])
 
     def evenly_visited(self, width: float) -> float:
         """Return how many experts a forward pass visits on average if tokens choose evenly.
