@@ -98,7 +98,7 @@ def test_unknown_prefixes_and_rounds_give_nulls_in_a_cell(runs):
     runs = runs.assign(common_prefix=pd.NA, rounds=pd.NA)
     [cell] = cells_of(runs)
     assert not cell["paired"]
-    for column in ("identical", "common_prefix_min", "mean_accepted_length", "tokens_per_round"):
+    for column in ("identical", "mean_accepted_length", "tokens_per_round"):
         assert np.isnan(cell[column])
     assert cell["acceptance_rate"] == 30 / 80
 

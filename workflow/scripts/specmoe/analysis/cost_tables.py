@@ -92,8 +92,7 @@ def verification(
     - gamma, whose rounds have the width, and of such a round, each in steps with its interval:
       draft_steps (c, per drafted token), round_steps (v + d + o: all of it but drafting),
       reread_steps (d) and rest_steps (o; both null unless passes were timed by themselves),
-      replay_steps (r; one for all gammas, null where the target has no replays); draft_ms,
-      replay_ms.
+      replay_steps (r; one for all gammas, null where the target has no replays).
     """
     rows = []
     for pair in fitted:
@@ -124,15 +123,15 @@ def verification(
                     "bound_share": bound / ms.value,
                     "in_cache": bool(size and size.file_bytes <= cache_bytes),
                     "gamma": width - 1,
-                    **_round_costs(pair, width - 1),
+                    **_round_costs(model, width - 1),
                 }
             )
     return pd.DataFrame(rows)
 
 
-def _round_costs(pair: Fitted, gamma: int) -> dict[str, float]:
+def _round_costs(model: CostModel, gamma: int) -> dict[str, float]:
     """Return what a round of γ drafted tokens costs; all null of a γ that was not fitted on."""
-    model, width, unknown = pair.model, gamma + 1, Estimate(np.nan)
+    width, unknown = gamma + 1, Estimate(np.nan)
     known = gamma in model.gammas
     place = model.gammas.index(gamma) if known else 0
     parts = {
@@ -144,8 +143,7 @@ def _round_costs(pair: Fitted, gamma: int) -> dict[str, float]:
     }
     parts = {name: part if known else unknown for name, part in parts.items()}
     steps = [part.columns(f"{name}_steps") for name, part in parts.items()]
-    ms = {f"{name}_ms": parts[name].value * pair.step_ms.value for name in ("draft", "replay")}
-    return {name: value for columns in (*steps, ms) for name, value in columns.items()}
+    return {name: value for columns in steps for name, value in columns.items()}
 
 
 def fitted_costs(fitted: Iterable[Fitted]) -> pd.DataFrame:

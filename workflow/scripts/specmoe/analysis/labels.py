@@ -148,14 +148,6 @@ def pairs(frame: pd.DataFrame, analysis: "Analysis") -> pd.DataFrame:
     )
 
 
-def worst(frame: pd.DataFrame, analysis: "Analysis") -> pd.DataFrame:
-    """Add the labels of the worst prediction's target and draft."""
-    return frame.assign(
-        worst_target_label=frame["worst_target"].map(_label(analysis)),
-        worst_draft_label=frame["worst_draft"].map(analysis.drafts.set_index("draft")["label"]),
-    )
-
-
 def advice(frame: pd.DataFrame, analysis: "Analysis") -> pd.DataFrame:
     """Add what `joined` does, and by_model: whether a draft model drafts."""
     return joined(frame, analysis).assign(by_model=by_model(frame))

@@ -71,8 +71,7 @@ _TEXTS = "repetition looping"  # see `summaries.texts_and_steps`
 _SUMMARISED = f"""
     method draft_model runs blocks {_EXCLUDED} prompt_set paired {_RATES} tokens_per_second_sd
     block_sd acceptance_rate acceptance_rate_mean mean_accepted_length replays_per_round
-    tokens_per_round rounds_per_run round_ms {_RATIOS} speedup_unpaired common_prefix_min identical
-    decode_failures
+    tokens_per_round rounds_per_run round_ms {_RATIOS} speedup_unpaired identical decode_failures
 """  # see `summaries.summarise`
 _SETTING = f"""
     draft gamma suite method draft_model {" ".join(SIDE_COLUMNS)} runs blocks
@@ -155,7 +154,7 @@ TABLES = {
     "verification": _table(
         "a pass of a pair's target, by its width, see `cost_tables.verification`",
         f"{_PAIR} width timed {_ends('steps', 'ms')} target_efficiency experts experts_even"
-        " experts_seen read_bytes bound_ms bound_share in_cache gamma draft_ms replay_ms"
+        " experts_seen read_bytes bound_ms bound_share in_cache gamma"
         f" {_ends('draft_steps', 'round_steps', 'reread_steps', 'rest_steps', 'replay_steps')}",
         "target_rank draft_rank width",
         labels.pairs,
@@ -177,7 +176,6 @@ TABLES = {
         "how far predictions are off in a suite, see `cost_tables.prediction_errors`",
         "suite imposed cells median worst inside median_1 median_1_per_token median_2 worst_suite"
         " worst_target worst_draft worst_gamma worst_ratio",
-        label=labels.worst,
     ),
     "break_even": _table(
         "where speculation pays, see `cost_tables.break_even`",

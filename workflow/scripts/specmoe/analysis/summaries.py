@@ -238,8 +238,8 @@ def summarise(
     - speedup_unpaired: the paper's way, the cell's mean rate over its target's mean baseline (see
       `with_speedups`); null where the target has none.
     - decode_failures: failed decodes per run; null where they were not counted.
-    - common_prefix_min: shortest prefix shared with the baseline; identical: share of runs whose
-      tokens all equal the baseline's. Both are over the runs with a known prefix, null without any.
+    - identical: share of the runs with a known prefix whose tokens all equal the baseline's; null
+      without any.
     """
 
     def row(members: pd.DataFrame) -> Iterator[dict[str, Any]]:
@@ -275,7 +275,6 @@ def summarise(
             **mean_ratio("end_to_end", members, settings),
             **mean_ratio("user_speedup", members, settings),
             "speedup_unpaired": rate / first["mean_baseline_tokens_per_second"],
-            "common_prefix_min": known["common_prefix"].min() if len(known) else np.nan,
             "decode_failures": _total(members["decode_failures"]) / len(members),
             "identical": (known["common_prefix"] == known["generated"]).mean()
             if len(known)

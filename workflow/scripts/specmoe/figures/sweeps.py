@@ -33,12 +33,13 @@ _OF_PROTOCOLS = (ACCEPTANCE, _REPORTED, _FAILURES)
 
 
 def plot_levels(analysis: Analysis) -> Figure | None:
-    """Show speedup against the level of what a suite varies, or None if no suite varies anything.
+    """Show speedup against the level of what a suite varies, or None if no suite has two levels.
 
     A panel for each suite and target, a line for each draft and γ. Numbers are on their scale.
     Returns None with more lines than can be told apart, too: the table has them all.
     """
     cells = analysis.levels
+    cells = cells[cells.groupby("series")["level"].transform("nunique") > 1]
     if not 0 < cells["setting"].nunique() <= _MOST_LINES:
         return None
     ordered = cells.sort_values(["draft_rank", "gamma"], kind="stable")

@@ -197,11 +197,11 @@ def prediction_errors(analysis: Analysis) -> Rows:
     """Return how far the cost model's predictions are off, by suite and in all."""
     rows: list[Record] = []
     totals: list[Record] = []
+    named = dict(analysis.models[["model", "label"]].to_numpy())
+    named |= dict(analysis.drafts[["draft", "label"]].to_numpy())
     for row in records(analysis.prediction_errors):
-        row["worst_cell"] = (
-            f"{row['worst_suite']}: {row['worst_target_label']}, {row['worst_draft_label']},"
-            f" γ = {row['worst_gamma']}"
-        )
+        target, draft = named[row["worst_target"]], named[row["worst_draft"]]
+        row["worst_cell"] = f"{row['worst_suite']}: {target}, {draft}, γ = {row['worst_gamma']}"
         (totals if row["suite"] == WHOLE else rows).append(row)
     return Rows(rows, totals)
 
