@@ -92,7 +92,7 @@ def test_more_repeats_measure_the_new_blocks_only(measured, tiny, campaign):
     assert "1 of 1 comparison needs more repeats" in campaign(tiny, "more_repeats")
     # One block gives no spread, so more are asked for.
     overlay = yaml.safe_load((measured / "results/tiny/more_repeats.yaml").read_text())
-    asked = {"S/target/draft": 3}
+    asked = {"S/target": 3}
     assert overlay == {"measurement": {"more_repeats": asked}}
     tiny["measurement"]["more_repeats"] = asked
     printed = campaign(tiny, "advise")
