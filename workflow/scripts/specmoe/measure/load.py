@@ -19,6 +19,7 @@ from typing import Any
 from specmoe.config.block import PromptSource
 from specmoe.engine.answers import DECODES, PROCESSING
 from specmoe.engine.disturbances import measure_undisturbed
+from specmoe.engine.server import Asked
 from specmoe.measure.side import LiveSide, acceptance_words, describe_run
 
 # Fewest tokens of a filler: the second shows that its client generates.
@@ -102,8 +103,10 @@ class _Load:
         n_predict = max(_SHORTEST_FILLER, round(share * block.n_predict))
         with self.lock:
             self.fillers += 1
+            self.side.sent[slot] += 1
+        asked = Asked(n_predict=n_predict, temperature=block.temperature, seed=self.seed, slot=slot)
         so_far = 0
-        with closing(self.side.stream(ids, n_predict, self.seed, slot)) as events:
+        with closing(self.side.server.stream(ids, **asked)) as events:
             for event in events:
                 generated = event["tokens_predicted"]
                 with self.lock:

@@ -7,8 +7,7 @@ import math
 import os
 import time
 from collections import Counter
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -152,12 +151,12 @@ class LiveSide:
         self.warm_ups: list[dict[str, float]] = []
         self.private_bytes: int | None = None
         self.processes = 0
+        self.sent: Counter[int] = Counter()  # requests of the present server, by slot
         self.gate = Gate.model_validate(block.gate)
         self._job = job
         self._peaks: list[int] = []
         # What each server that has ended logged of its requests, by slot and in the slot's order.
         self._logged: list[dict[int, list[Request]]] = []
-        self._sent: Counter[int] = Counter()  # requests of the present server, by slot
         self._measured = False  # whether the present server has
 
     @property
@@ -179,10 +178,8 @@ class LiveSide:
         block, job = self.block, self._job
         self.server = job.server(job.command(block, self.side), block, job.log_of(self.side))
         try:
-            with drafting_as_asked(self.server, block, self.side):
-                self.server.__enter__()
-                self.start_ms += (time.perf_counter() - clock) * 1000
-                self.settings = self.server.settings()
+            self._load()
+            self.start_ms += (time.perf_counter() - clock) * 1000
             self._refuse_other_settings()
             self.watch = Watch(
                 self.server.pid,
@@ -194,8 +191,29 @@ class LiveSide:
             self.server.stop()
             raise
         self.processes += 1
-        self._sent.clear()
+        self.sent.clear()
         self._measured = False
+
+    def _load(self) -> None:
+        """Start the server and ask for its settings.
+
+        It may end where it cannot draft as asked, or continue without speculation or with shorter
+        drafts: its log says so. Raises MeasurementError.
+        """
+        cause: MeasurementError | None = None
+        try:
+            self.server.__enter__()
+            self.settings = self.server.settings()
+        except MeasurementError as error:
+            cause = error
+        side = self.side
+        reason = reason_not_to_speculate(self.server.log_text()) if side.speculates else None
+        if reason:
+            raise self.server.fault(
+                f"{side.draft} cannot draft for {self.block.target} with γ {side.gamma}: {reason}"
+            ) from cause
+        if cause:
+            raise cause
 
     def _refuse_other_settings(self) -> None:
         """Raise MeasurementError unless the server's settings are those of the block."""
@@ -225,7 +243,7 @@ class LiveSide:
         log, one_slot = self.server.log_text(), self.block.concurrency is None
         of_slots = {0: read_requests(log)} if one_slot else read_slots(log)
         for slot in range(self.block.slots):
-            logged, sent = len(of_slots.get(slot, [])), self._sent[slot]
+            logged, sent = len(of_slots.get(slot, [])), self.sent[slot]
             if logged != sent:
                 raise self.server.fault(f"the log has {logged} of {sent} requests of slot {slot}")
         self._logged.append(of_slots)
@@ -281,8 +299,8 @@ class LiveSide:
         block, server = self.block, self.server
         until_end = block.stop == Stop.EOS and not warm_up
         self._measured |= not warm_up
-        number = self._sent[slot]  # of its server's slot, warm-ups and fillers included
-        self._sent[slot] += 1
+        number = self.sent[slot]  # of its server's slot, warm-ups and fillers included
+        self.sent[slot] += 1
         before, failures = (server.metrics(), server.decode_failures()) if counted else ({}, 0)
         started_at, clock = datetime.now(UTC), time.perf_counter()
         answer = server.complete(
@@ -308,15 +326,6 @@ class LiveSide:
             run["metrics"] = {name: value - before.get(name, 0) for name, value in after.items()}
             run["decode_failures"] = server.decode_failures() - failures
         return run
-
-    def stream(
-        self, ids: list[int], n_predict: int, seed: int, slot: int
-    ) -> Generator[dict[str, Any], None, None]:
-        """Return the events of the answer to a prompt of the block, see `Server.stream`."""
-        self._sent[slot] += 1
-        return self.server.stream(
-            ids, n_predict=n_predict, temperature=self.block.temperature, seed=seed, slot=slot
-        )
 
     def run(self, source: PromptSource, number: int, order: int) -> Run:
         """Measure a prompt in a pass, again where the machine was not its own; see `about`."""
@@ -386,26 +395,6 @@ def _settled(times: Sequence[float]) -> bool:
     if len(times) > 1 and times[-1] >= SETTLED * times[-2]:
         return True
     return bool(times) and times[-1] >= LONG_WARMUP_S * 1000
-
-
-@contextmanager
-def drafting_as_asked(server: Server, block: Block, side: Side) -> Iterator[None]:
-    """Raise MeasurementError if a server's log says that it drafts otherwise than asked.
-
-    It may end then, or continue without speculation or with shorter drafts.
-    """
-    cause: MeasurementError | None = None
-    try:
-        yield
-    except MeasurementError as error:
-        cause = error
-    reason = reason_not_to_speculate(server.log_text()) if side.speculates else None
-    if reason:
-        raise server.fault(
-            f"{side.draft} cannot draft for {block.target} with γ {side.gamma}: {reason}"
-        ) from cause
-    if cause:
-        raise cause
 
 
 def cache_types(block: Block, side: Side) -> tuple[str, ...]:

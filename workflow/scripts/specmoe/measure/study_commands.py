@@ -113,18 +113,15 @@ def read_speculative(log: str) -> Reading | None:
     n_prompt, prompt_s, generated, decode_s, rate, drafted, accepted, percent = result.groups()
     return Reading(
         n_prompt=int(n_prompt),
-        prompt_ms=_milliseconds(prompt_s),
+        # Three digits of a second are printed.
+        prompt_ms=float(round(float(prompt_s) * 1000)),
         generated=int(generated),
-        decode_ms=_milliseconds(decode_s),
+        decode_ms=float(round(float(decode_s) * 1000)),
         tokens_per_second=float(rate),
         drafted=int(drafted),
         accepted=int(accepted),
         acceptance_percent=None if math.isnan(float(percent)) else float(percent),
     )
-
-
-def _milliseconds(seconds: str) -> float:
-    return float(round(float(seconds) * 1000))  # three digits are printed
 
 
 def _command(block: Block, side: Side, job: Job, environment: Mapping[str, str]) -> list[str]:
