@@ -8,6 +8,7 @@ from typing import Any
 
 from specmoe.config.block import Block, PromptSource, Sending, Side, Template
 from specmoe.config.drafting import Drafting
+from specmoe.config.factors import level_id
 from specmoe.config.methods import Method
 from specmoe.engine.job import Job
 from specmoe.measure.block import measure_by_protocol
@@ -94,7 +95,8 @@ def chatting(
 def changed(block: Block, **more: Any) -> Block:
     """Return a block with other fields, and the name that it then has."""
     block = replace(block, **more)
-    return replace(block, block=f"{block.suite}/{block.target_setting}/r{block.repeat}")
+    level = f"/{level_id(block.level)}" if block.level else ""
+    return replace(block, block=f"{block.suite}/{block.target}{level}/r{block.repeat}")
 
 
 def row(target: str, draft: str = "none", **columns: Any) -> dict[str, Any]:
@@ -102,9 +104,20 @@ def row(target: str, draft: str = "none", **columns: Any) -> dict[str, Any]:
     drafts = draft != "none"
     return (
         dict.fromkeys(COLUMNS)
-        | dict.fromkeys(["target", "target_model"], target)
-        | {"campaign": "by_hand", "protocol": "paired", "engine": "current-cpu", "backend": "cpu"}
-        | {"host": "abc", "engine_options": "", "concurrency": 1, "prompt_sha256": "e" * 64}
+        | {
+            "target": target,
+            "campaign": "by_hand",
+            "protocol": "paired",
+            "engine": "current-cpu",
+            "backend": "cpu",
+        }
+        | {
+            "engine": "current-cpu",
+            "host": "abc",
+            "engine_options": "",
+            "concurrency": 1,
+            "prompt_sha256": "e" * 64,
+        }
         | {"method": "draft-simple" if drafts else "none", "draft": draft, "gamma": 0}
         | {"draft_model": draft if drafts else None, "temperature": 0.0, "pass": 0}
         | {"stop": "length", "stopped_by": "length", "decode_failures": 0, "recovered": []}

@@ -15,8 +15,7 @@ def tiny_campaign(engine_bin: Path) -> dict[str, Any]:
         "title": "None",
         "targets": ["target"],
         "drafts": ["none"],
-        "prompts": ["code"],
-        "prompt_lengths": [32],
+        "prompts": ["code", 32],
     }
     speculative = {"title": "Speculative", "drafts": ["draft"], "gammas": [4]}
     return {

@@ -8,8 +8,8 @@ import pytest
 from pydantic import TypeAdapter
 
 from specmoe.config.block import Block, Side
+from specmoe.config.engine_args import EngineArgs
 from specmoe.config.methods import Method
-from specmoe.config.option_words import EngineArgs, options_id
 from specmoe.errors import MeasurementError
 from specmoe.measure.divergence import find_divergences, judge_all
 from specmoe.measure.side import cache_types
@@ -21,7 +21,7 @@ READER = TypeAdapter(EngineArgs)
 
 def with_args(block: Block, *words: str) -> Block:
     """Return a block with words for the engine."""
-    return changed(block, engine_args=words, options_id=options_id(words))
+    return changed(block, engine_args=words, level="+".join(words))
 
 
 @pytest.fixture(scope="module")
@@ -62,8 +62,7 @@ def test_both_sides_have_the_words_and_the_row_says_so(do):
     assert (target, drafted) == (("q8_0",), ("f16", "q8_0"))
     assert all("--no-repack" in side["command"] for side in record["sides"])
     assert {row["engine_options"] for row in rows(record)} == {" ".join(words)}
-    assert {row["target"] for row in rows(record)} == {block.target_setting}
-    assert {row["target_model"] for row in rows(record)} == {"target"}
+    assert {(row["target"], row["level"]) for row in rows(record)} == {("target", block.level)}
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,7 @@ GENERATED = "tokens_predicted_total"
 def at_once(clients=CLIENTS, **more):
     """Return a block of a load: a target alone, and with a draft."""
     given = {"prompts": PROMPTS, "warmups": 1, "n_predict": TOKENS}
-    return compared(concurrency=clients, options_id=f"concurrency={clients}", **given | more)
+    return compared(concurrency=clients, level=str(clients), **given | more)
 
 
 @pytest.fixture(scope="module")
@@ -103,8 +103,8 @@ def test_as_many_requests_are_served_from_the_first_to_the_last(record):
 def test_rows_have_their_own_counts_and_those_of_their_load(record):
     found = rows(record)
     check_rows(found)
-    assert {(row["target"], row["target_model"], row["concurrency"]) for row in found} == {
-        ("target+concurrency=2", "target", 2)
+    assert {(row["target"], row["level"], row["concurrency"]) for row in found} == {
+        ("target", "2", 2)
     }
     for row in found:
         # The server's counters are of all its requests.

@@ -35,7 +35,8 @@ def rows_of(job, tmp_path):
         found = rows(measured(block, own))
         check_rows(found)
         write_runs(found, tmp_path / "runs.parquet")
-        evidence = gather_evidence(read_runs(tmp_path / "runs.parquet"), {}, None, AuditSettings())
+        read = read_runs(tmp_path / "runs.parquet")
+        evidence = gather_evidence(read, {}, None, AuditSettings())
         audit = audit_runs(evidence)
         failed = audit[(audit["verdict"] == CheckVerdict.FAIL) & (audit["level"] == "impossible")]
         assert failed["why"].tolist() == []

@@ -161,7 +161,7 @@ def ask(scene: Scene, lines: str, name: str = "asked.jsonl", **more: Any) -> Non
     scene.file(name).write_text(lines)
     workload = {"kind": "file", "file": str(scene.file(name))} | more
     scene.config["workloads"] = {"asked": workload}
-    texts = {"prompts": [], "prompt_lengths": [], "workloads": ["asked"]}
+    texts = {"prompts": [], "workloads": ["asked"]}
     scene.config["suites"]["W"] = scene.config["suites"]["S"] | texts
     scene.config["campaign"]["suites"].append("W")
 
@@ -197,7 +197,7 @@ def head_for(scene: Scene, method: str, **other: Any) -> None:
 def words_of_a_new_suite(scene: Scene, *words: str) -> None:
     """Add a suite like the first, whose only entry has the words for the engine."""
     suites = scene.config["suites"]
-    suites["O"] = suites["S"] | {"engine_args": [[*words]]}
+    suites["O"] = suites["S"] | {"vary": {"engine_args": [[*words]]}}
     scene.config["campaign"]["suites"] = ["S", "N", "O"]
 
 

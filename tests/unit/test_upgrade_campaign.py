@@ -1,24 +1,17 @@
-"""Packed campaigns lose the keys that the configuration no longer has, and nothing else."""
+"""Packed campaigns of the schema version before get a factor's levels, and nothing else changes."""
 
 import json
 import shutil
 import subprocess
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from specmoe.runs.manifest import check_manifest
+from specmoe.runs.schema import read_runs
 
 from ..conftest import verb
-
-KEYS = [
-    "gone",
-    "campaign.gone",
-    "measurement.gate.gone",
-    "engines.current.gone",
-    "model_sets.true_shape.draft_2b.gone",
-    "model_sets.true_shape.draft_2b.recipe.gone",
-    "suites.V.gone",
-]
 
 
 @pytest.fixture
@@ -26,34 +19,41 @@ def packed(tmp_path, root):
     return shutil.copytree(root / "resources/campaigns/true-shape", tmp_path / "true-shape")
 
 
-def upgrade(root, folder):
+def upgrade(folder):
     return subprocess.run(verb("upgrade", folder), capture_output=True, text=True)
 
 
-def change(folder, key, value):
-    """Set a key of a campaign's configuration."""
+def change(folder, of_suite):
+    """Change the suite R of a campaign's configuration."""
     file = folder / "campaign.yaml"
     comment, text = file.read_text().split("\n", 1)
-    section = data = json.loads(text)
-    *path, last = key.split(".")
-    for part in path:
-        section = section[part]
-    section[last] = value
-    file.write_text(f"{comment}\n{json.dumps(data)}\n")
+    data = json.loads(text)
+    of_suite(data["suites"]["R"])
+    file.write_text(f"{comment}\n{json.dumps(data, indent=1)}\n")
 
 
-def test_unknown_keys_are_dropped_and_named(packed, root):
-    before = (packed / "campaign.yaml").read_text()
-    for key in KEYS:
-        change(packed, key, {"a": 1})
-    said = upgrade(root, packed).stdout
-    assert {line.rpartition(" ")[2] for line in said.splitlines()} == set(KEYS)
-    assert (packed / "campaign.yaml").read_text() == before
+def test_keys_and_rows_of_the_version_before_become_levels(packed):
+    before = (packed / "campaign.yaml").read_text(), read_runs(packed / "runs.parquet")
+
+    def older(suite):
+        suite["imposed_acceptance"] = suite.pop("vary")["forced_acceptance"]
+        suite |= {"prompt_lengths": suite["prompts"], "prompts": [], "temperatures": []}
+
+    change(packed, older)
+    table = pq.read_table(packed / "runs.parquet")
+    table = table.append_column("target_model", table["target"]).drop_columns(["level"])
+    composed = pa.array([f"{name}+x" for name in table["target"].to_pylist()])
+    table = table.set_column(table.column_names.index("target"), "target", composed)
+    pq.write_table(table.replace_schema_metadata({"specmoe_schema": "9"}), packed / "runs.parquet")
+    assert upgrade(packed).returncode == 0
+    after = (packed / "campaign.yaml").read_text(), read_runs(packed / "runs.parquet")
+    assert json.loads(after[0].split("\n", 1)[1]) == json.loads(before[0].split("\n", 1)[1])
+    assert after[1].equals(before[1])
     check_manifest(packed)
 
 
-def test_a_value_that_is_gone_is_left_and_named(packed, root):
-    change(packed, "measurement.protocol", "gone")
-    done = upgrade(root, packed)
-    assert "measurement.protocol" in done.stderr
+def test_what_no_version_knows_is_left_and_named(packed):
+    change(packed, lambda suite: suite.update(gone=1))
+    done = upgrade(packed)
+    assert "suites.R: unknown key 'gone'" in done.stderr
     assert done.returncode == 1

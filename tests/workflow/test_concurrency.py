@@ -23,8 +23,8 @@ def printed_and_folder(snakemake, engine_bin, module_folder):
             "targets": ["target"],
             "drafts": ["draft"],
             "gammas": [2],
-            "prompt_lengths": [8, 16, 24],
-            "concurrency": [1, 2],
+            "prompts": [8, 16, 24],
+            "vary": {"requests": [1, 2]},
         }
     }
     plan = run_campaign(snakemake, module_folder, config, "plan")
@@ -34,16 +34,13 @@ def printed_and_folder(snakemake, engine_bin, module_folder):
 def test_each_number_has_its_own_baselines_and_servers(printed_and_folder):
     folder = printed_and_folder[2] / RESULTS
     runs = read_runs(folder / "runs.parquet")
-    assert runs.groupby("target")["concurrency"].unique().str[0].to_dict() == {
-        "target+concurrency=1": 1,
-        "target+concurrency=2": 2,
-    }
+    assert runs.groupby("level")["concurrency"].unique().str[0].to_dict() == {"1": 1, "2": 2}
     blocks = runs.set_index("run")["block"]
     drafted = runs[runs["draft"] != "none"]
     assert (drafted["baseline"].map(blocks) == drafted["block"]).all()
     assert runs["load_tokens_per_second"].notna().all()
     for number in (1, 2):
-        _, record = load(folder / f"blocks/U/target+concurrency={number}/r0.jsonl")
+        _, record = load(folder / f"blocks/U/target/{number}/r0.jsonl")
         for side in record["sides"]:
             assert side["command"][side["command"].index("--parallel") + 1] == str(number)
             assert side["server"]["slots"] == number

@@ -12,7 +12,7 @@ from ..small_campaign import run_campaign, tiny_campaign
 
 ENTRY = ["--cache-type-k", "q8_0", "--n-cpu-moe", 2]
 TEXT = "--cache-type-k q8_0 --n-cpu-moe 2"
-KEPT = f"moe+{TEXT.replace(' ', '+')}"
+KEPT = f"moe+{TEXT}"
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +32,7 @@ def printed_and_folder(snakemake, engine_bin, module_folder):
             "methods": [{"method": "draft", "drafts": ["draft"], "p_min": [0, 0.5]}],
             "gammas": [4],
             "prompts": ["code"],
-            "engine_args": [[], ENTRY],
+            "vary": {"engine_args": [[], ENTRY]},
         }
     }
     plan = run_campaign(snakemake, module_folder, config, "plan")
@@ -42,31 +42,31 @@ def printed_and_folder(snakemake, engine_bin, module_folder):
 def test_kv_types_experts_on_the_cpu_and_p_min_are_axes_of_one_suite(printed_and_folder):
     runs = read_runs(printed_and_folder[2] / "results/tiny/runs.parquet")
     found = sorted(
-        zip(runs["target"], runs["draft"], runs["p_min"], runs["engine_options"], strict=True),
+        zip(runs["level"], runs["draft"], runs["p_min"], runs["engine_options"], strict=True),
         key=str,
     )
     drafts = [("draft", 0.0), ("draft-p0.5", 0.5), ("none", None)]
     assert [(*row[:2], None if pd.isna(row[2]) else row[2], row[3]) for row in found] == [
-        (target, draft, p_min, text)
-        for target, text in [("moe", "--poll 0"), (KEPT, f"--poll 0 {TEXT}")]
+        (level, draft, p_min, text)
+        for level, text in [(TEXT, f"--poll 0 {TEXT}"), ("none", "--poll 0")]
         for draft, p_min in drafts
     ]
-    assert set(runs["target_model"]) == {"moe"}
+    assert set(runs["target"]) == {"moe"}
     of_own_block = runs.set_index("run")["block"]
     drafted = runs[runs["draft"] != "none"]
     assert (drafted["baseline"].map(of_own_block) == drafted["block"]).all()
 
 
 def test_each_server_of_a_block_had_its_options(printed_and_folder):
-    folder = printed_and_folder[2] / "results/tiny/blocks/Q8"
-    types = {"moe": ["f16"], KEPT: ["f16", "q8_0"]}
-    for target, drafted in types.items():
-        _, record = load(folder / target / "r0.jsonl")
+    folder = printed_and_folder[2] / "results/tiny/blocks/Q8/moe"
+    kept = TEXT.replace(" ", "+")
+    for level, drafted in {"none": ["f16"], kept: ["f16", "q8_0"]}.items():
+        _, record = load(folder / level / "r0.jsonl")
         alone, *others = (side["server"]["cache_types"] for side in record["sides"])
-        assert alone == (["f16", "q8_0"] if target == KEPT else ["f16"])
+        assert alone == (["f16", "q8_0"] if level == kept else ["f16"])
         assert others == [drafted, drafted]
         for side in record["sides"]:
-            assert ("--n-cpu-moe" in side["command"]) == (target == KEPT)
+            assert ("--n-cpu-moe" in side["command"]) == (level == kept)
             assert side["command"][side["command"].index("--poll") + 1] == "0"
 
 

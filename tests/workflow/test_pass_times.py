@@ -36,7 +36,7 @@ def timed(snakemake, engine_bin, pass_bench, module_folder):
     config = tiny_campaign(engine_bin)
     built_from_source(config, module_folder, engine_bin)
     config["campaign"]["suites"] = ["S"]
-    config["suites"]["S"] |= {"gammas": [1, 4], "imposed_acceptance": [0, 1]}
+    config["suites"]["S"] |= {"gammas": [1, 4], "vary": {"forced_acceptance": [0, 1]}}
     config["measurement"] |= {"repeats": 2, "pass_samples": 2, "n_predict": 24}
 
     def run(*args: str) -> str:

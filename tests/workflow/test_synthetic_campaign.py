@@ -17,11 +17,11 @@ REPEATS = 2
 N_PREDICT = 48
 DRAFTED = {"gammas": [4, 16], "prompts": ["code", "long_reasoning"]}
 SUITES = {
-    "A": {"targets": ["moe_q4"], "prompt_lengths": [64]},
+    "A": {"targets": ["moe_q4"], "prompts": [64]},
     "B": DRAFTED,
-    "C": {"targets": ["dense_2b", "dense_9b"], "prompt_lengths": [64]},
+    "C": {"targets": ["dense_2b", "dense_9b"], "prompts": [64]},
     "D": {"targets": ["dense_9b"], **DRAFTED},
-    "F": {"prompt_lengths": [32, 1024]},
+    "F": {"vary": {"prompt_tokens": [32, 1024]}},
     # The MoE itself and an unrelated draft, each beside no draft.
     "K": {"targets": ["moe_q4"], "prompts": ["code"]},
     # A draft model, five kinds of n-grams and MTP.

@@ -26,7 +26,7 @@ def rendered(snakemake, engine_bin, pass_bench, module_folder):
     twins = {"title": "Twins", "targets": ["dense", "moe"], "gammas": [1, 4], "prompts": ["code"]}
     config["suites"] = {
         "S": twins | {"drafts": ["q8"]},
-        "N": twins | {"drafts": ["cut"], "gammas": [4], "imposed_acceptance": [0, 1]},
+        "N": twins | {"drafts": ["cut"], "gammas": [4], "vary": {"forced_acceptance": [0, 1]}},
     }
     config["measurement"] |= {"repeats": 2, "pass_samples": 2, "n_predict": 24}
     run_campaign(snakemake, module_folder, config, "results/tiny/analysis")

@@ -26,6 +26,7 @@ from specmoe.audit.checks import CHECKS
 from specmoe.audit.finding import CheckVerdict, Level
 from specmoe.config.load import load
 from specmoe.config.schema import Config
+from specmoe.engine.flags import computing_flags
 from specmoe.models.card import load_cards
 from specmoe.paper.macro_list import gains_elsewhere
 from specmoe.paper.tables import render_table
@@ -195,17 +196,18 @@ def test_an_answer_comes_with_its_command_line(config):
     assert unknown["command"] is None
 
 
-def test_a_target_has_an_answer_for_each_set_of_options(study, root):
-    options = {"engine_args": [[], ["--n-cpu-moe", 2]]}
-    config = load(merge(study, {"suites": {"B": options}}), root)
-    kept = "moe_q4+--n-cpu-moe+2"
-    own = campaign(setting(8, [39, 40, 41], target=kept), target=kept)
-    runs = pd.concat([own.assign(target_model="moe_q4"), campaign(setting(8, [59, 60, 61]))])
-    on, off = advised(runs, config, audit(runs)).targets.to_dict("records")
-    assert (on["target"], on["answer"]) == ("moe_q4", Answer.ON)
-    assert (off["target"], off["answer"]) == (kept, Answer.OFF)
-    assert off["command"] == "llama-server -m results/models/study/moe_q4.gguf --n-cpu-moe 2"
-    assert "--n-cpu-moe" not in on["command"]
+def test_the_command_has_the_words_of_the_campaign(study, root):
+    words = ["--n-cpu-moe", 2, "--numa", "distribute"]
+    config = load(merge(study, {"measurement": {"engine_args": words}}), root)
+    off, _ = advice_of(campaign(setting(8, [39, 40, 41])), config)
+    model = "results/models/study/moe_q4.gguf"
+    assert off["command"] == f"llama-server -m {model} --n-cpu-moe 2 --numa distribute"
+
+
+def test_words_replace_the_flag_that_a_gpu_gets():
+    assert computing_flags(99, ["-fa", "off"]) == ["--gpu-layers", "99", "-fa", "off"]
+    assert computing_flags(99, ["--cpu-moe"])[2:] == ["--flash-attn", "on", "--cpu-moe"]
+    assert computing_flags(0, ["--cpu-moe"]) == ["--cpu-moe"]
 
 
 def test_an_undecided_answer_comes_with_more_repeats_and_their_command(config):

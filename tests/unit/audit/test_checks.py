@@ -254,18 +254,17 @@ def test_the_time_bound_names_its_parts():
 
 def test_a_target_with_options_is_timed_by_its_own_baselines_and_its_draft_by_none():
     # As fast without options, it would need far more time than it takes.
-    options = {"target_model": "target", "engine_options": "-ctk q8_0"}
-    name = "target+-ctk+q8_0"
+    options = {"engine_options": "-ctk q8_0", "level": "-ctk q8_0"}
     quick = [
-        plain(name, **options, ms_per_token=TARGET_MS / 10),
-        speculative(target=name, **options, decode_ms=29 * TARGET_MS / 10 + 50, draft_ms=40.0),
+        plain("target", **options, run="A/q", ms_per_token=TARGET_MS / 10),
+        speculative(**options, run="B/q", decode_ms=29 * TARGET_MS / 10 + 50, draft_ms=40.0),
     ]
     audit = audited(campaign(*quick))
-    row = finding(audit, "draft_time", f"B/{name}/draft/g4/r0")
+    row = finding(audit, "draft_time", "B/q")
     assert row["verdict"] == "pass"
     assert "at 0.00 ms (draft)" in row["why"]
-    assert finding(audit, "bandwidth", f"B/{name}/draft/g4/r0")["verdict"] != "not applicable"
-    as_plain = [row | {"target": "target", "engine_options": ""} for row in quick[1:]]
+    assert finding(audit, "bandwidth", "B/q")["verdict"] != "not applicable"
+    as_plain = [row | {"engine_options": "", "level": None} for row in quick[1:]]
     assert finding(audited(campaign(*as_plain)), "draft_time", quick[1]["run"])["verdict"] == "fail"
 
 

@@ -12,7 +12,7 @@ from specmoe.audit.evidence import Gap, gather_evidence
 from .test_checks import BANDWIDTH, SETTINGS, SIZES, TARGET_MS, TOKENS, plain, speculative
 
 CLIENTS = 2
-SETTING = f"target+concurrency={CLIENTS}"
+SETTING = f"target/{CLIENTS}"
 SPECULATIVE = f"B/{SETTING}/draft/r0/g4/code/p0"
 # A pass over the tokens of both takes longer than one over a single token.
 PASS_MS = 1.2 * TARGET_MS
@@ -24,8 +24,7 @@ def load(row, decodes, seconds, **more):
     return (
         row
         | {
-            "target": SETTING,
-            "target_model": "target",
+            "level": str(CLIENTS),
             "concurrency": CLIENTS,
             "decodes": None,
             "draft_ms": None,
@@ -154,6 +153,6 @@ def test_a_wrong_token_is_found_on_either_side():
 
 
 def test_a_load_of_one_client_times_its_target_like_any_run():
-    one = {"target": "target+concurrency=1", "concurrency": 1}
-    row = alone(**one, run="B/target+concurrency=1/draft/r0/alone/code/p0")
+    one = {"level": "1", "concurrency": 1}
+    row = alone(**one, run="B/target/1/draft/r0/alone/code/p0")
     assert found("draft_time", row, single=False)["verdict"] == "pass"

@@ -173,7 +173,7 @@ def test_itself_stands_for_every_targets_own_name(study):
 
 
 def test_imposed_acceptance_multiplies_only_sides_with_a_draft(study):
-    [block, *others] = only("F", study, imposed_acceptance=[0, 0.5, 1])
+    [block, *others] = only("F", study, prompts=["code"], vary={"forced_acceptance": [0, 0.5, 1]})
     assert len(others) == 2
     names = ["alone", *(f"draft_0.8b/g8-a{share}" for share in ("0", "0.5", "1"))]
     assert [side.name for side in block.sides] == names
@@ -181,14 +181,14 @@ def test_imposed_acceptance_multiplies_only_sides_with_a_draft(study):
 
 
 def test_every_temperature_is_a_comparison_and_its_repeats_are_samples_above_0(study):
-    blocks = only("F", study, temperatures=[0, 0.7])
-    comparisons = [f"F/moe_q4/t{temperature}" for temperature in ("0", "0.7")]
+    blocks = only("F", study, prompts=["code"], vary={"temperature": [0, 0.7]})
+    comparisons = [f"F/moe_q4/{temperature}" for temperature in ("0", "0.7")]
     assert {comparison_of(block.block) for block in blocks} == {*comparisons}
     assert all(block.measures_alone for block in blocks)
-    seeds = {block.block: block.seed for block in blocks}
+    seeds = {block.block: block.run_seed(0) for block in blocks}
     greedy, sampled = ([seeds[f"{one}/r{repeat}"] for repeat in range(3)] for one in comparisons)
     assert (greedy, sampled) == ([42, 42, 42], [42, 43, 44])
-    assert [block.run_seed(1) - block.seed for block in blocks] == [0] * 3 + [1000] * 3
+    assert [block.run_seed(1) - block.run_seed(0) for block in blocks] == [0] * 3 + [1000] * 3
 
 
 def test_more_repeats_add_blocks_to_one_comparison_alone(study, blocks):

@@ -167,7 +167,11 @@ def test_each_broken_line_is_told(asked):
         ({}, {"file": "no.jsonl"}, "no.jsonl: cannot be read (No such file or directory)"),
         ({"prompts": ["code"]}, {"stop": "eos"}, "suites.W: all prompts of a suite stop alike"),
         ({"protocol": "published"}, {}, "suites.W: protocol published knows neither workloads"),
-        ({"imposed_acceptance": [1]}, {"stop": "eos"}, "suites.W.imposed_acceptance: text of"),
+        (
+            {"vary": {"forced_acceptance": [1]}},
+            {"stop": "eos"},
+            "suites.W.vary.forced_acceptance: ",
+        ),
     ],
 )
 def test_a_workload_that_cannot_be_sent_is_refused_with_its_place(asked, suite, workload, said):

@@ -152,8 +152,11 @@ def test_a_campaign_measured_elsewhere_reads_no_engine_files(ids, binaries, memo
 
 
 def test_a_suite_with_an_engine_of_its_own_has_that_engines_id(study, root, memory):
-    study["suites"]["A"] |= {"engine": "march", "protocol": "published", "prompts": []}
-    study["suites"]["A"]["prompt_lengths"] = [128]
+    study["suites"]["A"] |= {
+        "engine": "march",
+        "protocol": "published",
+        "vary": {"prompt_tokens": [128]},
+    }
     study["campaign"] |= {"suites": ["A"]}
     found = engine_ids(load(study, root), Backend.CPU, memory)
     assert list(found) == ["current", "march"]

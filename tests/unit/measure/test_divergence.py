@@ -19,7 +19,6 @@ def row(run, tokens, *, baseline=None, prefix=None, target="t"):
         "run": run,
         "block": "/".join(run.split("/")[:4]),
         "target": target,
-        "target_model": target,
         "prompt": "p",
         "gamma": 4,
         "tokens": tokens,
@@ -38,12 +37,6 @@ def test_a_run_diverges_at_the_first_token_that_differs():
     assert (found.position, found.token, found.baseline_token) == (2, 9, 7)
     assert found.prefix == (5, 6)
     assert found.baseline_block == "B/t/d/r0"
-
-
-def test_a_target_is_one_model_whatever_the_options_of_its_runs():
-    kept = {"target": "t+n-cpu-moe=2"}
-    other = row("B/p", [5, 6, 9, 8], baseline=PLAIN["run"], prefix=2) | kept
-    assert len(find_divergences([PLAIN | kept, other], "t")) == 1
 
 
 @pytest.mark.parametrize(

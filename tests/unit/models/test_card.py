@@ -62,7 +62,7 @@ def test_the_targets_that_replay_are_those_of_the_shipped_rows(name):
     cards = load_cards(CAMPAIGNS / name / "models.json")
     runs = read_runs(CAMPAIGNS / name / "runs.parquet")
     drafted = runs[(runs["method"] == "draft-simple") & (runs["accepted"] < runs["drafted"])]
-    for target, rejected in drafted.groupby("target_model"):
+    for target, rejected in drafted.groupby("target"):
         assert (rejected["replays"].sum() > 0) == cards[target].replays
 
 

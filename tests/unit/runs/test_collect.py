@@ -77,13 +77,11 @@ def test_a_row_has_the_counters_of_its_own_run_and_the_facts_of_its_side(made, r
     assert (row["replays"], row["replays_rejected"], row["peak_rss_bytes"]) == (2, 1, 13)
 
 
-def test_a_row_has_the_options_of_its_block_and_a_target_of_its_own(made, block):
-    with_options = replace(
-        block, engine_args=("--poll", "0", "--no-repack"), options_id="--no-repack"
-    )
+def test_a_row_has_the_options_and_the_level_of_its_block(made, block):
+    with_options = replace(block, engine_args=("--poll", "0", "--no-repack"), level="--no-repack")
     for row in rows_of_record(made, with_options, MADE_BY):
-        found = (row["target"], row["target_model"], row["engine_options"])
-        assert found == ("target+--no-repack", "target", "--poll 0 --no-repack")
+        found = (row["target"], row["level"], row["engine_options"])
+        assert found == ("target", "--no-repack", "--poll 0 --no-repack")
 
 
 def test_who_a_row_is_comes_from_the_block_that_is_asked_for(made, block):

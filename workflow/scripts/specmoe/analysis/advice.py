@@ -185,8 +185,7 @@ def advise(
     candidates = count_excluded(cells, lost, CELL)
     candidates, members = on_sound_prompts(candidates, members, lost, config.statistics)
     settings = _settings(candidates, members, spread, cards, config)
-    settings_of = runs.groupby("target_model")["target"].unique()
-    targets = [name for model in config.models for name in sorted(settings_of.get(model, []))]
+    targets = [name for name in config.models if name in {*runs["target"]}]
     gpu = bool((runs["backend"] != Backend.CPU).any())
     ranked, answers = [], []
     for target in targets:

@@ -1,5 +1,6 @@
 """The tables of the analysis, from which the paper and the page are rendered."""
 
+import shlex
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
@@ -30,7 +31,6 @@ from specmoe.audit.checks import count_marked
 from specmoe.audit.reading import readings_of
 from specmoe.config.block import Stop
 from specmoe.config.matrix import left_out_blocks
-from specmoe.config.option_words import parts_of_setting
 from specmoe.config.schema import Config, Statistics
 from specmoe.config.study import is_family_of_study, is_of_study
 from specmoe.models.card import ModelCard, sizes_of_cards
@@ -59,9 +59,9 @@ def analyse(
     """Compute the tables of a campaign that need neither another campaign nor the study's text.
 
     `runs` is `schema.read_runs`'s frame; runs that do not count (see `runs.disturbed`) are in no
-    estimate, and counted as `excluded` in tables of settings. `cards` are the models' and those of
-    `by_setting`, `host` is the machine's description, `audit` the audit of `runs`, `pass_times` the
-    table of `runs.pass_times`, `agreement` that of `runs.agreement`, if any.
+    estimate, and counted as `excluded` in tables of settings. `cards` are the models', `host` is
+    the machine's description, `audit` the audit of `runs`, `pass_times` the table of
+    `runs.pass_times`, `agreement` that of `runs.agreement`, if any.
     """
     statistics = config.statistics
     runs = with_conditions(runs)
@@ -74,7 +74,7 @@ def analyse(
     costed = pd.concat([usual(own), costed]).sort_index()
     tables = setting_tables(pairs, statistics, config.prompt_label)
     spread = spread_of_cells(pairs[pairs["counts"]], statistics)
-    sizes = sizes_of_cards(cards, by_setting(seen_experts(pass_times), runs))
+    sizes = sizes_of_cards(cards, seen_experts(pass_times))
     pass_times = undisturbed_passes(pass_times)
     at_usual = usual(pairs[pairs["counts"]])
     advice = advise(usual(runs), at_usual, tables["cells"], spread, audit.audit, config, cards)
@@ -138,25 +138,18 @@ def required_times(analyses: Iterable[Analysis]) -> pd.DataFrame:
     return pd.concat([frame for frame in frames if not frame.empty] or frames, ignore_index=True)
 
 
-def by_setting(of_models: Mapping[str, T], runs: pd.DataFrame) -> dict[str, T]:
-    """Return values of models by their ids, and by the targets with options that they are."""
-    settings = runs[["target", "target_model"]].drop_duplicates().itertuples(index=False, name=None)
-    named = {target: of_models[model] for target, model in settings if model in of_models}
-    return {**of_models, **named}
-
-
 def _models(runs: pd.DataFrame, config: Config, cards: Mapping[str, ModelCard]) -> pd.DataFrame:
-    measured = {*runs["target"], *runs["target_model"], *runs["draft_model"].dropna()}
+    measured = {*runs["target"], *runs["draft_model"].dropna()}
     return pd.DataFrame(
         [
             {
                 "model": name,
-                "label": config.target_label(name),
-                "of_model": parts_of_setting(name)[0],
+                "label": config.label(name),
+                "of_model": name,
                 "family": "moe" if card.experts else "dense",
                 **{column: getattr(card, column) for column in _OF_CARD},
                 "in_cache": card.size_bytes <= config.audit.cache_bytes,
-                "constructed": config.is_constructed(parts_of_setting(name)[0]),
+                "constructed": config.is_constructed(name),
             }
             for name, card in cards.items()
             if name in measured
@@ -188,7 +181,7 @@ def _campaign(runs: pd.DataFrame, config: Config, host: Mapping[str, Any]) -> pd
             {
                 "campaign": config.campaign.name,
                 "source": config.campaign.source,
-                "of_study": is_of_study(runs["target_model"]),
+                "of_study": is_of_study(runs["target"]),
                 # What n_prompt counts: the study's own rows have words, engines count tokens.
                 "length_unit": "words" if config.campaign.source == "published" else "tokens",
                 "synthetic": all(map(config.is_synthetic, config.measured_models)),
@@ -207,7 +200,7 @@ def _campaign(runs: pd.DataFrame, config: Config, host: Mapping[str, Any]) -> pd
                     key: ", ".join(runs[key].unique())
                     for key in ("protocol", "engine", "engine_commit", "backend")
                 },
-                "engine_options": config.option_setting("").text,
+                "engine_options": shlex.join(config.measurement.engine_args),
                 "n_predict": first["n_predict"],
                 "stops_at_end": bool(runs["stop"].eq(Stop.EOS).any()),
                 "temperature": config.measurement.temperature,

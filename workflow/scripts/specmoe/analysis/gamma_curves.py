@@ -142,7 +142,7 @@ def pair_of(
     texts: dict[tuple[str, tuple[int, ...]], Text] = {}
     for run in alone.to_dict("records"):
         tokens = tuple(map(int, run["tokens"]))
-        read = readings.get((run["engine"], run["target_model"], draft, run["prompt"]), [])
+        read = readings.get((run["engine"], run["target"], draft, run["prompt"]), [])
         found = next((one for one in read if one.tokens == tokens and len(tokens) > 1), None)
         if found:
             limits = Limits(int(run["n_predict"]), run["stopped_by"] == Stop.EOS, replays)
@@ -151,7 +151,7 @@ def pair_of(
         return None
     one = alone.iloc[0]
     times = pass_times[pass_times["engine"] == one["engine"]]
-    model = known or timed_costs(times, one["target_model"], draft, settings, replays=replays)
+    model = known or timed_costs(times, one["target"], draft, settings, replays=replays)
     return Pair([*texts.values()], model, 0.0 if known else PASSES_ERR) if model else None
 
 

@@ -9,7 +9,6 @@ import pandas as pd
 from specmoe.config.block import Side
 from specmoe.config.methods import BY_TYPE, PARAMETERS
 from specmoe.config.models import HubModel, PathModel
-from specmoe.config.option_words import parts_of_setting
 from specmoe.config.schema import Config
 from specmoe.engine.flags import computing_flags, speculation_flags
 from specmoe.files import parts_of
@@ -20,14 +19,13 @@ def launch_line(
 ) -> str:
     """Return the line for a target alone, or with what a run that drafts had; `gpu`: the backend.
 
-    `target` may have options (`Block.target_setting`), `setting` has the columns of such a run. The
-    line has the flags of speculation, of the GPU and of options as they were measured. It leaves
-    out flags that only measuring needs, such as counters and one slot.
+    `setting` has the columns of such a run. The line has the flags of speculation, of the GPU and
+    of options as they were measured. It leaves out flags that only measuring needs, such as
+    counters and one slot.
     """
     layers = config.measurement.gpu_layers if gpu else 0
-    model, of_options = parts_of_setting(target)
-    given = config.option_setting(of_options)
-    words = ["llama-server", "-m", file_of(config, model), *computing_flags(layers, given.args)]
+    flags = computing_flags(layers, config.measurement.engine_args)
+    words = ["llama-server", "-m", file_of(config, target), *flags]
     if setting is not None:
         file = setting["draft_model"]
         file = None if pd.isna(file) else file_of(config, file)

@@ -13,7 +13,6 @@ import pandas as pd
 from specmoe.analysis.summaries import by_group, mean_ratio
 from specmoe.config.block import MEASURED_BY, Outputs
 from specmoe.config.models import UpcycleModel
-from specmoe.config.option_words import parts_of_setting, target_setting
 from specmoe.config.schema import Config, Statistics
 from specmoe.models.card import Size
 
@@ -25,16 +24,15 @@ _COUNTED = ("drafted", "accepted", "speedup", "tokens")
 
 
 def dense_twins(config: Config, targets: Iterable[str]) -> dict[str, str]:
-    """Return the dense twin of each target that is upcycled, with the same options of the engine.
+    """Return the dense twin of each target that is upcycled.
 
     Both have the same type, because upcycling copies bytes.
     """
     twins = {}
     for target in targets:
-        model, of_options = parts_of_setting(target)
-        entry = config.models.get(model)
+        entry = config.models.get(target)
         if isinstance(entry, UpcycleModel):
-            twins[target] = target_setting(entry.source, of_options)
+            twins[target] = entry.source
     return twins
 
 

@@ -24,7 +24,7 @@ def check_agreement(run: Run, given: Evidence) -> Finding:
     """Check that a run's rounds are those that the draft's reading of its text gives."""
     if reason := _unplayable(run):
         return not_applicable(reason)
-    readings = given.readings.get((run.engine, run.target_model, run.draft_model or "", run.prompt))
+    readings = given.readings.get((run.engine, run.target, run.draft_model or "", run.prompt))
     readings = [one for one in readings or [] if one.draft_sha256 == run.draft_sha256]
     if not readings:
         return not_applicable("its draft has read no text of its target after that prompt")

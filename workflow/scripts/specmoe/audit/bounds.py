@@ -77,7 +77,7 @@ def check_draft_time(run: Run, given: Evidence) -> Finding:
     Requests at once share passes. But no pass over tokens of many is faster than one over a single
     token, so the bound holds for each of them, and for all passes of their load together.
     """
-    target, times = run.timed_as, given.times_of(run)
+    target, times = run.target, given.times_of(run)
     if target not in times:
         return not_applicable(f"{target} has no run without a draft to be timed by")
     token_ms, tolerated, parts = times[target], 1 - given.settings.time_tolerance, []
@@ -183,8 +183,8 @@ def check_expected_experts(run: Run, given: Evidence) -> Finding:
     tokens are taken to choose independently and evenly, which visits the most: trained routers are
     uneven, and neighbouring tokens alike.
     """
-    if run.target_model in given.sizes and not given.sizes[run.target_model].experts:
-        return not_applicable(f"{run.target_model} has no experts")
+    if run.target in given.sizes and not given.sizes[run.target].experts:
+        return not_applicable(f"{run.target} has no experts")
     if not run.speculative:
         return not_applicable("nothing was drafted, so every pass has one token")
     return _read_rate(run, given, Size.pass_bytes)
@@ -200,11 +200,11 @@ def _read_rate(run: Run, given: Evidence, round_bytes: Callable[[Size, float], f
     bandwidth, settings = given.bandwidth, given.settings
     if bandwidth is None:
         return not_applicable("the machine's memory bandwidth is not known")
-    if run.target_model not in given.sizes:
-        return not_applicable(f"the size of {run.target_model} is not known")
-    target = given.sizes[run.target_model]
+    if run.target not in given.sizes:
+        return not_applicable(f"the size of {run.target} is not known")
+    target = given.sizes[run.target]
     if target.file_bytes <= settings.cache_bytes:
-        return not_applicable(f"{run.target_model} fits in a cache and may be read from it")
+        return not_applicable(f"{run.target} fits in a cache and may be read from it")
     passes = run.passes_after_prompt if run.speculative else run.timed_tokens
     if not passes or not run.decode_ms:
         return not_applicable("time or number of passes is not known")
@@ -228,7 +228,7 @@ def _draft_bytes(run: Run, given: Evidence) -> tuple[float, str]:
     """
     if not run.speculative or run.drafted is None:
         return 0.0, ""
-    target, draft = given.sizes[run.target_model], given.sizes.get(run.draft_model or "")
+    target, draft = given.sizes[run.target], given.sizes.get(run.draft_model or "")
     if run.by_model and draft is not None:
         each, whole = draft.pass_bytes(1), float(draft.file_bytes)
     elif (
@@ -255,14 +255,14 @@ def required_time(given: Evidence) -> pd.DataFrame:
     tolerated = 1 - given.settings.time_tolerance
     rows = []
     for run in given.runs.values():
-        token_ms = given.times_of(run).get(run.timed_as)
+        token_ms = given.times_of(run).get(run.target)
         if not run.speculative or token_ms is None or run.decode_ms is None:
             continue
         draft_ms = draft_time(run, given.times_of(run), given.sizes, given.settings)
         needed, alone = (_needed_ms(run, token_ms, ms) for ms in (draft_ms, 0.0))
         if needed is None or alone is None:
             continue
-        moe = run.target_model in given.sizes and given.sizes[run.target_model].experts > 0
+        moe = run.target in given.sizes and given.sizes[run.target].experts > 0
         too_fast = run.decode_ms < needed * tolerated, run.decode_ms < alone * tolerated
         identity = (getattr(run, column) for column in _IDENTITY)
         rows.append((*identity, "moe" if moe else "dense", run.decode_ms, needed, *too_fast))

@@ -12,7 +12,6 @@ from specmoe.audit.reading import Reading, ReadingKey
 from specmoe.audit.repetition import most_of_one
 from specmoe.config.audit import AuditSettings
 from specmoe.config.block import MEASURED_BY, NO_DRAFT
-from specmoe.config.option_words import without_concurrency
 from specmoe.models.card import Size
 from specmoe.plan.machine import bandwidth_of
 from specmoe.runs.disturbed import undisturbed
@@ -75,8 +74,8 @@ def gaps_of(judged: Mapping[str, Any]) -> dict[str, Gap]:
 
 
 def _setting(one: Mapping[str, Any]) -> str:
-    """Return the target with its options, as the id of the baseline's block has it."""
-    return str(one["baseline_block"].split("/")[1])
+    """Return the options of the target, of which all divergences are."""
+    return str(one.get("engine_options", ""))
 
 
 class Answers(NamedTuple):
@@ -99,7 +98,7 @@ class Evidence:
     answers: Mapping[tuple[Any, ...], Answers]
     loads: Mapping[str, int]  # tokens of the measured runs of each load
     divergences: Mapping[str, Gap]
-    times: Mapping[tuple[str, str, str], Mapping[str, float]]
+    times: Mapping[tuple[str, ...], Mapping[str, float]]
     sizes: Mapping[str, Size]
     bandwidth: Bandwidth | None
     settings: AuditSettings
@@ -182,7 +181,7 @@ def gather_evidence(
     )
 
 
-def single_token_ms(runs: pd.DataFrame) -> dict[tuple[str, str, str], dict[str, float]]:
+def single_token_ms(runs: pd.DataFrame) -> dict[tuple[str, ...], dict[str, float]]:
     """Return each model's time for a token in its fastest run alone, by `Run.timed_with`.
 
     A mean would be no bound: other work on the machine slows runs, so a run can be faster than the
@@ -190,23 +189,22 @@ def single_token_ms(runs: pd.DataFrame) -> dict[tuple[str, str, str], dict[str, 
     client count for their target like any other. Runs that the machine disturbed count for nothing.
     """
     plain = undisturbed(runs[(runs["draft"] == NO_DRAFT) & (runs["concurrency"] == 1)])
-    plain = plain.assign(target=plain["target"].map(without_concurrency))
-    found: dict[tuple[str, str, str], dict[str, float]] = {}
-    for (host, protocol, engine), members in plain.groupby(["host", *MEASURED_BY]):
+    found: dict[tuple[str, ...], dict[str, float]] = {}
+    for keys, members in plain.groupby(["host", *MEASURED_BY, "engine_options"]):
         times = (1000 / members["tokens_per_second"]).groupby(members["target"]).min().dropna()
         own = {str(model): float(ms) for model, ms in times.items()}
-        found[str(host), str(protocol), str(engine)] = own
+        found[*map(str, keys)] = own
     return found
 
 
 def _repeated(run: Run) -> tuple[Any, ...]:
     asked = run.imposed_acceptance, run.temperature, run.seed
     # Machines round differently, so a repeat on another one may write other tokens.
-    return run.host, run.suite, run.target, run.draft, run.gamma, run.prompt, *asked
+    return run.host, run.suite, run.target, run.level, run.draft, run.gamma, run.prompt, *asked
 
 
 def _asked(run: Run) -> tuple[Any, ...]:
-    way = run.protocol, run.engine
+    way = run.protocol, run.engine, run.engine_options, run.concurrency
     return way, run.target, run.draft, run.gamma, run.n_predict, run.temperature
 
 

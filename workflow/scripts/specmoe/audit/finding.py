@@ -12,7 +12,6 @@ import pandas as pd
 
 from specmoe.config.block import NO_DRAFT, Protocol, Stop
 from specmoe.config.methods import METHODS, Method
-from specmoe.config.option_words import without_concurrency
 from specmoe.runs.schema import Row
 
 
@@ -82,19 +81,14 @@ class Run(_Columns):
         return f"{side}/{number}"
 
     @property
-    def timed_as(self) -> str:
-        """The target with its options, whose runs one after the other time a single token."""
-        return without_concurrency(self.target)
-
-    @property
     def by_model(self) -> bool:
         """Whether a whole second model drafts, all alone."""
         return self.method == METHODS[Method.DRAFT].engine
 
     @property
-    def timed_with(self) -> tuple[str, str, str]:
-        """Machine, protocol and engine: no bound is made of another machine's times."""
-        return self.host, self.protocol, self.engine
+    def timed_with(self) -> tuple[str, ...]:
+        """Machine, protocol, engine, its options: no bound is made of another machine's times."""
+        return self.host, self.protocol, self.engine, self.engine_options
 
     @property
     def cut(self) -> int:

@@ -197,7 +197,7 @@ def check_controls(run: Run, given: Evidence) -> Finding:
     """
     settings = given.settings
     same_file = run.target_sha256 is not None and run.target_sha256 == run.draft_sha256
-    itself = run.by_model and (run.draft_model == run.target_model or same_file)
+    itself = run.by_model and (run.draft_model == run.target or same_file)
     unrelated = run.by_model and run.draft_model in settings.unrelated_drafts
     if run.imposed_acceptance is not None or not (itself or unrelated):
         return not_applicable("no control")

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from pathlib import Path
 
-from specmoe.analysis.build import analyse, by_setting, required_times
+from specmoe.analysis.build import analyse, required_times
 from specmoe.analysis.registry import Analysis
 from specmoe.analysis.side_by_side import compared_campaigns, side_by_side
 from specmoe.audit.audited import Audit
@@ -30,7 +30,7 @@ def analyse_campaign(
     own = analyse(
         runs,
         config,
-        by_setting(load_cards(data / "models.json"), runs),
+        load_cards(data / "models.json"),
         read_record(data / "host.json"),
         Audit.read(audit),
         read_pass_times(*campaign.pass_times),

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from itertools import combinations, pairwise
 from math import inf
 
-import numpy as np
 import pandas as pd
 
 from specmoe.analysis.filters import (
@@ -31,7 +30,6 @@ from specmoe.claims.verdicts import (
     estimate,
     number_words,
 )
-from specmoe.config.option_words import parts_of_setting
 
 Comparisons = Iterator[Comparison]
 CONSTRUCTED = "acceptance was constructed: the targets have random weights or copied experts"
@@ -150,7 +148,7 @@ def checking_is_sublinear(analysis: Analysis) -> Comparisons:
     speedup S takes the time of L / S single passes. As that includes drafting, it is an upper
     bound: whether it is drafting that makes a round dear is not known.
     """
-    passes = _plain(timed_passes(analysis))
+    passes = timed_passes(analysis)
     passes = passes[passes["width"] > 1].sort_values("width")
     for target in passes["target"].unique():
         for row in _rows(passes[passes["target"] == target]):
@@ -298,7 +296,7 @@ def moe_reads_its_file(analysis: Analysis) -> Comparisons:
     bandwidth = analysis.campaign.iloc[0].get("host_memory_bandwidth_bytes_per_second")
     if bandwidth is None or not bandwidth > 0:
         raise Missing("the machine's memory bandwidth is not known")
-    rates = _rows(_moe(_plain(analysis.baselines)))
+    rates = _rows(_moe(analysis.baselines))
     if rates and all(row["in_cache"] for row in rates):
         raise Missing(IN_CACHE)
     for row in (row for row in rates if not row["in_cache"]):
@@ -312,19 +310,13 @@ def moe_reads_its_file(analysis: Analysis) -> Comparisons:
         yield Comparison(most.minus(needed)._replace(low=-inf), words, (row,))
 
 
-def _plain(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows of targets as they are: no claim is about options of the engine."""
-    plain = [not of_options for _, of_options in map(parts_of_setting, frame["target"])]
-    return frame[np.array(plain, dtype=bool)]
-
-
 def _cells(analysis: Analysis, cells: pd.DataFrame) -> pd.DataFrame:
-    """Return cells of plain targets, with `draft_parameters`."""
+    """Return cells with `draft_parameters`."""
     models = analysis.models[["model", "parameters_total"]]
     models.columns = pd.Index(["draft_model", "draft_parameters"])
     drafts = analysis.drafts[["draft", "draft_model"]].merge(models, on="draft_model")
     drafts = drafts.drop(columns="draft_model")
-    return _plain(cells.merge(drafts, how="left", on="draft", validate="m:1"))
+    return cells.merge(drafts, how="left", on="draft", validate="m:1")
 
 
 def _texts(analysis: Analysis, known: str = "speedup") -> pd.DataFrame:

@@ -3,7 +3,7 @@
 import os.path
 import reprlib
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, ClassVar, TypeVar
 
 from pydantic import (
     AfterValidator,
@@ -83,6 +83,8 @@ class Strict(BaseModel):
         extra="forbid", frozen=True, allow_inf_nan=False, use_attribute_docstrings=TEXTS
     )
 
+    renamed: ClassVar[Mapping[str, str]] = {}  # what to give in place of a former key
+
     @model_validator(mode="before")
     @classmethod
     def _refuse_unknown_keys(cls, data: Any) -> Any:
@@ -90,7 +92,8 @@ class Strict(BaseModel):
             known = {field.alias or name for name, field in cls.model_fields.items()}
             for key in data:
                 if key not in known:
-                    said = {"shown": repr(key), "hint": nearest(str(key), known)}
+                    hint = cls.renamed.get(key) or nearest(str(key), known)
+                    said = {"shown": repr(key), "hint": hint}
                     raise PydanticCustomError(UNKNOWN_KEY, "unknown key {shown}; {hint}", said)
         return data
 

@@ -1,13 +1,13 @@
 """A block: one comparison in one repeat, as plain data that its job receives."""
 
 import hashlib
+import shlex
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from itertools import product
 from typing import Any
 
 from specmoe.config.methods import PARAMETERS, Method
-from specmoe.config.option_words import options_text, target_setting
 from specmoe.config.parse import JobData
 
 MEASURE_VERSION = 1
@@ -61,6 +61,12 @@ class PromptSource:
     line: int | None = None  # of the file, from 1; None: all of it
     workload: str | None = None
     category: str | None = None
+    level: str | None = None  # of a factor that changes prompts
+
+    @classmethod
+    def of_length(cls, length: int) -> "PromptSource":
+        """Return a passage of exact length; `config.matrix` knows from which file."""
+        return cls(f"{PASSAGE_PREFIX}{length}", "", length)
 
 
 @dataclass(frozen=True)
@@ -99,6 +105,8 @@ class Side:
     method: Method | None = None
     draft: str = NO_DRAFT
     draft_model: str | None = None
+    # Of a factor that changes sides. The order of sides is drawn by their representations.
+    level: str | None = field(default=None, repr=False)
 
     @property
     def speculates(self) -> bool:
@@ -130,7 +138,7 @@ class Side:
 
 
 ASKED = ["suite", "target", "temperature", "repeat", "draft", "gamma", "imposed_acceptance"]
-ASKED += ["prompt", "pass"]
+ASKED += ["prompt", "pass", "level"]
 """The columns that say what a run was asked for; a block's id is no part of it."""
 SIDE_COLUMNS = [one.name for one in fields(Side) if one.name in PARAMETERS]
 """The parameters that rows have, in the order of their columns."""
@@ -165,13 +173,12 @@ class Block(JobData):
     )  # see `config.measurement.Gate`
     stop: Stop = Stop.LENGTH
     sendings: dict[str, Sending] = field(default_factory=dict, hash=False)  # by workload
-    # Further words of llama-server's command line, see `config.option_words`; and the id of those
-    # that are not the campaign's own.
+    # Further words of llama-server's command line, see `config.engine_args`.
     engine_args: tuple[str, ...] = ()
-    options_id: str = ""
-    # Requests at once, under a steady load; None: one after the other, see `measure.load`. It is a
-    # part of `options_id`.
+    # Requests at once, under a steady load; None: one after the other, see `measure.load`.
     concurrency: int | None = None
+    factor: str | None = None  # what its suite varies, see `config.factors`
+    level: str | None = None  # of that; None: its prompts or sides have levels
 
     @property
     def speculates(self) -> bool:
@@ -202,14 +209,9 @@ class Block(JobData):
         return tuple(first.values())
 
     @property
-    def target_setting(self) -> str:
-        """The id of what verifies: the target, with the options that someone set for the suite."""
-        return target_setting(self.target, self.options_id)
-
-    @property
     def options_text(self) -> str:
-        """The engine's options as rows have them; empty without any."""
-        return options_text(self.engine_args)
+        """The engine's options as rows have them, empty without any; a shell reads them back."""
+        return shlex.join(self.engine_args)
 
     @property
     def slots(self) -> int:
@@ -231,6 +233,10 @@ class Block(JobData):
         """How many runs the block has."""
         return len(self.sides) * len(self.prompts) * self.passes
 
+    def level_of(self, side: Side, source: PromptSource) -> str | None:
+        """Return the level of a side's run of a prompt; None where its suite varies nothing."""
+        return self.level or side.level or source.level
+
     def run_id(self, side: Side, prompt: str, number: int, group: int = 0) -> str:
         """Return the id, unique in the campaign, of a side's run of a prompt in a pass.
 
@@ -242,15 +248,21 @@ class Block(JobData):
     @property
     def asked(self) -> set[tuple[Any, ...]]:
         """What its runs are asked for, as rows have it in the columns `ASKED`."""
-        of_block = (self.suite, self.target_setting, self.temperature, self.repeat)
+        of_block = (self.suite, self.target, self.temperature, self.repeat)
         return {
-            (*of_block, side.setting, side.gamma, side.imposed_acceptance, source.prompt, number)
+            (
+                *(*of_block, side.setting, side.gamma, side.imposed_acceptance),
+                *(source.prompt, number, self.level_of(side, source)),
+            )
             for side, source, number in product(self.sides, self.prompts, range(self.passes))
         }
 
     def run_seed(self, number: int) -> int:
-        """Return the seed of a run in a pass; greedy passes share one."""
-        return self.seed + (SEED_STEP * number if self.temperature > 0 else 0)
+        """Return the seed of a run in a pass.
+
+        Greedy ones share it, because they must agree; at a temperature they are samples.
+        """
+        return self.seed + (self.repeat + SEED_STEP * number if self.temperature > 0 else 0)
 
 
 class Outputs(StrEnum):

@@ -8,7 +8,6 @@ from specmoe.config.block import (
     DEPTH,
     ITSELF,
     NO_DRAFT,
-    PASSAGE_PREFIX,
     Block,
     Outputs,
     PromptSource,
@@ -18,9 +17,9 @@ from specmoe.config.block import (
     shuffle_key,
 )
 from specmoe.config.engines import PathEngine
+from specmoe.config.factors import at_levels, level_id
 from specmoe.config.measurement import Order
 from specmoe.config.methods import Method
-from specmoe.config.option_words import target_setting
 from specmoe.config.schema import Config, Suite
 from specmoe.config.workloads import TextsWorkload
 
@@ -182,56 +181,59 @@ def list_readings(config: Config, blocks: Iterable[Block]) -> dict[str, list[str
 
 def suite_blocks(config: Config, name: str, *, gpu: bool = False) -> list[Block]:
     """Return the blocks of one suite, with those that the campaign leaves out."""
+    measurement = config.measurement
+    return [
+        replace(block, block=f"{block.block}/r{repeat}", repeat=repeat)
+        for block in _comparisons(config, name, gpu)
+        for repeat in range(max(measurement.repeats, measurement.more_repeats.get(block.block, 0)))
+    ]
+
+
+def _comparisons(config: Config, name: str, gpu: bool) -> Iterator[Block]:
+    """Yield the first block of each comparison of a suite, under the comparison's id."""
     suite, measurement = config.suites[name], config.measurement
     protocol = config.protocol_of(name)
-    prompts = tuple(_prompts(config, suite, protocol))
+    published = protocol == Protocol.PUBLISHED
+    passage = PUBLISHED_PASSAGE if published else config.prompts.passage
+    prompts = tuple(_prompts(config, suite))
     [stop] = config.stops_of(name)
-    blocks = []
-    for target, temperature, setting in product(
-        suite.targets,
-        suite.temperatures or [measurement.temperature],
-        config.option_settings(name),
-    ):
+    for target in suite.targets:
         sides = tuple(_sides(suite, target, protocol))
         if not any(side.speculates for side in sides) and suite.ways:
             continue  # nothing drafts for this target
-        parts = [name, target_setting(target, setting.id)]
-        comparison = "/".join([*parts, *([f"t{temperature:g}"] if suite.temperatures else [])])
-        for repeat in range(max(measurement.repeats, measurement.more_repeats.get(comparison, 0))):
-            blocks.append(
-                Block(
-                    block=f"{comparison}/r{repeat}",
-                    suite=name,
-                    target=target,
-                    repeat=repeat,
-                    sides=sides,
-                    prompts=prompts,
-                    # The study goes through its prompts once.
-                    passes=1 if protocol == Protocol.PUBLISHED else measurement.passes,
-                    n_predict=measurement.n_predict,
-                    temperature=temperature,
-                    # Greedy repeats must agree; repeats at a temperature are samples.
-                    seed=measurement.seed + (repeat if temperature > 0 else 0),
-                    warmups=measurement.warmups,
-                    warmup_tokens=min(measurement.warmup_tokens, measurement.n_predict),
-                    order_seed=measurement.order_seed,
-                    context=measurement.context,
-                    threads=measurement.threads,
-                    gpu_layers=measurement.gpu_layers if gpu else 0,
-                    arrangement=measurement.sides,
-                    protocol=protocol,
-                    environment=measurement.environment,
-                    gate=measurement.gate.model_dump(),
-                    stop=stop,
-                    sendings={
-                        workload: config.workloads[workload].sending for workload in suite.workloads
-                    },
-                    engine_args=setting.args,
-                    options_id=setting.id,
-                    concurrency=setting.concurrency,
-                )
+        block = Block(
+            block=f"{name}/{target}",
+            suite=name,
+            target=target,
+            repeat=0,
+            sides=sides,
+            prompts=prompts,
+            # The study goes through its prompts once.
+            passes=1 if published else measurement.passes,
+            n_predict=measurement.n_predict,
+            temperature=measurement.temperature,
+            seed=measurement.seed,
+            warmups=measurement.warmups,
+            warmup_tokens=min(measurement.warmup_tokens, measurement.n_predict),
+            order_seed=measurement.order_seed,
+            context=measurement.context,
+            threads=measurement.threads,
+            gpu_layers=measurement.gpu_layers if gpu else 0,
+            arrangement=measurement.sides,
+            protocol=protocol,
+            environment=measurement.environment,
+            gate=measurement.gate.model_dump(),
+            stop=stop,
+            sendings={workload: config.workloads[workload].sending for workload in suite.workloads},
+            engine_args=(*measurement.engine_args,),
+        )
+        for one in at_levels(block, suite.vary):
+            level = "" if one.level is None else f"/{level_id(one.level)}"
+            sent = (
+                source if source.length is None else replace(source, file=passage)
+                for source in one.prompts
             )
-    return blocks
+            yield replace(one, block=f"{block.block}{level}", prompts=tuple(sent))
 
 
 def _sides(suite: Suite, target: str, protocol: Protocol) -> Iterator[Side]:
@@ -241,30 +243,23 @@ def _sides(suite: Suite, target: str, protocol: Protocol) -> Iterator[Side]:
     """
     if not suite.ways or protocol == Protocol.PAIRED or NO_DRAFT in suite.drafts:
         yield Side()
-    shares: list[float | None] = [*suite.imposed_acceptance] or [None]
     for way in suite.ways:
         if target not in (way.targets or suite.targets):
             continue
         named: list[str | None] = [*way.drafts] or [None]
         files = [target if draft == ITSELF else draft for draft in named]
-        settings = [*way.settings(suite.gammas)]
-        for file, setting, share in product(files, settings, shares):
-            yield Side(
-                imposed_acceptance=share,
-                method=way.method,
-                draft=way.drafter_id(file),
-                draft_model=file,
-                **setting,
-            )
+        for file, setting in product(files, way.settings(suite.gammas)):
+            draft = way.drafter_id(file)
+            yield Side(method=way.method, draft=draft, draft_model=file, **setting)
 
 
-def _prompts(config: Config, suite: Suite, protocol: Protocol) -> Iterator[PromptSource]:
+def _prompts(config: Config, suite: Suite) -> Iterator[PromptSource]:
     texts = config.prompts.texts
-    passage = PUBLISHED_PASSAGE if protocol == Protocol.PUBLISHED else config.prompts.passage
-    for name in suite.prompts:
-        yield PromptSource(name, texts[name].file)
-    for length in suite.prompt_lengths:
-        yield PromptSource(f"{PASSAGE_PREFIX}{length}", passage, length)
+    for one in suite.prompts:
+        if isinstance(one, str):
+            yield PromptSource(one, texts[one].file)
+        else:
+            yield PromptSource.of_length(one)
     for name in suite.workloads:
         workload = config.workloads[name]
         for prompt in workload.prompts:

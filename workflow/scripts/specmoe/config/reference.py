@@ -115,7 +115,9 @@ def _kinds(node: _Schema, defs: _Schema) -> _Kinds:
         mapping = node["discriminator"]["mapping"]
         return [(kind, _resolved({"$ref": mapping[kind]}, defs)) for kind in mapping]
     section = _resolved(node, defs)
-    return [("", section)] if "properties" in section else []
+    # What a suite varies has properties too, and is a value for people.
+    is_section = "$ref" in node or "$defs" in node
+    return [("", section)] if is_section and "properties" in section else []
 
 
 def _options(node: _Schema) -> list[_Schema]:

@@ -7,7 +7,7 @@ fields, are written for users. `specmoe.config.load` checks what relates one key
 from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path, PurePath
-from typing import Annotated, Literal, Self
+from typing import ClassVar, Literal, Self
 
 from pydantic import Field
 
@@ -21,7 +21,6 @@ from specmoe.config.base import (
     DraftLength,
     InputPath,
     Name,
-    NotNegative,
     Positive,
     Strict,
     Times,
@@ -30,6 +29,7 @@ from specmoe.config.base import (
 from specmoe.config.block import ITSELF, NO_DRAFT, Protocol, Side, Stop
 from specmoe.config.drafting import Drafting, TraceSettings
 from specmoe.config.engines import Engine, GitEngine, PathEngine, PypiEngine
+from specmoe.config.factors import Vary
 from specmoe.config.measurement import Measurement
 from specmoe.config.methods import Method, draft_label
 from specmoe.config.models import (
@@ -45,7 +45,6 @@ from specmoe.config.models import (
     SyntheticModel,
     UpcycleModel,
 )
-from specmoe.config.option_words import EngineArgs, Setting, parts_of_setting
 from specmoe.config.workloads import Category, TextsWorkload, Workload
 from specmoe.files import named_if_damaged, read_record
 
@@ -125,6 +124,14 @@ ALL: Literal["all"] = "all"
 class Suite(Strict):
     """One experiment: the product of its lists, times `measurement.repeats`."""
 
+    renamed: ClassVar[Mapping[str, str]] = {
+        "prompt_lengths": "give them in `prompts`, or as `vary: {prompt_tokens: [...]}`",
+        "temperatures": "it is `vary: {temperature: [...]}` now",
+        "imposed_acceptance": "it is `vary: {forced_acceptance: [...]}` now",
+        "concurrency": "it is `vary: {requests: [...]}` now",
+        "engine_args": "it is `vary: {engine_args: [[...]]}` now",
+    }
+
     title: str
     """its name in tables"""
     targets: Distinct[Name] = Field(min_length=1)
@@ -139,26 +146,19 @@ class Suite(Strict):
     longest alone"""
     gammas: Distinct[DraftLength] = Field(default=[])
     """draft lengths γ: the most tokens drafted in a round"""
-    prompts: Distinct[Name] = Field(default=[])
-    """names in `prompts.texts`, sent whole"""
+    prompts: Distinct[Name | Positive] = Field(default=[])
+    """names in `prompts.texts`, sent whole; a whole number is a passage of so many tokens, cut from
+    `prompts.passage` (protocol `published` counts words of the study's text)"""
     workloads: Distinct[Name] = Field(default=[])
     """names in `workloads`, every prompt of which is sent"""
-    prompt_lengths: Distinct[Positive] = Field(default=[])
-    """prompts of so many tokens, cut from `prompts.passage`; protocol `published` counts words of
-    the study's text"""
-    temperatures: Distinct[NotNegative] = Field(default=[])
-    """temperatures in place of `measurement.temperature`. Above 0 each repeat has its own seed,
-    `seed` + repeat"""
-    imposed_acceptance: Distinct[Annotated[float, Field(ge=0, le=1)]] = Field(default=[])
-    """shares of drafted tokens that the engine accepts whatever they are. Such runs time drafting,
-    verifying and replaying; no table of speedups has them"""
-    engine_args: list[EngineArgs] = Field(default=[])
-    """each entry makes comparisons of its own, with these words behind those of `measurement`; `[]`
-    is the campaign's own. Target alone and target with a draft have the same"""
-    concurrency: Distinct[Annotated[int, Field(ge=1, le=64)]] = Field(default=[])
-    """requests at once: each number makes comparisons of its own, in which so many clients keep a
-    server busy. Rows then have the load's throughput, and baselines are those of the same number.
-    `1` is such a load of a single client. Without it requests follow one another"""
+    vary: Vary = Field(default={})
+    """one thing that the suite varies, and its levels, such as `{temperature: [0, 0.7]}`; rows have
+    the level. `prompt_tokens` are passages in place of prompts, and `forced_acceptance` the shares
+    of drafted tokens that the engine accepts whatever they are: they time drafting, verifying and
+    replaying, and no table of speedups has them. Levels of the others make comparisons with
+    baselines of their own: `temperature` (above 0 each repeat has its own seed), `requests` (so
+    many clients keep a server busy at once, and rows have the load's throughput; `1` is such a load
+    of a single client) and `engine_args` (words behind those of `measurement`; `[]` is none)"""
     protocol: Protocol | None = None
     """replaces the campaign's protocol for this suite"""
     engine: Name | None = None
@@ -299,30 +299,9 @@ class Config(Strict):
         """Return how the runs of a suite end; a checked suite has a single way."""
         sent = (self.workloads[name] for name in self.suites[suite].workloads)
         stops = {workload.stop or self.measurement.stop for workload in sent}
-        sends_more = self.suites[suite].prompts or self.suites[suite].prompt_lengths
-        return stops | {self.measurement.stop} if sends_more else stops
-
-    def option_settings(self, suite: str) -> list[Setting]:
-        """Return the settings with which a suite measures, one after the other.
-
-        They are the engine's options, each at every number of requests at once.
-        """
-        settings, at_once = self._settings_alone(suite), self.suites[suite].concurrency
-        return [one.at(number) for one in settings for number in at_once] if at_once else settings
-
-    def _settings_alone(self, suite: str) -> list[Setting]:
-        entries = self.suites[suite].engine_args or [[]]
-        return [Setting.of(self.measurement.engine_args, entry) for entry in entries]
-
-    def option_setting(self, of_options: str) -> Setting:
-        """Return the engine's options by their id; those of the campaign have the empty one."""
-        own = Setting.of(self.measurement.engine_args, [])
-        named = (
-            one
-            for suite in self.campaign.suites
-            for one in [*self._settings_alone(suite), *self.option_settings(suite)]
+        return (
+            stops if stops and not self.suites[suite].prompts else stops | {self.measurement.stop}
         )
-        return {"": own, **{setting.id: setting for setting in named}}[of_options]
 
     def of_campaign(self) -> Self:
         """Return the part of this configuration that the campaign uses."""
@@ -402,12 +381,6 @@ class Config(Strict):
         name = self._file_name(model)
         shared = sum(self._file_name(other) == name for other in self.models) > 1
         return self.models[model].label or (model if shared else name)
-
-    def target_label(self, setting: str) -> str:
-        """Return the label of a `target_setting`, with words for the options that a suite gives."""
-        target, of_options = parts_of_setting(setting)
-        label = self.label(target)
-        return f"{label}, {self.option_setting(of_options).label}" if of_options else label
 
     def draft_label(self, side: Side) -> str:
         """Return the label of what drafts on a side, whatever its parameters."""

@@ -37,7 +37,7 @@ def faults_of_suite(config: Config, name: str) -> Faults:
 
     The suite's models and workloads exist.
     """
-    checks = [_of_names, _of_methods, _of_acceptance, _of_protocol, _of_options, _of_prompts]
+    checks = [_of_names, _of_methods, _of_acceptance, _of_protocol, _of_load, _of_prompts]
     for check in [*checks, _of_blocks]:
         if faults := [*check(config, name, config.suites[name])]:
             yield from ((f"suites.{name}.{key}".rstrip("."), fault) for key, fault in faults)
@@ -58,8 +58,8 @@ def _of_names(config: Config, name: str, suite: Suite) -> Faults:
         itself = [ITSELF] if way.method == Method.DRAFT else []
         for draft in way.drafts:
             yield from unknown(draft, [*itself, *config.models], f"{here}.drafts", "model")
-    for prompt in suite.prompts:
-        yield from unknown(prompt, config.prompts.texts, "prompts", "prompt")
+    for prompt in filter(lambda one: isinstance(one, str), suite.prompts):
+        yield from unknown(str(prompt), config.prompts.texts, "prompts", "prompt")
 
 
 def _of_methods(config: Config, name: str, suite: Suite) -> Faults:
@@ -80,11 +80,11 @@ def _of_methods(config: Config, name: str, suite: Suite) -> Faults:
 
 
 def _of_acceptance(config: Config, name: str, suite: Suite) -> Faults:
-    for way in suite.ways if suite.imposed_acceptance else []:
+    for way in suite.ways if "forced_acceptance" in suite.vary else []:
         if is_ngram(way.method):
             yield (
                 "methods",
-                f"{way.method} drafts where text repeats, so acceptance that is imposed says"
+                f"{way.method} drafts where text repeats, so acceptance that is forced says"
                 " nothing of it; give it a suite of its own",
             )
 
@@ -100,46 +100,50 @@ def _of_protocol(config: Config, name: str, suite: Suite) -> Faults:
                 " campaign of its own",
             )
         return
-    options = any(one.text for one in config.option_settings(name))
-    baselines = suite.prompts and NO_DRAFT in suite.drafts
+    options = {*suite.vary} - {"prompt_tokens", "temperature"} or config.measurement.engine_args
+    texts = any(isinstance(prompt, str) for prompt in suite.prompts)
+    baselines = texts and NO_DRAFT in suite.drafts
     ends = suite.workloads or config.measurement.stop == Stop.EOS
     for key, given, fault in [
         ("methods", suite.methods, "knows draft models alone; name them in `drafts`"),
-        ("engine_args", options, "takes no options of the engine"),
-        ("concurrency", suite.concurrency, "generates one text at a time"),
-        ("prompts", baselines, "has no baselines on texts; give prompt_lengths"),
+        (
+            "vary",
+            options,
+            "takes no engine_args, and varies prompt_tokens or temperature",
+        ),
+        ("prompts", baselines, "has no baselines on texts; give lengths"),
         ("", ends, "knows neither workloads nor `stop: eos`"),
     ]:
         if given:
             yield key, f"protocol published {fault}"
 
 
-def _of_options(config: Config, name: str, suite: Suite) -> Faults:
-    settings = config.option_settings(name)
-    if len({(setting.text, setting.concurrency) for setting in settings}) < len(settings):
-        yield "engine_args", "two entries are the same"
-    for way in suite.ways if suite.concurrency else []:
+def _of_load(config: Config, name: str, suite: Suite) -> Faults:
+    for way in suite.ways if "requests" in suite.vary else []:
         if METHODS[way.method].remembers:
             yield (
-                "concurrency",
+                "vary.requests",
                 f"{way.method} keeps what it saw of one request for the others, so requests at once"
                 " would draft for each other; give it a suite of its own",
             )
 
 
 def _of_prompts(config: Config, name: str, suite: Suite) -> Faults:
-    if not suite.prompts and not suite.prompt_lengths and not suite.workloads:
-        yield "", "name at least one of prompts, workloads and prompt_lengths"
+    sent = [*suite.prompts, *suite.workloads]
+    if "prompt_tokens" in suite.vary and sent:
+        yield "vary.prompt_tokens", f"they are the suite's prompts; leave out {sent[0]}"
+    if "prompt_tokens" not in suite.vary and not sent:
+        yield "", "name at least one of prompts and workloads, or vary prompt_tokens"
     stops = config.stops_of(name)
     if len(stops) > 1:
         yield (
             "",
             "all prompts of a suite stop alike; give those of another `stop` a suite of its own",
         )
-    if suite.imposed_acceptance and Stop.EOS in stops:
+    if "forced_acceptance" in suite.vary and Stop.EOS in stops:
         yield (
-            "imposed_acceptance",
-            "text of imposed acceptance is not the target's and ends anywhere; use stop: length",
+            "vary.forced_acceptance",
+            "text of forced acceptance is not the target's and ends anywhere; use stop: length",
         )
 
 
@@ -152,9 +156,9 @@ def _of_blocks(config: Config, name: str, suite: Suite) -> Faults:
         yield "", f"two settings have the name {setting!r}; their values differ too little for two"
     for prompt in _twice(source.prompt for source in prompts):
         yield "workloads", f"two prompts of this suite have the id {prompt!r}"
-    if len(prompts) < (clients := max(suite.concurrency, default=0)):
+    if len(prompts) < (clients := max(block.concurrency or 0 for block in blocks)):
         yield (
-            "concurrency",
+            "vary.requests",
             f"{clients} clients need as many prompts at least, to be busy at once, and this suite"
             f" has {len(prompts)}; several times as many make a steady load",
         )
@@ -166,10 +170,10 @@ def _of_blocks(config: Config, name: str, suite: Suite) -> Faults:
             f"γ = {gamma} and measurement.n_predict = {measurement.n_predict} do not fit"
             f" measurement.context = {measurement.context}, whatever the prompt",
         )
-    longest = max(suite.prompt_lengths, default=0)
+    longest = max(source.length or 0 for source in prompts)
     if longest and longest + generated >= measurement.context:
         yield (
-            "prompt_lengths",
+            "prompts",
             f"{longest} tokens and the generated ones do not fit measurement.context ="
             f" {measurement.context}",
         )

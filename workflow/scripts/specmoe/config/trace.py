@@ -46,9 +46,9 @@ def choose_demonstration(config: Config, *, gpu: bool) -> Demonstration | None:
         if named := ", ".join(filter(None, (asked.target, asked.draft, asked.prompt))):
             raise ConfigError(f"config: trace: no suite of this campaign drafts with {named}")
         return None
-    # A target that drafts for itself is a control, and options are one suite's.
+    # A target that drafts for itself is a control, and a level is one suite's.
     block, side, source = min(
-        fitting, key=lambda one: (one[1].draft_model == one[0].target, one[0].options_id)
+        fitting, key=lambda one: (one[1].draft_model == one[0].target, one[0].level or "")
     )
     block = replace(
         block,

@@ -109,9 +109,9 @@ class Divergence:
 def find_divergences(rows: Iterable[Mapping[str, Any]], target: str) -> list[Divergence]:
     """Return where runs of a target differ from their baselines, from rows of `runs.parquet`.
 
-    `target` is a model; its runs may have several options of the engine.
+    Runs of a target may have several options of the engine.
     """
-    by_run = {row["run"]: row for row in rows if row["target_model"] == target}
+    by_run = {row["run"]: row for row in rows if row["target"] == target}
     found = []
     for row in by_run.values():
         baseline = by_run.get(row["baseline"])
@@ -172,23 +172,25 @@ def judge_all(
     """
     groups: dict[str, list[Divergence]] = {}
     for divergence in divergences:
-        groups.setdefault(blocks[divergence.baseline_block].target_setting, []).append(divergence)
+        groups.setdefault(blocks[divergence.baseline_block].options_text, []).append(divergence)
     judged = []
     commands = []
-    for number, (setting, members) in enumerate(groups.items()):
+    for number, members in enumerate(groups.values()):
         # Of one request after the other; reading in wide batches stands for requests at once.
         some_block = replace(blocks[members[0].baseline_block], concurrency=None)
         command = [*job.command(some_block, Side()), *_KEEPS_ALL]
         log = job.server_log.with_suffix(f".{number}.log") if number else job.server_log
         known: _Readings = {}
         with job.server(command, some_block, log) as server:
-            _logger.info("asking the baseline of %s about %d divergences", setting, len(members))
+            baseline, count = some_block.block, len(members)
+            _logger.info("asking the baseline of %s about %d divergences", baseline, count)
             commands.append([*map(at_home, server.command)])
             for divergence in members:
                 block = blocks[divergence.baseline_block]
                 readings = _readings(server, divergence, block, job.root, known)
                 gap = judge(divergence.baseline_token, divergence.token, readings)
-                judged.append(asdict(divergence) | gap)
+                options = {"engine_options": block.options_text}
+                judged.append(asdict(divergence) | gap | options)
     return {"host": host_id(), "commands": commands, "divergences": judged}
 
 

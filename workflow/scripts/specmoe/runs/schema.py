@@ -23,7 +23,7 @@ from specmoe.config.base import LONGEST_DRAFT
 from specmoe.config.block import ASKED, Arrangement, Protocol, Stop
 from specmoe.errors import SchemaError, one_line
 
-SCHEMA_VERSION = "9"
+SCHEMA_VERSION = "10"
 _VERSION_KEY = b"specmoe_schema"
 # Equal values take no room in a file: one of a megabyte may hold more than the memory does.
 _MOST_ROWS, _MOST_VALUES = 500_000, 2**28
@@ -61,13 +61,14 @@ class Row(pa.DataFrameModel):
     suite: str = _column("Its suite.")
     block: str = _column("The comparison that it is a part of, in one repeat.")
     run: str = _column("Its id: block, side, prompt and pass.")
-    target: str = _column("What verifies, with the options that its suite gives the engine.")
+    target: str = _column("The model that verifies.")
     method: str = _column("The engine's type of drafting.")
     draft: str = _column("What drafts, with the parameters that someone set.")
     draft_model: str | None = _column("The model or cache that it loads.")
     gamma: int = _column("The most tokens that it drafts in a round.", ge=0, le=LONGEST_DRAFT)
     p_min: float | None = _column("Least probability of a drafted token.", ge=0, lt=1)
     n_match: int | None = _positive("Length of the n-grams that are looked up.")
+    level: str | None = _column("Of what its suite varies; null where that is nothing.")
     prompt: str = _column("The prompt's id.")
     n_prompt: int = _positive(
         "Tokens of the prompt as the engine read it; words in the published study's own rows with a"
@@ -148,7 +149,6 @@ class Row(pa.DataFrameModel):
     load_tokens: int | None = _positive("Tokens of all clients in that time.")
     load_tokens_per_second: float | None = _measured("Their rate.")
     load_decodes: int | None = _positive("Passes over the target in that time.")
-    target_model: str = _column("The model of `target`.")
     engine_options: str = _column("All options of the engine.")
     prompt_sha256: str | None = _column(
         "Of the ids of the prompt's tokens; null where the protocol has none, and in rows that were"
@@ -248,7 +248,7 @@ def read_runs(path: Path) -> pd.DataFrame:
     is of another schema version, or breaks the schema.
     """
     table = read_table(path)
-    if (version := _version(table)) != SCHEMA_VERSION:
+    if (version := version_of(table)) != SCHEMA_VERSION:
         raise SchemaError(
             f"{path} has schema version {version}, this specmoe reads {SCHEMA_VERSION}; of a packed"
             f" campaign run `python workflow/scripts/specmoe upgrade {path.parent}`, of another"
@@ -265,16 +265,6 @@ def read_runs(path: Path) -> pd.DataFrame:
     return frame
 
 
-def upgraded(path: Path) -> pyarrow.Table:
-    """Return the rows of a file of this version or the one before, as this version has them."""
-    table = read_table(path)
-    if (version := _version(table)) == "8":  # without digests of prompts
-        table = table.append_column("prompt_sha256", pyarrow.nulls(len(table), pyarrow.string()))
-    elif version != SCHEMA_VERSION:
-        raise SchemaError(f"{path} has schema version {version}; use the release that wrote it")
-    return table.select([*COLUMNS]).cast(_ARROW_SCHEMA)
-
-
 def asked_of(runs: pd.DataFrame) -> list[tuple[Any, ...]]:
     """Return what each run was asked for, as `Block.asked` has it."""
     known = runs[ASKED].astype(object)
@@ -287,7 +277,8 @@ def row_dicts(runs: pd.DataFrame) -> list[dict[str, Any]]:
     return list(rows)
 
 
-def _version(table: pyarrow.Table) -> str:
+def version_of(table: pyarrow.Table) -> str:
+    """Return the schema version of a file's rows; `none` without one."""
     found: bytes = (table.schema.metadata or {}).get(_VERSION_KEY, b"none")
     return found.decode(errors="replace")
 

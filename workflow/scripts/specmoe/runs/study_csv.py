@@ -144,12 +144,15 @@ def host_of_study(given: Mapping[str, str | float]) -> dict[str, Any]:
 
 def _row(line: Mapping[str, Any]) -> RunRow:
     measured = _without_draft(line) if line["draft"] == NO_DRAFT else _with_draft(line)
+    prompt = line["prompt"]
+    of_length = prompt.startswith(PASSAGE_PREFIX)
     side = f"g{line['gamma']}" if line["gamma"] else Side().name
     return {
         **{name: line.get(name) for name in COLUMNS},
         **dict.fromkeys(["campaign", "protocol", "host"], PUBLISHED),
         "run": f"{line['block']}/{side}/{line['prompt']}",
         "target": line["target_model"],
+        "level": prompt.removeprefix(PASSAGE_PREFIX) if of_length else None,
         "engine_options": "",
         "concurrency": 1,
         "temperature": 0.0,

@@ -1,0 +1,105 @@
+"""What a suite varies: levels, the blocks they make, ids."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from specmoe.config.base import Positive
+from specmoe.config.block import Block
+from specmoe.config.factors import FACTORS, Factor, level_id
+from specmoe.config.matrix import list_timed_passes, suite_blocks
+from specmoe.config.parse import parse
+
+KV = ["--cache-type-k", "q8_0", "--cache-type-v", "q8_0"]
+MOE = ["--n-cpu-moe", 2]
+POLL = {"measurement": {"engine_args": ["--poll", 0]}}
+TEXTS = ["code", "chinese"]
+
+
+@pytest.mark.parametrize(
+    ("factor", "levels", "ids", "differs"),
+    [
+        ("temperature", [0, 0.7], ["0", "0.7"], lambda block: block.temperature),
+        ("requests", [1, 2], ["1", "2"], lambda block: str(block.slots)),
+        (
+            "engine_args",
+            [[], KV, MOE],
+            ["none", "--cache-type-k+q8_0+--cache-type-v+q8_0", "--n-cpu-moe+2"],
+            lambda block: block.options_text,
+        ),
+    ],
+)
+def test_each_level_is_a_comparison_with_the_target_alone(first, factor, levels, ids, differs):
+    blocks = first(vary={factor: levels}, prompts=TEXTS)
+    assert [block.block for block in blocks] == [f"own/moe_q4/{one}/r0" for one in ids]
+    assert len({differs(block) for block in blocks}) == len(levels)
+    for block in blocks:
+        assert [side.name for side in block.sides] == ["alone", "draft_0.8b/g4"]
+        assert (block.target, block.factor) == ("moe_q4", factor)
+        assert {block.level_of(side, block.prompts[0]) for side in block.sides} == {block.level}
+        assert parse(Block, block.to_json()) == block
+
+
+@pytest.mark.parametrize(
+    ("factor", "levels", "found"),
+    [
+        (
+            "prompt_tokens",
+            [8, 16],
+            {("alone", "8"), ("alone", "16"), ("g4", "8"), ("g4", "16")},
+        ),
+        (
+            "forced_acceptance",
+            [0, 0.5],
+            {("alone", None), ("g4-a0", "0"), ("g4-a0.5", "0.5")},
+        ),
+    ],
+)
+def test_prompts_and_sides_of_all_levels_share_a_block(first, factor, levels, found):
+    texts = {"prompts": []} if factor == "prompt_tokens" else {}
+    [block] = first(vary={factor: levels}, **texts)
+    assert block.block == "own/moe_q4/r0"
+    assert found == {
+        (side.name.removeprefix("draft_0.8b/"), block.level_of(side, source))
+        for side in block.sides
+        for source in block.prompts
+    }
+
+
+def test_the_campaigns_options_are_in_every_block_and_before_those_of_a_level(first):
+    assert {block.options_text for block in first(POLL)} == {"--poll 0"}
+    [block] = first(POLL, vary={"engine_args": [MOE]})
+    assert (block.options_text, block.level) == ("--poll 0 --n-cpu-moe 2", "--n-cpu-moe 2")
+
+
+def test_passes_are_timed_by_themselves_without_options_alone(planned):
+    config = planned()
+    assert list_timed_passes(config, suite_blocks(config, "own"))
+    config = planned(vary={"engine_args": [MOE]})
+    assert list_timed_passes(config, suite_blocks(config, "own")) == []
+
+
+def test_another_factor_is_one_entry(first, monkeypatch):
+    batch = Factor(
+        "Physical batch",
+        "tokens",
+        Positive,
+        lambda block, width: replace(
+            block, engine_args=(*block.engine_args, "--ubatch-size", str(width))
+        ),
+    )
+    monkeypatch.setitem(FACTORS, "ubatch", batch)
+    blocks = first(vary={"ubatch": [64, 512]})
+    assert [(block.level, block.options_text) for block in blocks] == [
+        ("64", "--ubatch-size 64"),
+        ("512", "--ubatch-size 512"),
+    ]
+
+
+@given(st.lists(st.text(min_size=1, max_size=90), min_size=2, max_size=2, unique=True))
+def test_other_levels_have_other_ids_which_are_parts_of_paths(texts):
+    ids = [*map(level_id, texts)]
+    assert ids[0] != ids[1] or {text.replace(" ", "+") for text in texts} == {ids[0]}
+    assert all("/" not in one and " " not in one and len(one) <= 80 for one in ids)
