@@ -199,8 +199,7 @@ step() {
     [[ -f results/engines/$engine/engine.json ]] || snake "$hardest" "$(nproc)" engine
     [[ -z $writing ]] || wait "$writing"
     if [[ ! -f results/engines/$engine/engine.json ]]; then
-        say "next: the rest of the build ($(grep -oE 'building llama.cpp: [0-9]+ %' step.log |
-            tail -1 || true); $work/step.log)"
+        say "next: the rest of the build ($(tail -1 "results/engines/$engine/build.log"))"
         return
     fi
     snake "$((limit - margin))" 1 pack_campaign

@@ -15,7 +15,6 @@ from specmoe.config.engines import GitEngine, PathEngine, PypiEngine
 from specmoe.engine import build
 from specmoe.engine.build import PYPI_PART, build_programs, compile_llama, make_engine, unpack
 from specmoe.engine.identity import ALL_BINARIES
-from specmoe.engine.process import share_done
 from specmoe.errors import EngineError
 
 PYPI = PypiEngine(
@@ -193,14 +192,6 @@ def test_an_engine_that_never_passes_its_self_test_is_refused(builds, tmp_path):
     with pytest.raises(EngineError, match=r"no build passes the self-test, 3 tried.*SIGSEGV"):
         builds(failures=3)
     assert not (tmp_path / "engine/engine.json").exists()
-
-
-@pytest.mark.parametrize(
-    ("line", "share"),
-    [("[54/216] Building", 0.25), ("[ 12%] Building", 0.12), ("-- The C compiler", None)],
-)
-def test_progress_is_read_from_ninja_and_make(line, share):
-    assert share_done(line) == share
 
 
 def archive(path, name, content=b"text"):

@@ -205,13 +205,13 @@ def _cmake(
     generator = ["-G", "Ninja"] if shutil.which("ninja") else []
     # A cache of another generator or other flags would prevail over the new ones.
     (build / "CMakeCache.txt").unlink(missing_ok=True)
-    _logger.info("configuring llama.cpp")
+    _logger.info("building llama.cpp")
     command = ["cmake", "-S", str(source), "-B", str(build), *generator]
     command += [f"-D{key}={value}" for key, value in flags.items()]
     run_build_tool(command, output, f"llama.cpp could not be configured{needs}")
     command = ["cmake", "--build", str(build), "--parallel", str(os.cpu_count() or 1)]
     command += [word for name in ALL_BINARIES for word in ("--target", name)]
-    run_build_tool(command, output, f"llama.cpp could not be compiled{needs}", "building llama.cpp")
+    run_build_tool(command, output, f"llama.cpp could not be compiled{needs}")
 
 
 def _compiler(build: Path) -> str:

@@ -152,13 +152,8 @@ class Workplace:
     @property
     def backend(self) -> Backend:
         """What the engine computes on."""
-        return backend_of(self.engine)
-
-
-def backend_of(engine: Path) -> Backend:
-    """Return what an engine computes on, given its engine.json."""
-    with named_if_damaged(engine):
-        return Backend(fact(engine, "backend"))
+        with named_if_damaged(self.engine):
+            return Backend(fact(self.engine, "backend"))
 
 
 def fact(description: Path, key: str) -> Any:

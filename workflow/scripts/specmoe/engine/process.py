@@ -1,6 +1,5 @@
 """Processes of the engine and of its build: run, logged, and their ends explained."""
 
-import logging
 import os
 import re
 import resource
@@ -27,8 +26,6 @@ _CAUSE = re.compile(
     r"\bdecode: (?:failed to initialize batch|failed to find a memory slot"
     r"|compute failed while preparing batch|could not reserve space|n_tokens == 0)"
 )
-
-_logger = logging.getLogger(__name__)
 
 
 class Output(NamedTuple):
@@ -79,13 +76,12 @@ def run_tool(
     return Output(text, logged)
 
 
-def run_build_tool(command: list[str], output: int, fault: str, progress: str = "") -> None:
+def run_build_tool(command: list[str], output: int, fault: str) -> None:
     """Run a tool that fetches or builds; the file `output` receives its command and what it prints.
 
-    With `progress`, a name of the work, every tenth of it is logged. Raises EngineError with
-    `fault` as its reason, and the tool's last lines, if it fails.
+    Raises EngineError with `fault` as its reason, and the tool's last lines, if it fails.
     """
-    tenths_logged, last = -1, deque[str](maxlen=LOG_LINES_SHOWN)
+    last = deque[str](maxlen=LOG_LINES_SHOWN)
     os.write(output, f"$ {shlex.join(command)}\n".encode())
     with subprocess.Popen(
         command,
@@ -99,21 +95,11 @@ def run_build_tool(command: list[str], output: int, fault: str, progress: str = 
         for line in process.stdout:
             os.write(output, line.encode())
             last.append(f"\n  | {line.rstrip()}")
-            share = share_done(line) if progress else None
-            if share is not None and int(share * 10) > tenths_logged:
-                tenths_logged = int(share * 10)
-                _logger.info("%s: %d %%", progress, tenths_logged * 10)
     if process.returncode != 0:
         raise EngineError(
             f"{fault}: {command[0]} ended with code {process.returncode}; its last lines:"
             + "".join(last)
         )
-
-
-def share_done(line: str) -> float | None:
-    """Return the share of a build done, from Ninja's `[3/216] ...` or Make's `[ 12%] ...`."""
-    match = re.match(r"\[ *(\d+)(?:/(\d+)|%)\]", line)
-    return int(match[1]) / int(match[2] or 100) if match else None
 
 
 def cmake_cache(build: Path) -> dict[str, str]:

@@ -83,12 +83,10 @@ def check_pair(target: Part, draft: Part, methods: Iterable[Method]) -> None:
 
 def check_made_pair(target: Path, draft: Path, methods: Iterable[Method]) -> None:
     """Check a pair whose cards are beside the files, as `check_pair` does."""
-    check_pair(Part(target, _vocabulary(target)), Part(draft, _vocabulary(draft)), methods)
+    check_pair(_part(target), _part(draft), methods)
 
 
-def _vocabulary(model: Path) -> str | None:
-    """Return the digest of a vocabulary from a card, of a model or of a file of n-grams."""
-    card = card_beside(model)
+def _part(model: Path) -> Part:
+    card = card_beside(model)  # of a model, or of a file of n-grams
     with named_if_damaged(card):
-        digest: str | None = read_record(card)["vocabulary_sha256"]
-    return digest
+        return Part(model, read_record(card)["vocabulary_sha256"])

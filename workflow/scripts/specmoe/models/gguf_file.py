@@ -8,7 +8,7 @@ import mmap
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from math import prod
 from pathlib import Path
@@ -238,22 +238,18 @@ def _parse(data: mmap.mmap, path: Path) -> Header:
     for _ in range(value_count):
         key = cursor.text().decode()
         metadata[key] = cursor.value()
-    entries = [_entry(cursor) for _ in range(tensor_count)]
+    tensors = []
+    for _ in range(tensor_count):
+        name, dimensions = cursor.text().decode(), cursor.count(4)
+        if dimensions > _MOST_DIMENSIONS:
+            raise ValueError(f"tensor {name!r} of {dimensions} dimensions")
+        sizes = tuple(cursor.count() for _ in range(dimensions))
+        kind = GGMLQuantizationType(cursor.count(4))
+        tensors.append(TensorInfo(name, sizes, kind, path, start=cursor.count()))
+    # Starts are counted from the end of the header.
     alignment = alignment_of(metadata)
-    data_start = -(-cursor.position // alignment) * alignment
-    tensors = [
-        TensorInfo(name, sizes, kind, path, data_start + offset)
-        for name, sizes, kind, offset in entries
-    ]
-    return Header(metadata, tensors)
-
-
-def _entry(cursor: _Cursor) -> tuple[str, tuple[int, ...], GGMLQuantizationType, int]:
-    name, dimensions = cursor.text().decode(), cursor.count(4)
-    if dimensions > _MOST_DIMENSIONS:
-        raise ValueError(f"tensor {name!r} of {dimensions} dimensions")
-    sizes = tuple(cursor.count() for _ in range(dimensions))
-    return name, sizes, GGMLQuantizationType(cursor.count(4)), cursor.count()
+    first = -(-cursor.position // alignment) * alignment
+    return Header(metadata, [replace(one, start=first + one.start) for one in tensors])
 
 
 _PIECE: Final = 2**24  # bytes copied at a time
