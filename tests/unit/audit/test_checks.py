@@ -485,7 +485,6 @@ def test_a_divergence_that_nobody_judged_is_counted_and_named(judged):
 @pytest.mark.parametrize(
     ("rows", "bandwidth", "words"),
     [
-        ([], None, "no row is impossible, no row is implausible Controls: not measured"),
         ([], None, "bandwidth bound: not applicable: the machine's memory bandwidth is not known"),
         ([stranger()], BANDWIDTH, "Controls: passed, 1 row"),
         ([stranger(), stranger(run="K/odd", accepted=40)], BANDWIDTH, "Controls: FAILED, 1 of 2"),

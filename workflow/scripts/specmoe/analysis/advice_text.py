@@ -37,11 +37,7 @@ HEADS = {
     Answer.UNDECIDED: "undecided",
     Answer.UNKNOWN: "not known",
 }
-_CONTROLS = {
-    "passed": "its controls passed",
-    "failed": "its controls fail",
-    "not measured": "it has no controls of its own (suite K)",
-}
+_CONTROLS = {"passed": "its controls passed", "failed": "its controls fail"}
 
 
 def machine_of(campaign: Mapping[str, Any]) -> str:
@@ -250,9 +246,8 @@ def _costs(row: Record) -> str:
 def _sureness(row: Record, campaign: Record) -> str:
     parts = [
         _blocks(row),
-        _CONTROLS[row["controls"]],
         odd_share(row) or "the audit marks none of its runs",
-        *filter(None, [excluded_share(row)]),
+        *filter(None, [_CONTROLS.get(row["controls"]), excluded_share(row)]),
     ]
     if pd.notna(row["block_sd"]):
         parts.insert(1, f"blocks differ by {row['block_sd']:.1%}")

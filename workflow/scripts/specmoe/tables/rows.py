@@ -10,7 +10,7 @@ from typing import Any
 
 import pandas as pd
 
-from specmoe.analysis.advice import Answer
+from specmoe.analysis.advice import Answer, Controls
 from specmoe.analysis.cost_tables import WHOLE
 from specmoe.analysis.drafts import Control
 from specmoe.analysis.filters import (
@@ -178,6 +178,7 @@ def advice(analysis: Analysis) -> Rows:
     for row in records(advised_targets(analysis)):
         on = row["answer"] == Answer.ON
         shown = {"advised": on, "reason_against": None if on else row["reason"]}
+        shown["controls"] = None if row["controls"] == Controls.NONE else row["controls"]
         prompts = {
             name: prompt_words(row[key]) if isinstance(row[key], str) and row[key] else None
             for name, key in (("compared_on", "prompt_set"), ("odd", "marked_prompts"))
