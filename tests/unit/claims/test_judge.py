@@ -11,8 +11,7 @@ import pytest
 
 from specmoe.analysis.intervals import Estimate, student_quantile
 from specmoe.claims.headline import CLAIMS, CONSTRUCTED
-from specmoe.claims.judge import judge_claims
-from specmoe.claims.verdicts import Comparison, Level, conclude
+from specmoe.claims.judge import Comparison, Level, conclude, judge_claims
 
 from ..paper_analyses import (
     MODELS,

@@ -14,9 +14,9 @@ from specmoe.claims.headline import CLAIMS
 from specmoe.claims.judge import judge_claims
 from specmoe.figures.figures import FIGURES, figures_of
 from specmoe.measure.trace import Recording
-from specmoe.page import figures, page
-from specmoe.page.data import data_names, write_data
-from specmoe.page.page import environment, render_page, span
+from specmoe.page import page, rendered
+from specmoe.page.page import data_names, environment, render_page, span
+from specmoe.page.rendered import write_data
 
 from ..made_recording import recording
 from ..paper_analyses import (
@@ -39,7 +39,7 @@ VOID = {"meta", "link", "img", "br", "rect", "path", "input"}
 
 def page_figures(analysis):
     """Return the page's pictures of an analysis."""
-    return figures.page_figures(figures_of(analysis))
+    return rendered.page_figures(figures_of(analysis))
 
 
 def page_of(analysis, root, figures=None, recording=None):
@@ -349,7 +349,7 @@ def test_a_long_table_shows_its_first_rows_and_says_so(root, monkeypatch, plain)
 def test_the_largest_figures_are_png_where_all_would_make_the_page_heavy(monkeypatch, drawn):
     sizes = {name: len(picture["address"]) for name, picture in drawn.items()}
     largest = max(sizes, key=sizes.__getitem__)
-    monkeypatch.setattr(figures, "MOST_BYTES", sum(sizes.values()) - 1)
+    monkeypatch.setattr(rendered, "MOST_BYTES", sum(sizes.values()) - 1)
     lighter = page_figures(full())
     png = [name for name, one in lighter.items() if one["address"].startswith("data:image/png")]
     assert png == [largest]

@@ -10,7 +10,7 @@ from specmoe.analysis import advice
 from specmoe.analysis.advice import Answer, Controls
 from specmoe.audit.checks import CHECKS
 from specmoe.claims.headline import CLAIMS
-from specmoe.claims.verdicts import Verdict
+from specmoe.claims.judge import Verdict
 from specmoe.config.methods import METHODS
 from specmoe.page.page import Chinese, pair
 from specmoe.paper.latex import command_name

@@ -2,11 +2,10 @@
 
 They are those that the study's abstract, contributions, conclusions and tables rest on. A function
 gets what a campaign measured in one way (protocol and engine) and yields comparisons; module
-`verdicts` says how these decide. A bound that is not the study's own is in the words.
+`judge` says how these decide. A bound that is not the study's own is in the words.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import combinations, pairwise
 from math import inf
 
@@ -21,8 +20,11 @@ from specmoe.analysis.filters import (
 )
 from specmoe.analysis.intervals import Estimate
 from specmoe.analysis.registry import Analysis, records
-from specmoe.claims.verdicts import (
+from specmoe.claims.judge import (
+    CLAIMS,
+    Claim,
     Comparison,
+    Comparisons,
     Missing,
     TableRow,
     best_of,
@@ -31,45 +33,13 @@ from specmoe.claims.verdicts import (
     number_words,
 )
 
-Comparisons = Iterator[Comparison]
+__all__ = ["CLAIMS", "CONSTRUCTED"]  # `Claim` enters each function below
 CONSTRUCTED = "acceptance was constructed: the targets have random weights or copied experts"
 IN_CACHE = "a cache may hold the weights of these targets"
 _ACCEPTANCE = "acceptance_rate_mean"
 _ONE = Estimate.exact(1)
 _GIGA = 1e9
 _DENSE = ("dense_4b", "dense_9b")
-
-
-CLAIMS: dict[str, "Claim"] = {}
-"""All of them, by the names of their functions."""
-
-
-@dataclass
-class Claim:
-    """A claim of the study, as the decorator of the function that compares.
-
-    - place: where the study makes it.
-    - missing: the runs that a campaign without any comparison lacks.
-    - agree: follows the count of the comparisons that hold.
-    - leans: whether the spread of baselines could change the verdict. Between cells of one target
-      a common baseline cancels.
-    - some: whether one comparison that holds is enough.
-    - twins: whether a campaign of upcycled models decides it too, whose other models are not the
-      study's.
-    """
-
-    place: str
-    missing: str
-    agree: str = "cells agree"
-    leans: bool = True
-    some: bool = False
-    twins: bool = False
-
-    def __call__(self, compare: Callable[[Analysis], Comparisons]) -> "Claim":
-        """Enter the function, whose first sentence is the claim in our words."""
-        self.compare, self.words = compare, (compare.__doc__ or "").partition("\n")[0]
-        CLAIMS[compare.__name__] = self
-        return self
 
 
 @Claim("Abstract; Introduction; Contribution 2; Conclusion 1", "an MoE target with a draft")

@@ -24,10 +24,9 @@ from specmoe.analysis.filters import (
     whole_audit,
 )
 from specmoe.analysis.gamma_curves import LONGEST
-from specmoe.analysis.registry import Analysis, records
+from specmoe.analysis.registry import TABLES, Analysis, records
 from specmoe.analysis.sentences import on_other_prompts, prompt_words
 from specmoe.measure.trace import Recording
-from specmoe.page.data import data_names
 from specmoe.page.whatif import whatif_pairs
 from specmoe.paper.macro_list import all_macros, of_family, printed_by_study
 from specmoe.paper.macros import switches
@@ -49,9 +48,9 @@ def render_page(
 ) -> str:
     """Return the page as HTML; the same input gives the same page.
 
-    `figures` are the pictures of `figures.page_figures`, `recording` is the demonstration's, if the
-    campaign has one, `paper` is the folder of the words and templates, `citation` the file
-    CITATION.cff.
+    `figures` are the pictures that `rendered.page_figures` makes, `recording` is the
+    demonstration's, if the campaign has one, `paper` is the folder of the words and templates,
+    `citation` the file CITATION.cff.
     """
     sources, specifications = paper / "site", paper / "tables.yaml"
     zh = Chinese(read_yaml(sources / "chinese.yaml"))
@@ -91,6 +90,11 @@ def render_page(
             citation=read_yaml(citation),
         )
     )
+
+
+def data_names(analysis: Analysis) -> list[str]:
+    """Return the tables of the analysis that have rows."""
+    return [name for name in TABLES if len(getattr(analysis, name))]
 
 
 def kind_of(analysis: Analysis) -> str:

@@ -1,19 +1,38 @@
-"""A campaign rendered from its analysis: what the paper includes, and the page."""
+"""A campaign rendered from its analysis: what the paper includes; the page, its figures and data.
 
+The page's figures are SVG inside it; those that show nothing are left out. A figure of many points
+is large as SVG, so where all would make the page heavy, the largest are PNG.
+"""
+
+import csv
 import json
+import re
+from base64 import b64encode
+from collections.abc import Mapping
+from io import BytesIO
 from pathlib import Path
+from typing import Any, TypedDict
+
+import pandas as pd
+from matplotlib.figure import Figure
 
 from specmoe.analysis.registry import Analysis
 from specmoe.figures.figures import FIGURES, figures_of, save
+from specmoe.figures.style import applied
 from specmoe.files import replace_text
 from specmoe.measure.trace import Recording
-from specmoe.page.data import write_data, write_tables
-from specmoe.page.figures import page_figures
-from specmoe.page.page import render_page
+from specmoe.page.page import data_names, render_page
 from specmoe.paper.latex import command_name
 from specmoe.paper.macros import exhibits, macros, switch_file
 from specmoe.paper.tables import render_table
-from specmoe.tables.tables import read_tables
+from specmoe.tables.tables import page_tables, read_tables
+
+# The first characters of what a spreadsheet runs as a formula.
+_FORMULA = re.compile(r"[=+\-@\t\r]")
+# Their letters are sized for print; on a screen these are as large as the text around them.
+PIXELS_AN_INCH = 120
+MOST_BYTES = 2_000_000
+"""Of all figures together, as SVG; those that go over it are PNG, from the largest on."""
 
 
 def render_paper(analysis: Path, paper: Path, out: Path, cells: Path) -> None:
@@ -52,3 +71,70 @@ def render_site(
     pictures = json.loads(figures.read_text(encoding="utf-8"))
     page = render_page(found, pictures, recording, paper=paper, citation=citation)
     replace_text(out / "index.html", page)
+
+
+class Picture(TypedDict):
+    """A figure as a data URL, and its size in pixels."""
+
+    address: str
+    width: int
+    height: int
+
+
+@applied()
+def page_figures(figures: Mapping[str, Figure]) -> dict[str, Picture]:
+    """Return the pictures of figures by name; equal figures give equal ones."""
+    pictures = {name: _picture(figure, "svg+xml", "Date") for name, figure in figures.items()}
+    for name in _too_large({name: len(one["address"]) for name, one in pictures.items()}):
+        pictures[name] = _picture(figures[name], "png", "Software")
+    return pictures
+
+
+def _too_large(sizes: Mapping[str, int]) -> list[str]:
+    """Return the largest of the figures, as many as must go for the others to fit."""
+    left, named = sum(sizes.values()), []
+    for name in sorted(sizes, key=lambda name: -sizes[name]):
+        if left <= MOST_BYTES:
+            break
+        left -= sizes[name]
+        named.append(name)
+    return named
+
+
+def _picture(figure: Figure, kind: str, varying: str) -> Picture:
+    """Return a picture of a kind, without the metadata that differ each time."""
+    saved = BytesIO()
+    figure.savefig(saved, format=kind.split("+")[0], metadata={varying: None})
+    address = f"data:image/{kind};base64,{b64encode(saved.getvalue()).decode()}"
+    width, height = (round(PIXELS_AN_INCH * inches) for inches in figure.get_size_inches())
+    return Picture(address=address, width=width, height=height)
+
+
+def write_data(analysis: Analysis, recording: Recording | None, folder: Path) -> None:
+    """Write `<table>.csv` and `<table>.parquet` for each of `data_names`, and `trace.json`.
+
+    In the CSV, an apostrophe stands before words that a spreadsheet would take for a formula.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    if recording:
+        (folder / "trace.json").write_text(recording.to_json(), encoding="utf-8")
+    for name in data_names(analysis):
+        frame: pd.DataFrame = getattr(analysis, name)
+        frame.to_parquet(folder / f"{name}.parquet", index=False)
+        words = frame.select_dtypes(["object", "string"])
+        harmless = frame.assign(**{str(key): words[key].map(_harmless) for key in words})
+        harmless.to_csv(folder / f"{name}.csv", index=False, lineterminator="\n")
+
+
+def write_tables(analysis: Analysis, specifications: Path, folder: Path) -> None:
+    """Write `<table>.csv` for each of `tables.page_tables`, its cells as the page shows them."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, table in page_tables(analysis, specifications).items():
+        heads = [column.full_head.en for column in table.columns]
+        rows = [[_harmless(cell.whole) for cell in row] for row in [*table.rows, *table.totals]]
+        with (folder / f"{name}.csv").open("w", encoding="utf-8", newline="") as file:
+            csv.writer(file, lineterminator="\n").writerows([heads, *rows])
+
+
+def _harmless(value: Any) -> Any:
+    return f"'{value}" if isinstance(value, str) and _FORMULA.match(value) else value

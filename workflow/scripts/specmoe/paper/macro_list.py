@@ -27,7 +27,7 @@ from specmoe.analysis.sentences import (
 )
 from specmoe.audit.checks import Forged
 from specmoe.audit.finding import Level
-from specmoe.claims.verdicts import Verdict
+from specmoe.claims.judge import Verdict
 from specmoe.config.block import Protocol
 from specmoe.paper.latex import command_name
 from specmoe.tables.rows import short_commits
