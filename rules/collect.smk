@@ -14,29 +14,17 @@ rule record_campaign:
         "printf '%s' {params.text:q} > {output} 2> {log}"
 
 
-rule collect_models:
-    """Collect the cards of the campaign's models."""
-    input:
-        specmoe=SPECMOE,
-        cards=expand("<models>/{model}.json", model=CONFIG.measured_networks),
-    output:
-        "<campaign>/models.json",
-    log:
-        "<logs>/collect_models.log",
-    localrule: True
-    shell:
-        "python {input.specmoe} collect_models --cards {input.cards} --out {output} 2>&1 | tee {log}"
-
-
 rule collect_table:
-    """Collect records into a table: of runs, of passes timed alone, of what drafts would propose."""
+    """Collect records into a table, or what describes the machine or the models into one file."""
     input:
         unpack(of("collected", FILES.of_table)),
-        **COLLECTING,
+        specmoe=SPECMOE,
+        package=sorted(map(str, SCRIPTS.glob("specmoe/runs/*.py"))),
+        campaign="<campaign>/campaign.json",
     output:
-        "<campaign>/{collected}.parquet",
+        "<campaign>/{collected}.{ending}",
     log:
-        "<logs>/collect_table/{collected}.log",
+        "<logs>/collect_table/{collected}.{ending}.log",
     shell:
         "python {input.specmoe} collect_table --campaign {input.campaign}"
         " --table {wildcards.collected:q} --out {output} 2>&1 | tee {log}"

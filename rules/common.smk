@@ -66,12 +66,6 @@ RENDERING = {
     # The module that was changed last stands for all of them, at the cost of one.
     "package": max(MODULES, key=lambda file: file.stat().st_mtime_ns),
 }
-COLLECTING = {
-    "specmoe": SPECMOE,
-    "package": sorted(map(str, SCRIPTS.glob("specmoe/runs/*.py"))),
-    "campaign": "<campaign>/campaign.json",
-    "missing": [str(CAMPAIGN.missing)] if CAMPAIGN.missing.exists() else [],
-}
 # What is known of a campaign's runs, measured here or packed.
 TABLES = {
     "campaign": "<campaign>/campaign.json",
@@ -101,7 +95,8 @@ wildcard_constraints:
     block=rf"(?:{SUITES})/.+/r\d+",
     repeat=r"\d+",
     suite=SUITES,
-    collected=rf"runs|pass_times|agreement|suites/(?:{SUITES})",
+    collected=rf"runs|pass_times|agreement|host|models|suites/(?:{SUITES})",
+    ending="json|parquet",
 
 
 # Snakemake takes {x} in a plain string of `params` for a wildcard, and labels, titles and paths of the

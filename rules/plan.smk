@@ -30,21 +30,6 @@ rule describe_host:
         "{params.command:q} --engine {input.engine} --out {output} 2>&1 | tee {log}"
 
 
-rule collect_host:
-    """Collect the descriptions of the machine, with the fastest memory that was measured."""
-    input:
-        specmoe=SPECMOE,
-        campaign="<campaign>/campaign.json",
-        hosts=CAMPAIGN.host_files,
-    output:
-        "<campaign>/host.json",
-    log:
-        "<logs>/collect_host.log",
-    localrule: True
-    shell:
-        "python {input.specmoe} collect_host --campaign {input.campaign} --out {output} 2>&1 | tee {log}"
-
-
 rule plan:
     """Say what would be downloaded, needed and measured, and how long it may take."""
     log:

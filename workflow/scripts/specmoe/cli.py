@@ -268,33 +268,30 @@ def read_agreement(
     replace_text(out, json.dumps(read) + "\n")
 
 
-def collect_models(cards: tuple[Path, ...], out: Path) -> None:
-    """Put the cards of several models into one file."""
-    from specmoe.models.card import load_card, save_cards
-
-    save_cards({path.stem: load_card(path) for path in cards}, out)
-
-
-def collect_host(campaign: Opened, out: Path) -> None:
-    """Collect the descriptions of a campaign's machine, or machines, into one."""
-    from specmoe.plan import machine
-
-    machine.collect_host(campaign.host_files, out, shared=campaign.shared)
-
-
 def collect_table(campaign: Opened, table: str, out: Path) -> None:
-    """Turn records into a table: `runs`, `suites/<suite>`, `pass_times` or `agreement`."""
+    """Turn records into a table: `runs`, `suites/<suite>`, `pass_times` or `agreement`.
+
+    Or put what describes the machine, `host`, or the models, `models`, into one file.
+    """
+    from specmoe.models.card import load_card, save_cards
+    from specmoe.plan.job_files import JobFiles
+    from specmoe.plan.machine import collect_host
     from specmoe.runs.agreement import collect_agreement
     from specmoe.runs.collect import collect_runs
     from specmoe.runs.pass_times import collect_pass_times
 
-    if table == "agreement":
-        read = campaign.readings
-        collect_agreement((campaign.folder / f"agreement/{draft}.json" for draft in read), out)
-    elif table == "pass_times":
-        collect_pass_times(campaign, out)
-    else:
-        collect_runs(campaign, None if table == "runs" else table.removeprefix("suites/"), out)
+    records = JobFiles(campaign).of_table(table)["records"]
+    match table:
+        case "host":
+            collect_host(records, out, shared=campaign.shared)
+        case "models":
+            save_cards({card.stem: load_card(card) for card in records}, out)
+        case "agreement":
+            collect_agreement(records, out)
+        case "pass_times":
+            collect_pass_times(campaign, out)
+        case _:
+            collect_runs(campaign, None if table == "runs" else table.removeprefix("suites/"), out)
 
 
 def summarise(campaign: Opened, suite: str, out: Path) -> None:
@@ -410,7 +407,7 @@ VERBS: dict[str, Callable[..., None]] = {
         *(plan, check, possible, build_engine, build_programs),
         *(make_model, fetch_model, describe_model, check_tensors, check_upcycled, check_pair),
         *(describe_host, measure, time_passes, record_trace, show_trace, judge, read_agreement),
-        *(collect_models, collect_host, collect_table, summarise),
+        *(collect_table, summarise),
         *(fetch_published, import_published, audit, analyse, advise, more_repeats),
         *(render_paper, render_pdf, render_site, pack, upgrade, document),
     )

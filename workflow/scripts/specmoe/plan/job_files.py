@@ -165,19 +165,26 @@ class JobFiles:
             "text": campaign.root / campaign.config.prompts.passage,
         }
 
-    def of_table(self, table: str) -> Files:
+    def of_table(self, table: str) -> dict[str, list[Path]]:
         """Return the records that a table is made from, and what describes models and engines.
 
-        `table` is `runs`, `suites/<suite>`, `pass_times` or `agreement`.
+        `table` is what the verb `collect_table` takes.
         """
         campaign = self.campaign
-        if table == "agreement":
-            read = campaign.readings
-            return {"records": [campaign.folder / f"agreement/{draft}.json" for draft in read]}
-        if table == "pass_times":
-            names = product(campaign.timed_passes, campaign.first_blocks)
-            files = [campaign.folder / f"pass_times/{model}/r{n}.jsonl" for model, n in names]
-            return {"engine": campaign.engine_file(campaign.engine_id), "records": files}
+        missing = [campaign.missing] if campaign.missing.exists() else []
+        match table:
+            case "host":
+                return {"records": campaign.host_files}
+            case "models":
+                return {"records": [*map(campaign.card, campaign.config.measured_networks)]}
+            case "agreement":
+                drafts = campaign.readings
+                return {"records": [campaign.folder / f"agreement/{one}.json" for one in drafts]}
+            case "pass_times":
+                names = product(campaign.timed_passes, campaign.first_blocks)
+                files = [campaign.folder / f"pass_times/{model}/r{n}.jsonl" for model, n in names]
+                engine = [campaign.engine_file(campaign.engine_id)]
+                return {"engine": engine, "records": files, "missing": missing}
         suites = campaign.config.campaign.suites
         if table != "runs":
             suites = [table.removeprefix("suites/")]
@@ -188,4 +195,5 @@ class JobFiles:
             "cards": [*map(campaign.card, sorted(models))],
             "engines": [*map(campaign.engine_file, sorted(engines))],
             "records": campaign.record_files(blocks),
+            "missing": missing,
         }
