@@ -3,7 +3,7 @@
 import pandas as pd
 
 from specmoe.analysis.number_text import fixed
-from specmoe.analysis.registry import Analysis, Record, records
+from specmoe.analysis.registry import Analysis, records
 from specmoe.claims.judge import Verdict
 from specmoe.config.study import CELLS
 from specmoe.tables.rows import Rows, set_beside, short_commits
@@ -41,43 +41,30 @@ def claims(analysis: Analysis) -> Rows:
 
 
 def comparison(analysis: Analysis) -> Rows:
-    """Return the study's cells as printed, from its rows, and measured here.
+    """Return the study's numbers as printed, from its rows, and measured here, headlines first.
 
-    Cells that no campaign has a number for are left out.
+    Numbers that no campaign has are left out. A bound's number has two digits, so that one just
+    below it does not print as the bound.
     """
     frame = analysis.comparison
-    labels = analysis.models.set_index("model")["label"].to_dict()
-    cells: dict[str, Record] = {}
-    known = set()
-    for number in records(frame[frame["source"] == CELLS]):
-        quantity, cell = number["what"].split(" ", 1)
-        target, draft, gamma = cell.split()
-        row = cells.setdefault(
-            cell,
-            {
-                "label": labels.get(target, target),
-                "draft_label": labels.get(draft, draft),
-                "gamma": int(gamma),
-            },
-        )
-        for key, text in _compared(number).items():
-            row[f"{quantity}_{key}"] = text
-        if _is_known(number):
-            known.add(cell)
-    return Rows([row for cell, row in cells.items() if cell in known])
-
-
-def headline(analysis: Analysis) -> Rows:
-    """Return the study's headline numbers as printed, from its rows, and measured here.
-
-    Numbers that no campaign has are left out.
-    """
-    frame = analysis.comparison
-    rows = []
-    for number in records(frame[frame["source"] != CELLS]):
-        if _is_known(number):
-            what = number["what"].replace("acceptance_percent", "acceptance rate (%)")
-            rows.append({"what": what} | _compared(number))
+    frame = frame[frame["recomputed"].notna() | frame["measured"].notna()]
+    labels = {
+        name: label
+        for table, column in ((analysis.models, "model"), (analysis.drafts, "draft"))
+        for name, label in zip(table[column], table["label"], strict=True)
+    }
+    of_cells = frame["source"] == CELLS
+    rows = records(pd.concat([frame[~of_cells], frame[of_cells]]))
+    for row in rows:
+        bound = row["relation"] == "<"
+        digits = 2 if bound else int(row["digits"])
+        if row["source"] == CELLS:
+            quantity, target, draft, gamma = row["what"].split()
+            target, draft = labels.get(target, target), labels.get(draft, draft)
+            row["what"] = f"{quantity}: {target}, {draft}, γ = {gamma}"
+        row["what"] = row["what"].replace("acceptance_percent", "acceptance rate (%)")
+        row["printed"] = f"< {row['printed']}" if bound else row["printed"]
+        row |= {key: fixed(row[key], digits) for key in ("recomputed", "measured")}
     return Rows(rows)
 
 
@@ -103,21 +90,3 @@ def side_by_side(analysis: Analysis) -> Rows:
         row["label"] = row["target_label"]
         row["setting"] = f"{row['label']}, suite {row['suite']}: {row['prompts']}"
     return Rows(rows, of=[*headings])
-
-
-def _is_known(number: Record) -> bool:
-    return bool(pd.notna(number["recomputed"]) or pd.notna(number["measured"]))
-
-
-def _compared(number: Record) -> Record:
-    """Return a number as printed, and from both campaigns at the printed digits.
-
-    A bound's number has two digits, so that one just below it does not print as the bound.
-    """
-    bound = number["relation"] == "<"
-    digits = 2 if bound else int(number["digits"])
-    return {
-        "printed": f"< {number['printed']}" if bound else number["printed"],
-        "recomputed": fixed(number["recomputed"], digits),
-        "measured": fixed(number["measured"], digits),
-    }
