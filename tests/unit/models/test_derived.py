@@ -84,17 +84,6 @@ def test_only_the_numbers_of_experts_are_added_to_a_llama(dense, made):
     assert before.keys() <= after.keys()
 
 
-def test_a_qwen3_becomes_a_qwen3moe(tmp_path, made):
-    source = write_dense(tmp_path / "qwen3.gguf", "qwen3")
-    out = made(source)
-    before, after = read_header(source).metadata, read_header(out).metadata
-    assert read_header(out).architecture == "qwen3moe"
-    assert not any(key.startswith("qwen3.") for key in after)
-    kept = {key for key in before if key.startswith("qwen3.")}
-    assert all(after[key.replace("qwen3.", "qwen3moe.")] == before[key] for key in kept)
-    assert read_card(out).vocabulary_sha256 == read_card(source).vocabulary_sha256
-
-
 def router(path, layer=0):
     return tensors_of(path)[f"blk.{layer}.ffn_gate_inp.weight"].data
 
@@ -181,13 +170,6 @@ def test_the_parts_of_a_split_model_become_one_file_with_all_other_metadata(tmp_
     assert changed == {"qwen35moe.block_count", "qwen35moe.nextn_predict_layers"}
 
 
-@pytest.mark.parametrize("layers", [3, 8])
-def test_a_number_of_layers_that_is_no_draft_is_refused_in_one_line(tmp_path, model, layers):
-    with pytest.raises(ModelError, match=r"at least 4, for one with full.*fewer than its 8$"):
-        truncate(model, layers, tmp_path / "cut.gguf")
-    assert not (tmp_path / "cut.gguf").exists()
-
-
 def test_a_file_that_is_no_language_model_is_refused(tmp_path):
     writer = gguf.GGUFWriter(tmp_path / "other.gguf", "clip")
     writer.add_tensor("any", np.ones(32, dtype=np.float32))
@@ -240,3 +222,10 @@ def test_a_failed_cut_leaves_the_old_file_and_no_other(tmp_path, model, monkeypa
         truncate(model, 4, out)
     assert out.read_bytes() == b"old"
     assert sorted(tmp_path.iterdir()) == [out, model]
+
+
+@pytest.mark.parametrize("layers", [3, 8])
+def test_a_number_of_layers_that_is_no_draft_is_refused_in_one_line(tmp_path, model, layers):
+    with pytest.raises(ModelError, match=r"at least 4, for one with full.*fewer than its 8$"):
+        truncate(model, layers, tmp_path / "cut.gguf")
+    assert not (tmp_path / "cut.gguf").exists()

@@ -143,16 +143,6 @@ def test_the_last_of_every_four_layers_has_full_attention_or_all_have():
     assert (dense, routed) == ([0], [1, 2])
 
 
-def test_a_model_writes_printable_ascii_and_never_the_end_of_text(tmp_path):
-    vocabulary = byte_level_vocabulary(CORE.vocabulary)
-    head = written(tmp_path, CORE)["output.weight"]
-    can_be_written = {vocabulary.tokens[row] for row in np.flatnonzero(head.any(axis=1))}
-    assert {"A", "z", "Ġ", "Ċ", "Ġthe", "Ġreturn"} <= can_be_written
-    assert vocabulary.tokens[vocabulary.end_of_text] not in can_be_written
-    assert "ä" not in can_be_written
-    assert not any(token.startswith("<|unused") for token in can_be_written)
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -198,15 +188,6 @@ def test_the_recipes_type_is_that_of_matrices(tmp_path, recipe, type_, large, sm
     for name in ("blk.3.attn_output", "blk.0.ffn_up_shexp"):
         assert types[f"{name}.weight"] == small
     assert types["blk.0.attn_norm.weight"] == types["blk.0.ffn_gate_inp.weight"] == "F32"
-
-
-def test_a_tied_model_has_one_table_in_which_only_padding_is_silent(tmp_path):
-    vocabulary = byte_level_vocabulary(CORE.vocabulary)
-    tied, untied = written(tmp_path, replace(CORE, tied=True)), written(tmp_path, CORE)
-    assert untied.keys() - tied.keys() == {"output.weight"}
-    silent = np.flatnonzero(~tied["token_embd.weight"].any(axis=1))
-    assert tuple(silent) == vocabulary.padding
-    same(tied, untied, but=["token_embd.weight", "output_norm.weight"])
 
 
 @pytest.mark.parametrize("tied", [False, True])
