@@ -94,26 +94,6 @@ rule describe_model:
         " --model {wildcards.model:q} --digests {input.digests} --out {output} 2>&1 | tee {log}"
 
 
-rule check_tensors:
-    """Check that a model's weights are numbers before any block is measured."""
-    input:
-        specmoe=SPECMOE,
-        card="<models>/{model}.json",
-        engine="results/engines/{engine}/engine.json",
-        model="<models>/{model}.gguf",
-    output:
-        "<models>/tensors/{engine}/{model}.ok",
-    log:
-        "<models>/logs/check_tensors/{engine}/{model}.log",
-    priority: 10
-    threads: workflow.cores  # one model at a time, as a backend may copy it
-    resources:
-        campaign=str(CAMPAIGN.file),
-    shell:
-        "python {input.specmoe} check_tensors --campaign {resources.campaign}"
-        " --model {wildcards.model:q} --engine {input.engine} --log {log} --out {output}"
-
-
 rule check_upcycled:
     """Check that an upcycled model computes what its dense one does before any block is measured."""
     input:

@@ -10,7 +10,6 @@ import pytest
 from specmoe.config.block import Side
 from specmoe.config.methods import Method
 from specmoe.engine.answers import ACCEPTED_AT, ROUNDS
-from specmoe.engine.checks import check_tensors
 from specmoe.engine.flags import speculation_flags
 from specmoe.engine.identity import NGRAM_MAKER
 from specmoe.measure.divergence import read_in_batches
@@ -138,9 +137,3 @@ def test_the_text_of_a_target_varies_and_depends_on_the_prompt(make, speak, targ
     assert not said.speculative
     assert all(len(set(tokens)) >= 12 for tokens in said.tokens)
     assert len({tuple(tokens[-8:]) for tokens in said.tokens}) == len(PROMPTS)
-
-
-@pytest.mark.parametrize("draft", ["eagle3", "dflash", "dspark"])
-def test_the_tensors_of_a_draft_are_checked_without_its_target(engine_bin, make, tmp_path, draft):
-    log = tmp_path / "server.log"
-    check_tensors(engine_bin / "llama-server", make(draft), log, limit_s=60, environment={})

@@ -114,16 +114,6 @@ def describe_model(campaign: Opened, model: str, out: Path, digests: Path | None
         print(clock)
 
 
-def check_tensors(campaign: Opened, model: str, engine: Path, log: Path, out: Path) -> None:
-    """Make sure that a model's weights are numbers."""
-    from specmoe.engine.checks import check_tensors
-
-    given, server = campaign.config.measurement, engine.parent / "bin/llama-server"
-    file = campaign.model_file(model)
-    check_tensors(server, file, log, given.start_limit_s, given.environment)
-    out.touch()
-
-
 def check_upcycled(campaign: Opened, model: str, engine: Path, log: Path, out: Path) -> None:
     """Make sure that an upcycled model computes what its dense model does."""
     from dataclasses import replace
@@ -405,7 +395,7 @@ VERBS: dict[str, Callable[..., None]] = {
     verb.__name__: verb
     for verb in (
         *(plan, check, possible, build_engine, build_programs),
-        *(make_model, fetch_model, describe_model, check_tensors, check_upcycled, check_pair),
+        *(make_model, fetch_model, describe_model, check_upcycled, check_pair),
         *(describe_host, measure, time_passes, record_trace, show_trace, judge, read_agreement),
         *(collect_table, summarise),
         *(fetch_published, import_published, audit, analyse, advise, more_repeats),

@@ -1,9 +1,8 @@
-"""Two checks by the engine itself: that it runs on a machine, and that weights are numbers.
+"""The self-test of an engine: that it runs on a machine.
 
 Built for another processor, an engine may crash, so its folder notes the machines it was tested on.
 """
 
-import re
 import shutil
 import tempfile
 from collections.abc import Mapping
@@ -14,8 +13,7 @@ from specmoe.config.synthetic_recipe import Recipe
 from specmoe.engine.flags import server_command
 from specmoe.engine.machine import host_id, processor_name
 from specmoe.engine.server import Server
-from specmoe.errors import EngineError, MeasurementError, ModelError
-from specmoe.files import engine_path
+from specmoe.errors import EngineError, MeasurementError
 from specmoe.models.derived import quantize
 from specmoe.models.synthetic import write_model
 
@@ -106,39 +104,3 @@ def require_tested(engine: Path, backend: Backend, environment: Mapping[str, str
 
 def _mark(engine: Path) -> Path:
     return engine / _TESTED / f"{host_id()}.ok"
-
-
-# llama.cpp, src/llama-model-loader.cpp, of each tensor that has a NaN or an infinity.
-_INVALID = re.compile(r"tensor '([^']*)' has invalid data")
-# src/llama-context.cpp, of an EAGLE-3 or DFlash draft that shares its target's embedding. Its own
-# tensors are loaded by then.
-_NEEDS_TARGET = "requires ctx_other to be set"
-
-
-def check_tensors(
-    server: Path, model: Path, log: Path, limit_s: float, environment: Mapping[str, str]
-) -> None:
-    """Make sure that no weight of a model is NaN or infinite.
-
-    `server` is an engine's llama-server, which reads every tensor and ends; `limit_s` seconds are
-    given to it. `environment` is `measurement.environment`. Raises ModelError for such a weight,
-    and MeasurementError if the engine cannot load the model.
-    """
-    command = server_command(server, engine_path(model), context=64, threads=1, gpu_layers=0)
-    try:
-        with Server(
-            [*command, "--check-tensors", "--no-warmup"], log, limit_s, limit_s, environment
-        ):
-            pass
-    except MeasurementError as error:
-        text = log.read_text(errors="replace")
-        invalid = _INVALID.findall(text)
-        if not invalid and _NEEDS_TARGET in text:
-            return
-        if not invalid:
-            raise
-        more = f" and {len(invalid) - 1} others" if len(invalid) > 1 else ""
-        raise ModelError(
-            f"{model}: weights of its tensor {invalid[0]}{more} are NaN or infinite"
-            f" (llama-server --check-tensors, see {log}); make or fetch the file again"
-        ) from error

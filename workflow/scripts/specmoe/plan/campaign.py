@@ -217,11 +217,6 @@ class LoadedCampaign:
         return [self.records / f"{block}.jsonl" for block in blocks]
 
     @cached_property
-    def measured_networks(self) -> frozenset[str]:
-        """The models that the campaign runs, but for tables of n-grams."""
-        return frozenset(self.config.measured_networks)
-
-    @cached_property
     def first_blocks(self) -> dict[int, str]:
         """The first block of each repeat."""
         first: dict[int, str] = {}

@@ -97,11 +97,6 @@ class JobFiles:
         engine = self.campaign.engine_of_block(block)
         files: Files = {
             "engine": self.campaign.engine_file(engine),
-            "tensors": [
-                models / f"tensors/{engine}/{model}.ok"
-                for model in asked.models
-                if model in self.campaign.measured_networks
-            ],
             "upcycled": [
                 models / f"upcycled/{engine}/{model}.json"
                 for model in asked.models
@@ -156,12 +151,11 @@ class JobFiles:
         return self.campaign.record_files(self.campaign.block_before(int(repeat)))
 
     def of_passes(self, model: str) -> Files:
-        """Return a model whose passes are timed, what was checked of it, and the text."""
+        """Return a model whose passes are timed, and the text."""
         campaign = self.campaign
         return {
             "card": campaign.card(model),
             "model": campaign.model_file(model),
-            "tensors": campaign.models_folder / f"tensors/{campaign.engine_id}/{model}.ok",
             "text": campaign.root / campaign.config.prompts.passage,
         }
 
