@@ -5,14 +5,13 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import psutil
 
 from specmoe.config.backend import Backend
 from specmoe.config.block import Block, Side
 from specmoe.engine.flags import server_command, speculation_flags
-from specmoe.engine.identity import Workplace, fact
+from specmoe.engine.identity import Workplace
 from specmoe.engine.machine import (
     alone,
     physical_cores,
@@ -23,7 +22,7 @@ from specmoe.engine.machine import (
 from specmoe.engine.server import Server
 from specmoe.engine.supervise import end_with
 from specmoe.errors import SpecmoeError, lines_to, told
-from specmoe.files import card_beside, engine_path, read_record
+from specmoe.files import engine_path, read_record
 
 
 @dataclass(frozen=True)
@@ -86,17 +85,6 @@ def job_of(
         backend=backend,
         usable_memory=usable_memory(memory, host.get("gpu_memory_bytes"), backend),
     )
-
-
-def provenance(engine: Path, target: Path, draft: Path | None = None) -> dict[str, Any]:
-    """Return the engine and the digests of the models that made a record, for the record."""
-    return {
-        "engine": fact(engine, "id"),
-        "engine_commit": fact(engine, "commit"),
-        "backend": fact(engine, "backend"),
-        "target_sha256": fact(card_beside(target), "sha256"),
-        "draft_sha256": fact(card_beside(draft), "sha256") if draft else None,
-    }
 
 
 @contextmanager

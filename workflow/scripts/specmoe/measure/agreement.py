@@ -18,11 +18,11 @@ from typing import Any, NamedTuple
 from specmoe.config.block import Block, Side
 from specmoe.config.environment import engine_environment
 from specmoe.engine.build import READ_AGREEMENT
-from specmoe.engine.identity import Workplace
-from specmoe.engine.job import alone_on_its_host, provenance
+from specmoe.engine.identity import Workplace, fact
+from specmoe.engine.job import alone_on_its_host
 from specmoe.engine.machine import host_id, physical_cores
 from specmoe.engine.process import run_tool
-from specmoe.files import engine_path
+from specmoe.files import card_beside, engine_path
 
 WIDTH = 32
 # A draft proposes token by token, and has read the text before in batches of γ + 1.
@@ -128,7 +128,6 @@ def read_texts(
     `records` are those of blocks in which targets wrote alone; `log` receives the program's output.
     Raises MeasurementError if the program fails.
     """
-    made_by = provenance(workplace.engine, file)
     blocks = [*records]
     texts, block = texts_of(blocks), blocks[0][0]
     program = workplace.engine.with_name(READ_AGREEMENT)
@@ -147,8 +146,8 @@ def read_texts(
         )
     return {
         "draft": draft,
-        "engine": made_by["engine"],
-        "draft_sha256": made_by["target_sha256"],
+        "engine": fact(workplace.engine, "id"),
+        "draft_sha256": fact(card_beside(file), "sha256"),
         "host": host_id(),
         "moved_nats": moved,
         "texts": [
