@@ -25,13 +25,15 @@ rule advise:
     input:
         specmoe=SPECMOE,
         analysis="<campaign>/analysis",
+        contenders=CAMPAIGN.stages,
     log:
         "<logs>/advise.log",
     localrule: True
     params:
         out=CAMPAIGN.folder / "advice.json",
     shell:
-        "python {input.specmoe} advise --analysis {input.analysis} --out {params.out} 2>&1 | tee {log}"
+        "python {input.specmoe} advise --analysis {input.analysis} --contenders {input.contenders}"
+        " --out {params.out} 2>&1 | tee {log}"
 
 
 rule more_repeats:

@@ -33,6 +33,26 @@ rule measure_block:
         " --block {wildcards.block:q} --workflow-pid $PPID --log {log:q}"
 
 
+# Its table is printed as soon as it is known: what is provisional says so.
+rule choose_contenders:
+    """Say which settings are clearly beaten before a repeat, and measured no further."""
+    input:
+        unpack(of("stage", FILES.of_contenders)),
+        specmoe=SPECMOE,
+    output:
+        "<campaign>/contenders_r{stage}.json",
+    log:
+        "<logs>/choose_contenders/r{stage}.log",
+    localrule: True
+    params:
+        campaign=str(CAMPAIGN.file),
+        margin=CONFIG.measurement.drop_beaten,
+        statistics=always(CONFIG.statistics.model_dump_json()),
+    shell:
+        "python {input.specmoe} choose_contenders --campaign {params.campaign}"
+        " --stage {wildcards.stage} --out {output} 2>&1 | tee {log}"
+
+
 rule measure_pass_times:
     """Time the passes of one model by themselves, alone on the machine."""
     input:

@@ -75,6 +75,7 @@ TABLES = {
     "pass_times": CAMPAIGN.pass_times,
     "agreement": CAMPAIGN.agreement,
     "divergences": CAMPAIGN.divergences,
+    "contenders": CAMPAIGN.stages,
 }
 
 
@@ -94,6 +95,7 @@ wildcard_constraints:
     # Not the ids of all blocks: snakemake reads this text for every job.
     block=rf"(?:{SUITES})/.+/r\d+",
     repeat=r"\d+",
+    stage="[01]",
     suite=SUITES,
     collected=rf"runs|pass_times|agreement|host|models|suites/(?:{SUITES})",
     ending="json|parquet",

@@ -3,15 +3,25 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from specmoe.analysis.advice import Answer, decide
-from specmoe.analysis.intervals import Mean, of_blocks, of_blocks_and_prompts
+from specmoe.analysis.contenders import beaten_by_prediction, beaten_in_first
+from specmoe.analysis.gamma_curves import PASSES_ERR
+from specmoe.analysis.intervals import (
+    MANY,
+    Mean,
+    of_blocks,
+    of_blocks_and_prompts,
+    student_quantile,
+)
 from specmoe.config.schema import Statistics
 
 STATISTICS = Statistics()
 CONFIDENCE = STATISTICS.confidence
+MARGIN = 0.1  # that an example of the configuration asks for
 
 
 @dataclass(frozen=True)
@@ -34,9 +44,8 @@ class World:
         truths: Sequence[float],
         *,
         other_prompts: bool = False,
-        looks: int = 1,
     ) -> np.ndarray:
-        """Return logarithms of speedup, an array (times, settings, looks * blocks, prompts).
+        """Return logarithms of speedup, an array (times, settings, blocks, prompts).
 
         `truths` are those of the settings on the prompts that are sent, or on prompts of their kind
         if `other_prompts`.
@@ -49,14 +58,19 @@ class World:
             )
             return deviation * (math.sqrt(1 - self.shared) * own + math.sqrt(self.shared) * common)
 
-        blocks = looks * self.blocks
         prompt = effects(self.prompt, 1, self.prompts)
         if not other_prompts:
             prompt -= prompt.mean(axis=-1, keepdims=True)
         session = self.session * generator.standard_normal((times, 1, 1, 1))
-        run = self.run * generator.standard_normal((times, self.settings, blocks, self.prompts))
+        run = self.run * generator.standard_normal(
+            (times, self.settings, self.blocks, self.prompts)
+        )
         return (
-            np.reshape(truths, (-1, 1, 1)) + session + effects(self.block, blocks, 1) + prompt + run
+            np.reshape(truths, (-1, 1, 1))
+            + session
+            + effects(self.block, self.blocks, 1)
+            + prompt
+            + run
         )
 
 
@@ -83,27 +97,54 @@ def held(world: World, *, times: int, seed: int) -> dict[str, float]:
     return shares
 
 
-def answers(logs: np.ndarray) -> list[Answer]:
-    """Return the answer to each target of `World.logs`."""
+def answers(logs: np.ndarray, kept: np.ndarray | None = None) -> list[Answer]:
+    """Return the answer to each target of `World.logs`.
+
+    `kept`, an array (times, settings), says which settings were measured to the end. The best is
+    chosen among all of the first repeat, and *off* is said of those that were kept.
+    """
     these, others = of_blocks(logs.mean(axis=-1)), of_blocks_and_prompts(logs)
     settings = logs.shape[1]
 
     def end(mean: Mean, side: int, among: int) -> np.ndarray:
         return np.exp(mean.log + side * mean.reach(CONFIDENCE, among, STATISTICS.session_sd))
 
-    ends = end(these, -1, settings), end(others, -1, settings), end(these, 1, 1)
+    ends = [end(these, -1, settings), end(others, -1, settings), end(these, 1, 1)]
+    if kept is not None:
+        ends = [
+            np.where(kept, one, np.nan if side < 0 else 0.0)
+            for one, side in zip(ends, (-1, -1, 1), strict=True)
+        ]
     return [decide(*of_target) for of_target in zip(*ends, strict=True)]
+
+
+def kept_in_stages(
+    logs: np.ndarray, truths: Sequence[float], generator: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return which settings of `World.logs` are measured in the first repeat, and to the end.
+
+    Predictions of their truths err by PASSES_ERR, as their intervals say. What is not measured in
+    the first repeat is no rival there.
+    """
+    predicted = truths + PASSES_ERR * generator.standard_normal(logs.shape[:2])
+    reach = PASSES_ERR * student_quantile(MANY, CONFIDENCE)
+    ends = predicted, predicted - reach, predicted + reach
+    first = ~beaten_by_prediction(*ends, MARGIN)
+    block = np.where(first[..., None], logs[:, :, 0], -9.0)
+    return first, first & ~beaten_in_first(block, STATISTICS, MARGIN)
 
 
 GAINS = (Answer.ON, Answer.HERE)
 
 
-def wrong_answers(world: World, *, times: int, seed: int) -> np.ndarray:
-    """Return how many of so many targets get a wrong answer: at the first look, and at two.
+def wrong_answers(
+    world: World, *, times: int, seed: int, staged: bool = False
+) -> tuple[int, int, int]:
+    """Return how many of so many targets get each wrong answer, in stages if `staged`.
 
-    Columns: on (no setting gains on prompts of the kind), gain (none gains on those that are sent,
-    and the answer is on, or on for these), off (one setting neither gains nor loses, the others
-    lose by far).
+    On (no setting gains on prompts of the kind), gain (none gains on those that are sent, and the
+    answer is on, or on for these), off (one setting neither gains nor loses, the others lose by
+    far).
     """
     generator = np.random.default_rng(seed)
     useless = [0.0] * world.settings
@@ -111,21 +152,33 @@ def wrong_answers(world: World, *, times: int, seed: int) -> np.ndarray:
     cases = [(useless, True, (Answer.ON,)), (useless, False, GAINS), (nearly, False, (Answer.OFF,))]
     found = []
     for truths, other_prompts, wrong in cases:
-        logs = world.logs(generator, times, truths, other_prompts=other_prompts, looks=2)
-        first, second = answers(logs[:, :, : world.blocks]), answers(logs)
-        again = [
-            two if one == Answer.UNDECIDED else one for one, two in zip(first, second, strict=True)
-        ]
-        found.append([sum(one in wrong for one in look) for look in (first, again)])
-    return np.transpose(found)
+        logs = world.logs(generator, times, truths, other_prompts=other_prompts)
+        kept = kept_in_stages(logs, truths, generator)[1] if staged else None
+        found.append(sum(one in wrong for one in answers(logs, kept)))
+    on, gain, off = found
+    return on, gain, off
 
 
-def right_answers(world: World, speedup: float, *, times: int, seed: int) -> int:
+class Right(NamedTuple):
+    """How many targets are found to gain or to lose; and the settings that each stage measures."""
+
+    count: int
+    first: float = math.nan
+    further: float = math.nan
+
+
+def right_answers(
+    world: World, speedup: float, *, times: int, seed: int, staged: bool = False
+) -> Right:
     """Return how many of so many targets are found to gain, or to lose, as their best setting does.
 
     It has this speedup on the prompts that are sent, and the others spread evenly from there to
     half of it.
     """
     truths = math.log(speedup) - np.linspace(0, math.log(2), world.settings)
-    found = answers(world.logs(np.random.default_rng(seed), times, truths))
-    return sum(one in (GAINS if speedup > 1 else (Answer.OFF,)) for one in found)
+    generator = np.random.default_rng(seed)
+    logs = world.logs(generator, times, truths.tolist())
+    stages = kept_in_stages(logs, truths.tolist(), generator) if staged else ()
+    found = answers(logs, stages[1] if stages else None)
+    right = sum(one in (GAINS if speedup > 1 else (Answer.OFF,)) for one in found)
+    return Right(right, *(float(kept.sum(axis=1).mean()) for kept in stages))

@@ -111,19 +111,29 @@ def print_answers(times: int) -> None:
 
 
 def answers_row(blocks: int, prompts: int, settings: int, times: int) -> str:
-    """Return a row of the supplement's table."""
+    """Return a row of the supplement's table: whole campaigns, and behind a stroke in stages."""
     worlds = [
         World(block, prompt, blocks, prompts, settings)
         for block, prompt in product((0.01, 0.05), (0.1, 0.3))
     ]
-    wrong = np.max([wrong_answers(world, times=times, seed=SEED) for world in worlds], axis=0)
-    right = [
-        np.mean([right_answers(world, speedup, times=times, seed=SEED) for world in worlds])
-        for speedup in (0.9, 1.1, 1.2)
-    ]
-    shares = [f"{100 * count / times:.1f}" for count in (*wrong[0], wrong[1].max())]
-    shares += [f"{100 * count / times:.0f}" for count in right]
-    return " & ".join(map(str, [blocks, prompts, settings, *shares])) + r" \\"
+    cells = [str(one) for one in (blocks, prompts, settings)]
+    for staged in (False, True):
+        asked = partial(wrong_answers, times=times, seed=SEED, staged=staged)
+        wrong = np.max([asked(world) for world in worlds], axis=0)
+        cells += [f"{100 * count / times:.1f}" for count in wrong]
+        found = {
+            speedup: np.mean(
+                [
+                    right_answers(world, speedup, times=times, seed=SEED, staged=staged)
+                    for world in worlds
+                ],
+                axis=0,
+            )
+            for speedup in (0.9, 1.1, 1.2)
+        }
+        cells += [f"{100 * right[0] / times:.0f}" for right in found.values()]
+    cells += [f"{count:.1f}" for count in found[1.2][1:]]
+    return " & ".join(cells) + r" \\"
 
 
 COSTS = ["pass v(5)", "pass v(17)", "drafted c(4)", "ceiling at 4", "break-even at 4"]

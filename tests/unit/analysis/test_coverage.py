@@ -14,12 +14,15 @@ def test_intervals_hold_the_truth(blocks, prompts, settings):
     assert min(shares.values()) >= 0.92, shares
 
 
+@pytest.mark.parametrize("staged", [False, True])
 @pytest.mark.parametrize("block", [0.01, 0.05])
 @pytest.mark.parametrize(("blocks", "prompts", "settings"), [(3, 20, 8), (5, 5, 29), (3, 4, 1)])
-def test_no_answer_is_wrong_more_often_than_its_level_says(block, blocks, prompts, settings):
+def test_no_answer_is_wrong_more_often_than_its_level_says(
+    block, blocks, prompts, settings, staged
+):
     world = World(block, 0.1, blocks, prompts, settings)
-    first, _ = wrong_answers(world, times=200, seed=2)
-    assert first.max() <= 0.025 * 200 + 3 * np.sqrt(0.025 * 200)
+    wrong = wrong_answers(world, times=200, seed=2, staged=staged)
+    assert max(wrong) <= 0.025 * 200 + 3 * np.sqrt(0.025 * 200)
 
 
 def test_the_supplement_prints_rates_that_such_targets_have(root):
@@ -27,9 +30,11 @@ def test_the_supplement_prints_rates_that_such_targets_have(root):
     lines = (root / "paper/answers.tex").read_text().splitlines()
     rows = [[float(cell) for cell in line.rstrip("\\ ").split(" & ")] for line in lines]
     assert len(rows) == 12
-    # 2.5 % of 1000 targets, and three standard errors.
-    assert max(rate for row in rows for rate in row[3:6]) <= 2.5 + 100 * 3 * np.sqrt(0.025 / 1000)
-    [(*_, gain)] = [row for row in rows if row[:3] == [5, 20, 8]]
+    # 2.5 % of 2000 targets, and three standard errors.
+    wrong = [rate for row in rows for rate in (*row[3:6], *row[9:12])]
+    assert max(wrong) <= 2.5 + 100 * 3 * np.sqrt(0.025 / 2000)
+    [row] = [row for row in rows if row[:3] == [5, 20, 8]]
     worlds = [World(block, prompt, 5, 20, 8) for block in (0.01, 0.05) for prompt in (0.1, 0.3)]
-    found = [right_answers(world, 1.2, times=100, seed=3) for world in worlds]
-    assert np.mean(found) == pytest.approx(gain, abs=10)
+    for staged, gain in ((False, row[8]), (True, row[14])):
+        found = [right_answers(one, 1.2, times=100, seed=3, staged=staged)[0] for one in worlds]
+        assert np.mean(found) == pytest.approx(gain, abs=10)

@@ -157,7 +157,7 @@ def measure(campaign: Opened, block: str, log: Path, workflow_pid: int | None = 
     from specmoe.plan.gate import Gate
     from specmoe.plan.progress import describe_progress
 
-    one, gate = campaign.block(block), Gate(campaign)
+    one, gate = campaign.asked(block) or campaign.block(block), Gate(campaign)
     target = campaign.model_file(one.target)
     drafts = {model: campaign.model_file(model) for model in one.draft_models}
     workplace = campaign.workplace(block, workflow_pid, campaign.engine_of_block(block))
@@ -168,6 +168,7 @@ def measure(campaign: Opened, block: str, log: Path, workflow_pid: int | None = 
     gate.records.relink(name, request)
     progress = describe_progress(campaign.plan_file, campaign.records)
     said = summary(one, record) if fresh else "kept, as it was measured before"
+    said = said if one.sides else "nothing, as all its settings are beaten"
     print(f"{progress}: {block}: {said}", flush=True)
 
 
@@ -258,6 +259,13 @@ def read_agreement(
     replace_text(out, json.dumps(read) + "\n")
 
 
+def choose_contenders(campaign: Opened, stage: int, out: Path) -> None:
+    """Say which settings are clearly beaten before a repeat, and measured no further."""
+    from specmoe.analysis.contenders import choose
+
+    choose(campaign, stage, out)
+
+
 def collect_table(campaign: Opened, table: str, out: Path) -> None:
     """Turn records into a table: `runs`, `suites/<suite>`, `pass_times` or `agreement`.
 
@@ -324,11 +332,11 @@ def analyse(campaign: Opened, audit: Path, out: Path, compare_with: tuple[Path, 
     analyse_campaign(campaign, audit, compare_with, out)
 
 
-def advise(analysis: Path, out: Path) -> None:
+def advise(analysis: Path, out: Path, contenders: tuple[Path, ...] = ()) -> None:
     """Say whether to switch speculative decoding on, for each target of a campaign."""
     from specmoe.analysis.advice_text import advise
 
-    advise(analysis, out)
+    advise(analysis, contenders, out)
 
 
 def more_repeats(campaign: Opened, out: Path) -> None:
@@ -369,7 +377,7 @@ def pack(
     from specmoe.runs.manifest import pack_campaign
 
     files = [campaign.folder / name for name in ("runs.parquet", "host.json", "models.json")]
-    files += [*campaign.pass_times, *campaign.agreement, *trace]
+    files += [*campaign.pass_times, *campaign.agreement, *campaign.stages, *trace]
     pack_campaign(campaign.folder / "campaign.json", files, engines, campaign.divergences, out)
 
 
@@ -397,7 +405,7 @@ VERBS: dict[str, Callable[..., None]] = {
         *(plan, check, possible, build_engine, build_programs),
         *(make_model, fetch_model, describe_model, check_upcycled, check_pair),
         *(describe_host, measure, time_passes, record_trace, show_trace, judge, read_agreement),
-        *(collect_table, summarise),
+        *(choose_contenders, collect_table, summarise),
         *(fetch_published, import_published, audit, analyse, advise, more_repeats),
         *(render_paper, render_pdf, render_site, pack, upgrade, document),
     )

@@ -38,12 +38,14 @@ def changes(found: Any, asked: Any, name: str = "") -> Iterator[str]:
 
     This is the one comparison of the two: at every start, and when records are collected.
     """
+    if UNKNOWN in (str(found), str(asked)):
+        return
     if isinstance(found, dict) and isinstance(asked, dict):
         for key in dict.fromkeys([*found, *asked]):
             yield from changes(found.get(key), asked.get(key), f"{name}.{key}".lstrip("."))
     elif isinstance(found, dict) or isinstance(asked, dict):
         yield f"{name} is {'left out' if asked is None else 'added'}"
-    elif found != asked and UNKNOWN not in (found, asked):
+    elif found != asked:
         yield f"{name}: {_shown(found)} before, {_shown(asked)} now"
 
 

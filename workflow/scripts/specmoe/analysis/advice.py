@@ -14,8 +14,8 @@ campaign's temperature, against baselines of its own. The answer is
 - or *undecided*, with the number of repeats that would decide.
 
 The intervals that decide allow for another session (`intervals.Mean.reach`), and the first two for
-the choice among settings. A setting that drafted nothing is neither the fastest nor in the way of
-*off*.
+the choice among settings. A setting that drafted nothing, or that was clearly beaten
+before all repeats were measured (see `contenders`), is neither the fastest nor in the way of *off*.
 
 Settings are ranked among those that were measured on the same prompts, as speedups on code and on
 prose are no rivals. The set of prompts that answers is the one with most whole texts, because
@@ -23,7 +23,7 @@ people send texts; among equals, the one with most prompts, then one whose texts
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from statistics import fmean
@@ -32,6 +32,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from specmoe.analysis.contenders import Verdict
 from specmoe.analysis.drafts import with_controls, without_controls
 from specmoe.analysis.intervals import (
     Interval,
@@ -82,6 +83,7 @@ class Standing(StrEnum):
     BEST = "best"
     EQUAL = "equal"  # no other setting is shown to be faster
     SLOWER = "slower"
+    BEATEN = "beaten in the first repeat"  # so it was measured no further, see `contenders`
     IDLE = "drafted nothing"  # so nothing says what drafting does
     MARKED = "marked"  # the audit marks too many of its rows: set aside
 
@@ -168,12 +170,14 @@ def advise(
     audit: pd.DataFrame,
     config: Config,
     cards: Mapping[str, ModelCard],
+    stages: Iterable[Mapping[str, Any]] = (),
 ) -> Advice:
     """Return the advice of a campaign.
 
     `runs` are those of `summaries.usual`, those that do not count too; `compared` is
     `with_speedups` of those that do, `cells` as in `summarise`, `spread`
-    as in `spread_of_cells`, `audit` as in `audit_runs`; `cards` are the models' by id.
+    as in `spread_of_cells`, `audit` as in `audit_runs`; `cards` are the models' by id; `stages` are
+    the rows of the last decision of a campaign that was measured in stages.
     """
     members = {cell: rows for cell, rows in _marked(compared, runs, audit).groupby(CELL)}
     lost = excluded(runs)
@@ -186,13 +190,16 @@ def advise(
     candidates, members = on_sound_prompts(candidates, members, lost, config.statistics)
     settings = _settings(candidates, members, spread, cards, config)
     targets = [name for name in config.models if name in {*runs["target"]}]
+    beaten = {
+        tuple(row[name] for name in CELL) for row in stages if row["verdict"] == Verdict.FIRST
+    }
     gpu = bool((runs["backend"] != Backend.CPU).any())
     ranked, answers = [], []
     for target in targets:
         own = settings[settings["target"] == target]
         sets = [rivals for _, rivals in own.groupby("prompt_set", sort=False)]
         sets.sort(key=_claim, reverse=True)
-        in_order = [_ranked(rivals, members, config) for rivals in sets]
+        in_order = [_ranked(rivals, members, beaten, config) for rivals in sets]
         own = pd.concat(in_order) if in_order else own.assign(standing=[])
         own_lost = lost[lost["target"] == target]
         answer = _answer(target, own, own_lost, _controls(audit, target), config)
@@ -294,14 +301,20 @@ def _claim(rivals: pd.DataFrame) -> tuple[bool, int, int, bool]:
     return sound, texts, len(prompts), bool(rivals["until_end"].iloc[0])
 
 
-def _ranked(own: pd.DataFrame, members: Mapping[Any, pd.DataFrame], config: Config) -> pd.DataFrame:
+def _ranked(
+    own: pd.DataFrame, members: Mapping[Any, pd.DataFrame], beaten: Collection[Any], config: Config
+) -> pd.DataFrame:
     """Return settings on the same prompts with deciding intervals and standings, the best first."""
     own = own.sort_values(["speedup", *CELL], ascending=[False, *[True] * len(CELL)])
     keys = _keys(own)
     own["idle"] = [drafted_nothing(members[key]) for key in keys]
-    counts = ~(own["aside"] | own["idle"])
+    own["beaten"] = [key in beaten for key in keys]
+    compared = ~(own["aside"] | own["idle"])
+    counts = compared & ~own["beaten"]
     sound = {key: members[key] for key, one in zip(keys, counts, strict=True) if one}
-    deciding = deciding_intervals(sound, config.statistics)
+    # The best is chosen among all that were measured once.
+    dropped = int((compared & own["beaten"]).sum())
+    deciding = deciding_intervals(sound, config.statistics, dropped)
     deciding = deciding.reindex(pd.Index(keys, tupleize_cols=False))
     own = own.assign(**{str(name): deciding[name].to_numpy() for name in deciding})
     slower = _shown_slower(sound, config.statistics.confidence)
@@ -309,18 +322,23 @@ def _ranked(own: pd.DataFrame, members: Mapping[Any, pd.DataFrame], config: Conf
         [
             own["aside"],
             own["idle"],
+            own["beaten"],
             own.index.isin(_best(own[counts]).index),
             [key in slower for key in keys],
         ],
-        [Standing.MARKED, Standing.IDLE, Standing.BEST, Standing.SLOWER],
+        [Standing.MARKED, Standing.IDLE, Standing.BEATEN, Standing.BEST, Standing.SLOWER],
         Standing.EQUAL,
     )
     order = {standing: rank for rank, standing in enumerate(Standing)}
     return own.sort_values("standing", key=lambda column: column.map(order), kind="stable")
 
 
-def deciding_intervals(cells: Mapping[Any, pd.DataFrame], settings: Statistics) -> pd.DataFrame:
+def deciding_intervals(
+    cells: Mapping[Any, pd.DataFrame], settings: Statistics, dropped: int = 0
+) -> pd.DataFrame:
     """Return the intervals that decide an answer, a row for each cell.
+
+    `dropped` is how many more settings the best was chosen among, see `contenders`.
 
     All allow for another session. best_low, best_high: on these prompts, if the cell is the best of
     all; other_prompts_low, other_prompts_high: the same on prompts like these; alone_low,
@@ -329,8 +347,8 @@ def deciding_intervals(cells: Mapping[Any, pd.DataFrame], settings: Statistics) 
     blocks = [of_blocks(log_means(own).to_numpy()) for own in cells.values()]
     prompts = [of_blocks_and_prompts(logs_by_prompt(own)) for own in cells.values()]
     kinds = {
-        "best": (blocks, _repeated(blocks)),
-        "other_prompts": (prompts, _repeated(prompts)),
+        "best": (blocks, _repeated(blocks) + dropped),
+        "other_prompts": (prompts, _repeated(prompts) + dropped),
         "alone": (blocks, 1),
     }
     ends: dict[str, list[float]] = {}
@@ -383,13 +401,17 @@ def _answer(
     # Settings on the prompts that answer come first.
     own = ranked[ranked["prompt_set"] == ranked["prompt_set"].iloc[0]] if len(ranked) else ranked
     aside, idle = ((own["standing"] == kind).sum() for kind in (Standing.MARKED, Standing.IDLE))
-    sound = own[~own["standing"].isin([Standing.MARKED, Standing.IDLE])]
+    compared = own[~own["standing"].isin([Standing.MARKED, Standing.IDLE])]
+    sound = compared[compared["standing"] != Standing.BEATEN]
     none_left = set(_keys(lost)) - set(_keys(ranked))
     unknown = _unknown(own, sound, controls, disturbed=bool(none_left))
     answer, reason = (
         (Answer.UNKNOWN, unknown) if unknown else judge(sound, config.audit.looping_share)
     )
-    if answer == Answer.OFF and not (own.loc[~own["idle"], "whole_high"] < 1).all():
+    if (
+        answer == Answer.OFF
+        and not (own.loc[~(own["idle"] | own["beaten"]), "whole_high"] < 1).all()
+    ):
         # Marks fall on fast rows alone, so what they leave must not decide that nothing gains.
         answer = Answer.UNDECIDED
         reason = "no interval is above 1, and with the pairs that the audit marks one is not below"
@@ -403,7 +425,7 @@ def _answer(
         "answer": answer.value,
         "reason": reason,
         "controls": controls.value,
-        "settings": len(sound),
+        "settings": len(compared),
         "set_aside": int(aside),
         "idle": int(idle),
         "none_left": len(none_left),

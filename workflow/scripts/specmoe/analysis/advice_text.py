@@ -2,14 +2,16 @@
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from textwrap import wrap
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
-from specmoe.analysis.advice import Answer, Standing
+from specmoe.analysis.advice import Answer, Standing, decide
+from specmoe.analysis.contenders import describe
 from specmoe.analysis.filters import advised_targets
 from specmoe.analysis.intervals import session_reach
 from specmoe.analysis.number_text import TOO_FEW_PROMPTS, interval, measured_in
@@ -21,10 +23,11 @@ from specmoe.analysis.sentences import (
     on_other_prompts,
     prompt_words,
 )
+from specmoe.analysis.summaries import CELL
 from specmoe.analysis.terminal import precise
 from specmoe.config.backend import Backend
 from specmoe.config.methods import BY_TYPE, is_ngram
-from specmoe.files import gigabytes, replace_text
+from specmoe.files import gigabytes, read_record, replace_text
 from specmoe.runs.disturbed import DISTURBED
 from specmoe.words import counted, later
 
@@ -312,8 +315,38 @@ def _plain(row: Record) -> dict[str, Any]:
     return {key: None if pd.isna(value) else value for key, value in plain.items()}
 
 
-def advise(analysis: Path, out: Path) -> None:
-    """Print the advice of an analysis, a folder, and write its values as JSON."""
-    tables = Analysis.read(analysis)
-    replace_text(out, json.dumps(advice_values(tables), indent=1, allow_nan=False) + "\n")
+def _last_stage(rows: Sequence[Mapping[str, Any]], analysis: Analysis) -> list[dict[str, Any]]:
+    """Return the rows of the last decision, with what all repeats say of those measured further."""
+    measured = {tuple(row[name] for name in CELL): row for row in records(analysis.advice_settings)}
+    found = []
+    for row in rows:
+        own = measured.get(tuple(row[name] for name in CELL))
+        last = {} if own is None or not row["measured"] else _measured(own)
+        found.append({**row, **last})
+    return found
+
+
+def _measured(own: Record) -> dict[str, Any]:
+    """Return what all repeats say of a setting, from its row of the advice."""
+    ends = own["other_prompts_low"], own["best_low"], own["alone_high"]
+    answer = decide(*(np.array([end]) for end in ends))
+    shown = own["standing"] in (Standing.MARKED, Standing.IDLE)
+    numbers = {name: own[name] for name in ("speedup", "speedup_low", "speedup_high")}
+    return {
+        **{name: value for name, value in numbers.items() if not math.isnan(value)},
+        "verdict": str(own["standing"] if shown else answer),
+    }
+
+
+def advise(analysis: Path, contenders: Sequence[Path], out: Path) -> None:
+    """Print the advice of an analysis, a folder, and write its values as JSON.
+
+    `contenders` are the decisions of a campaign that was measured in stages, the last one last.
+    """
+    tables, values = Analysis.read(analysis), {}
+    values = advice_values(tables)
+    if contenders:
+        values["settings"] = _last_stage(read_record(contenders[-1])["settings"], tables)
+        print("\n".join(describe(values["settings"])) + "\n")
+    replace_text(out, json.dumps(values, indent=1, allow_nan=False) + "\n")
     print(describe_advice(tables), end="")

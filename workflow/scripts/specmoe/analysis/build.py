@@ -1,7 +1,7 @@
 """The tables of the analysis, from which the paper and the page are rendered."""
 
 import shlex
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import pandas as pd
@@ -55,13 +55,15 @@ def analyse(
     audit: Audit,
     pass_times: pd.DataFrame,
     agreement: pd.DataFrame | None = None,
+    stages: Sequence[Mapping[str, Any]] = (),
 ) -> Analysis:
     """Compute the tables of a campaign that need neither another campaign nor the study's text.
 
     `runs` is `schema.read_runs`'s frame; runs that do not count (see `runs.disturbed`) are in no
     estimate, and counted as `excluded` in tables of settings. `cards` are the models', `host` is
     the machine's description, `audit` the audit of `runs`, `pass_times` the table of
-    `runs.pass_times`, `agreement` that of `runs.agreement`, if any.
+    `runs.pass_times`, `agreement` that of `runs.agreement`, if any, `stages` the rows of the last
+    decision of `contenders`.
     """
     statistics = config.statistics
     runs = with_conditions(runs)
@@ -77,7 +79,9 @@ def analyse(
     sizes = sizes_of_cards(cards, seen_experts(pass_times))
     pass_times = undisturbed_passes(pass_times)
     at_usual = usual(pairs[pairs["counts"]])
-    advice = advise(usual(runs), at_usual, tables["cells"], spread, audit.audit, config, cards)
+    advice = advise(
+        usual(runs), at_usual, tables["cells"], spread, audit.audit, config, cards, stages
+    )
     dense_of = dense_twins(config, runs["target"].unique())
     fitted = cost_tables.fit_pairs(costed, counted, pass_times, statistics)
     predicted = cost_tables.predictions(fitted, costed, statistics)

@@ -104,7 +104,8 @@ def _refuse_other_runs(campaign: LoadedCampaign, rows: pd.DataFrame) -> None:
 
     An overlay may ask for more of a packed campaign than it has.
     """
-    asked = {run for block in campaign.blocks.values() for run in block.asked}
+    blocks = filter(None, map(campaign.asked, campaign.blocks))
+    asked = {run for block in blocks for run in block.asked}
     found = {*asked_of(rows)}
     for fault, runs in {"lacks": asked - found, "has, unasked,": found - asked}.items():
         if runs:

@@ -35,6 +35,7 @@ def analyse_campaign(
         Audit.read(audit),
         read_pass_times(*campaign.pass_times),
         read_agreement(*campaign.agreement),
+        read_record(campaign.stages[-1])["settings"] if campaign.stages else [],
     )
     others = [Analysis.read(folder) for folder in compare_with]
     campaigns = [own, *others]

@@ -26,12 +26,26 @@ from specmoe.config.workloads import TextsWorkload
 # The text of the study's suite F (its repository, commit 4a72d16), which sends its first n words:
 # "Please write a detailed analysis of " and 50 times "the following topic. ", 156 in all.
 PUBLISHED_PASSAGE = "resources/prompts/published_topic.txt"
+TEXTS = (
+    "texts-alone"  # in the ids of blocks of targets alone, before the first repeat of a campaign
+)
 
 
 def list_blocks(config: Config, *, gpu: bool) -> list[Block]:
     """Return every block to measure, suite after suite; `gpu`: the backend uses one."""
-    blocks = _all_blocks(config, gpu=gpu)
-    return [kept for block in blocks if (kept := _without(block, config.campaign.left_out))]
+    every = _all_blocks(config, gpu=gpu)
+    blocks = [kept for block in every if (kept := without(block, config.campaign.left_out))]
+    if config.measurement.drop_beaten is None:
+        return blocks
+    read = {name for names in list_readings(config, blocks).values() for name in names}
+    texts = [texts_of(block) for block in blocks if block.repeat == 0]
+    return [one for one in texts if one.block in read] + blocks
+
+
+def texts_of(block: Block) -> Block:
+    """Return the block in which a block's target writes alone what draft models then score."""
+    name = f"{comparison_of(block.block)}/{TEXTS}/r{block.repeat}"
+    return replace(block, block=name, sides=(Side(),))
 
 
 def blocks_in_order(config: Config, *, gpu: bool) -> list[Block]:
@@ -44,7 +58,7 @@ def left_out_blocks(config: Config) -> list[Block]:
     """Return what the configuration leaves out: blocks, with the sides that are not measured."""
     left_out = []
     for block in _all_blocks(config):
-        kept = _without(block, config.campaign.left_out)
+        kept = without(block, config.campaign.left_out)
         if sides := [side for side in block.sides if not kept or side not in kept.sides]:
             left_out.append(replace(block, sides=tuple(sides)))
     return left_out
@@ -55,7 +69,7 @@ def _all_blocks(config: Config, *, gpu: bool = False) -> Iterator[Block]:
         yield from suite_blocks(config, name, gpu=gpu)
 
 
-def _without(block: Block, left_out: Collection[str]) -> Block | None:
+def without(block: Block, left_out: Collection[str]) -> Block | None:
     """Return a block without the settings that are left out; None if nothing of it is measured."""
     if not left_out:
         return block
@@ -96,9 +110,10 @@ def schedule(blocks: Iterable[Block], seed: int, order: Order = Order.MIXED) -> 
     memory holds only one target's weights then reads them once a repeat.
     """
 
-    def sort_key(block: Block) -> tuple[int, bytes, bytes]:
+    def sort_key(block: Block) -> tuple[int, bool, bytes, bytes]:
         stretch = shuffle_key(seed, block.target) if order == Order.BY_TARGET else b""
-        return block.repeat, stretch, shuffle_key(seed, block.block)
+        texts = comparison_of(block.block).endswith(f"/{TEXTS}")
+        return block.repeat, not texts, stretch, shuffle_key(seed, block.block)
 
     return sorted(blocks, key=sort_key)
 
@@ -161,13 +176,18 @@ def list_timed_passes(config: Config, blocks: Iterable[Block]) -> list[TimedPass
 def list_readings(config: Config, blocks: Iterable[Block]) -> dict[str, list[str]]:
     """Return, by draft model, the blocks whose texts it reads: see `measure.agreement`.
 
-    It drafts there alone and greedily. The reading knows no options of the engine, and its program
+    It drafts there alone and greedily. In stages it reads before the first repeat what targets
+    write in blocks of their own. The reading knows no options of the engine, and its program
     is compiled and left out like the one that times passes.
     """
     read: dict[str, list[str]] = {}
     if not config.measurement.pass_samples or isinstance(config.engine, PathEngine):
         return read
+    staged = config.measurement.drop_beaten is not None
     for block in blocks:
+        if staged and block.repeat:
+            continue
+        name = texts_of(block).block if staged else block.block
         greedy = block.protocol == Protocol.PAIRED and block.temperature == 0
         if greedy and block.measures_alone and not block.options_text:
             for draft in dict.fromkeys(
@@ -175,7 +195,7 @@ def list_readings(config: Config, blocks: Iterable[Block]) -> dict[str, list[str
                 for side in block.sides
                 if side.method == Method.DRAFT and side.imposed_acceptance is None
             ):
-                read.setdefault(str(draft), []).append(block.block)
+                read.setdefault(str(draft), []).append(name)
     return dict(sorted(read.items()))
 
 

@@ -84,6 +84,10 @@ class Measurement(Strict):
     more_repeats: dict[str, Times] = Field(default={})
     """repeats of single comparisons, by the block's id without its repeat; the target
     `more_repeats` writes them"""
+    drop_beaten: Annotated[float, Field(gt=0, lt=1)] | None = None
+    """measure in stages, for advice: a setting whose interval is below the best rival's, or below
+    1, by more than this share is measured no further, be it by prediction or in the first repeat,
+    and a table is printed after each stage. null measures everything"""
     warmups: int = Field(default=6, ge=0)
     """the most warm-ups of each process. They are timed, kept in the block's record and not
     counted; they end once one is no faster than the one before, or decodes for a second"""

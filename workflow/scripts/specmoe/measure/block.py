@@ -44,6 +44,9 @@ def measure_block(
     `target` and `drafts`, by model, are what its sides load; `log` receives a line for every run,
     and each side's server has a log beside it.
     """
+    if not block.sides:  # all are beaten, see `analysis.contenders`
+        together = Arrangement.TOGETHER
+        return {"arrangement": together, "host": host_id(), "groups": [], "sides": [], "runs": []}
     if block.sends_chats:
         require_template(load_card(card_beside(target)), target, block.suite)
     with log_of_job(log), alone_on_its_host(workplace, block.environment):

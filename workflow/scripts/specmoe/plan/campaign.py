@@ -8,18 +8,23 @@ import json
 import math
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
 from specmoe.config.backend import Backend, detect_backend
 from specmoe.config.block import Block, Protocol, TimedPasses
-from specmoe.config.matrix import blocks_in_order, list_readings, list_timed_passes
+from specmoe.config.matrix import (
+    blocks_in_order,
+    list_readings,
+    list_timed_passes,
+    without,
+)
 from specmoe.config.schema import Config, Hosts, read_config
 from specmoe.config.trace import Demonstration, choose_demonstration
 from specmoe.engine.identity import Workplace, engine_ids, maker_of
 from specmoe.errors import ConfigError
-from specmoe.files import replace_text
+from specmoe.files import named_if_damaged, read_record, replace_text
 
 # What a block asks of a cluster for its job. An estimate assumes a machine, and the nodes may be
 # others. A limit that is too high costs a place in the queue, one that is too low costs the block.
@@ -187,6 +192,32 @@ class LoadedCampaign:
     def blocks(self) -> dict[str, Block]:
         """Every block of the campaign by id, in the order of measurement."""
         return {block.block: block for block in blocks_in_order(self.config, gpu=self.gpu)}
+
+    def contenders(self, stage: int) -> Path:
+        """Return what is known of all settings before a repeat: what is measured, and why not."""
+        return self.data / f"contenders_r{stage}.json"
+
+    def contenders_of(self, block: Block) -> list[Path]:
+        """Return the decision that says what of a block is measured, in a list; empty without."""
+        staged = self.config.measurement.drop_beaten is not None and block.speculates
+        return [self.contenders(min(block.repeat, 1))] if staged else []
+
+    @cached_property
+    def stages(self) -> list[Path]:
+        """The decisions of a campaign that drops what is beaten, in order; empty in others."""
+        return sorted({file for one in self.blocks.values() for file in self.contenders_of(one)})
+
+    def asked(self, name: str) -> Block | None:
+        """Return a block without what is beaten; None if that is not decided yet."""
+        block = self.block(name)
+        for file in self.contenders_of(block):
+            if not file.exists():
+                return None
+            with named_if_damaged(file):
+                rows = read_record(file)["settings"]
+            beaten = {row["setting"] for row in rows if not row["measured"]}
+            return without(block, beaten) or replace(block, sides=())
+        return block
 
     def block(self, name: str) -> Block:
         """Return the block of a name; raises ConfigError if there is none."""

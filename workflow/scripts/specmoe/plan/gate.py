@@ -65,12 +65,13 @@ class Gate:
 
     def block(self, name: str) -> Request:
         """Return what the job of a block is asked."""
-        block = self.campaign.block(name)
+        block, asked = self.campaign.block(name), self.campaign.asked(name)
         engine = self.campaign.config.engine_of(block.suite)
         plain = {key: value for key, value in asdict(block).items() if key not in _LISTS}
+        sides = asked and {side.name: asdict(side) for side in asked.sides}
         listed = {
             "prompts": {source.prompt: self._prompt(source, block) for source in block.prompts},
-            "sides": {side.name: asdict(side) for side in block.sides},
+            "sides": UNKNOWN if sides is None else sides,
         }
         return _as_json(self._files(engine, block.target, block.draft_models) | plain | listed)
 

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
-from itertools import product
+from itertools import chain, product
 from pathlib import Path
 
 from specmoe.config.block import Block
@@ -103,8 +103,25 @@ class JobFiles:
                 if isinstance(config.models[model], UpcycleModel)
             ],
             "prompts": self._prompts([asked.target], [block]),
+            "contenders": self.campaign.contenders_of(asked),
         }
         return files | self._models_of(asked)
+
+    def of_contenders(self, stage: str) -> Files:
+        """Return what tells before a repeat which settings are beaten: predictions, or runs."""
+        campaign = self.campaign
+        cards = [*map(campaign.card, sorted(campaign.config.measured_networks))]
+        if stage == "0":
+            read, passes = campaign.readings, campaign.timed_passes
+            return {
+                "cards": cards,
+                "texts": campaign.record_files(sorted({*chain(*read.values())})),
+                "read": [campaign.folder / f"agreement/{draft}.json" for draft in read],
+                "passes": [campaign.folder / f"pass_times/{one}/r0.jsonl" for one in passes],
+            }
+        first = [name for name, one in campaign.blocks.items() if one.repeat == 0]
+        before = campaign.contenders(0)
+        return {"cards": cards, "before": before, "records": campaign.record_files(first)}
 
     def _models_of(self, block: Block) -> Files:
         """Return the models of a block, with what was checked of each pair."""

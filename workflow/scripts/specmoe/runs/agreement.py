@@ -1,8 +1,9 @@
 """The table of what drafts would have proposed in place of targets' own tokens."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pandera.pandas as pa
 
@@ -47,18 +48,24 @@ read_agreement = partial(read_checked, _SCHEMA)
 """Return the table of a path, checked; without rows if the path is None. Raises SchemaError."""
 
 
+def rows_of_draft(record: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the rows of a record that `measure.agreement` makes."""
+    rows = []
+    for number, text in enumerate(record["texts"]):
+        whole = {name: record[name] for name in _OF_DRAFT}
+        whole |= {"target": text["target"], "prompt": text["prompt"], "text": number}
+        tokens = zip(*(text[name] for name in _OF_TOKEN), strict=True)
+        rows += [
+            whole | {"position": position} | dict(zip(_OF_TOKEN, values, strict=True))
+            for position, values in enumerate(tokens)
+        ]
+    return rows
+
+
 def collect_agreement(records: Iterable[Path], out: Path) -> None:
-    """Write the table of all drafts' records, which `measure.agreement` makes."""
+    """Write the table of all drafts' records."""
     rows = []
     for file in records:
         with named_if_damaged(file):
-            record = read_record(file)
-            for number, text in enumerate(record["texts"]):
-                whole = {name: record[name] for name in _OF_DRAFT}
-                whole |= {"target": text["target"], "prompt": text["prompt"], "text": number}
-                tokens = zip(*(text[name] for name in _OF_TOKEN), strict=True)
-                rows += [
-                    whole | {"position": position} | dict(zip(_OF_TOKEN, values, strict=True))
-                    for position, values in enumerate(tokens)
-                ]
+            rows += rows_of_draft(read_record(file))
     write_agreement(rows, out)

@@ -238,9 +238,7 @@ def collect_runs(campaign: LoadedCampaign, suite: str | None, out: Path) -> None
     asked: dict[str, str] = {}
     for name, block in campaign.blocks.items():
         if suite in (None, block.suite):
-            request, record = measured_as_asked(gate, f"blocks/{name}", gate.block(name))
-            with named_if_damaged(gate.records.link(f"blocks/{name}")):
-                by_block[name] = rows_of_record(record, block, _made_by(campaign, name, request))
+            request, by_block[name] = rows_of_block(gate, name)
             asked[name] = digest_of(request)
     rows = [row for own in by_block.values() for row in own]
     if campaign.config.campaign.hosts == Hosts.ONE:
@@ -255,6 +253,16 @@ def collect_runs(campaign: LoadedCampaign, suite: str | None, out: Path) -> None
         raise
     metadata = {**table.schema.metadata, _ASKED: json.dumps(asked)}
     pq.write_table(table.replace_schema_metadata(metadata), out)
+
+
+def rows_of_block(gate: Gate, name: str) -> tuple[Request, list[RunRow]]:
+    """Return what a block was asked, and its rows. Raises as `collect_runs` does."""
+    request, record = measured_as_asked(gate, f"blocks/{name}", gate.block(name))
+    block = gate.campaign.asked(name)
+    assert block is not None
+    with named_if_damaged(gate.records.link(f"blocks/{name}")):
+        made_by = _made_by(gate.campaign, name, request)
+        return request, rows_of_record(record, block, made_by)
 
 
 def measured_as_asked(gate: Gate, name: str, asked: Request) -> tuple[Request, dict[str, Any]]:

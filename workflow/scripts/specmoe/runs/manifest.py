@@ -16,6 +16,7 @@ from specmoe.files import json_of, read_record, read_whole, replace_text, sha256
 NAME = "manifest.json"
 CONTENTS = {
     "agreement.parquet": "what drafts would have proposed in place of their targets' own tokens",
+    **{f"contenders_r{n}.json": "which settings were beaten before a repeat" for n in (0, 1)},
     "campaign.yaml": "the campaign's configuration, which renders it",
     "divergences": "runs that differ from the baselines of a target, judged",
     "engines.json": "how each llama.cpp was built",

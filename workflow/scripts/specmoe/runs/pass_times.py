@@ -1,6 +1,6 @@
 """The table of passes that were timed by themselves: `pass_times.parquet`."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import partial
 from itertools import product
 from pathlib import Path
@@ -72,13 +72,22 @@ def seen_experts(frame: pd.DataFrame) -> dict[str, tuple[tuple[int, float], ...]
     return seen
 
 
+def read_passes(gate: Gate, repeats: Iterable[int]) -> pd.DataFrame:
+    """Return the passes that were timed before some repeats, as the table has them."""
+    rows = _rows(gate, repeats)
+    return _SCHEMA.validate(pd.DataFrame(rows)) if rows else read_pass_times()
+
+
 def collect_pass_times(campaign: LoadedCampaign, out: Path) -> None:
     """Write the table of a campaign's timed passes."""
-    gate = Gate(campaign)
+    write_pass_times(_rows(Gate(campaign), campaign.first_blocks), out)
+
+
+def _rows(gate: Gate, repeats: Iterable[int]) -> list[dict[str, Any]]:
     rows = []
-    for model, repeat in product(campaign.timed_passes, campaign.first_blocks):
+    for model, repeat in product(gate.campaign.timed_passes, repeats):
         name = f"pass_times/{model}/r{repeat}"
         asked, record = measured_as_asked(gate, name, gate.passes(model, repeat))
         with named_if_damaged(gate.records.link(name)):
             rows += rows_of_record(record, asked)
-    write_pass_times(rows, out)
+    return rows

@@ -220,6 +220,16 @@ def check_rows(rows: Iterable[Mapping[str, Any]]) -> pyarrow.Table:
     return table
 
 
+def frame_of(rows: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
+    """Return rows as `read_runs` does. Raises ValueError."""
+    return _frame(check_rows(rows))
+
+
+def _frame(table: pyarrow.Table) -> pd.DataFrame:
+    frame: pd.DataFrame = table.to_pandas(types_mapper={pyarrow.int64(): pd.Int64Dtype()}.get)
+    return frame
+
+
 def read_table(path: Path) -> pyarrow.Table:
     """Return a table; raises SchemaError if it cannot be read, or would fill the memory."""
     try:
@@ -261,8 +271,7 @@ def read_runs(path: Path) -> pd.DataFrame:
         _check(table)
     except ValueError as error:
         raise SchemaError(f"{path}: {error}") from error
-    frame: pd.DataFrame = table.to_pandas(types_mapper={pyarrow.int64(): pd.Int64Dtype()}.get)
-    return frame
+    return _frame(table)
 
 
 def asked_of(runs: pd.DataFrame) -> list[tuple[Any, ...]]:

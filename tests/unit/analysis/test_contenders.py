@@ -1,0 +1,101 @@
+"""What is clearly beaten, by prediction and in the first repeat, and what is never dropped."""
+
+from itertools import product
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from specmoe.analysis.contenders import (
+    Verdict,
+    beaten_by_prediction,
+    beaten_in_first,
+    compare_first,
+    rivals_of,
+)
+from specmoe.config.block import Side
+from specmoe.config.schema import Statistics
+
+from ...blocks import compared, drafted, row
+
+SETTINGS, MARGIN = Statistics(), 0.1
+
+
+def of_means(*speedups, prompts=12, spread=0.1):
+    """Return logarithms (settings, prompts) with these means, whose prompts differ alike."""
+    differ = spread * np.linspace(-1, 1, prompts)
+    return np.log(speedups)[:, None] + differ
+
+
+@pytest.mark.parametrize(
+    ("speedups", "expected"),
+    [
+        ((1.3, 1.2, 0.9), [False, False, True]),  # by a rival
+        ((0.9, 0.95, 0.5), [False, False, True]),  # by 1, but for what is not clear
+        ((0.5, 0.4), [False, True]),  # of what is all beaten the best stays
+        ((0.5,), [False]),
+    ],
+)
+def test_what_is_clearly_beaten_in_the_first_repeat_leaves(speedups, expected):
+    assert beaten_in_first(of_means(*speedups), SETTINGS, MARGIN).tolist() == expected
+
+
+def test_one_prompt_or_a_wider_margin_shows_less():
+    logs = of_means(1.3, 0.9)
+    assert not beaten_in_first(logs[:, :1], SETTINGS, MARGIN).any()
+    assert beaten_in_first(logs, SETTINGS, 0.1).any()
+    assert not beaten_in_first(logs, SETTINGS, 0.5).any()
+
+
+def test_a_prediction_is_beaten_by_another_or_by_one_and_the_best_stays_without_others():
+    def beaten(*speedups, others=False):
+        means = np.log(speedups)
+        return beaten_by_prediction(means, means - 0.16, means + 0.16, MARGIN, others=others)
+
+    assert beaten(1.5, 1.2, 0.9).tolist() == [False, False, True]
+    assert beaten(0.41, 0.4, 0.9).tolist() == [True, True, False]
+    assert beaten(0.41, 0.4).tolist() == [False, True]
+    assert beaten(0.41, 0.4, others=True).tolist() == [True, True]
+
+
+def test_controls_and_forced_acceptance_are_no_rivals():
+    sides = [Side(), drafted(4), drafted(8, share=0.5)]
+    sides += [drafted(4, draft=name, draft_model=name) for name in ("target", "other")]
+    block = compared(sides=tuple(sides))
+    assert rivals_of(block, {"other"}, {}) == [sides[1]]
+
+
+def runs_of(speedups):
+    """Return rows of a block whose γ have these speedups on each of six prompts."""
+    rows = []
+    for prompt, (gamma, speedup) in product(range(6), {0: 1.0, **speedups}.items()):
+        own = {"run": f"g{gamma}/{prompt}", "gamma": gamma, "prompt": str(prompt), "suite": "B"}
+        own |= {"block": "B/target/r0", "baseline": f"g0/{prompt}" if gamma else None}
+        own |= {"tokens_per_second": 100.0 * speedup * (1 + prompt / 10)}
+        rows.append(row("target", "draft" if gamma else "none", **own))
+    return pd.DataFrame(rows).astype({"prompt_ms": float, "decode_ms": float})
+
+
+@pytest.mark.parametrize(("high", "verdict"), [(1.4, Verdict.PREDICTED), (0.9, Verdict.CONTENDER)])
+def test_a_prediction_is_believed_until_one_of_the_block_is_wrong(high, verdict):
+    """A setting that was predicted at most at `high` runs at 1.3."""
+    block = compared(sides=(Side(), drafted(4), drafted(8)))
+    before = [
+        {"setting": "B/target/draft/g4", "predicted": high, "predicted_low": 0.8}
+        | {"predicted_high": high, "verdict": Verdict.CONTENDER},
+        {"setting": "B/target/draft/g8", "predicted": 0.4, "verdict": Verdict.PREDICTED},
+    ]
+    rows = compare_first(block, block.sides[1:], runs_of({4: 1.3}), before, SETTINGS, MARGIN)
+    assert [one["verdict"] for one in rows] == [Verdict.CONTENDER, verdict]
+    assert rows[0]["speedup"] == pytest.approx(1.3)
+
+
+def test_a_setting_that_fails_to_decode_is_neither_beaten_nor_a_rival():
+    block = compared(sides=(Side(), drafted(4), drafted(8)))
+    runs = runs_of({4: 3.0, 8: 1.0})
+    asked = block, block.sides[1:]
+    beaten = compare_first(*asked, runs, [], SETTINGS, MARGIN)
+    assert [one["verdict"] for one in beaten] == [Verdict.CONTENDER, Verdict.FIRST]
+    runs.loc[runs["gamma"] == 4, "decode_failures"] = 1
+    kept = compare_first(*asked, runs, [], SETTINGS, MARGIN)
+    assert {one["verdict"] for one in kept} == {Verdict.CONTENDER}

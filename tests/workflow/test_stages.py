@@ -1,0 +1,63 @@
+"""Advice in stages on the real engine: a table after each, and nothing is measured twice."""
+
+import json
+
+import pytest
+
+from ..small_campaign import run_campaign, tiny_campaign
+from .test_pass_times import built_from_source
+
+
+@pytest.fixture(scope="module")
+def staged(snakemake, engine_bin, read_agreement, module_folder):
+    """A campaign in stages with a draft model that cannot pay and n-grams, killed between stages.
+
+    Returns its folder, what the second call of the same command printed, and what was kept before.
+    """
+    assert read_agreement.is_file()
+    config = tiny_campaign(engine_bin)
+    built_from_source(config, module_folder, engine_bin)
+    config["campaign"]["suites"] = ["S"]
+    # A draft as large as its target: every γ is slower, by prediction and measured.
+    config["model_sets"]["tiny"]["draft"]["recipe"]["layers"] = 16
+    ways = [{"method": "draft", "drafts": ["draft"], "gammas": [1, 16]}]
+    ways += [{"method": "ngram-simple", "gammas": [4]}]
+    config["suites"]["S"] |= {"drafts": [], "gammas": [], "methods": ways}
+    measured = {"pass_samples": 2, "n_predict": 40, "repeats": 2, "drop_beaten": 0.1}
+    config["measurement"] |= measured
+    folder = module_folder / "results/tiny"
+
+    def run(*args):
+        return run_campaign(snakemake, module_folder, config, *args)
+
+    first = run("results/tiny/blocks/S/target/r0.jsonl")
+    kept = {file: file.stat().st_mtime_ns for file in folder.glob("store/**/*.jsonl")}
+    return folder, first, run("advise"), kept
+
+
+def test_a_table_is_printed_after_each_stage_and_provisional_ones_say_so(staged):
+    _, first, second, _ = staged
+    assert "This is provisional, and the numbers are predicted" in first
+    assert "This is provisional, and intervals are of one block" in second
+    assert second.count("target: speedups") == 2
+
+
+def test_what_is_beaten_is_measured_no_further_and_has_its_row(staged):
+    folder, _, second, _ = staged
+    decided = [json.loads((folder / f"contenders_r{n}.json").read_text()) for n in (0, 1)]
+    beaten = [{row["setting"] for row in one["settings"] if not row["measured"]} for one in decided]
+    assert "S/target/draft/g16" in beaten[0]
+    for repeat, names in enumerate(beaten):
+        head, _ = (folder / f"blocks/S/target/r{repeat}.jsonl").read_text().splitlines()
+        sides = {f"S/target/{side}" for side in json.loads(head)["request"]["sides"]}
+        assert sides.isdisjoint(names)
+    told = json.loads((folder / "advice.json").read_text())["settings"]
+    assert {row["setting"] for row in told} == {row["setting"] for row in decided[0]["settings"]}
+    assert "beaten by prediction" in second
+
+
+def test_nothing_is_measured_twice(staged):
+    folder, _, _, kept = staged
+    assert {file: file.stat().st_mtime_ns for file in kept} == kept
+    names = [file.parent for file in folder.glob("store/**/*.jsonl")]
+    assert len(names) == len(set(names))

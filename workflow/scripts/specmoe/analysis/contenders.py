@@ -1,0 +1,280 @@
+"""Which settings are clearly beaten before all repeats are measured: advice in stages.
+
+Before the first repeat the speedups of draft models are predicted (`gamma_curves`), after it all
+are measured once. A setting is beaten if its interval lies below the best rival's, or below 1, by
+more than the margin that the configuration states (`measurement.drop_beaten`), and then it is
+measured no further. If all settings of a block are beaten, its best one is not: only further
+repeats can show that it is slower. `tests/benchmarks/interval_coverage.py` (table `answers`) shows
+how often answers are wrong with and without that.
+"""
+
+import json
+import math
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from specmoe.analysis.drafts import is_no_control, with_controls
+from specmoe.analysis.gamma_curves import pair_of
+from specmoe.analysis.intervals import MANY, session_reach, student_quantile
+from specmoe.analysis.summaries import with_speedups
+from specmoe.audit.reading import Reading, ReadingKey, readings_of
+from specmoe.config.block import Block, Side
+from specmoe.config.matrix import setting_of, texts_of
+from specmoe.config.methods import Method, engine_type
+from specmoe.config.schema import Statistics
+from specmoe.files import read_record, replace_text
+from specmoe.models.card import ModelCard, load_card
+from specmoe.plan.campaign import LoadedCampaign
+from specmoe.plan.gate import Gate
+from specmoe.runs.agreement import rows_of_draft
+from specmoe.runs.collect import rows_of_block
+from specmoe.runs.disturbed import undisturbed
+from specmoe.runs.pass_times import read_passes, undisturbed_passes
+from specmoe.runs.schema import frame_of
+
+BLOCK_SD = 0.05
+"""What blocks of a setting are taken to differ by, as a standard deviation of the logarithm of
+speedup, where there is only one: the most of those that were measured."""
+
+
+class Verdict(StrEnum):
+    """Why a setting is measured no further."""
+
+    PREDICTED = "beaten by prediction"
+    FIRST = "beaten in the first repeat"
+    CONTENDER = "contender"  # it is measured further
+
+
+def first_ends(logs: np.ndarray, settings: Statistics) -> tuple[np.ndarray, np.ndarray]:
+    """Return both ends of the mean logarithms of one block, for prompts like these.
+
+    `logs` is an array (..., settings, prompts) of logarithms of speedup.
+    """
+    reach = np.hypot(_first_reach(logs, 1, settings), session_reach(settings.session_sd))
+    mean = logs.mean(axis=-1)
+    return mean - reach, mean + reach
+
+
+def _first_reach(logs: np.ndarray, blocks: int, settings: Statistics) -> np.ndarray:
+    """Return how far the means of one block's logarithms, or differences of two, may be off."""
+    prompts = logs.shape[-1]
+    if prompts < 2:
+        return np.full(logs.shape[:-1], np.inf)
+    of_prompts = logs.std(axis=-1, ddof=1) / math.sqrt(prompts)
+    own = student_quantile(prompts - 1, settings.confidence) * of_prompts
+    of_block = student_quantile(MANY, settings.confidence) * BLOCK_SD * math.sqrt(blocks)
+    reach: np.ndarray = np.hypot(own, of_block)
+    return reach
+
+
+def beaten_in_first(logs: np.ndarray, settings: Statistics, margin: float) -> np.ndarray:
+    """Return which settings of one block are beaten, of an array (..., settings, prompts).
+
+    Rivals are compared prompt by prompt. The best one stays.
+    """
+    means = logs.mean(axis=-1)
+    best = np.expand_dims(means.argmax(axis=-1), (-1, -2))
+    behind = logs - np.take_along_axis(logs, best, axis=-2)
+    high = behind.mean(axis=-1) + _first_reach(behind, 2, settings)
+    edge = -math.log1p(margin)
+    beaten: np.ndarray = (high < edge) | (first_ends(logs, settings)[1] < edge)
+    return _but_the_best(beaten, means)
+
+
+def beaten_by_prediction(
+    means: np.ndarray, low: np.ndarray, high: np.ndarray, margin: float, *, others: bool = False
+) -> np.ndarray:
+    """Return which settings are beaten, of logarithms (..., settings) with their ends.
+
+    The best one stays, unless there are `others` of which nothing is predicted.
+    """
+    edge = np.maximum(low.max(axis=-1, keepdims=True), 0.0) - math.log1p(margin)
+    beaten: np.ndarray = high < edge
+    return beaten if others else _but_the_best(beaten, means)
+
+
+def _but_the_best(beaten: np.ndarray, means: np.ndarray) -> np.ndarray:
+    """Return what is beaten; where all are, without the best."""
+    best = means == means.max(axis=-1, keepdims=True)
+    kept: np.ndarray = beaten & ~(beaten.all(axis=-1, keepdims=True) & best)
+    return kept
+
+
+def rivals_of(
+    block: Block, unrelated: Collection[str], cards: Mapping[str, ModelCard]
+) -> list[Side]:
+    """Return the sides of a block that may beat each other: no controls, no forced acceptance."""
+    sides = [one for one in block.sides if one.speculates and one.imposed_acceptance is None]
+    facts = [(block.target, engine_type(one.method), one.draft_model) for one in sides]
+    frame = pd.DataFrame(facts, columns=["target", "method", "draft_model"])
+    own = is_no_control(with_controls(frame, unrelated, cards))
+    return [side for side, counts in zip(sides, own, strict=True) if counts]
+
+
+def predict(
+    block: Block,
+    rivals: Sequence[Side],
+    alone: pd.DataFrame,
+    readings: Mapping[ReadingKey, list[Reading]],
+    pass_times: pd.DataFrame,
+    settings: Statistics,
+    margin: float,
+    *,
+    replays: bool,
+) -> list[dict[str, Any]]:
+    """Return a row for each setting of a block before it is measured, with its verdict.
+
+    `alone` are the runs of what the target wrote alone, `replays` says whether it replays rounds.
+    Nothing is predicted of other methods than draft models, nor of those that may stop early.
+    """
+    rows = []
+    for side in rivals:
+        pair = None
+        if side.method == Method.DRAFT and not side.p_min:
+            draft = str(side.draft_model)
+            pair = pair_of(alone, draft, readings, pass_times, settings, replays=replays)
+        rows.append(_row(block, side) | (pair.of_length(side.gamma) if pair else {}))
+    known = [row for row in rows if "predicted" in row]
+    if known:
+        means, low, high = (
+            np.log([row[f"predicted{end}"] for row in known]) for end in ("", "_low", "_high")
+        )
+        beaten = beaten_by_prediction(means, low, high, margin, others=len(known) < len(rows))
+        for row, one in zip(known, beaten, strict=True):
+            row["verdict"] = Verdict.PREDICTED if one else Verdict.CONTENDER
+    return rows
+
+
+def compare_first(
+    block: Block,
+    rivals: Sequence[Side],
+    runs: pd.DataFrame,
+    predicted: Iterable[Mapping[str, Any]],
+    settings: Statistics,
+    margin: float,
+) -> list[dict[str, Any]]:
+    """Return a row for each setting of a block after the first repeat, with its verdict.
+
+    `runs` are those of the block, `predicted` the rows before it. A setting with failed decodes is
+    neither beaten nor a rival, as it may be fast because it fails. Where a prediction turns out to
+    be wrong, no other one of the block is believed.
+    """
+    before = {row["setting"]: dict(row) for row in predicted}
+    rows = {side: _row(block, side) | before.get(setting_of(block, side), {}) for side in rivals}
+    pairs = with_speedups(undisturbed(runs))
+    logs = {}
+    for side, row in rows.items():
+        own = pairs[(pairs["draft"] == side.setting) & (pairs["gamma"] == side.gamma)]
+        own = own[own["imposed_acceptance"].isna()]
+        if len(own) and not own["decode_failures"].fillna(0).any():
+            speedups = own["speedup"].astype(float)
+            logs[side] = speedups.map(math.log).groupby(own["prompt"]).mean()
+            row["speedup"] = math.exp(logs[side].mean())
+    table = pd.DataFrame(logs).dropna().to_numpy(float).T
+    if table.size:
+        low, high = first_ends(table, settings)
+        beaten = beaten_in_first(table, settings, margin)
+        for side, *ends, one in zip(logs, low, high, beaten, strict=True):
+            rows[side] |= dict(
+                zip(("speedup_low", "speedup_high"), map(math.exp, ends), strict=True)
+            )
+            rows[side]["verdict"] = Verdict.FIRST if one else Verdict.CONTENDER
+    if any(map(_refuted, rows.values())):
+        for row in rows.values():
+            if row["verdict"] == Verdict.PREDICTED:
+                row["verdict"] = Verdict.CONTENDER
+    return [*rows.values()]
+
+
+def _refuted(row: Mapping[str, Any]) -> bool:
+    """Return whether what was measured lies outside of what was predicted."""
+    if not {"predicted", "speedup_low"} <= row.keys():
+        return False
+    apart: bool = (
+        row["speedup_high"] < row["predicted_low"] or row["speedup_low"] > row["predicted_high"]
+    )
+    return apart
+
+
+def _row(block: Block, side: Side) -> dict[str, Any]:
+    return {
+        "setting": setting_of(block, side),
+        "suite": block.suite,
+        "target": block.target,
+        "level": block.level,
+        "draft": side.setting,
+        "gamma": side.gamma,
+        "verdict": Verdict.CONTENDER,
+    }
+
+
+def choose(campaign: LoadedCampaign, stage: int, out: Path) -> None:
+    """Write which settings are measured after a stage, and print what is known of all of them."""
+    config, gate = campaign.config, Gate(campaign)
+    statistics, margin = config.statistics, config.measurement.drop_beaten
+    assert margin is not None
+    cards = {name: load_card(campaign.card(name)) for name in campaign.config.measured_networks}
+    blocks = [one for one in campaign.blocks.values() if not one.repeat and one.speculates]
+    rows = []
+    if stage == 0:
+        passes = undisturbed_passes(read_passes(gate, repeats=[0]))
+        files = [campaign.folder / f"agreement/{draft}.json" for draft in campaign.readings]
+        read = [row for file in files for row in rows_of_draft(read_record(file))]
+        readings = readings_of(pd.DataFrame(read)) if read else {}
+    else:
+        before = read_record(campaign.contenders(0))["settings"]
+    for block in blocks:
+        rivals = rivals_of(block, config.audit.unrelated_drafts, cards)
+        if stage == 0:
+            texts = texts_of(block).block
+            alone = rows_of_block(gate, texts)[1] if texts in campaign.blocks else []
+            replays = cards[block.target].replays
+            given = frame_of(alone), readings, passes, statistics, margin
+            rows += predict(block, rivals, *given, replays=replays)
+        else:
+            runs = frame_of(rows_of_block(gate, block.block)[1])
+            rows += compare_first(block, rivals, runs, before, statistics, margin)
+    for row in rows:
+        row["measured"] = row["verdict"] == Verdict.CONTENDER
+    replace_text(out, json.dumps({"settings": rows}, indent=1) + "\n")
+    print("\n".join(describe(rows, stage)))
+
+
+_STAGES = [
+    "Before the first repeat, from draft models' scores of the targets' own texts and from timed"
+    " forward passes. This is provisional, and the numbers are predicted:",
+    "After the first repeat. This is provisional, and intervals are of one block:",
+]
+
+
+def describe(rows: Sequence[Mapping[str, Any]], stage: int | None = None) -> list[str]:
+    """Return the table of all settings of a campaign, or of a target; of a stage, or the last."""
+    lines = [] if stage is None else ["", _STAGES[stage]]
+    for target in dict.fromkeys(row["target"] for row in rows):
+        own = [row for row in rows if row["target"] == target]
+        table = pd.DataFrame(
+            {
+                "setting": [
+                    ", ".join(filter(None, [row["draft"], f"γ = {row['gamma']}", row["level"]]))
+                    for row in own
+                ],
+                "suite": [row["suite"] for row in own],
+                "predicted": [_number(row, "predicted") for row in own],
+                "measured": [_number(row, "speedup") for row in own],
+                "": [str(row["verdict"]) for row in own],
+            }
+        )
+        lines += ["", f"{target}: speedups", table.to_string(index=False)]
+    return lines
+
+
+def _number(row: Mapping[str, Any], name: str) -> str:
+    value, low, high = (row.get(f"{name}{end}", math.nan) for end in ("", "_low", "_high"))
+    if math.isnan(value):
+        return "-"
+    return f"{value:.2f}" + ("" if math.isnan(low) else f" [{low:.2f}, {high:.2f}]")
