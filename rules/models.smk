@@ -116,23 +116,3 @@ rule check_upcycled:
     shell:
         "python {input.specmoe} check_upcycled --campaign {resources.campaign}"
         " --model {wildcards.model:q} --engine {input.on} --log {log} --out {output}"
-
-
-rule check_pair:
-    """Check that a draft has its target's vocabulary before any block is measured."""
-    input:
-        specmoe=SPECMOE,
-        draft=of("draft", CAMPAIGN.model_file),
-        draft_card="<models>/{draft}.json",
-        target="<models>/{target}.gguf",
-        target_card="<models>/{target}.json",
-    output:
-        "<models>/pairs/{target}/{draft}.ok",
-    log:
-        "<models>/logs/check_pair/{target}/{draft}.log",
-    priority: 10
-    params:
-        methods=lambda wildcards: FILES.methods_of_pair(**wildcards),
-    shell:
-        "python {input.specmoe} check_pair --target {input.target} --draft {input.draft}"
-        " --methods {params.methods} --out {output} 2>&1 | tee {log}"

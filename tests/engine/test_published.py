@@ -60,6 +60,6 @@ def test_the_tools_counters_are_consistent_although_decodes_fail(row):
 
 
 def test_a_draft_of_another_vocabulary_fails_with_the_end_of_the_log(row, stranger):
-    # The tool may end before its own thread has logged the reason, which `check_pair` gives first.
+    # The tool may end before its own thread has logged the reason, which `measure` gives first.
     with pytest.raises(MeasurementError, match=r"llama-speculative failed.*; the end of"):
         row(SPECULATIVE, drafts={"draft": stranger})

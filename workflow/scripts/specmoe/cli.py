@@ -130,15 +130,6 @@ def check_upcycled(campaign: Opened, model: str, engine: Path, log: Path, out: P
     check_on_engine(*files, text, workplace, environment, layers, log, out)
 
 
-def check_pair(target: Path, draft: Path, methods: tuple[str, ...], out: Path) -> None:
-    """Make sure that a draft has its target's vocabulary, and what its methods need."""
-    from specmoe.config.methods import Method
-    from specmoe.models.drafting import check_made_pair
-
-    check_made_pair(target, draft, map(Method, methods))
-    out.touch()
-
-
 def describe_host(
     campaign: Opened, given: dict[str, str | float], out: Path, engine: Path | None = None
 ) -> None:
@@ -154,6 +145,7 @@ def describe_host(
 def measure(campaign: Opened, block: str, log: Path, workflow_pid: int | None = None) -> None:
     """Measure one block by its protocol, alone on the machine."""
     from specmoe.measure.block import measure_block, summary
+    from specmoe.models.drafting import check_made_pair
     from specmoe.plan.gate import Gate
     from specmoe.plan.progress import describe_progress
 
@@ -161,6 +153,9 @@ def measure(campaign: Opened, block: str, log: Path, workflow_pid: int | None = 
     target = campaign.model_file(one.target)
     drafts = {model: campaign.model_file(model) for model in one.draft_models}
     workplace = campaign.workplace(block, workflow_pid, campaign.engine_of_block(block))
+    for side in one.drafters if one.repeat == 0 else ():  # the other repeats load the same files
+        if side.method and side.draft_model:
+            check_made_pair(target, drafts[side.draft_model], [side.method])
     name, request = f"blocks/{block}", gate.block(block)
     record, fresh = gate.records.measured_once(
         name, request, lambda: measure_block(one, workplace, target, drafts, log)
@@ -403,7 +398,7 @@ VERBS: dict[str, Callable[..., None]] = {
     verb.__name__: verb
     for verb in (
         *(plan, check, possible, build_engine, build_programs),
-        *(make_model, fetch_model, describe_model, check_upcycled, check_pair),
+        *(make_model, fetch_model, describe_model, check_upcycled),
         *(describe_host, measure, time_passes, record_trace, show_trace, judge, read_agreement),
         *(choose_contenders, collect_table, summarise),
         *(fetch_published, import_published, audit, analyse, advise, more_repeats),

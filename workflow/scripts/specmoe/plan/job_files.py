@@ -79,12 +79,6 @@ class JobFiles:
         }
         return json.dumps(facts)
 
-    def methods_of_pair(self, target: str, draft: str) -> list[str]:
-        """Return the methods by which a file drafts for a target."""
-        blocks = [block for block in self.campaign.blocks.values() if block.target == target]
-        sides = (side for block in blocks for side in block.drafters)
-        return sorted({str(side.method) for side in sides if side.draft_model == draft})
-
     # A campaign's own jobs.
 
     def of_block(self, block: str) -> Files:
@@ -124,12 +118,10 @@ class JobFiles:
         return {"cards": cards, "before": before, "records": campaign.record_files(first)}
 
     def _models_of(self, block: Block) -> Files:
-        """Return the models of a block, with what was checked of each pair."""
-        pairs = self.campaign.models_folder / "pairs" / block.target
+        """Return the models of a block, with their cards."""
         return {
             "models": [*map(self.campaign.model_file, block.models)],
             "cards": [*map(self.campaign.card, block.models)],
-            "pairs": [pairs / f"{draft}.ok" for draft in block.draft_models],
         }
 
     def of_demonstration(self) -> Files:
