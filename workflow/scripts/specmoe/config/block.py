@@ -120,6 +120,10 @@ class Side:
         setting = f"{self.draft}/g{self.gamma}{self.variant}{imposed}"
         return setting if self.speculates else "alone"
 
+    def name_in(self, group: int) -> str:
+        """Return its name among the processes of a block, whose groups have a target alone each."""
+        return f"{self.name}-{group + 1}" if group and not self.speculates else self.name
+
     @property
     def setting(self) -> str:
         """The id of what drafts, with the parameters besides γ that someone set."""
@@ -238,12 +242,8 @@ class Block(JobData):
         return self.level or side.level or source.level
 
     def run_id(self, side: Side, prompt: str, number: int, group: int = 0) -> str:
-        """Return the id, unique in the campaign, of a side's run of a prompt in a pass.
-
-        The target alone is measured in each group of sides that take turns: `alone`, `alone-2`.
-        """
-        again = f"-{group + 1}" if group and not side.speculates else ""
-        return f"{self.block}/{side.name}{again}/{prompt}/p{number}"
+        """Return the id, unique in the campaign, of a side's run of a prompt in a pass."""
+        return f"{self.block}/{side.name_in(group)}/{prompt}/p{number}"
 
     @property
     def asked(self) -> set[tuple[Any, ...]]:

@@ -39,11 +39,10 @@ class Job:
     backend: Backend
     usable_memory: int  # bytes that models can use
 
-    def log_of(self, side: Side) -> Path:
-        """Return the file that receives the output of a side's engine."""
-        return self.server_log.with_name(
-            f"{self.server_log.stem}.{side.name.replace('/', '.')}.log"
-        )
+    def log_of(self, side: Side, group: int = 0) -> Path:
+        """Return the file that receives the output of a side's engine in a group of sides."""
+        name = side.name_in(group).replace("/", ".")
+        return self.server_log.with_name(f"{self.server_log.stem}.{name}.log")
 
     def command(self, block: Block, side: Side) -> list[str]:
         """Return llama-server's command line for a side of a block."""

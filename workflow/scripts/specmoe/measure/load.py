@@ -146,7 +146,7 @@ def measure_load(
         for known, request in zip(about, requests, strict=True)
     ]
     for run in runs:
-        _logger.debug(describe_run(block, run))
+        _logger.debug(describe_run(run))
     return runs
 
 

@@ -176,7 +176,8 @@ class LiveSide:
         """Start a server; raises MeasurementError if it is not as the side asks."""
         clock = time.perf_counter()
         block, job = self.block, self._job
-        self.server = job.server(job.command(block, self.side), block, job.log_of(self.side))
+        command = job.command(block, self.side)
+        self.server = job.server(command, block, job.log_of(self.side, self.group))
         try:
             self._load()
             self.start_ms += (time.perf_counter() - clock) * 1000
@@ -340,7 +341,7 @@ class LiveSide:
         run = about | measured.result | measured.columns
         if len(run["answer"]["tokens"]) > 1:  # a single one needs no round
             self.refuse_undrafted(f"run {run['run']}", run["metrics"])
-        _logger.debug(describe_run(block, run))
+        _logger.debug(describe_run(run))
         return run
 
     def about(self, source: PromptSource, number: int, order: int) -> Run:
@@ -409,10 +410,10 @@ def cache_types(block: Block, side: Side) -> tuple[str, ...]:
     return tuple(sorted(types | {CACHE_TYPE} if drafts else types))
 
 
-def describe_run(block: Block, run: Mapping[str, Any]) -> str:
+def describe_run(run: Mapping[str, Any]) -> str:
     """Return the line of the job's log on a run."""
     rate = tokens_per_second(run["answer"])
-    line = f"run {run['order'] + 1} of {block.runs}: {run['run']}: {run['wall_ms'] / 1000:.2f} s,"
+    line = f"run {run['order'] + 1}: {run['run']}: {run['wall_ms'] / 1000:.2f} s,"
     line += f" {len(run['answer']['tokens'])} tokens" if rate is None else f" {rate:.1f} tok/s"
     return line + acceptance_words(run.get("metrics", {}))
 
