@@ -57,17 +57,14 @@ rule fetch_model:
     resources:
         plan=str(CAMPAIGN.plan_file),
         room=CONFIG.room,
-        trust=CONFIG.trust,
     params:
         entry=of("model", FILES.model_entry),
-        # Digests of files for which the config has none, recorded with `--config trust=first-use`.
-        lock="config/models.lock.json",
     message:
         "Fetching model {wildcards.model}"
     # Progress bars go to stderr, which is not logged.
     shell:
-        "python {input.specmoe} fetch_model --entry {params.entry:q} --lock {params.lock}"
-        " --trust {resources.trust} --plan {resources.plan} --room {resources.room}"
+        "python {input.specmoe} fetch_model --entry {params.entry:q}"
+        " --plan {resources.plan} --room {resources.room}"
         " --out {output.model} --digests {output.digests} | tee {log}"
 
 

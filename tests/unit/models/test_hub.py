@@ -12,9 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from specmoe.errors import ModelError
 from specmoe.files import sha256_of as digest
-from specmoe.models.hub import Locked, read_lock, record
 
 from ...hub_standin import Fault, StandIn, environment
 
@@ -56,22 +54,18 @@ class User:
         return self.folder / "home/hub/models--a--b/blobs"
 
     @property
-    def lock(self) -> Path:
-        return self.folder / "models.lock.json"
-
-    @property
     def left(self) -> list[str]:
         """The ends of the blobs' names, after their digests."""
         names = sorted(path.name for path in self.blobs.iterdir()) if self.blobs.exists() else []
         return [name[64:] for name in names]
 
-    def run(self, trust="config", env=None, **entry):
+    def run(self, env=None, **entry):
         entry = {"kind": "hub", "repository": "a/b", "file": "c.gguf"} | entry
         self.out.parent.mkdir(parents=True, exist_ok=True)
         return subprocess.run(
             [
                 *(sys.executable, "-c", RUN, str(self.scripts / "specmoe"), "fetch_model"),
-                *("--entry", json.dumps(entry), "--lock", str(self.lock), "--trust", trust),
+                *("--entry", json.dumps(entry)),
                 *("--plan", str(self.folder / "plan.json"), "--room", "checked"),
                 *("--out", str(self.out), "--digests", str(self.out.with_suffix(".sha256"))),
             ],
@@ -174,12 +168,14 @@ def test_what_cannot_be_fetched_is_one_line_and_then_fetched_by_the_same_command
 
 def test_a_file_is_downloaded_into_the_users_cache_and_linked(user, served):
     entry = {"sha256": digest(served), "size_bytes": served.stat().st_size}
-    said = user.fetch(trust="first-use", **entry)
+    said = user.fetch(**entry)
     assert said == f"{PLACE}: 0.1 MB to download into {user.folder}/home/hub\n"
     assert user.out.resolve() == user.blobs / digest(served)
     assert digest(user.out) == digest(served)
     assert user.left == [""]
-    assert not user.lock.exists()  # the config has the digest
+    assert user.fetch().splitlines()[-1] == (
+        f"{PLACE}: the config has no sha256; give it {digest(served)} (as the hub announces)"
+    )
 
 
 def test_a_split_model_gets_a_link_and_a_digest_for_each_part(hub, user):
@@ -221,30 +217,6 @@ def test_a_warm_cache_is_enough_offline_and_a_cold_one_is_named(hub, user, serve
     assert said == f"{forbidden}; taking the cached file of that revision\n"
 
 
-def test_trust_on_first_use_records_the_digest_and_enforces_it(hub, user, served):
-    assert user.fetch().splitlines()[-1] == (
-        f"unverified: {PLACE}: the config has no digest; got sha256 {digest(served)} (matches what"
-        f" the hub announces); --config trust=first-use records it in {user.lock}"
-    )
-    assert not user.lock.exists()
-    assert user.fetch(trust="first-use").splitlines()[-1] == (
-        f"recorded: {PLACE}: sha256 {digest(served)} in {user.lock}; commit that file"
-    )
-    entry = {"sha256": digest(served), "size_bytes": served.stat().st_size}
-    assert json.loads(user.lock.read_text()) == {"a/b/c.gguf@main": entry}
-    assert "unverified" not in user.fetch()
-    user.out.unlink()
-    recorded = digest(served)
-    hub.add("a/b", "main", "c.gguf", LARGE)
-    hub.requests.clear()
-    assert user.fault(trust="first-use") == (
-        f"{PLACE}: another file: the lock file {user.lock} says SHA-256 {recorded}, the hub"
-        f" announces {digest(served)}; correct the one, or the revision"
-    )
-    assert not any(path.endswith(".gguf") for path in hub.requests)
-    assert user.left == [""]
-
-
 def test_a_file_damaged_in_the_cache_is_deleted_with_its_link(hub, user):
     small = hub.add("a/b", COMMIT, "c.gguf", SMALL)
     user.fetch(revision=COMMIT)
@@ -277,34 +249,3 @@ def test_a_disk_that_fills_up_is_one_line(hub, user, small_disk):
         " killed downloads left) or set HF_HOME to a folder on another disk, and run again"
     )
     assert user.left == []
-
-
-@pytest.mark.parametrize("text", ["{", "[]", '{"a": {"sha256": "b", "size_bytes": 1}}'])
-def test_a_damaged_lock_file_is_one_line(tmp_path, text):
-    lock = tmp_path / "lock.json"
-    lock.write_text(text)
-    with pytest.raises(ModelError, match=r"^.*lock\.json: damaged \(.*\); restore it.*$"):
-        read_lock(lock)
-
-
-def test_a_lock_file_is_sorted_and_processes_that_record_at_once_lose_nothing(root, tmp_path):
-    lock, entry = tmp_path / "config" / "lock.json", Locked(sha256="a" * 64, size_bytes=7)
-    assert read_lock(lock) == {}  # it is not there
-    code = (
-        "import sys; from pathlib import Path\n"
-        "from specmoe.models.hub import Locked, record\n"
-        "for number in range(20):\n"
-        "    entry = Locked(sha256='a' * 64, size_bytes=7)\n"
-        "    record(Path(sys.argv[1]), f'{sys.argv[2]}/{number}', entry)"
-    )
-    processes = [
-        subprocess.Popen([sys.executable, "-c", code, lock, name], cwd=root / "workflow/scripts")
-        for name in "abc"
-    ]
-    assert [process.wait() for process in processes] == [0, 0, 0]
-    record(lock, "a", entry)
-    assert read_lock(lock)["a"] == entry
-    keys = list(json.loads(lock.read_text()))
-    assert len(keys) == 61
-    assert keys == sorted(keys)
-    assert [path.name for path in lock.parent.iterdir()] == ["lock.json"]

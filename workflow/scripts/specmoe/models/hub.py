@@ -1,9 +1,8 @@
 """Models from Hugging Face, downloaded by its client to the user's hub cache, and verified.
 
 The client goes on where a connection ends or stalls, but not where a process was killed. Of digests
-it checks only those of Xet's pieces, so each file is hashed here. Digests that the configuration
-does not have are recorded at first use in a lock file, which users commit: sorted JSON, whose
-digests are enforced from then on. A fault of the hub is one line that says what to do.
+it checks only those of Xet's pieces, so each file is hashed here. A fault of the hub is one line
+that says what to do.
 """
 
 import errno
@@ -11,7 +10,7 @@ import json
 import logging
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -23,7 +22,6 @@ os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
 os.environ.setdefault("HF_HUB_VERBOSITY", "error")
 
 import httpx2
-from filelock import FileLock
 from huggingface_hub import (
     constants,
     errors,
@@ -31,15 +29,11 @@ from huggingface_hub import (
     model_info,
     try_to_load_from_cache,
 )
-from pydantic import TypeAdapter
 
-from specmoe.config.base import Digest, Positive, Strict
 from specmoe.config.models import HubModel
-from specmoe.config.parse import first_fault
 from specmoe.errors import ModelError
-from specmoe.files import gigabytes, json_of, link, read_whole, replace_text, sha256_of
+from specmoe.files import gigabytes, link, replace_text, sha256_of
 
-FIRST_USE: Final = "first-use"
 _COMMIT: Final = re.compile(r"[0-9a-f]{40}")
 _SHA256: Final = re.compile(r"[0-9a-f]{64}")
 
@@ -100,18 +94,12 @@ class _Part:
     def __str__(self) -> str:
         return _place(self.model, self.name)
 
-    @property
-    def key(self) -> str:
-        """The file's key in a lock file."""
-        return f"{self.model.repository}/{self.name}@{self.model.revision}"
 
-
-def fetch(model: HubModel, lock: Path, trust: str, out: Path, digests: Path) -> None:
+def fetch(model: HubModel, out: Path, digests: Path) -> None:
     """Make `out` a link to a verified model, downloaded unless it is cached; write its `digests`.
 
-    A part must have the digest of the config, else of the lock file, else of the hub. A digest that
-    only the hub knows is logged; with `trust` "first-use" it is recorded in the lock file. Raises
-    ModelError if a part cannot be downloaded or has another digest or size.
+    A part must have the digest of the config, else of the hub; one that only the hub knows is
+    logged. Raises ModelError if a part cannot be downloaded or has another digest or size.
     """
     parts = _located(model)
     size = sum(part.size for part in parts)
@@ -120,28 +108,27 @@ def fetch(model: HubModel, lock: Path, trust: str, out: Path, digests: Path) -> 
             f"{parts[0]}: {size} bytes in {len(parts)} part(s), the config says"
             f" {model.size_bytes}; correct the one, or the revision"
         )
-    recorded = read_lock(lock)
-    expected: list[tuple[str | None, str]] = []  # digests, and who says so
-    for part, digest in zip(parts, model.digests, strict=True):
-        stated, by = digest, "the config"
-        if stated is None and (locked := recorded.get(part.key)):
-            stated, by = locked.sha256, f"the lock file {lock}"
+    for part, stated in zip(parts, model.digests, strict=True):
         if stated and part.announced not in (None, stated):
             raise ModelError(
-                f"{part}: another file: {by} says SHA-256 {stated}, the hub announces"
+                f"{part}: another file: the config says SHA-256 {stated}, the hub announces"
                 f" {part.announced}; correct the one, or the revision"
             )
-        expected.append((stated, by) if stated else (part.announced, "the hub"))
     if missing := sum(part.size for part in parts if not part.cached):
         _logger.info("%s: %s to download into %s", parts[0], gigabytes(missing), cache_folder())
-    verified = []
-    for part, (sha256, by) in zip(parts, expected, strict=True):
-        verified.append(_obtain(part, sha256, by))
-        if by == "the hub":
-            _record(part, verified[-1][1], lock, trust)
-    links = link(verified[0][0], out)
-    lines = [f"{sha256}  {name.name}\n" for (_, sha256), name in zip(verified, links, strict=True)]
-    replace_text(digests, "".join(lines))
+    paths, lines = [], []
+    for part, stated in zip(parts, model.digests, strict=True):
+        path, sha256 = _obtain(
+            part, stated or part.announced, "the config" if stated else "the hub"
+        )
+        if not stated:
+            word = "as the hub announces" if part.announced else "and the hub has none to compare"
+            _logger.info(f"{part}: the config has no sha256; give it {sha256} ({word})")
+        paths.append(path)
+        lines.append(sha256)
+    links = link(paths[0], out)
+    named = zip(lines, links, strict=True)
+    replace_text(digests, "".join(f"{sha256}  {name.name}\n" for sha256, name in named))
 
 
 def cached(model: HubModel) -> Path | None:
@@ -243,53 +230,6 @@ def _obtain(part: _Part, expected: str | None, said_by: str) -> tuple[Path, str]
             " again to download it anew"
         )
     return path, digest
-
-
-def _record(part: _Part, sha256: str, lock: Path, trust: str) -> None:
-    if trust == FIRST_USE:
-        record(lock, part.key, Locked(sha256=sha256, size_bytes=part.size))
-        _logger.info("recorded: %s: sha256 %s in %s; commit that file", part, sha256, lock)
-    else:
-        word = "matches what the hub announces" if part.announced else "the hub has none"
-        _logger.info(
-            f"unverified: {part}: the config has no digest; got sha256 {sha256}"
-            f" ({word}); --config trust={FIRST_USE} records it in {lock}"
-        )
-
-
-class Locked(Strict):
-    """The digest and the size of one file."""
-
-    sha256: Digest
-    size_bytes: Positive
-
-
-_LOCK = TypeAdapter(dict[str, Locked])
-
-
-def read_lock(lock: Path) -> Mapping[str, Locked]:
-    """Return the entries of a lock file by `<repository>/<file>@<revision>`.
-
-    A file that does not exist has none. Raises ModelError if the file is damaged.
-    """
-    text = read_whole(lock) if lock.exists() else b""
-    try:
-        return _LOCK.validate_python(json_of(text)) if text else {}
-    except ValueError as error:
-        raise ModelError(
-            f"{lock}: damaged ({first_fault(error)}); restore it, or delete it to record anew"
-        ) from error
-
-
-def record(lock: Path, key: str, locked: Locked) -> None:
-    """Add an entry to a lock file, which is made if missing; processes may do so at once."""
-    lock.parent.mkdir(parents=True, exist_ok=True)
-    # The entries' own file is locked, so that no lock file stays in the user's folder. filelock
-    # checks st_nlink, so a process that waited locks the file that replaced the one it opened.
-    with FileLock(lock):
-        entries = {**read_lock(lock), key: locked}
-        content = {key: entries[key].model_dump() for key in sorted(entries)}
-        replace_text(lock, json.dumps(content, indent=1) + "\n")
 
 
 @contextmanager

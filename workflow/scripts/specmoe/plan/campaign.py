@@ -83,7 +83,7 @@ class LoadedCampaign:
     @property
     def text(self) -> str:
         """What `file` holds: all but sections on which no row depends."""
-        left_out = {"host", "trust", "room", "compare_with", "trace"}
+        left_out = {"host", "room", "compare_with", "trace"}
         config = self.config.of_campaign()
         if self.measured:  # jobs need not look for it, nor whoever reads the results elsewhere
             chosen = config.campaign.model_copy(update={"backend": self.backend})

@@ -75,7 +75,7 @@ def describe(plan: Plan) -> str:
     if plan.unverified:
         lines.append(
             f"Unverified: the config has no SHA-256 for {', '.join(plan.unverified)};"
-            " --config trust=first-use records them"
+            " the download says them"
         )
     lines += ["", *_times(plan)]
     if plan.timed:
