@@ -10,7 +10,7 @@ from specmoe.config.load import load
 from specmoe.config.matrix import list_blocks
 from specmoe.config.schema import Config
 from specmoe.engine.server import TRACED
-from specmoe.measure.block import turns_together
+from specmoe.measure.block import turns_of
 from specmoe.measure.side import digest_of_tokens
 from specmoe.runs.collect import rows_of_record
 
@@ -56,7 +56,7 @@ def made_record(block: Block) -> dict[str, Any]:
         }
         for side in block.sides
     ]
-    turns = turns_together(block, block.sides)
+    turns = turns_of(block, block.sides, together=True)
     runs = [_run(block, turn, order) for order, turn in enumerate(turns)]
     record = {"arrangement": "together", "host": HOST, "sides": sides, "runs": runs}
     record["groups"] = [[side.name for side in block.sides]]

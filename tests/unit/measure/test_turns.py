@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from specmoe.config.block import PromptSource
-from specmoe.measure.block import turns_in_turn, turns_together
+from specmoe.measure.block import turns_of
 
 from ...blocks import ALONE, compared, drafted
 
@@ -19,11 +19,11 @@ BLOCK = compared(sides=SIDES, prompts=PROMPTS, passes=3)
 
 
 def together(block):
-    return turns_together(block, block.sides)
+    return turns_of(block, block.sides, together=True)
 
 
 def in_turn(block):
-    return turns_in_turn(block, block.sides)
+    return turns_of(block, block.sides, together=False)
 
 
 ORDERS = [together, in_turn]

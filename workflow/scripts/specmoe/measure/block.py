@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from statistics import fmean
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from specmoe.config.block import (
     Arrangement,
@@ -30,8 +30,6 @@ from specmoe.measure.load import measure_load
 from specmoe.measure.side import LiveSide, Run, prompt_ids
 from specmoe.models.card import load_card, require_template
 from specmoe.words import counted
-
-_Member = TypeVar("_Member", Side, PromptSource)
 
 _logger = logging.getLogger(__name__)
 
@@ -96,8 +94,7 @@ def measure(block: Block, job: Job) -> dict[str, Any]:
     groups: list[list[LiveSide]] = []
     runs: list[Run] = []
     while waiting:
-        together = arrangement != Arrangement.IN_TURN
-        turns = turns_together(block, waiting[0]) if together else turns_in_turn(block, waiting[0])
+        turns = turns_of(block, waiting[0], together=arrangement != Arrangement.IN_TURN)
         try:
             live, own = _measure_group(turns, block, job, len(groups), len(runs))
         except _MemoryExceededError as error:
@@ -151,50 +148,35 @@ class Turn(NamedTuple):
     beside: tuple[Side, ...]  # whose processes are live then
 
 
-def turns_together(block: Block, sides: Sequence[Side]) -> list[Turn]:
-    """Return turns in order where all sides are live.
+def turns_of(block: Block, sides: Sequence[Side], *, together: bool) -> list[Turn]:
+    """Return the turns of some sides of a block in order.
 
-    In each pass the prompts come in random order, and for each prompt the sides take turns in
-    random order, so that a run and its baseline are seconds apart.
+    In each pass the prompts come in random order. Where all sides are live they take turns for each
+    prompt, in random order, so that a run and its baseline are seconds apart. Else they follow one
+    another, in an order that turns round from repeat to repeat: what drifts steadily favours none.
     """
+
+    def drawn(where: str) -> bytes:
+        return shuffle_key(block.order_seed, f"{block.block}/{where}")
+
+    sent: list[tuple[int, str, tuple[PromptSource, ...]]] = []
+    for number in range(block.passes):
+        place = f"p{number}"
+        sources = sorted(block.prompts, key=lambda one: drawn(f"{place}/{one.prompt}"))
+        if block.concurrency is not None:
+            sent.append((number, place, tuple(sources)))
+        else:
+            sent += [(number, f"{place}/{source.prompt}", (source,)) for source in sources]
+    if not together:
+        in_order = sides if block.repeat % 2 == 0 else sides[::-1]
+        return [Turn(side, what, number, (side,)) for side in in_order for number, _, what in sent]
     # Those with a draft start first: they need most.
     live = tuple(sorted(sides, key=lambda side: not side.speculates))
     return [
-        Turn(side, sources, number, live)
-        for number in range(block.passes)
-        for where, sources in _queue(block, number)
-        for side in _shuffled(block, sides, where)
+        Turn(side, what, number, live)
+        for number, where, what in sent
+        for side in sorted(sides, key=lambda one: drawn(f"{where}/{one.name}"))
     ]
-
-
-def turns_in_turn(block: Block, sides: Sequence[Side]) -> list[Turn]:
-    """Return turns in order where sides follow one another.
-
-    The sides' order turns round from repeat to repeat, so that what drifts steadily favours none.
-    """
-    return [
-        Turn(side, sources, number, (side,))
-        for side in (sides if block.repeat % 2 == 0 else sides[::-1])
-        for number in range(block.passes)
-        for _, sources in _queue(block, number)
-    ]
-
-
-def _queue(block: Block, number: int) -> list[tuple[str, tuple[PromptSource, ...]]]:
-    """Return what is sent at once in a pass, with its place; prompts are in random order."""
-    place = f"p{number}"
-    sources = _shuffled(block, block.prompts, place)
-    if block.concurrency is not None:
-        return [(place, tuple(sources))]
-    return [(f"{place}/{source.prompt}", (source,)) for source in sources]
-
-
-def _shuffled(block: Block, members: Sequence[_Member], where: str) -> list[_Member]:
-    def key(member: _Member) -> bytes:
-        name = member.name if isinstance(member, Side) else member.prompt
-        return shuffle_key(block.order_seed, f"{block.block}/{where}/{name}")
-
-    return sorted(members, key=key)
 
 
 def _measure_group(
