@@ -3,7 +3,6 @@
 import json
 from dataclasses import replace
 from itertools import pairwise
-from pathlib import Path
 
 import pytest
 
@@ -29,24 +28,6 @@ def campaign_of(tmp_path):
         return load_campaign(data, ROOT, tmp_path)
 
     return load
-
-
-@pytest.mark.parametrize(
-    ("source", "folder"),
-    [
-        ("measured", "results/demo"),
-        ("cached", "resources/campaigns/demo"),
-        ("published", "results/demo/imported"),
-    ],
-)
-def test_runs_are_where_their_source_puts_them(study, source, folder):
-    study["campaign"] |= {"name": "demo", "source": source}
-    campaign = load_campaign(study, ROOT, Path("results"))
-    assert campaign.data in (Path(folder), ROOT / folder)
-    assert campaign.measured == (source == "measured")
-    assert campaign.folder == Path("results/demo")
-    assert campaign.models_folder == Path("results/models/study")
-    assert campaign.host_file == Path("results/demo/hosts/r0.json")
 
 
 def test_engines_have_ids_and_every_block_has_one_of_them(study, campaign_of):
@@ -172,15 +153,3 @@ def test_a_repeat_follows_the_last_block_even_of_a_repeat_that_is_left_out(study
     last = [name for name, block in blocks.items() if block.repeat == 0][-1]
     left_out = [name for name, block in blocks.items() if block.repeat == 1]
     assert campaign_of(study, left_out=left_out).block_before(2) == [last]
-
-
-def test_a_table_is_made_of_the_records_of_its_suites_passes_or_readings(study, campaign_of):
-    campaign = campaign_of(study)
-    files = JobFiles(campaign)
-    assert files.of_table("runs")["records"] == campaign.record_files(campaign.blocks)
-    of_a = files.of_table("suites/A")
-    assert {path.relative_to(campaign.records).parts[0] for path in of_a["records"]} == {"A"}
-    assert set(of_a["cards"]) < set(files.of_table("runs")["cards"])
-    passes = files.of_table("pass_times")["records"]
-    assert len(passes) == len(campaign.timed_passes) * len(campaign.first_blocks)
-    assert len(files.of_table("agreement")["records"]) == len(campaign.readings)

@@ -48,13 +48,6 @@ def test_a_wider_pass_never_takes_less_time(width):
     assert pass_seconds(DENSE, width + 1, M2_ULTRA) >= pass_seconds(DENSE, width, M2_ULTRA)
 
 
-def test_a_draft_as_slow_as_its_target_costs_time_and_one_that_costs_nothing_saves_it():
-    free = Size(0, 0, 0, 0, 0, 0, "")
-    alone = pass_seconds(DENSE, 1, M2_ULTRA)
-    assert seconds_per_token(DENSE, M2_ULTRA, alone, 4) > alone
-    assert seconds_per_token(DENSE, M2_ULTRA, pass_seconds(free, 1, M2_ULTRA), 8) < alone
-
-
 def test_a_higher_imposed_acceptance_takes_less_time_a_token():
     drafted = pass_seconds(DENSE, 1, M2_ULTRA)
     times = [seconds_per_token(DENSE, M2_ULTRA, drafted, 8, imposed) for imposed in (0, 0.5, 1)]
@@ -64,24 +57,6 @@ def test_a_higher_imposed_acceptance_takes_less_time_a_token():
     single, two, wide = (pass_seconds(DENSE, width, M2_ULTRA) for width in (1, 2, 9))
     assert times[0] == pytest.approx((8 * single + wide + two) / 2)
     assert times[-1] == pytest.approx((8 * single + wide) / 9)
-
-
-def test_half_the_bandwidth_takes_longer_and_more_runs_take_longer(config):
-    block = next(block for block in list_blocks(config, gpu=True) if block.speculates)
-    fast = block_seconds(block, [64], SIZES, M2_ULTRA)
-    assert block_seconds(block, [64], SIZES, Machine(400e9, gpu=True, cores=24)) > fast
-    assert block_seconds(block, [64, 64], SIZES, M2_ULTRA) > fast
-
-
-def test_a_blocks_time_is_the_sum_of_its_sides(config):
-    [block] = [b for b in list_blocks(config, gpu=True) if b.block == "D/dense_4b/r0"]
-    parts = [
-        block_seconds(replace(block, sides=(side,)), [64, 64], SIZES, M2_ULTRA)
-        for side in block.sides
-    ]
-    assert block_seconds(block, [64, 64], SIZES, M2_ULTRA) == pytest.approx(sum(parts))
-    alone = block_seconds(replace(block, sides=block.sides[:1]), [64, 64], SIZES, M2_ULTRA)
-    assert parts[0] == alone
 
 
 def test_a_second_pass_costs_the_runs_again_and_no_warm_up(config):

@@ -122,13 +122,6 @@ def test_the_bandwidth_is_that_of_the_memory_that_the_backend_reads(
     assert str(source).partition(":")[0] == {5e10: "probe", None: "None"}.get(bandwidth, "table")
 
 
-def test_several_gpus_are_counted_and_their_memory_added(gpus, chips):
-    gpus(RTX, RTX, ("NVIDIA L4", 2**34))
-    facts = described(chips, Backend.CUDA)
-    assert facts["gpu"] == "NVIDIA GeForce RTX 4090 + NVIDIA L4"
-    assert (facts["gpu_count"], facts["gpu_memory_bytes"]) == (3, 2 * RTX[1] + 2**34)
-
-
 RADEON = Device("Vulkan0", "AMD Radeon RX 7900 XTX (RADV NAVI31)", 24 * 2**30)
 LLVMPIPE = Device("Vulkan0", "llvmpipe (LLVM 15.0.6, 256 bits)", 20 * 2**30)
 
