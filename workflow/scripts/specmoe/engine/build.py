@@ -17,10 +17,10 @@ from pathlib import Path
 
 from specmoe.config.backend import CMAKE_FLAGS, Backend
 from specmoe.config.engines import Engine, GitEngine, PathEngine, PypiEngine
-from specmoe.engine.checks import forget_tests, mark_tested, self_test
 from specmoe.engine.identity import ALL_BINARIES, install, measuring_files
 from specmoe.engine.machine import output_of, require_device
 from specmoe.engine.process import cmake_cache, run_build_tool
+from specmoe.engine.self_test import forget_tests, mark_tested, self_test
 from specmoe.errors import EngineError
 from specmoe.files import sha256_of
 from specmoe.models.package import download
