@@ -12,7 +12,7 @@ from specmoe.config.matrix import PUBLISHED_PASSAGE, list_blocks
 from specmoe.engine.job import Job
 from specmoe.engine.process import count_failure_lines
 from specmoe.errors import MeasurementError
-from specmoe.measure.study_commands import Reading, read_bench, read_speculative
+from specmoe.measure.study_commands import read_bench, read_speculative
 from specmoe.runs.schema import COLUMNS, read_runs, write_runs
 
 from ...blocks import ALONE, DRAFTED, alone, compared, drafted, measured, rows
@@ -68,7 +68,7 @@ build_commit,n_threads,n_prompt,n_gen,avg_ns,stddev_ns,avg_ts,stddev_ts
 
 
 def test_speed_acceptance_and_counters_are_read_from_the_logs_of_both_engines():
-    assert read_speculative(MARCH_FAILURE + MARCH_RESULT) == Reading(
+    assert read_speculative(MARCH_FAILURE + MARCH_RESULT) == dict(
         n_prompt=235,
         prompt_ms=1095,
         generated=65,
@@ -79,7 +79,7 @@ def test_speed_acceptance_and_counters_are_read_from_the_logs_of_both_engines():
         acceptance_percent=5.769,
     )
     november = read_speculative(NOVEMBER_FAILURE + NOVEMBER_RESULT)  # whose lines begin with times
-    assert (november.tokens_per_second, november.accepted) == (7.666, 12)
+    assert (november["tokens_per_second"], november["accepted"]) == (7.666, 12)
 
 
 @pytest.mark.parametrize("failure", [MARCH_FAILURE, NOVEMBER_FAILURE])
@@ -90,7 +90,7 @@ def test_a_failed_decode_is_counted_once(failure):
 
 def test_the_acceptance_of_an_empty_draft_is_unknown():
     nothing = MARCH_RESULT.replace("208", "0").replace(" 12", " 0").replace("5.769", "-nan")
-    assert read_speculative(nothing).acceptance_percent is None
+    assert read_speculative(nothing)["acceptance_percent"] is None
 
 
 @pytest.mark.parametrize("lost", ["encoded", "decoded", "n_drafted", "n_accept ", "accept  "])
@@ -99,7 +99,7 @@ def test_a_log_that_lacks_a_line_is_no_result(lost):
 
 
 def test_a_baselines_rate_is_that_of_the_generation():
-    assert read_bench(f"ggml_cuda_init: found 1 device\n{BENCH}") == Reading(
+    assert read_bench(f"ggml_cuda_init: found 1 device\n{BENCH}") == dict(
         n_prompt=64,
         prompt_ms=234.083553,
         generated=64,

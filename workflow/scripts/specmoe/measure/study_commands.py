@@ -11,9 +11,7 @@ import os
 import re
 import time
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 from specmoe.config.block import Arrangement, Block, PromptSource, Side
@@ -43,18 +41,8 @@ _RESULT = re.compile(
 _logger = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True)
-class Reading:
-    """What a tool prints about one run; a baseline has none of the last three."""
-
-    n_prompt: int
-    prompt_ms: float
-    generated: int
-    decode_ms: float
-    tokens_per_second: float
-    drafted: int | None = None
-    accepted: int | None = None
-    acceptance_percent: float | None = None
+Reading = dict[str, Any]
+"""What a tool prints of one run, by column; a baseline has drafted and accepted nothing."""
 
 
 def measure(block: Block, job: Job) -> dict[str, Any]:
@@ -72,7 +60,12 @@ def measure(block: Block, job: Job) -> dict[str, Any]:
     for side in block.sides:
         command = _command(block, side, job, environment)
         for source in block.prompts:
-            line = [*command, *_prompt(side, source, job.root)]
+            # A baseline has a length, and a text is cut to so many words or taken whole.
+            prompt = str(source.length)
+            if side.speculates:
+                text = read_text(job.root / source.file).rstrip("\n")
+                prompt = " ".join(text.split()[: source.length]) if source.length else text
+            line = [*command, "-p", prompt]
             runs.append(_measure_run(block, side, source, line, job, environment, len(runs)))
         sides.append(
             {"side": side.name, "environment": recorded, "peak_rss_bytes": peak_rss_bytes()}
@@ -96,13 +89,13 @@ def read_bench(text: str) -> Reading | None:
     if len(rows) != 2:
         return None
     prompt, generation = rows
-    return Reading(
-        n_prompt=int(prompt["n_prompt"]),
-        prompt_ms=float(prompt["avg_ns"]) / 1e6,
-        generated=int(generation["n_gen"]),
-        decode_ms=float(generation["avg_ns"]) / 1e6,
-        tokens_per_second=float(generation["avg_ts"]),
-    )
+    return {
+        "n_prompt": int(prompt["n_prompt"]),
+        "prompt_ms": float(prompt["avg_ns"]) / 1e6,
+        "generated": int(generation["n_gen"]),
+        "decode_ms": float(generation["avg_ns"]) / 1e6,
+        "tokens_per_second": float(generation["avg_ts"]),
+    }
 
 
 def read_speculative(log: str) -> Reading | None:
@@ -111,17 +104,17 @@ def read_speculative(log: str) -> Reading | None:
     if result is None:
         return None
     n_prompt, prompt_s, generated, decode_s, rate, drafted, accepted, percent = result.groups()
-    return Reading(
-        n_prompt=int(n_prompt),
+    return {
+        "n_prompt": int(n_prompt),
         # Three digits of a second are printed.
-        prompt_ms=float(round(float(prompt_s) * 1000)),
-        generated=int(generated),
-        decode_ms=float(round(float(decode_s) * 1000)),
-        tokens_per_second=float(rate),
-        drafted=int(drafted),
-        accepted=int(accepted),
-        acceptance_percent=None if math.isnan(float(percent)) else float(percent),
-    )
+        "prompt_ms": float(round(float(prompt_s) * 1000)),
+        "generated": int(generated),
+        "decode_ms": float(round(float(decode_s) * 1000)),
+        "tokens_per_second": float(rate),
+        "drafted": int(drafted),
+        "accepted": int(accepted),
+        "acceptance_percent": None if math.isnan(float(percent)) else float(percent),
+    }
 
 
 def _command(block: Block, side: Side, job: Job, environment: Mapping[str, str]) -> list[str]:
@@ -146,18 +139,6 @@ def _command(block: Block, side: Side, job: Job, environment: Mapping[str, str])
     manual = run_tool([str(tool), "--help"], job.server_log, _HELP_LIMIT_S, environment).text
     command += [_NEW_DRAFT_FLAG if _NEW_DRAFT_FLAG in manual else "--draft", str(side.gamma)]
     return [*command, "--temp", str(block.temperature)]
-
-
-def _prompt(side: Side, source: PromptSource, root: Path) -> list[str]:
-    """Return the prompt's arguments: its length for llama-bench, else its text.
-
-    The configuration has no baselines on texts.
-    """
-    if not side.speculates:
-        return ["-p", str(source.length)]
-    text = read_text(root / source.file).rstrip("\n")
-    # The study cuts a text to so many words, and takes all of a shorter text.
-    return ["-p", text if source.length is None else " ".join(text.split()[: source.length])]
 
 
 def _measure_run(
@@ -190,12 +171,12 @@ def _measure_run(
         "wall_ms": wall_ms,
         "command": [*map(at_home, command)],
         "decode_failures": max(count_failure_lines(output.log)),
-        "reading": asdict(reading),
+        "reading": reading,
         "output": output.text,
     }
     line = f"run {order + 1} of {block.runs}: {name}: {wall_ms / 1000:.2f} s,"
-    line += f" {reading.tokens_per_second:.1f} tok/s"
-    if reading.drafted is not None:
-        line += f", acceptance {reading.acceptance_percent} %"
+    line += f" {reading['tokens_per_second']:.1f} tok/s"
+    if "drafted" in reading:
+        line += f", acceptance {reading['acceptance_percent']} %"
     _logger.debug("%s, %s failed decodes", line, run["decode_failures"])
     return run
