@@ -34,6 +34,10 @@ class FileFacts(NamedTuple):
     method: Method = Method.DRAFT  # how a draft's file drafts
 
 
+# How many tokens are looked up, and how many are drafted at most: short ones as of a draft model,
+# and long ones as llama.cpp advises for MoEs (docs/speculative.md: `n-match` 24, 48 to 64 drafted).
+_NGRAM_LENGTHS = [(3, 8), (24, 64)]
+
 FilesSay = Callable[[str], FileFacts]
 """Gives what a model's file says, by the model's id."""
 
@@ -68,8 +72,7 @@ def expand(config: Config, root: Path, known: FilesSay) -> Config:
 def _with_methods(suite: Suite, known: FilesSay) -> Suite:
     """Return a suite whose drafts draft as their files can, and whose targets by all else.
 
-    Targets with a block for it draft by MTP, and every target by n-grams, at the longest γ that
-    the suite names.
+    Targets with a block for it draft by MTP, and every target by n-grams at lengths of their own.
     """
     by_method: dict[Method, list[str]] = {}
     for draft in suite.drafts:
@@ -81,10 +84,12 @@ def _with_methods(suite: Suite, known: FilesSay) -> Suite:
     with_block = [target for target in suite.targets if known(target).has_block]
     if with_block and Method.MTP not in by_method:
         ways.append(Drafting(method=Method.MTP, targets=with_block))
-    longest = [max(suite.gammas)] if suite.gammas else []
     for method in filter(is_ngram, Method):
-        gammas = longest if "gamma" in METHODS[method].flags else []
-        ways.append(Drafting(method=method, gammas=gammas))
+        takes_lengths = "gamma" in METHODS[method].flags
+        ways += [
+            Drafting(method=method, gammas=[gamma], n_match=[n_match])
+            for n_match, gamma in (_NGRAM_LENGTHS if takes_lengths else [])
+        ] or [Drafting(method=method)]
     return suite.model_copy(update={"drafts": simple, "methods": ways})
 
 

@@ -65,13 +65,6 @@ def _of_names(config: Config, name: str, suite: Suite) -> Faults:
 def _of_methods(config: Config, name: str, suite: Suite) -> Faults:
     if not suite.drafts and not suite.methods:
         yield "", "name a draft or a method; `drafts: [none]` measures the targets alone"
-    pairs = (
-        (target, way.drafter_id(draft or None))
-        for way in suite.ways
-        for target, draft in product(way.targets or suite.targets, way.drafts or [""])
-    )
-    for target, draft in _twice(pairs):
-        yield "methods", f"{draft} drafts for {target} twice; put its parameters into one entry"
     for way in suite.ways:
         if way.takes_gamma and not way.gammas and not suite.gammas:
             yield "gammas", f"a suite that drafts needs at least one γ, for {way.method}"
