@@ -15,7 +15,7 @@ if not ROOT.is_dir():
     )
 sys.path.insert(0, str(ROOT / "workflow/scripts"))
 
-from specmoe.config.files import overlaid, read_mapping
+from specmoe.config.load import overlaid, read_mapping
 from specmoe.errors import ConfigError, told
 
 # What the command line gives, or another workflow that uses this one as a module, is an overlay. A

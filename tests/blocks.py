@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from specmoe.config.block import Block, PromptSource, Sending, Side, Template
-from specmoe.config.drafting import Drafting
 from specmoe.config.factors import level_id
-from specmoe.config.methods import Method
+from specmoe.config.methods import Drafting, Method
 from specmoe.engine.job import Job
 from specmoe.measure.block import measure_by_protocol
 from specmoe.runs.collect import rows_of_record

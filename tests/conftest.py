@@ -19,8 +19,7 @@ from hypothesis import settings
 from pydantic import TypeAdapter
 from snakemake.utils import update_config
 
-from specmoe.config.backend import Backend
-from specmoe.config.engines import Engine
+from specmoe.config.engines import Backend, Engine
 from specmoe.engine.build import PASS_BENCH, READ_AGREEMENT, build_programs
 from specmoe.engine.identity import engine_id
 

@@ -12,8 +12,8 @@ import psutil
 import pytest
 from pydantic import TypeAdapter
 
-from specmoe.config.backend import Backend
 from specmoe.config.block import Block, Side
+from specmoe.config.engines import Backend
 from specmoe.config.models import AnyModel, Model
 from specmoe.engine.flags import server_command
 from specmoe.engine.job import Job

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from specmoe.config.block import PromptSource, Sending, Stop, Template
-from specmoe.config.trace import Demonstration
+from specmoe.config.matrix import Demonstration
 from specmoe.measure.trace import record
 from specmoe.models.synthetic import write_model
 

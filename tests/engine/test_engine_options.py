@@ -8,7 +8,7 @@ import pytest
 from pydantic import TypeAdapter
 
 from specmoe.config.block import Block, Side
-from specmoe.config.engine_args import EngineArgs
+from specmoe.config.environment import EngineArgs
 from specmoe.config.methods import Method
 from specmoe.errors import MeasurementError
 from specmoe.measure.divergence import find_divergences, judge_all

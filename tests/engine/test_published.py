@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from specmoe.config.backend import Backend
 from specmoe.config.block import Block, PromptSource, Protocol
+from specmoe.config.engines import Backend
 from specmoe.engine.self_test import self_test
 from specmoe.errors import MeasurementError
 

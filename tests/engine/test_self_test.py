@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from specmoe.config.backend import Backend
+from specmoe.config.engines import Backend
 from specmoe.engine.self_test import forget_tests, mark_tested, require_tested, self_test
 from specmoe.errors import EngineError
 

@@ -6,8 +6,7 @@ import shutil
 import pandas as pd
 import pytest
 
-from specmoe.config.backend import Backend
-from specmoe.config.engines import GitEngine
+from specmoe.config.engines import Backend, GitEngine
 from specmoe.engine.identity import engine_id
 
 from ..small_campaign import run_campaign, tiny_campaign

@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 
-from specmoe.config.backend import CMAKE_FLAGS, Backend, detect_backend
+from specmoe.config.engines import CMAKE_FLAGS, Backend, detect_backend
 
 
 @pytest.fixture

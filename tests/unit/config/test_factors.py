@@ -6,11 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from specmoe.config.base import Positive
+from specmoe.config.base import Positive, parse
 from specmoe.config.block import Block
 from specmoe.config.factors import FACTORS, Factor, level_id
 from specmoe.config.matrix import list_timed_passes, suite_blocks
-from specmoe.config.parse import parse
 
 KV = ["--cache-type-k", "q8_0", "--cache-type-v", "q8_0"]
 MOE = ["--n-cpu-moe", 2]

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from specmoe.config.base import parse
 from specmoe.config.block import Block, Outputs, Side, TimedPasses
 from specmoe.config.load import load
 from specmoe.config.matrix import (
@@ -19,7 +20,6 @@ from specmoe.config.matrix import (
     schedule,
 )
 from specmoe.config.measurement import Order
-from specmoe.config.parse import parse
 
 from ...blocks import alone
 from ...conftest import ROOT

@@ -4,8 +4,7 @@ import pytest
 from pydantic import ValidationError
 
 from specmoe.config.block import Side
-from specmoe.config.drafting import Drafting
-from specmoe.config.methods import BY_TYPE, METHODS, Method, engine_type, history_needed
+from specmoe.config.methods import BY_TYPE, METHODS, Drafting, Method, engine_type, history_needed
 
 
 def sides(gammas=(), **given):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from specmoe.config.parse import parse
+from specmoe.config.base import parse
 from specmoe.config.synthetic_recipe import Recipe
 from specmoe.errors import ConfigError
 

@@ -3,7 +3,7 @@
 import pandas as pd
 import yaml
 
-from specmoe.config.study import TARGETS, is_family_of_study, is_of_study
+from specmoe.config.models import TARGETS, is_family_of_study, is_of_study
 
 
 def test_the_targets_are_those_of_the_studys_table_of_cells(root):

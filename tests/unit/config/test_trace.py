@@ -5,11 +5,11 @@ from dataclasses import replace
 import pytest
 import yaml
 
+from specmoe.config.base import parse
 from specmoe.config.block import Side, Stop
 from specmoe.config.load import load
+from specmoe.config.matrix import Demonstration, choose_demonstration
 from specmoe.config.methods import Method
-from specmoe.config.parse import parse
-from specmoe.config.trace import Demonstration, choose_demonstration
 
 from ...conftest import ROOT, merge
 

@@ -7,14 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from specmoe.config.base import parse
 from specmoe.config.block import Sending, Stop, Template
 from specmoe.config.expand import sample
 from specmoe.config.load import load
 from specmoe.config.matrix import list_blocks
-from specmoe.config.parse import parse
-from specmoe.config.prompt_lines import content_of, read_content
 from specmoe.config.schema import Config
-from specmoe.config.workloads import WorkloadPrompt
+from specmoe.config.workloads import WorkloadPrompt, content_of, read_content
 from specmoe.errors import ConfigError
 
 from ...conftest import ROOT, merge

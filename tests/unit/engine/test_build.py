@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from specmoe.config.backend import Backend
-from specmoe.config.engines import GitEngine, PathEngine, PypiEngine
+from specmoe.config.engines import Backend, GitEngine, PathEngine, PypiEngine
 from specmoe.engine import build
 from specmoe.engine.build import PYPI_PART, build_programs, compile_llama, make_engine, unpack
 from specmoe.engine.identity import ALL_BINARIES

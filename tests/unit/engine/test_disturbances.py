@@ -7,7 +7,7 @@ import sys
 import psutil
 import pytest
 
-from specmoe.config.backend import Backend
+from specmoe.config.engines import Backend
 from specmoe.config.measurement import Gate
 from specmoe.engine.disturbances import (
     TICK_S,

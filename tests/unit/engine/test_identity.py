@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from specmoe import files as module
-from specmoe.config.backend import Backend
-from specmoe.config.engines import GitEngine, PathEngine, PypiEngine, without_digits
+from specmoe.config.engines import Backend, GitEngine, PathEngine, PypiEngine, without_digits
 from specmoe.config.load import load
 from specmoe.engine import build
 from specmoe.engine.build import make_engine

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from specmoe.config.backend import Backend
+from specmoe.config.engines import Backend
 from specmoe.config.methods import Method
 from specmoe.engine.identity import Workplace
 from specmoe.engine.job import job_of, log_of_job

@@ -11,8 +11,8 @@ import psutil
 import pynvml
 import pytest
 
-from specmoe.config.backend import Backend
 from specmoe.config.block import Side
+from specmoe.config.engines import Backend
 from specmoe.config.methods import Method
 from specmoe.engine import machine
 from specmoe.engine.disturbances import Condition, read_condition

@@ -2,7 +2,7 @@
 
 import pytest
 
-from specmoe.config.backend import Backend
+from specmoe.config.engines import Backend
 from specmoe.engine.job import Job
 from specmoe.measure.divergence import (
     Candidate,

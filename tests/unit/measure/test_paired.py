@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from specmoe.config.backend import Backend
 from specmoe.config.block import Arrangement, Side
+from specmoe.config.engines import Backend
 from specmoe.engine.job import Job
 from specmoe.engine.machine import WORKING_BYTES
 from specmoe.engine.server import Settings

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from specmoe.config.backend import Backend
 from specmoe.config.block import Block, PromptSource, Protocol
+from specmoe.config.engines import Backend
 from specmoe.config.load import load
 from specmoe.config.matrix import PUBLISHED_PASSAGE, list_blocks
 from specmoe.engine.job import Job

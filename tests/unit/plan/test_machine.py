@@ -11,7 +11,7 @@ import psutil
 import pytest
 import yaml
 
-from specmoe.config.backend import Backend
+from specmoe.config.engines import Backend
 from specmoe.engine.machine import FOLDER_OF_TESTS, Device, alone
 from specmoe.errors import MeasurementError
 from specmoe.plan import machine as module

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from specmoe.config.backend import Backend
 from specmoe.config.block import Protocol
+from specmoe.config.engines import Backend
 from specmoe.config.load import load
 from specmoe.config.matrix import list_blocks
 from specmoe.errors import PlanError

@@ -36,7 +36,7 @@ def plan(results: Path) -> None:
 
 def check(campaign: Path | None = None, results: Path = Path("results")) -> None:
     """Say all that is wrong with a configuration, from a file or stdin, and with its files."""
-    from specmoe.config.files import overlaid, read_mapping
+    from specmoe.config.load import overlaid, read_mapping
     from specmoe.plan.campaign import ROOT
     from specmoe.plan.door import check, load_campaign
 
@@ -103,7 +103,7 @@ def fetch_model(entry: str, plan: Path, room: str, out: Path, digests: Path) -> 
 
 def describe_model(campaign: Opened, model: str, out: Path, digests: Path | None = None) -> None:
     """Read a model file back, check what it is, and write its card."""
-    from specmoe.config.parse import parse
+    from specmoe.config.base import parse
     from specmoe.models.gguf import Stated, describe_model
     from specmoe.plan.job_files import JobFiles
 
@@ -192,8 +192,8 @@ def record_trace(
     workflow_pid: int | None = None,
 ) -> None:
     """Decode one prompt with a target, and ask a draft model for the drafts of every round."""
-    from specmoe.config.parse import parse
-    from specmoe.config.trace import Demonstration
+    from specmoe.config.base import parse
+    from specmoe.config.matrix import Demonstration
     from specmoe.engine.job import job_of
     from specmoe.measure.trace import record_trace
 

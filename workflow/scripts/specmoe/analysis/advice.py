@@ -51,7 +51,6 @@ from specmoe.analysis.spread import FEWEST_REPEATS
 from specmoe.analysis.summaries import CELL, drafted_nothing, setting_id
 from specmoe.audit.checks import marked_runs
 from specmoe.audit.finding import CheckVerdict, Level
-from specmoe.config.backend import Backend
 from specmoe.config.block import (
     NO_DRAFT,
     PASSAGE_PREFIX,
@@ -60,6 +59,7 @@ from specmoe.config.block import (
     Stop,
     Template,
 )
+from specmoe.config.engines import Backend
 from specmoe.config.matrix import comparison_of
 from specmoe.config.schema import Config, Statistics
 from specmoe.models.card import ModelCard

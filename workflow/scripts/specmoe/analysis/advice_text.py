@@ -25,7 +25,7 @@ from specmoe.analysis.sentences import (
 )
 from specmoe.analysis.summaries import CELL
 from specmoe.analysis.terminal import precise
-from specmoe.config.backend import Backend
+from specmoe.config.engines import Backend
 from specmoe.config.methods import BY_TYPE, is_ngram
 from specmoe.files import gigabytes, read_record, replace_text
 from specmoe.runs.disturbed import DISTURBED

@@ -31,8 +31,8 @@ from specmoe.audit.checks import count_marked
 from specmoe.audit.reading import readings_of
 from specmoe.config.block import Stop
 from specmoe.config.matrix import left_out_blocks
+from specmoe.config.models import is_family_of_study, is_of_study
 from specmoe.config.schema import Config, Statistics
-from specmoe.config.study import is_family_of_study, is_of_study
 from specmoe.models.card import ModelCard, sizes_of_cards
 from specmoe.runs.disturbed import undisturbed
 from specmoe.runs.pass_times import seen_experts, undisturbed_passes

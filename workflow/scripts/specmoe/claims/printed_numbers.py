@@ -13,7 +13,7 @@ import pandas as pd
 from specmoe.analysis.drafts import by_model
 from specmoe.analysis.filters import length_cells, text_cells, usual_cells
 from specmoe.analysis.registry import Analysis, records
-from specmoe.config.study import CELLS
+from specmoe.config.models import CELLS
 from specmoe.errors import SchemaError
 
 TABLES = {"table3": "Table 3", "table4": "Table 4", "table5": "Table 5", "table6": "Table 6"}

@@ -1,8 +1,10 @@
-"""The types that all sections of the configuration share."""
+"""The types that all sections of the configuration share, and data that a job receives."""
 
+import json
 import os.path
 import reprlib
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Annotated, Any, ClassVar, TypeVar
 
 from pydantic import (
@@ -12,11 +14,13 @@ from pydantic import (
     Field,
     PlainSerializer,
     StringConstraints,
+    TypeAdapter,
+    ValidationError,
     model_validator,
 )
 from pydantic_core import ErrorDetails, PydanticCustomError
 
-from specmoe.errors import nearest, one_line
+from specmoe.errors import ConfigError, nearest, one_line
 from specmoe.files import at_home
 
 # Names become file names and command-line words: they hold nothing that a shell, a path or LaTeX
@@ -105,3 +109,31 @@ def describe_fault(fault: ErrorDetails, keys: Sequence[str]) -> str:
     message = one_line(fault["msg"].removeprefix("Value error, "))
     shown = f" (got {_SHORTENED.repr(fault['input'])})" if fault["type"] not in _SAY_IT else ""
     return f"{place}: {message}{shown}"
+
+
+class JobData:
+    """A dataclass that a job receives, or finds in its campaign's file."""
+
+    def to_json(self) -> str:
+        """Return it as JSON on one line."""
+        return json.dumps(asdict(self))  # type: ignore[call-overload]
+
+
+def parse(kind: type[T], data: str | Mapping[str, Any]) -> T:
+    """Return a value of a type from JSON, or from what JSON holds; raises ConfigError."""
+    adapter = TypeAdapter(kind)
+    try:
+        if isinstance(data, str):
+            return adapter.validate_json(data)
+        return adapter.validate_python(data)
+    except ValidationError as error:
+        raise ConfigError(f"{kind.__name__}: {first_fault(error)}") from error
+
+
+def first_fault(error: ValueError) -> str:
+    """Return one line for the first fault that pydantic found, or for another error."""
+    if not isinstance(error, ValidationError):
+        return str(error)
+    fault = error.errors(include_url=False)[0]
+    place = ".".join(str(key) for key in fault["loc"]) or "top level"
+    return f"{place}: {fault['msg'].removeprefix('Value error, ')}"

@@ -7,8 +7,8 @@ from enum import StrEnum
 from itertools import product
 from typing import Any
 
+from specmoe.config.base import JobData
 from specmoe.config.methods import PARAMETERS, Method
-from specmoe.config.parse import JobData
 
 MEASURE_VERSION = 1
 """Raised by hand when what is measured changes; blocks, passes and divergences follow."""
@@ -177,7 +177,7 @@ class Block(JobData):
     )  # see `config.measurement.Gate`
     stop: Stop = Stop.LENGTH
     sendings: dict[str, Sending] = field(default_factory=dict, hash=False)  # by workload
-    # Further words of llama-server's command line, see `config.engine_args`.
+    # Further words of llama-server's command line, see `config.environment`.
     engine_args: tuple[str, ...] = ()
     # Requests at once, under a steady load; None: one after the other, see `measure.load`.
     concurrency: int | None = None

@@ -6,23 +6,20 @@ from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
+from specmoe.config.base import first_fault
 from specmoe.config.block import ITSELF, NO_DRAFT, Template, shuffle_key
-from specmoe.config.drafting import Drafting
-from specmoe.config.methods import METHODS, Method, is_ngram
-from specmoe.config.parse import first_fault
-from specmoe.config.prompt_lines import (
-    JSON_SUFFIX,
-    content_of,
-    fault_of_line,
-    fields_of_line,
-    numbered_lines,
-)
+from specmoe.config.methods import METHODS, Drafting, Method, is_ngram
 from specmoe.config.schema import ALL, Config, Suite
 from specmoe.config.workloads import (
+    JSON_SUFFIX,
     AnyWorkload,
     FileWorkload,
     TextsWorkload,
     WorkloadPrompt,
+    content_of,
+    fault_of_line,
+    fields_of_line,
+    numbered_lines,
 )
 from specmoe.errors import ConfigError, listed
 

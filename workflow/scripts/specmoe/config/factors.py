@@ -14,10 +14,9 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import AfterValidator, Field, TypeAdapter, ValidationError, WithJsonSchema
 
-from specmoe.config.base import NotNegative, Positive
+from specmoe.config.base import NotNegative, Positive, first_fault
 from specmoe.config.block import Block, PromptSource, Side
-from specmoe.config.engine_args import EngineArgs
-from specmoe.config.parse import first_fault
+from specmoe.config.environment import EngineArgs
 from specmoe.errors import nearest
 
 # What may be a part of a file's name on every system, and of a block's id.

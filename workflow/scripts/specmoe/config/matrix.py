@@ -1,9 +1,10 @@
 """The blocks of a campaign and their order, from its configuration."""
 
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import product
 
+from specmoe.config.base import JobData
 from specmoe.config.block import (
     DEPTH,
     ITSELF,
@@ -22,6 +23,7 @@ from specmoe.config.measurement import Order
 from specmoe.config.methods import Method
 from specmoe.config.schema import Config, Suite
 from specmoe.config.workloads import TextsWorkload
+from specmoe.errors import ConfigError
 
 # The text of the study's suite F (its repository, commit 4a72d16), which sends its first n words:
 # "Please write a detailed analysis of " and 50 times "the following topic. ", 156 in all.
@@ -290,3 +292,59 @@ def _prompts(config: Config, suite: Suite) -> Iterator[PromptSource]:
                 workload=name,
                 category=prompt.category,
             )
+
+
+@dataclass(frozen=True)
+class Demonstration(JobData):
+    """A block of one prompt and one side, and the labels under which readers see its models."""
+
+    block: Block
+    target_label: str
+    draft_label: str
+    synthetic: bool  # whether one of its models has random weights
+
+
+def choose_demonstration(config: Config, *, gpu: bool) -> Demonstration | None:
+    """Return what the demonstration decodes: what `trace` names, and the rest from the campaign.
+
+    The result is None if no draft model drafts after a whole text, and for published rows, which
+    come without models. `gpu`: the backend uses one. Raises ConfigError if no suite has what
+    `trace` names.
+    """
+    if config.campaign.source == "published":
+        return None
+    asked = config.trace
+    file = config.prompts.texts[asked.prompt].file if asked.prompt else None
+    fitting = [
+        (block, side, source)
+        for block in list_blocks(config, gpu=gpu)
+        for side in block.sides
+        if side.method == Method.DRAFT
+        and block.protocol == Protocol.PAIRED
+        and asked.target in (None, block.target)
+        and asked.draft in (None, side.draft_model)
+        for source in block.prompts
+        if source.length is None and file in (None, source.file)
+    ]
+    if not fitting:
+        if named := ", ".join(filter(None, (asked.target, asked.draft, asked.prompt))):
+            raise ConfigError(f"config: trace: no suite of this campaign drafts with {named}")
+        return None
+    # A target that drafts for itself is a control, and a level is one suite's.
+    block, side, source = min(
+        fitting, key=lambda one: (one[1].draft_model == one[0].target, one[0].level or "")
+    )
+    block = replace(
+        block,
+        prompts=(source,),
+        sides=(replace(side, gamma=asked.gamma, p_min=None, imposed_acceptance=None),),
+        n_predict=asked.n_predict,
+        temperature=0.0,
+        concurrency=None,
+    )
+    return Demonstration(
+        block=block,
+        target_label=config.label(block.target),
+        draft_label=config.label(block.draft_models[0]),
+        synthetic=any(map(config.is_synthetic, block.models)),
+    )

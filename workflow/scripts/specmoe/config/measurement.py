@@ -7,8 +7,7 @@ from pydantic import AfterValidator, Field
 
 from specmoe.config.base import Positive, Share, Strict, Times
 from specmoe.config.block import Arrangement, Protocol, Stop
-from specmoe.config.engine_args import EngineArgs
-from specmoe.config.environment import may_be_given
+from specmoe.config.environment import EngineArgs, may_be_given
 
 
 def _engine_variable(name: str) -> str:

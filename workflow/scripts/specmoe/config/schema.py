@@ -12,7 +12,6 @@ from typing import ClassVar, Literal, Self
 from pydantic import Field
 
 from specmoe.config.audit import AuditSettings
-from specmoe.config.backend import Backend
 from specmoe.config.base import (
     COMMIT,
     AboveZero,
@@ -27,11 +26,10 @@ from specmoe.config.base import (
     UserPath,
 )
 from specmoe.config.block import ITSELF, NO_DRAFT, Protocol, Side, Stop
-from specmoe.config.drafting import Drafting, TraceSettings
-from specmoe.config.engines import Engine, GitEngine, PathEngine, PypiEngine
+from specmoe.config.engines import Backend, Engine, GitEngine, PathEngine, PypiEngine
 from specmoe.config.factors import Vary
 from specmoe.config.measurement import Measurement
-from specmoe.config.methods import Method, draft_label
+from specmoe.config.methods import Drafting, Method, TraceSettings, draft_label
 from specmoe.config.models import (
     AnyModel,
     Family,

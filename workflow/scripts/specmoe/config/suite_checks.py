@@ -2,13 +2,12 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from itertools import chain, product
+from itertools import chain
 from typing import TypeVar
 
 from specmoe.config.block import ITSELF, NO_DRAFT, Protocol, Stop
-from specmoe.config.drafting import Drafting
 from specmoe.config.matrix import setting_of, suite_blocks
-from specmoe.config.methods import METHODS, Method, is_ngram
+from specmoe.config.methods import METHODS, Drafting, Method, is_ngram
 from specmoe.config.schema import Config, Suite
 from specmoe.errors import ConfigError, listed, nearest
 

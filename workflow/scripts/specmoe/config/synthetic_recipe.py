@@ -5,8 +5,7 @@ from typing import Literal
 from pydantic import ConfigDict
 from pydantic.dataclasses import dataclass
 
-from specmoe.config.base import TEXTS, Count, NotNegative, Positive
-from specmoe.config.parse import JobData
+from specmoe.config.base import TEXTS, Count, JobData, NotNegative, Positive
 
 ATTENTION_INTERVAL = 4
 """Every fourth layer has full attention, the others a Gated DeltaNet, as in Qwen3.5."""

@@ -15,8 +15,7 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from specmoe.config.backend import CMAKE_FLAGS, Backend
-from specmoe.config.engines import Engine, GitEngine, PathEngine, PypiEngine
+from specmoe.config.engines import CMAKE_FLAGS, Backend, Engine, GitEngine, PathEngine, PypiEngine
 from specmoe.engine.identity import ALL_BINARIES, install, measuring_files
 from specmoe.engine.machine import output_of, require_device
 from specmoe.engine.process import cmake_cache, run_build_tool

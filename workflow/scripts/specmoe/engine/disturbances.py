@@ -14,7 +14,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 import psutil
 
-from specmoe.config.backend import Backend
+from specmoe.config.engines import Backend
 from specmoe.config.measurement import Gate
 from specmoe.engine.machine import clock_and_throttling, output_of, text_of
 

@@ -24,7 +24,7 @@ def server_command(
     divides the context among them (src/llama-context.cpp). It reuses no earlier prompt, and counts.
     `speculation`, see `speculation_flags`, is the only difference between a speculative run
     and its baseline. `gpu_layers` 0 means a backend without GPU; `args` are `engine_args`. What is
-    set here is refused there, see `config.engine_args`. The engines of March and of November 2026
+    set here is refused there, see `config.environment`. The engines of March and of November 2026
     both know the flag `--no-webui`, and no other name of it.
     """
     command = [str(binary), "--model", str(target), "--ctx-size", str(slots * context)]

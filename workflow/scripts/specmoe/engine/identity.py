@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from specmoe.config.backend import Backend
-from specmoe.config.engines import ID_DIGITS, Engine, PathEngine
+from specmoe.config.engines import ID_DIGITS, Backend, Engine, PathEngine
 from specmoe.config.schema import Config
 from specmoe.errors import EngineError
 from specmoe.files import file_digests, named_if_damaged, read_record, remembered_digests

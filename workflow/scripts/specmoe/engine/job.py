@@ -8,8 +8,8 @@ from pathlib import Path
 
 import psutil
 
-from specmoe.config.backend import Backend
 from specmoe.config.block import Block, Side
+from specmoe.config.engines import Backend
 from specmoe.engine.flags import server_command, speculation_flags
 from specmoe.engine.identity import Workplace
 from specmoe.engine.machine import (

@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from specmoe.config.backend import Backend
+from specmoe.config.engines import Backend
 from specmoe.config.synthetic_recipe import Recipe
 from specmoe.engine.flags import server_command
 from specmoe.engine.machine import host_id, processor_name

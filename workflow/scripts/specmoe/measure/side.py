@@ -22,10 +22,10 @@ from specmoe.config.block import (
     Stop,
     Template,
 )
-from specmoe.config.engine_args import value_of
+from specmoe.config.environment import value_of
 from specmoe.config.measurement import Gate
 from specmoe.config.methods import METHODS, history_needed, is_ngram
-from specmoe.config.prompt_lines import Content, read_content
+from specmoe.config.workloads import Content, read_content
 from specmoe.engine.answers import (
     ACCEPTED,
     DRAFTED,

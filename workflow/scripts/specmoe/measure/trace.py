@@ -12,9 +12,9 @@ from typing import Literal, Self
 
 from pydantic import TypeAdapter
 
+from specmoe.config.base import first_fault
 from specmoe.config.block import Side, Stop
-from specmoe.config.parse import first_fault
-from specmoe.config.trace import Demonstration
+from specmoe.config.matrix import Demonstration
 from specmoe.engine.identity import Workplace
 from specmoe.engine.job import Job, alone_on_its_host
 from specmoe.engine.server import Asked, Server

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Self, TypeVar
 
 from pydantic import ConfigDict, Field, TypeAdapter, model_validator
 
-from specmoe.config.parse import first_fault
+from specmoe.config.base import first_fault
 from specmoe.errors import ModelError, one_line
 from specmoe.files import json_of, read_whole
 

@@ -12,16 +12,17 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
-from specmoe.config.backend import Backend, detect_backend
 from specmoe.config.block import Block, Protocol, TimedPasses
+from specmoe.config.engines import Backend, detect_backend
 from specmoe.config.matrix import (
+    Demonstration,
     blocks_in_order,
+    choose_demonstration,
     list_readings,
     list_timed_passes,
     without,
 )
 from specmoe.config.schema import Config, Hosts, read_config
-from specmoe.config.trace import Demonstration, choose_demonstration
 from specmoe.engine.identity import Workplace, engine_ids, maker_of
 from specmoe.errors import ConfigError
 from specmoe.files import named_if_damaged, read_record, replace_text

@@ -19,7 +19,7 @@ from typing import Any
 
 from specmoe.config.block import MEASURE_VERSION, Block, PromptSource, Sending
 from specmoe.config.models import PathModel
-from specmoe.config.prompt_lines import numbered_lines
+from specmoe.config.workloads import numbered_lines
 from specmoe.engine.identity import NGRAM_MAKER, measuring_files
 from specmoe.errors import DamagedFileError
 from specmoe.files import (

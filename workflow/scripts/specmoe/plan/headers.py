@@ -12,8 +12,8 @@ from typing import NamedTuple
 from specmoe.config.block import Block, Side
 from specmoe.config.engines import PathEngine
 from specmoe.config.models import HubModel, NgramCache, PathModel, QuantizeModel
-from specmoe.config.prompt_lines import numbered_lines
 from specmoe.config.schema import Config
+from specmoe.config.workloads import numbered_lines
 from specmoe.engine.identity import require_programs
 from specmoe.errors import ConfigError, ModelError, SpecmoeError
 from specmoe.files import given_file, read_whole, require_files

@@ -19,7 +19,7 @@ from typing import Any
 import psutil
 import yaml
 
-from specmoe.config.backend import COPYING, Backend
+from specmoe.config.engines import COPYING, Backend
 from specmoe.config.measurement import Gate
 from specmoe.engine.disturbances import Watch, measure_undisturbed
 from specmoe.engine.machine import (

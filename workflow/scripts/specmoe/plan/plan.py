@@ -6,13 +6,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from specmoe.config.backend import Backend
 from specmoe.config.block import Arrangement, Block, Protocol, Side, TimedPasses
+from specmoe.config.engines import Backend
 from specmoe.config.matrix import list_timed_passes
 from specmoe.config.methods import Method
 from specmoe.config.models import UNVERIFIED, HubModel, PathModel
-from specmoe.config.prompt_lines import numbered_lines
 from specmoe.config.schema import Config
+from specmoe.config.workloads import numbered_lines
 from specmoe.engine.machine import (
     bytes_together,
     groups_in_memory,

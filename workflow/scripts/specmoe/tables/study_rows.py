@@ -5,7 +5,7 @@ import pandas as pd
 from specmoe.analysis.number_text import fixed
 from specmoe.analysis.registry import Analysis, records
 from specmoe.claims.judge import Verdict
-from specmoe.config.study import CELLS
+from specmoe.config.models import CELLS
 from specmoe.tables.rows import Rows, set_beside, short_commits
 
 
