@@ -108,7 +108,7 @@ if CAMPAIGN.measured:
 TARGETS += ["runs", "audit_runs", "tables", "figures", "pdf"]
 if DEMONSTRATION:
     TARGETS += ["demo_trace"]
-TARGETS += ["more_repeats", "possible", "models", "engine", "pack_campaign", "help"]
+TARGETS += ["possible", "models", "engine", "pack_campaign", "help"]
 
 
 rule help:

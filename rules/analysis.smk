@@ -34,20 +34,3 @@ rule advise:
     shell:
         "python {input.specmoe} advise --analysis {input.analysis} --contenders {input.contenders}"
         " --out {params.out} 2>&1 | tee {log}"
-
-
-rule more_repeats:
-    """Say which comparisons need more repeats for intervals as narrow as the config asks."""
-    input:
-        **AUDITED,
-        specmoe=SPECMOE,
-        campaign="<campaign>/campaign.json",
-        runs="<data>/runs.parquet",
-    log:
-        "<logs>/more_repeats.log",
-    localrule: True
-    params:
-        out=CAMPAIGN.folder / "more_repeats.yaml",
-    shell:
-        "python {input.specmoe} more_repeats --campaign {input.campaign} --out {params.out}"
-        " 2>&1 | tee {log}"

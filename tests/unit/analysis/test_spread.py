@@ -10,10 +10,8 @@ from specmoe.analysis.spread import (
     FEWEST_REPEATS,
     half_width,
     repeats_for,
-    repeats_to_measure,
     spread_of_cells,
 )
-from specmoe.analysis.terminal import describe_repeats
 from specmoe.config.load import load
 from specmoe.config.matrix import list_blocks
 from specmoe.config.schema import Statistics
@@ -45,11 +43,6 @@ def cell(logs, *, gamma=4, target="t", suite="B", shared=False, temperature=0.0,
 
 def spread(*cells):
     return spread_of_cells(pd.concat(cells), SETTINGS).set_index("gamma")
-
-
-def wanted(logs, asked=SETTINGS):
-    """Return the repeats of a cell that are to be measured."""
-    return repeats_to_measure(spread_of_cells(cell(logs), SETTINGS), asked)
 
 
 def test_the_spread_between_and_within_blocks_is_as_by_hand():
@@ -84,26 +77,7 @@ def test_the_repeats_are_the_fewest_that_reach_the_precision(deviation, precisio
         assert half_width(deviation, repeats - 1, asked.confidence) > precision
 
 
-def test_a_faster_cell_is_repeated_as_often_as_a_slower_one_of_the_same_spread():
-    logs = np.array([[0.0], [0.03], [0.05]])
-    slow, fast = wanted(logs - 0.5), wanted(logs + 0.5)
-    assert slow == fast == {"B/t/d/g4": repeats_for(logs.std(ddof=1), SETTINGS)}
-
-
-def test_repeating_ends_at_the_precision_or_at_the_limit():
-    narrow, wide = [[0.0], [0.001], [0.002]], [[0.0], [0.3], [0.6]]
-    at_limit = Statistics(repeats_limit=3)
-    assert wanted(narrow) == wanted(wide, at_limit) == {}
-    assert wanted(wide) == {"B/t/d/g4": SETTINGS.repeats_limit}
-    text = describe_repeats(spread_of_cells(cell(wide), SETTINGS), {}, at_limit, "overlay.yaml")
-    assert "1 of 1 cell needs more than statistics.repeats_limit = 3" in text
-
-
-def test_a_cell_of_one_block_is_first_brought_to_the_fewest():
-    assert wanted([[0.0]]) == {"B/t/d/g4": FEWEST_REPEATS}
-
-
-def test_the_sides_of_a_block_are_cells_and_are_repeated_together():
+def test_the_sides_of_a_block_are_cells_of_one_comparison():
     wide, narrow = [[0.0], [0.03], [0.05]], [[0.0], [0.0], [0.001]]
     there = spread_of_cells(
         pd.concat([cell(wide, gamma=4, shared=True), cell(narrow, gamma=8, shared=True)]), SETTINGS
@@ -111,7 +85,6 @@ def test_the_sides_of_a_block_are_cells_and_are_repeated_together():
     assert there["cell"].tolist() == ["B/t/d/g4", "B/t/d/g8"]
     assert there["comparison"].unique().tolist() == ["B/t/d"]
     assert there["blocks"].tolist() == [3, 3]
-    assert repeats_to_measure(there, SETTINGS) == {"B/t/d": int(there["repeats_needed"].max())}
 
 
 def test_cells_of_imposed_acceptance_and_of_several_temperatures_have_ids_of_their_own():
@@ -130,31 +103,6 @@ def test_passes_through_the_prompts_are_no_blocks():
     same = ["blocks", "block_sd", "half_width"]
     assert again[same].tolist() == pytest.approx(once[same].tolist())
     assert again["runs"] == 2 * once["runs"]
-
-
-def test_stopping_by_width_leaves_speedups_unbiased_and_intervals_honest():
-    """Simulate campaigns of six cells, each measured until the rule asks for no more."""
-    generator = np.random.default_rng(0)
-    asked = Statistics(precision=0.03, repeats_limit=200)
-    deviation, truth, cells = 0.04, np.log(1.1), range(6)
-    errors, covered = [], []
-    for _ in range(50):
-        logs = {gamma: list(generator.normal(truth, deviation, 3)) for gamma in cells}
-        for _ in range(20):
-            frames = [cell([[x] for x in values], gamma=gamma) for gamma, values in logs.items()]
-            there = spread_of_cells(pd.concat(frames), asked).set_index("gamma")
-            wanted = repeats_to_measure(there.reset_index(), asked)
-            if not wanted:
-                break
-            for gamma in cells:
-                more = wanted.get(f"B/t/d/g{gamma}", 0) - len(logs[gamma])
-                logs[gamma] += list(generator.normal(truth, deviation, max(more, 0)))
-        means = np.array([np.mean(logs[gamma]) for gamma in cells])
-        widths = np.log1p(there.loc[list(cells), "half_width"].to_numpy(float))
-        errors.extend(means - truth)
-        covered.extend(np.abs(means - truth) <= widths)
-    assert abs(np.mean(errors)) < 4 * np.std(errors) / np.sqrt(len(errors))
-    assert np.mean(covered) > 0.93
 
 
 def test_fewer_than_the_usual_repeats_change_nothing(study, root):

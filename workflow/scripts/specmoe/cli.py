@@ -332,13 +332,6 @@ def advise(analysis: Path, out: Path, contenders: tuple[Path, ...] = ()) -> None
     advise(analysis, contenders, out)
 
 
-def more_repeats(campaign: Opened, out: Path) -> None:
-    """Say which comparisons need more repeats, and write them as an overlay."""
-    from specmoe.analysis.terminal import count_more_repeats
-
-    count_more_repeats(campaign.config, campaign.data / "runs.parquet", out)
-
-
 def render_paper(analysis: Path, cells: Path, out: Path) -> None:
     """Render a campaign's tables, numbers and figures: for the paper and for the page."""
     from specmoe.page.rendered import render_paper
@@ -399,7 +392,7 @@ VERBS: dict[str, Callable[..., None]] = {
         *(make_model, fetch_model, describe_model, check_upcycled),
         *(describe_host, measure, time_passes, record_trace, show_trace, judge, read_agreement),
         *(choose_contenders, collect_table, summarise),
-        *(fetch_published, import_published, audit, analyse, advise, more_repeats),
+        *(fetch_published, import_published, audit, analyse, advise),
         *(render_paper, render_pdf, render_site, pack, upgrade, document),
     )
 }

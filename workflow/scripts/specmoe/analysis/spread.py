@@ -86,23 +86,6 @@ def repeats_for(deviation: float, settings: Statistics) -> int | None:
     return blocks
 
 
-def repeats_to_measure(spread: pd.DataFrame, settings: Statistics) -> dict[str, int]:
-    """Return, by comparison, how many repeats the next round should bring it to; {} when all done.
-
-    `spread` is `spread_of_cells`. All sides of a comparison are repeated together, as often as the
-    cell that needs most. Stopping by width leaves speedups unbiased where noise is symmetric, since
-    the rule never uses them. It makes intervals somewhat too narrow, because cells stop sooner when
-    their blocks happen to agree. Three things keep that small: a minimum of FEWEST_REPEATS, the
-    pooled spread, and that a round measures all repeats it asks for at once.
-    """
-    if spread.empty:
-        return {}
-    needed = spread["repeats_needed"].fillna(FEWEST_REPEATS).clip(upper=settings.repeats_limit)
-    both = spread.assign(needed=needed).groupby("comparison")[["needed", "blocks"]].max()
-    short = both.loc[both["needed"] > both["blocks"], "needed"]
-    return {str(comparison): int(count) for comparison, count in short.items()}
-
-
 def _row(members: pd.DataFrame) -> Iterator[dict[str, Any]]:
     logs, block = members["speedup"].astype(float).map(math.log), members["block"]
     within = logs.groupby(block).var()

@@ -1,19 +1,12 @@
-"""Tables of plain text for a terminal: a suite and the spread of blocks."""
-
-from collections.abc import Mapping
-from pathlib import Path
+"""A suite as tables of plain text, for a terminal."""
 
 import pandas as pd
-import yaml
 
-from specmoe.analysis.spread import repeats_to_measure, spread_of_cells
-from specmoe.analysis.summaries import SETTING, make_pairs, summarise, with_speedups
+from specmoe.analysis.spread import spread_of_cells
+from specmoe.analysis.summaries import SETTING, make_pairs, summarise
 from specmoe.config.block import NO_DRAFT
-from specmoe.config.schema import Config, Statistics
-from specmoe.files import replace_text
-from specmoe.runs.disturbed import undisturbed
-from specmoe.runs.schema import read_runs
-from specmoe.words import counted, verb
+from specmoe.config.schema import Config
+from specmoe.words import counted
 
 
 def summarise_suite(runs: pd.DataFrame, suite: str, config: Config) -> str:
@@ -63,71 +56,9 @@ def summarise_suite(runs: pd.DataFrame, suite: str, config: Config) -> str:
     return "\n".join(parts) + "\n"
 
 
-def count_more_repeats(config: Config, rows: Path, out: Path) -> None:
-    """Print which comparisons need more repeats, and write the configuration that measures them."""
-    compared = with_speedups(undisturbed(read_runs(rows)))
-    spread = spread_of_cells(compared, config.statistics)
-    wanted = repeats_to_measure(spread, config.statistics)
-    # The repeats that were asked for before stay, or their blocks would leave the campaign again.
-    repeats = dict(sorted((config.measurement.more_repeats | wanted).items()))
-    replace_text(out, yaml.safe_dump({"measurement": {"more_repeats": repeats}}))
-    print(describe_repeats(spread, wanted, config.statistics, out), end="")
-
-
-def describe_repeats(
-    spread: pd.DataFrame, wanted: Mapping[str, int], settings: Statistics, overlay: Path
-) -> str:
-    """Return the spread of each cell, and the comparisons that need more repeats.
-
-    `spread` is the frame of `spread_of_cells`, `wanted` the result of `repeats_to_measure`, and
-    `overlay` the file that contains it.
-    """
-    if spread.empty:
-        return "No cell has a speedup\n"
-    table = pd.DataFrame(
-        {
-            "cell": spread["cell"],
-            "blocks": spread["blocks"],
-            "between blocks %": spread["block_sd"] * 100,
-            "within %": spread["within_sd"] * 100,
-            "± % now": spread["half_width"] * 100,
-            f"repeats for {precise(settings.precision)}": spread["repeats_needed"],
-        }
-    )
-    parts = [
-        f"Spread of speedups, and {settings.confidence:.0%} intervals by Student's t",
-        _text(table),
-        "",
-        _outlook(spread, wanted, settings, overlay),
-    ]
-    return "\n".join(parts) + "\n"
-
-
 def precise(precision: float) -> str:
     """Return in words how narrow intervals should be."""
     return f"±{100 * precision:g}%"
-
-
-def _outlook(
-    spread: pd.DataFrame, wanted: Mapping[str, int], settings: Statistics, overlay: Path
-) -> str:
-    beyond = int((spread["repeats_needed"] > settings.repeats_limit).sum())
-    limit = (
-        f"{beyond} of {counted(len(spread), 'cell')} {verb(beyond, 'needs', 'need')} more than"
-        f" statistics.repeats_limit = {settings.repeats_limit} repeats for"
-        f" {precise(settings.precision)}.\n"
-        if beyond
-        else ""
-    )
-    if not wanted:
-        return f"{limit}No comparison needs more repeats."
-    of_all = counted(spread["comparison"].nunique(), "comparison")
-    need = verb(len(wanted), "needs", "need")
-    return (
-        f"{limit}{len(wanted)} of {of_all} {need} more repeats."
-        f" This command measures them and keeps the finished blocks:\n"
-        f"  snakemake --cores 1 paper --configfile <those of this campaign> {overlay}"
-    )
 
 
 def _text(table: pd.DataFrame, digits: int = 1) -> str:

@@ -81,8 +81,7 @@ class Measurement(Strict):
     together where memory holds them, else in groups, each with the target alone, and in turn where
     it does not even hold one setting beside it"""
     more_repeats: dict[str, Times] = Field(default={})
-    """repeats of single comparisons, by the block's id without its repeat; the target
-    `more_repeats` writes them"""
+    """repeats of single comparisons, by the block's id without its repeat; `advise` says which"""
     drop_beaten: Annotated[float, Field(gt=0, lt=1)] | None = None
     """measure in stages, for advice: a setting whose interval is below the best rival's, or below
     1, by more than this share is measured no further, be it by prediction or in the first repeat,

@@ -88,9 +88,9 @@ class Statistics(Strict):
     confidence: float = Field(default=0.95, gt=0, lt=1)
     """level of every interval"""
     precision: float = Field(default=0.02, gt=0, lt=1)
-    """half-width that intervals should reach, as a share of the speedup"""
+    """half-width of intervals, as a share of the speedup, for which repeats are counted"""
     repeats_limit: Times = 30
-    """the most repeats that `more_repeats` and `advise` ask for"""
+    """the most repeats that `advise` asks for"""
     session_sd: float = Field(default=0.03, ge=0, lt=1)
     """how far the speedups of two sessions are apart, as a standard deviation of the logarithm:
     answers of `advise` allow for it. Ours, on virtual machines, were 0 to 3 % apart beyond what
