@@ -480,6 +480,7 @@ def _row(
         "started_at": pd.Timestamp("2026-01-02T03:04Z"),
         "gamma": gamma,
         "prompt": prompt,
+        "level": prompt.partition("-")[2] or None,
         "n_prompt": n_prompt,
         "n_predict": N_PREDICT,
         "generated": N_PREDICT,

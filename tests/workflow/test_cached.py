@@ -6,7 +6,6 @@ import re
 import shutil
 
 import pandas as pd
-import pytest
 import yaml
 
 from specmoe.analysis.advice import Answer
@@ -24,21 +23,23 @@ RENDERED = {"analyse_runs", "audit_runs", "fill_paper", "record_campaign", "rend
 RENDERED |= set() if missing_tex() else {"fill_pdf", "render_pdf"}
 
 
-@pytest.fixture
-def published(snakemake, tmp_path, root):
-    """Run snakemake on the published campaign, with the authors' file given."""
-    (tmp_path / "mine.yaml").write_text(yaml.safe_dump({"published": {"file": str(CSV)}}))
-    overlay = str(root / "config/published.yaml")
-
-    def run(*args):
-        files = ["--configfile", overlay, str(tmp_path / "mine.yaml")]
-        return snakemake(*args, *files, folder=tmp_path)
-
-    return run
-
-
 @needs_csv
-def test_the_published_study_is_rendered_from_its_own_rows(published, tmp_path):
+def test_the_published_study_is_rendered_and_shares_an_axis_with_a_shipped_campaign(
+    snakemake, shipped, tmp_path, root
+):
+    (tmp_path / "mine.yaml").write_text(yaml.safe_dump({"published": {"file": str(CSV)}}))
+    own = [str(root / "config/published.yaml"), str(tmp_path / "mine.yaml")]
+    overlay = str(root / "resources/campaigns/demo/campaign.yaml")
+    compared = ["--configfile", overlay, "--config", "compare_with=[published]"]
+
+    def published(*args):
+        return snakemake(*args, "--configfile", *own, folder=tmp_path)
+
+    refused = snakemake("-n", "paper", *compared, folder=tmp_path, fails=True)
+    fault = "ConfigError: config: compare_with: there is no results/published/analysis; render"
+    first = f"{fault} campaign 'published' first: snakemake --cores 1 paper --configfile "
+    assert first in refused
+
     planned = jobs(published("-n", "paper"))
     assert set(planned) == {*RENDERED, "fetch_published", "import_published", "total"}
     assert "Audit of campaign published: 306 rows" in published("paper")
@@ -48,30 +49,13 @@ def test_the_published_study_is_rendered_from_its_own_rows(published, tmp_path):
     assert "MoE Q4" in (tmp_path / "paper/tables/speculation.tex").read_text()
     assert "Nothing to be done" in published("paper")
 
-
-@needs_csv
-def test_a_shipped_campaign_and_the_published_study_share_an_axis(
-    published, snakemake, tmp_path, root
-):
-    overlay = str(root / "resources/campaigns/demo/campaign.yaml")
-
-    def demo(*args, **options):
-        compared = ["--config", "compare_with=[published]"]
-        files = ["--configfile", overlay]
-        return snakemake(*args, *files, *compared, folder=tmp_path, **options)
-
-    refused = demo("-n", "paper", fails=True)
-    fault = "ConfigError: config: compare_with: there is no results/published/analysis; render"
-    first = f"{fault} campaign 'published' first: snakemake --cores 1 paper --configfile "
-    assert first in refused
-    published("results/published/analysis")
-    assert set(jobs(demo("-n", "paper"))) == {*RENDERED, "total"}
-    demo("results/demo/analysis")
+    copied(shipped("demo") / "results", tmp_path / "results")
+    snakemake("results/demo/analysis", *compared, folder=tmp_path)
     folder = tmp_path / "results/demo/analysis"
     times = pd.read_parquet(folder / "required_time.parquet")
     assert times["campaign"].value_counts().to_dict() == {"demo": 294, "published": 234}
-    compared = pd.read_parquet(folder / "comparison.parquet")
-    assert compared[["recomputed", "measured"]].notna().all(axis=None)
+    comparison = pd.read_parquet(folder / "comparison.parquet")
+    assert comparison[["recomputed", "measured"]].notna().all(axis=None)
     cells = pd.read_parquet(folder / "side_by_side.parquet")
     assert set(cells["heading"]) == {"demo", "published"}
     # The recorded configuration of the measurements has no such key.

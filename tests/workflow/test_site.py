@@ -1,9 +1,7 @@
 """`site` renders the same page of a campaign every time, with its data beside it."""
 
 import pandas as pd
-import yaml
 
-from ..unit.published_study import CSV, needs_csv
 from .conftest import files_of
 from .test_workflow import jobs
 
@@ -36,13 +34,3 @@ def test_every_table_of_the_analysis_with_rows_is_beside_the_page(demo_site):
         assert (data / path.name).exists() == bool(len(frame))
         if len(frame):
             assert len(pd.read_csv(data / f"{path.stem}.csv")) == len(frame)
-
-
-@needs_csv
-def test_the_page_of_the_published_rows_names_their_authors(snakemake, tmp_path, root):
-    (tmp_path / "mine.yaml").write_text(yaml.safe_dump({"published": {"file": str(CSV)}}))
-    files = [str(root / "config/published.yaml"), str(tmp_path / "mine.yaml")]
-    snakemake("site", "--configfile", *files, folder=tmp_path)
-    page = (tmp_path / "results/published/site/index.html").read_text()
-    assert "Measured by others." in page
-    assert "Synthetic models." not in page

@@ -1,6 +1,9 @@
 """The published rows become ours: each number where it belongs, the lost counters recovered."""
 
+import hashlib
 import json
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from io import StringIO
 
 import pandas as pd
@@ -8,11 +11,12 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from specmoe.errors import SchemaError
+from specmoe.errors import DownloadError, SchemaError
 from specmoe.runs.schema import check_rows, read_runs
 from specmoe.runs.study_csv import (
     HALF_ACCEPTANCE,
     Counters,
+    download,
     import_published,
     recover,
     rows_of_csv,
@@ -199,3 +203,48 @@ def test_runs_models_and_machine_are_written(study, tmp_path):
     machine = json.loads((tmp_path / "host.json").read_text())
     assert machine["memory_bandwidth_bytes_per_second"] == 800e9
     assert machine["memory_bytes"] == 192 * 2**30
+
+
+CONTENT = b"rows"
+DIGEST = hashlib.sha256(CONTENT).hexdigest()
+
+
+class _Web(BaseHTTPRequestHandler):
+    def log_message(self, *_: object) -> None:
+        pass
+
+    def do_GET(self) -> None:
+        moved = self.path == "/moved"
+        self.send_response({"/rows": 200, "/moved": 302}.get(self.path, 404))
+        if moved:
+            self.send_header("Location", "/rows")
+        self.end_headers()
+        if self.path == "/rows":
+            self.wfile.write(CONTENT)
+
+
+@pytest.fixture
+def web():
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _Web)
+    threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_address[1]}"
+    server.shutdown()
+    server.server_close()
+
+
+def test_a_file_with_the_right_digest_is_written_and_another_refused(web, tmp_path):
+    (tmp_path / "mine").write_bytes(CONTENT)
+    for source in (f"{web}/rows", f"{web}/moved", str(tmp_path / "mine")):
+        out = tmp_path / "out"
+        download(source, DIGEST, out)
+        assert out.read_bytes() == CONTENT
+        out.unlink()
+        with pytest.raises(DownloadError, match=f"SHA-256 {DIGEST}, the config says 0000"):
+            download(source, "0" * 64, out)
+        assert not out.exists()
+
+
+@pytest.mark.parametrize("source", ["{web}/absent", "http://127.0.0.1:9/rows", "absent.csv"])
+def test_an_unreadable_source_is_named_with_a_remedy(web, tmp_path, source):
+    with pytest.raises(DownloadError, match=r"cannot be read \(.+\); .*published\.file"):
+        download(source.format(web=web), DIGEST, tmp_path / "out")

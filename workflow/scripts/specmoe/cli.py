@@ -51,7 +51,7 @@ def possible(
     """Say whether a claim about speculative decoding can be true."""
     from specmoe.config.audit import AuditSettings
     from specmoe.plan.campaign import CHIPS
-    from specmoe.possible.answer import answer
+    from specmoe.possible.judge import answer
 
     answer(claim or {}, claims, AuditSettings.model_validate_json(audit), CHIPS, out)
 
