@@ -253,7 +253,7 @@ def test_a_session_decides_only_what_no_other_session_may_turn(config, rates, al
     assert pd.isna(row["more_repeats"])
     text = said(runs, of_sessions)
     assert "Another session may differ by ±6%" in text
-    assert ("More repeats would hardly decide it" in text) == (apart == Answer.UNDECIDED)
+    assert ("Neither more repeats nor more prompts" in text) == (apart == Answer.UNDECIDED)
 
 
 def on_prompts(of_prompt, gamma=4):
@@ -593,7 +593,7 @@ TEXTS = {
     "later": (later(ALONE, 1.5), "answer; the first token comes 50% later [+50%, +50%]"),
     "limit": (
         campaign(setting(4, of_spread(1.0, 30)), repeats=30),
-        "More repeats would hardly decide it",
+        "Neither more repeats nor more prompts",
     ),
 }
 

@@ -119,7 +119,6 @@ _COUNTS = [
         "runs",
         "blocks",
         "prompts",
-        "repeats_needed",
         "marked",
     ),
     *("impossible", "excluded", "pairs", "none_left", "idle", "draft_bytes"),
@@ -141,14 +140,14 @@ class Advice:
       equal (how many have the standing), elsewhere (how many were measured on other prompts),
       none_left (of how many more the machine left no undisturbed pair), more_repeats (how many
       more would decide, see `_repeats_wanted`; null unless the answer is undecided), more_prompts
-      (how many more would show a gain on prompts like these, see `prompts_to_gain`; null unless the
-      answer is on for these prompts), command (what to type next: the line that starts
-      llama-server, or the one that measures more; null if there is none), and the columns of the
-      best setting, null without one.
+      (how many more would show a gain on prompts like these, see `prompts_to_gain`, where repeats
+      do not limit it; null unless the answer is undecided, or on for these prompts), command (what
+      to type next: the line that starts llama-server, or the one that measures more; null if there
+      is none), and the columns of the best setting, null without one.
     - settings: one row per setting, those on the prompts that answer first, best first: columns of
       `summarise`; those of `deciding_intervals`, null if set aside; whole_high, as alone_high
       with the pairs that the audit marks; prompt_set (the prompts' ids), prompts (their number),
-      sent (`Sent`); block_sd, planning_sd and repeats_needed (of all pairs), see `spread_of_cells`;
+      sent (`Sent`); block_sd and planning_sd (of all pairs), see `spread_of_cells`;
       marked_prompts (the ids of those with marked pairs) and odd_prompts (of those left out
       altogether), see `sound_prompts`; excluded (pairs that the machine disturbed; null if none) of
       pairs; marked (runs that the audit marks,
@@ -203,7 +202,8 @@ def advise(
         own = pd.concat(in_order) if in_order else own.assign(standing=[])
         own_lost = lost[lost["target"] == target]
         answer = _answer(target, own, own_lost, _controls(audit, target), config)
-        if answer["answer"] == Answer.HERE:
+        undecided = answer["answer"] == Answer.UNDECIDED and answer["more_repeats"] is None
+        if answer["answer"] == Answer.HERE or (undecided and answer["settings"]):
             cell = members[tuple(answer[name] for name in CELL)]
             prompts = prompts_to_gain(cell, answer["settings"], config.statistics)
             answer["more_prompts"] = prompts and prompts - answer["prompts"]
@@ -254,7 +254,7 @@ def _settings(
     """Return the settings as measured, each by itself."""
     if candidates.empty:
         return pd.DataFrame(columns=_SETTING_COLUMNS)
-    planned = spread.set_index("cell")[["planning_sd", "repeats_needed"]]
+    planned = spread.set_index("cell")["planning_sd"]
     more = []
     for cell in _keys(candidates):
         own = members[cell]
@@ -267,15 +267,13 @@ def _settings(
                 "prompts": own["prompt"].nunique(),
                 "sent": _sent(own, config),
                 "block_sd": log_means(own).std(),
-                **planned.loc[setting_id(*cell)],
+                "planning_sd": planned.loc[setting_id(*cell)],
                 # Null without a file, and for a cache of n-grams.
                 "draft_bytes": draft.size_bytes if draft else None,
                 "added_rss_bytes": own["peak_rss_bytes"].max() - own["baseline_rss_bytes"].max(),
             }
         )
-    return candidates.assign(**pd.DataFrame(more, index=candidates.index)).astype(
-        {"repeats_needed": "Int64"}
-    )
+    return candidates.assign(**pd.DataFrame(more, index=candidates.index))
 
 
 def _sent(own: pd.DataFrame, config: Config) -> Sent:

@@ -24,7 +24,6 @@ from specmoe.analysis.sentences import (
     prompt_words,
 )
 from specmoe.analysis.summaries import CELL
-from specmoe.analysis.terminal import precise
 from specmoe.config.engines import Backend
 from specmoe.config.methods import BY_TYPE, is_ngram
 from specmoe.files import gigabytes, read_record, replace_text
@@ -72,7 +71,7 @@ def describe_advice(analysis: Analysis) -> str:
             *_compared(row, elsewhere.get(row["target"], [])),
             *describe_categories(row, analysis.categories),
         ]
-        lines += ["", *_target(row, own, campaign, more)]
+        lines += ["", *_target(row, own, more)]
     every = analysis.advice["target"]
     if alone := ", ".join(every[~every.isin(advised["target"])]):
         lines += ["", *_wrapped(f"No runs with a draft and their own baselines: {alone}", "")]
@@ -107,7 +106,7 @@ def _other_sessions(campaign: Record) -> str:
     )
 
 
-def _target(row: Record, settings: list[Record], campaign: Record, more: list[str]) -> list[str]:
+def _target(row: Record, settings: list[Record], more: list[str]) -> list[str]:
     answer = Answer(row["answer"])
     if answer in (Answer.ON, Answer.HERE, Answer.LOOPING):
         texts = [_gain(row), _equals(row, settings), _costs(row)]
@@ -119,13 +118,11 @@ def _target(row: Record, settings: list[Record], campaign: Record, more: list[st
         texts.append(_with_prompt(row))
     texts += [_about_text(row), *more]
     if row["settings"]:
-        texts.append(_sureness(row, campaign))
+        texts.append(_sureness(row))
     if row["set_aside"]:
         texts.append(_set_aside(settings))
-    if answer is Answer.UNDECIDED:
+    if answer in (Answer.UNDECIDED, Answer.HERE):
         texts.append(_outlook(row))
-    if answer is Answer.HERE:
-        texts.append(_outlook_on_others(row))
     # Whole, to be pasted into a shell.
     command = [f"  {row['command']}"] if isinstance(row["command"], str) else []
     head = f"{row['label']} ({row['target']}): {HEADS[answer]}"
@@ -217,18 +214,14 @@ def _about_text(row: Record) -> str:
 
 
 def _outlook(row: Record) -> str:
-    """Return what more repeats can do for an undecided target."""
-    if pd.isna(more := row["more_repeats"]):
-        return "More repeats would hardly decide it"
-    words = f"{counted(more, 'more repeat')} would decide it, if speedups and spreads stay"
-    return f"{words}:" if isinstance(row["command"], str) else words
-
-
-def _outlook_on_others(row: Record) -> str:
-    """Return what more prompts can do for a target that gains on these."""
-    if pd.isna(more := row["more_prompts"]):
-        return "More prompts like these would hardly show that others gain"
-    return f"{counted(more, 'more prompt')} like these would show that others gain, if they do so"
+    """Return what limits an answer, and how many more repeats, or prompts, would decide."""
+    if pd.notna(more := row["more_repeats"]):
+        words = f"{counted(more, 'more repeat')} would decide it, if speedups and spreads stay"
+        return f"{words}:" if isinstance(row["command"], str) else words
+    if pd.notna(more := row["more_prompts"]):
+        more = counted(more, "more prompt")
+        return f"{more} like these would show that others gain, if they do so; repeats would not"
+    return "Neither more repeats nor more prompts like these would decide more"
 
 
 def _costs(row: Record) -> str:
@@ -246,7 +239,7 @@ def _costs(row: Record) -> str:
     return f"{text}; the process's peak memory grew by {gigabytes(added)}"
 
 
-def _sureness(row: Record, campaign: Record) -> str:
+def _sureness(row: Record) -> str:
     parts = [
         _blocks(row),
         odd_share(row) or "the audit marks none of its runs",
@@ -254,11 +247,6 @@ def _sureness(row: Record, campaign: Record) -> str:
     ]
     if pd.notna(row["block_sd"]):
         parts.insert(1, f"blocks differ by {row['block_sd']:.1%}")
-    if pd.notna(row["repeats_needed"]):
-        parts.append(
-            f"{precise(campaign['precision'])} needs {counted(row['repeats_needed'], 'repeat')} at"
-            " this spread"
-        )
     text = f"How sure: {'; '.join(parts)}. Its prompts were sent as {row['sent']}."
     return f"{text}{_deciding(row)}"
 

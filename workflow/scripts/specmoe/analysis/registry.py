@@ -77,7 +77,7 @@ _SETTING = f"""
     draft gamma suite method draft_model {" ".join(SIDE_COLUMNS)} runs blocks
     {_RATES} acceptance_rate {_TEXTS} {_RATIOS} best_low best_high prompt_set prompts sent
     other_prompts_low other_prompts_high alone_low alone_high whole_high block_sd planning_sd
-    repeats_needed marked impossible {_EXCLUDED} marked_prompts odd_prompts draft_bytes
+    marked impossible {_EXCLUDED} marked_prompts odd_prompts draft_bytes
     added_rss_bytes
 """  # see `advice.Advice`
 

@@ -94,7 +94,8 @@ class Statistics(Strict):
     session_sd: float = Field(default=0.03, ge=0, lt=1)
     """how far the speedups of two sessions are apart, as a standard deviation of the logarithm:
     answers of `advise` allow for it. Ours, on virtual machines, were 0 to 3 % apart beyond what
-    blocks show where sides take turns, and 12 % where they follow one another"""
+    blocks show where sides take turns, and 12 % where they follow one another. With 0, up to 6 % of
+    the targets that gain nothing are switched on"""
 
 
 class Prompt(Strict):
