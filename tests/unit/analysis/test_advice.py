@@ -92,17 +92,17 @@ def audit(runs, *, failed=(), check="draft_time", controls=()):
     return pd.DataFrame(rows)
 
 
-def advised(runs, config, audited, cards=CARDS):
+def advised(runs, config, audited, cards=CARDS, stages=()):
     """Return the advice for runs, all of them usual."""
     pairs = usual(make_pairs(runs.assign(level=None), config.audit.unrelated_drafts, cards))
     cells = summarise(pairs, CELL, config.statistics, texts_and_steps)
     compared = pairs[pairs["counts"]]
     spread = spread_of_cells(compared, config.statistics)
-    return advise(runs, compared, cells, spread, audited, config, cards)
+    return advise(runs, compared, cells, spread, audited, config, cards, stages)
 
 
-def advice_of(runs, config, **audits):
-    advice = advised(runs, config, audit(runs, **audits))
+def advice_of(runs, config, stages=(), **audits):
+    advice = advised(runs, config, audit(runs, **audits), stages=stages)
     [row] = advice.targets.to_dict("records")
     return row, advice.settings
 
@@ -442,6 +442,18 @@ def test_a_setting_that_drafted_nothing_is_neither_the_fastest_nor_in_the_way_of
     alone, _ = advice_of(runs[runs["gamma"] != 4], config)
     assert alone["answer"] == Answer.UNKNOWN
     assert alone["reason"] == "no setting that counts drafted anything on these prompts"
+
+
+def test_a_setting_that_was_beaten_is_no_rival_and_counts_among_those_chosen_from(config):
+    runs = campaign(setting(4, [70, 71, 72]), setting(8, [40, 41, 42]))
+    runs = runs[(runs["gamma"] != 8) | (runs["repeat"] == 0)]
+    beaten = {"suite": "B", "target": "moe_q4", "draft": "draft_0.8b", "gamma": 8}
+    stages = [beaten | {"verdict": "beaten in the first repeat"}]
+    alone, _ = advice_of(campaign(setting(4, [70, 71, 72])), config)
+    row, settings = advice_of(runs, config, stages=stages)
+    assert (row["answer"], row["settings"]) == (Answer.ON, 2)
+    assert standings(settings) == {4: "best", 8: "beaten in the first repeat"}
+    assert 1 < row["best_low"] < alone["best_low"]
 
 
 def disturb(runs, names):
