@@ -1,6 +1,6 @@
 """llama-server's command line: where and how it computes, and how it speculates."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from specmoe.config.block import Side
@@ -43,11 +43,6 @@ def computing_flags(gpu_layers: int, args: Sequence[str]) -> list[str]:
     if gpu_layers and not {"--flash-attn", "-fa"} & {*args}:
         flags += ["--flash-attn", "on"]
     return [*flags, *args]
-
-
-def words_of(values: Mapping[str, object]) -> list[str]:
-    """Return flags with their values as words of a command line."""
-    return [word for name, value in values.items() for word in (f"--{name}", str(value))]
 
 
 def speculation_flags(side: Side, file: Path | str | None, gpu_layers: int) -> list[str]:

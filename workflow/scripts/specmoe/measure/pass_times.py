@@ -16,7 +16,6 @@ from specmoe.config.environment import engine_environment
 from specmoe.config.measurement import Gate
 from specmoe.engine.build import PASS_BENCH
 from specmoe.engine.disturbances import Watch, measure_undisturbed
-from specmoe.engine.flags import words_of
 from specmoe.engine.identity import Workplace
 from specmoe.engine.job import Job, alone_on_its_host, job_of
 from specmoe.engine.machine import host_id, physical_cores
@@ -65,7 +64,9 @@ def measure(passes: TimedPasses, job: Job, program: Path) -> dict[str, Any]:
         "threads": threads,
         "gpu-layers": passes.gpu_layers,
     }
-    command = [str(program), *words_of(options)]
+    command = [str(program)]
+    for name, value in options.items():
+        command += [f"--{name}", str(value)]
     environment = engine_environment(passes.environment, os.environ)
     limit_s = job.start_limit_s + job.run_limit_s
     gpus = passes.environment.get("CUDA_VISIBLE_DEVICES", "")

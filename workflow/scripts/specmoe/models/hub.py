@@ -116,7 +116,7 @@ def fetch(model: HubModel, out: Path, digests: Path) -> None:
             )
     if missing := sum(part.size for part in parts if not part.cached):
         _logger.info("%s: %s to download into %s", parts[0], gigabytes(missing), cache_folder())
-    paths, lines = [], []
+    paths, hashed = [], []
     for part, stated in zip(parts, model.digests, strict=True):
         path, sha256 = _obtain(
             part, stated or part.announced, "the config" if stated else "the hub"
@@ -125,9 +125,9 @@ def fetch(model: HubModel, out: Path, digests: Path) -> None:
             word = "as the hub announces" if part.announced else "and the hub has none to compare"
             _logger.info(f"{part}: the config has no sha256; give it {sha256} ({word})")
         paths.append(path)
-        lines.append(sha256)
+        hashed.append(sha256)
     links = link(paths[0], out)
-    named = zip(lines, links, strict=True)
+    named = zip(hashed, links, strict=True)
     replace_text(digests, "".join(f"{sha256}  {name.name}\n" for sha256, name in named))
 
 
