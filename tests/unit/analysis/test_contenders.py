@@ -90,6 +90,15 @@ def test_a_prediction_is_believed_until_one_of_the_block_is_wrong(high, verdict)
     assert rows[0]["speedup"] == pytest.approx(1.3)
 
 
+def test_one_prompt_has_no_interval_and_nothing_is_beaten():
+    block = compared(sides=(Side(), drafted(4), drafted(8)))
+    runs = runs_of({4: 3.0, 8: 0.2})
+    rows = compare_first(block, block.sides[1:], runs[runs["prompt"] == "0"], [], SETTINGS, MARGIN)
+    assert {one["verdict"] for one in rows} == {Verdict.CONTENDER}
+    assert [one["speedup"] for one in rows] == pytest.approx([3.0, 0.2])
+    assert "speedup_low" not in rows[0]
+
+
 def test_a_setting_that_fails_to_decode_is_neither_beaten_nor_a_rival():
     block = compared(sides=(Side(), drafted(4), drafted(8)))
     runs = runs_of({4: 3.0, 8: 1.0})

@@ -316,7 +316,7 @@ def _last_stage(rows: Sequence[Mapping[str, Any]], analysis: Analysis) -> list[d
 
 def _measured(own: Record) -> dict[str, Any]:
     """Return what all repeats say of a setting, from its row of the advice."""
-    ends = own["other_prompts_low"], own["best_low"], own["alone_high"]
+    ends = own["best_low"], own["other_prompts_low"], own["alone_high"]
     answer = decide(*(np.array([end]) for end in ends))
     shown = own["standing"] in (Standing.MARKED, Standing.IDLE)
     numbers = {name: own[name] for name in ("speedup", "speedup_low", "speedup_high")}
@@ -331,7 +331,7 @@ def advise(analysis: Path, contenders: Sequence[Path], out: Path) -> None:
 
     `contenders` are the decisions of a campaign that was measured in stages, the last one last.
     """
-    tables, values = Analysis.read(analysis), {}
+    tables = Analysis.read(analysis)
     values = advice_values(tables)
     if contenders:
         values["settings"] = _last_stage(read_record(contenders[-1])["settings"], tables)

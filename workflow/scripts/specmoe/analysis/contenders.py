@@ -176,7 +176,7 @@ def compare_first(
             logs[side] = speedups.map(math.log).groupby(own["prompt"]).mean()
             row["speedup"] = math.exp(logs[side].mean())
     table = pd.DataFrame(logs).dropna().to_numpy(float).T
-    if table.size:
+    if table.size and table.shape[-1] > 1:  # one prompt says nothing of others
         low, high = first_ends(table, settings)
         beaten = beaten_in_first(table, settings, margin)
         for side, *ends, one in zip(logs, low, high, beaten, strict=True):

@@ -25,7 +25,7 @@ def summarise_suite(runs: pd.DataFrame, suite: str, config: Config) -> str:
         rates = plain.groupby(["target", "n_prompt", "prompt", *varied])["tokens_per_second"]
         table = rates.agg(["mean", "std"]).reset_index()
         table = table.rename(columns={"n_prompt": "tokens", "mean": "tok/s", "std": "sd"})
-        parts += ["", "Without a draft", _text(table, 2)]
+        parts += ["", "Without a draft", _text(table)]
     if len(cells):
         spread = spread_of_cells(pairs, config.statistics)
         beyond = cells["condition"].astype(object).fillna("")
@@ -50,18 +50,11 @@ def summarise_suite(runs: pd.DataFrame, suite: str, config: Config) -> str:
             f"With a draft (low, high: {config.statistics.confidence:.0%} interval over blocks;"
             " blocks %, runs %: spread of the speedup",
             "between blocks and within them;"
-            f" repeats: how many {precise(config.statistics.precision)} takes at the spread seen)",
-            _text(table, 2),
+            f" repeats: how many ±{100 * config.statistics.precision:g}% takes at the spread seen)",
+            _text(table),
         ]
     return "\n".join(parts) + "\n"
 
 
-def precise(precision: float) -> str:
-    """Return in words how narrow intervals should be."""
-    return f"±{100 * precision:g}%"
-
-
-def _text(table: pd.DataFrame, digits: int = 1) -> str:
-    return table.to_string(
-        index=False, float_format=lambda value: f"{value:.{digits}f}", na_rep="-"
-    )
+def _text(table: pd.DataFrame) -> str:
+    return table.to_string(index=False, float_format="{:.2f}".format, na_rep="-")
