@@ -393,7 +393,7 @@ def sampled() -> Analysis:
     ]
     runs = [
         row
-        | {"temperature": temperature}
+        | {"temperature": temperature, "level": f"{temperature:g}"}
         | {key: f"t{temperature:g}/{row[key]}" for key in ("block", "run")}
         | {"baseline": row["baseline"] and f"t{temperature:g}/{row['baseline']}"}
         for temperature in (0.0, 0.7)
@@ -479,6 +479,7 @@ def _row(
         "repeat": repeat,
         "started_at": pd.Timestamp("2026-01-02T03:04Z"),
         "gamma": gamma,
+        "level": prompt.partition("-")[2] or None,
         "prompt": prompt,
         "level": prompt.partition("-")[2] or None,
         "n_prompt": n_prompt,

@@ -61,6 +61,7 @@ def _pair(at_once: int, gamma: int, repeat: int, prompt: str, gain: float) -> li
                 "repeat": repeat,
                 "pass": 0,
                 "concurrency": at_once,
+                "level": str(at_once),
                 "load_s": seconds,
                 "load_tokens": tokens,
                 "load_tokens_per_second": rate,

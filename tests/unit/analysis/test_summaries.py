@@ -225,8 +225,8 @@ def test_a_table_by_level_has_a_row_for_each_and_the_usual_cells_have_none_of_th
     common = {"suite": "V", "draft": "d", "gamma": 4, "baseline": "a"}
     forced = [
         run("a", 10.0, suite="V"),
-        run("s0", 5.0, **common, imposed_acceptance=0.0),
-        run("s1", 20.0, **common, imposed_acceptance=0.5),
+        run("s0", 5.0, **common, imposed_acceptance=0.0, level="0"),
+        run("s1", 20.0, **common, imposed_acceptance=0.5, level="0.5"),
     ]
     pairs = make_pairs(pd.DataFrame(forced), [], {})
     cells = summarise(pairs, [*CELL, "level"], SETTINGS)
