@@ -50,7 +50,6 @@ MODELS = pd.DataFrame(
     ],
     columns=["model", "label", "family", *_BILLIONS, "type", "experts", "experts_used"],
 ).assign(sha256="0" * 64, in_cache=False, constructed=False)
-MODELS["of_model"] = MODELS["model"]
 MODELS[_BILLIONS] = (MODELS[_BILLIONS] * 1e9).round().astype("int64")
 
 LABELS = dict(zip(MODELS["model"], MODELS["label"], strict=True))
@@ -455,7 +454,7 @@ def without_drafts() -> Analysis:
 
 def with_model(analysis: Analysis, like: str, model: str, label: str, **more: str) -> Analysis:
     """Return the analysis with one more model, which is like another."""
-    columns = {"model": model, "of_model": model, "label": label} | more
+    columns = {"model": model, "label": label} | more
     own = MODELS[MODELS["model"] == like].assign(**columns)
     return replace(analysis, models=pd.concat([MODELS, own], ignore_index=True))
 
@@ -479,7 +478,6 @@ def _row(
         "repeat": repeat,
         "started_at": pd.Timestamp("2026-01-02T03:04Z"),
         "gamma": gamma,
-        "level": prompt.partition("-")[2] or None,
         "prompt": prompt,
         "level": prompt.partition("-")[2] or None,
         "n_prompt": n_prompt,

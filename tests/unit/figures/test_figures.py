@@ -234,7 +234,7 @@ def test_ten_ways_of_drafting_in_four_settings_on_four_targets_fit_a_page():
                 rows += logged_runs(target, draft, method, gamma, [60], draft_model=draft)
     analysis = analysis_of(rows)
     first = analysis.models.iloc[[0]]
-    models = [first.assign(model=name, of_model=name, label=name) for name in targets]
+    models = [first.assign(model=name, label=name) for name in targets]
     analysis = replace(analysis, models=pd.concat([analysis.models, *models]))
     figure = FIGURES["methods"](analysis)
     assert_fits(figure)

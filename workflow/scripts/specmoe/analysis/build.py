@@ -16,7 +16,6 @@ from specmoe.analysis.summaries import (
     CELL,
     acceptance_by_position,
     by_text,
-    factor_of,
     make_pairs,
     summarise,
     summarise_baselines,
@@ -149,7 +148,6 @@ def _models(runs: pd.DataFrame, config: Config, cards: Mapping[str, ModelCard]) 
             {
                 "model": name,
                 "label": config.label(name),
-                "of_model": name,
                 "family": "moe" if card.experts else "dense",
                 **{column: getattr(card, column) for column in _OF_CARD},
                 "in_cache": card.size_bytes <= config.audit.cache_bytes,
@@ -167,7 +165,7 @@ def _suites(runs: pd.DataFrame, config: Config) -> pd.DataFrame:
             {
                 "suite": name,
                 "title": suite.title,
-                "factor": factor_of(members),
+                "factor": next(iter(suite.vary), None),
                 "runs": len(members),
                 "blocks": members["block"].nunique(),
                 "measured": len(members),

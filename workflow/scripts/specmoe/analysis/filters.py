@@ -14,12 +14,6 @@ from specmoe.audit.checks import ALL
 from specmoe.config.block import MEASURED_BY, PASSAGE_PREFIX
 
 
-def files(analysis: Analysis) -> pd.DataFrame:
-    """Return the models, once whatever the engine's options."""
-    models = analysis.models
-    return models[models["model"] == models["of_model"]].reset_index(drop=True)
-
-
 def usual_cells(analysis: Analysis) -> pd.DataFrame:
     """Return the cells but for controls."""
     return in_series(without_controls(analysis.cells))

@@ -14,6 +14,7 @@ from specmoe.analysis.drafts import by_model
 from specmoe.audit.checks import ALL
 from specmoe.config.block import NO_DRAFT
 from specmoe.config.engines import without_digits
+from specmoe.config.factors import FACTORS
 from specmoe.config.methods import BY_TYPE, METHODS
 
 if TYPE_CHECKING:
@@ -21,13 +22,6 @@ if TYPE_CHECKING:
 
 _OF_TARGET = ["family", "parameters_total", "parameters_active", "size_bytes", "type"]
 _OF_TARGET += ["in_cache", "constructed"]
-FACTOR_LABELS = {
-    "prompt_tokens": "Prompt length",
-    "temperature": "Temperature",
-    "forced_acceptance": "Forced acceptance",
-    "requests": "Requests at once",
-    "engine_args": "Options of the engine",
-}
 _PROTOCOL_WORDS = {"paired": "llama-server", "published": "the study's commands"}
 
 
@@ -105,9 +99,13 @@ def levels(frame: pd.DataFrame, analysis: "Analysis") -> pd.DataFrame:
     places = pd.Series(pd.factorize(frame["level"])[0], index=frame.index)
     several = frame.groupby("target")["suite"].transform("nunique") > 1
     label = frame["target_label"]
+    units = {name: factor.unit for name, factor in FACTORS.items()}
+    units["prompt_tokens"] = analysis.campaign["length_unit"].iloc[0]
     factors = frame["factor"].map(
-        FACTOR_LABELS
-        | {"prompt_tokens": f"Prompt length ({analysis.campaign['length_unit'].iloc[0]})"}
+        {
+            name: f"{FACTORS[name].label} ({unit})".removesuffix(" ()")
+            for name, unit in units.items()
+        }
     )
     return frame.assign(
         setting=_setting(frame, "gamma"),

@@ -100,12 +100,10 @@ TABLES = {
         "suite target_rank draft_rank gamma level_rank",
         labels.levels,
     ),
-    # A target with options of the engine has a row too, in which `model` is the target and
-    # `of_model` the model. What `constructed` models accept was made so: they have random weights
-    # or copied experts.
+    # What `constructed` models accept was made so: they have random weights or copied experts.
     "models": _table(
         "a model that was measured",
-        "model label of_model family parameters_total parameters_active size_bytes type experts"
+        "model label family parameters_total parameters_active size_bytes type experts"
         " experts_used sha256 in_cache constructed",
         "-family parameters_total size_bytes model",  # "moe" is after "dense" in the alphabet
     ),

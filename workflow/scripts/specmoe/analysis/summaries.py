@@ -58,38 +58,12 @@ def by_group(
 
 
 def with_conditions(runs: pd.DataFrame) -> pd.DataFrame:
-    """Return runs with `level` and `condition`, both null where a suite varies nothing.
+    """Return runs with `condition`: the level of what their suite varies, null where it has none.
 
-    level is the text of the level of the suite's factor; condition is the same, but for levels that
-    are prompts of one block: a setting is measured over all of those.
+    Levels that are prompts of one block are none: a setting is measured over all of those.
     """
-    runs = runs if "level" in runs else runs.assign(level=_levels(runs))
-    of_prompt = runs["prompt"] == PASSAGE_PREFIX + runs["level"].astype(object)
-    return runs.assign(condition=runs["level"].astype(object).where(~of_prompt, None))
-
-
-def _levels(runs: pd.DataFrame) -> pd.Series:
-    """Return the levels of rows that do not have them yet."""
-    levels = pd.Series(None, index=runs.index, dtype=object)
-    imposed = runs["imposed_acceptance"]
-    alone = ~imposed.notna().groupby(runs["suite"]).transform("any")
-    passage = runs["prompt"].str.startswith(PASSAGE_PREFIX).astype(bool) & alone
-    levels = levels.mask(passage, runs["prompt"].str.removeprefix(PASSAGE_PREFIX))
-    warm = runs.groupby("suite")["temperature"].transform("nunique").gt(1)
-    levels = levels.mask(warm, runs["temperature"].map("{:g}".format))
-    levels = levels.mask(imposed.notna(), imposed.astype(float).map("{:g}".format))
-    return levels.mask(runs["load_s"].notna(), runs["concurrency"].astype(str))
-
-
-def factor_of(runs: pd.DataFrame) -> str | None:
-    """Return what the runs of a suite vary, of rows that do not have levels yet."""
-    if runs["load_s"].notna().any():
-        return "requests"
-    if runs["imposed_acceptance"].notna().any():
-        return "forced_acceptance"
-    if runs["temperature"].nunique() > 1:
-        return "temperature"
-    return "prompt_tokens" if runs["level"].notna().any() else None
+    level = runs["level"].astype(object)
+    return runs.assign(condition=level.where(runs["prompt"] != PASSAGE_PREFIX + level, None))
 
 
 def usual(frame: pd.DataFrame) -> pd.DataFrame:
@@ -130,7 +104,7 @@ def with_speedups(runs: pd.DataFrame) -> pd.DataFrame:
       the prompt too, and that time is no part of the rate.
     - end_to_end: the speedup of the whole answer: the baseline's time for prompt and tokens over
       the run's. Both are null where a time is not known.
-    - level, condition: see `with_conditions`.
+    - condition: see `with_conditions`.
     - user_speedup: of a run in a load (see `measure.load`), the speedup of its own rate; its rate,
       its baseline's, and speedup are then the throughputs of both loads. Null for others.
     """

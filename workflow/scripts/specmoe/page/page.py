@@ -17,7 +17,6 @@ from markupsafe import Markup, escape
 from specmoe.analysis import number_text
 from specmoe.analysis.filters import (
     advised_targets,
-    files,
     method_cells,
     prompt_sets,
     told_twins,
@@ -78,7 +77,7 @@ def render_page(
             settings_of_ways=records(method_cells(analysis)),
             prompt_sets=prompt_sets(analysis),
             of_twins=records(told_twins(analysis)),
-            mixtures=records(of_family(files(analysis), "moe")),
+            mixtures=records(of_family(analysis.models, "moe")),
             printed=printed_by_study(analysis),
             wording=wording,
             tables=tables,

@@ -117,7 +117,7 @@ def _counts(analysis: Analysis) -> Iterator[Macro]:
     suites = analysis.suites
     blocks, runs, measured = (int(suites[key].sum()) for key in ("blocks", "runs", "measured"))
     yield Macro("CampaignSuites", len(suites), "suites")
-    yield Macro("CampaignModels", analysis.models["of_model"].nunique(), "models")
+    yield Macro("CampaignModels", len(analysis.models), "models")
     yield Macro("CampaignBlocks", thousands(blocks), "blocks")
     yield Macro("CampaignRuns", thousands(runs), "runs")
     yield Macro("CampaignMeasured", thousands(measured), "runs that gave a measurement")

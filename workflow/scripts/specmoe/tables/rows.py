@@ -18,7 +18,6 @@ from specmoe.analysis.filters import (
     cells_by_way,
     control_cells,
     count_check,
-    files,
     text_cells,
     usual_cells,
     whole_audit,
@@ -99,8 +98,6 @@ def suites(analysis: Analysis) -> Rows:
 
 def models(analysis: Analysis) -> Rows:
     """Return the models with their roles in the campaign; a dense one has no experts."""
-    every = analysis.models
-    of_model = dict(zip(every["model"], every["of_model"], strict=True))
     cells, controls = usual_cells(analysis), control_cells(analysis)
     levels = analysis.levels
     members = {
@@ -109,12 +106,8 @@ def models(analysis: Analysis) -> Rows:
         "control": set(controls.loc[controls["control"] == Control.UNRELATED, "draft_model"]),
     }
     rows = []
-    for model in records(files(analysis)):
-        roles = [
-            role
-            for role, names in members.items()
-            if model["model"] in {of_model.get(name) for name in names}
-        ]
+    for model in records(analysis.models):
+        roles = [role for role, names in members.items() if model["model"] in names]
         row = model | {
             "family": FAMILY_WORDS[model["family"]],
             "role": ", ".join(roles) or "baseline",
