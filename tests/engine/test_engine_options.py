@@ -7,8 +7,10 @@ from dataclasses import replace
 import pytest
 from pydantic import TypeAdapter
 
+from specmoe.config.base import Positive
 from specmoe.config.block import Block, Side
 from specmoe.config.environment import EngineArgs
+from specmoe.config.factors import FACTORS, Factor, at_levels
 from specmoe.config.methods import Method
 from specmoe.errors import MeasurementError
 from specmoe.measure.divergence import find_divergences, judge_all
@@ -126,3 +128,16 @@ def test_a_divergence_is_judged_with_the_options_of_its_baseline(do, job):
         block.block for block in blocks
     ]
     assert all(one["gap_nats"] > 0 for one in judged["divergences"])
+
+
+def test_another_factor_is_one_entry_and_is_measured(do, monkeypatch):
+    def of_width(block: Block, width: int) -> Block:
+        return replace(block, engine_args=("--ubatch-size", str(width)))
+
+    monkeypatch.setitem(FACTORS, "ubatch", Factor("Physical batch", "tokens", Positive, of_width))
+    levels = at_levels(compared(), {"ubatch": [16, 64]})
+    found = [row for block in levels for row in rows(do(block))]
+    assert {(row["level"], row["engine_options"]) for row in found} == {
+        ("16", "--ubatch-size 16"),
+        ("64", "--ubatch-size 64"),
+    }
