@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from specmoe.config.block import Block
+from specmoe.config.checks import Faults, stop_at
 from specmoe.config.environment import refuse_exported
 from specmoe.config.expand import FileFacts, FilesSay
 from specmoe.config.load import load
@@ -29,7 +30,6 @@ from specmoe.config.models import (
     UpcycleModel,
 )
 from specmoe.config.schema import Config
-from specmoe.config.suite_checks import Faults, stop_at
 from specmoe.errors import ConfigError, MeasurementError, ModelError
 from specmoe.files import free_bytes, gigabytes
 from specmoe.plan.campaign import LoadedCampaign
