@@ -311,7 +311,7 @@ def test_a_shipped_configuration_plans_its_jobs(snakemake, tmp_path, root, overl
 
 
 def test_a_campaign_measures_suites_by_both_protocols(measured, tiny, campaign):
-    tools = {"drafts": ["none", "draft"], "prompts": [], "protocol": "published"}
+    tools = {"drafts": ["none", "draft"], "prompts": [32], "protocol": "published"}
     tiny["suites"]["tools"] = tiny["suites"]["S"] | tools
     tiny["campaign"]["suites"].append("tools")
     assert jobs(campaign(tiny, "tables"))["measure_block"] == 1
