@@ -227,12 +227,12 @@ def test_blocks_are_measured_one_at_a_time_whatever_the_cores(tiny, campaign, tm
 
 def test_a_failed_block_does_not_stop_the_others_and_is_named_at_the_end(tiny, campaign, tmp_path):
     tiny["measurement"]["context"] = 272  # more than `code` takes, less than `long_reasoning`
-    tiny["suites"]["L"] = tiny["suites"]["N"] | {"prompts": ["long_reasoning"]}
-    tiny["campaign"]["suites"] = ["S", "N", "L"]
+    tiny["suites"]["long"] = tiny["suites"]["N"] | {"prompts": ["long_reasoning"]}
+    tiny["campaign"]["suites"] = ["S", "N", "long"]
     printed = campaign(tiny, "--keep-going", "paper", fails=True)
     assert "MeasurementError: prompt long_reasoning has" in printed
     assert "1 of 3 blocks is not measured" in printed
-    assert "L/target/r0: see results/tiny/logs/measure_block/L/" in printed
+    assert "long/target/r0: see results/tiny/logs/measure_block/long/" in printed
     blocks = tmp_path / "results/tiny/blocks"
     assert len(list(blocks.rglob("*.jsonl"))) == 2
     assert not (tmp_path / "paper").exists()
