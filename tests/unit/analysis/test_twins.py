@@ -5,14 +5,11 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
-import yaml
 
 from specmoe.analysis.sentences import describe_twins
-from specmoe.analysis.twins import dense_twins, twin_passes
-from specmoe.config.load import load
+from specmoe.analysis.twins import twin_passes
 from specmoe.config.schema import Statistics
 
-from ...conftest import merge
 from ..paper_analyses import full
 from ..planted_twins import DENSE, DENSE_OF, MOE, SIZES, pass_times, twin_runs, twins_of, with_twins
 
@@ -92,16 +89,6 @@ def test_the_cost_of_passes_is_in_single_ones_and_over_the_dense_twins():
     assert rows.loc[(MOE, 5), "experts"] == 3
     assert rows.loc[(MOE, 5), "experts_even"] == pytest.approx(4 * (1 - 0.75**5))
     assert rows.loc[(DENSE, 5), ["experts", "experts_even"]].isna().all()
-
-
-def test_a_twin_is_upcycled_and_has_the_same_options_of_the_engine(study, root):
-    config = load(merge(study, yaml.safe_load((root / "config/trained.yaml").read_text())), root)
-    targets = ["smollm2", "moe_4", "moe_16_f32", "moe_4+batch=64"]
-    assert dense_twins(config, targets) == {
-        "moe_4": "smollm2",
-        "moe_16_f32": "smollm2_f32",
-        "moe_4+batch=64": "smollm2+batch=64",
-    }
 
 
 def test_the_sentence_names_setting_acceptance_and_ratio():

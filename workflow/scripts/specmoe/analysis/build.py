@@ -2,7 +2,7 @@
 
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any
 
 import pandas as pd
 
@@ -24,20 +24,18 @@ from specmoe.analysis.summaries import (
     usual,
     with_conditions,
 )
-from specmoe.analysis.twins import compare_twins, dense_twins, twin_passes
+from specmoe.analysis.twins import compare_twins, twin_passes
 from specmoe.audit.audited import Audit
 from specmoe.audit.checks import count_marked
 from specmoe.audit.reading import readings_of
 from specmoe.config.block import Stop
 from specmoe.config.matrix import left_out_blocks
-from specmoe.config.models import is_family_of_study, is_of_study
+from specmoe.config.models import UpcycleModel, is_family_of_study, is_of_study
 from specmoe.config.schema import Config, Statistics
 from specmoe.models.card import ModelCard, sizes_of_cards
 from specmoe.runs.disturbed import undisturbed
 from specmoe.runs.pass_times import seen_experts, undisturbed_passes
 from specmoe.words import counted
-
-T = TypeVar("T")
 
 # What the analysis takes over from a model's card.
 _OF_CARD = [
@@ -81,7 +79,9 @@ def analyse(
     advice = advise(
         usual(runs), at_usual, tables["cells"], spread, audit.audit, config, cards, stages
     )
-    dense_of = dense_twins(config, runs["target"].unique())
+    models = config.models.items()
+    # Both have the same type, because upcycling copies bytes.
+    dense_of = {name: made.source for name, made in models if isinstance(made, UpcycleModel)}
     fitted = cost_tables.fit_pairs(costed, counted, pass_times, statistics)
     predicted = cost_tables.predictions(fitted, costed, statistics)
     readings = {} if agreement is None else readings_of(agreement)

@@ -4,7 +4,7 @@ They have the same tokens, acceptance and active weights, up to a router. So whe
 it is because of the experts that a pass over several tokens has to read.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -12,8 +12,7 @@ import pandas as pd
 
 from specmoe.analysis.summaries import by_group, mean_ratio
 from specmoe.config.block import MEASURED_BY, Outputs
-from specmoe.config.models import UpcycleModel
-from specmoe.config.schema import Config, Statistics
+from specmoe.config.schema import Statistics
 from specmoe.models.card import Size
 
 _SHARED = [
@@ -23,28 +22,14 @@ _SHARED = [
 _COUNTED = ("drafted", "accepted", "speedup", "tokens")
 
 
-def dense_twins(config: Config, targets: Iterable[str]) -> dict[str, str]:
-    """Return the dense twin of each target that is upcycled.
-
-    Both have the same type, because upcycling copies bytes.
-    """
-    twins = {}
-    for target in targets:
-        entry = config.models.get(target)
-        if isinstance(entry, UpcycleModel):
-            twins[target] = entry.source
-    return twins
-
-
 def compare_twins(
     runs: pd.DataFrame, dense_of: Mapping[str, str], settings: Statistics
 ) -> pd.DataFrame:
     """Return one row per setting that an MoE and its dense twin have on the same prompts.
 
-    `runs` are pairs of one temperature without controls.
-
-    The twins' runs with a prompt in one repeat are a pair, and intervals are over repeats.
-    Several γ of a draft also have a row together. Columns:
+    `runs` are pairs of one temperature without controls, `dense_of` names the dense model that each
+    MoE was upcycled from. The twins' runs with a prompt in one repeat are a pair, and intervals are
+    over repeats. Several γ of a draft also have a row together. Columns:
 
     - protocol, engine, dense (the dense twin), suite, target (the MoE), draft, method, draft_model,
       gamma (null: all of `gammas`), imposed_acceptance (null: the draft's own).
