@@ -93,7 +93,6 @@ def test_the_card_of_an_entry_has_null_where_only_the_file_has_the_value(study, 
     ("file", "type_"),
     [
         ("Qwen3.5-35B-A3B-UD-Q4_K_XL.gguf", "UD-Q4_K_XL"),
-        ("Qwen3.5-4B-Q8_0.gguf", "Q8_0"),
         ("BF16/Qwen3.5-35B-A3B-BF16-00001-of-00002.gguf", "BF16"),
         ("a-IQ4_XS.gguf", "IQ4_XS"),
         ("Qwen3.5-4B.gguf", None),

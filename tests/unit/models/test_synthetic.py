@@ -148,15 +148,12 @@ def test_the_last_of_every_four_layers_has_full_attention_or_all_have():
     [
         ({"layers": 3}, "layers must be at least 4"),
         ({"heads": 3, "kv_heads": 2}, "kv_heads must divide heads"),
-        ({"gdn_value_heads": 3, "gdn_key_heads": 2}, "gdn_key_heads must divide"),
         ({"head_size": 18}, "head_size must be a multiple of 4"),
         ({"experts": 4, "experts_used": 5, "expert_ffn": 32}, "experts_used must be at most"),
         ({"experts": 4, "experts_used": 2}, "an MoE needs experts_used and expert_ffn"),
         ({"core_first": 4}, "core_first must be one of the layers"),
-        ({"core_first": -1}, "core_first must be one of the layers"),
         ({"core_layers": 3, "mtp_blocks": 1}, "MTP block needs a layer of full attention"),
         ({"dtype": "Q8_0", "ffn": 48}, r"Q8_0 needs hidden, ffn, .* to be multiples of 32"),
-        ({"dtype": "Q8_0", "heads": 3, "head_size": 16}, r"heads \* head_size"),
         ({"dtype": "Q4_K", "hidden": 256}, "Q4_K needs routed experts"),
         (
             {"dtype": "Q4_K", "hidden": 256, "experts": 2, "experts_used": 1, "expert_ffn": 128},
