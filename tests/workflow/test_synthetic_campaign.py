@@ -17,9 +17,9 @@ REPEATS = 2
 N_PREDICT = 48
 DRAFTED = {"gammas": [4, 16], "prompts": ["code", "long_reasoning"]}
 SUITES = {
-    "A": {"targets": ["moe_q4"], "prompts": [64]},
+    "A": {"targets": ["moe_q4"], "vary": {"prompt_tokens": [64]}},
     "B": DRAFTED,
-    "C": {"targets": ["dense_2b", "dense_9b"], "prompts": [64]},
+    "C": {"targets": ["dense_2b", "dense_9b"], "vary": {"prompt_tokens": [64]}},
     "D": {"targets": ["dense_9b"], **DRAFTED},
     "F": {"vary": {"prompt_tokens": [32, 1024]}},
     # The MoE itself and an unrelated draft, each beside no draft.
@@ -28,7 +28,7 @@ SUITES = {
     "M": {"targets": ["moe_q4"], "prompts": ["code_to_edit"]},
 }
 # With the targets alone beside the 32 and 8 runs of B and D.
-RUNS = {"A": 2, "B": 32 + 16, "C": 4, "D": 8 + 4, "F": 8, "K": 8, "M": 2 * 2 * 7}
+RUNS = {"A": 2, "B": 32 + 8, "C": 4, "D": 8 + 4, "F": 8, "K": 6, "M": 2 * (3 + 4 * 2 + 1)}
 
 
 @pytest.fixture(scope="module")
