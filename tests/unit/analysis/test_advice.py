@@ -30,8 +30,7 @@ from specmoe.engine.flags import computing_flags
 from specmoe.models.card import load_cards
 from specmoe.paper.macro_list import gains_elsewhere
 from specmoe.paper.tables import render_table
-from specmoe.runs.disturbed import undisturbed
-from specmoe.runs.schema import read_runs
+from specmoe.runs.schema import read_runs, undisturbed
 
 from ...conftest import merge
 from ..made_card import made_card

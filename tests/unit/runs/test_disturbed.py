@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from specmoe.runs.disturbed import count_excluded, excluded, undisturbed
+from specmoe.runs.schema import count_excluded, excluded, undisturbed
 
 KEYS = ["target", "gamma"]
 

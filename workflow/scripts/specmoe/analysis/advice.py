@@ -63,7 +63,7 @@ from specmoe.config.engines import Backend
 from specmoe.config.matrix import comparison_of
 from specmoe.config.schema import Config, Statistics
 from specmoe.models.card import ModelCard
-from specmoe.runs.disturbed import DISTURBED, count_excluded, excluded
+from specmoe.runs.schema import DISTURBED, count_excluded, excluded
 
 
 class Answer(StrEnum):

@@ -27,7 +27,7 @@ from specmoe.analysis.summaries import CELL
 from specmoe.config.engines import Backend
 from specmoe.config.methods import BY_TYPE, is_ngram
 from specmoe.files import gigabytes, read_record, replace_text
-from specmoe.runs.disturbed import DISTURBED
+from specmoe.runs.schema import DISTURBED
 from specmoe.words import counted, later
 
 WIDTH = 100

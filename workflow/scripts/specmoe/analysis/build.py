@@ -33,8 +33,8 @@ from specmoe.config.matrix import left_out_blocks
 from specmoe.config.models import UpcycleModel, is_family_of_study, is_of_study
 from specmoe.config.schema import Config, Statistics
 from specmoe.models.card import ModelCard, sizes_of_cards
-from specmoe.runs.disturbed import undisturbed
 from specmoe.runs.pass_times import seen_experts, undisturbed_passes
+from specmoe.runs.schema import undisturbed
 from specmoe.words import counted
 
 # What the analysis takes over from a model's card.
@@ -56,7 +56,7 @@ def analyse(
 ) -> Analysis:
     """Compute the tables of a campaign that need neither another campaign nor the study's text.
 
-    `runs` is `schema.read_runs`'s frame; runs that do not count (see `runs.disturbed`) are in no
+    `runs` is `schema.read_runs`'s frame; runs that do not count (see `runs.schema`) are in no
     estimate, and counted as `excluded` in tables of settings. `cards` are the models', `host` is
     the machine's description, `audit` the audit of `runs`, `pass_times` the table of
     `runs.pass_times`, `agreement` that of `runs.agreement`, if any, `stages` the rows of the last

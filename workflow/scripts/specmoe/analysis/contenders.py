@@ -33,9 +33,8 @@ from specmoe.plan.campaign import LoadedCampaign
 from specmoe.plan.gate import Gate
 from specmoe.runs.agreement import rows_of_draft
 from specmoe.runs.collect import rows_of_block
-from specmoe.runs.disturbed import undisturbed
 from specmoe.runs.pass_times import read_passes, undisturbed_passes
-from specmoe.runs.schema import frame_of
+from specmoe.runs.schema import frame_of, undisturbed
 
 BLOCK_SD = 0.05
 """What blocks of a setting are taken to differ by, as a standard deviation of the logarithm of

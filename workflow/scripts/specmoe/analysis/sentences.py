@@ -15,7 +15,7 @@ from specmoe.analysis.filters import told_twins
 from specmoe.analysis.number_text import fixed, measured_in
 from specmoe.analysis.registry import Analysis, Record, records
 from specmoe.analysis.summaries import CELL
-from specmoe.runs.disturbed import DISTURBED
+from specmoe.runs.schema import DISTURBED
 from specmoe.words import counted
 
 _NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")

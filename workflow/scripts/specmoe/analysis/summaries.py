@@ -24,7 +24,7 @@ from specmoe.audit.repetition import looping, repetition
 from specmoe.config.block import MEASURED_BY, NO_DRAFT, PASSAGE_PREFIX, Protocol
 from specmoe.config.schema import Statistics
 from specmoe.models.card import ModelCard
-from specmoe.runs.disturbed import excluded, undisturbed
+from specmoe.runs.schema import excluded, undisturbed
 
 CELL = ["suite", "target", "draft", "gamma"]
 """A setting at the campaign's own conditions, see `usual`."""
@@ -76,7 +76,7 @@ def make_pairs(
 ) -> pd.DataFrame:
     """Return the pairs of a campaign's runs: `with_speedups`, `control`, and `counts`.
 
-    A pair that does not count, because the machine was disturbed (see `runs.disturbed`), has no
+    A pair that does not count, because the machine was disturbed (see `runs.schema`), has no
     speedup and is only counted. `unrelated` and `cards` are those of `with_controls`.
     """
     pairs = with_speedups(undisturbed(runs)).assign(counts=True)

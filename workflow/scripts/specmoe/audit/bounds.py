@@ -17,7 +17,7 @@ from specmoe.config.audit import AuditSettings
 from specmoe.config.block import Protocol, Stop
 from specmoe.config.methods import METHODS, Method
 from specmoe.models.card import Size
-from specmoe.runs.disturbed import DISTURBED
+from specmoe.runs.schema import DISTURBED
 from specmoe.words import counted
 
 _IDENTITY = ["run", "suite", "target", "draft", "gamma"]

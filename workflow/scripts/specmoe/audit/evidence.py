@@ -14,7 +14,7 @@ from specmoe.config.audit import AuditSettings
 from specmoe.config.block import MEASURED_BY, NO_DRAFT
 from specmoe.models.card import Size
 from specmoe.plan.machine import bandwidth_of
-from specmoe.runs.disturbed import undisturbed
+from specmoe.runs.schema import undisturbed
 
 
 @dataclass(frozen=True)

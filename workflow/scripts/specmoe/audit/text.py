@@ -9,7 +9,7 @@ import pandas as pd
 from specmoe.audit.checks import CHECKS, summarise_audit
 from specmoe.audit.finding import CheckVerdict, Level
 from specmoe.config.block import NO_DRAFT, Block
-from specmoe.runs.disturbed import DISTURBED, excluded
+from specmoe.runs.schema import DISTURBED, excluded
 from specmoe.words import counted, verb
 
 WIDTH, INDENT = 100, 24
