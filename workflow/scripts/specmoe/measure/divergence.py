@@ -159,7 +159,8 @@ def judge(baseline_token: int, token: int, readings: Mapping[int, list[Candidate
         for width, found in readings.items()
         if width == 1 or {baseline_token, token} <= {one.token for one in found}
     }
-    return {"gap_nats": gaps.pop(1), "gap_nats_by_width": gaps}
+    likeliest = readings[1][0].token  # the baseline's own, unless it does not repeat itself
+    return {"likeliest": likeliest, "gap_nats": gaps.pop(1), "gap_nats_by_width": gaps}
 
 
 def judge_all(
