@@ -67,9 +67,9 @@ def test_an_overlay_may_name_any_part_of_an_entry():
     assert faults({"model_sets": {"study": {"moe_q4": {"label": "MoE"}}}}) == []
 
 
-def test_kinds_share_the_row_of_a_key_that_they_share():
+def test_a_key_has_a_row_with_its_type_and_default():
     tables = README.read_text()
-    assert "| `revision` | `hub` | text | `main` |" in tables
+    assert "| `revision` | text | `main` |" in tables
     assert "| `gammas` | list of integers > 0 and ≤ 1024 | – |" in tables
     assert "| `engine` | name | – |" in tables
 
