@@ -54,7 +54,7 @@ def test_the_spread_between_and_within_blocks_is_as_by_hand():
 
 def test_spreads_that_need_several_blocks_or_prompts_are_null():
     one_block, one_prompt = (spread(cell(logs)).loc[4] for logs in ([[0.0, 0.1]], [[0.0], [0.1]]))
-    assert one_block[["block_sd", "half_width", "repeats_needed"]].isna().all()
+    assert one_block[["block_sd", "repeats_needed"]].isna().all()
     assert np.isnan(one_prompt["within_sd"])
     assert one_prompt["block_sd"] > 0
 
@@ -77,13 +77,12 @@ def test_the_repeats_are_the_fewest_that_reach_the_precision(deviation, precisio
         assert half_width(deviation, repeats - 1, asked.confidence) > precision
 
 
-def test_the_sides_of_a_block_are_cells_of_one_comparison():
+def test_the_sides_of_a_block_are_cells():
     wide, narrow = [[0.0], [0.03], [0.05]], [[0.0], [0.0], [0.001]]
     there = spread_of_cells(
         pd.concat([cell(wide, gamma=4, shared=True), cell(narrow, gamma=8, shared=True)]), SETTINGS
     )
     assert there["cell"].tolist() == ["B/t/d/g4", "B/t/d/g8"]
-    assert there["comparison"].unique().tolist() == ["B/t/d"]
     assert there["blocks"].tolist() == [3, 3]
 
 
@@ -100,7 +99,7 @@ def test_passes_through_the_prompts_are_no_blocks():
     logs = [[0.0, 0.4], [0.2, 0.6]]
     again = spread(cell(logs), cell(logs).assign(run=lambda own: own["run"] + "/1")).loc[4]
     once = spread(cell(logs)).loc[4]
-    same = ["blocks", "block_sd", "half_width"]
+    same = ["blocks", "block_sd", "planning_sd"]
     assert again[same].tolist() == pytest.approx(once[same].tolist())
     assert again["runs"] == 2 * once["runs"]
 

@@ -132,8 +132,7 @@ TABLES = {
     ),
     "spread": _table(
         "a setting at its condition, see `spread_of_cells`",
-        "cell comparison suite target draft gamma condition runs blocks block_sd"
-        " within_sd half_width repeats_needed",
+        "cell suite target draft gamma condition runs blocks block_sd within_sd repeats_needed",
         f"{_IN_ORDER} cell",
         labels.joined,
     ),

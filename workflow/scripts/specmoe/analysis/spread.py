@@ -14,7 +14,6 @@ import pandas as pd
 
 from specmoe.analysis.intervals import log_means, student_quantile
 from specmoe.analysis.summaries import SETTING, by_group, setting_id
-from specmoe.config.matrix import comparison_of
 from specmoe.config.schema import Statistics
 
 # The spread of two blocks says next to nothing: with one degree of freedom it is below a tenth of
@@ -28,8 +27,7 @@ def spread_of_cells(pairs: pd.DataFrame, settings: Statistics) -> pd.DataFrame:
     `pairs` are `with_speedups`. A setting is a side of a comparison over all repeats. Spreads are
     standard deviations of the logarithm of speedup, which for small ones are relative: 0.02 is 2 %.
 
-    Columns: cell (its `setting_id`), comparison (the id of its blocks without their repeat, by
-    which more repeats are asked for), those of SETTING, runs, blocks, and
+    Columns: cell (its `setting_id`), those of SETTING, runs, blocks, and
 
     - block_sd: between the means of blocks; the only spread an interval uses. Null with one block.
     - within_sd: between the runs of a block, pooled over blocks. It is mostly the difference
@@ -37,7 +35,6 @@ def spread_of_cells(pairs: pd.DataFrame, settings: Statistics) -> pd.DataFrame:
     - planning_sd: the larger of block_sd and the pooled spread of all settings of the suite and
       target. Few blocks can agree by luck; settings measured alike on the same machine correct
       that.
-    - half_width: of the interval by planning_sd and Student's t, as a share of the speedup.
     - repeats_needed: see `repeats_for`, with planning_sd.
     """
     spread = by_group(pairs, SETTING, _row)
@@ -48,14 +45,9 @@ def spread_of_cells(pairs: pd.DataFrame, settings: Statistics) -> pd.DataFrame:
         for suite, target in zip(spread["suite"], spread["target"], strict=True)
     ]
     planning = np.fmax(spread["block_sd"].to_numpy(float), pooled)
-    widths = [
-        half_width(sd, blocks, settings.confidence)
-        for sd, blocks in zip(planning, spread["blocks"], strict=True)
-    ]
     return spread.assign(
         cell=[setting_id(*setting) for setting in spread[SETTING].itertuples(index=False)],
         planning_sd=planning,
-        half_width=widths,
         repeats_needed=pd.array([repeats_for(sd, settings) for sd in planning], dtype="Int64"),
     )
 
@@ -90,7 +82,6 @@ def _row(members: pd.DataFrame) -> Iterator[dict[str, Any]]:
     logs, block = members["speedup"].astype(float).map(math.log), members["block"]
     within = logs.groupby(block).var()
     yield {
-        "comparison": comparison_of(str(block.iloc[0])),
         "runs": len(members),
         "blocks": block.nunique(),
         "block_sd": log_means(members).std(),
