@@ -260,10 +260,7 @@ def choose_contenders(campaign: Opened, stage: int, out: Path) -> None:
 
 
 def collect_table(campaign: Opened, table: str, out: Path) -> None:
-    """Turn records into a table: `runs`, `suites/<suite>`, `pass_times` or `agreement`.
-
-    Or put what describes the machine, `host`, or the models, `models`, into one file.
-    """
+    """Collect records: `runs`, `suites/<suite>`, `pass_times`, `agreement`, `host` or `models`."""
     from specmoe.models.card import load_card, save_cards
     from specmoe.plan.job_files import JobFiles
     from specmoe.plan.machine import collect_host
