@@ -14,8 +14,6 @@ from specmoe.engine.flags import server_command
 from specmoe.engine.machine import host_id, processor_name
 from specmoe.engine.server import Server
 from specmoe.errors import EngineError, MeasurementError
-from specmoe.models.derived import quantize
-from specmoe.models.synthetic import write_model
 
 # K-quants need rows of a multiple of 256.
 SELF_TEST_RECIPE = Recipe(
@@ -46,6 +44,10 @@ def self_test(
     Some virtual machines cannot run the matrix kernels that only a quantized model uses.
     `environment` is `measurement.environment`.
     """
+    # They load numpy, and jobs that measure import this module.
+    from specmoe.models.derived import quantize
+    from specmoe.models.synthetic import write_model
+
     with tempfile.TemporaryDirectory(prefix="specmoe-") as scratch:
         full, quantized = Path(scratch, "full.gguf"), Path(scratch, "quantized.gguf")
         write_model(full, SELF_TEST_RECIPE)
