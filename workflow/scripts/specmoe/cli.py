@@ -10,7 +10,7 @@ import json
 import os
 import sys
 from argparse import ArgumentParser, RawDescriptionHelpFormatter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import UnionType
 from typing import TYPE_CHECKING, Any, get_args, get_origin
@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, get_args, get_origin
 from specmoe import errors
 
 if TYPE_CHECKING:
+    from specmoe.config.block import Block
     from specmoe.plan.campaign import LoadedCampaign as Opened
 else:
     Opened = "a campaign.json, which `arguments` opens"
@@ -143,7 +144,6 @@ def describe_host(
 def measure(campaign: Opened, block: str, log: Path, workflow_pid: int | None = None) -> None:
     """Measure one block by its protocol, alone on the machine."""
     from specmoe.measure.block import measure_block, summary
-    from specmoe.models.drafting import check_made_pair
     from specmoe.plan.gate import Gate
     from specmoe.plan.progress import describe_progress
 
@@ -151,9 +151,8 @@ def measure(campaign: Opened, block: str, log: Path, workflow_pid: int | None = 
     target = campaign.model_file(one.target)
     drafts = {model: campaign.model_file(model) for model in one.draft_models}
     workplace = campaign.workplace(block, workflow_pid, campaign.engine_of_block(block))
-    for side in one.drafters if one.repeat == 0 else ():  # the other repeats load the same files
-        if side.method and side.draft_model:
-            check_made_pair(target, drafts[side.draft_model], [side.method])
+    if one.repeat == 0:  # the other repeats load the same files
+        _check_pairs(one, target, drafts)
     name, request = f"blocks/{block}", gate.block(block)
     record, fresh = gate.records.measured_once(
         name, request, lambda: measure_block(one, workplace, target, drafts, log)
@@ -163,6 +162,15 @@ def measure(campaign: Opened, block: str, log: Path, workflow_pid: int | None = 
     said = summary(one, record) if fresh else "kept, as it was measured before"
     said = said if one.sides else "nothing, as all its settings are beaten"
     print(f"{progress}: {block}: {said}", flush=True)
+
+
+def _check_pairs(block: "Block", target: Path, drafts: Mapping[str, Path]) -> None:
+    """Raise ModelError for a file of a block that cannot draft for its target."""
+    from specmoe.models.drafting import check_made_pair
+
+    for side in block.drafters:
+        if side.method and side.draft_model:
+            check_made_pair(target, drafts[side.draft_model], [side.method])
 
 
 def time_passes(
