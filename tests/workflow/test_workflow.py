@@ -126,7 +126,7 @@ def test_a_block_prints_one_line_with_the_progress_of_the_campaign(finished):
 
 def test_an_added_prompt_is_reported_before_blocks_are_measured_again(measured, tiny, campaign):
     for suite in "NS":
-        tiny["suites"][suite]["prompts"] = ["code", "short_factual"]
+        tiny["suites"][suite]["prompts"] = [*tiny["suites"][suite]["prompts"], "short_factual"]
     plan, _, progress = campaign(tiny, "runs").partition("Assumed:")
     for suite in "NS":
         again = rf"Measured again: 1 block of suite {suite} \(\d+ s by estimate\): "
