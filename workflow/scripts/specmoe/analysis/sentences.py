@@ -18,7 +18,6 @@ from specmoe.analysis.summaries import CELL
 from specmoe.runs.schema import DISTURBED
 from specmoe.words import counted
 
-_NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 _NAMED = 3
 _NAMED_PROMPTS = 8
 
