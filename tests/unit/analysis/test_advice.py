@@ -3,6 +3,7 @@
 import json
 import re
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -11,7 +12,7 @@ import yaml
 from scipy import stats
 
 from specmoe.analysis.advice import Answer, Controls, Standing, advise
-from specmoe.analysis.advice_text import advice_values, describe_advice
+from specmoe.analysis.advice_text import advice_values, render_advice
 from specmoe.analysis.drafts import list_drafts
 from specmoe.analysis.spread import spread_of_cells
 from specmoe.analysis.summaries import (
@@ -113,9 +114,16 @@ def shown(runs, config, **audits):
     return replace(full(), **tables)
 
 
-def said(*args, **audits):
-    """Return the text of the advice in one line."""
-    return " ".join(describe_advice(shown(*args, **audits)).split())
+TEMPLATES = Path(__file__).parents[3] / "paper"
+
+
+def rendered(analysis, template):
+    return render_advice(analysis, TEMPLATES / template, Path("advice.md"))
+
+
+def said(analysis):
+    """Return the advice with all details in one line."""
+    return " ".join(rendered(analysis, "advice.md.j2").split())
 
 
 def standings(settings):
@@ -250,8 +258,8 @@ def test_a_session_decides_only_what_no_other_session_may_turn(config, rates, al
         row, _ = advice_of(runs, of_sessions)
         assert row["answer"] == expected
     assert pd.isna(row["more_repeats"])
-    text = said(runs, of_sessions)
-    assert "Another session may differ by ±6%" in text
+    text = said(shown(runs, of_sessions))
+    assert "Another session may differ by ±6 %" in text
     assert ("Neither more repeats nor more prompts" in text) == (apart == Answer.UNDECIDED)
 
 
@@ -276,10 +284,9 @@ def test_a_gain_is_on_only_if_it_is_one_on_other_prompts_and_else_on_for_these(c
     assert here["best_low"] > 1 > here["other_prompts_low"]
     assert here["reason"] == "no gain is shown for other prompts of this kind"
     assert here["command"].startswith("llama-server")
-    text = said(runs, config)
-    assert "switch it on for these prompts Draft 0.8B, γ = 4 (suite B): speedup 1.16 [" in text
-    assert ". No gain is shown for other prompts of this kind" in text
-    assert "on prompts like these [0." in text
+    text = said(shown(runs, config))
+    assert "(`moe_q4`): on for these prompts No gain is shown for other prompts" in text
+    assert "| Draft 0.8B, γ = 4 | B | text-0, text-1, text-2, text-3 | 1.16 [" in text
     assert here["more_prompts"] > 0
     assert f"{here['more_prompts']} more prompts like these would show that others gain" in text
 
@@ -386,9 +393,9 @@ def test_one_odd_prompt_leaves_all_settings_and_the_workload_is_answered_without
     assert row["speedup"] == pytest.approx(1.2, rel=1e-3)
     assert settings["odd_prompts"].tolist() == ["text-3", "text-3"]
     assert settings["marked"].tolist() == [3, 0]
-    text = said(runs, config, failed=odd, check="baseline_time")
-    assert "3 of 24 pairs left out (12%, on text-3): the audit marks them" in text
-    assert "1 of 8 prompts left out (text-3): a setting has no pair left on them" in text
+    text = said(shown(runs, config, failed=odd, check="baseline_time"))
+    assert "Left out of 24 pairs: 3 that the audit marks (on text-3)" in text
+    assert "the prompts text-3, of which a setting has no pair left" in text
 
 
 def test_one_marked_pair_leaves_and_its_prompt_stays(config):
@@ -436,8 +443,8 @@ def test_a_setting_that_drafted_nothing_is_neither_the_fastest_nor_in_the_way_of
     row, settings = advice_of(runs, config)
     assert (row["answer"], row["gamma"], row["idle"]) == (Answer.OFF, 4, 1)
     assert standings(settings)[8] == Standing.IDLE
-    text = said(runs, config)
-    assert "Not compared, as nothing was drafted: 1 setting." in text
+    text = said(shown(runs, config))
+    assert "1 that drafted nothing" in text
     alone, _ = advice_of(runs[runs["gamma"] != 4], config)
     assert alone["answer"] == Answer.UNKNOWN
     assert alone["reason"] == "no setting that counts drafted anything on these prompts"
@@ -468,9 +475,9 @@ def test_disturbed_pairs_leave_the_answer_and_are_counted_beside_it(config):
     row, _ = advice_of(disturb(runs, busy), config)
     assert (row["answer"], row["excluded"], row["pairs"]) == (Answer.ON, 2, 24)
     assert row["speedup"] == pytest.approx(1.2, rel=1e-3)
-    text = said(disturb(runs, busy), config)
-    assert "22 runs in 3 blocks" in text
-    assert "2 of 24 pairs left out: the machine was disturbed" in text
+    text = said(shown(disturb(runs, busy), config))
+    assert "Measured: 3 blocks, 22 runs" in text
+    assert "Left out of 24 pairs: 0 that the audit marks, 2 that the machine disturbed." in text
 
 
 def test_a_target_of_which_no_pair_is_left_is_not_known_and_says_why(config):
@@ -480,8 +487,9 @@ def test_a_target_of_which_no_pair_is_left_is_not_known_and_says_why(config):
     assert (row["answer"], row["none_left"], row["excluded"]) == (Answer.UNKNOWN, 1, 24)
     assert row["reason"] == "the machine was disturbed during every pair of runs, at every attempt"
     assert settings.empty
-    text = describe_advice(shown(busy, config))
-    assert "MoE Q4 (moe_q4): not known\n  The machine was disturbed during every pair" in text
+    text = rendered(shown(busy, config), "advice.txt.j2")
+    assert "MoE Q4  not known" in text
+    assert "MoE Q4: the machine was disturbed during every pair" in text
 
 
 def test_a_prompt_that_the_machine_left_no_pair_of_leaves_all_rivals(config):
@@ -495,10 +503,10 @@ def test_the_answer_says_what_it_compares_and_what_is_fastest_on_other_prompts(c
     lengths = [run for run in setting(4, [59, 60, 61], suite="F") if run["prompt"] != "code"]
     runs = campaign(setting(4, [39, 40, 41]), setting(8, [36, 37, 38]), lengths)
     analysis = shown(runs, config)
-    text = " ".join(describe_advice(analysis).split())
+    text = said(analysis)
     assert "The interval of every setting by itself is below 1 on these prompts" in text
-    assert "Compared: 2 settings on the same prompts (code, passage-64). On others:" in text
-    assert "Draft 0.8B, γ = 4 (suite F), speedup 1.20 [" in text
+    assert "Compared: 2 settings on the same prompts" in text
+    assert "On passage-64: the fastest of 1 is Draft 0.8B, γ = 4: 1.20 [" in text
     # The paper names it where its own interval is above 1.
     [gain] = gains_elsewhere(analysis)
     assert gain.startswith("MoE Q4 with Draft 0.8B, γ = 4, on passage-64: 1.20 [1.")
@@ -573,35 +581,28 @@ ALONE = campaign(setting(2, [66, 70, 74]))
 TEXTS = {
     "gain": (
         campaign(setting(2, [66, 70, 74]), setting(4, [67, 71, 75])),
-        "(moe_q4): switch it on Draft 0.8B, γ = 4 (suite B): speedup 1.42 [",
-        "Not shown to be slower: Draft 0.8B, γ = 2",
+        "(`moe_q4`): switch on The interval of the best setting is above 1",
+        "| Draft 0.8B, γ = 4 | B | code, passage-64 | 1.42 [",
         "the draft's file, 0.0 MB",
-        "3 blocks of 2 runs",
+        "Measured: 3 blocks, 6 runs",
     ),
     "loops": (
         looping_in(campaign(setting(8, [59, 60, 61])), 120),
-        "switch it on for looping text Draft 0.8B, γ = 8",
-        "60% of its text loops",
-        "59% of its 4-grams repeat earlier ones, 60% is in loops",
+        "(`moe_q4`): on for looping text",
+        "59 % of its 4-grams repeat earlier ones, 60 % is in loops",
     ),
     "no file": (
         drafting_with(ALONE, "mtp", "draft-mtp"),
-        "switch it on MTP, γ = 2 (suite B)",
-        "nothing on the disk",
-        "memory grew by 0.0 MB",
-        "With the prompt, which the draft reads too:",
+        "| MTP, γ = 2 | B |",
+        "Costs: no file besides the target's; peak memory grew by 0.0 MB",
     ),
-    "n-grams": (
-        drafting_with(ALONE, "ngram-simple-n3", "ngram-simple").assign(peak_rss_bytes=5_000),
-        "With the prompt: speedup",
-        "the process's peak memory did not grow",
-    ),
+    "memory": (ALONE.assign(peak_rss_bytes=5_000), "peak memory did not grow"),
     "one block": (
         campaign(setting(4, [100]), repeats=1),
-        "speedup 2.00 in one block, without an interval",
-        "How sure: one block of 2 runs",
+        "| 2.00 | | |",
+        "Measured: 1 block, 2 runs",
     ),
-    "later": (later(ALONE, 1.5), "answer; the first token comes 50% later [+50%, +50%]"),
+    "later": (later(ALONE, 1.5), "| +50 % |"),
     "limit": (
         campaign(setting(4, of_spread(1.0, 30)), repeats=30),
         "Neither more repeats nor more prompts",
@@ -612,17 +613,20 @@ TEXTS = {
 @pytest.mark.parametrize("case", TEXTS)
 def test_the_text_says(config, case):
     runs, *parts = TEXTS[case]
-    text = said(runs, config)
+    text = said(shown(runs, config))
     assert [part for part in parts if part not in text] == []
-    assert ("llama-server" in text) == ("switch it on" in text and "looping text" not in text)
+    assert ("llama-server" in text) == ("(`moe_q4`): switch on" in text)
 
 
-def test_command_lines_stand_whole_at_the_end_to_be_pasted(config):
+def test_the_terminal_has_a_line_for_each_target_and_a_command_to_be_pasted(config):
     near = shown(campaign(setting(4, [50, 52, 54]), setting(8, [29, 30, 31])), config)
-    *_, first, second, command = describe_advice(near).split("\n\n")[1].splitlines()
-    words = f"{first} {second.strip()}"
-    assert re.search(r"\d+ more repeats would decide it, if speedups and spreads stay:", words)
+    lines = rendered(near, "advice.txt.j2").splitlines()
+    heads, answer, _, more, command = lines[lines.index("") + 1 :][:5]
+    assert heads.startswith("target  answer     best setting       prompts  speedup")
+    assert answer.startswith("MoE Q4  undecided  Draft 0.8B, γ = 4  2        1.04 [0.")
+    assert re.fullmatch(r"MoE Q4, \d+ more repeats would decide, if spreads stay:", more)
     assert command.startswith("  snakemake --cores 1 advise --configfile <those of this campaign>")
+    assert len(lines) <= 12
 
 
 def test_the_values_are_json_without_nan(config):

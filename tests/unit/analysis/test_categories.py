@@ -6,14 +6,13 @@ from math import exp, nan
 import pandas as pd
 import pytest
 
-from specmoe.analysis.advice_text import advice_values, describe_advice
+from specmoe.analysis.advice_text import advice_values
 from specmoe.analysis.intervals import interval_over_prompts
 from specmoe.analysis.registry import TABLES
-from specmoe.analysis.sentences import describe_categories
 from specmoe.analysis.summaries import make_pairs, summarise_categories
 from specmoe.config.schema import Statistics
 
-from ..paper_analyses import BASELINE_RATE, full, with_categories
+from ..paper_analyses import BASELINE_RATE, with_categories
 from .test_summaries import run
 
 SETTINGS = Statistics()
@@ -68,18 +67,6 @@ def test_a_run_without_a_rate_has_no_speedup_and_spoils_none():
     assert found["speedup"].notna().all()
 
 
-def test_the_advice_names_the_categories_that_gain_and_lose():
-    analysis = with_categories()
-    row = {"suite": "W", "target": "moe_q4", "draft": "draft_0.8b", "gamma": 4}
-    said = describe_categories(row, analysis.categories)
-    assert said[0].startswith("By category, with intervals for other prompts of each: code 1.5")
-    assert said[1:3] == [
-        "Faster than the target alone: code.",
-        "Slower than the target alone: poems.",
-    ]
-    assert describe_categories(row | {"gamma": 8}, analysis.categories) == []
-
-
 def test_the_advice_in_json_has_the_categories_of_each_target():
     analysis = replace(
         with_categories(),
@@ -87,8 +74,3 @@ def test_the_advice_in_json_has_the_categories_of_each_target():
     )
     [target] = advice_values(analysis)["targets"]
     assert [one["category"] for one in target["by_category"]] == ["code", "poems"]
-
-
-def test_a_campaign_without_workloads_says_nothing_of_categories():
-    assert full().categories.empty
-    assert "categor" not in describe_advice(full())

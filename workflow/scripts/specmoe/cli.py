@@ -333,8 +333,9 @@ def analyse(campaign: Opened, audit: Path, out: Path, compare_with: tuple[Path, 
 def advise(analysis: Path, out: Path, contenders: tuple[Path, ...] = ()) -> None:
     """Say whether to switch speculative decoding on, for each target of a campaign."""
     from specmoe.analysis.advice_text import advise
+    from specmoe.plan.campaign import ROOT
 
-    advise(analysis, contenders, out)
+    advise(analysis, contenders, ROOT / "paper", out)
 
 
 def render_paper(analysis: Path, cells: Path, out: Path) -> None:

@@ -1,24 +1,16 @@
-"""Sentences on prompts and their categories, requests at once, and experts beside dense twins.
+"""Sentences on prompts, and on experts beside dense twins.
 
 Speedups on code and on prose are no rivals, so a target's answer is about one set of prompts (see
 `advice`). Every text that has an answer says which, and what is fastest on the other sets.
 """
 
-from collections.abc import Mapping
 from math import isnan
-from typing import Any
-
-import pandas as pd
 
 from specmoe.analysis.advice import Standing
 from specmoe.analysis.filters import told_twins
 from specmoe.analysis.number_text import fixed, measured_in
 from specmoe.analysis.registry import Analysis, Record, records
-from specmoe.analysis.summaries import CELL
-from specmoe.runs.schema import DISTURBED
-from specmoe.words import counted
 
-_NAMED = 3
 _NAMED_PROMPTS = 8
 
 
@@ -42,53 +34,6 @@ def on_other_prompts(analysis: Analysis) -> dict[str, list[Record]]:
             best = records(compared[compared["standing"] == Standing.BEST])[0]
             found.setdefault(str(target), []).append(best | {"settings": len(compared)})
     return found
-
-
-def odd_share(row: Mapping[Any, Any]) -> str:
-    """Return words for what the audit's marks take from a setting's numbers; empty if nothing."""
-    parts = []
-    if row["marked"]:
-        parts.append(
-            f"{row['marked']} of {row['pairs']} pairs left out ({row['marked'] / row['pairs']:.0%},"
-            f" on {prompt_words(row['marked_prompts'])}): the audit marks them"
-        )
-    if row["odd_prompts"]:
-        sent = len(row["prompt_set"].split(", "))
-        odd = len(row["odd_prompts"].split(", "))
-        parts.append(
-            f"{odd} of {sent} prompts left out ({prompt_words(row['odd_prompts'])}): a setting has"
-            " no pair left on them"
-        )
-    return "; ".join(parts)
-
-
-def excluded_share(row: Mapping[Any, Any]) -> str:
-    """Return words for the pairs that the machine disturbed; empty if it disturbed none."""
-    if pd.isna(row["excluded"]):
-        return ""
-    return f"{row['excluded']} of {row['pairs']} pairs left out: {DISTURBED}"
-
-
-def describe_categories(row: Record, categories: pd.DataFrame) -> list[str]:
-    """Return sentences on the best setting of a target by category; none without categories.
-
-    `row` is one of `advised_targets`, `categories` the analysis's.
-    """
-    own = [one for one in records(categories) if all(one[key] == row[key] for key in CELL)]
-    if not own:
-        return []
-    listed = "; ".join(
-        f"{one['category_label']} {measured_in(one, 'speedup')}"
-        f" ({counted(one['prompts'], 'prompt')})"
-        for one in own
-    )
-    lines = [f"By category, with intervals for other prompts of each: {listed}."]
-    faster = [one["category_label"] for one in own if one["speedup_low"] > 1]
-    slower = [one["category_label"] for one in own if one["speedup_high"] < 1]
-    for words, where in (("Faster", faster), ("Slower", slower)):
-        if where:
-            lines.append(f"{words} than the target alone: {', '.join(where)}.")
-    return lines
 
 
 def describe_twins(analysis: Analysis) -> list[str]:

@@ -32,8 +32,10 @@ class FileFacts(NamedTuple):
 
 
 # How many tokens are looked up, and how many are drafted at most: short ones as of a draft model,
-# and long ones as llama.cpp advises for MoEs (docs/speculative.md: `n-match` 24, 48 to 64 drafted).
-_NGRAM_LENGTHS = [(3, 8), (24, 64)]
+# and of the pool also what llama.cpp advises for MoEs (docs/speculative.md, ngram-mod: `n-match`
+# 24, 48 to 64 drafted).
+_NGRAM_LENGTHS = [(3, 8)]
+_LENGTHS_OF_POOL = [*_NGRAM_LENGTHS, (24, 64)]
 
 FilesSay = Callable[[str], FileFacts]
 """Gives what a model's file says, by the model's id."""
@@ -82,10 +84,10 @@ def _with_methods(suite: Suite, known: FilesSay) -> Suite:
     if with_block and Method.MTP not in by_method:
         ways.append(Drafting(method=Method.MTP, targets=with_block))
     for method in filter(is_ngram, Method):
-        takes_lengths = "gamma" in METHODS[method].flags
+        lengths = _LENGTHS_OF_POOL if method == Method.NGRAM_MOD else _NGRAM_LENGTHS
         ways += [
             Drafting(method=method, gammas=[gamma], n_match=[n_match])
-            for n_match, gamma in (_NGRAM_LENGTHS if takes_lengths else [])
+            for n_match, gamma in (lengths if "gamma" in METHODS[method].flags else [])
         ] or [Drafting(method=method)]
     return suite.model_copy(update={"drafts": simple, "methods": ways})
 

@@ -142,7 +142,8 @@ class Suite(Strict):
     methods: list[Drafting] | Literal["all"] = Field(default=[])
     """further ways of drafting, each compared with the target alone; `all` tries every method that
     the targets' and the drafts' files are made for at every γ of `gammas`, and n-grams at lengths
-    of their own: 3 tokens looked up and 8 drafted, and 24 and 64, as llama.cpp advises for MoEs"""
+    of their own: 3 tokens looked up and 8 drafted, and in the pool also 24 and 64, as llama.cpp
+    advises for MoEs"""
     gammas: Distinct[DraftLength] = Field(default=[])
     """draft lengths γ: the most tokens drafted in a round"""
     prompts: Distinct[Name | Positive] = Field(default=[])
