@@ -10,8 +10,6 @@ import jinja2
 import pandas as pd
 import pytest
 
-from specmoe.claims.headline import CLAIMS
-from specmoe.claims.judge import judge_claims
 from specmoe.figures.figures import FIGURES, figures_of
 from specmoe.measure.trace import Recording
 from specmoe.page import page, rendered
@@ -31,7 +29,6 @@ from ..paper_analyses import (
     without_drafts,
 )
 from ..planted_loads import with_loads
-from ..planted_twins import with_twins
 
 HOSTILE = """</script><script>planted()</script>" onload='planted()' %&#_ {{ 7 * 7 }} ${7*7}"""
 VOID = {"meta", "link", "img", "br", "rect", "path", "input"}
@@ -139,17 +136,16 @@ def test_nothing_that_was_not_measured_is_on_the_page(root):
     page = page_of(without_drafts(), root, figures)
     assert 'id="table-speculation"' not in page
     assert 'id="figure-speedup_by_gamma"' not in page
-    assert 'id="table-baselines"' in page
+    assert 'id="table-models"' in page
 
 
-def test_the_page_loads_nothing_and_links_only_to_its_data_and_the_study(root, drawn):
+def test_the_page_loads_nothing_and_links_only_to_its_data(root, drawn):
     page = Reader(page_of(full(), root, drawn))
     assert all(address.startswith("data:") for address in page.attributes("src"))
     links = {link for link in page.attributes("href") if not link.startswith(("#", "data/"))}
-    assert links == {"data:,", "https://github.com/AtomGradient/speculative-moe-research"}
+    assert links == {"data:,"}
     names = {link for link in page.attributes("href") if link.startswith("data/")}
-    expected = {f"data/{name}.{end}" for name in data_names(full()) for end in ("csv", "parquet")}
-    assert names == expected
+    assert names == {f"data/{name}.csv" for name in data_names(full())}
 
 
 def test_the_policy_allows_this_script_and_this_style_and_nothing_else(plain):
@@ -164,10 +160,9 @@ def test_the_policy_allows_this_script_and_this_style_and_nothing_else(plain):
 
 
 def test_what_a_campaign_is_called_is_shown_and_does_nothing(root, plain):
-    label, suite, campaign, chip = names = [f"{n}{HOSTILE}" for n in range(4)]
+    label, campaign, chip = names = [f"{n}{HOSTILE}" for n in range(3)]
     analysis = replace(
         relabelled(full(), "moe_q4", label),
-        suites=full().suites.assign(title=suite),
         campaign=full().campaign.assign(campaign=campaign, host_chip=chip),
     )
     harmless, planted = Reader(plain), Reader(page_of(analysis, root))
@@ -203,106 +198,93 @@ def card(page):
 
 def test_a_page_of_ones_own_models_answers_first_and_leaves_the_study_out(root, pictures):
     analysis = advised(ones_own(full()))
-    text = page_of(analysis, root, pictures)
+    text = page_of(analysis, root, {"speedup_by_gamma": pictures["speedup_by_gamma"]})
     words = "".join(Reader(text).words)
     assert "<title" in text
-    assert "Should MoE Q4 use speculative decoding?" in words
-    assert "MoE Q4 该用推测解码吗？" in words
-    assert_in_order(text, "summary results figure-speedup_by_gamma audit how cite")
-    assert 'id="study"' not in text
-    assert not re.search(r"study|研究", words.replace("study's own commands", ""))
-    assert text.index("llama-server -m a.gguf") < text.index('id="results"')
+    assert "MoE Q4 runs 1.40× as fast with Draft 0.8B" in words
+    assert "MoE Q4 用 Draft 0.8B 快到 1.40 倍" in words
+    assert_in_order(text, "answers why figure-speedup_by_gamma trust data how")
+    assert not re.search(r"study|研究", words.replace("the study's protocol", ""))
+    assert text.index("llama-server -m a.gguf") < text.index('id="why"')
 
 
-def test_a_card_names_draft_gamma_gain_and_the_line_to_paste(answered):
+ENDS = {"answer": "leave off at these γ", "speedup": 0.8, "speedup_low": 0.7, "speedup_high": 0.9}
+
+
+def test_the_headline_is_what_was_found(root):
+    def headline(analysis):
+        return words_of(re.search("<h1>(.*?)</h1>", page_of(analysis, root), re.DOTALL)[1])
+
+    off = advised(ones_own(full()), **ENDS, command=None)
+    assert headline(off).startswith("No setting tested makes MoE Q4 faster")
+    assert ": 0.80×" in headline(off)
+    undecided = advised(ones_own(full()), answer="undecided", command=None)
+    assert headline(undecided).startswith("No gain is shown for MoE Q4: 1.40× at best")
+    costs = headline(replace(ones_own(costed()), advice=full().advice))
+    assert re.match(r"At \d+ of \d+ draft lengths, drafting cannot pay here even if", costs)
+    published = of_campaign(controlled(), source="published")
+    assert re.match(r"\d+ of \d+ published runs cannot be true", headline(published))
+
+
+def test_an_axis_holds_all_intervals_and_one():
+    ends = [{"speedup": 0.5, "speedup_high": 0.6}, {"speedup": 2.0, "speedup_high": float("nan")}]
+    top, ticks = page.scale(ends)
+    assert 2 < top < 2.2
+    assert ticks == [0.5, 1.0, 1.5, 2.0]
+    assert page.scale([]) == (pytest.approx(1.272), [])
+
+
+def test_prompts_of_one_workload_are_named_by_it():
+    assert page.prompts_in_short("chats-a, chats-b") == "chats (2)"
+    assert page.prompts_in_short("chats-a") == "chats-a"
+    assert page.prompts_in_short("code, passage-64") == "code, passage-64"
+
+
+def test_a_card_has_the_answer_with_its_facts_and_the_line_to_paste(answered):
     markup, words = card(answered)
-    assert "Draft草稿模型 Draft 0.8B, γ = 8" in words
-    assert "1.40 × [1.20, 1.60]" in words
+    assert "Best setting最好的设置Draft 0.8B, γ = 8" in words
+    assert "Speedup加速比1.40 [1.20, 1.60]" in words
     assert "llama-server -m a.gguf" in words
     assert 'data-answer="switch on"' in markup
 
 
-def test_a_card_says_how_far_the_text_repeats_itself_and_what_a_loop_leaves_open(root, answered):
-    shares = {"repetition": 0.95, "looping": 0.97}
-    answer = {"answer": "on for looping text", "command": None}
-    reason = "the text loops, so nothing is known of text that does not"
-    text = page_of(advised(full(), **shares, **answer, reason=reason), root)
-    _, words = card(text)
-    assert "on for looping text只对循环的文字打开" in words
-    assert "repeated 4-grams四元组重复 95 %, in loops循环 97 %" in words
-    assert f"{reason}文字在循环" in words
+def test_a_card_without_a_gain_says_why(root):
+    reason = "the audit marks too many runs of every setting"
+    unknown = advised(full(), answer="not known", reason=reason, command=None)
+    _, words = card(page_of(unknown, root))
+    assert f"{reason}每种设置都有太多运行被核查标出" in words
     assert "llama-server" not in words
-    assert "Its text" not in answered
 
 
-SECTIONS = {  # of what it is about: the campaign, what stands on the page in that order, and words
-    "levels": (
-        with_loads,
-        "results levels figure-levels table-levels",
-        "Each load keeps so many clients busy",
-        "一直有这么多客户端在忙",
-    ),
-    "side_by_side": (
-        compared,
-        "advice side_by_side table-compared_campaigns figure-side_by_side table-side_by_side",
-    ),
-}
+def test_a_card_of_an_undecided_target_says_how_many_repeats_would_decide(root):
+    measured = {"end_to_end": 1.3, "first_token_ratio": 1.2, "command": "snakemake"}
+    _, text = card(page_of(advised(full(), answer="undecided", more_repeats=7, **measured), root))
+    assert "7 more repeats would decide:" in text
+    assert "First token首个 token20 % later晚 20 %" in text
 
 
-@pytest.mark.parametrize("section", SECTIONS)
-def test_what_was_measured_has_its_section_and_sentences(section, root, plain, pictures):
-    make, ids, *sentences = SECTIONS[section]
-    assert f'id="{section}"' not in plain or make is with_loads
-    text = page_of(make(), root, pictures)
-    assert_in_order(text, ids)
-    words = words_of(text)
-    assert [sentence for sentence in sentences if sentence not in words] == []
-
-
-def test_claims_that_twins_decide_are_said_to_be_of_twins(root):
-    claims = {name: claim for name, claim in CLAIMS.items() if claim.twins}
-    of_twins = of_campaign(with_twins(), of_study=False)
-    assert 'id="study"' not in page_of(of_twins, root)
-    judged = replace(of_twins, claims=judge_claims(claims, of_twins))
-    text = page_of(judged, root)
-    assert_in_order(text, "twins study")
-    assert "This campaign's models are not the study's." in text
-
-
-@pytest.mark.parametrize(
-    ("repeats", "words"),
-    [(7, "More repeats再测遍数7"), (None, "would hardly decide")],
-)
-def test_a_card_of_an_undecided_target_says_how_many_repeats_would_decide(root, repeats, words):
-    undecided = advised(
-        full(),
-        answer="undecided",
-        more_repeats=repeats,
-        end_to_end=1.3,
-        first_token_ratio=1.2,
-        command=None,
-    )
-    _, text = card(page_of(undecided, root))
-    assert words in text
-    assert "1.30 ×, first token 20 % later，首个 token 晚 20 %" in text
+@pytest.mark.parametrize(("make", "name"), [(with_loads, "levels"), (compared, "side_by_side")])
+def test_what_was_measured_has_its_figure(make, name, root, pictures):
+    assert f'id="figure-{name}"' in page_of(make(), root, {name: pictures[name]})
 
 
 def test_a_range_whose_ends_print_the_same_is_one_value(root):
     assert span("0.59", "0.59", "–") == "0.59"
     assert span("0.59", "0.60", "–") == "0.59–0.60"
-    words = "".join(Reader(page_of(single(), root)).words)
-    assert "by a factor of 1.20 (on Code)." in words
-    assert "1.20 ×" in words
+    words = "".join(Reader(page_of(single(), root, page_figures(single()))).words)
+    assert "by a factor of 1.20." in words
     assert not re.search(r"(\d+\.\d+) ?(?:–|to|到) ?\1\b", words)
 
 
 def test_the_first_screen_says_whether_controls_passed_and_nothing_of_those_there_are_none(root):
     def head(analysis):
-        return page_of(analysis, root).partition('<section id="summary"')[0]
+        lead = page_of(analysis, root).partition('<div class="lead">')[2]
+        return words_of("<div>" + lead.partition("<nav")[0])
 
-    assert "had the outcome that was known beforehand" in head(controlled())
-    assert "Controls failed." in head(controlled(failed=1))
-    assert not re.search(r"[Cc]ontrol|对照", page_of(full(), root).partition("<main")[2][:20000])
+    assert "controls passed" in head(controlled())
+    assert "controls FAILED" in head(controlled(failed=1))
+    assert not re.search(r"[Cc]ontrol|对照", head(full()))
+    assert "Controls failed." in page_of(controlled(failed=1), root)
 
 
 def test_a_template_escapes_and_refuses_unknown_names(tmp_path):

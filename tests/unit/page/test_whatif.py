@@ -71,4 +71,3 @@ def test_the_profile_is_that_of_the_longest_drafts():
 def test_a_campaign_without_fitted_costs_has_no_control(make, there, root):
     page = Reader(page_of(make(), root))
     assert ("whatif" in page.attributes("id")) == there
-    assert ("#whatif" in page.attributes("href")) == there

@@ -1,13 +1,15 @@
 """The page: one HTML file with the content of the paper, in two languages.
 
-The words are in `paper/site/`, the numbers are those of the paper's tables, figures and macros.
+The words are in `paper/site/`, the numbers are those of the analysis.
 """
 
 import re
 from base64 import b64encode
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from hashlib import sha256
+from math import expm1, isnan
 from pathlib import Path
 from typing import Any
 
@@ -15,26 +17,33 @@ import jinja2
 from markupsafe import Markup, escape
 
 from specmoe.analysis import number_text
+from specmoe.analysis.advice import Answer
+from specmoe.analysis.advice_text import machine_of
+from specmoe.analysis.cost_tables import PAIR
 from specmoe.analysis.filters import (
     advised_targets,
-    method_cells,
-    prompt_sets,
+    count_check,
+    text_cells,
     told_twins,
     whole_audit,
 )
 from specmoe.analysis.gamma_curves import LONGEST
-from specmoe.analysis.registry import TABLES, Analysis, records
+from specmoe.analysis.intervals import session_reach
+from specmoe.analysis.registry import TABLES, Analysis, Record, records
 from specmoe.analysis.sentences import on_other_prompts, prompt_words
+from specmoe.audit.checks import Forged
 from specmoe.measure.trace import Recording
 from specmoe.page.whatif import whatif_pairs
-from specmoe.paper.macro_list import all_macros, of_family, printed_by_study
-from specmoe.paper.macros import switches
-from specmoe.tables.exhibits import by_section, read_figures, read_yaml
-from specmoe.tables.tables import page_tables, read_tables
+from specmoe.tables.exhibits import read_figures, read_yaml
+from specmoe.tables.rows import short_commits
+from specmoe.tables.tables import Table, page_tables
 from specmoe.words import counted, later
 
-MOST_ROWS = 400
+MOST_ROWS = 30
 """Rows of a table on the page, which links the data of all; a campaign may have thousands."""
+
+MOST_ROUNDS = 3
+"""Rounds of the demonstration on the page; its data have all."""
 
 
 def render_page(
@@ -51,10 +60,15 @@ def render_page(
     demonstration's, if the campaign has one, `paper` is the folder of the words and templates,
     `citation` the file CITATION.cff.
     """
-    sources, specifications = paper / "site", paper / "tables.yaml"
+    sources = paper / "site"
     zh = Chinese(read_yaml(sources / "chinese.yaml"))
-    wording = read_figures(paper / "figures.yaml")
-    tables = page_tables(analysis, specifications)
+    campaign, counts = records(analysis.campaign)[0], whole_audit(analysis)
+    advised = records(advised_targets(analysis))
+    elsewhere = defaultdict(list, on_other_prompts(analysis))
+    cells = text_cells(analysis)
+    best = [row for row in advised if row["settings"]]
+    top, ticks = scale([*best, *(row for rows in elsewhere.values() for row in rows)])
+    settings = analysis.break_even.drop_duplicates([*PAIR, "gamma"])
     return (
         environment(sources)
         .get_template("index.html.j2")
@@ -69,26 +83,69 @@ def render_page(
             zh=zh,
             t=zh.beside,
             kind=kind_of(analysis),
-            n={macro.name: number_text.shown(macro.value) for macro in all_macros(analysis)},
-            on=switches(analysis, specifications),
-            counts=whole_audit(analysis),
-            advised=records(advised_targets(analysis)),
-            elsewhere=defaultdict(list, on_other_prompts(analysis)),
-            settings_of_ways=records(method_cells(analysis)),
-            prompt_sets=prompt_sets(analysis),
+            of_study=analysis.of_study,
+            campaign=campaign,
+            campaign_runs=int(analysis.suites["runs"].sum()),
+            commit=short_commits(campaign["engine_commit"]),
+            machine=machine_of(campaign),
+            memory=campaign.get("host_memory_bytes"),
+            session=expm1(session_reach(campaign["session_sd"])),
+            counts=counts,
+            controls=count_check(counts, "controls"),
+            twice=flagged_if_twice_as_fast(analysis),
+            advised=advised,
+            gains=[Answer.ON, Answer.HERE, Answer.LOOPING],
+            elsewhere=elsewhere,
+            speedups=[row["speedup"] for row in best],
+            top=top,
+            ticks=ticks,
+            cells=len(cells),
+            rates=cells["acceptance_rate"].dropna().tolist(),
+            factors=cells["speedup"].tolist(),
+            ceilings=settings["ceiling_high"].dropna().tolist(),
             of_twins=records(told_twins(analysis)),
-            mixtures=records(of_family(analysis.models, "moe")),
-            printed=printed_by_study(analysis),
-            wording=wording,
-            tables=tables,
-            tables_of=by_section(read_tables(specifications), tables),
-            figures_of=by_section(wording, figures),
+            wording=read_figures(paper / "figures.yaml"),
+            tables=page_tables(analysis, paper / "tables.yaml"),
+            chosen=chosen,
             most_rows=MOST_ROWS,
+            most_rounds=MOST_ROUNDS,
             figures=figures,
             data=data_names(analysis),
             citation=read_yaml(citation),
         )
     )
+
+
+def scale(rows: Sequence[Record]) -> tuple[float, list[float]]:
+    """Return the end of an axis that begins at zero and holds the intervals, and its ticks."""
+    ends = [row[name] for row in rows for name in ("speedup", "speedup_high")]
+    top = 1.06 * max([1.2, *(end for end in ends if not isnan(end))])
+    step = 0.25 if top < 2 else 0.5 if top < 4 else float(round(top / 5))
+    return top, [step * tick for tick in range(1, int(top / step) + 1)] if rows else []
+
+
+def chosen(table: Table, keys: Collection[str] | None) -> Table:
+    """Return a table with the columns of these keys alone, or all, and without totals."""
+    at = [place for place, one in enumerate(table.columns) if keys is None or one.key in keys]
+    rows = [[cells[place] for place in at] for cells in table.rows]
+    return replace(table, columns=[table.columns[place] for place in at], rows=rows, totals=[])
+
+
+def prompts_in_short(prompts: str) -> str:
+    """Return a set of prompts by the word that all ids begin with, if they do: `chats (4)`."""
+    names = prompts.split(", ")
+    first = {name.partition("-")[0] for name in names}
+    return (
+        f"{first.pop()} ({len(names)})" if len(first) == 1 < len(names) else prompt_words(prompts)
+    )
+
+
+def flagged_if_twice_as_fast(analysis: Analysis) -> float | None:
+    """Return the share of runs with drafts that the audit would flag at twice their speed."""
+    power = analysis.power
+    own = power[(power["factor"] == 2) & (power["forged"] == Forged.DECODING)]
+    runs = own["runs"].sum()
+    return float((own["impossible"] + own["implausible"]).sum() / runs) if runs else None
 
 
 def data_names(analysis: Analysis) -> list[str]:
@@ -167,9 +224,10 @@ def environment(templates: Path) -> jinja2.Environment:
         finalize=lambda value: value if isinstance(value, Markup) else number_text.shown(value),
         loader=jinja2.FileSystemLoader(templates),
     )
-    numbers = ("fixed", "percent", "thousands", "parameters", "interval")
+    numbers = ("fixed", "percent", "thousands", "interval", "memory")
     env.filters.update({name: getattr(number_text, name) for name in numbers})
     env.filters.update(counted=counted, later=later, prompt_words=prompt_words, digest=_digest)
+    env.filters.update(prompts_in_short=prompts_in_short, day=lambda time: str(time)[:10])
     return env
 
 
