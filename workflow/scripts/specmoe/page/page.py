@@ -42,7 +42,7 @@ from specmoe.words import counted, later
 MOST_ROWS = 30
 """Rows of a table on the page, which links the data of all; a campaign may have thousands."""
 
-MOST_ROUNDS = 3
+MOST_ROUNDS = 2
 """Rounds of the demonstration on the page; its data have all."""
 
 
