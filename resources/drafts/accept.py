@@ -14,8 +14,8 @@ import numpy as np
 from specmoe.config.block import Side
 from specmoe.config.methods import Method
 from specmoe.engine.answers import ACCEPTED, ACCEPTED_AT, DRAFTED, ROUNDS
-from specmoe.engine.flags import speculation_flags
-from specmoe.engine.server import Server, server_command
+from specmoe.engine.job import server_command, speculation_flags
+from specmoe.engine.server import Server
 
 ROOT = Path(__file__).resolve().parents[2]
 GAMMA, LONGEST, CONTEXT, OF_CATEGORY = 4, 256, 4096, 2

@@ -15,13 +15,11 @@ from pydantic import TypeAdapter
 from specmoe.config.block import Block, Side
 from specmoe.config.engines import Backend
 from specmoe.config.models import AnyModel, Model
-from specmoe.engine.flags import server_command
-from specmoe.engine.job import Job
+from specmoe.engine.job import Job, server_command
 from specmoe.engine.machine import usable_memory
-from specmoe.engine.made_models import make_ngram_cache
 from specmoe.engine.server import Server
 from specmoe.measure.upcycled import CONTEXT
-from specmoe.models.derived import quantize, truncate
+from specmoe.models.derived import make_ngram_cache, quantize, truncate
 from specmoe.models.synthetic import write_model
 from specmoe.models.synthetic_drafts import write_draft
 

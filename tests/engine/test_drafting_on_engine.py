@@ -8,10 +8,10 @@ from typing import NamedTuple
 import pytest
 
 from specmoe.config.block import Side
+from specmoe.config.engines import NGRAM_MAKER
 from specmoe.config.methods import Method
 from specmoe.engine.answers import ACCEPTED_AT, ROUNDS
-from specmoe.engine.flags import speculation_flags
-from specmoe.engine.identity import NGRAM_MAKER
+from specmoe.engine.job import speculation_flags
 from specmoe.measure.divergence import read_in_batches
 from specmoe.measure.trace import common_prefix
 

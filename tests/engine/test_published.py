@@ -6,7 +6,7 @@ import pytest
 
 from specmoe.config.block import Block, PromptSource, Protocol
 from specmoe.config.engines import Backend
-from specmoe.engine.self_test import self_test
+from specmoe.engine.build import self_test
 from specmoe.errors import MeasurementError
 
 from ..blocks import DRAFTED, alone, compared, measured, rows

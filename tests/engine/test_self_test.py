@@ -7,7 +7,7 @@ import subprocess
 import pytest
 
 from specmoe.config.engines import Backend
-from specmoe.engine.self_test import forget_tests, mark_tested, require_tested, self_test
+from specmoe.engine.build import forget_tests, mark_tested, require_tested, self_test
 from specmoe.errors import EngineError
 
 

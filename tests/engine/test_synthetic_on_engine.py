@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from specmoe.engine.flags import speculation_flags
+from specmoe.engine.job import speculation_flags
 from specmoe.engine.server import Server
 from specmoe.models.synthetic import write_model
 

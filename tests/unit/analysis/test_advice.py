@@ -27,7 +27,7 @@ from specmoe.audit.checks import CHECKS
 from specmoe.audit.finding import CheckVerdict, Level
 from specmoe.config.load import load
 from specmoe.config.schema import Config
-from specmoe.engine.flags import computing_flags
+from specmoe.engine.job import computing_flags
 from specmoe.models.card import load_cards
 from specmoe.paper.macro_list import gains_elsewhere
 from specmoe.paper.tables import render_table

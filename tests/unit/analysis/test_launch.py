@@ -10,7 +10,7 @@ from specmoe.analysis.launch import file_of, launch_line
 from specmoe.config.block import Side
 from specmoe.config.load import load
 from specmoe.config.methods import Method
-from specmoe.engine.flags import server_command, speculation_flags
+from specmoe.engine.job import server_command, speculation_flags
 
 
 @pytest.fixture

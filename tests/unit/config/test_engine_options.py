@@ -6,7 +6,7 @@ from pydantic import TypeAdapter, ValidationError
 from specmoe.config.block import Side
 from specmoe.config.environment import EngineArgs
 from specmoe.config.methods import Method
-from specmoe.engine.flags import server_command, speculation_flags
+from specmoe.engine.job import server_command, speculation_flags
 
 READER = TypeAdapter(EngineArgs)
 

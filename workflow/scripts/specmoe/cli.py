@@ -76,7 +76,7 @@ def build_programs(engine: Path, log: Path) -> None:
 
 def make_model(campaign: Opened, model: str, log: Path, engine: Path | None = None) -> None:
     """Write, cut, upcycle, quantize or link a model, or count the n-grams of a text."""
-    from specmoe.engine.made_models import make_model
+    from specmoe.models.derived import make_model
 
     out = campaign.model_file(model)
     make_model(campaign.config.models, model, engine, campaign.root, out, log)

@@ -10,7 +10,7 @@ from specmoe.config.block import Side
 from specmoe.config.methods import BY_TYPE, PARAMETERS
 from specmoe.config.models import HubModel, PathModel
 from specmoe.config.schema import Config
-from specmoe.engine.flags import computing_flags, speculation_flags
+from specmoe.engine.job import computing_flags, speculation_flags
 from specmoe.files import parts_of
 
 

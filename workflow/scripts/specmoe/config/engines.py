@@ -14,6 +14,9 @@ from specmoe.config.base import COMMIT, Digest, Strict, UserPath
 PackageVersion = Annotated[str, StringConstraints(pattern=r"^[0-9][0-9A-Za-z.]*$")]
 """Version of a package of the Python package index."""
 
+NGRAM_MAKER = "llama-lookup-create"
+"""Makes files of n-grams and measures nothing, so an engine is the same with and without it."""
+
 ID_DIGITS = 8  # at the end of an engine's id, see specmoe/engine/identity.py
 
 

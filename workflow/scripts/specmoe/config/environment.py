@@ -75,7 +75,7 @@ def refuse_exported(given: Iterable[str], exported: Iterable[str]) -> None:
     )
 
 
-# Names of flags without their dashes, as `engine.server` and `engine.flags` set them and by their
+# Names of flags without their dashes, as `engine.server` and `engine.job` set them and by their
 # further names, by the key that decides them; `*` is any text.
 _SET: dict[str, str] = {
     "the model set": "model m",

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from specmoe.config.engines import ID_DIGITS, Backend, Engine, PathEngine
+from specmoe.config.engines import ID_DIGITS, NGRAM_MAKER, Backend, Engine, PathEngine
 from specmoe.config.schema import Config
 from specmoe.errors import EngineError
 from specmoe.files import file_digests, named_if_damaged, read_record, remembered_digests
@@ -21,8 +21,6 @@ from specmoe.files import file_digests, named_if_damaged, read_record, remembere
 BINARIES = ("llama-server", "llama-quantize", "llama-bench")
 # Only protocol `published` needs it; an engine built elsewhere may lack it.
 EXTRA_BINARIES = ("llama-speculative",)
-# Makes files of n-grams and measures nothing, so an engine is the same with and without it.
-NGRAM_MAKER = "llama-lookup-create"
 ALL_BINARIES = (*BINARIES, *EXTRA_BINARIES, NGRAM_MAKER)
 # Shared libraries (RPATH $ORIGIN), and on a Mac the GPU's kernels: compiled, or as source with its
 # headers.

@@ -97,7 +97,7 @@ class Server:
         run_limit_s: float,
         environment: Mapping[str, str] | None = None,
     ):
-        """Prepare `command` (from `flags.server_command`) to run with its output in `log`.
+        """Prepare `command` (from `job.server_command`) to run with its output in `log`.
 
         `environment` is `measurement.environment`, which is added to the process's environment.
         """

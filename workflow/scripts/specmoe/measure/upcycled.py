@@ -11,8 +11,8 @@ from pathlib import Path
 from statistics import median
 from typing import Any, Final
 
-from specmoe.engine.flags import server_command
 from specmoe.engine.identity import Workplace
+from specmoe.engine.job import server_command
 from specmoe.engine.machine import physical_cores
 from specmoe.engine.server import Server
 from specmoe.errors import ModelError

@@ -18,9 +18,10 @@ from pathlib import Path
 from typing import Any
 
 from specmoe.config.block import MEASURE_VERSION, Block, PromptSource, Sending
+from specmoe.config.engines import NGRAM_MAKER
 from specmoe.config.models import PathModel
 from specmoe.config.workloads import numbered_lines
-from specmoe.engine.identity import NGRAM_MAKER, measuring_files
+from specmoe.engine.identity import measuring_files
 from specmoe.errors import DamagedFileError
 from specmoe.files import (
     digest_of_parts,

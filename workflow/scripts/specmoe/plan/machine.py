@@ -265,7 +265,7 @@ def describe_host(
     elif like:
         replace_text(like, written)
     if like and engine:
-        from specmoe.engine.self_test import require_tested
+        from specmoe.engine.build import require_tested
 
         with alone():
             require_tested(engine.parent, backend, environment)

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from specmoe.engine.made_models import describe_ngram_cache, make_ngram_cache
 from specmoe.errors import EngineError, ModelError
+from specmoe.models.derived import describe_ngram_cache, make_ngram_cache
 
 from ..made_card import made_card
 
