@@ -90,7 +90,9 @@ class Vocabulary:
 
 def byte_level_vocabulary(size: int) -> Vocabulary:
     """Return a vocabulary of `size` tokens that encodes any byte; unused tokens pad its end."""
-    tokens = byte_symbols()
+    # GPT-2's printable symbol for each byte, in the order of its vocabulary.
+    printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+    tokens = list(map(chr, [*printable, *range(256, 512 - len(printable))]))
     merges = []
     for fragment in _FRAGMENTS.split():
         for end in range(2, len(fragment) + 1):
@@ -103,13 +105,6 @@ def byte_level_vocabulary(size: int) -> Vocabulary:
         raise ModelError(f"synthetic model: vocabulary must be at least {end_of_text + 1}")
     tokens += [END_OF_TEXT, *(f"<|unused_{i}|>" for i in range(padding))]
     return Vocabulary(tuple(tokens), tuple(merges), end_of_text)
-
-
-def byte_symbols() -> list[str]:
-    """Return GPT-2's printable symbol for each byte, in the order of its vocabulary."""
-    printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
-    others = [byte for byte in range(256) if byte not in printable]
-    return [chr(byte) for byte in printable] + [chr(256 + i) for i in range(len(others))]
 
 
 def write_model(path: Path, recipe: Recipe) -> None:
@@ -268,10 +263,9 @@ class _Block:
         yield from self._feed_forward("_shexp", (), self.recipe.ffn, 2 * gain)
 
     def _routed_experts(self, gain: float) -> Iterator[Tensor]:
-        recipe, router = self.recipe, "ffn_gate_inp.weight"
-        shape, deviation = (recipe.experts, recipe.hidden), 1 / sqrt(recipe.hidden)
-        name, drawn_as = f"blk.{self.number}.{router}", f"blk.{self.layer}.{router}"
-        yield Tensor(name, shape, 0.0, deviation, "F32", drawn_as)
+        recipe, shape = self.recipe, (self.recipe.experts, self.recipe.hidden)
+        router = self.matrix("ffn_gate_inp", shape, drawn="ffn_gate_inp.weight")
+        yield replace(router, dtype="F32")
         yield from self._feed_forward("_exps", (recipe.experts,), recipe.expert_ffn, gain)
 
     def _feed_forward(

@@ -23,7 +23,7 @@ from specmoe.config.models import DraftMethod
 from specmoe.config.synthetic_recipe import Recipe
 from specmoe.errors import ModelError
 from specmoe.models.gguf_file import NewTensor, TensorInfo, write_gguf
-from specmoe.models.random_weights import Tensor, draw
+from specmoe.models.random_weights import draw
 from specmoe.models.synthetic import (
     QUERY_GAIN,
     add_shape,
@@ -54,17 +54,46 @@ class _Draft:
     metadata: dict[str, int | bool | list[int]]
 
 
-@dataclass(frozen=True)
 class _Core:
-    """The layer of the target that drafts repeat, and the norm before its head."""
+    """The layer of the target that drafts repeat, with what is around the target's layers.
 
-    layer: int  # from 0
-    queries: Matrix  # (heads * head_size, H)
-    keys: Matrix  # (kv_heads * head_size, H)
-    values: Matrix  # (kv_heads * head_size, H)
-    attention: Matrix  # (H, heads * head_size)
-    feed_forward: dict[str, Matrix]  # by the name of a dense layer's tensor
-    norm: Matrix  # (H,)
+    The average gate of the attention is in its output matrix.
+    """
+
+    def __init__(self, recipe: Recipe) -> None:
+        """Draw the layer's weights; raises ModelError for a core without full attention."""
+        layer = recipe.first_full_attention
+        if layer is None:
+            raise ModelError("a draft needs a target whose core has a layer of full attention")
+        self.recipe, self.layer = recipe, layer
+        self._plan = {one.name.removesuffix(".weight"): one for one in tensors(recipe)}
+        self.norm = self._drawn("output_norm")  # (H,), before the target's head
+        size, block = recipe.head_size, f"blk.{layer}."
+        width, kv_width = recipe.heads * size, recipe.kv_heads * size
+        self.attention = self._drawn(f"{block}attn_output")  # (H, width)
+        if recipe.attention == "full":
+            mixed = self._drawn(f"{block}attn_qkv")
+            self.queries, self.keys, self.values = np.split(mixed, [width, width + kv_width])
+        else:
+            # Each head has its queries, then the gate of its output, which is one half on average.
+            queries = self._drawn(f"{block}attn_q").reshape(recipe.heads, 2, size, -1)[:, 0]
+            self.queries = queries.reshape(width, -1) * np.float32(QUERY_GAIN)  # (width, H)
+            self.keys = self._drawn(f"{block}attn_k")  # (kv_width, H), as the values
+            self.values = self._drawn(f"{block}attn_v")
+            self.attention /= 2
+        shared = "_shexp" if f"{block}ffn_up_shexp" in self._plan else ""
+        names = ("ffn_gate", "ffn_up", "ffn_down")
+        self.feed_forward = {name: self._drawn(f"{block}{name}{shared}") for name in names}
+        if shared:  # halved by its gate, see `synthetic`
+            self.feed_forward["ffn_down"] /= 2
+
+    def _drawn(self, name: str) -> Matrix:
+        return draw(self._plan[name], self.recipe.seed)
+
+    def tables(self) -> tuple[Matrix, Matrix]:
+        """Return the target's embedding and head, (vocabulary, H); EAGLE-3 shares the target's."""
+        embedding = self._drawn("token_embd")
+        return embedding, embedding if self.recipe.tied else self._drawn("output")
 
 
 def write_draft(path: Path, target: Recipe, method: DraftMethod, block_size: int) -> None:
@@ -75,88 +104,57 @@ def write_draft(path: Path, target: Recipe, method: DraftMethod, block_size: int
     """
     if target.hidden % target.head_size:
         raise ModelError(f"{path}: hidden must be a multiple of head_size for {method}")
-    core = _core(target)
+    core = _Core(target)
     if method == "eagle3":
-        draft = _eagle3(target, core)
-    elif method == "dflash":
-        draft = _dflash(target, core, *_tables(target), block_size)
+        draft = _eagle3(core)
     else:
-        draft = _dspark(target, core, *_tables(target), block_size)
-    _write(path, target, draft)
+        draft = (_dflash if method == "dflash" else _dspark)(core, block_size)
+    writer = gguf.GGUFWriter(None, draft.architecture)
+    writer.add_block_count(draft.layers)
+    add_shape(writer, target, draft.heads, draft.kv_heads)
+    writer.add_file_type(int(gguf.LlamaFileType.MOSTLY_F16))
+    add_vocabulary(writer, byte_level_vocabulary(target.vocabulary))
+    for key, value in draft.metadata.items():
+        if isinstance(value, bool):
+            writer.add_bool(key, value)
+        elif isinstance(value, int):
+            writer.add_uint32(key, value)
+        else:
+            writer.add_array(key, value)
+    write_gguf(path, writer, [_new(*tensor) for tensor in draft.weights.items()])
 
 
-def _core(recipe: Recipe) -> _Core:
-    """Return what drafts repeat, with the attention's average gate in its output matrix."""
-    layer = recipe.first_full_attention
-    if layer is None:
-        raise ModelError("a draft needs a target whose core has a layer of full attention")
-    size, width = recipe.head_size, recipe.heads * recipe.head_size
-    plan = _plan(recipe)
-
-    def drawn(name: str) -> Matrix:
-        return draw(plan[name], recipe.seed)
-
-    block = f"blk.{layer}."
-    attention = drawn(f"{block}attn_output")
-    if recipe.attention == "full":
-        kv_width = recipe.kv_heads * size
-        queries, keys, values = np.split(drawn(f"{block}attn_qkv"), [width, width + kv_width])
-    else:
-        # Each head has its queries, then the gate of its output, which is one half on average.
-        queries = drawn(f"{block}attn_q").reshape(recipe.heads, 2, size, -1)[:, 0]
-        queries = queries.reshape(width, -1) * np.float32(QUERY_GAIN)
-        keys, values = drawn(f"{block}attn_k"), drawn(f"{block}attn_v")
-        attention /= 2
-    feed_forward = _feed_forward(plan, block, recipe.seed)
-    return _Core(layer, queries, keys, values, attention, feed_forward, drawn("output_norm"))
+def _new(name: str, weights: Matrix) -> NewTensor:
+    kind = gguf.GGMLQuantizationType.F16 if weights.ndim > 1 else gguf.GGMLQuantizationType.F32
+    info = TensorInfo(f"{name}.weight", weights.shape[::-1], kind)
+    return NewTensor(info, lambda: [np.ascontiguousarray(quantize(weights, kind))])
 
 
-def _tables(recipe: Recipe) -> tuple[Matrix, Matrix]:
-    """Return the target's embedding and head, (vocabulary, H); EAGLE-3 shares the target's own."""
-    plan = _plan(recipe)
-    embedding = draw(plan["token_embd"], recipe.seed)
-    return embedding, embedding if recipe.tied else draw(plan["output"], recipe.seed)
-
-
-def _plan(recipe: Recipe) -> dict[str, Tensor]:
-    return {tensor.name.removesuffix(".weight"): tensor for tensor in tensors(recipe)}
-
-
-def _feed_forward(plan: dict[str, Tensor], block: str, seed: int) -> dict[str, Matrix]:
-    """Return a layer's feed-forward without routed experts."""
-    shared = "_shexp" if f"{block}ffn_up_shexp" in plan else ""
-    found = {
-        name: draw(plan[f"{block}{name}{shared}"], seed)
-        for name in ("ffn_gate", "ffn_up", "ffn_down")
-    }
-    if shared:  # halved by its gate, see `synthetic`
-        found["ffn_down"] /= 2
-    return found
-
-
-def _eagle3(recipe: Recipe, core: _Core) -> _Draft:
+def _eagle3(core: _Core) -> _Draft:
     """Return a draft whose attention copies the newest token and repeats the core's heads.
 
     EAGLE-3 adds attention over [embedding; features] to a residual stream that starts with the
     features. Here the features have no weight: heads of their own put the embedding there instead,
     each a slice of it.
     """
-    hidden, size = recipe.hidden, recipe.head_size
+    recipe, hidden, size = core.recipe, core.recipe.hidden, core.recipe.head_size
     copying = hidden // size
     identity = np.eye(hidden, dtype=np.float32)
     own = np.tile(_SHARP * identity[:size], (copying, 1))
     # The engine rotates neighbours here, and halves of a head in the target.
     queries = _neighbours_rotated(core.queries, recipe)
     keys = _neighbours_rotated(_for_each_head(core.keys, recipe), recipe)
+    values = _for_each_head(core.values, recipe)
     heads = copying + recipe.heads
     weights = {
         "fc": np.hstack([np.zeros((hidden, 2 * hidden), np.float32), identity]),
         "output_norm": core.norm,
         "blk.0.attn_norm": np.ones(hidden, np.float32),
         "blk.0.attn_norm_2": np.zeros(hidden, np.float32),
-        "blk.0.attn_q": _of_embedding(np.vstack([own, queries])),
-        "blk.0.attn_k": _of_embedding(np.vstack([own, keys])),
-        "blk.0.attn_v": _of_embedding(np.vstack([identity, _for_each_head(core.values, recipe)])),
+        # They read the embedding of [embedding; features].
+        "blk.0.attn_q": _padded(np.vstack([own, queries]), columns=2 * hidden),
+        "blk.0.attn_k": _padded(np.vstack([own, keys]), columns=2 * hidden),
+        "blk.0.attn_v": _padded(np.vstack([identity, values]), columns=2 * hidden),
         "blk.0.attn_output": np.hstack([identity, core.attention]),
         "blk.0.ffn_norm": np.ones(hidden, np.float32),
         **_of_block(0, core.feed_forward),
@@ -170,15 +168,14 @@ def _eagle3(recipe: Recipe, core: _Core) -> _Draft:
     return _Draft("eagle3", 1, heads, heads, weights, metadata)
 
 
-def _dspark(
-    recipe: Recipe, core: _Core, own_embedding: Matrix, head: Matrix, block_size: int
-) -> _Draft:
+def _dspark(core: _Core, block_size: int) -> _Draft:
     """Return a draft that repeats the core for the newest token, then follows a bigram model.
 
     The block's first position has the newest token, so it needs no more than the core's layer over
     the target's hidden states. All others have masks. Their logits are silent, and what the Markov
     head adds is the core's guess from the token before alone.
     """
+    recipe, (own_embedding, head) = core.recipe, core.tables()
     mask, ones = recipe.vocabulary - 1, np.ones(recipe.hidden, np.float32)
     embedding = own_embedding.copy()
     embedding[mask] = 0
@@ -187,32 +184,34 @@ def _dspark(
     norm = 2 * core.norm
     norm[0] = 0
     weights = {
-        **_around_layers(embedding, head, norm, ones),
+        "token_embd": embedding,
+        "output": head,
+        "output_norm": norm,
+        "enc.output_norm": ones,
+        "fc": np.eye(recipe.hidden, dtype=np.float32),
         "markov_w1": _without_context(core, own_embedding),
         "markov_w2": head * core.norm,
-        **_dflash_layer(0, recipe, core, ones),
+        **_dflash_layer(0, core, ones),
         "blk.0.attn_q": core.queries,
         "blk.0.attn_k": core.keys,
         "blk.0.attn_v": core.values,
         "blk.0.attn_output": core.attention,
     }
-    metadata = _dflash_metadata(recipe, core, block_size)
+    metadata = _dflash_metadata(core, block_size)
     metadata |= {"dflash.sample_from_anchor": True, "dflash.has_confidence_head": False}
     return _Draft("dflash", 1, recipe.heads, recipe.kv_heads, weights, metadata)
 
 
-def _dflash(
-    recipe: Recipe, core: _Core, own_embedding: Matrix, head: Matrix, block_size: int
-) -> _Draft:
+def _dflash(core: _Core, block_size: int) -> _Draft:
     """Return a draft whose first layer copies the newest token to all masks of its block.
 
     The second layer repeats the core. So all positions draft the newest token's successor, which is
     right for the first position; the others are accepted by chance.
     """
-    hidden, size = recipe.hidden, recipe.head_size
+    recipe, (own_embedding, head) = core.recipe, core.tables()
+    hidden, size, mask = recipe.hidden, recipe.head_size, recipe.vocabulary - 1
     heads = max(hidden // size, recipe.heads)
     width = heads * size
-    mask = recipe.vocabulary - 1
     embedding = own_embedding.copy()
     embedding[mask] = 0
     embedding[:, _READS] = _MARK
@@ -228,53 +227,42 @@ def _dflash(
     silent = {name: np.zeros_like(matrix) for name, matrix in core.feed_forward.items()}
     norm = np.float32(one) * unmarked
     weights = {
-        **_around_layers(embedding, head, norm * core.norm, unmarked),
-        **_dflash_layer(0, recipe, core, np.ones(hidden, np.float32)),
+        "token_embd": embedding,
+        "output": head,
+        "output_norm": norm * core.norm,
+        "enc.output_norm": unmarked,
+        "fc": np.eye(recipe.hidden, dtype=np.float32),
+        **_dflash_layer(0, core, np.ones(hidden, np.float32)),
         "blk.0.attn_q": query.reshape(width, hidden),
         "blk.0.attn_k": key.reshape(width, hidden),
         "blk.0.attn_v": copied,
         "blk.0.attn_output": np.float32(both) * np.eye(hidden, width, dtype=np.float32),
         **_of_block(0, silent),
-        **_dflash_layer(1, recipe, core, norm),
+        **_dflash_layer(1, core, norm),
         "blk.1.attn_q": _padded(core.queries, width),
         "blk.1.attn_k": _padded(_for_each_head(core.keys, recipe), width),
         "blk.1.attn_v": _padded(_for_each_head(core.values, recipe), width),
-        "blk.1.attn_output": _padded(core.attention.T, width).T,
+        "blk.1.attn_output": _padded(core.attention, columns=width),
     }
-    return _Draft("dflash", 2, heads, heads, weights, _dflash_metadata(recipe, core, block_size))
+    return _Draft("dflash", 2, heads, heads, weights, _dflash_metadata(core, block_size))
 
 
-def _around_layers(
-    embedding: Matrix, head: Matrix, norm: Matrix, feature_norm: Matrix
-) -> dict[str, Matrix]:
-    """Return what a DFlash draft that reads one hidden state has besides its layers."""
-    return {
-        "token_embd": embedding,
-        "output": head,
-        "output_norm": norm,
-        "enc.output_norm": feature_norm,
-        "fc": np.eye(len(norm), dtype=np.float32),
-    }
-
-
-def _dflash_layer(block: int, recipe: Recipe, core: _Core, norm: Matrix) -> dict[str, Matrix]:
+def _dflash_layer(block: int, core: _Core, norm: Matrix) -> dict[str, Matrix]:
     """Return a layer of DFlash without the matrices of its attention."""
     norms = {
         "attn_norm": norm,
-        "attn_q_norm": np.full(recipe.head_size, QUERY_GAIN, np.float32),
-        "attn_k_norm": np.ones(recipe.head_size, np.float32),
+        "attn_q_norm": np.full(core.recipe.head_size, QUERY_GAIN, np.float32),
+        "attn_k_norm": np.ones(core.recipe.head_size, np.float32),
         "ffn_norm": norm,
     }
     return _of_block(block, norms | core.feed_forward)
 
 
-def _dflash_metadata(
-    recipe: Recipe, core: _Core, block_size: int
-) -> dict[str, int | bool | list[int]]:
+def _dflash_metadata(core: _Core, block_size: int) -> dict[str, int | bool | list[int]]:
     return {
         "dflash.target_layers": [core.layer],
         "dflash.block_size": block_size,
-        "tokenizer.ggml.mask_token_id": recipe.vocabulary - 1,
+        "tokenizer.ggml.mask_token_id": core.recipe.vocabulary - 1,
     }
 
 
@@ -318,37 +306,11 @@ def _for_each_head(matrix: Matrix, recipe: Recipe) -> Matrix:
     return repeated.reshape(-1, matrix.shape[-1])
 
 
-def _of_embedding(matrix: Matrix) -> Matrix:
-    """Return a matrix that reads the embedding of [embedding; features]."""
-    return np.hstack([matrix, np.zeros_like(matrix)])
-
-
-def _padded(matrix: Matrix, rows: int) -> Matrix:
-    """Return a matrix with rows of zeros at its end."""
-    return np.pad(matrix, ((0, rows - len(matrix)), (0, 0)))
+def _padded(matrix: Matrix, rows: int = 0, columns: int = 0) -> Matrix:
+    """Return a matrix with zeros at its ends, so that it has so many rows or columns."""
+    missing = (max(rows - matrix.shape[0], 0), max(columns - matrix.shape[1], 0))
+    return np.pad(matrix, [(0, count) for count in missing])
 
 
 def _of_block(block: int, matrices: dict[str, Matrix]) -> dict[str, Matrix]:
     return {f"blk.{block}.{name}": matrix for name, matrix in matrices.items()}
-
-
-def _write(path: Path, recipe: Recipe, draft: _Draft) -> None:
-    writer = gguf.GGUFWriter(None, draft.architecture)
-    writer.add_block_count(draft.layers)
-    add_shape(writer, recipe, draft.heads, draft.kv_heads)
-    writer.add_file_type(int(gguf.LlamaFileType.MOSTLY_F16))
-    add_vocabulary(writer, byte_level_vocabulary(recipe.vocabulary))
-    for key, value in draft.metadata.items():
-        if isinstance(value, bool):
-            writer.add_bool(key, value)
-        elif isinstance(value, int):
-            writer.add_uint32(key, value)
-        else:
-            writer.add_array(key, value)
-    write_gguf(path, writer, [_new(*tensor) for tensor in draft.weights.items()])
-
-
-def _new(name: str, weights: Matrix) -> NewTensor:
-    kind = gguf.GGMLQuantizationType.F16 if weights.ndim > 1 else gguf.GGMLQuantizationType.F32
-    info = TensorInfo(f"{name}.weight", weights.shape[::-1], kind)
-    return NewTensor(info, lambda: [np.ascontiguousarray(quantize(weights, kind))])
