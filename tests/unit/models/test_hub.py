@@ -174,7 +174,7 @@ def test_a_file_is_downloaded_into_the_users_cache_and_linked(user, served):
     assert digest(user.out) == digest(served)
     assert user.left == [""]
     assert user.fetch().splitlines()[-1] == (
-        f"{PLACE}: the config has no sha256; give it {digest(served)} (as the hub announces)"
+        f"{PLACE}: the config has no sha256; give it {digest(served)}"
     )
 
 

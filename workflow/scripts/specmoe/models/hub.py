@@ -12,10 +12,9 @@ import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 # The hub's client reads them when it is imported. Its warnings have addresses, which may be signed.
 os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
@@ -80,19 +79,12 @@ _KNOWN: Final[tuple[tuple[type[Exception] | tuple[type[Exception], ...], str], .
 _logger = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True)
-class _Part:
-    """What is known of a model's file, downloaded or not."""
+class _Part(NamedTuple):
+    """What is known of a model's file before its download."""
 
-    model: HubModel
-    name: str
-    commit: str
     size: int  # bytes
     announced: str | None  # the SHA-256 that the hub has
-    cached: Path | None
-
-    def __str__(self) -> str:
-        return _place(self.model, self.name)
+    cached: bool
 
 
 def fetch(model: HubModel, out: Path, digests: Path) -> None:
@@ -101,34 +93,30 @@ def fetch(model: HubModel, out: Path, digests: Path) -> None:
     A part must have the digest of the config, else of the hub; one that only the hub knows is
     logged. Raises ModelError if a part cannot be downloaded or has another digest or size.
     """
-    parts = _located(model)
+    parts, places = _located(model), [_place(model, name) for name in model.files]
     size = sum(part.size for part in parts)
     if model.size_bytes not in (None, size):
         raise ModelError(
-            f"{parts[0]}: {size} bytes in {len(parts)} part(s), the config says"
+            f"{places[0]}: {size} bytes in {len(parts)} part(s), the config says"
             f" {model.size_bytes}; correct the one, or the revision"
         )
-    for part, stated in zip(parts, model.digests, strict=True):
+    for place, part, stated in zip(places, parts, model.digests, strict=True):
         if stated and part.announced not in (None, stated):
             raise ModelError(
-                f"{part}: another file: the config says SHA-256 {stated}, the hub announces"
+                f"{place}: another file: the config says SHA-256 {stated}, the hub announces"
                 f" {part.announced}; correct the one, or the revision"
             )
     if missing := sum(part.size for part in parts if not part.cached):
-        _logger.info("%s: %s to download into %s", parts[0], gigabytes(missing), cache_folder())
-    paths, hashed = [], []
-    for part, stated in zip(parts, model.digests, strict=True):
-        path, sha256 = _obtain(
-            part, stated or part.announced, "the config" if stated else "the hub"
-        )
+        _logger.info("%s: %s to download into %s", places[0], gigabytes(missing), cache_folder())
+    obtained = []
+    for name, part, stated in zip(model.files, parts, model.digests, strict=True):
+        expected = (stated, "the config") if stated else (part.announced, "the hub")
+        obtained.append(_obtain(model, name, *expected))
         if not stated:
-            word = "as the hub announces" if part.announced else "and the hub has none to compare"
-            _logger.info(f"{part}: the config has no sha256; give it {sha256} ({word})")
-        paths.append(path)
-        hashed.append(sha256)
-    links = link(paths[0], out)
-    named = zip(hashed, links, strict=True)
-    replace_text(digests, "".join(f"{sha256}  {name.name}\n" for sha256, name in named))
+            place, (_, sha256) = _place(model, name), obtained[-1]
+            _logger.info("%s: the config has no sha256; give it %s", place, sha256)
+    named = zip(obtained, link(obtained[0][0], out), strict=True)
+    replace_text(digests, "".join(f"{sha256}  {one.name}\n" for (_, sha256), one in named))
 
 
 def cached(model: HubModel) -> Path | None:
@@ -165,8 +153,8 @@ def _located(model: HubModel) -> list[_Part]:
 
     If the hub cannot be reached, the cached files of the revision are taken. Raises ModelError.
     """
-    paths = [(name, _cached(model, name, model.revision)) for name in model.files]
-    here = [_in_cache(model, name, path) for name, path in paths if path]
+    paths = [_cached(model, name, model.revision) for name in model.files]
+    here = [_Part(path.stat().st_size, _announced(path), cached=True) for path in paths if path]
     complete = len(here) == len(paths)
     if complete and _COMMIT.fullmatch(model.revision):
         return here
@@ -179,12 +167,10 @@ def _located(model: HubModel) -> list[_Part]:
         return here
 
 
-def _in_cache(model: HubModel, name: str, path: Path) -> _Part:
-    """Return what the cache says: a commit's folder has links to files named by their digests."""
+def _announced(path: Path) -> str | None:
+    """Return the digest that the hub announced of a cached file, by which the cache names it."""
     blob = path.readlink().name if path.is_symlink() else ""
-    announced = blob if _SHA256.fullmatch(blob) else None
-    commit = path.parents[name.count("/")].name
-    return _Part(model, name, commit, path.stat().st_size, announced, path)
+    return blob if _SHA256.fullmatch(blob) else None
 
 
 def _listed(model: HubModel) -> list[_Part]:
@@ -199,41 +185,37 @@ def _listed(model: HubModel) -> list[_Part]:
     listed = {file.rfilename: file for file in info.siblings or []}
     parts = []
     for name in model.files:
-        file, commit = listed.get(name), info.sha
+        file = listed.get(name)
         if file is None:
             similar = ", ".join(get_close_matches(name, listed)) or "none"
             raise ModelError(
                 f"{_place(model, name)}: the repository has no such file at that revision; correct"
                 f" it (similar: {similar})"
             )
-        if not commit or file.size is None:
+        if not info.sha or file.size is None:
             raise ModelError(f"{_place(model, name)}: {_NO_HUB}")
-        sha256 = file.lfs.sha256 if file.lfs else None
-        parts.append(_Part(model, name, commit, file.size, sha256, _cached(model, name, commit)))
+        sha256, here = file.lfs.sha256 if file.lfs else None, _cached(model, name, info.sha)
+        parts.append(_Part(file.size, sha256, cached=here is not None))
     return parts
 
 
-def _obtain(part: _Part, expected: str | None, said_by: str) -> tuple[Path, str]:
-    path, model = part.cached, part.model
-    if path is None:
-        with _one_line(part):
-            # By the revision's name, so that the cache knows its commit when there is no network.
-            path = Path(hf_hub_download(model.repository, part.name, revision=model.revision))
-        if part.commit not in path.parts:
-            raise ModelError(f"{part}: the revision has another commit by now; run again")
+def _obtain(model: HubModel, name: str, expected: str | None, said_by: str) -> tuple[Path, str]:
+    with _one_line(_place(model, name)):
+        # By the revision's name, so that the cache knows its commit when there is no network.
+        path = Path(hf_hub_download(model.repository, name, revision=model.revision))
     digest = sha256_of(path)
     if expected not in (None, digest):
         path.resolve().unlink()
         path.unlink(missing_ok=True)  # the link to it
         raise ModelError(
-            f"{part}: damaged: SHA-256 {digest}, {said_by} says {expected}; it is deleted, run"
-            " again to download it anew"
+            f"{_place(model, name)}: damaged: SHA-256 {digest}, {said_by} says {expected}; it is"
+            " deleted, run again to download it anew"
         )
     return path, digest
 
 
 @contextmanager
-def _one_line(place: object) -> Iterator[None]:
+def _one_line(place: str) -> Iterator[None]:
     """Turn an error of the hub's client into a ModelError that names the place."""
     known = (httpx2.HTTPError, httpx2.InvalidURL, errors.XetDownloadError, OSError, ValueError)
     try:
