@@ -64,8 +64,8 @@ def test_texts_are_read_alike_in_any_order_and_nearly_alike_in_any_batches(read,
 @pytest.mark.parametrize(
     ("unreadable", "why"),
     [
-        (text(PROMPT, (5, 700)), "text 1 has token 700, and the draft's vocabulary ends at 383"),
-        (text(PROMPT, (-1,)), "text 1 has token -1"),
+        (text(PROMPT, (5, 700)), "text 1 .* a token that the draft's vocabulary of 384 lacks"),
+        (text(PROMPT, (-1,)), "text 1 has .* a token that"),
         (text(PROMPT, (7,) * 100_000), r"text 1 has 100039 tokens, and the draft's context is"),
         (text((), (7, 8)), "text 1 has no prompt"),
         (text(PROMPT, ()), "nothing after it"),

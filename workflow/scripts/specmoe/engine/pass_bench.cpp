@@ -11,6 +11,10 @@
 //     {"sample": 0, "width": 5, "outputs": "all", "ms": 1.25}
 //
 // The first line is {"tokens": ...}, the length of the text.
+//
+// Usage: pass_bench MODEL TEXT THREADS GPU_LAYERS DEPTH SAMPLES OUTPUTS WIDTHS
+//
+// The last two are lists with commas, OUTPUTS of `all` and `last`.
 
 #include <algorithm>
 #include <chrono>
@@ -37,9 +41,9 @@ using State = std::vector<uint8_t>;
 
 struct Options {
     std::string model, text;
-    int threads = 1, gpu_layers = 0, depth = 64, samples = 8;
-    std::vector<int> widths;
+    int threads, gpu_layers, depth, samples;
     std::vector<std::string> outputs;
+    std::vector<int> widths;
 };
 
 [[noreturn]] void fail(const std::string & reason) {
@@ -54,25 +58,6 @@ std::vector<std::string> split(const std::string & list) {
         parts.push_back(part);
     }
     return parts;
-}
-
-Options parse(int argc, char ** argv) {
-    std::map<std::string, std::string> given;
-    for (int at = 1; at + 1 < argc; at += 2) {
-        given[argv[at]] = argv[at + 1];
-    }
-    Options options;
-    options.model = given.at("--model");
-    options.text = given.at("--text");
-    options.threads = std::stoi(given.at("--threads"));
-    options.gpu_layers = std::stoi(given.at("--gpu-layers"));
-    options.depth = std::stoi(given.at("--depth"));
-    options.samples = std::stoi(given.at("--samples"));
-    options.outputs = split(given.at("--outputs"));
-    for (const auto & width : split(given.at("--widths"))) {
-        options.widths.push_back(std::stoi(width));
-    }
-    return options;
 }
 
 Tokens tokenize(const llama_model * model, const std::string & path) {
@@ -250,8 +235,12 @@ void time_passes(llama_model * model, const Options & options, const Tokens & te
 
 }  // namespace
 
-int main(int argc, char ** argv) {
-    const Options options = parse(argc, argv);
+int main(int, char ** argv) {
+    Options options{argv[1],       argv[2],       atoi(argv[3]),  atoi(argv[4]),
+                    atoi(argv[5]), atoi(argv[6]), split(argv[7]), {}};
+    for (const auto & width : split(argv[8])) {
+        options.widths.push_back(std::stoi(width));
+    }
     // An engine for every processor has its kernels in libraries beside its programs.
     const std::string self = argv[0];
     ggml_backend_load_all_from_path((self.substr(0, self.rfind('/') + 1) + "bin").c_str());

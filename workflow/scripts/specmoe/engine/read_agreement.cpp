@@ -65,27 +65,26 @@ std::vector<Text> read_texts(const std::string & path) {
     return texts;
 }
 
-// Refuse texts that are none of this model's, by the number of the first one.
-void check(const std::vector<Text> & texts, const llama_model * model) {
+// Refuse texts that are none of this model's, by the number of the first one; return the longest.
+int check(const std::vector<Text> & texts, const llama_model * model) {
     const int vocabulary = llama_vocab_n_tokens(llama_model_get_vocab(model));
     const int context = llama_model_n_ctx_train(model);
+    int longest = 1;
     for (size_t number = 0; number < texts.size(); number++) {
         const Text & text = texts[number];
-        const std::string name = "text " + std::to_string(number);
-        if (text.prompt < 1 || text.prompt >= (int) text.tokens.size()) {
-            fail(name + " has no prompt, or nothing after it");
+        const int length = (int) text.tokens.size();
+        const auto [least, most] = std::minmax_element(text.tokens.begin(), text.tokens.end());
+        if (text.prompt < 1 || text.prompt >= length || *least < 0 || *most >= vocabulary) {
+            fail("text " + std::to_string(number) + " has no prompt, nothing after it, or a token" +
+                 " that the draft's vocabulary of " + std::to_string(vocabulary) + " lacks");
         }
-        if ((int) text.tokens.size() > context) {
-            fail(name + " has " + std::to_string(text.tokens.size()) +
+        if (length > context) {
+            fail("text " + std::to_string(number) + " has " + std::to_string(length) +
                  " tokens, and the draft's context is " + std::to_string(context));
         }
-        for (const llama_token token : text.tokens) {
-            if (token < 0 || token >= vocabulary) {
-                fail(name + " has token " + std::to_string(token) +
-                     ", and the draft's vocabulary ends at " + std::to_string(vocabulary - 1));
-            }
-        }
+        longest = std::max(longest, length);
     }
+    return longest;
 }
 
 void print(int text, int position, llama_token target, const float * logits, int count) {
@@ -155,13 +154,8 @@ int main(int, char ** argv) {
         fail("cannot load " + file);
     }
     const std::vector<Text> texts = read_texts(of_texts);
-    check(texts, model);
-    size_t longest = 1;
-    for (const Text & text : texts) {
-        longest = std::max(longest, text.tokens.size());
-    }
     llama_context_params params = llama_context_default_params();
-    params.n_ctx = (uint32_t) longest;
+    params.n_ctx = (uint32_t) check(texts, model);
     params.n_batch = PROMPT_BATCH;
     params.n_ubatch = PHYSICAL_BATCH;
     params.n_threads = params.n_threads_batch = threads;

@@ -54,19 +54,9 @@ def measure(passes: TimedPasses, job: Job, program: Path) -> dict[str, Any]:
     the program fails or hangs.
     """
     threads = passes.threads or physical_cores()
-    options = {
-        "model": engine_path(job.target),
-        "text": job.root / passes.text,
-        "widths": ",".join(map(str, passes.widths)),
-        "outputs": ",".join(passes.outputs),
-        "samples": passes.samples,
-        "depth": passes.depth,
-        "threads": threads,
-        "gpu-layers": passes.gpu_layers,
-    }
-    command = [str(program)]
-    for name, value in options.items():
-        command += [f"--{name}", str(value)]
+    command = [str(program), str(engine_path(job.target)), str(job.root / passes.text)]
+    command += map(str, (threads, passes.gpu_layers, passes.depth, passes.samples))
+    command += [",".join(passes.outputs), ",".join(map(str, passes.widths))]
     environment = engine_environment(passes.environment, os.environ)
     limit_s = job.start_limit_s + job.run_limit_s
     gpus = passes.environment.get("CUDA_VISIBLE_DEVICES", "")
