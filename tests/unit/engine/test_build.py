@@ -38,21 +38,10 @@ def make(tmp_path, caplog):
     return run
 
 
-@pytest.mark.parametrize(
-    ("tool", "words"),
-    [
-        (None, r"no C\+\+ compiler.*xcode-select.*build-essential"),
-        ("c++", "no CMake found; install it with `pip install cmake`"),
-    ],
-)
-def test_a_missing_tool_is_named_with_what_to_install(make, monkeypatch, tmp_path, tool, words):
-    if tool:
-        (tmp_path / tool).write_text("#!/bin/sh\n")
-        (tmp_path / tool).chmod(0o755)
-    monkeypatch.delenv("CXX", raising=False)
+def test_a_missing_tool_is_named(make, monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(EngineError, match=words):
-        make(PYPI)
+    with pytest.raises(EngineError, match="x could not be cloned: no git found; install it"):
+        make(GitEngine(source="git", url="x", tag="b1", commit="0000000"))
 
 
 def test_a_folder_without_binaries_is_named(make, tmp_path):
@@ -136,9 +125,8 @@ def test_sources_that_cannot_be_merged_are_compiled_one_by_one(compiled, caplog)
 
 def test_a_backend_that_cannot_be_configured_is_named_with_its_packages(repository, tmp_path):
     (repository / "CMakeLists.txt").write_text("find_package(NoSuchPackage REQUIRED)\n")
-    words = (
-        r"be configured for backend hip, which needs .*\(hipcc, libhipblas-dev, librocblas-dev\)"
-    )
+    words = r"be configured for backend hip, which needs a C\+\+ compiler \(build-essential, .*"
+    words += r"\(hipcc, libhipblas-dev, librocblas-dev\)"
     words += r": cmake(?s:.*)\n  \| -- Configuring incomplete, errors occurred!"
     with (tmp_path / "log").open("w") as log, pytest.raises(EngineError, match=words):
         compile_llama(repository, tmp_path / "build", Backend.HIP, {}, log.fileno())

@@ -11,7 +11,6 @@ from specmoe.config.engines import Backend
 from specmoe.config.measurement import Gate
 from specmoe.engine.disturbances import (
     TICK_S,
-    Condition,
     Observation,
     State,
     Watch,
@@ -98,8 +97,9 @@ def test_an_observation_is_the_difference_of_two_states():
         waited_s={7: 2.5, 9: 4.0},  # thread 8 ended, thread 9 is new
         switches={7: 15, 9: 6},
     )
-    start = START._replace(condition=Condition(345, True))
-    seen = observe(start, end._replace(condition=Condition(1980, False, "heavy")), threads=2)
+    start = START._replace(gpu_clock_mhz=345, gpu_throttled=True)
+    warm = {"gpu_clock_mhz": 1980, "gpu_throttled": False, "thermal_pressure": "heavy"}
+    seen = observe(start, end._replace(**warm), threads=2)
     cpus = psutil.cpu_count() or 1
     assert seen.steal_share == pytest.approx(4 / (20 + TICK_S))
     assert seen.wait_share == pytest.approx(0.4)

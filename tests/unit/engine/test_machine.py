@@ -15,7 +15,7 @@ from specmoe.config.block import Side
 from specmoe.config.engines import Backend
 from specmoe.config.methods import Method
 from specmoe.engine import machine
-from specmoe.engine.disturbances import Condition, read_condition
+from specmoe.engine.disturbances import read_condition
 from specmoe.engine.machine import (
     WORKING_BYTES,
     Device,
@@ -245,7 +245,7 @@ def plant(monkeypatch):
                 raise pynvml.NVMLError_NotSupported
             return gpu[name]
 
-        for ending in ("Name", "MemoryInfo", "ClockInfo", *REASONS):
+        for ending in ("Name", "MemoryInfo", "ClockInfo", "CurrentClocksEventReasons"):
             question = f"nvmlDeviceGet{ending}"
             asked = lambda gpu, *_, ending=ending: answer(gpu, ending)  # noqa: E731
             monkeypatch.setattr(pynvml, question, asked)
@@ -258,11 +258,8 @@ def plant(monkeypatch):
     return plant
 
 
-REASONS = ("CurrentClocksEventReasons", "CurrentClocksThrottleReasons")
-
-
-def gpu(clock, reasons, name=REASONS[0]):
-    return {"ClockInfo": clock, name: reasons}
+def gpu(clock, reasons):
+    return {"ClockInfo": clock, "CurrentClocksEventReasons": reasons}
 
 
 def test_gpus_have_a_name_and_memory_unless_they_share_it(plant):
@@ -273,26 +270,26 @@ def test_gpus_have_a_name_and_memory_unless_they_share_it(plant):
 @pytest.mark.parametrize(
     ("gpus", "condition"),
     [
-        ([gpu(345, 0x01)], Condition(345, False)),  # idle
-        ([gpu(1695, 0x0E)], Condition(1695, False)),  # a user, a power cap, another power state
-        ([gpu(1200, 0x20)], Condition(1200, True)),  # thermal slowdown by software
-        ([gpu(600, 0x48)], Condition(600, True)),  # by hardware
-        ([gpu(600, 0x84)], Condition(600, True)),  # power brake
-        ([gpu(1980, 0), gpu(600, 0x40)], Condition(600, True)),
-        ([gpu(1980, 0x40, REASONS[1])], Condition(1980, True)),  # an older driver
-        ([{}], Condition()),
-        ([], Condition()),
+        ([gpu(345, 0x01)], (345, False)),  # idle
+        ([gpu(1695, 0x0E)], (1695, False)),  # a user, a power cap, another power state
+        ([gpu(1200, 0x20)], (1200, True)),  # thermal slowdown by software
+        ([gpu(600, 0x48)], (600, True)),  # by hardware
+        ([gpu(600, 0x84)], (600, True)),  # power brake
+        ([gpu(1980, 0), gpu(600, 0x40)], (600, True)),
+        ([{}], (None, None)),
+        ([], (None, None)),
     ],
 )
 def test_the_lowest_clock_and_any_throttling_are_read(plant, gpus, condition):
     plant(*gpus)
-    assert read_condition(Backend.CUDA, "") == condition
+    assert machine.clock_and_throttling("") == condition
 
 
 def test_gpus_are_chosen_by_number_or_uuid(plant):
     plant(gpu(1000, 0), gpu(10, 0), gpu(2000, 0))
-    assert read_condition(Backend.CUDA, "0, 2") == Condition(1000, False)
-    assert read_condition(Backend.CUDA, "0,GPU-5e1f") == Condition(7, False)
+    seen = {"gpu_clock_mhz": 1000, "gpu_throttled": False}
+    assert read_condition(Backend.CUDA, "0, 2") == seen
+    assert machine.clock_and_throttling("0,GPU-5e1f") == (7, False)
 
 
 def test_without_a_driver_there_is_no_gpu(monkeypatch):

@@ -89,10 +89,10 @@ def _fetch_git(engine: GitEngine, folder: Path, output: int) -> Path:
     return clone
 
 
-_COMPILERS = ("c++", "g++", "clang++")
 # How sources are merged and compiled, see there.
 RECIPE = Path(__file__).with_name("build.cmake")
-# What must be installed to build for a backend; packages have Debian's and Ubuntu's names.
+# What must be installed to build, and for a backend; packages have Debian's and Ubuntu's names.
+_COMPILER = "a C++ compiler (build-essential, on macOS `xcode-select --install`)"
 _TOOLKIT = {
     Backend.CUDA: "the CUDA toolkit (nvidia-cuda-toolkit)",
     Backend.HIP: "ROCm 6.1 or later (hipcc, libhipblas-dev, librocblas-dev)",
@@ -114,7 +114,7 @@ def make_engine(
     `log` receives the output of every tool. `environment` is `measurement.environment`, which may
     choose the device that the engine is tested on. Raises EngineError.
     """
-    forget_tests(folder)
+    shutil.rmtree(folder / _TESTED, ignore_errors=True)  # by machines that tested another build
     with log.open("w") as output:
         if isinstance(engine, PathEngine):
             install(Path(engine.path), folder / "bin")
@@ -144,7 +144,6 @@ def _built(
     environment: Mapping[str, str],
 ) -> dict[str, object]:
     """Build with the configured flags, then with each fallback's, until the self-test passes."""
-    _require_compiler()
     work = folder / "work"
     work.mkdir(parents=True, exist_ok=True)
     source, failure = fetch(engine, work, output), EngineError("none")
@@ -164,19 +163,6 @@ def _built(
     raise EngineError(
         f"no build passes the self-test, {1 + len(engine.fallbacks)} tried; last: {failure}"
     )
-
-
-def _require_compiler() -> None:
-    if not (os.environ.get("CXX") or any(map(shutil.which, _COMPILERS))):
-        raise EngineError(
-            "no C++ compiler found; on macOS run `xcode-select --install`,"
-            " on Debian or Ubuntu `apt-get install build-essential`"
-        )
-    if not shutil.which("cmake"):
-        raise EngineError(
-            "no CMake found; install it with `pip install cmake`, on macOS also `brew install"
-            " cmake`, on Debian or Ubuntu `apt-get install cmake`"
-        )
 
 
 def compile_llama(
@@ -200,9 +186,8 @@ def compile_llama(
 def _cmake(
     source: Path, build: Path, backend: Backend, flags: Mapping[str, str], output: int
 ) -> None:
-    needs = (
-        f" for backend {backend}, which needs {_TOOLKIT[backend]}" if backend in _TOOLKIT else ""
-    )
+    needed = _COMPILER + (f", {_TOOLKIT[backend]}" if backend in _TOOLKIT else "")
+    needs = f" for backend {backend}, which needs {needed}"
     generator = ["-G", "Ninja"] if shutil.which("ninja") else []
     # A cache of another generator or other flags would prevail over the new ones.
     (build / "CMakeCache.txt").unlink(missing_ok=True)
@@ -236,7 +221,6 @@ SELF_TEST_RECIPE = Recipe(
     experts_used=2,
     expert_ffn=256,
 )
-SELF_TEST_TYPE = "Q4_K_M"
 SELF_TEST_TOKENS = 8
 SELF_TEST_S = 60.0  # limit of its start, and of its one request
 _TESTED = "tested"  # folder of notes in an engine's folder
@@ -257,7 +241,7 @@ def self_test(
     with tempfile.TemporaryDirectory(prefix="specmoe-") as scratch:
         full, quantized = Path(scratch, "full.gguf"), Path(scratch, "quantized.gguf")
         write_model(full, SELF_TEST_RECIPE)
-        quantize(binaries, full, quantized, SELF_TEST_TYPE, log)
+        quantize(binaries, full, quantized, "Q4_K_M", log)
         command = server_command(
             binaries / "llama-server",
             quantized,
@@ -284,11 +268,6 @@ def mark_tested(engine: Path) -> None:
     """Note in an engine's folder that it passed its self-test on this machine."""
     _mark(engine).parent.mkdir(exist_ok=True)
     _mark(engine).touch()
-
-
-def forget_tests(engine: Path) -> None:
-    """Remove the notes of an engine that is built again."""
-    shutil.rmtree(engine / _TESTED, ignore_errors=True)
 
 
 def require_tested(engine: Path, backend: Backend, environment: Mapping[str, str]) -> None:

@@ -27,17 +27,6 @@ TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 PRESSURES = ("nominal", "moderate", "heavy", "trapping", "sleeping")
 PRESSURE_NAME = "com.apple.system.thermalpressurelevel"
 
-# `moderate` is the normal state of long work; a Mac lowers its clocks clearly from `heavy` on.
-HIGH_PRESSURES = PRESSURES[PRESSURES.index("heavy") :]
-
-
-class Condition(NamedTuple):
-    """Clocks and heat at one moment."""
-
-    gpu_clock_mhz: int | None = None  # the lowest of several GPUs
-    gpu_throttled: bool | None = None  # any of several GPUs
-    thermal_pressure: str | None = None  # one of PRESSURES
-
 
 class State(NamedTuple):
     """What is known of the machine at one moment; all times in seconds."""
@@ -49,7 +38,9 @@ class State(NamedTuple):
     server_s: float | None  # CPU time of all threads of the server, ended ones too
     waited_s: Mapping[int, float] | None  # by thread: runnable, but not running
     switches: Mapping[int, int] | None  # by thread: switches against its will
-    condition: Condition = Condition()
+    gpu_clock_mhz: int | None = None  # the lowest of several GPUs
+    gpu_throttled: bool | None = None  # any of several GPUs
+    thermal_pressure: str | None = None  # one of PRESSURES
 
 
 class Observation(NamedTuple):
@@ -96,14 +87,14 @@ class Watch(NamedTuple):
     def start(self) -> State:
         """Return the state before a run."""
         condition = read_condition(self.backend, self.gpus)
-        return read_counters(self.pid)._replace(condition=condition)
+        return read_counters(self.pid)._replace(**condition)
 
     def stop(self, start: State) -> Observation:
         """Return what happened since `start`."""
         # In the opposite order: the tools that read the condition are no part of the run.
         end = read_counters(self.pid)
         condition = read_condition(self.backend, self.gpus)
-        return observe(start, end._replace(condition=condition), self.threads)
+        return observe(start, end._replace(**condition), self.threads)
 
 
 def measure_undisturbed(
@@ -145,14 +136,14 @@ def was_taken_away(seen: Observation, gate: Gate) -> str | None:
         return f"other processes used {seen.others_share:.1%} of the CPUs"
     if seen.gpu_throttled:
         return "the GPU lowered its clock because of heat or its power supply"
-    if seen.thermal_pressure in HIGH_PRESSURES:
+    # `moderate` is the normal state of long work; a Mac lowers its clocks clearly from `heavy` on.
+    if seen.thermal_pressure not in (None, "nominal", "moderate"):
         return f"the machine was too hot (thermal pressure: {seen.thermal_pressure})"
     return None
 
 
 def observe(start: State, end: State, threads: int) -> Observation:
     """Return what happened between two states to a server with `threads` threads."""
-    was, now = start.condition, end.condition
     wall_s, busy_s = end.clock_s - start.clock_s, end.busy_s - start.busy_s
     steal_share = cpu_share = others_share = None
     if start.steal_s is not None and end.steal_s is not None:
@@ -166,8 +157,8 @@ def observe(start: State, end: State, threads: int) -> Observation:
         others_share = max(others_s, 0) / (wall_s * (psutil.cpu_count() or 1))
     waited_s = _increases(start.waited_s, end.waited_s)
     switches = _increases(start.switches, end.switches)
-    pressures = {was.thermal_pressure, now.thermal_pressure} - {None}
-    throttled = {was.gpu_throttled, now.gpu_throttled} - {None}
+    pressures = {start.thermal_pressure, end.thermal_pressure} - {None}
+    throttled = {start.gpu_throttled, end.gpu_throttled} - {None}
     return Observation(
         steal_share=steal_share,
         # Not their sum or mean: threads meet after every operation of a graph, so all wait for the
@@ -176,7 +167,7 @@ def observe(start: State, end: State, threads: int) -> Observation:
         others_share=others_share,
         involuntary_switches=int(sum(switches)) if switches else None,
         cpu_share=cpu_share,
-        gpu_clock_mhz=now.gpu_clock_mhz,
+        gpu_clock_mhz=end.gpu_clock_mhz,
         gpu_throttled=any(throttled) if throttled else None,
         thermal_pressure=max(pressures, key=PRESSURES.index, default=None),
     )
@@ -219,14 +210,14 @@ def read_counters(pid: int | None) -> State:
     )
 
 
-def read_condition(backend: Backend, gpus: str) -> Condition:
-    """Return clocks and heat; `gpus` are the engine's CUDA_VISIBLE_DEVICES, empty for all."""
+def read_condition(backend: Backend, gpus: str) -> dict[str, Any]:
+    """Return what is known of clocks and heat, see `State`; `gpus` as in `Watch`."""
     if platform.system() == "Darwin":
-        told = output_of("notifyutil", "-g", PRESSURE_NAME)
-        return Condition(thermal_pressure=mac_pressure(told))
+        return {"thermal_pressure": mac_pressure(output_of("notifyutil", "-g", PRESSURE_NAME))}
     if backend != Backend.CUDA:
-        return Condition()
-    return Condition(*clock_and_throttling(gpus))
+        return {}
+    clock, throttled = clock_and_throttling(gpus)
+    return {"gpu_clock_mhz": clock, "gpu_throttled": throttled}
 
 
 def waited_s(schedstat: str) -> float | None:
@@ -248,5 +239,4 @@ def switches(status: str) -> int | None:
 def mac_pressure(notifyutil: str) -> str | None:
     """Return the thermal pressure from notifyutil's line of a name and a number."""
     found = re.fullmatch(rf"{re.escape(PRESSURE_NAME)} (\d+)", notifyutil.strip())
-    level = int(found[1]) if found else len(PRESSURES)
-    return PRESSURES[level] if level < len(PRESSURES) else None
+    return dict(enumerate(PRESSURES)).get(int(found[1])) if found else None

@@ -123,10 +123,7 @@ def maker_of(card: Path, engines: Path, own: str) -> str:
 
     If there is no card, or the folder `engines` no longer has that engine, the id is `own`.
     """
-    try:
-        maker = str(json.loads(card.read_bytes())["id"])
-    except (OSError, ValueError, KeyError, TypeError):
-        return own
+    maker = str(fact(card, "id")) if card.exists() else own
     return maker if (engines / maker / "engine.json").exists() else own
 
 

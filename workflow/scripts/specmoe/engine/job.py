@@ -1,10 +1,13 @@
 """What the jobs that measure with an engine share: command line, needs, log, and precautions."""
 
 import logging
+import os
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Thread
 
 import psutil
 
@@ -20,7 +23,6 @@ from specmoe.engine.machine import (
     usable_memory,
 )
 from specmoe.engine.server import Server
-from specmoe.engine.supervise import end_with
 from specmoe.errors import SpecmoeError, lines_to, told
 from specmoe.files import engine_path, read_record
 
@@ -150,6 +152,13 @@ def job_of(
     )
 
 
+def _end_with(pid: int) -> None:
+    """End this process, at once, when process `pid` has ended."""
+    while psutil.pid_exists(pid):
+        time.sleep(0.2)
+    os._exit(1)
+
+
 @contextmanager
 def alone_on_its_host(workplace: Workplace, environment: Mapping[str, str]) -> Iterator[None]:
     """Measure only on the campaign's machine, alone, and only while the workflow runs.
@@ -158,7 +167,7 @@ def alone_on_its_host(workplace: Workplace, environment: Mapping[str, str]) -> I
     MeasurementError on another machine, and EngineError if the engine's GPU has gone.
     """
     if workplace.workflow_pid:
-        end_with(workplace.workflow_pid)
+        Thread(target=_end_with, args=(workplace.workflow_pid,), daemon=True).start()
     refuse_other_host(workplace.host)
     with alone():
         require_device(workplace.backend, workplace.binaries / "llama-server", environment)

@@ -25,8 +25,8 @@ from specmoe.config.environment import engine_environment
 from specmoe.errors import EngineError, MeasurementError
 from specmoe.files import named_if_damaged, read_record
 
-# A driver may first have to wake what it is asked about.
-TOOL_LIMIT_S = 20
+# A driver may first have to wake what it is asked about, or to compile its kernels.
+TOOL_LIMIT_S = 60
 POLL_S = 1.0  # seldom enough not to disturb what another process measures
 FOLDER_OF_TESTS, _LOCK = "SPECMOE_TESTS_LOCK_FOLDER", "specmoe-measuring.lock"
 
@@ -151,9 +151,7 @@ def text_of(file: Path) -> str:
         return ""
 
 
-def output_of(
-    *command: str, environment: Mapping[str, str] | None = None, limit_s: float | None = None
-) -> str:
+def output_of(*command: str, environment: Mapping[str, str] | None = None) -> str:
     """Return what a tool prints; empty if it is absent, fails or hangs.
 
     Without `environment` it has this process's, and speaks English.
@@ -167,7 +165,7 @@ def output_of(
             env=environment or os.environ | {"LC_ALL": "C"},
             errors="replace",
             text=True,
-            timeout=limit_s or TOOL_LIMIT_S,
+            timeout=TOOL_LIMIT_S,
         )
     except (OSError, subprocess.SubprocessError):
         return ""
@@ -237,8 +235,6 @@ def groups_in_memory(
     return groups if fits or len(sides) == 1 else []
 
 
-LIMIT_S = 60.0  # a driver may compile its kernels first
-
 # The names that llama.cpp gives to the devices of a backend, less their number.
 _PREFIX = {Backend.CUDA: "CUDA", Backend.HIP: "ROCm", Backend.VULKAN: "Vulkan"}
 _WAY_OUT = {
@@ -273,7 +269,7 @@ def list_devices(server: Path, environment: Mapping[str, str]) -> list[Device] |
     `environment` is `measurement.environment`, which may choose among them.
     """
     own = engine_environment(environment, os.environ)
-    printed = output_of(str(server), "--list-devices", environment=own, limit_s=LIMIT_S)
+    printed = output_of(str(server), "--list-devices", environment=own)
     if not printed:
         return None
     return [Device(name, what, int(size) * 2**20) for name, what, size in _LINE.findall(printed)]
@@ -313,8 +309,6 @@ def clock_and_throttling(chosen: str) -> tuple[int | None, bool | None]:
     clocks, throttled = [], []
     for ask in _nvidia_gpus(chosen):
         clock, reasons = ask("ClockInfo", 1), ask("CurrentClocksEventReasons")  # 1: of the SMs
-        if reasons is None:  # drivers before R535 know the older name
-            reasons = ask("CurrentClocksThrottleReasons")
         clocks += [] if clock is None else [clock]
         throttled += [] if reasons is None else [bool(reasons & _THROTTLED)]
     return min(clocks, default=None), any(throttled) if throttled else None

@@ -4,6 +4,7 @@ import os
 import re
 import resource
 import shlex
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -79,9 +80,12 @@ def run_tool(
 def run_build_tool(command: list[str], output: int, fault: str) -> None:
     """Run a tool that fetches or builds; the file `output` receives its command and what it prints.
 
-    Raises EngineError with `fault` as its reason, and the tool's last lines, if it fails.
+    Raises EngineError with `fault` as its reason, and the tool's last lines, if it fails, and for
+    one that is not installed.
     """
     last = deque[str](maxlen=LOG_LINES_SHOWN)
+    if not shutil.which(command[0]):
+        raise EngineError(f"{fault}: no {command[0]} found; install it")
     os.write(output, f"$ {shlex.join(command)}\n".encode())
     with subprocess.Popen(
         command,

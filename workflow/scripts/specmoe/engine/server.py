@@ -2,7 +2,6 @@
 
 import os
 import re
-import ssl
 import subprocess
 import tempfile
 import time
@@ -29,14 +28,9 @@ from specmoe.words import exit_words
 TRACED = {"LLAMA_TRACE": "1"}  # logs a line for every verification, see engine.answers
 HEALTH_POLL_S = 0.02
 _CERTAIN = 1e6  # added to a token's logit; no logit comes near
-SOCKET_NAME = "s.sock"
-# Requests over a socket are not encrypted. httpx's own context reads SSL_CERT_FILE, which may be a
-# file that is not there.
-_NO_TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 # llama-server closes a connection after a stream and does not say so (tools/server/server-http.cpp:
 # `chunked_content_provider` is false at its end), so another request must not be sent over it.
 _LAST_OF_CONNECTION = {"Connection": "close"}
-_LONGEST_SOCKET = 100  # bytes of its path; macOS takes 103, Linux 107
 # llama.cpp, src/llama-kv-cache.cpp; a model without attention has no such line.
 _CACHE_TYPES = re.compile(r"llama_kv_cache: size = .*\bK \((\w+)\).*\bV \((\w+)\)")
 
@@ -75,13 +69,6 @@ def _completion(prompt: list[int], asked: Asked) -> dict[str, Any]:
     }
 
 
-def _folder_of_sockets() -> str:
-    """Return the temporary folder, or /tmp where the path of a socket would be too long."""
-    folder = Path(tempfile.gettempdir())
-    longest = os.fsencode(folder / "specmoe-12345678" / SOCKET_NAME)
-    return str(folder) if len(longest) <= _LONGEST_SOCKET else "/tmp"  # noqa: S108
-
-
 class Server:
     """A running llama-server, reached over a Unix socket in a private folder.
 
@@ -101,8 +88,9 @@ class Server:
 
         `environment` is `measurement.environment`, which is added to the process's environment.
         """
-        self._folder = tempfile.TemporaryDirectory(prefix="specmoe-", dir=_folder_of_sockets())
-        self._socket = Path(self._folder.name, SOCKET_NAME)
+        # Not in TMPDIR, which may be long: a socket's path has at most 103 bytes on macOS.
+        self._folder = tempfile.TemporaryDirectory(prefix="specmoe-", dir="/tmp")
+        self._socket = Path(self._folder.name, "s.sock")
         self.command = [*command, "--host", str(self._socket)]
         self.environment = engine_environment(environment or {}, os.environ) | TRACED
         self._log = log
@@ -113,7 +101,8 @@ class Server:
         self._failure_lines = [0, 0]
         self.peak_rss_bytes: int | None = None  # known once the process has ended
         self._client = httpx.Client(
-            transport=httpx.HTTPTransport(uds=str(self._socket), verify=_NO_TLS),
+            # A socket is not encrypted; to verify, httpx reads SSL_CERT_FILE, which may be absent.
+            transport=httpx.HTTPTransport(uds=str(self._socket), verify=False),
             base_url="http://llama-server",
             timeout=run_limit_s,
         )
@@ -164,10 +153,10 @@ class Server:
             raise self._fault_of_end() from error
         return int(server.pid)
 
-    def _fault_of_end(self) -> MeasurementError:
+    def _fault_of_end(self, otherwise: str = "llama-server ended") -> MeasurementError:
         """Return the error of a server that is no longer there, with the cause if it is known."""
         self._raise_if_ended("llama-server crashed", grace_s=1.0)
-        return self.fault("llama-server ended")
+        return self.fault(otherwise)
 
     def stop(self) -> None:
         """End the process and wait for it; a second call does nothing."""
@@ -324,8 +313,7 @@ class Server:
                 " (measurement.run_limit_s)"
             ) from error
         except httpx.TransportError as error:
-            self._raise_if_ended("llama-server crashed", grace_s=1.0)
-            raise self.fault(f"llama-server does not answer: {error}") from error
+            raise self._fault_of_end(f"llama-server does not answer: {error}") from error
         except ValueError as error:
             raise self.fault(f"llama-server answered {path} with {error}") from error
 

@@ -9,13 +9,10 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from contextlib import suppress
-from functools import cache
 from pathlib import Path
 
 GRACE_S = 5.0  # time for a server to close its log before it is killed
-POLL_S = 0.2
 
 
 def guarded(command: list[str], scratch: str = "") -> list[str]:
@@ -25,19 +22,6 @@ def guarded(command: list[str], scratch: str = "") -> list[str]:
     """
     # -I -S: the guard needs neither site-packages nor the environment, and starts faster.
     return [sys.executable, "-I", "-S", __file__, scratch, *command]
-
-
-@cache  # one thread, however many blocks a job measures
-def end_with(pid: int) -> None:
-    """End this process, at once and from another thread, when process `pid` has ended."""
-    from psutil import pid_exists  # the guard does without packages
-
-    def watch() -> None:
-        while pid_exists(pid):
-            time.sleep(POLL_S)
-        os._exit(1)
-
-    threading.Thread(target=watch, daemon=True).start()
 
 
 def _main() -> None:
