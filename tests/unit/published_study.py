@@ -14,7 +14,7 @@ from specmoe.audit.audited import Audit
 from specmoe.audit.evidence import Bandwidth, gather_evidence
 from specmoe.config.load import load
 from specmoe.config.schema import Config
-from specmoe.models.card import ModelCard, sizes_of_cards
+from specmoe.models.card import ModelCard, size_of_card
 from specmoe.models.expected_sizes import card_of_entry
 from specmoe.runs.pass_times import read_pass_times
 from specmoe.runs.schema import read_runs, write_runs
@@ -57,6 +57,6 @@ def analysis_of_runs(
     runs: Any, config: Config, cards: Mapping[str, ModelCard], host: Mapping[str, Any]
 ) -> Analysis:
     """Return the analysis of runs, audited without judged divergences."""
-    sizes = sizes_of_cards(cards, {})
+    sizes = {model: size_of_card(card) for model, card in cards.items()}
     audit = Audit.of(gather_evidence(runs, sizes, Bandwidth.of(host), config.audit))
     return analyse(runs, config, cards, host, audit, read_pass_times(None))

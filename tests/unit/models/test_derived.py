@@ -128,15 +128,6 @@ def test_a_source_of_another_architecture_or_with_other_blocks_is_refused(tmp_pa
     assert refused(source).endswith("it lacks a tensor blk.3.ffn_gate.weight")
 
 
-def test_a_disk_too_small_for_the_copies_is_refused_before_anything_is_written(
-    dense, refused, monkeypatch
-):
-    monkeypatch.setattr(gguf_file, "free_bytes", lambda _: 10**7)
-    monkeypatch.setattr(gguf_file, "written_whole", None)
-    said = refused(dense)
-    assert "moe.gguf: not written, it has 14.7 MB and the disk 10.0 MB free; make room" in said
-
-
 MOE = replace(TINY, layers=8, experts=4, experts_used=2, expert_ffn=32, mtp_blocks=1)
 FULL = replace(TINY, layers=4, attention="full", core_layers=1, mtp_blocks=1)
 

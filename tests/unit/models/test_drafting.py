@@ -7,7 +7,7 @@ import pytest
 
 from specmoe.config.methods import Method
 from specmoe.errors import ModelError
-from specmoe.models.drafting import check_fit, drafts_by, has_mtp_block
+from specmoe.models.gguf import check_fit, drafts_by, has_mtp_block
 from specmoe.models.gguf_file import Header, read_header
 from specmoe.models.synthetic import write_model
 from specmoe.models.synthetic_drafts import write_draft

@@ -1,13 +1,18 @@
 """Files of n-grams: what the engine's tool is asked for, and its faults in one line."""
 
+import json
 from pathlib import Path
 
 import pytest
 
+from specmoe.config.models import NgramCache
 from specmoe.errors import EngineError, ModelError
-from specmoe.models.derived import describe_ngram_cache, make_ngram_cache
+from specmoe.models.card import save_card
+from specmoe.models.derived import make_model, make_ngram_cache
+from specmoe.models.gguf import read_card
+from specmoe.models.synthetic import write_model
 
-from ..made_card import made_card
+from ...recipes import TINY
 
 
 def install_tool(folder: Path, script: str) -> Path:
@@ -29,13 +34,21 @@ WRITES = """while [ "$1" != --lookup-cache-static ]; do shift; done; printf coun
 
 
 def test_the_file_is_what_the_tool_wrote_and_its_card_names_the_vocabulary(tmp_path):
-    install_tool(tmp_path, WRITES)
-    made = make(tmp_path)
+    made, engine = tmp_path / "counted.ngrams", tmp_path / "engine.json"
+    (tmp_path / "bin").mkdir()
+    install_tool(tmp_path / "bin", WRITES)
+    engine.write_text("{}")
+    write_model(tmp_path / "model.gguf", TINY)
+    tokenizer = read_card(tmp_path / "model.gguf")
+    save_card(tokenizer, tmp_path / "model.json")
+    entry = NgramCache(kind="ngram_cache", tokenizer="model", text="text.txt")
+    make_model({"counted": entry}, "counted", engine, tmp_path, made, tmp_path / "log")
     assert made.read_text() == "counts"
     assert not list(tmp_path.glob(".*"))
-    card = describe_ngram_cache(made, made_card(vocabulary_sha256="ab"))
-    assert card["vocabulary_sha256"] == "ab"
+    card = json.loads((tmp_path / "counted.json").read_text())
+    assert card["vocabulary_sha256"] == tokenizer.vocabulary_sha256
     assert (card["kind"], card["size_bytes"]) == ("ngram_cache", 6)
+    assert (tmp_path / "makers/counted.json").read_text() == "{}"
 
 
 def test_an_engine_without_the_tool_is_named_with_the_remedy(tmp_path):

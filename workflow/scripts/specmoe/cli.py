@@ -104,12 +104,11 @@ def fetch_model(entry: str, plan: Path, room: str, out: Path, digests: Path) -> 
 
 def describe_model(campaign: Opened, model: str, out: Path, digests: Path | None = None) -> None:
     """Read a model file back, check what it is, and write its card."""
-    from specmoe.config.base import parse
-    from specmoe.models.gguf import Stated, describe_model
-    from specmoe.plan.job_files import JobFiles
+    from specmoe.models.gguf import describe_model
 
-    stated = parse(Stated, JobFiles(campaign).stated_of_model(model))
-    if clock := describe_model(campaign.model_file(model), stated, digests, out):
+    config, file = campaign.config, campaign.model_file(model)
+    stated = config.models[model], config.family(model), config.origin(model) or ("", "")
+    if clock := describe_model(file, *stated, digests, out):
         print(clock)
 
 
@@ -166,11 +165,11 @@ def measure(campaign: Opened, block: str, log: Path, workflow_pid: int | None = 
 
 def _check_pairs(block: "Block", target: Path, drafts: Mapping[str, Path]) -> None:
     """Raise ModelError for a file of a block that cannot draft for its target."""
-    from specmoe.models.drafting import check_made_pair
+    from specmoe.models.gguf import check_made_pair
 
     for side in block.drafters:
         if side.method and side.draft_model:
-            check_made_pair(target, drafts[side.draft_model], [side.method])
+            check_made_pair(target, drafts[side.draft_model], side.method)
 
 
 def time_passes(

@@ -32,7 +32,7 @@ from specmoe.config.block import Stop
 from specmoe.config.matrix import left_out_blocks
 from specmoe.config.models import UpcycleModel, is_family_of_study, is_of_study
 from specmoe.config.schema import Config, Statistics
-from specmoe.models.card import ModelCard, sizes_of_cards
+from specmoe.models.card import ModelCard, size_of_card
 from specmoe.runs.pass_times import seen_experts, undisturbed_passes
 from specmoe.runs.schema import undisturbed
 from specmoe.words import counted
@@ -73,7 +73,8 @@ def analyse(
     costed = pd.concat([usual(own), costed]).sort_index()
     tables = setting_tables(pairs, statistics, config.prompt_label)
     spread = spread_of_cells(pairs[pairs["counts"]], statistics)
-    sizes = sizes_of_cards(cards, seen_experts(pass_times))
+    seen = seen_experts(pass_times)
+    sizes = {model: size_of_card(card, seen.get(model, ())) for model, card in cards.items()}
     pass_times = undisturbed_passes(pass_times)
     at_usual = usual(pairs[pairs["counts"]])
     advice = advise(

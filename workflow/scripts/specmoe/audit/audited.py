@@ -16,7 +16,7 @@ from specmoe.config.block import ASKED
 from specmoe.config.matrix import left_out_blocks
 from specmoe.errors import MeasurementError, SchemaError
 from specmoe.files import named_if_damaged, read_record
-from specmoe.models.card import load_cards, sizes_of_cards
+from specmoe.models.card import load_cards, size_of_card
 from specmoe.plan.campaign import LoadedCampaign
 from specmoe.runs.agreement import read_agreement
 from specmoe.runs.collect import refuse_other_table
@@ -78,7 +78,8 @@ def audit_campaign(campaign: LoadedCampaign, out: Path) -> None:
         check_manifest(data)
     runs, models, host = data / "runs.parquet", data / "models.json", data / "host.json"
     times = read_pass_times(*campaign.pass_times)
-    sizes = sizes_of_cards(load_cards(models), seen_experts(times))
+    cards, seen = load_cards(models), seen_experts(times)
+    sizes = {model: size_of_card(card, seen.get(model, ())) for model, card in cards.items()}
     with named_if_damaged(host):
         bandwidth = Bandwidth.of(read_record(host))
     gaps: dict[str, Gap] = {}

@@ -4,18 +4,17 @@ A card is `<model>.json`; `models.json` has those of a whole campaign.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Self, TypeVar
 
 from pydantic import ConfigDict, Field, TypeAdapter, model_validator
 
-from specmoe.config.base import first_fault
+from specmoe.config.base import Count, first_fault
 from specmoe.errors import ModelError, one_line
 from specmoe.files import json_of, read_whole
 
 # Bounds of what a header, or an edited card, may say; beyond them every estimate would be wrong.
-Count = Annotated[int, Field(ge=0)]
 _Layers = Annotated[int, Field(ge=0, le=10_000)]
 _Experts = Annotated[int, Field(ge=0, le=100_000)]
 # Architectures whose state cannot be taken back by a part of a pass (`llm_arch_is_recurrent` and
@@ -188,8 +187,8 @@ def split_by_active(total: float, active: float, experts: int, used: int) -> tup
     return total - routed, routed
 
 
-def size_of_card(card: ModelCard) -> Size:
-    """Return the size of a model whose file has been read."""
+def size_of_card(card: ModelCard, seen_experts: tuple[tuple[int, float], ...] = ()) -> Size:
+    """Return the size of a model whose file has been read; see `Size` for `seen_experts`."""
     return Size(
         card.size_bytes,
         card.always_read_bytes,
@@ -198,18 +197,6 @@ def size_of_card(card: ModelCard) -> Size:
         card.experts_used,
         card.layers,
         "its file",
-        mtp_bytes=card.mtp_bytes,
+        seen_experts,
+        card.mtp_bytes,
     )
-
-
-def sizes_of_cards(
-    cards: Mapping[str, ModelCard], seen_experts: Mapping[str, tuple[tuple[int, float], ...]]
-) -> dict[str, Size]:
-    """Return the sizes of models whose files have been read, by model id.
-
-    `seen_experts` are the distinct experts by width of the models whose passes were timed.
-    """
-    return {
-        model: replace(size_of_card(card), seen_experts=seen_experts.get(model, ()))
-        for model, card in cards.items()
-    }

@@ -46,7 +46,7 @@ from specmoe.config.models import (
 )
 from specmoe.errors import EngineError, ModelError
 from specmoe.files import card_beside, engine_path, link, replace_text, sha256_of, written_whole
-from specmoe.models.card import ModelCard, load_card
+from specmoe.models.card import load_card
 from specmoe.models.gguf_file import (
     Header,
     Metadata,
@@ -94,7 +94,13 @@ def make_model(
         case NgramCache():
             assert engine is not None
             make_ngram_cache(engine.parent / "bin", source, root / entry.text, out, log)
-            facts = describe_ngram_cache(out, load_card(card_beside(source)))
+            facts = {
+                "kind": "ngram_cache",
+                "size_bytes": out.stat().st_size,
+                "sha256": sha256_of(out),
+                # It can draft for models of the same one.
+                "vocabulary_sha256": load_card(card_beside(source)).vocabulary_sha256,
+            }
             replace_text(card_beside(out), json.dumps(facts, indent=1) + "\n")
             _keep_maker(engine, out)
 
@@ -259,10 +265,6 @@ def quantize(
         raise EngineError(f"llama-quantize failed on {source} ({exit_words(code)}); see {log}")
 
 
-# The text is tokenized, not read by the network, so any context is long enough.
-_CONTEXT = 64
-
-
 def make_ngram_cache(binaries: Path, tokenizer: Path, text: Path, out: Path, log: Path) -> None:
     """Write the file of n-grams of a text in the vocabulary of the model `tokenizer`, atomically.
 
@@ -279,26 +281,14 @@ def make_ngram_cache(binaries: Path, tokenizer: Path, text: Path, out: Path, log
         command = [str(tool), "--model", str(engine_path(tokenizer)), "--file", str(text)]
         # Without this flag a backslash and an n in the text are a line break.
         command += ["--no-escape", "--lookup-cache-static", str(part)]
-        command += ["--ctx-size", str(_CONTEXT), "--threads", "1", "--gpu-layers", "0"]
+        # The text is tokenized, not read by the network, so any context is long enough.
+        command += ["--ctx-size", "64", "--threads", "1", "--gpu-layers", "0"]
         code = _run_logged(command, log)
         if code != 0:
             raise EngineError(f"{NGRAM_MAKER} ended with code {code}; see {log}")
         # It ends well even if it wrote nothing.
         if not part.is_file() or not part.stat().st_size:
             raise ModelError(f"{text}: fewer than three tokens, so it has no n-grams; see {log}")
-
-
-def describe_ngram_cache(file: Path, tokenizer: ModelCard) -> dict[str, str | int | None]:
-    """Return the card of a file of n-grams, given that of the model it was made with.
-
-    It can draft for models of the same vocabulary.
-    """
-    return {
-        "kind": "ngram_cache",
-        "size_bytes": file.stat().st_size,
-        "sha256": sha256_of(file),
-        "vocabulary_sha256": tokenizer.vocabulary_sha256,
-    }
 
 
 def _run_logged(command: list[str], log: Path) -> int:

@@ -2,11 +2,9 @@
 
 import re
 from collections.abc import Mapping
-from pathlib import Path
 
 from specmoe.config.models import (
     AnyModel,
-    DraftMethod,
     Family,
     HubModel,
     PackageModel,
@@ -17,7 +15,6 @@ from specmoe.config.models import (
     UpcycleModel,
 )
 from specmoe.config.schema import Config
-from specmoe.config.synthetic_recipe import Recipe
 from specmoe.errors import ConfigError
 from specmoe.models.card import ModelCard, Size, size_of_card, split_by_active
 from specmoe.models.synthetic import tensors
@@ -26,15 +23,12 @@ from specmoe.models.synthetic import tensors
 # types that are not listed count as 16, which is too much rather than too little.
 BITS = {
     "F32": 32.0,
-    "BF16": 16.0,
-    "F16": 16.0,
     "Q8_0": 8.5,
     "Q6_K": 6.56,
     "Q5_K_M": 5.7,
     "Q5_K_S": 5.57,
     "Q4_K_M": 4.89,
     "Q4_K_S": 4.67,
-    "Q4_K": 4.5,  # of names like Q4_K_XL; the first that a name has counts
     "Q4_0": 4.66,
     "IQ4_XS": 4.46,
     "Q3_K_M": 4.0,
@@ -60,13 +54,17 @@ def size_of(
     source = size_of(entry.made_from, config, cards, asked) if entry.made_from else None
     if isinstance(entry, UpcycleModel):
         return _of_experts(entry, config.family(entry.source), source) if source else None
-    of_hub = (asked[model], "the hub") if model in asked else None
-    known = of_hub or _file_bytes(entry, config, family, source)
+    known = _file_bytes(entry, config, family, source)
+    if model in asked:
+        known = asked[model], "the hub"
     if known is None:
         return None
     file_bytes, basis = known
     if family is not None:
-        return _of_family(file_bytes, family, basis)
+        # As if all parameters had the same type.
+        scale, experts = file_bytes / family.parameters, (family.experts, family.experts_used)
+        always, routed = split_by_active(family.parameters, family.parameters_active, *experts)
+        return Size(file_bytes, always * scale, routed * scale, *experts, family.layers, basis)
     layers = source.layers if source else TYPICAL_LAYERS
     if isinstance(entry, TruncateModel):
         layers = entry.layers
@@ -113,6 +111,7 @@ def _file_bytes(
     entry: AnyModel, config: Config, family: Family | None, source: Size | None
 ) -> tuple[int, str] | None:
     """Return the bytes of a model's file and where the figure comes from, in words."""
+    bits = BITS.get(entry.type, FULL_BITS) if isinstance(entry, QuantizeModel) else FULL_BITS
     match entry:
         case HubModel() | PackageModel() if entry.size_bytes:
             return entry.size_bytes, "the config"
@@ -121,25 +120,18 @@ def _file_bytes(
         case SyntheticModel():
             return sum(tensor.info.size_bytes for tensor in tensors(entry.recipe)), "its recipe"
         case SyntheticDraft():
+            # At most what its F16 matrices have: two layers, and tables that EAGLE-3 shares.
             target = config.models[entry.target]
             assert isinstance(target, SyntheticModel)  # see `load`
-            return _draft_bytes(target.recipe, entry.method), "at most, by its target's recipe"
+            recipe = target.recipe
+            width = 10 * (recipe.hidden + recipe.heads * recipe.head_size) + 6 * recipe.ffn
+            width += 0 if entry.method == "eagle3" else 4 * recipe.vocabulary
+            return 2 * recipe.hidden * width, "at most, by its target's recipe"
         case TruncateModel() if source:
             return source.file_bytes * entry.layers // source.layers, "its source's layers"
-        case TruncateModel():
-            return None
         case QuantizeModel() if source and family is None:
-            return round(source.file_bytes * _bits(entry) / FULL_BITS), "its source and type"
-    by_type = family and round(family.parameters * _bits(entry) / 8)
-    return (by_type, "its family and type") if by_type else None
-
-
-def _draft_bytes(target: Recipe, method: DraftMethod) -> int:
-    """Return at most what the F16 matrices of a draft for a synthetic target have."""
-    width = target.hidden + target.heads * target.head_size
-    layers = target.hidden * (10 * width + 6 * target.ffn)
-    tables = 0 if method == "eagle3" else 4 * target.vocabulary * target.hidden
-    return 2 * (layers + tables)
+            return round(source.file_bytes * bits / FULL_BITS), "its source and type"
+    return (round(family.parameters * bits / 8), "its family and type") if family else None
 
 
 def _of_experts(entry: UpcycleModel, family: Family | None, source: Size) -> Size:
@@ -161,20 +153,3 @@ def _of_experts(entry: UpcycleModel, family: Family | None, source: Size) -> Siz
         layers=source.layers,
         basis=basis,
     )
-
-
-def _of_family(file_bytes: int, family: Family, basis: str) -> Size:
-    """Split a file's bytes by the family's parameters, as if all had the same type."""
-    scale, experts = file_bytes / family.parameters, (family.experts, family.experts_used)
-    always, routed = split_by_active(family.parameters, family.parameters_active, *experts)
-    return Size(file_bytes, always * scale, routed * scale, *experts, family.layers, basis)
-
-
-def _bits(entry: AnyModel) -> float:
-    """Return the bits that a weight takes by the type in a model's entry or its file's name."""
-    if isinstance(entry, QuantizeModel):
-        return BITS.get(entry.type, FULL_BITS)
-    if isinstance(entry, HubModel):
-        stem = Path(entry.file).stem
-        return next((bits for kind, bits in BITS.items() if kind in stem), FULL_BITS)
-    return FULL_BITS

@@ -1,30 +1,43 @@
-"""What a model's GGUF file says about it: its card, its family, its vocabulary."""
+"""What a model's GGUF file says about it: its card, its family, and how it drafts.
+
+llama-server crashes on a head of another width or silently reads the wrong features, and takes a
+head for a draft model. So files are compared before anything is measured.
+"""
 
 import hashlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
 from gguf import LlamaFileType
 
-from specmoe.config.models import Family
+from specmoe.config.methods import METHODS, Method, is_ngram
+from specmoe.config.models import AnyModel, Family, PathModel
 from specmoe.errors import ModelError
-from specmoe.files import digest_of_parts, file_digests, files_of_model, seen_of_model, sha256_of
+from specmoe.files import (
+    card_beside,
+    digest_of_parts,
+    file_digests,
+    files_of_model,
+    named_if_damaged,
+    read_record,
+    seen_of_model,
+    sha256_of,
+)
 from specmoe.models.card import ModelCard, card_of, save_card
 from specmoe.models.gguf_file import Header, TensorInfo, named_if_no_model, read_header
 
 # How far the parameters of a file may be from its family's, as published: some are rounded.
 _PARAMETERS_TOLERANCE: Final = 0.02
-_CLOCK: Final = b"strftime_now"  # the one function for it, as in llama.cpp's common/jinja/
 
 
 def read_card(path: Path, sha256: str | None = None) -> ModelCard:
     """Return the card of a model, split or whole.
 
-    Reads the whole file once, for its digest, unless that is given. Raises ModelError if a file is
-    missing, not GGUF, truncated, or not the part of the model that its name says.
+    Reads the whole file once, for its digest, unless that is given. Raises ModelError as
+    `read_header` does, and for a file that is no language model.
     """
     header, parts = read_header(path), files_of_model(path)
     digest = sha256 or digest_of_parts([sha256_of(part) for part in parts])
@@ -34,7 +47,8 @@ def read_card(path: Path, sha256: str | None = None) -> ModelCard:
 
 def describe_clock(path: Path) -> str:
     """Return what to know of a chat template that writes the date or time; empty of others."""
-    if _CLOCK not in (read_header(path).chat_template or b""):
+    # The one function for it, see llama.cpp's common/jinja/.
+    if b"strftime_now" not in (read_header(path).chat_template or b""):
         return ""
     return (
         f"The chat template of {path} writes the date or time (strftime_now): chats of another day"
@@ -67,13 +81,17 @@ def active_parameters(
 ) -> int:
     """Return how many parameters are multiplied for one token.
 
-    Routed experts count by the share one token visits; the embedding table counts only where it
-    is the output matrix too.
+    The embedding table counts only where it is the output matrix too.
     """
-    running = list(_multiplied(tensors, layers))
-    routed = sum(tensor.elements for tensor in running if tensor.is_routed)
-    always = sum(tensor.elements for tensor in running if not tensor.is_routed)
-    return always + (routed * experts_used // experts if experts else 0)
+    counted = [(one, one.elements) for one in _multiplied(tensors, layers)]
+    return _of_token(counted, experts, experts_used)
+
+
+def _of_token(counted: Sequence[tuple[TensorInfo, int]], experts: int, used: int) -> int:
+    """Return what one token needs of tensors' counts: of routed experts the share it visits."""
+    routed = sum(count for tensor, count in counted if tensor.is_routed)
+    always = sum(count for tensor, count in counted if not tensor.is_routed)
+    return always + (routed * used // experts if experts else 0)
 
 
 def _vocabulary_sha256(tokens: Sequence[bytes]) -> str:
@@ -119,15 +137,13 @@ def _mtp_bytes(tensors: Sequence[TensorInfo], layers: int, experts: int, used: i
     The token's logits are the target's own output matrix times what the block computes, unless the
     block has one of its own.
     """
-    block = [tensor for tensor in tensors if tensor.block == layers]
-    read = {tensor.name: tensor.size_bytes for tensor in block if not tensor.is_routed}
-    routed = sum(tensor.size_bytes for tensor in block if tensor.is_routed)
-    by_name = {tensor.name: tensor.size_bytes for tensor in tensors}
-    if f"blk.{layers}.nextn.shared_head_head.weight" not in read:
-        read["output"] = by_name.get("output.weight") or by_name.get("token_embd.weight", 0)
     # The block's own table, like the target's, is looked up.
-    read.pop(f"blk.{layers}.nextn.embed_tokens.weight", None)
-    return sum(read.values()) + (routed * used // experts if experts else 0)
+    own, table = f"blk.{layers}.nextn.shared_head_head.weight", f"blk.{layers}.nextn.embed_tokens"
+    read = [one for one in tensors if one.block == layers and not one.name.startswith(table)]
+    if all(one.name != own for one in read):
+        outputs = [one for one in tensors if one.name == "output.weight"]
+        read += outputs or [one for one in tensors if one.name == "token_embd.weight"]
+    return _of_token([(one, one.size_bytes) for one in read], experts, used)
 
 
 def _file_type(header: Header) -> str:
@@ -150,33 +166,101 @@ def _multiplied(tensors: Sequence[TensorInfo], layers: int) -> Iterator[TensorIn
             yield tensor
 
 
-@dataclass(frozen=True)
-class Stated:
-    """What the configuration says of a model's file."""
-
-    sha256: tuple[str, ...] = ()  # of its parts
-    family: Family | None = None
-    origin: str = ""
-    licence: str = ""
-
-
-def describe_model(model: Path, stated: Stated, digests: Path | None, out: Path) -> str:
+def describe_model(
+    model: Path,
+    entry: AnyModel,
+    family: Family | None,
+    origin: tuple[str, str],
+    digests: Path | None,
+    out: Path,
+) -> str:
     """Write the card of a model; return what is to be said of its clock, or nothing.
 
-    `digests` has those of a download, which was hashed then. Raises ModelError for a file that is
-    not what is stated.
+    `origin` is where its weights are from, and their licence, or empty. `digests` has those of a
+    download, which was hashed and checked then. Raises ModelError for a file that is not what the
+    configuration says.
     """
     parts = files_of_model(model)
     lines = digests.read_text().splitlines() if digests else []
     known = {part.name: line.split()[0] for part, line in zip(parts, lines, strict=False)}
     hashed = file_digests(parts, seen_of_model(model), known)
     card = read_card(model, digest_of_parts([*hashed.values()]))
-    if stated.sha256 and card.sha256 != (expected := digest_of_parts(stated.sha256)):
+    stated = [one for one in entry.digests if one] if isinstance(entry, PathModel) else []
+    if len(stated) == len(parts) and card.sha256 != (expected := digest_of_parts(stated)):
         raise ModelError(
             f"{model}: another file than the config names: SHA-256 {card.sha256}, not {expected};"
             " correct the model's path or its sha256"
         )
-    if stated.family:
-        check_family(card, stated.family, model)
-    save_card(replace(card, origin=stated.origin, licence=stated.licence), out)
+    if family:
+        check_family(card, family, model)
+    save_card(replace(card, origin=origin[0], licence=origin[1]), out)
     return describe_clock(model)
+
+
+_BY_ARCHITECTURE: Final = {"eagle3": Method.EAGLE3, "dflash": Method.DFLASH}
+# llama.cpp tells the two block drafters apart by this tensor (common/speculative.cpp).
+_MARKOV_HEAD: Final = "markov_w1.weight"
+
+
+def has_mtp_block(header: Header) -> bool:
+    """Return whether a model's file has a block that predicts further tokens."""
+    return header.number_of_architecture("nextn_predict_layers", 0) > 0
+
+
+def drafts_by(header: Header) -> Method:
+    """Return the method that a file is made for; raises ValueError if it is no model."""
+    if header.architecture in _BY_ARCHITECTURE:
+        has_markov_head = any(tensor.name == _MARKOV_HEAD for tensor in header.tensors)
+        return Method.DSPARK if has_markov_head else _BY_ARCHITECTURE[header.architecture]
+    # A whole model has layers before its MTP block; the file of an MTP block alone has none.
+    has_layers = any(tensor.block == 0 for tensor in header.tensors)
+    return Method.DRAFT if has_layers else Method.MTP
+
+
+def check_fit(target: Header, draft: Header, method: Method, file: Path) -> None:
+    """Make sure that a file drafts by a method for a target; raises ModelError if it cannot.
+
+    `file` names the draft in the error.
+    """
+    with named_if_no_model(file):
+        own = drafts_by(draft)
+        # A whole model with an MTP block can lend it.
+        lends = method == Method.MTP and has_mtp_block(draft)
+        width = target.number_of_architecture("embedding_length")
+        # A head reads the hidden states of its target; a model those of its own width.
+        needed = draft.number("eagle3.target_hidden_size", 0)
+        needed = needed or draft.number_of_architecture("embedding_length")
+    if own != method and not lends:
+        raise ModelError(
+            f"{file} drafts as {METHODS[own].words} ({own}), not as {METHODS[method].words}"
+            f" ({method}); name it under that method"
+        )
+    if method != Method.DRAFT and width != needed:
+        raise ModelError(
+            f"{file} reads hidden states of {needed} values, and its target's have {width}; choose"
+            " the head that was made for this target"
+        )
+
+
+def check_pair(target: Path, draft: Path, method: Method | None, *, one_vocabulary: bool) -> None:
+    """Make sure that a draft has its target's vocabulary, and what its method needs if it is named.
+
+    llama-server only logs a mismatch, and runs on without speculative decoding; of a file of
+    n-grams it cannot know. Raises ModelError.
+    """
+    if not one_vocabulary:
+        raise ModelError(
+            f"{draft} cannot draft for {target}: their vocabularies differ, and a token's number"
+            " would mean another token; choose a draft of the target's own family"
+        )
+    if method and not is_ngram(method):
+        check_fit(read_header(target), read_header(draft), method, draft)
+
+
+def check_made_pair(target: Path, draft: Path, method: Method) -> None:
+    """Check a pair whose cards are beside the files, as `check_pair` does."""
+    vocabularies = set()
+    for card in map(card_beside, (target, draft)):  # of a model, or of a file of n-grams
+        with named_if_damaged(card):
+            vocabularies.add(read_record(card)["vocabulary_sha256"])
+    check_pair(target, draft, method, one_vocabulary=len(vocabularies) == 1)

@@ -26,7 +26,7 @@ from gguf import (
 from gguf.gguf_writer import GGUFValue
 
 from specmoe.errors import ModelError
-from specmoe.files import files_of_model, free_bytes, gigabytes, written_whole
+from specmoe.files import files_of_model, written_whole
 
 _MOST_DIMENSIONS = 4  # ggml's GGML_MAX_DIMS
 _AGAIN = "fetch or make it again"
@@ -83,17 +83,13 @@ class Header:
             raise ValueError(f"no whole number under {key!r}")
         return value
 
-    def text(self, key: str) -> str:
-        """Return a text; raises ValueError if the header lacks it."""
-        value = self.metadata[key].value if key in self.metadata else None
-        if not isinstance(value, bytes):
-            raise ValueError(f"no text under {key!r}")
-        return value.decode()
-
     @property
     def architecture(self) -> str:
         """The name of the network's graph; raises ValueError if the header lacks it."""
-        return self.text("general.architecture")
+        value = self.metadata.get("general.architecture")
+        if value is None or not isinstance(value.value, bytes):
+            raise ValueError("no text under 'general.architecture'")
+        return value.value.decode()
 
     def number_of_architecture(self, key: str, default: int | None = None) -> int:
         """Return a whole number under a key that begins with the architecture, as `number`."""
@@ -117,19 +113,19 @@ class Header:
 def read_header(model: Path) -> Header:
     """Parse the header of a model, split or whole: metadata of the first part, tensors of all.
 
-    Raises ModelError if a file is missing, not GGUF, truncated, or not the part of the model that
-    its name says.
+    Raises ModelError if a file is missing, not GGUF or truncated, or parts lack tensors. Their
+    order llama.cpp checks (src/llama-model-loader.cpp).
     """
     parts = files_of_model(model)
     headers = [_read_part(part) for part in parts]
     tensors = [tensor for header in headers for tensor in header.tensors]
     with named_if_no_model(model):
-        # llama.cpp checks the same (src/llama-model-loader.cpp).
-        for number, (part, header) in enumerate(zip(parts, headers, strict=True), start=1):
-            _check_part(part, header, number, len(parts))
         announced = headers[0].number("split.tensors.count", len(tensors))
     if announced != len(tensors):
-        raise ModelError(f"{parts[0]}: its parts are of different models; fetch or make them again")
+        raise ModelError(
+            f"{parts[0]}: {len(tensors)} of the {announced} tensors that its parts should have;"
+            " fetch or make them again, with names like x-00001-of-00002.gguf"
+        )
     return Header(headers[0].metadata, tensors)
 
 
@@ -144,16 +140,6 @@ def named_if_no_model(model: Path) -> Iterator[None]:
         ) from error
 
 
-def _check_part(part: Path, header: Header, number: int, of: int) -> None:
-    # Joining parts leaves a count of 0.
-    says = header.number("split.no", 0) + 1, header.number("split.count", 1) or 1
-    if says != (number, of):
-        raise ModelError(
-            f"{part}: part {says[0]} of {says[1]} by its metadata, {number} of {of} by its name;"
-            " llama.cpp finds parts by names like x-00001-of-00002.gguf"
-        )
-
-
 def _read_part(path: Path) -> Header:
     try:
         with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
@@ -163,12 +149,8 @@ def _read_part(path: Path) -> Header:
         raise ModelError(f"{path}: no such model file; make or fetch it first") from error
     except OSError as error:
         raise ModelError(f"{path}: cannot be read ({error.strerror})") from error
-    except EOFError as error:
-        raise ModelError(f"{path}: truncated within its header; {_AGAIN}") from error
-    except ValueError as error:
-        # mmap's own complaint about an empty file is a ValueError as well.
-        reason = "empty" if not path.stat().st_size else str(error)
-        raise ModelError(f"{path}: not a readable GGUF file ({reason}); {_AGAIN}") from error
+    except ValueError as error:  # also mmap's own about an empty file
+        raise ModelError(f"{path}: not a readable GGUF file ({error}); {_AGAIN}") from error
     needed = max((tensor.start + tensor.size_bytes for tensor in header.tensors), default=0)
     if size < needed:
         raise ModelError(f"{path}: truncated, {size} bytes of at least {needed}; {_AGAIN}")
@@ -195,7 +177,7 @@ class _Cursor:
     def take(self, count: int) -> bytes:
         end = self.position + count
         if end > len(self._data):
-            raise EOFError
+            raise ValueError("truncated within its header")
         taken = self._data[self.position : end]
         self.position = end
         return taken
@@ -208,9 +190,7 @@ class _Cursor:
 
     def numbers(self, kind: GGUFValueType, count: int) -> Sequence[int | float | bool]:
         layout = np.dtype(GGUFReader.gguf_scalar_to_np[kind]).newbyteorder("<")
-        numbers: list[int | float | bool]
-        numbers = np.frombuffer(self.take(count * layout.itemsize), layout).tolist()
-        return numbers
+        return [*np.frombuffer(self.take(count * layout.itemsize), layout).tolist()]
 
     def value(self) -> GGUFValue:
         kind = GGUFValueType(self.count(4))
@@ -282,19 +262,8 @@ def writer_of(architecture: str, metadata: Metadata) -> GGUFWriter:
 
 
 def write_gguf(out: Path, writer: GGUFWriter, tensors: Sequence[NewTensor]) -> None:
-    """Write a GGUF file atomically; `writer` has its metadata and no tensors yet.
-
-    Raises ModelError if the disk is too small.
-    """
+    """Write a GGUF file atomically; `writer` has its metadata and no tensors yet."""
     alignment = writer.data_alignment
-    sizes = [tensor.info.size_bytes for tensor in tensors]
-    needed = sum(size + -size % alignment for size in sizes)
-    free = free_bytes(out.parent)
-    if needed > free:
-        raise ModelError(
-            f"{out}: not written, it has {gigabytes(needed)} and the disk {gigabytes(free)} free;"
-            " make room there"
-        )
     for info in (tensor.info for tensor in tensors):
         # The package also requires numpy's type, and ignores it because GGUF's is given.
         unused = np.dtype(np.uint16)

@@ -33,7 +33,6 @@ _REASONS: Final = (
         "another file than the config names, or cut short: SHA-256 {0}; download it again, or"
         " correct the version or the digest",
     ),
-    (r"No space left on device", "the disk of {folder} is full; make room and run again"),
     (
         r"connection broken by|Failed to establish|TimeoutError|timed out|Could not fetch URL"
         r"|ConnectionError|SSLError|ProxyError|received \(",
@@ -72,16 +71,16 @@ def download(
     )
     os.write(output, done.stdout)
     if done.returncode != 0:
-        reason = _reason(done.stdout.decode(errors="replace"), kind, folder)
+        reason = _reason(done.stdout.decode(errors="replace"), kind)
         raise DownloadError(f"{package} {version}: {reason}")
     [file] = into.iterdir()
     return file
 
 
-def _reason(printed: str, kind: Kind, folder: Path) -> str:
+def _reason(printed: str, kind: Kind) -> str:
     for pattern, reason in _REASONS:
         if found := re.search(pattern, printed):
-            return reason.format(*filter(None, found.groups()), kind=kind, folder=folder)
+            return reason.format(*filter(None, found.groups()), kind=kind)
     errors = re.findall(r"^ERROR: (.+)$", printed, re.MULTILINE) or ["see its log"]
     return f"pip download failed: {errors[-1]}"
 

@@ -211,7 +211,7 @@ def _read(path: Path) -> FileFacts:
     if not path.is_file():  # opening a pipe would wait for a writer
         return FileFacts()
     # Only here, because reading headers needs numpy, and most campaigns name their methods.
-    from specmoe.models.drafting import drafts_by, has_mtp_block
+    from specmoe.models.gguf import drafts_by, has_mtp_block
     from specmoe.models.gguf_file import read_header
 
     try:

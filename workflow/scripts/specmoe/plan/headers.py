@@ -19,8 +19,7 @@ from specmoe.errors import ConfigError, ModelError, SpecmoeError
 from specmoe.files import given_file, read_whole, require_files
 from specmoe.models import hub
 from specmoe.models.card import ModelCard, load_card, require_template
-from specmoe.models.drafting import Part, check_pair
-from specmoe.models.gguf import check_family, describe_clock, read_card
+from specmoe.models.gguf import check_family, check_pair, describe_clock, read_card
 from specmoe.plan.campaign import LoadedCampaign
 
 Faults = list[Exception]
@@ -123,8 +122,10 @@ def _check_pair(target: str, side: Side, config: Config, known: Mapping[str, _Kn
     models = (target, file) if file else ()
     pair = [one for model in models if (one := _origin(model, config, known))]
     if side.method and len(pair) > 1:
-        verifies, drafts = (Part(one.file, one.card.vocabulary_sha256) for one in pair)
-        check_pair(verifies, drafts, [side.method] if file in known else [])
+        verifies, drafts = pair
+        same = verifies.card.vocabulary_sha256 == drafts.card.vocabulary_sha256
+        method = side.method if file in known else None
+        check_pair(verifies.file, drafts.file, method, one_vocabulary=same)
 
 
 def made_models(config: Config, models: Path) -> frozenset[str]:

@@ -63,7 +63,7 @@ class JobFiles:
         return [self.campaign.models_folder / f"{model}.sha256"] if downloaded else []
 
     def stated_of_model(self, model: str) -> str:
-        """Return what the configuration states of a model's file, as `models.gguf.Stated`.
+        """Return what the configuration states of a model's file, as JSON.
 
         Of a downloaded one the digests are checked during the download.
         """
