@@ -19,11 +19,9 @@ if DEMONSTRATION:
         threads: workflow.cores
         params:
             **MACHINE,
-            demonstration=always(DEMONSTRATION.to_json()),
         shell:
             "{params.before}python {input.specmoe} record_trace --campaign {params.campaign}"
-            " --demonstration {params.demonstration:q} --workflow-pid $PPID"
-            " --log {log.server} --out {output.record} 2>&1 | tee {log.record}"
+            " --workflow-pid $PPID --log {log.server} --out {output.record} 2>&1 | tee {log.record}"
 
     # No output and no pipe: it runs at every call, and it asks the terminal whether it has colours.
     rule demo_trace:

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from specmoe.config.block import Block
-from specmoe.config.environment import LOCALE
+from specmoe.config.engines import LOCALE
 from specmoe.config.load import load
 from specmoe.config.matrix import list_blocks
 from specmoe.config.schema import Config

@@ -17,7 +17,7 @@ from specmoe.analysis.intervals import (
     of_blocks_and_prompts,
     student_quantile,
 )
-from specmoe.config.schema import Statistics
+from specmoe.config.measurement import Statistics
 
 STATISTICS = Statistics()
 CONFIDENCE = STATISTICS.confidence

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from specmoe.config.synthetic_recipe import Recipe
+from specmoe.config.models import Recipe
 
 # Wide enough for K-quants; the smallest that a real engine runs in every type.
 SMALL = Recipe(

@@ -40,7 +40,7 @@ from specmoe.analysis.gamma_curves import gamma_curves  # noqa: E402
 from specmoe.analysis.intervals import Estimate  # noqa: E402
 from specmoe.analysis.summaries import with_speedups  # noqa: E402
 from specmoe.audit.reading import readings_of  # noqa: E402
-from specmoe.config.schema import Statistics  # noqa: E402
+from specmoe.config.measurement import Statistics  # noqa: E402
 
 REPEATS = (3, 5, 10)
 SEED = 1

@@ -9,7 +9,7 @@ from pydantic import TypeAdapter
 
 from specmoe.config.base import Positive
 from specmoe.config.block import Block, Side
-from specmoe.config.environment import EngineArgs
+from specmoe.config.engines import EngineArgs
 from specmoe.config.factors import FACTORS, Factor, at_levels
 from specmoe.config.methods import Method
 from specmoe.errors import MeasurementError

@@ -8,8 +8,8 @@ import pytest
 from specmoe.audit.checks import audit_runs
 from specmoe.audit.evidence import gather_evidence
 from specmoe.audit.finding import CheckVerdict
-from specmoe.config.audit import AuditSettings
 from specmoe.config.block import Block, PromptSource
+from specmoe.config.measurement import AuditSettings
 from specmoe.errors import MeasurementError
 from specmoe.runs.schema import check_rows, read_runs, write_runs
 

@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import yaml
 
-from specmoe.config.synthetic_recipe import Recipe
+from specmoe.config.models import Recipe
 from specmoe.models.synthetic import write_model
 from specmoe.records import load, save
 from specmoe.runs.manifest import write_manifest

@@ -29,7 +29,7 @@ from specmoe.analysis.summaries import (
 )
 from specmoe.audit.checks import ALL, CHECKS
 from specmoe.audit.reading import readings_of
-from specmoe.config.schema import Statistics
+from specmoe.config.measurement import Statistics
 from specmoe.models.card import Size
 from specmoe.runs.pass_times import read_pass_times
 

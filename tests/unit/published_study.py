@@ -48,7 +48,7 @@ def analysis_of_study(study: dict[str, Any], folder: Path) -> Analysis:
     """Return the analysis of the published campaign, read back from `folder`."""
     config = config_of_study(study)
     cards = {model: card_of_entry(model, config) for model in config.measured_models}
-    host = host_of_study(config.host.given)
+    host = host_of_study(config.host.model_dump(exclude_none=True))
     analysis_of_runs(runs_of_study(config, folder), config, cards, host).write(folder / "analysis")
     return Analysis.read(folder / "analysis")
 

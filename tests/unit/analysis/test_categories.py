@@ -10,7 +10,7 @@ from specmoe.analysis.advice_text import advice_values
 from specmoe.analysis.intervals import interval_over_prompts
 from specmoe.analysis.registry import TABLES
 from specmoe.analysis.summaries import make_pairs, summarise_categories
-from specmoe.config.schema import Statistics
+from specmoe.config.measurement import Statistics
 
 from ..paper_analyses import BASELINE_RATE, with_categories
 from .test_summaries import run

@@ -14,7 +14,7 @@ from specmoe.analysis.contenders import (
     rivals_of,
 )
 from specmoe.config.block import Side
-from specmoe.config.schema import Statistics
+from specmoe.config.measurement import Statistics
 
 from ...blocks import compared, drafted, row
 

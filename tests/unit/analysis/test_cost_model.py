@@ -17,7 +17,7 @@ from specmoe.analysis.cost_tables import (
     verification,
 )
 from specmoe.analysis.summaries import with_speedups
-from specmoe.config.schema import Statistics
+from specmoe.config.measurement import Statistics
 from specmoe.models.card import Size
 from specmoe.runs.pass_times import read_pass_times
 

@@ -8,7 +8,7 @@ from specmoe.analysis.cost_tables import fit_pairs
 from specmoe.analysis.gamma_curves import LONGEST, gamma_curves
 from specmoe.analysis.summaries import with_speedups
 from specmoe.audit.reading import readings_of
-from specmoe.config.schema import Statistics
+from specmoe.config.measurement import Statistics
 from specmoe.runs.agreement import read_agreement
 from specmoe.runs.pass_times import read_pass_times
 

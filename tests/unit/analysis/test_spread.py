@@ -14,7 +14,7 @@ from specmoe.analysis.spread import (
 )
 from specmoe.config.load import load
 from specmoe.config.matrix import list_blocks
-from specmoe.config.schema import Statistics
+from specmoe.config.measurement import Statistics
 
 from .test_summaries import run
 

@@ -18,7 +18,7 @@ from specmoe.analysis.summaries import (
     usual,
     with_speedups,
 )
-from specmoe.config.schema import Statistics
+from specmoe.config.measurement import Statistics
 from specmoe.engine import answers
 
 from ..paper_analyses import _row as row_of

@@ -8,7 +8,7 @@ import pytest
 
 from specmoe.analysis.sentences import describe_twins
 from specmoe.analysis.twins import twin_passes
-from specmoe.config.schema import Statistics
+from specmoe.config.measurement import Statistics
 
 from ..paper_analyses import full
 from ..planted_twins import DENSE, DENSE_OF, MOE, SIZES, pass_times, twin_runs, twins_of, with_twins

@@ -15,7 +15,7 @@ from specmoe.audit.bounds import required_time
 from specmoe.audit.checks import audit_runs, count_marked, count_power, summarise_audit
 from specmoe.audit.evidence import Bandwidth, Gap, gather_evidence
 from specmoe.audit.text import describe_audit
-from specmoe.config.audit import AuditSettings
+from specmoe.config.measurement import AuditSettings
 from specmoe.models.card import Size
 
 from ...blocks import row as made_row

@@ -14,7 +14,7 @@ from specmoe.audit.repetition import (
     most_of_one,
     repetition,
 )
-from specmoe.config.audit import AuditSettings
+from specmoe.config.measurement import AuditSettings
 
 from ...conftest import ROOT
 

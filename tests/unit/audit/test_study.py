@@ -10,8 +10,8 @@ import pytest
 from specmoe.audit.checks import audit_runs, count_power, summarise_audit
 from specmoe.audit.evidence import Bandwidth, gather_evidence
 from specmoe.audit.text import describe_audit
-from specmoe.config.audit import AuditSettings
 from specmoe.config.matrix import list_blocks
+from specmoe.config.measurement import AuditSettings
 from specmoe.models.expected_sizes import size_of
 
 from ..published_study import config_of_study, needs_csv, runs_of_study

@@ -4,7 +4,7 @@ import pytest
 from pydantic import TypeAdapter, ValidationError
 
 from specmoe.config.block import Side
-from specmoe.config.environment import EngineArgs
+from specmoe.config.engines import EngineArgs
 from specmoe.config.methods import Method
 from specmoe.engine.job import server_command, speculation_flags
 

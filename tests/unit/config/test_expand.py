@@ -2,8 +2,7 @@
 
 import pytest
 
-from specmoe.config.expand import FileFacts, nothing_said
-from specmoe.config.load import load
+from specmoe.config.load import FileFacts, load
 from specmoe.config.matrix import list_blocks
 from specmoe.config.methods import Method
 
@@ -55,7 +54,11 @@ def blocks_of(data, said=said_of):
             | {("plain", "ngram-cache@table"): [8]},
         ),
         # Files that say nothing are plain models.
-        ({"targets": ["blocked"], "drafts": ["head"]}, nothing_said, {("blocked", "head"): [2, 4]}),
+        (
+            {"targets": ["blocked"], "drafts": ["head"]},
+            lambda _: FileFacts(),
+            {("blocked", "head"): [2, 4]},
+        ),
     ],
 )
 def test_targets_and_drafts_draft_as_their_files_can_and_by_n_grams(mine, suite, said, found):

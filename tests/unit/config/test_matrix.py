@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from specmoe.config.base import parse
-from specmoe.config.block import Block, Outputs, Side, TimedPasses
+from specmoe.config.block import Outputs, Side
 from specmoe.config.load import load
 from specmoe.config.matrix import (
     added_runs,
@@ -19,7 +18,6 @@ from specmoe.config.matrix import (
     list_timed_passes,
     schedule,
 )
-from specmoe.config.measurement import Order
 
 from ...blocks import alone
 from ...conftest import ROOT
@@ -105,7 +103,6 @@ def test_a_block_has_its_baseline_and_survives_a_round_trip_as_json(blocks):
         assert block.sides[0] == Side()
         assert len(set(block.sides)) == len(block.sides)
         assert block.speculates != (block.sides == (Side(),))
-        assert parse(Block, block.to_json()) == block
         assert len(block.models) == 1 + len(block.drafters)
     found = {block.block: block for block in blocks}
     sides = found["D/dense_4b/r1"].sides
@@ -143,13 +140,13 @@ def test_passes_multiply_the_runs_but_not_those_of_the_studys_commands(study):
     assert {block.warmup_tokens for block in found} == {8}  # no longer than a run
 
 
-@pytest.mark.parametrize("order", Order)
+@pytest.mark.parametrize("order", ["mixed", "by_target"])
 def test_the_order_takes_repeat_after_repeat_and_mixes_suites_within_each(blocks, order):
     ordered = schedule(blocks, 1, order)
     assert [block.repeat for block in ordered] == sorted(block.repeat for block in blocks)
     gone = [(block.repeat, block.target) for block in ordered]
     stretches = [here for here, _ in groupby(gone)]
-    assert (len(stretches) == len(set(gone))) == (order == Order.BY_TARGET)
+    assert (len(stretches) == len(set(gone))) == (order == "by_target")
     suites = [
         [block.suite for block in ordered if (block.repeat, block.target) == (0, target)]
         for target in ("moe_q4", "moe_q8", "dense_4b", "dense_9b")
@@ -212,7 +209,6 @@ def passes_of(data):
     """Return the passes that are timed by themselves, by model."""
     config = load(data, ROOT)
     listed = list_timed_passes(config, list_blocks(config, gpu=False))
-    assert [parse(TimedPasses, one.to_json()) for one in listed] == listed
     return {one.model: one for one in listed}
 
 

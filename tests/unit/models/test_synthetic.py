@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pytest
 from gguf.quants import dequantize
 
-from specmoe.config.synthetic_recipe import Recipe
+from specmoe.config.models import Recipe
 from specmoe.errors import ModelError
 from specmoe.files import sha256_of
 from specmoe.models.gguf import active_parameters, read_card

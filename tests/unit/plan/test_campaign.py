@@ -99,18 +99,13 @@ def test_a_target_has_baselines_by_the_server_alone_and_the_files_of_its_prompts
     assert campaign_of(study).baselines_of_target("moe_q4") == []
 
 
-def test_a_cached_campaign_ships_its_trace_unless_another_is_named(synthetic, campaign_of):
+def test_a_cached_campaign_ships_its_trace(synthetic, campaign_of):
     synthetic["campaign"]["name"] = "demo"
     shipped = campaign_of(synthetic, source="cached")
     assert shipped.ships_trace
     assert shipped.trace_file == ROOT / "resources/campaigns/demo/trace.json"
     measured = campaign_of(synthetic, source="measured")
     assert measured.trace_file == measured.folder / "trace.json"
-    synthetic["trace"] = {"prompt": "code"}
-    named = campaign_of(synthetic, source="cached")
-    assert not named.ships_trace
-    assert named.trace_file == named.folder / "trace.json"
-    assert named.demonstration.block.prompts[0].prompt == "code"
 
 
 def test_passes_are_timed_where_the_engine_is_built_here_and_samples_are_wanted(

@@ -4,7 +4,7 @@ import csv
 
 import pytest
 
-from specmoe.config.audit import AuditSettings
+from specmoe.config.measurement import AuditSettings
 from specmoe.plan.machine import bandwidth_by_chip
 from specmoe.possible.claim import claim_of, read_claims
 from specmoe.possible.judge import Verdict, judge

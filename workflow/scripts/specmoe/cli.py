@@ -50,7 +50,7 @@ def possible(
     audit: str, out: Path, claim: dict[str, Any] | None = None, claims: Path | None = None
 ) -> None:
     """Say whether a claim about speculative decoding can be true."""
-    from specmoe.config.audit import AuditSettings
+    from specmoe.config.measurement import AuditSettings
     from specmoe.plan.campaign import CHIPS
     from specmoe.possible.judge import answer
 
@@ -191,20 +191,13 @@ def time_passes(
     gate.records.relink(name, request)
 
 
-def record_trace(
-    campaign: Opened,
-    demonstration: str,
-    log: Path,
-    out: Path,
-    workflow_pid: int | None = None,
-) -> None:
+def record_trace(campaign: Opened, log: Path, out: Path, workflow_pid: int | None = None) -> None:
     """Decode one prompt with a target, and ask a draft model for the drafts of every round."""
-    from specmoe.config.base import parse
-    from specmoe.config.matrix import Demonstration
     from specmoe.engine.job import job_of
     from specmoe.measure.trace import record_trace
 
-    asked = parse(Demonstration, demonstration)
+    asked = campaign.demonstration
+    assert asked is not None
     drafts = {model: campaign.model_file(model) for model in asked.block.draft_models}
     workplace = campaign.workplace("trace", workflow_pid)
     job = job_of(workplace, campaign.model_file(asked.block.target), log, drafts)

@@ -61,7 +61,8 @@ from specmoe.config.block import (
 )
 from specmoe.config.engines import Backend
 from specmoe.config.matrix import comparison_of
-from specmoe.config.schema import Config, Statistics
+from specmoe.config.measurement import Statistics
+from specmoe.config.schema import Config
 from specmoe.models.card import ModelCard
 from specmoe.runs.schema import DISTURBED, count_excluded, excluded
 

@@ -30,8 +30,9 @@ from specmoe.audit.checks import count_marked
 from specmoe.audit.reading import readings_of
 from specmoe.config.block import Stop
 from specmoe.config.matrix import left_out_blocks
-from specmoe.config.models import UpcycleModel, is_family_of_study, is_of_study
-from specmoe.config.schema import Config, Statistics
+from specmoe.config.measurement import Statistics
+from specmoe.config.models import FAMILIES, TARGETS, UpcycleModel
+from specmoe.config.schema import Config
 from specmoe.models.card import ModelCard, size_of_card
 from specmoe.runs.pass_times import seen_experts, undisturbed_passes
 from specmoe.runs.schema import undisturbed
@@ -184,12 +185,12 @@ def _campaign(runs: pd.DataFrame, config: Config, host: Mapping[str, Any]) -> pd
             {
                 "campaign": config.campaign.name,
                 "source": config.campaign.source,
-                "of_study": is_of_study(runs["target"]),
+                "of_study": not TARGETS.isdisjoint(runs["target"]),
                 # What n_prompt counts: the study's own rows have words, engines count tokens.
                 "length_unit": "words" if config.campaign.source == "published" else "tokens",
                 "synthetic": all(map(config.is_synthetic, config.measured_models)),
                 "other_models": not any(
-                    is_family_of_study(entry.family)
+                    str(entry.family).startswith(FAMILIES)
                     for name in config.measured_models
                     for entry in config.lineage(name).values()
                 ),

@@ -25,8 +25,8 @@ from specmoe.analysis.summaries import with_speedups
 from specmoe.audit.reading import Reading, ReadingKey, readings_of
 from specmoe.config.block import Block, Side
 from specmoe.config.matrix import setting_of, texts_of
+from specmoe.config.measurement import Statistics
 from specmoe.config.methods import Method, engine_type
-from specmoe.config.schema import Statistics
 from specmoe.files import read_record, replace_text
 from specmoe.models.card import ModelCard, load_card
 from specmoe.plan.campaign import LoadedCampaign

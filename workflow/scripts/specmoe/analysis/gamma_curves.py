@@ -21,7 +21,7 @@ from specmoe.analysis.intervals import MANY, Estimate, interval_of_speedup, stud
 from specmoe.analysis.summaries import geometric_mean
 from specmoe.audit.reading import Limits, Reading, ReadingKey, rounds_from_agreement
 from specmoe.config.block import MEASURED_BY, Protocol, Stop
-from specmoe.config.schema import Statistics
+from specmoe.config.measurement import Statistics
 
 LONGEST = 32
 PASSES_ERR = 0.08

@@ -22,7 +22,7 @@ import pandas as pd
 
 from specmoe.analysis.intervals import log_means, of_blocks
 from specmoe.analysis.summaries import CELL, summarise
-from specmoe.config.schema import Statistics
+from specmoe.config.measurement import Statistics
 
 Key = TypeVar("Key", bound=Hashable)
 

@@ -14,7 +14,7 @@ import pandas as pd
 
 from specmoe.analysis.intervals import log_means, student_quantile
 from specmoe.analysis.summaries import SETTING, by_group, setting_id
-from specmoe.config.schema import Statistics
+from specmoe.config.measurement import Statistics
 
 # The spread of two blocks says next to nothing: with one degree of freedom it is below a tenth of
 # the true spread in 8 of 100 cells.

@@ -22,7 +22,7 @@ from specmoe.analysis.intervals import (
 )
 from specmoe.audit.repetition import looping, repetition
 from specmoe.config.block import MEASURED_BY, NO_DRAFT, PASSAGE_PREFIX, Protocol
-from specmoe.config.schema import Statistics
+from specmoe.config.measurement import Statistics
 from specmoe.models.card import ModelCard
 from specmoe.runs.schema import excluded, undisturbed
 

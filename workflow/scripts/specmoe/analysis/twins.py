@@ -12,7 +12,7 @@ import pandas as pd
 
 from specmoe.analysis.summaries import by_group, mean_ratio
 from specmoe.config.block import MEASURED_BY, Outputs
-from specmoe.config.schema import Statistics
+from specmoe.config.measurement import Statistics
 from specmoe.models.card import Size
 
 _SHARED = [

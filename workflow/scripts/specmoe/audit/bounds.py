@@ -13,8 +13,8 @@ import pandas as pd
 from specmoe.audit.evidence import Evidence, check
 from specmoe.audit.finding import Finding, Level, Run, at_least, at_most, combined, not_applicable
 from specmoe.audit.output import SHORTEST_TEXT
-from specmoe.config.audit import AuditSettings
 from specmoe.config.block import Protocol, Stop
+from specmoe.config.measurement import AuditSettings
 from specmoe.config.methods import METHODS, Method
 from specmoe.models.card import Size
 from specmoe.runs.schema import DISTURBED

@@ -10,8 +10,8 @@ import pandas as pd
 from specmoe.audit.finding import Finding, Level, Run
 from specmoe.audit.reading import Reading, ReadingKey
 from specmoe.audit.repetition import most_of_one
-from specmoe.config.audit import AuditSettings
 from specmoe.config.block import MEASURED_BY, NO_DRAFT
+from specmoe.config.measurement import AuditSettings
 from specmoe.models.card import Size
 from specmoe.plan.machine import bandwidth_of
 from specmoe.runs.schema import undisturbed

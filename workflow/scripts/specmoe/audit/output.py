@@ -16,7 +16,7 @@ from specmoe.audit.finding import (
     not_applicable,
 )
 from specmoe.audit.repetition import longest_loop, looping, most_of_one
-from specmoe.config.audit import AuditSettings
+from specmoe.config.measurement import AuditSettings
 from specmoe.measure.trace import common_prefix
 from specmoe.words import counted
 

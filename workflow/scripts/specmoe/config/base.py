@@ -1,11 +1,9 @@
 """The types that all sections of the configuration share, and data that a job receives."""
 
-import json
 import os.path
 import reprlib
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
-from typing import Annotated, Any, ClassVar, TypeVar
+from typing import Annotated, Any, TypeVar
 
 from pydantic import (
     AfterValidator,
@@ -14,13 +12,12 @@ from pydantic import (
     Field,
     PlainSerializer,
     StringConstraints,
-    TypeAdapter,
     ValidationError,
     model_validator,
 )
 from pydantic_core import ErrorDetails, PydanticCustomError
 
-from specmoe.errors import ConfigError, nearest, one_line
+from specmoe.errors import nearest, one_line
 from specmoe.files import at_home
 
 # Names become file names and command-line words: they hold nothing that a shell, a path or LaTeX
@@ -70,10 +67,8 @@ Distinct = Annotated[list[T], AfterValidator(_distinct)]
 TEXTS = "SPECMOE_KEY_TEXTS" in os.environ
 """Whether fields have the texts below them, which takes 50 ms; only the reference needs them."""
 
-UNKNOWN_KEY = "unknown_key"
-"""The type of the fault of a key that a section does not have."""
 # The faults whose message, or lack of a value, makes what was given needless to repeat.
-_SAY_IT = ("value_error", "missing", "union_tag_invalid", UNKNOWN_KEY)
+_SAY_IT = ("value_error", "missing", "union_tag_invalid", "unknown_key")
 # Aliases of YAML in each other make a value whose text would never end.
 _SHORTENED = reprlib.Repr()
 _SHORTENED.maxlevel, _SHORTENED.maxlist, _SHORTENED.maxdict = 2, 4, 4
@@ -87,18 +82,14 @@ class Strict(BaseModel):
         extra="forbid", frozen=True, allow_inf_nan=False, use_attribute_docstrings=TEXTS
     )
 
-    renamed: ClassVar[Mapping[str, str]] = {}  # what to give in place of a former key
-
     @model_validator(mode="before")
     @classmethod
     def _refuse_unknown_keys(cls, data: Any) -> Any:
         if isinstance(data, Mapping):
-            known = {field.alias or name for name, field in cls.model_fields.items()}
             for key in data:
-                if key not in known:
-                    hint = cls.renamed.get(key) or nearest(str(key), known)
-                    said = {"shown": repr(key), "hint": hint}
-                    raise PydanticCustomError(UNKNOWN_KEY, "unknown key {shown}; {hint}", said)
+                if key not in cls.model_fields:
+                    said = {"shown": repr(key), "hint": nearest(str(key), cls.model_fields)}
+                    raise PydanticCustomError("unknown_key", "unknown key {shown}; {hint}", said)
         return data
 
 
@@ -111,29 +102,9 @@ def describe_fault(fault: ErrorDetails, keys: Sequence[str]) -> str:
     return f"{place}: {message}{shown}"
 
 
-class JobData:
-    """A dataclass that a job receives, or finds in its campaign's file."""
-
-    def to_json(self) -> str:
-        """Return it as JSON on one line."""
-        return json.dumps(asdict(self))  # type: ignore[call-overload]
-
-
-def parse(kind: type[T], data: str | Mapping[str, Any]) -> T:
-    """Return a value of a type from JSON, or from what JSON holds; raises ConfigError."""
-    adapter = TypeAdapter(kind)
-    try:
-        if isinstance(data, str):
-            return adapter.validate_json(data)
-        return adapter.validate_python(data)
-    except ValidationError as error:
-        raise ConfigError(f"{kind.__name__}: {first_fault(error)}") from error
-
-
 def first_fault(error: ValueError) -> str:
     """Return one line for the first fault that pydantic found, or for another error."""
     if not isinstance(error, ValidationError):
         return str(error)
     fault = error.errors(include_url=False)[0]
-    place = ".".join(str(key) for key in fault["loc"]) or "top level"
-    return f"{place}: {fault['msg'].removeprefix('Value error, ')}"
+    return describe_fault(fault, [str(key) for key in fault["loc"]])

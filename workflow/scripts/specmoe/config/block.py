@@ -7,7 +7,6 @@ from enum import StrEnum
 from itertools import product
 from typing import Any
 
-from specmoe.config.base import JobData
 from specmoe.config.methods import PARAMETERS, Method
 
 MEASURE_VERSION = 1
@@ -20,8 +19,6 @@ ITSELF = "itself"  # among a suite's drafts: every target drafts for itself
 LONG_WARMUP_S = 1.0
 # How a suite is measured, as columns of its rows. Rates of two ways are not comparable.
 MEASURED_BY = ["protocol", "engine"]
-# Seeds of a run's further passes at a temperature, beyond any number of repeats.
-SEED_STEP = 1000
 # Tokens before every pass that is timed by itself, as in the middle of a run.
 DEPTH = 128
 PASSAGE_PREFIX = "passage-"  # of the ids of prompts that are cut to an exact length
@@ -132,13 +129,8 @@ class Side:
     @property
     def variant(self) -> str:
         """The parameters besides γ that differ from what they are where nobody sets them."""
-        given = {name: getattr(self, name) for name in PARAMETERS}
-        words = [
-            f"-{PARAMETERS[name].letter}{value:g}"
-            for name, value in given.items()
-            if PARAMETERS[name].named(value)
-        ]
-        return "".join(words)
+        given = ((one, getattr(self, key)) for key, one in PARAMETERS.items())
+        return "".join(f"-{one.letter}{value:g}" for one, value in given if value)
 
 
 ASKED = ["suite", "target", "temperature", "repeat", "draft", "gamma", "imposed_acceptance"]
@@ -149,7 +141,7 @@ SIDE_COLUMNS = [one.name for one in fields(Side) if one.name in PARAMETERS]
 
 
 @dataclass(frozen=True)
-class Block(JobData):
+class Block:
     """One comparison in one repeat: a target alone, and with all settings that draft for it."""
 
     block: str
@@ -172,12 +164,10 @@ class Block(JobData):
     protocol: Protocol = Protocol.PAIRED
     # Variables of the engine's processes, in addition to those that every engine process has.
     environment: dict[str, str] = field(default_factory=dict, hash=False)
-    gate: dict[str, float] = field(
-        default_factory=dict, hash=False
-    )  # see `config.measurement.Gate`
+    gate: dict[str, float] = field(default_factory=dict, hash=False)  # see `measurement.Gate`
     stop: Stop = Stop.LENGTH
     sendings: dict[str, Sending] = field(default_factory=dict, hash=False)  # by workload
-    # Further words of llama-server's command line, see `config.environment`.
+    # Further words of llama-server's command line, see `config.engines`.
     engine_args: tuple[str, ...] = ()
     # Requests at once, under a steady load; None: one after the other, see `measure.load`.
     concurrency: int | None = None
@@ -206,11 +196,7 @@ class Block(JobData):
     @property
     def drafters(self) -> tuple[Side, ...]:
         """A side of each that drafts."""
-        first: dict[str, Side] = {}
-        for side in self.sides:
-            if side.speculates:
-                first.setdefault(side.draft, side)
-        return tuple(first.values())
+        return tuple({side.draft: side for side in self.sides if side.speculates}.values())
 
     @property
     def options_text(self) -> str:
@@ -260,9 +246,10 @@ class Block(JobData):
     def run_seed(self, number: int) -> int:
         """Return the seed of a run in a pass.
 
-        Greedy ones share it, because they must agree; at a temperature they are samples.
+        Greedy ones share it, because they must agree; at a temperature they are samples. There are
+        at most 1000 repeats.
         """
-        return self.seed + (self.repeat + SEED_STEP * number if self.temperature > 0 else 0)
+        return self.seed + (self.repeat + 1000 * number if self.temperature > 0 else 0)
 
 
 class Outputs(StrEnum):
@@ -273,7 +260,7 @@ class Outputs(StrEnum):
 
 
 @dataclass(frozen=True)
-class TimedPasses(JobData):
+class TimedPasses:
     """The passes of one model that are timed by themselves in every repeat."""
 
     model: str

@@ -1,15 +1,21 @@
-"""Where llama.cpp comes from, the entries of `engines`; and what it computes on."""
+"""Where llama.cpp comes from, the entries of `engines`; what it computes on, and what it is given.
+
+Its processes are given an environment, and words of the command line.
+"""
 
 import platform
 import re
 import shutil
+from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import Field, StringConstraints
+from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints, WithJsonSchema
 
 from specmoe.config.base import COMMIT, Digest, Strict, UserPath
+from specmoe.errors import MeasurementError
 
 PackageVersion = Annotated[str, StringConstraints(pattern=r"^[0-9][0-9A-Za-z.]*$")]
 """Version of a package of the Python package index."""
@@ -111,11 +117,131 @@ def detect_backend(asked: Backend, devices: Path = Path("/sys/class/drm")) -> Ba
         return Backend.CUDA
     if shutil.which("hipconfig") and shutil.which("rocminfo"):
         return Backend.HIP
-    if shutil.which("glslc") and _has_gpu(devices):
+    gpus = (vendor.read_text().strip() for vendor in devices.glob("renderD*/device/vendor"))
+    if shutil.which("glslc") and any(vendor in _GPU_VENDORS for vendor in gpus):
         return Backend.VULKAN
     return Backend.CPU
 
 
-def _has_gpu(devices: Path) -> bool:
-    vendors = devices.glob("renderD*/device/vendor")
-    return any(vendor.read_text().strip() in _GPU_VENDORS for vendor in vendors)
+# The engine finds its libraries, drivers and temporary files by these. They do not change what it
+# computes.
+PASSED = ["PATH", "HOME", "USER", "LOGNAME", "TMPDIR", "XDG_RUNTIME_DIR"]
+PASSED += ["LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "CUDA_CACHE_PATH", "ROCM_PATH", "HIP_PATH"]
+PASSED += ["VK_DRIVER_FILES", "VK_ICD_FILENAMES"]
+# Some locales write numbers with a comma.
+LOCALE = {"LC_ALL": "C.UTF-8"}
+
+_COMPILER_FLAGS = ("CFLAGS", "CXXFLAGS", "CPPFLAGS", "LDFLAGS", "CUDAFLAGS", "HIPFLAGS")
+
+# Variables that set up llama.cpp, its backends and its threads. Others, such as those of BLAS
+# libraries, are dropped without a message, because systems set them for programs of all kinds.
+_STEERING = re.compile(
+    r"(LLAMA|GGML|OMP|GOMP|KMP|CUDA|HIP|ROCR|HSA|MTL|METAL|VK|SYCL|ONEAPI|ZE)_\w+"
+)
+# They give a place or version of something installed; dropped silently unless they are in PASSED.
+_PLACE = re.compile(r"\w+_(HOME|PATH|ROOT|DIR|DIRS|CACHE|FILES|FILENAMES|VERSION)")
+# These would override the command line, which the configuration decides, or the server's trace.
+_REFUSED = re.compile(r"LLAMA_ARG_\w+|LLAMA_TRACE")
+
+
+def engine_environment(given: Mapping[str, str], exported: Mapping[str, str]) -> dict[str, str]:
+    """Return the whole environment of an engine process.
+
+    `given` is `measurement.environment` of the configuration, `exported` the environment of this
+    process, from which only `PASSED` is taken.
+    """
+    passed = {name: exported[name] for name in PASSED if name in exported}
+    return passed | LOCALE | dict(given)
+
+
+def build_environment(exported: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment in which an engine is fetched and built.
+
+    Compiler flags come from the engine's `cmake` definitions only, because its id covers them.
+    Variables may name the compiler; `engine.json` records it.
+    """
+    return {name: value for name, value in exported.items() if name not in _COMPILER_FLAGS}
+
+
+def steers(name: str) -> bool:
+    """Return whether a variable sets up how the engine computes."""
+    return bool(_STEERING.fullmatch(name)) and not _PLACE.fullmatch(name)
+
+
+def _variable(name: str) -> str:
+    if not steers(name) or _REFUSED.fullmatch(name):
+        raise ValueError(
+            f"{name!r} does not set up how an engine computes (as CUDA_VISIBLE_DEVICES,"
+            " OMP_NUM_THREADS and GGML_CUDA_FORCE_MMQ do), or other keys decide it"
+            " (LLAMA_ARG_...)"
+        )
+    return name
+
+
+EngineVariable = Annotated[str, AfterValidator(_variable)]
+
+
+def refuse_exported(given: Iterable[str], exported: Iterable[str]) -> None:
+    """Raise MeasurementError if variables that steer the engine are exported and not given.
+
+    They would not reach the engine, although their user expects it.
+    """
+    if strange := sorted(filter(steers, set(exported) - set(given))):
+        unset = " ".join(f"-u {name}" for name in strange)
+        raise MeasurementError(
+            f"{', '.join(strange)} would set up the engine from outside the configuration: call env"
+            f" {unset} snakemake ..., and set what you need in measurement.environment or, if it is"
+            " a flag of llama-server, by its own key"
+        )
+
+
+# Names of flags without their dashes, as `engine.server` and `engine.job` set them and by their
+# further names, by the key that decides them; `*` is any text.
+_SET: dict[str, str] = {
+    "the model set": "model m",
+    "measurement.context": "ctx-size c",
+    "measurement.threads": "threads t",
+    "measurement.gpu_layers": "gpu-layers n-gpu-layers ngl",
+    "a suite's factor `requests`": "parallel np",
+    "drafts, methods, gammas and forced acceptance of a suite": """
+        spec-* no-spec-* draft draft-* *-draft lookup-cache-static lcs
+        hfd hfrd md devd ngld otd cmoed ncmoed td tbd Cd Crd Cbd ctkd ctvd
+    """,
+    "the protocol": """
+        host metrics ui webui no-ui no-webui ctx-checkpoints swa-checkpoints ctxcp cache-ram cram
+        log-verbosity verbosity lv
+    """,
+}
+_FLAG = re.compile(r"-(?!\.?\d).*")
+
+
+def _accepted(words: list[str]) -> list[str]:
+    for word in filter(_FLAG.fullmatch, words):
+        # The engine reads `_` as `-`. Only names of one dash differ by their letters' case.
+        name = word.lstrip("-").replace("_", "-")
+        name = name.lower() if word.startswith("--") else name
+        for key, patterns in _SET.items():
+            if any(fnmatchcase(name, pattern) for pattern in patterns.split()):
+                raise ValueError(f"{word} is refused: {key} decides it")
+    return words
+
+
+def _printable(word: str) -> str:
+    if not word or not word.isprintable():
+        raise ValueError(f"{word!r} is empty, or cannot be printed")
+    return word
+
+
+_Word = Annotated[
+    str,
+    BeforeValidator(lambda value: str(value) if type(value) in (int, float) else value),
+    AfterValidator(_printable),
+    WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "number"}]}),
+]
+EngineArgs = Annotated[list[_Word], AfterValidator(_accepted)]
+
+
+def value_of(args: Sequence[str], *names: str) -> str | None:
+    """Return the last value of a flag among words, by any of its names; None without one."""
+    at = [place for place, word in enumerate(args[:-1]) if word in names]
+    return args[at[-1] + 1] if at else None

@@ -7,24 +7,19 @@ of its block's id and the word on an axis.
 import hashlib
 import re
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from itertools import chain
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field, TypeAdapter, ValidationError, WithJsonSchema
 
 from specmoe.config.base import NotNegative, Positive, first_fault
-from specmoe.config.block import Block, PromptSource, Side
-from specmoe.config.environment import EngineArgs
+from specmoe.config.block import Block, PromptSource
+from specmoe.config.engines import EngineArgs
 from specmoe.errors import nearest
 
-# What may be a part of a file's name on every system, and of a block's id.
-_SAFE = re.compile(r"[A-Za-z0-9._=+-]+")
-_LONGEST_ID = 80  # characters; a file's name may have 255 bytes
-_DIGITS = 8
-
-T = TypeVar("T", PromptSource, Side)
+# What may be a part of a block's id, and of a file's name (255 bytes at most) on every system.
+_SAFE = re.compile(r"[A-Za-z0-9._=+-]{1,80}")
 
 
 @dataclass(frozen=True)
@@ -34,30 +29,30 @@ class Factor:
     label: str  # of an axis or a column
     unit: str  # of a level; empty without one
     kind: Any  # of a level, as pydantic reads it
-    # Returns the block at a level: with other words of the servers, requests, load, prompts or
-    # sides.
+    # Returns the block at a level: with other words of the servers, requests or load. Where levels
+    # share a block, which has no baseline for each, it returns that with the prompts or sides of
+    # all levels.
     change: Callable[[Block, Any], Block]
-    # Whether one block measures all levels, as its prompts or sides; else each has blocks of its
-    # own, with baselines of its own.
     shares_block: bool = False
     text: Callable[[Any], str] = "{:g}".format  # of a level
 
 
-def _forced(block: Block, share: float) -> Block:
-    def forced(side: Side) -> Side:
-        return replace(side, imposed_acceptance=share) if side.speculates else side
+def _of_lengths(block: Block, lengths: list[int]) -> Block:
+    prompts = (replace(PromptSource.of_length(one), level=f"{one}") for one in lengths)
+    return replace(block, prompts=tuple(prompts))
 
-    return replace(block, sides=tuple(map(forced, block.sides)))
+
+def _forced(block: Block, shares: list[float]) -> Block:
+    sides = (
+        replace(side, imposed_acceptance=share, level=f"{share:g}") if side.speculates else side
+        for side in block.sides
+        for share in shares
+    )
+    return replace(block, sides=tuple(dict.fromkeys(sides)))
 
 
 FACTORS: dict[str, Factor] = {
-    "prompt_tokens": Factor(
-        "Prompt length",
-        "tokens",
-        Positive,
-        lambda block, length: replace(block, prompts=(PromptSource.of_length(length),)),
-        shares_block=True,
-    ),
+    "prompt_tokens": Factor("Prompt length", "tokens", Positive, _of_lengths, shares_block=True),
     "temperature": Factor(
         "Temperature",
         "",
@@ -129,20 +124,9 @@ def at_levels(block: Block, vary: dict[str, list[Any]]) -> list[Block]:
     [(name, levels)] = vary.items()
     factor = FACTORS[name]
     block = replace(block, factor=name)
-    changed = [(factor.text(level), factor.change(block, level)) for level in levels]
-    if not factor.shares_block:
-        return [replace(one, level=text) for text, one in changed]
-    sides = _merged(block.sides, [(text, one.sides) for text, one in changed])
-    prompts = _merged(block.prompts, [(text, one.prompts) for text, one in changed])
-    return [replace(block, sides=sides, prompts=prompts)]
-
-
-def _merged(own: Sequence[T], changed: list[tuple[str, Sequence[T]]]) -> tuple[T, ...]:
-    """Return sides or prompts at all levels, each with the level that made it so."""
-    at_level = (
-        [one if one in own else replace(one, level=text) for one in its] for text, its in changed
-    )
-    return tuple(dict.fromkeys(chain.from_iterable(zip(*at_level, strict=True))))
+    if factor.shares_block:
+        return [factor.change(block, levels)]
+    return [replace(factor.change(block, one), level=factor.text(one)) for one in levels]
 
 
 def level_id(text: str) -> str:
@@ -151,6 +135,6 @@ def level_id(text: str) -> str:
     One that is too long for that, or has other characters, is named by a digest.
     """
     word = text.replace(" ", "+")
-    if len(word) <= _LONGEST_ID and _SAFE.fullmatch(word):
+    if _SAFE.fullmatch(word):
         return word
-    return f"level-{hashlib.sha256(text.encode()).hexdigest()[:_DIGITS]}"
+    return f"level-{hashlib.sha256(text.encode()).hexdigest()[:8]}"

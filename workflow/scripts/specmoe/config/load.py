@@ -8,20 +8,19 @@ import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import reduce
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import yaml
 from pydantic import ValidationError
 
 from specmoe.config import checks
 from specmoe.config.base import describe_fault
+from specmoe.config.block import ITSELF, NO_DRAFT
 from specmoe.config.checks import stop_at
-from specmoe.config.expand import FilesSay, expand, nothing_said
-from specmoe.config.matrix import (
-    choose_demonstration,
-)
-from specmoe.config.schema import Config
-from specmoe.config.synthetic_recipe import Recipe
+from specmoe.config.methods import METHODS, Drafting, Method, is_ngram
+from specmoe.config.models import Recipe
+from specmoe.config.schema import ALL, Config, Suite
+from specmoe.config.workloads import AnyWorkload, TextsWorkload, WorkloadPrompt, prompts_of_file
 from specmoe.errors import ConfigError, listed, nearest, one_line
 from specmoe.files import json_of
 
@@ -76,16 +75,21 @@ def _laid_over(below: Mapping[str, Any], above: Mapping[str, Any]) -> Mapping[st
     return merged
 
 
-# Where pydantic adds the branch of a tagged union to the place of a fault.
-_TAG_DEPTH = {"engines": 2, "model_sets": 3, "workloads": 2}
-# What it adds where a value may be of several types.
-_UNION_BRANCHES = ("list[", "literal[")
+class FileFacts(NamedTuple):
+    """What a model's file says of drafting."""
+
+    has_block: bool = False  # whether a target has a block that predicts further tokens
+    method: Method = Method.DRAFT  # how a draft's file drafts
+
+
+FilesSay = Callable[[str], FileFacts]
+"""Gives what a model's file says, by the model's id."""
 
 
 def load(
     data: Mapping[str, Any],
     root: Path,
-    files_say: Callable[[Config], FilesSay] = lambda _: nothing_said,
+    files_say: Callable[[Config], FilesSay] = lambda _: lambda _: FileFacts(),
 ) -> Config:
     """Return the checked configuration, with every suite's methods by name.
 
@@ -96,43 +100,100 @@ def load(
     try:
         config = Config.model_validate(data, context={"root": root})
     except ValidationError as error:
-        raise ConfigError(listed([*_lines_of_schema(error)])) from error
+        raise ConfigError(listed([f"config: {line}" for line in lines_of(error)])) from error
     stop_at(checks.names(config))
     stop_at(checks.members(config), checks.files(config, root))
-    config = expand(config, root, files_say(config))
+    config = _expanded(config, root, files_say(config))
     stop_at(checks.length(config))
     stop_at(*(checks.suite(config, name) for name in config.selected_suites))
     stop_at(checks.repeats_and_left_out(config))
-    if config.trace.model_fields_set:
-        choose_demonstration(config, gpu=False)
     return config
 
 
-def _lines_of_schema(error: ValidationError) -> Iterator[str]:
-    """Yield a line for each value that the schema refuses.
+def _expanded(config: Config, root: Path, known: FilesSay) -> Config:
+    """Return the configuration with the methods and prompts of its suites.
+
+    A campaign that is not measured here keeps the prompts that its configuration has.
+    """
+    suites = {
+        name: _with_methods(suite, known) if suite.methods == ALL else suite
+        for name, suite in config.selected_suites.items()
+    }
+    workloads: dict[str, AnyWorkload] = {}
+    if config.campaign.source == "measured":
+        texts = config.prompts.texts
+        sent = {name for suite in suites.values() for name in suite.workloads}
+        for name in filter(sent.__contains__, config.workloads):
+            workload = config.workloads[name]
+            prompts = (
+                [WorkloadPrompt(id=one, category=texts[one].category) for one in workload.texts]
+                if isinstance(workload, TextsWorkload)
+                else prompts_of_file(workload, root / workload.file)
+            )
+            workloads[name] = workload.model_copy(update={"prompts": prompts})
+    return config.model_copy(
+        update={"suites": config.suites | suites, "workloads": config.workloads | workloads}
+    )
+
+
+# How many tokens are looked up, and how many are drafted at most: short ones as of a draft model,
+# and of the pool also what llama.cpp advises for MoEs (docs/speculative.md, ngram-mod: `n-match`
+# 24, 48 to 64 drafted).
+_NGRAM_LENGTHS = [(3, 8)]
+_LENGTHS_OF_POOL = [*_NGRAM_LENGTHS, (24, 64)]
+
+
+def _with_methods(suite: Suite, known: FilesSay) -> Suite:
+    """Return a suite whose drafts draft as their files can, and whose targets by all else.
+
+    Targets with a block for it draft by MTP, and every target by n-grams at lengths of their own.
+    """
+    by_method: dict[Method, list[str]] = {}
+    for draft in suite.drafts:
+        plain = draft in (NO_DRAFT, ITSELF)
+        method = Method.DRAFT if plain else known(draft).method
+        by_method.setdefault(method, []).append(draft)
+    simple = by_method.pop(Method.DRAFT, [])
+    ways = [Drafting(method=method, drafts=drafts) for method, drafts in by_method.items()]
+    with_block = [target for target in suite.targets if known(target).has_block]
+    if with_block and Method.MTP not in by_method:
+        ways.append(Drafting(method=Method.MTP, targets=with_block))
+    for method in filter(is_ngram, Method):
+        lengths = _LENGTHS_OF_POOL if method == Method.NGRAM_MOD else _NGRAM_LENGTHS
+        ways += [
+            Drafting(method=method, gammas=[gamma], n_match=[n_match])
+            for n_match, gamma in (lengths if "gamma" in METHODS[method].flags else [])
+        ] or [Drafting(method=method)]
+    return suite.model_copy(update={"drafts": simple, "methods": ways})
+
+
+# Where pydantic adds the branch of a tagged union to the place of a fault.
+_TAG_DEPTH = {"engines": 2, "model_sets": 3, "workloads": 2}
+# What it adds where a value may be of several types.
+_UNION_BRANCHES = ("list[", "literal[")
+
+
+def lines_of(error: ValidationError) -> Iterator[str]:
+    """Yield a line for each value that the schema refuses, with its place.
 
     A value of several types has a fault for each of them: the one that got deepest says most.
     """
-    faults = [(tuple(keys_of(fault["loc"])), fault) for fault in error.errors(include_url=False)]
+    faults = [(_keys_of(fault["loc"]), fault) for fault in error.errors(include_url=False)]
     told = {place[:depth] for place, _ in faults for depth in range(len(place))}
     for place, fault in faults:
         if place in told:
             continue
         told.add(place)
-        keys = [str(key) for key in place]
         if fault["type"] == "unexpected_keyword_argument":
-            key = keys.pop()
+            *keys, key = place
             known = [field.name for field in dataclasses.fields(Recipe)]
-            yield f"config: {'.'.join(keys)}: unknown key {key!r}; {nearest(key, known)}"
+            yield f"{'.'.join(keys)}: unknown key {key!r}; {nearest(key, known)}"
         else:
-            yield f"config: {describe_fault(fault, keys)}"
+            yield describe_fault(fault, place)
 
 
-def keys_of(place: Sequence[int | str]) -> list[int | str]:
+def _keys_of(place: Sequence[int | str]) -> tuple[str, ...]:
     """Return the keys on the way to the place of a fault, without the branches of unions."""
     tag = _TAG_DEPTH.get(str(place[0])) if place else None
-    return [
-        part
-        for depth, part in enumerate(place)
-        if depth != tag and not str(part).startswith(_UNION_BRANCHES)
-    ]
+    parts = (str(part) for depth, part in enumerate(place) if depth != tag)
+    return tuple(part for part in parts if not part.startswith(_UNION_BRANCHES))

@@ -2,9 +2,8 @@
 
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
-from itertools import product
+from itertools import chain, product
 
-from specmoe.config.base import JobData
 from specmoe.config.block import (
     DEPTH,
     ITSELF,
@@ -19,24 +18,25 @@ from specmoe.config.block import (
 )
 from specmoe.config.engines import PathEngine
 from specmoe.config.factors import at_levels, level_id
-from specmoe.config.measurement import Order
 from specmoe.config.methods import Method
 from specmoe.config.schema import Config, Suite
-from specmoe.config.workloads import TextsWorkload
-from specmoe.errors import ConfigError
+from specmoe.config.workloads import TextsWorkload, sending_of
 
 # The text of the study's suite F (its repository, commit 4a72d16), which sends its first n words:
 # "Please write a detailed analysis of " and 50 times "the following topic. ", 156 in all.
 PUBLISHED_PASSAGE = "resources/prompts/published_topic.txt"
-TEXTS = (
-    "texts-alone"  # in the ids of blocks of targets alone, before the first repeat of a campaign
-)
+# In the ids of blocks of targets alone, before the first repeat of a campaign.
+TEXTS = "texts-alone"
 
 
 def list_blocks(config: Config, *, gpu: bool) -> list[Block]:
     """Return every block to measure, suite after suite; `gpu`: the backend uses one."""
-    every = _all_blocks(config, gpu=gpu)
-    blocks = [kept for block in every if (kept := without(block, config.campaign.left_out))]
+    blocks = [
+        kept
+        for name in config.selected_suites
+        for block in suite_blocks(config, name, gpu=gpu)
+        if (kept := without(block, config.campaign.left_out))
+    ]
     if config.measurement.drop_beaten is None:
         return blocks
     read = {name for names in list_readings(config, blocks).values() for name in names}
@@ -59,16 +59,11 @@ def blocks_in_order(config: Config, *, gpu: bool) -> list[Block]:
 def left_out_blocks(config: Config) -> list[Block]:
     """Return what the configuration leaves out: blocks, with the sides that are not measured."""
     left_out = []
-    for block in _all_blocks(config):
+    for block in chain.from_iterable(suite_blocks(config, name) for name in config.selected_suites):
         kept = without(block, config.campaign.left_out)
         if sides := [side for side in block.sides if not kept or side not in kept.sides]:
             left_out.append(replace(block, sides=tuple(sides)))
     return left_out
-
-
-def _all_blocks(config: Config, *, gpu: bool = False) -> Iterator[Block]:
-    for name in config.selected_suites:
-        yield from suite_blocks(config, name, gpu=gpu)
 
 
 def without(block: Block, left_out: Collection[str]) -> Block | None:
@@ -103,17 +98,17 @@ def comparison_of(block: str) -> str:
     return block.rpartition("/")[0]
 
 
-def schedule(blocks: Iterable[Block], seed: int, order: Order = Order.MIXED) -> list[Block]:
+def schedule(blocks: Iterable[Block], seed: int, order: str = "mixed") -> list[Block]:
     """Return the blocks in the order of measurement.
 
     Repeats follow one another. Within a repeat, blocks are shuffled: drift of the machine affects
     all suites alike. The order of two blocks depends on those two alone, so adding blocks reorders
-    nothing. With `Order.BY_TARGET` the blocks of a target follow one another: a machine whose
-    memory holds only one target's weights then reads them once a repeat.
+    nothing. With `by_target` the blocks of a target follow one another: a machine whose memory
+    holds only one target's weights then reads them once a repeat.
     """
 
     def sort_key(block: Block) -> tuple[int, bool, bytes, bytes]:
-        stretch = shuffle_key(seed, block.target) if order == Order.BY_TARGET else b""
+        stretch = shuffle_key(seed, block.target) if order == "by_target" else b""
         texts = comparison_of(block.block).endswith(f"/{TEXTS}")
         return block.repeat, not texts, stretch, shuffle_key(seed, block.block)
 
@@ -121,11 +116,7 @@ def schedule(blocks: Iterable[Block], seed: int, order: Order = Order.MIXED) -> 
 
 
 def added_runs(blocks: Iterable[Block], config: Config) -> int:
-    """Return how many runs of the target alone a suite has only because others need them.
-
-    A suite that names no draft `none` measures its targets alone as well: these runs are the
-    baselines of the others.
-    """
+    """Return how many runs of targets alone are the baselines of suites that name no `none`."""
     return sum(
         len(block.prompts) * block.passes
         for block in blocks
@@ -143,35 +134,29 @@ def list_timed_passes(config: Config, blocks: Iterable[Block]) -> list[TimedPass
     measurement = config.measurement
     if not measurement.pass_samples or isinstance(config.engine, PathEngine):
         return []
-    widths: dict[str, set[int]] = {}
-    outputs: dict[str, set[Outputs]] = {}
-    gpu_layers = 0
-    for block in blocks:
-        if block.protocol != Protocol.PAIRED or block.options_text:
-            continue
-        gpu_layers = block.gpu_layers
-        for side in block.sides:
-            kinds = [(block.target, Outputs.ALL)] if side.speculates else []
-            # Other methods' files are no models by themselves.
-            if side.method == Method.DRAFT and side.draft_model:
-                kinds.append((side.draft_model, Outputs.LAST))
-            for model, kind in kinds:
-                widths.setdefault(model, {1, 2}).add(side.gamma + 1)
-                outputs.setdefault(model, set()).add(kind)
+    timed = [b for b in blocks if b.protocol == Protocol.PAIRED and not b.options_text]
+    passes = [
+        (model, kind, side.gamma + 1)
+        for block in timed
+        for side in block.sides
+        for model, kind in ((block.target, Outputs.ALL), (side.draft_model, Outputs.LAST))
+        # Other methods' files are no models by themselves.
+        if model and side.speculates and (kind == Outputs.ALL or side.method == Method.DRAFT)
+    ]
     return [
         TimedPasses(
             model=model,
-            widths=tuple(sorted(widths[model])),
-            outputs=tuple(sorted(outputs[model])),
+            widths=tuple(sorted({1, 2, *(width for one, _, width in passes if one == model)})),
+            outputs=tuple(sorted({kind for one, kind, _ in passes if one == model})),
             samples=measurement.pass_samples,
             text=config.prompts.passage,
             depth=DEPTH,
             threads=measurement.threads,
-            gpu_layers=gpu_layers,
+            gpu_layers=timed[0].gpu_layers,
             environment=measurement.environment,
             gate=measurement.gate.model_dump(),
         )
-        for model in widths
+        for model in dict.fromkeys(model for model, *_ in passes)
     ]
 
 
@@ -246,7 +231,7 @@ def _comparisons(config: Config, name: str, gpu: bool) -> Iterator[Block]:
             environment=measurement.environment,
             gate=measurement.gate.model_dump(),
             stop=stop,
-            sendings={workload: config.workloads[workload].sending for workload in suite.workloads},
+            sendings={one: sending_of(config.workloads[one]) for one in suite.workloads},
             engine_args=(*measurement.engine_args,),
         )
         for one in at_levels(block, suite.vary):
@@ -295,7 +280,7 @@ def _prompts(config: Config, suite: Suite) -> Iterator[PromptSource]:
 
 
 @dataclass(frozen=True)
-class Demonstration(JobData):
+class Demonstration:
     """A block of one prompt and one side, and the labels under which readers see its models."""
 
     block: Block
@@ -305,30 +290,20 @@ class Demonstration(JobData):
 
 
 def choose_demonstration(config: Config, *, gpu: bool) -> Demonstration | None:
-    """Return what the demonstration decodes: what `trace` names, and the rest from the campaign.
+    """Return what the demonstration decodes: the campaign's first text with a draft model.
 
     The result is None if no draft model drafts after a whole text, and for published rows, which
-    come without models. `gpu`: the backend uses one. Raises ConfigError if no suite has what
-    `trace` names.
+    come without models. `gpu`: the backend uses one.
     """
-    if config.campaign.source == "published":
-        return None
-    asked = config.trace
-    file = config.prompts.texts[asked.prompt].file if asked.prompt else None
     fitting = [
         (block, side, source)
         for block in list_blocks(config, gpu=gpu)
         for side in block.sides
-        if side.method == Method.DRAFT
-        and block.protocol == Protocol.PAIRED
-        and asked.target in (None, block.target)
-        and asked.draft in (None, side.draft_model)
+        if side.method == Method.DRAFT and block.protocol == Protocol.PAIRED
         for source in block.prompts
-        if source.length is None and file in (None, source.file)
+        if source.length is None
     ]
-    if not fitting:
-        if named := ", ".join(filter(None, (asked.target, asked.draft, asked.prompt))):
-            raise ConfigError(f"config: trace: no suite of this campaign drafts with {named}")
+    if config.campaign.source == "published" or not fitting:
         return None
     # A target that drafts for itself is a control, and a level is one suite's.
     block, side, source = min(
@@ -337,8 +312,8 @@ def choose_demonstration(config: Config, *, gpu: bool) -> Demonstration | None:
     block = replace(
         block,
         prompts=(source,),
-        sides=(replace(side, gamma=asked.gamma, p_min=None, imposed_acceptance=None),),
-        n_predict=asked.n_predict,
+        sides=(replace(side, gamma=4, p_min=None, imposed_acceptance=None),),
+        n_predict=64,
         temperature=0.0,
         concurrency=None,
     )

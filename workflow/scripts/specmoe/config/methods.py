@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import product
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -32,12 +32,8 @@ class Method(StrEnum):
     NGRAM_CACHE = "ngram-cache"
 
 
-class Loads(StrEnum):
-    """Whether a method loads a file besides the target."""
-
-    NOTHING = "nothing"
-    OPTIONAL = "optional"
-    FILE = "file"
+Loads = Literal["nothing", "optional", "file"]
+"""Whether a method loads a file besides the target."""
 
 
 @dataclass(frozen=True)
@@ -47,17 +43,12 @@ class Parameter:
     number: type[int] | type[float]  # of its values
     letter: str  # in ids
     words: str  # in labels
-    default: float | None = None  # of a method that takes it
-    always_named: bool = False  # whether ids and labels have it where it is the default
-
-    def named(self, value: float | None) -> bool:
-        """Whether ids and labels have a value."""
-        return value is not None and (self.always_named or value != self.default)
+    default: float  # of a method that takes it
 
 
-# In the order in which ids have them.
+# In the order in which ids have them. Ids and labels have no value that is 0.
 PARAMETERS = {
-    "n_match": Parameter(int, "n", "n = {:g}", 3, always_named=True),
+    "n_match": Parameter(int, "n", "n = {:g}", 3),
     "p_min": Parameter(float, "p", "p ≥ {:g}", 0.0),
 }
 
@@ -68,7 +59,7 @@ class Facts:
 
     engine: str  # llama-server's `--spec-type`
     words: str  # the literature's name
-    loads: Loads = Loads.NOTHING
+    loads: Loads = "nothing"
     # The parameters that it takes with llama-server's flags, γ among them: in the order of the
     # command line. Where γ is not, the engine fixes the draft length.
     flags: Mapping[str, str] = field(default_factory=dict)
@@ -87,7 +78,7 @@ _OF_MODELS = {"gamma": "--spec-draft-n-max", "p_min": "--spec-draft-p-min"}
 _ANY_DRAFT = ("--spec-draft-n-min", "0")
 
 
-def _head(engine: str, words: str, loads: Loads = Loads.FILE) -> Facts:
+def _head(engine: str, words: str, loads: Loads = "file") -> Facts:
     """Return the facts of a network that reads the target's hidden states."""
     return Facts(engine, words, loads, _OF_MODELS, _ANY_DRAFT, rolls_back=True)
 
@@ -107,8 +98,8 @@ def _lookup(kind: str, words: str, *fixed: str, remembers: bool) -> Facts:
 
 
 METHODS: dict[Method, Facts] = {
-    Method.DRAFT: Facts("draft-simple", "draft model", Loads.FILE, _OF_MODELS, _ANY_DRAFT),
-    Method.MTP: _head("draft-mtp", "MTP", Loads.OPTIONAL),
+    Method.DRAFT: Facts("draft-simple", "draft model", "file", _OF_MODELS, _ANY_DRAFT),
+    Method.MTP: _head("draft-mtp", "MTP", "optional"),
     Method.EAGLE3: _head("draft-eagle3", "EAGLE-3"),
     Method.DFLASH: _head("draft-dflash", "DFlash"),
     Method.DSPARK: _head("draft-dspark", "DSpark"),
@@ -123,18 +114,12 @@ METHODS: dict[Method, Facts] = {
         *("mod", "n-gram pool", "--spec-ngram-mod-n-min", "0"), remembers=True
     ),
     Method.NGRAM_CACHE: Facts(
-        "ngram-cache", "n-gram cache", Loads.OPTIONAL, remembers=True, always_drafts=False
+        "ngram-cache", "n-gram cache", "optional", remembers=True, always_drafts=False
     ),
 }
 
 BY_TYPE = {facts.engine: method for method, facts in METHODS.items()}
 """Each method by its `--spec-type`."""
-
-CACHE_GAMMA = 8
-"""The draft length of `ngram-cache`."""
-
-NO_METHOD = "none"
-"""The engine's type of a run without speculation."""
 
 
 def is_ngram(method: Method) -> bool:
@@ -144,7 +129,7 @@ def is_ngram(method: Method) -> bool:
 
 def engine_type(method: Method | None) -> str:
     """Return the value of `--spec-type` for a method; `none` without one."""
-    return METHODS[method].engine if method else NO_METHOD
+    return METHODS[method].engine if method else "none"
 
 
 def history_needed(method: Method | None, n_match: int, gamma: int) -> int:
@@ -172,32 +157,8 @@ def draft_label(method: Method, file_label: str | None, parameters: Mapping[str,
         name = file_label
     elif file_label not in (None, name):
         name = f"{name} ({file_label})"
-    return ", ".join([name, *parameter_words(parameters)])
-
-
-def parameter_words(parameters: Mapping[str, Any]) -> list[str]:
-    """Return the words for the parameters, besides γ, that are not what they are by default."""
-    return [
-        one.words.format(parameters[name])
-        for name, one in PARAMETERS.items()
-        if one.named(parameters.get(name))
-    ]
-
-
-class TraceSettings(Strict):
-    """What the target `demo_trace` decodes, greedily; no measurement depends on it."""
-
-    target: Name | None = None
-    """the model that verifies. `target`, `draft` and `prompt` are those of the campaign's first
-    comparison with a draft model that has the ones you name"""
-    draft: Name | None = None
-    """the draft model"""
-    prompt: Name | None = None
-    """name in `prompts.texts`; it is sent as in its suite: a chat, say, until the model ends"""
-    n_predict: Positive = 64
-    """most tokens to generate"""
-    gamma: Positive = 4
-    """the most tokens drafted in a round"""
+    given = ((one, parameters.get(key)) for key, one in PARAMETERS.items())
+    return ", ".join([name, *(one.words.format(value) for one, value in given if value)])
 
 
 class Drafting(Strict):
@@ -221,20 +182,14 @@ class Drafting(Strict):
     def _check(self) -> Self:
         facts = METHODS[self.method]
         known = {"gammas" if name == "gamma" else name for name in facts.flags}
-        for key in ("gammas", *PARAMETERS):
-            if getattr(self, key) and key not in known:
-                taken = ", ".join(sorted(known)) or "none"
-                raise ValueError(f"{self.method} ignores {key}; it takes {taken}")
-        if facts.loads == Loads.FILE and not self.drafts:
+        if ignored := [key for key in {"gammas", *PARAMETERS} - known if getattr(self, key)]:
+            taken = ", ".join(sorted(known)) or "none"
+            raise ValueError(f"{self.method} ignores {', '.join(ignored)}; it takes {taken}")
+        if facts.loads == "file" and not self.drafts:
             raise ValueError(f"{self.method} loads a file: name it in `drafts`")
-        if facts.loads == Loads.NOTHING and self.drafts:
+        if facts.loads == "nothing" and self.drafts:
             raise ValueError(f"{self.method} loads no file: leave out `drafts`")
         return self
-
-    @property
-    def takes_gamma(self) -> bool:
-        """Whether its draft length can be chosen."""
-        return "gamma" in METHODS[self.method].flags
 
     def drafter_id(self, draft: str | None) -> str:
         """Return the id of what drafts: a draft model's own, or the method's and its file's."""
@@ -249,7 +204,7 @@ class Drafting(Strict):
         """
         known = METHODS[self.method].flags
         choices: dict[str, list[Any]] = {
-            "gamma": (self.gammas or gammas) if "gamma" in known else [CACHE_GAMMA],
+            "gamma": (self.gammas or gammas) if "gamma" in known else [8],  # of the engine
             **{
                 name: getattr(self, name) or [one.default if name in known else None]
                 for name, one in PARAMETERS.items()
@@ -257,18 +212,3 @@ class Drafting(Strict):
         }
         for values in product(*choices.values()):
             yield dict(zip(choices, values, strict=True))
-
-    def fault_of_lengths(self, gammas: list[int]) -> str | None:
-        """Return why `ngram-simple` never drafts with a setting, see `settings`; None if it can.
-
-        Source: common/ngram-map.cpp, `common_ngram_simple_draft`.
-        """
-        if self.method != Method.NGRAM_SIMPLE:
-            return None
-        for setting in self.settings(gammas):
-            if setting["gamma"] < setting["n_match"]:
-                return (
-                    f"{self.method}: with n_match {setting['n_match']} and γ {setting['gamma']} it"
-                    " never drafts; γ must be n_match at least"
-                )
-        return None

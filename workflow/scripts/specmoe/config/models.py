@@ -1,21 +1,28 @@
 """Where models come from: the entries of `model_sets`."""
 
 import os
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal, Self
 
-from pydantic import Field, StringConstraints, ValidationInfo, field_validator, model_validator
+from pydantic import ConfigDict, Field, ValidationInfo, field_validator, model_validator
+from pydantic.dataclasses import dataclass
 
-from specmoe.config.base import AboveZero, Digest, InputPath, Name, Positive, Strict, UserPath
+from specmoe.config.base import (
+    TEXTS,
+    AboveZero,
+    Count,
+    Digest,
+    InputPath,
+    Name,
+    NotNegative,
+    Positive,
+    Strict,
+    UserPath,
+)
 from specmoe.config.engines import PackageVersion
-from specmoe.config.synthetic_recipe import Recipe
 from specmoe.files import parts_of
 
 UNVERIFIED: Literal["unverified"] = "unverified"
-
-Repository = Annotated[str, StringConstraints(pattern=r"^[^/\s]+/[^/\s]+$")]
-Revision = Annotated[str, StringConstraints(pattern=r"^\S+$")]
 
 DraftMethod = Literal["eagle3", "dflash", "dspark"]
 """A way of drafting that reads the target's hidden states."""
@@ -52,7 +59,7 @@ class ModelBase(Strict):
     """The keys that all models have."""
 
     suffix: ClassVar[str] = ".gguf"
-    source_key: ClassVar[str] = ""  # names the model that it is made from
+    source_key: ClassVar[str] = "source"  # names the model that it is made from, if it is
 
     label: str = ""
     """its name in tables and figures; without it the name of a `path` or `hub` model's file, and
@@ -63,11 +70,13 @@ class ModelBase(Strict):
     @property
     def made_from(self) -> str | None:
         """The id of the model whose file this one's is made from; None if there is none."""
-        return getattr(self, self.source_key) if self.source_key else None
+        return getattr(self, self.source_key, None)
 
 
 class ReadyModel(ModelBase):
     """The keys of models whose files are ready-made, in one part or several."""
+
+    file_key: ClassVar[str] = "file"  # names the first part
 
     sha256: Digest | list[Digest] | Literal["unverified"] = UNVERIFIED
     """SHA-256 of the file; of a split model a list"""
@@ -75,7 +84,7 @@ class ReadyModel(ModelBase):
     @property
     def files(self) -> list[str]:
         """The paths of the model's parts, in order."""
-        raise NotImplementedError
+        return parts_of(getattr(self, self.file_key))
 
     @property
     def digests(self) -> list[str | None]:
@@ -86,9 +95,7 @@ class ReadyModel(ModelBase):
 
     @model_validator(mode="after")
     def _one_digest_a_part(self) -> Self:
-        if len(self.digests) != len(self.files):
-            parts = len(self.files)
-            given = len(self.digests)
+        if (given := len(self.digests)) != (parts := len(self.files)):
             raise ValueError(f"{given} digests for {parts} part{'s' if parts > 1 else ''}")
         return self
 
@@ -97,9 +104,9 @@ class HubModel(ReadyModel):
     """A GGUF file of a Hugging Face repository; of a split model, name the first part."""
 
     kind: Literal["hub"]
-    repository: Repository
+    repository: str = Field(pattern=r"^[^/\s]+/[^/\s]+$")
     """repository on Hugging Face"""
-    revision: Revision = "main"
+    revision: str = Field(default="main", pattern=r"^\S+$")
     """commit, tag or branch of the repository"""
     file: str = Field(pattern=r"\.gguf$")
     """path in the repository; of a split model `…-00001-of-0000n.gguf`"""
@@ -108,16 +115,9 @@ class HubModel(ReadyModel):
     size_gb: AboveZero | None = None
     """size of the download in GB, rounded, for the plan"""
 
-    @property
-    def files(self) -> list[str]:
-        """The paths of the model's parts, in order."""
-        return parts_of(self.file)
-
 
 class QuantizeModel(ModelBase):
     """A model that llama-quantize makes from another model of the set."""
-
-    source_key: ClassVar[str] = "source"
 
     kind: Literal["quantize"]
     source: Name
@@ -132,8 +132,6 @@ class QuantizeModel(ModelBase):
 class TruncateModel(ModelBase):
     """A draft cut from another model of the set: its first layers, with its norm and head."""
 
-    source_key: ClassVar[str] = "source"
-
     kind: Literal["truncate"]
     source: Name
     """id of the model to cut"""
@@ -146,8 +144,6 @@ class UpcycleModel(ModelBase):
 
     It computes what the dense model computes, whichever experts the router chooses.
     """
-
-    source_key: ClassVar[str] = "source"
 
     kind: Literal["upcycle"]
     source: Name
@@ -167,6 +163,133 @@ class UpcycleModel(ModelBase):
         if self.used > self.experts:
             raise ValueError(f"{self.used} experts used of {self.experts}; use at most as many")
         return self
+
+
+ATTENTION_INTERVAL = 4
+"""Every fourth layer has full attention, the others a Gated DeltaNet, as in Qwen3.5."""
+
+
+@dataclass(
+    frozen=True,
+    config=ConfigDict(extra="forbid", allow_inf_nan=False, use_attribute_docstrings=TEXTS),
+)
+class Recipe:
+    """The recipe of a synthetic model; sizes are counts of elements, not bytes.
+
+    Members of one family differ only in `layers`, `experts`, `experts_used`, `expert_ffn`,
+    `mtp_blocks`, `dtype` and `chat_template`. For llama-quantize's K-quants `hidden`, `ffn`,
+    `expert_ffn`, `heads * head_size` and `gdn_value_heads * gdn_head_size` must be multiples of
+    256.
+    """
+
+    layers: Positive
+    """layers; every fourth has full attention, and 4 are the least"""
+    hidden: Positive
+    """width of the residual stream"""
+    heads: Positive
+    """query heads of full attention"""
+    kv_heads: Positive
+    """key and value heads of full attention; divides `heads`"""
+    head_size: Positive
+    """size of an attention head; a multiple of 4"""
+    ffn: Positive
+    """inner width of the dense FFN, or of an MoE's shared expert"""
+    gdn_value_heads: Positive
+    """value heads of the Gated DeltaNet"""
+    gdn_key_heads: Positive
+    """query and key heads of the DeltaNet; divides `gdn_value_heads`"""
+    gdn_head_size: Positive
+    """size of a DeltaNet head; a head's state has its square"""
+    attention: Literal["hybrid", "full"] = "hybrid"
+    """`hybrid` is Qwen3.5: three Gated DeltaNets to a layer of full attention; `full` is MiMo 2:
+    full attention in every layer, and a dense FFN in the core's layers even if the model is an
+    MoE"""
+    experts: Count = 0
+    """routed experts of a layer; 0 if dense"""
+    experts_used: Count = 0
+    """routed experts that one token visits"""
+    expert_ffn: Count = 0
+    """inner width of a routed expert"""
+    core_first: int = 0
+    """first layer of the core, counted from 0"""
+    core_layers: Positive = 4
+    """layers of the core, which have full strength"""
+    epsilon: NotNegative = 0.15
+    """strength, relative to the core, of the layers before the core and of the first one after
+    it"""
+    routed_epsilon: NotNegative = 0.1
+    """strength of the routed experts, in every layer"""
+    mtp_blocks: Literal[0, 1] = 0
+    """blocks after the last layer that draft by multi-token prediction (MTP), with the weights of
+    the core's first layer of full attention. They accept most if that layer alone is the core:
+    `core_first: 3, core_layers: 1`"""
+    # Byte-level BPE leaves the rest of a larger vocabulary unused.
+    vocabulary: Positive = 384
+    """tokens of the vocabulary"""
+    context_length: Positive = 4096
+    """longest context in tokens"""
+    seed: int = 0
+    """seed of the weights"""
+    dtype: Literal["F16", "BF16", "Q8_0", "Q4_K"] = "F16"
+    """type of the matrices; vectors are F32. `Q4_K` is the type of routed experts, embedding and
+    output, and all else is Q8_0 then. Quantized weights are written directly"""
+    tied: bool = False
+    """the embedding is the output matrix too"""
+    end_gain: NotNegative = 0.0
+    """strength of the token that ends a text, relative to the others; with 0 the model never ends,
+    with 1.5 after some dozens of tokens. Members of one family share it"""
+    chat_template: bool = False
+    """the file has a chat template, which writes chats as plain words"""
+
+    def __post_init__(self) -> None:
+        """Refuse shapes that llama.cpp would refuse later with a less clear message."""
+        widths = self.heads * self.head_size, self.gdn_value_heads * self.gdn_head_size
+        rows = self.hidden, self.ffn, self.expert_ffn, *widths
+        k_quant = self.dtype == "Q4_K"
+        quantized = k_quant or self.dtype == "Q8_0"
+        faults = {
+            "layers must be at least 4, for one with full attention": self.attention == "hybrid"
+            and self.layers < ATTENTION_INTERVAL,
+            "core_first must be one of the layers": not 0 <= self.core_first < self.layers,
+            "an MTP block needs a layer of full attention in the core": self.mtp_blocks > 0
+            and self.first_full_attention is None,
+            "kv_heads must divide heads": self.heads % self.kv_heads,
+            "gdn_key_heads must divide gdn_value_heads": self.gdn_value_heads % self.gdn_key_heads,
+            "head_size must be a multiple of 4": self.head_size % 4,
+            "experts_used must be at most experts": self.experts_used > self.experts,
+            "an MoE needs experts_used and expert_ffn": self.experts > 0
+            and not (self.experts_used and self.expert_ffn),
+            f"{self.dtype} needs hidden, ffn, expert_ffn, heads * head_size and "
+            "gdn_value_heads * gdn_head_size to be multiples of 32": quantized
+            and any(row % 32 for row in rows),
+            "Q4_K needs routed experts": k_quant and not self.experts,
+            "Q4_K needs hidden and expert_ffn to be multiples of 256": k_quant
+            and (self.hidden % 256 or self.expert_ffn % 256),
+        }
+        for message, fault in faults.items():
+            if fault:
+                raise ValueError(message)
+
+    @property
+    def architecture(self) -> str:
+        """The name under which llama.cpp knows the graph."""
+        if self.attention == "full":
+            return "mimo2"
+        return "qwen35moe" if self.experts else "qwen35"
+
+    @property
+    def core(self) -> range:
+        """The layers that have full strength."""
+        return range(self.core_first, min(self.core_first + self.core_layers, self.layers))
+
+    def has_full_attention(self, layer: int) -> bool:
+        """Whether a layer reads all earlier positions, and is no Gated DeltaNet."""
+        return self.attention == "full" or (layer + 1) % ATTENTION_INTERVAL == 0
+
+    @property
+    def first_full_attention(self) -> int | None:
+        """The first layer of the core that has full attention, which drafts repeat; or None."""
+        return next(filter(self.has_full_attention, self.core), None)
 
 
 class SyntheticModel(ModelBase):
@@ -231,6 +354,8 @@ class PackageModel(ModelBase):
 class PathModel(ReadyModel):
     """A GGUF file that you have; of a split model, name the first part."""
 
+    file_key: ClassVar[str] = "path"
+
     kind: Literal["path"]
     path: UserPath
     """path of the file; `~` is your home folder; a file of the workflow's own may be relative to
@@ -241,11 +366,6 @@ class PathModel(ReadyModel):
     def _find_shipped(cls, path: str, info: ValidationInfo) -> str:
         own = Path((info.context or {}).get("root", "."), path)
         return os.path.relpath(own) if own.is_file() and not Path(path).is_file() else path
-
-    @property
-    def files(self) -> list[str]:
-        """The paths of the model's parts, in order."""
-        return parts_of(self.path)
 
 
 AnyModel = (
@@ -270,13 +390,3 @@ FAMILIES = "qwen3.5-"
 
 # The source of its cells among `resources/reported/`.
 CELLS = "Table 5"
-
-
-def is_family_of_study(family: str | None) -> bool:
-    """Return whether a model's family is one of the study's networks, in any weights."""
-    return str(family).startswith(FAMILIES)
-
-
-def is_of_study(targets: Iterable[str]) -> bool:
-    """Return whether one of a campaign's targets is a target of the study."""
-    return not TARGETS.isdisjoint(targets)

@@ -48,21 +48,14 @@ def json_schema() -> str:
 
 
 def with_key_tables(readme: str) -> str:
-    """Return config/README.md with the current key tables after `BEGIN`."""
-    return readme[: readme.index(BEGIN)] + f"{BEGIN}\n\n{key_tables()}"
-
-
-def key_tables() -> str:
-    """Return all keys as Markdown, a heading and a table per section, in the order of `Config`."""
+    """Return config/README.md with a heading and a table per section of `Config` after `BEGIN`."""
     schema = Config.model_json_schema()
-    tables, first = [], dict[str, str]()
+    tables = dict[str, str]()  # by section, which may stand in several places
     for place, section in _sections("", schema, schema["$defs"]):
-        known = first.setdefault(section["title"], place)
         about = " ".join(section["description"].split())
-        rows = _rows(section, schema["$defs"]) if known == place else []
-        text = about if known == place else f"The keys of `{known}`."
-        tables.append("\n".join([f"### `{place or 'top level'}`", "", text, *rows]) + "\n")
-    return "\n".join(tables)
+        lines = [f"### `{place or 'top level'}`", "", about, *_rows(section, schema["$defs"])]
+        tables.setdefault(section["title"], "\n".join(lines) + "\n")
+    return "\n".join([readme[: readme.index(BEGIN)] + BEGIN + "\n", *tables.values()])
 
 
 def _partial(node: Any) -> Any:
@@ -109,8 +102,7 @@ def _sections(path: str, node: _Schema, defs: _Schema) -> Iterator[tuple[str, _S
 
 
 def _options(node: _Schema) -> list[_Schema]:
-    options = node.get("anyOf", [node])
-    return [option for option in options if option.get("type") != "null"]
+    return [one for one in node.get("anyOf", [node]) if one.get("type") != "null"]
 
 
 def _resolved(node: _Schema, defs: _Schema) -> _Schema:
@@ -119,26 +111,18 @@ def _resolved(node: _Schema, defs: _Schema) -> _Schema:
 
 def _rows(section: _Schema, defs: _Schema) -> list[str]:
     """Return the rows of a section's keys, but for those that are sections of their own."""
-    rows = [
-        _row(key, node, key in section.get("required", []), defs)
-        for key, node in section["properties"].items()
-        if "const" not in node
-        and (
-            any(option.get("type") == "array" for option in _options(node))
-            or not any(_sections(key, node, defs))
-        )
-    ]
-    head = ["key", "type", "default", "meaning"]
-    lines = [head, ["---"] * len(head), *rows] if rows else []
-    return ["", *(f"| {' | '.join(cells)} |" for cells in lines)] if lines else []
-
-
-def _row(key: str, node: _Schema, required: bool, defs: _Schema) -> tuple[str, ...]:
-    default = node.get("default")
-    shown = "–" if default in (None, "", [], {}) else f"`{json.dumps(default)}`"
-    meaning = " ".join(node["description"].split())
-    shown = shown.replace('`"', "`").replace('"`', "`")
-    return f"`{key}`", _type(node, defs), "required" if required else shown, meaning
+    rows = []
+    for key, node in section["properties"].items():
+        listed = any(option.get("type") == "array" for option in _options(node))
+        if "const" in node or (any(_sections(key, node, defs)) and not listed):
+            continue
+        default = json.dumps(node.get("default")).strip('"')
+        shown = "–" if default in ("null", "", "[]", "{}") else f"`{default}`"
+        shown = "required" if key in section.get("required", []) else shown
+        meaning = " ".join(node["description"].split())
+        rows.append(f"| `{key}` | {_type(node, defs)} | {shown} | {meaning} |")
+    head = ["", "| key | type | default | meaning |", "| --- | --- | --- | --- |"]
+    return [*head, *rows] if rows else []
 
 
 def _type(node: _Schema, defs: _Schema, plural: str = "") -> str:

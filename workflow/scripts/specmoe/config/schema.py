@@ -4,14 +4,11 @@
 fields, are written for users. `specmoe.config.load` checks what relates one key to another.
 """
 
-from collections.abc import Mapping
-from enum import StrEnum
 from pathlib import Path, PurePath
-from typing import ClassVar, Literal, Self
+from typing import Literal, Self
 
 from pydantic import Field
 
-from specmoe.config.audit import AuditSettings
 from specmoe.config.base import (
     COMMIT,
     AboveZero,
@@ -22,36 +19,26 @@ from specmoe.config.base import (
     Name,
     Positive,
     Strict,
-    Times,
     UserPath,
 )
-from specmoe.config.block import ITSELF, NO_DRAFT, Protocol, Side, Stop
+from specmoe.config.block import NO_DRAFT, Protocol, Stop
 from specmoe.config.engines import Backend, Engine, GitEngine, PathEngine, PypiEngine
 from specmoe.config.factors import Vary
-from specmoe.config.measurement import Measurement
-from specmoe.config.methods import Drafting, Method, TraceSettings, draft_label
+from specmoe.config.measurement import AuditSettings, Measurement, Statistics
+from specmoe.config.methods import Drafting, Method
 from specmoe.config.models import (
     AnyModel,
     Family,
-    HubModel,
     Model,
-    ModelBase,
     PackageModel,
-    PathModel,
     QuantizeModel,
+    ReadyModel,
     SyntheticDraft,
     SyntheticModel,
     UpcycleModel,
 )
 from specmoe.config.workloads import Category, TextsWorkload, Workload
 from specmoe.files import named_if_damaged, read_record
-
-
-class Hosts(StrEnum):
-    """Which machines may measure the blocks of one campaign."""
-
-    ONE = "one"  # the machine of its first block
-    SAME = "same"  # machines of one kind, see `specmoe.plan.machine.refuse_another_kind`
 
 
 class Campaign(Strict):
@@ -64,7 +51,7 @@ class Campaign(Strict):
     backend: Backend = Backend.AUTO
     """what llama.cpp computes on. `auto` takes Metal on Apple silicon, CUDA, HIP or Vulkan where a
     GPU and the tools to build for it are present, in this order, and the CPU elsewhere"""
-    hosts: Hosts = Hosts.ONE
+    hosts: Literal["one", "same"] = "one"
     """`one` machine measures every block, `same` lets machines of one kind share them (processor,
     cores, memory and GPU are compared). A block measures what it compares, so it never spans
     machines"""
@@ -80,22 +67,6 @@ class Campaign(Strict):
     a suite, `B/moe_q8`, what drafts for it, `B/moe_q8/draft_2b`, or one setting of that,
     `B/moe_q8/draft_2b/g8`; `/r1` behind any of them leaves out its second repeat alone. Everything
     else is rendered, and says what was left out"""
-
-
-class Statistics(Strict):
-    """How intervals are computed from repeats, and how narrow they should be."""
-
-    confidence: float = Field(default=0.95, gt=0, lt=1)
-    """level of every interval"""
-    precision: float = Field(default=0.02, gt=0, lt=1)
-    """half-width of intervals, as a share of the speedup, for which repeats are counted"""
-    repeats_limit: Times = 30
-    """the most repeats that `advise` asks for"""
-    session_sd: float = Field(default=0.03, ge=0, lt=1)
-    """how far the speedups of two sessions are apart, as a standard deviation of the logarithm:
-    answers of `advise` allow for it. Ours, on virtual machines, were 0 to 3 % apart beyond what
-    blocks show where sides take turns, and 12 % where they follow one another. With 0, up to 6 % of
-    the targets that gain nothing are switched on"""
 
 
 class Prompt(Strict):
@@ -122,14 +93,6 @@ ALL: Literal["all"] = "all"
 
 class Suite(Strict):
     """One experiment: the product of its lists, times `measurement.repeats`."""
-
-    renamed: ClassVar[Mapping[str, str]] = {
-        "prompt_lengths": "give them in `prompts`, or as `vary: {prompt_tokens: [...]}`",
-        "temperatures": "it is `vary: {temperature: [...]}` now",
-        "imposed_acceptance": "it is `vary: {forced_acceptance: [...]}` now",
-        "concurrency": "it is `vary: {requests: [...]}` now",
-        "engine_args": "it is `vary: {engine_args: [[...]]}` now",
-    }
 
     title: str
     """its name in tables"""
@@ -169,14 +132,8 @@ class Suite(Strict):
         """All ways of drafting: the suite's draft models, then its further methods."""
         models = [draft for draft in self.drafts if draft != NO_DRAFT]
         simple = [Drafting(method=Method.DRAFT, drafts=models)] if models else []
-        assert self.methods != ALL  # see `expand.expand`
+        assert self.methods != ALL  # see `load.load`
         return [*simple, *self.methods]
-
-    @property
-    def models(self) -> list[str]:
-        """The names of the models that it loads, `itself` and `none` left out."""
-        drafts = (draft for way in self.ways for draft in way.drafts if draft != ITSELF)
-        return [*self.targets, *drafts]
 
 
 class Published(Strict):
@@ -211,11 +168,6 @@ class Host(Strict):
     gpu_memory_gb: AboveZero | None = None
     """memory of the GPU in GiB, as it is sold"""
 
-    @property
-    def given(self) -> Mapping[str, str | float]:
-        """The facts that the user gives, by key."""
-        return self.model_dump(exclude_none=True)
-
 
 class Config(Strict):
     """The whole configuration of one campaign."""
@@ -233,7 +185,6 @@ class Config(Strict):
     """facts of a claim, which `possible` answers; with `claims` those that all of them share"""
     claims: UserPath | None = Field(default=None, exclude=True)
     """a CSV with a claim a line, for `possible`"""
-    trace: TraceSettings = TraceSettings()
     engines: dict[Name, Engine]
     families: dict[Name, Family] = Field(default={})
     published: Published
@@ -256,15 +207,15 @@ class Config(Strict):
     @property
     def measured_models(self) -> list[str]:
         """The ids of the models that the selected suites run, in the order of the set."""
-        named = {name for suite in self.selected_suites.values() for name in suite.models}
+        suites = self.selected_suites.values()
+        named = {name for suite in suites for name in suite.targets}
+        named |= {name for suite in suites for way in suite.ways for name in way.drafts}
         return [name for name in self.models if name in named]
 
     @property
     def measured_networks(self) -> list[str]:
         """The measured models but for tables of n-grams."""
-        return [
-            name for name in self.measured_models if self.models[name].suffix == ModelBase.suffix
-        ]
+        return [name for name in self.measured_models if self.models[name].suffix == ".gguf"]
 
     @property
     def needed_models(self) -> list[str]:
@@ -280,8 +231,8 @@ class Config(Strict):
     @property
     def used_engines(self) -> list[str]:
         """The ids of the campaign's engine and of the engines that its suites name."""
-        named = (self.engine_of(suite) for suite in self.campaign.suites)
-        return list(dict.fromkeys([self.campaign.engine, *named]))
+        engines = [self.campaign.engine, *map(self.engine_of, self.campaign.suites)]
+        return list(dict.fromkeys(engines))
 
     def engine_of(self, suite: str) -> str:
         """Return the id of the engine that a suite is measured with."""
@@ -293,24 +244,20 @@ class Config(Strict):
 
     def stops_of(self, suite: str) -> set[Stop]:
         """Return how the runs of a suite end; a checked suite has a single way."""
-        sent = (self.workloads[name] for name in self.suites[suite].workloads)
-        stops = {workload.stop or self.measurement.stop for workload in sent}
-        return (
-            stops if stops and not self.suites[suite].prompts else stops | {self.measurement.stop}
-        )
+        its = self.suites[suite]
+        own = [self.workloads[name].stop for name in its.workloads]
+        texts = [None] if its.prompts or not own else []
+        return {stop or self.measurement.stop for stop in [*own, *texts]}
 
     def of_campaign(self) -> Self:
         """Return the part of this configuration that the campaign uses."""
+        sent = {name for suite in self.selected_suites.values() for name in suite.workloads}
         return self.model_copy(
             update={
                 "engines": {name: self.engines[name] for name in self.used_engines},
                 "model_sets": {self.campaign.models: self.models},
                 "suites": self.selected_suites,
-                "workloads": {
-                    name: workload
-                    for name, workload in self.workloads.items()
-                    if any(name in suite.workloads for suite in self.selected_suites.values())
-                },
+                "workloads": {name: one for name, one in self.workloads.items() if name in sent},
             }
         )
 
@@ -322,21 +269,12 @@ class Config(Strict):
             found[model] = self.models[model]
         return found
 
-    def network(self, model: str) -> str:
-        """Return the id of a model's family, or without one of the model it is quantized from."""
-        source, entry = self._unquantized(model)
-        return entry.family or source
-
     def family(self, model: str) -> Family | None:
         """Return the family of a model; a quantized model has that of its source."""
-        _, entry = self._unquantized(model)
-        return None if entry.family is None else self.families[entry.family]
-
-    def _unquantized(self, model: str) -> tuple[str, AnyModel]:
         entry = self.models[model]
         if entry.family is None and isinstance(entry, QuantizeModel):
-            return self._unquantized(entry.source)
-        return model, entry
+            return self.family(entry.source)
+        return None if entry.family is None else self.families[entry.family]
 
     def origin(self, model: str) -> tuple[str, str] | None:
         """Return where a model's weights are from, and their licence; None if no package has them.
@@ -378,18 +316,10 @@ class Config(Strict):
         shared = sum(self._file_name(other) == name for other in self.models) > 1
         return self.models[model].label or (model if shared else name)
 
-    def draft_label(self, side: Side) -> str:
-        """Return the label of what drafts on a side, whatever its parameters."""
-        file = None if side.draft_model is None else self.label(side.draft_model)
-        assert side.method
-        return draft_label(side.method, file, {})
-
     def _file_name(self, model: str) -> str:
         """Return the name of a model's file at its source, or the id of a model made here."""
         entry = self.models[model]
-        if isinstance(entry, PathModel):
-            return PurePath(entry.path).stem
-        return PurePath(entry.file).stem if isinstance(entry, HubModel) else model
+        return PurePath(entry.files[0]).stem if isinstance(entry, ReadyModel) else model
 
 
 def read_config(path: Path) -> Config:

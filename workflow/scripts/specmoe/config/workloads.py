@@ -1,15 +1,15 @@
-"""Workloads, the section `workloads`: named collections of prompts, and how they are sent."""
+"""Workloads, the section `workloads`: named collections of prompts, how they are read and sent."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, StringConstraints
 
-from specmoe.config.base import Distinct, InputPath, Name, Positive, Strict
-from specmoe.config.block import Sending, Stop, Template
-from specmoe.errors import ConfigError
+from specmoe.config.base import Distinct, InputPath, Name, Positive, Strict, first_fault
+from specmoe.config.block import Sending, Stop, Template, shuffle_key
+from specmoe.errors import ConfigError, listed
 from specmoe.files import json_of, read_text
 
 Message = Mapping[str, Any]
@@ -22,8 +22,8 @@ JSON_SUFFIX = ".jsonl"
 _ROLES = ("system", "user", "assistant", "tool")
 
 
-def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
-    """Yield the lines that are not blank with their numbers, from 1; raises ConfigError."""
+def numbered_lines(path: Path) -> dict[int, str]:
+    """Return the lines that are not blank by their numbers, from 1; raises ConfigError."""
     try:
         text = read_text(path)
     except OSError as error:
@@ -31,19 +31,16 @@ def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
     except UnicodeDecodeError as error:
         raise ConfigError(f"{path}: not a text in UTF-8 (byte {error.start})") from error
     # Not `splitlines`: it also breaks lines at characters that JSON may hold as they are.
-    for number, line in enumerate(text.split("\n"), 1):
-        if line.strip():
-            yield number, line
+    return {number: line for number, line in enumerate(text.split("\n"), 1) if line.strip()}
 
 
-def fields_of_line(line: str, path: Path, number: int) -> Mapping[str, Any]:
-    """Return the fields of a line of JSON; raises ConfigError with the file and the line."""
-    try:
-        fields = json_of(line)
-    except ValueError as error:
-        raise fault_of_line(path, number, str(error)) from error
+_lines_once = cache(numbered_lines)
+
+
+def _fields_of(line: str) -> Mapping[str, Any]:
+    fields = json_of(line)
     if not isinstance(fields, dict):
-        raise fault_of_line(path, number, "no JSON object with a prompt or messages")
+        raise ValueError("no JSON object with a prompt or messages")
     return fields
 
 
@@ -69,26 +66,15 @@ def read_content(path: Path, number: int, prompt_key: str, messages_key: str) ->
 
     A process reads each file once, since a block may have thousands of prompts.
     """
-    line = _lines_of(path).get(number)
+    line = _lines_once(path).get(number)
     if line is None:
-        fault = f"{path} has no prompt in line {number}; it was changed while it was used"
-        raise ConfigError(fault)
+        raise ConfigError(f"{path} has no prompt in line {number}; it was changed while in use")
     if path.suffix != JSON_SUFFIX:
         return line
     try:
-        return content_of(fields_of_line(line, path, number), prompt_key, messages_key)
+        return content_of(_fields_of(line), prompt_key, messages_key)
     except ValueError as error:
-        raise fault_of_line(path, number, str(error)) from error
-
-
-@cache
-def _lines_of(path: Path) -> Mapping[int, str]:
-    return dict(numbered_lines(path))
-
-
-def fault_of_line(path: Path, number: int, fault: str) -> ConfigError:
-    """Return the error of a line."""
-    return ConfigError(f"{path}, line {number}: {fault}")
+        raise ConfigError(f"{path}, line {number}: {error}") from error
 
 
 def _messages(messages: Any, key: str) -> list[Message]:
@@ -117,7 +103,6 @@ Key = Annotated[str, StringConstraints(min_length=1)]
 Category = Annotated[
     str, StringConstraints(min_length=1, max_length=60, pattern=r"^[^\x00-\x1f]+$")
 ]
-PromptId = Annotated[Name, StringConstraints(max_length=80)]
 
 
 class Columns(Strict):
@@ -137,7 +122,7 @@ class Columns(Strict):
 class WorkloadPrompt(Strict):
     """One prompt of a workload."""
 
-    id: PromptId
+    id: Name = Field(max_length=80)
     """unique in the workload"""
     category: Category | None = None
     """what results are grouped by"""
@@ -158,11 +143,6 @@ class WorkloadBase(Strict):
     """its prompts, written by specmoe whenever it reads their file; a cached campaign has them
     without the file"""
 
-    @property
-    def sending(self) -> Sending:
-        """How its prompts are read and sent."""
-        return Sending(self.template, self.thinking)
-
 
 class FileWorkload(WorkloadBase):
     """A file of prompts: of JSON objects if it ends in `.jsonl`, else a prompt a line."""
@@ -177,12 +157,6 @@ class FileWorkload(WorkloadBase):
     """seed of the sample"""
     columns: Columns = Columns()
 
-    @property
-    def sending(self) -> Sending:
-        """How its prompts are read and sent."""
-        columns = self.columns
-        return Sending(self.template, self.thinking, columns.prompt, columns.messages)
-
 
 class TextsWorkload(WorkloadBase):
     """Texts of `prompts.texts`, sent by a template or until the model ends."""
@@ -194,3 +168,77 @@ class TextsWorkload(WorkloadBase):
 
 AnyWorkload = FileWorkload | TextsWorkload
 Workload = Annotated[AnyWorkload, Field(discriminator="kind")]
+
+
+def sending_of(workload: AnyWorkload) -> Sending:
+    """Return how a workload's prompts are read and sent."""
+    columns = workload.columns if isinstance(workload, FileWorkload) else Columns()
+    return Sending(workload.template, workload.thinking, columns.prompt, columns.messages)
+
+
+def prompts_of_file(workload: FileWorkload, file: Path) -> list[WorkloadPrompt]:
+    """Return the prompts that a workload takes from its file; raises ConfigError."""
+    found: dict[str, WorkloadPrompt] = {}
+    faults = []
+    for number, line in numbered_lines(file).items():
+        try:
+            prompt = _prompt(workload, line, number)
+        except ValueError as error:
+            faults.append(f"{file}, line {number}: {first_fault(error)}")
+            continue
+        twin = found.setdefault(prompt.id, prompt)
+        if twin is not prompt:
+            faults.append(
+                f"{file}: lines {twin.line} and {number} have the same id {prompt.id!r}; a line"
+                " without an id has its number"
+            )
+    if faults:
+        raise ConfigError(listed(faults))
+    if len(found) < (wanted := workload.sample or 1):
+        raise ConfigError(f"{file} has {len(found)} prompts, and its workload wants {wanted}")
+    prompts = list(found.values())
+    return sample(prompts, workload.sample, workload.seed) if workload.sample else prompts
+
+
+def _prompt(workload: FileWorkload, line: str, number: int) -> WorkloadPrompt:
+    if Path(workload.file).suffix != JSON_SUFFIX:
+        return WorkloadPrompt(id=str(number), line=number)
+    fields, columns = _fields_of(line), workload.columns
+    content = content_of(fields, columns.prompt, columns.messages)
+    if not isinstance(content, str) and workload.template == Template.RAW:
+        raise ValueError(
+            f"{columns.messages!r} need the workload's key `template: chat`; raw texts have no"
+            " turns"
+        )
+    name, category = _word(fields, columns.id), _word(fields, columns.category)
+    return WorkloadPrompt(id=name or str(number), category=category, line=number)
+
+
+def _word(fields: Mapping[str, Any], key: str) -> str | None:
+    """Return a field that is a text or a whole number; None without one."""
+    value = fields.get(key)
+    if isinstance(value, bool) or not isinstance(value, str | int | None):
+        raise ValueError(f"{key!r} is no text")
+    return None if value is None else str(value).strip()
+
+
+def sample(prompts: list[WorkloadPrompt], count: int, seed: int) -> list[WorkloadPrompt]:
+    """Return `count` of the prompts in their order, of each category its share.
+
+    Shares are rounded by largest remainders. Which prompts of a category are taken depends on their
+    ids and the seed alone.
+    """
+    by_category: dict[str, list[WorkloadPrompt]] = {}
+    for prompt in prompts:
+        by_category.setdefault(prompt.category or "", []).append(prompt)
+    exact = {name: count * len(its) / len(prompts) for name, its in by_category.items()}
+    taken = {name: int(share) for name, share in exact.items()}
+    largest = sorted(exact, key=lambda name: (taken[name] - exact[name], name))
+    for name in largest[: count - sum(taken.values())]:
+        taken[name] += 1
+    chosen = {
+        prompt.id
+        for name, its in by_category.items()
+        for prompt in sorted(its, key=lambda one: shuffle_key(seed, one.id))[: taken[name]]
+    }
+    return [prompt for prompt in prompts if prompt.id in chosen]

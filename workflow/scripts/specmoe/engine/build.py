@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from specmoe.config.engines import CMAKE_FLAGS, Backend, Engine, GitEngine, PathEngine, PypiEngine
-from specmoe.config.synthetic_recipe import Recipe
+from specmoe.config.models import Recipe
 from specmoe.engine.identity import ALL_BINARIES, install, measuring_files
 from specmoe.engine.job import server_command
 from specmoe.engine.machine import host_id, output_of, processor_name, require_device

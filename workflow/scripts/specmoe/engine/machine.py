@@ -20,8 +20,7 @@ from typing import Any, NamedTuple
 import psutil
 
 from specmoe.config.block import Block, Side
-from specmoe.config.engines import COPYING, Backend
-from specmoe.config.environment import engine_environment
+from specmoe.config.engines import COPYING, Backend, engine_environment
 from specmoe.errors import EngineError, MeasurementError
 from specmoe.files import named_if_damaged, read_record
 

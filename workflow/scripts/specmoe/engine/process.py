@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from specmoe.config.environment import build_environment
+from specmoe.config.engines import build_environment
 from specmoe.engine.machine import text_of
 from specmoe.engine.supervise import guarded
 from specmoe.errors import EngineError, MeasurementError
@@ -41,7 +41,7 @@ def run_tool(
 ) -> Output:
     """Run a tool of the engine; its command and standard error are appended to `log`.
 
-    `environment` is the tool's whole environment, see `environment.engine_environment`. The tool
+    `environment` is the tool's whole environment, see `config.engines.engine_environment`. The tool
     ends when this process ends. Raises MeasurementError, with the end of the tool's log, if it
     fails or takes longer than `limit_s`.
     """

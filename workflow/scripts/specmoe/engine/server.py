@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Required, Self, TypedDict, Unpack
 import httpx
 import psutil
 
-from specmoe.config.environment import engine_environment
+from specmoe.config.engines import engine_environment
 from specmoe.engine.answers import COMPLETION, first_error, read_answer, read_counters, read_events
 from specmoe.engine.process import (
     count_failure_lines,

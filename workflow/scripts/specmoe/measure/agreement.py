@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from specmoe.config.block import Block, Side
-from specmoe.config.environment import engine_environment
+from specmoe.config.engines import engine_environment
 from specmoe.engine.build import READ_AGREEMENT
 from specmoe.engine.identity import Workplace, fact
 from specmoe.engine.job import alone_on_its_host

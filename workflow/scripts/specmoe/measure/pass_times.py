@@ -12,7 +12,7 @@ from statistics import fmean, median
 from typing import Any
 
 from specmoe.config.block import TimedPasses
-from specmoe.config.environment import engine_environment
+from specmoe.config.engines import engine_environment
 from specmoe.config.measurement import Gate
 from specmoe.engine.build import PASS_BENCH
 from specmoe.engine.disturbances import Watch, measure_undisturbed

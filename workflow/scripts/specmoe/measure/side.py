@@ -22,7 +22,7 @@ from specmoe.config.block import (
     Stop,
     Template,
 )
-from specmoe.config.environment import value_of
+from specmoe.config.engines import value_of
 from specmoe.config.measurement import Gate
 from specmoe.config.methods import METHODS, history_needed, is_ngram
 from specmoe.config.workloads import Content, read_content
@@ -113,7 +113,7 @@ def _text(server: Server, source: PromptSource, block: Block, file: Path) -> str
                 " or name a file with another template"
             )
         return text
-    assert isinstance(content, str)  # see `config.expand`
+    assert isinstance(content, str)  # see `config.workloads`
     return content
 
 

@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from specmoe.config.block import Arrangement, Block, PromptSource, Side
-from specmoe.config.environment import engine_environment
+from specmoe.config.engines import engine_environment
 from specmoe.engine.job import Job
 from specmoe.engine.machine import host_id, physical_cores
 from specmoe.engine.process import count_failure_lines, peak_rss_bytes, run_tool, with_end_of_log

@@ -32,8 +32,7 @@ import numpy as np
 from gguf import GGMLQuantizationType, GGUFValueType
 from gguf.gguf_writer import GGUFValue
 
-from specmoe.config.engines import NGRAM_MAKER
-from specmoe.config.environment import engine_environment
+from specmoe.config.engines import NGRAM_MAKER, engine_environment
 from specmoe.config.models import (
     AnyModel,
     NgramCache,

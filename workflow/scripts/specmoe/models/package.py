@@ -16,7 +16,7 @@ import zlib
 from pathlib import Path
 from typing import Final, Literal
 
-from specmoe.config.environment import build_environment
+from specmoe.config.engines import build_environment
 from specmoe.config.models import PackageModel
 from specmoe.errors import DownloadError, ModelError, nearest
 from specmoe.files import gigabytes, sha256_of, written_whole

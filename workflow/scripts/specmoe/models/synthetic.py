@@ -17,7 +17,7 @@ from pathlib import Path
 
 import gguf
 
-from specmoe.config.synthetic_recipe import ATTENTION_INTERVAL, Recipe
+from specmoe.config.models import ATTENTION_INTERVAL, Recipe
 from specmoe.errors import ModelError
 from specmoe.models.gguf_file import NewTensor, write_gguf
 from specmoe.models.random_weights import Tensor, stored

@@ -19,8 +19,7 @@ import numpy as np
 import numpy.typing as npt
 from gguf.quants import quantize
 
-from specmoe.config.models import DraftMethod
-from specmoe.config.synthetic_recipe import Recipe
+from specmoe.config.models import DraftMethod, Recipe
 from specmoe.errors import ModelError
 from specmoe.models.gguf_file import NewTensor, TensorInfo, write_gguf
 from specmoe.models.random_weights import draw

@@ -22,7 +22,7 @@ from specmoe.config.matrix import (
     list_timed_passes,
     without,
 )
-from specmoe.config.schema import Config, Hosts, read_config
+from specmoe.config.schema import Config, read_config
 from specmoe.engine.identity import Workplace, engine_ids, maker_of
 from specmoe.errors import ConfigError
 from specmoe.files import named_if_damaged, read_record, replace_text
@@ -84,7 +84,7 @@ class LoadedCampaign:
     @property
     def text(self) -> str:
         """What `file` holds: all but sections on which no row depends."""
-        left_out = {"host", "room", "compare_with", "trace"}
+        left_out = {"host", "room", "compare_with"}
         config = self.config.of_campaign()
         if self.measured:  # jobs need not look for it, nor whoever reads the results elsewhere
             chosen = config.campaign.model_copy(update={"backend": self.backend})
@@ -119,7 +119,7 @@ class LoadedCampaign:
     @property
     def shared(self) -> bool:
         """Whether several machines may measure it."""
-        return self.config.campaign.hosts != Hosts.ONE
+        return self.config.campaign.hosts != "one"
 
     def model_file(self, model: str) -> Path:
         """Return the file of a model."""
@@ -343,12 +343,8 @@ class LoadedCampaign:
 
     @property
     def ships_trace(self) -> bool:
-        """Whether a cached campaign ships the record of the demonstration that the user wants.
-
-        A config that has a `trace` section may want another prompt or pair than the record's.
-        """
-        named = "trace" in self.config.model_fields_set
-        return not self.measured and not named and (self.data / "trace.json").exists()
+        """Whether it is cached, and ships the record of the demonstration."""
+        return not self.measured and (self.data / "trace.json").exists()
 
     @property
     def shows_trace(self) -> bool:

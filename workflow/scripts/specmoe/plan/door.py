@@ -16,9 +16,8 @@ from typing import Any
 
 from specmoe.config.block import Block
 from specmoe.config.checks import Faults, stop_at
-from specmoe.config.environment import refuse_exported
-from specmoe.config.expand import FileFacts, FilesSay
-from specmoe.config.load import load
+from specmoe.config.engines import refuse_exported
+from specmoe.config.load import FileFacts, FilesSay, load
 from specmoe.config.methods import Method
 from specmoe.config.models import (
     NgramCache,

@@ -79,7 +79,7 @@ def _check_texts(config: Config, blocks: Iterable[Block], root: Path, faults: Fa
     counted = {model.text for model in models if isinstance(model, NgramCache)}
     for text in sorted(texts | counted):
         with _collecting(faults):
-            if not any(numbered_lines(root / text)):
+            if not numbered_lines(root / text):
                 what = "it is a prompt" if text in texts else "its n-grams are to be counted"
                 raise ConfigError(f"{root / text} has no text, and {what}")
             if text in counted and read_whole(root / text).startswith(BOM_UTF8):

@@ -111,7 +111,7 @@ def take_inventory(campaign: LoadedCampaign, blocks: list[Block]) -> Inventory:
 def _prompt_tokens(blocks: Iterable[Block], root: Path) -> dict[str, int]:
     sources = {source.prompt: source for block in blocks for source in block.prompts}
     files = {source.file for source in sources.values() if source.line is not None}
-    lines = {file: dict(numbered_lines(root / file)) for file in files}
+    lines = {file: numbered_lines(root / file) for file in files}
     tokens = {}
     for prompt, source in sources.items():
         if source.line is None:

@@ -28,7 +28,7 @@ def plan_campaign(campaign: LoadedCampaign, chips: Path) -> None:
         devices = list_devices(server, config.measurement.environment) or []
     host = describe_host(
         campaign.backend,
-        config.host.given,
+        config.host.model_dump(exclude_none=True),
         chips,
         lambda: _probed(campaign.host_file) or probe(),
         devices,

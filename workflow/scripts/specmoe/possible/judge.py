@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from specmoe.audit.bounds import round_width, time_needed
-from specmoe.config.audit import AuditSettings
+from specmoe.config.measurement import AuditSettings
 from specmoe.errors import ConfigError
 from specmoe.models.card import Size, split_by_active
 from specmoe.plan.machine import bandwidth_by_chip

@@ -14,7 +14,6 @@ import pyarrow.parquet as pq
 
 from specmoe.config.block import NO_DRAFT, Block, PromptSource, Protocol, Side
 from specmoe.config.methods import engine_type
-from specmoe.config.schema import Hosts
 from specmoe.engine.answers import (
     ACCEPTED,
     ACCEPTED_AT,
@@ -241,7 +240,7 @@ def collect_runs(campaign: LoadedCampaign, suite: str | None, out: Path) -> None
             request, by_block[name] = rows_of_block(gate, name)
             asked[name] = digest_of(request)
     rows = [row for own in by_block.values() for row in own]
-    if campaign.config.campaign.hosts == Hosts.ONE:
+    if campaign.config.campaign.hosts == "one":
         refuse_mixed_hosts(rows)
     try:
         table = check_rows(rows)

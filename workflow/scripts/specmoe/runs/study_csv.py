@@ -16,7 +16,7 @@ import httpx
 import pandas as pd
 
 from specmoe.config.block import NO_DRAFT, PASSAGE_PREFIX, Arrangement, Side
-from specmoe.config.methods import METHODS, NO_METHOD, Method
+from specmoe.config.methods import METHODS, Method, engine_type
 from specmoe.config.schema import Config, Published
 from specmoe.errors import DownloadError, SchemaError
 from specmoe.files import read_whole, replace_text, sha256_of
@@ -168,7 +168,7 @@ def _row(line: Mapping[str, Any]) -> RunRow:
 def _without_draft(line: Mapping[str, Any]) -> RunRow:
     # llama-bench generates n_predict tokens, and the CSV has its time divided by that number.
     return {
-        "method": NO_METHOD,
+        "method": engine_type(None),
         "draft_model": None,
         "generated": line["n_predict"],
         "decode_ms": line["eval_ms_per_token"] * line["n_predict"],

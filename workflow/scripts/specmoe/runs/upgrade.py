@@ -6,9 +6,8 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from specmoe.config.base import describe_fault
 from specmoe.config.block import PASSAGE_PREFIX
-from specmoe.config.load import keys_of
+from specmoe.config.load import lines_of
 from specmoe.config.schema import Config
 from specmoe.errors import ConfigError
 from specmoe.files import json_of, read_record, replace_text
@@ -52,9 +51,7 @@ def _upgrade_configuration(path: Path, root: Path) -> Config:
     try:
         config = Config.model_validate(data, context={"root": root})
     except ValidationError as error:
-        fault = error.errors(include_url=False)[0]
-        place = [str(key) for key in keys_of(fault["loc"])]
-        raise ConfigError(f"{path}: {describe_fault(fault, place)}") from error
+        raise ConfigError(f"{path}: {next(lines_of(error))}") from error
     replace_text(path, f"{comment}\n{json.dumps(data, indent=1)}\n")
     return config
 
