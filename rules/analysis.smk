@@ -31,6 +31,7 @@ rule advise:
     localrule: True
     params:
         out=CAMPAIGN.folder / "advice.json",
+        configfiles=workflow.configfiles,
     shell:
         "python {input.specmoe} advise --analysis {input.analysis} --contenders {input.contenders}"
-        " --out {params.out} 2>&1 | tee {log}"
+        " --configfile {params.configfiles:q} --out {params.out} 2>&1 | tee {log}"

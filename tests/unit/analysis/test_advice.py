@@ -227,7 +227,7 @@ def test_an_undecided_answer_comes_with_more_repeats_and_their_command(config):
 
     assert reach(repeats) < np.log(row["speedup"]) < reach(repeats - 1)
     assert row["command"] == (
-        "snakemake --cores 1 advise --configfile <those of this campaign> --config"
+        "snakemake --cores 1 advise --configfile CAMPAIGN.yaml --config"
         " 'measurement={more_repeats: {"
         f"B/moe_q4/draft_0.8b/4: {repeats}, B/moe_q4/draft_0.8b/8: {repeats}"
         "}}'"
@@ -625,7 +625,7 @@ def test_the_terminal_has_a_line_for_each_target_and_a_command_to_be_pasted(conf
     assert heads.startswith("target  answer     best setting       prompts  speedup")
     assert answer.startswith("MoE Q4  undecided  Draft 0.8B, γ = 4  2        1.04 [0.")
     assert re.fullmatch(r"MoE Q4, \d+ more repeats would decide, if spreads stay:", more)
-    assert command.startswith("  snakemake --cores 1 advise --configfile <those of this campaign>")
+    assert command.startswith("  snakemake --cores 1 advise --configfile CAMPAIGN.yaml --config")
     assert len(lines) <= 12
 
 

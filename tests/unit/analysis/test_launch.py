@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from specmoe.analysis.launch import file_of, launch_line
+from specmoe.analysis.launch import file_of, launch_line, measuring_line, with_files
 from specmoe.config.block import Side
 from specmoe.config.load import load
 from specmoe.config.methods import Method
@@ -60,3 +60,11 @@ def test_the_flags_are_those_that_were_measured(mine, root, gpu):
     assert ("--gpu-layers" in flags) == ("--gpu-layers-draft" in flags) == gpu
     assert words[words.index("--spec-draft-n-max") + 1] == "4"
     assert words[words.index("--spec-type") + 1] == "draft-simple"
+
+
+def test_the_line_that_measures_more_names_the_files_of_this_call():
+    line = measuring_line(["B/moe_q4/draft/4"], 7)
+    shown = with_files(line, [Path("config/my own.yaml"), Path("b.yaml")])
+    assert shlex.split(shown)[4:7] == ["--configfile", "config/my own.yaml", "b.yaml"]
+    assert "--configfile" not in with_files(line, [])
+    assert with_files("llama-server -m a.gguf", [Path("a.yaml")]) == "llama-server -m a.gguf"

@@ -322,12 +322,17 @@ def analyse(campaign: Opened, audit: Path, out: Path, compare_with: tuple[Path, 
     analyse_campaign(campaign, audit, compare_with, out)
 
 
-def advise(analysis: Path, out: Path, contenders: tuple[Path, ...] = ()) -> None:
+def advise(
+    analysis: Path,
+    out: Path,
+    contenders: tuple[Path, ...] = (),
+    configfile: tuple[Path, ...] = (),
+) -> None:
     """Say whether to switch speculative decoding on, for each target of a campaign."""
     from specmoe.analysis.advice_text import advise
     from specmoe.plan.campaign import ROOT
 
-    advise(analysis, contenders, ROOT / "paper", out)
+    advise(analysis, contenders, configfile, ROOT / "paper", out)
 
 
 def render_paper(analysis: Path, cells: Path, out: Path) -> None:

@@ -14,6 +14,7 @@ from specmoe.analysis.advice import Answer, Standing, decide
 from specmoe.analysis.contenders import describe
 from specmoe.analysis.filters import advised_targets, whole_audit
 from specmoe.analysis.intervals import session_reach
+from specmoe.analysis.launch import with_files
 from specmoe.analysis.number_text import TOO_FEW_PROMPTS, fixed, interval, measured_in, percent
 from specmoe.analysis.registry import TABLES, Analysis, Record, records
 from specmoe.analysis.sentences import on_other_prompts, prompt_words
@@ -154,12 +155,22 @@ def _measured(own: Record) -> dict[str, Any]:
     }
 
 
-def advise(analysis: Path, contenders: Sequence[Path], templates: Path, out: Path) -> None:
+def advise(
+    analysis: Path,
+    contenders: Sequence[Path],
+    configfiles: Sequence[Path],
+    templates: Path,
+    out: Path,
+) -> None:
     """Print the advice of an analysis, a folder; write its values as JSON and details beside them.
 
-    `contenders` are the decisions of a campaign that was measured in stages, the last one last.
+    `contenders` are the decisions of a campaign that was measured in stages, the last one last;
+    `configfiles` are the files that configure the campaign, for the lines to be pasted.
     """
     tables = Analysis.read(analysis)
+    advice = tables.advice
+    lines = [line and with_files(line, configfiles) for line in advice["command"]]
+    tables = Analysis(tables.tables, advice=advice.assign(command=lines))
     values = advice_values(tables)
     if contenders:
         values["settings"] = _last_stage(read_record(contenders[-1])["settings"], tables)

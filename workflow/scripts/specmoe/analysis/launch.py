@@ -2,6 +2,7 @@
 
 import shlex
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -38,11 +39,21 @@ def launch_line(
     return shlex.join(words)
 
 
+CONFIGFILES = "--configfile CAMPAIGN.yaml "
+"""What a line to be pasted has for the files that configure the campaign, see `with_files`."""
+
+
 def measuring_line(comparisons: Iterable[str], repeats: int) -> str:
     """Return the line that brings comparisons to so many repeats, and advises again."""
     keys = ", ".join(f"{comparison}: {repeats}" for comparison in sorted(set(comparisons)))
     wanted = shlex.quote(f"measurement={{more_repeats: {{{keys}}}}}")
-    return f"snakemake --cores 1 advise --configfile <those of this campaign> --config {wanted}"
+    return f"snakemake --cores 1 advise {CONFIGFILES}--config {wanted}"
+
+
+def with_files(line: str, files: Iterable[Path]) -> str:
+    """Return a line with the files that configured this call of snakemake; there may be none."""
+    named = shlex.join(map(str, files))
+    return line.replace(CONFIGFILES, f"--configfile {named} " if named else "")
 
 
 def file_of(config: Config, model: str) -> str:
