@@ -20,16 +20,15 @@ def test_options_have_the_types_of_the_parameters():
         files: tuple[Path, ...],
         given: dict[str, Any],
         needed: Path | None,
-        folders: tuple[Path, ...],
         other: tuple[str, ...] = (),
         text: str = "usual",
     ) -> None:
         """Make something."""
 
-    words = "f g --run-limit-s 2 --files a b --given {} --needed"
+    words = "--run-limit-s 2 --files a b --given {} --needed"
     assert arguments(make, [*words.split(), "--other"]) == {
         **{"run_limit_s": 2.0, "files": (Path("a"), Path("b")), "given": {}, "needed": None},
-        **{"folders": (Path("f"), Path("g")), "other": (), "text": "usual"},
+        **{"other": (), "text": "usual"},
     }
     found = arguments(make, [*words.split(), "n", "--text", "x"])
     assert (found["needed"], found["text"]) == (Path("n"), "x")

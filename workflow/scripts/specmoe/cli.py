@@ -370,15 +370,6 @@ def pack(
     pack_campaign(campaign.folder / "campaign.json", files, engines, campaign.divergences, out)
 
 
-def upgrade(folders: tuple[Path, ...]) -> None:
-    """Drop what packed campaigns have of older versions: keys, runs, and demonstrations."""
-    from specmoe.plan.campaign import ROOT
-    from specmoe.runs.upgrade import upgrade_campaign
-
-    for folder in folders:
-        upgrade_campaign(folder, ROOT)
-
-
 def document() -> None:
     """Write the configuration's reference: the tables of config/README.md, and schema.json."""
     # First: it has pydantic read the texts of the configuration's types.
@@ -396,7 +387,7 @@ VERBS: dict[str, Callable[..., None]] = {
         *(describe_host, measure, time_passes, record_trace, show_trace, judge, read_agreement),
         *(choose_contenders, collect_table, summarise),
         *(fetch_published, import_published, audit, analyse, advise),
-        *(render_paper, render_pdf, render_site, pack, upgrade, document),
+        *(render_paper, render_pdf, render_site, pack, document),
     )
 }
 
@@ -406,16 +397,13 @@ def arguments(verb: Callable[..., None], words: Sequence[str]) -> dict[str, Any]
 
     Each parameter is an option of its name, `pass_times` is `--pass-times`. One without a default
     is required, one of type `X | None` may stand without a value, a tuple takes several values and
-    a dictionary JSON. What is no option is the value of a parameter `folders`.
+    a dictionary JSON.
     """
     parser = ArgumentParser(prog=f"specmoe {verb.__name__}", description=verb.__doc__)
     parameters = inspect.signature(verb).parameters
     for name, parameter in parameters.items():
         needed = parameter.default is parameter.empty
         reading = _reading(parameter.annotation, "+" if needed else "*")
-        if name == "folders":
-            parser.add_argument(name, metavar="FOLDER", **reading)
-            continue
         reading |= {"required": True} if needed else {"default": parameter.default}
         parser.add_argument(f"--{name.replace('_', '-')}", **reading)
     given = vars(parser.parse_args(words))

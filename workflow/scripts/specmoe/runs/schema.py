@@ -265,9 +265,9 @@ def read_runs(path: Path) -> pd.DataFrame:
     table = read_table(path)
     if (version := version_of(table)) != SCHEMA_VERSION:
         raise SchemaError(
-            f"{path} has schema version {version}, this specmoe reads {SCHEMA_VERSION}; of a packed"
-            f" campaign run `python workflow/scripts/specmoe upgrade {path.parent}`, of another"
-            " collect the blocks again (`snakemake --forcerun collect_table`)"
+            f"{path} has schema version {version}, this specmoe reads {SCHEMA_VERSION}; render a"
+            " packed campaign with the release that packed it, and collect the blocks of another"
+            " again (`snakemake --forcerun collect_table`)"
         )
     if lacking := [name for name in COLUMNS if name not in table.column_names]:
         raise SchemaError(f"{path}: it has no column {lacking[0]!r}")
