@@ -31,7 +31,7 @@ from specmoe.audit.checks import ALL, CHECKS
 from specmoe.audit.reading import readings_of
 from specmoe.config.measurement import Statistics
 from specmoe.models.card import Size
-from specmoe.runs.pass_times import read_pass_times
+from specmoe.runs.other_tables import read_pass_times
 
 from ..blocks import row as made_row
 from . import simulated_rounds

@@ -16,7 +16,7 @@ from specmoe.config.load import load
 from specmoe.config.schema import Config
 from specmoe.models.card import ModelCard, size_of_card
 from specmoe.models.expected_sizes import card_of_entry
-from specmoe.runs.pass_times import read_pass_times
+from specmoe.runs.other_tables import read_pass_times
 from specmoe.runs.schema import read_runs, write_runs
 from specmoe.runs.study_csv import host_of_study, rows_of_csv
 

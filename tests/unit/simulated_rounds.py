@@ -227,7 +227,7 @@ def _by_agreement(agrees: Sequence[bool], *, hybrid: bool) -> Callable[[int], in
 
 
 def agreement(target: str, agrees: Sequence[bool]) -> pd.DataFrame:
-    """Return the draft's reading of that text as the table `runs.agreement`."""
+    """Return the draft's reading of that text as the table `agreement`."""
     return pd.DataFrame(
         {
             **{"engine": "current-cpu", "draft": "draft_0.8b", "draft_sha256": "d"},

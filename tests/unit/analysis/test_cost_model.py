@@ -19,7 +19,7 @@ from specmoe.analysis.cost_tables import (
 from specmoe.analysis.summaries import with_speedups
 from specmoe.config.measurement import Statistics
 from specmoe.models.card import Size
-from specmoe.runs.pass_times import read_pass_times
+from specmoe.runs.other_tables import read_pass_times
 
 from ..simulated_rounds import (
     DRAFT_COST,

@@ -9,8 +9,7 @@ from specmoe.analysis.gamma_curves import LONGEST, gamma_curves
 from specmoe.analysis.summaries import with_speedups
 from specmoe.audit.reading import readings_of
 from specmoe.config.measurement import Statistics
-from specmoe.runs.agreement import read_agreement
-from specmoe.runs.pass_times import read_pass_times
+from specmoe.runs.other_tables import read_agreement, read_pass_times
 
 from .. import simulated_rounds
 from ..simulated_rounds import GAMMAS, N_PREDICT, agreed, agreement, frame, imposed, pass_times

@@ -264,9 +264,8 @@ def collect_table(campaign: Opened, table: str, out: Path) -> None:
     from specmoe.models.card import load_card, save_cards
     from specmoe.plan.job_files import JobFiles
     from specmoe.plan.machine import collect_host
-    from specmoe.runs.agreement import collect_agreement
     from specmoe.runs.collect import collect_runs
-    from specmoe.runs.pass_times import collect_pass_times
+    from specmoe.runs.other_tables import collect_agreement, collect_pass_times
 
     records = JobFiles(campaign).of_table(table)["records"]
     match table:

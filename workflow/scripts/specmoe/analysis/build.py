@@ -34,7 +34,7 @@ from specmoe.config.measurement import Statistics
 from specmoe.config.models import FAMILIES, TARGETS, UpcycleModel
 from specmoe.config.schema import Config
 from specmoe.models.card import ModelCard, size_of_card
-from specmoe.runs.pass_times import seen_experts, undisturbed_passes
+from specmoe.runs.other_tables import seen_experts, undisturbed_passes
 from specmoe.runs.schema import undisturbed
 from specmoe.words import counted
 
@@ -59,8 +59,8 @@ def analyse(
 
     `runs` is `schema.read_runs`'s frame; runs that do not count (see `runs.schema`) are in no
     estimate, and counted as `excluded` in tables of settings. `cards` are the models', `host` is
-    the machine's description, `audit` the audit of `runs`, `pass_times` the table of
-    `runs.pass_times`, `agreement` that of `runs.agreement`, if any, `stages` the rows of the last
+    the machine's description, `audit` the audit of `runs`, `pass_times` and, if
+    there is one, `agreement` are the tables of `runs.other_tables`, `stages` the rows of the last
     decision of `contenders`.
     """
     statistics = config.statistics

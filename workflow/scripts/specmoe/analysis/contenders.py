@@ -31,9 +31,8 @@ from specmoe.files import read_record, replace_text
 from specmoe.models.card import ModelCard, load_card
 from specmoe.plan.campaign import LoadedCampaign
 from specmoe.plan.gate import Gate
-from specmoe.runs.agreement import rows_of_draft
 from specmoe.runs.collect import rows_of_block
-from specmoe.runs.pass_times import read_passes, undisturbed_passes
+from specmoe.runs.other_tables import read_passes, rows_of_draft, undisturbed_passes
 from specmoe.runs.schema import frame_of, undisturbed
 
 BLOCK_SD = 0.05

@@ -18,10 +18,9 @@ from specmoe.errors import MeasurementError, SchemaError
 from specmoe.files import named_if_damaged, read_record
 from specmoe.models.card import load_cards, size_of_card
 from specmoe.plan.campaign import LoadedCampaign
-from specmoe.runs.agreement import read_agreement
 from specmoe.runs.collect import refuse_other_table
 from specmoe.runs.manifest import check_manifest
-from specmoe.runs.pass_times import read_pass_times, seen_experts
+from specmoe.runs.other_tables import read_agreement, read_pass_times, seen_experts
 from specmoe.runs.schema import asked_of, read_runs
 from specmoe.words import counted
 

@@ -22,7 +22,7 @@ import pandas as pd
 
 @dataclass(frozen=True)
 class Reading:
-    """What a draft would have proposed in place of each token of a text; see `runs.agreement`."""
+    """What a draft would have proposed in place of each token of a text; see `runs.other_tables`."""
 
     draft_sha256: str
     tokens: tuple[int, ...]
@@ -37,7 +37,7 @@ ReadingKey = tuple[str, str, str, str]
 
 
 def readings_of(agreement: pd.DataFrame) -> dict[ReadingKey, list[Reading]]:
-    """Return the readings in the table `runs.agreement`."""
+    """Return the readings in the table `agreement`."""
     found: dict[ReadingKey, list[Reading]] = {}
     keys = ["engine", "target", "draft", "prompt"]
     for (*key, _), members in agreement.groupby([*keys, "text"]):

@@ -13,8 +13,7 @@ from specmoe.claims.printed_numbers import compare, compare_printed, read_report
 from specmoe.files import read_record
 from specmoe.models.card import load_cards
 from specmoe.plan.campaign import LoadedCampaign
-from specmoe.runs.agreement import read_agreement
-from specmoe.runs.pass_times import read_pass_times
+from specmoe.runs.other_tables import read_agreement, read_pass_times
 from specmoe.runs.schema import read_runs
 
 

@@ -7,7 +7,8 @@ the job's error and log name it. Units are in the column's name. A value that th
 give is null, never zero.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -206,10 +207,8 @@ _ARROW_SCHEMA = pyarrow.schema(
 
 def write_runs(rows: Iterable[Mapping[str, Any]], path: Path) -> None:
     """Check rows against the schema and write them; raises SchemaError naming the first fault."""
-    try:
+    with faults_of(path):
         pq.write_table(check_rows(rows), path)
-    except ValueError as error:
-        raise SchemaError(f"{path}: {error}") from error
 
 
 def check_rows(rows: Iterable[Mapping[str, Any]]) -> pyarrow.Table:
@@ -233,6 +232,27 @@ def frame_of(rows: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
 def _frame(table: pyarrow.Table) -> pd.DataFrame:
     frame: pd.DataFrame = table.to_pandas(types_mapper={pyarrow.int64(): pd.Int64Dtype()}.get)
     return frame
+
+
+def _check(table: pyarrow.Table) -> None:
+    validated(_SCHEMA, table.to_pandas(types_mapper=pd.ArrowDtype))
+
+
+def validated(schema: pa.DataFrameSchema, frame: pd.DataFrame) -> pd.DataFrame:
+    """Return a frame; raises ValueError for the first value, or type, that the schema refuses."""
+    try:
+        return schema.validate(frame)
+    except (pa.errors.SchemaError, pa.errors.SchemaErrors) as error:
+        raise ValueError(one_line(error)) from error
+
+
+@contextmanager
+def faults_of(path: Path) -> Iterator[None]:
+    """Name the file of a table whose rows are refused. Raises SchemaError."""
+    try:
+        yield
+    except ValueError as error:
+        raise SchemaError(f"{path}: {error}") from error
 
 
 def read_table(path: Path) -> pyarrow.Table:
@@ -263,19 +283,18 @@ def read_runs(path: Path) -> pd.DataFrame:
     is of another schema version, or breaks the schema.
     """
     table = read_table(path)
-    if (version := version_of(table)) != SCHEMA_VERSION:
+    version = (table.schema.metadata or {}).get(_VERSION_KEY, b"none").decode(errors="replace")
+    if version != SCHEMA_VERSION:
         raise SchemaError(
             f"{path} has schema version {version}, this specmoe reads {SCHEMA_VERSION}; render a"
             " packed campaign with the release that packed it, and collect the blocks of another"
             " again (`snakemake --forcerun collect_table`)"
         )
-    if lacking := [name for name in COLUMNS if name not in table.column_names]:
-        raise SchemaError(f"{path}: it has no column {lacking[0]!r}")
-    table = table.select([*COLUMNS])
-    try:
+    with faults_of(path):
+        if lacking := [name for name in COLUMNS if name not in table.column_names]:
+            raise ValueError(f"it has no column {lacking[0]!r}")
+        table = table.select([*COLUMNS])
         _check(table)
-    except ValueError as error:
-        raise SchemaError(f"{path}: {error}") from error
     return _frame(table)
 
 
@@ -289,42 +308,6 @@ def row_dicts(runs: pd.DataFrame) -> list[dict[str, Any]]:
     """Return rows by column, one dictionary each."""
     rows: Any = runs.to_dict("records")
     return list(rows)
-
-
-def version_of(table: pyarrow.Table) -> str:
-    """Return the schema version of a file's rows; `none` without one."""
-    found: bytes = (table.schema.metadata or {}).get(_VERSION_KEY, b"none")
-    return found.decode(errors="replace")
-
-
-def _check(table: pyarrow.Table) -> None:
-    """Raise ValueError for the first value, or type of a column, that the schema does not allow."""
-    try:
-        _SCHEMA.validate(table.to_pandas(types_mapper=pd.ArrowDtype))
-    except (pa.errors.SchemaError, pa.errors.SchemaErrors) as error:
-        raise ValueError(one_line(error)) from error
-
-
-def write_checked(
-    schema: pa.DataFrameSchema, rows: Iterable[Mapping[str, Any]], path: Path
-) -> None:
-    """Write rows as a table. Raises SchemaError."""
-    frame = pd.DataFrame(list(rows), columns=list(schema.columns))
-    _checked(frame, schema, path).to_parquet(path, index=False)
-
-
-def read_checked(schema: pa.DataFrameSchema, path: Path | None = None) -> pd.DataFrame:
-    """Return a table; without rows if there is no file. Raises SchemaError."""
-    if path is None:
-        return schema.coerce_dtype(pd.DataFrame(columns=list(schema.columns)))
-    return _checked(read_table(path).to_pandas(), schema, path)
-
-
-def _checked(frame: pd.DataFrame, schema: pa.DataFrameSchema, path: Path) -> pd.DataFrame:
-    try:
-        return schema.validate(frame)
-    except (pa.errors.SchemaError, pa.errors.SchemaErrors) as error:
-        raise SchemaError(f"{path}: {one_line(error)}") from error
 
 
 def undisturbed(runs: pd.DataFrame) -> pd.DataFrame:

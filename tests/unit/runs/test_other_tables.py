@@ -1,0 +1,117 @@
+"""The tables of timed passes, and of what drafts would have proposed."""
+
+import json
+
+import pandas as pd
+import pytest
+
+from specmoe.errors import SchemaError
+from specmoe.runs.other_tables import (
+    PASS_TIMES,
+    collect_agreement,
+    frame_of,
+    read_agreement,
+    read_pass_times,
+    rows_of_passes,
+    seen_experts,
+    undisturbed_passes,
+)
+
+
+def passes(model="moe", repeat=0, experts=11.0, taken_away=None):
+    """Return what one pass was asked, and its record."""
+    asked = {"engine": "current-cpu", "target_sha256": "0" * 64, "model": model, "repeat": repeat}
+    timing = {"outputs": "all", "width": 5, "ms": 2.5, "experts": experts}
+    measured = {"host": "abc", "timings": [timing], "taken_away": taken_away}
+    return measured, asked | {"samples": 8, "depth": 128}
+
+
+@pytest.fixture
+def table(tmp_path):
+    """Write the table of records of passes and read it back."""
+
+    def make(*records):
+        path = tmp_path / "pass_times.parquet"
+        rows = [row for one in records for row in rows_of_passes(*one)]
+        frame_of(PASS_TIMES, rows).to_parquet(path, index=False)
+        return read_pass_times(path)
+
+    return make
+
+
+def test_passes_are_read_as_they_were_written(table):
+    read = table(passes(), passes("dense", experts=None))
+    assert read["experts"].isna().tolist() == [False, True]
+    assert read.loc[0, "ms"] == 2.5
+
+
+def test_a_campaign_without_passes_has_an_empty_table_of_the_same_columns(table):
+    empty = read_pass_times(None)
+    assert empty.empty
+    assert list(empty) == list(table(passes()))
+    assert seen_experts(empty) == {}
+
+
+def test_passes_beside_other_work_are_kept_and_in_no_estimate(table):
+    read = table(passes(), passes(repeat=1, taken_away="other processes used 40.0% of the CPUs"))
+    assert read["repeat"].tolist() == [0, 1]
+    assert undisturbed_passes(read)["repeat"].tolist() == [0]
+    older = read.drop(columns="taken_away")
+    assert undisturbed_passes(older)["repeat"].tolist() == [0, 1]
+
+
+def test_experts_are_means_over_repeats_and_dense_models_have_none(table):
+    read = table(passes(), passes(repeat=1, experts=12.0), passes("dense", experts=None))
+    assert seen_experts(read) == {"moe": ((5, 11.5),)}
+
+
+@pytest.mark.parametrize(
+    "records, fault",
+    [([passes(), passes()], "not unique"), ([passes(experts=-1.0)], "experts")],
+)
+def test_broken_passes_are_refused(table, records, fault):
+    with pytest.raises(ValueError, match=fault):
+        table(*records)
+
+
+RECORD = {
+    **{"draft": "d", "draft_sha256": "s", "engine": "e", "host": "h", "moved_nats": 0.1},
+    "texts": [
+        {
+            **{"target": "t", "prompt": "code", "token": [7, 8], "agrees": [True, False]},
+            **{"confidence": [0.9, 0.5], "lead_nats": [2.0, 1.4]},
+        }
+    ],
+}
+
+
+def collected(folder, **changed):
+    """Collect one record of a draft into a table and return the table's file."""
+    file = folder / "d.json"
+    file.write_text(json.dumps(RECORD | {"texts": [RECORD["texts"][0] | changed]}))
+    collect_agreement([file], folder / "agreement.parquet")
+    return folder / "agreement.parquet"
+
+
+def test_a_draft_has_a_row_for_each_token_and_is_read_as_it_was_written(tmp_path):
+    frame = read_agreement(collected(tmp_path))
+    assert set(frame.columns) == set(read_agreement(None).columns)
+    shown = frame[["text", "position", "token", "agrees", "lead_nats", "moved_nats"]]
+    assert shown.to_numpy().tolist() == [[0, 0, 7, True, 2.0, 0.1], [0, 1, 8, False, 1.4, 0.1]]
+    assert read_agreement(None).empty
+
+
+def test_a_broken_record_is_refused(tmp_path):
+    with pytest.raises(SchemaError, match="confidence"):
+        collected(tmp_path, confidence=[0.9, 1.5])
+
+
+@pytest.mark.parametrize("read", [read_pass_times, read_agreement])
+def test_a_file_that_is_no_parquet_or_lacks_columns_is_named(read, tmp_path):
+    path = tmp_path / "table.parquet"
+    path.write_text("not a table")
+    with pytest.raises(SchemaError, match=r"table\.parquet is not a readable parquet file"):
+        read(path)
+    pd.DataFrame({"width": [1]}).to_parquet(path)
+    with pytest.raises(SchemaError, match=r"table\.parquet: "):
+        read(path)

@@ -1,0 +1,157 @@
+"""The tables beside that of runs: of passes timed by themselves, and of what drafts propose."""
+
+from collections.abc import Iterable, Mapping
+from functools import partial
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pandera.pandas as pa
+
+from specmoe.files import named_if_damaged, read_record
+from specmoe.plan.campaign import LoadedCampaign
+from specmoe.plan.gate import Gate
+from specmoe.records import Request
+from specmoe.runs.collect import measured_as_asked
+from specmoe.runs.schema import faults_of, read_table, validated
+
+_COUNT, _POSITIVE = pa.Check.ge(0), pa.Check.gt(0)
+
+PASS_TIMES = pa.DataFrameSchema(
+    {
+        "engine": pa.Column(str),
+        "model": pa.Column(str),
+        "model_sha256": pa.Column(str),
+        "host": pa.Column(str),
+        "repeat": pa.Column(int, _COUNT),
+        # Which tokens got an output, see `config.block.Outputs`.
+        "outputs": pa.Column(str, pa.Check.isin(["all", "last"])),
+        "width": pa.Column(int, _POSITIVE),  # tokens of the pass
+        "depth": pa.Column(int, _POSITIVE),  # tokens before it
+        "samples": pa.Column(int, _POSITIVE),
+        "ms": pa.Column(float, _POSITIVE),  # median over the samples
+        # Distinct experts of a layer, mean over layers and samples; null of a dense model.
+        "experts": pa.Column(float, _POSITIVE, nullable=True),
+        # Why the machine was not the passes' own at the last attempt, see `engine.disturbances`.
+        # Campaigns of before this was looked at have no such column.
+        "taken_away": pa.Column(str, nullable=True, required=False),
+    },
+    unique=["engine", "model", "repeat", "outputs", "width"],
+    strict=True,
+    coerce=True,
+)
+_OF_DRAFT = {
+    "engine": pa.Column(str),
+    "draft": pa.Column(str),
+    "draft_sha256": pa.Column(str),
+    # How far batches of other widths moved a lead of this draft.
+    "moved_nats": pa.Column(float, _COUNT),
+}
+# Of the draft's likeliest token: whether it is that token, its probability among the ten likeliest
+# (which the engine compares with p_min), and how far it leads the next one, or the target's where
+# they differ.
+_OF_TOKEN = {
+    "token": pa.Column(int, _COUNT),
+    "agrees": pa.Column(bool),
+    "confidence": pa.Column(float, pa.Check.in_range(0, 1)),
+    "lead_nats": pa.Column(float, _COUNT),
+}
+AGREEMENT = pa.DataFrameSchema(
+    {
+        **_OF_DRAFT,
+        "target": pa.Column(str),
+        "prompt": pa.Column(str),
+        # A number for each text that a draft read; a target that writes a prompt's text in two
+        # ways has two.
+        "text": pa.Column(int, _COUNT),
+        "position": pa.Column(int, _COUNT),  # of a token of the text, which the next is of
+        **_OF_TOKEN,
+    },
+    unique=["draft", "text", "position"],
+    strict=True,
+    coerce=True,
+)
+
+
+def frame_of(schema: pa.DataFrameSchema, rows: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
+    """Return rows as a table of a schema. Raises ValueError for the first fault."""
+    return validated(schema, pd.DataFrame(list(rows), columns=list(schema.columns)))
+
+
+def _read(schema: pa.DataFrameSchema, path: Path | None = None) -> pd.DataFrame:
+    if path is None:
+        return frame_of(schema, [])
+    frame = read_table(path).to_pandas()
+    with faults_of(path):
+        return validated(schema, frame)
+
+
+read_pass_times = partial(_read, PASS_TIMES)
+read_agreement = partial(_read, AGREEMENT)
+"""Return the table of a path, checked; without rows if the path is None. Raises SchemaError."""
+
+
+def rows_of_passes(record: Mapping[str, Any], asked: Request) -> list[dict[str, Any]]:
+    """Return the rows of a record that `measure.pass_times` makes, of what it was asked."""
+    whole = {name: asked[name] for name in ("engine", "model", "repeat", "depth", "samples")}
+    whole |= {"model_sha256": asked["target_sha256"], "host": record["host"]}
+    return [whole | {"taken_away": record["taken_away"], **one} for one in record["timings"]]
+
+
+def rows_of_draft(record: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the rows of a record that `measure.agreement` makes."""
+    rows = []
+    for number, text in enumerate(record["texts"]):
+        whole = {name: record[name] for name in _OF_DRAFT}
+        whole |= {"target": text["target"], "prompt": text["prompt"], "text": number}
+        tokens = zip(*(text[name] for name in _OF_TOKEN), strict=True)
+        rows += [
+            whole | {"position": position} | dict(zip(_OF_TOKEN, values, strict=True))
+            for position, values in enumerate(tokens)
+        ]
+    return rows
+
+
+def read_passes(gate: Gate, repeats: Iterable[int]) -> pd.DataFrame:
+    """Return the passes that were timed before some repeats. Raises ValueError."""
+    rows = []
+    for model, repeat in product(gate.campaign.timed_passes, repeats):
+        name = f"pass_times/{model}/r{repeat}"
+        asked, record = measured_as_asked(gate, name, gate.passes(model, repeat))
+        with named_if_damaged(gate.records.link(name)):
+            rows += rows_of_passes(record, asked)
+    return frame_of(PASS_TIMES, rows)
+
+
+def collect_pass_times(campaign: LoadedCampaign, out: Path) -> None:
+    """Write the table of a campaign's timed passes. Raises SchemaError."""
+    with faults_of(out):
+        read_passes(Gate(campaign), campaign.first_blocks).to_parquet(out, index=False)
+
+
+def collect_agreement(records: Iterable[Path], out: Path) -> None:
+    """Write the table of all drafts' records. Raises SchemaError."""
+    rows = []
+    for file in records:
+        with named_if_damaged(file):
+            rows += rows_of_draft(read_record(file))
+    with faults_of(out):
+        frame_of(AGREEMENT, rows).to_parquet(out, index=False)
+
+
+def undisturbed_passes(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return the passes that estimates may use."""
+    return frame[frame["taken_away"].isna()] if "taken_away" in frame else frame
+
+
+def seen_experts(frame: pd.DataFrame) -> dict[str, tuple[tuple[int, float], ...]]:
+    """Return, by model, pass widths and the distinct experts that they visited in a layer.
+
+    Means over repeats; a dense model is left out. Experts do not depend on outputs or engine.
+    """
+    seen: dict[str, tuple[tuple[int, float], ...]] = {}
+    for model, members in frame.dropna(subset="experts").groupby("model"):
+        means = members.groupby("width")["experts"].mean()
+        seen[str(model)] = tuple(zip(means.index.tolist(), means.tolist(), strict=True))
+    return seen
