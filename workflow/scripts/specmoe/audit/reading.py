@@ -22,7 +22,7 @@ import pandas as pd
 
 @dataclass(frozen=True)
 class Reading:
-    """What a draft would have proposed in place of each token of a text; see `runs.other_tables`."""
+    """What a draft would have proposed for each token of a text; see `runs.other_tables`."""
 
     draft_sha256: str
     tokens: tuple[int, ...]

@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from datetime import datetime
 from itertools import product
@@ -56,8 +56,7 @@ def rows_of_record(
     """
     runs = {run["run"]: run for run in record["runs"]}
     of_sides = {(side.get("group", 0), side["side"]): side for side in record["sides"]}
-    shared = {**made_by, **_of_block(block)}
-    shared |= {name: record[name] for name in ("host", "arrangement")}
+    shared = {**made_by, **{name: record[name] for name in ("host", "arrangement")}}
     sides = {side.name: side for side in block.sides}
     groups = record.get("groups", [[*sides]])  # the study's commands know none
     if lacking := [name for name in sides if not any(name in group for group in groups)]:
@@ -71,9 +70,10 @@ def rows_of_record(
             if run_id not in runs:
                 raise ValueError(f"it lacks run {run_id}")
             run = runs.pop(run_id)
-            asked = _of_run(block, side, source, number)
-            asked["draft_sha256"] = made_by["drafts_sha256"].get(side.draft_model)
-            known = of_sides[group, name] | run | shared | asked | _read(run, block, side)
+            known = of_sides[group, name] | run | shared | _asked(block, side, source, number)
+            known["draft_sha256"] = made_by["drafts_sha256"].get(side.draft_model)
+            known["started_at"] = datetime.fromisoformat(run["started_at"])
+            known |= _read(run, block, side)
             of_group.append({column: known.get(column) for column in COLUMNS})
         link_baselines(of_group)
         rows += of_group
@@ -83,9 +83,11 @@ def rows_of_record(
     return rows
 
 
-def _of_block(block: Block) -> RunRow:
-    """Return the columns that all rows of a block share."""
+def _asked(block: Block, side: Side, source: PromptSource, number: int) -> RunRow:
+    """Return the columns of what was asked: a side's run of a prompt in a pass."""
+    paired = block.protocol == Protocol.PAIRED  # the study's tools need no seed, and stop by length
     return {
+        **asdict(side),
         "protocol": block.protocol,
         "suite": block.suite,
         "block": block.block,
@@ -95,15 +97,8 @@ def _of_block(block: Block) -> RunRow:
         "n_predict": block.n_predict,
         "temperature": block.temperature,
         "repeat": block.repeat,
-        "stop": block.stop if block.protocol == Protocol.PAIRED else None,
+        "stop": block.stop if paired else None,
         "recovered": [],
-    }
-
-
-def _of_run(block: Block, side: Side, source: PromptSource, number: int) -> RunRow:
-    """Return the columns that tell the runs of a block apart."""
-    return {
-        **asdict(side),
         "method": engine_type(side.method),
         "draft": side.setting,
         "level": block.level_of(side, source),
@@ -111,20 +106,8 @@ def _of_run(block: Block, side: Side, source: PromptSource, number: int) -> RunR
         "workload": source.workload,
         "category": source.category,
         "pass": number,
-        # The study's tools need none.
-        "seed": block.run_seed(number) if block.protocol == Protocol.PAIRED else None,
+        "seed": block.run_seed(number) if paired else None,
     }
-
-
-def refuse_mixed_hosts(rows: Iterable[RunRow]) -> None:
-    """Raise MeasurementError if rows of one campaign were measured on more than one machine."""
-    blocks = {row["host"]: row["block"] for row in rows}
-    if len(blocks) > 1:
-        named = ", ".join(f"{host} (for one {block})" for host, block in sorted(blocks.items()))
-        raise MeasurementError(
-            f"this campaign has rows of {len(blocks)} machines: {named}; give each its own"
-            " campaign.name, measure the blocks of one again, or set campaign.hosts"
-        )
 
 
 def link_baselines(rows: Iterable[RunRow]) -> None:
@@ -147,18 +130,16 @@ def link_baselines(rows: Iterable[RunRow]) -> None:
 
 
 def _read(run: Mapping[str, Any], block: Block, side: Side) -> RunRow:
-    """Return what was read of a run: from its server, or from what the study's tool printed."""
-    started_at = datetime.fromisoformat(run["started_at"])
-    paired = block.protocol == Protocol.PAIRED
-    read = _read_from_server(run, block, side) if paired else _read_from_output(run)
-    return {"started_at": started_at, **read}
+    """Return what was read of a run: from its server, or from what the study's tool printed.
 
-
-def _read_from_server(run: Mapping[str, Any], block: Block, side: Side) -> RunRow:
-    answer = run["answer"]
-    metrics = run.get("metrics", {})
-    timings = answer["timings"]
-    of_load = block.concurrency is not None
+    A tool prints neither tokens nor rounds.
+    """
+    if block.protocol == Protocol.PUBLISHED:
+        reading: RunRow = run["reading"]
+        # Less than a millisecond is printed as 0.000 s.
+        return reading | {name: reading[name] or None for name in ("prompt_ms", "decode_ms")}
+    answer, metrics = run["answer"], run.get("metrics", {})
+    timings, of_load = answer["timings"], block.concurrency is not None
     read = {
         "n_prompt": timings["prompt_n"],
         "prompt_ms": timings["prompt_ms"],
@@ -171,51 +152,31 @@ def _read_from_server(run: Mapping[str, Any], block: Block, side: Side) -> RunRo
     }
     if not side.speculates:
         return read
-    longest = side.gamma
     trace = [Verification(*verification) for verification in run.get("verifications", [])]
-    counted = _of_answer(timings, trace, longest) if of_load else _of_server(metrics, longest)
+    lengths, positions = accepted_lengths(trace, side.gamma), range(side.gamma)
+    if of_load:
+        # The server's counters are of all requests that it served at once. What was drafted and
+        # accepted is in the answer, if anything was, and the rounds are in the log.
+        read |= {
+            "rounds": sum(lengths),
+            "drafted": timings.get("draft_n", 0),
+            "accepted": timings.get("draft_n_accepted", 0),
+            "accepted_per_position": [sum(lengths[position + 1 :]) for position in positions],
+        }
+    else:
+        names = [ACCEPTED_AT.format(position=position) for position in positions]
+        read |= {
+            "rounds": _count(metrics, ROUNDS),
+            "drafted": _count(metrics, DRAFTED),
+            "accepted": _count(metrics, ACCEPTED),
+            "accepted_per_position": [_count(metrics, name) for name in names],
+        }
     return read | {
-        **counted,
-        "tried_per_position": tried_per_position(trace, longest),
-        "accepted_lengths": accepted_lengths(trace, longest),
-        "drafted_lengths": drafted_lengths(trace, longest),
+        "tried_per_position": tried_per_position(trace, side.gamma),
+        "accepted_lengths": lengths,
+        "drafted_lengths": drafted_lengths(trace, side.gamma),
         "replays": count_replays(trace),
         "replays_rejected": count_rejected_replays(trace),
-    }
-
-
-def _of_server(metrics: Mapping[str, float], longest: int) -> RunRow:
-    """Return what a server's counters say of the only request that it served."""
-    names = {"rounds": ROUNDS, "drafted": DRAFTED, "accepted": ACCEPTED}
-    positions = [ACCEPTED_AT.format(position=position) for position in range(longest)]
-    return {key: _count(metrics, name) for key, name in names.items()} | {
-        "accepted_per_position": [_count(metrics, name) for name in positions]
-    }
-
-
-def _of_answer(timings: Mapping[str, Any], trace: Sequence[Verification], longest: int) -> RunRow:
-    """Return what is known of one of several requests that a server served at once.
-
-    Its counters are of all of them. What was drafted and accepted is in the answer, if anything
-    was, and the rounds are in the log.
-    """
-    lengths = accepted_lengths(trace, longest)
-    return {
-        "rounds": sum(lengths),
-        "drafted": timings.get("draft_n", 0),
-        "accepted": timings.get("draft_n_accepted", 0),
-        "accepted_per_position": [sum(lengths[position + 1 :]) for position in range(longest)],
-    }
-
-
-def _read_from_output(run: Mapping[str, Any]) -> RunRow:
-    """Return what the study's tools print; it has neither tokens nor rounds."""
-    reading = run["reading"]
-    return {
-        **reading,
-        # Less than a millisecond is printed as 0.000 s.
-        "prompt_ms": reading["prompt_ms"] or None,
-        "decode_ms": reading["decode_ms"] or None,
     }
 
 
@@ -230,7 +191,8 @@ def _count(metrics: Mapping[str, float], name: str) -> int:
 def collect_runs(campaign: LoadedCampaign, suite: str | None, out: Path) -> None:
     """Write the runs of a campaign's records, or of one suite's.
 
-    Raises DamagedFileError and MeasurementError for records that are not what is asked for.
+    Raises DamagedFileError and MeasurementError for records that are not what is asked for, or of
+    several machines where one is to measure.
     """
     gate = Gate(campaign)
     by_block: dict[str, list[RunRow]] = {}
@@ -240,8 +202,13 @@ def collect_runs(campaign: LoadedCampaign, suite: str | None, out: Path) -> None
             request, by_block[name] = rows_of_block(gate, name)
             asked[name] = digest_of(request)
     rows = [row for own in by_block.values() for row in own]
-    if campaign.config.campaign.hosts == "one":
-        refuse_mixed_hosts(rows)
+    hosts = {row["host"]: row["block"] for row in rows}
+    if campaign.config.campaign.hosts == "one" and len(hosts) > 1:
+        named = ", ".join(f"{host} (for one {block})" for host, block in sorted(hosts.items()))
+        raise MeasurementError(
+            f"this campaign has rows of {len(hosts)} machines: {named}; give each its own"
+            " campaign.name, measure the blocks of one again, or set campaign.hosts"
+        )
     try:
         table = check_rows(rows)
     except ValueError:
@@ -259,8 +226,18 @@ def rows_of_block(gate: Gate, name: str) -> tuple[Request, list[RunRow]]:
     request, record = measured_as_asked(gate, f"blocks/{name}", gate.block(name))
     block = gate.campaign.asked(name)
     assert block is not None
+    description = gate.campaign.engine_file(gate.campaign.engine_of_block(name))
+    with named_if_damaged(description):
+        engine = read_record(description)
+        made_by = {
+            "campaign": gate.campaign.config.campaign.name,
+            "engine": engine["id"],
+            "engine_commit": engine["commit"],
+            "backend": engine["backend"],
+            "target_sha256": request["target_sha256"],
+            "drafts_sha256": request["drafts_sha256"],
+        }
     with named_if_damaged(gate.records.link(f"blocks/{name}")):
-        made_by = _made_by(gate.campaign, name, request)
         return request, rows_of_record(record, block, made_by)
 
 
@@ -294,18 +271,3 @@ def refuse_other_table(campaign: LoadedCampaign, runs: Path) -> None:
                 f"{runs} has other runs of block {name} than are asked for now; run"
                 " `snakemake runs` without options that keep old files"
             )
-
-
-def _made_by(campaign: LoadedCampaign, block: str, request: Request) -> RunRow:
-    """Return the columns of a row that name the campaign, its engine and its models."""
-    description = campaign.engine_file(campaign.engine_of_block(block))
-    with named_if_damaged(description):
-        engine = read_record(description)
-        return {
-            "campaign": campaign.config.campaign.name,
-            "engine": engine["id"],
-            "engine_commit": engine["commit"],
-            "backend": engine["backend"],
-            "target_sha256": request["target_sha256"],
-            "drafts_sha256": request["drafts_sha256"],
-        }

@@ -143,11 +143,10 @@ def host_of_study(given: Mapping[str, str | float]) -> dict[str, Any]:
 
 
 def _row(line: Mapping[str, Any]) -> RunRow:
-    measured = _without_draft(line) if line["draft"] == NO_DRAFT else _with_draft(line)
-    prompt = line["prompt"]
+    prompt, drafts = line["prompt"], line["draft"] != NO_DRAFT
     of_length = prompt.startswith(PASSAGE_PREFIX)
-    side = f"g{line['gamma']}" if line["gamma"] else Side().name
-    return {
+    side = f"g{line['gamma']}" if drafts else Side().name
+    row = {
         **{name: line.get(name) for name in COLUMNS},
         **dict.fromkeys(["campaign", "protocol", "host"], PUBLISHED),
         "run": f"{line['block']}/{side}/{line['prompt']}",
@@ -158,25 +157,18 @@ def _row(line: Mapping[str, Any]) -> RunRow:
         "temperature": 0.0,
         "pass": 0,
         "arrangement": Arrangement.IN_TURN,
-        **measured,
         "engine": ENGINE,
         "engine_commit": "unknown",
         "backend": "metal",
-    }
-
-
-def _without_draft(line: Mapping[str, Any]) -> RunRow:
-    # llama-bench generates n_predict tokens, and the CSV has its time divided by that number.
-    return {
+        # llama-bench generates n_predict tokens, and the CSV has its time divided by that number.
         "method": engine_type(None),
         "draft_model": None,
         "generated": line["n_predict"],
         "decode_ms": line["eval_ms_per_token"] * line["n_predict"],
         "recovered": ["generated", "decode_ms"],
     }
-
-
-def _with_draft(line: Mapping[str, Any]) -> RunRow:
+    if not drafts:
+        return row
     found = recover(
         rate=line["tokens_per_second"],
         ms_per_token=line["eval_ms_per_token"],
@@ -190,7 +182,7 @@ def _with_draft(line: Mapping[str, Any]) -> RunRow:
             " tokens, rounds and accepted tokens instead of exactly one"
         )
     [counters] = found
-    return {
+    return row | {
         "method": METHODS[Method.DRAFT].engine,
         "draft_model": line["draft"],
         "generated": counters.generated,
