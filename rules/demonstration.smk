@@ -23,7 +23,7 @@ if DEMONSTRATION:
             "{params.before}python {input.specmoe} record_trace --campaign {params.campaign}"
             " --workflow-pid $PPID --log {log.server} --out {output.record} 2>&1 | tee {log.record}"
 
-    # No output and no pipe: it runs at every call, and it asks the terminal whether it has colours.
+    # It has no output, so it runs at every call.
     rule demo_trace:
         """Decode one prompt with drafts; show what each round drafted, accepted and replaced."""
         input:
@@ -33,4 +33,4 @@ if DEMONSTRATION:
             "<logs>/demo_trace.log",
         localrule: True
         shell:
-            "python {input.specmoe} show_trace --trace {input.trace} --log {log}"
+            "python {input.specmoe} show_trace --trace {input.trace} 2>&1 | tee {log}"

@@ -1,20 +1,15 @@
 """The demonstration's record, in the terminal and on the page: true, readable, harmless."""
 
 import json
-import os
-import pty
 import re
-import subprocess
 from html import unescape
 
 import pytest
 
 from specmoe.errors import SchemaError
-from specmoe.measure.trace import Recording, Round, decode, visible
+from specmoe.measure.trace import WIDTH, Recording, Round, decode, describe, visible
 from specmoe.page.page import environment, pair
-from specmoe.page.trace_text import WIDTH, describe
 
-from ...conftest import verb
 from ..made_recording import recording
 from .test_page import Reader
 
@@ -71,7 +66,7 @@ def test_words_are_readable_and_harmless():
 
 
 def test_the_terminal_shows_every_round_and_the_totals():
-    text = describe(recording(), colour=False)
+    text = describe(recording())
     lines = [" ".join(line.split()) for line in text.splitlines()]
     start = lines.index("prompt → seven")
     assert lines[start + 1 : start + 7] == [
@@ -85,50 +80,18 @@ def test_the_terminal_shows_every_round_and_the_totals():
     ]
     assert "0.8B drafts for MoE Q4, γ = 4, greedy" in text
     assert "random weights" in text
-    assert "random weights" not in describe(recording(synthetic=False), colour=False)
+    assert "random weights" not in describe(recording(synthetic=False))
 
 
-@pytest.mark.parametrize("colour", [True, False])
-def test_colour_changes_nothing_but_colour(colour):
-    text = describe(recording(), colour=colour)
-    assert (ESCAPE in text) == colour
-    plain = re.sub(r"\x1b\[[\d;]*m", "", text)
-    assert plain == describe(recording(), colour=False)
-    # Whatever a token or the prompt holds, no control character of theirs reaches the terminal.
-    assert all(line.isprintable() for line in plain.splitlines())
+def test_whatever_a_token_or_the_prompt_holds_no_control_character_reaches_the_terminal():
+    assert all(line.isprintable() for line in describe(recording()).splitlines())
 
 
 def test_rows_are_as_wide_as_a_terminal():
     made = recording(rounds=(Round((1, 2, 3) * 11, 0, 4),), prompt_text="word " * 500)
-    text = describe(made, colour=False)
+    text = describe(made)
     assert max(map(len, text.splitlines())) <= WIDTH
     assert "word…" in text
-
-
-def shown(root, tmp_path, **environment) -> str:
-    """Return what the script prints to a terminal."""
-    trace = tmp_path / "trace.json"
-    trace.write_text(recording().to_json(), encoding="utf-8")
-    command = verb("show_trace", "--trace", trace, "--log", tmp_path / "log")
-    ours, terminal = pty.openpty()
-    bare = {key: value for key, value in os.environ.items() if key != "NO_COLOR"}
-    with subprocess.Popen(command, stdout=terminal, env=bare | environment) as process:
-        os.close(terminal)
-        text = b""
-        try:
-            while piece := os.read(ours, 4096):
-                text += piece
-        except OSError:  # Linux raises it once the other side is closed
-            pass
-        os.close(ours)
-    assert process.returncode == 0
-    return text.decode()
-
-
-def test_a_terminal_gets_colours_unless_no_color_is_set_and_the_log_none(root, tmp_path):
-    assert ESCAPE in shown(root, tmp_path)
-    assert ESCAPE not in (tmp_path / "log").read_text()
-    assert ESCAPE not in shown(root, tmp_path, NO_COLOR="1")
 
 
 def test_the_page_has_the_same_in_both_languages_and_markup_of_nobody_else(root):

@@ -204,11 +204,11 @@ def record_trace(campaign: Opened, log: Path, out: Path, workflow_pid: int | Non
     record_trace(asked, workplace, job, out)
 
 
-def show_trace(trace: Path, log: Path) -> None:
+def show_trace(trace: Path) -> None:
     """Show round by round how one prompt was decoded with drafts."""
-    from specmoe.page.trace_text import show_trace
+    from specmoe.measure.trace import Recording, describe
 
-    show_trace(trace, log)
+    print(describe(Recording.read(trace)), end="")
 
 
 def judge(

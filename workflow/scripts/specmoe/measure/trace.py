@@ -1,13 +1,14 @@
 """One prompt decoded with drafts: a target writes, and a draft model says what it had proposed.
 
 Nothing is timed. Both models are servers of their own, so that each round can be asked for. The
-terminal and the page show the record.
+record is shown here, round by round for a terminal, and on the page.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from textwrap import wrap
 from typing import Literal, Self
 
 from pydantic import TypeAdapter
@@ -22,9 +23,9 @@ from specmoe.errors import SchemaError
 from specmoe.files import json_of, read_whole, replace_text
 from specmoe.measure.side import prompt_ids, refuse_short
 
-VERSION: Literal[5] = 5
+WIDTH = 100  # of the terminal
 MARKS = {"accepted": "✓", "rejected": "✗", "own": "→"}
-"""The signs of what became of a token, for those who see no colours."""
+_GLUE = "\N{NO-BREAK SPACE}"  # lines do not end here
 _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"  # the server's, for bytes that are no character
 _PROMPT_SHOWN = 300  # characters
 _SHOWN = {" ": "␣", "\n": "↵", "\t": "⇥"}
@@ -48,10 +49,8 @@ class Round:
 
 def common_prefix(first: Sequence[int], second: Sequence[int]) -> int:
     """Return how many elements two lists share, counted from the start."""
-    for length, (one, other) in enumerate(zip(first, second, strict=False)):
-        if one != other:
-            return length
-    return min(len(first), len(second))
+    pairs = enumerate(zip(first, second, strict=False))
+    return next((at for at, (one, other) in pairs if one != other), min(len(first), len(second)))
 
 
 def decode(
@@ -132,7 +131,7 @@ class Recording:
             return TypeAdapter(cls).validate_python(json_of(read_whole(path)))
         except ValueError as error:
             raise SchemaError(
-                f"{path} is no record of a decoding, version {VERSION}: {first_fault(error)};"
+                f"{path} is no record of a decoding, version 5: {first_fault(error)};"
                 " delete it, and `snakemake demo_trace` makes another"
             ) from error
 
@@ -163,7 +162,7 @@ def record(demonstration: Demonstration, job: Job) -> Recording:
         rounds = tuple(decode(text, side.gamma, partial(written, draft)))
         known = sorted({*text, *(token for one in rounds for token in one.drafted)})
         return Recording(
-            version=VERSION,
+            version=5,
             target=demonstration.target_label,
             draft=demonstration.draft_label,
             synthetic=demonstration.synthetic,
@@ -181,3 +180,41 @@ def record_trace(demonstration: Demonstration, workplace: Workplace, job: Job, o
     with alone_on_its_host(workplace, demonstration.block.environment):
         recording = record(demonstration, job)
     replace_text(out, recording.to_json())
+
+
+def describe(recording: Recording) -> str:
+    """Return the rounds of a record and their totals as text for a terminal."""
+    about = (
+        f"Speculative decoding, round by round: {recording.draft} drafts for {recording.target},"
+        f" γ = {recording.gamma}, greedy",
+        f"Prompt, {recording.prompt_tokens} tokens: {recording.prompt_start}",
+    )
+    legend = (
+        f"  {MARKS['accepted']} accepted: drafted, and the target writes it too",
+        f"  {MARKS['rejected']} rejected: drafted, but the target writes another; and all after it",
+        f"  {MARKS['own']} the target's own token, which each round adds",
+    )
+    rounds = [_round("prompt", [("own", recording.word(recording.first))])]
+    for number, one in enumerate(recording.rounds, start=1):
+        counts = f"({one.accepted} of {len(one.drafted)} accepted)" if one.drafted else ""
+        rounds.append(_round(f"round {number}", recording.words(one), counts))
+    totals = (
+        f"{len(recording.tokens)} tokens: the first from reading the prompt, the others from"
+        f" {len(recording.rounds)} rounds. Drafted: {recording.drafted}. Accepted:"
+        f" {recording.accepted}.",
+        "The rounds are those of the target's own greedy text, and nothing is timed: a"
+        " demonstration, not a measurement. `snakemake advise` measures the gain.",
+        "The models have random weights: the text is meaningless." if recording.synthetic else "",
+    )
+    lines = [*map(_wrapped, about), "", *legend, "", *rounds, "", *map(_wrapped, totals)]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _round(label: str, words: Iterable[tuple[str, str]], counts: str = "") -> str:
+    cells = [*(f"{MARKS[fate]} {word}" for fate, word in words), counts]
+    text = "  ".join(cell.replace(" ", _GLUE) for cell in cells)
+    return _wrapped(f"{label:<10}{text}", " " * 10).replace(_GLUE, " ")
+
+
+def _wrapped(text: str, indent: str = "  ") -> str:
+    return "\n".join(wrap(text, WIDTH, subsequent_indent=indent, break_on_hyphens=False))
