@@ -1,11 +1,12 @@
 """The program that reads texts with a draft on a real engine, and texts that it cannot read."""
 
 import math
+from dataclasses import replace
 
 import pytest
 
 from specmoe.errors import MeasurementError
-from specmoe.measure.agreement import Reader, Text, widest_move
+from specmoe.measure.agreement import Proposal, Text, read, widest_move
 
 from ..blocks import alone
 
@@ -17,12 +18,12 @@ def text(prompt, tokens):
 
 
 @pytest.fixture
-def read(job, family, read_agreement):
+def read_all(job, family, read_agreement):
     """Read texts with the draft, in batches of a width."""
 
-    def reading(*texts: Text, width: int = 8):
-        reader = Reader(read_agreement, family["draft"], job.server_log, 60, alone())
-        return reader.read(texts, width)
+    def reading(*texts: Text, width: int = 8) -> list[list[Proposal]]:
+        own = replace(job, target=family["draft"])
+        return read(texts, alone(), own, read_agreement, width)
 
     return reading
 
@@ -34,31 +35,31 @@ def generated(start, family):
         return server.complete(list(PROMPT), n_predict=24, temperature=0, seed=1, n_probs=2)
 
 
-def test_a_draft_agrees_with_every_token_of_its_own_text(read, generated):
-    [proposals] = read(text(PROMPT, tuple(generated["tokens"])))
-    assert all(one.agrees for one in proposals)
+def test_a_draft_agrees_with_every_token_of_its_own_text(read_all, generated):
+    [proposals] = read_all(text(PROMPT, tuple(generated["tokens"])))
+    assert all(one["agrees"] for one in proposals)
     for one, each in zip(proposals, generated["completion_probabilities"], strict=True):
         first, second = each["top_logprobs"]
-        assert one.token == first["id"]
+        assert one["token"] == first["id"]
         # Among ten candidates it is likelier than among all tokens.
-        assert one.confidence > math.exp(first["logprob"]) - 0.01
-        assert one.lead_nats == pytest.approx(first["logprob"] - second["logprob"], abs=0.01)
+        assert one["confidence"] > math.exp(first["logprob"]) - 0.01
+        assert one["lead_nats"] == pytest.approx(first["logprob"] - second["logprob"], abs=0.01)
 
 
-def test_it_agrees_with_no_token_that_is_never_its_likeliest(read, generated):
+def test_it_agrees_with_no_token_that_is_never_its_likeliest(read_all, generated):
     likeliest = set(generated["tokens"])
     other = [token for token in range(256) if token not in likeliest][:24]
-    [proposals] = read(text(PROMPT, other))
-    never = [one for one, token in zip(proposals, other, strict=True) if one.token != token]
+    [proposals] = read_all(text(PROMPT, other))
+    never = [one for one, token in zip(proposals, other, strict=True) if one["token"] != token]
     assert len(never) >= 23  # another one may be the likeliest by chance
-    assert not any(one.agrees for one in never)
+    assert not any(one["agrees"] for one in never)
 
 
-def test_texts_are_read_alike_in_any_order_and_nearly_alike_in_any_batches(read, generated):
+def test_texts_are_read_alike_in_any_order_and_nearly_alike_in_any_batches(read_all, generated):
     own, other = text(PROMPT, tuple(generated["tokens"])), text(PROMPT[:5], PROMPT)
-    first, second = read(own, other)
-    assert read(other, own) == [second, first]
-    assert widest_move([first, second], read(own, other, width=1)) < 0.1
+    first, second = read_all(own, other)
+    assert read_all(other, own) == [second, first]
+    assert widest_move([first, second], read_all(own, other, width=1)) < 0.1
 
 
 @pytest.mark.parametrize(
@@ -71,6 +72,6 @@ def test_texts_are_read_alike_in_any_order_and_nearly_alike_in_any_batches(read,
         (text(PROMPT, ()), "nothing after it"),
     ],
 )
-def test_a_text_that_the_draft_cannot_read_is_named(read, unreadable, why):
+def test_a_text_that_the_draft_cannot_read_is_named(read_all, unreadable, why):
     with pytest.raises(MeasurementError, match=why):
-        read(text(PROMPT, (1, 2)), unreadable)
+        read_all(text(PROMPT, (1, 2)), unreadable)

@@ -5,7 +5,7 @@ from dataclasses import replace
 from specmoe.config.matrix import list_readings
 from specmoe.config.methods import Method
 from specmoe.config.schema import Config
-from specmoe.measure.agreement import Proposal, read_proposals, texts_of, widest_move
+from specmoe.measure.agreement import texts_of, widest_move
 
 from ...blocks import alone, compared
 
@@ -46,16 +46,7 @@ def test_an_engine_that_times_no_passes_reads_no_texts(study):
     assert list_readings(Config.model_validate(study), [compared()]) == {}
 
 
-def test_printed_proposals_are_told_apart_by_text():
-    line = (
-        '{{"text": {}, "position": 0, "token": 5, "agrees": true, "confidence": 0.9,'
-        ' "lead_nats": 2.5}}\n'
-    )
-    one = Proposal(5, True, 0.9, 2.5)
-    assert read_proposals(line.format(0) * 2 + line.format(1)) == [[one, one], [one]]
-
-
 def test_a_move_that_changes_the_token_is_as_wide_as_both_leads():
-    one, other = Proposal(5, True, 0.9, 0.25), Proposal(6, False, 0.9, 0.5)
+    one, other = {"token": 5, "lead_nats": 0.25}, {"token": 6, "lead_nats": 0.5}
     assert widest_move([[one]], [[other]]) == 0.75
-    assert widest_move([[one, other]], [[one._replace(lead_nats=0.5), other]]) == 0.25
+    assert widest_move([[one, other]], [[one | {"lead_nats": 0.5}, other]]) == 0.25

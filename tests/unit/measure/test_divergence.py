@@ -6,7 +6,6 @@ from specmoe.config.engines import Backend
 from specmoe.engine.job import Job
 from specmoe.measure.divergence import (
     Candidate,
-    batches,
     find_divergences,
     judge,
     judge_all,
@@ -80,11 +79,3 @@ def test_without_divergences_no_server_is_started(tmp_path):
     none = tmp_path / "none"
     job = Job(none, none, none, {}, none, 1, 1, Backend.CPU, 1)
     assert judge_all([], {}, job)["divergences"] == []
-
-
-@pytest.mark.parametrize(
-    ("count", "width", "sizes"),
-    [(0, 4, []), (3, 1, [1, 1, 1]), (8, 4, [4, 4]), (9, 4, [1, 4, 4]), (3, 4, [3])],
-)
-def test_only_the_first_batch_may_be_smaller(count, width, sizes):
-    assert batches(count, width) == sizes

@@ -8,9 +8,7 @@ far rounding moves what the draft prefers.
 
 import json
 import os
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import accumulate, product
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,7 +17,7 @@ from specmoe.config.block import Block, Side
 from specmoe.config.engines import engine_environment
 from specmoe.engine.build import READ_AGREEMENT
 from specmoe.engine.identity import Workplace, fact
-from specmoe.engine.job import alone_on_its_host
+from specmoe.engine.job import Job, alone_on_its_host, job_of
 from specmoe.engine.machine import host_id, physical_cores
 from specmoe.engine.process import run_tool
 from specmoe.files import card_beside, engine_path
@@ -39,18 +37,13 @@ class Text(NamedTuple):
     tokens: tuple[int, ...]
 
 
-class Proposal(NamedTuple):
-    """What a draft would propose in place of one token of a text.
+Proposal = dict[str, Any]
+"""What a draft would propose in place of one token of a text: a line that the program prints.
 
-    `confidence` is the probability of its token among the ten likeliest, which the engine compares
-    with p_min. `lead_nats` is how far its token leads the next one, or the text's own where they
-    differ.
-    """
-
-    token: int
-    agrees: bool
-    confidence: float
-    lead_nats: float
+`token` is its likeliest token, `agrees` whether that is the text's own, `confidence` its
+probability among the ten likeliest, which the engine compares with p_min. `lead_nats` is how far it
+leads the next one, or the text's own where they differ.
+"""
 
 
 def texts_of(records: Iterable[tuple[Block, Mapping[str, Any]]]) -> list[Text]:
@@ -67,40 +60,27 @@ def texts_of(records: Iterable[tuple[Block, Mapping[str, Any]]]) -> list[Text]:
     return sorted(texts)
 
 
-@dataclass(frozen=True)
-class Reader:
-    """A draft that reads texts, and how its program runs: as a block's processes do."""
+def read(
+    texts: Sequence[Text], block: Block, job: Job, program: Path, width: int = WIDTH
+) -> list[list[Proposal]]:
+    """Return what a draft, which is the job's model, proposes for texts read in batches of a width.
 
-    program: Path
-    draft: Path
-    log: Path
-    limit_s: float
-    block: Block
-
-    def read(self, texts: Sequence[Text], width: int = WIDTH) -> list[list[Proposal]]:
-        """Return the draft's proposals for some texts, read in batches of a width.
-
-        Raises MeasurementError, with the end of the program's log, if it fails or hangs.
-        """
-        file = self.log.with_suffix(".texts")
-        lines = [[len(one.prompt_tokens), *one.prompt_tokens, *one.tokens] for one in texts]
-        file.write_text("".join(" ".join(map(str, line)) + "\n" for line in lines))
-        threads = self.block.threads or physical_cores()
-        words = [engine_path(self.draft), file, threads, self.block.gpu_layers, width]
-        command = [str(self.program), *map(str, words)]
-        environment = engine_environment(self.block.environment, os.environ)
-        printed = run_tool(command, self.log, self.limit_s, environment).text
-        file.unlink()
-        return read_proposals(printed)
-
-
-def read_proposals(printed: str) -> list[list[Proposal]]:
-    """Return what the program printed: of each text, the proposals in the order of its tokens."""
-    texts: defaultdict[int, list[Proposal]] = defaultdict(list)
-    for line in printed.splitlines():
-        one = json.loads(line)
-        texts[one["text"]].append(Proposal(*(one[name] for name in Proposal._fields)))
-    return [texts[number] for number in sorted(texts)]
+    `program` runs as the processes of `block` do. Raises MeasurementError, with the end of the
+    program's log, if it fails or hangs.
+    """
+    file = job.server_log.with_suffix(".texts")
+    lines = [[len(one.prompt_tokens), *one.prompt_tokens, *one.tokens] for one in texts]
+    file.write_text("".join(" ".join(map(str, line)) + "\n" for line in lines))
+    threads = block.threads or physical_cores()
+    words = [program, engine_path(job.target), file, threads, block.gpu_layers, width]
+    environment = engine_environment(block.environment, os.environ)
+    limit_s = job.start_limit_s + job.run_limit_s * len(texts)
+    printed = run_tool([*map(str, words)], job.server_log, limit_s, environment).text
+    file.unlink()
+    proposals: list[list[Proposal]] = [[] for _ in texts]
+    for one in map(json.loads, printed.splitlines()):
+        proposals[one.pop("text")].append(one)
+    return proposals
 
 
 def widest_move(one: Iterable[Sequence[Proposal]], other: Iterable[Sequence[Proposal]]) -> float:
@@ -109,7 +89,7 @@ def widest_move(one: Iterable[Sequence[Proposal]], other: Iterable[Sequence[Prop
     Where they propose different tokens, that is what both leads have to be overcome by.
     """
     moves = [
-        abs(a.lead_nats - b.lead_nats) if a.token == b.token else a.lead_nats + b.lead_nats
+        abs(a["lead_nats"] - b["lead_nats"] * (1 if a["token"] == b["token"] else -1))
         for text, again in zip(one, other, strict=True)
         for a, b in zip(text, again, strict=True)
     ]
@@ -130,29 +110,31 @@ def read_texts(
     """
     blocks = [*records]
     texts, block = texts_of(blocks), blocks[0][0]
-    program = workplace.engine.with_name(READ_AGREEMENT)
-    limit_s = workplace.start_limit_s + workplace.run_limit_s * len(texts)
-    reader = Reader(program, file, log, limit_s, block)
+    job, program = job_of(workplace, file, log), workplace.engine.with_name(READ_AGREEMENT)
     # Narrow batches take long, so those of the shortest prompts.
     shortest = sorted(range(len(texts)), key=lambda number: len(texts[number].prompt_tokens))
     ends = accumulate(len(texts[number].tokens) for number in shortest)
     some = [number for number, end in zip(shortest, ends, strict=True) if end <= _TOKENS_AGAIN]
     again = some or shortest[:1]
     with alone_on_its_host(workplace, block.environment):
-        found = reader.read(texts)
-        moved = max(
-            widest_move([found[n] for n in again], reader.read([texts[n] for n in again], width))
+        found = read(texts, block, job, program)
+        moves = [
+            widest_move(
+                [found[number] for number in again],
+                read([texts[number] for number in again], block, job, program, width),
+            )
             for width in _NARROWER
-        )
+        ]
+    kept = ("agrees", "confidence", "lead_nats")
     return {
         "draft": draft,
         "engine": fact(workplace.engine, "id"),
         "draft_sha256": fact(card_beside(file), "sha256"),
         "host": host_id(),
-        "moved_nats": moved,
+        "moved_nats": max(moves),
         "texts": [
             {"target": text.target, "prompt": text.prompt, "token": text.tokens}
-            | {name: [getattr(one, name) for one in of_text] for name in Proposal._fields[1:]}
+            | {name: [one[name] for one in of_text] for name in kept}
             for text, of_text in zip(texts, found, strict=True)
         ],
     }

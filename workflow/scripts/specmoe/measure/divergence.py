@@ -47,13 +47,6 @@ def logprob_of(token: int, candidates: Sequence[Candidate]) -> float:
     return {one.token: one.logprob for one in candidates}.get(token, candidates[-1].logprob)
 
 
-def batches(count: int, width: int) -> list[int]:
-    """Return the sizes of batches of `width` for `count` tokens; only the first may be smaller."""
-    full, rest = divmod(count, width)
-    sizes = [width] * full
-    return [rest, *sizes] if rest else sizes
-
-
 def read_in_batches(
     server: Server, prompt: Sequence[int], tokens: Sequence[int], sizes: Iterable[int], asked: int
 ) -> Iterator[list[Candidate]]:
@@ -84,11 +77,6 @@ def read_in_batches(
             )
         [first] = answer["completion_probabilities"]
         yield [Candidate(one["id"], one["logprob"]) for one in first["top_logprobs"]]
-
-
-# Candidates after a prompt and a prefix that was read in batches of a width.
-_Readings = dict[tuple[str, tuple[int, ...], int], list[Candidate]]
-_Gaps = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -146,7 +134,9 @@ def widths(gamma: int, slots: int = 1) -> list[int]:
     return sorted({2**power for power in range(1, widest.bit_length())} | {widest})
 
 
-def judge(baseline_token: int, token: int, readings: Mapping[int, list[Candidate]]) -> _Gaps:
+def judge(
+    baseline_token: int, token: int, readings: Mapping[int, list[Candidate]]
+) -> dict[str, Any]:
     """Return by how many nats the baseline's token leads the one that the run took.
 
     `readings` holds the target's candidates after the common prefix, best first, by the width of
@@ -176,43 +166,34 @@ def judge_all(
         groups.setdefault(blocks[divergence.baseline_block].options_text, []).append(divergence)
     judged = []
     commands = []
-    for number, members in enumerate(groups.values()):
+    for number, (options, members) in enumerate(groups.items()):
         # Of one request after the other; reading in wide batches stands for requests at once.
         some_block = replace(blocks[members[0].baseline_block], concurrency=None)
         command = [*job.command(some_block, Side()), *_KEEPS_ALL]
         log = job.server_log.with_suffix(f".{number}.log") if number else job.server_log
-        known: _Readings = {}
+        # Candidates after a prompt and a prefix that was read in batches of a width.
+        known: dict[tuple[str, tuple[int, ...], int], list[Candidate]] = {}
         with job.server(command, some_block, log) as server:
             baseline, count = some_block.block, len(members)
             _logger.info("asking the baseline of %s about %d divergences", baseline, count)
             commands.append([*map(at_home, server.command)])
-            for divergence in members:
-                block = blocks[divergence.baseline_block]
-                readings = _readings(server, divergence, block, job.root, known)
-                gap = judge(divergence.baseline_token, divergence.token, readings)
-                options = {"engine_options": block.options_text}
-                judged.append(asdict(divergence) | gap | options)
+            for one in members:
+                block = blocks[one.baseline_block]
+                [source] = [source for source in block.prompts if source.prompt == one.prompt]
+                prompt = prompt_ids(server, source, block, job.root)
+                readings = {}
+                for width in (1, *widths(one.gamma, block.slots)):
+                    question = one.prompt, one.prefix, width
+                    if question not in known:
+                        # Only the first batch may be smaller.
+                        rest, full = one.position % width, one.position // width
+                        sizes = [size for size in (rest, *[width] * full) if size]
+                        read = read_in_batches(server, prompt, one.prefix, sizes, CANDIDATES_ASKED)
+                        [*_, known[question]] = read  # after the last batch
+                    readings[width] = known[question]
+                gap = judge(one.baseline_token, one.token, readings)
+                judged.append(asdict(one) | gap | {"engine_options": options})
     return {"host": host_id(), "commands": commands, "divergences": judged}
-
-
-def _readings(
-    server: Server, divergence: Divergence, block: Block, root: Path, known: _Readings
-) -> dict[int, list[Candidate]]:
-    """Return the target's candidates after the prefix, by the width of the batches of reading.
-
-    `known` keeps them for further runs with the same prefix.
-    """
-    [source] = [one for one in block.prompts if one.prompt == divergence.prompt]
-    prompt = prompt_ids(server, source, block, root)
-    readings = {}
-    for width in (1, *widths(divergence.gamma, block.slots)):
-        question = divergence.prompt, divergence.prefix, width
-        if question not in known:
-            sizes = batches(divergence.position, width)
-            asked = (server, prompt, divergence.prefix, sizes, CANDIDATES_ASKED)
-            [*_, known[question]] = read_in_batches(*asked)  # after the last batch
-        readings[width] = known[question]
-    return readings
 
 
 def judge_target(
@@ -229,9 +210,8 @@ def judge_target(
     output.
     """
     engine = read_record(workplace.engine)
-    divergences = find_divergences(rows, target)
+    facts = {"target": target, "engine": engine["id"], "engine_commit": engine["commit"]}
     # All blocks have the same environment.
     with alone_on_its_host(workplace, next(iter(blocks.values())).environment):
-        judged = judge_all(divergences, blocks, job_of(workplace, model, log))
-    facts = {"target": target, "engine": engine["id"], "engine_commit": engine["commit"]}
-    return facts | judged
+        divergences = find_divergences(rows, target)
+        return facts | judge_all(divergences, blocks, job_of(workplace, model, log))
