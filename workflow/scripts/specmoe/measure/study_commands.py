@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from specmoe.config.block import Arrangement, Block, PromptSource, Side
+from specmoe.config.block import Arrangement, Block, Side
 from specmoe.config.engines import engine_environment
 from specmoe.engine.job import Job
 from specmoe.engine.machine import host_id, physical_cores
@@ -40,7 +40,6 @@ _RESULT = re.compile(
 
 _logger = logging.getLogger(__name__)
 
-
 Reading = dict[str, Any]
 """What a tool prints of one run, by column; a baseline has drafted and accepted nothing."""
 
@@ -65,17 +64,18 @@ def measure(block: Block, job: Job) -> dict[str, Any]:
             if side.speculates:
                 text = read_text(job.root / source.file).rstrip("\n")
                 prompt = " ".join(text.split()[: source.length]) if source.length else text
-            line = [*command, "-p", prompt]
-            runs.append(_measure_run(block, side, source, line, job, environment, len(runs)))
+            name, load_average = block.run_id(side, source.prompt, 0), os.getloadavg()[0]
+            run = _measure_run(name, [*command, "-p", prompt], job, environment)
+            known = {"run": name, "side": side.name, "order": len(runs)}
+            runs.append(known | {"load_average": load_average} | run)
+            rate, failures = run["reading"]["tokens_per_second"], run["decode_failures"]
+            line = f"run {len(runs)} of {block.runs}: {name}: {run['wall_ms'] / 1000:.2f} s"
+            _logger.debug("%s, %.1f tok/s, %s failed decodes", line, rate, failures)
         sides.append(
             {"side": side.name, "environment": recorded, "peak_rss_bytes": peak_rss_bytes()}
         )
-    return {
-        "arrangement": Arrangement.IN_TURN,
-        "host": host_id(),
-        "sides": sides,
-        "runs": runs,
-    }
+    arrangement = Arrangement.IN_TURN
+    return {"arrangement": arrangement, "host": host_id(), "sides": sides, "runs": runs}
 
 
 def read_bench(text: str) -> Reading | None:
@@ -142,41 +142,21 @@ def _command(block: Block, side: Side, job: Job, environment: Mapping[str, str])
 
 
 def _measure_run(
-    block: Block,
-    side: Side,
-    source: PromptSource,
-    command: list[str],
-    job: Job,
-    environment: Mapping[str, str],
-    order: int,
+    name: str, command: list[str], job: Job, environment: Mapping[str, str]
 ) -> dict[str, Any]:
-    name, log = block.run_id(side, source.prompt, 0), job.server_log
-    load_average = os.getloadavg()[0]
+    """Return what a tool's run gave. Raises MeasurementError if it fails or prints no result."""
     for _ in range(ATTEMPTS):
-        started_at = datetime.now(UTC)
-        clock = time.perf_counter()
-        output = run_tool(command, log, job.run_limit_s, environment)
+        started_at, clock = datetime.now(UTC), time.perf_counter()
+        output = run_tool(command, job.server_log, job.run_limit_s, environment)
         wall_ms = (time.perf_counter() - clock) * 1000
-        reading = read_speculative(output.log) if side.speculates else read_bench(output.text)
+        reading = read_bench(output.text) or read_speculative(output.log)
         if reading is not None:
-            break
-    else:
-        raise with_end_of_log(f"run {name}: no result", output.log, log)
-    run = {
-        "run": name,
-        "side": side.name,
-        "order": order,
-        "load_average": load_average,
-        "started_at": started_at.isoformat(),
-        "wall_ms": wall_ms,
-        "command": [*map(at_home, command)],
-        "decode_failures": max(count_failure_lines(output.log)),
-        "reading": reading,
-        "output": output.text,
-    }
-    line = f"run {order + 1} of {block.runs}: {name}: {wall_ms / 1000:.2f} s,"
-    line += f" {reading['tokens_per_second']:.1f} tok/s"
-    if "drafted" in reading:
-        line += f", acceptance {reading['acceptance_percent']} %"
-    _logger.debug("%s, %s failed decodes", line, run["decode_failures"])
-    return run
+            return {
+                "started_at": started_at.isoformat(),
+                "wall_ms": wall_ms,
+                "command": [*map(at_home, command)],
+                "decode_failures": max(count_failure_lines(output.log)),
+                "reading": reading,
+                "output": output.text,
+            }
+    raise with_end_of_log(f"run {name}: no result", output.log, job.server_log)

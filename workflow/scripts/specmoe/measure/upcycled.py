@@ -32,31 +32,35 @@ _WIDEST_NATS: Final = 0.05
 
 _logger = logging.getLogger(__name__)
 
-Start = Callable[[Path, Sequence[str]], Server]
-"""Gives the server, not yet started, of a model with further words of its command line."""
-
-_Reading = list[list[Candidate]]  # the likeliest tokens at each position of the text
-
 
 def check_upcycled(
-    start: Start, source: Path, model: Path, card: ModelCard, text: str
+    start: Callable[[Path, Sequence[str]], Server],
+    source: Path,
+    model: Path,
+    card: ModelCard,
+    text: str,
 ) -> list[dict[str, Any]]:
     """Compare an upcycled model with its dense one on what this one writes after a text's start.
 
+    `start` gives the server, not yet started, of a model with further words of its command line,
     `card` is the upcycled model's. Returns, with one expert a token and with as many as it uses, at
     how many of `tokens` both have the same likeliest token, and by how many nats their logarithms
     of the text's probabilities differ (median and maximum). Raises ModelError if the median is
     wide.
     """
+
+    def likeliest(server: Server) -> list[list[Candidate]]:
+        return [*read_in_batches(server, prompt, tokens[:-1], [1] * (TOKENS - 1), _CANDIDATES)]
+
     with start(source, ()) as server:
         prompt = server.tokenize(text)[:PROMPT_TOKENS]
         tokens = server.complete(prompt, n_predict=TOKENS, temperature=0, seed=0)["tokens"]
-        dense = _read(server, prompt, tokens)
+        dense = likeliest(server)
     found = []
     for used in sorted({1, card.experts_used}):
         override = f"{card.architecture}.expert_used_count=int:{used}"
         with start(model, ("--override-kv", override)) as server:
-            copied = _read(server, prompt, tokens)
+            copied = likeliest(server)
         differences = [
             abs(logprob_of(token, one) - logprob_of(token, other))
             for token, one, other in zip(tokens, dense, copied, strict=True)
@@ -78,10 +82,6 @@ def check_upcycled(
         _logger.info("%s", words)
         found.append({"experts_used": used, **facts})
     return found
-
-
-def _read(server: Server, prompt: list[int], tokens: list[int]) -> _Reading:
-    return list(read_in_batches(server, prompt, tokens[:-1], [1] * (TOKENS - 1), _CANDIDATES))
 
 
 def check_on_engine(
