@@ -10,7 +10,7 @@ from specmoe.config.block import Block, PromptSource, Sending, Side, Template
 from specmoe.config.factors import level_id
 from specmoe.config.methods import Drafting, Method
 from specmoe.engine.job import Job
-from specmoe.measure.block import measure_by_protocol
+from specmoe.measure.block import measure
 from specmoe.runs.collect import rows_of_record
 from specmoe.runs.schema import COLUMNS
 
@@ -126,7 +126,7 @@ def row(target: str, draft: str = "none", **columns: Any) -> dict[str, Any]:
 
 def measured(block: Block, job: Job) -> dict[str, Any]:
     """Measure a block; returns its record, with the block for `rows`."""
-    return measure_by_protocol(block, job) | {"asked": block}
+    return measure(block, job) | {"asked": block}
 
 
 def rows(record: Mapping[str, Any]) -> list[dict[str, Any]]:

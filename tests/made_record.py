@@ -1,5 +1,6 @@
 """A small campaign's records as measuring writes them, made without an engine, and their rows."""
 
+import hashlib
 import json
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,6 @@ from specmoe.config.matrix import list_blocks
 from specmoe.config.schema import Config
 from specmoe.engine.server import TRACED
 from specmoe.measure.block import turns_of
-from specmoe.measure.side import digest_of_tokens
 from specmoe.runs.collect import rows_of_record
 
 from .conftest import ROOT, merge
@@ -84,7 +84,7 @@ def _run(block: Block, turn: Any, order: int) -> dict[str, Any]:
         "request": 0,
         "started_at": f"2026-11-25T16:34:{31 + order}.490949+00:00",
         "wall_ms": 23.9,
-        "prompt_sha256": digest_of_tokens(prompt),
+        "prompt_sha256": hashlib.sha256(json.dumps(prompt).encode()).hexdigest(),
         "answer": {
             "tokens": [*range(generated)],
             "timings": {

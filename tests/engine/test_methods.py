@@ -84,12 +84,6 @@ def test_a_smaller_p_min_drafts_more(rows_of):
     assert {row["draft"] for row in rows} == {"draft", "draft-p0.3", "draft-p0.9"}
 
 
-def test_lengths_that_no_context_of_the_run_holds_are_refused_before_it_runs(rows_of):
-    block = block_of(prompts=("other",), method="ngram-simple", gammas=[90], n_match=[40])
-    with pytest.raises(MeasurementError, match=r"γ 90 never drafts before it has 132"):
-        rows_of(block)
-
-
 HEADS = [
     ("moe_f16", {"method": "mtp"}),
     ("moe_f16", {"method": "eagle3", "drafts": ["eagle3"]}),

@@ -4,7 +4,7 @@ import pytest
 from pydantic import ValidationError
 
 from specmoe.config.block import Side
-from specmoe.config.methods import BY_TYPE, METHODS, Drafting, Method, engine_type, history_needed
+from specmoe.config.methods import BY_TYPE, METHODS, Drafting, Method, engine_type
 
 
 def sides(gammas=(), **given):
@@ -59,9 +59,3 @@ def test_sides_that_differ_have_names_that_differ():
 )
 def test_what_a_method_ignores_or_lacks_is_refused(given, line):
     assert line in fault(**given)
-
-
-def test_a_lookup_needs_so_many_tokens_before_it_can_draft():
-    assert history_needed(Method.NGRAM_SIMPLE, n_match=3, gamma=8) == 13
-    assert history_needed(Method.NGRAM_MAP_K, n_match=3, gamma=8) == 14
-    assert history_needed(Method.MTP, n_match=0, gamma=8) == 0

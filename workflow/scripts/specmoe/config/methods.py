@@ -132,20 +132,6 @@ def engine_type(method: Method | None) -> str:
     return METHODS[method].engine if method else "none"
 
 
-def history_needed(method: Method | None, n_match: int, gamma: int) -> int:
-    """Return the least tokens of context from which an n-gram method can draft.
-
-    Sources: common/ngram-map.cpp, `common_ngram_simple_draft` and `common_ngram_map_draft`.
-    """
-    needed = {
-        Method.NGRAM_SIMPLE: n_match + gamma + 2,
-        Method.NGRAM_MAP_K: 2 * n_match + gamma,
-        Method.NGRAM_MAP_K4V: 2 * n_match + gamma,
-        Method.NGRAM_MOD: n_match + 1,
-    }
-    return needed.get(method, 0) if method else 0
-
-
 def draft_label(method: Method, file_label: str | None, parameters: Mapping[str, Any]) -> str:
     """Return the label of what drafts.
 

@@ -49,29 +49,19 @@ def measure_block(
         require_template(load_card(card_beside(target)), target, block.suite)
     with log_of_job(log), alone_on_its_host(workplace, block.environment):
         job = job_of(workplace, target, log.with_suffix(".server.log"), drafts)
-        return measure_by_protocol(block, job)
-
-
-def measure_by_protocol(block: Block, job: Job) -> dict[str, Any]:
-    """Do all runs of a block and return its record: its sides, and the raw answers.
-
-    Raises MeasurementError, with the end of the engine's log, if any run is not a measurement.
-    """
-    paired = block.protocol == Protocol.PAIRED
-    return measure(block, job) if paired else study_commands.measure(block, job)
+        return measure(block, job)
 
 
 def summary(block: Block, record: Mapping[str, Any]) -> str:
     """Return the mean rate of each side of a measured block, and its failed decodes, as text."""
     rates: dict[str, list[float]] = {}
-    failures = 0
     for run in record["runs"]:
         if block.protocol == Protocol.PUBLISHED:
             rate = run["reading"]["tokens_per_second"]
         else:
             rate = run.get("load_tokens_per_second", tokens_per_second(run["answer"]))
         rates.setdefault(run["side"], []).append(rate or 0.0)
-        failures += run["decode_failures"]
+    failures = sum(run["decode_failures"] for run in record["runs"])
     words = f"{', '.join(f'{side} {fmean(rates[side]):.1f}' for side in rates)} tok/s"
     return f"{words}, {counted(failures, 'failed decode')}" if failures else words
 
@@ -85,11 +75,14 @@ class _MemoryExceededError(Exception):
 
 
 def measure(block: Block, job: Job) -> dict[str, Any]:
-    """Do all runs of a block of the paired protocol and return its record.
+    """Do all runs of a block by its protocol and return its record: its sides, and the raw answers.
 
-    Groups of sides follow one another, each with the target alone. A group that turns out to be too
-    large for the memory is divided, and what was measured before stays.
+    In the paired protocol groups of sides follow one another, each with the target alone. A group
+    that turns out to be too large for the memory is divided, and what was measured before stays.
+    Raises MeasurementError, with the end of the engine's log, if any run is not a measurement.
     """
+    if block.protocol == Protocol.PUBLISHED:
+        return study_commands.measure(block, job)
     arrangement, waiting = arrange(block, job)
     groups: list[list[LiveSide]] = []
     runs: list[Run] = []
@@ -213,6 +206,6 @@ def _refuse_excess(live: Iterable[LiveSide], sides: int, job: Job) -> None:
     Mapped weights are shared; what a process has copied of them is its own.
     """
     private = max(one.server.private_bytes() or 0 for one in live)
-    left = job.usable_memory - job.target.stat().st_size
+    left = max(job.usable_memory - job.target.stat().st_size, 0)
     if private * sides > left:
-        raise _MemoryExceededError(max(left, 0) // private if private else 0)
+        raise _MemoryExceededError(left // private)

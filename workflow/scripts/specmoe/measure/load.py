@@ -20,7 +20,7 @@ from specmoe.config.block import PromptSource
 from specmoe.engine.answers import DECODES, PROCESSING
 from specmoe.engine.disturbances import measure_undisturbed
 from specmoe.engine.server import Asked
-from specmoe.measure.side import LiveSide, acceptance_words, describe_run
+from specmoe.measure.side import LiveSide, describe_run
 
 # Fewest tokens of a filler: the second shows that its client generates.
 _SHORTEST_FILLER = 2
@@ -135,11 +135,10 @@ def measure_load(
         lambda at, why: _logger.debug("attempt %d at %s: %s", at, name, why),
     )
     of_load, requests = measured.result
-    metrics = of_load["load_metrics"]
-    one.refuse_undrafted(f"load {name}", metrics)
+    one.refuse_undrafted(f"load {name}", of_load["load_metrics"])
     _logger.debug(
         f"load {name}: {block.slots} at once for {of_load['load_s']:.2f} s,"
-        f" {of_load['load_tokens_per_second']:.1f} tok/s{acceptance_words(metrics)}"
+        f" {of_load['load_tokens_per_second']:.1f} tok/s"
     )
     runs = [
         known | request | of_load | measured.columns

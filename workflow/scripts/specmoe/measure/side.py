@@ -24,7 +24,7 @@ from specmoe.config.block import (
 )
 from specmoe.config.engines import value_of
 from specmoe.config.measurement import Gate
-from specmoe.config.methods import METHODS, history_needed, is_ngram
+from specmoe.config.methods import METHODS, is_ngram
 from specmoe.config.workloads import Content, read_content
 from specmoe.engine.answers import (
     ACCEPTED,
@@ -61,8 +61,8 @@ _logger = logging.getLogger(__name__)
 def prompt_ids(server: Server, source: PromptSource, block: Block, root: Path) -> list[int]:
     """Return the token ids of a prompt in the target's vocabulary, cut to the prompt's length.
 
-    Raises MeasurementError if the text is shorter than that, if the context is too small for the
-    prompt and what the block generates, or if these are too few tokens to look anything up in.
+    Raises MeasurementError if the text is shorter than that, or the context too small for the
+    prompt and what the block generates.
     """
     ids = server.tokenize(_text(server, source, block, root / source.file))
     if source.length is not None:
@@ -78,20 +78,7 @@ def prompt_ids(server: Server, source: PromptSource, block: Block, root: Path) -
             f"prompt {source.prompt} has {len(ids)} tokens; with {block.n_predict} generated and"
             f" {gamma} drafted they exceed measurement.context = {block.context}"
         )
-    for side in block.sides:
-        needed = history_needed(side.method, side.n_match or 0, side.gamma)
-        if side.speculates and len(ids) + block.n_predict < needed:
-            raise MeasurementError(
-                f"prompt {source.prompt} has {len(ids)} tokens and {block.n_predict} are generated;"
-                f" {side.setting} with γ {side.gamma} never drafts before it has {needed}:"
-                " choose smaller lengths, or generate more"
-            )
     return ids
-
-
-def digest_of_tokens(ids: list[int]) -> str:
-    """Return the SHA-256 of the ids of a prompt's tokens, as JSON writes them."""
-    return hashlib.sha256(json.dumps(ids).encode()).hexdigest()
 
 
 def _text(server: Server, source: PromptSource, block: Block, file: Path) -> str:
@@ -154,14 +141,11 @@ class LiveSide:
         self.sent: Counter[int] = Counter()  # requests of the present server, by slot
         self.gate = Gate.model_validate(block.gate)
         self._job = job
+        self._remembers = side.method is not None and METHODS[side.method].remembers
         self._peaks: list[int] = []
         # What each server that has ended logged of its requests, by slot and in the slot's order.
         self._logged: list[dict[int, list[Request]]] = []
         self._measured = False  # whether the present server has
-
-    @property
-    def _remembers(self) -> bool:
-        return self.side.method is not None and METHODS[self.side.method].remembers
 
     def __enter__(self) -> Self:
         """Start its server."""
@@ -319,7 +303,7 @@ class LiveSide:
             "request": number,
             "started_at": started_at.isoformat(),
             "wall_ms": wall_ms,
-            "prompt_sha256": digest_of_tokens(ids),
+            "prompt_sha256": hashlib.sha256(json.dumps(ids).encode()).hexdigest(),
             "answer": answer,
         }
         if counted:
@@ -412,13 +396,9 @@ def cache_types(block: Block, side: Side) -> tuple[str, ...]:
 
 def describe_run(run: Mapping[str, Any]) -> str:
     """Return the line of the job's log on a run."""
-    rate = tokens_per_second(run["answer"])
+    rate, metrics = tokens_per_second(run["answer"]), run.get("metrics", {})
     line = f"run {run['order'] + 1}: {run['run']}: {run['wall_ms'] / 1000:.2f} s,"
     line += f" {len(run['answer']['tokens'])} tokens" if rate is None else f" {rate:.1f} tok/s"
-    return line + acceptance_words(run.get("metrics", {}))
-
-
-def acceptance_words(metrics: Mapping[str, float]) -> str:
-    """Return the end of a line of the job's log; empty if nothing was drafted."""
-    drafted = metrics.get(DRAFTED)
-    return f", acceptance {metrics.get(ACCEPTED, 0) / drafted:.1%}" if drafted else ""
+    if drafted := metrics.get(DRAFTED):
+        line += f", acceptance {metrics.get(ACCEPTED, 0) / drafted:.1%}"
+    return line
