@@ -11,7 +11,7 @@ import logging
 import threading
 import time
 from collections.abc import Sequence
-from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any
@@ -69,13 +69,6 @@ class _Load:
                 self.began = time.perf_counter()
             return self.waiting.pop(0), place
 
-    def keep(self, place: int, run: dict[str, Any]) -> None:
-        """Keep what a measured request gave."""
-        with self.lock:
-            self.measured[place] = run
-            if not self.waiting and all(self.measured):
-                self.ended.set()
-
     def serve(self, slot: int) -> None:
         """Be a client: send requests to a slot until the load is over; a fault ends it for all."""
         try:
@@ -85,7 +78,10 @@ class _Load:
                     source, place = taken
                     ids, n_predict = self.side.prompts[source.prompt], self.side.block.n_predict
                     run = self.side.request(ids, n_predict, self.seed, slot=slot)
-                    self.keep(place, run | {"slot": slot})
+                    with self.lock:
+                        self.measured[place] = run | {"slot": slot}
+                        if not self.waiting and all(self.measured):
+                            self.ended.set()
                 else:
                     self.fill(slot, number)
                     number += 1
@@ -165,7 +161,6 @@ def _attempt(
             after = server.metrics()
         finally:
             load.closed.set()
-        wait(clients, return_when=FIRST_EXCEPTION)
         for client in clients:
             client.result()
     all_after = _once_idle(one)

@@ -252,9 +252,12 @@ class LiveSide:
             for _ in range(min(self.block.warmups, _TRACELESS)):
                 self._warm_up(longest[:1], 1)
             return
-        times: list[float] = []
-        while len(times) < self.block.warmups and not _settled(times):
-            times.append(self._warm_up(longest[:WARM_UP_PROMPT], self.block.warmup_tokens))
+        before = math.inf
+        for _ in range(self.block.warmups):
+            took = self._warm_up(longest[:WARM_UP_PROMPT], self.block.warmup_tokens)
+            if took >= LONG_WARMUP_S * 1000 or took >= SETTLED * before:
+                break
+            before = took
         self.private_bytes = self.server.private_bytes()
 
     def _warm_up(self, ids: list[int], n_predict: int) -> float:
@@ -374,12 +377,6 @@ class LiveSide:
             # For what reads again what the target wrote alone.
             "prompts": None if self.side.speculates else self.prompts,
         }
-
-
-def _settled(times: Sequence[float]) -> bool:
-    if len(times) > 1 and times[-1] >= SETTLED * times[-2]:
-        return True
-    return bool(times) and times[-1] >= LONG_WARMUP_S * 1000
 
 
 def cache_types(block: Block, side: Side) -> tuple[str, ...]:
