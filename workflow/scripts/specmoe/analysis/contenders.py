@@ -230,12 +230,12 @@ def choose(campaign: LoadedCampaign, stage: int, out: Path) -> None:
         rivals = rivals_of(block, config.audit.unrelated_drafts, cards)
         if stage == 0:
             texts = texts_of(block).block
-            alone = rows_of_block(gate, texts)[1] if texts in campaign.blocks else []
+            alone = rows_of_block(gate, texts) if texts in campaign.blocks else []
             replays = cards[block.target].replays
             given = frame_of(alone), readings, passes, statistics, margin
             rows += predict(block, rivals, *given, replays=replays)
         else:
-            runs = frame_of(rows_of_block(gate, block.block)[1])
+            runs = frame_of(rows_of_block(gate, block.block))
             rows += compare_first(block, rivals, runs, before, statistics, margin)
     for row in rows:
         row["measured"] = row["verdict"] == Verdict.CONTENDER

@@ -18,7 +18,6 @@ from specmoe.errors import MeasurementError, SchemaError
 from specmoe.files import named_if_damaged, read_record
 from specmoe.models.card import load_cards, size_of_card
 from specmoe.plan.campaign import LoadedCampaign
-from specmoe.runs.collect import refuse_other_table
 from specmoe.runs.manifest import check_manifest
 from specmoe.runs.other_tables import read_agreement, read_pass_times, seen_experts
 from specmoe.runs.schema import asked_of, read_runs
@@ -69,7 +68,7 @@ class Audit:
 def audit_campaign(campaign: LoadedCampaign, out: Path) -> None:
     """Write the audit of a campaign to a folder, and print it.
 
-    A packed campaign is believed by its manifest, a measured one by what its blocks were asked.
+    A packed campaign is believed by its manifest.
     Raises DamagedFileError, SchemaError and MeasurementError for rows that are not the campaign's.
     """
     config, data = campaign.config, campaign.data
@@ -86,8 +85,6 @@ def audit_campaign(campaign: LoadedCampaign, out: Path) -> None:
         with named_if_damaged(file):
             gaps |= gaps_of(read_record(file))
     rows = read_runs(runs)
-    if campaign.measured:
-        refuse_other_table(campaign, runs)
     if config.campaign.source != "published":
         _refuse_other_runs(campaign, rows)
     readings = readings_of(read_agreement(*campaign.agreement))

@@ -2,7 +2,7 @@
 
 At every start, whatever snakemake remembers or is told to ignore: records of something else lose
 their links, so that their blocks are measured, and tables that lack records are made again.
-Records are compared once more when they are collected, and tables when they are audited.
+Records are compared once more when they are collected.
 """
 
 import hashlib

@@ -1,6 +1,5 @@
-"""From the records of blocks to the rows of `runs.parquet`, and which table is of which request."""
+"""From the records of blocks to the rows of `runs.parquet`."""
 
-import json
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
@@ -34,11 +33,10 @@ from specmoe.files import named_if_damaged, read_record
 from specmoe.measure.trace import common_prefix
 from specmoe.plan.campaign import LoadedCampaign
 from specmoe.plan.gate import Gate
-from specmoe.records import Request, digest_of, first_changes, is_known, load
+from specmoe.records import Request, first_changes, load
 from specmoe.runs.schema import COLUMNS, check_rows
 
 RunRow = dict[str, Any]
-_ASKED = b"specmoe_asked"  # in a table's metadata: what each block was asked, as digests
 _compared = itemgetter("block", "prompt", "pass")  # what a run and its baseline have in common
 
 
@@ -195,12 +193,11 @@ def collect_runs(campaign: LoadedCampaign, suite: str | None, out: Path) -> None
     several machines where one is to measure.
     """
     gate = Gate(campaign)
-    by_block: dict[str, list[RunRow]] = {}
-    asked: dict[str, str] = {}
-    for name, block in campaign.blocks.items():
-        if suite in (None, block.suite):
-            request, by_block[name] = rows_of_block(gate, name)
-            asked[name] = digest_of(request)
+    by_block = {
+        name: rows_of_block(gate, name)
+        for name, block in campaign.blocks.items()
+        if suite in (None, block.suite)
+    }
     rows = [row for own in by_block.values() for row in own]
     hosts = {row["host"]: row["block"] for row in rows}
     if campaign.config.campaign.hosts == "one" and len(hosts) > 1:
@@ -217,12 +214,11 @@ def collect_runs(campaign: LoadedCampaign, suite: str | None, out: Path) -> None
             with named_if_damaged(gate.records.link(f"blocks/{name}")):
                 check_rows(own)
         raise
-    metadata = {**table.schema.metadata, _ASKED: json.dumps(asked)}
-    pq.write_table(table.replace_schema_metadata(metadata), out)
+    pq.write_table(table, out)
 
 
-def rows_of_block(gate: Gate, name: str) -> tuple[Request, list[RunRow]]:
-    """Return what a block was asked, and its rows. Raises as `collect_runs` does."""
+def rows_of_block(gate: Gate, name: str) -> list[RunRow]:
+    """Return the rows of a block's record. Raises as `collect_runs` does."""
     request, record = measured_as_asked(gate, f"blocks/{name}", gate.block(name))
     block = gate.campaign.asked(name)
     assert block is not None
@@ -238,7 +234,7 @@ def rows_of_block(gate: Gate, name: str) -> tuple[Request, list[RunRow]]:
             "drafts_sha256": request["drafts_sha256"],
         }
     with named_if_damaged(gate.records.link(f"blocks/{name}")):
-        return request, rows_of_record(record, block, made_by)
+        return rows_of_record(record, block, made_by)
 
 
 def measured_as_asked(gate: Gate, name: str, asked: Request) -> tuple[Request, dict[str, Any]]:
@@ -254,20 +250,3 @@ def measured_as_asked(gate: Gate, name: str, asked: Request) -> tuple[Request, d
             " which measures what is asked for now"
         )
     return found, measured
-
-
-def refuse_other_table(campaign: LoadedCampaign, runs: Path) -> None:
-    """Raise MeasurementError if a table of runs is of other blocks than those that are asked for.
-
-    Snakemake may have been told to leave it as it is.
-    """
-    metadata = pq.read_schema(runs).metadata or {}
-    collected = json.loads(metadata.get(_ASKED, b"{}"))
-    gate = Gate(campaign)
-    for name in campaign.blocks:
-        request = gate.block(name)
-        if is_known(request) and collected.get(name) != digest_of(request):
-            raise MeasurementError(
-                f"{runs} has other runs of block {name} than are asked for now; run"
-                " `snakemake runs` without options that keep old files"
-            )
