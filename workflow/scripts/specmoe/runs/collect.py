@@ -138,7 +138,7 @@ def _read(run: Mapping[str, Any], block: Block, side: Side) -> RunRow:
         return reading | {name: reading[name] or None for name in ("prompt_ms", "decode_ms")}
     answer, metrics = run["answer"], run.get("metrics", {})
     timings, of_load = answer["timings"], block.concurrency is not None
-    read = {
+    read: RunRow = {
         "n_prompt": timings["prompt_n"],
         "prompt_ms": timings["prompt_ms"],
         "decode_ms": timings["predicted_ms"],

@@ -5,7 +5,7 @@ Whoever wants to vouch for a campaign signs its manifest.
 
 import json
 import shutil
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 
 from pydantic import TypeAdapter
@@ -57,16 +57,17 @@ def pack_campaign(
     write_manifest(out)
 
 
-def packed_files(folder: Path) -> list[Path]:
-    """Return all files of a packed campaign but its manifest, in order."""
-    return sorted(file for file in folder.rglob("*") if file.is_file() and file.name != NAME)
+def _digests_of(folder: Path) -> dict[str, str]:
+    """Return the digests of the files of a packed campaign, but for its manifest, in order."""
+    files = {file.relative_to(folder): file for file in sorted(folder.rglob("*")) if file.is_file()}
+    own = [name for name in files if name.parts[0] in CONTENTS and name != Path(NAME)]
+    return {name.as_posix(): sha256_of(files[name]) for name in own}
 
 
 def write_manifest(folder: Path) -> None:
-    """Write the digests of all files in a folder."""
-    files = packed_files(folder)
-    digests = {file.relative_to(folder).as_posix(): sha256_of(file) for file in files}
-    replace_text(folder / NAME, _DIGESTS.dump_json(digests, indent=1).decode() + "\n")
+    """Write the digests of all files of a packed campaign."""
+    text = _DIGESTS.dump_json(_digests_of(folder), indent=1).decode()
+    replace_text(folder / NAME, f"{text}\n")
 
 
 def check_manifest(folder: Path) -> None:
@@ -83,19 +84,10 @@ def check_manifest(folder: Path) -> None:
             f"{manifest} is no list of files, so nothing says that the campaign's are those that"
             f" were packed; {_AGAIN}"
         ) from error
-    if fault := next(_faults(folder, digests), None):
-        raise DamagedFileError(f"{fault}; {_AGAIN}")
-
-
-def _faults(folder: Path, digests: Mapping[str, str]) -> Iterator[str]:
-    """Yield what is wrong with a packed campaign, given the digests of its manifest."""
-    for name, digest in digests.items():
-        file = folder / name
-        if not file.is_file():
-            yield f"{file} is missing, and {NAME} names it"
-        elif sha256_of(file) != digest:
-            yield f"{file} is not the file that {NAME} names"
-    for file in packed_files(folder):
-        name = file.relative_to(folder).as_posix()
-        if name.partition("/")[0] in CONTENTS and name not in digests:
-            yield f"{file} is not among the files that {NAME} names"
+    found = _digests_of(folder)
+    for name in digests | found:
+        if name not in found:
+            raise DamagedFileError(f"{folder / name} is missing, and {NAME} names it; {_AGAIN}")
+        if digests.get(name) != found[name]:
+            fault = "not the file that" if name in digests else "not among the files that"
+            raise DamagedFileError(f"{folder / name} is {fault} {NAME} names; {_AGAIN}")

@@ -133,11 +133,9 @@ def host_of_study(given: Mapping[str, str | float]) -> dict[str, Any]:
         "id": PUBLISHED,
         "chip": given.get("chip"),
         "gpu": given.get("gpu"),
-        "memory_bytes": None if memory is None else round(float(memory) * 2**30),
-        "memory_bandwidth_bytes_per_second": None
-        if bandwidth is None
-        else float(bandwidth) * 10**9,
-        "memory_bandwidth_source": None if bandwidth is None else "config",
+        "memory_bytes": memory and round(float(memory) * 2**30),
+        "memory_bandwidth_bytes_per_second": bandwidth and float(bandwidth) * 10**9,
+        "memory_bandwidth_source": bandwidth and "config",
         "given": ", ".join(sorted(given)),
     }
 
