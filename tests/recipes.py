@@ -1,8 +1,12 @@
 """Recipes of small synthetic models that several tests use."""
 
-from dataclasses import replace
-
 from specmoe.config.models import Recipe
+
+
+def varied(recipe: Recipe, **changes: object) -> Recipe:
+    """Return a recipe that differs in some keys."""
+    return Recipe.model_validate(recipe.model_dump() | changes)
+
 
 # Wide enough for K-quants; the smallest that a real engine runs in every type.
 SMALL = Recipe(
@@ -18,8 +22,8 @@ SMALL = Recipe(
     seed=3,
 )
 # Targets that begin with its layers.
-DENSE = replace(SMALL, layers=8)
-MOE = replace(DENSE, experts=8, experts_used=2, expert_ffn=256)
+DENSE = varied(SMALL, layers=8)
+MOE = varied(DENSE, experts=8, experts_used=2, expert_ffn=256)
 # For tests that only write and read files.
 TINY = Recipe(
     layers=4,

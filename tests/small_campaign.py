@@ -1,6 +1,5 @@
 """A campaign of two blocks on models of a few megabytes, which takes seconds."""
 
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -36,8 +35,8 @@ def tiny_campaign(engine_bin: Path) -> dict[str, Any]:
         "engines": {"built": {"source": "path", "path": str(engine_bin)}},
         "model_sets": {
             "tiny": {
-                "draft": {"kind": "synthetic", "recipe": asdict(SMALL)},
-                "target": {"kind": "synthetic", "recipe": asdict(SMALL) | {"layers": 8}},
+                "draft": {"kind": "synthetic", "recipe": SMALL.model_dump()},
+                "target": {"kind": "synthetic", "recipe": SMALL.model_dump() | {"layers": 8}},
             }
         },
         "suites": {"S": without | speculative, "N": without},

@@ -25,7 +25,7 @@ from specmoe.models.synthetic_drafts import write_draft
 
 from ..blocks import measured
 from ..conftest import build_engine
-from ..recipes import DENSE, MOE, SMALL
+from ..recipes import DENSE, MOE, SMALL, varied
 
 Make = Callable[[str], Path]
 """Gives the file of a model of set `methods` by its id."""
@@ -95,7 +95,7 @@ def serve(job):
 def stranger(tmp_path_factory) -> Path:
     """A model of another vocabulary."""
     path = tmp_path_factory.mktemp("stranger") / "stranger.gguf"
-    write_model(path, replace(SMALL, vocabulary=1024))
+    write_model(path, varied(SMALL, vocabulary=1024))
     return path
 
 

@@ -10,7 +10,7 @@ from specmoe.measure.trace import record
 from specmoe.models.synthetic import write_model
 
 from ..blocks import alone, compared, drafted
-from ..recipes import SMALL
+from ..recipes import SMALL, varied
 
 TOKENS = 40
 
@@ -46,7 +46,7 @@ def test_a_target_that_drafts_for_itself_is_always_accepted(do, family):
 
 
 def test_a_chat_is_decoded_to_its_end_and_no_further(do, tmp_path):
-    write_model(tmp_path / "chat.gguf", replace(SMALL, end_gain=1.5, chat_template=True))
+    write_model(tmp_path / "chat.gguf", varied(SMALL, end_gain=1.5, chat_template=True))
     made = do(
         tmp_path / "chat.gguf",
         tmp_path / "chat.gguf",

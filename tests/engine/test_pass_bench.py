@@ -14,9 +14,9 @@ from specmoe.measure.pass_times import measure
 from specmoe.models.card import Size
 from specmoe.models.synthetic import write_model
 
-from ..recipes import SMALL
+from ..recipes import SMALL, varied
 
-MOE = replace(SMALL, experts=32, experts_used=4, expert_ffn=256)
+MOE = varied(SMALL, experts=32, experts_used=4, expert_ffn=256)
 WIDTHS = (1, 2, 5, 17)
 PASSES = TimedPasses(
     model="target",

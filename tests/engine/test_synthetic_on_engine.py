@@ -1,7 +1,6 @@
 """Synthetic models on the real engine: they load, quantize, vary, and draft for each other."""
 
 import subprocess
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,16 +11,16 @@ from specmoe.engine.server import Server
 from specmoe.models.synthetic import write_model
 
 from ..blocks import DRAFTED
-from ..recipes import DENSE, MOE, SMALL
+from ..recipes import DENSE, MOE, SMALL, varied
 
 RECIPES = {
     "draft": SMALL,
     "dense": DENSE,
     "moe": MOE,
-    "stranger": replace(SMALL, seed=1),
-    "written_q8_0": replace(DENSE, dtype="Q8_0"),
-    "written_q4_k": replace(MOE, dtype="Q4_K"),
-    "tied_q8_0": replace(DENSE, dtype="Q8_0", tied=True, vocabulary=2048),
+    "stranger": varied(SMALL, seed=1),
+    "written_q8_0": varied(DENSE, dtype="Q8_0"),
+    "written_q4_k": varied(MOE, dtype="Q4_K"),
+    "tied_q8_0": varied(DENSE, dtype="Q8_0", tied=True, vocabulary=2048),
 }
 PROMPTS = ("The cause of the", "def mean(values):\n    return", "推测解码为什么更快？")
 

@@ -10,9 +10,9 @@ from specmoe.measure.divergence import find_divergences
 from specmoe.models.synthetic import write_model
 
 from ..blocks import chatting, measured, rows
-from ..recipes import SMALL
+from ..recipes import SMALL, varied
 
-CHAT = replace(SMALL, end_gain=1.5, chat_template=True)
+CHAT = varied(SMALL, end_gain=1.5, chat_template=True)
 TURNS = [
     {"role": "user", "content": "Name a tree."},
     {"role": "assistant", "content": "Oak."},
@@ -27,8 +27,8 @@ QUESTIONS = [
 @pytest.fixture(scope="module")
 def models(module_folder) -> dict[str, Path]:
     """A draft and a target that end their texts, of which the target has a chat template."""
-    write_model(module_folder / "target.gguf", replace(CHAT, layers=8))
-    write_model(module_folder / "draft.gguf", replace(CHAT, chat_template=False))
+    write_model(module_folder / "target.gguf", varied(CHAT, layers=8))
+    write_model(module_folder / "draft.gguf", varied(CHAT, chat_template=False))
     return {name: module_folder / f"{name}.gguf" for name in ("target", "draft")}
 
 

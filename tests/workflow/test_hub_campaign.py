@@ -1,7 +1,6 @@
 """A whole campaign whose models come from the hub: downloaded, quantized, measured."""
 
 import json
-from dataclasses import replace
 from math import prod
 
 import pytest
@@ -11,11 +10,11 @@ from specmoe.models.synthetic import tensors, write_model
 from specmoe.runs.schema import read_runs
 
 from ..hub_standin import StandIn, environment
-from ..recipes import SMALL
+from ..recipes import SMALL, varied
 from ..splitting import split_model
 
-MOE = replace(SMALL, layers=6, experts=8, experts_used=2, expert_ffn=256, dtype="BF16")
-DRAFT = replace(SMALL, dtype="BF16")
+MOE = varied(SMALL, layers=6, experts=8, experts_used=2, expert_ffn=256, dtype="BF16")
+DRAFT = varied(SMALL, dtype="BF16")
 PARAMETERS = sum(prod(tensor.shape) for tensor in tensors(MOE))
 
 

@@ -1,7 +1,6 @@
 """MoEs of equal experts: a dense model's own bytes, a random router, nothing else changed."""
 
 import hashlib
-from dataclasses import replace
 from pathlib import Path
 
 import gguf
@@ -18,7 +17,7 @@ from specmoe.models.gguf_file import read_header
 from specmoe.models.synthetic import write_model
 
 from ...dense_model import FFN, HIDDEN, LAYERS, weights_of, write_dense, write_moe
-from ...recipes import TINY
+from ...recipes import TINY, varied
 from ...splitting import finish, split_model
 
 
@@ -128,8 +127,8 @@ def test_a_source_of_another_architecture_or_with_other_blocks_is_refused(tmp_pa
     assert refused(source).endswith("it lacks a tensor blk.3.ffn_gate.weight")
 
 
-MOE = replace(TINY, layers=8, experts=4, experts_used=2, expert_ffn=32, mtp_blocks=1)
-FULL = replace(TINY, layers=4, attention="full", core_layers=1, mtp_blocks=1)
+MOE = varied(TINY, layers=8, experts=4, experts_used=2, expert_ffn=32, mtp_blocks=1)
+FULL = varied(TINY, layers=4, attention="full", core_layers=1, mtp_blocks=1)
 
 
 @pytest.fixture
@@ -141,13 +140,13 @@ def model(tmp_path: Path) -> Path:
 # With full attention, the metadata has a value for each block.
 @pytest.mark.parametrize(
     ("recipe", "layers"),
-    [*((replace(MOE, dtype=dtype), 4) for dtype in ("F16", "BF16", "Q8_0")), (FULL, 2)],
+    [*((varied(MOE, dtype=dtype), 4) for dtype in ("F16", "BF16", "Q8_0")), (FULL, 2)],
 )
 def test_a_cut_is_the_model_that_its_first_layers_are(tmp_path, recipe, layers):
     source, cut, small = (tmp_path / f"{name}.gguf" for name in ("source", "cut", "small"))
     write_model(source, recipe)
     truncate(source, layers, cut)
-    write_model(small, replace(recipe, layers=layers, mtp_blocks=0))
+    write_model(small, varied(recipe, layers=layers, mtp_blocks=0))
     assert cut.read_bytes() == small.read_bytes()
 
 

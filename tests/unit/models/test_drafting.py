@@ -1,6 +1,5 @@
 """What a file drafts by, and whether it fits a target, is known before anything is measured."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,10 +11,10 @@ from specmoe.models.gguf_file import Header, read_header
 from specmoe.models.synthetic import write_model
 from specmoe.models.synthetic_drafts import write_draft
 
-from ...recipes import TINY
+from ...recipes import TINY, varied
 
-TARGET = replace(TINY, core_first=3, core_layers=1, mtp_blocks=1)
-WIDER = replace(TARGET, hidden=64)
+TARGET = varied(TINY, core_first=3, core_layers=1, mtp_blocks=1)
+WIDER = varied(TARGET, hidden=64)
 HEADS = (Method.EAGLE3, Method.DFLASH, Method.DSPARK)
 
 

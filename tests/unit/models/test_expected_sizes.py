@@ -1,7 +1,5 @@
 """The size of a model before its file exists: from the hub, the config, its family or recipe."""
 
-from dataclasses import asdict
-
 import pytest
 import yaml
 
@@ -73,7 +71,7 @@ def test_the_size_of_a_synthetic_draft_is_estimated_from_its_targets_recipe(stud
 
 @pytest.mark.parametrize("recipe", [TINY, SMALL])
 def test_the_size_of_a_synthetic_model_is_estimated_from_its_recipe(study, size, tmp_path, recipe):
-    study["model_sets"]["study"]["moe_q4"] = {"kind": "synthetic", "recipe": asdict(recipe)}
+    study["model_sets"]["study"]["moe_q4"] = {"kind": "synthetic", "recipe": recipe.model_dump()}
     write_model(tmp_path / "model.gguf", recipe)
     written = (tmp_path / "model.gguf").stat().st_size
     assert size().file_bytes == pytest.approx(written, rel=0.2)

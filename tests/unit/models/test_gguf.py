@@ -17,7 +17,7 @@ from specmoe.models.card import load_card
 from specmoe.models.gguf import check_family, describe_model, read_card
 from specmoe.models.synthetic import write_model
 
-from ...recipes import TINY
+from ...recipes import TINY, varied
 from ...splitting import finish, split_model
 
 
@@ -146,7 +146,7 @@ def changed(tmp_path: Path):
 
     def write(**fields: int) -> Path:
         path = tmp_path / f"{'_'.join(fields)}.gguf"
-        write_model(path, replace(TINY, **fields))
+        write_model(path, varied(TINY, **fields))
         return path
 
     return write

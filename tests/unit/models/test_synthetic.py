@@ -1,6 +1,5 @@
 """Synthetic models: their weights, how they nest, and their files."""
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +17,14 @@ from specmoe.models.random_weights import Tensor
 from specmoe.models.synthetic import byte_level_vocabulary, tensors, write_model
 
 from ...recipes import TINY as CORE
+from ...recipes import varied
 
-LARGE = replace(CORE, layers=6)
-MOE = replace(LARGE, experts=8, experts_used=2, expert_ffn=32)
-FULL = replace(CORE, attention="full", core_layers=1)
-FULL_MOE = replace(FULL, layers=3, experts=8, experts_used=2, expert_ffn=32)
-Q8 = replace(MOE, dtype="Q8_0")
-Q4 = replace(MOE, hidden=256, expert_ffn=256, dtype="Q4_K")
+LARGE = varied(CORE, layers=6)
+MOE = varied(LARGE, experts=8, experts_used=2, expert_ffn=32)
+FULL = varied(CORE, attention="full", core_layers=1)
+FULL_MOE = varied(FULL, layers=3, experts=8, experts_used=2, expert_ffn=32)
+Q8 = varied(MOE, dtype="Q8_0")
+Q4 = varied(MOE, hidden=256, expert_ffn=256, dtype="Q4_K")
 
 
 def written(folder: Path, recipe: Recipe) -> dict[str, npt.NDArray[Any]]:
@@ -48,8 +48,8 @@ def same(small, large, *, but=()):
     ("small", "large"),
     [
         (CORE, LARGE),
-        (replace(CORE, dtype="BF16"), replace(LARGE, dtype="BF16")),
-        (replace(FULL, layers=1), FULL_MOE),
+        (varied(CORE, dtype="BF16"), varied(LARGE, dtype="BF16")),
+        (varied(FULL, layers=1), FULL_MOE),
     ],
 )
 def test_a_small_model_is_exactly_the_first_layers_of_a_large_one(tmp_path, small, large):
@@ -81,17 +81,17 @@ def test_a_moe_is_the_dense_model_and_the_gate_of_its_shared_expert_halves_it(tm
     ],
 )
 def test_layers_outside_the_core_write_ever_smaller_updates(change, strengths):
-    recipe = replace(LARGE, **{"epsilon": 0.1} | change)
-    plan, in_core = planned(recipe), planned(replace(recipe, core_first=0, core_layers=9))
+    recipe = varied(LARGE, **{"epsilon": 0.1} | change)
+    plan, in_core = planned(recipe), planned(varied(recipe, core_first=0, core_layers=9))
     for layer, strength in enumerate(strengths):
         for name in ("ffn_down", "attn_output" if layer % 4 == 3 else "ssm_out"):
             tensor = f"blk.{layer}.{name}.weight"
             assert plan[tensor].deviation == pytest.approx(strength * in_core[tensor].deviation)
 
 
-@pytest.mark.parametrize("recipe", [LARGE, MOE, FULL_MOE, Q8, replace(CORE, dtype="BF16")])
+@pytest.mark.parametrize("recipe", [LARGE, MOE, FULL_MOE, Q8, varied(CORE, dtype="BF16")])
 def test_an_mtp_block_is_the_cores_layer_of_full_attention_once_more(tmp_path, recipe):
-    recipe = replace(recipe, mtp_blocks=1)
+    recipe = varied(recipe, mtp_blocks=1)
     model = written(tmp_path, recipe)
     block, layer = f"blk.{recipe.layers}.", "blk.0." if recipe.attention == "full" else "blk.3."
     repeated = {name.removeprefix(layer) for name in model if name.startswith(layer)}
@@ -105,7 +105,7 @@ def test_an_mtp_block_is_the_cores_layer_of_full_attention_once_more(tmp_path, r
 @pytest.mark.parametrize("recipe", [LARGE, MOE, Q8])
 def test_an_mtp_block_reads_the_newest_tokens_embedding_and_changes_nothing_else(tmp_path, recipe):
     without, alone = written(tmp_path, recipe), read_card(tmp_path / "model.gguf")
-    with_block = written(tmp_path, replace(recipe, mtp_blocks=1))
+    with_block = written(tmp_path, varied(recipe, mtp_blocks=1))
     same(without, with_block)
     found = {t.name: t for t in gguf.GGUFReader(tmp_path / "model.gguf").tensors}
     merge = found[f"blk.{recipe.layers}.nextn.eh_proj.weight"]
@@ -130,7 +130,7 @@ def test_a_recipe_gives_the_weights_that_it_always_gave(tmp_path, study, name, d
 
 
 def test_the_last_of_every_four_layers_has_full_attention_or_all_have():
-    plan = planned(replace(CORE, layers=8))
+    plan = planned(varied(CORE, layers=8))
     attention = {int(name.split(".")[1]) for name in plan if name.endswith("attn_q.weight")}
     recurrent = {int(name.split(".")[1]) for name in plan if name.endswith("ssm_out.weight")}
     assert (attention, recurrent) == ({3, 7}, {0, 1, 2, 4, 5, 6})
@@ -163,14 +163,14 @@ def test_the_last_of_every_four_layers_has_full_attention_or_all_have():
 )
 def test_a_recipe_that_cannot_be_a_model_is_refused(change, message):
     with pytest.raises(ValueError, match=message):
-        replace(CORE, **change)
+        varied(CORE, **change)
 
 
 @pytest.mark.parametrize(
     ("recipe", "type_", "large", "small"),
     [
         (MOE, "F16", "F16", "F16"),
-        (replace(MOE, dtype="BF16"), "BF16", "BF16", "BF16"),
+        (varied(MOE, dtype="BF16"), "BF16", "BF16", "BF16"),
         (Q8, "Q8_0", "Q8_0", "Q8_0"),
         (Q4, "Q4_K_S", "Q4_K", "Q8_0"),
     ],
@@ -189,10 +189,10 @@ def test_the_recipes_type_is_that_of_matrices(tmp_path, recipe, type_, large, sm
 
 @pytest.mark.parametrize("tied", [False, True])
 def test_the_end_of_a_text_alone_differs_in_a_model_that_ends(tmp_path, tied):
-    recipe, gain = replace(CORE, tied=tied, hidden=1024), 1.5
+    recipe, gain = varied(CORE, tied=tied, hidden=1024), 1.5
     end = byte_level_vocabulary(recipe.vocabulary).end_of_text
     head = "token_embd.weight" if tied else "output.weight"
-    endless, ending = (written(tmp_path, replace(recipe, end_gain=gain)) for gain in (0, gain))
+    endless, ending = (written(tmp_path, varied(recipe, end_gain=gain)) for gain in (0, gain))
     same(endless, ending, but=[head])
     others, rest = (np.delete(one[head], end, 0) for one in (endless, ending))
     np.testing.assert_array_equal(others, rest)

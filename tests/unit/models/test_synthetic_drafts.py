@@ -1,6 +1,5 @@
 """Drafts constructed for a synthetic target: their files, and what their layers compute."""
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +14,11 @@ from specmoe.models.gguf_file import read_header
 from specmoe.models.synthetic import write_model
 from specmoe.models.synthetic_drafts import write_draft
 
-from ...recipes import TINY
+from ...recipes import TINY, varied
 
-DENSE = replace(TINY, layers=5, core_first=3, core_layers=1)
-HYBRID = replace(DENSE, experts=4, experts_used=2, expert_ffn=32)
-FULL = replace(TINY, layers=2, core_layers=1, attention="full")
+DENSE = varied(TINY, layers=5, core_first=3, core_layers=1)
+HYBRID = varied(DENSE, experts=4, experts_used=2, expert_ffn=32)
+FULL = varied(TINY, layers=2, core_layers=1, attention="full")
 TARGETS = [pytest.param(HYBRID, id="hybrid MoE"), pytest.param(FULL, id="full attention")]
 METHODS = ["eagle3", "dflash", "dspark"]
 
@@ -70,5 +69,5 @@ def test_a_draft_repeats_the_feed_forward_of_the_targets_core(tmp_path, method):
 )
 def test_a_target_that_cannot_have_a_draft_is_refused(tmp_path, change, line):
     with pytest.raises(ModelError, match=line):
-        write_draft(tmp_path / "draft.gguf", replace(HYBRID, **change), "eagle3", block_size=8)
+        write_draft(tmp_path / "draft.gguf", varied(HYBRID, **change), "eagle3", block_size=8)
     assert not any(tmp_path.iterdir())

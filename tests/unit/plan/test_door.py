@@ -1,7 +1,5 @@
 """The door tells all faults at once, and lets pass what others made; see also faults/table.py."""
 
-from dataclasses import replace
-
 import pytest
 
 from specmoe.config.methods import Method
@@ -13,7 +11,7 @@ from specmoe.models.synthetic_drafts import write_draft
 from specmoe.plan.door import check, files_say, load_campaign
 
 from ...conftest import ROOT, merge
-from ...recipes import TINY
+from ...recipes import TINY, varied
 
 
 class Own:
@@ -22,7 +20,7 @@ class Own:
     def __init__(self, study, folder):
         self.config, self.folder = study, folder
         self.target, self.draft = (folder / f"own-{name}.gguf" for name in ("target", "draft"))
-        write_model(self.target, replace(TINY, layers=8, chat_template=True))
+        write_model(self.target, varied(TINY, layers=8, chat_template=True))
         write_model(self.draft, TINY)
         self.models = {
             "target": {"kind": "path", "path": str(self.target)},
@@ -71,7 +69,7 @@ def test_all_faults_that_hide_none_are_told_at_once(own):
 
 @pytest.mark.parametrize("entry", [{"kind": "quantize", "type": "Q8_0"}, {"kind": "ngram_cache"}])
 def test_what_is_made_of_a_foreign_vocabulary_is_named_by_its_source(own, entry):
-    write_model(own.draft, replace(TINY, vocabulary=1024))
+    write_model(own.draft, varied(TINY, vocabulary=1024))
     own.models["foreign"] = own.models["draft"]
     source = {"source": "foreign"}
     if entry["kind"] == "ngram_cache":
@@ -84,7 +82,7 @@ def test_what_is_made_of_a_foreign_vocabulary_is_named_by_its_source(own, entry)
 
 
 def test_a_head_that_is_named_as_a_draft_model_is_refused(own):
-    write_draft(own.draft, replace(TINY, core_first=3, core_layers=1), "eagle3", 16)
+    write_draft(own.draft, varied(TINY, core_first=3, core_layers=1), "eagle3", 16)
     [line] = own.lines()
     assert "drafts as EAGLE-3 (eagle3)" in line
 
@@ -96,7 +94,7 @@ def test_a_model_that_was_made_before_is_known_by_its_card_and_another_is_not_as
     assert own.lines() == []
     made = own.campaign().model_file("target")
     made.parent.mkdir(parents=True)
-    write_model(made, replace(TINY, layers=8))
+    write_model(made, varied(TINY, layers=8))
     save_card(read_card(made), made.with_suffix(".json"))
     [line] = own.lines()
     assert line.startswith(f"ModelError: {made} has no chat template")

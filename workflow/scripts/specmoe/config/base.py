@@ -64,9 +64,6 @@ T = TypeVar("T")
 Distinct = Annotated[list[T], AfterValidator(_distinct)]
 """A list whose values differ."""
 
-TEXTS = "SPECMOE_KEY_TEXTS" in os.environ
-"""Whether fields have the texts below them, which takes 50 ms; only the reference needs them."""
-
 # The faults whose message, or lack of a value, makes what was given needless to repeat.
 _SAY_IT = ("value_error", "missing", "union_tag_invalid", "unknown_key")
 # Aliases of YAML in each other make a value whose text would never end.
@@ -79,7 +76,11 @@ class Strict(BaseModel):
     """A section of the configuration; it refuses unknown keys and names the nearest known one."""
 
     model_config = ConfigDict(
-        extra="forbid", frozen=True, allow_inf_nan=False, use_attribute_docstrings=TEXTS
+        extra="forbid",
+        frozen=True,
+        allow_inf_nan=False,
+        # They take 50 ms, and only the reference needs them.
+        use_attribute_docstrings="SPECMOE_KEY_TEXTS" in os.environ,
     )
 
     @model_validator(mode="before")

@@ -4,7 +4,6 @@ The Snakefile loads it before it defines any rule, so a wrong name never reaches
 come in groups: where one finds faults, the later ones would stumble over them.
 """
 
-import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import reduce
 from pathlib import Path
@@ -18,10 +17,9 @@ from specmoe.config.base import describe_fault
 from specmoe.config.block import ITSELF, NO_DRAFT
 from specmoe.config.checks import stop_at
 from specmoe.config.methods import METHODS, Drafting, Method, is_ngram
-from specmoe.config.models import Recipe
 from specmoe.config.schema import ALL, Config, Suite
 from specmoe.config.workloads import AnyWorkload, TextsWorkload, WorkloadPrompt, prompts_of_file
-from specmoe.errors import ConfigError, listed, nearest, one_line
+from specmoe.errors import ConfigError, listed, one_line
 from specmoe.files import json_of
 
 CATALOGS = ("engines", "models", "prompts", "suites", "config")
@@ -184,12 +182,7 @@ def lines_of(error: ValidationError) -> Iterator[str]:
         if place in told:
             continue
         told.add(place)
-        if fault["type"] == "unexpected_keyword_argument":
-            *keys, key = place
-            known = [field.name for field in dataclasses.fields(Recipe)]
-            yield f"{'.'.join(keys)}: unknown key {key!r}; {nearest(key, known)}"
-        else:
-            yield describe_fault(fault, place)
+        yield describe_fault(fault, place)
 
 
 def _keys_of(place: Sequence[int | str]) -> tuple[str, ...]:

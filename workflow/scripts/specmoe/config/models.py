@@ -4,11 +4,9 @@ import os
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal, Self
 
-from pydantic import ConfigDict, Field, ValidationInfo, field_validator, model_validator
-from pydantic.dataclasses import dataclass
+from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from specmoe.config.base import (
-    TEXTS,
     AboveZero,
     Count,
     Digest,
@@ -169,11 +167,7 @@ ATTENTION_INTERVAL = 4
 """Every fourth layer has full attention, the others a Gated DeltaNet, as in Qwen3.5."""
 
 
-@dataclass(
-    frozen=True,
-    config=ConfigDict(extra="forbid", allow_inf_nan=False, use_attribute_docstrings=TEXTS),
-)
-class Recipe:
+class Recipe(Strict):
     """The recipe of a synthetic model; sizes are counts of elements, not bytes.
 
     Members of one family differ only in `layers`, `experts`, `experts_used`, `expert_ffn`,
@@ -241,8 +235,9 @@ class Recipe:
     chat_template: bool = False
     """the file has a chat template, which writes chats as plain words"""
 
-    def __post_init__(self) -> None:
-        """Refuse shapes that llama.cpp would refuse later with a less clear message."""
+    @model_validator(mode="after")
+    def _refuse_shapes(self) -> Self:
+        # llama.cpp would refuse them later with a less clear message.
         widths = self.heads * self.head_size, self.gdn_value_heads * self.gdn_head_size
         rows = self.hidden, self.ffn, self.expert_ffn, *widths
         k_quant = self.dtype == "Q4_K"
@@ -269,6 +264,7 @@ class Recipe:
         for message, fault in faults.items():
             if fault:
                 raise ValueError(message)
+        return self
 
     @property
     def architecture(self) -> str:
