@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from specmoe.audit.agreement import check_agreement
+from specmoe.audit.accounting import check_agreement
 from specmoe.audit.evidence import gather_evidence
 from specmoe.audit.reading import Limits, Reading, rounds_from_agreement
 

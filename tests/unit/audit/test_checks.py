@@ -11,10 +11,10 @@ from dataclasses import replace
 import pandas as pd
 import pytest
 
+from specmoe.audit.audited import Audit, describe_audit
 from specmoe.audit.bounds import required_time
 from specmoe.audit.checks import audit_runs, count_marked, count_power, summarise_audit
 from specmoe.audit.evidence import Bandwidth, Gap, gather_evidence
-from specmoe.audit.text import describe_audit
 from specmoe.config.measurement import AuditSettings
 from specmoe.models.card import Size
 
@@ -145,8 +145,7 @@ def audited(*runs, **given):
 
 def text_of(runs, **given):
     """Return the audit's text."""
-    evidence = gathered(runs, **given)
-    return describe_audit(audit_runs(evidence), runs, count_power(evidence))
+    return describe_audit(Audit.of(gathered(runs, **given)), runs)
 
 
 def failures(audit):

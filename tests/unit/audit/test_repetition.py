@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import yaml
 
-from specmoe.audit.repetition import (
+from specmoe.audit.output import (
     LONGEST_PERIOD,
     Loop,
     longest_loop,
@@ -57,8 +57,7 @@ def test_loops_by_hand():
     assert looping([5, 6, *[1, 2, 3] * 6, 8]) == 18 / 21
     assert longest_loop([*range(12), *range(12)]) is None  # two turns
     assert longest_loop([]) is None
-    assert (looping([]), looping([1]), most_of_one([])) == (0, 0, 0)
-    assert most_of_one([1, 2, 1, 3]) == 2
+    assert (looping([]), looping([1]), most_of_one((1, 2, 1, 3))) == (0, 0, 2)
     # Two loops are one share, and the longest is named.
     text = [*[1] * 20, *range(10, 20), *[3, 4] * 15, *range(20, 40)]
     assert (longest_loop(text), looping(text)) == (Loop(30, 30, 2), 50 / 80)

@@ -7,9 +7,9 @@ many as its tokens visit in expectation.
 
 import pytest
 
-from specmoe.audit.checks import audit_runs, count_power, summarise_audit
+from specmoe.audit.audited import Audit, describe_audit
+from specmoe.audit.checks import audit_runs
 from specmoe.audit.evidence import Bandwidth, gather_evidence
-from specmoe.audit.text import describe_audit
 from specmoe.config.matrix import list_blocks
 from specmoe.config.measurement import AuditSettings
 from specmoe.models.expected_sizes import size_of
@@ -79,12 +79,12 @@ def test_the_counters_agree_and_checks_without_data_do_not_apply(audit):
         assert verdicts[check] == ["not applicable"]
 
 
-def test_the_summary_and_the_text_have_the_campaigns_totals(runs, sizes, audit, config):
-    whole = summarise_audit(audit).iloc[-1]
+def test_the_summary_and_the_text_have_the_campaigns_totals(runs, sizes, config):
+    found = Audit.of(gather_evidence(runs, sizes, BANDWIDTH, AuditSettings()))
+    whole = found.summary.iloc[-1]
     assert (whole["runs"], whole["impossible"], whole["implausible"]) == (306, 216, 0)
-    power = count_power(gather_evidence(runs, sizes, BANDWIDTH, AuditSettings()))
     block = list_blocks(config, gpu=False)[0]
-    text = describe_audit(audit, runs, power, [block])
+    text = describe_audit(found, runs, [block])
     assert f"{block.runs} rows are not there, left out on purpose: {block.block}" in text
     assert "306 rows, 234 with a draft\n216 rows are impossible" in text
     assert "216 of 234 rows fail it, the worst by a factor of 8.6; 72 not applicable" in text

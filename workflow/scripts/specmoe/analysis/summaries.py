@@ -20,7 +20,7 @@ from specmoe.analysis.intervals import (
     interval_of_rate,
     interval_over_prompts,
 )
-from specmoe.audit.repetition import looping, repetition
+from specmoe.audit.output import looping, repetition
 from specmoe.config.block import MEASURED_BY, NO_DRAFT, PASSAGE_PREFIX, Protocol
 from specmoe.config.measurement import Statistics
 from specmoe.models.card import ModelCard

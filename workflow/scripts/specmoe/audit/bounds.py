@@ -6,15 +6,14 @@ is usual leave less out and find more, but rest on expectations: that a run meet
 its own baseline met, and that its tokens choose their experts as those of other text do, or evenly.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 import pandas as pd
 
-from specmoe.audit.evidence import Evidence, check
-from specmoe.audit.finding import Finding, Level, Run, at_least, at_most, combined, not_applicable
+from specmoe.audit.evidence import Evidence, Run
+from specmoe.audit.finding import Finding, Level, at_least, at_most, check, combined
 from specmoe.audit.output import SHORTEST_TEXT
 from specmoe.config.block import Protocol, Stop
-from specmoe.config.measurement import AuditSettings
 from specmoe.config.methods import METHODS, Method
 from specmoe.models.card import Size
 from specmoe.runs.schema import DISTURBED
@@ -39,9 +38,7 @@ def round_width(rounds: float, drafted: float, requests: float = 1) -> float:
     return requests * (1 + drafted / rounds) if rounds else requests
 
 
-def draft_time(
-    run: Run, times: Mapping[str, float], sizes: Mapping[str, Size], settings: AuditSettings
-) -> float:
+def draft_time(run: Run, given: Evidence) -> float:
     """Return the least milliseconds of a drafted token, from runs of the draft or of its stand-in.
 
     Heads, blocks and tables of n-grams generate no text by themselves, so no run times them.
@@ -51,12 +48,12 @@ def draft_time(
     neither way counts as taking no time, as does one with options of the engine: they may be its
     own, and nothing times a draft with them.
     """
-    draft = run.draft_model
+    draft, times, sizes = run.draft_model, given.times_of(run), given.sizes
     if not run.by_model or draft is None or run.engine_options:
         return 0.0
     if draft in times:
         return times[draft]
-    stand_in = settings.draft_stand_ins.get(draft)
+    stand_in = given.settings.draft_stand_ins.get(draft)
     if stand_in is None or stand_in not in times or draft not in sizes or stand_in not in sizes:
         return 0.0
     share = min(1.0, sizes[draft].pass_bytes(1) / sizes[stand_in].pass_bytes(1))
@@ -79,17 +76,18 @@ def check_draft_time(run: Run, given: Evidence) -> Finding:
     """
     target, times = run.target, given.times_of(run)
     if target not in times:
-        return not_applicable(f"{target} has no run without a draft to be timed by")
+        return Finding(f"{target} has no run without a draft to be timed by")
     token_ms, tolerated, parts = times[target], 1 - given.settings.time_tolerance, []
-    draft_ms = draft_time(run, times, given.sizes, given.settings)
-    needed = _needed_ms(run, token_ms, draft_ms)
-    if run.speculative and needed is not None and run.decode_ms is not None:
+    took, rounds, drafted = run.decode_ms, run.rounds, run.drafted
+    if run.speculative and took is not None and rounds is not None and drafted is not None:
+        draft_ms = draft_time(run, given)
+        needed = time_needed(rounds, drafted, token_ms, draft_ms)
         why = (
-            f"{counted(run.rounds or 0, 'round')} at {token_ms:.2f} ms ({target} alone) and"
-            f" {counted(run.drafted or 0, 'drafted token')} at {draft_ms:.2f} ms ({run.draft}) need"
-            f" {needed:.0f} ms; decoding took {run.decode_ms:.0f} ms"
+            f"{counted(rounds, 'round')} at {token_ms:.2f} ms ({target} alone) and"
+            f" {counted(drafted, 'drafted token')} at {draft_ms:.2f} ms ({run.draft}) need"
+            f" {needed:.0f} ms; decoding took {took:.0f} ms"
         )
-        parts.append(at_least(run.decode_ms, needed * tolerated, why))
+        parts.append(at_least(took, needed * tolerated, why))
     if run.load_s is not None and run.load_decodes is not None:
         needed, took = run.load_decodes * token_ms, 1000 * run.load_s
         why = (
@@ -100,13 +98,7 @@ def check_draft_time(run: Run, given: Evidence) -> Finding:
     if parts:
         return combined(parts)
     known = "time, rounds or drafted tokens are not known"
-    return not_applicable(known if run.speculative else "nothing was drafted")
-
-
-def _needed_ms(run: Run, target_ms: float, draft_ms: float) -> float | None:
-    if run.rounds is None or run.drafted is None:
-        return None
-    return time_needed(run.rounds, run.drafted, target_ms, draft_ms)
+    return Finding(known if run.speculative else "nothing was drafted")
 
 
 @check(
@@ -141,21 +133,21 @@ def check_baseline_time(run: Run, given: Evidence) -> Finding:
     """
     baseline = given.baseline(run)
     if not run.speculative:
-        return not_applicable("nothing was drafted")
+        return Finding("nothing was drafted")
     if run.protocol != Protocol.PAIRED or baseline is None:
-        return not_applicable("it has no baseline of the same program and prompt")
+        return Finding("it has no baseline of the same program and prompt")
     if baseline.disturbed:
-        return not_applicable(f"{DISTURBED} during its baseline")
+        return Finding(f"{DISTURBED} during its baseline")
     if run.load is not None:
-        return not_applicable("its passes and its drafting were shared with other requests")
+        return Finding("its passes and its drafting were shared with other requests")
     passes, took = run.passes_after_prompt, baseline.decode_ms
     known = None not in (run.decode_ms, run.rounds, run.draft_ms)
     if not (known and passes and took and baseline.timed_tokens):
-        return not_applicable("time or number of passes is not known")
+        return Finding("time or number of passes is not known")
     assert run.decode_ms is not None and run.rounds is not None and run.draft_ms is not None
     fewest = min(run.timed_tokens or 0, baseline.timed_tokens)
     if run.stopped_by == Stop.EOS and fewest < SHORTEST_TEXT:
-        return not_applicable(f"its text ended after fewer than {SHORTEST_TEXT} tokens")
+        return Finding(f"its text ended after fewer than {SHORTEST_TEXT} tokens")
     step = took / baseline.timed_tokens
     each = run.draft_ms / run.drafted if run.drafted else 0.0
     again = run.rounds + (run.replays or 0)
@@ -184,9 +176,9 @@ def check_expected_experts(run: Run, given: Evidence) -> Finding:
     uneven, and neighbouring tokens alike.
     """
     if run.target in given.sizes and not given.sizes[run.target].experts:
-        return not_applicable(f"{run.target} has no experts")
+        return Finding(f"{run.target} has no experts")
     if not run.speculative:
-        return not_applicable("nothing was drafted, so every pass has one token")
+        return Finding("nothing was drafted, so every pass has one token")
     return _read_rate(run, given, Size.pass_bytes)
 
 
@@ -199,15 +191,15 @@ def _read_rate(run: Run, given: Evidence, round_bytes: Callable[[Size, float], f
     """
     bandwidth, settings = given.bandwidth, given.settings
     if bandwidth is None:
-        return not_applicable("the machine's memory bandwidth is not known")
+        return Finding("the machine's memory bandwidth is not known")
     if run.target not in given.sizes:
-        return not_applicable(f"the size of {run.target} is not known")
+        return Finding(f"the size of {run.target} is not known")
     target = given.sizes[run.target]
     if target.file_bytes <= settings.cache_bytes:
-        return not_applicable(f"{run.target} fits in a cache and may be read from it")
+        return Finding(f"{run.target} fits in a cache and may be read from it")
     passes = run.passes_after_prompt if run.speculative else run.timed_tokens
     if not passes or not run.decode_ms:
-        return not_applicable("time or number of passes is not known")
+        return Finding("time or number of passes is not known")
     rounds, drafted = run.rounds or 0, run.drafted or 0
     width = round_width(rounds, drafted, run.concurrency)
     read = rounds * round_bytes(target, width) + max(passes - rounds, 0) * target.pass_bytes(1)
@@ -255,16 +247,18 @@ def required_time(given: Evidence) -> pd.DataFrame:
     tolerated = 1 - given.settings.time_tolerance
     rows = []
     for run in given.runs.values():
-        token_ms = given.times_of(run).get(run.target)
-        if not run.speculative or token_ms is None or run.decode_ms is None:
+        took, token_ms = run.decode_ms, given.times_of(run).get(run.target)
+        if not run.speculative or token_ms is None or took is None:
             continue
-        draft_ms = draft_time(run, given.times_of(run), given.sizes, given.settings)
-        needed, alone = (_needed_ms(run, token_ms, ms) for ms in (draft_ms, 0.0))
-        if needed is None or alone is None:
+        if run.rounds is None or run.drafted is None:
             continue
+        needed, alone = (
+            time_needed(run.rounds, run.drafted, token_ms, ms)
+            for ms in (draft_time(run, given), 0.0)
+        )
         moe = run.target in given.sizes and given.sizes[run.target].experts > 0
-        too_fast = run.decode_ms < needed * tolerated, run.decode_ms < alone * tolerated
+        too_fast = took < needed * tolerated, took < alone * tolerated
         identity = (getattr(run, column) for column in _IDENTITY)
-        rows.append((*identity, "moe" if moe else "dense", run.decode_ms, needed, *too_fast))
+        rows.append((*identity, "moe" if moe else "dense", took, needed, *too_fast))
     found = ["family", "decode_ms", "required_ms", "too_fast", "too_fast_alone"]
     return pd.DataFrame(rows, columns=[*_IDENTITY, *found])

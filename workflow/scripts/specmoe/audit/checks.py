@@ -18,26 +18,22 @@ from typing import Any
 
 import pandas as pd
 
-from specmoe.audit import accounting, agreement, bounds, output
-from specmoe.audit.evidence import Check, Evidence
-from specmoe.audit.finding import CheckVerdict, Level, Run
+from specmoe.audit import accounting, bounds, output
+from specmoe.audit.evidence import Evidence, Run
+from specmoe.audit.finding import Check, CheckVerdict, Level
 from specmoe.config.block import MEASURED_BY
 
 ALL = "all"
 """The target and draft in the row that counts the whole campaign."""
 
 _CELL = [*MEASURED_BY, "target", "draft", "gamma"]
-_COUNTED = {
-    CheckVerdict.PASS: "passed",
-    CheckVerdict.FAIL: "failed",
-    CheckVerdict.NOT_APPLICABLE: "not_applicable",
-    CheckVerdict.NOT_JUDGED: "not_judged",
-}
+_WORDS = ("passed", "failed", "not_applicable", "not_judged")
+_COUNTED = dict(zip(CheckVerdict, _WORDS, strict=True))
 _IDENTITY = ["run", *MEASURED_BY, "suite", "target", "draft", "gamma", "prompt", "repeat"]
 
 CHECKS: dict[str, Check] = {
     name.removeprefix("check_"): one
-    for module in (accounting, agreement, bounds, output)
+    for module in (accounting, bounds, output)
     for name, one in vars(module).items()
     if isinstance(one, Check)
 }

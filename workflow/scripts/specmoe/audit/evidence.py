@@ -1,20 +1,130 @@
-"""The form of a check, and what it checks a run against: baseline, repeats, times, sizes, ties."""
+"""A run as the audit reads it, and what it is checked against.
+
+That is all of a campaign that a check may look at: baselines, repeats, loads, times, sizes, ties.
+"""
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
+import numpy as np
 import pandas as pd
 
-from specmoe.audit.finding import Finding, Level, Run
 from specmoe.audit.reading import Reading, ReadingKey
-from specmoe.audit.repetition import most_of_one
-from specmoe.config.block import MEASURED_BY, NO_DRAFT
+from specmoe.config.block import MEASURED_BY, NO_DRAFT, Protocol, Stop
 from specmoe.config.measurement import AuditSettings
+from specmoe.config.methods import METHODS, Method
 from specmoe.models.card import Size
 from specmoe.plan.machine import bandwidth_of
-from specmoe.runs.schema import undisturbed
+from specmoe.runs.schema import Row, undisturbed
+
+if TYPE_CHECKING:
+    # Its attributes have the types that the schema declares.
+    class _Columns(Row):
+        def __new__(cls, **columns: Any) -> Self: ...
+
+else:
+    _Columns = SimpleNamespace
+
+
+class Run(_Columns):
+    """A row of runs: its columns are its attributes; null is None, a list a tuple."""
+
+    @classmethod
+    def of(cls, row: Mapping[Any, Any]) -> Self:
+        """Return the run of a row of `schema.read_runs`'s frame.
+
+        llama-speculative does not print its rounds. They follow from what it prints: the prompt
+        gives the first token, and each round gives one token besides those it accepts.
+        """
+        run = cls(**{name: _plain(value) for name, value in row.items()})
+        if run.protocol != Protocol.PUBLISHED or run.rounds is not None or not run.speculative:
+            return run
+        if run.generated is None or run.accepted is None:
+            return run
+        rounds = run.generated - 1 - run.accepted
+        return run.changed(rounds=rounds, recovered=(*run.recovered, "rounds"))
+
+    def changed(self, **columns: Any) -> Self:
+        """Return the run with other values of some columns."""
+        return type(self)(**vars(self) | columns)
+
+    @property
+    def speculative(self) -> bool:
+        """Whether a draft took part."""
+        return self.draft != NO_DRAFT
+
+    @property
+    def disturbed(self) -> bool:
+        """Whether the machine was disturbed at its last attempt too."""
+        return self.taken_away is not None
+
+    @property
+    def load(self) -> str | None:
+        """The load that it was a part of: its block and side, and the pass through the prompts."""
+        if self.load_s is None:
+            return None
+        side, _, number = self.run.rsplit("/", 2)
+        return f"{side}/{number}"
+
+    @property
+    def by_model(self) -> bool:
+        """Whether a whole second model drafts, all alone."""
+        return self.method == METHODS[Method.DRAFT].engine
+
+    @property
+    def timed_with(self) -> tuple[str, ...]:
+        """Machine, protocol, engine, its options: no bound is made of another machine's times."""
+        return self.host, self.protocol, self.engine, self.engine_options
+
+    @property
+    def cut(self) -> int:
+        """The most tokens that may have been accepted and were cut off.
+
+        A target may end its text among the tokens that a round accepts, and those after it are
+        counted all the same.
+        """
+        return self.gamma if self.stopped_by == Stop.EOS else 0
+
+    @property
+    def timed_tokens(self) -> int | None:
+        """How many tokens `decode_ms` spans: llama-server times the first with the prompt."""
+        if self.generated is None:
+            return None
+        return self.generated - (self.protocol == Protocol.PAIRED)
+
+    @property
+    def repeated(self) -> tuple[Any, ...]:
+        """What its repeats have in common."""
+        asked = self.prompt, self.imposed_acceptance, self.temperature, self.seed
+        # Machines round differently, so a repeat on another one may write other tokens.
+        return self.host, self.suite, self.target, self.level, self.draft, self.gamma, *asked
+
+    @property
+    def asked(self) -> tuple[Any, ...]:
+        """What the runs have in common that send the other prompts of its setting."""
+        way = self.protocol, self.engine, self.engine_options, self.concurrency
+        return way, self.target, self.draft, self.gamma, self.n_predict, self.temperature
+
+    @property
+    def passes_after_prompt(self) -> int | None:
+        """How many passes over the target follow the prompt's: each gives one token of its own.
+
+        The prompt's pass gives the first token, and a rejected replay gives none. Where a text ends
+        within a round there may be more, see `cut`.
+        """
+        if self.generated is None or (self.speculative and self.accepted is None):
+            return None
+        due = self.generated - 1 - (self.accepted or 0) + (self.replays_rejected or 0)
+        return max(due, (self.rounds or 0) + (self.replays or 0)) if self.cut else due
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, list | tuple | np.ndarray):
+        return tuple(np.asarray(value).tolist())
+    return None if pd.isna(value) else value
 
 
 @dataclass(frozen=True)
@@ -59,34 +169,18 @@ def gaps_of(judged: Mapping[str, Any]) -> dict[str, Gap]:
     about decides nothing and is left out.
     """
     asked = [one for one in judged["divergences"] if "gap_nats_by_width" in one]
-    moved: dict[str, float] = {}
+    moved: dict[str, float] = defaultdict(float)  # by options of the target
     for one in asked:
-        gaps = one["gap_nats_by_width"].values()
-        widest = max((abs(gap - one["gap_nats"]) for gap in gaps), default=0.0)
-        moved[_setting(one)] = max(widest, moved.get(_setting(one), 0.0))
+        for gap in one["gap_nats_by_width"].values():
+            options = one.get("engine_options", "")
+            moved[options] = max(moved[options], abs(gap - one["gap_nats"]))
     found = {}
     for one in asked:
         closing = [int(width) for width, gap in one["gap_nats_by_width"].items() if gap <= 0]
+        of_target = moved[one.get("engine_options", "")]
         closed_by = min(closing, default=None)
-        gap = Gap(one["position"], one["gap_nats"], moved[_setting(one)], closed_by)
-        found[one["run"]] = gap
+        found[one["run"]] = Gap(one["position"], one["gap_nats"], of_target, closed_by)
     return found
-
-
-def _setting(one: Mapping[str, Any]) -> str:
-    """Return the options of the target, of which all divergences are."""
-    return str(one.get("engine_options", ""))
-
-
-class Answers(NamedTuple):
-    """How many prompts a target answered with the same settings, and by which texts.
-
-    `commonest` is the least share of a text that its commonest token has.
-    """
-
-    prompts: int
-    texts: int
-    commonest: float
 
 
 @dataclass(frozen=True)
@@ -94,8 +188,8 @@ class Evidence:
     """What the runs of a campaign are checked against."""
 
     runs: Mapping[str, Run]
-    repeats: Mapping[tuple[Any, ...], list[Run]]  # those with tokens, in order
-    answers: Mapping[tuple[Any, ...], Answers]
+    repeats: Mapping[tuple[Any, ...], list[Run]]  # those with tokens, in order, by `repeated`
+    answers: Mapping[tuple[Any, ...], set[tuple[str, tuple[int, ...]]]]  # prompt, text by `asked`
     loads: Mapping[str, int]  # tokens of the measured runs of each load
     divergences: Mapping[str, Gap]
     times: Mapping[tuple[str, ...], Mapping[str, float]]
@@ -111,36 +205,6 @@ class Evidence:
     def baseline(self, run: Run) -> Run | None:
         """Return a run's baseline, None without one."""
         return None if run.baseline is None else self.runs.get(run.baseline)
-
-    def repeats_of(self, run: Run) -> list[Run]:
-        """Return the repeats of a run whose tokens are known, itself among them."""
-        return self.repeats.get(_repeated(run), [])
-
-    def answers_of(self, run: Run) -> Answers | None:
-        """Return what the target answered to all prompts with a run's settings."""
-        return self.answers.get(_asked(run))
-
-
-class Check(NamedTuple):
-    """A check: its name, its level, what a run that fails it does, the columns it uses.
-
-    A check of `level` implausible says what no true run should do, the others what none can. One
-    `of_time` fails where a run took less time than it needs.
-    """
-
-    words: str
-    level: Level
-    meaning: str
-    columns: frozenset[str]
-    of_time: bool
-    find: Callable[[Run, Evidence], Finding]
-
-
-def check(
-    words: str, level: Level, meaning: str, columns: str, *, of_time: bool = False
-) -> Callable[[Callable[[Run, Evidence], Finding]], Check]:
-    """Make a check of a function; `columns` are separated by spaces."""
-    return lambda find: Check(words, level, meaning, frozenset(columns.split()), of_time, find)
 
 
 def gather_evidence(
@@ -159,10 +223,12 @@ def gather_evidence(
     tokens.
     """
     listed = [Run.of(row) for row in runs.to_dict("records")]
-    repeats = defaultdict(list)
+    repeats, answers = defaultdict(list), defaultdict(set)
     for run in sorted(listed, key=lambda run: run.repeat):
         if run.tokens is not None:
-            repeats[_repeated(run)].append(run)
+            repeats[run.repeated].append(run)
+        if run.tokens and run.imposed_acceptance is None:
+            answers[run.asked].add((run.prompt, run.tokens))
     loads: Counter[str] = Counter()
     for run in listed:
         if run.load is not None:
@@ -170,7 +236,7 @@ def gather_evidence(
     return Evidence(
         {run.run: run for run in listed},
         repeats,
-        _answers(listed),
+        answers,
         loads,
         divergences or {},
         single_token_ms(runs),
@@ -189,36 +255,9 @@ def single_token_ms(runs: pd.DataFrame) -> dict[tuple[str, ...], dict[str, float
     client count for their target like any other. Runs that the machine disturbed count for nothing.
     """
     plain = undisturbed(runs[(runs["draft"] == NO_DRAFT) & (runs["concurrency"] == 1)])
-    found: dict[tuple[str, ...], dict[str, float]] = {}
-    for keys, members in plain.groupby(["host", *MEASURED_BY, "engine_options"]):
-        times = (1000 / members["tokens_per_second"]).groupby(members["target"]).min().dropna()
-        own = {str(model): float(ms) for model, ms in times.items()}
-        found[*map(str, keys)] = own
+    by = ["host", *MEASURED_BY, "engine_options", "target"]
+    fastest = plain.groupby(by, as_index=False)["tokens_per_second"].max().dropna()
+    found: dict[tuple[str, ...], dict[str, float]] = defaultdict(dict)
+    for *way, target, rate in fastest.itertuples(index=False):
+        found[tuple(way)][target] = 1000 / float(rate)
     return found
-
-
-def _repeated(run: Run) -> tuple[Any, ...]:
-    asked = run.imposed_acceptance, run.temperature, run.seed
-    # Machines round differently, so a repeat on another one may write other tokens.
-    return run.host, run.suite, run.target, run.level, run.draft, run.gamma, run.prompt, *asked
-
-
-def _asked(run: Run) -> tuple[Any, ...]:
-    way = run.protocol, run.engine, run.engine_options, run.concurrency
-    return way, run.target, run.draft, run.gamma, run.n_predict, run.temperature
-
-
-def _answers(runs: list[Run]) -> dict[tuple[Any, ...], Answers]:
-    prompts, texts = defaultdict(set), defaultdict(set)
-    for run in runs:
-        if run.tokens and run.imposed_acceptance is None:
-            prompts[_asked(run)].add(run.prompt)
-            texts[_asked(run)].add(run.tokens)
-    return {
-        asked: Answers(
-            len(prompts[asked]),
-            len(its),
-            min(most_of_one(text) / len(text) for text in its),
-        )
-        for asked, its in texts.items()
-    }

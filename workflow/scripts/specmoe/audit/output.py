@@ -1,21 +1,19 @@
-"""The checks of what a run wrote: failed decodes, other runs' tokens, collapse, and controls."""
+"""The checks of what a run wrote: failed decodes, other runs' tokens, collapse, and controls.
+
+Loops and repetitions are found in token ids alone. A refrain, a table or a list repeats n-grams and
+is no loop, as each of its turns brings something new.
+"""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from math import ceil
+from typing import NamedTuple
 
-from specmoe.audit.evidence import Evidence, Gap, check
-from specmoe.audit.finding import (
-    Finding,
-    Level,
-    Run,
-    at_least,
-    at_most,
-    combined,
-    equal,
-    not_applicable,
-)
-from specmoe.audit.repetition import longest_loop, looping, most_of_one
+import numpy as np
+
+from specmoe.audit.evidence import Evidence, Gap, Run
+from specmoe.audit.finding import Finding, Level, at_least, at_most, check, combined, equal
 from specmoe.config.measurement import AuditSettings
 from specmoe.measure.trace import common_prefix
 from specmoe.words import counted
@@ -23,6 +21,13 @@ from specmoe.words import counted
 # Fewer tokens may be the same by chance, or by the habit of a trained model.
 SHORTEST_TEXT = 16
 _IMPOSED = "its acceptance was imposed, so its text is not the target's"
+# Of 24 looping texts of a small chat model, 7 have periods of 33 to 81.
+LONGEST_PERIOD = 128  # tokens
+_NGRAM = 4  # tokens
+# Of 27 000 pieces of code, tables, poems and lists, 8 in 10 000 have a tenth of their text in
+# stretches of so many turns, and 35 in 10 000 in those of one turn fewer.
+_LEAST_TURNS = 3
+_LEAST_TOKENS = 16
 
 
 @check(
@@ -34,7 +39,7 @@ _IMPOSED = "its acceptance was imposed, so its text is not the target's"
 def check_failed_decodes(run: Run, _: Evidence) -> Finding:
     """Check that the engine reported no decode as failed."""
     if run.decode_failures is None:
-        return not_applicable("failed decodes were not counted")
+        return Finding("failed decodes were not counted")
     return at_most(run.decode_failures, 0, f"{counted(run.decode_failures, 'decode')} failed")
 
 
@@ -49,11 +54,11 @@ def check_losslessness(run: Run, given: Evidence) -> Finding:
     """Check that greedy speculation gives the baseline's tokens, near ties excepted."""
     baseline, divergence = given.baseline(run), given.divergences.get(run.run)
     if not run.speculative or run.temperature > 0:
-        return not_applicable("only greedy runs with a draft must equal their baseline")
+        return Finding("only greedy runs with a draft must equal their baseline")
     if run.imposed_acceptance is not None:
-        return not_applicable(_IMPOSED)
+        return Finding(_IMPOSED)
     if baseline is None or run.tokens is None or baseline.tokens is None:
-        return not_applicable("tokens of the run or of its baseline are not known")
+        return Finding("tokens of the run or of its baseline are not known")
     if run.tokens == baseline.tokens:
         return Finding(f"all {len(run.tokens)} tokens are the baseline's", ratio=0.0)
     prefix = common_prefix(run.tokens, baseline.tokens)
@@ -97,7 +102,7 @@ def check_batch_noise(run: Run, given: Evidence) -> Finding:
     """Check that the size of a batch alone moves the target's gaps no more than rounding does."""
     divergence = given.divergences.get(run.run)
     if divergence is None:
-        return not_applicable("the target was not asked for its probabilities in batches")
+        return Finding("the target was not asked for its probabilities in batches")
     moved = divergence.moved_nats
     why = f"without a draft, batches alone move gaps of this target by {moved:.3g} nats"
     return at_most(moved, given.settings.tie_cap_nats, why)
@@ -111,13 +116,13 @@ def check_batch_noise(run: Run, given: Evidence) -> Finding:
 )
 def check_determinism(run: Run, given: Evidence) -> Finding:
     """Check that a run has the tokens that most repeats of it have; among equals, the earliest."""
-    repeats = given.repeats_of(run)
+    repeats = given.repeats.get(run.repeated, [])
     if run.tokens is None:
-        return not_applicable("tokens are not known")
+        return Finding("tokens are not known")
     if len(repeats) < 2:
-        return not_applicable("there is one repeat")
+        return Finding("there is one repeat")
     if run.concurrency > 1:
-        return not_applicable("its batches had tokens of other requests, others in every repeat")
+        return Finding("its batches had tokens of other requests, others in every repeat")
     # Among equally common texts, `most_common` returns the first one seen.
     [(tokens, _)] = Counter(repeat.tokens or () for repeat in repeats).most_common(1)
     reference = next(repeat for repeat in repeats if repeat.tokens == tokens)
@@ -144,20 +149,21 @@ def check_collapsed_output(run: Run, given: Evidence) -> Finding:
     not has a fault of its own. A loop that the baseline writes too, or a target alone, is how the
     model writes: it is named, and breaks nothing.
     """
-    answers = given.answers_of(run)
     if run.imposed_acceptance is not None:
-        return not_applicable(_IMPOSED)
-    if run.tokens is None or answers is None or len(run.tokens) < SHORTEST_TEXT:
-        return not_applicable(f"fewer than {SHORTEST_TEXT} tokens are known")
+        return Finding(_IMPOSED)
+    if run.tokens is None or len(run.tokens) < SHORTEST_TEXT:
+        return Finding(f"fewer than {SHORTEST_TEXT} tokens are known")
+    prompts, texts = map(set, zip(*given.answers[run.asked], strict=True))
     why = f"its commonest token is {most_of_one(run.tokens)} of {len(run.tokens)}"
-    parts = [at_most(answers.commonest, given.settings.commonest_token, why)]
-    if answers.prompts > 1:
-        why = f"{counted(answers.texts, 'different text')} for {answers.prompts} prompts"
-        parts.append(at_least(answers.texts, 2, why))
-    return combined([*parts, *_loops(run, run.tokens, given)])
+    least = min(most_of_one(text) / len(text) for text in texts)
+    parts = [at_most(least, given.settings.commonest_token, why)]
+    if len(prompts) > 1:
+        why = f"{counted(len(texts), 'different text')} for {len(prompts)} prompts"
+        parts.append(at_least(len(texts), 2, why))
+    return combined([*parts, *_own_loop(run, run.tokens, given)])
 
 
-def _loops(run: Run, tokens: tuple[int, ...], given: Evidence) -> Iterator[Finding]:
+def _own_loop(run: Run, tokens: tuple[int, ...], given: Evidence) -> Iterator[Finding]:
     """Check that a run loops no more than its baseline; where neither has a fault, name the loop.
 
     Yields nothing for a text without a loop.
@@ -170,9 +176,9 @@ def _loops(run: Run, tokens: tuple[int, ...], given: Evidence) -> Iterator[Findi
         f" sequence of {loop.period}"
     )
     if not run.speculative:
-        yield not_applicable(f"{why}: the model writes so by itself")
+        yield Finding(f"{why}: the model writes so by itself")
     elif baseline is None or baseline.tokens is None:
-        yield not_applicable(f"{why}; whether its baseline loops is not known")
+        yield Finding(f"{why}; whether its baseline loops is not known")
     else:
         others = looping(baseline.tokens)
         excess, allowed = looping(tokens) - others, given.settings.looping_excess
@@ -200,9 +206,9 @@ def check_controls(run: Run, given: Evidence) -> Finding:
     itself = run.by_model and (run.draft_model == run.target or same_file)
     unrelated = run.by_model and run.draft_model in settings.unrelated_drafts
     if run.imposed_acceptance is not None or not (itself or unrelated):
-        return not_applicable("no control")
+        return Finding("no control")
     if not run.drafted or run.accepted is None:
-        return not_applicable("drafted or accepted tokens are not known")
+        return Finding("drafted or accepted tokens are not known")
     acceptance = run.accepted / run.drafted
     of_drafted = f"{run.accepted} of {run.drafted} drafted tokens accepted ({acceptance:.1%})"
     if itself:
@@ -215,16 +221,13 @@ def check_controls(run: Run, given: Evidence) -> Finding:
         return at_least(run.accepted / judged if judged else 1.0, share, why)
     share = settings.unrelated_acceptance
     why = f"{of_drafted}; the draft knows nothing of the target, so {share:.0%} at most are due"
-    return combined([at_most(acceptance, share, why), *_slower(run, given.baseline(run))])
-
-
-def _slower(run: Run, baseline: Run | None) -> Iterator[Finding]:
-    if baseline is None or baseline.tokens_per_second is None or run.tokens_per_second is None:
-        return
-    if baseline.disturbed or run.disturbed:
-        return
-    why = f"{run.tokens_per_second:.2f} tok/s, {baseline.tokens_per_second:.2f} without a draft"
-    yield at_most(run.tokens_per_second, baseline.tokens_per_second, why)
+    parts, baseline = [at_most(acceptance, share, why)], given.baseline(run)
+    if baseline is not None and not (baseline.disturbed or run.disturbed):
+        rate, alone = run.tokens_per_second, baseline.tokens_per_second
+        if rate is not None and alone is not None:
+            why = f"{rate:.2f} tok/s, {alone:.2f} without a draft"
+            parts.append(at_most(rate, alone, why))
+    return combined(parts)
 
 
 def _fewest_rejections(run: Run) -> int:
@@ -240,3 +243,58 @@ def _fewest_rejections(run: Run) -> int:
         return fewest
     whole = sum(map(min, zip(drafted, accepted, strict=False)))
     return max(fewest, sum(drafted) - whole)
+
+
+class Loop(NamedTuple):
+    """A stretch of a text in which every token is the one a period before.
+
+    It has three turns and 16 tokens at least. In tokens; `start` counts from 0.
+    """
+
+    start: int
+    length: int
+    period: int
+
+
+def repetition(tokens: Sequence[int]) -> float:
+    """Return the share of a text's 4-grams of tokens that are repetitions of earlier ones.
+
+    1 - distinct / all, the score `seq-rep-4` of S. Welleck and others, Neural Text Generation with
+    Unlikelihood Training, arXiv 1908.04319, section 6. A text of fewer than four tokens repeats
+    nothing.
+    """
+    shifted = [tokens[start:] for start in range(_NGRAM)]
+    ngrams = list(zip(*shifted, strict=False))
+    return 1 - len(set(ngrams)) / len(ngrams) if ngrams else 0.0
+
+
+@lru_cache(maxsize=1024)
+def most_of_one(tokens: tuple[int, ...]) -> int:
+    """Return how often a text has its commonest token."""
+    return max(Counter(tokens).values())
+
+
+def longest_loop(tokens: Sequence[int]) -> Loop | None:
+    """Return the longest loop of a text, that of the shortest period among equals, or None."""
+    return max(_loops(tuple(tokens)), key=lambda loop: loop.length, default=None)
+
+
+def looping(tokens: Sequence[int]) -> float:
+    """Return the share of a text's tokens that are in loops."""
+    inside = np.zeros(len(tokens), dtype=bool)
+    for loop in _loops(tuple(tokens)):
+        inside[loop.start : loop.start + loop.length] = True
+    return float(inside.mean()) if len(inside) else 0.0
+
+
+@lru_cache(maxsize=1024)  # the repeats of a run write one text, and so does its baseline
+def _loops(tokens: tuple[int, ...]) -> tuple[Loop, ...]:
+    text, loops = np.asarray(tokens), []
+    for period in range(1, min(LONGEST_PERIOD, len(text) // _LEAST_TURNS) + 1):
+        same = (text[period:] == text[:-period]).astype(np.int8)
+        edges = np.flatnonzero(np.diff(same, prepend=0, append=0))
+        starts, ends = edges[::2], edges[1::2]  # of each stretch
+        lengths = ends - starts + period
+        for place in np.flatnonzero(lengths >= max(_LEAST_TURNS * period, _LEAST_TOKENS)):
+            loops.append(Loop(int(starts[place]), int(lengths[place]), period))
+    return tuple(loops)

@@ -117,10 +117,6 @@ class Outcome(NamedTuple):
     drafted_most: int = 0
     ties: tuple[int, ...] = ()
 
-    def plus(self, other: "Outcome") -> "Outcome":
-        """Return this outcome with that of the next round."""
-        return Outcome(self[0] + other[0], self[1] + other[1], self.ties + other.ties)
-
     def joined(self, other: "Outcome | None") -> "Outcome":
         """Return bounds that hold both, with the fewer ties."""
         if other is None:
@@ -132,12 +128,8 @@ class Outcome(NamedTuple):
         )
 
 
-class _Step(NamedTuple):
-    """A round with its replay, or a step without a draft; by how many tokens it advances."""
-
-    advance: int
-    counts: Counts
-    drafted: Outcome
+_Step = tuple[int, Counts, Outcome]
+"""A round with its replay, or a step without a draft, after how many tokens it advances by."""
 
 
 # At one place of a text. A draft that hardly prefers anything leaves more, and then its reading
@@ -161,11 +153,13 @@ def possible_outcomes(
         if len(states) > MOST_OUTCOMES:
             return {}
         most = min(gamma, limits.n_predict - start - 1)
-        for step in _steps(reading, start, most, p_min, limits, tie_nats) if states else ():
-            into = at.setdefault(min(start + step.advance, end), {})
-            for counts, outcome in states.items():
-                added = Counts(*map(sum, zip(counts, step.counts, strict=True)))
-                into[added] = outcome.plus(step.drafted).joined(into.get(added))
+        steps = _steps(reading, start, most, p_min, limits, tie_nats) if states else ()
+        for advance, more, (least, widest, ties) in steps:
+            into = at.setdefault(min(start + advance, end), {})
+            for counts, known in states.items():
+                sums = Counts(*map(sum, zip(counts, more, strict=True)))
+                outcome = Outcome(known[0] + least, known[1] + widest, known.ties + ties)
+                into[sums] = outcome.joined(into.get(sums))
     return at[end]
 
 
@@ -184,7 +178,7 @@ def _steps(
             # What is drafted behind the end of a text is not accepted.
             counts = Counts(1, int(limits.replays), held - (at == len(reading.tokens)))
             drafted = Outcome(held + 1 if p_min else most, most, fallen["reject"])
-            yield _Step(held + 1 + limits.replays, counts, drafted)
+            yield held + 1 + limits.replays, counts, drafted
         if "hold" not in ways:
             return
         ties = fallen["hold"]
@@ -193,7 +187,7 @@ def _steps(
 
 def _stopped(held: int, ties: tuple[int, ...]) -> _Step:
     """Return a round of which nothing is rejected, or a step without a draft."""
-    return _Step(held + 1, Counts(1, 0, held) if held else Counts(), Outcome(held, held, ties))
+    return held + 1, Counts(1, 0, held) if held else Counts(), Outcome(held, held, ties)
 
 
 def _ways(reading: Reading, at: int, p_min: float, tie_nats: float) -> dict[str, bool]:
