@@ -4,14 +4,11 @@ The project's page repeats the tables; neither it nor the paper prints numbers b
 tests compare no means over the three repeats of a prompt.
 """
 
-import shutil
-
 import pandas as pd
 import pytest
 
 from specmoe.claims.printed_numbers import compare, read_reported
 from specmoe.config.matrix import PUBLISHED_PASSAGE
-from specmoe.errors import SchemaError
 
 from ..published_study import CSV, ROOT, needs_csv
 
@@ -107,17 +104,3 @@ def test_the_prompts_of_suite_f_are_as_the_paper_says():
     accepted = swept["draft_acceptance_rate"].dropna()
     assert len(accepted) > 0
     assert accepted.unique().tolist() == [1.0]
-
-
-@pytest.mark.parametrize(
-    ("file", "text", "message"),
-    [
-        ("claims.csv", "claim,printed\nx,1\n", "columns are not what, source"),
-        ("table5.csv", "speedup\n1\n", "has none of the columns suite, target"),
-    ],
-)
-def test_a_file_with_other_columns_is_refused_by_name(tmp_path, file, text, message):
-    shutil.copytree(REPORTED, tmp_path, dirs_exist_ok=True)
-    (tmp_path / file).write_text(text)
-    with pytest.raises(SchemaError, match=f"{file}: {message}"):
-        read_reported(tmp_path)

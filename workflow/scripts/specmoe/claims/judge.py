@@ -31,26 +31,19 @@ Limits of a verdict:
   its rows that the audit marked.
 """
 
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from enum import StrEnum
-from functools import partial
-from math import isnan
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pandas as pd
 
 from specmoe.analysis.drafts import by_model
 from specmoe.analysis.intervals import Estimate, student_quantile
-from specmoe.analysis.number_text import fixed, interval
-from specmoe.analysis.registry import TABLES, Analysis
+from specmoe.analysis.registry import TABLES, Analysis, Record, records
 from specmoe.config.block import MEASURED_BY, NO_DRAFT, PASSAGE_PREFIX
 
 _CELL_KEYS = ("suite", "target", "draft", "gamma", "prompt")
-
-TableRow = Mapping[Any, Any]
-"""A row of a table of the analysis."""
 
 
 class Verdict(StrEnum):
@@ -63,131 +56,27 @@ class Verdict(StrEnum):
     NOT_TESTABLE = "not testable"
 
 
-class Level(NamedTuple):
-    """The confidence of the intervals, and their degrees of freedom."""
-
-    confidence: float
-    degrees: float
-
-    def widening(self, intervals: int) -> float:
-        """Return how many times as wide so many intervals are if all hold at once."""
-        each = 1 - (1 - self.confidence) / intervals
-        one = student_quantile(self.degrees, self.confidence)
-        return float(student_quantile(self.degrees, each) / one)
-
-
-def number_words(number: Estimate, digits: int = 2, *, ratio: bool = True) -> str:
-    """Return a number and, if it has one, its interval; `ratio` as in `interval`."""
-    text = fixed(number.value, digits)
-    if isnan(number.low):
-        return f"{text} (one block, no interval)"
-    if number.low == number.high:
-        return text
-    return f"{text} {interval(number.low, number.high, digits, ratio=ratio)}"
-
-
-def level_of(analysis: Analysis) -> Level:
-    """Return the confidence of a campaign's intervals, and how many blocks make them.
-
-    Cells that were repeated more often have narrower intervals than this allows for.
-    """
-    campaign = analysis.campaign.iloc[0]
-    blocks = campaign["repeats"]
-    return Level(float(campaign["confidence"]), max(1, int(blocks) - 1))
-
-
 class Comparison(NamedTuple):
     """One comparison of a claim: its margin on the claimed side, its words, and its rows."""
 
     margin: Estimate
     words: str
-    rows: tuple[TableRow, ...]
+    rows: tuple[Record, ...]
+
+
+Comparisons = Iterator[Comparison]
 
 
 class Missing(Exception):  # noqa: N818 (it is no error)
     """What a campaign lacks, so that it cannot decide a claim."""
 
 
-@dataclass(frozen=True)
-class ClaimResult:
-    """A verdict, a sentence with the numbers that decide it, and the rows it rests on."""
+class Claim(NamedTuple):
+    """A claim of the study.
 
-    verdict: Verdict
-    why: str
-    rows: tuple[TableRow, ...] = ()
-    comparisons: int = 0
-
-
-def conclude(
-    comparisons: Sequence[Comparison],
-    agree: str,
-    missing: str,
-    level: Level,
-    is_impossible: Callable[[TableRow], bool] = lambda _: False,
-    *,
-    some: bool = False,
-) -> ClaimResult:
-    """Return the verdict on a claim that all of its comparisons hold, or some.
-
-    `agree` follows the count of the comparisons that hold by their numbers alone ("cells agree"),
-    `missing` says what a campaign without comparisons lacks, `is_impossible` whether a row has runs
-    that cannot be true. The sentence ends with the comparison that decides: the nearest to failing,
-    or the one that holds best if some suffice.
-    """
-    count = len(comparisons)
-    if not count:
-        return ClaimResult(Verdict.NOT_TESTABLE, missing)
-    needed = 1 if some else count
-    wide, wider = (level.widening(number) for number in (count - needed + 1, needed))
-    sure = [each for each in comparisons if each.margin.widened(wide).low > 0]
-    refuted = [each for each in comparisons if each.margin.widened(wider).high <= 0]
-    if len(sure) >= needed:
-        possible = [each for each in sure if not any(map(is_impossible, each.rows))]
-        enough = len(possible) >= needed
-        verdict, pool = Verdict.SUPPORTED if enough else Verdict.IMPOSSIBLE_ROWS, sure
-    elif count - len(refuted) < needed:
-        verdict, pool = Verdict.CONTRADICTED, refuted
-    else:
-        verdict = Verdict.INCONCLUSIVE
-        decided = {id(each) for each in (*sure, *refuted)}
-        pool = [each for each in comparisons if id(each) not in decided]
-    pick = max if some else min
-    deciding = pick(pool, key=lambda each: each.margin.value)
-    held = sum(each.margin.value > 0 for each in comparisons)
-    rows = tuple(row for each in comparisons for row in each.rows)
-    return ClaimResult(verdict, f"{held} of {count} {agree}. {deciding.words}", rows, count)
-
-
-def estimate(row: TableRow, column: str) -> Estimate:
-    """Return a number of a row with its interval."""
-    return Estimate(*(row[f"{column}{end}"] for end in ("", "_low", "_high")))
-
-
-def cell_words(row: TableRow) -> str:
-    """Return a cell's name."""
-    where = f", length {row['n_prompt']}" if "n_prompt" in row else ""
-    return f"{row['label']}, {row['draft_label']}, γ = {row['gamma']}{where}"
-
-
-def best_of(rows: Iterable[TableRow]) -> TableRow:
-    """Return the cell of highest speedup.
-
-    The best of several is partly the luckiest, and its interval does not allow for the choice.
-    """
-    return max(rows, key=lambda row: float(row["speedup"]))
-
-
-Comparisons = Iterator[Comparison]
-CLAIMS: dict[str, "Claim"] = {}
-"""All of them, by the names of their functions."""
-
-
-@dataclass
-class Claim:
-    """A claim of the study, as the decorator of the function that compares.
-
-    - place: where the study makes it.
+    - words, place: the claim in our words, and where the study makes it.
     - missing: the runs that a campaign without any comparison lacks.
+    - compare: yields the comparisons of an analysis, or raises Missing.
     - agree: follows the count of the comparisons that hold.
     - leans: whether the spread of baselines could change the verdict. Between cells of one target
       a common baseline cancels.
@@ -196,18 +85,49 @@ class Claim:
       study's.
     """
 
+    words: str
     place: str
     missing: str
+    compare: Callable[[Analysis], Comparisons]
     agree: str = "cells agree"
     leans: bool = True
     some: bool = False
     twins: bool = False
 
-    def __call__(self, compare: Callable[[Analysis], Comparisons]) -> "Claim":
-        """Enter the function, whose first sentence is the claim in our words."""
-        self.compare, self.words = compare, (compare.__doc__ or "").partition("\n")[0]
-        CLAIMS[compare.__name__] = self
-        return self
+
+def conclude(
+    comparisons: Sequence[Comparison],
+    confidence: float,
+    degrees: float,
+    possible: Callable[[Comparison], bool] = lambda _: True,
+    *,
+    some: bool = False,
+) -> tuple[Verdict, Comparison]:
+    """Return the verdict on a claim that all of its comparisons hold, or some, and what decides.
+
+    That is the comparison nearest to failing, or the one that holds best if some suffice. The
+    intervals have `degrees` of freedom; `possible` says whether a comparison's runs can be true.
+    """
+
+    def widening(intervals: int) -> float:
+        """Return how many times as wide so many intervals are if all hold at once."""
+        each = 1 - (1 - confidence) / intervals
+        return float(student_quantile(degrees, each) / student_quantile(degrees, confidence))
+
+    count = len(comparisons)
+    needed = 1 if some else count
+    wide, wider = widening(count - needed + 1), widening(needed)
+    sure = [one for one in comparisons if one.margin.widened(wide).low > 0]
+    refuted = [one for one in comparisons if one.margin.widened(wider).high <= 0]
+    if len(sure) >= needed:
+        enough = sum(map(possible, sure)) >= needed
+        verdict, pool = Verdict.SUPPORTED if enough else Verdict.IMPOSSIBLE_ROWS, sure
+    elif count - len(refuted) < needed:
+        verdict, pool = Verdict.CONTRADICTED, refuted
+    else:
+        decided = {id(one) for one in (*sure, *refuted)}
+        verdict, pool = Verdict.INCONCLUSIVE, [one for one in comparisons if id(one) not in decided]
+    return verdict, (max if some else min)(pool, key=lambda one: one.margin.value)
 
 
 def judge_claims(claims: Mapping[str, Claim], analysis: Analysis) -> pd.DataFrame:
@@ -222,89 +142,71 @@ def judge_claims(claims: Mapping[str, Claim], analysis: Analysis) -> pd.DataFram
     claim is about baseline rates), unpaired (whether some are compared with a baseline of other
     prompts whose spread could change the verdict).
     """
-    rows = []
-    for protocol, engine in _ways(analysis):
-        part = _of_way(analysis, protocol, engine)
-        for name, claim in claims.items():
-            result = judge(claim, part)
-            unpaired = not all(row.get("paired", True) for row in result.rows)
-            rows.append(
-                {
-                    "claim": name,
-                    "words": claim.words,
-                    "place": claim.place,
-                    "protocol": protocol,
-                    "engine": engine,
-                    "verdict": result.verdict.value,
-                    "why": result.why,
-                    "comparisons": result.comparisons,
-                    **_support(result, part),
-                    "unpaired": claim.leans and unpaired,
-                }
-            )
-    return pd.DataFrame(rows)
+    return pd.DataFrame(
+        {"claim": name, "words": claim.words, "place": claim.place, **way, **_judged(claim, part)}
+        for way, part in _by_way(analysis)
+        for name, claim in claims.items()
+    )
 
 
-def judge(claim: Claim, analysis: Analysis) -> ClaimResult:
+def _judged(claim: Claim, analysis: Analysis) -> Record:
     """Return what an analysis, all measured in one way, says of a claim."""
-    marked = analysis.marked
-    impossible = marked[marked["impossible"] > 0].to_dict("records")
+    comparisons: list[Comparison] = []
+    verdict, why = Verdict.NOT_TESTABLE, f"no runs of {claim.missing}"
     try:
-        return conclude(
-            list(claim.compare(analysis)),
-            claim.agree,
-            f"no runs of {claim.missing}",
-            level_of(analysis),
-            partial(_is_among, cells=impossible),
+        comparisons = list(claim.compare(analysis))
+    except Missing as missing:
+        why = str(missing)
+    if comparisons:
+        campaign = analysis.campaign.iloc[0]
+        verdict, deciding = conclude(
+            comparisons,
+            float(campaign["confidence"]),
+            # Cells that were repeated more often have narrower intervals than this allows for.
+            max(1, int(campaign["repeats"]) - 1),
+            lambda one: not _runs_of(one.rows, analysis)["impossible"].any(),
             some=claim.some,
         )
-    except Missing as missing:
-        return ClaimResult(Verdict.NOT_TESTABLE, str(missing))
+        held = sum(one.margin.value > 0 for one in comparisons)
+        why = f"{held} of {len(comparisons)} {claim.agree}. {deciding.words}"
+    rows = [row for one in comparisons for row in one.rows]
+    used = _runs_of(rows, analysis)
+    return {
+        "verdict": verdict.value,
+        "why": why,
+        "comparisons": len(comparisons),
+        **{count: int(used[count].sum()) for count in ("runs", "marked")},
+        "unpaired": claim.leans and not all(row.get("paired", True) for row in rows),
+    }
 
 
-def _is_among(row: TableRow, cells: Iterable[TableRow]) -> bool:
-    """Return whether one of the cells is of a row; a row without a draft names none."""
-    own = {"draft": NO_DRAFT, **row}
-    return any(all(own[key] == cell[key] for key in _CELL_KEYS if key in own) for cell in cells)
+def _by_way(analysis: Analysis) -> Iterator[tuple[Record, Analysis]]:
+    """Yield each way that speculation was measured in, and the analysis of its rows alone.
 
-
-def _ways(analysis: Analysis) -> list[tuple[str, str]]:
-    """Return the ways that speculation was measured in; without any, those of the rates."""
-    frames = (analysis.cells, analysis.baselines)
-    frame = next((frame for frame in frames if not frame.empty), analysis.campaign)
-    return list(frame[MEASURED_BY].drop_duplicates().itertuples(index=False, name=None))
-
-
-def _of_way(analysis: Analysis, protocol: str, engine: str) -> Analysis:
-    """Return an analysis with the rows of one way alone, in all tables that name the way.
-
-    Where a table names the method, it keeps what draft models drafted.
+    Without speculation they are the ways of the rates. Where a table names the method, it keeps
+    what draft models drafted.
     """
-    parts = {}
-    for name in TABLES:
-        frame = getattr(analysis, name)
-        if name == "campaign" or not set(MEASURED_BY) <= set(frame.columns):
-            continue
-        own = (frame["protocol"] == protocol) & (frame["engine"] == engine)
-        if "method" in frame.columns:
-            own &= by_model(frame)
-        parts[name] = frame[own]
-    return replace(analysis, **parts)
+    frames = (analysis.cells, analysis.baselines, analysis.campaign)
+    measured = next(frame for frame in frames if not frame.empty)
+    tables = [name for name, table in TABLES.items() if set(MEASURED_BY) <= set(table.columns)]
+    for way in records(measured[MEASURED_BY].drop_duplicates()):
+        parts = {}
+        for name in tables:
+            frame = getattr(analysis, name)
+            own = (frame[MEASURED_BY] == pd.Series(way)).all(axis="columns")
+            parts[name] = frame[own & by_model(frame) if "method" in frame else own]
+        yield way, replace(analysis, **parts)
 
 
-def _support(result: ClaimResult, analysis: Analysis) -> dict[str, int]:
-    """Return how many runs a result rests on, and how many of them are marked."""
-    cells: dict[tuple[str, ...], set[tuple[Any, ...]]] = defaultdict(set)
-    for row in result.rows:
-        keys = tuple(key for key in _CELL_KEYS if pd.notna(row.get(key)))
-        cells[keys].add(tuple(row[key] for key in keys))
+def _runs_of(rows: Sequence[Record], analysis: Analysis) -> pd.DataFrame:
+    """Return the rows of `marked` that rows of other tables are made of."""
+    cells = pd.DataFrame([{key: row[key] for key in _CELL_KEYS if key in row} for row in rows])
     marked = analysis.marked
-    # A rate without a draft is made of these runs, see `summarise_baselines`.
-    speculative = marked.loc[marked["draft"] != NO_DRAFT, "suite"]
-    alone = ~marked["suite"].isin(speculative) & marked["prompt"].str.startswith(PASSAGE_PREFIX)
-    used = pd.Series(False, index=marked.index)
-    for keys, wanted in cells.items():
-        named = marked[list(keys)].itertuples(index=False, name=None)
-        own = pd.Series([cell in wanted for cell in named], index=marked.index, dtype=bool)
-        used |= own if "draft" in keys else own & alone
-    return {count: int(marked.loc[used, count].sum()) for count in ("runs", "marked")}
+    if cells.empty:
+        return marked.iloc[:0]
+    if "draft" not in cells:
+        # A rate without a draft is made of these runs, see `summarise_baselines`.
+        speculative = marked.loc[marked["draft"] != NO_DRAFT, "suite"]
+        passages = marked["prompt"].str.startswith(PASSAGE_PREFIX)
+        marked = marked[~marked["suite"].isin(speculative) & passages]
+    return marked.merge(cells.drop_duplicates())

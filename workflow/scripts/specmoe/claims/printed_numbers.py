@@ -4,7 +4,7 @@ A number has words for a name: a quantity and its ids, such as `speedup moe_q4 d
 `recompute` returns the numbers of an analysis by name, `resources/reported/` has the printed ones.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from math import nan
 from pathlib import Path
 
@@ -14,16 +14,13 @@ from specmoe.analysis.drafts import by_model
 from specmoe.analysis.filters import length_cells, text_cells, usual_cells
 from specmoe.analysis.registry import Analysis, records
 from specmoe.config.models import CELLS
-from specmoe.errors import SchemaError
 
-TABLES = {"table3": "Table 3", "table4": "Table 4", "table5": "Table 5", "table6": "Table 6"}
-_IDS = ("suite", "target", "draft", "gamma")
-_COLUMNS = ["what", "source", "relation", "printed"]
-
+_CELL = ["target", "draft", "gamma"]
 # The places of the study's headline claims.
-_HEADLINE = ("Abstract", "Contribution", "Conclusion")
-# The study's suites of texts with a draft.
+_HEADLINE = "Abstract|Contribution|Conclusion"
+# The study's suites of texts with a draft, and its drafts.
 _SUITES = ("B", "D")
+_DRAFTS = ["draft_0.8b", "draft_2b"]
 # Section 5.2 of the study estimates times of this cell.
 _ESTIMATED = "moe_q4 draft_0.8b 16"
 # Section 5.1 says how long the files of these take to read.
@@ -36,12 +33,16 @@ def read_reported(folder: Path) -> pd.DataFrame:
     """Return the printed numbers, one a row.
 
     Columns: what, source, relation (`=` or `<`), printed (text), because (rounding or definition,
-    where that is why the rows do not give the number; else empty). Raises SchemaError for a file
-    with other columns.
+    where that is why the rows do not give the number; else empty).
     """
-    parts = [_cells_of_table(folder / f"{name}.csv", title) for name, title in TABLES.items()]
-    numbers = pd.concat([*parts, _read(folder / "claims.csv", _COLUMNS)], ignore_index=True)
-    because = _read(folder / "because.csv", ["what", "because"]).set_index("what")["because"]
+    parts = []
+    for number in (3, 4, 5, 6):
+        cells = _read(folder / f"table{number}.csv")
+        ids = [column for column in ("suite", *_CELL) if column in cells.columns]
+        parts.append(_with_words(cells, ids).assign(source=f"Table {number}", relation="="))
+    numbers = pd.concat([*parts, _read(folder / "claims.csv")], ignore_index=True)
+    because = _read(folder / "because.csv").set_index("what")["because"]
+    numbers = numbers[["what", "source", "relation", "printed"]]
     return numbers.assign(because=numbers["what"].map(because).fillna(""))
 
 
@@ -71,8 +72,8 @@ def compare_printed(
     it is another). Both are NaN where there is no such campaign or number. All are the study's
     quantities, see `recompute`.
     """
-    headline = reported["source"].str.contains("|".join(_HEADLINE))
-    chosen = reported[(reported["source"] == CELLS) | headline].reset_index(drop=True)
+    source = reported["source"]
+    chosen = reported[(source == CELLS) | source.str.contains(_HEADLINE)].reset_index(drop=True)
     of_study = (one for one in [own, *others] if one.campaign["source"].iloc[0] == "published")
     study = next(of_study, None)
     return _with_digits(
@@ -103,20 +104,28 @@ def recompute(analysis: Analysis) -> dict[str, float]:
     its numbers are from these suites. A cell that only other suites measured, several of them, has
     no number. The study's drafts are models, so what drafts otherwise has none.
     """
-    cells, key = text_cells(analysis), ["target", "draft", "gamma"]
-    cells = cells[by_model(cells)]
-    own = cells["suite"].isin(_SUITES)
-    measured_there = pd.MultiIndex.from_frame(cells[key]).isin(
-        pd.MultiIndex.from_frame(cells.loc[own, key])
+    cells = text_cells(analysis)
+    cells = cells.assign(
+        own=cells["suite"].isin(_SUITES),
+        speedup=cells["speedup_unpaired"],
+        gain_percent=100 * (cells["speedup_unpaired"] - 1),
+        acceptance_percent=100 * cells["acceptance_rate_mean"],
     )
-    cells = cells[own | ~measured_there].drop_duplicates(key, keep=False)
-    cells = cells.assign(speedup=cells["speedup_unpaired"])
-    runs = analysis.suites.set_index("suite")["runs"]
+    cells = cells[by_model(cells)]
+    cells = cells[cells["own"] == cells.groupby(_CELL)["own"].transform("any")]
+    cells = cells.drop_duplicates(_CELL, keep=False)
+    rates = analysis.baselines.drop_duplicates("target", keep=False)
+    rates = rates.assign(
+        active_billions=rates["parameters_active"] / 1e9,
+        total_billions=rates["parameters_total"] / 1e9,
+    )
+    of_cells = ["tokens_per_second", "speedup", "gain_percent", "acceptance_percent"]
+    of_rates = ["tokens_per_second", "tokens_per_second_sd", "active_billions", "total_billions"]
     values = {
-        "runs total": float(runs.sum()),
-        **{f"runs {suite}": count for suite, count in runs.items()},
-        **_baselines(analysis),
-        **_cells(cells),
+        "runs total": float(analysis.suites["runs"].sum()),
+        **_by_words(analysis.suites, ["suite"], ["runs"]),
+        **_by_words(rates, ["target"], of_rates),
+        **_by_words(cells, _CELL, [*of_cells, "tokens_per_round"]),
         **_speedup_ranges(cells),
         **_acceptance_ranges(cells, analysis),
         **_lengths(analysis),
@@ -124,65 +133,36 @@ def recompute(analysis: Analysis) -> dict[str, float]:
     return {**values, **_estimates(values, analysis)}
 
 
-def _read(path: Path, columns: list[str] | None = None) -> pd.DataFrame:
-    frame = pd.read_csv(path, dtype=str, keep_default_na=False)
-    if columns and list(frame.columns) != columns:
-        raise SchemaError(f"{path}: columns are not {', '.join(columns)}")
-    return frame
+def _by_words(frame: pd.DataFrame, ids: list[str], columns: list[str]) -> dict[str, float]:
+    """Return the numbers of columns of a frame by their words."""
+    long = _with_words(frame[[*ids, *columns]], ids)
+    return dict(zip(long["what"], long["printed"], strict=True))
 
 
-def _cells_of_table(path: Path, title: str) -> pd.DataFrame:
-    frame = _read(path)
-    ids = [column for column in _IDS if column in frame.columns]
-    if not ids:
-        raise SchemaError(f"{path}: has none of the columns {', '.join(_IDS)}")
+def _with_words(frame: pd.DataFrame, ids: list[str]) -> pd.DataFrame:
+    """Return each number of a frame in a row of its own: what (its words), printed (the number)."""
     long = frame.melt(ids, var_name="quantity", value_name="printed")
-    long["what"] = long[["quantity", *ids]].agg(" ".join, axis=1)
-    return long.assign(source=title, relation="=")[_COLUMNS]
+    words = long[["quantity", *ids]].itertuples(index=False)
+    return long.assign(what=[" ".join(map(str, parts)) for parts in words])
 
 
-def _baselines(analysis: Analysis) -> dict[str, float]:
-    rates = analysis.baselines.drop_duplicates("target", keep=False).set_index("target")
-    models = analysis.models.set_index("model")
-    values = {}
-    for target in rates.index:
-        for quantity in ("tokens_per_second", "tokens_per_second_sd"):
-            values[f"{quantity} {target}"] = rates.loc[target, quantity]
-        for share in ("active", "total"):
-            values[f"{share}_billions {target}"] = models.loc[target, f"parameters_{share}"] / 1e9
-    return values
-
-
-def _cells(cells: pd.DataFrame) -> dict[str, float]:
-    values = {}
-    for row in cells.to_dict("records"):
-        cell = f"{row['target']} {row['draft']} {row['gamma']}"
-        values[f"tokens_per_second {cell}"] = row["tokens_per_second"]
-        values[f"speedup {cell}"] = row["speedup"]
-        values[f"gain_percent {cell}"] = 100 * (row["speedup"] - 1)
-        values[f"acceptance_percent {cell}"] = 100 * row["acceptance_rate_mean"]
-        values[f"tokens a round {cell}"] = row["tokens_per_round"]
-    return values
+def _read(file: Path) -> pd.DataFrame:
+    return pd.read_csv(file, dtype=str, keep_default_na=False)
 
 
 def _speedup_ranges(cells: pd.DataFrame) -> dict[str, float]:
     moe = cells[cells["family"] == "moe"]
-    chosen = moe[(moe["draft"] == "draft_0.8b") & moe["gamma"].isin([8, 16])]
-    by_draft = moe.set_index(["target", "gamma"])[["draft", "speedup"]]
-    small, large = (
-        by_draft.loc[by_draft["draft"] == draft, "speedup"] for draft in ("draft_0.8b", "draft_2b")
-    )
-    rising = [
-        members.sort_values("gamma")["speedup"].is_monotonic_increasing
-        for _, members in cells.groupby(["target", "draft"])
-        if len(members) > 1
-    ]
+    chosen = moe[(moe["draft"] == _DRAFTS[0]) & moe["gamma"].isin([8, 16])]
+    by_draft = moe.pivot(index=["target", "gamma"], columns="draft", values="speedup")
+    small, large = (by_draft.reindex(columns=_DRAFTS)[draft] for draft in _DRAFTS)
+    curves = cells.sort_values("gamma").groupby(["target", "draft"])["speedup"]
+    rising = curves.is_monotonic_increasing[curves.size() > 1]
     best = cells.groupby("target")["speedup"].max()
     return {
         **_range("speedup of MoE", moe["speedup"]),
         "speedup of MoE with draft_0.8b at gamma 8 and 16, lowest": chosen["speedup"].min(),
         **_range("speedup of draft_0.8b less that of draft_2b", small - large),
-        "speedup curves that rise with gamma": float(sum(rising)) if rising else nan,
+        "speedup curves that rise with gamma": float(rising.sum()) if len(rising) else nan,
         **{f"speedup of {target}, highest": value for target, value in best.items()},
     }
 
@@ -190,7 +170,7 @@ def _speedup_ranges(cells: pd.DataFrame) -> dict[str, float]:
 def _acceptance_ranges(cells: pd.DataFrame, analysis: Analysis) -> dict[str, float]:
     usual = usual_cells(analysis)
     chosen = {
-        "in suites B and D": cells[cells["suite"].isin(_SUITES)],
+        "in suites B and D": cells[cells["own"]],
         "in any suite": usual[by_model(usual)],
         "at gamma 4": cells[cells["gamma"] == 4],
         "at gamma 16": cells[cells["gamma"] == 16],
@@ -202,14 +182,14 @@ def _acceptance_ranges(cells: pd.DataFrame, analysis: Analysis) -> dict[str, flo
 
 
 def _lengths(analysis: Analysis) -> dict[str, float]:
-    cells = length_cells(analysis)
+    cells, name = length_cells(analysis), "speedup by prompt length"
     of_study = (cells[list(_SWEPT)] == pd.Series(_SWEPT)).all(axis=1)
     cells = cells[of_study].drop_duplicates("n_prompt", keep=False)
-    speedups = cells.set_index("n_prompt")["speedup"]
+    speedups = cells["speedup"]
     return {
-        **_range("speedup by prompt length", speedups),
-        "speedup by prompt length, highest less lowest": speedups.max() - speedups.min(),
-        **{f"speedup by prompt length {length}": value for length, value in speedups.items()},
+        **_range(name, speedups),
+        f"{name}, highest less lowest": speedups.max() - speedups.min(),
+        **_by_words(cells.rename(columns={"speedup": name}), ["n_prompt"], [name]),
     }
 
 
@@ -217,7 +197,7 @@ def _range(name: str, values: "pd.Series[float]") -> dict[str, float]:
     return {f"{name}, lowest": values.min(), f"{name}, highest": values.max()}
 
 
-def _estimates(values: Mapping[str, float], analysis: Analysis) -> dict[str, float]:
+def _estimates(values: dict[str, float], analysis: Analysis) -> dict[str, float]:
     """Return what the study estimates from rates, rounds and sizes, and how long it took."""
     sizes = analysis.models.set_index("model")["size_bytes"]
     campaign = analysis.campaign.iloc[0]
@@ -225,7 +205,7 @@ def _estimates(values: Mapping[str, float], analysis: Analysis) -> dict[str, flo
     to_read = 1000 * sizes.reindex(_LARGE).astype(float) / bandwidth
     baseline = values.get("tokens_per_second moe_q4", nan)
     rate = values.get(f"tokens_per_second {_ESTIMATED}", nan)
-    tokens_a_round = values.get(f"tokens a round {_ESTIMATED}", nan)
+    tokens_a_round = values.get(f"tokens_per_round {_ESTIMATED}", nan)
     n_predict = float(campaign["n_predict"])
     return {
         "minutes from the first run to the last": (
