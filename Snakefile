@@ -151,5 +151,4 @@ onsuccess:
 
 onerror:
     if CAMPAIGN.measured and not ASKED:
-        logs = CAMPAIGN.folder / "logs/measure_block"
-        print(describe_missing(CAMPAIGN.blocks, CAMPAIGN.records, logs))
+        print(CAMPAIGN.describe_missing())

@@ -2,9 +2,9 @@
 rule judge_divergences:
     """Check every run that diverged from its baseline: is the divergence a tie or a wrong token?"""
     input:
-        unpack(of("target", FILES.of_baselines)),
         specmoe=SPECMOE,
         engine="<engine>/engine.json",
+        target="<models>/{target}.gguf",
         runs="<campaign>/runs.parquet",
     output:
         **described("<campaign>/machines/divergences/{target}.json"),
@@ -24,10 +24,14 @@ rule judge_divergences:
 rule read_agreement:
     """Read what a draft's targets wrote alone with the draft: what would it have proposed?"""
     input:
-        unpack(of("draft", FILES.of_reading)),
         specmoe=SPECMOE,
         engine="<engine>/engine.json",
         program="<engine>/read_agreement",
+        draft="<models>/{draft}.gguf",
+        card="<models>/{draft}.json",
+        records=of(
+            "draft", lambda draft: CAMPAIGN.record_files(CAMPAIGN.readings[draft])
+        ),
     output:
         **described("<campaign>/machines/agreement/{draft}.json"),
         read="<campaign>/agreement/{draft}.json",

@@ -18,9 +18,6 @@ rule measure_block:
     threads: workflow.cores
     # What a cluster is asked for, see profiles/slurm/.
     resources:
-        mem_mb=lambda wildcards, attempt: CAMPAIGN.megabytes_of_block(
-            wildcards.block, attempt
-        ),
         runtime=lambda wildcards, attempt: CAMPAIGN.minutes_of_block(
             wildcards.block, attempt
         ),
@@ -56,8 +53,10 @@ rule choose_contenders:
 rule measure_pass_times:
     """Time the passes of one model by themselves, alone on the machine."""
     input:
-        unpack(of("model", FILES.of_passes)),
         specmoe=SPECMOE,
+        model="<models>/{model}.gguf",
+        card="<models>/{model}.json",
+        text=always(shipped(CONFIG.prompts.passage)),
         before=of("repeat", FILES.before_repeat),  # as the description of the machine
         engine="<engine>/engine.json",
         pass_bench="<engine>/pass_bench",

@@ -32,7 +32,6 @@ from specmoe.plan.door import check, check_folder, load_campaign
 from specmoe.plan.door import drop_other_packages, drop_stale_locks
 from specmoe.plan.gate import refresh
 from specmoe.plan.job_files import JobFiles
-from specmoe.plan.progress import describe_missing
 
 # Snakemake would wait for ever for a job whose end it cannot tell.
 drop_unread()

@@ -2,14 +2,19 @@
 # A campaign without draft models or of published rows has no demonstration.
 DEMONSTRATION = CAMPAIGN.demonstration
 TRACE = str(CAMPAIGN.trace_file)
+# Whether the page shows it.
+PAGED = DEMONSTRATION and (CAMPAIGN.measured or CAMPAIGN.ships_trace)
 
 if DEMONSTRATION:
 
     rule record_trace:
         """Decode one prompt, and ask the draft model for the drafts of every round."""
         input:
-            unpack(always(FILES.of_demonstration())),
             specmoe=SPECMOE,
+            engine="<engine>/engine.json",
+            models=[*map(CAMPAIGN.model_file, DEMONSTRATION.block.models)],
+            cards=[*map(CAMPAIGN.card, DEMONSTRATION.block.models)],
+            prompt=always(shipped(DEMONSTRATION.block.prompts[0].file)),
         output:
             **described("<campaign>/machines/trace.json"),
             record="<campaign>/trace.json",

@@ -10,7 +10,7 @@ rule render_site:
         citation=shipped("CITATION.cff"),
         figures=rules.render_paper.output.page,
         sources=sorted(PAPER.glob("site/*.*")),
-        trace=TRACE if CAMPAIGN.shows_trace else [],
+        trace=TRACE if PAGED else [],
     output:
         data=directory("<campaign>/site/data"),
         page="<campaign>/site/index.html",

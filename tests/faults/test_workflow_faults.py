@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from specmoe import cli, errors
-from specmoe.audit.audited import audit_campaign
+from specmoe.audit.audited import audit
 from specmoe.config.schema import read_config
 from specmoe.plan.campaign import LoadedCampaign, open_campaign
 from specmoe.runs.schema import read_runs
@@ -52,7 +52,7 @@ def audit_pack():
     config = read_config(Path("packed/campaign.yaml"))
     cached = config.campaign.model_copy(update={"source": "cached"})
     campaign = LoadedCampaign(config.model_copy(update={"campaign": cached}), Path(), Path("r"))
-    audit_campaign(campaign, Path(AUDIT))
+    audit(campaign, Path(AUDIT))
 
 
 # What reads files, as rules/collect.smk and rules/audit.smk have it done.

@@ -3,7 +3,6 @@
 import io
 import logging
 import re
-import subprocess
 import sys
 from pathlib import Path
 
@@ -19,8 +18,7 @@ from specmoe.errors import lines_to
         (errors.ModelError("x.gguf: truncated"), "ModelError: x.gguf: truncated"),
         (
             OSError(28, "No space left on device", "x"),
-            r"OSError: no room for x on the disk of /\S+ \([\d.]+ MB free\); make room, and the"
-            " same command goes on",
+            r"OSError: no room for x; make room on its disk .*, and the same command goes on",
         ),
         (
             MemoryError("Unable to allocate 9 GiB"),
@@ -43,7 +41,7 @@ def test_a_foreseeable_fault_is_one_line_and_a_failing_exit(fault, line, monkeyp
 def test_a_tool_is_not_blamed_for_a_full_disk(monkeypatch):
     monkeypatch.setattr(errors, "_FULL_BYTES", 2**60)
     assert re.fullmatch(
-        r"EngineError: no build; there is no room on the disk of /\S+ \(\S+ MB free\): make.*",
+        r"EngineError: no build; the disk of /\S+ is full; make room.*",
         errors.told(errors.EngineError("no build")),
     )
 
@@ -76,22 +74,8 @@ def test_what_fails_in_an_odd_way_on_a_full_disk_is_told_as_that(tmp_path, monke
 
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(Path, "write_text", full)
-    with pytest.raises(SystemExit, match=r"OSError: no room for results/faults/\S+ on the disk"):
+    with pytest.raises(SystemExit, match=r"OSError: no room for results/faults/"):
         errors.run(main)
-
-
-@pytest.mark.parametrize(
-    ("fault", "said"),
-    [("KeyboardInterrupt", "interrupted\n"), ("ValueError('bug')", "Traceback.*ValueError: bug\n")],
-)
-def test_ctrl_c_while_a_script_is_importing_shows_no_traceback(root, fault, said):
-    code = f"from specmoe import errors; raise {fault}"
-    scripts = root / "workflow/scripts"
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=scripts, capture_output=True, text=True, check=False
-    )
-    assert re.fullmatch(said, done.stderr, re.DOTALL)
-    assert done.returncode != 0
 
 
 def test_a_name_unlike_any_gets_the_whole_list():

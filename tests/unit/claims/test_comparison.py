@@ -96,17 +96,12 @@ def test_a_campaign_compared_with_brings_its_own_times_alone():
 
 
 def test_a_campaign_that_was_not_rendered_is_refused_with_the_command(study, tmp_path):
-    asked = study | {"compare_with": ["published", "demo", "mine"]}
-    for name, overlay in [
-        ("published", "config/published.yaml"),
-        ("demo", "resources/campaigns/demo/campaign.yaml"),
-        ("mine", "<the configuration of mine>"),
-    ]:
+    asked = study | {"compare_with": ["published", "mine"]}
+    for name in asked["compare_with"]:
         with pytest.raises(ConfigError) as caught:
             load_campaign(asked, ROOT, tmp_path)
         message = str(caught.value).splitlines()[0]
         assert f"there is no {tmp_path / name / 'analysis'}; render campaign {name!r}" in message
-        assert message.endswith(f"--configfile {ROOT / overlay}" if "/" in overlay else overlay)
         (tmp_path / name / "analysis").mkdir(parents=True)
     load_campaign(asked, ROOT, tmp_path)
 

@@ -7,14 +7,8 @@ from itertools import pairwise
 import pytest
 
 from specmoe.errors import ConfigError
-from specmoe.plan.campaign import (
-    LEAST_MINUTES,
-    UNKNOWN_MINUTES,
-    WHOLE_NODE_MB,
-    open_campaign,
-)
+from specmoe.plan.campaign import LEAST_MINUTES, UNKNOWN_MINUTES, open_campaign
 from specmoe.plan.door import load_campaign
-from specmoe.plan.job_files import JobFiles
 
 from ...conftest import ROOT
 
@@ -84,21 +78,6 @@ def test_targets_with_greedy_drafts_are_judged_and_published_rows_are_not(study,
     assert campaign_of(study).judged_targets == []
 
 
-def test_a_target_has_baselines_by_the_server_alone_and_the_files_of_its_prompts(
-    study, campaign_of
-):
-    campaign = campaign_of(study)
-    blocks = [campaign.blocks[name] for name in campaign.baselines_of_target("moe_q4")]
-    assert {block.suite for block in blocks} == {"A", "B", "F"}
-    assert all(block.measures_alone for block in blocks)
-    files = JobFiles(campaign).of_baselines("moe_q4")["prompts"]
-    assert files == sorted(set(files))
-    assert ROOT / "resources/prompts/code.txt" in files
-    study["measurement"]["protocol"] = "published"
-    study["campaign"]["suites"] = ["A", "F"]
-    assert campaign_of(study).baselines_of_target("moe_q4") == []
-
-
 def test_a_cached_campaign_ships_its_trace(synthetic, campaign_of):
     synthetic["campaign"]["name"] = "demo"
     shipped = campaign_of(synthetic, source="cached")
@@ -130,16 +109,12 @@ def test_a_job_asks_for_what_the_plan_estimates_and_for_more_in_each_attempt(
 ):
     (tmp_path / "m2-ultra").mkdir()
     plan = tmp_path / "m2-ultra/plan.json"
-    facts = {"estimated_s": {"long": 3600.0, "short": 2.0}, "memory_bytes": {"long": 2**30}}
-    plan.write_text(json.dumps(facts))
+    plan.write_text(json.dumps({"estimated_s": {"long": 3600.0, "short": 2.0}}))
     campaign = campaign_of(study)
     assert [campaign.minutes_of_block("long", attempt) for attempt in (1, 2)] == [240, 480]
-    assert [campaign.megabytes_of_block("long", attempt) for attempt in (1, 2)] == [1536, 2304]
     assert campaign.minutes_of_block("short", 1) == LEAST_MINUTES
     plan.write_text("{")
-    damaged = campaign_of(study)
-    assert damaged.minutes_of_block("long", 1) == UNKNOWN_MINUTES
-    assert damaged.megabytes_of_block("long", 3) == WHOLE_NODE_MB
+    assert campaign_of(study).minutes_of_block("long", 1) == UNKNOWN_MINUTES
 
 
 def test_a_repeat_follows_the_last_block_even_of_a_repeat_that_is_left_out(study, campaign_of):

@@ -1,6 +1,5 @@
 """The plan: what is here, where each model comes from, what does not fit, and how it is told."""
 
-import json
 import re
 from pathlib import Path
 
@@ -14,15 +13,15 @@ from specmoe.config.matrix import list_blocks
 from specmoe.errors import PlanError
 from specmoe.plan.door import load_campaign
 from specmoe.plan.gate import Gate
-from specmoe.plan.plan import Folder, Inventory, Plan, take_inventory
-from specmoe.plan.plan_text import describe
-from specmoe.plan.progress import (
+from specmoe.plan.plan import (
+    Folder,
+    Inventory,
+    Plan,
     check_room,
-    describe_missing,
-    describe_progress,
+    describe,
     duration,
     refusal,
-    seconds_left,
+    take_inventory,
 )
 from specmoe.records import save
 
@@ -114,7 +113,6 @@ def test_the_plan_for_a_laptop_lists_what_does_not_fit(plan_of, study):
     plan = plan_of(study, host=laptop, free=50 * 10**9)
     assert plan.shortfalls[0] == "disk: 87.2 GB needed in hub, 50.0 GB free"
     assert "memory: MoE Q8 with 2B: 42.5 GB needed, 12.9 GB usable" in plan.shortfalls
-    assert "MoE Q8, suite B, 7 sides one after the other" in plan.in_groups
     assert not any("Dense 4B" in shortfall for shortfall in plan.shortfalls)
     assert "config/synthetic.yaml" in refusal(plan.shortfalls)
     # Without the large models it fits.
@@ -133,20 +131,21 @@ def test_on_cuda_models_must_fit_the_memory_of_the_gpu(plan_of, study):
 
 def test_sides_that_the_memory_does_not_hold_at_once_follow_one_another(plan_of, study):
     # CUDA copies the weights of every process; elsewhere the sides of a block share them.
-    assert plan_of(study).in_groups == []
+    said = r"It does not hold all sides of (\d+) blocks at once"
+    assert not re.search(said, describe(plan_of(study)))
     gpu = M2_ULTRA | {"gpu_memory_bytes": 80 * 2**30}
     plan = plan_of(study, host=gpu, backend=Backend.CUDA)
     assert plan.shortfalls == []
-    assert "MoE Q4, suite B, 7 sides in 3 groups" in plan.in_groups
-    assert "MoE Q8, suite B, 7 sides one after the other" in plan.in_groups
-    assert not any("Dense 4B" in line for line in plan.in_groups)
-    line = f"Memory does not hold all sides at once: {'; '.join(plan.in_groups)}"
-    assert line in describe(plan)
-    study["measurement"]["sides"] = "in_turn"
-    assert plan_of(study, host=gpu, backend=Backend.CUDA).in_groups == []
+    groups = {block.block: len(plan.groups_of(block)) for block in plan.blocks}
+    assert (groups["B/moe_q4/r0"], groups["B/moe_q8/r0"]) == (3, 0)
+    assert {count for name, count in groups.items() if "/dense_4b/" in name} == {1}
+    divided = sum(count != 1 for count in groups.values())
+    assert re.search(said, describe(plan))[1] == str(divided)
     # The study's commands always follow one another.
-    study["measurement"] |= {"sides": "auto", "protocol": "published"}
-    assert plan_of(study, host=gpu, backend=Backend.CUDA).in_groups == []
+    for changed in ({"sides": "in_turn"}, {"sides": "auto", "protocol": "published"}):
+        study["measurement"] |= changed
+        plan = plan_of(study, host=gpu, backend=Backend.CUDA)
+        assert not re.search(said, describe(plan))
 
 
 def test_a_model_of_unknown_size_is_reported_as_such(plan_of, study):
@@ -163,20 +162,20 @@ def test_the_measured_time_is_beside_the_estimate_and_sets_the_pace_of_the_rest(
     done = [block for block in nothing.estimated_s if block.startswith("A/")]
     twice = {block: 2 * nothing.estimated_s[block] for block in done}
     plan = plan_of(study, measured_s=twice)
-    left_s = seconds_left(plan.estimated_s, twice)
     rest = sum(seconds for block, seconds in plan.estimated_s.items() if block not in twice)
-    assert left_s == pytest.approx(2 * rest)
+    assert plan.left_s == pytest.approx(2 * rest)
+    assert nothing.left_s == pytest.approx(sum(nothing.estimated_s.values()))
     text = describe(plan)
-    assert f"Left: {duration(left_s)} for" in text
+    assert f"Left: {duration(plan.left_s)} for" in text
     both = duration(sum(twice.values())), duration(sum(twice.values()) / 2)
     assert "{} (estimated: {})".format(*both) in text
 
 
-def test_unverified_files_are_named_with_the_remedy(plan_of, study):
+def test_downloads_without_a_digest_in_the_config_say_so(plan_of, study):
     study["model_sets"]["study"]["moe_q4"]["sha256"] = "0" * 64
-    text = describe(plan_of(study))
-    assert "no SHA-256 for moe_q8, draft_0.8b, draft_2b, dense_0.8b, dense_4b, dense_9b" in text
-    assert "the download says them" in text
+    without = {one.model: ", no SHA-256" in one.basis for one in plan_of(study).downloads}
+    assert [name for name, lacks in without.items() if not lacks] == ["moe_q4"]
+    assert len(without) == 7
 
 
 def test_without_a_bandwidth_the_plan_names_the_key_that_gives_it(plan_of, study):
@@ -252,55 +251,18 @@ def test_a_changed_block_is_to_be_measured_again_and_has_no_time(artefact):
     assert found.measured_s == {}
 
 
-def test_a_record_of_an_older_version_is_said_to_be_measured_again(artefact):
+def test_failed_blocks_and_others_are_counted(artefact):
     campaign, blocks = artefact
-    file = campaign.records / f"{blocks[0].block}.json"
-    file.parent.mkdir(parents=True)
-    file.write_text("{}")
-    changed = {blocks[0].block: "its record is of a version that kept no digests"}
-    assert take_inventory(campaign, blocks).changed == changed
-
-
-BLOCKS = ["A/t/none/r0", "B/t/d/r0", "B/t/e/r0"]
-
-
-def test_failed_blocks_are_named_with_their_log_and_others_counted(tmp_path):
-    measured, failed, _ = BLOCKS
-    for file in f"blocks/{measured}.jsonl", f"logs/{measured}.log", f"logs/{failed}.log":
-        (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / file).touch()
-    text = describe_missing(BLOCKS, tmp_path / "blocks", tmp_path / "logs")
-    assert text.startswith("2 of 3 blocks are not measured")
-    assert "failed or interrupted 1, not started 1." in text
-    assert f"{failed}: see {tmp_path}/logs/{failed}.log" in text
-    assert describe_missing([measured], tmp_path / "blocks", tmp_path / "logs") == ""
-
-
-@pytest.mark.parametrize(
-    ("estimated", "measured", "left"),
-    [
-        ({"a": 10.0, "b": 20.0, "c": 30.0}, {}, 60),
-        ({"a": 10.0, "b": 20.0, "c": 30.0}, {"a": 30.0}, 150),
-        ({"a": 10.0, "b": 20.0, "c": 30.0}, {"a": 30.0, "b": 0.0, "c": 5.0}, 0),
-        # A block without an estimate counts as the mean of the measured ones.
-        ({"a": None, "b": None}, {}, None),
-        ({"a": None, "b": None, "c": None}, {"a": 7.0}, 14),
-    ],
-)
-def test_the_pace_of_measured_blocks_scales_the_estimate(estimated, measured, left):
-    assert seconds_left(estimated, measured) == left
-
-
-def test_progress_counts_blocks_and_says_how_long_the_rest_takes(tmp_path):
-    def told(records, measured_s):
-        plan = {"estimated_s": {"a": 10.0, "b": 60.0, "c": 60.0}, "measured_s": measured_s}
-        (tmp_path / "plan.json").write_text(json.dumps(plan))
-        for block in records:
-            (tmp_path / f"{block}.jsonl").touch()
-        return describe_progress(tmp_path / "plan.json", tmp_path)
-
-    assert describe_progress(tmp_path / "plan.json", tmp_path) == "measured"
-    assert told("a", {}) == "1 of 3 blocks, 2 min left"
-    # At the pace of those that the plan knows.
-    assert told("a", {"a": 20.0}) == "1 of 3 blocks, 4 min left"
-    assert told("abc", {}) == "3 of 3 blocks"
+    assert len(blocks) == 27
+    [measured, failed, *_] = campaign.blocks
+    log = campaign.folder / f"logs/measure_block/{failed}.log"
+    for file in (*campaign.record_files([measured]), log):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.touch()
+    text = campaign.describe_missing()
+    assert text.startswith("26 of 27 blocks are not measured")
+    assert f"failed or interrupted 1, not started 25.\n  {failed}: see {log}\n" in text
+    for file in campaign.record_files(campaign.blocks):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.touch()
+    assert campaign.describe_missing() == ""

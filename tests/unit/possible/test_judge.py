@@ -180,7 +180,7 @@ def test_more_facts_never_make_an_impossible_claim_possible():
 
 @pytest.fixture
 def read(root):
-    chips = bandwidth_by_chip(root / "resources/hardware/memory_bandwidth.yaml")
+    chips = bandwidth_by_chip()
     return lambda name: list(read_claims(root / "resources/possible" / name, {}, chips))
 
 

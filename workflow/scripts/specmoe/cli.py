@@ -2,15 +2,17 @@
 
 A campaign's own jobs get its campaign.json and an id; the paths of what they read follow from
 those. Engines, models and what is checked of them serve several campaigns, so their jobs are also
-given the files that they read and write. Imports are inside the verbs, so each starts fast.
+given the files that they read and write. Verbs that are here import what they call inside, and
+the others are imported when they are called, so that each starts fast.
 """
 
 import inspect
 import json
 import os
 import sys
-from argparse import ArgumentParser, RawDescriptionHelpFormatter
+from argparse import ArgumentParser
 from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
 from pathlib import Path
 from types import UnionType
 from typing import TYPE_CHECKING, Any, get_args, get_origin
@@ -20,19 +22,6 @@ from specmoe import errors
 if TYPE_CHECKING:
     from specmoe.config.block import Block
     from specmoe.plan.campaign import LoadedCampaign as Opened
-else:
-    Opened = "a campaign.json, which `arguments` opens"
-
-
-def plan(results: Path) -> None:
-    """Say what a campaign needs and how long it may take; its configuration is on stdin."""
-    from specmoe.config.schema import Config
-    from specmoe.plan.campaign import CHIPS, ROOT, LoadedCampaign
-    from specmoe.plan.plan_text import plan_campaign
-
-    # A command line may be too short for a configuration of hundreds of suites or prompts.
-    config = Config.model_validate_json(sys.stdin.read())
-    plan_campaign(LoadedCampaign(config, ROOT, results), CHIPS)
 
 
 def check(campaign: Path | None = None, results: Path = Path("results")) -> None:
@@ -46,18 +35,7 @@ def check(campaign: Path | None = None, results: Path = Path("results")) -> None
         print(note)
 
 
-def possible(
-    audit: str, out: Path, claim: dict[str, Any] | None = None, claims: Path | None = None
-) -> None:
-    """Say whether a claim about speculative decoding can be true."""
-    from specmoe.config.measurement import AuditSettings
-    from specmoe.plan.campaign import CHIPS
-    from specmoe.possible.judge import answer
-
-    answer(claim or {}, claims, AuditSettings.model_validate_json(audit), CHIPS, out)
-
-
-def build_engine(campaign: Opened, id: str, log: Path) -> None:
+def build_engine(campaign: "Opened", id: str, log: Path) -> None:
     """Fetch and build llama.cpp, and test it on a small model."""
     from specmoe.engine.build import make_engine
 
@@ -74,7 +52,7 @@ def build_programs(engine: Path, log: Path) -> None:
         build_programs(engine.parent, output.fileno())
 
 
-def make_model(campaign: Opened, model: str, log: Path, engine: Path | None = None) -> None:
+def make_model(campaign: "Opened", model: str, log: Path, engine: Path | None = None) -> None:
     """Write, cut, upcycle, quantize or link a model, or count the n-grams of a text."""
     from specmoe.models.derived import make_model
 
@@ -87,7 +65,7 @@ def fetch_model(entry: str, plan: Path, room: str, out: Path, digests: Path) -> 
     from pydantic import TypeAdapter
 
     from specmoe.config.models import AnyModel, HubModel, Model, PackageModel
-    from specmoe.plan.progress import check_room
+    from specmoe.plan.plan import check_room
 
     check_room(plan, room)
     match TypeAdapter[AnyModel](Model).validate_json(entry):
@@ -102,7 +80,7 @@ def fetch_model(entry: str, plan: Path, room: str, out: Path, digests: Path) -> 
             digests.write_text(f"{model.sha256}  {out.name}\n")
 
 
-def describe_model(campaign: Opened, model: str, out: Path, digests: Path | None = None) -> None:
+def describe_model(campaign: "Opened", model: str, out: Path, digests: Path | None = None) -> None:
     """Read a model file back, check what it is, and write its card."""
     from specmoe.models.gguf import describe_model
 
@@ -112,7 +90,7 @@ def describe_model(campaign: Opened, model: str, out: Path, digests: Path | None
         print(clock)
 
 
-def check_upcycled(campaign: Opened, model: str, engine: Path, log: Path, out: Path) -> None:
+def check_upcycled(campaign: "Opened", model: str, engine: Path, log: Path, out: Path) -> None:
     """Make sure that an upcycled model computes what its dense model does."""
     from dataclasses import replace
 
@@ -128,23 +106,11 @@ def check_upcycled(campaign: Opened, model: str, engine: Path, log: Path, out: P
     check_on_engine(*files, text, workplace, environment, layers, log, out)
 
 
-def describe_host(
-    campaign: Opened, given: dict[str, str | float], out: Path, engine: Path | None = None
-) -> None:
-    """Describe this machine; where several share a campaign, compare it and test the engine."""
-    from specmoe.plan.campaign import CHIPS
-    from specmoe.plan.machine import describe_host
-
-    environment = campaign.config.measurement.environment
-    like = campaign.host_file if campaign.shared else None
-    describe_host(campaign.backend, given, environment, CHIPS, out, engine, like)
-
-
-def measure(campaign: Opened, block: str, log: Path, workflow_pid: int | None = None) -> None:
+def measure(campaign: "Opened", block: str, log: Path, workflow_pid: int | None = None) -> None:
     """Measure one block by its protocol, alone on the machine."""
     from specmoe.measure.block import measure_block, summary
     from specmoe.plan.gate import Gate
-    from specmoe.plan.progress import describe_progress
+    from specmoe.words import counted
 
     one, gate = campaign.asked(block) or campaign.block(block), Gate(campaign)
     target = campaign.model_file(one.target)
@@ -157,10 +123,10 @@ def measure(campaign: Opened, block: str, log: Path, workflow_pid: int | None = 
         name, request, lambda: measure_block(one, workplace, target, drafts, log)
     )
     gate.records.relink(name, request)
-    progress = describe_progress(campaign.plan_file, campaign.records)
+    measured = sum(file.exists() for file in campaign.record_files(campaign.blocks))
     said = summary(one, record) if fresh else "kept, as it was measured before"
     said = said if one.sides else "nothing, as all its settings are beaten"
-    print(f"{progress}: {block}: {said}", flush=True)
+    print(f"{measured} of {counted(len(campaign.blocks), 'block')}: {block}: {said}", flush=True)
 
 
 def _check_pairs(block: "Block", target: Path, drafts: Mapping[str, Path]) -> None:
@@ -173,7 +139,7 @@ def _check_pairs(block: "Block", target: Path, drafts: Mapping[str, Path]) -> No
 
 
 def time_passes(
-    campaign: Opened,
+    campaign: "Opened",
     model: str,
     repeat: int,
     log: Path,
@@ -191,7 +157,7 @@ def time_passes(
     gate.records.relink(name, request)
 
 
-def record_trace(campaign: Opened, log: Path, out: Path, workflow_pid: int | None = None) -> None:
+def record_trace(campaign: "Opened", log: Path, out: Path, workflow_pid: int | None = None) -> None:
     """Decode one prompt with a target, and ask a draft model for the drafts of every round."""
     from specmoe.engine.job import job_of
     from specmoe.measure.trace import record_trace
@@ -212,7 +178,7 @@ def show_trace(trace: Path) -> None:
 
 
 def judge(
-    campaign: Opened, target: str, log: Path, out: Path, workflow_pid: int | None = None
+    campaign: "Opened", target: str, log: Path, out: Path, workflow_pid: int | None = None
 ) -> None:
     """Ask the baseline of one target about every run whose tokens differ from its own."""
     from specmoe.files import replace_text
@@ -233,7 +199,7 @@ def judge(
 
 
 def read_agreement(
-    campaign: Opened, draft: str, log: Path, out: Path, workflow_pid: int | None = None
+    campaign: "Opened", draft: str, log: Path, out: Path, workflow_pid: int | None = None
 ) -> None:
     """Read the texts of a draft's targets with it: what would it have proposed."""
     from specmoe.files import replace_text
@@ -252,14 +218,7 @@ def read_agreement(
     replace_text(out, json.dumps(read) + "\n")
 
 
-def choose_contenders(campaign: Opened, stage: int, out: Path) -> None:
-    """Say which settings are clearly beaten before a repeat, and measured no further."""
-    from specmoe.analysis.contenders import choose
-
-    choose(campaign, stage, out)
-
-
-def collect_table(campaign: Opened, table: str, out: Path) -> None:
+def collect_table(campaign: "Opened", table: str, out: Path) -> None:
     """Collect records: `runs`, `suites/<suite>`, `pass_times`, `agreement`, `host` or `models`."""
     from specmoe.models.card import load_card, save_cards
     from specmoe.plan.job_files import JobFiles
@@ -281,7 +240,7 @@ def collect_table(campaign: Opened, table: str, out: Path) -> None:
             collect_runs(campaign, None if table == "runs" else table.removeprefix("suites/"), out)
 
 
-def summarise(campaign: Opened, suite: str, out: Path) -> None:
+def summarise(campaign: "Opened", suite: str, out: Path) -> None:
     """Say what one suite measured, as plain text."""
     from specmoe.analysis.terminal import summarise_suite
     from specmoe.files import replace_text
@@ -291,55 +250,18 @@ def summarise(campaign: Opened, suite: str, out: Path) -> None:
     replace_text(out, summarise_suite(rows, suite, campaign.config) + "\n")
 
 
-def fetch_published(campaign: Path, out: Path) -> None:
+def fetch_published(campaign: "Opened", out: Path) -> None:
     """Get the published study's rows: download them or take a local file; check their digest."""
-    from specmoe.config.schema import read_config
     from specmoe.runs.study_csv import fetch_published
 
-    fetch_published(read_config(campaign).published, out)
+    fetch_published(campaign.config.published, out)
 
 
-def import_published(campaign: Path, given: dict[str, Any], csv: Path, out: Path) -> None:
+def import_published(campaign: "Opened", given: dict[str, Any], csv: Path, out: Path) -> None:
     """Turn the study's rows into ours, and say what is known of its models and machine."""
-    from specmoe.config.schema import read_config
     from specmoe.runs.study_csv import import_published
 
-    import_published(csv, read_config(campaign), given, out)
-
-
-def audit(campaign: Opened, out: Path) -> None:
-    """Check every run of a campaign: which are impossible, which implausible."""
-    from specmoe.audit.audited import audit_campaign
-
-    audit_campaign(campaign, out)
-
-
-def analyse(campaign: Opened, audit: Path, out: Path, compare_with: tuple[Path, ...] = ()) -> None:
-    """Compute every table of the analysis from the runs of a campaign."""
-    from specmoe.claims.analysed import analyse_campaign
-
-    analyse_campaign(campaign, audit, compare_with, out)
-
-
-def advise(
-    analysis: Path,
-    out: Path,
-    contenders: tuple[Path, ...] = (),
-    configfile: tuple[Path, ...] = (),
-) -> None:
-    """Say whether to switch speculative decoding on, for each target of a campaign."""
-    from specmoe.analysis.advice_text import advise
-    from specmoe.plan.campaign import ROOT
-
-    advise(analysis, contenders, configfile, ROOT / "paper", out)
-
-
-def render_paper(analysis: Path, cells: Path, out: Path) -> None:
-    """Render a campaign's tables, numbers and figures: for the paper and for the page."""
-    from specmoe.page.rendered import render_paper
-    from specmoe.plan.campaign import ROOT
-
-    render_paper(analysis, ROOT / "paper", out, cells)
+    import_published(csv, campaign.config, given, out)
 
 
 def render_pdf(document: Path, parts: tuple[Path, ...], log: Path, out: Path) -> None:
@@ -348,25 +270,6 @@ def render_pdf(document: Path, parts: tuple[Path, ...], log: Path, out: Path) ->
 
     for complaint in compile_pdf(document, parts, out, log):
         print(f"{document.name}: {complaint}", file=sys.stderr)
-
-
-def render_site(analysis: Path, figures: Path, out: Path, trace: Path | None = None) -> None:
-    """Render the page of a campaign from its analysis, with the data beside it."""
-    from specmoe.page.rendered import render_site
-    from specmoe.plan.campaign import ROOT
-
-    render_site(analysis, figures, ROOT / "paper", ROOT / "CITATION.cff", trace, out)
-
-
-def pack(
-    campaign: Opened, engines: tuple[Path, ...], out: Path, trace: tuple[Path, ...] = ()
-) -> None:
-    """Pack the files of a finished campaign, with a configuration that renders it."""
-    from specmoe.runs.manifest import pack_campaign
-
-    files = [campaign.folder / name for name in ("runs.parquet", "host.json", "models.json")]
-    files += [*campaign.pass_times, *campaign.agreement, *campaign.stages, *trace]
-    pack_campaign(campaign.folder / "campaign.json", files, engines, campaign.divergences, out)
 
 
 def document() -> None:
@@ -378,17 +281,30 @@ def document() -> None:
     write_reference(ROOT / "config")
 
 
-VERBS: dict[str, Callable[..., None]] = {
-    verb.__name__: verb
-    for verb in (
-        *(plan, check, possible, build_engine, build_programs),
-        *(make_model, fetch_model, describe_model, check_upcycled),
-        *(describe_host, measure, time_passes, record_trace, show_trace, judge, read_agreement),
-        *(choose_contenders, collect_table, summarise),
-        *(fetch_published, import_published, audit, analyse, advise),
-        *(render_paper, render_pdf, render_site, pack, document),
-    )
+VERBS = {
+    "plan": "plan.plan",
+    "describe_host": "plan.machine",
+    **dict.fromkeys(["check", "build_engine", "build_programs"], "cli"),
+    **dict.fromkeys(["make_model", "fetch_model", "describe_model", "check_upcycled"], "cli"),
+    **dict.fromkeys(["measure", "time_passes", "record_trace", "show_trace"], "cli"),
+    **dict.fromkeys(["judge", "read_agreement", "collect_table", "summarise"], "cli"),
+    **dict.fromkeys(["fetch_published", "import_published", "render_pdf", "document"], "cli"),
+    "choose_contenders": "analysis.contenders",
+    "audit": "audit.audited",
+    "analyse": "claims.analysed",
+    "advise": "analysis.advice_text",
+    "render_paper": "page.rendered",
+    "render_site": "page.rendered",
+    "pack": "runs.manifest",
+    "possible": "possible.judge",
 }
+"""The module of each verb's function, which has its name."""
+
+
+def function_of(verb: str) -> Callable[..., None]:
+    """Return what a verb calls."""
+    found: Callable[..., None] = getattr(import_module(f"specmoe.{VERBS[verb]}"), verb)
+    return found
 
 
 def arguments(verb: Callable[..., None], words: Sequence[str]) -> dict[str, Any]:
@@ -406,7 +322,7 @@ def arguments(verb: Callable[..., None], words: Sequence[str]) -> dict[str, Any]
         reading |= {"required": True} if needed else {"default": parameter.default}
         parser.add_argument(f"--{name.replace('_', '-')}", **reading)
     given = vars(parser.parse_args(words))
-    if "campaign" in parameters and parameters["campaign"].annotation is Opened:
+    if "campaign" in parameters and _is_campaign(parameters["campaign"].annotation):
         from specmoe.plan.campaign import open_campaign
 
         given["campaign"] = open_campaign(given["campaign"])
@@ -416,7 +332,7 @@ def arguments(verb: Callable[..., None], words: Sequence[str]) -> dict[str, Any]
 def _reading(kind: Any, several: str) -> dict[str, Any]:
     """Return how argparse reads an option of a type; `several` is how many values a tuple takes."""
     origin, inner = get_origin(kind), get_args(kind)
-    if kind is Opened:
+    if _is_campaign(kind):
         return {"type": Path}
     if origin is UnionType:
         return _reading(inner[0], several) | {"nargs": "?"}
@@ -425,15 +341,20 @@ def _reading(kind: Any, several: str) -> dict[str, Any]:
     return {"type": json.loads if origin is dict else kind}
 
 
+def _is_campaign(kind: Any) -> bool:
+    """Return whether a parameter's type is that of a campaign; in this module it is a text."""
+    return getattr(kind, "__name__", kind) in ("Opened", "LoadedCampaign")
+
+
 def main() -> None:
     """Do what the command line asks for."""
-    listed = "\n".join(f"  {name:<20}{verb.__doc__}" for name, verb in VERBS.items())
-    parser = ArgumentParser(
-        prog="specmoe",
-        description="Each job of the workflow; `specmoe VERB --help` says what a verb takes.",
-        epilog=f"verbs:\n{listed}",
-        formatter_class=RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("verb", choices=VERBS, metavar="VERB")
-    verb = VERBS[parser.parse_args(sys.argv[1:2]).verb]
-    errors.run(lambda: verb(**arguments(verb, sys.argv[2:])))
+    about = "Each job of the workflow; `specmoe VERB --help` says what a verb does and takes."
+    parser = ArgumentParser(prog="specmoe", description=about)
+    parser.add_argument("verb", choices=VERBS)
+    name = parser.parse_args(sys.argv[1:2]).verb
+
+    def call() -> None:
+        verb = function_of(name)
+        verb(**arguments(verb, sys.argv[2:]))
+
+    errors.run(call)

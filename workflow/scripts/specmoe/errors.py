@@ -13,7 +13,6 @@ import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from types import TracebackType
 from typing import Any, TextIO
 
 FAULTS = Path("results/faults")  # tracebacks of unforeseen faults
@@ -99,24 +98,15 @@ def _words(error: BaseException) -> str:
             " snakemake of `make setup`"
         )
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
-        file = f" for {error.filename}" if error.filename else ""
-        return f"no room{file} on {_fullest_disk(error.filename)}; {_MAKE_ROOM}"
+        return f"no room for {error.filename or 'a file'}; {_MAKE_ROOM}"
     # Whatever a tool says of itself then.
     if isinstance(error, SpecmoeError) and shutil.disk_usage(Path.cwd()).free < _FULL_BYTES:
-        return f"{error}; there is no room on {_fullest_disk()}: {_MAKE_ROOM}"
+        return f"{error}; the disk of {Path.cwd()} is full; {_MAKE_ROOM}"
     return str(error)
 
 
 _FULL_BYTES = 2**20
-_MAKE_ROOM = "make room, and the same command goes on"
-
-
-def _fullest_disk(file: str | None = None) -> str:
-    """Return the fullest of the disks that are written to; the system names none."""
-    places = Path.cwd(), Path(os.environ.get("TMPDIR", ".")), Path(file or ".").parent
-    there = filter(Path.is_dir, places)
-    free, full = min((shutil.disk_usage(place).free, place.absolute()) for place in there)
-    return f"the disk of {full} ({free / 1e6:.1f} MB free)"
+_MAKE_ROOM = "make room on its disk (`df -h`), and the same command goes on"
 
 
 def one_line(error: object) -> str:
@@ -187,19 +177,6 @@ def run(main: Callable[[], None]) -> None:
             f"{_command()} failed in a way it does not foresee:"
             f" {type(error).__name__}: {first_line}; please report it with {file}"
         )
-
-
-def _say_interrupted(
-    kind: type[BaseException], error: BaseException, trace: TracebackType | None
-) -> None:
-    """Print no traceback for Ctrl-C while snakemake reads the Snakefile."""
-    if issubclass(kind, KeyboardInterrupt):
-        print("interrupted", file=sys.stderr)
-    else:
-        sys.__excepthook__(kind, error, trace)
-
-
-sys.excepthook = _say_interrupted
 
 
 def _command() -> str:

@@ -243,7 +243,10 @@ def link(file: Path, out: Path) -> list[Path]:
     ModelError if a file is missing.
     """
     files = require_files(file)
-    _remove_links(out)
+    out.unlink(missing_ok=True)
+    for old in out.parent.glob(f"{out.stem}-*-of-*.gguf"):
+        if old.is_symlink() and _SPLIT.sub("", old.name) == out.stem:
+            old.unlink()
     if len(files) == 1:
         out.symlink_to(file.absolute())
         return [out]
@@ -260,21 +263,9 @@ def require_files(model: Path) -> list[Path]:
     files = files_of_model(model)
     for part in files:
         if not part.is_file():
-            raise ModelError(_missing(part, len(files)))
+            fault = f"{part} is no file" if part.exists() else f"no model file {part}"
+            remedy = "correct its path in the config"
+            if len(files) > 1:
+                remedy = f"the model has {len(files)} parts, which must be in one folder"
+            raise ModelError(f"{fault}; {remedy}")
     return files
-
-
-def _missing(part: Path, parts: int) -> str:
-    fault = f"{part} is no file" if part.exists() else f"no model file {part}"
-    if part.is_dir():
-        fault = f"{part} is a folder, not a model file"
-    if parts == 1:
-        return f"{fault}; correct its path in the config"
-    return f"{fault}; the model has {parts} parts, which must be in one folder"
-
-
-def _remove_links(out: Path) -> None:
-    out.unlink(missing_ok=True)
-    for old in out.parent.glob(f"{out.stem}-*-of-*.gguf"):
-        if old.is_symlink() and _SPLIT.sub("", old.name) == out.stem:
-            old.unlink()

@@ -21,6 +21,7 @@ from specmoe.analysis.sentences import on_other_prompts, prompt_words
 from specmoe.analysis.summaries import CELL
 from specmoe.config.engines import Backend
 from specmoe.files import gigabytes, read_record, replace_text
+from specmoe.plan.campaign import ROOT
 from specmoe.words import counted
 
 # The ends of the interval that decides an answer, as columns of the best setting.
@@ -157,19 +158,18 @@ def _measured(own: Record) -> dict[str, Any]:
 
 def advise(
     analysis: Path,
-    contenders: Sequence[Path],
-    configfiles: Sequence[Path],
-    templates: Path,
     out: Path,
+    contenders: tuple[Path, ...] = (),
+    configfile: tuple[Path, ...] = (),
 ) -> None:
     """Print the advice of an analysis, a folder; write its values as JSON and details beside them.
 
     `contenders` are the decisions of a campaign that was measured in stages, the last one last;
-    `configfiles` are the files that configure the campaign, for the lines to be pasted.
+    `configfile` are the files that configure the campaign, for the lines to be pasted.
     """
     tables = Analysis.read(analysis)
     advice = tables.advice
-    lines = [line and with_files(line, configfiles) for line in advice["command"]]
+    lines = [line and with_files(line, configfile) for line in advice["command"]]
     tables = Analysis(tables.tables, advice=advice.assign(command=lines))
     values = advice_values(tables)
     if contenders:
@@ -177,5 +177,5 @@ def advise(
         print("\n".join(describe(values["settings"])) + "\n")
     replace_text(out, json.dumps(values, indent=1, allow_nan=False) + "\n")
     details = out.with_suffix(".md")
-    replace_text(details, render_advice(tables, templates / "advice.md.j2", details))
-    print(render_advice(tables, templates / "advice.txt.j2", details), end="")
+    replace_text(details, render_advice(tables, ROOT / "paper/advice.md.j2", details))
+    print(render_advice(tables, ROOT / "paper/advice.txt.j2", details), end="")

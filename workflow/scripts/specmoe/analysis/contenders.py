@@ -211,7 +211,7 @@ def _row(block: Block, side: Side) -> dict[str, Any]:
     }
 
 
-def choose(campaign: LoadedCampaign, stage: int, out: Path) -> None:
+def choose_contenders(campaign: LoadedCampaign, stage: int, out: Path) -> None:
     """Write which settings are measured after a stage, and print what is known of all of them."""
     config, gate = campaign.config, Gate(campaign)
     statistics, margin = config.statistics, config.measurement.drop_beaten

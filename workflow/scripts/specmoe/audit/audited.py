@@ -66,7 +66,7 @@ class Audit(NamedTuple):
         return cls(found, summarise_audit(found), count_power(evidence), required_time(evidence))
 
 
-def audit_campaign(campaign: LoadedCampaign, out: Path) -> None:
+def audit(campaign: LoadedCampaign, out: Path) -> None:
     """Write the audit of a campaign to a folder, and print it.
 
     A packed campaign is believed by its manifest.

@@ -1,9 +1,9 @@
 """The whole analysis of a campaign, with other campaigns beside it and the study's claims."""
 
-from collections.abc import Iterable
 from pathlib import Path
 
-from specmoe.analysis.build import analyse, required_times
+from specmoe.analysis.build import analyse as analyse_runs
+from specmoe.analysis.build import required_times
 from specmoe.analysis.registry import Analysis
 from specmoe.analysis.side_by_side import compared_campaigns, side_by_side
 from specmoe.audit.audited import Audit
@@ -17,8 +17,8 @@ from specmoe.runs.other_tables import read_agreement, read_pass_times
 from specmoe.runs.schema import read_runs
 
 
-def analyse_campaign(
-    campaign: LoadedCampaign, audit: Path, compare_with: Iterable[Path], out: Path
+def analyse(
+    campaign: LoadedCampaign, audit: Path, out: Path, compare_with: tuple[Path, ...] = ()
 ) -> None:
     """Write every table of a campaign's analysis to a folder.
 
@@ -26,7 +26,7 @@ def analyse_campaign(
     """
     config, data = campaign.config, campaign.data
     runs = read_runs(data / "runs.parquet")
-    own = analyse(
+    own = analyse_runs(
         runs,
         config,
         load_cards(data / "models.json"),

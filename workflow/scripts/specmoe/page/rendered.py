@@ -25,6 +25,7 @@ from specmoe.page.page import data_names, render_page
 from specmoe.paper.latex import command_name
 from specmoe.paper.macros import exhibits, macros, switch_file
 from specmoe.paper.tables import render_table
+from specmoe.plan.campaign import ROOT
 from specmoe.tables.tables import page_tables, read_tables
 
 # The first characters of what a spreadsheet runs as a formula.
@@ -35,13 +36,13 @@ MOST_BYTES = 2_000_000
 """Of all figures together, as SVG; those that go over it are PNG, from the largest on."""
 
 
-def render_paper(analysis: Path, paper: Path, out: Path, cells: Path) -> None:
+def render_paper(analysis: Path, cells: Path, out: Path) -> None:
     """Render what the paper includes, and the page's figures, into a folder.
 
-    `paper` is the folder of the paper's own texts; `cells` receives the tables' cells as CSV.
+    `cells` receives the tables' cells as CSV.
     """
     found = Analysis.read(analysis)
-    specifications, captions = paper / "tables.yaml", paper / "figures.yaml"
+    specifications, captions = ROOT / "paper/tables.yaml", ROOT / "paper/figures.yaml"
     (out / "tables").mkdir(parents=True)
     for name in read_tables(specifications):
         text = render_table(name, found, specifications)
@@ -58,17 +59,16 @@ def render_paper(analysis: Path, paper: Path, out: Path, cells: Path) -> None:
     (out / "page_figures.json").write_text(text, encoding="utf-8")
 
 
-def render_site(
-    analysis: Path, figures: Path, paper: Path, citation: Path, trace: Path | None, out: Path
-) -> None:
+def render_site(analysis: Path, figures: Path, out: Path, trace: Path | None = None) -> None:
     """Render the page, `index.html`, into a folder, with its data in `data/` beside it.
 
-    `figures` holds those of `render_paper`, `paper` is the folder of the paper's own texts.
+    `figures` holds those of `render_paper`, `trace` the recorded demonstration.
     """
     found = Analysis.read(analysis)
     recording = Recording.read(trace) if trace else None
     write_data(found, recording, out / "data")
     pictures = json.loads(figures.read_text(encoding="utf-8"))
+    paper, citation = ROOT / "paper", ROOT / "CITATION.cff"
     page = render_page(found, pictures, recording, paper=paper, citation=citation)
     replace_text(out / "index.html", page)
 

@@ -7,7 +7,7 @@ so nothing heavy is imported here.
 import json
 import math
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -26,17 +26,13 @@ from specmoe.config.schema import Config, read_config
 from specmoe.engine.identity import Workplace, engine_ids, maker_of
 from specmoe.errors import ConfigError
 from specmoe.files import named_if_damaged, read_record, replace_text
+from specmoe.words import counted, verb
 
 # What a block asks of a cluster for its job. An estimate assumes a machine, and the nodes may be
 # others. A limit that is too high costs a place in the queue, one that is too low costs the block.
 TIMES_LONGER = 4
 LEAST_MINUTES = 15
 UNKNOWN_MINUTES = 240
-TIMES_LARGER = 1.5
-# Of the first attempt's memory that each further one adds. A job may have failed for another
-# reason, and then no node need have twice the memory.
-MORE_EACH = 0.5
-WHOLE_NODE_MB = 0  # what SLURM takes for all memory of a node
 
 # The workflow's folder, which records name as the working directory sees it.
 ROOT = Path(os.path.relpath(Path(__file__).parents[4]))
@@ -227,16 +223,26 @@ class LoadedCampaign:
         return self.blocks[name]
 
     @property
-    def host_files(self) -> list[Path]:
-        """The descriptions of its machine before each repeat; if it is shared, of each block's."""
-        if self.shared:
-            return [self.folder / f"machines/{block}.json" for block in self.blocks]
-        return [self.folder / f"hosts/r{repeat}.json" for repeat in self.first_blocks]
-
-    @property
     def divergences(self) -> list[Path]:
         """What was judged of the runs of each target that diverge from its baselines."""
         return [self.data / f"divergences/{target}.json" for target in self.judged_targets]
+
+    def describe_missing(self) -> str:
+        """Say which blocks failed, and how many were not started; empty if all are measured."""
+        files = dict(zip(self.blocks, self.record_files(self.blocks), strict=True))
+        missing = [block for block, file in files.items() if not file.exists()]
+        logs = self.folder / "logs/measure_block"
+        failed = [block for block in missing if (logs / f"{block}.log").exists()]
+        if not missing:
+            return ""
+        named = "".join(f"\n  {block}: see {logs / block}.log" for block in failed[:5])
+        return (
+            f"{len(missing)} of {counted(len(files), 'block')} {verb(len(missing))} not measured,"
+            f" and nothing that needs them is made: failed or interrupted {len(failed)}, not"
+            f" started {len(missing) - len(failed)}.{named}\nMeasured blocks are kept; the same"
+            " command goes on. To render the others without what fails, name it in"
+            " campaign.left_out."
+        )
 
     @cached_property
     def priorities(self) -> dict[str, float]:
@@ -257,28 +263,19 @@ class LoadedCampaign:
         return first
 
     @cached_property
-    def _planned(self) -> tuple[Mapping[str, float | None], Mapping[str, int | None]]:
-        """The plan's times and bytes of memory by block; empty without a plan."""
+    def _estimated_s(self) -> dict[str, float | None]:
+        """The plan's times by block; empty without a plan."""
         try:
-            facts = json.loads(self.plan_file.read_bytes())
-            return dict(facts["estimated_s"]), dict(facts["memory_bytes"])
+            return dict(json.loads(self.plan_file.read_bytes())["estimated_s"])
         except (OSError, ValueError, KeyError, TypeError):
-            return {}, {}
+            return {}
 
     def minutes_of_block(self, block: str, attempt: int) -> int:
         """Return the time limit of a block's job, longer in each further attempt."""
-        estimated_s = self._planned[0].get(block)
+        estimated_s = self._estimated_s.get(block)
         if estimated_s is None:
             return UNKNOWN_MINUTES * attempt
         return attempt * max(LEAST_MINUTES, math.ceil(TIMES_LONGER * estimated_s / 60))
-
-    def megabytes_of_block(self, block: str, attempt: int) -> int:
-        """Return the memory of a block's job, more in each further attempt."""
-        memory_bytes = self._planned[1].get(block)
-        if memory_bytes is None:
-            return WHOLE_NODE_MB
-        larger = TIMES_LARGER * (1 + MORE_EACH * (attempt - 1))
-        return math.ceil(larger * memory_bytes / 2**20)
 
     @cached_property
     def timed_passes(self) -> dict[str, TimedPasses]:
@@ -328,14 +325,6 @@ class LoadedCampaign:
         }
         return sorted(judged)
 
-    def baselines_of_target(self, target: str) -> list[str]:
-        """Return the blocks that hold the tokens of a target alone."""
-        return [
-            name
-            for name, block in self.blocks.items()
-            if block.target == target and block.measures_alone and block.protocol == Protocol.PAIRED
-        ]
-
     @cached_property
     def demonstration(self) -> Demonstration | None:
         """What the demonstration decodes; None if no draft model drafts in it."""
@@ -345,11 +334,6 @@ class LoadedCampaign:
     def ships_trace(self) -> bool:
         """Whether it is cached, and ships the record of the demonstration."""
         return not self.measured and (self.data / "trace.json").exists()
-
-    @property
-    def shows_trace(self) -> bool:
-        """Whether its page shows the demonstration."""
-        return self.demonstration is not None and (self.measured or self.ships_trace)
 
     @property
     def trace_file(self) -> Path:

@@ -5,16 +5,14 @@ here. Before something is made or measured it has the files looked at that the c
 """
 
 import fcntl
-import json
 import os
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from specmoe.config.block import Block
 from specmoe.config.checks import Faults, stop_at
 from specmoe.config.engines import refuse_exported
 from specmoe.config.load import FileFacts, FilesSay, load
@@ -36,9 +34,6 @@ from specmoe.plan.campaign import LoadedCampaign
 LOCKS = Path(".snakemake/locks")
 """Where snakemake lists what its processes read and write."""
 LEAST_BYTES = 2**21
-
-# The keys of an entry that leave the model's file as it is.
-_OF_NO_FILE = {"label", "family", "sha256", "size_bytes", "size_gb"}
 
 
 def check_folder(root: Path) -> None:
@@ -138,44 +133,8 @@ def _folders(campaign: LoadedCampaign) -> Faults:
     for name in campaign.config.compare_with:
         analysis = campaign.results / name / "analysis"
         if not analysis.is_dir():
-            overlays = [f"resources/campaigns/{name}/campaign.yaml", f"config/{name}.yaml"]
-            known = [file for file in map(campaign.root.joinpath, overlays) if file.is_file()]
-            overlay = known[0] if known else f"<the configuration of {name}>"
-            yield (
-                "compare_with",
-                f"there is no {analysis}; render campaign {name!r} first: snakemake --cores 1 paper"
-                f" --configfile {overlay}",
-            )
-
-
-def remade_models(campaign: LoadedCampaign, blocks: Iterable[Block]) -> dict[str, str]:
-    """Return the blocks whose models are made anew, and what has changed in their entries.
-
-    They are those of campaign.json; a damaged one, or that of a campaign that was not measured
-    here, has none.
-    """
-    config, changed = campaign.config, {}
-    try:
-        recorded = json.loads(campaign.file.read_bytes())
-        measured = recorded["campaign"]["source"] == "measured"
-        entries = recorded["model_sets"].get(config.campaign.models, {}) if measured else {}
-        for name in config.needed_models:
-            now = config.models[name].model_dump(mode="json", exclude=_OF_NO_FILE)
-            old = {key: value for key, value in entries.get(name, now).items() if key in now}
-            if key := next((key for key in old if old[key] != now[key]), None):
-                values = f"{key} {old[key]} before, {now[key]} now"
-                changed[name] = "another recipe" if key == "recipe" else values
-    except (OSError, ValueError, LookupError, TypeError, AttributeError):
-        return {}
-    reasons = {}
-    for block in blocks if changed else ():
-        needed = {
-            name: one for model in block.models for name, one in config.lineage(model).items()
-        }
-        needed |= {e.target: e for e in needed.values() if isinstance(e, SyntheticDraft)}
-        if parts := [f"model {name}: {changed[name]}" for name in changed if name in needed]:
-            reasons[block.block] = ", ".join(parts)
-    return reasons
+            first = f"render campaign {name!r} first: `snakemake paper` with its --configfile"
+            yield "compare_with", f"there is no {analysis}; {first}"
 
 
 def files_say(config: Config, models_folder: Path) -> FilesSay:

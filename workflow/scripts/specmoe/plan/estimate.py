@@ -17,7 +17,6 @@ ACCEPTANCE = 0.6  # of each drafted token, independently
 USUAL_WARMUPS = 3  # before the rate settles, unless they are long
 START_S = 0.5  # of a process, without loading
 LOAD_BYTES_PER_SECOND = 3e9  # from disk or page cache
-BYTES_PER_TOKEN = 4  # of prompt texts
 # A CPU core computes on so many bytes of weights a second, however fast the memory is. Two machines
 # of two cores computed on 6 and 16 GB (0.8B in Q8_0: 64 and 26 ms a token).
 CORE_BYTES_PER_SECOND = 8e9
@@ -68,21 +67,6 @@ def pass_seconds(size: Size, width: float, machine: Machine) -> float:
     return max(read, single * (1 + costs.position_share * (width - 1)))
 
 
-def drafted_token_seconds(
-    method: Method | None, size: Size, draft: Size | None, machine: Machine, slots: int = 1
-) -> float:
-    """Return the time of drafting one token for each of the requests at once.
-
-    A head or an MTP block counts as one of the target's layers, and looking n-grams up as nothing.
-    """
-    if method is None or is_ngram(method):
-        return 0.0
-    if method == Method.DRAFT:
-        assert draft
-        return pass_seconds(draft, slots, machine)
-    return pass_seconds(size, slots, machine) / max(size.layers, 1)
-
-
 def seconds_per_token(
     size: Size,
     machine: Machine,
@@ -115,36 +99,31 @@ def block_seconds(
 
     `sizes` are those of models, as far as they are known: of the target, and of draft models.
     """
-    return sum(
-        _side_seconds(
-            *(block, side, prompt_tokens, sizes[block.target]),
-            *(sizes.get(side.draft_model or ""), machine),
-        )
-        for side in block.sides
-    )
+    return sum(_side_seconds(block, side, prompt_tokens, sizes, machine) for side in block.sides)
 
 
 def _side_seconds(
-    block: Block,
-    side: Side,
-    prompt_tokens: list[int],
-    size: Size,
-    draft: Size | None,
-    machine: Machine,
+    block: Block, side: Side, tokens: list[int], sizes: Mapping[str, Size], machine: Machine
 ) -> float:
+    size, draft = sizes[block.target], sizes.get(side.draft_model or "")
     loaded = size.file_bytes + (draft.file_bytes if draft else 0)
     # A round never drafts more than is left to generate.
     gamma = min(side.gamma, block.n_predict - 1)
     slots = block.slots
     token_s = pass_seconds(size, slots, machine) / slots
     if side.speculates:
-        drafted_s = drafted_token_seconds(side.method, size, draft, machine, slots)
+        # A head or an MTP block counts as one of the target's layers, a look-up as nothing.
+        drafted_s = pass_seconds(draft or size, slots, machine)
+        if side.method is None or is_ngram(side.method):
+            drafted_s = 0.0
+        elif side.method != Method.DRAFT:
+            drafted_s = pass_seconds(size, slots, machine) / max(size.layers, 1)
         imposed = side.imposed_acceptance
         token_s = seconds_per_token(size, machine, drafted_s, gamma, imposed, slots)
     usual = 1 if block.warmup_tokens * token_s >= LONG_WARMUP_S else USUAL_WARMUPS
     warmups = min(block.warmups, usual)
-    read = block.passes * sum(prompt_tokens) + warmups * max(prompt_tokens)
-    requests = block.passes * len(prompt_tokens)
+    read = block.passes * sum(tokens) + warmups * max(tokens)
+    requests = block.passes * len(tokens)
     if block.concurrency is not None:
         # Each client of a load begins and ends with about half a request that does not count.
         requests += block.passes * slots

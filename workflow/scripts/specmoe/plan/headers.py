@@ -47,7 +47,7 @@ def check_headers(campaign: LoadedCampaign) -> tuple[Faults, list[str]]:
         if isinstance(entry, PathEngine) and not campaign.engine_file(engine).exists():
             with _collecting(faults):
                 require_programs(Path(entry.path))
-    known = _read_models(config, campaign.models_folder, faults)
+    known = _read_models(campaign, faults)
     drafters = {(block.target, one.draft): one for block in blocks for one in block.drafters}
     for (name, _), side in drafters.items():
         with _collecting(faults):
@@ -93,11 +93,11 @@ def _check_texts(config: Config, blocks: Iterable[Block], root: Path, faults: Fa
                 given_file(Path(model.imatrix))
 
 
-def _read_models(config: Config, folder: Path, faults: Faults) -> dict[str, _Known]:
+def _read_models(campaign: LoadedCampaign, faults: Faults) -> dict[str, _Known]:
     """Return the models whose files are here; the user's own must be whole, and of their family."""
     known = {}
-    for name, file in model_files(config, made_models(config, folder), folder).items():
-        entry, family = config.models[name], config.family(name)
+    for name, file in model_files(campaign).items():
+        entry, family = campaign.config.models[name], campaign.config.family(name)
         if isinstance(entry, PathModel):
             with _collecting(faults):
                 own = Path(entry.path)
@@ -106,7 +106,7 @@ def _read_models(config: Config, folder: Path, faults: Faults) -> dict[str, _Kno
                 known[name] = _Known(own, card)
                 if family:
                     check_family(card, family, own)
-        elif found := card_here(file, folder / f"{name}.json"):
+        elif found := card_here(file, campaign.card(name)):
             known[name] = _Known(file, found)
     return known
 
@@ -128,23 +128,14 @@ def _check_pair(target: str, side: Side, config: Config, known: Mapping[str, _Kn
         check_pair(verifies.file, drafts.file, method, one_vocabulary=same)
 
 
-def made_models(config: Config, models: Path) -> frozenset[str]:
-    """Return the needed models that are in the folder where blocks look for them."""
-    return frozenset(
-        name
-        for name in config.needed_models
-        if (models / f"{name}{config.models[name].suffix}").exists()
-    )
-
-
-def model_files(config: Config, made: frozenset[str], models: Path) -> dict[str, Path]:
+def model_files(campaign: LoadedCampaign) -> dict[str, Path]:
     """Return the files of the models that are made, the user's own, or in the hub's cache."""
-    files = {name: models / f"{name}{config.models[name].suffix}" for name in made}
-    for name in config.needed_models:
-        entry = config.models[name]
-        if name in made:
-            continue
-        if isinstance(entry, PathModel):
+    files = {}
+    for name in campaign.config.needed_models:
+        entry, made = campaign.config.models[name], campaign.model_file(name)
+        if made.exists():
+            files[name] = made
+        elif isinstance(entry, PathModel):
             files[name] = Path(entry.path)
         elif isinstance(entry, HubModel) and (cached := hub.cached(entry)):
             files[name] = cached

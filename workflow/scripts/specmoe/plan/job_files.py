@@ -1,12 +1,10 @@
 """The files that a campaign's jobs wait for, and the words of the configuration that they get."""
 
 import json
-from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from itertools import chain, product
 from pathlib import Path
 
-from specmoe.config.block import Block
 from specmoe.config.models import (
     HubModel,
     NgramCache,
@@ -89,17 +87,19 @@ class JobFiles:
         asked = self.campaign.block(block)
         config, models = self.campaign.config, self.campaign.models_folder
         engine = self.campaign.engine_of_block(block)
-        files: Files = {
+        prompts = {source.file for source in asked.prompts}
+        return {
             "engine": self.campaign.engine_file(engine),
             "upcycled": [
                 models / f"upcycled/{engine}/{model}.json"
                 for model in asked.models
                 if isinstance(config.models[model], UpcycleModel)
             ],
-            "prompts": self._prompts([asked.target], [block]),
+            "prompts": [self.campaign.root / file for file in sorted(prompts)],
             "contenders": self.campaign.contenders_of(asked),
+            "models": [*map(self.campaign.model_file, asked.models)],
+            "cards": [*map(self.campaign.card, asked.models)],
         }
-        return files | self._models_of(asked)
 
     def of_contenders(self, stage: str) -> Files:
         """Return what tells before a repeat which settings are beaten: predictions, or runs."""
@@ -117,56 +117,9 @@ class JobFiles:
         before = campaign.contenders(0)
         return {"cards": cards, "before": before, "records": campaign.record_files(first)}
 
-    def _models_of(self, block: Block) -> Files:
-        """Return the models of a block, with their cards."""
-        return {
-            "models": [*map(self.campaign.model_file, block.models)],
-            "cards": [*map(self.campaign.card, block.models)],
-        }
-
-    def of_demonstration(self) -> Files:
-        """Return what the demonstration loads and sends."""
-        asked = self.campaign.demonstration
-        assert asked is not None
-        block = asked.block
-        files = self._models_of(block)
-        files["engine"] = self.campaign.engine_file(self.campaign.engine_id)
-        return files | {"prompt": self.campaign.root / block.prompts[0].file}
-
-    def of_baselines(self, target: str) -> Files:
-        """Return the records of a target alone, with its model and prompts."""
-        blocks = self.campaign.baselines_of_target(target)
-        return {
-            "prompts": self._prompts([target]),
-            "records": self.campaign.record_files(blocks),
-            "target": self.campaign.model_file(target),
-        }
-
-    def of_reading(self, draft: str) -> Files:
-        """Return a draft and the records of the texts that it reads."""
-        campaign = self.campaign
-        records = campaign.record_files(campaign.readings[draft])
-        own = {"draft": campaign.model_file(draft), "card": campaign.card(draft)}
-        return own | {"records": records}
-
-    def _prompts(self, targets: Collection[str], blocks: Iterable[str] | None = None) -> list[Path]:
-        """Return the files of the prompts that targets get, in all blocks or in some."""
-        asked = map(self.campaign.block, self.campaign.blocks if blocks is None else blocks)
-        files = {source.file for one in asked if one.target in targets for source in one.prompts}
-        return [self.campaign.root / file for file in sorted(files)]
-
     def before_repeat(self, repeat: str) -> list[Path]:
         """Return the record of the last block before a repeat, in a list."""
         return self.campaign.record_files(self.campaign.block_before(int(repeat)))
-
-    def of_passes(self, model: str) -> Files:
-        """Return a model whose passes are timed, and the text."""
-        campaign = self.campaign
-        return {
-            "card": campaign.card(model),
-            "model": campaign.model_file(model),
-            "text": campaign.root / campaign.config.prompts.passage,
-        }
 
     def of_table(self, table: str) -> dict[str, list[Path]]:
         """Return the records that a table is made from, and what describes models and engines.
@@ -177,7 +130,12 @@ class JobFiles:
         missing = [campaign.missing] if campaign.missing.exists() else []
         match table:
             case "host":
-                return {"records": campaign.host_files}
+                files = [
+                    campaign.folder / f"hosts/r{repeat}.json" for repeat in campaign.first_blocks
+                ]
+                if campaign.shared:
+                    files = [campaign.folder / f"machines/{name}.json" for name in campaign.blocks]
+                return {"records": files}
             case "models":
                 return {"records": [*map(campaign.card, campaign.config.measured_networks)]}
             case "agreement":

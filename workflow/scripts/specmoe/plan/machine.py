@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from threading import Barrier, BrokenBarrierError
+from threading import Barrier
 from typing import Any
 
 import psutil
@@ -33,7 +33,8 @@ from specmoe.engine.machine import (
     processor_name,
 )
 from specmoe.errors import MeasurementError
-from specmoe.files import gigabytes, named_if_damaged, read_record, replace_text
+from specmoe.files import named_if_damaged, read_record, replace_text
+from specmoe.plan.campaign import CHIPS, LoadedCampaign
 
 Facts = dict[str, str | int | float | None]
 
@@ -54,17 +55,16 @@ _BANDWIDTH, _SOURCE = "memory_bandwidth_bytes_per_second", "memory_bandwidth_sou
 def describe(
     backend: Backend,
     given: Mapping[str, str | float],
-    chips: Path,
     probe: Callable[[], float],
     devices: Sequence[Device] = (),
 ) -> Facts:
     """Return what a plan and a paper say about the machine.
 
     `given` holds what the user states, which overrides what is found: chip, memory_gb,
-    memory_bandwidth_gb_s, gpu, gpu_memory_gb. `chips` is the table of known bandwidths. `probe`
-    measures the bandwidth of the system's memory, if neither gives it. `devices` are those that the
-    engine lists; backends without a tool of their own take the GPUs from it. The memory and
-    bandwidth of GPUs are null if they are unknown or if the GPUs share the system's memory.
+    memory_bandwidth_gb_s, gpu, gpu_memory_gb. `probe` measures the bandwidth of the system's
+    memory, if neither it nor the table of chips gives it. `devices` are those that the engine
+    lists; backends without a tool of their own take the GPUs from it. The memory and bandwidth of
+    GPUs are null if they are unknown or if the GPUs share the system's memory.
     """
     gpus = _gpus(backend, devices)
     battery = psutil.sensors_battery()
@@ -85,7 +85,7 @@ def describe(
         "devices": ", ".join(f"{one.name}: {one.description}" for one in devices) or None,
     }
     hardware |= stated(given)
-    bandwidth, source = _bandwidth(hardware, backend, given, chips, probe)
+    bandwidth, source = _bandwidth(hardware, backend, given, probe)
     return hardware | {_BANDWIDTH: bandwidth, _SOURCE: source}
 
 
@@ -122,7 +122,6 @@ def _bandwidth(
     hardware: Facts,
     backend: Backend,
     given: Mapping[str, str | float],
-    chips: Path,
     probe: Callable[[], float],
 ) -> tuple[float | None, str | None]:
     """Return the bandwidth of the memory that the backend reads weights from, and its source."""
@@ -132,8 +131,10 @@ def _bandwidth(
     apart = backend in COPYING and not shared
     names = [str(hardware["gpu"])] if apart or shared else []
     names += [] if apart else [str(hardware["chip"])]
-    if known := known_bandwidth(chips, names):
-        return known
+    known = _chips()
+    # Names match as a whole: `Apple M2 Ultra` is not `Apple M2`.
+    for name in filter(known.__contains__, names):
+        return known[name]["gb_per_second"] * GB, f"table: {name}, {known[name]['source']}"
     # The probe runs on CPU cores, which cannot read a GPU's own memory.
     return (None, None) if apart else (probe(), PROBED)
 
@@ -148,26 +149,14 @@ def _system() -> str:
         return kernel
 
 
-def known_bandwidth(chips: Path, names: Sequence[str]) -> tuple[float, str] | None:
-    """Return the bandwidth of the first name in the table, and its source.
-
-    Names match as a whole: `Apple M2 Ultra` does not match `Apple M2`.
-    """
-    entries = _entries(chips)
-    for name in filter(entries.__contains__, names):
-        entry = entries[name]
-        return entry["gb_per_second"] * GB, f"table: {name}, {entry['source']}"
-    return None
-
-
-def bandwidth_by_chip(chips: Path) -> dict[str, float]:
-    """Return the bandwidth of every name in the table, in GB/s."""
-    return {name: float(entry["gb_per_second"]) for name, entry in _entries(chips).items()}
-
-
-def _entries(chips: Path) -> dict[str, dict[str, Any]]:
-    table = yaml.load(chips.read_text(encoding="utf-8"), yaml.CSafeLoader)
+def _chips() -> dict[str, dict[str, Any]]:
+    table = yaml.load(CHIPS.read_text(encoding="utf-8"), yaml.CSafeLoader)
     return {name: entry for entry in table for name in entry["names"]}
+
+
+def bandwidth_by_chip() -> dict[str, float]:
+    """Return the bandwidth of every name in the table of chips, in GB/s."""
+    return {name: float(chip["gb_per_second"]) for name, chip in _chips().items()}
 
 
 def bandwidth_of(machine: Mapping[str, Any]) -> float | None:
@@ -237,39 +226,43 @@ def collect_host(files: Iterable[Path], out: Path, *, shared: bool) -> None:
 
 
 def describe_host(
-    backend: Backend,
-    given: Mapping[str, str | float],
-    environment: Mapping[str, str],
-    chips: Path,
+    campaign: LoadedCampaign,
+    given: dict[str, str | float],
     out: Path,
     engine: Path | None = None,
-    like: Path | None = None,
 ) -> None:
-    """Write the description of this machine.
+    """Describe this machine; where several share a campaign, compare it and test the engine.
 
-    `given` is what the user states, `chips` the table of known bandwidths, `engine` the engine.json
-    of what lists a GPU's devices, and `environment` that of its processes. In a campaign that
-    machines share the engine is tested here, and `like` is the description of the first machine:
-    the first to come writes it, the others must be of its kind. It is no input of jobs: snakemake
-    9.27 would not look at what is missing behind an ancient input that is made anew.
+    `given` is what the user states, `engine` the engine.json of what lists a GPU's devices. The
+    first machine of those that share a campaign writes the description with which the others are
+    compared. It is no input of jobs: snakemake 9.27 would not look at what is missing behind an
+    ancient input that is made anew.
     """
-    devices = []
-    if engine and backend != Backend.CPU:
-        devices = list_devices(engine.parent / "bin/llama-server", environment) or []
-    facts = describe(backend, given, chips, _probe_alone, devices)
+    facts = describe(campaign.backend, given, _probe_alone, devices_of(campaign, engine))
     written = json.dumps(facts, indent=1) + "\n"
-    if like and like.exists():
-        with named_if_damaged(like):
-            # What the user states now is no difference.
-            refuse_another_kind(read_record(like) | stated(given), facts)
-    elif like:
-        replace_text(like, written)
-    if like and engine:
-        from specmoe.engine.build import require_tested
+    if campaign.shared:
+        first = campaign.host_file
+        if first.exists():
+            with named_if_damaged(first):
+                # What the user states now is no difference.
+                refuse_another_kind(read_record(first) | stated(given), facts)
+        else:
+            replace_text(first, written)
+        if engine:
+            from specmoe.engine.build import require_tested
 
-        with alone():
-            require_tested(engine.parent, backend, environment)
+            with alone():
+                environment = campaign.config.measurement.environment
+                require_tested(engine.parent, campaign.backend, environment)
     replace_text(out, written)
+
+
+def devices_of(campaign: LoadedCampaign, engine: Path | None) -> list[Device]:
+    """Return the devices that an engine lists; none without a GPU or before it is built."""
+    if engine is None or not campaign.gpu:
+        return []
+    environment = campaign.config.measurement.environment
+    return list_devices(engine.with_name("bin") / "llama-server", environment) or []
 
 
 def _probe_alone() -> float:
@@ -297,28 +290,22 @@ def probe() -> float:
     only read. It is low while other programs use the memory, and high where caches hold a large
     part of 1 GiB.
     """
+    import numpy as np  # which a host with a known bandwidth does not need
+
     threads = physical_cores()
-    part = min(MOST_BYTES, psutil.virtual_memory().available // 8) // threads
-    start = Barrier(threads)
+    size = min(MOST_BYTES, psutil.virtual_memory().available // 8) // threads
+    # Here, because a thread that got no memory would leave the others waiting.
+    parts, start = [np.empty(size // 4, np.int32) for _ in range(threads)], Barrier(threads)
     with ThreadPoolExecutor(threads) as pool:
-        try:
-            rates = list(pool.map(lambda _: _read_in_step(part, start), range(threads)))
-        except BrokenBarrierError as error:
-            raise MemoryError(f"no {threads} times {gigabytes(part)}") from error
+        rates = list(pool.map(lambda part: _read_in_step(part, start), parts))
     totals: list[float] = [sum(together) for together in zip(*rates, strict=True)]
     return max(totals)
 
 
-def _read_in_step(part: int, start: Barrier) -> list[float]:
+def _read_in_step(numbers: Any, start: Barrier) -> list[float]:
     """Return this thread's rate in each pass; all threads of the barrier start a pass together."""
-    import numpy as np  # which a host with a known bandwidth does not need
-
     # The reading thread fills its part, so that the kernel places it nearest to the thread's core.
-    try:
-        numbers = np.ones(part // 4, np.int32)
-    except MemoryError:
-        start.abort()  # the others wait for this thread
-        raise
+    numbers.fill(1)
     rates = []
     for seconds in [PASS_S / 2, *[PASS_S] * PASSES]:
         start.wait()

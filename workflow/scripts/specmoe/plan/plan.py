@@ -1,35 +1,48 @@
-"""The plan of a campaign: what it needs and has, whether that fits, and how long it may take."""
+"""The plan of a campaign: what it needs and has, whether that fits, and how long it may take.
 
+It is printed, and kept for jobs in the campaign's folder, as `plan.json`.
+"""
+
+import json
+import sys
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from specmoe.config.block import Arrangement, Block, Protocol, Side, TimedPasses
 from specmoe.config.engines import Backend
-from specmoe.config.matrix import list_timed_passes
+from specmoe.config.matrix import added_runs, list_blocks, list_timed_passes
 from specmoe.config.methods import Method
 from specmoe.config.models import UNVERIFIED, HubModel, PathModel
 from specmoe.config.schema import Config
 from specmoe.config.workloads import numbered_lines
 from specmoe.engine.machine import (
-    bytes_together,
     groups_in_memory,
     usable_memory,
     working_bytes,
 )
-from specmoe.files import existing, free_bytes, gigabytes
+from specmoe.errors import PlanError
+from specmoe.files import existing, free_bytes, gigabytes, read_record, replace_text
 from specmoe.models import hub
 from specmoe.models.card import ModelCard, Size
 from specmoe.models.expected_sizes import size_of
-from specmoe.plan.campaign import LoadedCampaign
-from specmoe.plan.door import remade_models
-from specmoe.plan.estimate import Machine, block_seconds, timed_passes_seconds
+from specmoe.plan.campaign import ROOT, LoadedCampaign
+from specmoe.plan.estimate import Machine, assumptions, block_seconds, timed_passes_seconds
 from specmoe.plan.gate import Gate
-from specmoe.plan.headers import card_here, made_models, model_files
+from specmoe.plan.headers import card_here, model_files
+from specmoe.plan.machine import PROBED, devices_of, probe
+from specmoe.plan.machine import describe as describe_host
+from specmoe.words import counted
 
 BYTES_PER_TOKEN = 4  # of prompt texts
+NO_BANDWIDTH = (
+    "No estimate: the memory bandwidth of this GPU is unknown; set host.memory_bandwidth_gb_s"
+)
+# The keys of an entry that leave the model's file as it is.
+_OF_NO_FILE = {"label", "family", "sha256", "size_bytes", "size_gb"}
 
 
 class Folder(NamedTuple):
@@ -66,10 +79,9 @@ class Inventory:
 
 def take_inventory(campaign: LoadedCampaign, blocks: list[Block]) -> Inventory:
     """Look at the disk, and ask the hub for the sizes that the configuration does not give."""
-    config, models = campaign.config, campaign.models_folder
-    made = made_models(config, models)
-    files = model_files(config, made, models)
-    cards = {name: card_here(file, models / f"{name}.json") for name, file in files.items()}
+    config, files = campaign.config, model_files(campaign)
+    made = frozenset(name for name, file in files.items() if file == campaign.model_file(name))
+    cards = {name: card_here(file, campaign.card(name)) for name, file in files.items()}
     asked = {
         name: hub.ask_size(entry)
         for name in config.needed_models
@@ -77,23 +89,22 @@ def take_inventory(campaign: LoadedCampaign, blocks: list[Block]) -> Inventory:
         and name not in files
         and not entry.size_bytes
     }
-    remade = remade_models(campaign, blocks)
+    remade = _remade_models(campaign)
     measured, changed = {}, {}
     gate = Gate(campaign)
     for block in blocks:
         name, request = f"blocks/{block.block}", gate.block(block.block)
         seconds = gate.records.seconds(name, request)
-        if seconds is not None and block.block in remade:
-            changed[block.block] = remade[block.block]
+        anew = {one for model in block.models for one in config.lineage(model)} & remade
+        if seconds is not None and anew:
+            changed[block.block] = ", ".join(f"model {one}: another entry" for one in sorted(anew))
         elif seconds is not None:
             measured[block.block] = seconds
         elif reason := gate.records.latest_change(name, request):
             changed[block.block] = reason
-        elif (campaign.records / f"{block.block}.json").exists():
-            changed[block.block] = "its record is of a version that kept no digests"
     hub_folder, models_folder = (
         Folder(path, free_bytes(path), existing(path).stat().st_dev)
-        for path in (hub.cache_folder(), models)
+        for path in (hub.cache_folder(), campaign.models_folder)
     )
     return Inventory(
         made=made,
@@ -108,17 +119,32 @@ def take_inventory(campaign: LoadedCampaign, blocks: list[Block]) -> Inventory:
     )
 
 
+def _remade_models(campaign: LoadedCampaign) -> set[str]:
+    """Return the models whose entries have changed since campaign.json was written."""
+    config = campaign.config
+    with suppress(OSError, ValueError, LookupError, TypeError, AttributeError):  # a damaged one
+        before = json.loads(campaign.file.read_bytes())["model_sets"][config.campaign.models]
+        now = {
+            name: config.models[name].model_dump(mode="json", exclude=_OF_NO_FILE)
+            for name in config.needed_models
+        }
+        return {
+            name
+            for name, entry in now.items()
+            if any(before[name].get(key, value) != value for key, value in entry.items())
+        }
+    return set()
+
+
 def _prompt_tokens(blocks: Iterable[Block], root: Path) -> dict[str, int]:
-    sources = {source.prompt: source for block in blocks for source in block.prompts}
-    files = {source.file for source in sources.values() if source.line is not None}
-    lines = {file: numbered_lines(root / file) for file in files}
+    lines_of = cache(lambda file: numbered_lines(root / file))
     tokens = {}
-    for prompt, source in sources.items():
+    for source in {source for block in blocks for source in block.prompts}:
         if source.line is None:
             size = (root / source.file).stat().st_size
         else:
-            size = len(lines[source.file][source.line].encode())
-        tokens[prompt] = max(size // BYTES_PER_TOKEN, 1)
+            size = len(lines_of(source.file)[source.line].encode())
+        tokens[source.prompt] = max(size // BYTES_PER_TOKEN, 1)
     return tokens
 
 
@@ -172,19 +198,10 @@ class Plan:
         ]
 
     def _item(self, model: str, source: str) -> Item:
-        if size := self.sizes.get(model):
-            return Item(model, source, size.file_bytes, size.basis)
-        return Item(model, source, None, "size unknown")
-
-    @property
-    def unverified(self) -> list[str]:
-        """The downloads for which the configuration has no digest."""
-        entries = {item.model: self.config.models[item.model] for item in self.downloads}
-        return [
-            name
-            for name, entry in entries.items()
-            if isinstance(entry, HubModel) and entry.sha256 == UNVERIFIED
-        ]
+        size, entry = self.sizes.get(model), self.config.models[model]
+        unverified = isinstance(entry, HubModel) and entry.sha256 == UNVERIFIED
+        basis = (size.basis if size else "size unknown") + ", no SHA-256" * unverified
+        return Item(model, source, size.file_bytes if size else None, basis)
 
     @cached_property
     def memory_needs(self) -> Mapping[str, int]:
@@ -206,37 +223,13 @@ class Plan:
         return usable_memory(self.host["memory_bytes"], own, self.backend)
 
     @cached_property
-    def memory_bytes(self) -> Mapping[str, int | None]:
-        """The bytes that each block needs while all its sides are live; None: unknown."""
-        return {
-            block.block: bytes_together(block, block.sides, self._file_bytes, self.backend)
-            if self._sized(block)
-            else None
-            for block in self.blocks
-        }
-
-    @cached_property
     def _file_bytes(self) -> dict[str, int]:
         return {model: size.file_bytes for model, size in self.sizes.items()}
 
-    def _sized(self, block: Block) -> bool:
-        return all(model in self.sizes for model in block.models)
-
-    @property
-    def in_groups(self) -> list[str]:
-        """How the sides of blocks take turns whose memory does not hold all of them at once."""
-        words = []
-        for block, groups in zip(self.blocks, map(self._groups, self.blocks), strict=True):
-            if len(groups) != 1:
-                how = f"in {len(groups)} groups" if groups else "one after the other"
-                label = self.config.label(block.target)
-                words.append(f"{label}, suite {block.suite}, {len(block.sides)} sides {how}")
-        return list(dict.fromkeys(words))
-
-    def _groups(self, block: Block) -> list[list[Side]]:
+    def groups_of(self, block: Block) -> list[list[Side]]:
         """Return the sides that take turns; see `machine.groups_in_memory`."""
-        auto = block.arrangement == Arrangement.AUTO and self._sized(block)
-        if block.protocol != Protocol.PAIRED or not auto:
+        sized = all(model in self.sizes for model in block.models)
+        if (block.protocol, block.arrangement, sized) != (Protocol.PAIRED, Arrangement.AUTO, True):
             return [[*block.sides]]
         given = (self._file_bytes, self.backend, self.memory_usable)
         return groups_in_memory(block, block.sides, *given)
@@ -245,6 +238,20 @@ class Plan:
     def estimated_s(self) -> Mapping[str, float | None]:
         """The time of every block; None: a size is unknown."""
         return {block.block: self._seconds(block) for block in self.blocks}
+
+    def estimate(self, blocks: Iterable[str]) -> float | None:
+        """Return the time of some blocks; None if one is unknown."""
+        seconds = [self.estimated_s[block] for block in blocks]
+        return None if None in seconds else sum(one for one in seconds if one)
+
+    @property
+    def left_s(self) -> float | None:
+        """The time of the blocks that are not measured, at the pace of those that are."""
+        measured = self.found.measured_s
+        known = [block for block in measured if self.estimated_s[block]]
+        rate = sum(measured[block] for block in known) / (self.estimate(known) or 1) if known else 1
+        left = self.estimate(self.estimated_s.keys() - measured)
+        return left and rate * left
 
     def _seconds(self, block: Block) -> float | None:
         # Some files that draft have no known size before they are there.
@@ -255,7 +262,7 @@ class Plan:
         known = self.found.prompt_tokens
         tokens = [source.length or known[source.prompt] for source in block.prompts]
         # The target alone is measured in each group.
-        sides = tuple(side for group in self._groups(block) for side in group) or block.sides
+        sides = tuple(side for group in self.groups_of(block) for side in group) or block.sides
         return block_seconds(replace(block, sides=sides), tokens, self.sizes, self.machine)
 
     @cached_property
@@ -279,17 +286,173 @@ class Plan:
             (self.found.hub_folder, self.downloads),
             (self.found.models_folder, self.made),
         ):
-            needed = sum(item.size_bytes or 0 for item in items)
-            wanted.setdefault(folder.disk, []).append((needed, folder))
+            if needed := sum(item.size_bytes or 0 for item in items):
+                wanted.setdefault(folder.disk, []).append((needed, folder))
         disks = [
-            f"disk: {gigabytes(sum(needed for needed, _ in folders))} needed in"
-            f" {' and '.join(str(folder.path) for needed, folder in folders if needed)},"
-            f" {gigabytes(folders[-1][1].free_bytes)} free"
-            for folders in wanted.values()
-            if sum(needed for needed, _ in folders) > folders[-1][1].free_bytes
+            f"disk: {gigabytes(needed)} needed in"
+            f" {' and '.join(str(folder.path) for _, folder in parts)}, {gigabytes(free)} free"
+            for parts in wanted.values()
+            if (needed := sum(size for size, _ in parts)) > (free := parts[0][1].free_bytes)
         ]
         return disks + [
             f"memory: {words}: {gigabytes(needed)} needed, {gigabytes(self.memory_usable)} usable"
             for words, needed in self.memory_needs.items()
             if needed > self.memory_usable
         ]
+
+
+def plan(results: Path) -> None:
+    """Say what a campaign needs and how long it may take; its configuration is on stdin."""
+    # A command line may be too short for a configuration of hundreds of suites or prompts.
+    config = Config.model_validate_json(sys.stdin.read())
+    campaign = LoadedCampaign(config, ROOT, results)
+    host = describe_host(
+        campaign.backend,
+        config.host.model_dump(exclude_none=True),
+        lambda: _probed(campaign.host_file) or probe(),
+        devices_of(campaign, campaign.engine_file(campaign.engine_id)),
+    )
+    blocks = list_blocks(config, gpu=campaign.gpu)
+    found = take_inventory(campaign, blocks)
+    planned = Plan(config, blocks, host, campaign.backend, found)
+    print(describe(planned), flush=True)
+    facts = {"shortfalls": planned.shortfalls, "estimated_s": planned.estimated_s}
+    replace_text(campaign.plan_file, json.dumps(facts) + "\n")
+
+
+def _probed(host: Path) -> float | None:
+    """Return the bandwidth that was measured for the campaign; None if none was."""
+    described = read_record(host) if host.exists() else {}
+    source = described.get("memory_bandwidth_source") or ""
+    return described["memory_bandwidth_bytes_per_second"] if source.startswith(PROBED) else None
+
+
+def check_room(plan_file: Path, room: str) -> None:
+    """Raise PlanError if a plan, a JSON file, lists a shortfall and `room` is `checked`."""
+    shortfalls = read_record(plan_file)["shortfalls"] if plan_file.exists() else []
+    if room == "checked" and shortfalls:
+        raise PlanError("nothing is downloaded: " + refusal(shortfalls))
+
+
+def refusal(shortfalls: Iterable[str]) -> str:
+    """Say what does not fit, and what to do about it."""
+    return "\n".join(
+        [
+            "this campaign cannot be measured here as it is:",
+            *(f"  {shortfall}" for shortfall in shortfalls),
+            "Leave out suites (campaign.suites), measure small synthetic models with"
+            " --configfile config/synthetic.yaml, or render a campaign that is measured already"
+            " (README, Rendered in a minute). --config room=ignored goes on regardless.",
+        ]
+    )
+
+
+def describe(plan: Plan) -> str:
+    """Return the whole plan as text."""
+    lines = [
+        *_head(plan),
+        "",
+        *_items("To download from the hub", plan.downloads, plan.found.hub_folder),
+        *_items("To make", plan.made, plan.found.models_folder),
+    ]
+    if plan.memory_needs:
+        models, needed = max(plan.memory_needs.items(), key=lambda need: need[1])
+        usable = gigabytes(plan.memory_usable)
+        lines.append(f"Memory: at most {gigabytes(needed)} ({models}); {usable} are usable")
+    if divided := sum(len(plan.groups_of(block)) != 1 for block in plan.blocks):
+        blocks = counted(divided, "block")
+        lines.append(f"It does not hold all sides of {blocks} at once; they follow in groups")
+    # No estimate knows any of them.
+    if options := sorted({block.options_text for block in plan.blocks} - {""}):
+        lines.append(
+            f"The estimates of memory and time leave these options out: {'; '.join(options)}"
+        )
+    lines += ["", *_times(plan)]
+    if plan.timed:
+        models, whole = counted(len(plan.timed), "model"), duration(plan.timed_s)
+        lines.append(f"Before each repeat, passes of {models} by themselves: {whole} in all")
+    measured = plan.found.measured_s
+    if measured and (missing := len(plan.blocks) - len(measured)):
+        blocks = counted(missing, "block")
+        lines.append(
+            f"Left: {duration(plan.left_s)} for {blocks}, at the pace of the measured ones"
+        )
+    lines += [*_again(plan), "", assumptions(plan.machine) if plan.machine else NO_BANDWIDTH]
+    if plan.shortfalls:
+        lines += ["", refusal(plan.shortfalls)]
+    return "\n".join(lines)
+
+
+def _head(plan: Plan) -> list[str]:
+    campaign, added = plan.config.campaign, added_runs(plan.blocks, plan.config)
+    runs = counted(sum(block.runs for block in plan.blocks) - added, "run")
+    if added:
+        runs += f" and {added} of targets alone beside them"
+    lines = [f"Campaign {campaign.name}: {runs}, in {counted(len(plan.blocks), 'block')}"]
+    if campaign.left_out:
+        lines.append(f"Left out on purpose: {', '.join(campaign.left_out)}")
+    bandwidth = ""
+    if plan.machine:
+        source = plan.host["memory_bandwidth_source"]
+        bandwidth = f" {plan.machine.bandwidth / 1e9:.0f} GB/s ({source}),"
+    memory = f"{plan.host['memory_bytes'] / 2**30:.0f} GiB of memory"
+    machine = f"Machine: {plan.host['chip']}, {memory},{bandwidth} backend {plan.backend}"
+    return [*lines, machine]
+
+
+def _items(title: str, items: list[Item], folder: Folder) -> list[str]:
+    if not items:
+        return [f"{title}: nothing"]
+    known = sum(item.size_bytes or 0 for item in items)
+    unknown = sum(item.size_bytes is None for item in items)
+    more = f", and {unknown} of unknown size" if unknown else ""
+    lines = [
+        f"{title}: {gigabytes(known)}{more}, into {folder.path}"
+        f" ({gigabytes(folder.free_bytes)} free)"
+    ]
+    for item in items:
+        size = "?" if item.size_bytes is None else gigabytes(item.size_bytes)
+        lines.append(f"  {item.model:<14}{size:>10}  {item.source} ({item.basis})")
+    return lines
+
+
+def _times(plan: Plan) -> list[str]:
+    """Return the table of estimated and measured times, with a line for the whole."""
+    suites = plan.config.campaign.suites
+    width = max(6, *map(len, suites))
+    lines = [f"{'suite':>{width}}{'blocks':>8}{'runs':>6}{'estimated':>11}  measured"]
+    for suite in [*suites, None]:
+        runs = {block.block: block.runs for block in plan.blocks if suite in (None, block.suite)}
+        known = [block for block in runs if block in plan.found.measured_s]
+        measured = "-"
+        if known:
+            taken = duration(sum(plan.found.measured_s[block] for block in known))
+            measured = f"{counted(len(known), 'block')}: {taken}"
+            measured += f" (estimated: {duration(plan.estimate(known))})"
+        lines.append(
+            f"{suite or 'all':>{width}}{len(runs):>8}{sum(runs.values()):>6}"
+            f"{duration(plan.estimate(runs)):>11}  {measured}"
+        )
+    return lines
+
+
+def _again(plan: Plan) -> list[str]:
+    """Say which measured blocks are measured again, why, and how long that may take."""
+    groups: dict[tuple[str, str], list[str]] = {}
+    for block, reason in plan.found.changed.items():
+        groups.setdefault((block.partition("/")[0], reason), []).append(block)
+    return [
+        f"Measured again: {counted(len(blocks), 'block')} of suite {suite}"
+        f" ({duration(plan.estimate(blocks))} by estimate): {reason}"
+        for (suite, reason), blocks in groups.items()
+    ]
+
+
+def duration(seconds: float | None) -> str:
+    """Return a time in words."""
+    if seconds is None:
+        return "unknown"
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    minutes = seconds / 60
+    return f"{minutes:.0f} min" if minutes < 100 else f"{minutes / 60:.1f} h"

@@ -245,21 +245,21 @@ def _bandwidth(facts: Facts, size: Size | None) -> Iterator[Bound]:
     yield Bound("bandwidth", facts.rate, most, surely, doubts, why)
 
 
-def answer(
-    claim: dict[str, Any], claims: Path | None, settings: AuditSettings, chips: Path, out: Path
+def possible(
+    audit: str, out: Path, claim: dict[str, Any] | None = None, claims: Path | None = None
 ) -> None:
     """Print whether a claim can be true, or each of a CSV, whose verdicts go to the folder `out`.
 
-    `chips` is the table of known bandwidths; with `claims`, `claim` is what all of them share.
+    `audit` is the section of the configuration; with `claims`, `claim` is what all of them share.
     Raises ConfigError for claims that cannot be read, after the answers about the others.
     """
-    bandwidths = bandwidth_by_chip(chips)
+    settings, bandwidths = AuditSettings.model_validate_json(audit), bandwidth_by_chip()
     if not claims:
         if not claim:
             raise ConfigError("config: claim: say what is known, or name a file: claims=FILE")
         print("\n".join(_describe(judge(claim_of(claim, "claim", bandwidths), settings))))
         return
-    asked = list(read_claims(claims, claim, bandwidths))
+    asked = list(read_claims(claims, claim or {}, bandwidths))
     judged = [judge(one, settings) for one in asked if not isinstance(one, ConfigError)]
     out.mkdir(parents=True, exist_ok=True)
     table = out / f"{claims.stem}_verdicts.csv"

@@ -5,13 +5,13 @@ Whoever wants to vouch for a campaign signs its manifest.
 
 import json
 import shutil
-from collections.abc import Iterable
 from pathlib import Path
 
 from pydantic import TypeAdapter
 
 from specmoe.errors import DamagedFileError
 from specmoe.files import json_of, read_record, read_whole, replace_text, sha256_of
+from specmoe.plan.campaign import LoadedCampaign
 
 NAME = "manifest.json"
 CONTENTS = {
@@ -35,22 +35,25 @@ _AGAIN = "get the packed campaign again, or pack it again"
 _DIGESTS = TypeAdapter(dict[str, str])
 
 
-def pack_campaign(
-    campaign: Path,
-    files: Iterable[Path],
-    engines: Iterable[Path],
-    divergences: Iterable[Path],
+def pack(
+    campaign: LoadedCampaign,
+    engines: tuple[Path, ...],
     out: Path,
+    trace: tuple[Path, ...] = (),
 ) -> None:
-    """Pack a campaign into a folder; `campaign` is its campaign.json, `engines` are engine.json."""
+    """Pack the files of a finished campaign, with a configuration that renders it.
+
+    `engines` are engine.json, `trace` is the demonstration, if there is one.
+    """
     (out / "divergences").mkdir(parents=True)
-    for file in files:
+    files = [campaign.folder / name for name in ("runs.parquet", "host.json", "models.json")]
+    for file in (*files, *campaign.pass_times, *campaign.agreement, *campaign.stages, *trace):
         shutil.copy(file, out)
-    for file in divergences:
+    for file in campaign.divergences:
         shutil.copy(file, out / "divergences")
     described = [read_record(file) for file in engines]
     (out / "engines.json").write_text(json.dumps(described, indent=1) + "\n")
-    config = read_record(campaign)
+    config = read_record(campaign.file)
     config["campaign"]["source"] = "cached"
     # JSON is YAML, and so a file for --configfile.
     (out / "campaign.yaml").write_text(f"{SCHEMA}\n{json.dumps(config, indent=1)}\n")
