@@ -350,7 +350,7 @@ def main() -> None:
     """Do what the command line asks for."""
     about = "Each job of the workflow; `specmoe VERB --help` says what a verb does and takes."
     parser = ArgumentParser(prog="specmoe", description=about)
-    parser.add_argument("verb", choices=VERBS)
+    parser.add_argument("verb", choices=VERBS, metavar="VERB", help=", ".join(VERBS))
     name = parser.parse_args(sys.argv[1:2]).verb
 
     def call() -> None:

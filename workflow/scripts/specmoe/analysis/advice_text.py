@@ -169,8 +169,8 @@ def advise(
     """
     tables = Analysis.read(analysis)
     advice = tables.advice
-    lines = [line and with_files(line, configfile) for line in advice["command"]]
-    tables = Analysis(tables.tables, advice=advice.assign(command=lines))
+    lines = {line: with_files(line, configfile) for line in advice["command"].dropna()}
+    tables = Analysis(tables.tables, advice=advice.replace({"command": lines}))
     values = advice_values(tables)
     if contenders:
         values["settings"] = _last_stage(read_record(contenders[-1])["settings"], tables)
