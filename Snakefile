@@ -50,7 +50,7 @@ rule tables:
     """Render the paper's tables and numbers."""
     input:
         "paper/tables",
-        "paper/macros.tex",
+        "paper/main.tex",
 
 
 rule figures:
@@ -142,7 +142,7 @@ onstart:
 
 
 onsuccess:
-    if Path("paper/macros.tex").exists() and not Path(PDF_FILES[0]).exists():
+    if Path("paper/main.tex").exists() and not Path(PDF_FILES[0]).exists():
         if missing := missing_tex():
             print(
                 f"{PDF_FILES[0]} is not made without {', '.join(missing)}: {INSTALL_TEX}"

@@ -1,30 +1,31 @@
-# From the analysis to the tables, figures and numbers that main.tex includes.
+# From the analysis to the paper, with the tables and figures that it includes.
 from specmoe.tables.exhibits import English
 
 # What is said of all tables and figures.
 EXHIBITS = {"table": PAPER / "tables.yaml", "figure": PAPER / "figures.yaml"}
 DOCUMENTS = ["main", "supplement"]
-RENDERED = ["tables", "figures", "macros.tex", "exhibits.tex"]
+TEXTS = [f"{document}.tex" for document in DOCUMENTS]
+RENDERED = ["tables", "figures", *TEXTS]
 PDF_FILES = expand("paper/{document}.pdf", document=DOCUMENTS)
 
 
 rule render_paper:
-    """Render tables, numbers and figures: for the paper and for the page."""
+    """Render texts, tables and figures: for the paper and for the page."""
     input:
         **RENDERING,
         **EXHIBITS,
+        templates=[PAPER / f"{name}.tex.j2" for name in (*DOCUMENTS, "parts")],
         analysis="<campaign>/analysis",
     output:
         tables=directory("<campaign>/paper/tables"),
         figures=shown("<campaign>/paper/figures", "figure", "png"),
-        macros="<campaign>/paper/macros.tex",
-        exhibits="<campaign>/paper/exhibits.tex",
+        texts=expand("<campaign>/paper/{text}", text=TEXTS),
         page="<campaign>/paper/page_figures.json",
         cells=shown("<campaign>/tables", "table", "csv"),
     log:
         "<logs>/render_paper.log",
     params:
-        out=subpath(output.macros, parent=True),
+        out=subpath(output.page, parent=True),
         words=English(EXHIBITS["table"], EXHIBITS["figure"]),
     shell:
         "python {input.specmoe} render_paper --analysis {input.analysis}"
@@ -37,8 +38,7 @@ rule fill_paper:
         expand("<campaign>/paper/{part}", part=RENDERED),
     output:
         *map(directory, ["paper/tables", "paper/figures"]),
-        "paper/macros.tex",
-        "paper/exhibits.tex",
+        expand("paper/{text}", text=TEXTS),
         owner="paper/campaign.txt",
     log:
         "<logs>/fill_paper.log",
@@ -53,11 +53,11 @@ rule render_pdf:
     """Compile the paper, or its supplement."""
     input:
         specmoe=SPECMOE,
-        document=PAPER / "{document}.tex",
+        document="<campaign>/paper/{document}.tex",
         parts=[
             PAPER / part for part in ("references.bib", "preamble.tex", "answers.tex")
         ],
-        rendered=rules.fill_paper.input,
+        rendered=expand("<campaign>/paper/{part}", part=["tables", "figures"]),
     output:
         "<campaign>/paper/{document}.pdf",
     log:

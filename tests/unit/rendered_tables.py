@@ -1,7 +1,6 @@
-"""The tables and numbers of an analysis, as the page and the paper show them."""
+"""The tables of an analysis, as the page and the paper show them."""
 
 from specmoe.analysis.number_text import THIN
-from specmoe.paper import macros as numbers
 from specmoe.paper.tables import render_table
 from specmoe.tables import tables
 
@@ -40,16 +39,6 @@ def rows(name, analysis):
     """Return the rows of one of the page's tables as lists of texts, thin spaces left out."""
     table = page_tables(analysis)[name]
     return [[text.replace(THIN, "") for text in row] for row in shown(table)]
-
-
-def macros(analysis):
-    """Return `macros.tex`."""
-    return numbers.macros(analysis, SPECIFICATIONS)
-
-
-def switches(analysis):
-    """Return whether each switch is on."""
-    return numbers.switches(analysis, SPECIFICATIONS)
 
 
 def latex(name, analysis):

@@ -17,7 +17,6 @@ import psutil
 import pytest
 import yaml
 
-from specmoe.paper.latex import command_name
 from specmoe.runs.schema import read_runs
 
 from ..conftest import linked, merge
@@ -62,11 +61,11 @@ def test_a_campaign_makes_rows_tables_figures_and_numbers(finished, root):
     paper = finished / "paper"
     tables = yaml.safe_load((root / "paper/tables.yaml").read_text())["tables"]
     assert {path.stem for path in (paper / "tables").glob("*.tex")} == set(tables)
-    shown = re.findall(r"\\(Figure\w+)true$", (paper / "figures/switches.tex").read_text(), re.M)
+    shown = re.findall(r"\\floatfigure\{(\w+)\}", (paper / "supplement.tex").read_text())
     for end in ("pdf", "png"):
-        figures = {command_name("figure", path.stem) for path in paper.glob(f"figures/*.{end}")}
+        figures = {path.stem for path in paper.glob(f"figures/*.{end}")}
         assert figures == set(shown) != set()
-    assert "\\newcommand" in (paper / "macros.tex").read_text()
+    assert "of campaign tiny" in (paper / "supplement.tex").read_text()
 
 
 def test_a_second_run_does_nothing(measured, tiny, campaign):
@@ -236,7 +235,7 @@ def test_a_failed_block_does_not_stop_the_others_and_is_named_at_the_end(tiny, c
 def test_what_is_left_out_on_purpose_is_said_and_the_rest_is_rendered(tiny, campaign, tmp_path):
     tiny["suites"]["N"]["targets"] = ["target", "draft"]
     tiny["campaign"]["left_out"] = ["N/draft"]
-    printed = campaign(tiny, "paper/macros.tex", "site")
+    printed = campaign(tiny, "paper/main.tex", "site")
     assert "Left out on purpose: N/draft" in printed
     assert "2 rows are not there, left out on purpose: N/draft/r0" in printed
     runs = read_runs(tmp_path / "results/tiny/runs.parquet")
@@ -244,9 +243,8 @@ def test_what_is_left_out_on_purpose_is_said_and_the_rest_is_rendered(tiny, camp
         ("S", "target"),
         ("N", "target"),
     }
-    macros = (tmp_path / "paper/macros.tex").read_text()
-    assert r"\CampaignLeavesOuttrue" in macros
-    assert r"\newcommand{\LeftOutBlocks}{N/draft}" in macros
+    paper = (tmp_path / "paper/main.tex").read_text()
+    assert r"\textbf{Left out} on purpose: 2 runs, those of N/draft." in paper
     page = (tmp_path / "results/tiny/site/index.html").read_text()
     assert "Left out on purpose: 2 runs, those of N/draft." in page
     assert "略去 2 次运行，即 N/draft" in page

@@ -29,7 +29,7 @@ from specmoe.config.load import load
 from specmoe.config.schema import Config
 from specmoe.engine.job import computing_flags
 from specmoe.models.card import load_cards
-from specmoe.paper.macro_list import gains_elsewhere
+from specmoe.paper.documents import cited
 from specmoe.paper.tables import render_table
 from specmoe.runs.schema import read_runs, undisturbed
 
@@ -508,9 +508,9 @@ def test_the_answer_says_what_it_compares_and_what_is_fastest_on_other_prompts(c
     assert "Compared: 2 settings on the same prompts" in text
     assert "On passage-64: the fastest of 1 is Draft 0.8B, γ = 4: 1.20 [" in text
     # The paper names it where its own interval is above 1.
-    [gain] = gains_elsewhere(analysis)
-    assert gain.startswith("MoE Q4 with Draft 0.8B, γ = 4, on passage-64: 1.20 [1.")
-    assert not gains_elsewhere(shown(campaign(setting(4, [39, 40, 41])), config))
+    [gain] = cited(analysis)["gains_elsewhere"]
+    assert (gain["label"], gain["gamma"], gain["prompt_set"]) == ("MoE Q4", 4, "passage-64")
+    assert not cited(shown(campaign(setting(4, [39, 40, 41])), config))["gains_elsewhere"]
 
 
 def test_runs_that_fail_determinism_alone_are_not_set_aside(config):

@@ -6,11 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from specmoe.analysis.sentences import describe_twins
 from specmoe.analysis.twins import twin_passes
 from specmoe.config.measurement import Statistics
 
-from ..paper_analyses import full
 from ..planted_twins import DENSE, DENSE_OF, MOE, SIZES, pass_times, twin_runs, twins_of, with_twins
 
 SETTINGS = 400
@@ -91,12 +89,5 @@ def test_the_cost_of_passes_is_in_single_ones_and_over_the_dense_twins():
     assert rows.loc[(DENSE, 5), ["experts", "experts_even"]].isna().all()
 
 
-def test_the_sentence_names_setting_acceptance_and_ratio():
-    [sentence] = describe_twins(with_twins())
-    assert sentence == (
-        "With Draft 0.8B, γ = 2, 4 (50.0 % of the drafted tokens accepted, 50.0 % by the dense"
-        " twin), MoE Q4 has 0.75 [0.75, 0.75] times the speedup of Dense 4B: 0.90 against 1.20,"
-        " with equal texts in 100 % of the pairs."
-    )
-    assert describe_twins(full()) == []
+def test_a_row_over_all_lengths_has_none_of_its_own():
     assert pd.isna(with_twins().twins["gamma"]).sum() == 3

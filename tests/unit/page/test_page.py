@@ -10,10 +10,11 @@ import jinja2
 import pandas as pd
 import pytest
 
+from specmoe.analysis.number_text import span
 from specmoe.figures.figures import FIGURES, figures_of
 from specmoe.measure.trace import Recording
 from specmoe.page import page, rendered
-from specmoe.page.page import data_names, environment, render_page, span
+from specmoe.page.page import data_names, environment, render_page
 from specmoe.page.rendered import write_data
 
 from ..made_recording import recording
@@ -269,8 +270,8 @@ def test_what_was_measured_has_its_figure(make, name, root, pictures):
 
 
 def test_a_range_whose_ends_print_the_same_is_one_value(root):
-    assert span("0.59", "0.59", "–") == "0.59"
-    assert span("0.59", "0.60", "–") == "0.59–0.60"
+    assert span((0.592, 0.594), 2) == "0.59"
+    assert span((0.59, 0.6), 2, "–") == "0.59–0.60"
     words = "".join(Reader(page_of(single(), root, page_figures(single()))).words)
     assert "by a factor of 1.20." in words
     assert not re.search(r"(\d+\.\d+) ?(?:–|to|到) ?\1\b", words)

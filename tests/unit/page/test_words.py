@@ -13,7 +13,6 @@ from specmoe.claims.headline import CLAIMS
 from specmoe.claims.judge import Verdict
 from specmoe.config.methods import METHODS
 from specmoe.page.page import Chinese, pair
-from specmoe.paper.latex import command_name
 from specmoe.tables import rows
 from specmoe.tables.exhibits import read_figures
 
@@ -50,9 +49,10 @@ def test_a_passage_has_no_number_but_what_is_computed(language):
 
 
 def test_the_supplement_has_the_sections_of_all_tables_and_figures():
-    asked = re.findall(r"\\(Exhibits\w+)", (SITE.parent / "supplement.tex").read_text())
+    supplement = (SITE.parent / "supplement.tex.j2").read_text()
+    asked = re.findall(r'<< exhibits\("(\w+)"\) >>', supplement)
     sections = {about.section for about in [*TABLES.values(), *FIGURES.values()]}
-    assert sorted(asked) == sorted(command_name("exhibits", section) for section in sections)
+    assert sorted(asked) == sorted(sections)
 
 
 def test_words_of_figures_are_whole_without_numbers_and_the_data_exists():

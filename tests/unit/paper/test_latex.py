@@ -3,8 +3,7 @@
 import pytest
 
 from specmoe.analysis import number_text
-from specmoe.errors import ConfigError
-from specmoe.paper.latex import command_name, to_latex
+from specmoe.paper.latex import to_latex
 from specmoe.paper.pdf import compile_pdf
 
 from ...tex import needs_tex
@@ -57,20 +56,3 @@ def test_the_signs_of_numbers_have_their_latex():
     assert to_latex(number_text.plus_minus(0.25, 2)) == r"$\pm$\,0.25"
     assert to_latex(number_text.interval(1.0, None)) == "[1.00, --]"
     assert to_latex(None) == "--"
-
-
-@pytest.mark.parametrize(
-    ("parts", "name"),
-    [
-        (("speedup", "moe_q4", "draft_0.8b"), "SpeedupMoeQFourDraftZeroPointEightB"),
-        (("gamma", 16), "GammaOneSix"),
-        (("dense-4B",), "DenseFourB"),
-    ],
-)
-def test_a_command_is_named_by_letters_alone(parts, name):
-    assert command_name(*parts) == name
-
-
-def test_an_id_without_letters_or_digits_names_no_command():
-    with pytest.raises(ConfigError, match="name"):
-        command_name("--")

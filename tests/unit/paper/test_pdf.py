@@ -16,6 +16,7 @@ NOTE = r"\documentclass{article}\begin{document}%s\end{document}"
 
 # Digits that are no results: formulas, years, names and numbers of others' equations.
 _NO_RESULTS = [
+    r"<<.*?>>|<%.*?%>|<#.*?#>",
     r"(?<!\\)%[^\n]*",
     r"\\begin\{equation\}.*?\\end\{equation\}",
     r"\$[^$]*\$",
@@ -41,7 +42,7 @@ _NO_RESULTS = [
 
 def texts():
     """Return the documents, and the captions."""
-    documents = [(PAPER / name).read_text() for name in ("main.tex", "supplement.tex")]
+    documents = [(PAPER / name).read_text() for name in ("main.tex.j2", "supplement.tex.j2")]
     return [*documents, "\n".join(about.caption for about in TABLES.values())]
 
 

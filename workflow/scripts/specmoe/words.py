@@ -1,6 +1,7 @@
 """How numbers are put into words, in every text for people."""
 
 import signal
+from collections.abc import Iterable
 
 
 def counted(count: int | str, noun: str, several: str | None = None) -> str:
@@ -9,6 +10,12 @@ def counted(count: int | str, noun: str, several: str | None = None) -> str:
     A count that is text is printed as it is, with the spaces between its groups of digits.
     """
     return f"{count} {noun if str(count) == '1' else several or f'{noun}s'}"
+
+
+def listed(names: Iterable[str | int]) -> str:
+    """Return names as a sentence has them: `A`, `A and B`, `A, B and C`."""
+    *first, last = [*map(str, names)] or [""]
+    return f"{', '.join(first)} and {last}" if first else last
 
 
 def verb(count: int, one: str = "is", several: str = "are") -> str:

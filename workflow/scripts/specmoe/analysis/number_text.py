@@ -44,6 +44,16 @@ def thousands(value: int | None) -> str:
     return DASH if pd.isna(value) else _grouped(f"{int(value):,}")
 
 
+def span(ends: tuple[float, float], digits: int = 1, between: str = " to ") -> str:
+    """Return the ends of a range: where both print the same, as one number."""
+    return between.join(dict.fromkeys(fixed(end, digits) for end in ends))
+
+
+def day(time: Any) -> str:
+    """Return the day of a time as a date; nothing for null."""
+    return "" if pd.isna(time) else f"{pd.Timestamp(time):%Y-%m-%d}"
+
+
 def parameters(count: int | None) -> str:
     """Return a number of parameters in billions (B), or below half a billion in millions (M)."""
     return _scaled(count, 1e9, "B") if _at_least(count, 5e8) else _scaled(count, 1e6, "M")

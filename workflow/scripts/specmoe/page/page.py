@@ -5,39 +5,25 @@ The words are in `paper/site/`, the numbers are those of the analysis.
 
 import re
 from base64 import b64encode
-from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from hashlib import sha256
-from math import expm1, isnan
+from math import isnan
 from pathlib import Path
 from typing import Any
 
-import jinja2
 from markupsafe import Markup, escape
 
-from specmoe.analysis import number_text
 from specmoe.analysis.advice import Answer
-from specmoe.analysis.advice_text import machine_of
 from specmoe.analysis.cost_tables import PAIR
-from specmoe.analysis.filters import (
-    advised_targets,
-    count_check,
-    text_cells,
-    told_twins,
-    whole_audit,
-)
 from specmoe.analysis.gamma_curves import LONGEST
-from specmoe.analysis.intervals import session_reach
 from specmoe.analysis.registry import TABLES, Analysis, Record, records
-from specmoe.analysis.sentences import on_other_prompts, prompt_words
-from specmoe.audit.checks import Forged
+from specmoe.analysis.sentences import prompt_words
 from specmoe.measure.trace import Recording
 from specmoe.page.whatif import whatif_pairs
+from specmoe.paper.documents import cited, environment
 from specmoe.tables.exhibits import read_figures, read_yaml
-from specmoe.tables.rows import short_commits
 from specmoe.tables.tables import Table, page_tables
-from specmoe.words import counted, later
 
 MOST_ROWS = 30
 """Rows of a table on the page, which links the data of all; a campaign may have thousands."""
@@ -62,57 +48,36 @@ def render_page(
     """
     sources = paper / "site"
     zh = Chinese(read_yaml(sources / "chinese.yaml"))
-    campaign, counts = records(analysis.campaign)[0], whole_audit(analysis)
-    advised = records(advised_targets(analysis))
-    elsewhere = defaultdict(list, on_other_prompts(analysis))
-    cells = text_cells(analysis)
-    best = [row for row in advised if row["settings"]]
-    top, ticks = scale([*best, *(row for rows in elsewhere.values() for row in rows)])
+    known = cited(analysis)
+    best = [row for row in known["advised"] if row["settings"]]
+    top, ticks = scale([*best, *(row for rows in known["elsewhere"].values() for row in rows)])
     settings = analysis.break_even.drop_duplicates([*PAIR, "gamma"])
-    return (
-        environment(sources)
-        .get_template("index.html.j2")
-        .render(
-            style=_joined(*(sources / f"{name}.css" for name in ("style", "trace", "whatif"))),
-            script=_joined(*(sources / f"{name}.js" for name in ("script", "whatif"))),
-            trace=recording,
-            fitted=whatif_pairs(analysis),
-            longest=LONGEST,
-            pair=pair,
-            span=span,
-            zh=zh,
-            t=zh.beside,
-            kind=kind_of(analysis),
-            of_study=analysis.of_study,
-            campaign=campaign,
-            campaign_runs=int(analysis.suites["runs"].sum()),
-            commit=short_commits(campaign["engine_commit"]),
-            machine=machine_of(campaign),
-            memory=campaign.get("host_memory_bytes"),
-            session=expm1(session_reach(campaign["session_sd"])),
-            counts=counts,
-            controls=count_check(counts, "controls"),
-            twice=flagged_if_twice_as_fast(analysis),
-            advised=advised,
-            gains=[Answer.ON, Answer.HERE, Answer.LOOPING],
-            elsewhere=elsewhere,
-            speedups=[row["speedup"] for row in best],
-            top=top,
-            ticks=ticks,
-            cells=len(cells),
-            rates=cells["acceptance_rate"].dropna().tolist(),
-            factors=cells["speedup"].tolist(),
-            ceilings=settings["ceiling_high"].dropna().tolist(),
-            of_twins=records(told_twins(analysis)),
-            wording=read_figures(paper / "figures.yaml"),
-            tables=page_tables(analysis, paper / "tables.yaml"),
-            chosen=chosen,
-            most_rows=MOST_ROWS,
-            most_rounds=MOST_ROUNDS,
-            figures=figures,
-            data=data_names(analysis),
-            citation=read_yaml(citation),
-        )
+    env = environment(sources)
+    env.filters.update(digest=_digest, prompts_in_short=prompts_in_short)
+    return env.get_template("index.html.j2").render(
+        known,
+        style=_joined(*(sources / f"{name}.css" for name in ("style", "trace", "whatif"))),
+        script=_joined(*(sources / f"{name}.js" for name in ("script", "whatif"))),
+        trace=recording,
+        fitted=whatif_pairs(analysis),
+        longest=LONGEST,
+        pair=pair,
+        zh=zh,
+        t=zh.beside,
+        kind=kind_of(analysis),
+        gains=[Answer.ON, Answer.HERE, Answer.LOOPING],
+        speedups=[row["speedup"] for row in best],
+        top=top,
+        ticks=ticks,
+        ceilings=settings["ceiling_high"].dropna().tolist(),
+        wording=read_figures(paper / "figures.yaml"),
+        tables=page_tables(analysis, paper / "tables.yaml"),
+        chosen=chosen,
+        most_rows=MOST_ROWS,
+        most_rounds=MOST_ROUNDS,
+        figures=figures,
+        data=data_names(analysis),
+        citation=read_yaml(citation),
     )
 
 
@@ -140,14 +105,6 @@ def prompts_in_short(prompts: str) -> str:
     )
 
 
-def flagged_if_twice_as_fast(analysis: Analysis) -> float | None:
-    """Return the share of runs with drafts that the audit would flag at twice their speed."""
-    power = analysis.power
-    own = power[(power["factor"] == 2) & (power["forged"] == Forged.DECODING)]
-    runs = own["runs"].sum()
-    return float((own["impossible"] + own["implausible"]).sum() / runs) if runs else None
-
-
 def data_names(analysis: Analysis) -> list[str]:
     """Return the tables of the analysis that have rows."""
     return [name for name in TABLES if len(getattr(analysis, name))]
@@ -171,11 +128,6 @@ def pair(english: str, chinese: str) -> Markup:
     """Return words in both languages; the page shows those of the one that is chosen."""
     spans = '<span class="t" lang="en">{}</span><span class="t" lang="zh-CN">{}</span>'
     return Markup(spans).format(english, chinese)  # noqa: S704 (what it formats is escaped)
-
-
-def span(low: str, high: str, between: str) -> str:
-    """Return the ends of a range as one text: where both print the same, as one value."""
-    return low if low == high else f"{low}{between}{high}"
 
 
 class Chinese:
@@ -208,27 +160,6 @@ class Chinese:
         """Return the words in both languages, once where they are the same; escaped."""
         translated = self(words)
         return escape(words) if translated == words else pair(words, translated)
-
-
-def environment(templates: Path) -> jinja2.Environment:
-    """Return the template environment of a folder of HTML.
-
-    What a template prints is escaped, and null is a dash; an undefined name is an error.
-    """
-    env = jinja2.Environment(
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-        undefined=jinja2.StrictUndefined,
-        autoescape=True,
-        finalize=lambda value: value if isinstance(value, Markup) else number_text.shown(value),
-        loader=jinja2.FileSystemLoader(templates),
-    )
-    numbers = ("fixed", "percent", "thousands", "interval", "memory")
-    env.filters.update({name: getattr(number_text, name) for name in numbers})
-    env.filters.update(counted=counted, later=later, prompt_words=prompt_words, digest=_digest)
-    env.filters.update(prompts_in_short=prompts_in_short, day=lambda time: str(time)[:10])
-    return env
 
 
 def _digest(text: str) -> str:

@@ -1,4 +1,4 @@
-"""A campaign rendered from its analysis: what the paper includes; the page, its figures and data.
+"""A campaign rendered from its analysis: the paper; the page, its figures and data.
 
 The page's figures are SVG inside it; those that show nothing are left out. A figure of many points
 is large as SVG, so where all would make the page heavy, the largest are PNG.
@@ -17,13 +17,12 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from specmoe.analysis.registry import Analysis
-from specmoe.figures.figures import FIGURES, figures_of, save
+from specmoe.figures.figures import figures_of, save
 from specmoe.figures.style import applied
 from specmoe.files import replace_text
 from specmoe.measure.trace import Recording
 from specmoe.page.page import data_names, render_page
-from specmoe.paper.latex import command_name
-from specmoe.paper.macros import exhibits, macros, switch_file
+from specmoe.paper.documents import render_documents
 from specmoe.paper.tables import render_table
 from specmoe.plan.campaign import ROOT
 from specmoe.tables.tables import page_tables, read_tables
@@ -37,24 +36,21 @@ MOST_BYTES = 2_000_000
 
 
 def render_paper(analysis: Path, cells: Path, out: Path) -> None:
-    """Render what the paper includes, and the page's figures, into a folder.
+    """Render the paper with what it includes, and the page's figures, into a folder.
 
     `cells` receives the tables' cells as CSV.
     """
     found = Analysis.read(analysis)
-    specifications, captions = ROOT / "paper/tables.yaml", ROOT / "paper/figures.yaml"
+    specifications = ROOT / "paper/tables.yaml"
     (out / "tables").mkdir(parents=True)
     for name in read_tables(specifications):
         text = render_table(name, found, specifications)
         (out / f"tables/{name}.tex").write_text(text, encoding="utf-8")
     write_tables(found, specifications, cells)
-    (out / "macros.tex").write_text(macros(found, specifications), encoding="utf-8")
     plots = figures_of(found)
     save(plots, out / "figures")
-    switched = {command_name("figure", name): name in plots for name in FIGURES}
-    (out / "figures/switches.tex").write_text(switch_file(switched), encoding="utf-8")
-    shown = exhibits(found, plots, specifications, captions)
-    (out / "exhibits.tex").write_text(shown, encoding="utf-8")
+    for name, text in render_documents(found, plots, ROOT / "paper").items():
+        (out / f"{name}.tex").write_text(text, encoding="utf-8")
     text = json.dumps(page_figures(plots))
     (out / "page_figures.json").write_text(text, encoding="utf-8")
 

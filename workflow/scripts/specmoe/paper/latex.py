@@ -4,7 +4,6 @@ import re
 from typing import Any
 
 from specmoe.analysis.number_text import DASH, THIN, shown
-from specmoe.errors import ConfigError
 
 _ESCAPES = {
     "\\": r"\textbackslash{}",
@@ -34,9 +33,6 @@ _WITHOUT_FONT = re.compile("[^ -~\u00a1-\u017eγ–—‘’‚“”„†‡�
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 _SPACES = re.compile(rf"[^\S{THIN}]+")
 
-_DIGITS = ("Zero", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight", "Nine")
-_WORDS = {**{str(digit): word for digit, word in enumerate(_DIGITS)}, ".": "Point"}
-
 
 def to_latex(value: Any) -> str:
     """Return LaTeX that prints a value's text and does nothing else, a dash for null.
@@ -48,16 +44,3 @@ def to_latex(value: Any) -> str:
     text = _SPACES.sub(" ", _CONTROL.sub("", shown(value))).strip(" ")
     escaped = _SPECIAL.sub(lambda match: _ESCAPES[match[0]], text)
     return _WITHOUT_FONT.sub(lambda match: f"[U+{ord(match[0]):04X}]", escaped)
-
-
-def command_name(*parts: str | int) -> str:
-    r"""Return the letters of a TeX command made of words and ids, e.g. `SpeedupMoeQFour`.
-
-    TeX allows letters alone, so digits and dots become words: `draft_0.8b` is
-    `DraftZeroPointEightB`. Raises ConfigError when no letter would be left.
-    """
-    pieces = re.findall(r"[A-Za-z]+|[0-9.]", " ".join(str(part) for part in parts))
-    name = "".join(_WORDS.get(piece) or piece[0].upper() + piece[1:] for piece in pieces)
-    if not name:
-        raise ConfigError(f"{parts!r} has no letter or digit for the name of a LaTeX command")
-    return name

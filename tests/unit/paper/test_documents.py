@@ -1,0 +1,192 @@
+"""The paper's words: true of the campaign, with its numbers, about tables and figures it has."""
+
+import re
+from dataclasses import replace
+
+import jinja2
+import pandas as pd
+import pytest
+
+from specmoe.figures.figures import FIGURES
+from specmoe.paper.documents import DOCUMENTS, cited, environment, render_documents
+
+from ...conftest import ROOT
+from ..paper_analyses import (
+    advised,
+    analysis_of,
+    baseline_runs,
+    controlled,
+    costed,
+    full,
+    relabelled,
+    several_methods,
+    single,
+    speculative_runs,
+    without_drafts,
+)
+from ..planted_twins import with_twins
+from ..published_study import analysis_of_study, needs_csv
+from ..rendered_tables import MAKERS, latex
+
+PAPER = ROOT / "paper"
+# Made once, and printed from what was simulated.
+ALWAYS = {"tab:answers"}
+
+
+def documents(analysis, drawn=FIGURES):
+    """Return the words of the paper and of its supplement, as LaTeX with single spaces."""
+    texts = render_documents(analysis, drawn, PAPER)
+    return [" ".join(texts[name].split()) for name in DOCUMENTS]
+
+
+def campaign(**columns):
+    """Return an analysis with those columns of its campaign."""
+    analysis = full()
+    return replace(analysis, campaign=analysis.campaign.assign(**columns))
+
+
+def daggers(analysis):
+    """Return, for each cell of the table, whether its speedup is marked."""
+    text = latex("speculation", analysis)
+    return [r"$^\dagger$" in line for line in text.splitlines() if "[" in line][1:]
+
+
+def of_two_prompts():
+    rows = baseline_runs(["moe_q4"], ["code", "chinese"], 2)
+    rows += speculative_runs("B", "moe_q4", "draft_2b", 4, [60, 60], "code")
+    rows += speculative_runs("B", "moe_q4", "draft_2b", 8, [60, 60], "code")
+    return analysis_of([*rows, *speculative_runs("G", "moe_q4", "draft_2b", 2, [60], "chinese")])
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (full, r"campaign by\_hand: 1\,233 runs on Processor \& Sons."),
+        (full, r"Campaign by\_hand has 1\,234 runs in"),
+        (full, r"on Processor \& Sons with 16.0\,GiB of memory"),
+        (full, r"commit \texttt{0123456789ab}, backend"),
+        (full, "the speedup is 0.80 to 1.40 and the acceptance rate is 50.0"),
+        (full, r"\date{Measured (UTC) 2026-01-02"),
+        (
+            lambda: campaign(engine_commit=f"{'a' * 40}, {'b' * 7}"),
+            rf"commit \texttt{{{'a' * 12}, bbbbbbb}}",
+        ),
+        (single, "Over all cells (on Code) the"),
+        (single, r"\textbf{Its models are synthetic}: small"),
+        (of_two_prompts, "Over all cells (2 cells on Code; 1 cell on Chinese) the"),
+        (several_methods, "On MoE Q4 and Dense 4B we measured 4 ways of drafting in 7 settings"),
+        (several_methods, "above one in 5 of these settings and below one in 2."),
+        (without_drafts, "This campaign has no runs with real acceptance."),
+        (lambda: campaign(left_out="N/draft"), r"\textbf{Left out} on purpose: "),
+        (controlled, "Controls passed: 4 runs had the outcome that was known beforehand."),
+        (lambda: controlled(failed=1), r"\textbf{Controls failed}: 1 run did not have"),
+        (
+            lambda: advised(full(), answer="leave off at these γ"),
+            "The target should run without SD at these γ.",
+        ),
+    ],
+)
+def test_the_paper_says_what_the_campaign_measured(make, words):
+    assert words in documents(make())[0]
+
+
+def test_the_answers_of_targets_are_counted_in_a_sentence():
+    row = advised(full()).advice
+    targets = ["moe_q4", "moe_q8", "dense_4b", "dense_9b"][: len(full().models)]
+    here = "on for these prompts"
+    for answers, words in (
+        (["undecided"] * 2, "All 2 targets are undecided."),
+        (
+            ["switch on", "undecided", here],
+            "Of 3 targets, 1 should run with SD, 1 gains on the prompts that were sent and 1 is"
+            " undecided.",
+        ),
+    ):
+        rows = [row.assign(target=target) for target in targets[: len(answers)]]
+        advice = pd.concat(rows).assign(answer=answers)
+        assert words in documents(replace(full(), advice=advice))[0]
+
+
+@pytest.mark.parametrize("make", MAKERS)
+def test_a_table_or_figure_is_referred_to_only_where_it_is_included(make):
+    for drawn in (FIGURES, ()):
+        for text in documents(make(), drawn):
+            included = {
+                f"{kind[:3]}:{name}"
+                for kind, name in re.findall(r"\\(?:float|pages)(table|figure)\{(\w+)\}", text)
+            }
+            assert set(re.findall(r"\\ref\{((?:tab|fig):\w+)\}", text)) - ALWAYS <= included
+            assert not re.search(r"<<|>>|<%|%>|\bnan\b|None", text)
+
+
+def test_the_supplement_says_what_experts_change():
+    words = (
+        r"With Draft 0.8B, γ = 2, 4 (50.0 \% of the drafted tokens accepted, 50.0 \% by the dense"
+        r" twin), MoE Q4 has 0.75 [0.75, 0.75] times the speedup of Dense 4B: 0.90 against 1.20,"
+        r" with equal texts in 100 \% of the pairs."
+    )
+    assert words in documents(with_twins())[1]
+
+
+def test_a_name_cannot_run_latex():
+    analysis = relabelled(several_methods(), "moe_q4", r"\input{/etc/passwd} & $x^2 % #")
+    paper, supplement = documents(analysis)
+    for text in (paper, supplement):
+        assert r"\input{/etc" not in text
+        assert r"\textbackslash{}input\{/etc/passwd\} \& \$x\textasciicircum{}2 \% \#" in text
+
+
+def test_a_template_refuses_unknown_names(tmp_path):
+    (tmp_path / "a.j2").write_text("<< value >>")
+    template = environment(tmp_path, str, variable_start_string="<<", variable_end_string=">>")
+    with pytest.raises(jinja2.UndefinedError):
+        template.get_template("a.j2").render()
+
+
+def test_the_study_is_out_of_the_paper_of_ones_own_models():
+    for text in documents(campaign(of_study=False)):
+        assert not re.search(r"\\section\{[^}]*(?:study|claims|as published)", text)
+
+
+def test_cells_without_baselines_of_their_own_are_marked():
+    analysis = full()
+    assert daggers(analysis) == [False] * 5
+    assert "dagger marks" not in documents(analysis)[0]
+    paired = analysis.cells["target"] != "dense_4b"
+    unpaired = replace(analysis, cells=analysis.cells.assign(paired=paired))
+    assert "A dagger marks cells whose runs have no baselines" in documents(unpaired)[0]
+    assert daggers(unpaired) == [False, False, False, True, True]
+
+
+def test_a_table_that_would_fill_a_page_is_left_to_the_supplement():
+    analysis = full()
+    more = [analysis.cells.assign(gamma=analysis.cells["gamma"] + 100 * step) for step in range(7)]
+    paper, supplement = documents(replace(analysis, cells=pd.concat(more)))
+    assert "The supplement lists every cell." in paper
+    assert r"table{speculation}" not in paper
+    assert r"table{speculation}" in supplement
+
+
+def test_a_setting_that_cannot_pay_is_counted_by_its_interval_and_not_by_its_estimate():
+    ends = {"ceiling": [0.9, 0.9, 1.1, 1.3], "ceiling_low": [0.8, 0.8, 0.9, 1.2]}
+    table = pd.DataFrame(ends | {"ceiling_high": [0.95, 1.1, 1.3, 1.4], "break_even": None})
+    settings = table.assign(target="moe_q4", draft="draft_0.8b", gamma=[1, 2, 4, 8])
+    columns = {name: None for name in costed().break_even if name not in settings}
+    known = cited(replace(costed(), break_even=settings.assign(**columns)))
+    assert known["break_even"] == {"settings": 4, "never": 1, "undecided": 2}
+
+
+@pytest.mark.parametrize("unit", ["tokens", "words"])
+def test_lengths_are_named_by_what_they_count(unit):
+    analysis = campaign(length_unit=unit)
+    assert f"({unit})" in latex("levels", analysis)
+    figure = FIGURES["levels"](analysis)
+    assert figure.axes[0].get_xlabel() == f"Prompt length ({unit})"
+
+
+@needs_csv
+def test_a_round_of_the_study_takes_less_the_more_it_drafts(_study, tmp_path):
+    text = documents(analysis_of_study(_study, tmp_path))[0]
+    assert "On Dense 9B, a round at $\\gamma$ of 4, 8 and 16 takes 33.3, 19.6 and 15.7~ms" in text
+    assert "a round takes 14.1 to 16.1~ms on all targets" in text
+    assert "a single token takes them 14.9 to 29.9~ms" in text

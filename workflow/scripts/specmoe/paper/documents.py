@@ -1,0 +1,233 @@
+"""The paper and its supplement, from templates that read the analysis; what all templates know.
+
+In the templates of the paper `<< value >>` prints a value, `<% ... %>` is a statement and
+`<# ... #>` a comment, since braces belong to TeX. What is printed is escaped.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Collection
+from math import expm1
+from pathlib import Path
+from typing import Any
+
+import jinja2
+import pandas as pd
+from markupsafe import Markup
+
+from specmoe.analysis import number_text
+from specmoe.analysis.advice import Answer
+from specmoe.analysis.advice_text import machine_of
+from specmoe.analysis.cost_tables import PAIR, WHOLE
+from specmoe.analysis.filters import (
+    advised_targets,
+    control_cells,
+    count_check,
+    method_cells,
+    prompt_sets,
+    text_cells,
+    told_twins,
+    whole_audit,
+)
+from specmoe.analysis.intervals import session_reach
+from specmoe.analysis.registry import Analysis, records
+from specmoe.analysis.sentences import on_other_prompts, prompt_words
+from specmoe.audit.checks import Forged
+from specmoe.claims.judge import Verdict
+from specmoe.config.block import Protocol
+from specmoe.paper.latex import to_latex
+from specmoe.tables.exhibits import by_section, read_figures
+from specmoe.tables.rows import short_commits
+from specmoe.tables.tables import read_tables, rows_of
+from specmoe.words import counted, later, listed
+
+DOCUMENTS = ("main", "supplement")
+
+Ends = tuple[float, float]
+
+# In the notation of Jinja, in what TeX and these texts do not use.
+_SYNTAX = {
+    f"{part}_{end}_string": mark
+    for part, marks in (("block", "<% %>"), ("variable", "<< >>"), ("comment", "<# #>"))
+    for end, mark in zip(("start", "end"), marks.split(), strict=True)
+}
+
+
+def render_documents(analysis: Analysis, drawn: Collection[str], paper: Path) -> dict[str, str]:
+    """Return the LaTeX of each of `DOCUMENTS`, by its name.
+
+    `drawn` are the figures that show anything, `paper` is the folder of templates and captions.
+    """
+    specifications = paper / "tables.yaml"
+    about, wording = read_tables(specifications), read_figures(paper / "figures.yaml")
+    lengths = {name: len(found.rows) for name, found in rows_of(analysis, specifications).items()}
+    filled = {name: length for name, length in lengths.items() if length}
+    tables_of, figures_of = by_section(about, filled), by_section(wording, drawn)
+    env = environment(paper, lambda value: Markup(to_latex(value)), **_SYNTAX)  # noqa: S704
+    known = {"tables": filled, "figures": drawn} | cited(analysis)
+
+    def table(name: str) -> Markup:
+        if name not in filled:
+            return Markup()
+        kind = "pagestable" if about[name].long else "floattable"
+        caption = env.from_string(about[name].caption).render(known)
+        return Markup(rf"\{kind}{{{name}}}{{{caption}}}")  # noqa: S704
+
+    def figure(name: str) -> Markup:
+        note = to_latex(wording[name].note.en)
+        return Markup(rf"\floatfigure{{{name}}}{{{note}}}" if name in drawn else "")  # noqa: S704
+
+    def exhibits(section: str) -> Markup:
+        shown = [figure(name) for name in figures_of.get(section, [])]
+        return Markup().join(shown + [table(name) for name in tables_of.get(section, [])])
+
+    known |= {"table": table, "figure": figure, "exhibits": exhibits}
+    return {name: env.get_template(f"{name}.tex.j2").render(known) for name in DOCUMENTS}
+
+
+def environment(
+    templates: Path, printed: Callable[[Any], str] = number_text.shown, **syntax: str
+) -> jinja2.Environment:
+    """Return the environment of a folder of templates; an undefined name is an error.
+
+    `printed` makes text of every value but markup.
+    """
+    env = jinja2.Environment(
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        undefined=jinja2.StrictUndefined,
+        autoescape=True,
+        finalize=lambda value: value if isinstance(value, Markup) else printed(value),
+        loader=jinja2.FileSystemLoader(templates),
+        **syntax,  # type: ignore[arg-type]
+    )
+    numbers = ("fixed", "percent", "thousands", "parameters", "memory", "interval", "measured_in")
+    env.filters.update({name: getattr(number_text, name) for name in (*numbers, "span", "day")})
+    env.filters.update(counted=counted, later=later, listed=listed, records=records)
+    env.filters.update(machine_of=machine_of, short_commits=short_commits)
+    env.filters.update(prompt_words=prompt_words, told_twins=told_twins)
+    env.filters.update(study_commands=study_commands, study_rounds=study_rounds)
+    env.tests["known"] = pd.notna
+    return env
+
+
+def cited(analysis: Analysis) -> dict[str, Any]:
+    """Return what the templates of paper and page know of a campaign, beside its tables."""
+    campaign = records(analysis.campaign)[0]
+    cells, passes, judged = text_cells(analysis), analysis.verification, analysis.claims
+    advised, elsewhere = advised_targets(analysis), on_other_prompts(analysis)
+    whole, own = whole_audit(analysis), analysis.required_time
+    own = own[own["campaign"] == analysis.name]
+    widest = passes.groupby("series")["width"].max().min()
+    predicted = analysis.prediction_errors
+    imposed = analysis.predictions.dropna(subset="imposed_acceptance")
+    names = analysis.compared_campaigns["campaign"].unique()
+    tested = judged[judged["verdict"] != Verdict.NOT_TESTABLE]
+    return {
+        "analysis": analysis,
+        "campaign": campaign,
+        "totals": analysis.suites[["blocks", "runs", "measured"]].sum(),
+        "session": expm1(session_reach(campaign["session_sd"])),
+        "compared": [name for name in names if name != analysis.name],
+        "prompt_sets": prompt_sets(analysis),
+        "factors": _ends_by_family(cells, "speedup"),
+        "acceptance": _ends(100 * cells["acceptance_rate"]),
+        "way_cells": method_cells(analysis),
+        "with_loads": "requests" in set(analysis.levels["factor"]),
+        # What the audit counts.
+        "counts": whole,
+        "controls": count_check(whole, "controls"),
+        "control_kinds": control_cells(analysis)["control"].nunique(),
+        "decodes": count_check(whole, "failed_decodes"),
+        "too_fast": {name: own[name].sum() for name in ("too_fast", "too_fast_alone")},
+        "twice_as_fast": _twice_as_fast(analysis),
+        # What a round costs.
+        "costs_measured": not passes.empty,
+        "passes_timed": passes["timed"].any(),
+        "experts_seen": passes["experts_seen"].any(),
+        "widest": widest,
+        "widest_steps": _ends_by_family(passes[passes["width"] == widest], "steps"),
+        "break_even": _break_even(analysis),
+        "predicted": next(iter(records(predicted[predicted["suite"] == WHOLE])), None),
+        "imposed": [
+            {"acceptance": _ends(100 * at["acceptance_rate"]), "speedup": _ends(at["speedup"])}
+            for _, at in imposed.groupby("imposed_acceptance")
+        ],
+        # The answers: rows, labels by answer, and what gains on prompts that give no answer.
+        "advised": records(advised),
+        "answered": {
+            answer.name.lower(): advised.loc[advised["answer"] == answer, "label"].tolist()
+            for answer in Answer
+        },
+        "elsewhere": defaultdict(list, elsewhere),
+        "gains_elsewhere": [
+            row
+            for target in advised["target"]
+            for row in elsewhere.get(target, [])
+            if row["speedup_low"] > 1
+        ],
+        # The published study: its numbers as printed, and the verdicts on its claims.
+        "printed": analysis.comparison.set_index("what")["printed"].to_dict(),
+        "verdicts": _by_verdict(judged),
+        "verdicts_marked": _by_verdict(judged[judged["marked"] > 0]),
+        "verdicts_by_luck": len(tested) * (1 - campaign["confidence"]) / 2,
+    }
+
+
+def _ends(values: "pd.Series[float]") -> Ends:
+    return values.min(), values.max()
+
+
+def _ends_by_family(rows: pd.DataFrame, column: str) -> dict[str, Ends]:
+    """Return the ends of a column, of `all` rows and of each family, where there are any."""
+    groups = [("all", rows), *rows.groupby("family")]
+    return {str(family): _ends(own[column]) for family, own in groups if len(own)}
+
+
+def _by_verdict(claims: pd.DataFrame) -> dict[str, int]:
+    return {one.name.lower(): int((claims["verdict"] == one).sum()) for one in Verdict}
+
+
+def _twice_as_fast(analysis: Analysis) -> dict[str, float | None]:
+    """Return the shares found of runs that were made twice as fast: impossible, and marked."""
+    power = analysis.power
+    twice = power[(power["factor"] == 2) & (power["forged"] == Forged.DECODING)]
+    found = {
+        "impossible": twice["impossible"],
+        "marked": twice["impossible"] + twice["implausible"],
+    }
+    runs = power["runs"].max()
+    return {name: count.sum() / runs if runs > 0 else None for name, count in found.items()}
+
+
+def _break_even(analysis: Analysis) -> dict[str, int]:
+    """Return how many settings were costed, never pay, and may or may not, by their intervals."""
+    settings = analysis.break_even.drop_duplicates([*PAIR, "gamma"])
+    never, pays = settings["ceiling_high"] < 1, settings["ceiling_low"] > 1
+    undecided = int((~never & ~pays).sum())
+    return {"settings": len(settings), "never": int(never.sum()), "undecided": undecided}
+
+
+def study_commands(analysis: Analysis) -> dict[str, Any]:
+    """Return what the study's commands report: cells by draft length, and failures by engine."""
+    cells = analysis.cells
+    cells = cells[cells["protocol"] == Protocol.PUBLISHED]
+    medians = cells.groupby("gamma")[["acceptance_rate", "speedup"]].median().reset_index()
+    return {
+        "lengths": records(medians),
+        "failures": cells.groupby("engine")["decode_failures"].sum(),
+    }
+
+
+def study_rounds(analysis: Analysis) -> dict[str, Any]:
+    """Return what a round takes beside a single token, in ms, with the first draft.
+
+    `slowest` are the cells of the target with the slowest token, `longest` the rounds of all
+    targets at the longest draft, `step` their single tokens.
+    """
+    cells = text_cells(analysis).dropna(subset="round_ms")
+    cells = cells[cells["draft_rank"] == cells["draft_rank"].min()]
+    step = 1000 / cells["baseline_tokens_per_second"]
+    longest = cells.loc[cells["gamma"] == cells["gamma"].max(), "round_ms"]
+    slowest = cells[step == step.max()].sort_values("gamma")
+    return {"slowest": records(slowest), "longest": _ends(longest), "step": _ends(step)}
