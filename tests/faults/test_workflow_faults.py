@@ -58,7 +58,7 @@ def audit_pack():
 # What reads files, as rules/collect.smk and rules/audit.smk have it done.
 READERS = {
     "collect_runs": lambda: cli.collect_table(open_campaign(Path(CONFIG)), "runs", Path(ROWS)),
-    "audit": lambda: cli.audit(open_campaign(Path(CONFIG)), Path(AUDIT)),
+    "audit": lambda: audit(open_campaign(Path(CONFIG)), Path(AUDIT)),
     "audit_pack": audit_pack,
 }
 
