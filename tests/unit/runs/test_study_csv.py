@@ -5,6 +5,7 @@ import json
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from io import StringIO
+from types import SimpleNamespace
 
 import pandas as pd
 import pytest
@@ -185,7 +186,8 @@ def imported(csv, study, folder):
     """Import rows of the study into a folder."""
     config = config_of_study(study)
     given = config.host.model_dump(exclude_none=True)
-    import_published(csv, config.of_campaign(), given, folder)
+    campaign = SimpleNamespace(config=config.of_campaign())
+    import_published(campaign, csv, given, folder)
 
 
 def test_rows_that_were_edited_after_the_download_are_refused(study, tmp_path):

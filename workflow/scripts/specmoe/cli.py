@@ -250,20 +250,6 @@ def summarise(campaign: "Opened", suite: str, out: Path) -> None:
     replace_text(out, summarise_suite(rows, suite, campaign.config) + "\n")
 
 
-def fetch_published(campaign: "Opened", out: Path) -> None:
-    """Get the published study's rows: download them or take a local file; check their digest."""
-    from specmoe.runs.study_csv import fetch_published
-
-    fetch_published(campaign.config.published, out)
-
-
-def import_published(campaign: "Opened", given: dict[str, Any], csv: Path, out: Path) -> None:
-    """Turn the study's rows into ours, and say what is known of its models and machine."""
-    from specmoe.runs.study_csv import import_published
-
-    import_published(csv, campaign.config, given, out)
-
-
 def render_pdf(document: Path, parts: tuple[Path, ...], log: Path, out: Path) -> None:
     """Compile a document of the paper, as it ships, with what was rendered for it."""
     from specmoe.paper.pdf import compile_pdf
@@ -288,7 +274,7 @@ VERBS = {
     **dict.fromkeys(["make_model", "fetch_model", "describe_model", "check_upcycled"], "cli"),
     **dict.fromkeys(["measure", "time_passes", "record_trace", "show_trace"], "cli"),
     **dict.fromkeys(["judge", "read_agreement", "collect_table", "summarise"], "cli"),
-    **dict.fromkeys(["fetch_published", "import_published", "render_pdf", "document"], "cli"),
+    **dict.fromkeys(["render_pdf", "document"], "cli"),
     "choose_contenders": "analysis.contenders",
     "audit": "audit.audited",
     "analyse": "claims.analysed",
@@ -296,6 +282,8 @@ VERBS = {
     "render_paper": "page.rendered",
     "render_site": "page.rendered",
     "pack": "runs.manifest",
+    "fetch_published": "runs.study_csv",
+    "import_published": "runs.study_csv",
     "possible": "possible.judge",
 }
 """The module of each verb's function, which has its name."""

@@ -112,7 +112,7 @@ class Gate:
         path = self.campaign.root / file
         with suppress(OSError, LookupError):
             if path not in self._lines:
-                self._lines[path] = {None: read_text(path), **dict(numbered_lines(path).items())}
+                self._lines[path] = {None: read_text(path)} | numbered_lines(path)
             return hashlib.sha256(self._lines[path][line].encode()).hexdigest()
         return UNKNOWN
 

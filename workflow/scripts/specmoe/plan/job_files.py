@@ -1,6 +1,5 @@
 """The files that a campaign's jobs wait for, and the words of the configuration that they get."""
 
-import json
 from dataclasses import dataclass
 from itertools import chain, product
 from pathlib import Path
@@ -61,21 +60,14 @@ class JobFiles:
         return [self.campaign.models_folder / f"{model}.sha256"] if downloaded else []
 
     def stated_of_model(self, model: str) -> str:
-        """Return what the configuration states of a model's file, as JSON.
+        """Return what the configuration states of a model's file, as text.
 
         Of a downloaded one the digests are checked during the download.
         """
         config = self.campaign.config
-        entry, family = config.models[model], config.family(model)
-        stated = isinstance(entry, PathModel) and None not in entry.digests
-        origin, licence = config.origin(model) or ("", "")
-        facts = {
-            "sha256": entry.digests if isinstance(entry, PathModel) and stated else [],
-            "family": family and family.model_dump(),
-            "origin": origin,
-            "licence": licence,
-        }
-        return json.dumps(facts)
+        entry = config.models[model]
+        digests = entry.digests if isinstance(entry, PathModel) else []
+        return repr((digests, config.family(model), config.origin(model)))
 
     # A campaign's own jobs.
 

@@ -17,11 +17,11 @@ import pandas as pd
 
 from specmoe.config.block import NO_DRAFT, PASSAGE_PREFIX, Arrangement, Side
 from specmoe.config.methods import METHODS, Method, engine_type
-from specmoe.config.schema import Config, Published
 from specmoe.errors import DownloadError, SchemaError
 from specmoe.files import read_whole, replace_text, sha256_of
 from specmoe.models.card import save_cards
 from specmoe.models.expected_sizes import card_of_entry
+from specmoe.plan.campaign import LoadedCampaign
 from specmoe.runs.collect import RunRow, link_baselines
 from specmoe.runs.schema import COLUMNS, row_dicts, write_runs
 
@@ -193,22 +193,23 @@ def _row(line: Mapping[str, Any]) -> RunRow:
 
 
 def import_published(
-    file: Path, config: Config, given: Mapping[str, str | float], folder: Path
+    campaign: LoadedCampaign, csv: Path, given: dict[str, str | float], out: Path
 ) -> None:
     """Write the study's rows as ours into a folder, with what is known of models and machine.
 
     `given` is what the user states of the machine. Raises SchemaError for another file than the
     study's.
     """
-    if (found := sha256_of(file)) != config.published.sha256:
+    config = campaign.config
+    if (found := sha256_of(csv)) != config.published.sha256:
         raise SchemaError(
-            f"{file} is not the published runs.csv: its SHA-256 is {found}, not"
+            f"{csv} is not the published runs.csv: its SHA-256 is {found}, not"
             f" {config.published.sha256}; delete it"
         )
-    write_runs(rows_of_csv(file), folder / "runs.parquet")
+    write_runs(rows_of_csv(csv), out / "runs.parquet")
     cards = {model: card_of_entry(model, config) for model in config.measured_models}
-    save_cards(cards, folder / "models.json")
-    replace_text(folder / "host.json", json.dumps(host_of_study(given), indent=1) + "\n")
+    save_cards(cards, out / "models.json")
+    replace_text(out / "host.json", json.dumps(host_of_study(given), indent=1) + "\n")
 
 
 def download(source: str, sha256: str, out: Path) -> None:
@@ -234,7 +235,8 @@ def download(source: str, sha256: str, out: Path) -> None:
     out.write_bytes(content)
 
 
-def fetch_published(published: Published, out: Path) -> None:
+def fetch_published(campaign: LoadedCampaign, out: Path) -> None:
     """Get the published study's rows: download them, or take the user's copy."""
+    published = campaign.config.published
     address = f"https://github.com/{published.repository}/raw/{published.commit}/{published.path}"
     download(published.file or address, published.sha256, out)
