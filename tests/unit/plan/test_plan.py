@@ -13,16 +13,8 @@ from specmoe.config.matrix import list_blocks
 from specmoe.errors import PlanError
 from specmoe.plan.door import load_campaign
 from specmoe.plan.gate import Gate
-from specmoe.plan.plan import (
-    Folder,
-    Inventory,
-    Plan,
-    check_room,
-    describe,
-    duration,
-    refusal,
-    take_inventory,
-)
+from specmoe.plan.inventory import Folder, Inventory, take_inventory
+from specmoe.plan.plan import Plan, check_room, describe, duration, refusal
 from specmoe.records import save
 
 from ...conftest import merge

@@ -108,7 +108,7 @@ def check(campaign: LoadedCampaign, exported: Mapping[str, str]) -> list[str]:
     `exported` is the environment of the workflow. Returns what to know of the files. Raises an
     ExceptionGroup of all faults.
     """
-    from specmoe.plan.headers import check_headers  # needs numpy
+    from specmoe.plan.inventory import check_headers  # needs numpy
 
     faults, notes = check_headers(campaign)
     try:

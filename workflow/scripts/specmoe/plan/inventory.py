@@ -1,11 +1,15 @@
-"""Whether the files that a campaign begins with can be measured, by what their begin says.
+"""What a campaign begins with: whether its files can be measured, and what is there for its plan.
 
-What is made or downloaded later is read back by the rules of models, which use the same checks.
+Of files only the headers are read. What is made or downloaded later is read back by the rules of
+models, which use the same checks.
 """
 
+import json
 from codecs import BOM_UTF8
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,15 +20,19 @@ from specmoe.config.schema import Config
 from specmoe.config.workloads import numbered_lines
 from specmoe.engine.identity import require_programs
 from specmoe.errors import ConfigError, ModelError, SpecmoeError
-from specmoe.files import given_file, read_whole, require_files
+from specmoe.files import existing, free_bytes, given_file, read_whole, require_files
 from specmoe.models import hub
 from specmoe.models.card import ModelCard, load_card, require_template
 from specmoe.models.gguf import check_family, check_pair, describe_clock, read_card
 from specmoe.plan.campaign import LoadedCampaign
+from specmoe.plan.gate import Gate
 
 Faults = list[Exception]
 
 NOT_HASHED = "not hashed: headers only are read"
+BYTES_PER_TOKEN = 4  # of prompt texts
+# The keys of an entry that leave the model's file as it is.
+_OF_NO_FILE = {"label", "family", "sha256", "size_bytes", "size_gb"}
 
 
 class _Known(NamedTuple):
@@ -149,3 +157,97 @@ def card_here(file: Path, written: Path) -> ModelCard | None:
     with suppress(ModelError):  # the model's own rule reports the fault
         return read_card(file, NOT_HASHED)
     return None
+
+
+class Folder(NamedTuple):
+    """A folder that will be written to, and the room on its disk."""
+
+    path: Path
+    free_bytes: int
+    disk: int  # the same number for folders on the same disk
+
+
+@dataclass(frozen=True)
+class Inventory:
+    """What is known before anything is done."""
+
+    made: frozenset[str]  # models in the folder where blocks look for them
+    cards: Mapping[str, ModelCard]  # of all models whose files can be read now
+    cached: frozenset[str]  # complete hub models in the user's cache
+    asked: Mapping[str, int]  # bytes of hub models, as the hub says
+    hub_folder: Folder
+    models_folder: Folder
+    measured_s: Mapping[str, float]  # of the measured blocks that the configuration still asks for
+    changed: Mapping[str, str]  # how the configuration or a model of a measured block has changed
+    prompt_tokens: Mapping[str, int]  # by prompt, estimated from the size of its text
+
+
+def take_inventory(campaign: LoadedCampaign, blocks: list[Block]) -> Inventory:
+    """Look at the disk, and ask the hub for the sizes that the configuration does not give."""
+    config, files = campaign.config, model_files(campaign)
+    made = frozenset(name for name, file in files.items() if file == campaign.model_file(name))
+    cards = {name: card_here(file, campaign.card(name)) for name, file in files.items()}
+    asked = {
+        name: hub.ask_size(entry)
+        for name in config.needed_models
+        if isinstance(entry := config.models[name], HubModel)
+        and name not in files
+        and not entry.size_bytes
+    }
+    remade = _remade_models(campaign)
+    measured, changed = {}, {}
+    gate = Gate(campaign)
+    for block in blocks:
+        name, request = f"blocks/{block.block}", gate.block(block.block)
+        seconds = gate.records.seconds(name, request)
+        anew = {one for model in block.models for one in config.lineage(model)} & remade
+        if seconds is not None and anew:
+            changed[block.block] = ", ".join(f"model {one}: another entry" for one in sorted(anew))
+        elif seconds is not None:
+            measured[block.block] = seconds
+        elif reason := gate.records.latest_change(name, request):
+            changed[block.block] = reason
+    hub_folder, models_folder = (
+        Folder(path, free_bytes(path), existing(path).stat().st_dev)
+        for path in (hub.cache_folder(), campaign.models_folder)
+    )
+    return Inventory(
+        made=made,
+        cards={name: card for name, card in cards.items() if card},
+        cached=frozenset(files) - made,
+        asked={name: size for name, size in asked.items() if size is not None},
+        hub_folder=hub_folder,
+        models_folder=models_folder,
+        measured_s=measured,
+        changed=changed,
+        prompt_tokens=_prompt_tokens(blocks, campaign.root),
+    )
+
+
+def _remade_models(campaign: LoadedCampaign) -> set[str]:
+    """Return the models whose entries have changed since campaign.json was written."""
+    config = campaign.config
+    with suppress(OSError, ValueError, LookupError, TypeError, AttributeError):  # a damaged one
+        before = json.loads(campaign.file.read_bytes())["model_sets"][config.campaign.models]
+        now = {
+            name: config.models[name].model_dump(mode="json", exclude=_OF_NO_FILE)
+            for name in config.needed_models
+        }
+        return {
+            name
+            for name, entry in now.items()
+            if any(before[name].get(key, value) != value for key, value in entry.items())
+        }
+    return set()
+
+
+def _prompt_tokens(blocks: Iterable[Block], root: Path) -> dict[str, int]:
+    lines_of = cache(lambda file: numbered_lines(root / file))
+    tokens = {}
+    for source in {source for block in blocks for source in block.prompts}:
+        if source.line is None:
+            size = (root / source.file).stat().st_size
+        else:
+            size = len(lines_of(source.file)[source.line].encode())
+        tokens[source.prompt] = max(size // BYTES_PER_TOKEN, 1)
+    return tokens
