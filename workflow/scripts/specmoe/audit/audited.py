@@ -125,7 +125,7 @@ def describe_audit(found: Audit, runs: pd.DataFrame, left_out: Sequence[Block] =
     whole = found.summary.iloc[-1]
     parts = [*_head(found.audit, whole, runs, left_out), ""]
     for level in Level:
-        parts += [f"{level.capitalize()} if it fails:", *_checks(found.audit, whole, level), ""]
+        parts += [f"{level.capitalize()} if it fails:", *_checks(found.audit, level), ""]
     return "\n".join([*parts, *_power(found.power)]) + "\n"
 
 
@@ -164,30 +164,28 @@ def _head(
     return lines
 
 
-def _checks(audit: pd.DataFrame, whole: pd.Series, level: Level) -> list[str]:
+def _checks(audit: pd.DataFrame, level: Level) -> list[str]:
     lines = []
     for name, check in CHECKS.items():
         if check.level != level:
             continue
-        members = audit[audit["check"] == name]
-        outcome = _outcome(members, *(whole[f"{name}_{key}"] for key in ("passed", "failed")))
+        members = audit[audit["check"] == name].sort_values("ratio", ascending=False, kind="stable")
+        passed, failed, _, unjudged = (
+            members[members["verdict"] == verdict] for verdict in CheckVerdict
+        )
+        outcome = _outcome(members, len(passed), len(failed), len(unjudged))
         # Identical runs have no gap to measure.
-        ties = (members["verdict"] == CheckVerdict.PASS) & members["measured"].notna()
-        if name == "losslessness" and ties.any():
-            outcome += f"; {ties.sum()} diverge at a near tie"
+        if name == "losslessness" and (ties := passed["measured"].notna().sum()):
+            outcome += f"; {ties} diverge at a near tie"
         line = f"{check.words + ':':<{INDENT}}{outcome}"
         lines += wrap(line, WIDTH, subsequent_indent=" " * INDENT)
-        failed = members[members["verdict"] == CheckVerdict.FAIL]
-        worst = failed.sort_values("ratio", ascending=False, kind="stable").head(NAMED)
-        unjudged = members[members["verdict"] == CheckVerdict.NOT_JUDGED].head(NAMED)
-        named = pd.concat([worst, unjudged])
+        named = pd.concat([failed.head(NAMED), unjudged.head(NAMED)])
         for run, why in named[["run", "why"]].itertuples(index=False):
             lines += wrap(f"{run}: {why}", WIDTH, initial_indent="  ", subsequent_indent="    ")
     return lines
 
 
-def _outcome(members: pd.DataFrame, passed: int, failed: int) -> str:
-    unjudged = int((members["verdict"] == CheckVerdict.NOT_JUDGED).sum())
+def _outcome(members: pd.DataFrame, passed: int, failed: int, unjudged: int) -> str:
     applicable = passed + failed + unjudged
     if not applicable:
         reasons = members["why"].value_counts()

@@ -224,13 +224,12 @@ def gather_evidence(
     """
     listed = [Run.of(row) for row in runs.to_dict("records")]
     repeats, answers = defaultdict(list), defaultdict(set)
+    loads: Counter[str] = Counter()
     for run in sorted(listed, key=lambda run: run.repeat):
         if run.tokens is not None:
             repeats[run.repeated].append(run)
         if run.tokens and run.imposed_acceptance is None:
             answers[run.asked].add((run.prompt, run.tokens))
-    loads: Counter[str] = Counter()
-    for run in listed:
         if run.load is not None:
             loads[run.load] += run.generated or 0
     return Evidence(

@@ -12,12 +12,11 @@ import pandas as pd
 
 from specmoe.analysis import filters
 from specmoe.analysis.intervals import Estimate
-from specmoe.analysis.number_text import fixed, interval
+from specmoe.analysis.number_text import fixed, measured
 from specmoe.analysis.registry import Analysis, Record, records
 from specmoe.claims.judge import Claim, Comparison, Comparisons, Missing
 
 CONSTRUCTED = "acceptance was constructed: the targets have random weights or copied experts"
-IN_CACHE = "a cache may hold the weights of these targets"
 _ACCEPTANCE = "acceptance_rate_mean"
 _ONE = Estimate.exact(1)
 _GIGA = 1e9
@@ -170,7 +169,7 @@ def reads_its_file(analysis: Analysis) -> Comparisons:
         raise Missing("the machine's memory bandwidth is not known")
     rates = records(_moe(analysis.baselines))
     if rates and all(row["in_cache"] for row in rates):
-        raise Missing(IN_CACHE)
+        raise Missing("a cache may hold the weights of these targets")
     for row in (row for row in rates if not row["in_cache"]):
         size = row["size_bytes"] / _GIGA
         needed = _estimate(row, "tokens_per_second").times(size)
@@ -241,12 +240,10 @@ def _said(row: Record, name: str = "") -> str:
 
 def _number(number: Estimate, digits: int = 2, *, ratio: bool = True) -> str:
     """Return a number and, if it has one, its interval; `ratio` as in `interval`."""
-    text = fixed(number.value, digits)
-    if isnan(number.low):
-        return f"{text} (one block, no interval)"
     if number.low == number.high:
-        return text
-    return f"{text} {interval(number.low, number.high, digits, ratio=ratio)}"
+        return fixed(number.value, digits)
+    alone = " (one block, no interval)" if isnan(number.low) else ""
+    return measured(*number, digits, ratio=ratio) + alone
 
 
 CLAIMS = {

@@ -126,8 +126,7 @@ def recompute(analysis: Analysis) -> dict[str, float]:
         **_by_words(analysis.suites, ["suite"], ["runs"]),
         **_by_words(rates, ["target"], of_rates),
         **_by_words(cells, _CELL, [*of_cells, "tokens_per_round"]),
-        **_speedup_ranges(cells),
-        **_acceptance_ranges(cells, analysis),
+        **_ranges(cells, usual_cells(analysis)),
         **_lengths(analysis),
     }
     return {**values, **_estimates(values, analysis)}
@@ -150,7 +149,8 @@ def _read(file: Path) -> pd.DataFrame:
     return pd.read_csv(file, dtype=str, keep_default_na=False)
 
 
-def _speedup_ranges(cells: pd.DataFrame) -> dict[str, float]:
+def _ranges(cells: pd.DataFrame, usual: pd.DataFrame) -> dict[str, float]:
+    """Return the ends of what cells gained and accepted; those of all suites are `usual`."""
     moe = cells[cells["family"] == "moe"]
     chosen = moe[(moe["draft"] == _DRAFTS[0]) & moe["gamma"].isin([8, 16])]
     by_draft = moe.pivot(index=["target", "gamma"], columns="draft", values="speedup")
@@ -158,26 +158,22 @@ def _speedup_ranges(cells: pd.DataFrame) -> dict[str, float]:
     curves = cells.sort_values("gamma").groupby(["target", "draft"])["speedup"]
     rising = curves.is_monotonic_increasing[curves.size() > 1]
     best = cells.groupby("target")["speedup"].max()
-    return {
-        **_range("speedup of MoE", moe["speedup"]),
-        "speedup of MoE with draft_0.8b at gamma 8 and 16, lowest": chosen["speedup"].min(),
-        **_range("speedup of draft_0.8b less that of draft_2b", small - large),
-        "speedup curves that rise with gamma": float(rising.sum()) if len(rising) else nan,
-        **{f"speedup of {target}, highest": value for target, value in best.items()},
-    }
-
-
-def _acceptance_ranges(cells: pd.DataFrame, analysis: Analysis) -> dict[str, float]:
-    usual = usual_cells(analysis)
-    chosen = {
+    accepting = {
         "in suites B and D": cells[cells["own"]],
         "in any suite": usual[by_model(usual)],
         "at gamma 4": cells[cells["gamma"] == 4],
         "at gamma 16": cells[cells["gamma"] == 16],
     }
     return {
-        f"acceptance_percent {where}, highest": 100 * members["acceptance_rate_mean"].max()
-        for where, members in chosen.items()
+        **_range("speedup of MoE", moe["speedup"]),
+        "speedup of MoE with draft_0.8b at gamma 8 and 16, lowest": chosen["speedup"].min(),
+        **_range("speedup of draft_0.8b less that of draft_2b", small - large),
+        "speedup curves that rise with gamma": float(rising.sum()) if len(rising) else nan,
+        **{f"speedup of {target}, highest": value for target, value in best.items()},
+        **{
+            f"acceptance_percent {where}, highest": 100 * members["acceptance_rate_mean"].max()
+            for where, members in accepting.items()
+        },
     }
 
 
