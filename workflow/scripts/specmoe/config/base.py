@@ -72,6 +72,15 @@ _SHORTENED.maxlevel, _SHORTENED.maxlist, _SHORTENED.maxdict = 2, 4, 4
 _SHORTENED.maxstring, _SHORTENED.maxother = 200, 200
 
 
+FORMER_KEYS = {
+    "prompt_lengths": "give them in `prompts`, or as `vary: {prompt_tokens: [...]}`",
+    "temperatures": "it is `vary: {temperature: [...]}` now",
+    "imposed_acceptance": "it is `vary: {forced_acceptance: [...]}` now",
+    "concurrency": "it is `vary: {requests: [...]}` now",
+}
+"""Keys of earlier versions, and what to give in their place."""
+
+
 class Strict(BaseModel):
     """A section of the configuration; it refuses unknown keys and names the nearest known one."""
 
@@ -89,7 +98,8 @@ class Strict(BaseModel):
         if isinstance(data, Mapping):
             for key in data:
                 if key not in cls.model_fields:
-                    said = {"shown": repr(key), "hint": nearest(str(key), cls.model_fields)}
+                    hint = FORMER_KEYS.get(key) or nearest(str(key), cls.model_fields)
+                    said = {"shown": repr(key), "hint": hint}
                     raise PydanticCustomError("unknown_key", "unknown key {shown}; {hint}", said)
         return data
 
