@@ -101,7 +101,7 @@ def environment(
         loader=jinja2.FileSystemLoader(templates),
         **syntax,  # type: ignore[arg-type]
     )
-    numbers = ("fixed", "percent", "thousands", "parameters", "memory", "interval", "measured_in")
+    numbers = ("fixed", "percent", "thousands", "memory", "interval", "measured_in")
     env.filters.update({name: getattr(number_text, name) for name in (*numbers, "span", "day")})
     env.filters.update(counted=counted, later=later, listed=listed, records=records)
     env.filters.update(machine_of=machine_of, short_commits=short_commits)

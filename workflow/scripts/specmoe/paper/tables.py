@@ -25,7 +25,7 @@ ON_A_PAGE, OVER_PAGES = 60, 400
 _BREAKS = re.compile(r"(?<=[a-z])([/.])(?=[a-z])")
 # Letters of the longest name that stands on one line of a table over pages, and how longer ones do.
 _LONGEST_NAME = 18
-_LINES_OF_NAMES = "p 0.15"
+_SHARE_OF_NAMES = "0.15"
 # The alignment of numbers, and of the deviation or interval beside them.
 _PAIRS = {"mean": r"r@{\,}l", "measured": r"r@{\ }l", "measured_percent": r"r@{\ }l"}
 
@@ -40,17 +40,20 @@ def render_table(name: str, analysis: Analysis, specifications: Path) -> str:
         return NOT_MEASURED
     whole = table_of(read_tables(specifications)[name], rows, "paper")
     table = whole.first(OVER_PAGES if whole.about.long else ON_A_PAGE)
-    alignment = "".join(map(_alignment, _narrowed(table)))
+    long, columns = table.about.long, zip(table.columns, zip(*table.rows, strict=True), strict=True)
+    alignment = "".join(_alignment(column, cells, long=long) for column, cells in columns)
     head, body = _head(table.columns, records(analysis.campaign)[0]), _body(table)
     if table.about.transposed:
         heads = [to_latex(column.head.en) for column in table.columns]
         lines = [_line(cells) for cells in zip(heads, *_latex_rows(table), strict=True)]
         alignment, head, body = "l" * (1 + len(table.rows)), lines[:1], lines[1:]
     elif len(table.rows) < len(whole.rows):
-        file = f"results/{analysis.name}/tables/{name}.csv"
-        body.append(_rest(len(table.rows), len(whole.rows), file, table.columns))
+        shown = f"The first {len(table.rows)} of {len(whole.rows)} rows"
+        words = to_latex(f"{shown}; all are in results/{analysis.name}/tables/{name}.csv.")
+        width = sum(map(_span, table.columns))
+        body.append(rf"\midrule \multicolumn{{{width}}}{{l}}{{\emph{{{words}}}}} \\")
     head = [r"\toprule", *head, r"\midrule"]
-    if table.about.long:
+    if long:
         start = [r"\setlength{\tabcolsep}{2.5pt}", rf"\begin{{longtable}}{{{alignment}}}"]
         heads = [*head, r"\endfirsthead", *head, r"\endhead", r"\bottomrule", r"\endfoot"]
         lines = [*start, r"\PagesCaption", *heads, *body, r"\end{longtable}"]
@@ -121,13 +124,6 @@ def _body(table: Table) -> list[str]:
     return lines + [_line(_latex(table.columns, cells, {})) for cells in table.totals]
 
 
-def _rest(shown: int, rows: int, file: str, columns: Sequence[TableColumn]) -> str:
-    """Return the line that says where the rows are that a table leaves out."""
-    words = to_latex(f"The first {shown} of {rows} rows; all are in {file}.")
-    width = sum(map(_span, columns))
-    return rf"\midrule \multicolumn{{{width}}}{{l}}{{\emph{{{words}}}}} \\"
-
-
 def _latex_rows(table: Table) -> Iterator[list[str]]:
     """Yield the cells of each row; in a group, names are left out that the row above has.
 
@@ -166,19 +162,12 @@ def _cell(column: TableColumn, cell: Cell, row: Record) -> str:
     return f"{text}{reach}{mark}"
 
 
-def _narrowed(table: Table) -> list[TableColumn]:
-    """Return the columns; long names of a table over pages, which keeps its size, become lines."""
-    columns = []
-    for place, column in enumerate(table.columns):
-        longest = max(len(row[place].text) for row in table.rows)
-        narrow = table.about.long and column.kind == Kind.TEXT and not column.align
-        long = narrow and longest > _LONGEST_NAME
-        columns.append(column.model_copy(update={"align": _LINES_OF_NAMES}) if long else column)
-    return columns
-
-
-def _alignment(column: TableColumn) -> str:
+def _alignment(column: TableColumn, cells: Sequence[Cell], *, long: bool) -> str:
+    """Return a column's alignment; a table over pages has long names in lines, for its size."""
     kind, _, share = column.align.partition(" ")
+    may = long and column.kind == Kind.TEXT and not kind
+    if may and max(len(cell.text) for cell in cells) > _LONGEST_NAME:
+        kind, share = "p", _SHARE_OF_NAMES
     if kind == "p":
         return rf">{{\raggedright\arraybackslash}}p{{{share}\linewidth}}"
     usual = "r" if column.kind == Kind.NUMBER else "l"
