@@ -180,7 +180,3 @@ def test_without_a_script_a_sentence_stands_for_the_controls(visit, path):
     section = page.locator("#whatif")
     assert section.get_by_text("computed in the browser").is_visible()
     assert section.locator(".whatif").is_hidden()
-
-
-def test_a_campaign_without_fitted_costs_has_no_control(visit, demo_page):
-    assert visit(demo_page).page.locator("#whatif, .whatif").count() == 0

@@ -456,11 +456,6 @@ refused({
 # Records, by the verb that collects them.
 damaged = f"{RECORD} is damaged:"
 unread({
-    "a_record_with_a_changed_value": (
-        change(RECORD, lambda text: text.replace(b"predicted_ms", b"predicted_mz")),
-        rf"{damaged} its checksum is another; delete {STORE}/\S* and run snakemake again"),
-    "a_record_cut_short": (change(RECORD, lambda text: text[: len(text) // 2]),
-        rf"{damaged} its checksum is another; delete {STORE}/\S* and run snakemake again"),
     "a_record_of_another_block": (of_another_block,
         rf"{RECORD} was measured with another configuration \(.*suite: N before, S now.*\);"
         " run snakemake again, which measures what is asked for now"),
@@ -491,9 +486,6 @@ unread({
 
 # Packed campaigns.
 unread({
-    "a_packed_campaign_with_a_changed_card": (
-        pack, say("packed/models.json", "target.sha256", "0" * 64),
-        "packed/models.json is not the file that manifest.json names|models.json is not the file"),
     "a_packed_campaign_of_which_more_is_asked": (
         repacked("campaign.yaml", lambda config: config["measurement"].update(repeats=2)),
         r"runs.parquet lacks 6 runs of campaign tiny \(.*\): give the configuration with which"),
@@ -566,9 +558,6 @@ told({
 told({
     "another_seed_for_results_that_were_copied": (delete(".snakemake"), put("measurement.seed", 7),
         "Measured again: 1 block of suite S .*: seed: 42 before, 7 now"),
-    "another_gamma_for_results_that_were_copied": (delete(".snakemake"),
-        put("suites.S.gammas", [4, 8]),
-        "Measured again: 1 block of suite S .*: sides.draft/g8 is added"),
     "a_record_that_is_deleted": (delete(f"{STORE}/blocks/S"), "2 of 2 blocks: S/target/r0"),
     "a_link_to_a_record_that_is_deleted": (delete(RECORD),
         "2 of 2 blocks: S/target/r0: kept, as it was measured before"),

@@ -1,8 +1,8 @@
-"""Numbers in words: a noun goes with its count, and a ratio of times says what comes later."""
+"""Numbers in words: counts and their nouns, ratios of times, and exit codes."""
 
 import pytest
 
-from specmoe.words import counted, later, verb
+from specmoe.words import counted, exit_words, later, verb
 
 
 @pytest.mark.parametrize(
@@ -24,3 +24,18 @@ def test_an_irregular_plural_and_a_verb_go_with_their_count():
 )
 def test_what_takes_longer_comes_later(ratio, words):
     assert later(ratio) == words
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        (3, "exit code 3"),
+        (255, "exit code 255"),
+        (-9, "killed by SIGKILL"),
+        (137, "killed by SIGKILL"),
+        (132, "killed by SIGILL, an instruction that this processor lacks"),
+        (-4, "killed by SIGILL, an instruction that this processor lacks"),
+    ],
+)
+def test_an_end_by_a_signal_is_named_however_the_exit_code_tells_it(code, words):
+    assert exit_words(code) == words

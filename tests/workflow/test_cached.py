@@ -8,14 +8,13 @@ import shutil
 import pandas as pd
 import yaml
 
-from specmoe.analysis.advice import Answer
 from specmoe.paper.pdf import missing_tex
 from specmoe.runs.schema import read_runs
 
-from ..conftest import PRINTED, copied
+from ..conftest import copied
 from ..tex import needs_tex
 from ..unit.published_study import CSV, needs_csv
-from .conftest import SOUND, files_of, pages, untimed_verdicts
+from .conftest import files_of, pages
 from .test_workflow import jobs
 
 RENDERED = {"analyse_runs", "audit_runs", "fill_paper", "record_campaign", "render_paper", "paper"}
@@ -89,41 +88,6 @@ def test_own_campaigns_are_compared_if_this_release_rendered_them(
     assert "Not measured in this campaign" in table.read_text()
 
 
-def test_the_shipped_demo_passes_every_check_of_the_audit_that_uses_no_times(demo_site):
-    assert untimed_verdicts(demo_site / "results/demo") == SOUND
-
-
-def test_a_shipped_campaign_of_costs_passes_its_audit_and_has_the_cost_of_passes(shipped):
-    rendered = shipped("true-shape")
-    said = (rendered / PRINTED).read_text()
-    assert "Audit of campaign true-shape: 156 rows" in said
-    assert "no row is impossible, no row is implausible" in said
-    assert "Controls: passed" in said
-    folder = rendered / "results/true-shape/analysis"
-    passes = pd.read_parquet(folder / "verification.parquet")
-    assert set(passes["target"]) == {"moe_q4", "dense_4b"}
-    assert {2, 3, 5, 9, 17} <= set(passes["width"])
-    campaign = pd.read_parquet(folder / "campaign.parquet")
-    assert campaign["synthetic"].all()
-    assert campaign["true_shape"].all()
-
-
-def test_the_shipped_artefact_shows_decodes_that_fail_with_both_builds_and_not_by_the_server(
-    shipped,
-):
-    rendered = shipped("artefact")
-    cells = pd.read_parquet(rendered / "results/artefact/analysis/cells.parquet")
-    of_tools = cells["protocol"] == "published"
-    # What a draft of itself proposes is never rejected, so nothing has to be undone.
-    rejecting = cells["target"] != "draft_0.8b"
-    failing = cells[of_tools & rejecting].set_index(["engine", "target", "gamma"])
-    assert (failing["decode_failures"] > 0).all()
-    march, november = (rows for _, rows in failing.groupby("engine"))
-    assert march["decode_failures"].tolist() == november["decode_failures"].tolist()
-    assert not cells.loc[~(of_tools & rejecting), "decode_failures"].any()
-    assert "72 rows are impossible, no row is implausible" in (rendered / PRINTED).read_text()
-
-
 @needs_tex
 def test_the_paper_of_a_shipped_campaign_has_the_length_of_a_submission(
     shipped, snakemake, root, tmp_path
@@ -132,18 +96,6 @@ def test_the_paper_of_a_shipped_campaign_has_the_length_of_a_submission(
     overlay = str(root / "resources/campaigns/true-shape/campaign.yaml")
     snakemake("paper/main.pdf", "--configfile", overlay, folder=rendered)
     assert 6 <= pages(rendered / "paper/main.pdf") <= 12  # with references, and four of claims
-
-
-def test_the_shipped_demo_is_advised_without_an_engine(snakemake, demo_site, root):
-    overlay = str(root / "resources/campaigns/demo/campaign.yaml")
-    printed = snakemake("advise", "--configfile", overlay, folder=demo_site)
-    advice = json.loads((demo_site / "results/demo/advice.json").read_text())
-    answers = {row["target"]: row["answer"] for row in advice["targets"] if row["settings"]}
-    assert set(answers) == {"moe_q4", "moe_q8", "dense_4b", "dense_9b"}
-    details = (demo_site / "results/demo/advice.md").read_text()
-    for target, answer in answers.items():
-        assert f"(`{target}`): {answer}" in details
-    assert printed.count(Answer.OFF) == len(answers)
 
 
 def test_every_shipped_campaign_is_complete_and_documents_count_its_rows(root):

@@ -17,11 +17,11 @@ import psutil
 import pytest
 import yaml
 
+from specmoe.engine.machine import FOLDER_OF_TESTS, alone
 from specmoe.runs.schema import read_runs
 
-from ..conftest import linked, merge
+from ..conftest import linked, merge, verb
 from ..processes import alive, eventually
-from ..tex import needs_tex
 from .conftest import files_of
 
 
@@ -122,16 +122,6 @@ def test_a_block_prints_one_line_with_the_progress_of_the_campaign(finished):
     assert not [line for line in printed if line.startswith("run ")]
 
 
-def test_an_added_prompt_is_reported_before_blocks_are_measured_again(measured, tiny, campaign):
-    for suite in "NS":
-        tiny["suites"][suite]["prompts"] = [*tiny["suites"][suite]["prompts"], "short_factual"]
-    plan, _, progress = campaign(tiny, "runs").partition("Assumed:")
-    for suite in "NS":
-        again = rf"Measured again: 1 block of suite {suite} \(\d+ s by estimate\): "
-        assert re.search(rf"^{again}prompts.short_factual is added$", plan, re.MULTILINE), plan
-    assert "1 of 2 blocks" in progress
-
-
 HOSTILE_EXPORT = {"LLAMA_ARG_SPEC_TYPE": "ngram-simple", "OMP_NUM_THREADS": "7"}
 
 
@@ -187,21 +177,6 @@ def test_the_same_binaries_elsewhere_measure_nothing_again_and_rendering_needs_n
     assert "measure_block" not in jobs(campaign(moved, "-n", "--forcerun", "collect_table", "runs"))
 
 
-def test_a_quantized_model_stays_when_another_engine_uses_it(
-    tiny, campaign, other_engine, tmp_path
-):
-    quantized = {"kind": "quantize", "source": "target", "type": "Q8_0"}
-    tiny["model_sets"]["tiny"]["quantized"] = quantized
-    for suite in tiny["suites"].values():
-        suite["targets"] = ["quantized"]
-    campaign(tiny, "models")
-    made = (tmp_path / "results/models/tiny/quantized.gguf").stat().st_mtime_ns
-    second = in_another_folder(tiny, other_engine, name="second")
-    campaign(second, "models", "engine")
-    assert "Nothing to be done" in campaign(tiny, "-n", "models", "engine")
-    assert (tmp_path / "results/models/tiny/quantized.gguf").stat().st_mtime_ns == made
-
-
 def test_blocks_are_measured_one_at_a_time_whatever_the_cores(tiny, campaign, tmp_path):
     tiny["measurement"]["repeats"] = 2
     printed = campaign(tiny, "--cores", "8", "runs", "--verbose")
@@ -216,6 +191,18 @@ def test_blocks_are_measured_one_at_a_time_whatever_the_cores(tiny, campaign, tm
     spans = spans.sort_values("start")
     assert len(spans) == 4
     assert all(one.end <= next_.start for one, next_ in pairwise(spans.itertuples()))
+
+
+def test_a_block_waits_for_a_measurement_of_any_user(measured, tmp_path, monkeypatch):
+    monkeypatch.setenv(FOLDER_OF_TESTS, str(tmp_path))
+    (measured / "results/tiny/blocks/S/target/r0.jsonl").resolve().unlink()
+    asked = ["--campaign", "results/tiny/campaign.json", "--block", "S/target/r0", "--log", "log"]
+    with alone():
+        waiting = subprocess.Popen(
+            verb("measure", *asked), cwd=measured, stdout=subprocess.PIPE, text=True
+        )
+        assert "waiting for another measurement" in waiting.stdout.readline()
+    assert "2 of 2 blocks: S/target/r0" in waiting.communicate()[0]
 
 
 def test_a_failed_block_does_not_stop_the_others_and_is_named_at_the_end(tiny, campaign, tmp_path):
@@ -302,32 +289,6 @@ def test_a_shipped_configuration_plans_its_jobs(snakemake, tmp_path, root, overl
     assert expected.items() <= planned.items()
 
 
-def test_a_campaign_measures_suites_by_both_protocols(measured, tiny, campaign):
-    tools = {"drafts": ["none", "draft"], "prompts": [32], "protocol": "published"}
-    tiny["suites"]["tools"] = tiny["suites"]["S"] | tools
-    tiny["campaign"]["suites"].append("tools")
-    assert jobs(campaign(tiny, "tables"))["measure_block"] == 1
-    rates = read_runs(measured / "results/tiny/runs.parquet").set_index("suite")
-    assert set(rates.loc["tools", "protocol"]) == {"published"}
-    assert set(rates.loc[["S", "N"], "protocol"]) == {"paired"}
-    [alone] = rates[rates["draft"] == "none"].loc[["tools"], "tokens_per_second"]
-    audit = pd.read_parquet(measured / "results/tiny/audit/audit.parquet")
-    [why] = audit.query("check == 'draft_time' and suite == 'tools' and draft == 'draft'")["why"]
-    assert f"at {1000 / alone:.2f} ms (target alone)" in why
-    table = (measured / "paper/tables/protocols.tex").read_text()
-    assert "the study's commands, built-cpu" in table
-    assert "llama-server, built-cpu" in table
-
-
-@needs_tex
-def test_a_label_full_of_tex_is_printed_as_it_is(measured, tiny, campaign):
-    label = r"\input{/etc/passwd} {x} %&#_$ <script>"
-    tiny["model_sets"]["tiny"]["target"]["label"] = label
-    campaign(tiny, "pdf")
-    command = ["pdftotext", "-layout", str(measured / "paper/main.pdf"), "-"]
-    printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    assert label in printed
-    assert "root:" not in printed
 
 
 def test_without_tex_everything_else_is_made_and_a_line_says_how_to_install_it(

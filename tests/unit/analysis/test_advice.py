@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-import yaml
 from scipy import stats
 
 from specmoe.analysis.advice import Answer, Controls, Standing, advise
@@ -21,17 +20,12 @@ from specmoe.analysis.summaries import (
     summarise,
     texts_and_steps,
     usual,
-    with_conditions,
 )
 from specmoe.audit.checks import CHECKS
 from specmoe.audit.finding import CheckVerdict, Level
 from specmoe.config.load import load
-from specmoe.config.schema import Config
 from specmoe.engine.job import computing_flags
-from specmoe.models.card import load_cards
 from specmoe.paper.documents import cited
-from specmoe.paper.tables import render_table
-from specmoe.runs.schema import read_runs, undisturbed
 
 from ...conftest import merge
 from ..made_card import made_card
@@ -641,63 +635,6 @@ def test_the_values_are_json_without_nan(config):
     assert target["measured"][1]["best_low"] is None
     without_file = shown(drafting_with(runs, "mtp", "draft-mtp"), config)
     assert advice_values(without_file)["targets"][0]["draft_bytes"] is None
-
-
-def test_the_table_has_the_answer_and_the_reason_to_leave_it_off(config, root):
-    runs = pd.concat(
-        [
-            campaign(setting(4, [99, 100, 101])),
-            campaign(setting(4, [39, 40, 41], target="dense_4b"), target="dense_4b"),
-        ]
-    )
-    text = render_table("advice", shown(runs, config), root / "paper/tables.yaml")
-    lines = [line for line in text.splitlines() if line.endswith(r"\\")]
-    assert r"MoE Q4 & \textbf{switch on} & Draft 0.8B & 4 & 2.00 & [" in lines[1]
-    assert r"Dense 4B & leave off at these γ & Draft 0.8B & 4 & 0.80" in lines[2]
-    assert "the interval of every setting by itself is below 1 on these prompts" in lines[3]
-
-
-def completed(logs):
-    """Return logs as blocks by prompts; what is missing there is what its row and column say."""
-    table = pd.Series(logs).unstack()
-    missing = table.isna()
-    for _ in range(200):
-        rows, columns = table.mean(axis="columns"), table.mean()
-        fitted = pd.DataFrame(np.add.outer(rows.to_numpy(), columns.to_numpy()))
-        fitted = fitted.set_axis(rows.index).set_axis(columns.index, axis="columns")
-        table = table.where(~missing, fitted - table.stack().mean())
-    return table
-
-
-def test_the_shipped_demo_gets_the_answer_of_the_exhaustive_grid(root):
-    folder = root / "resources/campaigns/demo"
-    config = Config.model_validate(yaml.safe_load((folder / "campaign.yaml").read_text()))
-    good = undisturbed(usual(with_conditions(read_runs(folder / "runs.parquet"))))
-    cards = load_cards(folder / "models.json")
-    advice = advised(good, config, audit(good), cards).targets.set_index("target")
-    # From the rows alone: the log ratio of each run to its baseline, by cell and repeat.
-    rates = {row["run"]: row["tokens_per_second"] for row in good.to_dict("records")}
-    grid, prompts = {}, {}
-    for row in good.to_dict("records"):
-        if row["draft"] not in ("none", row["target"], *config.audit.unrelated_drafts):
-            cell = (row["target"], row["suite"], row["draft"], row["gamma"])
-            prompts.setdefault(cell, set()).add(row["prompt"])
-            log = np.log(row["tokens_per_second"] / rates[row["baseline"]])
-            grid.setdefault(cell, {})[row["repeat"], row["prompt"]] = log
-    blocks = {cell: completed(logs).mean(axis="columns") for cell, logs in grid.items()}
-    speedups = {cell: np.exp(means.mean()) for cell, means in blocks.items()}
-    # An interval can be above 1 only if every block is.
-    gains = {cell for cell, means in blocks.items() if (means > 0).all()}
-    assert set(advice.index[advice["settings"] > 0]) == {cell[0] for cell in grid}
-    for target in {cell[0] for cell in grid}:
-        row = advice.loc[target]
-        best = (target, row["suite"], row["draft"], row["gamma"])
-        assert row["speedup"] == pytest.approx(speedups[best])
-        own = [cell for cell in grid if cell[0] == target and prompts[cell] == prompts[best]]
-        if row["answer"] == Answer.ON:
-            assert best == max(gains & set(own), key=speedups.get)
-        else:
-            assert best == max(own, key=speedups.get)
 
 
 def test_of_equal_sets_of_prompts_the_one_whose_texts_may_end_answers(config):

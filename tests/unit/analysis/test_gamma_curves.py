@@ -38,7 +38,9 @@ def curves(agrees, *, times=None, gammas=GAMMAS, fitted=True, hybrid=True):
 
 @pytest.mark.parametrize("hybrid", [True, False])
 @pytest.mark.parametrize("agrees", [AGREES, NEVER, ALWAYS])
-def test_with_fitted_costs_every_measured_setting_is_predicted(agrees, hybrid):
+def test_with_fitted_costs_every_measured_setting_is_predicted_and_the_highest_is_best(
+    agrees, hybrid
+):
     curve, best = curves(agrees, hybrid=hybrid)
     [best] = best.to_dict("records")
     assert list(curve["gamma"]) == list(range(1, LONGEST + 1))
@@ -48,6 +50,9 @@ def test_with_fitted_costs_every_measured_setting_is_predicted(agrees, hybrid):
     assert best["worst"] < 1e-6
     assert not best["passes_alone"]
     assert best["agreement"] == np.mean(agrees[1:])
+    assert best["best"] == curve["predicted"].max()
+    assert curve.set_index("gamma")["predicted"].idxmax() == best["best_gamma"]
+    assert (best["best"] < 1) == (agrees is NEVER)
 
 
 def test_a_length_that_nobody_ran_is_what_a_run_of_it_gives():
@@ -55,18 +60,6 @@ def test_a_length_that_nobody_ran_is_what_a_run_of_it_gives():
     ran = curves(AGREES, gammas=(6, 20))[0].set_index("gamma")["speedup"]
     assert told[6] == pytest.approx(ran[6], rel=1e-6)
     assert told[20] == pytest.approx(ran[20], rel=1e-6)
-
-
-def test_the_best_length_is_the_highest_of_the_curve():
-    curve, best = curves(AGREES)
-    [best] = best.to_dict("records")
-    assert best["best"] == curve["predicted"].max()
-    assert curve.set_index("gamma")["predicted"].idxmax() == best["best_gamma"]
-
-
-def test_a_draft_that_never_agrees_is_best_left_alone():
-    [best] = curves(NEVER)[1].to_dict("records")
-    assert best["best"] < 1
 
 
 def test_without_imposed_acceptance_rounds_are_their_timed_passes_alone():

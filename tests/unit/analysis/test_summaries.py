@@ -3,14 +3,10 @@
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from specmoe.analysis.intervals import interval_of_speedup
 from specmoe.analysis.summaries import (
     CELL,
     acceptance_by_position,
-    geometric_mean,
     make_pairs,
     summarise,
     summarise_baselines,
@@ -78,19 +74,6 @@ def test_a_suite_without_baselines_of_a_target_without_any_has_no_speedup(runs):
     runs["baseline"] = None
     runs.loc[[0, 1], "prompt"] = "code"
     assert with_speedups(runs).empty
-
-
-@given(rates=st.lists(st.floats(1, 100), max_size=5))
-def test_paired_runs_do_not_change_with_what_else_was_measured(rates):
-    paired = pd.DataFrame(
-        [
-            run("a0", 10.0),
-            run("s0", 12.0, draft="d", gamma=4, baseline="a0"),
-            *(run(f"x{index}", rate) for index, rate in enumerate(rates)),
-        ]
-    )
-    [row] = with_speedups(paired).to_dict("records")
-    assert (row["baseline_tokens_per_second"], row["speedup"]) == (10.0, 12.0 / 10.0)
 
 
 def test_unknown_prefixes_and_rounds_give_nulls_in_a_cell(runs):
@@ -192,19 +175,6 @@ def test_the_interval_of_a_rate_without_a_draft_is_over_its_blocks(runs):
         [np.exp(middle - reach), np.exp(middle + reach)], rel=1e-3
     )
     assert rows.loc["once", ends].isna().all()  # one block
-
-
-ratios = st.lists(st.floats(0.1, 10), min_size=2, max_size=6)
-
-
-@given(speedups=ratios, factor=st.floats(0.1, 10))
-def test_an_interval_has_the_blocks_mean_in_its_middle_and_scales(speedups, factor):
-    pairs = pd.DataFrame({"speedup": speedups, "block": range(len(speedups)), "prompt": "p"})
-    low, high = interval_of_speedup(pairs, 0.95)
-    mean = geometric_mean(np.array(speedups))
-    assert np.sqrt(low * high) == pytest.approx(mean)
-    scaled = pairs.assign(speedup=pairs["speedup"] * factor)
-    assert interval_of_speedup(scaled, 0.95) == pytest.approx((low * factor, high * factor))
 
 
 def test_a_disturbed_pair_is_counted_and_changes_no_number(runs):

@@ -3,13 +3,12 @@
 import math
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from specmoe.analysis.twins import twin_passes
 from specmoe.config.measurement import Statistics
 
-from ..planted_twins import DENSE, DENSE_OF, MOE, SIZES, pass_times, twin_runs, twins_of, with_twins
+from ..planted_twins import DENSE, DENSE_OF, MOE, SIZES, pass_times, twin_runs, twins_of
 
 SETTINGS = 400
 
@@ -87,7 +86,3 @@ def test_the_cost_of_passes_is_in_single_ones_and_over_the_dense_twins():
     assert rows.loc[(MOE, 5), "experts"] == 3
     assert rows.loc[(MOE, 5), "experts_even"] == pytest.approx(4 * (1 - 0.75**5))
     assert rows.loc[(DENSE, 5), ["experts", "experts_even"]].isna().all()
-
-
-def test_a_row_over_all_lengths_has_none_of_its_own():
-    assert pd.isna(with_twins().twins["gamma"]).sum() == 3

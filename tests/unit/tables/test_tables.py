@@ -1,4 +1,4 @@
-"""Every table has one specification, whole rows, and columns that can be sorted."""
+"""Every table has one specification, whole rows, columns that can be sorted, and its units."""
 
 import re
 from dataclasses import replace
@@ -11,8 +11,17 @@ from specmoe.tables import rows, study_rows
 from specmoe.tables.columns import TableColumn
 from specmoe.tables.rows import Rows
 
-from ..paper_analyses import controlled, full, several_methods, without_drafts
+from ..paper_analyses import (
+    analysis_of,
+    baseline_runs,
+    controlled,
+    full,
+    several_methods,
+    speculative_runs,
+    without_drafts,
+)
 from ..rendered_tables import MAKERS, TABLES, page_tables, shown
+from ..rendered_tables import rows as texts
 
 
 def test_every_function_of_rows_has_its_table():
@@ -85,14 +94,33 @@ def test_numbers_are_sorted_by_their_values_and_not_by_their_texts():
 
 
 def test_what_was_not_measured_is_a_dash_and_has_nothing_to_be_sorted_by():
-    unknown = full().cells.assign(acceptance_rate=None, identical=None)
-    [cell] = [
-        cell
-        for cell, column in zip(
-            page_tables(replace(full(), cells=unknown))["speculation"].rows[1],
-            page_tables(replace(full(), cells=unknown))["speculation"].columns,
-            strict=True,
-        )
-        if column.key == "acceptance_rate"
-    ]
+    unknown = replace(full(), cells=full().cells.assign(acceptance_rate=None, identical=None))
+    table = page_tables(unknown)["speculation"]
+    place = [column.key for column in table.columns].index("acceptance_rate")
+    cell = table.rows[1][place]
     assert (cell.text, cell.key) == ("–", None)
+
+
+def test_hardware_has_units_and_leaves_out_what_is_not_known():
+    analysis = full()
+    campaign = analysis.campaign.assign(
+        host_gpu="GPU_1",
+        host_gpu_memory_bytes=None,
+        host_given="",
+        host_memory_bandwidth_bytes_per_second=8e11,
+    )
+    shown = dict(texts("hardware", replace(analysis, campaign=campaign)))
+    assert shown["Processor"] == "Processor & Sons"
+    assert shown["Memory"] == "16.0GiB"
+    assert shown["Engine commit"] == "0123456789ab"
+    assert shown["GPU"] == "GPU_1"
+    assert shown["Memory bandwidth"] == "800.0GB/s"
+    assert {"GPU memory", "Stated by hand"}.isdisjoint(shown)
+
+
+def test_two_suites_with_the_same_cell_are_told_apart():
+    runs = baseline_runs(["moe_q4"], ["code"], 1)
+    for suite, rate in [("B", 60), ("C", 70)]:
+        runs += speculative_runs(suite, "moe_q4", "draft_2b", 4, [rate])
+    names = [row[0] for row in texts("speculation", analysis_of(runs))]
+    assert names == ["MoE Q4 (suite B)", "MoE Q4 (suite C)"]
