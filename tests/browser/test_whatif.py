@@ -77,16 +77,14 @@ def computed(page, grid, held):
 
 def test_a_grid_of_predictions_is_the_same_in_the_browser_and_in_python(visit, path, pairs):
     grid = [*product(range(2), GAMMAS, FACTORS, RATES)]
-    found = computed(visit(path).page, grid, "alike(gamma, chanceOf(gamma, rate))")
+    page = visit(path).page
+    found = computed(page, grid, "alike(gamma, chanceOf(gamma, rate))")
     expected = [predicted(pairs[at], alike(gamma, rate), cost) for at, gamma, cost, rate in grid]
     assert np.isfinite(expected).all()
     np.testing.assert_allclose(found, expected, rtol=1e-9)
-
-
-def test_a_profile_gives_the_same_in_the_browser_and_in_python(visit, path, pairs):
-    grid = [*product(range(2), GAMMAS, FACTORS)]
-    found = computed(visit(path).page, grid, f"byPosition(gamma, {list(PROFILE)})")
-    expected = [predicted(pairs[at], by_position(gamma), cost) for at, gamma, cost in grid]
+    of_profile = [*product(range(2), GAMMAS, FACTORS)]
+    found = computed(page, of_profile, f"byPosition(gamma, {list(PROFILE)})")
+    expected = [predicted(pairs[at], by_position(gamma), cost) for at, gamma, cost in of_profile]
     np.testing.assert_allclose(found, expected, rtol=1e-9)
 
 

@@ -289,8 +289,6 @@ def test_a_shipped_configuration_plans_its_jobs(snakemake, tmp_path, root, overl
     assert expected.items() <= planned.items()
 
 
-
-
 def test_without_tex_everything_else_is_made_and_a_line_says_how_to_install_it(
     measured, tiny, campaign, tmp_path
 ):

@@ -6,7 +6,6 @@ import pytest
 from scipy import stats
 
 from specmoe.analysis.intervals import (
-    interval_of_rate,
     interval_of_speedup,
     interval_over_prompts,
     log_means,
@@ -44,12 +43,6 @@ def test_passes_through_the_prompts_do_not_narrow_an_interval():
     twice = pd.concat([once.assign(**{"pass": number}) for number in (0, 1)])
     for interval in (interval_of_speedup, interval_over_prompts):
         assert interval(twice, 0.95) == pytest.approx(interval(once, 0.95))
-
-
-def test_a_rates_interval_stays_above_0_however_unlike_its_blocks_are():
-    low, high = interval_of_rate(pd.Series([10.0, 400.0]), pd.Series(["a", "b"]), 0.95)
-    assert 0 < low < 10
-    assert high > 400
 
 
 def test_cells_of_the_same_blocks_are_compared_block_by_block():
@@ -97,10 +90,6 @@ def test_another_session_is_added_once_and_not_multiplied_for_the_choice():
         assert mean.reach(0.95, settings, session_sd=0.03) == pytest.approx(reach)
 
 
-def test_a_single_block_has_no_interval():
-    assert np.isnan(interval_of_speedup(pairs([[0.5]]), 0.95)).all()
-
-
 def test_arrays_have_the_intervals_of_their_parts():
     logs = np.random.default_rng(0).normal(0, 0.1, (4, 3, 5))
     for whole, part in ((of_blocks_and_prompts, logs), (of_blocks, logs.mean(axis=-1))):
@@ -126,7 +115,8 @@ def test_prompts_that_gain_differently_widen_the_interval_for_other_prompts():
     assert interval_of_speedup(unlike, 0.95) == pytest.approx([np.exp(0.1)] * 2)
 
 
-def test_a_single_prompt_or_block_gives_no_interval_for_other_prompts():
+def test_a_single_block_gives_no_interval_and_a_single_prompt_none_for_other_prompts():
+    assert np.isnan(interval_of_speedup(pairs([[0.5]]), 0.95)).all()
     for logs in ([[0.1], [0.2]], [[0.1, 0.2]]):
         assert np.isnan(interval_over_prompts(pairs(logs), 0.95)).all()
 

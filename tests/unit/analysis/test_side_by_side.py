@@ -170,7 +170,7 @@ def test_the_papers_table_has_a_column_for_each_campaign_and_a_dash_for_missing_
     assert r"Draft 0.8B & 8 & 0.80 [0.80, 0.80] & -- \\" in text
 
 
-def test_marks_say_which_files_differ_and_which_cells_have_marked_runs():
+def test_marks_say_which_files_differ_and_which_cells_have_marked_runs_which_are_hollow():
     models = MODELS.assign(sha256="1" * 64)
     other = replace(single(), models=models, marked=single().marked.assign(marked=1))
     analysis = compared_with(full(), named(other, "other"))
@@ -179,6 +179,9 @@ def test_marks_say_which_files_differ_and_which_cells_have_marked_runs():
     assert r"Draft 0.8B$^*$ & 4 & 0.90 [0.90, 0.90] & 1.20$^\dagger$ \\" in latex(
         "side_by_side", analysis
     )
+    [axes] = FIGURES["side_by_side"](analysis).axes
+    faces = [line.get_markerfacecolor() for line in axes.get_lines() if len(line.get_xdata()) == 1]
+    assert "white" in faces
 
 
 def test_a_table_says_what_the_campaigns_ran_on():
@@ -217,10 +220,3 @@ def test_campaigns_have_the_same_order_in_the_figure_as_in_the_table():
     analysis = compared_with(own, other)
     assert analysis.side_by_side["heading"].tolist() == ["other", "by_hand"]
     assert legend(FIGURES["side_by_side"](analysis))[:2] == ["by_hand", "other"]
-
-
-def test_marked_runs_are_hollow():
-    other = replace(single(), marked=single().marked.assign(marked=1))
-    [axes] = FIGURES["side_by_side"](compared_with(full(), named(other, "other"))).axes
-    faces = [line.get_markerfacecolor() for line in axes.get_lines() if len(line.get_xdata()) == 1]
-    assert "white" in faces
