@@ -1,7 +1,5 @@
 """Suites whose comparisons differ in requests at once or in the engine's options, measured."""
 
-import re
-
 import pandas as pd
 import pytest
 
@@ -93,7 +91,4 @@ def test_plan_table_and_page_tell_the_levels_apart(plan_and_results):
     options = [(level, draft) for level in (TEXT, "none") for draft in ("draft", "draft-p0.5")]
     assert found == [*(("Q8", *one) for one in options), *(("U", n, "draft") for n in "12")]
     assert pd.read_parquet(folder / "analysis/cells.parquet").empty
-    page = (folder / "site/index.html").read_text()
-    assert 'id="figure-levels"' in page
-    assert TEXT in page
-    assert re.search(r"Engine options.{0,200}--poll 0", page, re.DOTALL)
+    assert 'id="figure-levels"' in (folder / "site/index.html").read_text()
