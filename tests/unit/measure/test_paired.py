@@ -14,7 +14,7 @@ from specmoe.engine.job import Job
 from specmoe.engine.machine import WORKING_BYTES
 from specmoe.engine.server import Settings
 from specmoe.errors import MeasurementError
-from specmoe.measure.block import arrange
+from specmoe.measure.block import arrange, summary
 
 from ...blocks import ALONE, DRAFTED, alone, compared, drafted, measured, rows
 
@@ -330,3 +330,20 @@ def test_a_run_that_is_measured_again_keeps_its_last_answer_and_its_place(
     assert [run["answer"]["timings"]["predicted_ms"] for run in alone] == [80.0, 70.0]
     assert [run["metrics"]["n_decode_total"] for run in alone] == [1, 1]
     assert all(run["draft_ms"] == 2.5 for run in runs if run["side"] != "alone")
+
+
+def run_of(side, rate, **more):
+    answer = {"tokens": [*range(101)], "timings": {"predicted_ms": 100_000 / rate}}
+    return {"side": side, "answer": answer, "decode_failures": 0} | more
+
+
+def test_a_block_is_said_in_a_line_with_ratios_of_the_rate_alone():
+    runs = [run_of("alone", 50), run_of("d/g4", 40), run_of("d/g4", 80, measured_again=2)]
+    record = {"runs": runs}
+    assert summary(BLOCK, record) == "50.0 tok/s alone; d/g4 1.20×; 1 run measured again"
+    runs += [run_of(f"d/g{gamma}", 5, decode_failures=1) for gamma in (8, 16, 32)]
+    assert summary(BLOCK, record) == (
+        "50.0 tok/s alone; d/g4 1.20×, d/g8 0.10×, d/g16 0.10×; 1 slower setting;"
+        " 1 run measured again; 3 failed decodes"
+    )
+    assert summary(BLOCK, {"runs": runs[1:3]}) == "d/g4 60.0 tok/s; 1 run measured again"

@@ -33,6 +33,9 @@ from specmoe.words import counted
 
 _logger = logging.getLogger(__name__)
 
+NAMED = 3
+"""Settings that the line on a block names."""
+
 
 def measure_block(
     block: Block, workplace: Workplace, target: Path, drafts: Mapping[str, Path], log: Path
@@ -53,7 +56,11 @@ def measure_block(
 
 
 def summary(block: Block, record: Mapping[str, Any]) -> str:
-    """Return the mean rate of each side of a measured block, and its failed decodes, as text."""
+    """Return a measured block in a line: the rate alone, and drafting as ratios of it.
+
+    Of many settings the fastest are named. Runs that were measured again, and decodes that failed,
+    are counted.
+    """
     rates: dict[str, list[float]] = {}
     for run in record["runs"]:
         if block.protocol == Protocol.PUBLISHED:
@@ -61,9 +68,23 @@ def summary(block: Block, record: Mapping[str, Any]) -> str:
         else:
             rate = run.get("load_tokens_per_second", tokens_per_second(run["answer"]))
         rates.setdefault(run["side"], []).append(rate or 0.0)
+    means = {side: fmean(own) for side, own in rates.items()}
+    alone = means.pop(Side().name, None)
+    ranked = sorted(means.items(), key=lambda one: -one[1])
+    drafting = [
+        f"{side} {rate / alone:.2f}×" if alone else f"{side} {rate:.1f} tok/s"
+        for side, rate in ranked[:NAMED]
+    ]
+    again = sum(bool(run.get("measured_again")) for run in record["runs"])
     failures = sum(run["decode_failures"] for run in record["runs"])
-    words = f"{', '.join(f'{side} {fmean(rates[side]):.1f}' for side in rates)} tok/s"
-    return f"{words}, {counted(failures, 'failed decode')}" if failures else words
+    parts = [
+        f"{alone:.1f} tok/s alone" if alone else "",
+        ", ".join(drafting),
+        counted(len(ranked) - NAMED, "slower setting") if len(ranked) > NAMED else "",
+        f"{counted(again, 'run')} measured again" if again else "",
+        counted(failures, "failed decode") if failures else "",
+    ]
+    return "; ".join(filter(None, parts))
 
 
 class _MemoryExceededError(Exception):
