@@ -38,4 +38,4 @@ if DEMONSTRATION:
             "<logs>/demo_trace.log",
         localrule: True
         shell:
-            "python {input.specmoe} show_trace --trace {input.trace} 2>&1 | tee {log}"
+            "python {input.specmoe} show_trace --trace {input.trace} --log {log}"

@@ -170,11 +170,14 @@ def record_trace(campaign: "Opened", log: Path, out: Path, workflow_pid: int | N
     record_trace(asked, workplace, job, out)
 
 
-def show_trace(trace: Path) -> None:
-    """Show round by round how one prompt was decoded with drafts."""
-    from specmoe.measure.trace import Recording, describe
+def show_trace(trace: Path, log: Path) -> None:
+    """Show round by round how one prompt was decoded with drafts; a log has it without colours."""
+    from specmoe.measure.trace import Recording, coloured, describe
 
-    print(describe(Recording.read(trace)), end="")
+    text = describe(Recording.read(trace))
+    log.write_text(text, encoding="utf-8")
+    shows_colours = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+    print(coloured(text) if shows_colours else text, end="")
 
 
 def judge(
