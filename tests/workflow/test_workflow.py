@@ -233,8 +233,8 @@ def test_what_is_left_out_on_purpose_is_said_and_the_rest_is_rendered(tiny, camp
     paper = (tmp_path / "paper/main.tex").read_text()
     assert r"\textbf{Left out} on purpose: 2 runs, those of N/draft." in paper
     page = (tmp_path / "results/tiny/site/index.html").read_text()
-    assert "Left out on purpose: 2 runs, those of N/draft." in page
-    assert "略去 2 次运行，即 N/draft" in page
+    assert "Left out on purpose: 2 runs, of N/draft." in page
+    assert "略去 2 次运行：N/draft" in page
 
 
 def test_going_back_to_another_campaign_copies_what_is_rendered_of_it(measured, tiny, campaign):
