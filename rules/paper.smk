@@ -1,5 +1,5 @@
 # From the analysis to the paper, with the tables and figures that it includes.
-from specmoe.tables.exhibits import English
+from specmoe.tables.exhibits import Titles
 
 # What is said of all tables and figures.
 EXHIBITS = {"table": PAPER / "tables.yaml", "figure": PAPER / "figures.yaml"}
@@ -25,8 +25,8 @@ rule render_paper:
     log:
         "<logs>/render_paper.log",
     params:
+        **{kind: Titles(file) for kind, file in EXHIBITS.items()},
         out=subpath(output.page, parent=True),
-        words=English(EXHIBITS["table"], EXHIBITS["figure"]),
     shell:
         "python {input.specmoe} render_paper --analysis {input.analysis}"
         " --cells {output.cells} --out {params.out} 2>&1 | tee {log}"

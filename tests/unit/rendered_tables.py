@@ -1,8 +1,8 @@
-"""The tables of an analysis, as the page and the paper show them."""
+"""The tables of an analysis, as the paper shows them."""
 
 from specmoe.analysis.number_text import THIN
 from specmoe.paper.tables import render_table
-from specmoe.tables import tables
+from specmoe.tables.exhibits import read_tables, tables_of
 
 from ..conftest import ROOT
 from . import paper_analyses as made
@@ -11,7 +11,7 @@ from .planted_twins import with_twins
 
 SPECIFICATIONS = ROOT / "paper/tables.yaml"
 ABOUT_FIGURES = ROOT / "paper/figures.yaml"
-TABLES = tables.read_tables(SPECIFICATIONS)
+TABLES = read_tables(SPECIFICATIONS)
 # Functions that make analyses, which differ in the tables that have rows.
 MAKERS = [
     *(made.full, made.single, made.without_drafts, made.sampled),
@@ -23,24 +23,24 @@ MAKERS = [
 _MADE = {}
 
 
-def page_tables(analysis):
-    """Return the page's tables by name; they are made once for an analysis."""
+def filled(analysis):
+    """Return the tables that have rows by name; they are made once for an analysis."""
     if id(analysis) not in _MADE:
-        _MADE[id(analysis)] = analysis, tables.page_tables(analysis, SPECIFICATIONS)
+        _MADE[id(analysis)] = analysis, tables_of(analysis, SPECIFICATIONS)
     return _MADE[id(analysis)][1]
 
 
 def shown(table):
-    """Return a table's rows, the totals last, as lists of texts."""
-    return [[cell.whole for cell in row] for row in [*table.rows, *table.totals]]
+    """Return a table's rows as lists of texts."""
+    return [[cell.whole for cell in row] for row in table.rows]
 
 
 def rows(name, analysis):
-    """Return the rows of one of the page's tables as lists of texts, thin spaces left out."""
-    table = page_tables(analysis)[name]
+    """Return the rows of a table as lists of texts, thin spaces left out."""
+    table = filled(analysis)[name]
     return [[text.replace(THIN, "") for text in row] for row in shown(table)]
 
 
 def latex(name, analysis):
     """Return a table as LaTeX."""
-    return render_table(name, analysis, SPECIFICATIONS)
+    return render_table(name, filled(analysis)[name], analysis)

@@ -1,4 +1,4 @@
-"""Snakemake's report of a campaign has every figure and table of the paper with its caption."""
+"""Snakemake's report of a campaign has every figure and table of the paper with its title."""
 
 import json
 from pathlib import Path
@@ -9,7 +9,7 @@ import pytest
 from specmoe.analysis.registry import Analysis
 from specmoe.tables.exhibits import read_figures
 
-from ..unit.rendered_tables import page_tables
+from ..unit.rendered_tables import filled
 
 FIGURES = "results/demo/paper/figures"
 
@@ -28,18 +28,18 @@ def results(snakemake, demo_site, root):
     return {result["name"]: result for result in listed.values()}
 
 
-def test_every_figure_has_its_caption(results, demo_site, root):
+def test_every_figure_has_its_title(results, demo_site, root):
     figures = {path.name for path in (demo_site / FIGURES).glob("*.png")}
     assert {name for name in results if name.endswith(".png")} == figures
     about = read_figures(root / "paper/figures.yaml")
     for name in figures:
         figure = Path(name).stem
-        assert " ".join(about[figure].note.en.split()[:6]) in results[name]["caption"]
+        assert about[figure].title.en in results[name]["caption"]
         assert results[name]["labels"] == {"figure": figure}
 
 
-def test_every_table_that_has_rows_has_its_title_and_note(results, demo_site):
-    tables = page_tables(Analysis.read(demo_site / "results/demo/analysis"))
+def test_every_table_that_has_rows_has_its_title(results, demo_site):
+    tables = filled(Analysis.read(demo_site / "results/demo/analysis"))
     assert {name for name in results if name.endswith(".csv")} == {f"{name}.csv" for name in tables}
     for name, table in tables.items():
         assert table.about.title.en in results[f"{name}.csv"]["caption"]

@@ -7,9 +7,9 @@ import pandas as pd
 import pytest
 from pydantic import ValidationError
 
-from specmoe.tables import rows, study_rows
+from specmoe.paper.tables import render_table
+from specmoe.tables import exhibits, rows
 from specmoe.tables.columns import TableColumn
-from specmoe.tables.rows import Rows
 
 from ..paper_analyses import (
     analysis_of,
@@ -20,45 +20,53 @@ from ..paper_analyses import (
     speculative_runs,
     without_drafts,
 )
-from ..rendered_tables import MAKERS, TABLES, page_tables, shown
+from ..rendered_tables import MAKERS, TABLES, filled, shown
 from ..rendered_tables import rows as texts
 
 
-def test_every_function_of_rows_has_its_table():
-    named = {
-        name
-        for module in (rows, study_rows)
-        for name, value in vars(module).items()
-        if getattr(value, "__annotations__", {}).get("return") in (Rows, pd.DataFrame)
-        and value.__module__ == module.__name__
-        and not name.startswith("_")
-    }
-    assert named - {"mark_unpaired"} <= set(TABLES)
+def test_every_function_of_rows_is_used():
+    named = {name for name, one in vars(rows).items() if one.__class__ is type(rows.models)}
+    own = {name for name in named if vars(rows)[name].__module__ == rows.__name__}
+    assert own <= {about.source or name for name, about in TABLES.items()}
+
+
+def test_a_new_table_is_one_entry(tmp_path):
+    entry = """
+columns:
+  gamma: {head: [γ, γ], form: count}
+tables:
+  short_drafts:
+    title: [Short drafts, 短草稿]
+    section: speculation
+    caption: Short drafts.
+    from: cells
+    where: gamma < 8
+    columns: [
+      {key: label, head: [Target, 目标模型], strong: speedup > 1},
+      {use: gamma, key: gamma + 1},
+    ]
+"""
+    (tmp_path / "tables.yaml").write_text(entry)
+    table = exhibits.tables_of(full(), tmp_path / "tables.yaml")["short_drafts"]
+    assert {(row[1].text, row[0].strong) for row in table.rows} == {("5", True), ("5", False)}
+    assert r"\textbf{MoE Q4} & 5" in render_table("short_drafts", table, full())
 
 
 @pytest.mark.parametrize("about", TABLES.values())
-def test_words_are_whole_in_both_languages_and_the_data_exists(about):
-    heads = [column.head for column in [*about.columns, *about.each]]
-    assert all(english and chinese for english, chinese in [about.title, about.note, *heads])
-    assert not re.search(r"\d", " ".join([*about.title, *about.note]))
-    assert all(hasattr(full(), name) for name in about.data)
+def test_words_are_whole_in_both_languages(about):
+    heads = [column.head for column in about.columns]
+    assert all(english and chinese for english, chinese in [about.title, *heads])
+    assert not re.search(r"\d", " ".join(about.title))
 
 
-@pytest.mark.parametrize(
-    ("fields", "message"),
-    [
-        ({"colour": "red"}, "colour"),
-        ({"only": "screen"}, "'paper' or 'page'"),
-    ],
-)
-def test_a_wrong_column_is_refused(fields, message):
-    with pytest.raises(ValidationError, match=message):
-        TableColumn(key="runs", head=("Runs", "运行"), **fields)
+def test_a_wrong_column_is_refused():
+    with pytest.raises(ValidationError, match="colour"):
+        TableColumn(key="runs", head=("Runs", "运行"), colour="red")
 
 
 @pytest.mark.parametrize("make", MAKERS)
 def test_every_row_has_a_cell_for_each_column_and_none_is_null(make):
-    for table in page_tables(make()).values():
+    for table in filled(make()).values():
         assert table.rows
         for row in shown(table):
             assert len(row) == len(table.columns)
@@ -74,48 +82,42 @@ def test_every_row_has_a_cell_for_each_column_and_none_is_null(make):
     ],
 )
 def test_a_table_without_rows_is_left_out(make, left_out):
-    assert left_out.isdisjoint(page_tables(make()))
+    assert left_out.isdisjoint(filled(make()))
 
 
 def test_a_column_without_values_is_left_out_if_it_is_optional():
     analysis = full()
     without = replace(analysis, cells=analysis.cells.assign(speedup_unpaired=None))
     for given, there in [(analysis, True), (without, False)]:
-        columns = page_tables(given)["speculation"].columns
+        columns = filled(given)["speculation"].columns
         assert ("Unpaired" in [column.head.en for column in columns]) == there
 
 
 def test_numbers_are_sorted_by_their_values_and_not_by_their_texts():
-    row = page_tables(full())["models"].rows[0]
+    row = filled(full())["models"].rows[0]
     assert (row[2].text, row[2].key) == ("3.0\N{NARROW NO-BREAK SPACE}B", 3e9)
-    speedup = page_tables(full())["speculation"].rows[0][3]
+    speedup = filled(full())["speculation"].rows[0][3]
     assert speedup.whole == "1.20 [1.20, 1.20]"
     assert speedup.key == pytest.approx(1.2)
 
 
 def test_what_was_not_measured_is_a_dash_and_has_nothing_to_be_sorted_by():
     unknown = replace(full(), cells=full().cells.assign(acceptance_rate=None, identical=None))
-    table = page_tables(unknown)["speculation"]
+    table = filled(unknown)["speculation"]
     place = [column.key for column in table.columns].index("acceptance_rate")
     cell = table.rows[1][place]
     assert (cell.text, cell.key) == ("–", None)
 
 
-def test_hardware_has_units_and_leaves_out_what_is_not_known():
+def test_a_model_has_its_rate_if_it_was_measured_in_one_way_alone():
     analysis = full()
-    campaign = analysis.campaign.assign(
-        host_gpu="GPU_1",
-        host_gpu_memory_bytes=None,
-        host_given="",
-        host_memory_bandwidth_bytes_per_second=8e11,
-    )
-    shown = dict(texts("hardware", replace(analysis, campaign=campaign)))
-    assert shown["Processor"] == "Processor & Sons"
-    assert shown["Memory"] == "16.0GiB"
-    assert shown["Engine commit"] == "0123456789ab"
-    assert shown["GPU"] == "GPU_1"
-    assert shown["Memory bandwidth"] == "800.0GB/s"
-    assert {"GPU memory", "Stated by hand"}.isdisjoint(shown)
+    measured = dict(zip(analysis.models["model"], filled(analysis)["models"].rows, strict=True))
+    rates = analysis.baselines.set_index("target")["tokens_per_second"]
+    for model, row in measured.items():
+        assert row[8].text == (f"{rates[model]:.1f}" if model in rates else "–")
+    twice = pd.concat([analysis.baselines, analysis.baselines.assign(engine="another")])
+    without = filled(replace(analysis, baselines=twice))["models"]
+    assert len(without.columns) == 8
 
 
 def test_two_suites_with_the_same_cell_are_told_apart():

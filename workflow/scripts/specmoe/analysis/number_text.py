@@ -17,6 +17,8 @@ TOO_FEW_PROMPTS = "too few prompts"
 
 _WIDEST = 4  # the high end over the low one
 
+_COMMIT_DIGITS = 12
+
 THIN = "\N{NARROW NO-BREAK SPACE}"
 
 
@@ -72,6 +74,11 @@ def memory(count: int | None) -> str:
 def bandwidth(rate: float | None) -> str:
     """Return bytes a second in powers of ten, as vendors state memory bandwidth."""
     return _scaled(rate, 10**9, "GB/s")
+
+
+def short_commits(commits: str) -> str:
+    """Return the first digits of each commit; a campaign of several engines has several."""
+    return ", ".join(commit[:_COMMIT_DIGITS] for commit in commits.split(", "))
 
 
 def plus_minus(deviation: float | None, digits: int = 1) -> str:

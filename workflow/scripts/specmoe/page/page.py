@@ -5,8 +5,7 @@ The words are in `paper/site/`, the numbers are those of the analysis.
 
 import re
 from base64 import b64encode
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from math import isnan
 from pathlib import Path
@@ -22,8 +21,7 @@ from specmoe.analysis.sentences import prompt_words
 from specmoe.measure.trace import Recording
 from specmoe.page.whatif import whatif_pairs
 from specmoe.paper.documents import cited, environment
-from specmoe.tables.exhibits import read_figures, read_yaml
-from specmoe.tables.tables import Table, page_tables
+from specmoe.tables.exhibits import read_figures, read_yaml, tables_of
 
 MOST_ROWS = 30
 """Rows of a table on the page, which links the data of all; a campaign may have thousands."""
@@ -71,8 +69,7 @@ def render_page(
         ticks=ticks,
         ceilings=settings["ceiling_high"].dropna().tolist(),
         wording=read_figures(paper / "figures.yaml"),
-        tables=page_tables(analysis, paper / "tables.yaml"),
-        chosen=chosen,
+        tables=tables_of(analysis, paper / "tables.yaml"),
         most_rows=MOST_ROWS,
         most_rounds=MOST_ROUNDS,
         figures=figures,
@@ -87,13 +84,6 @@ def scale(rows: Sequence[Record]) -> tuple[float, list[float]]:
     top = 1.06 * max([1.2, *(end for end in ends if not isnan(end))])
     step = 0.25 if top < 2 else 0.5 if top < 4 else float(round(top / 5))
     return top, [step * tick for tick in range(1, int(top / step) + 1)] if rows else []
-
-
-def chosen(table: Table, keys: Collection[str] | None) -> Table:
-    """Return a table with the columns of these keys alone, or all, and without totals."""
-    at = [place for place, one in enumerate(table.columns) if keys is None or one.key in keys]
-    rows = [[cells[place] for place in at] for cells in table.rows]
-    return replace(table, columns=[table.columns[place] for place in at], rows=rows, totals=[])
 
 
 def prompts_in_short(prompts: str) -> str:

@@ -25,7 +25,7 @@ from specmoe.page.page import data_names, render_page
 from specmoe.paper.documents import render_documents
 from specmoe.paper.tables import render_table
 from specmoe.plan.campaign import ROOT
-from specmoe.tables.tables import page_tables, read_tables
+from specmoe.tables.exhibits import tables_of
 
 # The first characters of what a spreadsheet runs as a formula.
 _FORMULA = re.compile(r"[=+\-@\t\r]")
@@ -43,8 +43,8 @@ def render_paper(analysis: Path, cells: Path, out: Path) -> None:
     found = Analysis.read(analysis)
     specifications = ROOT / "paper/tables.yaml"
     (out / "tables").mkdir(parents=True)
-    for name in read_tables(specifications):
-        text = render_table(name, found, specifications)
+    for name, table in tables_of(found, specifications).items():
+        text = render_table(name, table, found)
         (out / f"tables/{name}.tex").write_text(text, encoding="utf-8")
     write_tables(found, specifications, cells)
     plots = figures_of(found)
@@ -123,11 +123,11 @@ def write_data(analysis: Analysis, recording: Recording | None, folder: Path) ->
 
 
 def write_tables(analysis: Analysis, specifications: Path, folder: Path) -> None:
-    """Write `<table>.csv` for each of `tables.page_tables`, its cells as the page shows them."""
+    """Write `<table>.csv` for each of `exhibits.tables_of`, its cells as text."""
     folder.mkdir(parents=True, exist_ok=True)
-    for name, table in page_tables(analysis, specifications).items():
-        heads = [column.full_head.en for column in table.columns]
-        rows = [[_harmless(cell.whole) for cell in row] for row in [*table.rows, *table.totals]]
+    for name, table in tables_of(analysis, specifications).items():
+        heads = [column.head.en for column in table.columns]
+        rows = [[_harmless(cell.whole) for cell in row] for row in table.rows]
         with (folder / f"{name}.csv").open("w", encoding="utf-8", newline="") as file:
             csv.writer(file, lineterminator="\n").writerows([heads, *rows])
 

@@ -35,9 +35,7 @@ from specmoe.audit.checks import Forged
 from specmoe.claims.judge import Verdict
 from specmoe.config.block import Protocol
 from specmoe.paper.latex import to_latex
-from specmoe.tables.exhibits import by_section, read_figures
-from specmoe.tables.rows import short_commits
-from specmoe.tables.tables import read_tables, rows_of
+from specmoe.tables.exhibits import read_figures, tables_of
 from specmoe.words import counted, later, listed
 
 DOCUMENTS = ("main", "supplement")
@@ -57,28 +55,27 @@ def render_documents(analysis: Analysis, drawn: Collection[str], paper: Path) ->
 
     `drawn` are the figures that show anything, `paper` is the folder of templates and captions.
     """
-    specifications = paper / "tables.yaml"
-    about, wording = read_tables(specifications), read_figures(paper / "figures.yaml")
-    lengths = {name: len(found.rows) for name, found in rows_of(analysis, specifications).items()}
-    filled = {name: length for name, length in lengths.items() if length}
-    tables_of, figures_of = by_section(about, filled), by_section(wording, drawn)
+    filled = tables_of(analysis, paper / "tables.yaml")
+    wording = read_figures(paper / "figures.yaml")
     env = environment(paper, lambda value: Markup(to_latex(value)), **_SYNTAX)  # noqa: S704
-    known = {"tables": filled, "figures": drawn} | cited(analysis)
+    lengths = {name: len(one.rows) for name, one in filled.items()}
+    known = {"tables": lengths, "figures": drawn} | cited(analysis)
 
     def table(name: str) -> Markup:
         if name not in filled:
             return Markup()
-        kind = "pagestable" if about[name].long else "floattable"
-        caption = env.from_string(about[name].caption).render(known)
+        kind = "pagestable" if filled[name].long else "floattable"
+        caption = env.from_string(filled[name].about.caption).render(known)
         return Markup(rf"\{kind}{{{name}}}{{{caption}}}")  # noqa: S704
 
     def figure(name: str) -> Markup:
-        note = to_latex(wording[name].note.en)
-        return Markup(rf"\floatfigure{{{name}}}{{{note}}}" if name in drawn else "")  # noqa: S704
+        caption = to_latex(wording[name].caption)
+        return Markup(rf"\floatfigure{{{name}}}{{{caption}}}" if name in drawn else "")  # noqa: S704
 
     def exhibits(section: str) -> Markup:
-        shown = [figure(name) for name in figures_of.get(section, [])]
-        return Markup().join(shown + [table(name) for name in tables_of.get(section, [])])
+        shown = [figure(name) for name, one in wording.items() if one.section == section]
+        shown += [table(name) for name, one in filled.items() if one.about.section == section]
+        return Markup().join(shown)
 
     known |= {"table": table, "figure": figure, "exhibits": exhibits}
     return {name: env.get_template(f"{name}.tex.j2").render(known) for name in DOCUMENTS}
@@ -101,10 +98,10 @@ def environment(
         loader=jinja2.FileSystemLoader(templates),
         **syntax,  # type: ignore[arg-type]
     )
-    numbers = ("fixed", "percent", "thousands", "memory", "interval", "measured_in")
+    numbers = ("fixed", "percent", "thousands", "memory", "bandwidth", "interval", "measured_in")
     env.filters.update({name: getattr(number_text, name) for name in (*numbers, "span", "day")})
     env.filters.update(counted=counted, later=later, listed=listed, records=records)
-    env.filters.update(machine_of=machine_of, short_commits=short_commits)
+    env.filters.update(machine_of=machine_of, short_commits=number_text.short_commits)
     env.filters.update(prompt_words=prompt_words, told_twins=told_twins)
     env.filters.update(study_commands=study_commands, study_rounds=study_rounds)
     env.tests["known"] = pd.notna

@@ -3,20 +3,14 @@
 import re
 from collections.abc import Iterator, Sequence
 from itertools import groupby
-from pathlib import Path
 
-from specmoe.analysis.number_text import percent, thousands
-from specmoe.analysis.registry import Analysis, Record, records
+import pandas as pd
+
+from specmoe.analysis.number_text import percent
+from specmoe.analysis.registry import Analysis, Record
 from specmoe.paper.latex import to_latex
-from specmoe.tables.columns import Cell, Kind, TableColumn
-from specmoe.tables.tables import Table, read_tables, rows_of, table_of
-
-NOT_MEASURED = r"""\begin{tabular}{c}
-\toprule
-Not measured in this campaign. \\
-\bottomrule
-\end{tabular}
-"""
+from specmoe.tables.columns import Cell, TableColumn
+from specmoe.tables.exhibits import Table
 
 # Rows of a table on one page, and of one over pages; the others are in a file, which a line names.
 ON_A_PAGE, OVER_PAGES = 60, 400
@@ -30,19 +24,14 @@ _SHARE_OF_NAMES = "0.15"
 _PAIRS = {"mean": r"r@{\,}l", "measured": r"r@{\ }l", "measured_percent": r"r@{\ }l"}
 
 
-def render_table(name: str, analysis: Analysis, specifications: Path) -> str:
-    """Return a table as LaTeX; one that says so if the campaign measured nothing of it.
-
-    `specifications` is `paper/tables.yaml`.
-    """
-    rows = rows_of(analysis, specifications)[name]
-    if not rows.rows:
-        return NOT_MEASURED
-    whole = table_of(read_tables(specifications)[name], rows, "paper")
-    table = whole.first(OVER_PAGES if whole.about.long else ON_A_PAGE)
-    long, columns = table.about.long, zip(table.columns, zip(*table.rows, strict=True), strict=True)
+def render_table(name: str, whole: Table, analysis: Analysis) -> str:
+    """Return a campaign's table of that name as LaTeX."""
+    long = whole.long
+    printed = {column.key for column in whole.columns if column.print is not False}
+    table = whole.part(printed, OVER_PAGES if long else ON_A_PAGE)
+    columns = zip(table.columns, zip(*table.rows, strict=True), strict=True)
     alignment = "".join(_alignment(column, cells, long=long) for column, cells in columns)
-    head, body = _head(table.columns, records(analysis.campaign)[0]), _body(table)
+    head, body = _head(table.columns, analysis.campaign["confidence"].iloc[0]), _body(table)
     if table.about.transposed:
         heads = [to_latex(column.head.en) for column in table.columns]
         lines = [_line(cells) for cells in zip(heads, *_latex_rows(table), strict=True)]
@@ -63,9 +52,9 @@ def render_table(name: str, analysis: Analysis, specifications: Path) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _head(columns: Sequence[TableColumn], campaign: Record) -> list[str]:
+def _head(columns: Sequence[TableColumn], confidence: float) -> list[str]:
     """Return the lines of the headings: one, or two where words stand over those of a column."""
-    pairs = [_heads(column, campaign) for column in columns]
+    pairs = [_heads(column, confidence) for column in columns]
     last = _line(
         [_spanning(head, _span(column)) for column, (_, head) in zip(columns, pairs, strict=True)]
     )
@@ -84,44 +73,33 @@ def _head(columns: Sequence[TableColumn], campaign: Record) -> list[str]:
     return [_line(first), *rules, last]
 
 
-def _heads(column: TableColumn, campaign: Record) -> tuple[str, str]:
+def _heads(column: TableColumn, confidence: float) -> tuple[str, str]:
     """Return a column's heading and the words over it, in LaTeX; either may be empty."""
-    head = to_latex(column.head.en) if column.print is None else column.print
+    head = column.print or to_latex(column.head.en)
+    head = head.replace("<confidence>", rf"{percent(confidence, 0)}\,\%")
     over, _, below = head.rpartition(" | ")
-    if column.of:
-        # A repeated column without a heading of its own is headed by the draft or campaign alone.
-        over, below = (to_latex(column.of), below) if below else ("", to_latex(column.of))
-    for name, value in {
-        "<confidence>": rf"{percent(campaign['confidence'], 0)}\,\%",
-        "<precision>": rf"{percent(campaign['precision'], 0)}\,\%",
-        "<tokens>": to_latex(thousands(campaign["n_predict"])),
-        "<unit>": to_latex(campaign["length_unit"]),
-    }.items():
-        over, below = over.replace(name, value), below.replace(name, value)
     return over, below
 
 
 def _body(table: Table) -> list[str]:
-    """Return the lines of the rows, with what stands between them, and of the totals."""
+    """Return the lines of the rows, with what stands between them."""
     about, width = table.about, sum(_span(column) for column in table.columns)
     lines: list[str] = []
     above: Record = {}
     for row, cells in zip(table.records, _latex_rows(table), strict=True):
         if above and (about.spaced or row.get(about.group) != above.get(about.group)):
-            lines.append(r"\addlinespace[2pt]" if about.long and about.spaced else r"\addlinespace")
+            lines.append(r"\addlinespace[2pt]" if table.long and about.spaced else r"\addlinespace")
         heading = row.get(about.above)
-        if heading is not None and heading != above.get(about.above):
+        if pd.notna(heading) and heading != above.get(about.above):
             heading = rf"\groupheading{{\emph{{{to_latex(heading)}}}}}"
             lines.append(rf"\multicolumn{{{width}}}{{l}}{{{heading}}} \\*")
         lines.append(_line(cells))
         below = row.get(about.below)
-        if below is not None:
+        if pd.notna(below):
             note = rf"\multicolumn{{{width - 1}}}{{l}}{{\emph{{{to_latex(below)}}}}}"
             lines.append(_line(["", note]))
         above = row
-    if table.totals:
-        lines.append(r"\midrule")
-    return lines + [_line(_latex(table.columns, cells, {})) for cells in table.totals]
+    return lines
 
 
 def _latex_rows(table: Table) -> Iterator[list[str]]:
@@ -165,12 +143,12 @@ def _cell(column: TableColumn, cell: Cell, row: Record) -> str:
 def _alignment(column: TableColumn, cells: Sequence[Cell], *, long: bool) -> str:
     """Return a column's alignment; a table over pages has long names in lines, for its size."""
     kind, _, share = column.align.partition(" ")
-    may = long and column.kind == Kind.TEXT and not kind
+    may = long and column.kind == "text" and not kind
     if may and max(len(cell.text) for cell in cells) > _LONGEST_NAME:
         kind, share = "p", _SHARE_OF_NAMES
     if kind == "p":
         return rf">{{\raggedright\arraybackslash}}p{{{share}\linewidth}}"
-    usual = "r" if column.kind == Kind.NUMBER else "l"
+    usual = "r" if column.kind == "number" else "l"
     return column.align or _PAIRS.get(column.form, usual)
 
 

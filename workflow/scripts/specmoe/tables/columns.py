@@ -3,7 +3,6 @@
 import re
 import sys
 from collections.abc import Callable
-from enum import StrEnum
 from math import nan
 from typing import Any, Literal, NamedTuple
 
@@ -13,24 +12,20 @@ from pydantic import BaseModel, ConfigDict
 from specmoe.analysis import number_text
 from specmoe.analysis.number_text import DASH
 from specmoe.analysis.registry import Record
-from specmoe.tables.exhibits import Words
-
-Medium = Literal["paper", "page"]
 
 
-class Kind(StrEnum):
-    """How a column is set and sorted."""
+class Words(NamedTuple):
+    """The same words in both languages."""
 
-    NUMBER = "number"
-    TEXT = "text"
-    PROSE = "prose"  # sentences
+    en: str
+    zh: str
 
 
 class Cell(NamedTuple):
     """The neutral text of a cell, and what sets it apart.
 
     `reach` is the deviation or the interval of the number in `text`. Rows are sorted by `key`, or
-    by the text where it is None. The table's note explains the `mark`.
+    by the text where it is None. The caption explains the `mark`.
     """
 
     text: str
@@ -46,46 +41,34 @@ class Cell(NamedTuple):
 
 
 class TableColumn(BaseModel):
-    """A column as `paper/tables.yaml` specifies it; the file explains the fields.
-
-    Two fields are set by the program: `of` is the draft or the campaign that a repeated column
-    belongs to, and `place` is its position among them.
-    """
+    """A column as `paper/tables.yaml` specifies it; the file explains the fields."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     key: str
     head: Words
-    print: str | None = None
+    print: str | Literal[False] | None = None
     form: str = "text"
     out_of: str = ""
     mark: tuple[str, str] = ("", "")
     strong: str = ""
     aside: str = ""
     optional: bool = False
-    only: Medium | None = None
     align: str = ""
-    of: str = ""
-    place: int | None = None
 
     @property
-    def kind(self) -> Kind:
-        """How the page sets and sorts the column."""
-        return {"prose": Kind.PROSE, "text": Kind.TEXT, "yes_no": Kind.TEXT}.get(
-            self.form, Kind.NUMBER
-        )
+    def kind(self) -> str:
+        """How the column is set and sorted: `prose`, sentences; `text`, or `number`."""
+        words = {"prose": "prose", "text": "text", "commits": "text", "yes_no": "text"}
+        return words.get(self.form, "number")
 
     @property
-    def full_head(self) -> Words:
-        """The heading with the draft or the campaign that the column belongs to."""
-        return Words(*(f"{self.of}: {head}" for head in self.head)) if self.of else self.head
+    def asked(self) -> tuple[str, ...]:
+        """What the column asks of a row by one key; forms ask for more."""
+        return self.key, self.out_of, self.mark[1], self.strong
 
     def show(self, row: Record) -> Cell:
         """Return the cell of a row."""
-        if self.place is not None:
-            row = row["cells"][self.place]
-            if row is None:
-                return Cell(DASH)
         name, *digits = self.form.split()
         cell = FORMS[name](self, row, *map(int, digits))
         mark, marked = self.mark
@@ -150,6 +133,7 @@ FORMS: dict[str, Callable[..., Cell]] = {
     "text": _text,
     "prose": _text,
     "written": _written,
+    "commits": lambda column, row: Cell(number_text.short_commits(row[column.key])),
     "yes_no": lambda column, row: Cell("yes" if row[column.key] else "no"),
     "number": _number(number_text.fixed),
     "percent": _number(number_text.percent),

@@ -1,20 +1,19 @@
-"""What is said of each table and figure, and in which section paper and page show it."""
+"""Tables and figures as `paper/` specifies them, and the tables of a campaign filled in."""
 
-from collections.abc import Container, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import yaml
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
-
-class Words(NamedTuple):
-    """The same words in both languages."""
-
-    en: str
-    zh: str
+from specmoe.analysis import filters
+from specmoe.analysis.number_text import DASH
+from specmoe.analysis.registry import Analysis, Record, records
+from specmoe.tables import rows
+from specmoe.tables.columns import Cell, TableColumn, Words
 
 
 class Exhibit(BaseModel):
@@ -23,9 +22,8 @@ class Exhibit(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     title: Words
-    note: Words
+    caption: str
     section: str
-    data: list[str]
 
 
 class Picture(Exhibit):
@@ -34,41 +32,109 @@ class Picture(Exhibit):
     alt: Words
 
 
+class Specification(Exhibit):
+    """A table as `paper/tables.yaml` specifies it."""
+
+    columns: list[TableColumn]
+    source: str = Field("", alias="from")
+    where: str = ""
+    group: str = ""
+    once: int = 0
+    above: str = ""
+    below: str = ""
+    spaced: bool = False
+    long: int | None = None
+    transposed: bool = False
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of a campaign: its columns, and its rows as records and as cells."""
+
+    about: Specification
+    columns: list[TableColumn]
+    records: list[Record]
+    rows: list[list[Cell]]
+
+    @property
+    def long(self) -> bool:
+        """Whether the paper breaks the table over pages."""
+        return self.about.long is not None and len(self.rows) > self.about.long
+
+    def part(self, keys: Collection[str] | None, most: int | None = None) -> "Table":
+        """Return the first rows, or all, with the columns of these keys alone, or all."""
+        at = [place for place, one in enumerate(self.columns) if keys is None or one.key in keys]
+        rows = [[cells[place] for place in at] for cells in self.rows[:most]]
+        columns = [self.columns[place] for place in at]
+        return Table(self.about, columns, self.records[:most], rows)
+
+
 @cache
 def read_figures(path: Path) -> dict[str, Picture]:
     """Return the specifications of all figures by name, in the order of `paper/figures.yaml`."""
     return {name: Picture(**about) for name, about in read_yaml(path).items()}
 
 
-def by_section(exhibits: Mapping[str, Exhibit], shown: Container[str]) -> dict[str, list[str]]:
-    """Return the names of each section's exhibits, of those that are shown."""
-    sections: dict[str, list[str]] = {about.section: [] for about in exhibits.values()}
-    for name, about in exhibits.items():
-        if name in shown:
-            sections[about.section].append(name)
-    return sections
+@cache
+def read_tables(path: Path) -> dict[str, Specification]:
+    """Return the specifications of all tables by name.
+
+    Raises pydantic.ValidationError where one has a field that is unknown or wrong.
+    """
+    read = read_yaml(path)
+    for about in read["tables"].values():
+        about["columns"] = [_column(entry, read["columns"]) for entry in about["columns"]]
+    return {name: Specification(**about) for name, about in read["tables"].items()}
+
+
+@lru_cache(maxsize=1)
+def tables_of(analysis: Analysis, path: Path) -> dict[str, Table]:
+    """Return the tables of `path` that the campaign has rows for, by name."""
+    specified = read_tables(path).items()
+    tables = {name: _filled(about, about.source or name, analysis) for name, about in specified}
+    return {name: table for name, table in tables.items() if table.rows}
+
+
+def _filled(about: Specification, source: str, analysis: Analysis) -> Table:
+    """Return a table with its rows, and what its entry computes of them: all that is no name."""
+    choose = getattr(rows, source, None) or getattr(filters, source, None)
+    frame = choose(analysis) if choose else getattr(analysis, source)
+    if about.where:
+        frame = frame.query(about.where)
+    asked = [about.group, about.above, about.below]
+    asked += [key for column in about.columns for key in column.asked]
+    for key in filter(None, asked):
+        if not key.isidentifier() and len(frame):
+            frame = frame.assign(**{key: frame.eval(key)})
+    found = records(frame)
+    columns = [
+        column
+        for column in about.columns
+        if not (column.optional and {column.show(row).text for row in found} <= {"", DASH})
+    ]
+    return Table(about, columns, found, [[column.show(row) for column in columns] for row in found])
+
+
+def _column(entry: Any, shared: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    """Return a column's fields: its own, over those of the shared column that it names."""
+    if isinstance(entry, str):
+        entry = {"use": entry}
+    own = dict(entry)
+    name = own.pop("use", None)
+    fields = {"key": name} | shared[name] if name else {}
+    return fields | own
 
 
 @dataclass(frozen=True)
-class English:
-    """Title and note of every table and figure, for snakemake's report, which alone reads them."""
+class Titles:
+    """English titles of a file's exhibits, read where Snakemake's report asks for one by name."""
 
-    tables: Path
-    figures: Path
+    path: Path
 
-    @property
-    def table(self) -> dict[str, list[str]]:
-        """Title and note of the tables."""
-        return _english(read_yaml(self.tables)["tables"])
-
-    @property
-    def figure(self) -> dict[str, list[str]]:
-        """Title and note of the figures."""
-        return _english(read_yaml(self.figures))
-
-
-def _english(about: Mapping[str, Any]) -> dict[str, list[str]]:
-    return {name: [one["title"][0], one["note"][0]] for name, one in about.items()}
+    def __getitem__(self, name: str) -> str:
+        """Return the title of an exhibit."""
+        read = read_yaml(self.path)
+        return str(read.get("tables", read)[name]["title"][0])
 
 
 def read_yaml(path: Path) -> Any:

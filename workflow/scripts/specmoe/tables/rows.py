@@ -1,63 +1,28 @@
-"""The rows of the tables about a campaign itself, in order, as values that columns format.
+"""The rows of tables that are more than a choice from one table of the analysis.
 
-Each function of a table's name returns a frame, or `Rows` if there is more to say.
-`paper/tables.yaml` names the columns. `series` marks the rows that belong together.
+Each function of a table's name returns a frame of values that columns format, in order;
+`paper/tables.yaml` names the columns. It computes nothing.
 """
-
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
-from typing import Any
 
 import pandas as pd
 
-from specmoe.analysis.advice import Answer, Controls
-from specmoe.analysis.cost_tables import WHOLE
 from specmoe.analysis.drafts import Control
 from specmoe.analysis.filters import (
-    advised_targets,
-    cells_by_way,
     control_cells,
     count_check,
     text_cells,
     usual_cells,
     whole_audit,
 )
-from specmoe.analysis.number_text import bandwidth, fixed, memory, percent
+from specmoe.analysis.number_text import fixed, percent
 from specmoe.analysis.registry import Analysis, Record, records
-from specmoe.analysis.sentences import prompt_words
 from specmoe.analysis.summaries import fastest
 from specmoe.audit.checks import CHECKS, Forged
 from specmoe.audit.finding import Level
+from specmoe.claims.judge import Verdict
+from specmoe.config.models import CELLS
 
 FAMILY_WORDS = {"moe": "MoE", "dense": "dense"}
-
-CONDITIONS = {
-    "host_chip": "Processor",
-    "host_physical_cores": "Physical cores",
-    "host_logical_cores": "Logical cores",
-    "host_memory_bytes": "Memory",
-    "host_gpu": "GPU",
-    "host_gpu_count": "GPUs",
-    "host_gpu_memory_bytes": "GPU memory",
-    "host_devices": "Devices of the engine",
-    "host_memory_bandwidth_bytes_per_second": "Memory bandwidth",
-    "host_memory_bandwidth_source": "Bandwidth from",
-    "host_power_source": "Power",
-    "host_given": "Stated by hand",
-    "host_system": "System",
-    "host_id": "Machine",
-    "engine": "Engine (llama.cpp)",
-    "engine_commit": "Engine commit",
-    "backend": "Backend",
-    "protocol": "Protocol",
-    "load_average_max": "Highest load average",
-    "engine_options": "Engine options",
-    "arrangement": "Sides of a block",
-    "measured_again": "Runs measured again",
-    "taken_away": "Runs disturbed to the last",
-    "excluded": "Runs in no estimate, with their pairs",
-}
-"""The campaign's columns in the table of conditions, and their names there."""
 
 CONTROLS = {
     Control.ITSELF: ("drafts for itself", "≥"),
@@ -65,179 +30,150 @@ CONTROLS = {
 }
 """The name of a control, and on which side of the due acceptance it must be."""
 
-_COMMIT_DIGITS = 12
 
+def models(analysis: Analysis) -> pd.DataFrame:
+    """Return the models with their roles and rates; a dense one has no experts.
 
-@dataclass(frozen=True)
-class Rows:
-    """The rows of a table by column, then its totals.
-
-    `of` names the drafts, campaigns or positions that the table sets side by side; each row then
-    has one record (or None) for each of them in `cells`.
+    A model that was measured in several ways has several rates, and none here.
     """
-
-    rows: list[Record]
-    totals: list[Record] = field(default_factory=list)
-    of: Sequence[str] = ()
-
-
-def short_commits(commits: str) -> str:
-    """Return the first digits of each commit; a campaign of several engines has several."""
-    return ", ".join(commit[:_COMMIT_DIGITS] for commit in commits.split(", "))
-
-
-protocols = cells_by_way
-
-
-def suites(analysis: Analysis) -> Rows:
-    """Return the suites, and their sums."""
-    frame = analysis.suites
-    sums = {key: frame[key].sum() for key in ("blocks", "runs", "measured")}
-    return Rows(records(frame), [{"suite": "", "title": "Total"} | sums])
-
-
-def models(analysis: Analysis) -> Rows:
-    """Return the models with their roles in the campaign; a dense one has no experts."""
-    cells, controls = usual_cells(analysis), control_cells(analysis)
-    levels = analysis.levels
+    cells, levels, controls = usual_cells(analysis), analysis.levels, control_cells(analysis)
     members = {
         "target": {*cells["target"], *levels["target"]},
         "draft": {*cells["draft_model"], *levels["draft_model"]},
         "control": set(controls.loc[controls["control"] == Control.UNRELATED, "draft_model"]),
     }
-    rows = []
-    for model in records(analysis.models):
-        roles = [role for role, names in members.items() if model["model"] in names]
-        row = model | {
-            "family": FAMILY_WORDS[model["family"]],
-            "role": ", ".join(roles) or "baseline",
-        }
-        if model["family"] != "moe":
-            row["experts"] = None
-        rows.append(row)
-    return Rows(rows)
-
-
-def hardware(analysis: Analysis) -> Rows:
-    """Return what the campaign ran on, one row per condition that is known."""
-    campaign = records(analysis.campaign)[0]
-    formats: dict[str, Callable[[Any], str]] = {
-        "host_memory_bytes": memory,
-        "host_gpu_memory_bytes": memory,
-        "host_memory_bandwidth_bytes_per_second": bandwidth,
-        "engine_commit": short_commits,
-        "load_average_max": fixed,
-    }
-    rows = []
-    for key, condition in CONDITIONS.items():
-        value = campaign.get(key)
-        if not pd.isna(value) and value != "":
-            rows.append({"condition": condition, "value": formats.get(key, str)(value)})
-    return Rows(rows)
+    frame = analysis.models
+    roles = [
+        ", ".join(role for role, names in members.items() if model in names) or "baseline"
+        for model in frame["model"]
+    ]
+    rates = analysis.baselines.drop_duplicates("target", keep=False).set_index("target")
+    measured = ["tokens_per_second", "tokens_per_second_sd", "prompt_tokens_per_second"]
+    return frame.assign(
+        family=frame["family"].map(FAMILY_WORDS),
+        experts=frame["experts"].where(frame["family"] == "moe"),
+        role=roles,
+        **{name: frame["model"].map(rates[name]) for name in measured},
+    )
 
 
 def speculation(analysis: Analysis) -> pd.DataFrame:
     """Return the cells of each target; the fastest on the same prompts is marked `best`."""
     cells = text_cells(analysis)
-    return mark_unpaired(cells.assign(best=fastest(cells)))
+    return cells.assign(best=fastest(cells))
 
 
-def set_beside(groups: Iterable[Any], column: str, values: Iterable[Any]) -> list[Record]:
-    """Return a row for each group of a `groupby`: its first row, and `cells`, one for each value.
-
-    They are the group's rows with that value of `column`; the first if there are several, or None.
-    """
-    rows = []
-    for _, members in groups:
-        cells = records(members)
-        by_value = {cell[column]: cell for cell in reversed(cells)}
-        rows.append(cells[0] | {"cells": [by_value.get(value) for value in values]})
-    return rows
+def controls(analysis: Analysis) -> pd.DataFrame:
+    """Return the controls, with the acceptance that is due."""
+    cells = control_cells(analysis)
+    named = [CONTROLS[control] for control in cells["control"]]
+    sides = zip(named, cells["due"], strict=True)
+    return cells.assign(
+        control=[name for name, _ in named],
+        due=[f"{side} {percent(due, 0)}" for (_, side), due in sides],
+    )
 
 
-def controls(analysis: Analysis) -> Rows:
-    """Return the controls, with the acceptance that is due and the runs that fail."""
-    rows = []
-    for cell in records(control_cells(analysis)):
-        name, side = CONTROLS[cell["control"]]
-        due = f"{side} {percent(cell['due'], 0)}"
-        rows.append(cell | {"control": name, "due": due} | _counted(cell, "controls"))
-    return Rows(rows)
-
-
-def advice(analysis: Analysis) -> Rows:
-    """Return what to switch on, one row per target that was measured with a draft."""
-    rows = []
-    for row in records(advised_targets(analysis)):
-        on = row["answer"] == Answer.ON
-        shown = {"advised": on, "reason_against": None if on else row["reason"]}
-        shown["controls"] = None if row["controls"] == Controls.NONE else row["controls"]
-        prompts = {
-            name: prompt_words(row[key]) if isinstance(row[key], str) and row[key] else None
-            for name, key in (("compared_on", "prompt_set"), ("odd", "marked_prompts"))
-        }
-        rows.append(row | shown | prompts)
-    return Rows(rows)
-
-
-def verification(analysis: Analysis) -> pd.DataFrame:
-    """Return what passes and rounds cost, by target and width; one token makes no round."""
-    costs = analysis.verification
-    gammas = costs["gamma"].where(costs["gamma"] != 0)
-    return costs.assign(gamma=gammas, untimed=~costs["timed"].astype(bool))
-
-
-def prediction_errors(analysis: Analysis) -> Rows:
+def prediction_errors(analysis: Analysis) -> pd.DataFrame:
     """Return how far the cost model's predictions are off, by suite and in all."""
-    rows: list[Record] = []
-    totals: list[Record] = []
-    named = dict(analysis.models[["model", "label"]].to_numpy())
-    named |= dict(analysis.drafts[["draft", "label"]].to_numpy())
-    for row in records(analysis.prediction_errors):
-        target, draft = named[row["worst_target"]], named[row["worst_draft"]]
-        row["worst_cell"] = f"{row['worst_suite']}: {target}, {draft}, γ = {row['worst_gamma']}"
-        (totals if row["suite"] == WHOLE else rows).append(row)
-    return Rows(rows, totals)
+    errors = analysis.prediction_errors
+    named = dict(zip(analysis.models["model"], analysis.models["label"], strict=True))
+    named |= zip(analysis.drafts["draft"], analysis.drafts["label"], strict=True)
+    words = [
+        "{}: {}, {}, γ = {}".format(
+            one["worst_suite"],
+            named[one["worst_target"]],
+            named[one["worst_draft"]],
+            one["worst_gamma"],
+        )
+        for one in records(errors)
+    ]
+    return errors.assign(worst_cell=words)
 
 
-def break_even(analysis: Analysis) -> pd.DataFrame:
-    """Return the speedup of each cell between its floor and ceiling, by target."""
-    cells = analysis.break_even
-    return cells.assign(imposed=cells["imposed_acceptance"].notna())
-
-
-def findings(analysis: Analysis) -> Rows:
+def findings(analysis: Analysis) -> pd.DataFrame:
     """Return what each check of the audit that applies to any run found in all of them."""
     whole = whole_audit(analysis)
-    rows = []
+    rows: list[Record] = []
     for name, check in CHECKS.items():
         counted = count_check(whole, name)
         if counted["runs"] or counted["not_judged"]:
             named = {"check": check.words, "level": check.level.value, "meaning": check.meaning}
             rows.append(counted | named)
-    return Rows(sorted(rows, key=lambda row: row["level"] == Level.IMPLAUSIBLE))
+    rows.sort(key=lambda row: row["level"] == Level.IMPLAUSIBLE)
+    return pd.DataFrame(rows)
 
 
-def power(analysis: Analysis) -> Rows:
+def power(analysis: Analysis) -> pd.DataFrame:
     """Return the shares of runs that the audit would mark if they were too fast, by factor."""
     frame = analysis.power
-    marked = (frame["impossible"] + frame["implausible"]) / frame["runs"]
-    shares = frame.assign(impossible=frame["impossible"] / frame["runs"], marked=marked)
-    rows: dict[float, Record] = {}
-    for one in records(shares):
-        row = rows.setdefault(one["factor"], {"factor": one["factor"], "runs": one["runs"]})
-        forged = Forged(one["forged"]).name.lower()
-        row |= {f"{kind}_{forged}": one[kind] for kind in ("impossible", "marked")}
-    return Rows([*rows.values()])
+    shares = frame.assign(
+        impossible=frame["impossible"] / frame["runs"],
+        marked=(frame["impossible"] + frame["implausible"]) / frame["runs"],
+        forged=[Forged(forged).name.lower() for forged in frame["forged"]],
+    )
+    wide = shares.pivot(index=["factor", "runs"], columns="forged", values=["impossible", "marked"])
+    wide.columns = wide.columns.map("_".join)
+    return wide.reset_index()
 
 
-def mark_unpaired(cells: pd.DataFrame) -> pd.DataFrame:
-    """Return cells with a column `unpaired`: their runs have no baselines of their own."""
-    return cells.assign(unpaired=~cells["paired"].astype(bool))
+def claims(analysis: Analysis) -> pd.DataFrame:
+    """Return the study's claims with the campaign's verdicts, those that it cannot test last.
+
+    A campaign that measured in several ways has each claim once for each; `way` is null in others.
+    """
+    judged = analysis.claims
+    way = judged.groupby("way", sort=False).ngroup()
+    last = judged["verdict"] == Verdict.NOT_TESTABLE
+    places = (2 * way + last).sort_values(kind="stable").index
+    return judged.loc[places].assign(**({} if way.max() > 0 else {"way": None}))
 
 
-def _counted(row: Record, check: str) -> Record:
-    """Return `<check>_failed` and `<check>_runs`, both null if the check applies to no run."""
-    counted = count_check(row, check)
-    known = counted["runs"] > 0
-    return {f"{check}_{key}": counted[key] if known else None for key in ("failed", "runs")}
+def comparison(analysis: Analysis) -> pd.DataFrame:
+    """Return the study's numbers as printed, from its rows, and measured here, headlines first.
+
+    Numbers that no campaign has are left out. A bound's number has two digits, so that one just
+    below it does not print as the bound.
+    """
+    frame = analysis.comparison
+    frame = frame[frame["recomputed"].notna() | frame["measured"].notna()]
+    labels = {
+        name: label
+        for table, column in ((analysis.models, "model"), (analysis.drafts, "draft"))
+        for name, label in zip(table[column], table["label"], strict=True)
+    }
+    of_cells = frame["source"] == CELLS
+    rows = records(pd.concat([frame[~of_cells], frame[of_cells]]))
+    for row in rows:
+        bound = row["relation"] == "<"
+        digits = 2 if bound else int(row["digits"])
+        if row["source"] == CELLS:
+            quantity, target, draft, gamma = row["what"].split()
+            target, draft = labels.get(target, target), labels.get(draft, draft)
+            row["what"] = f"{quantity}: {target}, {draft}, γ = {gamma}"
+        row["what"] = row["what"].replace("acceptance_percent", "acceptance rate (%)")
+        row["printed"] = f"< {row['printed']}" if bound else row["printed"]
+        row |= {key: fixed(row[key], digits) for key in ("recomputed", "measured")}
+    return pd.DataFrame(rows)
+
+
+def differences(analysis: Analysis) -> pd.DataFrame:
+    """Return the numbers of the published study that its rows do not give."""
+    frame = analysis.reported
+    frame = frame[~frame["equal"].astype(bool)]
+    digits = frame["digits"].clip(lower=2)
+    given = [fixed(*one) for one in zip(frame["recomputed"], digits, strict=True)]
+    return frame.assign(recomputed=given)
+
+
+def side_by_side(analysis: Analysis) -> pd.DataFrame:
+    """Return what the campaigns compared measured, settings of the same prompts together."""
+    cells = analysis.side_by_side
+    prompted = cells["target_label"] + ", suite " + cells["suite"] + ": " + cells["prompts"]
+    cells = cells.assign(prompted=prompted)
+    for key, by in {
+        "together": ["prompted"],
+        "setting": ["prompted", "draft_label", "gamma"],
+    }.items():
+        cells[key] = cells.groupby(by, sort=False).ngroup()
+    return cells.sort_values(["together", "setting"], kind="stable")
