@@ -12,6 +12,13 @@ from playwright.sync_api import Browser, Page, sync_playwright
 
 CHROMIUM = shutil.which("chromium")
 SIZES = {"phone": (390, 844), "laptop": (1280, 800), "desk": (1440, 900)}
+# Readers who among them have every pair of size and language, size and light, language and light.
+READERS = [
+    ("phone", "en-GB", "light"),
+    ("phone", "zh-CN", "dark"),
+    ("desk", "en-GB", "dark"),
+    ("desk", "zh-CN", "light"),
+]
 
 
 @dataclass

@@ -6,7 +6,7 @@ import pytest
 
 from ..unit.page.test_page import HOSTILE, of_campaign, ones_own, page_figures, page_of
 from ..unit.paper_analyses import advised, full, relabelled, several_methods
-from .conftest import serious_faults
+from .conftest import READERS, serious_faults
 
 WIDTHS = ["phone", "desk"]
 LANGUAGES = {"en-GB": "en", "zh-CN": "zh-CN"}
@@ -209,9 +209,7 @@ def test_the_answer_for_ones_own_models_is_on_the_first_screen(visit, written, s
     visited.assert_sound()
 
 
-@pytest.mark.parametrize("light", ["light", "dark"])
-@pytest.mark.parametrize("locale", LANGUAGES)
-@pytest.mark.parametrize("size", WIDTHS)
+@pytest.mark.parametrize(("size", "locale", "light"), READERS)
 def test_ways_of_drafting_stand_side_by_side_in_both_languages(visit, written, size, locale, light):
     visited = visit(written(several_methods), size, locale, light)
     visited.assert_sound()

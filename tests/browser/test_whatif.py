@@ -12,6 +12,7 @@ from specmoe.analysis.cost_tables import break_even, chance_of_each
 from ..unit.page.test_page import page_of
 from ..unit.page.test_whatif import with_positions
 from ..unit.paper_analyses import fitted_pairs, timed_passes
+from .conftest import READERS
 
 GAMMAS = (1, 3, 4, 9, 16, 32)  # those that were measured, between and beyond them
 RATES = (0.0, 0.05, 0.37, 0.6, 0.99, 1.0)
@@ -164,9 +165,7 @@ def test_the_measured_profile_can_be_asked_for_where_there_is_one(visit, path, p
     assert page.locator("#whatif-rate").is_enabled()
 
 
-@pytest.mark.parametrize("light", ["light", "dark"])
-@pytest.mark.parametrize("locale", LANGUAGES)
-@pytest.mark.parametrize("size", ["phone", "desk"])
+@pytest.mark.parametrize(("size", "locale", "light"), READERS)
 def test_it_fits_and_can_be_read_in_both_languages(visit, path, size, locale, light):
     visited = visit(path, size, locale, light)
     assert LANGUAGES[locale] in answer(visited.page)

@@ -63,20 +63,15 @@ def test_a_path_relative_to_where_one_stands_is_linked(user_files, out, tmp_path
     assert out.read_text() == "x.gguf"
 
 
-def test_a_split_model_is_linked_part_by_part(user_files, out):
+def test_a_split_model_is_linked_part_by_part_and_so_is_its_link(user_files, out):
     first, *_ = user_files(*SPLIT)
     links = link(first, out)
     assert [path.name for path in links] == parts_of("draft_0.8b-00001-of-00003.gguf")
     assert [path.read_text() for path in links] == SPLIT
     assert out.read_text() == SPLIT[0]
     assert engine_path(out) == links[0]
-
-
-def test_the_link_of_a_split_model_can_be_linked(user_files, out):
-    first, *_ = user_files(*SPLIT)
-    link(first, out)
-    links = link(out, out.with_name("again.gguf"))
-    assert [path.read_text() for path in links] == SPLIT
+    again = link(out, out.with_name("again.gguf"))
+    assert [path.read_text() for path in again] == SPLIT
 
 
 @pytest.mark.parametrize("missing", SPLIT)

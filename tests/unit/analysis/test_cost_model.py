@@ -166,8 +166,8 @@ def test_no_cost_is_negative_and_none_falls_with_the_width_whatever_the_noise(se
 @pytest.mark.parametrize("timed", [True, False])
 def test_predicted_intervals_hold_the_truth_as_often_as_they_say(timed):
     generator = np.random.default_rng(5)
-    exact = frame(real("B", "moe_q4", 8, 0.8, repeats=1))
-    truth = with_speedups(exact)["speedup"].iloc[-1]
+    exact = with_speedups(frame(real("B", "moe_q4", 8, 0.8, repeats=1)))
+    truth = exact["speedup"].iloc[-1]
     held = []
     for _ in range(60):
         runs = frame(imposed(repeats=3, noise=0.05, drift=0.05, generator=generator))
@@ -175,7 +175,7 @@ def test_predicted_intervals_hold_the_truth_as_often_as_they_say(timed):
         pairs = fit_pairs(
             with_speedups(runs), runs, times if timed else read_pass_times(None), SETTINGS
         )
-        (found,) = predictions(pairs, with_speedups(exact), SETTINGS).to_dict("records")
+        (found,) = predictions(pairs, exact, SETTINGS).to_dict("records")
         held.append(found["predicted_low"] <= truth <= found["predicted_high"])
     assert np.mean(held) >= 0.95 - 3 * np.sqrt(0.95 * 0.05 / 60)
 
