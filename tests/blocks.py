@@ -101,27 +101,13 @@ def changed(block: Block, **more: Any) -> Block:
 def row(target: str, draft: str = "none", **columns: Any) -> dict[str, Any]:
     """Return a row of a greedy run on its own; columns that nobody gives are null."""
     drafts = draft != "none"
-    return (
-        dict.fromkeys(COLUMNS)
-        | {
-            "target": target,
-            "campaign": "by_hand",
-            "protocol": "paired",
-            "engine": "current-cpu",
-            "backend": "cpu",
-        }
-        | {
-            "engine": "current-cpu",
-            "host": "abc",
-            "engine_options": "",
-            "concurrency": 1,
-            "prompt_sha256": "e" * 64,
-        }
-        | {"method": "draft-simple" if drafts else "none", "draft": draft, "gamma": 0}
-        | {"draft_model": draft if drafts else None, "temperature": 0.0, "pass": 0}
-        | {"stop": "length", "stopped_by": "length", "decode_failures": 0, "recovered": []}
-        | columns
-    )
+    where = {"target": target, "campaign": "by_hand", "host": "abc"}
+    where |= {"protocol": "paired", "engine": "current-cpu", "backend": "cpu", "engine_options": ""}
+    drafter = {"method": "draft-simple" if drafts else "none", "draft": draft, "gamma": 0}
+    drafter |= {"draft_model": draft if drafts else None}
+    run = {"concurrency": 1, "prompt_sha256": "e" * 64, "temperature": 0.0, "pass": 0}
+    run |= {"stop": "length", "stopped_by": "length", "decode_failures": 0, "recovered": []}
+    return dict.fromkeys(COLUMNS) | where | drafter | run | columns
 
 
 def measured(block: Block, job: Job) -> dict[str, Any]:

@@ -40,9 +40,8 @@ def test_what_is_clearly_beaten_in_the_first_repeat_leaves(speedups, expected):
     assert beaten_in_first(of_means(*speedups), SETTINGS, MARGIN).tolist() == expected
 
 
-def test_one_prompt_or_a_wider_margin_shows_less():
+def test_a_wider_margin_shows_less():
     logs = of_means(1.3, 0.9)
-    assert not beaten_in_first(logs[:, :1], SETTINGS, MARGIN).any()
     assert beaten_in_first(logs, SETTINGS, 0.1).any()
     assert not beaten_in_first(logs, SETTINGS, 0.5).any()
 
