@@ -1,18 +1,15 @@
 """By category: speedups with intervals over prompts."""
 
-from dataclasses import replace
 from math import exp, nan
 
 import pandas as pd
 import pytest
 
-from specmoe.analysis.advice_text import advice_values
 from specmoe.analysis.intervals import interval_over_prompts
-from specmoe.analysis.registry import TABLES
 from specmoe.analysis.summaries import make_pairs, summarise_categories
 from specmoe.config.measurement import Statistics
 
-from ..paper_analyses import BASELINE_RATE, with_categories
+from ..paper_analyses import BASELINE_RATE
 from .test_summaries import run
 
 SETTINGS = Statistics()
@@ -65,12 +62,3 @@ def test_a_run_without_a_rate_has_no_speedup_and_spoils_none():
     found = pairs_of(runs)
     assert len(found) == 4
     assert found["speedup"].notna().all()
-
-
-def test_the_advice_in_json_has_the_categories_of_each_target():
-    analysis = replace(
-        with_categories(),
-        advice=pd.DataFrame([{"target": "moe_q4"}]).reindex(columns=TABLES["advice"].columns),
-    )
-    [target] = advice_values(analysis)["targets"]
-    assert [one["category"] for one in target["by_category"]] == ["code", "poems"]
