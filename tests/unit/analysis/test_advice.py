@@ -29,6 +29,7 @@ from specmoe.paper.documents import cited
 from ...conftest import merge
 from ..made_card import made_card
 from ..paper_analyses import LABELS, baseline_runs, full, speculative_runs
+from ..rendered_tables import latex
 
 PROMPTS = ["code", "passage-64"]
 CARDS = {
@@ -616,6 +617,15 @@ def test_the_terminal_has_a_line_for_each_target_and_a_command_to_be_pasted(conf
     assert re.fullmatch(r"MoE Q4, \d+ more repeats would decide, if spreads stay:", more)
     assert command.startswith("  snakemake --cores 1 advise --configfile CAMPAIGN.yaml --config")
     assert len(lines) <= 12
+
+
+def test_the_table_has_the_answer_and_the_reason_to_leave_it_off(config):
+    loss = campaign(setting(4, [39, 40, 41], target="dense_4b"), target="dense_4b")
+    text = latex("advice", shown(pd.concat([campaign(setting(4, [99, 100, 101])), loss]), config))
+    lines = [line for line in text.splitlines() if line.endswith(r"\\")]
+    assert r"MoE Q4 & \textbf{switch on} & Draft 0.8B & 4 & 2.00 & [" in lines[1]
+    assert r"Dense 4B & leave off at these γ & Draft 0.8B & 4 & 0.80" in lines[2]
+    assert "the interval of every setting by itself is below 1 on these prompts" in lines[3]
 
 
 def test_of_equal_sets_of_prompts_the_one_whose_texts_may_end_answers(config):
