@@ -166,10 +166,10 @@ def test_the_papers_table_has_a_row_for_each_campaign_that_measured_a_setting():
     text = latex("side_by_side", compared())
     assert r"\emph{Dense 4B, suite B: code}" in text
     assert r"Draft & $\gamma$ & Campaign & \multicolumn{2}{c}{Speedup [95\,\%]} \\" in text
-    assert (
-        "Draft 0.8B & 4 & by\\_hand & 0.90 & [0.90, 0.90] \\\\\n &  & other & 1.20 &  \\\\" in text
-    )
-    assert "Draft 0.8B & 8 & by\\_hand & 0.80 & [0.80, 0.80] \\\\\n\\addlinespace" in text
+    lines = text.splitlines()
+    first = lines.index(r"Draft 0.8B & 4 & by\_hand & 0.90 & [0.90, 0.90] \\")
+    assert lines[first + 1] == r" &  & other & 1.20 &  \\"
+    assert lines[first + 2] == r" & 8 & by\_hand & 0.80 & [0.80, 0.80] \\"
 
 
 def test_marks_say_which_files_differ_and_which_cells_have_marked_runs_which_are_hollow():
@@ -178,8 +178,8 @@ def test_marks_say_which_files_differ_and_which_cells_have_marked_runs_which_are
     analysis = compared_with(full(), named(other, "other"))
     rows = filled(analysis)["side_by_side"].rows
     assert [[cell.mark for cell in row] for row in rows[:2]] == [
-        ["*", "", "", ""],
-        ["*", "", "", "†"],
+        ["", "*", "", ""],
+        ["", "*", "", "†"],
     ]
     [axes] = FIGURES["side_by_side"](analysis).axes
     faces = [line.get_markerfacecolor() for line in axes.get_lines() if len(line.get_xdata()) == 1]

@@ -171,9 +171,6 @@ def side_by_side(analysis: Analysis) -> pd.DataFrame:
     cells = analysis.side_by_side
     prompted = cells["target_label"] + ", suite " + cells["suite"] + ": " + cells["prompts"]
     cells = cells.assign(prompted=prompted)
-    for key, by in {
-        "together": ["prompted"],
-        "setting": ["prompted", "draft_label", "gamma"],
-    }.items():
-        cells[key] = cells.groupby(by, sort=False).ngroup()
-    return cells.sort_values(["together", "setting"], kind="stable")
+    cells["place"] = cells.groupby("prompted", sort=False).ngroup()
+    cells["series"] = cells.groupby(["prompted", "draft_label"], sort=False).ngroup()
+    return cells.sort_values(["place", "series", "gamma"], kind="stable")
