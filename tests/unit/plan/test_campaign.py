@@ -9,6 +9,7 @@ import pytest
 from specmoe.errors import ConfigError
 from specmoe.plan.campaign import LEAST_MINUTES, UNKNOWN_MINUTES, open_campaign
 from specmoe.plan.door import load_campaign
+from specmoe.records import save
 
 from ...conftest import ROOT
 
@@ -115,6 +116,22 @@ def test_a_job_asks_for_what_the_plan_estimates_and_for_more_in_each_attempt(
     assert campaign.minutes_of_block("short", 1) == LEAST_MINUTES
     plan.write_text("{")
     assert campaign_of(study).minutes_of_block("long", 1) == UNKNOWN_MINUTES
+
+
+def test_the_time_left_is_the_plans_at_the_pace_of_what_was_measured(study, campaign_of):
+    campaign = campaign_of(study)
+    first, second, *others = campaign.blocks
+    assert campaign.describe_progress() == f"0 of {len(campaign.blocks)} blocks"
+    times = {first: 10, second: None} | dict.fromkeys(others, 59 / len(others))
+    campaign.folder.mkdir()
+    campaign.plan_file.write_text(json.dumps({"estimated_s": times}))
+    for block in (first, second):
+        file = campaign.records / f"{block}.jsonl"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        save(file, {}, {}, 20)
+    # Twice as long as was planned; the second has no plan.
+    progress = campaign_of(study).describe_progress()
+    assert progress == f"2 of {len(campaign.blocks)} blocks, 2 min left"
 
 
 def test_a_repeat_follows_the_last_block_even_of_a_repeat_that_is_left_out(study, campaign_of):

@@ -110,7 +110,6 @@ def measure(campaign: "Opened", block: str, log: Path, workflow_pid: int | None 
     """Measure one block by its protocol, alone on the machine."""
     from specmoe.measure.block import measure_block, summary
     from specmoe.plan.gate import Gate
-    from specmoe.words import counted
 
     one, gate = campaign.asked(block) or campaign.block(block), Gate(campaign)
     target = campaign.model_file(one.target)
@@ -123,10 +122,9 @@ def measure(campaign: "Opened", block: str, log: Path, workflow_pid: int | None 
         name, request, lambda: measure_block(one, workplace, target, drafts, log)
     )
     gate.records.relink(name, request)
-    measured = sum(file.exists() for file in campaign.record_files(campaign.blocks))
     said = summary(one, record) if fresh else "kept, as it was measured before"
     said = said if one.sides else "nothing, as all its settings are beaten"
-    print(f"{measured} of {counted(len(campaign.blocks), 'block')}: {block}: {said}", flush=True)
+    print(f"{campaign.describe_progress()}: {block}: {said}", flush=True)
 
 
 def _check_pairs(block: "Block", target: Path, drafts: Mapping[str, Path]) -> None:

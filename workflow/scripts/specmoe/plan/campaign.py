@@ -26,6 +26,7 @@ from specmoe.config.schema import Config, read_config
 from specmoe.engine.identity import Workplace, engine_ids, maker_of
 from specmoe.errors import ConfigError
 from specmoe.files import named_if_damaged, read_record, replace_text
+from specmoe.records import head_of
 from specmoe.words import counted, verb
 
 # What a block asks of a cluster for its job. An estimate assumes a machine, and the nodes may be
@@ -269,6 +270,23 @@ class LoadedCampaign:
             return dict(json.loads(self.plan_file.read_bytes())["estimated_s"])
         except (OSError, ValueError, KeyError, TypeError):
             return {}
+
+    def describe_progress(self) -> str:
+        """Say how many blocks are measured, and how long the others may take at their pace.
+
+        The pace is that of all that were measured, beside the plan's times.
+        """
+        heads = {block: head_of(self.records / f"{block}.jsonl") for block in self.blocks}
+        took = {block: head.seconds for block, head in heads.items() if head}
+        estimated = self._estimated_s
+        known = [block for block in took if estimated.get(block)]
+        planned = sum(estimated[block] or 0 for block in known)
+        left = [estimated.get(block) for block in self.blocks if block not in took]
+        progress = f"{len(took)} of {counted(len(heads), 'block')}"
+        if not planned or not left or None in left:
+            return progress
+        seconds = sum(one or 0 for one in left) * sum(took[block] for block in known) / planned
+        return f"{progress}, {math.ceil(seconds / 60)} min left"
 
     def minutes_of_block(self, block: str, attempt: int) -> int:
         """Return the time limit of a block's job, longer in each further attempt."""
