@@ -96,7 +96,10 @@ def levels(frame: pd.DataFrame, analysis: "Analysis") -> pd.DataFrame:
     frame = joined(frame, analysis)
     numbers = pd.to_numeric(frame["level"], errors="coerce")
     numeric = numbers.notna().groupby(frame["suite"]).transform("all")
-    places = pd.Series(pd.factorize(frame["level"])[0], index=frame.index)
+    # Without further words of the engine comes first.
+    places = frame["level"].ne(FACTORS["engine_args"].text([])) * (
+        1 + pd.Series(pd.factorize(frame["level"])[0], index=frame.index)
+    )
     several = frame.groupby("target")["suite"].transform("nunique") > 1
     label = frame["target_label"]
     units = {name: factor.unit for name, factor in FACTORS.items()}

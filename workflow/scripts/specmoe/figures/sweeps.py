@@ -1,5 +1,6 @@
 """Figures of what a campaign varies: the factor of a suite, and the way of measuring."""
 
+import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
@@ -54,8 +55,10 @@ def plot_levels(analysis: Analysis) -> Figure | None:
         if least >= 1 and most > _LOGARITHMIC * least:
             axes.set_xscale("log", base=2)
         axes.set_xticks(ticks["level_rank"], ticks["level"])
+        if pd.to_numeric(ticks["level"], errors="coerce").isna().any():  # words may be long
+            axes.tick_params("x", labelrotation=20)
         axes.minorticks_off()
-        axes.set_title(target_title(members))
+        axes.set_title(target_title(members).replace(" (suite ", "\n(suite "))
         axes.set_xlabel(members["factor_label"].iloc[0])
         mark_no_change(axes)
         start_at_zero(axes)
