@@ -96,10 +96,9 @@ def levels(frame: pd.DataFrame, analysis: "Analysis") -> pd.DataFrame:
     frame = joined(frame, analysis)
     numbers = pd.to_numeric(frame["level"], errors="coerce")
     numeric = numbers.notna().groupby(frame["suite"]).transform("all")
-    # Without further words of the engine comes first.
-    places = frame["level"].ne(FACTORS["engine_args"].text([])) * (
-        1 + pd.Series(pd.factorize(frame["level"])[0], index=frame.index)
-    )
+    # No further words of the engine come first.
+    words = pd.Series([FACTORS["engine_args"].text([]), *frame["level"]], dtype=object)
+    places = pd.Series(pd.factorize(words)[0][1:], index=frame.index)
     several = frame.groupby("target")["suite"].transform("nunique") > 1
     label = frame["target_label"]
     units = {name: factor.unit for name, factor in FACTORS.items()}
