@@ -28,7 +28,7 @@ SUITES = {
     "M": {"targets": ["moe_q4"], "prompts": ["code_to_edit"]},
 }
 # With the targets alone beside the 32 and 8 runs of B and D.
-RUNS = {"A": 2, "B": 32 + 8, "C": 4, "D": 8 + 4, "F": 8, "K": 6, "M": 2 * (3 + 4 * 2 + 1)}
+RUNS = {"A": 2, "B": 32 + 8, "C": 4, "D": 8 + 4, "F": 8, "K": 6, "M": 2 * (3 + 4 + 1 + 1)}
 
 
 @pytest.fixture(scope="module")
