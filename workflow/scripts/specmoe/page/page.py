@@ -14,7 +14,6 @@ from typing import Any
 from markupsafe import Markup, escape
 
 from specmoe.analysis.advice import Answer
-from specmoe.analysis.cost_tables import PAIR
 from specmoe.analysis.gamma_curves import LONGEST
 from specmoe.analysis.registry import TABLES, Analysis, Record, records
 from specmoe.analysis.sentences import prompt_words
@@ -49,7 +48,6 @@ def render_page(
     known = cited(analysis)
     best = [row for row in known["advised"] if row["settings"]]
     top, ticks = scale([*best, *(row for rows in known["elsewhere"].values() for row in rows)])
-    settings = analysis.break_even.drop_duplicates([*PAIR, "gamma"])
     env = environment(sources)
     env.filters.update(digest=_digest, prompts_in_short=prompts_in_short)
     return env.get_template("index.html.j2").render(
@@ -67,7 +65,6 @@ def render_page(
         speedups=[row["speedup"] for row in best],
         top=top,
         ticks=ticks,
-        ceilings=settings["ceiling_high"].dropna().tolist(),
         wording=read_figures(paper / "figures.yaml"),
         tables=tables_of(analysis, paper / "tables.yaml"),
         most_rows=MOST_ROWS,
