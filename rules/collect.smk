@@ -4,14 +4,15 @@ rule record_campaign:
     input:
         shipped("Snakefile"),
     output:
-        "<campaign>/campaign.json",
+        # Jobs read it while it is written again: it is replaced, never taken away before.
+        update("<campaign>/campaign.json"),
     log:
         "<logs>/record_campaign.log",
     localrule: True
     params:
         text=always(CAMPAIGN.text),
     shell:
-        "printf '%s' {params.text:q} > {output} 2> {log}"
+        "printf '%s' {params.text:q} > {output}.new 2> {log} && mv {output}.new {output}"
 
 
 rule collect_table:
