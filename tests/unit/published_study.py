@@ -18,7 +18,7 @@ from specmoe.models.card import ModelCard, size_of_card
 from specmoe.models.expected_sizes import card_of_entry
 from specmoe.runs.other_tables import read_pass_times
 from specmoe.runs.schema import read_runs, write_runs
-from specmoe.runs.study_csv import host_of_study, rows_of_csv
+from specmoe.study.published_rows import host_of_study, rows_of_csv
 
 ROOT = Path(__file__).resolve().parents[2]
 CSV = ROOT.parent / "shared/reference/published/runs.csv"

@@ -9,10 +9,10 @@ import yaml
 from specmoe.analysis import advice
 from specmoe.analysis.advice import Answer, Controls
 from specmoe.audit.checks import CHECKS
-from specmoe.claims.headline import CLAIMS
-from specmoe.claims.judge import Verdict
 from specmoe.config.methods import METHODS
 from specmoe.page.page import Chinese, pair
+from specmoe.study.headline import CLAIMS
+from specmoe.study.judge import Verdict
 from specmoe.tables import rows
 from specmoe.tables.exhibits import read_figures
 

@@ -278,13 +278,13 @@ VERBS = {
     **dict.fromkeys(["render_pdf", "document"], "cli"),
     "choose_contenders": "analysis.contenders",
     "audit": "audit.audited",
-    "analyse": "claims.analysed",
+    "analyse": "study.analysed",
     "advise": "analysis.advice_text",
     "render_paper": "page.rendered",
     "render_site": "page.rendered",
     "pack": "runs.manifest",
-    "fetch_published": "runs.study_csv",
-    "import_published": "runs.study_csv",
+    "fetch_published": "study.published_rows",
+    "import_published": "study.published_rows",
     "possible": "possible.judge",
 }
 """The module of each verb's function, which has its name."""

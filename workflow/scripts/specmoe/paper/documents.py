@@ -4,7 +4,7 @@ In the templates of the paper `<< value >>` prints a value, `<% ... %>` is a sta
 `<# ... #>` a comment, since braces belong to TeX. What is printed is escaped.
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection
 from math import expm1
 from pathlib import Path
@@ -32,7 +32,6 @@ from specmoe.analysis.intervals import session_reach
 from specmoe.analysis.registry import Analysis, records
 from specmoe.analysis.sentences import on_other_prompts, prompt_words
 from specmoe.audit.checks import Forged
-from specmoe.claims.judge import Verdict
 from specmoe.config.block import Protocol
 from specmoe.paper.latex import to_latex
 from specmoe.tables.exhibits import read_figures, tables_of
@@ -119,7 +118,6 @@ def cited(analysis: Analysis) -> dict[str, Any]:
     predicted = analysis.prediction_errors
     imposed = analysis.predictions.dropna(subset="imposed_acceptance")
     names = analysis.compared_campaigns["campaign"].unique()
-    tested = judged[judged["verdict"] != Verdict.NOT_TESTABLE]
     return {
         "analysis": analysis,
         "campaign": campaign,
@@ -165,9 +163,9 @@ def cited(analysis: Analysis) -> dict[str, Any]:
         ],
         # The published study: its numbers as printed, and the verdicts on its claims.
         "printed": analysis.comparison.set_index("what")["printed"].to_dict(),
-        "verdicts": _by_verdict(judged),
-        "verdicts_marked": _by_verdict(judged[judged["marked"] > 0]),
-        "verdicts_by_luck": len(tested) * (1 - campaign["confidence"]) / 2,
+        "verdicts": Counter(judged["verdict"]),
+        "verdicts_marked": Counter(judged.loc[judged["marked"] > 0, "verdict"]),
+        "verdicts_by_luck": (judged["comparisons"] > 0).sum() * (1 - campaign["confidence"]) / 2,
     }
 
 
@@ -179,10 +177,6 @@ def _ends_by_family(rows: pd.DataFrame, column: str) -> dict[str, Ends]:
     """Return the ends of a column, of `all` rows and of each family, where there are any."""
     groups = [("all", rows), *rows.groupby("family")]
     return {str(family): _ends(own[column]) for family, own in groups if len(own)}
-
-
-def _by_verdict(claims: pd.DataFrame) -> dict[str, int]:
-    return {one.name.lower(): int((claims["verdict"] == one).sum()) for one in Verdict}
 
 
 def _twice_as_fast(analysis: Analysis) -> dict[str, float | None]:

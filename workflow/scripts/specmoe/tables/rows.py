@@ -19,7 +19,6 @@ from specmoe.analysis.registry import Analysis, Record, records
 from specmoe.analysis.summaries import fastest
 from specmoe.audit.checks import CHECKS, Forged
 from specmoe.audit.finding import Level
-from specmoe.claims.judge import Verdict
 from specmoe.config.models import CELLS
 
 FAMILY_WORDS = {"moe": "MoE", "dense": "dense"}
@@ -124,7 +123,7 @@ def claims(analysis: Analysis) -> pd.DataFrame:
     """
     judged = analysis.claims
     way = judged.groupby("way", sort=False).ngroup()
-    last = judged["verdict"] == Verdict.NOT_TESTABLE
+    last = judged["comparisons"] == 0
     places = (2 * way + last).sort_values(kind="stable").index
     return judged.loc[places].assign(**({} if way.max() > 0 else {"way": None}))
 

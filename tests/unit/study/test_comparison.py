@@ -7,10 +7,10 @@ import pandas as pd
 import pytest
 
 from specmoe.analysis.build import required_times
-from specmoe.claims.printed_numbers import compare_printed, read_reported, recompute
 from specmoe.config.load import load
 from specmoe.errors import ConfigError
 from specmoe.plan.door import load_campaign
+from specmoe.study.printed_numbers import compare_printed, read_reported, recompute
 
 from ..paper_analyses import full, named, without_drafts
 from ..published_study import ROOT

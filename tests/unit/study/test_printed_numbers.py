@@ -7,8 +7,8 @@ tests compare no means over the three repeats of a prompt.
 import pandas as pd
 import pytest
 
-from specmoe.claims.printed_numbers import compare, read_reported
 from specmoe.config.matrix import PUBLISHED_PASSAGE
+from specmoe.study.printed_numbers import compare, read_reported
 
 from ..published_study import CSV, ROOT, needs_csv
 

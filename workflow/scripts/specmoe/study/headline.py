@@ -14,7 +14,7 @@ from specmoe.analysis import filters
 from specmoe.analysis.intervals import Estimate
 from specmoe.analysis.number_text import fixed, measured
 from specmoe.analysis.registry import Analysis, Record, records
-from specmoe.claims.judge import Claim, Comparison, Comparisons, Missing
+from specmoe.study.judge import Claim, Comparison, Comparisons, Missing
 
 CONSTRUCTED = "acceptance was constructed: the targets have random weights or copied experts"
 _ACCEPTANCE = "acceptance_rate_mean"

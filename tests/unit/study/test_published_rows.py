@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from specmoe.errors import DownloadError, SchemaError
 from specmoe.runs.schema import check_rows, read_runs
-from specmoe.runs.study_csv import (
+from specmoe.study.published_rows import (
     HALF_ACCEPTANCE,
     Counters,
     download,

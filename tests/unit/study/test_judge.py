@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 
 from specmoe.analysis.intervals import Estimate, student_quantile
-from specmoe.claims.headline import CLAIMS, CONSTRUCTED
-from specmoe.claims.judge import Comparison, conclude, judge_claims
+from specmoe.study.headline import CLAIMS, CONSTRUCTED
+from specmoe.study.judge import Comparison, conclude, judge_claims
 
 from ..paper_analyses import (
     MODELS,

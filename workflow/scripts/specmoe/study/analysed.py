@@ -7,14 +7,14 @@ from specmoe.analysis.build import required_times
 from specmoe.analysis.registry import Analysis
 from specmoe.analysis.side_by_side import compared_campaigns, side_by_side
 from specmoe.audit.audited import Audit
-from specmoe.claims.headline import CLAIMS
-from specmoe.claims.judge import judge_claims
-from specmoe.claims.printed_numbers import compare, compare_printed, read_reported
 from specmoe.files import read_record
 from specmoe.models.card import load_cards
 from specmoe.plan.campaign import LoadedCampaign
 from specmoe.runs.other_tables import read_agreement, read_pass_times
 from specmoe.runs.schema import read_runs
+from specmoe.study.headline import CLAIMS
+from specmoe.study.judge import judge_claims
+from specmoe.study.printed_numbers import compare, compare_printed, read_reported
 
 
 def analyse(
