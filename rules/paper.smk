@@ -18,15 +18,14 @@ rule render_paper:
         analysis="<campaign>/analysis",
     output:
         tables=directory("<campaign>/paper/tables"),
-        figures=shown("<campaign>/paper/figures", "figure", "png"),
+        figures=shown("<campaign>/paper/figures", "figure", "svg"),
         texts=expand("<campaign>/paper/{text}", text=TEXTS),
-        page="<campaign>/paper/page_figures.json",
         cells=shown("<campaign>/tables", "table", "csv"),
     log:
         "<logs>/render_paper.log",
     params:
         **{kind: Titles(file) for kind, file in EXHIBITS.items()},
-        out=subpath(output.page, parent=True),
+        out=subpath(output.tables, parent=True),
     shell:
         "python {input.specmoe} render_paper --analysis {input.analysis}"
         " --cells {output.cells} --out {params.out} 2>&1 | tee {log}"

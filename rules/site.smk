@@ -8,7 +8,7 @@ rule render_site:
         **EXHIBITS,
         analysis="<campaign>/analysis",
         citation=shipped("CITATION.cff"),
-        figures=rules.render_paper.output.page,
+        figures=rules.render_paper.output.figures,
         sources=sorted(PAPER.glob("site/*.*")),
         trace=TRACE if PAGED else [],
     output:

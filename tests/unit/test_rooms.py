@@ -12,7 +12,7 @@ ROOMS = [
     *("audit", "possible", "analysis", "figures", "tables", "paper", "page", "study"),
 ]
 # Either may import all before both, and neither the other.
-APART = [{"plan", "measure"}, {"figures", "tables"}, {"figures", "paper"}]
+APART = [{"plan", "measure"}, {"figures", "tables"}]
 
 
 def imported_rooms(file):

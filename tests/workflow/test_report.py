@@ -29,8 +29,8 @@ def results(snakemake, demo_site, root):
 
 
 def test_every_figure_has_its_title(results, demo_site, root):
-    figures = {path.name for path in (demo_site / FIGURES).glob("*.png")}
-    assert {name for name in results if name.endswith(".png")} == figures
+    figures = {path.name for path in (demo_site / FIGURES).glob("*.svg")}
+    assert {name for name in results if name.endswith(".svg")} == figures
     about = read_figures(root / "paper/figures.yaml")
     for name in figures:
         figure = Path(name).stem

@@ -5,17 +5,18 @@ from base64 import b64encode
 from dataclasses import replace
 from hashlib import sha256
 from html.parser import HTMLParser
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import jinja2
 import pandas as pd
 import pytest
 
 from specmoe.analysis.number_text import span
-from specmoe.figures.figures import FIGURES, figures_of
+from specmoe.figures.figures import FIGURES, figures_of, save
 from specmoe.measure.trace import Recording
-from specmoe.page import page, rendered
-from specmoe.page.page import data_names, environment, render_page
-from specmoe.page.rendered import write_data
+from specmoe.page import page
+from specmoe.page.page import data_names, environment, render_page, write_data
 
 from ..made_recording import recording
 from ..paper_analyses import (
@@ -37,7 +38,9 @@ VOID = {"meta", "link", "img", "br", "rect", "path", "input"}
 
 def page_figures(analysis):
     """Return the page's pictures of an analysis."""
-    return rendered.page_figures(figures_of(analysis))
+    with TemporaryDirectory() as folder:
+        save(figures_of(analysis), Path(folder))
+        return page.pictures(Path(folder))
 
 
 def page_of(analysis, root, figures=None, recording=None):
@@ -327,13 +330,3 @@ def test_a_long_table_shows_its_first_rows_and_says_so(root, monkeypatch, plain)
     assert "只列前 2 行" in short
     assert "The first 2 of " not in plain
     assert short.count("<tr>") < plain.count("<tr>")
-
-
-def test_the_largest_figures_are_png_where_all_would_make_the_page_heavy(monkeypatch, drawn):
-    sizes = {name: len(picture["address"]) for name, picture in drawn.items()}
-    largest = max(sizes, key=sizes.__getitem__)
-    monkeypatch.setattr(rendered, "MOST_BYTES", sum(sizes.values()) - 1)
-    lighter = page_figures(full())
-    png = [name for name, one in lighter.items() if one["address"].startswith("data:image/png")]
-    assert png == [largest]
-    assert lighter[largest]["width"] == drawn[largest]["width"]

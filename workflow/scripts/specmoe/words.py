@@ -1,7 +1,9 @@
 """How numbers are put into words, in every text for people."""
 
+import re
 import signal
 from collections.abc import Iterable
+from typing import Any
 
 
 def counted(count: int | str, noun: str, several: str | None = None) -> str:
@@ -43,3 +45,8 @@ def exit_words(code: int) -> str:
         return f"exit code {code}"
     lacks = ", an instruction that this processor lacks" if number == signal.SIGILL else ""
     return f"killed by {name}{lacks}"
+
+
+def spreadsheet_text(value: Any) -> Any:
+    """Return a cell of a CSV: an apostrophe stands before words that would run as a formula."""
+    return f"'{value}" if isinstance(value, str) and re.match(r"[=+\-@\t\r]", value) else value

@@ -46,8 +46,8 @@ def figures_of(analysis: Analysis) -> dict[str, Figure]:
 
 @applied()
 def save(figures: Mapping[str, Figure], folder: Path) -> None:
-    """Write `<name>.pdf` and `<name>.png` of each; equal figures give equal bytes."""
+    """Write `<name>.pdf`, for paper, and `<name>.svg`; equal figures give equal bytes."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, figure in figures.items():
         figure.savefig(folder / f"{name}.pdf", metadata={"CreationDate": None})
-        figure.savefig(folder / f"{name}.png")
+        figure.savefig(folder / f"{name}.svg", metadata={"Date": None})

@@ -1,6 +1,7 @@
 """The page: one HTML file with the content of the paper, in two languages.
 
-The words are in `paper/site/`, the numbers are those of the analysis.
+The words are in `paper/site/`, the numbers are those of the analysis. Figures are SVG inside it;
+those that show nothing are left out.
 """
 
 import re
@@ -9,29 +10,70 @@ from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from math import isnan
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
+import pandas as pd
 from markupsafe import Markup, escape
 
 from specmoe.analysis.advice import Answer
 from specmoe.analysis.gamma_curves import LONGEST
 from specmoe.analysis.registry import TABLES, Analysis, Record, records
 from specmoe.analysis.sentences import prompt_words
+from specmoe.files import replace_text
 from specmoe.measure.trace import Recording
 from specmoe.page.whatif import whatif_pairs
 from specmoe.paper.documents import cited, environment
+from specmoe.plan.campaign import ROOT
 from specmoe.tables.exhibits import read_figures, read_yaml, tables_of
+from specmoe.words import spreadsheet_text
 
 MOST_ROWS = 30
 """Rows of a table on the page, which links the data of all; a campaign may have thousands."""
+
+# Letters are sized for print; on a screen these are as large as the text around them.
+PIXELS_A_POINT = 120 / 72
 
 MOST_ROUNDS = 2
 """Rounds of the demonstration on the page; its data have all."""
 
 
+class Picture(TypedDict):
+    """A figure as a data URL, and its size in pixels."""
+
+    address: str
+    width: int
+    height: int
+
+
+def render_site(analysis: Path, figures: Path, out: Path, trace: Path | None = None) -> None:
+    """Render the page, `index.html`, into a folder, with its data in `data/` beside it.
+
+    `figures` is the folder of the paper's figures, `trace` the recorded demonstration.
+    """
+    found = Analysis.read(analysis)
+    recording = Recording.read(trace) if trace else None
+    write_data(found, recording, out / "data")
+    paper, citation = ROOT / "paper", ROOT / "CITATION.cff"
+    page = render_page(found, pictures(figures), recording, paper=paper, citation=citation)
+    replace_text(out / "index.html", page)
+
+
+def pictures(figures: Path) -> dict[str, Picture]:
+    """Return the page's pictures by name: those of a folder that are SVG."""
+    found = {}
+    for file in figures.glob("*.svg"):
+        drawn = file.read_bytes()
+        size = re.search(rb'width="([\d.]+)pt" height="([\d.]+)pt"', drawn)
+        assert size, file
+        width, height = (round(PIXELS_A_POINT * float(points)) for points in size.groups())
+        address = f"data:image/svg+xml;base64,{b64encode(drawn).decode()}"
+        found[file.stem] = Picture(address=address, width=width, height=height)
+    return found
+
+
 def render_page(
     analysis: Analysis,
-    figures: Mapping[str, Any],
+    figures: Mapping[str, Picture],
     recording: Recording | None,
     *,
     paper: Path,
@@ -39,9 +81,8 @@ def render_page(
 ) -> str:
     """Return the page as HTML; the same input gives the same page.
 
-    `figures` are the pictures that `rendered.page_figures` makes, `recording` is the
-    demonstration's, if the campaign has one, `paper` is the folder of the words and templates,
-    `citation` the file CITATION.cff.
+    `recording` is the demonstration's, if the campaign has one, `paper` is the folder of the words
+    and templates, `citation` the file CITATION.cff.
     """
     sources = paper / "site"
     zh = Chinese(read_yaml(sources / "chinese.yaml"))
@@ -90,6 +131,22 @@ def prompts_in_short(prompts: str) -> str:
     return (
         f"{first.pop()} ({len(names)})" if len(first) == 1 < len(names) else prompt_words(prompts)
     )
+
+
+def write_data(analysis: Analysis, recording: Recording | None, folder: Path) -> None:
+    """Write `<table>.csv` and `<table>.parquet` for each of `data_names`, and `trace.json`.
+
+    In the CSV, an apostrophe stands before words that a spreadsheet would take for a formula.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    if recording:
+        (folder / "trace.json").write_text(recording.to_json(), encoding="utf-8")
+    for name in data_names(analysis):
+        frame: pd.DataFrame = getattr(analysis, name)
+        frame.to_parquet(folder / f"{name}.parquet", index=False)
+        words = frame.select_dtypes(["object", "string"])
+        harmless = frame.assign(**{str(key): words[key].map(spreadsheet_text) for key in words})
+        harmless.to_csv(folder / f"{name}.csv", index=False, lineterminator="\n")
 
 
 def data_names(analysis: Analysis) -> list[str]:
