@@ -560,7 +560,7 @@ told({
     "a_link_to_a_record_that_is_deleted": (delete(RECORD),
         "2 of 2 blocks: S/target/r0: kept, as it was measured before"),
     "results_without_their_time_stamps": (dated(1e9),
-        "Audit of campaign tiny: 6 rows|Nothing to be done"),
+        "audit of tiny: 6 runs|Nothing to be done"),
 }, AUDIT, fails=False)  # fmt: skip
 told({
     "an_engine_whose_program_was_replaced": (replaced_program,

@@ -41,7 +41,7 @@ def test_the_published_study_is_rendered_and_shares_an_axis_with_a_shipped_campa
 
     planned = jobs(published("-n", "paper"))
     assert set(planned) == {*RENDERED, "fetch_published", "import_published", "total"}
-    assert "Audit of campaign published: 306 rows" in published("paper")
+    assert "audit of published: 306 runs, 216 impossible" in published("paper")
     audit = pd.read_parquet(tmp_path / "results/published/audit/audit.parquet")
     broken = audit[(audit["check"] == "draft_time") & (audit["verdict"] == "fail")]
     assert broken["suite"].value_counts().to_dict() == {"B": 144, "D": 72}

@@ -1,7 +1,7 @@
 """A campaign's runs audited: read, compared with what was asked for, checked, and described."""
 
-from collections.abc import Iterable, Sequence
-from math import isfinite
+from collections.abc import Iterable, Iterator, Sequence
+from math import inf
 from pathlib import Path
 from textwrap import wrap
 from typing import NamedTuple, Self
@@ -9,11 +9,11 @@ from typing import NamedTuple, Self
 import pandas as pd
 
 from specmoe.audit.bounds import required_time
-from specmoe.audit.checks import CHECKS, audit_runs, count_power, summarise_audit
+from specmoe.audit.checks import CHECKS, Forged, audit_runs, count_power, summarise_audit
 from specmoe.audit.evidence import Bandwidth, Evidence, Gap, gaps_of, gather_evidence
 from specmoe.audit.finding import CheckVerdict, Level
 from specmoe.audit.reading import readings_of
-from specmoe.config.block import ASKED, NO_DRAFT, Block
+from specmoe.config.block import ASKED, Block
 from specmoe.config.matrix import left_out_blocks
 from specmoe.errors import MeasurementError, SchemaError
 from specmoe.files import named_if_damaged, read_record
@@ -67,7 +67,7 @@ class Audit(NamedTuple):
 
 
 def audit(campaign: LoadedCampaign, out: Path) -> None:
-    """Write the audit of a campaign to a folder, and print it.
+    """Write the audit of a campaign to a folder, and print it in a few lines.
 
     A packed campaign is believed by its manifest.
     Raises DamagedFileError, SchemaError and MeasurementError for rows that are not the campaign's.
@@ -92,9 +92,10 @@ def audit(campaign: LoadedCampaign, out: Path) -> None:
     evidence = gather_evidence(rows, sizes, bandwidth, config.audit, gaps, readings)
     found = Audit.of(evidence)
     found.write(out)
-    text = describe_audit(found, rows, left_out_blocks(config))
-    (out / "audit.txt").write_text(text, encoding="utf-8")
-    print(text, end="")
+    summary, text = describe_audit(found, rows, evidence, left_out_blocks(config))
+    details = out / "audit.txt"
+    details.write_text(text, encoding="utf-8")
+    print(f"{summary}\ndetails: {details}")
 
 
 def _refuse_other_runs(campaign: LoadedCampaign, rows: pd.DataFrame) -> None:
@@ -117,107 +118,122 @@ def _refuse_other_runs(campaign: LoadedCampaign, rows: pd.DataFrame) -> None:
             )
 
 
-def describe_audit(found: Audit, runs: pd.DataFrame, left_out: Sequence[Block] = ()) -> str:
-    """Return as text the checks, how many rows fail each one, the worst rows, and the power.
+def describe_audit(
+    found: Audit, rows: pd.DataFrame, given: Evidence, left_out: Sequence[Block] = ()
+) -> tuple[str, str]:
+    """Return the audit in a few lines, and in full: with every check, its worst rows, the power.
 
     `left_out` are the blocks that were not measured on purpose.
     """
-    whole = found.summary.iloc[-1]
-    parts = [*_head(found.audit, whole, runs, left_out), ""]
-    for level in Level:
-        parts += [f"{level.capitalize()} if it fails:", *_checks(found.audit, level), ""]
-    return "\n".join([*parts, *_power(found.power)]) + "\n"
-
-
-def _head(
-    audit: pd.DataFrame, whole: pd.Series, runs: pd.DataFrame, left_out: Sequence[Block]
-) -> list[str]:
-    campaigns, drafted = ", ".join(runs["campaign"].unique()), (runs["draft"] != NO_DRAFT).sum()
-    lines = [f"Audit of campaign {campaigns}: {counted(len(runs), 'row')}, {drafted} with a draft"]
-    found = [(level, whole[level]) for level in Level]
-    lines += [
-        ", ".join(
-            f"{counted(count, 'row') if count else 'no row'} {verb(max(count, 1))} {level}"
-            for level, count in found
-        )
-    ]
+    lines = _summary(found, given)
+    summary = "\n".join(lines)
     if left_out:
         count, named = sum(one.runs for one in left_out), ", ".join(one.block for one in left_out)
-        lines.append(
-            f"{counted(count, 'row')} {verb(count)} not there, left out on purpose: {named}"
-        )
-    if disturbed := runs.loc[runs["taken_away"].notna(), "run"].tolist():
+        lines.append(f"{counted(count, 'row')} left out on purpose: {named}")
+    if disturbed := rows.loc[rows["taken_away"].notna(), "run"].tolist():
         named = ", ".join(disturbed[:NAMED]) + (", ..." if len(disturbed) > NAMED else "")
         line = (
-            f"{len(excluded(runs))} rows are in no estimate: {DISTURBED} at every attempt during"
+            f"{len(excluded(rows))} rows are in no estimate: {DISTURBED} at every attempt during"
             f" {len(disturbed)} of them ({named}), the others are compared with these"
         )
         lines += wrap(line, WIDTH, subsequent_indent="  ")
-    if recovered := audit.loc[audit["recovered"], "run"].nunique():
+    if recovered := found.audit.loc[found.audit["recovered"], "run"].nunique():
         lines.append(f"{counted(recovered, 'row')} with values recovered by arithmetic")
-    failed, passed = whole["controls_failed"], whole["controls_passed"]
-    rows = counted(failed + passed, "row")
-    if failed:
-        lines.append(f"Controls: FAILED, {failed} of {rows}; do not trust the others")
-    elif passed:
-        lines.append(f"Controls: passed, {rows}")
-    return lines
+    for level, members in found.audit.groupby("level", sort=False):
+        lines += ["", f"{str(level).capitalize()} if it fails:"]
+        for name, of_check in members.groupby("check", sort=False):
+            lines += _details(CHECKS[str(name)].words, of_check)
+    return summary, "\n".join([*lines, *_power(found.power)]) + "\n"
 
 
-def _checks(audit: pd.DataFrame, level: Level) -> list[str]:
-    lines = []
-    for name, check in CHECKS.items():
-        if check.level != level:
-            continue
-        members = audit[audit["check"] == name].sort_values("ratio", ascending=False, kind="stable")
-        passed, failed, _, unjudged = (
-            members[members["verdict"] == verdict] for verdict in CheckVerdict
+def _summary(found: Audit, given: Evidence) -> list[str]:
+    whole, unchecked = found.summary.iloc[-1], []
+    campaigns = ", ".join(sorted({run.campaign for run in given.runs.values()}))
+    told = [counted(whole["runs"], "run"), *(f"{whole[level]} {level}" for level in Level)]
+    passed, failed = whole["controls_passed"], whole["controls_failed"]
+    lines = [f"audit of {campaigns}: {', '.join(told)}"]
+    if passed or failed:
+        lines[0] += f"; controls {passed} of {passed + failed} passed"
+    for name, members in found.audit.groupby("check", sort=False):
+        words, verdicts = CHECKS[str(name)].words, members["verdict"]
+        if failed := (verdicts == CheckVerdict.FAIL).sum():
+            worst = _worst(members.iloc[members["ratio"].argmax()], given)
+            lines.append(f"  {words}, {counted(failed, 'run')}; {worst}")
+        unjudged = members.loc[verdicts == CheckVerdict.NOT_JUDGED, "why"]
+        if len(unjudged):
+            reason = unjudged.iloc[0].partition("; ")[2]
+            unchecked.append(f"{words} of {counted(len(unjudged), 'run')} ({reason})")
+        elif members["ratio"].isna().all():
+            unchecked.append(f"{words} ({members['why'].value_counts().index[0]})")
+    text = f"not checked: {'; '.join(unchecked)}" if unchecked else ""
+    lines += wrap(text, WIDTH, initial_indent="  ", subsequent_indent="    ")
+    power = found.power[found.power["forged"] == Forged.DECODING].set_index("factor")
+    if power["runs"].any():
+        marked = (power["impossible"] + power["implausible"]) / power["runs"]
+        lines.append(
+            f"  sensitivity: a run made 3 times too fast would be marked in {marked[3.0]:.0%} of"
+            f" cases, 2 times in {marked[2.0]:.0%}"
         )
-        outcome = _outcome(members, len(passed), len(failed), len(unjudged))
-        # Identical runs have no gap to measure.
-        if name == "losslessness" and (ties := passed["measured"].notna().sum()):
-            outcome += f"; {ties} diverge at a near tie"
-        line = f"{check.words + ':':<{INDENT}}{outcome}"
-        lines += wrap(line, WIDTH, subsequent_indent=" " * INDENT)
-        named = pd.concat([failed.head(NAMED), unjudged.head(NAMED)])
-        for run, why in named[["run", "why"]].itertuples(index=False):
-            lines += wrap(f"{run}: {why}", WIDTH, initial_indent="  ", subsequent_indent="    ")
     return lines
 
 
-def _outcome(members: pd.DataFrame, passed: int, failed: int, unjudged: int) -> str:
-    applicable = passed + failed + unjudged
+def _worst(row: pd.Series, given: Evidence) -> str:
+    """Return what a failed row of `audit_runs` took and needs, and how far these are apart."""
+    took, bound = row["measured"], row["bound"]
+    if not CHECKS[row["check"]].of_time:
+        return f"{row['run']}: {row['why']}"
+    if took < bound:
+        tolerated = 1 / (1 - given.settings.time_tolerance)
+        both = f"took {took:.0f} ms, needs {bound * tolerated:.0f} ms"
+    else:
+        assert given.bandwidth is not None
+        tolerated = bound / given.bandwidth.bytes_per_second
+        both = f"read {took / 1e9:.0f} GB/s, memory gives {bound / tolerated / 1e9:.0f} GB/s"
+    return f"{row['run']}: {both}, {row['ratio'] * tolerated:.2f} times ({tolerated:.2f} tolerated)"
+
+
+def _details(words: str, members: pd.DataFrame) -> Iterator[str]:
+    """Yield what came of a check, given its rows of `audit_runs`, and the rows that are worst."""
+    members = members.sort_values("ratio", ascending=False, kind="stable")
+    passed, failed, inapplicable, unjudged = (
+        members[members["verdict"] == verdict] for verdict in CheckVerdict
+    )
+    applicable = len(members) - len(inapplicable)
+    told = [f"{len(passed)} of {counted(applicable, 'row')} {verb(len(passed), 'passes', 'pass')}"]
+    told += [f"{len(failed)} FAIL"] * bool(len(failed))
+    told += [f"{len(unjudged)} NOT JUDGED"] * bool(len(unjudged))
+    # A check of equality has no distance to its bound; a value of zero has none either.
+    if 0 < (worst := members["ratio"].max()) < inf and worst != 1:
+        told.append(f"the {'worst' if len(failed) else 'nearest'} at {worst:.2f} of the bound")
+    # Identical runs have no gap to measure.
+    if words == CHECKS["losslessness"].words and (ties := passed["measured"].count()):
+        told.append(f"{ties} diverge at a near tie")
+    if len(inapplicable):
+        told.append(f"{len(inapplicable)} not applicable")
     if not applicable:
         reasons = members["why"].value_counts()
-        most = ", for most rows" if len(reasons) > 1 else ""
-        return f"not applicable{most}: {reasons.index[0]}"
-    rest = f"; {unjudged} NOT JUDGED" if unjudged else ""
-    rest += f"; {len(members) - applicable} not applicable" if applicable < len(members) else ""
-    worst, rows = members["ratio"].max(), counted(applicable, "row")
-    if failed:
-        over = f", the worst by a factor of {worst:.1f}" if isfinite(worst) else ""
-        return f"{failed} of {rows} {verb(failed, 'fails', 'fail')} it{over}{rest}"
-    # A check of equality has no distance to its bound; a value of zero has none either.
-    nearest = f", the nearest at {worst:.2f} of the bound" if 0 < worst < 1 else ""
-    return f"{passed} of {rows} {verb(passed, 'passes', 'pass')}{nearest}{rest}"
+        told = [f"not applicable{', for most rows' * (len(reasons) > 1)}: {reasons.index[0]}"]
+    line = f"{words + ':':<{INDENT}}{'; '.join(told)}"
+    yield from wrap(line, WIDTH, subsequent_indent=" " * INDENT)
+    named = pd.concat([failed.head(NAMED), unjudged.head(NAMED)])
+    for run, why in named[["run", "why"]].itertuples(index=False):
+        yield from wrap(f"{run}: {why}", WIDTH, initial_indent="  ", subsequent_indent="    ")
 
 
 def _power(power: pd.DataFrame) -> list[str]:
     """Return what the audit would find in these rows, had they been too fast."""
-    runs = int(power["runs"].max())
+    runs, faster = power["runs"].max(), power[power["factor"] > 1]
     if not runs:
         return []
-    unbounded = int(power["unbounded"].max())
-    factors = power.loc[power["factor"] > 1, "factor"].unique()
-    lines = [
-        f"No bound of time applies to {unbounded} of {counted(runs, 'row')} with a draft.",
-        "Had these rows been made too fast, the audit would have found them impossible (and marked"
-        " in all):",
-        " " * 16 + "".join(f"{factor:g} times".ljust(14) for factor in factors),
+    shares = [
+        f"{impossible / runs:.0%} ({(impossible + implausible) / runs:.0%})"
+        for impossible, implausible in zip(faster["impossible"], faster["implausible"], strict=True)
     ]
-    for forged, rows in power[power["factor"] > 1].groupby("forged", sort=False):
-        marked = rows["impossible"] + rows["implausible"]
-        found = zip(rows["impossible"] / runs, marked / runs, strict=True)
-        shares = [f"{impossible:.0%} ({whole:.0%})" for impossible, whole in found]
-        lines.append(f"  {forged:<14}" + "".join(share.ljust(14) for share in shares).rstrip())
-    return lines
+    table = faster.assign(shares=shares).pivot(index="forged", columns="factor", values="shares")
+    return [
+        "",
+        f"No bound of time applies to {power['unbounded'].max()} of {counted(runs, 'row')} with a"
+        " draft. Had these been made so",
+        "many times too fast, the audit would have found them impossible (and marked in all):",
+        table.rename_axis(index=None, columns=None).to_string(),
+    ]
