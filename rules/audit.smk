@@ -26,7 +26,7 @@ rule read_agreement:
     input:
         specmoe=SPECMOE,
         engine="<engine>/engine.json",
-        program="<engine>/read_agreement",
+        program="<engine>/model_passes",
         draft="<models>/{draft}.gguf",
         card="<models>/{draft}.json",
         records=of(

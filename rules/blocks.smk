@@ -59,7 +59,7 @@ rule measure_pass_times:
         text=always(shipped(CONFIG.prompts.passage)),
         before=of("repeat", FILES.before_repeat),  # as the description of the machine
         engine="<engine>/engine.json",
-        pass_bench="<engine>/pass_bench",
+        program="<engine>/model_passes",
     output:
         **described("<campaign>/machines/pass_times/{model}/r{repeat}.json"),
         record="<campaign>/pass_times/{model}/r{repeat}.jsonl",

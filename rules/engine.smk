@@ -28,21 +28,18 @@ rule build_engine:
         " --id {wildcards.engine:q} --log {log}"
 
 
-PROGRAMS = ["pass_bench.cpp", "read_agreement.cpp", "programs.cmake"]
-
-
-rule build_programs:
-    """Compile the program that times passes by themselves against llama.cpp's libraries."""
+rule build_program:
+    """Compile our own program, which times and reads, against llama.cpp's libraries."""
     input:
         specmoe=SPECMOE,
         engine="results/engines/{engine}/engine.json",
-        parts=expand(f"{SCRIPTS}/specmoe/engine/{{part}}", part=PROGRAMS),
+        source=f"{SCRIPTS}/specmoe/engine/model_passes.cpp",
+        step=f"{SCRIPTS}/specmoe/engine/program.cmake",
     output:
-        "results/engines/{engine}/pass_bench",
-        "results/engines/{engine}/read_agreement",
+        "results/engines/{engine}/model_passes",
     log:
-        "results/engines/{engine}/programs.log",
+        "results/engines/{engine}/program.log",
     priority: 10
     threads: workflow.cores
     shell:
-        "python {input.specmoe} build_programs --engine {input.engine} --log {log}"
+        "python {input.specmoe} build_program --engine {input.engine} --log {log}"

@@ -20,7 +20,7 @@ from pydantic import TypeAdapter
 from snakemake.utils import update_config
 
 from specmoe.config.engines import Backend, Engine
-from specmoe.engine.build import PASS_BENCH, READ_AGREEMENT, build_programs
+from specmoe.engine.build import PROGRAM, build_program
 from specmoe.engine.identity import engine_id
 
 from .small_campaign import run_campaign, tiny_campaign
@@ -146,17 +146,11 @@ def engine_bin(snakemake: Snakemake, _study: dict[str, Any]) -> Path:
 
 
 @pytest.fixture(scope="session")
-def pass_bench(engine_bin: Path) -> Path:
-    """The program that times passes, compiled against the engine's libraries."""
+def model_passes(engine_bin: Path) -> Path:
+    """Our program, compiled against the engine's libraries."""
     with FileLock(ROOT / "results/test_engines.lock"), tempfile.TemporaryFile() as output:
-        build_programs(engine_bin.parent, output.fileno())
-    return engine_bin.parent / PASS_BENCH
-
-
-@pytest.fixture(scope="session")
-def read_agreement(pass_bench: Path) -> Path:
-    """The program that reads texts with a draft, compiled beside the other."""
-    return pass_bench.with_name(READ_AGREEMENT)
+        build_program(engine_bin.parent, output.fileno())
+    return engine_bin.parent / PROGRAM
 
 
 @pytest.fixture(scope="module")

@@ -15,10 +15,11 @@ from pydantic import TypeAdapter
 from specmoe.config.block import Block, Side
 from specmoe.config.engines import Backend
 from specmoe.config.models import AnyModel, Model
+from specmoe.engine.identity import Workplace
 from specmoe.engine.job import Job, server_command
 from specmoe.engine.machine import usable_memory
 from specmoe.engine.server import Server
-from specmoe.measure.upcycled import CONTEXT
+from specmoe.measure.divergence import check_upcycled
 from specmoe.models.derived import make_ngram_cache, quantize, truncate
 from specmoe.models.synthetic import write_model
 from specmoe.models.synthetic_drafts import write_draft
@@ -138,12 +139,23 @@ def make(engine_bin, root, _study, tmp_path_factory) -> Make:
     return made
 
 
+@pytest.fixture
+def check(engine_bin, tmp_path):
+    """Compare an upcycled model with its dense one on what this one writes after a text."""
+
+    def checked(source: Path, model: Path, text: str) -> dict[str, Any]:
+        place = Workplace(tmp_path, engine_bin.with_name("engine.json"), tmp_path / "host", 60, 120)
+        return check_upcycled(source, model, text, place, {}, 0, tmp_path / "log")
+
+    return checked
+
+
 @pytest.fixture(scope="session")
 def start(engine_bin, tmp_path_factory):
     """Give the server of a model, not yet started."""
     folder, numbers = tmp_path_factory.mktemp("servers"), count()
 
-    def server(model: Path, words: Sequence[str] = (), context: int = CONTEXT) -> Server:
+    def server(model: Path, words: Sequence[str] = (), context: int = 256) -> Server:
         program = engine_bin / "llama-server"
         command = server_command(
             program, model, context=context, threads=1, gpu_layers=0, args=words

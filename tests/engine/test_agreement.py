@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from specmoe.errors import MeasurementError
-from specmoe.measure.agreement import Proposal, Text, read, widest_move
+from specmoe.measure.programs import Proposal, Text, read, widest_move
 
 from ..blocks import alone
 
@@ -18,12 +18,12 @@ def text(prompt, tokens):
 
 
 @pytest.fixture
-def read_all(job, family, read_agreement):
+def read_all(job, family, model_passes):
     """Read texts with the draft, in batches of a width."""
 
     def reading(*texts: Text, width: int = 8) -> list[list[Proposal]]:
         own = replace(job, target=family["draft"])
-        return read(texts, alone(), own, read_agreement, width)
+        return read(texts, alone(), own, model_passes, width)
 
     return reading
 

@@ -59,7 +59,7 @@ def speak(start, texts) -> Callable[..., Spoken]:
                 running.complete(running.tokenize(text), n_predict=N_PREDICT, temperature=0, seed=1)
                 for text in texts
             ]
-            counters, speculative = running.metrics(), running.settings().speculative
+            counters, speculative = running.metrics(), running.settings.speculative
         accepted = [int(counters.get(ACCEPTED_AT.format(position=i), 0)) for i in range(8)]
         tokens = [answer["tokens"] for answer in answers]
         return Spoken(tokens, speculative, int(counters[ROUNDS]), accepted)

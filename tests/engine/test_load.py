@@ -11,7 +11,7 @@ import pytest
 
 from specmoe.config.block import Arrangement, PromptSource, Side
 from specmoe.config.methods import Method
-from specmoe.engine.answers import ACCEPTED, DECODES, DRAFTED, ROUNDS, read_slots
+from specmoe.engine.answers import ACCEPTED, DECODES, DRAFTED, ROUNDS, read_requests
 from specmoe.engine.job import Job
 from specmoe.errors import MeasurementError
 from specmoe.measure.side import LiveSide
@@ -68,7 +68,7 @@ def test_the_tokens_of_requests_and_fillers_add_up_to_the_servers(record, moe_jo
     speculative = moe_job.log_of(WITH_DRAFT).read_text()
     rounds = sum(
         not one.restored
-        for requests in read_slots(speculative).values()
+        for requests in read_requests(speculative).values()
         for request in requests
         for one in request.verifications
     )

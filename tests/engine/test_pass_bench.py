@@ -10,7 +10,7 @@ import pytest
 
 from specmoe.config.block import Outputs, TimedPasses
 from specmoe.errors import MeasurementError
-from specmoe.measure.pass_times import measure
+from specmoe.measure.programs import measure
 from specmoe.models.card import Size
 from specmoe.models.synthetic import write_model
 
@@ -52,11 +52,11 @@ def skewed(module_folder) -> Path:
 
 
 @pytest.fixture
-def measured(job, pass_bench):
+def measured(job, model_passes):
     """Time the passes of a model; return the timings by outputs and width."""
 
     def run(model: Path, passes: TimedPasses = PASSES):
-        record = measure(passes, replace(job, target=model), pass_bench)
+        record = measure(passes, replace(job, target=model), model_passes)
         return {(one["outputs"], one["width"]): one for one in record["timings"]}
 
     return run
@@ -89,7 +89,7 @@ def test_even_routing_is_near_its_formula_and_skewed_routing_below_it(measured, 
 
 
 def test_a_text_that_is_too_short_and_a_missing_model_are_named(measured, family, tmp_path):
-    with pytest.raises(MeasurementError, match=r"pass_bench failed .*\n(.*\n)*.*too few"):
+    with pytest.raises(MeasurementError, match=r"model_passes failed .*\n(.*\n)*.*too few"):
         measured(family["target"], replace(PASSES, depth=100_000))
     with pytest.raises(MeasurementError, match=r"cannot load"):
         measured(tmp_path / "missing.gguf")

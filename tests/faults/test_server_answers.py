@@ -12,8 +12,6 @@ from specmoe.errors import MeasurementError
 from ..streamed import event, streamed
 
 SOUND = {
-    "/health": '{"status": "ok"}',
-    "/props": '{"build_info": "fake"}',
     "/slots": '[{"n_ctx": 256, "speculative": false}]',
     "/metrics": "llamacpp:n_decode_total 4\n",
     "/tokenize": '{"tokens": [1, 2, 3]}',
@@ -83,7 +81,7 @@ def test_sound_answers_are_taken(serve):
         assert complete(server)["tokens"] == [1, 2, 3, 4]
         assert server.metrics() == {"n_decode_total": 4.0}
         assert server.tokenize("abc") == [1, 2, 3]
-        assert server.settings().context == 256
+        assert server.settings.context == 256
     with serve({"/completion": STREAM}) as server:
         assert [event["tokens"] for event in stream(server)] == [[4], [5], []]
 
@@ -91,12 +89,10 @@ def test_sound_answers_are_taken(serve):
 @pytest.mark.parametrize(
     ("path", "answer", "ask", "fault"),
     [
-        ("/completion", "<html>", complete, "/completion with what is no JSON"),
-        ("/completion", '{"tokens": [1]}', complete, r"/completion with what has no timings\."),
-        ("/completion", STREAM[:20], stream, "no JSON|without its last event"),
+        ("/completion", "<html>", complete, "/completion with what cannot be read"),
+        ("/completion", STREAM[:20], stream, "cannot be read: .*without its last event"),
         ("/completion", ERROR, stream, "an error in its stream.*no luck"),
         ("/metrics", "n_decode_total four\n", Server.metrics, "/metrics with "),
-        ("/slots", "[]", Server.settings, "/slots with what has no n_ctx"),
     ],
 )
 def test_a_broken_answer_is_named(serve, path, answer, ask, fault):

@@ -31,9 +31,9 @@ def built_from_source(config, folder, engine_bin):
 
 
 @pytest.fixture(scope="module")
-def timed(snakemake, engine_bin, read_agreement, module_folder):
+def timed(snakemake, engine_bin, model_passes, module_folder):
     """A packed campaign, with acceptance imposed and real, and how to run snakemake on it."""
-    assert read_agreement.is_file()
+    assert model_passes.is_file()
     config = tiny_campaign(engine_bin)
     built_from_source(config, module_folder, engine_bin)
     config["campaign"]["suites"] = ["S", "R"]

@@ -9,12 +9,12 @@ from .test_pass_times import built_from_source
 
 
 @pytest.fixture(scope="module")
-def staged(snakemake, engine_bin, read_agreement, module_folder):
+def staged(snakemake, engine_bin, model_passes, module_folder):
     """A campaign in stages with a draft model that cannot pay and n-grams, killed between stages.
 
     Returns its folder, what the second call of the same command printed, and what was kept before.
     """
-    assert read_agreement.is_file()
+    assert model_passes.is_file()
     config = tiny_campaign(engine_bin)
     built_from_source(config, module_folder, engine_bin)
     config["campaign"]["suites"] = ["S"]

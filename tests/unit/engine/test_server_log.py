@@ -1,6 +1,10 @@
-"""The server's log has every verification; replays are counted from it."""
+"""The server's streams, counters and log; the log has every verification, and so the replays."""
+
+from itertools import pairwise
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from specmoe.engine.answers import (
     Verification,
@@ -9,18 +13,58 @@ from specmoe.engine.answers import (
     count_replays,
     drafted_lengths,
     first_error,
+    read_counters,
+    read_events,
     read_requests,
     reason_not_to_speculate,
     tried_per_position,
 )
 
+from ...streamed import event, streamed
+
+# Three tokens: one of the prompt's pass, then two of one pass.
+EVENTS = [event([7], 1), event([8], 2), event([9], 3), event([], 3, stop=True, stop_type="limit")]
+
+
+@given(st.lists(st.integers(1, 400), max_size=12))
+def test_the_bytes_of_events_may_come_in_any_chunks(cuts):
+    data = b":\n\n" + streamed(EVENTS)  # a sign of life is no event
+    places = sorted({0, len(data), *(cut for cut in cuts if cut < len(data))})
+    assert list(read_events(data[start:end] for start, end in pairwise(places))) == EVENTS
+
+
+@pytest.mark.parametrize(
+    ("events", "fault"),
+    [
+        ([], "without its last event"),
+        (EVENTS[:2], "without its last event"),
+        ([{"error": {"code": 500, "message": "out of luck"}}], "error in its stream.*out of luck"),
+    ],
+)
+def test_a_stream_that_fails_is_named(events, fault):
+    with pytest.raises(ValueError, match=fault):
+        list(read_events([streamed(events)]))
+
+
+def test_counters_are_read_by_name():
+    text = '# TYPE a counter\nllamacpp:n_decode_total 4\nper_pos_total{position="1"} 2\n'
+    assert read_counters(text) == {"n_decode_total": 4.0, "per_pos_total/1": 2.0}
+    with pytest.raises(ValueError):
+        read_counters("n_decode_total four\n")
+
+
 LOG = """
+0.00 I slot launch_slot_: id  0 | task 1 | processing task, is_child = 0
 0.01 I slot   operator(): id  0 | task 1 | accepted  5/16 draft tokens (restore checkpoint)
 0.02 I slot   operator(): id  0 | task 1 | accepted  6/ 6 draft tokens
 0.03 I slot print_timing: id  0 | task 1 | draft acceptance = 0.24691 (   40 accepted /   162 ...
 {}
+0.04 I slot launch_slot_: id  0 | task 29 | processing task, is_child = 0
+0.04 I slot launch_slot_: id  1 | task 30 | processing task, is_child = 0
 0.04 I slot   operator(): id  0 | task 29 | accepted 16/16 draft tokens
+0.04 I slot   operator(): id  1 | task 30 | accepted  1/ 4 draft tokens
 {}
+0.04 I slot launch_slot_: id  0 | task 41 | processing task, is_child = 0
 {}
 """
 STATISTICS = (
@@ -37,7 +81,9 @@ def logged(*counts):
 
 def test_each_request_has_its_verifications_and_its_own_time_of_drafting():
     log = LOG.format(*logged((1, 16, 6, 182.5), (2, 32, 22, 200.5), (2, 32, 22, 200.5)))
-    first, second, third = read_requests(log)
+    of_slots = read_requests(log)
+    first, second, third = of_slots[0]
+    assert [one.verifications for one in of_slots[1]] == [[Verification(1, 4, False)]]
     assert first.verifications == [Verification(5, 16, True), Verification(6, 6, False)]
     assert second.verifications == [Verification(16, 16, False)]
     assert third.verifications == []  # nothing was drafted
@@ -45,7 +91,7 @@ def test_each_request_has_its_verifications_and_its_own_time_of_drafting():
 
 
 def test_a_log_without_a_trace_has_no_requests():
-    assert read_requests("llama_server: listening\n") == []
+    assert read_requests("llama_server: listening\n") == {}
 
 
 def test_an_accepted_replay_holds_a_token_that_nobody_drafted():

@@ -56,8 +56,9 @@ class StandIn:
     environment: dict[str, str] = {}  # noqa: RUF012
 
     def __init__(self, machine: Machine, side: Side, context: int, log: Path):
-        self.machine, self.side, self.context, self.log = machine, side, context, log
+        self.machine, self.side, self.log = machine, side, log
         self.command = [side.name]
+        self.settings = Settings(1, context, side.speculates, ("f16",), "b")
         self.answered = 0
 
     def happens(self, what: str) -> None:
@@ -71,9 +72,6 @@ class StandIn:
 
     def stop(self):
         self.machine.live.remove(self.side.name)
-
-    def settings(self):
-        return Settings(1, self.context, self.side.speculates, ("f16",), "b")
 
     def tokenize(self, text):
         return list(range(len(text)))
@@ -91,7 +89,8 @@ class StandIn:
         self.machine.requests.append(request | {"seed": seed})
         if self.side.speculates:
             with self.log.open("a") as log:
-                log.write(f"| task {self.answered} | accepted 1/{self.side.gamma} draft tokens\n")
+                log.write("id 0 | task 1 | processing task\n")
+                log.write(f"id 0 | task 1 | accepted 1/{self.side.gamma} draft tokens\n")
                 log.write(statistics_line(self.answered, self.side.gamma))
         ended = until_end and self.machine.ends_after < n_predict
         return {

@@ -11,7 +11,6 @@ from specmoe.measure.trace import (
     WIDTH,
     Recording,
     Round,
-    coloured,
     decode,
     describe,
     visible,
@@ -93,13 +92,6 @@ def test_the_terminal_shows_every_round_and_the_totals():
 
 def test_whatever_a_token_or_the_prompt_holds_no_control_character_reaches_the_terminal():
     assert all(line.isprintable() for line in describe(recording()).splitlines())
-
-
-def test_colour_marks_each_token_and_changes_nothing_else():
-    text = describe(recording())
-    shown = coloured(text)
-    assert "\x1b[32m✓ ␣one\x1b[0m" in shown and "\x1b[31m✗ ↵\x1b[0m" in shown
-    assert re.sub("\x1b\\[[0-9;]*m", "", shown) == text
 
 
 def test_rows_are_as_wide_as_a_terminal():

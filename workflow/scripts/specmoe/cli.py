@@ -44,12 +44,12 @@ def build_engine(campaign: "Opened", id: str, log: Path) -> None:
     make_engine(engine, id, campaign.backend, out, log, campaign.config.measurement.environment)
 
 
-def build_programs(engine: Path, log: Path) -> None:
-    """Compile our own programs against an engine that was built from source."""
-    from specmoe.engine.build import build_programs
+def build_program(engine: Path, log: Path) -> None:
+    """Compile our own program against an engine that was built from source."""
+    from specmoe.engine.build import build_program
 
     with log.open("w") as output:
-        build_programs(engine.parent, output.fileno())
+        build_program(engine.parent, output.fileno())
 
 
 def make_model(campaign: "Opened", model: str, log: Path, engine: Path | None = None) -> None:
@@ -94,16 +94,18 @@ def check_upcycled(campaign: "Opened", model: str, engine: Path, log: Path, out:
     """Make sure that an upcycled model computes what its dense model does."""
     from dataclasses import replace
 
-    from specmoe.measure.upcycled import check_on_engine
+    from specmoe.files import read_text, replace_text
+    from specmoe.measure.divergence import check_upcycled
 
     source = campaign.config.models[model].made_from
     assert source is not None
     files = campaign.model_file(source), campaign.model_file(model)
     layers = campaign.config.measurement.gpu_layers if campaign.gpu else 0
     workplace = replace(campaign.workplace("", None), engine=engine)
-    text = campaign.root / campaign.config.prompts.passage
+    text = read_text(campaign.root / campaign.config.prompts.passage)
     environment = campaign.config.measurement.environment
-    check_on_engine(*files, text, workplace, environment, layers, log, out)
+    found = check_upcycled(*files, text, workplace, environment, layers, log)
+    replace_text(out, json.dumps(found) + "\n")
 
 
 def measure(campaign: "Opened", block: str, log: Path, workflow_pid: int | None = None) -> None:
@@ -144,7 +146,7 @@ def time_passes(
     workflow_pid: int | None = None,
 ) -> None:
     """Time the passes of one model by themselves, alone on the machine."""
-    from specmoe.measure.pass_times import time_passes
+    from specmoe.measure.programs import time_passes
     from specmoe.plan.gate import Gate
 
     name, gate = f"pass_times/{model}/r{repeat}", Gate(campaign)
@@ -169,13 +171,12 @@ def record_trace(campaign: "Opened", log: Path, out: Path, workflow_pid: int | N
 
 
 def show_trace(trace: Path, log: Path) -> None:
-    """Show round by round how one prompt was decoded with drafts; a log has it without colours."""
-    from specmoe.measure.trace import Recording, coloured, describe
+    """Show round by round how one prompt was decoded with drafts; a log has it too."""
+    from specmoe.measure.trace import Recording, describe
 
     text = describe(Recording.read(trace))
     log.write_text(text, encoding="utf-8")
-    shows_colours = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
-    print(coloured(text) if shows_colours else text, end="")
+    print(text, end="")
 
 
 def judge(
@@ -204,7 +205,7 @@ def read_agreement(
 ) -> None:
     """Read the texts of a draft's targets with it: what would it have proposed."""
     from specmoe.files import replace_text
-    from specmoe.measure.agreement import read_texts
+    from specmoe.measure.programs import read_texts
     from specmoe.plan.gate import Gate
     from specmoe.records import load
 
@@ -271,7 +272,7 @@ def document() -> None:
 VERBS = {
     "plan": "plan.plan",
     "describe_host": "plan.machine",
-    **dict.fromkeys(["check", "build_engine", "build_programs"], "cli"),
+    **dict.fromkeys(["check", "build_engine", "build_program"], "cli"),
     **dict.fromkeys(["make_model", "fetch_model", "describe_model", "check_upcycled"], "cli"),
     **dict.fromkeys(["measure", "time_passes", "record_trace", "show_trace"], "cli"),
     **dict.fromkeys(["judge", "read_agreement", "collect_table", "summarise"], "cli"),

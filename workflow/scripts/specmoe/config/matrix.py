@@ -161,7 +161,7 @@ def list_timed_passes(config: Config, blocks: Iterable[Block]) -> list[TimedPass
 
 
 def list_readings(config: Config, blocks: Iterable[Block]) -> dict[str, list[str]]:
-    """Return, by draft model, the blocks whose texts it reads: see `measure.agreement`.
+    """Return, by draft model, the blocks whose texts it reads: see `measure.programs`.
 
     It drafts there alone and greedily. In stages it reads before the first repeat what targets
     write in blocks of their own. The reading knows no options of the engine, and its program

@@ -1,8 +1,8 @@
 """What llama-server says, read where it comes in: its answers, its counters, and its log.
 
-What an answer lacks is named. With LLAMA_TRACE=1 the log has a line for every verification. A
-hybrid target cannot undo part of a verification: it is restored and decodes the accepted tokens
-again, a *replay*. A near tie may fall the other way in this smaller batch; it is replayed again.
+With LLAMA_TRACE=1 the log has a line for every verification. A hybrid target cannot undo part of a
+verification: it is restored and decodes the accepted tokens again, a *replay*. A near tie may fall
+the other way in this smaller batch; it is replayed again.
 """
 
 import json
@@ -25,30 +25,7 @@ ACCEPTED_AT = "spec_decode_num_accepted_tokens_per_pos_total/{position}"
 DECODES = "n_decode_total"
 PROCESSING = "requests_processing"
 
-# What we read of an answer of `/completion`, and of an event of a streamed one.
-COMPLETION = ("tokens", "timings.prompt_n", "timings.prompt_ms", "timings.predicted_ms")
-EVENT = ("tokens", "tokens_predicted", "stop")
-
 _DATA = b"data: "
-_SHOWN = 80  # bytes of an answer that lacks something
-
-
-def read_answer(answer: bytes, *needed: str) -> Any:
-    """Return an answer from JSON, with all that it has.
-
-    Raises ValueError in words if it lacks a field, named by its keys; of a list, the first has it.
-    """
-    try:
-        read = json.loads(answer)
-    except ValueError as error:
-        raise ValueError(f"what is no JSON: {_words(answer)}") from error
-    for name in needed:
-        inside = read[0] if isinstance(read, list) and read else read
-        for key in name.split("."):
-            if not isinstance(inside, dict) or inside.get(key) is None:
-                raise ValueError(f"what has no {name}: {_words(answer)}")
-            inside = inside[key]
-    return read
 
 
 def read_events(chunks: Iterable[bytes]) -> Iterator[dict[str, Any]]:
@@ -69,16 +46,12 @@ def read_events(chunks: Iterable[bytes]) -> Iterator[dict[str, Any]]:
                 continue  # the end of an event, or a sign of life
             data = line.removeprefix(_DATA)
             if data.startswith(b'{"error"'):
-                raise ValueError(f"an error in its stream: {_words(data)}")
-            event = read_answer(data, *EVENT)
+                raise ValueError(f"an error in its stream: {data.decode()}")
+            event = json.loads(data)
             stop = event["stop"]
             yield event
     if not stop:
         raise ValueError("a stream without its last event")
-
-
-def _words(answer: bytes) -> str:
-    return str(answer[:_SHOWN])[2:-1]
 
 
 def read_counters(text: str) -> dict[str, float]:
@@ -108,15 +81,15 @@ def stopped_by(answer: Mapping[str, Any]) -> Stop:
     return Stop.EOS if answer.get("stop_type") == "eos" else Stop.LENGTH
 
 
-# llama.cpp, tools/server/server-context.cpp, "accepted %2zu/%2zu draft tokens".
-_LINE = re.compile(r"\| accepted +(\d+)/ *(\d+) draft tokens( \(restore checkpoint\))?")
+# A slot begins with a request; each line of a verification names its slot (llama.cpp,
+# tools/server/server-context.cpp, "accepted %2zu/%2zu draft tokens").
+_TASK = re.compile(r"\bid +(\d+) \| task \d+ \| processing task")
+_VERIFICATION = re.compile(
+    r"\bid +(\d+) \| task \d+ \| accepted +(\d+)/ *(\d+) draft tokens( \(restore checkpoint\))?"
+)
 # common/speculative.cpp, written after every request: "dur(b,g,a)" has the ms of beginning
 # requests, generating drafts and accepting, since the server started.
 _STATISTICS = re.compile(r"statistics +[\w-]+: .*dur\(b,g,a\) = [\d.]+, ([\d.]+), ")
-
-# A slot begins with a request; each line of a verification names its slot.
-_TASK = re.compile(r"\bid +(\d+) \| task \d+ \| processing task")
-_SLOT = re.compile(r"\bid +(\d+) \| task ")
 
 # A line of an error, after its time, or of a command line that is refused.
 _FIRST_ERROR = re.compile(r"^(?:\d[\d.]* E +|(?=error))(.+)$", re.MULTILINE)
@@ -138,50 +111,30 @@ class Verification(NamedTuple):
     restored: bool
 
 
-@dataclass(frozen=True)
+@dataclass
 class Request:
     """What a server logs of one request: its verifications, and the ms of drafting."""
 
     verifications: list[Verification] = field(default_factory=list)
-    draft_ms: float | None = None  # None: the log has it for all requests at once
+    draft_ms: float | None = None  # of no meaning where requests are served at once
 
 
-def read_requests(log: str) -> list[Request]:
-    """Return what a speculating server logged of each request, in order."""
-    requests, verifications, before = [], [], 0.0
-    for line in log.splitlines():
-        if verification := read_verification(line):
-            verifications.append(verification)
-        elif found := _STATISTICS.search(line):
-            requests.append(Request(verifications, float(found[1]) - before))
-            verifications, before = [], float(found[1])
-    return requests
-
-
-def read_slots(log: str) -> dict[int, list[Request]]:
-    """Return what a server logged of each request, by the slot that served it and in its order.
-
-    Requests that are served at once have their verifications alone: the time of drafting is that of
-    the whole server.
-    """
+def read_requests(log: str) -> dict[int, list[Request]]:
+    """Return what a server logged of each request, by the slot that served it and in its order."""
     slots: dict[int, list[Request]] = {}
+    before = 0.0
     for line in log.splitlines():
         if found := _TASK.search(line):
             slots.setdefault(int(found[1]), []).append(Request())
-        elif verification := read_verification(line):
-            found = _SLOT.search(line)
-            assert found is not None
-            slots[int(found[1])][-1].verifications.append(verification)
+        elif found := _STATISTICS.search(line):
+            if 0 in slots:
+                slots[0][-1].draft_ms = float(found[1]) - before
+            before = float(found[1])
+        elif found := _VERIFICATION.search(line):
+            slot, accepted, drafted, restored = found.groups()
+            one = Verification(int(accepted), int(drafted), bool(restored))
+            slots[int(slot)][-1].verifications.append(one)
     return slots
-
-
-def read_verification(line: str) -> Verification | None:
-    """Return the verification that a line of the log reports; None if it reports none."""
-    found = _LINE.search(line)
-    if found is None:
-        return None
-    accepted, drafted, restored = found.groups()
-    return Verification(int(accepted), int(drafted), bool(restored))
 
 
 def first_error(log: str) -> str | None:

@@ -1,8 +1,7 @@
-"""The engine, llama.cpp: fetched, built, tested on a real model, described; and our programs.
+"""The engine, llama.cpp: fetched, built, tested on a real model, described; and our own program.
 
 A build leaves a work folder that a later build continues from. `engine.json` has no time and no
-path of the machine, so building the same engine again does not change it. The sources of our own
-programs, which lie beside this module, say what each does, and why no program of llama.cpp does it.
+path of the machine, so building the same engine again does not change it.
 """
 
 import json
@@ -29,7 +28,6 @@ from specmoe.models.package import download
 _logger = logging.getLogger(__name__)
 
 PYPI_PACKAGE = "llama-cpp-python"
-PYPI_PART = "/vendor/llama.cpp/"
 
 
 def fetch(engine: PypiEngine | GitEngine, work: Path, output: int) -> Path:
@@ -43,36 +41,16 @@ def fetch(engine: PypiEngine | GitEngine, work: Path, output: int) -> Path:
         _logger.info("fetching llama.cpp %s", engine.commit)
         with tempfile.TemporaryDirectory(dir=work) as scratch:
             if isinstance(engine, PypiEngine):
-                fetched = _fetch_pypi(engine, Path(scratch), output)
+                pinned = PYPI_PACKAGE, engine.version, engine.sha256
+                archive = download("source distribution", *pinned, Path(scratch), output)
+                # Its digest was checked; Debian 12 has Python 3.11.2, of before `filter`.
+                with tarfile.open(archive) as tar:
+                    tar.extractall(scratch, [one for one in tar if "/vendor/" in one.name])  # noqa: S202
+                [fetched] = Path(scratch).glob("*/vendor/llama.cpp")
             else:
                 fetched = _fetch_git(engine, Path(scratch), output)
             fetched.rename(source)
     return source
-
-
-def _fetch_pypi(engine: PypiEngine, folder: Path, output: int) -> Path:
-    pinned = PYPI_PACKAGE, engine.version, engine.sha256
-    archive = download("source distribution", *pinned, folder, output)
-    unpack(archive, folder, PYPI_PART)
-    [unpacked] = folder.glob("*/vendor/llama.cpp")
-    return unpacked
-
-
-def unpack(archive: Path, folder: Path, part: str) -> None:
-    """Unpack the files and folders of a tar archive whose names contain `part`.
-
-    Raises EngineError for a name that leads out of `folder`. Python's own check (`filter="data"`)
-    came with 3.11.4, and Debian 12 has 3.11.2.
-    """
-    inside = folder.resolve()
-    with tarfile.open(archive) as tar:
-        for member in tar:
-            if part not in member.name or not (member.isfile() or member.isdir()):
-                continue
-            if not (inside / member.name).resolve().is_relative_to(inside):
-                raise EngineError(f"{archive.name} holds {member.name!r}, which leads out of it")
-            member.mode = 0o755 if member.isdir() or member.mode & 0o100 else 0o644
-            tar.extract(member, inside, set_attrs=True)
 
 
 def _fetch_git(engine: GitEngine, folder: Path, output: int) -> Path:
@@ -293,13 +271,12 @@ def _mark(engine: Path) -> Path:
     return engine / _TESTED / f"{host_id()}.ok"
 
 
-PASS_BENCH, READ_AGREEMENT = "pass_bench", "read_agreement"
-PROGRAMS = (PASS_BENCH, READ_AGREEMENT)
-_BUILD_STEP = Path(__file__).with_name("programs.cmake")
+PROGRAM = "model_passes"
+_SOURCE = Path(__file__).with_name(f"{PROGRAM}.cpp")
 
 
-def build_programs(engine: Path, output: int) -> None:
-    """Compile the programs into the folder of an engine that was built from source.
+def build_program(engine: Path, output: int) -> None:
+    """Compile our program into the folder of an engine that was built from source.
 
     The file `output` receives what the tools print. Raises EngineError.
     """
@@ -312,15 +289,14 @@ def build_programs(engine: Path, output: int) -> None:
             f"the build {gone} {build}, and timing passes needs it; delete {engine} to build it"
             " again, or set measurement.pass_samples to 0"
         )
-    sources = ";".join(str(Path(__file__).with_name(f"{name}.cpp")) for name in PROGRAMS)
-    definitions = [f"-DCMAKE_PROJECT_INCLUDE={_BUILD_STEP}", f"-DSPECMOE_PROGRAMS={sources}"]
+    step = f"-DCMAKE_PROJECT_INCLUDE={_SOURCE.with_name('program.cmake')}"
+    definitions = [step, f"-DSPECMOE_PROGRAM={_SOURCE}"]
     fault = (
-        f"{' and '.join(PROGRAMS)} could not be compiled against this llama.cpp"
-        " (measurement.pass_samples: 0 measures without them)"
+        f"{PROGRAM} could not be compiled against this llama.cpp"
+        " (measurement.pass_samples: 0 measures without it)"
     )
     run_build_tool(["cmake", "-S", source, "-B", str(build), *definitions], output, fault)
     jobs = str(os.cpu_count() or 1)
-    command = ["cmake", "--build", str(build), "--parallel", jobs, "--target", *PROGRAMS]
+    command = ["cmake", "--build", str(build), "--parallel", jobs, "--target", PROGRAM]
     run_build_tool(command, output, fault)
-    for name in PROGRAMS:
-        shutil.copy2(build / "bin" / name, engine / name)
+    shutil.copy2(build / "bin" / PROGRAM, engine / PROGRAM)

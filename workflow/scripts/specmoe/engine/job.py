@@ -3,7 +3,7 @@
 import logging
 import os
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +12,7 @@ from threading import Thread
 import psutil
 
 from specmoe.config.block import Block, Side
-from specmoe.config.engines import Backend
+from specmoe.config.engines import Backend, engine_environment
 from specmoe.config.methods import METHODS, PARAMETERS, Method, is_ngram
 from specmoe.engine.identity import Workplace
 from specmoe.engine.machine import (
@@ -22,6 +22,7 @@ from specmoe.engine.machine import (
     require_device,
     usable_memory,
 )
+from specmoe.engine.process import run_tool
 from specmoe.engine.server import Server
 from specmoe.errors import SpecmoeError, lines_to, told
 from specmoe.files import engine_path, read_record
@@ -128,6 +129,18 @@ class Job:
         """Return a server, not yet started, in the environment of a block."""
         return Server(command, log, self.start_limit_s, self.run_limit_s, block.environment)
 
+    def run(
+        self, program: Path, words: Iterable[object], environment: Mapping[str, str], limit_s: float
+    ) -> str:
+        """Return what a program of ours prints; its errors are appended to the log.
+
+        Raises MeasurementError, with the end of the log, if it fails or takes longer than the limit
+        of a start and `limit_s`.
+        """
+        command = [str(program), *map(str, words)]
+        own = engine_environment(environment, os.environ)
+        return run_tool(command, self.server_log, self.start_limit_s + limit_s, own).text
+
 
 def job_of(
     workplace: Workplace,
@@ -138,18 +151,11 @@ def job_of(
     """Return the job of measuring a target, and what drafts for it, at a workplace."""
     backend = workplace.backend
     host = read_record(workplace.host) if workplace.host.exists() else {}
-    memory = psutil.virtual_memory().total
-    return Job(
-        root=workplace.root,
-        binaries=workplace.binaries,
-        target=target,
-        drafts=drafts or {},
-        server_log=server_log,
-        start_limit_s=workplace.start_limit_s,
-        run_limit_s=workplace.run_limit_s,
-        backend=backend,
-        usable_memory=usable_memory(memory, host.get("gpu_memory_bytes"), backend),
-    )
+    own = host.get("gpu_memory_bytes")
+    usable = usable_memory(psutil.virtual_memory().total, own, backend)
+    limits = workplace.start_limit_s, workplace.run_limit_s
+    files = workplace.root, workplace.binaries, target, drafts or {}, server_log
+    return Job(*files, *limits, backend, usable)
 
 
 def _end_with(pid: int) -> None:

@@ -1,5 +1,6 @@
 """One llama-server process: its command line, its requests, its counters, its end."""
 
+import json
 import os
 import re
 import subprocess
@@ -14,7 +15,7 @@ import httpx
 import psutil
 
 from specmoe.config.engines import engine_environment
-from specmoe.engine.answers import COMPLETION, first_error, read_answer, read_counters, read_events
+from specmoe.engine.answers import first_error, read_counters, read_events
 from specmoe.engine.process import (
     count_failure_lines,
     living_peak_bytes,
@@ -26,13 +27,14 @@ from specmoe.errors import MeasurementError
 from specmoe.words import exit_words
 
 TRACED = {"LLAMA_TRACE": "1"}  # logs a line for every verification, see engine.answers
-HEALTH_POLL_S = 0.02
+_POLL_S = 0.02
 _CERTAIN = 1e6  # added to a token's logit; no logit comes near
 # llama-server closes a connection after a stream and does not say so (tools/server/server-http.cpp:
 # `chunked_content_provider` is false at its end), so another request must not be sent over it.
 _LAST_OF_CONNECTION = {"Connection": "close"}
 # llama.cpp, src/llama-kv-cache.cpp; a model without attention has no such line.
 _CACHE_TYPES = re.compile(r"llama_kv_cache: size = .*\bK \((\w+)\).*\bV \((\w+)\)")
+_BUILD = re.compile(r"print_info: build (\d+) \((\w+)\)")  # common/common.cpp
 
 
 class Asked(TypedDict, total=False):
@@ -46,7 +48,7 @@ class Asked(TypedDict, total=False):
 
 
 class Settings(NamedTuple):
-    """The settings that a running server reports."""
+    """The settings that a running server reports, over its socket and in its log."""
 
     slots: int
     context: int  # tokens of each slot; llama.cpp rounds it up
@@ -99,6 +101,7 @@ class Server:
         self._process: subprocess.Popen[bytes] | None = None
         self._counted_to = 0  # bytes of the log in which failures were counted
         self._failure_lines = [0, 0]
+        self.settings: Settings  # known once its models are loaded
         self.peak_rss_bytes: int | None = None  # known once the process has ended
         self._client = httpx.Client(
             # A socket is not encrypted; to verify, httpx reads SSL_CERT_FILE, which may be absent.
@@ -119,7 +122,7 @@ class Server:
                 env=self.environment,
             )
         try:
-            self._wait_until_ready()
+            self.settings = self._wait_until_ready()
         except BaseException:
             self.stop()
             raise
@@ -177,12 +180,12 @@ class Server:
     def tokenize(self, text: str) -> list[int]:
         """Return the token ids of `text` in the target's vocabulary."""
         asked = {"content": text, "add_special": True}
-        ids: list[int] = self._ask("/tokenize", "tokens", body=asked)["tokens"]
+        ids: list[int] = self._ask("/tokenize", asked)["tokens"]
         return ids
 
     def detokenize(self, ids: list[int]) -> str:
         """Return the text of token ids."""
-        return str(self._ask("/detokenize", "content", body={"tokens": ids})["content"])
+        return str(self._ask("/detokenize", {"tokens": ids})["content"])
 
     def apply_template(self, messages: Sequence[Mapping[str, Any]], thinking: bool | None) -> str:
         """Return a chat as the target's own template writes it, up to where the answer starts.
@@ -193,7 +196,7 @@ class Server:
         asked: dict[str, Any] = {"messages": list(messages)}
         if thinking is not None:
             asked["chat_template_kwargs"] = {"enable_thinking": thinking}
-        return str(self._ask("/apply-template", "prompt", body=asked)["prompt"])
+        return str(self._ask("/apply-template", asked)["prompt"])
 
     def complete(
         self,
@@ -213,13 +216,11 @@ class Server:
         whatever the sampling: `completion_probabilities[i].top_logprobs`, best first. With `reuse`
         the server does not read again what `prompt` shares with the request before. `chosen` is
         the token that is sampled, however improbable.
-
-        Raises MeasurementError for an answer without tokens and times.
         """
         body = _completion(prompt, asked) | {"cache_prompt": reuse, "n_probs": n_probs}
         if chosen is not None:
             body["logit_bias"] = [[chosen, _CERTAIN]]
-        return dict(self._ask("/completion", *COMPLETION, body=body))
+        return dict(self._ask("/completion", body))
 
     def stream(
         self, prompt: list[int], **asked: Unpack[Asked]
@@ -232,26 +233,15 @@ class Server:
         body = _completion(prompt, asked) | {"cache_prompt": False, "stream": True}
         request = self._client.stream("POST", "/completion", json=body, headers=_LAST_OF_CONNECTION)
         with self._faults_named("/completion"), request as response:
-            if response.status_code != httpx.codes.OK:
-                raise self._refusal("/completion", response.read())
-            yield from read_events(response.iter_bytes())
+            if response.is_error:
+                response.read()  # what it says
+            yield from read_events(response.raise_for_status().iter_bytes())
 
     def metrics(self) -> dict[str, float]:
         """Return the server's counters by name, see `answers.read_counters`."""
         with self._faults_named("/metrics"):
-            return read_counters(self._answer("/metrics").decode())
-
-    def settings(self) -> Settings:
-        """Return the settings that the server reports over its socket and in its log."""
-        slots = self._ask("/slots", "n_ctx", "speculative")
-        found = _CACHE_TYPES.findall(self.log_text())
-        return Settings(
-            slots=len(slots),
-            context=slots[0]["n_ctx"],
-            speculative=slots[0]["speculative"],
-            cache_types=tuple(sorted({kind for kinds in found for kind in kinds})),
-            build=self._ask("/props").get("build_info", "unknown"),
-        )
+            answer = self._client.get("/metrics")
+            return read_counters(answer.raise_for_status().text)
 
     def fault(self, reason: str) -> MeasurementError:
         """Return an error with `reason` and the end of the server's log."""
@@ -272,35 +262,32 @@ class Server:
         """Return what the server has logged so far."""
         return self._log.read_text(errors="replace")
 
-    def _wait_until_ready(self) -> None:
+    def _wait_until_ready(self) -> Settings:
         deadline = time.monotonic() + self._start_limit_s
         while time.monotonic() < deadline:
             self._raise_if_ended("llama-server ended while loading", loading=True)
-            try:
-                if self._client.get("/health").status_code == httpx.codes.OK:
-                    return
-            except httpx.TransportError:
-                pass  # not listening yet
-            time.sleep(HEALTH_POLL_S)
+            with suppress(httpx.TransportError):  # not listening yet
+                answer = self._client.get("/slots")
+                if answer.status_code == httpx.codes.OK:  # its models are loaded
+                    slots, log = answer.json(), self.log_text()
+                    types = {kind for kinds in _CACHE_TYPES.findall(log) for kind in kinds}
+                    build = _BUILD.search(log)
+                    return Settings(
+                        slots=len(slots),
+                        context=slots[0]["n_ctx"],
+                        speculative=slots[0]["speculative"],
+                        cache_types=tuple(sorted(types)),
+                        build=f"b{build[1]}-{build[2]}" if build else "unknown",
+                    )
+            time.sleep(_POLL_S)
         raise self.fault(
             f"llama-server was not ready after {self._start_limit_s:g} s"
             " (measurement.start_limit_s)"
         )
 
-    def _ask(self, path: str, *needed: str, body: dict[str, Any] | None = None) -> Any:
-        """Return the answer to a request, which has what is needed; with `body` it is a POST."""
+    def _ask(self, path: str, body: dict[str, Any]) -> Any:
         with self._faults_named(path):
-            return read_answer(self._answer(path, body), *needed)
-
-    def _answer(self, path: str, body: dict[str, Any] | None = None) -> bytes:
-        response = self._client.request("POST" if body else "GET", path, json=body)
-        if response.status_code != httpx.codes.OK:
-            raise self._refusal(path, response.content)
-        return response.content
-
-    def _refusal(self, path: str, said: bytes) -> MeasurementError:
-        text = said.decode(errors="replace").strip()
-        return self.fault(f"llama-server refused {path}: {text}")
+            return json.loads(self._client.post(path, json=body).raise_for_status().content)
 
     @contextmanager
     def _faults_named(self, path: str) -> Iterator[None]:
@@ -314,8 +301,12 @@ class Server:
             ) from error
         except httpx.TransportError as error:
             raise self._fault_of_end(f"llama-server does not answer: {error}") from error
+        except httpx.HTTPStatusError as error:
+            raise self.fault(f"llama-server refused {path}: {error.response.text}") from error
         except ValueError as error:
-            raise self.fault(f"llama-server answered {path} with {error}") from error
+            raise self.fault(
+                f"llama-server answered {path} with what cannot be read: {error}"
+            ) from error
 
     def _raise_if_ended(self, reason: str, grace_s: float = 0.0, *, loading: bool = False) -> None:
         assert self._process is not None

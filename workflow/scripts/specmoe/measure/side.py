@@ -31,7 +31,6 @@ from specmoe.engine.answers import (
     DRAFTED,
     Request,
     read_requests,
-    read_slots,
     reason_not_to_speculate,
     stopped_by,
     tokens_per_second,
@@ -39,7 +38,7 @@ from specmoe.engine.answers import (
 from specmoe.engine.disturbances import Watch, measure_undisturbed
 from specmoe.engine.job import Job
 from specmoe.engine.machine import physical_cores
-from specmoe.engine.server import Server, Settings
+from specmoe.engine.server import Server
 from specmoe.errors import MeasurementError
 from specmoe.files import at_home, read_text
 
@@ -132,7 +131,6 @@ class LiveSide:
         self.block, self.side, self.group = block, side, group
         self.server: Server
         self.watch: Watch
-        self.settings: Settings
         self.prompts: Mapping[str, list[int]] = {}  # as token ids
         self.start_ms = 0.0  # of all its servers
         self.warm_ups: list[dict[str, float]] = []
@@ -166,12 +164,9 @@ class LiveSide:
             self._load()
             self.start_ms += (time.perf_counter() - clock) * 1000
             self._refuse_other_settings()
-            self.watch = Watch(
-                self.server.pid,
-                block.threads or physical_cores(),
-                job.backend,
-                block.environment.get("CUDA_VISIBLE_DEVICES", ""),
-            )
+            gpus = block.environment.get("CUDA_VISIBLE_DEVICES", "")
+            threads = block.threads or physical_cores()
+            self.watch = Watch(self.server.pid, threads, job.backend, gpus)
         except BaseException:
             self.server.stop()
             raise
@@ -180,7 +175,7 @@ class LiveSide:
         self._measured = False
 
     def _load(self) -> None:
-        """Start the server and ask for its settings.
+        """Start the server.
 
         It may end where it cannot draft as asked, or continue without speculation or with shorter
         drafts: its log says so. Raises MeasurementError.
@@ -188,12 +183,10 @@ class LiveSide:
         cause: MeasurementError | None = None
         try:
             self.server.__enter__()
-            self.settings = self.server.settings()
         except MeasurementError as error:
             cause = error
         side = self.side
-        reason = reason_not_to_speculate(self.server.log_text()) if side.speculates else None
-        if reason:
+        if side.speculates and (reason := reason_not_to_speculate(self.server.log_text())):
             raise self.server.fault(
                 f"{side.draft} cannot draft for {self.block.target} with γ {side.gamma}: {reason}"
             ) from cause
@@ -202,7 +195,7 @@ class LiveSide:
 
     def _refuse_other_settings(self) -> None:
         """Raise MeasurementError unless the server's settings are those of the block."""
-        block, settings = self.block, self.settings
+        block, settings = self.block, self.server.settings
         rounded_up = math.ceil(block.context / CONTEXT_STEP) * CONTEXT_STEP
         checks: list[tuple[str, object, list[object]]] = [
             ("slots", settings.slots, [block.slots]),
@@ -225,8 +218,7 @@ class LiveSide:
             self._peaks.append(self.server.peak_rss_bytes)
         if not self.side.speculates:
             return
-        log, one_slot = self.server.log_text(), self.block.concurrency is None
-        of_slots = {0: read_requests(log)} if one_slot else read_slots(log)
+        of_slots = read_requests(self.server.log_text())
         for slot in range(self.block.slots):
             logged, sent = len(of_slots.get(slot, [])), self.sent[slot]
             if logged != sent:
@@ -367,7 +359,7 @@ class LiveSide:
             "group": self.group,
             "command": [*map(at_home, self.server.command)],
             "environment": {name: at_home(value) for name, value in environment.items()},
-            "server": self.settings._asdict(),
+            "server": self.server.settings._asdict(),
             "processes": self.processes,
             "start_ms": self.start_ms,
             "warm_ups": self.warm_ups,

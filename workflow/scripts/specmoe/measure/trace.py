@@ -4,7 +4,6 @@ Nothing is timed. Both models are servers of their own, so that each round can b
 record is shown here, round by round for a terminal, and on the page.
 """
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -209,16 +208,6 @@ def describe(recording: Recording) -> str:
     )
     lines = [*map(_wrapped, about), "", *legend, "", *rounds, "", *map(_wrapped, totals)]
     return "\n".join(lines).rstrip() + "\n"
-
-
-def coloured(text: str) -> str:
-    """Return a described record in the colours of the page, for a terminal that shows them."""
-    codes = {MARKS["accepted"]: "32", MARKS["rejected"]: "31", MARKS["own"]: "1;33"}
-    return re.sub(
-        f"([{''.join(codes)}]) \\S+",
-        lambda token: f"\x1b[{codes[token[1]]}m{token[0]}\x1b[0m",
-        text,
-    )
 
 
 def _round(label: str, words: Iterable[tuple[str, str]], counts: str = "") -> str:

@@ -93,14 +93,14 @@ read_agreement = partial(_read, AGREEMENT)
 
 
 def rows_of_passes(record: Mapping[str, Any], asked: Request) -> list[dict[str, Any]]:
-    """Return the rows of a record that `measure.pass_times` makes, of what it was asked."""
+    """Return the rows of a record that `measure.programs` makes, of what it was asked."""
     whole = {name: asked[name] for name in ("engine", "model", "repeat", "depth", "samples")}
     whole |= {"model_sha256": asked["target_sha256"], "host": record["host"]}
     return [whole | {"taken_away": record["taken_away"], **one} for one in record["timings"]]
 
 
 def rows_of_draft(record: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the rows of a record that `measure.agreement` makes."""
+    """Return the rows of a record that `measure.programs` makes."""
     rows = []
     for number, text in enumerate(record["texts"]):
         whole = {name: record[name] for name in _OF_DRAFT}

@@ -26,15 +26,13 @@ from specmoe.errors import SchemaError, one_line
 
 SCHEMA_VERSION = "10"
 _VERSION_KEY = b"specmoe_schema"
-# Equal values take no room in a file: one of a megabyte may hold more than the memory does.
-_MOST_ROWS, _MOST_VALUES = 500_000, 2**28
 # Nobody measured with llama.cpp before its first commit, or later than now by any clock.
 _FIRST, _WRONG_CLOCK = datetime(2023, 3, 10, tzinfo=UTC), timedelta(days=1)
 # No run takes twelve days, and no machine makes so many tokens a second.
 _ABSURD = 1e9
 
 # Which runs count: one that the machine disturbed at every attempt does not, nor does its pair. The
-# rule that finds them (`engine.taken_away`) sees counters of the system and no speed, so leaving
+# rule that finds them (`engine.disturbances`) sees counters of the system and no speed, so leaving
 # them out selects no result. Their rows stay, and the audit names them.
 DISTURBED = "the machine was disturbed"
 
@@ -256,22 +254,10 @@ def faults_of(path: Path) -> Iterator[None]:
 
 
 def read_table(path: Path) -> pyarrow.Table:
-    """Return a table; raises SchemaError if it cannot be read, or would fill the memory."""
+    """Return a table; raises SchemaError if it cannot be read."""
     try:
-        facts = pq.read_metadata(path)
-        groups = [facts.row_group(number) for number in range(facts.num_row_groups)]
-        values = sum(
-            group.column(number).num_values
-            for group in groups
-            for number in range(group.num_columns)
-        )
-        if facts.num_rows > _MOST_ROWS or values > _MOST_VALUES:
-            raise ValueError(
-                f"{facts.num_rows} rows of {values} values; at most {_MOST_ROWS} and"
-                f" {_MOST_VALUES} are read"
-            )
         return pq.read_table(path)
-    except (pyarrow.ArrowException, OSError, ValueError) as error:
+    except (pyarrow.ArrowException, OSError) as error:
         fault = one_line(error)
         raise SchemaError(f"{path} is not a readable parquet file: {fault}") from error
 

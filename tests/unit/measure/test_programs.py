@@ -1,11 +1,12 @@
-"""Which texts a draft reads, and what its program prints."""
+"""What our programs print, and which texts a draft reads."""
 
+import json
 from dataclasses import replace
 
 from specmoe.config.matrix import list_readings
 from specmoe.config.methods import Method
 from specmoe.config.schema import Config
-from specmoe.measure.agreement import texts_of, widest_move
+from specmoe.measure.programs import read_timings, texts_of, widest_move
 
 from ...blocks import alone, compared
 
@@ -50,3 +51,18 @@ def test_a_move_that_changes_the_token_is_as_wide_as_both_leads():
     one, other = {"token": 5, "lead_nats": 0.25}, {"token": 6, "lead_nats": 0.5}
     assert widest_move([[one]], [[other]]) == 0.75
     assert widest_move([[one, other]], [[one | {"lead_nats": 0.5}, other]]) == 0.25
+
+
+def test_times_are_medians_and_experts_means_over_samples_and_layers():
+    lines = [
+        {"tokens": 4957},
+        {"sample": 0, "width": 5, "experts": [10, 12]},
+        {"sample": 1, "width": 5, "experts": [13, 13]},
+        *({"sample": 0, "width": 5, "outputs": "all", "ms": ms} for ms in (1.0, 9.0, 2.0)),
+        {"sample": 0, "width": 1, "outputs": "last", "ms": 0.5},
+    ]
+    printed = "\n".join(map(json.dumps, lines))
+    assert read_timings(printed) == [
+        {"outputs": "all", "width": 5, "ms": 2.0, "experts": 12.0},
+        {"outputs": "last", "width": 1, "ms": 0.5, "experts": None},
+    ]

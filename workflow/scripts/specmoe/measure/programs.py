@@ -1,31 +1,91 @@
-"""A draft's reading of the texts that its targets wrote alone: what it would have proposed.
+"""Our own program on a model: its passes timed by themselves, and texts that it reads again.
+
+What the program does, and why none of llama.cpp does it, is said in `engine/model_passes.cpp`.
 
 A greedy target accepts what it would have written itself. So whether a draft agrees with a token
-depends on the text before it alone, and one reading gives the rounds of every draft length (see
-`audit.reading`). Texts are read in batches; some are read again in narrower ones, which tells how
-far rounding moves what the draft prefers.
+depends on the text before it alone, and one reading of what targets wrote alone gives the rounds of
+every draft length (see `audit.reading`). Texts are read in batches; some are read again in narrower
+ones, which tells how far rounding moves what the draft prefers.
 """
 
 import json
-import os
+import logging
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate, product
 from pathlib import Path
+from statistics import fmean, median
 from typing import Any, NamedTuple
 
-from specmoe.config.block import Block, Side
-from specmoe.config.engines import engine_environment
-from specmoe.engine.build import READ_AGREEMENT
+from specmoe.config.block import Block, Side, TimedPasses
+from specmoe.config.measurement import Gate
+from specmoe.engine.build import PROGRAM
+from specmoe.engine.disturbances import Watch, measure_undisturbed
 from specmoe.engine.identity import Workplace, fact
 from specmoe.engine.job import Job, alone_on_its_host, job_of
 from specmoe.engine.machine import host_id, physical_cores
-from specmoe.engine.process import run_tool
 from specmoe.files import card_beside, engine_path
 
 WIDTH = 32
 # A draft proposes token by token, and has read the text before in batches of γ + 1.
 _NARROWER = (1, 2, 8)
 _TOKENS_AGAIN = 256  # of texts that are read again
+
+_logger = logging.getLogger(__name__)
+
+
+def read_timings(text: str) -> list[dict[str, Any]]:
+    """Return the passes of each width with the same outputs, over all samples, in order.
+
+    `ms` is their median, `experts` the distinct ones of a layer, as a mean over layers and samples;
+    None of a dense model.
+    """
+    lines: Sequence[dict[str, object]] = [json.loads(line) for line in text.splitlines()]
+    times: dict[tuple[str, int], list[float]] = {}
+    experts: dict[int, list[float]] = {}
+    for line in lines:
+        match line:
+            case {"width": int(width), "outputs": str(outputs), "ms": float(ms)}:
+                times.setdefault((outputs, width), []).append(ms)
+            case {"width": int(width), "experts": list(visited)}:
+                experts.setdefault(width, []).append(fmean(visited))
+    means = {width: fmean(counts) for width, counts in experts.items()}
+    return [
+        {"outputs": outputs, "width": width, "ms": median(ms), "experts": means.get(width)}
+        for (outputs, width), ms in sorted(times.items())
+    ]
+
+
+def time_passes(
+    passes: TimedPasses, workplace: Workplace, model: Path, log: Path
+) -> dict[str, Any]:
+    """Time the passes of a model alone on the machine, and return their record.
+
+    While the machine serves others they are timed again, as runs are. `log` receives the program's
+    errors. Raises MeasurementError when the program fails or hangs.
+    """
+    with alone_on_its_host(workplace, passes.environment):
+        return measure(passes, job_of(workplace, model, log), workplace.engine.with_name(PROGRAM))
+
+
+def measure(passes: TimedPasses, job: Job, program: Path) -> dict[str, Any]:
+    """Return the record of the passes of the job's target, timed with `program`."""
+    threads = passes.threads or physical_cores()
+    lists = ",".join(passes.outputs), ",".join(map(str, passes.widths))
+    counts = threads, passes.gpu_layers, passes.depth, passes.samples
+    words = "time", engine_path(job.target), job.root / passes.text, *counts, *lists
+    gpus = passes.environment.get("CUDA_VISIBLE_DEVICES", "")
+    measured = measure_undisturbed(
+        lambda: job.run(program, words, passes.environment, job.run_limit_s),
+        lambda: Watch(None, threads, job.backend, gpus),
+        Gate.model_validate(passes.gate),
+        lambda at, why: _logger.info("passes of %s, attempt %d: %s", passes.model, at, why),
+    )
+    return {
+        "host": host_id(),
+        "measured_again": measured.measured_again,
+        "taken_away": measured.taken_away,
+        "timings": read_timings(measured.result),
+    }
 
 
 class Text(NamedTuple):
@@ -72,10 +132,8 @@ def read(
     lines = [[len(one.prompt_tokens), *one.prompt_tokens, *one.tokens] for one in texts]
     file.write_text("".join(" ".join(map(str, line)) + "\n" for line in lines))
     threads = block.threads or physical_cores()
-    words = [program, engine_path(job.target), file, threads, block.gpu_layers, width]
-    environment = engine_environment(block.environment, os.environ)
-    limit_s = job.start_limit_s + job.run_limit_s * len(texts)
-    printed = run_tool([*map(str, words)], job.server_log, limit_s, environment).text
+    words = "read", engine_path(job.target), file, threads, block.gpu_layers, width
+    printed = job.run(program, words, block.environment, job.run_limit_s * len(texts))
     file.unlink()
     proposals: list[list[Proposal]] = [[] for _ in texts]
     for one in map(json.loads, printed.splitlines()):
@@ -110,7 +168,7 @@ def read_texts(
     """
     blocks = [*records]
     texts, block = texts_of(blocks), blocks[0][0]
-    job, program = job_of(workplace, file, log), workplace.engine.with_name(READ_AGREEMENT)
+    job, program = job_of(workplace, file, log), workplace.engine.with_name(PROGRAM)
     # Narrow batches take long, so those of the shortest prompts.
     shortest = sorted(range(len(texts)), key=lambda number: len(texts[number].prompt_tokens))
     ends = accumulate(len(texts[number].tokens) for number in shortest)

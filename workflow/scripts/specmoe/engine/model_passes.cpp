@@ -1,0 +1,403 @@
+// Our own program on one model, for what no program of llama.cpp does.
+//
+// Usage: model_passes time MODEL TEXT THREADS GPU_LAYERS DEPTH SAMPLES OUTPUTS WIDTHS
+//        model_passes read MODEL TEXTS THREADS GPU_LAYERS WIDTH
+//
+// `time` times one pass of a model by its width, and counts the experts that it visits. A pass
+// decodes `width` consecutive tokens of a text behind `depth` others, in one sequence, as a target
+// verifies a draft. llama-bench gives the output of the last token only, llama-batched-bench decodes
+// one token of each of many sequences; neither is that pass. OUTPUTS and WIDTHS are lists with
+// commas, OUTPUTS of `all` and `last`.
+//
+// Each sample starts at another place of the text. Within a sample all passes start from the same
+// state and follow one another in random order. Standard output receives one JSON object a line:
+//
+//     {"sample": 0, "width": 5, "experts": [11, 13]}          distinct experts of each MoE layer
+//     {"sample": 0, "width": 5, "outputs": "all", "ms": 1.25}
+//
+// The first line is {"tokens": ...}, the length of the text.
+//
+// `read` reads texts with a draft, and says at each of their tokens what the draft would have
+// proposed. What a greedy draft proposes depends on the tokens before it alone, and as long as it
+// agrees these are the target's own. So one reading of the text that a target wrote gives every draft
+// length. Each line of the file of texts is the length of a prompt, and the ids of the prompt and of
+// the tokens that the target wrote. The prompt is read at once, as llama-server does, and the rest in
+// batches of `width`. Standard output receives one JSON object for each token that was written:
+//
+//     {"text": 0, "position": 3, "token": 5, "agrees": true, "confidence": 0.9, "lead_nats": 2.1}
+//
+// `token` is the draft's likeliest, `confidence` its probability among the ten likeliest, which
+// llama-server compares with p_min (common/speculative.cpp). `lead_nats` is how far that token leads
+// the next one where the two agree, and the target's token where they do not: how much rounding
+// would have to move to make it otherwise.
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <functional>
+#include <map>
+#include <random>
+#include <set>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "ggml-backend.h"
+#include "ggml.h"
+#include "llama.h"
+
+namespace {
+
+using Tokens = std::vector<llama_token>;
+using State = std::vector<uint8_t>;
+
+constexpr int CANDIDATES = 10;  // that the server's draft samples from
+constexpr int PROMPT_BATCH = 2048, PHYSICAL_BATCH = 512;  // llama-server's
+
+[[noreturn]] void fail(const std::string & reason) {
+    fprintf(stderr, "model_passes: %s\n", reason.c_str());
+    exit(1);
+}
+
+// Leave out what the engine says of a model that it loads, or an error would be below all that.
+void log_faults(ggml_log_level level, const char * text, void *) {
+    if (level == GGML_LOG_LEVEL_WARN || level == GGML_LOG_LEVEL_ERROR) {
+        fputs(text, stderr);
+    }
+}
+
+std::stringstream content_of(const std::string & path) {
+    std::ifstream file(path, std::ios::binary);
+    if (!file) {
+        fail("cannot read " + path);
+    }
+    std::stringstream content;
+    content << file.rdbuf();
+    return content;
+}
+
+llama_context * context_of(llama_model * model, llama_context_params params, int threads) {
+    params.n_threads = params.n_threads_batch = threads;
+    params.no_perf = true;
+    llama_context * context = llama_init_from_model(model, params);
+    if (!context) {
+        fail("no context could be made");
+    }
+    return context;
+}
+
+// Put tokens into a batch at their places of a sequence; those from place `output` on get an output.
+void fill(llama_batch & batch, const llama_token * tokens, int count, int place, int output) {
+    batch.n_tokens = count;
+    for (int at = 0; at < count; at++) {
+        batch.token[at] = tokens[at];
+        batch.pos[at] = place + at;
+        batch.n_seq_id[at] = 1;
+        batch.seq_id[at][0] = 0;
+        batch.logits[at] = place + at >= output;
+    }
+}
+
+struct Options {
+    int threads, gpu_layers, depth, samples;
+    std::vector<std::string> outputs;
+    std::vector<int> widths;
+};
+
+std::vector<std::string> split(const std::string & list) {
+    std::vector<std::string> parts;
+    std::stringstream stream(list);
+    for (std::string part; std::getline(stream, part, ',');) {
+        parts.push_back(part);
+    }
+    return parts;
+}
+
+Tokens tokenize(const llama_model * model, const std::string & path) {
+    const std::string content = content_of(path).str();
+    const llama_vocab * vocab = llama_model_get_vocab(model);
+    Tokens tokens(content.size() + 2);
+    const int count = llama_tokenize(vocab, content.data(), (int32_t) content.size(), tokens.data(),
+                                     (int32_t) tokens.size(), false, false);
+    if (count < 0) {
+        fail("cannot tokenize " + path);
+    }
+    tokens.resize(count);
+    return tokens;
+}
+
+// The router's choices, which the engine hands over while it computes a graph.
+struct Visited {
+    std::map<std::string, std::set<int32_t>> experts;  // by the name of the layer's tensor
+
+    static bool see(ggml_tensor * tensor, bool ask, void * self) {
+        if (strncmp(tensor->name, "ffn_moe_topk-", 13) != 0 || tensor->type != GGML_TYPE_I32) {
+            return !ask;
+        }
+        if (ask) {
+            return true;
+        }
+        State data(ggml_nbytes(tensor));  // the choices may be a view of all experts in order
+        ggml_backend_tensor_get(tensor, data.data(), 0, data.size());
+        auto & layer = static_cast<Visited *>(self)->experts[tensor->name];
+        for (int64_t token = 0; token < tensor->ne[1]; token++) {
+            for (int64_t choice = 0; choice < tensor->ne[0]; choice++) {
+                int32_t expert;
+                const size_t at = token * tensor->nb[1] + choice * tensor->nb[0];
+                memcpy(&expert, data.data() + at, sizeof(expert));
+                layer.insert(expert);
+            }
+        }
+        return true;
+    }
+};
+
+class Bench {
+  public:
+    Bench(llama_model * model, const Options & options, const Tokens & text, Visited * visited)
+        : text(text), depth(options.depth) {
+        llama_context_params params = llama_context_default_params();
+        const int widest = *std::max_element(options.widths.begin(), options.widths.end());
+        params.n_seq_max = 1;
+        params.n_ctx = depth + widest;
+        params.n_batch = params.n_ubatch = std::max(512, depth + widest);
+        if (options.gpu_layers > 0) {
+            params.flash_attn_type = LLAMA_FLASH_ATTN_TYPE_ENABLED;
+        }
+        if (visited) {
+            params.cb_eval = Visited::see;
+            params.cb_eval_user_data = visited;
+        }
+        context = context_of(model, params, options.threads);
+        batch = llama_batch_init(params.n_batch, 0, 1);
+        const int last = (int) text.size() - depth - widest;
+        for (int sample = 0; sample < options.samples; sample++) {
+            starts.push_back((int) ((int64_t) last * sample / std::max(options.samples - 1, 1)));
+        }
+    }
+
+    Bench(const Bench &) = delete;
+
+    ~Bench() {
+        llama_batch_free(batch);
+        llama_free(context);
+    }
+
+    // Decode the text before a sample's passes, and keep the state.
+    void begin(int sample) {
+        start = starts[sample];
+        llama_memory_clear(llama_get_memory(context), false);
+        decode(0, depth, false);
+        state.resize(llama_state_seq_get_size(context, 0));
+        llama_state_seq_get_data(context, state.data(), state.size(), 0);
+    }
+
+    // Decode the `width` tokens that follow, and return how many milliseconds that took.
+    double pass(int width, bool all_outputs) {
+        llama_memory_clear(llama_get_memory(context), false);
+        if (!llama_state_seq_set_data(context, state.data(), state.size(), 0)) {
+            fail("the state cannot be restored");
+        }
+        return decode(depth, width, all_outputs);
+    }
+
+  private:
+    // Decode tokens from a place of the text on, and return how many milliseconds that took.
+    double decode(int place, int count, bool all_outputs) {
+        fill(batch, &text[start + place], count, place, all_outputs ? 0 : place + count - 1);
+        llama_synchronize(context);
+        const auto began = std::chrono::steady_clock::now();
+        if (llama_decode(context, batch) != 0) {
+            fail("a pass failed to decode");
+        }
+        llama_synchronize(context);
+        const auto took = std::chrono::steady_clock::now() - began;
+        return std::chrono::duration<double, std::milli>(took).count();
+    }
+
+    llama_context * context;
+    llama_batch batch;
+    State state;  // behind the first `depth` tokens
+    const Tokens & text;
+    const int depth;
+    int start = 0;
+    std::vector<int> starts;
+};
+
+void count_experts(llama_model * model, const Options & options, const Tokens & text) {
+    Visited visited;
+    Bench bench(model, options, text, &visited);
+    for (int sample = 0; sample < options.samples; sample++) {
+        bench.begin(sample);
+        for (const int width : options.widths) {
+            visited.experts.clear();
+            bench.pass(width, false);
+            if (visited.experts.empty()) {
+                return;  // a dense model
+            }
+            printf("{\"sample\": %d, \"width\": %d, \"experts\": [", sample, width);
+            const char * comma = "";
+            for (const auto & [name, layer] : visited.experts) {
+                printf("%s%zu", comma, layer.size());
+                comma = ", ";
+            }
+            printf("]}\n");
+        }
+    }
+}
+
+void time_passes(llama_model * model, const Options & options, const std::string & file) {
+    const Tokens text = tokenize(model, file);
+    const int widest = *std::max_element(options.widths.begin(), options.widths.end());
+    if ((int) text.size() <= options.depth + widest) {
+        fail("the text has " + std::to_string(text.size()) + " tokens, too few");
+    }
+    printf("{\"tokens\": %zu}\n", text.size());
+    count_experts(model, options, text);
+    Bench bench(model, options, text, nullptr);
+    std::vector<std::pair<int, std::string>> passes;
+    for (const int width : options.widths) {
+        for (const auto & outputs : options.outputs) {
+            passes.emplace_back(width, outputs);
+        }
+    }
+    std::mt19937 random(1);
+    for (int sample = -1; sample < options.samples; sample++) {  // the first is a warm-up
+        bench.begin(std::max(sample, 0));
+        std::shuffle(passes.begin(), passes.end(), random);
+        for (const auto & [width, outputs] : passes) {
+            const double ms = bench.pass(width, outputs == "all");
+            if (sample >= 0) {
+                printf("{\"sample\": %d, \"width\": %d, \"outputs\": \"%s\", \"ms\": %.6f}\n",
+                       sample, width, outputs.c_str(), ms);
+            }
+        }
+    }
+}
+
+struct Text {
+    int prompt;  // tokens of the prompt, with which `tokens` begins
+    Tokens tokens;
+};
+
+std::vector<Text> read_texts(const std::string & path) {
+    std::stringstream file = content_of(path);
+    std::vector<Text> texts;
+    for (std::string line; std::getline(file, line);) {
+        std::stringstream words(line);
+        Text text;
+        words >> text.prompt;
+        for (llama_token token; words >> token;) {
+            text.tokens.push_back(token);
+        }
+        texts.push_back(std::move(text));
+    }
+    return texts;
+}
+
+// Refuse texts that are none of this model's, by the number of the first one; return the longest.
+int check(const std::vector<Text> & texts, const llama_model * model) {
+    const int vocabulary = llama_vocab_n_tokens(llama_model_get_vocab(model));
+    const int context = llama_model_n_ctx_train(model);
+    int longest = 1;
+    for (size_t number = 0; number < texts.size(); number++) {
+        const Text & text = texts[number];
+        const int length = (int) text.tokens.size();
+        const auto [least, most] = std::minmax_element(text.tokens.begin(), text.tokens.end());
+        if (text.prompt < 1 || text.prompt >= length || *least < 0 || *most >= vocabulary) {
+            fail("text " + std::to_string(number) + " has no prompt, nothing after it, or a token" +
+                 " that the draft's vocabulary of " + std::to_string(vocabulary) + " lacks");
+        }
+        if (length > context) {
+            fail("text " + std::to_string(number) + " has " + std::to_string(length) +
+                 " tokens, and the draft's context is " + std::to_string(context));
+        }
+        longest = std::max(longest, length);
+    }
+    return longest;
+}
+
+void print(int text, int position, llama_token target, const float * logits, int count) {
+    std::vector<float> best(logits, logits + count);
+    const int kept = std::min(CANDIDATES, count);
+    std::partial_sort(best.begin(), best.begin() + kept, best.end(), std::greater<float>());
+    const auto token = (llama_token) (std::max_element(logits, logits + count) - logits);
+    double sum = 0;
+    for (int at = 0; at < kept; at++) {
+        sum += std::exp((double) best[at] - best[0]);
+    }
+    const bool agrees = token == target;
+    const double lead = (double) best[0] - (agrees ? best[1] : logits[target]);
+    printf("{\"text\": %d, \"position\": %d, \"token\": %d, \"agrees\": %s, \"confidence\": %.9g,"
+           " \"lead_nats\": %.9g}\n",
+           text, position, token, agrees ? "true" : "false", 1 / sum, lead);
+}
+
+// Read one text; the output of each token that is not the last tells the next one.
+void read(llama_context * context, llama_batch & batch, const Text & text, int number, int width) {
+    const int vocabulary = llama_vocab_n_tokens(llama_model_get_vocab(llama_get_model(context)));
+    const int last = (int) text.tokens.size() - 1;
+    llama_memory_clear(llama_get_memory(context), true);
+    for (int at = 0; at < last;) {
+        const bool prompt = at < text.prompt;
+        const int end = std::min(prompt ? text.prompt : last, at + (prompt ? PROMPT_BATCH : width));
+        fill(batch, &text.tokens[at], end - at, at, text.prompt - 1);
+        if (llama_decode(context, batch) != 0) {
+            fail("text " + std::to_string(number) + " failed to decode");
+        }
+        for (int place = std::max(at, text.prompt - 1); place < end; place++) {
+            print(number, place + 1 - text.prompt, text.tokens[place + 1],
+                  llama_get_logits_ith(context, place - at), vocabulary);
+        }
+        at = end;
+    }
+}
+
+void read_all(llama_model * model, const std::string & file, int threads, int width) {
+    const std::vector<Text> texts = read_texts(file);
+    llama_context_params params = llama_context_default_params();
+    params.n_ctx = (uint32_t) check(texts, model);
+    params.n_batch = PROMPT_BATCH;
+    params.n_ubatch = PHYSICAL_BATCH;
+    llama_context * context = context_of(model, params, threads);
+    llama_batch batch = llama_batch_init(PROMPT_BATCH, 0, 1);
+    for (size_t number = 0; number < texts.size(); number++) {
+        read(context, batch, texts[number], (int) number, width);
+    }
+    llama_batch_free(batch);
+    llama_free(context);
+}
+
+}  // namespace
+
+int main(int, char ** argv) {
+    const std::string self = argv[0], task = argv[1], file = argv[2], text = argv[3];
+    const int threads = atoi(argv[4]), gpu_layers = atoi(argv[5]);
+    llama_log_set(log_faults, nullptr);
+    // An engine for every processor has its kernels in libraries beside its programs.
+    ggml_backend_load_all_from_path((self.substr(0, self.rfind('/') + 1) + "bin").c_str());
+    llama_backend_init();
+    llama_model_params params = llama_model_default_params();
+    params.n_gpu_layers = gpu_layers;
+    llama_model * model = llama_model_load_from_file(file.c_str(), params);
+    if (!model) {
+        fail("cannot load " + file);
+    }
+    if (task == "read") {
+        read_all(model, text, threads, atoi(argv[6]));
+    } else {
+        Options options{threads, gpu_layers, atoi(argv[6]), atoi(argv[7]), split(argv[8]), {}};
+        for (const auto & width : split(argv[9])) {
+            options.widths.push_back(std::stoi(width));
+        }
+        time_passes(model, options, text);
+    }
+    llama_model_free(model);
+    llama_backend_free();
+    return 0;
+}
