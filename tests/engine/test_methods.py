@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from specmoe.audit.checks import audit_runs
-from specmoe.audit.evidence import gather_evidence
+from specmoe.audit.evidence import Evidence
 from specmoe.audit.finding import CheckVerdict
 from specmoe.config.block import Block, PromptSource
 from specmoe.config.measurement import AuditSettings
@@ -36,7 +36,7 @@ def rows_of(job, tmp_path):
         check_rows(found)
         write_runs(found, tmp_path / "runs.parquet")
         read = read_runs(tmp_path / "runs.parquet")
-        evidence = gather_evidence(read, {}, None, AuditSettings())
+        evidence = Evidence(read, {}, None, AuditSettings())
         audit = audit_runs(evidence)
         failed = audit[(audit["verdict"] == CheckVerdict.FAIL) & (audit["level"] == "impossible")]
         assert failed["why"].tolist() == []

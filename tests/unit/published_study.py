@@ -11,7 +11,7 @@ import yaml
 from specmoe.analysis.build import analyse
 from specmoe.analysis.registry import Analysis
 from specmoe.audit.audited import Audit
-from specmoe.audit.evidence import Bandwidth, gather_evidence
+from specmoe.audit.evidence import Bandwidth, Evidence
 from specmoe.config.load import load
 from specmoe.config.schema import Config
 from specmoe.models.card import ModelCard, size_of_card
@@ -58,5 +58,5 @@ def analysis_of_runs(
 ) -> Analysis:
     """Return the analysis of runs, audited without judged divergences."""
     sizes = {model: size_of_card(card) for model, card in cards.items()}
-    audit = Audit.of(gather_evidence(runs, sizes, Bandwidth.of(host), config.audit))
+    audit = Audit.of(Evidence(runs, sizes, Bandwidth.of(host), config.audit))
     return analyse(runs, config, cards, host, audit, read_pass_times(None))

@@ -7,7 +7,7 @@ from random import Random
 import pytest
 
 from specmoe.audit.accounting import check_agreement
-from specmoe.audit.evidence import gather_evidence
+from specmoe.audit.evidence import Evidence
 from specmoe.audit.reading import Limits, Reading, rounds_from_agreement
 
 from .test_checks import SETTINGS, TOKENS, campaign, speculative
@@ -39,8 +39,8 @@ def found(reading=READING, **changed):
     """Return what the check finds of a run with the due counts, some of them changed."""
     row = speculative(1, **COUNTS | changed)
     readings = {KEY: [reading]}
-    given = gather_evidence(campaign(row), {}, None, SETTINGS, readings=readings)
-    return check_agreement.find(given.runs[RUN], given)
+    given = Evidence(campaign(row), {}, None, SETTINGS, readings=readings)
+    return check_agreement(given.runs[RUN], given)
 
 
 def forged(more):

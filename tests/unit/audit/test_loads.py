@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from specmoe.audit.checks import audit_runs
-from specmoe.audit.evidence import Gap, gather_evidence
+from specmoe.audit.evidence import Evidence, Gap
 
 from .test_checks import BANDWIDTH, SETTINGS, SIZES, TARGET_MS, TOKENS, plain, speculative
 
@@ -63,7 +63,7 @@ def findings(*changed, gaps=None, single=True):
     by_run = {row["run"]: row for row in rows} | {row["run"]: row for row in changed}
     whole = dict.fromkeys(["load_tokens", "load_decodes"], "Int64")
     frame = pd.DataFrame(by_run.values()).astype(whole)
-    evidence = gather_evidence(frame, SIZES, BANDWIDTH, SETTINGS, gaps)
+    evidence = Evidence(frame, SIZES, BANDWIDTH, SETTINGS, gaps or {})
     return audit_runs(evidence).set_index(["run", "check"])
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from specmoe.audit.audited import Audit, describe_audit
 from specmoe.audit.checks import audit_runs
-from specmoe.audit.evidence import Bandwidth, gather_evidence
+from specmoe.audit.evidence import Bandwidth, Evidence
 from specmoe.config.matrix import list_blocks
 from specmoe.config.measurement import AuditSettings
 from specmoe.models.expected_sizes import size_of
@@ -39,7 +39,7 @@ def sizes(config):
 
 @pytest.fixture(scope="module")
 def audit(runs, sizes):
-    return audit_runs(gather_evidence(runs, sizes, BANDWIDTH, AuditSettings()))
+    return audit_runs(Evidence(runs, sizes, BANDWIDTH, AuditSettings()))
 
 
 def failed(audit, check):
@@ -60,7 +60,7 @@ def test_the_time_bound_is_broken_by_factors_of_one_and_a_half_to_nine_and_a_hal
     assert [ratios.min(), ratios.max()] == pytest.approx([1.325, 8.558], abs=1e-3)
     # With neither.
     alike = sizes | {"dense_0.8b": sizes["draft_0.8b"]}
-    exact = audit_runs(gather_evidence(runs, alike, BANDWIDTH, EXACT))
+    exact = audit_runs(Evidence(runs, alike, BANDWIDTH, EXACT))
     ratios = failed(exact, "draft_time")["ratio"]
     assert [ratios.min(), ratios.max()] == pytest.approx([1.633, 9.509], abs=1e-3)
 
@@ -80,7 +80,7 @@ def test_the_counters_agree_and_checks_without_data_do_not_apply(audit):
 
 
 def test_the_summary_and_the_text_have_the_campaigns_totals(runs, sizes, config):
-    given = gather_evidence(runs, sizes, BANDWIDTH, AuditSettings())
+    given = Evidence(runs, sizes, BANDWIDTH, AuditSettings())
     found = Audit.of(given)
     whole = found.summary.iloc[-1]
     assert (whole["runs"], whole["impossible"], whole["implausible"]) == (306, 216, 0)

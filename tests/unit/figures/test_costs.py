@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from specmoe.audit.bounds import required_time
-from specmoe.audit.evidence import gather_evidence
+from specmoe.audit.evidence import Evidence
 from specmoe.figures.figures import FIGURES
 
 from ..audit.test_checks import SETTINGS, SIZES, campaign, stranger
@@ -100,7 +100,7 @@ def test_twins_share_panels_of_passes_experts_and_speedups():
 @pytest.fixture
 def frames():
     """Two families of two campaigns, with two rows each."""
-    frame = required_time(gather_evidence(campaign(stranger()), SIZES, None, SETTINGS))
+    frame = required_time(Evidence(campaign(stranger()), SIZES, None, SETTINGS))
     moe = frame.assign(family=["moe", "moe", "dense", "dense"])
     return {"published": moe, "synthetic": moe.assign(decode_ms=moe["decode_ms"] / 5)}
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from specmoe.audit.evidence import Evidence, Run
-from specmoe.audit.finding import Finding, Level, at_least, at_most, check, combined, equal
+from specmoe.audit.finding import Finding, at_least, at_most, combined, equal
 from specmoe.audit.reading import Counts, Limits, Outcome, Reading, possible_outcomes
 from specmoe.config.block import Protocol, Stop
 from specmoe.config.methods import BY_TYPE, METHODS
@@ -21,12 +21,6 @@ _PRINTED_MS = 0.5  # llama-speculative prints whole milliseconds
 # A server's times are rounded to microseconds.
 
 
-@check(
-    "token accounting",
-    Level.IMPOSSIBLE,
-    "Give another number of tokens than its rounds and accepted tokens add up to.",
-    "generated rounds drafted accepted decode_ms",
-)
 def check_accounting(run: Run, given: Evidence) -> Finding:
     """Check that the counters of a run agree with each other."""
     parts = [
@@ -152,13 +146,6 @@ def _by_round(run: Run) -> Iterator[Finding]:
             yield _same(f"tokens {what} by round", tokens, total)
 
 
-@check(
-    "agreement",
-    Level.IMPOSSIBLE,
-    "Count other rounds, drafted or accepted tokens than the draft's reading of the same text"
-    " gives, near ties excepted.",
-    "rounds drafted accepted tokens",
-)
 def check_agreement(run: Run, given: Evidence) -> Finding:
     """Check that a run's rounds are those that the draft's reading of its text gives."""
     if reason := _unplayable(run):

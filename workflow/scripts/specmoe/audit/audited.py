@@ -10,7 +10,7 @@ import pandas as pd
 
 from specmoe.audit.bounds import required_time
 from specmoe.audit.checks import CHECKS, Forged, audit_runs, count_power, summarise_audit
-from specmoe.audit.evidence import Bandwidth, Evidence, Gap, gaps_of, gather_evidence
+from specmoe.audit.evidence import Bandwidth, Evidence, Gap, gaps_of
 from specmoe.audit.finding import CheckVerdict, Level
 from specmoe.audit.reading import readings_of
 from specmoe.config.block import ASKED, Block
@@ -89,7 +89,7 @@ def audit(campaign: LoadedCampaign, out: Path) -> None:
     if config.campaign.source != "published":
         _refuse_other_runs(campaign, rows)
     readings = readings_of(read_agreement(*campaign.agreement))
-    evidence = gather_evidence(rows, sizes, bandwidth, config.audit, gaps, readings)
+    evidence = Evidence(rows, sizes, bandwidth, config.audit, gaps, readings)
     found = Audit.of(evidence)
     found.write(out)
     summary, text = describe_audit(found, rows, evidence, left_out_blocks(config))
@@ -137,7 +137,7 @@ def describe_audit(
             f" {len(disturbed)} of them ({named}), the others are compared with these"
         )
         lines += wrap(line, WIDTH, subsequent_indent="  ")
-    if recovered := found.audit.loc[found.audit["recovered"], "run"].nunique():
+    if recovered := sum(bool(run.recovered) for run in given.runs.values()):
         lines.append(f"{counted(recovered, 'row')} with values recovered by arithmetic")
     for level, members in found.audit.groupby("level", sort=False):
         lines += ["", f"{str(level).capitalize()} if it fails:"]

@@ -11,7 +11,7 @@ from collections.abc import Callable
 import pandas as pd
 
 from specmoe.audit.evidence import Evidence, Run
-from specmoe.audit.finding import Finding, Level, at_least, at_most, check, combined
+from specmoe.audit.finding import Finding, at_least, at_most, combined
 from specmoe.audit.output import SHORTEST_TEXT
 from specmoe.config.block import Protocol, Stop
 from specmoe.config.methods import METHODS, Method
@@ -20,8 +20,6 @@ from specmoe.runs.schema import DISTURBED
 from specmoe.words import counted
 
 _IDENTITY = ["run", "suite", "target", "draft", "gamma"]
-_COUNTS = "rounds drafted decode_ms"
-_ALL_COUNTS = f"{_COUNTS} generated accepted"
 
 
 def time_needed(passes: float, drafted: float, token_time: float, draft_time: float) -> float:
@@ -60,14 +58,6 @@ def draft_time(run: Run, given: Evidence) -> float:
     return times[stand_in] * share
 
 
-@check(
-    "draft-time bound",
-    Level.IMPOSSIBLE,
-    "Take less time than its own passes and drafted tokens need at the speeds measured without a"
-    " draft.",
-    _COUNTS,
-    of_time=True,
-)
 def check_draft_time(run: Run, given: Evidence) -> Finding:
     """Check that decoding took at least the time of its drafted tokens and rounds one by one.
 
@@ -101,13 +91,6 @@ def check_draft_time(run: Run, given: Evidence) -> Finding:
     return Finding(known if run.speculative else "nothing was drafted")
 
 
-@check(
-    "memory-bandwidth bound",
-    Level.IMPOSSIBLE,
-    "Read its weights faster than the machine's memory delivers them.",
-    _ALL_COUNTS,
-    of_time=True,
-)
 def check_bandwidth(run: Run, given: Evidence) -> Finding:
     """Check that memory can deliver what every pass reads at least: the weights for one token.
 
@@ -116,14 +99,6 @@ def check_bandwidth(run: Run, given: Evidence) -> Finding:
     return _read_rate(run, given, lambda size, _: size.pass_bytes(1))
 
 
-@check(
-    "baseline time",
-    Level.IMPLAUSIBLE,
-    "Take less time than all its passes at the speed of its own baseline and its own logged"
-    " drafting.",
-    f"{_ALL_COUNTS} replays draft_ms",
-    of_time=True,
-)
 def check_baseline_time(run: Run, given: Evidence) -> Finding:
     """Check that decoding took the time of all its passes at the speed of its own baseline.
 
@@ -160,14 +135,6 @@ def check_baseline_time(run: Run, given: Evidence) -> Finding:
     return at_least(run.decode_ms, needed * (1 - given.settings.time_tolerance), why)
 
 
-@check(
-    "expected experts",
-    Level.IMPLAUSIBLE,
-    "Read the experts that its tokens are expected to visit faster than the machine's memory"
-    " delivers them.",
-    _ALL_COUNTS,
-    of_time=True,
-)
 def check_expected_experts(run: Run, given: Evidence) -> Finding:
     """Check that memory can deliver the experts that a round's tokens are expected to visit.
 

@@ -10,17 +10,17 @@ drafting, and can give it the counters of a draft that holds more often. Every o
 so do the times of models alone.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from enum import StrEnum
 from itertools import product
 from math import ceil
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 
 from specmoe.audit import accounting, bounds, output
 from specmoe.audit.evidence import Evidence, Run
-from specmoe.audit.finding import Check, CheckVerdict, Level
+from specmoe.audit.finding import CheckVerdict, Finding, Level
 from specmoe.config.block import MEASURED_BY
 
 ALL = "all"
@@ -31,11 +31,106 @@ _WORDS = ("passed", "failed", "not_applicable", "not_judged")
 _COUNTED = dict(zip(CheckVerdict, _WORDS, strict=True))
 _IDENTITY = ["run", *MEASURED_BY, "suite", "target", "draft", "gamma", "prompt", "repeat"]
 
-CHECKS: dict[str, Check] = {
-    name.removeprefix("check_"): one
-    for module in (accounting, bounds, output)
-    for name, one in vars(module).items()
-    if isinstance(one, Check)
+
+class Check(NamedTuple):
+    """A check: its name, its level, what a run that fails it does, and what finds that out.
+
+    The meaning of an implausible one is what no true run should do, of others what none can. One
+    `of_time` fails where a run took less time than it needs.
+    """
+
+    words: str
+    level: Level
+    meaning: str
+    find: Callable[[Run, Evidence], Finding]
+    of_time: bool = False
+
+
+CHECKS = {
+    "accounting": Check(
+        "token accounting",
+        Level.IMPOSSIBLE,
+        "Give another number of tokens than its rounds and accepted tokens add up to.",
+        accounting.check_accounting,
+    ),
+    "agreement": Check(
+        "agreement",
+        Level.IMPOSSIBLE,
+        "Count other rounds, drafted or accepted tokens than the draft's reading of the same text"
+        " gives, near ties excepted.",
+        accounting.check_agreement,
+    ),
+    "draft_time": Check(
+        "draft-time bound",
+        Level.IMPOSSIBLE,
+        "Take less time than its own passes and drafted tokens need at the speeds measured without"
+        " a draft.",
+        bounds.check_draft_time,
+        of_time=True,
+    ),
+    "bandwidth": Check(
+        "memory-bandwidth bound",
+        Level.IMPOSSIBLE,
+        "Read its weights faster than the machine's memory delivers them.",
+        bounds.check_bandwidth,
+        of_time=True,
+    ),
+    "baseline_time": Check(
+        "baseline time",
+        Level.IMPLAUSIBLE,
+        "Take less time than all its passes at the speed of its own baseline and its own logged"
+        " drafting.",
+        bounds.check_baseline_time,
+        of_time=True,
+    ),
+    "expected_experts": Check(
+        "expected experts",
+        Level.IMPLAUSIBLE,
+        "Read the experts that its tokens are expected to visit faster than the machine's memory"
+        " delivers them.",
+        bounds.check_expected_experts,
+        of_time=True,
+    ),
+    "failed_decodes": Check(
+        "failed decodes",
+        Level.IMPOSSIBLE,
+        "Count as a measurement although the engine reported decodes that failed.",
+        output.check_failed_decodes,
+    ),
+    "losslessness": Check(
+        "losslessness",
+        Level.IMPOSSIBLE,
+        "Leave the text that the target writes alone, where the target's own probabilities are not"
+        " a near tie.",
+        output.check_losslessness,
+    ),
+    "batch_noise": Check(
+        "batch noise",
+        Level.IMPLAUSIBLE,
+        "Come from an engine whose probabilities move with the size of a batch by more than"
+        " rounding explains.",
+        output.check_batch_noise,
+    ),
+    "determinism": Check(
+        "determinism",
+        Level.IMPOSSIBLE,
+        "Write other tokens than its repeats, although nothing is left to chance.",
+        output.check_determinism,
+    ),
+    "collapsed_output": Check(
+        "collapsed output",
+        Level.IMPLAUSIBLE,
+        "Write one token again and again, or the same text, whatever the prompt, as broken weights"
+        " or kernels do; or loop where the target alone does not.",
+        output.check_collapsed_output,
+    ),
+    "controls": Check(
+        "controls",
+        Level.IMPOSSIBLE,
+        "Reject its own tokens when a target drafts for itself, or accept, or gain by, those of an"
+        " unrelated draft.",
+        output.check_controls,
+    ),
 }
 
 
@@ -45,8 +140,7 @@ def audit_runs(evidence: Evidence) -> pd.DataFrame:
     Columns: run, protocol, engine, suite, target, draft, gamma, prompt, repeat, check (a key of
     CHECKS), level (of the check), verdict (of CheckVerdict), bound, measured,
     ratio (how many times over the bound: above 1 breaks it, infinite if the bound is zero, null if
-    not applicable), recovered (whether it rests on values recovered by arithmetic), why (a sentence
-    with the numbers).
+    not applicable), why (a sentence with the numbers).
     """
     rows = []
     for run, (name, check) in product(evidence.runs.values(), CHECKS.items()):
@@ -55,7 +149,7 @@ def audit_runs(evidence: Evidence) -> pd.DataFrame:
             {column: getattr(run, column) for column in _IDENTITY}
             | {"check": name, "level": check.level.value, "verdict": found.verdict.value}
             | {"bound": found.bound, "measured": found.measured, "ratio": found.ratio}
-            | {"recovered": not check.columns.isdisjoint(run.recovered), "why": found.why}
+            | {"why": found.why}
         )
     return pd.DataFrame(rows).astype({"bound": float, "measured": float, "ratio": float})
 

@@ -5,7 +5,7 @@ That is all of a campaign that a check may look at: baselines, repeats, loads, t
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import InitVar, dataclass, field
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
@@ -183,20 +183,39 @@ def gaps_of(judged: Mapping[str, Any]) -> dict[str, Gap]:
     return found
 
 
-@dataclass(frozen=True)
+@dataclass
 class Evidence:
-    """What the runs of a campaign are checked against."""
+    """What the runs of a campaign are checked against.
 
-    runs: Mapping[str, Run]
-    repeats: Mapping[tuple[Any, ...], list[Run]]  # those with tokens, in order, by `repeated`
-    answers: Mapping[tuple[Any, ...], set[tuple[str, tuple[int, ...]]]]  # prompt, text by `asked`
-    loads: Mapping[str, int]  # tokens of the measured runs of each load
-    divergences: Mapping[str, Gap]
-    times: Mapping[tuple[str, ...], Mapping[str, float]]
-    sizes: Mapping[str, Size]
-    bandwidth: Bandwidth | None
+    Made from them: runs (by id), times (see `single_token_ms`), repeats (those with tokens, in
+    order, by `Run.repeated`), answers (prompts and texts, by `Run.asked`), loads (the tokens of the
+    measured runs of each).
+    """
+
+    rows: InitVar[pd.DataFrame]  # `schema.read_runs`'s frame
+    sizes: Mapping[str, Size]  # of models
+    bandwidth: Bandwidth | None  # of the machine's memory
     settings: AuditSettings
-    readings: Mapping[ReadingKey, list[Reading]]
+    # By run: the target's gap at the token where the run left its baseline.
+    divergences: Mapping[str, Gap] = field(default_factory=dict)
+    # What drafts would have proposed in place of the targets' own tokens.
+    readings: Mapping[ReadingKey, list[Reading]] = field(default_factory=dict)
+
+    def __post_init__(self, rows: pd.DataFrame) -> None:
+        """Sort the runs by what checks compare."""
+        listed = [Run.of(row) for row in rows.to_dict("records")]
+        self.runs = {run.run: run for run in listed}
+        self.times = single_token_ms(rows)
+        self.repeats: dict[tuple[Any, ...], list[Run]] = defaultdict(list)
+        self.answers: dict[tuple[Any, ...], set[tuple[str, tuple[int, ...]]]] = defaultdict(set)
+        self.loads: Counter[str] = Counter()
+        for run in sorted(listed, key=lambda run: run.repeat):
+            if run.tokens is not None:
+                self.repeats[run.repeated].append(run)
+            if run.tokens and run.imposed_acceptance is None:
+                self.answers[run.asked].add((run.prompt, run.tokens))
+            if run.load is not None:
+                self.loads[run.load] += run.generated or 0
 
     def times_of(self, run: Run) -> Mapping[str, float]:
         """Return the milliseconds a token of each model that was timed as the run was."""
@@ -205,45 +224,6 @@ class Evidence:
     def baseline(self, run: Run) -> Run | None:
         """Return a run's baseline, None without one."""
         return None if run.baseline is None else self.runs.get(run.baseline)
-
-
-def gather_evidence(
-    runs: pd.DataFrame,
-    sizes: Mapping[str, Size],
-    bandwidth: Bandwidth | None,
-    settings: AuditSettings,
-    divergences: Mapping[str, Gap] | None = None,
-    readings: Mapping[ReadingKey, list[Reading]] | None = None,
-) -> Evidence:
-    """Return what the runs of a campaign are checked against.
-
-    `runs` is `schema.read_runs`'s frame, `sizes` are those of its models, `bandwidth` is that of
-    the machine's memory. `divergences` holds, by run, the target's gap at the token where the run
-    left its baseline, `readings` what drafts would have proposed in place of the targets' own
-    tokens.
-    """
-    listed = [Run.of(row) for row in runs.to_dict("records")]
-    repeats, answers = defaultdict(list), defaultdict(set)
-    loads: Counter[str] = Counter()
-    for run in sorted(listed, key=lambda run: run.repeat):
-        if run.tokens is not None:
-            repeats[run.repeated].append(run)
-        if run.tokens and run.imposed_acceptance is None:
-            answers[run.asked].add((run.prompt, run.tokens))
-        if run.load is not None:
-            loads[run.load] += run.generated or 0
-    return Evidence(
-        {run.run: run for run in listed},
-        repeats,
-        answers,
-        loads,
-        divergences or {},
-        single_token_ms(runs),
-        sizes,
-        bandwidth,
-        settings,
-        readings or {},
-    )
 
 
 def single_token_ms(runs: pd.DataFrame) -> dict[tuple[str, ...], dict[str, float]]:

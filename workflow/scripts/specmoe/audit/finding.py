@@ -1,12 +1,9 @@
-"""The form of a check and of its findings."""
+"""What a check finds of a run: a value, its bound, and how far apart they are."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from math import inf
-from typing import NamedTuple
-
-from specmoe.audit.evidence import Evidence, Run
 
 
 class CheckVerdict(StrEnum):
@@ -81,25 +78,3 @@ def _over(value: float, bound: float) -> float:
     if value <= 0:
         return 0.0
     return value / bound if bound > 0 else inf
-
-
-class Check(NamedTuple):
-    """A check: its name, its level, what a run that fails it does, the columns it uses.
-
-    A check of `level` implausible says what no true run should do, the others what none can. One
-    `of_time` fails where a run took less time than it needs.
-    """
-
-    words: str
-    level: Level
-    meaning: str
-    columns: frozenset[str]
-    of_time: bool
-    find: Callable[[Run, Evidence], Finding]
-
-
-def check(
-    words: str, level: Level, meaning: str, columns: str, *, of_time: bool = False
-) -> Callable[[Callable[[Run, Evidence], Finding]], Check]:
-    """Make a check of a function; `columns` are separated by spaces."""
-    return lambda find: Check(words, level, meaning, frozenset(columns.split()), of_time, find)

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from specmoe.audit.evidence import Evidence, Gap, Run
-from specmoe.audit.finding import Finding, Level, at_least, at_most, check, combined, equal
+from specmoe.audit.finding import Finding, at_least, at_most, combined, equal
 from specmoe.config.measurement import AuditSettings
 from specmoe.measure.trace import common_prefix
 from specmoe.words import counted
@@ -30,12 +30,6 @@ _LEAST_TURNS = 3
 _LEAST_TOKENS = 16
 
 
-@check(
-    "failed decodes",
-    Level.IMPOSSIBLE,
-    "Count as a measurement although the engine reported decodes that failed.",
-    "decode_failures",
-)
 def check_failed_decodes(run: Run, _: Evidence) -> Finding:
     """Check that the engine reported no decode as failed."""
     if run.decode_failures is None:
@@ -43,13 +37,6 @@ def check_failed_decodes(run: Run, _: Evidence) -> Finding:
     return at_most(run.decode_failures, 0, f"{counted(run.decode_failures, 'decode')} failed")
 
 
-@check(
-    "losslessness",
-    Level.IMPOSSIBLE,
-    "Leave the text that the target writes alone, where the target's own probabilities are not a"
-    " near tie.",
-    "tokens",
-)
 def check_losslessness(run: Run, given: Evidence) -> Finding:
     """Check that greedy speculation gives the baseline's tokens, near ties excepted."""
     baseline, divergence = given.baseline(run), given.divergences.get(run.run)
@@ -91,13 +78,6 @@ def _widest_tie(run: Run, divergence: Gap, settings: AuditSettings) -> tuple[flo
     return widest, f"a tie has {widest:.3g} at most ({why})"
 
 
-@check(
-    "batch noise",
-    Level.IMPLAUSIBLE,
-    "Come from an engine whose probabilities move with the size of a batch by more than rounding"
-    " explains.",
-    "tokens",
-)
 def check_batch_noise(run: Run, given: Evidence) -> Finding:
     """Check that the size of a batch alone moves the target's gaps no more than rounding does."""
     divergence = given.divergences.get(run.run)
@@ -108,12 +88,6 @@ def check_batch_noise(run: Run, given: Evidence) -> Finding:
     return at_most(moved, given.settings.tie_cap_nats, why)
 
 
-@check(
-    "determinism",
-    Level.IMPOSSIBLE,
-    "Write other tokens than its repeats, although nothing is left to chance.",
-    "tokens",
-)
 def check_determinism(run: Run, given: Evidence) -> Finding:
     """Check that a run has the tokens that most repeats of it have; among equals, the earliest."""
     repeats = given.repeats.get(run.repeated, [])
@@ -134,13 +108,6 @@ def check_determinism(run: Run, given: Evidence) -> Finding:
     return equal(prefix, length, why)
 
 
-@check(
-    "collapsed output",
-    Level.IMPLAUSIBLE,
-    "Write one token again and again, or the same text, whatever the prompt, as broken weights or"
-    " kernels do; or loop where the target alone does not.",
-    "tokens",
-)
 def check_collapsed_output(run: Run, given: Evidence) -> Finding:
     """Check that a run's text does not show a fault of weights, kernels or drafting.
 
@@ -187,13 +154,6 @@ def _own_loop(run: Run, tokens: tuple[int, ...], given: Evidence) -> Iterator[Fi
         yield at_most(excess, allowed, f"{why}; {cause}{own}")
 
 
-@check(
-    "controls",
-    Level.IMPOSSIBLE,
-    "Reject its own tokens when a target drafts for itself, or accept, or gain by, those of an"
-    " unrelated draft.",
-    "drafted accepted",
-)
 def check_controls(run: Run, given: Evidence) -> Finding:
     """Check runs whose outcome is known beforehand: a draft that knows all, one that knows nothing.
 
