@@ -355,11 +355,13 @@ def test_settings_with_marked_runs_or_baselines_are_set_aside(config):
     row, settings = advice_of(runs, config, failed=[fastest])
     assert (row["answer"], row["gamma"]) == (Answer.ON, 8)
     assert (row["settings"], row["set_aside"], row["marked"]) == (1, 1, 0)
-    assert standings(settings)[4] == Standing.MARKED
+    assert standings(settings)[4] == Standing.ASIDE
     assert np.isnan(settings.set_index("gamma").loc[4, "best_low"])
+    why = "| set aside: of 6 pairs the audit marks 1 (1 impossible), the machine disturbed 0 |"
+    assert why in said(shown(runs, config, failed=[fastest]))
     row, _ = advice_of(runs, config, failed=[runs["run"].iloc[0]])  # a baseline of both
     assert (row["answer"], row["set_aside"]) == (Answer.UNKNOWN, 2)
-    assert row["reason"] == "the audit marks too many runs of every setting"
+    assert row["reason"] == "too many runs of every setting are marked by the audit, or disturbed"
 
 
 MANY = [f"text-{number}" for number in range(8)]
@@ -529,6 +531,8 @@ def test_controls_and_the_studys_commands_are_no_settings(config):
     assert settings.empty
     assert row["answer"] == Answer.UNKNOWN
     assert row["reason"] == "no run with a draft was measured against baselines of its own"
+    text = rendered(shown(campaign(itself, tools), config), "advice.txt.j2")
+    assert text.endswith("real ones.\nNo runs with a draft and their own baselines: moe_q4\n")
 
 
 def looping_in(runs, looped):

@@ -253,7 +253,7 @@ def test_a_card_has_the_answer_with_its_facts_and_the_line_to_paste(answered):
 
 
 def test_a_card_without_a_gain_says_why(root):
-    reason = "the audit marks too many runs of every setting"
+    reason = "too many runs of every setting are marked by the audit, or disturbed"
     unknown = advised(full(), answer="not known", reason=reason, command=None)
     _, words = card(page_of(unknown, root))
     assert f"{reason}每种设置都有太多运行被核查标出" in words

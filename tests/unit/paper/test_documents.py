@@ -7,8 +7,9 @@ import jinja2
 import pandas as pd
 import pytest
 
+from specmoe.analysis.advice_text import environment
 from specmoe.figures.figures import FIGURES
-from specmoe.paper.documents import DOCUMENTS, cited, environment, render_documents
+from specmoe.paper.documents import DOCUMENTS, cited, render_documents
 
 from ...conftest import ROOT
 from ..paper_analyses import (

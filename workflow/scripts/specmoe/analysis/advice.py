@@ -86,7 +86,7 @@ class Standing(StrEnum):
     SLOWER = "slower"
     BEATEN = "beaten in the first repeat"  # so it was measured no further, see `contenders`
     IDLE = "drafted nothing"  # so nothing says what drafting does
-    MARKED = "marked"  # the audit marks too many of its rows: set aside
+    ASIDE = "set aside"  # too many of its pairs are marked or disturbed, see `sound_prompts`
 
 
 class Sent(StrEnum):
@@ -325,7 +325,7 @@ def _ranked(
             own.index.isin(_best(own[counts]).index),
             [key in slower for key in keys],
         ],
-        [Standing.MARKED, Standing.IDLE, Standing.BEATEN, Standing.BEST, Standing.SLOWER],
+        [Standing.ASIDE, Standing.IDLE, Standing.BEATEN, Standing.BEST, Standing.SLOWER],
         Standing.EQUAL,
     )
     order = {standing: rank for rank, standing in enumerate(Standing)}
@@ -399,8 +399,8 @@ def _answer(
     """Return a target's row; `lost` are its runs that do not count."""
     # Settings on the prompts that answer come first.
     own = ranked[ranked["prompt_set"] == ranked["prompt_set"].iloc[0]] if len(ranked) else ranked
-    aside, idle = ((own["standing"] == kind).sum() for kind in (Standing.MARKED, Standing.IDLE))
-    compared = own[~own["standing"].isin([Standing.MARKED, Standing.IDLE])]
+    aside, idle = ((own["standing"] == kind).sum() for kind in (Standing.ASIDE, Standing.IDLE))
+    compared = own[~own["standing"].isin([Standing.ASIDE, Standing.IDLE])]
     sound = compared[compared["standing"] != Standing.BEATEN]
     none_left = set(_keys(lost)) - set(_keys(ranked))
     unknown = _unknown(own, sound, controls, disturbed=bool(none_left))
@@ -514,7 +514,7 @@ def _unknown(
         return (
             "no setting that counts drafted anything on these prompts"
             if idle
-            else "the audit marks too many runs of every setting"
+            else "too many runs of every setting are marked by the audit, or disturbed"
         )
     if sound["best_low"].isna().all():
         return "every setting was measured once, so no interval is known"

@@ -1,28 +1,37 @@
-"""The advice for people, by the templates `advice.txt.j2` and `advice.md.j2`, and as JSON."""
+"""The advice for people, by the templates `advice.txt.j2` and `advice.md.j2`, and as JSON.
+
+Here is also the environment of all templates, of paper and page too.
+"""
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import jinja2
 import numpy as np
 import pandas as pd
+from markupsafe import Markup
 
-from specmoe.analysis.advice import Answer, Standing, decide
+from specmoe.analysis import number_text
+from specmoe.analysis.advice import Answer, Controls, Standing, decide
 from specmoe.analysis.contenders import describe
-from specmoe.analysis.filters import advised_targets, whole_audit
+from specmoe.analysis.filters import (
+    advised_targets,
+    on_other_prompts,
+    told_twins,
+    whole_audit,
+)
 from specmoe.analysis.intervals import session_reach
 from specmoe.analysis.launch import with_files
-from specmoe.analysis.number_text import TOO_FEW_PROMPTS, fixed, interval, measured_in, percent
+from specmoe.analysis.number_text import fixed, interval, measured_in, percent
 from specmoe.analysis.registry import TABLES, Analysis, Record, records
-from specmoe.analysis.sentences import on_other_prompts, prompt_words
 from specmoe.analysis.summaries import CELL
 from specmoe.config.engines import Backend
 from specmoe.files import gigabytes, read_record, replace_text
 from specmoe.plan.campaign import ROOT
-from specmoe.words import counted
+from specmoe.words import counted, later, listed
 
 # The ends of the interval that decides an answer, as columns of the best setting.
 _DECIDES = {
@@ -46,39 +55,52 @@ def render_advice(analysis: Analysis, template: Path, details: Path) -> str:
 
     `details` is where a reader finds every setting.
     """
-    advised = advised_targets(analysis)
-    every = analysis.advice["target"]
+    advice, advised = analysis.advice, advised_targets(analysis)
     settings, categories = analysis.advice_settings, analysis.categories
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(template.parent),
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-        autoescape=False,  # noqa: S701 (plain text and Markdown)
-    )
-    environment.filters.update(
-        counted=counted, gigabytes=gigabytes, percent=percent, prompt_words=prompt_words
-    )
     campaign = records(analysis.campaign)[0]
-    return environment.get_template(template.name).render(
+    env = environment(template.parent, lambda value: Markup(number_text.shown(value)))  # noqa: S704
+    return env.get_template(template.name).render(
         campaign=campaign,
-        machine=machine_of(campaign),
         session=math.expm1(session_reach(campaign["session_sd"])),
         audit=whole_audit(analysis),
+        controlled=records(advice[advice["controls"] != Controls.NONE]),
         advised=records(advised),
-        without=[*every[~every.isin(advised["target"])]],
+        without=[*advice.loc[~advice["target"].isin(advised["target"]), "target"]],
         table=table_of_answers(advised).splitlines(),
         settings={name: records(own) for name, own in settings.groupby("target")},
         elsewhere=on_other_prompts(analysis),
         categories={name: records(own) for name, own in categories.groupby("target")},
         details=details,
         Answer=Answer,
-        measured=measured_in,
-        known=pd.notna,
-        interval=interval,
-        too_few=TOO_FEW_PROMPTS,
+        Standing=Standing,
+        too_few=number_text.TOO_FEW_PROMPTS,
     )
+
+
+def environment(
+    templates: Path, printed: Callable[[Any], str] = number_text.shown, **syntax: str
+) -> jinja2.Environment:
+    """Return the environment of a folder of templates; an undefined name is an error.
+
+    `printed` makes text of every value but markup.
+    """
+    env = jinja2.Environment(
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        undefined=jinja2.StrictUndefined,
+        autoescape=True,
+        finalize=lambda value: value if isinstance(value, Markup) else printed(value),
+        loader=jinja2.FileSystemLoader(templates),
+        **syntax,  # type: ignore[arg-type]
+    )
+    numbers = ("fixed", "percent", "thousands", "memory", "bandwidth", "interval", "measured_in")
+    texts = ("span", "day", "short_commits", "prompt_words")
+    env.filters.update({name: getattr(number_text, name) for name in (*numbers, *texts)})
+    env.filters.update(counted=counted, gigabytes=gigabytes, later=later, listed=listed)
+    env.filters.update(machine_of=machine_of, records=records, told_twins=told_twins)
+    env.tests["known"] = pd.notna
+    return env
 
 
 def deciding(row: Record) -> str:
@@ -148,7 +170,7 @@ def _measured(own: Record) -> dict[str, Any]:
     """Return what all repeats say of a setting, from its row of the advice."""
     ends = own["best_low"], own["other_prompts_low"], own["alone_high"]
     answer = decide(*(np.array([end]) for end in ends))
-    shown = own["standing"] in (Standing.MARKED, Standing.IDLE)
+    shown = own["standing"] in (Standing.ASIDE, Standing.IDLE)
     numbers = {name: own[name] for name in ("speedup", "speedup_low", "speedup_high")}
     return {
         **{name: value for name, value in numbers.items() if not math.isnan(value)},

@@ -6,9 +6,10 @@ from typing import Any
 
 import pandas as pd
 
+from specmoe.analysis.advice import Standing
 from specmoe.analysis.drafts import Control, by_model, without_controls
 from specmoe.analysis.labels import in_series, way_words
-from specmoe.analysis.registry import Analysis, records
+from specmoe.analysis.registry import Analysis, Record, records
 from specmoe.analysis.summaries import fastest
 from specmoe.audit.checks import ALL
 from specmoe.config.block import MEASURED_BY, PASSAGE_PREFIX
@@ -107,6 +108,23 @@ def advised_targets(analysis: Analysis) -> pd.DataFrame:
     advice = analysis.advice
     some = advice[["settings", "set_aside", "idle", "none_left"]].sum(axis="columns") > 0
     return advice[some].sort_values("target_rank", ignore_index=True)
+
+
+def on_other_prompts(analysis: Analysis) -> dict[str, list[Record]]:
+    """Return, by target, the fastest setting on each set of prompts that does not answer.
+
+    Speedups on code and on prose are no rivals, so a target's answer is about one set (`advice`).
+    Added to the columns of `advice_settings`: settings, how many are compared.
+    """
+    settings = analysis.advice_settings
+    answering = analysis.advice.set_index("target")["prompt_set"].to_dict()
+    found: dict[str, list[Record]] = {}
+    for (target, prompts), own in settings.groupby(["target", "prompt_set"], sort=False):
+        compared = own[~own["standing"].isin([Standing.ASIDE, Standing.IDLE])]
+        if prompts != answering.get(target) and len(compared):
+            best = records(compared[compared["standing"] == Standing.BEST])[0]
+            found.setdefault(str(target), []).append(best | {"settings": len(compared)})
+    return found
 
 
 def told_twins(analysis: Analysis) -> pd.DataFrame:

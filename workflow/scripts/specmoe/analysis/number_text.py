@@ -19,14 +19,16 @@ _WIDEST = 4  # the high end over the low one
 
 _COMMIT_DIGITS = 12
 
+_NAMED_PROMPTS = 8
+
 THIN = "\N{NARROW NO-BREAK SPACE}"
 
 
 def shown(value: Any) -> str:
     """Return the text of any value, a dash for null."""
-    # `str` comes first, because an undefined template variable must raise and not count as null.
+    # `str` first: an undefined template variable must raise; an `if` without `else` is empty.
     text = str(value)
-    return DASH if pd.isna(value) else text
+    return DASH if text and pd.isna(value) else text
 
 
 def fixed(value: float | None, digits: int = 1) -> str:
@@ -49,6 +51,12 @@ def thousands(value: int | None) -> str:
 def span(ends: tuple[float, float], digits: int = 1, between: str = " to ") -> str:
     """Return the ends of a range: where both print the same, as one number."""
     return between.join(dict.fromkeys(fixed(end, digits) for end in ends))
+
+
+def prompt_words(prompts: str) -> str:
+    """Return words for a set of prompts, by their ids in one text; many are only counted."""
+    count = len(prompts.split(", "))
+    return f"{count} prompts" if count > _NAMED_PROMPTS else prompts
 
 
 def day(time: Any) -> str:

@@ -16,13 +16,14 @@ import pandas as pd
 from markupsafe import Markup, escape
 
 from specmoe.analysis.advice import Answer
+from specmoe.analysis.advice_text import environment
 from specmoe.analysis.gamma_curves import LONGEST
+from specmoe.analysis.number_text import prompt_words
 from specmoe.analysis.registry import TABLES, Analysis, Record, records
-from specmoe.analysis.sentences import prompt_words
 from specmoe.files import replace_text
 from specmoe.measure.trace import Recording
 from specmoe.page.whatif import whatif_pairs
-from specmoe.paper.documents import cited, environment
+from specmoe.paper.documents import cited
 from specmoe.plan.campaign import ROOT
 from specmoe.tables.exhibits import read_figures, read_yaml, tables_of
 from specmoe.words import spreadsheet_text

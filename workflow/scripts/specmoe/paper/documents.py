@@ -5,37 +5,33 @@ In the templates of the paper `<< value >>` prints a value, `<% ... %>` is a sta
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from math import expm1
 from pathlib import Path
 from typing import Any
 
-import jinja2
 import pandas as pd
 from markupsafe import Markup
 
-from specmoe.analysis import number_text
 from specmoe.analysis.advice import Answer
-from specmoe.analysis.advice_text import machine_of
+from specmoe.analysis.advice_text import environment
 from specmoe.analysis.cost_tables import PAIR, WHOLE
 from specmoe.analysis.filters import (
     advised_targets,
     control_cells,
     count_check,
     method_cells,
+    on_other_prompts,
     prompt_sets,
     text_cells,
-    told_twins,
     whole_audit,
 )
 from specmoe.analysis.intervals import session_reach
 from specmoe.analysis.registry import Analysis, records
-from specmoe.analysis.sentences import on_other_prompts, prompt_words
 from specmoe.audit.checks import Forged
 from specmoe.config.block import Protocol
 from specmoe.paper.latex import to_latex
 from specmoe.tables.exhibits import read_figures, tables_of
-from specmoe.words import counted, later, listed
 
 DOCUMENTS = ("main", "supplement")
 
@@ -57,6 +53,7 @@ def render_documents(analysis: Analysis, drawn: Collection[str], paper: Path) ->
     filled = tables_of(analysis, paper / "tables.yaml")
     wording = read_figures(paper / "figures.yaml")
     env = environment(paper, lambda value: Markup(to_latex(value)), **_SYNTAX)  # noqa: S704
+    env.filters.update(study_commands=study_commands, study_rounds=study_rounds)
     lengths = {name: len(one.rows) for name, one in filled.items()}
     known = {"tables": lengths, "figures": drawn} | cited(analysis)
 
@@ -78,33 +75,6 @@ def render_documents(analysis: Analysis, drawn: Collection[str], paper: Path) ->
 
     known |= {"table": table, "figure": figure, "exhibits": exhibits}
     return {name: env.get_template(f"{name}.tex.j2").render(known) for name in DOCUMENTS}
-
-
-def environment(
-    templates: Path, printed: Callable[[Any], str] = number_text.shown, **syntax: str
-) -> jinja2.Environment:
-    """Return the environment of a folder of templates; an undefined name is an error.
-
-    `printed` makes text of every value but markup.
-    """
-    env = jinja2.Environment(
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-        undefined=jinja2.StrictUndefined,
-        autoescape=True,
-        finalize=lambda value: value if isinstance(value, Markup) else printed(value),
-        loader=jinja2.FileSystemLoader(templates),
-        **syntax,  # type: ignore[arg-type]
-    )
-    numbers = ("fixed", "percent", "thousands", "memory", "bandwidth", "interval", "measured_in")
-    env.filters.update({name: getattr(number_text, name) for name in (*numbers, "span", "day")})
-    env.filters.update(counted=counted, later=later, listed=listed, records=records)
-    env.filters.update(machine_of=machine_of, short_commits=number_text.short_commits)
-    env.filters.update(prompt_words=prompt_words, told_twins=told_twins)
-    env.filters.update(study_commands=study_commands, study_rounds=study_rounds)
-    env.tests["known"] = pd.notna
-    return env
 
 
 def cited(analysis: Analysis) -> dict[str, Any]:
