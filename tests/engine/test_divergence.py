@@ -15,10 +15,10 @@ BASELINE = compared(alone(n_predict=16), sides=(ALONE,))
 POSITION = 5
 
 
-@pytest.fixture
-def record(job):
+@pytest.fixture(scope="module")
+def record(job_in, module_folder):
     """The record of a baseline's block."""
-    return measured(BASELINE, job)
+    return measured(BASELINE, job_in(module_folder))
 
 
 def planted(record, token_of):
@@ -44,25 +44,21 @@ def divergences(record, token_of):
     return find_divergences(rows(planted(record, token_of)), "target")
 
 
-def test_a_planted_token_is_far_behind_the_baselines_own(record, job):
+def test_a_planted_token_is_far_behind_the_baselines_own_and_a_prefix_is_asked_about_once(
+    record, job
+):
     found = divergences(record, lambda token: (token + 100) % 256)
-    judged = judge_all(found, {BASELINE.block: BASELINE}, job)["divergences"]
-    assert [one["position"] for one in judged] == [POSITION] * 2
+    requests = []
+    for asked in (found, [*found, replace(found[0], run="another")]):
+        judged = judge_all(asked, {BASELINE.block: BASELINE}, job)["divergences"]
+        requests.append(job.server_log.read_text().count("prompt eval time"))
+        assert [one["position"] for one in judged] == [POSITION] * len(asked)
+    assert requests[0] == requests[1] > 0
     for one in judged:
         assert one["likeliest"] == one["baseline_token"]
         assert one["gap_nats"] > 0.5
         assert list(one["gap_nats_by_width"]) == [2, 4, 5]
         assert min(one["gap_nats_by_width"].values()) > 0.5
-
-
-def test_a_prefix_shared_by_several_runs_is_asked_about_once(record, job):
-    [first, *_] = divergences(record, lambda token: (token + 100) % 256)
-    requests = []
-    for asked in ([first], [first, replace(first, run="another")]):
-        judged = judge_all(asked, {BASELINE.block: BASELINE}, job)
-        assert len(judged["divergences"]) == len(asked)
-        requests.append(job.server_log.read_text().count("prompt eval time"))
-    assert requests[0] == requests[1] > 0
 
 
 @pytest.fixture
@@ -82,11 +78,13 @@ def test_reading_one_by_one_equals_generating(server):
     assert list(read_in_batches(server, prompt, answer["tokens"], [1] * 7, 5)) == generated
 
 
-def test_tokens_are_read_in_the_given_batches(server, job):
+def test_tokens_are_read_in_the_given_batches_or_refused(server, job):
     tokens = list(range(40, 51))
     assert len(list(read_in_batches(server, [1, 2, 3], tokens, [2, 4, 5], 5))) == 4
     read = re.findall(r"prompt eval time = .* / +(\d+) tokens", job.server_log.read_text())
     assert read == ["3", "2", "4", "5"]
+    with pytest.raises(MeasurementError, match="the server read 3 tokens at once instead of 4"):
+        list(read_in_batches(server, [1, 2], [3, 4, 5], [4], 5))
 
 
 def test_a_target_with_a_sliding_window_is_asked_too(job, make):
@@ -94,11 +92,6 @@ def test_a_target_with_a_sliding_window_is_asked_too(job, make):
     found = divergences(measured(BASELINE, sliding), lambda token: (token + 100) % 256)
     judged = judge_all(found, {BASELINE.block: BASELINE}, sliding)["divergences"]
     assert [one["likeliest"] for one in judged] == [one["baseline_token"] for one in judged]
-
-
-def test_a_server_that_reads_other_batches_is_refused(server):
-    with pytest.raises(MeasurementError, match="the server read 3 tokens at once instead of 4"):
-        list(read_in_batches(server, [1, 2], [3, 4, 5], [4], 5))
 
 
 def test_a_token_within_a_character_has_its_candidates_too(server):

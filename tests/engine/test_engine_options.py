@@ -7,10 +7,8 @@ from dataclasses import replace
 import pytest
 from pydantic import TypeAdapter
 
-from specmoe.config.base import Positive
 from specmoe.config.block import Block, Side
 from specmoe.config.engines import EngineArgs
-from specmoe.config.factors import FACTORS, Factor, at_levels
 from specmoe.config.methods import Method
 from specmoe.errors import MeasurementError
 from specmoe.measure.divergence import find_divergences, judge_all
@@ -80,26 +78,11 @@ def test_the_types_of_a_sides_caches_follow_from_its_words(side, types):
     assert cache_types(block, side) == types
 
 
-def test_experts_kept_on_the_cpu_change_nothing_where_the_cpu_computes(do, family):
-    plain, kept = (
-        {
-            (row["gamma"], row["prompt"]): (row["tokens"], row["accepted"], row["decodes"])
-            for row in rows(do(block, target=family["moe"]))
-        }
-        for block in (compared(), with_args(compared(), "--n-cpu-moe", "4"))
-    )
-    assert len(plain) == 4
-    assert kept == plain
-
-
 @pytest.mark.parametrize(
     ("words", "says"),
     [
         ("-ctv q8_0 -fa off", "quantized V cache requires flash_attn to be enabled"),
-        ("--device CUDA77", 'error while handling argument "--device": invalid device: CUDA77'),
         ("--frobnicate", "error: invalid argument: --frobnicate"),
-        # Its value would be the next flag.
-        ("--numa", 'error while handling argument "--numa"'),
     ],
 )
 def test_what_the_engine_refuses_is_one_line_in_its_own_words(do, words, says):
@@ -128,16 +111,3 @@ def test_a_divergence_is_judged_with_the_options_of_its_baseline(do, job):
         block.block for block in blocks
     ]
     assert all(one["likeliest"] == one["baseline_token"] for one in judged["divergences"])
-
-
-def test_another_factor_is_one_entry_and_is_measured(do, monkeypatch):
-    def of_width(block: Block, width: int) -> Block:
-        return replace(block, engine_args=("--ubatch-size", str(width)))
-
-    monkeypatch.setitem(FACTORS, "ubatch", Factor("Physical batch", "tokens", Positive, of_width))
-    levels = at_levels(compared(), {"ubatch": [16, 64]})
-    found = [row for block in levels for row in rows(do(block))]
-    assert {(row["level"], row["engine_options"]) for row in found} == {
-        ("16", "--ubatch-size 16"),
-        ("64", "--ubatch-size 64"),
-    }

@@ -126,24 +126,16 @@ def test_a_model_in_f32_writes_alone_what_it_writes_among_others(record):
     assert [row["common_prefix"] for row in drafted] == [TOKENS] * len(PROMPTS)
 
 
-@pytest.mark.parametrize(
-    "side",
-    [Side(4, n_match=2, method=Method.NGRAM_SIMPLE, draft="ngram-simple"), WITH_DRAFT],
-    ids=["ngram-simple", "draft"],
-)
-def test_a_load_of_one_client_and_sides_in_turn(do, side):
-    block = at_once(
-        1,
-        sides=(ALONE, side),
-        arrangement=Arrangement.IN_TURN,
-        prompts=PROMPTS[-2:],
-    )
+def test_a_load_of_one_client_and_sides_in_turn(do):
+    by_ngrams = Side(4, n_match=2, method=Method.NGRAM_SIMPLE, draft="ngram-simple")
+    sides = (ALONE, by_ngrams, WITH_DRAFT)
+    block = at_once(1, sides=sides, arrangement=Arrangement.IN_TURN, prompts=PROMPTS[-2:])
     found = rows(do(block))
     check_rows(found)
-    assert [row["gamma"] for row in found] == [0, 0, 4, 4]
+    assert [row["gamma"] for row in found] == [0, 0, 4, 4, 4, 4]
     assert {row["concurrency"] for row in found} == {1}
     assert all(row["load_tokens"] >= 2 * TOKENS for row in found)
-    assert len({row["load_s"] for row in found}) == 2
+    assert len({row["load_s"] for row in found}) == 3
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="kills a process")

@@ -57,19 +57,16 @@ def test_any_text_survives_tokenization(start, models):
             assert len(ids) <= len(text.encode())
 
 
-@pytest.mark.parametrize("model", ["dense", "written_q8_0", "written_q4_k", "tied_q8_0"])
-def test_greedy_text_varies_and_depends_on_the_prompt(start, models, model):
+@pytest.mark.parametrize("model", ["moe", "tied_q8_0"])
+def test_greedy_text_varies_depends_on_the_prompt_and_is_printable(start, models, model):
     with start(models[model]) as server:
-        texts = [generate(server, prompt)["tokens"] for prompt in PROMPTS]
+        answers = [generate(server, prompt) for prompt in PROMPTS]
+    texts = [answer["tokens"] for answer in answers]
     assert all(len(set(tokens)) >= 12 for tokens in texts)
     assert len({tuple(tokens[-8:]) for tokens in texts}) == len(PROMPTS)
-
-
-def test_generated_text_is_printable_ascii(start, models):
-    with start(models["moe"]) as server:
-        text = generate(server, PROMPTS[2])["content"]
-    assert text.isascii()
-    assert text.replace("\n", "").isprintable()
+    if model == "moe":
+        assert all(answer["content"].isascii() for answer in answers)
+        assert all(answer["content"].replace("\n", "").isprintable() for answer in answers)
 
 
 @pytest.mark.parametrize(

@@ -54,24 +54,26 @@ def test_the_servers_template_writes_the_chat_up_to_where_the_answer_starts(star
         assert server.apply_template(TURNS, thinking=True) == f"{plain} thinking:"
 
 
-def test_thinking_is_part_of_the_prompt_where_the_template_knows_it(do):
-    off, on = (lengths(do(thinking, n_predict=9)) for thinking in (False, True))
+def test_texts_end_where_the_target_ends_them_and_drafts_change_no_token(do):
+    records = [
+        do(thinking, stop=Stop.EOS, arrangement=arrangement)
+        for thinking, arrangement in ((False, Arrangement.TOGETHER), (True, Arrangement.IN_TURN))
+    ]
+    for found in map(rows, records):
+        ended = [row for row in found if row["stopped_by"] == "eos"]
+        assert len(ended) > len(found) / 2
+        assert find_divergences(found, "target") == []
+        for row in found:
+            assert (row["generated"] < 48) <= (row["stopped_by"] == "eos")
+            assert len(row["tokens"]) == row["generated"]
+            if row["stopped_by"] == "eos":
+                assert row["tokens"][-1] == max(row["tokens"])  # the last of the vocabulary
+            if row["gamma"]:
+                assert row["common_prefix"] == row["generated"]
+                # The counters are those of the whole last round, which the end may have cut.
+                given = 1 + row["rounds"] + row["accepted"]
+                given += row["replays"] - row["replays_rejected"]
+                assert 0 <= given - row["generated"] <= 4 or row["generated"] == 48
+    off, on = map(lengths, records)
+    # Thinking is part of the prompt where the template knows it.
     assert all(on[prompt] > off[prompt] for prompt in off)
-
-
-@pytest.mark.parametrize("arrangement", [Arrangement.TOGETHER, Arrangement.IN_TURN])
-def test_texts_end_where_the_target_ends_them_and_drafts_change_no_token(do, arrangement):
-    found = rows(do(stop=Stop.EOS, arrangement=arrangement))
-    ended = [row for row in found if row["stopped_by"] == "eos"]
-    assert len(ended) > len(found) / 2
-    for row in found:
-        assert (row["generated"] < 48) <= (row["stopped_by"] == "eos")
-        assert len(row["tokens"]) == row["generated"]
-        if row["stopped_by"] == "eos":
-            assert row["tokens"][-1] == max(row["tokens"])  # the end is the last in the vocabulary
-        if row["gamma"]:
-            assert row["common_prefix"] == row["generated"]
-            # The counters are those of the whole last round, which the end may have cut.
-            given = 1 + row["rounds"] + row["accepted"] + row["replays"] - row["replays_rejected"]
-            assert 0 <= given - row["generated"] <= 4 or row["generated"] == 48
-    assert find_divergences(found, "target") == []

@@ -59,7 +59,6 @@ def spinning(command):
     ("planted", "words"),
     [
         ({"steal_share": 0.2}, "the hypervisor kept 20.0% of the CPU time"),
-        ({"steal_share": 0.2, "others_share": 0.5}, "the hypervisor kept 20.0% of the CPU time"),
         ({"wait_share": 0.3}, "a thread of the server waited for a CPU for 30.0% of the run"),
         ({"wait_share": None, "others_share": 0.5}, "other processes used 50.0% of the CPUs"),
         ({"gpu_throttled": True}, "the GPU lowered its clock because of heat or its power supply"),
@@ -109,12 +108,10 @@ def test_an_observation_is_the_difference_of_two_states():
     assert seen[5:] == (1980, True, "heavy")
 
 
-def test_one_tick_of_steal_in_a_short_run_is_no_steal():
+def test_what_the_system_does_not_count_is_unknown_and_not_zero():
+    # Nor is one tick of steal in a short run.
     end = START._replace(clock_s=100.1, busy_s=50.1, steal_s=5.0 + TICK_S)
     assert observe(START, end, threads=2).steal_share == 0
-
-
-def test_what_the_system_does_not_count_is_unknown_and_not_zero():
     bare = State(100.0, 50.0, None, 1.0, None, None, None)
     end = bare._replace(clock_s=101.0, busy_s=51.0)
     assert observe(bare, end, threads=2) == UNKNOWN
@@ -176,6 +173,8 @@ def test_a_process_among_competitors_waits_and_loses_its_cpu():
 
     try:
         assert eventually(seen).others_share >= 0
+        threads = read_counters(os.getpid()).switches
+        assert os.getpid() in threads and len(threads) == psutil.Process().num_threads()
     finally:
         for process in processes:
             process.kill()
@@ -211,22 +210,9 @@ def test_a_macs_thermal_pressure_is_named(text, pressure):
     assert mac_pressure(text) == pressure
 
 
-def test_the_counters_of_a_process_that_ended_are_unknown():
-    unused = max(psutil.pids()) + 10_000_000
-    counters = read_counters(unused)
+def test_a_process_that_ended_is_unknown_and_without_one_tools_that_ended_count():
+    counters = read_counters(max(psutil.pids()) + 10_000_000)
     assert (counters.server_s, counters.waited_s, counters.switches) == (None, None, None)
-    assert counters.busy_s > 0
-
-
-@pytest.mark.skipif(not psutil.LINUX, reason="the files of Linux")
-def test_every_thread_of_a_process_is_counted():
-    counters = read_counters(os.getpid())
-    assert counters.switches is not None
-    assert os.getpid() in counters.switches
-    assert len(counters.switches) == psutil.Process().num_threads()
-
-
-def test_without_a_process_the_time_is_that_of_the_tools_that_have_ended():
     before = read_counters(None).server_s
     subprocess.run([sys.executable, "-c", "sum(range(20_000_000))"], check=True)
     assert read_counters(None).server_s > before

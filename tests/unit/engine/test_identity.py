@@ -31,6 +31,7 @@ PYPI = PypiEngine(
 )
 GIT = GitEngine(source="git", url="https://example.org/llama", tag="b1", commit="0123456")
 HERE = PathEngine(source="path", path="/here")
+NAME, ALIAS = "libmade.so.0.1", "libmade.so.0"
 
 
 def of(entry, files=None, backend=Backend.CPU) -> str:
@@ -39,14 +40,13 @@ def of(entry, files=None, backend=Backend.CPU) -> str:
 
 @pytest.fixture
 def binaries(tmp_path) -> Path:
-    """A folder with stand-ins for the files of an engine."""
-    return planted(tmp_path / "binaries", "one")
-
-
-def planted(folder: Path, content: str) -> Path:
+    """A folder with stand-ins for the programs of an engine, and a library with two names."""
+    folder = tmp_path / "binaries"
     folder.mkdir()
-    for name in ("llama-server", "llama-quantize", "llama-bench"):
-        (folder / name).write_text(f"{name} {content}")
+    for name in BINARIES:
+        (folder / name).write_text(f"{name} one")
+    (folder / NAME).write_text("library")
+    (folder / ALIAS).symlink_to(NAME)
     return folder
 
 
@@ -102,23 +102,16 @@ def test_the_id_of_an_engine_built_elsewhere_depends_on_its_files_only():
 
 def test_a_file_is_hashed_again_only_if_it_changed(binaries, memory, hashed):
     first = digests_of_engine(binaries, memory)
-    assert set(first) == set(hashed) == {"llama-server", "llama-quantize", "llama-bench"}
+    assert set(first) == set(hashed) == {*BINARIES, NAME}  # and no other name of a library
     hashed.clear()
     assert digests_of_engine(binaries, memory) == first
     assert hashed == []
+    (binaries / "notes.txt").write_text("nothing of the engine")
+    (binaries / "llama-lookup-create").write_text("makes files of n-grams")
     (binaries / "llama-server").write_text("rebuilt, and longer")
     second = digests_of_engine(binaries, memory)
     assert hashed == ["llama-server"]
     assert {name for name in first if first[name] != second[name]} == {"llama-server"}
-
-
-def test_libraries_are_hashed_and_not_links_to_them_nor_what_measures_nothing(binaries, memory):
-    before = digests_of_engine(binaries, memory)
-    (binaries / "libllama.so.0.1").write_text("library")
-    (binaries / "libllama.so").symlink_to("libllama.so.0.1")
-    (binaries / "notes.txt").write_text("nothing of the engine")
-    (binaries / "llama-lookup-create").write_text("makes files of n-grams")
-    assert digests_of_engine(binaries, memory).keys() - before.keys() == {"libllama.so.0.1"}
 
 
 def test_a_missing_folder_has_its_last_known_digests_and_an_unknown_one_has_none(binaries, memory):
@@ -176,43 +169,26 @@ def test_a_model_keeps_the_engine_that_made_it_while_that_exists(tmp_path, card,
     assert maker_of(tmp_path / "card.json", tmp_path, "own") == maker
 
 
-NAME, ALIAS = "libmade.so.0.1", "libmade.so.0"
-
-
-@pytest.fixture
-def built(tmp_path) -> Path:
-    """A folder of programs, and of a library with two names."""
-    folder = planted(tmp_path / "built", "one")
-    (folder / NAME).write_text("library")
-    (folder / ALIAS).symlink_to(NAME)
-    return folder
-
-
-def test_what_is_installed_needs_nothing_of_the_folder_it_came_from(built, tmp_path):
-    (built / "llama-bench").rename(tmp_path / "elsewhere")
-    (built / "llama-bench").symlink_to(tmp_path / "elsewhere")
-    install(built, tmp_path / "bin")
+def test_what_is_installed_needs_nothing_of_the_folder_it_came_from(binaries, tmp_path):
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin/libgone.so").touch()  # of an earlier build
+    (binaries / "llama-bench").rename(tmp_path / "elsewhere")
+    (binaries / "llama-bench").symlink_to(tmp_path / "elsewhere")
+    install(binaries, tmp_path / "bin")
     assert not (tmp_path / "bin/llama-bench").is_symlink()
-    shutil.rmtree(built)
+    shutil.rmtree(binaries)
     for program in BINARIES:
         assert (tmp_path / "bin" / program).read_text() == f"{program} one"
     assert (tmp_path / "bin" / ALIAS).readlink() == Path(NAME)
+    assert {file.name for file in (tmp_path / "bin").iterdir()} == {*BINARIES, NAME, ALIAS}
 
 
-def test_libraries_of_an_earlier_build_are_gone(built, tmp_path):
-    install(built, tmp_path / "bin")
-    for library in (ALIAS, NAME):
-        (built / library).unlink()
-    install(built, tmp_path / "bin")
-    assert sorted(file.name for file in (tmp_path / "bin").iterdir()) == sorted(BINARIES)
-
-
-def test_the_card_of_an_engine_has_the_digests_of_its_libraries(built, tmp_path, monkeypatch):
+def test_the_card_of_an_engine_has_the_digests_of_its_libraries(binaries, tmp_path, monkeypatch):
     monkeypatch.setattr(build, "self_test", lambda *args: None)
-    entry = PathEngine(source="path", path=str(built))
+    entry = PathEngine(source="path", path=str(binaries))
     folder = tmp_path / "engine"
     folder.mkdir()
     make_engine(entry, "e-cpu-0", Backend.CPU, folder, tmp_path / "log")
     digests = json.loads((folder / "engine.json").read_text())["binaries_sha256"]
     # An engine may lack llama-speculative, which only protocol `published` needs.
-    assert digests == {name: sha256_of(built / name) for name in (*BINARIES, NAME)}
+    assert digests == {name: sha256_of(binaries / name) for name in (*BINARIES, NAME)}

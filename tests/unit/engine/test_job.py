@@ -37,18 +37,13 @@ def test_each_side_of_a_block_has_a_log_and_a_command_line_of_its_own(job):
     assert [job.log_of(side) for side in sides] == [
         Path(f"l/r0.server.{name}.log") for name in ("alone", "draft.g8", "draft.g8-a0.5")
     ]
-    alone, eight, imposed = (job.command(compared(), side) for side in sides)
+    given = {"engine_args": ("--cpu-moe", "--numa", "distribute"), "threads": 3}
+    alone, eight, imposed = (job.command(compared(**given), side) for side in sides)
+    assert " ".join(alone).endswith("--threads 3 --cpu-moe --numa distribute")
     assert eight[: len(alone)] == alone
     assert "--model-draft" not in alone
     assert eight[eight.index("--spec-draft-n-max") + 1] == "8"
     assert imposed == [*eight, "--spec-synth-len", "5"]
-
-
-def test_words_for_the_engine_go_to_both_sides(job):
-    given = {"engine_args": ("--cpu-moe", "--numa", "distribute"), "threads": 3}
-    alone, eight = (job.command(compared(**given), side) for side in (ALONE, drafted(8)))
-    assert eight[: len(alone)] == alone
-    assert " ".join(alone).endswith("--threads 3 --cpu-moe --numa distribute")
 
 
 @pytest.mark.parametrize(

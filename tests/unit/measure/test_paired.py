@@ -16,7 +16,7 @@ from specmoe.engine.server import Settings
 from specmoe.errors import MeasurementError
 from specmoe.measure.block import arrange, summary
 
-from ...blocks import ALONE, DRAFTED, alone, compared, drafted, measured, rows
+from ...blocks import ALONE, DRAFTED, compared, drafted, measured, rows
 
 GB = 10**9
 in_each_arrangement = pytest.mark.parametrize(
@@ -32,8 +32,6 @@ class Machine:
 
     decode_ms: tuple[float, ...] = (100.0,)  # of a server's requests; the last one holds on
     private_bytes: int | None = 0
-    ends_after: int = 10**9  # tokens, where a text may end
-    chats: list[tuple[Any, bool | None]] = field(default_factory=list)
     live: list[str] = field(default_factory=list)
     events: list[tuple[str, ...]] = field(default_factory=list)  # side, what, live sides
     requests: list[dict[str, Any]] = field(default_factory=list)
@@ -76,10 +74,6 @@ class StandIn:
     def tokenize(self, text):
         return list(range(len(text)))
 
-    def apply_template(self, messages, thinking):
-        self.machine.chats.append((messages, thinking))
-        return "".join(message["content"] for message in messages)
-
     def complete(self, prompt, *, n_predict, temperature, seed, until_end, slot):
         times = self.machine.decode_ms
         decode_ms = times[min(self.answered, len(times) - 1)]
@@ -92,10 +86,9 @@ class StandIn:
                 log.write("id 0 | task 1 | processing task\n")
                 log.write(f"id 0 | task 1 | accepted 1/{self.side.gamma} draft tokens\n")
                 log.write(statistics_line(self.answered, self.side.gamma))
-        ended = until_end and self.machine.ends_after < n_predict
         return {
-            "tokens": [len(prompt) + seed] * (self.machine.ends_after if ended else n_predict),
-            "stop_type": "eos" if ended else "limit",
+            "tokens": [len(prompt) + seed] * n_predict,
+            "stop_type": "limit",
             "timings": {"prompt_n": len(prompt), "prompt_ms": 1.0, "predicted_ms": decode_ms},
         }
 
@@ -168,19 +161,6 @@ def test_sides_are_together_where_memory_holds_them(job, backend):
         assert arrange(BLOCK, replace(job, backend=backend, usable_memory=usable)) == found
 
 
-@pytest.mark.parametrize(
-    ("block", "arrangement"),
-    [
-        (replace(BLOCK, arrangement=Arrangement.TOGETHER), "together"),
-        (replace(BLOCK, arrangement=Arrangement.IN_TURN), "in_turn"),
-        (alone(), "together"),  # a single side
-    ],
-)
-def test_where_there_is_no_choice_memory_decides_nothing(job, block, arrangement):
-    for usable in (0, 100 * GB):
-        assert arrange(block, replace(job, usable_memory=usable))[0] == arrangement
-
-
 def test_together_all_sides_are_live_at_every_run(job):
     assert measured(BLOCK, job)["arrangement"] == "together"
     runs = [event for event in job.machine.events if event[1] == "run"]
@@ -218,22 +198,17 @@ def test_each_group_has_the_target_alone_and_runs_are_compared_with_those_of_the
             assert row["baseline"] == f"{block.block}/{beside}/{row['prompt']}/p0"
 
 
-def test_a_group_that_memory_does_not_hold_is_divided_and_what_was_measured_stays(job):
-    # By their files all five fit. Each process turns out to have 30 GB of its own.
-    sides = (*BLOCK.sides, drafted(2), drafted(1))
-    machine = Machine(private_bytes=30 * GB)
-    job = replace(job, usable_memory=100 * GB, machine=machine)
-    record = measured(replace(BLOCK, sides=sides), job)
-    assert record["groups"] == [SIDES, ["alone", "draft/g2", "draft/g1"]]
-    assert record["arrangement"] == "in_groups"
-    assert len(record["runs"]) == 2 * 6
-    assert len([event for event in machine.events if event[1] == "run"]) == 2 * 6
-
-
 @in_each_arrangement
-def test_the_order_of_runs_is_recorded_and_every_side_has_its_facts_and_log(job, arrangement):
+def test_the_order_of_runs_is_recorded_and_every_side_has_its_facts_and_log(
+    job, arrangement, caplog
+):
+    caplog.set_level("DEBUG", "specmoe")
     record = measured(replace(BLOCK, arrangement=arrangement), job)
     assert [run["order"] for run in record["runs"]] == list(range(BLOCK.runs))
+    lines = [line for line in caplog.messages if line.startswith("run ")]
+    assert [line.split(": ")[0] for line in lines] == [f"run {at + 1}" for at in range(BLOCK.runs)]
+    for line in lines:
+        assert ("tok/s, acceptance" in line) == ("/draft/" in line)
     assert [side["side"] for side in record["sides"]] == SIDES
     logs = {path.name for path in job.root.glob("*.log")}
     assert logs == {f"r0.server.{side}.log" for side in ("alone", "draft.g4", "draft.g8")}
@@ -248,32 +223,26 @@ def test_the_order_of_runs_is_recorded_and_every_side_has_its_facts_and_log(job,
 
 
 @pytest.mark.parametrize(
-    ("decode_ms", "sent"),
+    ("decode_ms", "most", "sent"),
     [
-        ((100, 80, 79), 3),  # within 5 % of the one before
-        ((100, 96), 2),
-        ((100, 120), 2),
-        ((100, 90, 80, 70, 60, 50, 40), 6),  # the most
-        ((1000, 900, 800), 1),  # a second of decoding
-        ((1400, 999, 900), 1),
-        ((999, 900, 890), 3),
+        ((100, 80, 79), 6, 3),  # within 5 % of the one before
+        ((100, 96), 6, 2),
+        ((100, 90, 80, 70, 60, 50, 40), 6, 6),  # the most
+        ((100, 90, 80), 1, 1),
+        ((100, 90, 80), 0, 0),
+        ((1000, 900, 800), 6, 1),  # a second of decoding
+        ((999, 900, 890), 6, 3),
     ],
 )
-def test_warm_ups_are_short_and_end_once_the_rate_settles(job, decode_ms, sent):
+def test_warm_ups_are_short_and_end_once_the_rate_settles(job, decode_ms, most, sent):
     job = replace(job, machine=Machine(decode_ms=decode_ms))
-    record = measured(replace(BLOCK, warmups=6), job)
+    record = measured(replace(BLOCK, warmups=most), job)
     for side in record["sides"]:
         assert [one["decode_ms"] for one in side["warm_ups"]] == list(decode_ms[:sent])
     warm_ups = [one for one in job.machine.requests if one["n_predict"] == 8]
     assert len(warm_ups) == 3 * sent
-    assert {one["prompt"] for one in warm_ups} == {32}  # the longest prompt
+    assert {one["prompt"] for one in warm_ups} <= {32}  # the longest prompt
     assert len(record["runs"]) == BLOCK.runs
-
-
-@pytest.mark.parametrize("most", [0, 1])
-def test_no_more_warm_ups_are_sent_than_asked_for(job, most):
-    record = measured(replace(BLOCK, warmups=most), job)
-    assert [len(side["warm_ups"]) for side in record["sides"]] == [most] * 3
 
 
 @pytest.mark.parametrize(("temperature", "seeds"), [(0.7, [42, 1042, 2042]), (0.0, [42] * 3)])

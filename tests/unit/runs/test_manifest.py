@@ -1,6 +1,5 @@
 """A packed campaign is read only as it was packed."""
 
-import json
 import shutil
 
 import pytest
@@ -10,7 +9,6 @@ from specmoe.runs.manifest import NAME, check_manifest, write_manifest
 
 from ...conftest import ROOT
 
-CAMPAIGNS = sorted(path.parent for path in ROOT.glob("resources/campaigns/*/runs.parquet"))
 FILES = ("runs.parquet", "divergences/t.json")
 
 
@@ -47,30 +45,22 @@ def test_a_changed_and_a_missing_file_are_named(packed, name):
     refused(packed, f"{name} is missing")
 
 
-@pytest.mark.parametrize("name", FILES)
-def test_a_file_that_the_manifest_leaves_out_is_named(packed, name):
-    left = json.loads((packed / NAME).read_text())
-    del left[name]
-    (packed / NAME).write_text(json.dumps(left))
-    refused(packed, f"{name} is not among the files that manifest.json")
-
-
 @pytest.mark.parametrize("text", ["", "[]", '{"runs.parquet": 1}'])
 def test_a_damaged_manifest_is_named(packed, text):
     (packed / NAME).write_text(text)
     refused(packed, r"manifest\.json is no list of files")
 
 
-def test_a_missing_and_an_empty_manifest_are_refused(packed):
+def test_a_missing_manifest_and_one_that_leaves_out_a_file_are_refused(packed):
     (packed / NAME).write_text("{}")
-    refused(packed, "is not among the files that")
+    refused(packed, "is not among the files that manifest.json")
     (packed / NAME).unlink()
     refused(packed, "nothing says that the campaign's are those that")
 
 
-@pytest.mark.parametrize("folder", CAMPAIGNS, ids=lambda folder: folder.name)
-def test_a_shipped_campaign_is_as_it_was_packed(folder, tmp_path):
-    check_manifest(folder)
-    copy = shutil.copytree(folder, tmp_path / folder.name)
-    write_manifest(copy)
-    assert (copy / NAME).read_bytes() == (folder / NAME).read_bytes()
+def test_shipped_campaigns_are_as_they_were_packed(tmp_path):
+    for file in ROOT.glob("resources/campaigns/*/runs.parquet"):
+        check_manifest(file.parent)
+        copy = shutil.copytree(file.parent, tmp_path / file.parent.name)
+        write_manifest(copy)
+        assert (copy / NAME).read_bytes() == (file.parent / NAME).read_bytes()

@@ -36,13 +36,11 @@ def test_written_rows_are_read_back(rows, tmp_path):
     ("column", "value"),
     [
         ("tokens_per_second", -1.0),
-        ("prompt_ms", float("inf")),
         ("decode_ms", float("nan")),
         ("draft_ms", 1e308),
         ("started_at", datetime(2023, 3, 9, tzinfo=UTC)),
         ("started_at", datetime.now(UTC) + timedelta(days=2)),
         ("protocol", "good"),
-        ("arrangement", "auto"),
         ("pass", -1),
         ("gamma", 1025),
         ("gamma", None),
@@ -70,10 +68,7 @@ def test_a_repeated_run_and_a_row_that_lacks_what_is_never_null_are_refused(rows
     ("change", "fault"),
     [
         (lambda table: table.drop_columns("order"), "it has no column 'order'"),
-        (
-            lambda table: table.set_column(0, "campaign", table["gamma"]),
-            "'campaign' to have type arrow_string, got int64",
-        ),
+        (lambda table: table.set_column(0, "campaign", table["gamma"]), "arrow_string, got int64"),
         (
             lambda table: table.replace_schema_metadata({"specmoe_schema": "0"}),
             "has schema version 0, this specmoe reads 10; .* the release that packed it",
@@ -88,17 +83,12 @@ def test_a_file_of_another_schema_is_refused_with_what_differs(rows, tmp_path, c
         read_runs(path)
 
 
-def test_a_damaged_file_is_refused_by_name(rows, tmp_path):
-    path = tmp_path / "runs.parquet"
-    write_runs(rows, path)
-    path.write_bytes(path.read_bytes()[:-20])
-    with pytest.raises(SchemaError, match=r"runs\.parquet is not a readable parquet file"):
-        read_runs(path)
-
-
-def test_a_column_that_nobody_reads_is_left_out(rows, tmp_path):
+def test_a_column_that_nobody_reads_is_left_out_and_a_damaged_file_named(rows, tmp_path):
     path = tmp_path / "runs.parquet"
     write_runs(rows, path)
     table = pq.read_table(path)
     pq.write_table(table.append_column("gone", table["gamma"]), path)
     assert list(read_runs(path)) == list(COLUMNS)
+    path.write_bytes(path.read_bytes()[:-20])
+    with pytest.raises(SchemaError, match=r"runs\.parquet is not a readable parquet file"):
+        read_runs(path)
