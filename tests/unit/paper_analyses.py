@@ -67,7 +67,6 @@ CAMPAIGN = pd.DataFrame(
             "of_study": True,
             "length_unit": "tokens",
             "synthetic": True,
-            "other_models": True,
             "true_shape": False,
             "protocol": "paired",
             "engine": "current",

@@ -30,7 +30,8 @@ def test_the_published_study_is_rendered_and_shares_an_axis_with_a_shipped_campa
     (tmp_path / "mine.yaml").write_text(yaml.safe_dump({"published": {"file": str(CSV)}}))
     own = [str(root / "config/published.yaml"), str(tmp_path / "mine.yaml")]
     overlay = str(root / "resources/campaigns/demo/campaign.yaml")
-    compared = ["--configfile", overlay, "--config", "compare_with=[published]"]
+    about_it = "campaign={compare_with_study: true}"
+    compared = ["--configfile", overlay, "--config", "compare_with=[published]", about_it]
 
     def published(*args):
         return snakemake(*args, "--configfile", *own, folder=tmp_path)

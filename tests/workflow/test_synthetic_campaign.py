@@ -118,6 +118,4 @@ def test_the_paper_and_its_supplement_compile_without_a_complaint(synthetic_fold
     for document in ("main", "supplement"):
         log = synthetic_folder / f"results/synthetic/logs/render_pdf/{document}.tex.log"
         assert complaints(log.read_text()) == []
-    assert (
-        6 <= pages(synthetic_folder / "paper/main.pdf") <= 12
-    )  # with references, and four of claims
+    assert 6 <= pages(synthetic_folder / "paper/main.pdf") <= 12  # with references

@@ -20,7 +20,6 @@ from ..paper_analyses import (
     full,
     speculative_runs,
 )
-from ..planted_twins import with_twins
 from ..published_study import needs_csv
 
 SUPPORTED, CONTRADICTED = "supported", "contradicted"
@@ -418,21 +417,3 @@ def test_the_published_rows_have_these_verdicts_and_marks(published_analysis):
         "38.70 GB a token at 49.9 tok/s need 1\u202f933 [1\u202f926, 1\u202f940] GB/s;"
         " memory delivers 800"
     )
-
-
-def test_twins_decide_what_the_gain_follows_and_nothing_else_does():
-    of_twins = {name: claim for name, claim in CLAIMS.items() if claim.twins}
-    made = with_twins()
-    found = judge_claims(of_twins, made).set_index("claim")
-    assert found["verdict"].to_dict() == {
-        "gain_follows_total": CONTRADICTED,
-        "gain_ignores_active": SUPPORTED,
-        "moe_reads_its_file": NOT_TESTABLE,
-    }
-    assert found["why"]["gain_follows_total"] == (
-        "0 of 1 pairs of an MoE and a dense target agree. MoE Q4, Draft 0.8B, γ = 2, 4: 0.75 times"
-        " the speedup of Dense 4B (the experts are equal; backend cpu)"
-    )
-    wide = made.twins.assign(ratio_low=0.5, ratio_high=1.5)
-    undecided = judge_claims(of_twins, replace(made, twins=wide)).set_index("claim")["verdict"]
-    assert (undecided.drop("moe_reads_its_file") == INCONCLUSIVE).all()

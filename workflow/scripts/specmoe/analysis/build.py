@@ -31,7 +31,7 @@ from specmoe.audit.reading import readings_of
 from specmoe.config.block import Stop
 from specmoe.config.matrix import left_out_blocks
 from specmoe.config.measurement import Statistics
-from specmoe.config.models import FAMILIES, TARGETS, UpcycleModel
+from specmoe.config.models import TARGETS, UpcycleModel
 from specmoe.config.schema import Config
 from specmoe.models.card import ModelCard, size_of_card
 from specmoe.runs.other_tables import seen_experts, undisturbed_passes
@@ -185,15 +185,11 @@ def _campaign(runs: pd.DataFrame, config: Config, host: Mapping[str, Any]) -> pd
             {
                 "campaign": config.campaign.name,
                 "source": config.campaign.source,
-                "of_study": not TARGETS.isdisjoint(runs["target"]),
+                "of_study": config.campaign.compare_with_study
+                and not TARGETS.isdisjoint(runs["target"]),
                 # What n_prompt counts: the study's own rows have words, engines count tokens.
                 "length_unit": "words" if config.campaign.source == "published" else "tokens",
                 "synthetic": all(map(config.is_synthetic, config.measured_models)),
-                "other_models": not any(
-                    str(entry.family).startswith(FAMILIES)
-                    for name in config.measured_models
-                    for entry in config.lineage(name).values()
-                ),
                 # A model of a family has the shape of the published one: its card was checked.
                 "true_shape": all(
                     config.models[name].kind == "synthetic" and config.models[name].family

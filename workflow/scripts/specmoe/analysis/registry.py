@@ -288,7 +288,7 @@ class Analysis:
 
     @property
     def of_study(self) -> bool:
-        """Whether one of the campaign's targets is a target of the published study."""
+        """Whether the campaign is about the published study."""
         return bool(self.campaign["of_study"].iloc[0])
 
     def write(self, folder: Path) -> None:

@@ -381,8 +381,5 @@ Model = Annotated[AnyModel, Field(discriminator="kind")]
 # The targets of `resources/reported/table5.csv`, by the ids that shipped model sets give them.
 TARGETS = frozenset({"moe_q4", "moe_q8", "dense_4b", "dense_9b"})
 
-# What the names of the families of its networks begin with in config/models.yaml.
-FAMILIES = "qwen3.5-"
-
 # The source of its cells among `resources/reported/`.
 CELLS = "Table 5"

@@ -62,6 +62,10 @@ class Campaign(Strict):
     source: Literal["measured", "cached", "published"] = "measured"
     """where the runs come from: measured here, read from `resources/campaigns/<name>/`, or the
     published study's own rows"""
+    compare_with_study: bool = False
+    """whether the campaign is about the published study: where a target is named as one of its
+    (`moe_q4`, `moe_q8`, `dense_4b`, `dense_9b`), paper and page have its question, claims and
+    numbers. Only for its models, and for stand-ins that say something about it"""
     left_out: list[str] = Field(default=[])
     """what is not measured on purpose, because it fails on this machine: a target in
     a suite, `B/moe_q8`, what drafts for it, `B/moe_q8/draft_2b`, or one setting of that,

@@ -49,7 +49,4 @@ def analyse(
     if own.of_study:
         tables["claims"] = judge_claims(CLAIMS, own)
         tables["comparison"] = compare_printed(reported, own, others)
-    elif not own.twins.empty:
-        of_twins = {name: claim for name, claim in CLAIMS.items() if claim.twins}
-        tables["claims"] = judge_claims(of_twins, own)
     Analysis(own.tables, **tables).write(out)

@@ -138,21 +138,8 @@ def gain_follows(analysis: Analysis, column: str, *, holds: bool) -> Comparisons
     """Compare the gains of an MoE and a dense target, at their best, with their parameters.
 
     That with more of them gains more, or less if the claim is that the gain does not follow them.
-    A campaign of twins compares these alone: an MoE has more of everything than its dense twin but
-    active parameters, so a gain that follows these is the same.
     """
-    twins = records(filters.told_twins(analysis))
-    where = f"(the experts are equal; backend {analysis.campaign['backend'].iloc[0]})"
-    for row in twins:
-        ratio = _estimate(row, "ratio")
-        value, low, high = margin = ratio.minus(_ONE)
-        apart = Estimate(abs(value), max(low, -high), max(-low, high))
-        times = f"{_number(ratio)} times the speedup of {row['dense_label']}"
-        words = f"{row['target_label']}, {row['setting']}: {times} {where}"
-        # Over all γ, so a γ is no key of its rows.
-        keys = {key: row[key] for key in ("suite", "target", "draft")}
-        yield Comparison(margin if holds else apart, words, (keys,))
-    for less, more in () if twins else permutations(_at_best(analysis), 2):
+    for less, more in permutations(_at_best(analysis), 2):
         if less["family"] != more["family"] and less[column] < more[column]:
             yield _gains_more(more, less) if holds else _gains_more(less, more)
 
@@ -325,7 +312,6 @@ CLAIMS = {
         "both an MoE and a dense target with a draft",
         lambda own: gain_follows(own, "parameters_total", holds=True),
         "pairs of an MoE and a dense target agree",
-        twins=True,
     ),
     "gain_ignores_active": Claim(
         "The gain does not follow the target's active parameters.",
@@ -334,7 +320,6 @@ CLAIMS = {
         lambda own: gain_follows(own, "parameters_active", holds=False),
         "pairs of an MoE and a dense target agree",
         some=True,  # one pair whose gain does not is enough
-        twins=True,
     ),
     "lengths_gain": Claim(
         "Over prompt lengths, MoE targets run 1.19 to 1.26 times as fast.",
@@ -349,6 +334,5 @@ CLAIMS = {
         reads_its_file,
         "targets could read so much",
         leans=False,
-        twins=True,
     ),
 }

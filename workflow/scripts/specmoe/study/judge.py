@@ -81,8 +81,6 @@ class Claim(NamedTuple):
     - leans: whether the spread of baselines could change the verdict. Between cells of one target
       a common baseline cancels.
     - some: whether one comparison that holds is enough.
-    - twins: whether a campaign of upcycled models decides it too, whose other models are not the
-      study's.
     """
 
     words: str
@@ -92,7 +90,6 @@ class Claim(NamedTuple):
     agree: str = "cells agree"
     leans: bool = True
     some: bool = False
-    twins: bool = False
 
 
 def conclude(
