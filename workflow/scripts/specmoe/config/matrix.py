@@ -25,6 +25,9 @@ from specmoe.config.workloads import TextsWorkload, sending_of
 # The text of the study's suite F (its repository, commit 4a72d16), which sends its first n words:
 # "Please write a detailed analysis of " and 50 times "the following topic. ", 156 in all.
 PUBLISHED_PASSAGE = "resources/prompts/published_topic.txt"
+# What blocks have of `measurement` as it is there.
+_AS_GIVEN = {"n_predict", "temperature", "seed", "warmups", "order_seed", "context", "threads"}
+_AS_GIVEN |= {"environment", "gate"}
 # In the ids of blocks of targets alone, before the first repeat of a campaign.
 TEXTS = "texts-alone"
 
@@ -68,10 +71,7 @@ def left_out_blocks(config: Config) -> list[Block]:
 
 def without(block: Block, left_out: Collection[str]) -> Block | None:
     """Return a block without the settings that are left out; None if nothing of it is measured."""
-    if not left_out:
-        return block
-    left_out = {*left_out}
-    sides = tuple(side for side in block.sides if left_out.isdisjoint(names_of(block, side)))
+    sides = tuple(side for side in block.sides if names_of(block, side).isdisjoint(left_out))
     kept = replace(block, sides=sides)
     return kept if sides and kept.speculates == block.speculates else None
 
@@ -135,19 +135,18 @@ def list_timed_passes(config: Config, blocks: Iterable[Block]) -> list[TimedPass
     if not measurement.pass_samples or isinstance(config.engine, PathEngine):
         return []
     timed = [b for b in blocks if b.protocol == Protocol.PAIRED and not b.options_text]
-    passes = [
-        (model, kind, side.gamma + 1)
-        for block in timed
-        for side in block.sides
-        for model, kind in ((block.target, Outputs.ALL), (side.draft_model, Outputs.LAST))
+    passes: dict[str, set[tuple[Outputs, int]]] = {}
+    for block, side in ((one, side) for one in timed for side in one.sides):
+        if side.speculates:
+            passes.setdefault(block.target, set()).add((Outputs.ALL, side.gamma + 1))
         # Other methods' files are no models by themselves.
-        if model and side.speculates and (kind == Outputs.ALL or side.method == Method.DRAFT)
-    ]
+        if side.draft_model and side.method == Method.DRAFT:
+            passes.setdefault(side.draft_model, set()).add((Outputs.LAST, side.gamma + 1))
     return [
         TimedPasses(
             model=model,
-            widths=tuple(sorted({1, 2, *(width for one, _, width in passes if one == model)})),
-            outputs=tuple(sorted({kind for one, kind, _ in passes if one == model})),
+            widths=tuple(sorted({1, 2, *(width for _, width in found)})),
+            outputs=tuple(sorted({kind for kind, _ in found})),
             samples=measurement.pass_samples,
             text=config.prompts.passage,
             depth=DEPTH,
@@ -156,7 +155,7 @@ def list_timed_passes(config: Config, blocks: Iterable[Block]) -> list[TimedPass
             environment=measurement.environment,
             gate=measurement.gate.model_dump(),
         )
-        for model in dict.fromkeys(model for model, *_ in passes)
+        for model, found in passes.items()
     ]
 
 
@@ -217,20 +216,12 @@ def _comparisons(config: Config, name: str, gpu: bool) -> Iterator[Block]:
             prompts=prompts,
             # The study goes through its prompts once.
             passes=1 if published else measurement.passes,
-            n_predict=measurement.n_predict,
-            temperature=measurement.temperature,
-            seed=measurement.seed,
-            warmups=measurement.warmups,
             warmup_tokens=min(measurement.warmup_tokens, measurement.n_predict),
-            order_seed=measurement.order_seed,
-            context=measurement.context,
-            threads=measurement.threads,
             gpu_layers=measurement.gpu_layers if gpu else 0,
             arrangement=measurement.sides,
             protocol=protocol,
-            environment=measurement.environment,
-            gate=measurement.gate.model_dump(),
             stop=stop,
+            **measurement.model_dump(include=_AS_GIVEN),
             sendings={one: sending_of(config.workloads[one]) for one in suite.workloads},
             engine_args=(*measurement.engine_args,),
         )

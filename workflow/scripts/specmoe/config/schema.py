@@ -316,14 +316,12 @@ class Config(Strict):
 
         Models whose files have the same name in different folders keep their ids.
         """
-        name = self._file_name(model)
-        shared = sum(self._file_name(other) == name for other in self.models) > 1
-        return self.models[model].label or (model if shared else name)
-
-    def _file_name(self, model: str) -> str:
-        """Return the name of a model's file at its source, or the id of a model made here."""
-        entry = self.models[model]
-        return PurePath(entry.files[0]).stem if isinstance(entry, ReadyModel) else model
+        names = {
+            key: PurePath(entry.files[0]).stem if isinstance(entry, ReadyModel) else key
+            for key, entry in self.models.items()
+        }
+        shared = [*names.values()].count(names[model]) > 1
+        return self.models[model].label or (model if shared else names[model])
 
 
 def read_config(path: Path) -> Config:
