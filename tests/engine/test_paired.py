@@ -15,8 +15,8 @@ from specmoe.errors import MeasurementError
 from specmoe.runs.schema import check_rows
 
 from ..blocks import ALONE, alone, compared, drafting, measured, rows
-from ..hostile import HOSTILE
 from ..processes import alive, eventually
+from ..unit.config.test_environment import HOSTILE
 
 BASELINE = alone(warmups=2)
 COMPARED = compared(BASELINE)
@@ -134,7 +134,7 @@ def by_run(record):
     return {row["run"]: {name: row[name] for name in IDENTITY} for row in rows(record)}
 
 
-def test_twenty_hostile_variables_do_not_change_the_rows(do, record, monkeypatch):
+def test_hostile_variables_do_not_change_the_rows(do, record, monkeypatch):
     for name, value in HOSTILE.items():
         monkeypatch.setenv(name, value)
     hostile = do(COMPARED)

@@ -42,12 +42,9 @@ def test_auto_is_the_best_backend_whose_gpu_and_tools_are_present(machine, tools
     assert machine(tools, vendors) == found
 
 
-def test_on_apple_silicon_auto_is_metal(monkeypatch):
+def test_on_apple_silicon_auto_is_metal_and_a_backend_that_is_named_is_taken(monkeypatch):
     monkeypatch.setattr(platform, "system", lambda: "Darwin")
     monkeypatch.setattr(platform, "machine", lambda: "arm64")
     assert detect_backend(Backend.AUTO) == Backend.METAL
-
-
-def test_a_backend_that_is_named_is_taken_and_has_flags_of_cmake():
     assert [detect_backend(asked) for asked in CMAKE_FLAGS] == list(CMAKE_FLAGS)
     assert {*CMAKE_FLAGS} == {*Backend} - {Backend.AUTO}

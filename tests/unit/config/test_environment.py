@@ -2,15 +2,14 @@
 
 import pytest
 
-from specmoe.config.engines import (
-    build_environment,
-    engine_environment,
-    refuse_exported,
-    steers,
-)
+from specmoe.config.engines import build_environment, engine_environment, refuse_exported, steers
 from specmoe.errors import MeasurementError
 
-from ...hostile import HOSTILE
+HOSTILE = {
+    **{"LLAMA_ARG_CACHE_TYPE_K": "q8_0", "LLAMA_ARG_CTX_SIZE": "256", "LLAMA_ARG_THREADS": "1"},
+    **{"LLAMA_LOG_VERBOSITY": "0", "LLAMA_GRAPH_REUSE_DISABLE": "1", "GGML_CUDA_FORCE_MMQ": "1"},
+    **{"OMP_WAIT_POLICY": "passive", "CUDA_VISIBLE_DEVICES": ""},
+}
 
 
 def test_only_variables_that_find_libraries_and_files_and_configured_ones_reach_the_engine():

@@ -1,6 +1,9 @@
 """What the configuration says of its models, suites and engines."""
 
+import pandas as pd
+
 from specmoe.config.load import load
+from specmoe.config.models import TARGETS
 
 from ...conftest import ROOT
 
@@ -14,6 +17,11 @@ def test_the_synthetic_campaign_has_every_model_of_the_study_and_records_what_it
     assert set(config.model_sets["study"]) <= set(config.models)
     used = config.of_campaign()
     assert (list(used.model_sets), list(used.engines)) == (["synthetic"], ["current"])
+
+
+def test_the_targets_of_the_study_are_those_of_its_table_of_cells(root):
+    printed = pd.read_csv(root / "resources/reported/table5.csv", comment="#")
+    assert set(printed["target"]) == TARGETS
 
 
 def test_weights_made_from_random_ones_are_random_too(synthetic):
@@ -48,6 +56,8 @@ def test_only_models_that_a_suite_runs_and_their_sources_are_needed(study):
     config = load(study, ROOT)
     assert config.measured_models == ["dense_0.8b", "dense_9b", "dense_2b", "dense_4b"]
     assert {*config.needed_models} - {*config.measured_models} == {"2b_bf16", "4b_bf16"}
+    # A quantized model is of the family of its source.
+    assert config.family("moe_q4") == config.families["qwen3.5-35b-a3b"]
 
 
 def test_a_suite_can_be_measured_by_another_protocol_and_engine(study):
@@ -66,12 +76,6 @@ def test_a_shipped_file_is_found_from_every_folder(study, planned, tmp_path, mon
     (tmp_path / "mine.gguf").write_text("")
     study["model_sets"]["smollm2"]["distilled"]["path"] = "mine.gguf"
     assert load(study, ROOT).models["distilled"].path == "mine.gguf"
-
-
-def test_a_quantized_model_is_of_the_family_of_its_source(study):
-    study["campaign"]["models"] = "study_types"
-    config = load(study, ROOT)
-    assert config.family("moe_q4") == config.families["qwen3.5-35b-a3b"]
 
 
 def test_a_model_without_a_label_has_the_name_of_its_file_unless_two_share_it(study):

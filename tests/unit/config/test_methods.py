@@ -29,21 +29,12 @@ def test_every_method_has_a_type_of_the_engine_and_back():
 def test_lists_multiply_and_what_is_not_given_is_the_default():
     made = sides(method="mtp", gammas=[1, 2], p_min=[0, 0.5])
     assert [(side.gamma, side.p_min) for side in made] == [(1, 0), (1, 0.5), (2, 0), (2, 0.5)]
+    assert [side.name for side in made] == ["d/g1", "d/g1-p0.5", "d/g2", "d/g2-p0.5"]
+    assert [side.name for side in sides([4], method="ngram-mod", n_match=[2])] == ["d/g4-n2"]
     [lookup] = sides([8], method="ngram-simple")
     assert (lookup.gamma, lookup.n_match, lookup.p_min) == (8, 3, None)
     [cache] = sides([4], method="ngram-cache")
     assert (cache.gamma, cache.n_match) == (8, None)  # the engine's own length
-
-
-def test_sides_that_differ_have_names_that_differ():
-    drafted = sides(method="mtp", gammas=[2, 4], p_min=[0, 0.5])
-    found = sides(method="ngram-mod", gammas=[2, 4], n_match=[2, 3])
-    assert [side.name for side in drafted] == [
-        f"d/{name}" for name in ("g2", "g2-p0.5", "g4", "g4-p0.5")
-    ]
-    assert [side.name for side in found] == [
-        f"d/{name}" for name in ("g2-n2", "g2-n3", "g4-n2", "g4-n3")
-    ]
 
 
 @pytest.mark.parametrize(
