@@ -108,15 +108,23 @@ def served(hub):
 ACCOUNT = "run `hf auth login` or set HF_TOKEN, as an account that may read it"
 GATED = {"gated": True}
 NOT_NOW = "try again later, or correct the names, HF_TOKEN or HF_ENDPOINT"
+NOT_REACHED = (
+    "cannot be asked, or broke off ({}); check the network, the proxy, HF_ENDPOINT and HF_TOKEN;"
+    " the same command downloads it again"
+)
+ROOM = (
+    "make room (`hf cache prune` deletes what killed downloads left), or set HF_HOME to a folder"
+    " that you may write to"
+)
 PROTECTED = "http://me:secret@127.0.0.1:9"  # a closed port
 WRONG = hashlib.sha256(bytes(255 - byte for byte in SMALL)).hexdigest()
 # Each: what the hub does, the entry, the environment, and what the user is told behind the place.
 REFUSED = {
     "cut": ({"length": 5}, {}, {},
-        "interrupted: 5 of 100000 bytes came; the same command downloads it again"),
+        "Consistency check failed: file should be of size 100000 but has size 5;"
+        " the same command downloads it again"),
     "wrong bytes": ({"wrong": True}, {"sha256": SHA256}, {},
-        f"damaged: SHA-256 {WRONG}, the config says {SHA256}; it is deleted, run again to download"
-        " it anew"),
+        f"damaged: SHA-256 {WRONG}, not {SHA256}; it is deleted, run again to download it anew"),
     "another digest": ({}, {"sha256": "0" * 64}, {},
         f"another file: the config says SHA-256 {'0' * 64}, the hub announces {SHA256}; correct the"
         " one, or the revision"),
@@ -130,19 +138,17 @@ REFUSED = {
     "no file": ({}, {"file": "cc.gguf"}, {},
         "the repository has no such file at that revision; correct it (similar: c.gguf)"),
     "no network": ({}, {}, {"HF_ENDPOINT": PROTECTED},
-        "http://127.0.0.1:9 cannot be reached ([Errno 111] Connection refused); check the"
-        " network, the proxy and HF_ENDPOINT"),
+        f"http://127.0.0.1:9 {NOT_REACHED.format('ConnectError')}"),
     "offline": ({}, {}, {"HF_HUB_OFFLINE": "1"},
         "not in the cache {home}/hub, and HF_HUB_OFFLINE forbids the download; unset it"),
     "an ill server": ({"status": 503}, {}, {},
         f"{{hub}} answers 503 Service Unavailable; {NOT_NOW}"),
     "no address": ({}, {}, {"HF_ENDPOINT": "hub"},
-        "hub is no address; correct HF_ENDPOINT"),
+        f"hub {NOT_REACHED.format('UnsupportedProtocol')}"),
     "a broken token": ({}, {}, {"HF_TOKEN": "hf_sécret"},
-        "the request has a bad header; correct HF_TOKEN"),
+        f"{{hub}} {NOT_REACHED.format('UnicodeEncodeError')}"),
     "a file for the cache": ({}, {}, {"HF_HOME": "/dev/null"},
-        "/dev/null/token: Not a directory; set HF_HOME to a folder that you may write to, on a disk"
-        " with room"),
+        f"/dev/null/token: Not a directory; {ROOM}"),
 }  # fmt: skip
 
 
@@ -244,8 +250,5 @@ def small_disk(tmp_path):
 
 def test_a_disk_that_fills_up_is_one_line(hub, user, small_disk):
     hub.add("a/b", "main", "c.gguf", LARGE)
-    assert user.fault() == (
-        f"{PLACE}: the disk of {small_disk}/hub is full; make room (`hf cache prune` deletes what"
-        " killed downloads left) or set HF_HOME to a folder on another disk, and run again"
-    )
+    assert user.fault() == (f"{PLACE}: {small_disk}/hub: No space left on device; {ROOM}")
     assert user.left == []

@@ -5,7 +5,6 @@ it checks only those of Xet's pieces, so each file is hashed here. A fault of th
 that says what to do.
 """
 
-import errno
 import json
 import logging
 import os
@@ -60,17 +59,9 @@ _KNOWN: Final[tuple[tuple[type[Exception] | tuple[type[Exception], ...], str], .
         "not in the cache {cache}, and HF_HUB_OFFLINE forbids the download; unset it",
     ),
     (
-        (httpx2.LocalProtocolError, UnicodeEncodeError),
-        "the request has a bad header; correct HF_TOKEN",
-    ),
-    ((httpx2.InvalidURL, httpx2.UnsupportedProtocol), "{hub} is no address; correct HF_ENDPOINT"),
-    (
-        (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.ProxyError),
-        "{hub} cannot be reached ({error}); check the network, the proxy and HF_ENDPOINT",
-    ),
-    (
-        (httpx2.TransportError, errors.XetDownloadError),
-        "interrupted ({error}); the same command downloads it again",
+        (httpx2.HTTPError, httpx2.InvalidURL, errors.XetDownloadError, UnicodeEncodeError),
+        "{hub} cannot be asked, or broke off ({kind}); check the network, the proxy, HF_ENDPOINT"
+        " and HF_TOKEN; the same command downloads it again",
     ),
     (json.JSONDecodeError, _NO_HUB),
 )
@@ -108,15 +99,23 @@ def fetch(model: HubModel, out: Path, digests: Path) -> None:
             )
     if missing := sum(part.size for part in parts if not part.cached):
         _logger.info("%s: %s to download into %s", places[0], gigabytes(missing), cache_folder())
-    obtained = []
-    for name, part, stated in zip(model.files, parts, model.digests, strict=True):
-        expected = (stated, "the config") if stated else (part.announced, "the hub")
-        obtained.append(_obtain(model, name, *expected))
+    hashed: dict[Path, str] = {}
+    for name, place, part, stated in zip(model.files, places, parts, model.digests, strict=True):
+        with _one_line(place):
+            # By the revision's name, so that the cache knows its commit when there is no network.
+            path = Path(hf_hub_download(model.repository, name, revision=model.revision))
+        hashed[path] = sha256_of(path)
+        if hashed[path] != (expected := stated or part.announced or hashed[path]):
+            path.resolve().unlink()
+            path.unlink(missing_ok=True)  # the link to it
+            raise ModelError(
+                f"{place}: damaged: SHA-256 {hashed[path]}, not {expected}; it is deleted, run"
+                " again to download it anew"
+            )
         if not stated:
-            place, (_, sha256) = _place(model, name), obtained[-1]
-            _logger.info("%s: the config has no sha256; give it %s", place, sha256)
-    named = zip(obtained, link(obtained[0][0], out), strict=True)
-    replace_text(digests, "".join(f"{sha256}  {one.name}\n" for (_, sha256), one in named))
+            _logger.info("%s: the config has no sha256; give it %s", place, hashed[path])
+    named = zip(hashed.values(), link(next(iter(hashed)), out), strict=True)
+    replace_text(digests, "".join(f"{sha256}  {one.name}\n" for sha256, one in named))
 
 
 def cached(model: HubModel) -> Path | None:
@@ -155,13 +154,12 @@ def _located(model: HubModel) -> list[_Part]:
     """
     paths = [_cached(model, name, model.revision) for name in model.files]
     here = [_Part(path.stat().st_size, _announced(path), cached=True) for path in paths if path]
-    complete = len(here) == len(paths)
-    if complete and _COMMIT.fullmatch(model.revision):
+    if len(here) == len(paths) and _COMMIT.fullmatch(model.revision):
         return here
     try:
         return _listed(model)
     except ModelError as error:
-        if not complete:
+        if len(here) < len(paths):
             raise
         _logger.info("%s; taking the cached file of that revision", error)
         return here
@@ -199,24 +197,9 @@ def _listed(model: HubModel) -> list[_Part]:
     return parts
 
 
-def _obtain(model: HubModel, name: str, expected: str | None, said_by: str) -> tuple[Path, str]:
-    with _one_line(_place(model, name)):
-        # By the revision's name, so that the cache knows its commit when there is no network.
-        path = Path(hf_hub_download(model.repository, name, revision=model.revision))
-    digest = sha256_of(path)
-    if expected not in (None, digest):
-        path.resolve().unlink()
-        path.unlink(missing_ok=True)  # the link to it
-        raise ModelError(
-            f"{_place(model, name)}: damaged: SHA-256 {digest}, {said_by} says {expected}; it is"
-            " deleted, run again to download it anew"
-        )
-    return path, digest
-
-
 @contextmanager
 def _one_line(place: str) -> Iterator[None]:
-    """Turn an error of the hub's client into a ModelError that names the place."""
+    """Turn an error of the hub's client into a ModelError that names the place, and what to do."""
     known = (httpx2.HTTPError, httpx2.InvalidURL, errors.XetDownloadError, OSError, ValueError)
     try:
         yield
@@ -225,25 +208,18 @@ def _one_line(place: str) -> Iterator[None]:
 
 
 def _reason(error: BaseException) -> str:
-    """Return in one line why a request to the hub failed."""
     if isinstance(error, errors.LocalEntryNotFoundError) and error.__cause__ is not None:
         error = error.__cause__
     # Without the name and password that the address may have.
     hub = re.sub(r"^((?:\w+://)?)[^/]*@", r"\1", constants.ENDPOINT)
-    for kind, text in _KNOWN:
-        if isinstance(error, kind):
-            return text.format(hub=hub, cache=constants.HF_HUB_CACHE, error=error)
-    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+    cache, kind = constants.HF_HUB_CACHE, type(error).__name__
+    for known, text in _KNOWN:
+        if isinstance(error, known):
+            return text.format(hub=hub, cache=cache, kind=kind, error=error)
+    if isinstance(error, OSError) and error.errno:
         return (
-            f"the disk of {constants.HF_HUB_CACHE} is full; make room (`hf cache prune` deletes"
-            " what killed downloads left) or set HF_HOME to a folder on another disk, and run again"
+            f"{error.filename or cache}: {error.strerror}; make room (`hf cache prune` deletes what"
+            " killed downloads left), or set HF_HOME to a folder that you may write to"
         )
-    if isinstance(error, OSError) and error.filename:
-        return (
-            f"{error.filename}: {error.strerror}; set HF_HOME to a folder that you may write to, on"
-            " a disk with room"
-        )
-    first = (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
-    if cut := re.search(r"should be of size (\d+) but has size (\d+)", first):
-        return f"interrupted: {cut[2]} of {cut[1]} bytes came; the same command downloads it again"
-    return first
+    first = re.split(r"\s*\n|\. | \(", str(error).strip())[0] or kind
+    return f"{first.rstrip('.')}; the same command downloads it again"

@@ -9,7 +9,7 @@ size.
 Tensor names, shapes and metadata: llama.cpp, src/models/qwen35.cpp and qwen35moe.cpp.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from math import sqrt
@@ -128,15 +128,17 @@ def tensors(recipe: Recipe) -> Iterator[Tensor]:
     # In a tied table, rows of tokens that a prompt may have cannot be silent.
     yield _silenced(embedding, recipe, vocabulary, vocabulary.padding) if recipe.tied else embedding
     for layer in range(recipe.layers):
-        yield from _Block(recipe, layer, layer).tensors()
+        yield from _block(layer, layer, _layer(recipe, layer))
     if recipe.mtp_blocks:
-        yield from _mtp_block(recipe)
+        assert recipe.first_full_attention is not None  # see `Recipe`
+        repeated = recipe.first_full_attention
+        yield from _block(recipe.layers, repeated, _mtp_block(recipe, repeated))
     if recipe.tied:
         # With a norm of ones, a random network with a tied head mostly repeats its last token.
         # Random signs make the head independent of the embedding, at the same gain.
         yield _random("output_norm.weight", (hidden,), 0.0, _LOGIT_GAIN / sqrt(hidden))
     else:
-        yield _vector("output_norm.weight", hidden, 1.0)
+        yield _vector("output_norm", hidden, 1.0)
         output = _matrix(recipe, "output", table, gain=_LOGIT_GAIN)
         yield _silenced(output, recipe, vocabulary, vocabulary.unprintable)
 
@@ -152,7 +154,14 @@ def _silenced(
     return replace(output, silent_rows=silent, scaled_rows=((end, recipe.end_gain),))
 
 
-def _mtp_block(recipe: Recipe) -> Iterator[Tensor]:
+def _block(number: int, layer: int, tensors: Iterable[Tensor]) -> Iterator[Tensor]:
+    """Put the tensors of a layer into a block of the file, which need not be the layer's own."""
+    for one in tensors:
+        drawn_as = f"blk.{layer}.{one.drawn_as}"
+        yield replace(one, name=f"blk.{number}.{one.name}", drawn_as=drawn_as)
+
+
+def _mtp_block(recipe: Recipe, layer: int) -> Iterator[Tensor]:
     """Yield the block that drafts by multi-token prediction.
 
     It is the core's first layer of full attention once more. A trained block merges the embedding
@@ -160,14 +169,36 @@ def _mtp_block(recipe: Recipe) -> Iterator[Tensor]:
     embedding on, which is nearly what that layer reads in the target if the layers before it are
     weak. The hidden state holds nothing about the newest token, so its half of the matrix is zero.
     """
-    layer = recipe.first_full_attention
-    assert layer is not None  # see `Recipe`
-    block = _Block(recipe, recipe.layers, layer)
-    yield from block.tensors()
-    merge = block.matrix("nextn.eh_proj", (recipe.hidden, 2 * recipe.hidden))
+    yield from _layer(recipe, layer)
+    merge = _matrix(recipe, "nextn.eh_proj", (recipe.hidden, 2 * recipe.hidden))
     yield replace(merge, deviation=0.0, diagonal=1.0)
-    yield block.vector("nextn.enorm", recipe.hidden, 1.0)
-    yield block.vector("nextn.hnorm", recipe.hidden, 1.0)
+    yield _vector("nextn.enorm", recipe.hidden, 1.0)
+    yield _vector("nextn.hnorm", recipe.hidden, 1.0)
+
+
+def _layer(recipe: Recipe, layer: int) -> Iterator[Tensor]:
+    hidden, experts, full = recipe.hidden, recipe.experts, recipe.attention == "full"
+    gain = _strength(recipe, layer) * _UPDATE_GAIN
+    yield _vector("attn_norm", hidden, 1.0)
+    if full:
+        yield from _plain_attention(recipe, gain)
+    elif recipe.has_full_attention(layer):
+        yield from _gated_attention(recipe, gain)
+    else:
+        yield from _delta_net(recipe, gain)
+    yield _vector("ffn_norm" if full else "post_attention_norm", hidden, 1.0)
+    if not experts or (full and layer in recipe.core):
+        yield from _feed_forward(recipe, "", (), recipe.ffn, gain)
+        return
+    if not full:
+        # The shared expert has the weights of the dense FFN. llama.cpp multiplies it by the sigmoid
+        # of its gate; a gate of zeros gives one half for every token, and the doubled matrix undoes
+        # that.
+        yield _vector("ffn_gate_inp_shexp", hidden, 0.0)
+        yield from _feed_forward(recipe, "_shexp", (), recipe.ffn, 2 * gain)
+        gain = recipe.routed_epsilon * _UPDATE_GAIN
+    yield _random("ffn_gate_inp.weight", (experts, hidden), 0.0, 1 / sqrt(hidden))
+    yield from _feed_forward(recipe, "_exps", (experts,), recipe.expert_ffn, gain)
 
 
 def _strength(recipe: Recipe, layer: int) -> float:
@@ -182,102 +213,57 @@ def _strength(recipe: Recipe, layer: int) -> float:
     return recipe.epsilon if layer < after_core else recipe.epsilon * after_core / layer
 
 
-@dataclass(frozen=True)
-class _Block:
-    """A block of the file that does what a layer does: its own, or the one that MTP repeats."""
+def _gated_attention(recipe: Recipe, gain: float) -> Iterator[Tensor]:
+    width, kv_width = recipe.heads * recipe.head_size, recipe.kv_heads * recipe.head_size
+    # Twice the width: each head has its queries and the gate of its output.
+    for name, rows in (("attn_q", 2 * width), ("attn_k", kv_width), ("attn_v", kv_width)):
+        yield _matrix(recipe, name, (rows, recipe.hidden))
+    yield _vector("attn_q_norm", recipe.head_size, QUERY_GAIN)
+    yield _vector("attn_k_norm", recipe.head_size, 1.0)
+    yield _matrix(recipe, "attn_output", (recipe.hidden, width), gain * _ATTENTION_GAIN)
 
-    recipe: Recipe
-    number: int
-    layer: int
 
-    def matrix(
-        self, name: str, shape: tuple[int, ...], gain: float = 1.0, drawn: str = ""
-    ) -> Tensor:
-        """Return a projection with the layer's weights of this or another name."""
-        drawn_as = f"blk.{self.layer}.{drawn or name}"
-        return _matrix(self.recipe, f"blk.{self.number}.{name}", shape, gain, drawn_as)
+def _plain_attention(recipe: Recipe, gain: float) -> Iterator[Tensor]:
+    """Yield attention with one matrix for queries, keys and values, without norms and gates."""
+    width, kv_width = recipe.heads * recipe.head_size, recipe.kv_heads * recipe.head_size
+    # Both queries and keys have this gain, so each has the root of what a norm would give one.
+    mixed = sqrt(QUERY_GAIN)
+    yield _matrix(recipe, "attn_qkv", (width + 2 * kv_width, recipe.hidden), mixed)
+    # Values have that gain too, and no gate halves the result.
+    gain *= _ATTENTION_GAIN / 2 / mixed
+    yield _matrix(recipe, "attn_output", (recipe.hidden, width), gain)
 
-    def vector(self, name: str, size: int, value: float) -> Tensor:
-        return _vector(f"blk.{self.number}.{name}.weight", size, value)
 
-    def tensors(self) -> Iterator[Tensor]:
-        recipe, gain = self.recipe, _strength(self.recipe, self.layer) * _UPDATE_GAIN
-        full = recipe.attention == "full"
-        yield self.vector("attn_norm", recipe.hidden, 1.0)
-        if full:
-            yield from self._plain_attention(gain)
-        elif recipe.has_full_attention(self.layer):
-            yield from self._gated_attention(gain)
-        else:
-            yield from self._delta_net(gain)
-        yield self.vector("ffn_norm" if full else "post_attention_norm", recipe.hidden, 1.0)
-        if not recipe.experts or (full and self.layer in recipe.core):
-            yield from self._feed_forward("", (), recipe.ffn, gain)
-        elif full:
-            yield from self._routed_experts(gain)
-        else:
-            yield from self._shared_expert(gain)
-            yield from self._routed_experts(recipe.routed_epsilon * _UPDATE_GAIN)
+def _delta_net(recipe: Recipe, gain: float) -> Iterator[Tensor]:
+    hidden, heads = recipe.hidden, recipe.gdn_value_heads
+    value_width = heads * recipe.gdn_head_size
+    mixed = value_width + 2 * recipe.gdn_key_heads * recipe.gdn_head_size
+    yield _matrix(recipe, "attn_qkv", (mixed, hidden))
+    yield _matrix(recipe, "attn_gate", (value_width, hidden))
+    yield _random("ssm_conv1d.weight", (mixed, CONVOLUTION), 0.0, 1 / sqrt(CONVOLUTION))
+    # A head forgets at rate softplus(alpha + dt) per token: within a few to a hundred tokens.
+    yield _random("ssm_dt.bias", (heads,), -3.0, 1.0)
+    yield _random("ssm_a", (heads,), -1.0, 0.0)
+    yield _matrix(recipe, "ssm_beta", (heads, hidden))
+    yield _matrix(recipe, "ssm_alpha", (heads, hidden), 0.25)
+    yield _vector("ssm_norm", recipe.gdn_head_size, 1.0)
+    yield _matrix(recipe, "ssm_out", (hidden, value_width), gain)
 
-    def _gated_attention(self, gain: float) -> Iterator[Tensor]:
-        recipe = self.recipe
-        width, kv_width = recipe.heads * recipe.head_size, recipe.kv_heads * recipe.head_size
-        # Twice the width: each head has its queries and the gate of its output.
-        for name, rows in (("attn_q", 2 * width), ("attn_k", kv_width), ("attn_v", kv_width)):
-            yield self.matrix(name, (rows, recipe.hidden))
-        yield self.vector("attn_q_norm", recipe.head_size, QUERY_GAIN)
-        yield self.vector("attn_k_norm", recipe.head_size, 1.0)
-        yield self.matrix("attn_output", (recipe.hidden, width), gain * _ATTENTION_GAIN)
 
-    def _plain_attention(self, gain: float) -> Iterator[Tensor]:
-        """Yield attention with one matrix for queries, keys and values, without norms and gates."""
-        recipe = self.recipe
-        width, kv_width = recipe.heads * recipe.head_size, recipe.kv_heads * recipe.head_size
-        # Both queries and keys have this gain, so each has the root of what a norm would give one.
-        mixed = sqrt(QUERY_GAIN)
-        yield self.matrix("attn_qkv", (width + 2 * kv_width, recipe.hidden), mixed)
-        # Values have that gain too, and no gate halves the result.
-        gain *= _ATTENTION_GAIN / 2 / mixed
-        yield self.matrix("attn_output", (recipe.hidden, width), gain)
-
-    def _delta_net(self, gain: float) -> Iterator[Tensor]:
-        recipe, heads = self.recipe, self.recipe.gdn_value_heads
-        value_width = heads * recipe.gdn_head_size
-        mixed = value_width + 2 * recipe.gdn_key_heads * recipe.gdn_head_size
-        yield self.matrix("attn_qkv", (mixed, recipe.hidden))
-        yield self.matrix("attn_gate", (value_width, recipe.hidden))
-        name = f"blk.{self.number}.ssm_"
-        yield _random(f"{name}conv1d.weight", (mixed, CONVOLUTION), 0.0, 1 / sqrt(CONVOLUTION))
-        # A head forgets at rate softplus(alpha + dt) per token: within a few to a hundred tokens.
-        yield _random(f"{name}dt.bias", (heads,), -3.0, 1.0)
-        yield _vector(f"{name}a", heads, -1.0)
-        yield self.matrix("ssm_beta", (heads, recipe.hidden))
-        yield self.matrix("ssm_alpha", (heads, recipe.hidden), 0.25)
-        yield self.vector("ssm_norm", recipe.gdn_head_size, 1.0)
-        yield self.matrix("ssm_out", (recipe.hidden, value_width), gain)
-
-    def _shared_expert(self, gain: float) -> Iterator[Tensor]:
-        # It has the weights of the dense FFN. llama.cpp multiplies it by the sigmoid of its gate; a
-        # gate of zeros gives one half for every token, and the doubled matrix undoes that.
-        yield self.vector("ffn_gate_inp_shexp", self.recipe.hidden, 0.0)
-        yield from self._feed_forward("_shexp", (), self.recipe.ffn, 2 * gain)
-
-    def _routed_experts(self, gain: float) -> Iterator[Tensor]:
-        recipe, shape = self.recipe, (self.recipe.experts, self.recipe.hidden)
-        router = self.matrix("ffn_gate_inp", shape, drawn="ffn_gate_inp.weight")
-        yield replace(router, dtype="F32")
-        yield from self._feed_forward("_exps", (recipe.experts,), recipe.expert_ffn, gain)
-
-    def _feed_forward(
-        self, kind: str, experts: tuple[int, ...], inner: int, gain: float
-    ) -> Iterator[Tensor]:
-        hidden, drawn = self.recipe.hidden, kind.removeprefix("_shexp")
-        for name, rows, columns, strength in (
-            ("ffn_gate", inner, hidden, 1.0),
-            ("ffn_up", inner, hidden, 1.0),
-            ("ffn_down", hidden, inner, gain),
-        ):
-            yield self.matrix(f"{name}{kind}", (*experts, rows, columns), strength, name + drawn)
+def _feed_forward(
+    recipe: Recipe, kind: str, experts: tuple[int, ...], inner: int, gain: float
+) -> Iterator[Tensor]:
+    drawn, wide, narrow = (
+        kind.removeprefix("_shexp"),
+        (inner, recipe.hidden),
+        (recipe.hidden, inner),
+    )
+    for name, shape, strength in (
+        ("ffn_gate", wide, 1.0),
+        ("ffn_up", wide, 1.0),
+        ("ffn_down", narrow, gain),
+    ):
+        yield _matrix(recipe, f"{name}{kind}", (*experts, *shape), strength, name + drawn)
 
 
 def _matrix(
@@ -298,7 +284,7 @@ def _random(name: str, shape: tuple[int, ...], mean: float, deviation: float) ->
 
 
 def _vector(name: str, size: int, value: float) -> Tensor:
-    return Tensor(name, (size,), value, 0.0, "F32", name)
+    return _random(f"{name}.weight", (size,), value, 0.0)
 
 
 def add_shape(writer: gguf.GGUFWriter, recipe: Recipe, heads: int, kv_heads: int) -> None:
