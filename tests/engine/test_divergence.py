@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from specmoe.errors import MeasurementError
-from specmoe.measure.divergence import Candidate, find_divergences, judge_all, read_in_batches
+from specmoe.measure.divergence import find_divergences, judge_all, read_in_batches
 
 from ..blocks import ALONE, alone, compared, measured, rows
 
@@ -72,7 +72,7 @@ def test_reading_one_by_one_equals_generating(server):
     prompt = list(range(1, 40))
     answer = server.complete(prompt, n_predict=8, temperature=0, seed=1, n_probs=5)
     generated = [
-        [Candidate(one["id"], one["logprob"]) for one in each["top_logprobs"]]
+        {one["id"]: one["logprob"] for one in each["top_logprobs"]}
         for each in answer["completion_probabilities"]
     ]
     assert list(read_in_batches(server, prompt, answer["tokens"], [1] * 7, 5)) == generated

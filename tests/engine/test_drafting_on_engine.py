@@ -75,8 +75,7 @@ def lead(start, texts) -> Callable[..., float]:
         same = common_prefix(own, other)
         with start(target, context=CONTEXT) as running:
             context = [*running.tokenize(texts[number]), *own[:same]]
-            [candidates] = read_in_batches(running, context, [], [], ASKED)
-        logprobs = {one.token: one.logprob for one in candidates}
+            [logprobs] = read_in_batches(running, context, [], [], ASKED)
         return logprobs[own[same]] - logprobs[other[same]]
 
     return nats

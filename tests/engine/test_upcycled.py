@@ -27,8 +27,7 @@ def upcycled_from(source: Path, **keys: int) -> Path:
     ("architecture", "kind", "used"),
     [
         ("llama", GGMLQuantizationType.F16, 3),
-        ("qwen3", GGMLQuantizationType.Q8_0, 3),
-        ("qwen3", GGMLQuantizationType.F16, 1),
+        ("qwen3", GGMLQuantizationType.Q8_0, 1),
     ],
 )
 def test_a_copy_computes_the_same_with_one_expert_and_with_several(
@@ -40,13 +39,12 @@ def test_a_copy_computes_the_same_with_one_expert_and_with_several(
     assert found["median_nats"] < 0.05
 
 
-@pytest.mark.parametrize("used", [1, 2])
-def test_a_model_that_is_no_copy_is_refused(check, tmp_path, used):
+def test_a_model_that_is_no_copy_is_refused(check, tmp_path):
     source = write_dense(tmp_path / "dense.gguf")
     weights = weights_of("llama")
     weights["blk.2.ffn_down.weight"] *= 0.8
     other = write_dense(tmp_path / "other.gguf", weights=weights)
-    model = upcycled_from(other, used=used)
+    model = upcycled_from(other, used=2)
     with pytest.raises(ModelError, match=r"moe\.gguf: .* differ from those of dense\.gguf"):
         check(source, model, TEXT)
 

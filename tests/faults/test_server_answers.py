@@ -98,12 +98,3 @@ def test_sound_answers_are_taken(serve):
 def test_a_broken_answer_is_named(serve, path, answer, ask, fault):
     with serve({path: answer}) as server, pytest.raises(MeasurementError, match=fault):
         ask(server)
-
-
-def test_failures_are_counted_over_the_whole_log_however_it_grows(serve, tmp_path):
-    first = "llama_decode: failed to decode, ret = -1\nhalf of a line: failed to"
-    with serve() as server:
-        for added, count in [("", 0), (first, 1), (" decode\n", 2), ("", 2)]:
-            with (tmp_path / "server.log").open("a") as log:
-                log.write(added)
-            assert server.decode_failures() == count

@@ -258,9 +258,10 @@ def test_the_drafting_share_is_of_all_steps_but_replays():
 )
 def test_each_position_counts_the_rounds_that_reached_it(rounds, expected):
     trace = [answers.Verification(*one) for one in rounds]
-    lengths = answers.accepted_lengths(trace, 4)
+    counts = answers.counts_of(trace, 4)
+    lengths = counts["accepted_lengths"]
     row = run("s", 50.0, draft="d", gamma=4) | {
-        "tried_per_position": answers.tried_per_position(trace, 4),
+        "tried_per_position": counts["tried_per_position"],
         "accepted_per_position": [sum(lengths[place + 1 :]) for place in range(4)],
     }
     unlogged = run("u", 50.0, draft="d", gamma=8) | {"tried_per_position": None}

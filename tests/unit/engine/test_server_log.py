@@ -8,16 +8,12 @@ from hypothesis import strategies as st
 
 from specmoe.engine.answers import (
     Verification,
-    accepted_lengths,
-    count_rejected_replays,
-    count_replays,
-    drafted_lengths,
+    counts_of,
     first_error,
     read_counters,
     read_events,
     read_requests,
     reason_not_to_speculate,
-    tried_per_position,
 )
 
 from ...streamed import event, streamed
@@ -101,10 +97,14 @@ def test_an_accepted_replay_holds_a_token_that_nobody_drafted():
         Verification(0, 4, True), Verification(1, 1, False),
         Verification(1, 3, False),
     ]  # fmt: skip
-    assert accepted_lengths(trace, 4) == [1, 1, 1, 0, 1]
-    assert drafted_lengths(trace, 4) == [0, 0, 0, 1, 3]
-    # Rounds drafted 4, 4, 4 and 3 tokens, and accepted 2, 4, 0 and 1.
-    assert tried_per_position(trace, 4) == [4, 3, 2, 1]
+    assert counts_of(trace, 4) == {
+        # Rounds drafted 4, 4, 4 and 3 tokens, and accepted 2, 4, 0 and 1.
+        "accepted_lengths": [1, 1, 1, 0, 1],
+        "drafted_lengths": [0, 0, 0, 1, 3],
+        "tried_per_position": [4, 3, 2, 1],
+        "replays": 2,
+        "replays_rejected": 0,
+    }
 
 
 @pytest.mark.parametrize(
@@ -139,9 +139,8 @@ def test_what_a_server_says_of_speculation_is_found_in_its_log(line, reason):
 def test_a_replay_follows_a_restored_pass_and_is_rejected_if_restored_itself(
     restored, replays, rejected
 ):
-    trace = [Verification(0, 1, one) for one in restored]
-    assert count_replays(trace) == replays
-    assert count_rejected_replays(trace) == rejected
+    counts = counts_of([Verification(0, 1, one) for one in restored], 1)
+    assert (counts["replays"], counts["replays_rejected"]) == (replays, rejected)
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,6 @@ import pytest
 from specmoe.config.engines import Backend
 from specmoe.engine.job import Job
 from specmoe.measure.divergence import (
-    Candidate,
     find_divergences,
     judge,
     judge_all,
@@ -52,18 +51,14 @@ def test_other_runs_do_not_diverge(other):
     assert find_divergences([PLAIN, other], "t") == []
 
 
-def listed(*pairs):
-    return [Candidate(token, logprob) for token, logprob in pairs]
-
-
 def test_a_gap_is_the_lead_of_the_baselines_token_by_width_of_batch():
-    one_by_one = listed((7, -0.5), (9, -0.75), (3, -3.0))
-    judged = judge(7, 9, {1: one_by_one, 2: listed((9, -0.5), (7, -0.625))})
+    one_by_one = {7: -0.5, 9: -0.75, 3: -3.0}
+    judged = judge(7, 9, {1: one_by_one, 2: {9: -0.5, 7: -0.625}})
     assert judged == {"likeliest": 7, "gap_nats": 0.25, "gap_nats_by_width": {2: -0.125}}
 
 
 def test_the_gap_of_an_unlisted_token_is_a_lower_bound_without_batches():
-    judged = judge(7, 9, {1: listed((7, -0.5), (1, -8.5)), 2: listed((7, -0.5), (1, -8.0))})
+    judged = judge(7, 9, {1: {7: -0.5, 1: -8.5}, 2: {7: -0.5, 1: -8.0}})
     assert judged == {"likeliest": 7, "gap_nats": 8.0, "gap_nats_by_width": {}}
 
 

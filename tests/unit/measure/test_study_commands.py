@@ -8,7 +8,7 @@ import pytest
 from specmoe.config.block import Block, PromptSource, Protocol
 from specmoe.config.engines import Backend
 from specmoe.engine.job import Job
-from specmoe.engine.process import count_failure_lines
+from specmoe.engine.process import count_failures
 from specmoe.errors import MeasurementError
 from specmoe.measure.study_commands import read_bench, read_speculative
 from specmoe.runs.schema import COLUMNS, read_runs, write_runs
@@ -82,8 +82,8 @@ def test_speed_acceptance_and_counters_are_read_from_the_logs_of_both_engines():
 
 @pytest.mark.parametrize("failure", [MARCH_FAILURE, NOVEMBER_FAILURE])
 def test_a_failed_decode_is_counted_once(failure):
-    assert max(count_failure_lines(failure * 3 + MARCH_RESULT)) == 3
-    assert max(count_failure_lines(NOVEMBER_RESULT)) == 0
+    assert count_failures(failure * 3 + MARCH_RESULT) == 3
+    assert count_failures(NOVEMBER_RESULT) == 0
 
 
 def test_the_acceptance_of_an_empty_draft_is_unknown():

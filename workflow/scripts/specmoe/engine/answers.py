@@ -8,7 +8,7 @@ the other way in this smaller batch; it is replayed again.
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -152,26 +152,28 @@ def reason_not_to_speculate(log: str) -> str | None:
     return found.group().strip() if found else None
 
 
-def accepted_lengths(verifications: Iterable[Verification], longest: int) -> list[int]:
-    """Return how many rounds had 0, 1, ... `longest` tokens accepted."""
-    lengths = Counter(accepted for _, accepted in _rounds(verifications))
-    return [lengths[length] for length in range(longest + 1)]
+def counts_of(verifications: Sequence[Verification], longest: int) -> dict[str, Any]:
+    """Return what a run's row has of its verifications, see `runs.schema.Row`.
 
-
-def drafted_lengths(verifications: Iterable[Verification], longest: int) -> list[int]:
-    """Return how many rounds had 0, 1, ... `longest` tokens drafted."""
-    lengths = Counter(drafted for drafted, _ in _rounds(verifications))
-    return [lengths[length] for length in range(longest + 1)]
-
-
-def tried_per_position(verifications: Iterable[Verification], longest: int) -> list[int]:
-    """Return how many rounds drafted a token at each position and accepted all before it."""
-    tried = Counter(min(accepted + 1, drafted) for drafted, accepted in _rounds(verifications))
-    return [sum(tried[end] for end in tried if end > position) for position in range(longest)]
+    `longest` is the most tokens of a draft. Replays that were rejected in part gave no token.
+    """
+    rounds = [*_rounds(verifications)]
+    accepted, drafted = (Counter(of) for of in zip(*rounds, strict=True)) if rounds else ({}, {})
+    tried = [min(accepted + 1, drafted) for accepted, drafted in rounds]
+    lengths = range(longest + 1)
+    return {
+        "accepted_lengths": [accepted.get(length, 0) for length in lengths],
+        "drafted_lengths": [drafted.get(length, 0) for length in lengths],
+        "tried_per_position": [sum(end > at for end in tried) for at in range(longest)],
+        "replays": sum(one.restored for one in verifications),
+        "replays_rejected": sum(
+            one.restored and two.restored for one, two in pairwise(verifications)
+        ),
+    }
 
 
 def _rounds(verifications: Iterable[Verification]) -> Iterator[tuple[int, int]]:
-    """Yield how many tokens each round drafted, and how many of them it accepted.
+    """Yield how many tokens each round accepted, and how many it had drafted.
 
     A replay drafts none. One that is accepted holds one token that the target gave itself.
     """
@@ -179,15 +181,5 @@ def _rounds(verifications: Iterable[Verification]) -> Iterator[tuple[int, int]]:
     for one in verifications:
         replay, first = first is not None, first or one
         if not one.restored:
-            yield first.drafted, one.accepted - (replay and one.accepted > 0)
+            yield one.accepted - (replay and one.accepted > 0), first.drafted
             first = None
-
-
-def count_replays(verifications: Iterable[Verification]) -> int:
-    """Return how many passes repeated an earlier pass."""
-    return sum(verification.restored for verification in verifications)
-
-
-def count_rejected_replays(verifications: Iterable[Verification]) -> int:
-    """Return how many replays were rejected in part; these gave no token."""
-    return sum(one.restored and next_.restored for one, next_ in pairwise(verifications))

@@ -10,7 +10,7 @@ import re
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import psutil
 
@@ -60,21 +60,6 @@ class Observation(NamedTuple):
     thermal_pressure: str | None  # the higher one of before and after the run
 
 
-class Measured(NamedTuple, Generic[T]):
-    """The last attempt at a run."""
-
-    result: T
-    observation: Observation
-    measured_again: int  # attempts before this one
-    taken_away: str | None  # why the rule rejects this attempt too
-
-    @property
-    def columns(self) -> dict[str, Any]:
-        """What a run's record holds of the attempts."""
-        again = {"measured_again": self.measured_again, "taken_away": self.taken_away}
-        return again | self.observation._asdict()
-
-
 class Watch(NamedTuple):
     """Observes the machine during the runs of one server."""
 
@@ -102,8 +87,11 @@ def measure_undisturbed(
     prepare: Callable[[], Watch],
     gate: Gate,
     report: Callable[[int, str], None],
-) -> Measured[T]:
+) -> tuple[T, dict[str, Any]]:
     """Call `run` until the rule accepts an attempt, at most `gate.retries` times more.
+
+    Returns its last result, and what a record holds of the attempts: how many were before it, why
+    the rule rejects this one too, and what happened to it.
 
     `prepare` is called before each attempt and returns what observes it. The last attempt counts
     even if the rule rejects it, so no result decides which one counts. `report` is called after
@@ -118,7 +106,7 @@ def measure_undisturbed(
         if reason is None:
             break
         report(again + 1, reason)
-    return Measured(result, observation, again, reason)
+    return result, {"measured_again": again, "taken_away": reason, **observation._asdict()}
 
 
 def was_taken_away(seen: Observation, gate: Gate) -> str | None:

@@ -17,7 +17,7 @@ import psutil
 from specmoe.config.engines import engine_environment
 from specmoe.engine.answers import first_error, read_counters, read_events
 from specmoe.engine.process import (
-    count_failure_lines,
+    count_failures,
     living_peak_bytes,
     wait_and_measure,
     with_end_of_log,
@@ -99,8 +99,6 @@ class Server:
         self._start_limit_s = start_limit_s
         self._run_limit_s = run_limit_s
         self._process: subprocess.Popen[bytes] | None = None
-        self._counted_to = 0  # bytes of the log in which failures were counted
-        self._failure_lines = [0, 0]
         self.settings: Settings  # known once its models are loaded
         self.peak_rss_bytes: int | None = None  # known once the process has ended
         self._client = httpx.Client(
@@ -249,14 +247,7 @@ class Server:
 
     def decode_failures(self) -> int:
         """Return how many failed decodes the server has logged so far."""
-        with self._log.open("rb") as log:
-            log.seek(self._counted_to)
-            # A line that is not ended yet is read the next time.
-            new = log.read().rpartition(b"\n")[0]
-        self._counted_to += len(new)
-        found = count_failure_lines(new.decode(errors="replace"))
-        self._failure_lines = [sum(pair) for pair in zip(self._failure_lines, found, strict=True)]
-        return max(self._failure_lines)
+        return count_failures(self.log_text())
 
     def log_text(self) -> str:
         """Return what the server has logged so far."""

@@ -34,25 +34,18 @@ _KEEPS_ALL = ("--swa-full",)
 _logger = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True)
-class Candidate:
-    """A token, and the natural logarithm of its probability."""
-
-    token: int
-    logprob: float
+Candidates = dict[int, float]
+"""The likeliest tokens, best first, with the natural logarithms of their probabilities."""
 
 
-def logprob_of(token: int, candidates: Sequence[Candidate]) -> float:
-    """Return the logarithm of a token's probability, or that of the last candidate, if it is none.
-
-    The latter is at least as high.
-    """
-    return {one.token: one.logprob for one in candidates}.get(token, candidates[-1].logprob)
+def _logprob_of(token: int, candidates: Candidates) -> float:
+    """Return the logarithm of a token's probability, or the last candidate's, which is no lower."""
+    return candidates.get(token, min(candidates.values()))
 
 
 def read_in_batches(
     server: Server, prompt: Sequence[int], tokens: Sequence[int], sizes: Iterable[int], asked: int
-) -> Iterator[list[Candidate]]:
+) -> Iterator[Candidates]:
     """Yield the `asked` likeliest next tokens, best first, after a prompt and after each batch.
 
     The server reads the prompt as in every run, then `tokens` in batches of `sizes`. With sizes of
@@ -79,7 +72,7 @@ def read_in_batches(
                 f" {size or len(prompt)}"
             )
         [first] = answer["completion_probabilities"]
-        yield [Candidate(one["id"], one["logprob"]) for one in first["top_logprobs"]]
+        yield {one["id"]: one["logprob"] for one in first["top_logprobs"]}
 
 
 @dataclass(frozen=True)
@@ -137,9 +130,7 @@ def widths(gamma: int, slots: int = 1) -> list[int]:
     return sorted({2**power for power in range(1, widest.bit_length())} | {widest})
 
 
-def judge(
-    baseline_token: int, token: int, readings: Mapping[int, list[Candidate]]
-) -> dict[str, Any]:
+def judge(baseline_token: int, token: int, readings: Mapping[int, Candidates]) -> dict[str, Any]:
     """Return by how many nats the baseline's token leads the one that the run took.
 
     `readings` holds the target's candidates after the common prefix, best first, by the width of
@@ -148,11 +139,11 @@ def judge(
     the candidates, and a reading in batches without both is left out.
     """
     gaps = {
-        width: logprob_of(baseline_token, found) - logprob_of(token, found)
+        width: _logprob_of(baseline_token, found) - _logprob_of(token, found)
         for width, found in readings.items()
-        if width == 1 or {baseline_token, token} <= {one.token for one in found}
+        if width == 1 or {baseline_token, token} <= found.keys()
     }
-    likeliest = readings[1][0].token  # the baseline's own, unless it does not repeat itself
+    likeliest = next(iter(readings[1]))  # the baseline's own, unless it does not repeat itself
     return {"likeliest": likeliest, "gap_nats": gaps.pop(1), "gap_nats_by_width": gaps}
 
 
@@ -175,7 +166,7 @@ def judge_all(
         command = [*job.command(some_block, Side()), *_KEEPS_ALL]
         log = job.server_log.with_suffix(f".{number}.log") if number else job.server_log
         # Candidates after a prompt and a prefix that was read in batches of a width.
-        known: dict[tuple[str, tuple[int, ...], int], list[Candidate]] = {}
+        known: dict[tuple[str, tuple[int, ...], int], Candidates] = {}
         with job.server(command, some_block, log) as server:
             baseline, count = some_block.block, len(members)
             _logger.info("asking the baseline of %s about %d divergences", baseline, count)
@@ -262,7 +253,7 @@ def check_upcycled(
                 answer = server.complete(prompt, n_predict=TOKENS, temperature=0, seed=0)
                 tokens = answer["tokens"]
             read = read_in_batches(server, prompt, tokens[:-1], [1] * (TOKENS - 1), 100)
-            found.append([logprob_of(*one) for one in zip(tokens, read, strict=True)])
+            found.append([_logprob_of(*one) for one in zip(tokens, read, strict=True)])
     nats = median(abs(one - other) for one, other in zip(*found, strict=True))
     if nats > _WIDEST_NATS:
         raise ModelError(

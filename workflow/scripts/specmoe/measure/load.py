@@ -124,21 +124,19 @@ def measure_load(
     block = one.block
     about = [one.about(source, number, order + place) for place, source in enumerate(sources)]
     name = f"{block.block}/{one.side.name}/p{number}"
-    measured = measure_undisturbed(
+    (of_load, requests), attempts = measure_undisturbed(
         lambda: _attempt(one, sources, block.run_seed(number)),
         one.prepare,
         one.gate,
         lambda at, why: _logger.debug("attempt %d at %s: %s", at, name, why),
     )
-    of_load, requests = measured.result
     one.refuse_undrafted(f"load {name}", of_load["load_metrics"])
     _logger.debug(
         f"load {name}: {block.slots} at once for {of_load['load_s']:.2f} s,"
         f" {of_load['load_tokens_per_second']:.1f} tok/s"
     )
     runs = [
-        known | request | of_load | measured.columns
-        for known, request in zip(about, requests, strict=True)
+        known | request | of_load | attempts for known, request in zip(about, requests, strict=True)
     ]
     for run in runs:
         _logger.debug(describe_run(run))

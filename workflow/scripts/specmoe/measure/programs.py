@@ -74,7 +74,7 @@ def measure(passes: TimedPasses, job: Job, program: Path) -> dict[str, Any]:
     counts = threads, passes.gpu_layers, passes.depth, passes.samples
     words = "time", engine_path(job.target), job.root / passes.text, *counts, *lists
     gpus = passes.environment.get("CUDA_VISIBLE_DEVICES", "")
-    measured = measure_undisturbed(
+    printed, attempts = measure_undisturbed(
         lambda: job.run(program, words, passes.environment, job.run_limit_s),
         lambda: Watch(None, threads, job.backend, gpus),
         Gate.model_validate(passes.gate),
@@ -82,9 +82,9 @@ def measure(passes: TimedPasses, job: Job, program: Path) -> dict[str, Any]:
     )
     return {
         "host": host_id(),
-        "measured_again": measured.measured_again,
-        "taken_away": measured.taken_away,
-        "timings": read_timings(measured.result),
+        "measured_again": attempts["measured_again"],
+        "taken_away": attempts["taken_away"],
+        "timings": read_timings(printed),
     }
 
 

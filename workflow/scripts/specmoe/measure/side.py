@@ -311,13 +311,13 @@ class LiveSide:
         """Measure a prompt in a pass, again where the machine was not its own; see `about`."""
         about = self.about(source, number, order)
         ids, block = self.prompts[source.prompt], self.block
-        measured = measure_undisturbed(
+        measured, attempts = measure_undisturbed(
             partial(self.request, ids, block.n_predict, about["seed"], counted=True),
             self.prepare,
             self.gate,
             lambda at, why: _logger.debug("attempt %d at %s: %s", at, about["run"], why),
         )
-        run = about | measured.result | measured.columns
+        run = about | measured | attempts
         if len(run["answer"]["tokens"]) > 1:  # a single one needs no round
             self.refuse_undrafted(f"run {run['run']}", run["metrics"])
         _logger.debug(describe_run(run))

@@ -18,7 +18,7 @@ from specmoe.config.block import Arrangement, Block, Side
 from specmoe.config.engines import engine_environment
 from specmoe.engine.job import Job
 from specmoe.engine.machine import host_id, physical_cores
-from specmoe.engine.process import count_failure_lines, peak_rss_bytes, run_tool, with_end_of_log
+from specmoe.engine.process import count_failures, peak_rss_bytes, run_tool, with_end_of_log
 from specmoe.errors import MeasurementError
 from specmoe.files import at_home, engine_path, read_text
 
@@ -155,7 +155,7 @@ def _measure_run(
                 "started_at": started_at.isoformat(),
                 "wall_ms": wall_ms,
                 "command": [*map(at_home, command)],
-                "decode_failures": max(count_failure_lines(output.log)),
+                "decode_failures": count_failures(output.log),
                 "reading": reading,
                 "output": output.text,
             }

@@ -20,13 +20,9 @@ from specmoe.engine.answers import (
     DRAFTED,
     ROUNDS,
     Verification,
-    accepted_lengths,
-    count_rejected_replays,
-    count_replays,
-    drafted_lengths,
+    counts_of,
     stopped_by,
     tokens_per_second,
-    tried_per_position,
 )
 from specmoe.errors import MeasurementError
 from specmoe.files import named_if_damaged, read_record
@@ -151,7 +147,8 @@ def _read(run: Mapping[str, Any], block: Block, side: Side) -> RunRow:
     if not side.speculates:
         return read
     trace = [Verification(*verification) for verification in run.get("verifications", [])]
-    lengths, positions = accepted_lengths(trace, side.gamma), range(side.gamma)
+    counts, positions = counts_of(trace, side.gamma), range(side.gamma)
+    lengths = counts["accepted_lengths"]
     if of_load:
         # The server's counters are of all requests that it served at once. What was drafted and
         # accepted is in the answer, if anything was, and the rounds are in the log.
@@ -169,13 +166,7 @@ def _read(run: Mapping[str, Any], block: Block, side: Side) -> RunRow:
             "accepted": _count(metrics, ACCEPTED),
             "accepted_per_position": [_count(metrics, name) for name in names],
         }
-    return read | {
-        "tried_per_position": tried_per_position(trace, side.gamma),
-        "accepted_lengths": lengths,
-        "drafted_lengths": drafted_lengths(trace, side.gamma),
-        "replays": count_replays(trace),
-        "replays_rejected": count_rejected_replays(trace),
-    }
+    return read | counts
 
 
 def _count(metrics: Mapping[str, float], name: str) -> int:

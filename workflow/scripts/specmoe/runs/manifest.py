@@ -89,8 +89,7 @@ def check_manifest(folder: Path) -> None:
         ) from error
     found = _digests_of(folder)
     for name in digests | found:
-        if name not in found:
-            raise DamagedFileError(f"{folder / name} is missing, and {NAME} names it; {_AGAIN}")
-        if digests.get(name) != found[name]:
+        if digests.get(name) != found.get(name):
             fault = "not the file that" if name in digests else "not among the files that"
+            fault = fault if name in found else "missing, one that"
             raise DamagedFileError(f"{folder / name} is {fault} {NAME} names; {_AGAIN}")
