@@ -16,57 +16,38 @@ FACTS = {
 }
 
 
-def said_of(model):
-    return FACTS.get(model, FileFacts())
-
-
-@pytest.fixture
-def mine(study):
-    """Return the configuration of a suite of targets and drafts, which tries all methods."""
-    study["campaign"] |= {"models": "mine", "suites": ["mine"]}
-    study["model_sets"]["mine"] = {
-        name: {"kind": "path", "path": f"/models/{name}.gguf"}
-        for name in ("plain", "blocked", "small", "head", "table")
-    }
-
-    def of(**suite):
-        usual = {"title": "t", "targets": ["plain"], "methods": "all", "gammas": [2, 4]}
-        study["suites"]["mine"] = usual | {"prompts": ["code"]} | suite
-        return study
-
-    return of
-
-
-def blocks_of(data, said=said_of):
-    return list_blocks(load(data, ROOT, lambda _: said), gpu=False)
+PATHS = {
+    name: {"kind": "path", "path": f"/models/{name}.gguf"}
+    for name in ("plain", "blocked", "small", "head", "table")
+}
 
 
 @pytest.mark.parametrize(
-    ("suite", "said", "found"),
+    ("suite", "facts", "found"),
     [
-        ({}, said_of, {("plain", "ngram-simple"): [8], ("plain", "ngram-cache"): [8]}),
-        ({"gammas": [1, 2]}, said_of, {("plain", "ngram-mod"): [8, 64]}),
-        ({"targets": ["plain", "blocked"]}, said_of, {("blocked", "mtp"): [2, 4]}),
+        ({}, FACTS, {("plain", "ngram-simple"): [8], ("plain", "ngram-cache"): [8]}),
+        ({"gammas": [1, 2]}, FACTS, {("plain", "ngram-mod"): [8, 64]}),
+        ({"targets": ["plain", "blocked"]}, FACTS, {("blocked", "mtp"): [2, 4]}),
         (
             {"drafts": ["small", "head", "table"]},
-            said_of,
+            FACTS,
             {("plain", "small"): [2, 4], ("plain", "eagle3@head"): [2, 4]}
             | {("plain", "ngram-cache@table"): [8]},
         ),
         # Files that say nothing are plain models.
-        (
-            {"targets": ["blocked"], "drafts": ["head"]},
-            lambda _: FileFacts(),
-            {("blocked", "head"): [2, 4]},
-        ),
+        ({"targets": ["blocked"], "drafts": ["head"]}, {}, {("blocked", "head"): [2, 4]}),
     ],
 )
-def test_targets_and_drafts_draft_as_their_files_can_and_by_n_grams(mine, suite, said, found):
-    data = mine(**suite)
+def test_targets_and_drafts_draft_as_their_files_can_and_by_n_grams(study, suite, facts, found):
+    study["campaign"] |= {"models": "mine", "suites": ["mine"]}
+    study["model_sets"]["mine"] = PATHS
+    usual = {"title": "t", "targets": ["plain"], "methods": "all", "gammas": [2, 4]}
+    own = study["suites"]["mine"] = usual | {"prompts": ["code"]} | suite
+    config = load(study, ROOT, lambda _: lambda model: facts.get(model, FileFacts()))
     drafting: dict[tuple[str, str], list[int]] = {}
-    for block in (one for one in blocks_of(data, said) if one.repeat == 0):
-        for side in block.sides[1:]:
+    for block in list_blocks(config, gpu=False):
+        for side in block.sides[1:] if block.repeat == 0 else []:
             drafting.setdefault((block.target, side.draft), []).append(side.gamma)
     assert drafting | found == drafting
-    by_ngrams = {(target, way) for target in data["suites"]["mine"]["targets"] for way in NGRAMS}
+    by_ngrams = {(target, way) for target in own["targets"] for way in NGRAMS}
     assert drafting.keys() == by_ngrams | found.keys()

