@@ -9,6 +9,7 @@ import json
 import os
 import threading
 from dataclasses import dataclass
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -38,7 +39,9 @@ class StandIn:
         self.faults: dict[str, Fault] = {}  # by <repository>/<file>
         self.tokens: dict[str, str] = {}  # gated repositories, and the token that opens them
         self.requests: list[str] = []  # the paths that were asked for
-        self._server = _Server(("127.0.0.1", 0), self)
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), partial(_Handler, self))
+        # No traceback for clients that were killed.
+        self._server.handle_error = lambda *_: None  # type: ignore[method-assign]
         self.endpoint = f"http://127.0.0.1:{self._server.server_address[1]}"
 
     def __enter__(self) -> "StandIn":
@@ -80,20 +83,12 @@ class _RefusedError(Exception):
         self.status, self.code = status, code
 
 
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
-
-    def __init__(self, address: tuple[str, int], hub: StandIn) -> None:
-        super().__init__(address, _Handler)
-        self.hub = hub
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """Print no traceback for clients that were killed."""
-
-
 class _Handler(BaseHTTPRequestHandler):
-    server: _Server
     protocol_version = "HTTP/1.1"
+
+    def __init__(self, hub: StandIn, *args: Any) -> None:
+        self.hub = hub
+        super().__init__(*args)
 
     def log_message(self, *_: object) -> None:
         """Print nothing; requests are recorded."""
@@ -103,7 +98,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         path = unquote(urlsplit(self.path).path)
-        self.server.hub.requests.append(path)
+        self.hub.requests.append(path)
         try:
             if path.startswith("/api/models/"):
                 owner, name, _, revision = path.removeprefix("/api/models/").split("/", 3)
@@ -122,7 +117,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def _folder(self, repository: str, revision: str) -> Path:
-        hub = self.server.hub
+        hub = self.hub
         token = hub.tokens.get(repository)
         if not (hub.root / repository).is_dir():
             raise _RefusedError(404, "RepoNotFound")
@@ -134,7 +129,7 @@ class _Handler(BaseHTTPRequestHandler):
         raise _RefusedError(404, "RevisionNotFound")
 
     def _list(self, repository: str, revision: str) -> None:
-        hub = self.server.hub
+        hub = self.hub
         folder = self._folder(repository, revision)
         files = []
         for name, path in hub.files(folder).items():
@@ -146,7 +141,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._answer(200, {"Content-Length": str(len(body))}, body)
 
     def _give(self, repository: str, revision: str, name: str) -> None:
-        hub = self.server.hub
+        hub = self.hub
         folder = self._folder(repository, revision)
         path = hub.files(folder).get(name)
         if path is None:

@@ -105,9 +105,8 @@ def test_every_change_of_what_is_asked_is_another_digest_and_is_named():
     ("found", "asked", "said"),
     [
         ({"text": "a" * 64}, {"text": "b" * 64}, [f"text: {'a' * 12} before, {'b' * 12} now"]),
-        ({"p": {}}, {"p": {"x": {}}}, ["p.x is added"]),
+        ({"p": {"y": 1}}, {"p": {"x": {}, "y": 2}}, ["p.y: 1 before, 2 now", "p.x is added"]),
         ({"p": {"x": {}}}, {"p": {}}, ["p.x is left out"]),
-        ({"draft": None}, {"draft": "d"}, ["draft: nothing before, d now"]),
         ({"sha": "a"}, {"sha": UNKNOWN}, []),
         ({str(n): 1 for n in range(7)}, {}, [f"{n}: 1 before, nothing now" for n in range(7)]),
     ],
