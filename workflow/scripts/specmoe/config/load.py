@@ -4,13 +4,14 @@ The Snakefile loads it before it defines any rule, so a wrong name never reaches
 come in groups: where one finds faults, the later ones would stumble over them.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from functools import reduce
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import yaml
 from pydantic import ValidationError
+from pydantic_core import ErrorDetails
 
 from specmoe.config import checks
 from specmoe.config.base import describe_fault
@@ -176,17 +177,13 @@ def lines_of(error: ValidationError) -> Iterator[str]:
 
     A value of several types has a fault for each of them: the one that got deepest says most.
     """
-    faults = [(_keys_of(fault["loc"]), fault) for fault in error.errors(include_url=False)]
-    told = {place[:depth] for place, _ in faults for depth in range(len(place))}
-    for place, fault in faults:
-        if place in told:
-            continue
-        told.add(place)
-        yield describe_fault(fault, place)
-
-
-def _keys_of(place: Sequence[int | str]) -> tuple[str, ...]:
-    """Return the keys on the way to the place of a fault, without the branches of unions."""
-    tag = _TAG_DEPTH.get(str(place[0])) if place else None
-    parts = (str(part) for depth, part in enumerate(place) if depth != tag)
-    return tuple(part for part in parts if not part.startswith(_UNION_BRANCHES))
+    faults: dict[tuple[str, ...], ErrorDetails] = {}
+    for fault in error.errors(include_url=False):
+        path = [*map(str, fault["loc"])]
+        tag = _TAG_DEPTH.get("".join(path[:1]), len(path))
+        del path[tag : tag + 1]
+        faults.setdefault(tuple(p for p in path if not p.startswith(_UNION_BRANCHES)), fault)
+    deeper = {place[:depth] for place in faults for depth in range(len(place))}
+    for place, fault in faults.items():
+        if place not in deeper:
+            yield describe_fault(fault, place)

@@ -32,8 +32,7 @@ class Method(StrEnum):
     NGRAM_CACHE = "ngram-cache"
 
 
-Loads = Literal["nothing", "optional", "file"]
-"""Whether a method loads a file besides the target."""
+Loads = Literal["nothing", "optional", "file"]  # whether it loads a file besides the target
 
 
 @dataclass(frozen=True)
