@@ -37,13 +37,20 @@ def only(suite, study, **changes):
     return [block for block in blocks_of(study) if block.suite == suite]
 
 
-def test_the_study_has_the_runs_of_the_papers_table_3_and_72_of_targets_alone(blocks, study):
-    counts = Counter()
-    for block in blocks:
-        counts[block.suite] += block.runs
+def test_the_study_has_the_runs_of_the_papers_table_3_and_48_of_targets_alone(blocks, study):
+    runs = {
+        block.run_id(side, source.prompt, number): block.suite
+        for block in blocks
+        for side in block.sides
+        for source in block.prompts
+        for number in range(block.passes)
+    }
     # B and D name no draft `none`: the paper has 144 and 72 runs with a draft.
-    assert counts == {"A": 18, "B": 144 + 24, "C": 36, "D": 72 + 24, "F": 36}
-    assert sum(counts.values()) - added_runs(blocks, load(study, ROOT)) == 354 - 48 == 306
+    assert Counter(runs.values()) == {"A": 18, "B": 144 + 24, "C": 36, "D": 72 + 24, "F": 36}
+    assert sum(block.runs for block in blocks) == len(runs) == 354
+    assert added_runs(blocks, load(study, ROOT)) == 354 - 306
+    assert {"B/moe_q4/r0/draft_0.8b/g8/code/p0", "B/moe_q4/r0/alone/code/p0"} <= runs.keys()
+    assert len({block.block for block in blocks}) == len(blocks) == 33
 
 
 GAMMAS = ["g4", "g8", "g16"]
@@ -73,19 +80,6 @@ def test_settings_are_left_out_of_all_repeats_or_of_one(study, names, gone):
     kept = [block for block in list_blocks(config, gpu=False) if block.suite == "B"]
     whole = 6 * (1 + 6)  # two targets, three repeats; γ 4, 8 and 16 of two drafts
     assert sum(len(block.sides) for block in [*kept, *left_out]) == whole
-
-
-def test_every_run_and_block_has_an_id_of_its_own(blocks):
-    runs = {
-        block.run_id(side, source.prompt, number)
-        for block in blocks
-        for side in block.sides
-        for source in block.prompts
-        for number in range(block.passes)
-    }
-    assert len(runs) == 354
-    assert len({block.block for block in blocks}) == len(blocks) == 33
-    assert {"B/moe_q4/r0/draft_0.8b/g8/code/p0", "B/moe_q4/r0/alone/code/p0"} <= runs
 
 
 def test_a_block_has_its_baseline_first_and_a_side_for_each_setting(blocks):
@@ -151,12 +145,6 @@ def test_the_order_of_two_blocks_depends_on_those_two_alone(names, seed):
     whole = schedule(blocks, seed)
     assert [block for block in whole if block in kept] == schedule(kept, seed)
     assert whole == schedule(reversed(blocks), seed)
-
-
-def test_itself_stands_for_every_targets_own_name(study):
-    blocks = only("D", study, drafts=["itself"])
-    pairs = {(block.target, side.draft) for block in blocks for side in block.sides[1:]}
-    assert pairs == {("dense_4b", "dense_4b"), ("dense_9b", "dense_9b")}
 
 
 def test_repeats_are_samples_above_temperature_0(study):
