@@ -21,9 +21,9 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import chain
+from functools import partial
 from math import sqrt
 from pathlib import Path
 from typing import Final
@@ -136,20 +136,17 @@ def _of_first_layers(source: Path, header: Header, layers: int) -> Metadata:
             f" its {own}"
         )
     prefix = f"{header.architecture}."
-    count = f"{prefix}block_count"
-    kept = {
-        key: _shortened(value, blocks, layers) if key.startswith(prefix) else value
-        for key, value in header.metadata.items()
-        if key != f"{prefix}nextn_predict_layers" and not key.startswith("split.")
-    }
-    return kept | {count: replace(kept[count], value=layers)}
-
-
-def _shortened(value: GGUFValue, blocks: int, layers: int) -> GGUFValue:
-    """Cut an array with a number for each block to the layers; return anything else as it is."""
-    if value.type is not GGUFValueType.ARRAY or value.sub_type is GGUFValueType.STRING:
-        return value
-    return replace(value, value=value.value[:layers]) if len(value.value) == blocks else value
+    kept = {}
+    for key, value in header.metadata.items():
+        if key == f"{prefix}nextn_predict_layers" or key.startswith("split."):
+            continue
+        if key.startswith(prefix) and value.type is GGUFValueType.ARRAY:
+            # An array with a number for each block is cut to the layers.
+            texts = value.sub_type is GGUFValueType.STRING
+            if not texts and len(value.value) == blocks:
+                value = replace(value, value=value.value[:layers])
+        kept[key] = value
+    return kept | {f"{prefix}block_count": replace(kept[f"{prefix}block_count"], value=layers)}
 
 
 # Architectures of dense models, and of the MoEs that compute the same around their experts.
@@ -208,45 +205,41 @@ def _with_experts(header: Header, model: UpcycleModel) -> Metadata:
 def _tensors(dense: Sequence[TensorInfo], model: UpcycleModel) -> Iterator[NewTensor]:
     """Yield the MoE's tensors: a router in each layer, its experts, and all others as they are."""
     for tensor in dense:
-        part = _OF_FEED_FORWARD.fullmatch(tensor.name)
+        whole, part = copied(tensor), _OF_FEED_FORWARD.fullmatch(tensor.name)
         if part is None:
-            yield copied(tensor)
+            yield whole
             continue
         layer, name = int(part[1]), part[2]
         if name == "gate.weight":
-            yield _router(layer, tensor.dimensions[0], model)
-        yield _experts(tensor, f"blk.{layer}.ffn_{name.replace('.', '_exps.')}", model.experts)
+            shape = (tensor.dimensions[0], model.experts)
+            router = TensorInfo(f"blk.{layer}.ffn_gate_inp.weight", shape, GGMLQuantizationType.F32)
+            yield NewTensor(router, partial(_directions, model, layer, tensor.dimensions[0]))
+        info = replace(
+            tensor,
+            name=f"blk.{layer}.ffn_{name.replace('.', '_exps.')}",
+            dimensions=(*tensor.dimensions, model.experts),
+        )
+        yield NewTensor(info, partial(_of_each, whole.pieces, model.experts))
 
 
-def _experts(tensor: TensorInfo, name: str, experts: int) -> NewTensor:
-    info = replace(tensor, name=name, dimensions=(*tensor.dimensions, experts))
-    expert = copied(tensor)
-    return NewTensor(info, lambda: chain.from_iterable(expert.pieces() for _ in range(experts)))
+def _of_each(pieces: Callable[[], Iterable[bytes]], experts: int) -> Iterator[bytes]:
+    for _ in range(experts):
+        yield from pieces()
 
 
-def _router(layer: int, hidden: int, model: UpcycleModel) -> NewTensor:
-    """Return a layer's router: a random direction for each expert.
+def _directions(model: UpcycleModel, layer: int, hidden: int) -> Iterator[bytes]:
+    """Yield a layer's router: a random direction for each expert, normal numbers / √hidden.
 
     The hidden states that it reads are the layer's real ones, so routing is as uneven as they are.
-    """
-    name, shape = f"blk.{layer}.ffn_gate_inp.weight", (hidden, model.experts)
-    info = TensorInfo(name, shape, GGMLQuantizationType.F32)
-    return NewTensor(info, lambda: [_directions(model, layer, hidden)])
-
-
-def _directions(model: UpcycleModel, layer: int, hidden: int) -> bytes:
-    """Return normal numbers / √hidden, which depend on the seed and the layer alone.
-
-    numpy's own normal numbers may change between its versions (NEP 19), and logarithms between
-    machines; a model's digest must not.
+    The numbers depend on the seed and the layer alone: numpy's own normal numbers may change
+    between its versions (NEP 19), and logarithms between machines; a model's digest must not.
     """
     stream = np.random.SFC64(np.random.SeedSequence([model.seed, layer]))
     words = stream.random_raw(model.experts * hidden * _SUMMED // 4).astype("<u8", copy=False)
     sums = words.view("<u2").reshape(-1, _SUMMED).sum(axis=1, dtype=np.int64)
     # The variance of a whole number below n, uniform, is (n² - 1) / 12.
     normal = (sums - _SUMMED * (2**16 - 1) / 2) / sqrt(_SUMMED * (2**32 - 1) / 12)
-    stored: bytes = (normal / sqrt(hidden)).astype("<f4").tobytes()
-    return stored
+    yield (normal / sqrt(hidden)).astype("<f4").tobytes()
 
 
 def quantize(
