@@ -12,9 +12,9 @@ if DEMONSTRATION:
         input:
             specmoe=SPECMOE,
             engine="<engine>/engine.json",
-            models=[*map(CAMPAIGN.model_file, DEMONSTRATION.block.models)],
-            cards=[*map(CAMPAIGN.card, DEMONSTRATION.block.models)],
-            prompt=always(shipped(DEMONSTRATION.block.prompts[0].file)),
+            models=[*map(CAMPAIGN.model_file, DEMONSTRATION.models)],
+            cards=[*map(CAMPAIGN.card, DEMONSTRATION.models)],
+            prompt=always(shipped(DEMONSTRATION.prompts[0].file)),
         output:
             **described("<campaign>/machines/trace.json"),
             record="<campaign>/trace.json",

@@ -1,11 +1,11 @@
 """The demonstration on a real llama-server: its rounds are those that the engine counts."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
 from specmoe.config.block import PromptSource, Sending, Stop, Template
-from specmoe.config.matrix import Demonstration
 from specmoe.measure.trace import record
 from specmoe.models.synthetic import write_model
 
@@ -22,10 +22,8 @@ def do(job):
     def run(target, draft, gamma=4, **more):
         block = replace(compared(alone(n_predict=TOKENS), sides=(drafted(gamma),)), **more)
         block = replace(block, prompts=block.prompts[:1])
-        return record(
-            Demonstration(block, "Target", "Draft", synthetic=True),
-            replace(job, target=target, drafts={"draft": draft}),
-        )
+        config = SimpleNamespace(label=str.title, is_synthetic=bool)
+        return record(block, replace(job, target=target, drafts={"draft": draft}), config)
 
     return run
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from specmoe.config.load import FileFacts, load
+from specmoe.config.load import PLAIN, load
 from specmoe.config.matrix import list_blocks
 from specmoe.config.methods import Method
 
@@ -10,9 +10,9 @@ from ...conftest import ROOT
 
 NGRAMS = {"ngram-simple", "ngram-map-k", "ngram-map-k4v", "ngram-mod", "ngram-cache"}
 FACTS = {
-    "head": FileFacts(method=Method.EAGLE3),
-    "table": FileFacts(method=Method.NGRAM_CACHE),
-    "blocked": FileFacts(has_block=True),
+    "head": {Method.EAGLE3},
+    "table": {Method.NGRAM_CACHE},
+    "blocked": {*PLAIN, Method.MTP},
 }
 
 
@@ -43,7 +43,7 @@ def test_targets_and_drafts_draft_as_their_files_can_and_by_n_grams(study, suite
     study["model_sets"]["mine"] = PATHS
     usual = {"title": "t", "targets": ["plain"], "methods": "all", "gammas": [2, 4]}
     own = study["suites"]["mine"] = usual | {"prompts": ["code"]} | suite
-    config = load(study, ROOT, lambda _: lambda model: facts.get(model, FileFacts()))
+    config = load(study, ROOT, lambda _: lambda model: facts.get(model, PLAIN))
     drafting: dict[tuple[str, str], list[int]] = {}
     for block in list_blocks(config, gpu=False):
         for side in block.sides[1:] if block.repeat == 0 else []:

@@ -11,14 +11,11 @@ from ...conftest import ROOT
 
 
 def test_the_first_pair_of_the_campaign_is_decoded(synthetic):
-    what = choose_demonstration(load(synthetic, ROOT), gpu=False)
-    block = what.block
+    block = choose_demonstration(load(synthetic, ROOT), gpu=False)
     side = Side(4, method=Method.DRAFT, draft="draft_0.8b", draft_model="draft_0.8b")
     assert block.target == "moe_q4"
-    assert (what.target_label, what.draft_label) == ("MoE Q4", "0.8B")
     assert [source.file for source in block.prompts] == ["resources/prompts/short_factual.txt"]
     assert (block.n_predict, block.temperature, block.sides) == (64, 0, (side,))
-    assert what.synthetic
 
 
 @pytest.mark.parametrize(

@@ -164,10 +164,10 @@ def record_trace(campaign: "Opened", log: Path, out: Path, workflow_pid: int | N
 
     asked = campaign.demonstration
     assert asked is not None
-    drafts = {model: campaign.model_file(model) for model in asked.block.draft_models}
+    drafts = {model: campaign.model_file(model) for model in asked.draft_models}
     workplace = campaign.workplace("trace", workflow_pid)
-    job = job_of(workplace, campaign.model_file(asked.block.target), log, drafts)
-    record_trace(asked, workplace, job, out)
+    job = job_of(workplace, campaign.model_file(asked.target), log, drafts)
+    record_trace(asked, workplace, job, campaign.config, out)
 
 
 def show_trace(trace: Path, log: Path) -> None:

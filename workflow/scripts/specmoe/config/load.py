@@ -7,7 +7,7 @@ come in groups: where one finds faults, the later ones would stumble over them.
 from collections.abc import Callable, Iterator, Mapping
 from functools import reduce
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import yaml
 from pydantic import ValidationError
@@ -74,21 +74,18 @@ def _laid_over(below: Mapping[str, Any], above: Mapping[str, Any]) -> Mapping[st
     return merged
 
 
-class FileFacts(NamedTuple):
-    """What a model's file says of drafting."""
+PLAIN = frozenset([Method.DRAFT])
+FilesSay = Callable[[str], frozenset[Method]]
+"""Gives the methods of drafting that a model's file is made for, by the model's id.
 
-    has_block: bool = False  # whether a target has a block that predicts further tokens
-    method: Method = Method.DRAFT  # how a draft's file drafts
-
-
-FilesSay = Callable[[str], FileFacts]
-"""Gives what a model's file says, by the model's id."""
+A draft model has `PLAIN`, and MTP too if it has the block; other files have their own alone.
+"""
 
 
 def load(
     data: Mapping[str, Any],
     root: Path,
-    files_say: Callable[[Config], FilesSay] = lambda _: lambda _: FileFacts(),
+    files_say: Callable[[Config], FilesSay] = lambda _: lambda _: PLAIN,
 ) -> Config:
     """Return the checked configuration, with every suite's methods by name.
 
@@ -149,12 +146,11 @@ def _with_methods(suite: Suite, known: FilesSay) -> Suite:
     """
     by_method: dict[Method, list[str]] = {}
     for draft in suite.drafts:
-        plain = draft in (NO_DRAFT, ITSELF)
-        method = Method.DRAFT if plain else known(draft).method
-        by_method.setdefault(method, []).append(draft)
+        made_for = PLAIN if draft in (NO_DRAFT, ITSELF) else known(draft)
+        by_method.setdefault(min(made_for), []).append(draft)  # MTP comes after DRAFT
     simple = by_method.pop(Method.DRAFT, [])
     ways = [Drafting(method=method, drafts=drafts) for method, drafts in by_method.items()]
-    with_block = [target for target in suite.targets if known(target).has_block]
+    with_block = [target for target in suite.targets if Method.MTP in known(target)]
     if with_block and Method.MTP not in by_method:
         ways.append(Drafting(method=Method.MTP, targets=with_block))
     for method in filter(is_ngram, Method):

@@ -1,7 +1,7 @@
 """The blocks of a campaign and their order, from its configuration."""
 
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain, product
 
 from specmoe.config.block import (
@@ -270,18 +270,8 @@ def _prompts(config: Config, suite: Suite) -> Iterator[PromptSource]:
             )
 
 
-@dataclass(frozen=True)
-class Demonstration:
-    """A block of one prompt and one side, and the labels under which readers see its models."""
-
-    block: Block
-    target_label: str
-    draft_label: str
-    synthetic: bool  # whether one of its models has random weights
-
-
-def choose_demonstration(config: Config, *, gpu: bool) -> Demonstration | None:
-    """Return what the demonstration decodes: the campaign's first text with a draft model.
+def choose_demonstration(config: Config, *, gpu: bool) -> Block | None:
+    """Return the block of the demonstration: the campaign's first text, and a draft model.
 
     The result is None if no draft model drafts after a whole text, and for published rows, which
     come without models. `gpu`: the backend uses one.
@@ -300,17 +290,11 @@ def choose_demonstration(config: Config, *, gpu: bool) -> Demonstration | None:
     block, side, source = min(
         fitting, key=lambda one: (one[1].draft_model == one[0].target, one[0].level or "")
     )
-    block = replace(
+    return replace(
         block,
         prompts=(source,),
         sides=(replace(side, gamma=4, p_min=None, imposed_acceptance=None),),
         n_predict=64,
         temperature=0.0,
         concurrency=None,
-    )
-    return Demonstration(
-        block=block,
-        target_label=config.label(block.target),
-        draft_label=config.label(block.draft_models[0]),
-        synthetic=any(map(config.is_synthetic, block.models)),
     )

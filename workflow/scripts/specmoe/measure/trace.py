@@ -14,8 +14,8 @@ from typing import Literal, Self
 from pydantic import TypeAdapter
 
 from specmoe.config.base import first_fault
-from specmoe.config.block import Side, Stop
-from specmoe.config.matrix import Demonstration
+from specmoe.config.block import Block, Side, Stop
+from specmoe.config.schema import Config
 from specmoe.engine.identity import Workplace
 from specmoe.engine.job import Job, alone_on_its_host
 from specmoe.engine.server import Asked, Server
@@ -136,12 +136,11 @@ class Recording:
             ) from error
 
 
-def record(demonstration: Demonstration, job: Job) -> Recording:
+def record(block: Block, job: Job, config: Config) -> Recording:
     """Return the rounds by which the draft model would have given the target's own text.
 
     Raises MeasurementError when a server fails.
     """
-    block = demonstration.block
     [source], [side] = block.prompts, block.sides
     assert side.draft_model
     of_draft = replace(job, target=job.drafts[side.draft_model]).command(block, Side())
@@ -163,9 +162,9 @@ def record(demonstration: Demonstration, job: Job) -> Recording:
         known = sorted({*text, *(token for one in rounds for token in one.drafted)})
         return Recording(
             version=5,
-            target=demonstration.target_label,
-            draft=demonstration.draft_label,
-            synthetic=demonstration.synthetic,
+            target=config.label(block.target),
+            draft=config.label(side.draft_model),
+            synthetic=any(map(config.is_synthetic, block.models)),
             gamma=side.gamma,
             prompt_tokens=len(prompt),
             prompt_text=target.detokenize(prompt),
@@ -175,10 +174,10 @@ def record(demonstration: Demonstration, job: Job) -> Recording:
         )
 
 
-def record_trace(demonstration: Demonstration, workplace: Workplace, job: Job, out: Path) -> None:
+def record_trace(block: Block, workplace: Workplace, job: Job, config: Config, out: Path) -> None:
     """Decode the demonstration's prompt, alone on the machine, and write its record."""
-    with alone_on_its_host(workplace, demonstration.block.environment):
-        recording = record(demonstration, job)
+    with alone_on_its_host(workplace, block.environment):
+        recording = record(block, job, config)
     replace_text(out, recording.to_json())
 
 

@@ -15,7 +15,6 @@ from pathlib import Path
 from specmoe.config.block import Block, Protocol, TimedPasses
 from specmoe.config.engines import Backend, detect_backend
 from specmoe.config.matrix import (
-    Demonstration,
     blocks_in_order,
     choose_demonstration,
     list_readings,
@@ -344,8 +343,8 @@ class LoadedCampaign:
         return sorted(judged)
 
     @cached_property
-    def demonstration(self) -> Demonstration | None:
-        """What the demonstration decodes; None if no draft model drafts in it."""
+    def demonstration(self) -> Block | None:
+        """The block of the demonstration; None if no draft model drafts in it."""
         return choose_demonstration(self.config, gpu=self.gpu)
 
     @property

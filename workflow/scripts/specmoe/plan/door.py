@@ -15,7 +15,7 @@ from typing import Any
 
 from specmoe.config.checks import Faults, stop_at
 from specmoe.config.engines import refuse_exported
-from specmoe.config.load import FileFacts, FilesSay, load
+from specmoe.config.load import PLAIN, FilesSay, load
 from specmoe.config.methods import Method
 from specmoe.config.models import (
     NgramCache,
@@ -145,29 +145,29 @@ def files_say(config: Config, models_folder: Path) -> FilesSay:
     """
 
     @cache
-    def facts_of(model: str) -> FileFacts:
+    def methods_of(model: str) -> frozenset[Method]:
         entry = config.models[model]
         match entry:
             case SyntheticModel():
-                return FileFacts(entry.recipe.mtp_blocks > 0)
+                return PLAIN | {Method.MTP} if entry.recipe.mtp_blocks else PLAIN
             case SyntheticDraft():
-                return FileFacts(method=Method(entry.method))
+                return frozenset([Method(entry.method)])
             case NgramCache():
-                return FileFacts(method=Method.NGRAM_CACHE)
+                return frozenset([Method.NGRAM_CACHE])
             case QuantizeModel():
-                return facts_of(entry.source)
+                return methods_of(entry.source)
             case TruncateModel() | UpcycleModel():
-                return facts_of(entry.source)._replace(has_block=False, method=Method.DRAFT)
+                return PLAIN
         path = entry.path if isinstance(entry, PathModel) else models_folder / f"{model}.gguf"
         return _read(Path(path))
 
-    return facts_of
+    return methods_of
 
 
-def _read(path: Path) -> FileFacts:
+def _read(path: Path) -> frozenset[Method]:
     """Return what a file says; one that is missing or broken is refused where it is needed."""
     if not path.is_file():  # opening a pipe would wait for a writer
-        return FileFacts()
+        return PLAIN
     # Only here, because reading headers needs numpy, and most campaigns name their methods.
     from specmoe.models.gguf import drafts_by, has_mtp_block
     from specmoe.models.gguf_file import read_header
@@ -175,7 +175,7 @@ def _read(path: Path) -> FileFacts:
     try:
         header = read_header(path)
         method = drafts_by(header)
-        has_block = has_mtp_block(header) and method == Method.DRAFT
-        return FileFacts(has_block, method)
+        lends = method == Method.DRAFT and has_mtp_block(header)
+        return PLAIN | {Method.MTP} if lends else frozenset([method])
     except (ModelError, ValueError):
-        return FileFacts()
+        return PLAIN
