@@ -14,6 +14,7 @@ from specmoe.figures.figures import FIGURES, save
 from specmoe.tables.exhibits import read_figures
 
 from ..paper_analyses import (
+    advised,
     analysis_of,
     baseline_runs,
     compared,
@@ -43,6 +44,7 @@ SHOWING = {
     "twins": with_twins,
     **dict.fromkeys(["verification_cost", "predicted_speedup", "break_even"], costed),
     "gamma_curves": costed,
+    "best_settings": lambda: advised(full()),
 }
 # Campaigns that differ in what most figures show.
 USUAL = [full, single, several_methods, several_ways]
@@ -135,13 +137,6 @@ NUMBERS = {  # of each figure: its campaign, the lines of each panel, the legend
         *(full, [[[1.2, 1.4], [0.9, 0.8]], [[0.5, 0.5]] * 2, [[1.0]], [[0.5]]]),
         ["MoE Q4", "Dense 4B"],
         ["draft Draft 0.8B", "draft Draft 0.8B", "draft Draft 2B", "draft Draft 2B"],
-    ),
-    "speedup_by_parameters": (
-        *(full, [[[1.2], [0.9]], [[0.9], [1.2]], [[1.0]], [[1.0]]]),
-        *(
-            ["MoE Q4", "Dense 4B"],
-            [f"draft Draft {of}, γ = 4" for of in ("0.8B", "0.8B", "2B", "2B")],
-        ),
     ),
     "protocols": (
         *(several_ways, [[[0.5, 0.5]] * 2, [[0.8, 0.6], [1.2, 1.4]], [[0, 0], [100, 200]]]),
@@ -244,18 +239,6 @@ def test_ten_ways_of_drafting_in_four_settings_on_four_targets_fit_a_page():
     assert points / abs(high - low) > 6  # a mark is 4 points high
 
 
-def test_sizes_that_spread_wide_are_on_a_logarithmic_axis():
-    active, total, *_ = FIGURES["speedup_by_parameters"](full()).axes
-    assert (active.get_xscale(), total.get_xscale()) == ("linear", "log")
-
-
-def test_targets_that_hardly_differ_in_size_are_not_drawn_by_it():
-    models = full().models
-    sizes = [134e6 + 1e6 * number for number in range(len(models))]
-    analysis = replace(full(), models=models.assign(parameters_active=sizes))
-    assert len(FIGURES["speedup_by_parameters"](analysis).axes) == 2  # drafts, against all
-
-
 def test_a_level_that_is_a_number_is_on_its_scale_and_others_stand_in_order():
     lengths = FIGURES["levels"](full()).axes[0]
     assert [tick.get_text() for tick in lengths.get_xticklabels()] == ["64", "1024"]
@@ -270,7 +253,7 @@ def test_any_label_is_shown_as_text(name):
     figure = drawn(FIGURES[name](relabelled(SHOWING.get(name, full)(), "moe_q4", label)))
     assert figure.get_tightbbox().x1 < figure.get_figwidth() + 0.02
     titled = {"categories", "levels", "methods", "positions", "protocols", "side_by_side"}
-    if name not in {"required_time", "break_even", *titled}:
+    if name not in {"required_time", "break_even", "best_settings", *titled}:
         assert any(style.short(label) in entry for entry in legend(figure))
 
 

@@ -12,7 +12,7 @@ import jinja2
 import pandas as pd
 import pytest
 
-from specmoe.analysis.number_text import span
+from specmoe.analysis.number_text import prompts_in_short, span
 from specmoe.figures.figures import FIGURES, figures_of, save
 from specmoe.measure.trace import Recording
 from specmoe.page import page
@@ -239,9 +239,9 @@ def test_an_axis_holds_all_intervals_and_one():
 
 
 def test_prompts_of_one_workload_are_named_by_it():
-    assert page.prompts_in_short("chats-a, chats-b") == "chats (2)"
-    assert page.prompts_in_short("chats-a") == "chats-a"
-    assert page.prompts_in_short("code, passage-64") == "code, passage-64"
+    assert prompts_in_short("chats-a, chats-b") == "chats (2)"
+    assert prompts_in_short("chats-a") == "chats-a"
+    assert prompts_in_short("code, passage-64") == "code, passage-64"
 
 
 def test_a_card_has_the_answer_with_its_facts_and_the_line_to_paste(answered):

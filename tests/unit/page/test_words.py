@@ -11,6 +11,7 @@ from specmoe.analysis.advice import Answer, Controls
 from specmoe.audit.checks import CHECKS
 from specmoe.config.methods import METHODS
 from specmoe.page.page import Chinese, pair
+from specmoe.paper.documents import DOCUMENTS
 from specmoe.study.headline import CLAIMS
 from specmoe.study.judge import Verdict
 from specmoe.tables import rows
@@ -48,9 +49,9 @@ def test_a_passage_has_no_number_but_what_is_computed(language):
     assert re.findall(r".{0,20}\d.{0,20}", re.sub(NAMES, "", prose)) == []
 
 
-def test_the_supplement_has_the_sections_of_all_tables_and_figures():
-    supplement = (SITE.parent / "supplement.tex.j2").read_text()
-    asked = re.findall(r'<< exhibits\("(\w+)"\) >>', supplement)
+def test_every_table_and_figure_has_one_place_in_paper_or_supplement():
+    texts = [(SITE.parent / f"{name}.tex.j2").read_text() for name in DOCUMENTS]
+    asked = re.findall(r'<< exhibits\("(\w+)"\) >>', "".join(texts))
     sections = {about.section for about in [*TABLES.values(), *FIGURES.values()]}
     assert sorted(asked) == sorted(sections)
 

@@ -23,7 +23,6 @@ from ..paper_analyses import (
     several_methods,
     single,
     speculative_runs,
-    without_drafts,
 )
 from ..planted_twins import with_twins
 from ..published_study import analysis_of_study, needs_csv
@@ -77,7 +76,6 @@ def of_two_prompts():
         (of_two_prompts, "Over all cells (2 cells on Code; 1 cell on Chinese) the"),
         (several_methods, "On MoE Q4 and Dense 4B we measured 4 ways of drafting in 7 settings"),
         (several_methods, "above one in 5 of these settings and below one in 2."),
-        (without_drafts, "This campaign has no runs with real acceptance."),
         (lambda: campaign(left_out="N/draft"), r"\textbf{Left out} on purpose: "),
         (controlled, "Controls passed: 4 runs had the outcome that was known beforehand."),
         (lambda: controlled(failed=1), r"\textbf{Controls failed}: 1 run did not have"),
@@ -120,21 +118,20 @@ def test_a_table_or_figure_is_referred_to_only_where_it_is_included(make):
             assert not re.search(r"<<|>>|<%|%>|\bnan\b|None", text)
 
 
-def test_the_supplement_says_what_experts_change():
+def test_the_paper_says_what_experts_change():
     words = (
         r"With Draft 0.8B, γ = 2, 4 (50.0 \% of the drafted tokens accepted, 50.0 \% by the dense"
         r" twin), MoE Q4 has 0.75 [0.75, 0.75] times the speedup of Dense 4B: 0.90 against 1.20,"
         r" with equal texts in 100 \% of the pairs."
     )
-    assert words in documents(with_twins())[1]
+    assert words in documents(with_twins())[0]
 
 
 def test_a_name_cannot_run_latex():
     analysis = relabelled(several_methods(), "moe_q4", r"\input{/etc/passwd} & $x^2 % #")
     paper, supplement = documents(analysis)
-    for text in (paper, supplement):
-        assert r"\input{/etc" not in text
-        assert r"\textbackslash{}input\{/etc/passwd\} \& \$x\textasciicircum{}2 \% \#" in text
+    assert r"\input{/etc" not in paper + supplement
+    assert r"\textbackslash{}input\{/etc/passwd\} \& \$x\textasciicircum{}2 \% \#" in paper
 
 
 def test_a_template_refuses_unknown_names(tmp_path):
@@ -152,20 +149,11 @@ def test_the_study_is_out_of_the_paper_of_ones_own_models():
 def test_cells_without_baselines_of_their_own_are_marked():
     analysis = full()
     assert daggers(analysis) == [False] * 5
-    assert "dagger marks" not in documents(analysis)[0]
+    assert "dagger marks" not in documents(analysis)[1]
     paired = analysis.cells["target"] != "dense_4b"
     unpaired = replace(analysis, cells=analysis.cells.assign(paired=paired))
-    assert "A dagger marks cells whose runs have no baselines" in documents(unpaired)[0]
+    assert "A dagger marks cells whose runs have no baselines" in documents(unpaired)[1]
     assert daggers(unpaired) == [False, False, False, True, True]
-
-
-def test_a_table_that_would_fill_a_page_is_left_to_the_supplement():
-    analysis = full()
-    more = [analysis.cells.assign(gamma=analysis.cells["gamma"] + 100 * step) for step in range(7)]
-    paper, supplement = documents(replace(analysis, cells=pd.concat(more)))
-    assert "The supplement lists every cell." in paper
-    assert r"table{speculation}" not in paper
-    assert r"table{speculation}" in supplement
 
 
 def test_a_setting_that_cannot_pay_is_counted_by_its_interval_and_not_by_its_estimate():

@@ -6,13 +6,16 @@ from typing import Any
 
 import pandas as pd
 
-from specmoe.analysis.advice import Standing
+from specmoe.analysis.advice import Answer, Standing
 from specmoe.analysis.drafts import Control, by_model, without_controls
 from specmoe.analysis.labels import in_series, way_words
 from specmoe.analysis.registry import Analysis, Record, records
 from specmoe.analysis.summaries import fastest
 from specmoe.audit.checks import ALL
 from specmoe.config.block import MEASURED_BY, PASSAGE_PREFIX
+
+GAINS = (Answer.ON, Answer.HERE, Answer.LOOPING)
+"""Answers by which a target gains."""
 
 
 def usual_cells(analysis: Analysis) -> pd.DataFrame:
@@ -124,6 +127,22 @@ def on_other_prompts(analysis: Analysis) -> dict[str, list[Record]]:
         if prompts != answering.get(target) and len(compared):
             best = records(compared[compared["standing"] == Standing.BEST])[0]
             found.setdefault(str(target), []).append(best | {"settings": len(compared)})
+    return found
+
+
+def best_settings(analysis: Analysis) -> list[Record]:
+    """Return the fastest setting of each target on each set of prompts, its answer's first.
+
+    `decides` is "on" or "off", or "" where the setting decides no answer.
+    """
+    found, others = [], on_other_prompts(analysis)
+    for row in records(advised_targets(analysis)):
+        if row["settings"]:
+            decides = (
+                "on" if row["answer"] in GAINS else "off" if row["answer"] == Answer.OFF else ""
+            )
+            found.append(row | {"decides": decides})
+        found += [other | {"decides": ""} for other in others.get(row["target"], [])]
     return found
 
 

@@ -59,6 +59,15 @@ def prompt_words(prompts: str) -> str:
     return f"{count} prompts" if count > _NAMED_PROMPTS else prompts
 
 
+def prompts_in_short(prompts: str) -> str:
+    """Return a set of prompts by the word that all ids begin with, if they do: `chats (4)`."""
+    names = prompts.split(", ")
+    first = {name.partition("-")[0] for name in names}
+    return (
+        f"{first.pop()} ({len(names)})" if len(first) == 1 < len(names) else prompt_words(prompts)
+    )
+
+
 def day(time: Any) -> str:
     """Return the day of a time as a date; nothing for null."""
     return "" if pd.isna(time) else f"{pd.Timestamp(time):%Y-%m-%d}"

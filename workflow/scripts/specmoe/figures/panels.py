@@ -13,7 +13,7 @@ from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
-from matplotlib.ticker import FixedLocator, LogLocator, MaxNLocator, NullLocator
+from matplotlib.ticker import FixedLocator, LogLocator, NullLocator
 from matplotlib.transforms import ScaledTranslation
 
 from specmoe.figures.style import (
@@ -35,8 +35,6 @@ INTERVAL: Any = {"estimator": "median", "errorbar": ("pi", 100)}
 # An interval this many times beyond all values of its line runs off the axes: those of few blocks
 # can be so wide that they would crowd the values.
 FURTHEST = 3
-# Beyond this ratio of largest to smallest, a linear axis would crowd the small values.
-LOG_RATIO = 5
 
 
 @dataclass(frozen=True)
@@ -287,20 +285,6 @@ def powers_of_two(axes: Axes, values: Iterable[int]) -> None:
     axes.xaxis.set_major_locator(FixedLocator(ticks))
     axes.xaxis.set_minor_locator(NullLocator())
     axes.xaxis.set_major_formatter("{x:.0f}")
-
-
-def size_axis(axes: Axes, values: pd.Series) -> None:
-    """Make an axis of sizes, logarithmic if they spread wide."""
-    low, high = float(values.min()), float(values.max())
-    if high > LOG_RATIO * low:
-        axes.set_xscale("log")
-        axes.set_xlim(low / 1.4, high * 1.4)
-        plain_logarithm(axes.xaxis)
-    else:
-        margin = 0.15 * (high - low) or 0.15 * high
-        axes.set_xlim(low - margin, high + margin)
-        axes.xaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 5, 10]))
-        axes.xaxis.set_major_formatter("{x:g}")
 
 
 def plain_logarithm(axis: Axis) -> None:

@@ -1,6 +1,5 @@
 """Figures with a panel for each draft or target, and a line for each series of cells in it."""
 
-from collections.abc import Iterable
 from dataclasses import replace
 from itertools import product
 
@@ -26,7 +25,6 @@ from specmoe.figures.panels import (
     mark_no_change,
     powers_of_two,
     series_handles,
-    size_axis,
     start_at_zero,
     target_title,
 )
@@ -39,10 +37,8 @@ from specmoe.figures.style import (
 )
 
 _ACCEPTED = PlottedColumn("accepted", "accepted")
-_POINT_DODGE_PT = 7.0
 _SPREAD_PT = 6  # of the lines of a panel over positions, which keeps equal values apart
 _BETWEEN = "\n"  # in no heading and no label
-_SIZES = {"parameters_active": "active parameters", "parameters_total": "all parameters"}
 _BY_GAMMA = (GAMMA_WORDS, SPEEDUP.words)
 
 
@@ -94,44 +90,6 @@ def plot_gamma_curves(analysis: Analysis) -> Figure | None:
 
     groups, handles = cells.groupby("draft_rank"), series_handles(cells, looks)
     return draw_panels(groups, draw_panel, _draft, _BY_GAMMA, handles, mark_no_change)
-
-
-def plot_speedup_by_parameters(analysis: Analysis) -> Figure | None:
-    """Show the speedup of each draft at its middle γ against the parameters of targets.
-
-    A row for each draft, on the left the parameters that one token uses, on the right all. None
-    where targets hardly differ in size, and of campaigns that are not about the study.
-    """
-    cells = cells_by_draft(analysis)
-    if not analysis.of_study or cells["target"].nunique() < 2:
-        return None
-    least, most = (cells[[*_SIZES]].astype(float).agg(end) for end in ("min", "max"))
-    sizes = [column for column in _SIZES if most[column] > 1.1 * least[column]]
-    if not sizes:
-        return None
-    looks = {series: replace(look, line="none") for series, look in target_looks(cells).items()}
-    drafts = [members for _, members in cells.groupby("draft_rank")]
-    figure, panels = make_panels(len(sizes) * len(drafts), most_columns=len(sizes))
-    for axes, (members, column) in zip(panels, product(drafts, sizes), strict=True):
-        divisor, unit = (1e9, "billions") if most[column] >= 1e9 else (1e6, "millions")
-        gamma = _middle(members["gamma"])
-        members = members[members["gamma"] == gamma]
-        members = members.assign(size=members[column].astype(float) / divisor)
-        # Joined, they show on which side of them an MoE is.
-        dense = members[members["family"] == "dense"].sort_values("size")
-        axes.plot(dense["size"], dense["speedup"], color="#C9A98F", linewidth=0.8, zorder=1)
-        for _, beside in members.groupby("size"):
-            points = beside.groupby("series", sort=False)
-            for (series, point), dodge in dodged(points, _POINT_DODGE_PT):
-                draw(axes, point, "size", SPEEDUP, looks[series], dodge)
-        size_axis(axes, cells[column].astype(float) / divisor)
-        axes.set_title(f"{_draft(members)}, γ = {gamma}")
-        axes.set_xlabel(f"{_SIZES[column]} of the target ({unit})")
-    for axes in panels:
-        mark_no_change(axes)
-    figure.supylabel(SPEEDUP.words)
-    add_legend(figure, series_handles(cells, looks))
-    return figure
 
 
 def plot_side_by_side(analysis: Analysis) -> Figure | None:
@@ -229,8 +187,3 @@ def _show_percent(axes: Axes) -> None:
 
 def _draft(members: pd.DataFrame) -> str:
     return f"draft {short(members['draft_label'].iloc[0])}"
-
-
-def _middle(values: Iterable[int]) -> int:
-    distinct = sorted(set(values))
-    return distinct[(len(distinct) - 1) // 2]

@@ -1,6 +1,7 @@
 """Figures of speedups row by row: a panel for each target, marks below each other in each row."""
 
 from collections.abc import Callable
+from itertools import cycle
 from math import isfinite
 from statistics import mean
 from textwrap import fill
@@ -11,7 +12,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from specmoe.analysis.filters import method_cells
+from specmoe.analysis.filters import best_settings, method_cells
+from specmoe.analysis.number_text import prompts_in_short
 from specmoe.analysis.registry import Analysis, Record, records
 from specmoe.figures.panels import (
     FURTHEST,
@@ -21,7 +23,7 @@ from specmoe.figures.panels import (
     handle,
     make_panels,
 )
-from specmoe.figures.style import REFERENCE_COLOUR, WIDTH_IN, Look, markers_of, short, target_looks
+from specmoe.figures.style import MARKERS, REFERENCE_COLOUR, WIDTH_IN, Look, short, target_looks
 
 _MAX_COLUMNS = 4
 # More would not fit a page; the tables have them all.
@@ -31,6 +33,39 @@ _LINE_IN = 0.13  # the height of a mark
 # Between settings, and around all, in marks.
 _GAP = 0.6
 _EDGE = 0.8
+
+
+# The look of a setting by the answer that it decides, and what the legend says of it.
+_DECIDES = {
+    "on": ("#44661A", "answer: switch on"),
+    "off": ("#A33F00", "answer: leave off"),
+    "": (REFERENCE_COLOUR, "decides no answer"),
+}
+
+
+def plot_best_settings(analysis: Analysis) -> Figure | None:
+    """Show the fastest setting of each target on each set of prompts; None without advice."""
+    rows = best_settings(analysis)
+    if not rows:
+        return None
+    figure, [axes] = make_panels(1, around_in=0.8, row_in=0.2 * len(rows))
+    figure.set_figwidth(WIDTH_IN)
+    samples = {}
+    for place, row in enumerate(rows):
+        colour, words = _DECIDES[row["decides"]]
+        look, hollow = Look(colour, "o", "none"), not row["decides"]
+        _mark(axes, row, place, look, hollow=hollow)
+        samples[words] = handle(look, words, hollow=hollow)
+    axes.axvline(1, **REFERENCE_LINE, zorder=1)
+    axes.set_yticks(
+        range(len(rows)),
+        [f"{short(row['label'])}, {short(prompts_in_short(row['prompt_set']))}" for row in rows],
+    )
+    axes.set_ylim(len(rows) - 0.4, -0.6)
+    axes.set_xlim(0, None)
+    axes.set_xlabel(SPEEDUP.words)
+    add_legend(figure, list(samples.values()))
+    return figure
 
 
 def plot_methods(analysis: Analysis) -> Figure | None:
@@ -48,13 +83,16 @@ def plot_categories(analysis: Analysis) -> Figure | None:
     """Show the speedup by category of prompt, or None if no prompt has one.
 
     A line for each category; the marks of the settings stand below each other. Where these would
-    be too many, each target keeps its fastest ones.
+    be too many for the page or the markers, each target keeps its fastest ones.
     """
     cells = analysis.categories
     if cells.empty:
         return None
     cells["setting"] = cells["draft_label"].map(short) + ", γ = " + cells["gamma"].astype(str)
-    shown = max(_MOST_MARKS // cells["category_label"].nunique(), 1)
+    places = _MOST_MARKS // cells["category_label"].nunique()
+    if cells["setting"].nunique() > len(MARKERS):
+        places = min(places, len(MARKERS) // cells["series"].nunique())
+    shown = max(places, 1)
     means = cells.groupby(["series", "setting"])["speedup"].mean()
     fastest = means.groupby("series").rank(ascending=False, method="first") <= shown
     kept = fastest.reindex(cells.set_index(["series", "setting"]).index).to_numpy(bool)
@@ -69,7 +107,7 @@ def _rows(
     A line for each value of the column `row`, in the order of the column `order`; a mark for each
     value of the column `mark`, which `words` names in the legend.
     """
-    looks, markers = target_looks(cells), markers_of(sorted(cells[mark].unique()))
+    looks, markers = target_looks(cells), dict(zip(sorted(cells[mark].unique()), cycle(MARKERS)))
     slots, height = _slots(cells, row, mark, order)
     groups = [members for _, members in cells.groupby("series", sort=False)]
     columns = min(_MAX_COLUMNS, len(groups))
@@ -118,7 +156,7 @@ def _slots(
     return slots, top - _GAP - 1 + _EDGE
 
 
-def _mark(axes: Axes, row: Record, place: float, look: Look) -> None:
+def _mark(axes: Axes, row: Record, place: float, look: Look, *, hollow: bool = False) -> None:
     """Draw the speedup of a cell with its interval, which may go on beyond the edge."""
     value, *ends = (row[f"{SPEEDUP.column}{end}"] for end in ("", "_low", "_high"))
     known = all(isfinite(end) for end in ends)
@@ -130,8 +168,9 @@ def _mark(axes: Axes, row: Record, place: float, look: Look) -> None:
         color=look.colour,
         marker=look.marker,
         markersize=4,
-        markeredgecolor="white",
-        markeredgewidth=0.4,
+        markerfacecolor="white" if hollow else look.colour,
+        markeredgecolor=look.colour if hollow else "white",
+        markeredgewidth=0.8 if hollow else 0.4,
         elinewidth=0.8,
         capsize=1.5,
         linestyle="none",

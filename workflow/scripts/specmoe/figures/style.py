@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import cycle
-from typing import Any, TypeVar
+from typing import Any
 
 import matplotlib as mpl
 import pandas as pd
@@ -26,14 +26,12 @@ MAX_HEIGHT_IN = 8.5
 PNG_DPI = 200
 LABEL_LENGTH = 34
 
-Value = TypeVar("Value")
-
 # The colours and the markers of each family's targets.
 _FAMILIES = {
     "moe": (("#004488", "#5A96CF", "#002B5C", "#8FB8E0"), ("o", "s", "D", "p", "h")),
     "dense": (("#C4570A", "#EBA13C", "#8A3B00", "#F2C078"), ("^", "v", "<", ">", "X")),
 }
-_MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "p", "*", "h", "d", "8")
 _CAMPAIGN_COLOURS = ("#882255", "#44AA99", "#332288", "#999933", "#CC6677")
 _LINES = ("-", (0, (4, 1.5)), (0, (1, 1)), (0, (5, 1, 1, 1)))
 _DRAFT_COLOURS = ("#882255", "#44AA99", "#DDCC77", "#6699CC", "#999933")
@@ -91,18 +89,13 @@ def target_looks(cells: pd.DataFrame) -> dict[str, Look]:
 
 def looks_of(names: Iterable[str]) -> dict[str, Look]:
     """Return a look for each name, in their order."""
-    looks = zip(names, cycle(_DRAFT_COLOURS), cycle(_MARKERS), cycle(_LINES))
+    looks = zip(names, cycle(_DRAFT_COLOURS), cycle(MARKERS), cycle(_LINES))
     return {name: Look(colour, marker, line) for name, colour, marker, line in looks}
-
-
-def markers_of(values: Iterable[Value]) -> dict[Value, str]:
-    """Return the marker of each value, such as a draft length, in their order."""
-    return dict(zip(values, cycle(_MARKERS)))
 
 
 def compared_looks(campaigns: Iterable[str], drafts: Iterable[str]) -> dict[tuple[str, str], Look]:
     """Return the look of each campaign and draft: a colour a campaign, marker and line a draft."""
-    of_drafts = list(zip(drafts, cycle(_MARKERS), cycle(_LINES)))
+    of_drafts = list(zip(drafts, cycle(MARKERS), cycle(_LINES)))
     return {
         (campaign, draft): Look(colour, marker, line)
         for campaign, colour in zip(campaigns, cycle(_CAMPAIGN_COLOURS))

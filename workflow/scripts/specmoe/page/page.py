@@ -15,10 +15,10 @@ from typing import TypedDict
 import pandas as pd
 from markupsafe import Markup, escape
 
-from specmoe.analysis.advice import Answer
 from specmoe.analysis.advice_text import environment
+from specmoe.analysis.filters import GAINS
 from specmoe.analysis.gamma_curves import LONGEST
-from specmoe.analysis.number_text import prompt_words
+from specmoe.analysis.number_text import prompts_in_short
 from specmoe.analysis.registry import TABLES, Analysis, Record, records
 from specmoe.files import replace_text
 from specmoe.measure.trace import Recording
@@ -88,8 +88,7 @@ def render_page(
     sources = paper / "site"
     zh = Chinese(read_yaml(sources / "chinese.yaml"))
     known = cited(analysis)
-    best = [row for row in known["advised"] if row["settings"]]
-    top, ticks = scale([*best, *(row for rows in known["elsewhere"].values() for row in rows)])
+    top, ticks = scale(known["best"])
     env = environment(sources)
     env.filters.update(digest=_digest, prompts_in_short=prompts_in_short)
     return env.get_template("index.html.j2").render(
@@ -103,8 +102,8 @@ def render_page(
         zh=zh,
         t=zh.beside,
         kind=kind_of(analysis),
-        gains=[Answer.ON, Answer.HERE, Answer.LOOPING],
-        speedups=[row["speedup"] for row in best],
+        gains=GAINS,
+        speedups=[row["speedup"] for row in known["advised"] if row["settings"]],
         top=top,
         ticks=ticks,
         wording=read_figures(paper / "figures.yaml"),
@@ -123,15 +122,6 @@ def scale(rows: Sequence[Record]) -> tuple[float, list[float]]:
     top = 1.06 * max([1.2, *(end for end in ends if not isnan(end))])
     step = 0.25 if top < 2 else 0.5 if top < 4 else float(round(top / 5))
     return top, [step * tick for tick in range(1, int(top / step) + 1)] if rows else []
-
-
-def prompts_in_short(prompts: str) -> str:
-    """Return a set of prompts by the word that all ids begin with, if they do: `chats (4)`."""
-    names = prompts.split(", ")
-    first = {name.partition("-")[0] for name in names}
-    return (
-        f"{first.pop()} ({len(names)})" if len(first) == 1 < len(names) else prompt_words(prompts)
-    )
 
 
 def write_data(analysis: Analysis, recording: Recording | None, folder: Path) -> None:

@@ -4,7 +4,7 @@ In the templates of the paper `<< value >>` prints a value, `<% ... %>` is a sta
 `<# ... #>` a comment, since braces belong to TeX. What is printed is escaped.
 """
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Collection
 from math import expm1
 from pathlib import Path
@@ -18,10 +18,10 @@ from specmoe.analysis.advice_text import environment
 from specmoe.analysis.cost_tables import PAIR, WHOLE
 from specmoe.analysis.filters import (
     advised_targets,
+    best_settings,
     control_cells,
     count_check,
     method_cells,
-    on_other_prompts,
     prompt_sets,
     text_cells,
     whole_audit,
@@ -58,22 +58,24 @@ def render_documents(analysis: Analysis, drawn: Collection[str], paper: Path) ->
     known = {"tables": lengths, "figures": drawn} | cited(analysis)
 
     def table(name: str) -> Markup:
-        if name not in filled:
-            return Markup()
-        kind = "pagestable" if filled[name].long else "floattable"
-        caption = env.from_string(filled[name].about.caption).render(known)
+        one = filled[name]
+        kind = "pagestable" if one.long else "floattable"
+        keys = {column.key for column in one.columns}
+        marks = {cell.mark for cells in one.rows for cell in cells}
+        caption = env.from_string(one.about.caption).render(known, keys=keys, marks=marks)
         return Markup(rf"\{kind}{{{name}}}{{{caption}}}")  # noqa: S704
 
     def figure(name: str) -> Markup:
-        caption = to_latex(wording[name].caption)
-        return Markup(rf"\floatfigure{{{name}}}{{{caption}}}" if name in drawn else "")  # noqa: S704
+        caption = to_latex(env.from_string(wording[name].caption).render(known))
+        return Markup(rf"\floatfigure{{{name}}}{{{caption}}}")  # noqa: S704
 
     def exhibits(section: str) -> Markup:
-        shown = [figure(name) for name, one in wording.items() if one.section == section]
+        of_section = [name for name, one in wording.items() if one.section == section]
+        shown = [figure(name) for name in of_section if name in drawn]
         shown += [table(name) for name, one in filled.items() if one.about.section == section]
         return Markup().join(shown)
 
-    known |= {"table": table, "figure": figure, "exhibits": exhibits}
+    known["exhibits"] = exhibits
     return {name: env.get_template(f"{name}.tex.j2").render(known) for name in DOCUMENTS}
 
 
@@ -81,7 +83,7 @@ def cited(analysis: Analysis) -> dict[str, Any]:
     """Return what the templates of paper and page know of a campaign, beside its tables."""
     campaign = records(analysis.campaign)[0]
     cells, passes, judged = text_cells(analysis), analysis.verification, analysis.claims
-    advised, elsewhere = advised_targets(analysis), on_other_prompts(analysis)
+    advised, best = advised_targets(analysis), best_settings(analysis)
     whole, own = whole_audit(analysis), analysis.required_time
     own = own[own["campaign"] == analysis.name]
     widest = passes.groupby("series")["width"].max().min()
@@ -124,13 +126,8 @@ def cited(analysis: Analysis) -> dict[str, Any]:
             answer.name.lower(): advised.loc[advised["answer"] == answer, "label"].tolist()
             for answer in Answer
         },
-        "elsewhere": defaultdict(list, elsewhere),
-        "gains_elsewhere": [
-            row
-            for target in advised["target"]
-            for row in elsewhere.get(target, [])
-            if row["speedup_low"] > 1
-        ],
+        "best": best,
+        "gains_elsewhere": [row for row in best if "answer" not in row and row["speedup_low"] > 1],
         # The published study: its numbers as printed, and the verdicts on its claims.
         "printed": analysis.comparison.set_index("what")["printed"].to_dict(),
         "verdicts": Counter(judged["verdict"]),

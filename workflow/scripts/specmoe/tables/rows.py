@@ -23,6 +23,8 @@ from specmoe.config.models import CELLS
 
 FAMILY_WORDS = {"moe": "MoE", "dense": "dense"}
 
+_GIVEN = ["recomputed", "measured"]
+
 CONTROLS = {
     Control.ITSELF: ("drafts for itself", "≥"),
     Control.UNRELATED: ("unrelated draft", "≤"),
@@ -129,30 +131,19 @@ def claims(analysis: Analysis) -> pd.DataFrame:
 
 
 def comparison(analysis: Analysis) -> pd.DataFrame:
-    """Return the study's numbers as printed, from its rows, and measured here, headlines first.
+    """Return the study's headline numbers as printed, from its rows, and measured here.
 
     Numbers that no campaign has are left out. A bound's number has two digits, so that one just
     below it does not print as the bound.
     """
     frame = analysis.comparison
-    frame = frame[frame["recomputed"].notna() | frame["measured"].notna()]
-    labels = {
-        name: label
-        for table, column in ((analysis.models, "model"), (analysis.drafts, "draft"))
-        for name, label in zip(table[column], table["label"], strict=True)
-    }
-    of_cells = frame["source"] == CELLS
-    rows = records(pd.concat([frame[~of_cells], frame[of_cells]]))
+    rows = records(frame[(frame["source"] != CELLS) & frame[_GIVEN].notna().any(axis=1)])
     for row in rows:
         bound = row["relation"] == "<"
         digits = 2 if bound else int(row["digits"])
-        if row["source"] == CELLS:
-            quantity, target, draft, gamma = row["what"].split()
-            target, draft = labels.get(target, target), labels.get(draft, draft)
-            row["what"] = f"{quantity}: {target}, {draft}, γ = {gamma}"
         row["what"] = row["what"].replace("acceptance_percent", "acceptance rate (%)")
         row["printed"] = f"< {row['printed']}" if bound else row["printed"]
-        row |= {key: fixed(row[key], digits) for key in ("recomputed", "measured")}
+        row |= {key: fixed(row[key], digits) for key in _GIVEN}
     return pd.DataFrame(rows)
 
 
