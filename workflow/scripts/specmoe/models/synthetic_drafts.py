@@ -20,7 +20,6 @@ import numpy.typing as npt
 from gguf.quants import quantize
 
 from specmoe.config.models import DraftMethod, Recipe
-from specmoe.errors import ModelError
 from specmoe.models.gguf_file import NewTensor, TensorInfo, write_gguf
 from specmoe.models.random_weights import draw
 from specmoe.models.synthetic import (
@@ -60,10 +59,8 @@ class _Core:
     """
 
     def __init__(self, recipe: Recipe) -> None:
-        """Draw the layer's weights; raises ModelError for a core without full attention."""
         layer = recipe.first_full_attention
-        if layer is None:
-            raise ModelError("a draft needs a target whose core has a layer of full attention")
+        assert layer is not None  # see `config.checks`
         self.recipe, self.layer = recipe, layer
         self._plan = {one.name.removesuffix(".weight"): one for one in tensors(recipe)}
         self.norm = self._drawn("output_norm")  # (H,), before the target's head
@@ -98,11 +95,9 @@ class _Core:
 def write_draft(path: Path, target: Recipe, method: DraftMethod, block_size: int) -> None:
     """Write the draft for a synthetic target atomically, matrices in F16.
 
-    `block_size` is the longest block that DFlash and DSpark draft. Raises ModelError if the target
-    cannot have such a draft, or the disk is full or fails.
+    `block_size` is the longest block that DFlash and DSpark draft. Raises ModelError if the disk is
+    full or fails.
     """
-    if target.hidden % target.head_size:
-        raise ModelError(f"{path}: hidden must be a multiple of head_size for {method}")
     core = _Core(target)
     if method == "eagle3":
         draft = _eagle3(core)
