@@ -1,8 +1,9 @@
-"""Requests at once on a real llama-server: what a load counts, and what its runs have."""
+"""Requests at once on a real llama-server, and streamed: what a load counts and its runs have."""
 
 import os
 import re
 import signal
+from contextlib import closing
 from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import pairwise
@@ -20,6 +21,7 @@ from specmoe.runs.schema import check_rows
 
 from ..blocks import ALONE, compared, measured, rows
 from ..blocks import DRAFTED as WITH_DRAFT
+from ..processes import eventually
 
 LENGTHS = (8, 24, 40, 56, 72)
 PROMPTS = tuple(PromptSource(f"passage-{length}", "passage.txt", length) for length in LENGTHS)
@@ -150,3 +152,27 @@ def test_a_server_that_is_killed_in_a_load_is_a_fault_of_the_block(do, monkeypat
     monkeypatch.setattr(LiveSide, "request", kill)
     with pytest.raises(MeasurementError, match=r"llama-server (crashed|ended|does not answer)"):
         do(at_once())
+
+
+IDS = list(range(1, 20))
+GREEDY = {"temperature": 0, "seed": 1}
+
+
+@pytest.mark.parametrize("side", [ALONE, WITH_DRAFT], ids=lambda side: side.name)
+def test_streamed_tokens_are_the_unstreamed(serve, side):
+    with serve(compared(), side) as server:
+        whole = server.complete(IDS, n_predict=48, **GREEDY)
+        events = list(server.stream(IDS, n_predict=48, **GREEDY))
+    assert [token for event in events for token in event["tokens"]] == whole["tokens"]
+    assert events[-1]["tokens_predicted"] == 48
+
+
+def test_a_request_that_is_closed_early_is_given_up(serve):
+    with serve(compared(context=4096), ALONE) as server:
+        with closing(server.stream(IDS, n_predict=3500, **GREEDY)) as events:
+            counts = [next(events)["tokens_predicted"] for _ in range(5)]
+        assert counts == [1, 2, 3, 4, 5]
+        assert eventually(lambda: "cancel" in server.log_text())
+        before = server.metrics()["tokens_predicted_total"]
+        assert before < 3500
+        assert len(server.complete(IDS, n_predict=8, **GREEDY)["tokens"]) == 8

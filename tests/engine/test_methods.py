@@ -18,10 +18,10 @@ from ..blocks import drafting, measured, rows
 REPEATED = "def mean(values):\n    return sum(values) / len(values)\n\n\n" * 4
 
 
-def block_of(*ways: Any, prompts=("repeated",), **given: Any) -> Block:
-    """Return a block of the target alone and of all settings of some ways of drafting, or one."""
-    sources = tuple(PromptSource(name, f"{name}.txt") for name in prompts)
-    return replace(drafting(*ways, **given), prompts=sources, n_predict=64, warmups=2)
+def block_of(*ways: Any) -> Block:
+    """Return a block of the target alone and of all settings of some ways of drafting, γ = 4."""
+    sources = tuple(PromptSource(name, f"{name}.txt") for name in ("repeated", "other"))
+    return replace(drafting(*ways), prompts=sources, n_predict=64, warmups=2)
 
 
 @pytest.fixture
@@ -46,75 +46,58 @@ def rows_of(job, tmp_path):
 
 
 LOOKUPS = [
-    {"method": "ngram-simple", "gammas": [4], "n_match": [2, 3]},
-    *({"method": f"ngram-{way}", "gammas": [4], "n_match": [2]} for way in ("map-k", "map-k4v")),
-    {"method": "ngram-mod", "gammas": [4], "n_match": [2]},
+    {"method": "ngram-simple", "n_match": [2, 3]},
+    *({"method": f"ngram-{way}", "n_match": [2]} for way in ("map-k", "map-k4v", "mod")),
     {"method": "ngram-cache"},
 ]
 
 
-def test_lookups_leave_the_text_as_it_is_and_counts_add_up(rows_of):
-    block = block_of(*LOOKUPS, prompts=("repeated", "other"))
+def test_lookups_and_drafts_leave_the_text_as_it_is_and_counts_add_up(rows_of):
+    draft = {"method": "draft", "drafts": ["draft"], "p_min": [0, 0.3, 0.9]}
+    block = replace(block_of(*LOOKUPS, draft), passes=2)
     rows = rows_of(block)
-    assert len(rows) == 2 * (len(block.sides) - 1) == 12
+    assert len(rows) == 2 * 2 * (len(block.sides) - 1) == 36
     for row in rows:
         assert row["common_prefix"] == 64
-        assert row["draft_model"] is None
         assert row["drafted"] == sum(n * count for n, count in enumerate(row["drafted_lengths"]))
     # A text that repeats itself is found again.
     repeated = [row for row in rows if row["prompt"] == "repeated"]
     for given in LOOKUPS:
         assert sum(row["drafted"] for row in repeated if row["method"] == given["method"]) > 0
-
-
-def test_what_a_method_that_remembers_drafts_is_the_same_in_every_pass(rows_of):
-    way = {"method": "ngram-mod", "gammas": [4], "n_match": [2]}
-    rows = rows_of(replace(block_of(prompts=("repeated", "other"), **way), passes=2))
+    # A method that remembers begins anew in every pass.
     for prompt in ("repeated", "other"):
-        first, second = (row for row in rows if row["prompt"] == prompt)
+        of = [row for row in rows if (row["draft"], row["prompt"]) == ("ngram-mod-n2", prompt)]
+        first, second = of
         assert first["drafted_lengths"] == second["drafted_lengths"]
-
-
-def test_a_smaller_p_min_drafts_more(rows_of):
-    rows = rows_of(block_of(method="draft", drafts=["draft"], gammas=[4], p_min=[0, 0.3, 0.9]))
-    drafted = {row["p_min"]: row["drafted"] / row["rounds"] for row in rows if row["rounds"]}
+    # A smaller p_min drafts more.
+    by_models = [row for row in repeated if row["draft_model"]]
+    assert {row["draft"] for row in by_models} == {"draft", "draft-p0.3", "draft-p0.9"}
+    drafted = {row["p_min"]: row["drafted"] / row["rounds"] for row in by_models if row["rounds"]}
     assert drafted[0] > drafted[0.3]
-    assert {row["draft"] for row in rows} == {"draft", "draft-p0.3", "draft-p0.9"}
 
 
-HEADS = [
-    ("moe_f16", {"method": "mtp"}),
-    ("full_f16", {"method": "dspark", "drafts": ["full_dspark"]}),
-]
-
-
-@pytest.mark.parametrize(("target", "given"), HEADS)
-def test_a_head_is_accepted_in_part_and_needs_no_replay(rows_of, make, target, given):
-    block = replace(block_of(prompts=("repeated", "other"), gammas=[4], **given), context=1024)
-    files = {model: make(model) for model in block.draft_models}
-    rows = rows_of(block, target=make(target), drafts=files)
+def test_heads_are_accepted_in_part_or_as_imposed_and_need_no_replay(rows_of, make):
+    block = block_of({"method": "mtp"}, {"method": "dflash", "drafts": ["dflash"]})
+    alone, mtp, dflash = block.sides
+    imposed = replace(mtp, imposed_acceptance=0), replace(dflash, imposed_acceptance=1)
+    block = replace(block, sides=(alone, mtp, dflash, *imposed), context=1024)
+    rows = rows_of(block, target=make("moe_f16"), drafts={"dflash": make("dflash")})
+    assert len(rows) == 2 * 4
     for row in rows:
-        assert row["common_prefix"] == 64
         assert row["replays"] == 0
         assert row["rounds"] == sum(row["accepted_lengths"]) == sum(row["drafted_lengths"])
-    assert 0 < sum(row["accepted"] for row in rows) < sum(row["drafted"] for row in rows)
-
-
-@pytest.mark.parametrize(
-    ("given", "share"), [({"method": "mtp"}, 0), ({"method": "dflash", "drafts": ["dflash"]}, 1)]
-)
-def test_acceptance_is_imposed_on_heads_too(rows_of, make, given, share):
-    block = replace(block_of(gammas=[4], **given), context=1024)
-    alone, head = block.sides
-    block = replace(block, sides=(alone, replace(head, imposed_acceptance=share)))
-    files = {model: make(model) for model in block.draft_models}
-    [row] = rows_of(block, target=make("moe_f16"), drafts=files)
-    assert row["accepted"] == share * row["drafted"]
-    assert row["replays"] == 0
+        if (share := row["imposed_acceptance"]) is not None:
+            assert row["accepted"] == share * row["drafted"]
+        else:
+            assert row["common_prefix"] == 64
+    for method in ("mtp", "dflash"):
+        own = [row for row in rows if method in row["method"]]
+        own = [row for row in own if row["imposed_acceptance"] is None]
+        assert 0 < sum(row["accepted"] for row in own) < sum(row["drafted"] for row in own)
 
 
 def test_a_head_that_does_not_fit_is_said_to_in_one_line(rows_of, make):
-    block = replace(block_of(gammas=[4], method="eagle3", drafts=["dflash"]), context=1024)
+    block = replace(block_of({"method": "eagle3", "drafts": ["dflash"]}), context=1024)
     with pytest.raises(MeasurementError) as failed:
         rows_of(block, target=make("moe_f16"), drafts={"dflash": make("dflash")})
     line = "eagle3@dflash cannot draft for target with γ 4: failed to initialize speculative"

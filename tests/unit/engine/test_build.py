@@ -124,9 +124,7 @@ def test_sources_that_cannot_be_merged_are_compiled_one_by_one(compiled, caplog)
 
 def test_a_backend_that_cannot_be_configured_is_named_with_its_packages(repository, tmp_path):
     (repository / "CMakeLists.txt").write_text("find_package(NoSuchPackage REQUIRED)\n")
-    words = r"be configured for backend hip, which needs a C\+\+ compiler \(build-essential, .*"
-    words += r"\(hipcc, libhipblas-dev, librocblas-dev\)"
-    words += r": cmake(?s:.*)\n  \| -- Configuring incomplete, errors occurred!"
+    words = r"backend hip \(what that needs: .*: cmake(?s:.*)\n  \| -- Configuring inc"
     with (tmp_path / "log").open("w") as log, pytest.raises(EngineError, match=words):
         compile_llama(repository, tmp_path / "build", Backend.HIP, {}, log.fileno())
 

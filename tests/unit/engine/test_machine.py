@@ -183,10 +183,8 @@ GB = 10**9
     ("backend", "gpu_memory", "usable"),
     [
         (Backend.CPU, None, 90 * GB),
-        (Backend.METAL, None, 75 * GB),
         (Backend.CUDA, 40 * GB, 38 * GB),
         (Backend.CUDA, None, 95 * GB),  # the memory of the GPU is unknown
-        (Backend.VULKAN, 40 * GB, 36 * GB),
         (Backend.CPU, 40 * GB, 90 * GB),  # the GPU is not used
     ],
 )

@@ -2,12 +2,9 @@
 
 import pytest
 
-from specmoe.config.engines import Backend
-from specmoe.engine.job import Job
 from specmoe.measure.divergence import (
     find_divergences,
     judge,
-    judge_all,
     widths,
 )
 
@@ -56,8 +53,7 @@ def test_a_gap_is_the_lead_of_the_baselines_token_by_width_of_batch():
     judged = judge(7, 9, {1: one_by_one, 2: {9: -0.5, 7: -0.625}})
     assert judged == {"likeliest": 7, "gap_nats": 0.25, "gap_nats_by_width": {2: -0.125}}
 
-
-def test_the_gap_of_an_unlisted_token_is_a_lower_bound_without_batches():
+    # That of an unlisted token is a lower bound without batches.
     judged = judge(7, 9, {1: {7: -0.5, 1: -8.5}, 2: {7: -0.5, 1: -8.0}})
     assert judged == {"likeliest": 7, "gap_nats": 8.0, "gap_nats_by_width": {}}
 
@@ -68,9 +64,3 @@ def test_the_gap_of_an_unlisted_token_is_a_lower_bound_without_batches():
 )
 def test_widths_are_powers_of_two_and_a_full_verification(gamma, asked):
     assert widths(gamma) == asked
-
-
-def test_without_divergences_no_server_is_started(tmp_path):
-    none = tmp_path / "none"
-    job = Job(none, none, none, {}, none, 1, 1, Backend.CPU, 1)
-    assert judge_all([], {}, job)["divergences"] == []

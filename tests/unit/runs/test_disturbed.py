@@ -35,11 +35,6 @@ def test_a_disturbed_run_leaves_and_a_disturbed_baseline_takes_its_pairs_along()
     assert undisturbed(undisturbed(RUNS)).equals(undisturbed(RUNS))
 
 
-def test_the_rule_sees_no_speed():
-    fast, slow = (RUNS.assign(tokens_per_second=rate) for rate in (1.0, 1000.0))
-    assert undisturbed(fast)["run"].equals(undisturbed(slow)["run"])
-
-
 def test_cells_count_the_pairs_they_lack():
     cells = pd.DataFrame(
         [{"target": "t", "gamma": 4, "runs": 1}, {"target": "u", "gamma": 4, "runs": 3}]

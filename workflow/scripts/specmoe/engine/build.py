@@ -69,14 +69,6 @@ def _fetch_git(engine: GitEngine, folder: Path, output: int) -> Path:
 
 # How sources are merged and compiled, see there.
 RECIPE = Path(__file__).with_name("build.cmake")
-# What must be installed to build, and for a backend; packages have Debian's and Ubuntu's names.
-_COMPILER = "a C++ compiler (build-essential, on macOS `xcode-select --install`)"
-_TOOLKIT = {
-    Backend.CUDA: "the CUDA toolkit (nvidia-cuda-toolkit)",
-    Backend.HIP: "ROCm 6.1 or later (hipcc, libhipblas-dev, librocblas-dev)",
-    Backend.VULKAN: "a shader compiler, and a loader and headers of 1.3.272 or later (glslc,"
-    " libvulkan-dev, spirv-headers)",
-}
 
 
 def make_engine(
@@ -164,8 +156,7 @@ def compile_llama(
 def _cmake(
     source: Path, build: Path, backend: Backend, flags: Mapping[str, str], output: int
 ) -> None:
-    needed = _COMPILER + (f", {_TOOLKIT[backend]}" if backend in _TOOLKIT else "")
-    needs = f" for backend {backend}, which needs {needed}"
+    needs = f" for backend {backend} (what that needs: config/README.md, Backends)"
     generator = ["-G", "Ninja"] if shutil.which("ninja") else []
     # A cache of another generator or other flags would prevail over the new ones.
     (build / "CMakeCache.txt").unlink(missing_ok=True)

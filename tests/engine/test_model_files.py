@@ -1,4 +1,4 @@
-"""An upcycled model computes what its dense one does, whatever its router chooses."""
+"""Model files on a real engine: upcycled ones compute what their dense ones do, split ones load."""
 
 import re
 from pathlib import Path
@@ -7,12 +7,14 @@ import pytest
 from gguf import GGMLQuantizationType
 
 from specmoe.errors import ModelError
+from specmoe.files import engine_path, link
 from specmoe.measure.divergence import TOKENS
 from specmoe.models.derived import quantize
 from specmoe.models.gguf import read_card
 
 from ..conftest import ROOT
 from ..dense_model import weights_of, write_dense, write_moe
+from ..splitting import split_model
 
 TRAINED = ROOT / "resources/drafts/smollm2-draft.gguf"
 TEXT = "def mean(values):\n    return sum(values) / len(values)\n"
@@ -71,3 +73,16 @@ def test_the_shipped_draft_answers_a_chat_in_english_words(start):
     assert len(words) > 48 / 3
     assert {"the", "of", "and", "to", "is", "a"} & {word.lower() for word in words}
     assert sum(map(len, words)) > 0.6 * len(answer["content"])
+
+
+def test_a_split_model_generates_what_the_whole_one_generates(start, family, tmp_path):
+    whole = family["draft"]
+    parts = split_model(whole, tmp_path / "hub", "named-otherwise", 3)
+    model = tmp_path / "model.gguf"
+    link(parts[0], model)
+    assert read_card(model).tensor_count == read_card(whole).tensor_count
+    texts = []
+    for file in (engine_path(model), whole):
+        with start(file) as server:
+            texts.append(server.complete([1] * 8, n_predict=8, temperature=0, seed=1)["tokens"])
+    assert texts[0] == texts[1]
