@@ -26,7 +26,7 @@ from specmoe.models.synthetic_drafts import write_draft
 
 from ..blocks import measured
 from ..conftest import build_engine
-from ..recipes import DENSE, MOE, SMALL, varied
+from ..recipes import DENSE, MOE, SMALL
 
 Make = Callable[[str], Path]
 """Gives the file of a model of set `methods` by its id."""
@@ -90,14 +90,6 @@ def serve(job):
         return own.server(own.command(block, side), block, own.server_log)
 
     return server
-
-
-@pytest.fixture(scope="session")
-def stranger(tmp_path_factory) -> Path:
-    """A model of another vocabulary."""
-    path = tmp_path_factory.mktemp("stranger") / "stranger.gguf"
-    write_model(path, varied(SMALL, vocabulary=1024))
-    return path
 
 
 @pytest.fixture(scope="session")

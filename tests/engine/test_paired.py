@@ -28,15 +28,6 @@ def record(job_in, module_folder):
     return measured(COMPARED, job_in(module_folder))
 
 
-def test_speculation_gives_the_baselines_tokens_on_unquantized_models(record):
-    found = rows(record)
-    assert [row["common_prefix"] for row in found if row["gamma"]] == [32, 32]
-    assert {row["baseline"] for row in found} == {
-        None,
-        *(row["run"] for row in found if not row["gamma"]),
-    }
-
-
 needs_proc = pytest.mark.skipif(not Path("/proc").exists(), reason="finds processes in /proc")
 
 
@@ -105,8 +96,14 @@ def test_passes_above_temperature_zero_sample_other_texts(do):
     assert all(tokens[prompt, 0] != tokens[prompt, 1] for prompt in ("code", "passage-32"))
 
 
-def test_counters_obey_the_servers_arithmetic(record):
-    for row in [row for row in rows(record) if row["gamma"]]:
+def test_texts_are_those_of_the_baselines_and_counters_obey_the_servers_arithmetic(record):
+    found = {row["run"]: row for row in rows(record)}
+    alone = {name: row for name, row in found.items() if not row["gamma"]}
+    assert all(row["decodes"] == row["n_predict"] for row in alone.values())
+    assert {row["prompt"]: row["n_prompt"] for row in alone.values()}["passage-32"] == 32
+    assert {row["baseline"] for row in found.values()} == {None, *alone}
+    for row in [row for row in found.values() if row["gamma"]]:
+        assert row["common_prefix"] == 32  # models are not quantized
         # The prompt's pass gives the first token; each other decode gives one and those it accepts.
         passes = row["decodes"] - 1
         assert passes == row["n_predict"] - 1 - row["accepted"] + row["replays_rejected"]
@@ -115,12 +112,6 @@ def test_counters_obey_the_servers_arithmetic(record):
         assert row["drafted"] <= row["gamma"] * row["rounds"]
         assert sum(row["accepted_per_position"]) == row["accepted"]
         assert row["decode_failures"] == 0
-
-
-def test_a_baseline_reads_its_prompt_of_exact_length_and_decodes_once_for_each_token(record):
-    found = [row for row in rows(record) if not row["gamma"]]
-    assert {row["prompt"]: row["n_prompt"] for row in found}["passage-32"] == 32
-    assert all(row["decodes"] == row["n_predict"] for row in found)
 
 
 # The columns of a row that do not depend on time or on the machine's load.

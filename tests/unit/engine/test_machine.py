@@ -151,19 +151,15 @@ def test_devices_have_the_engines_name_a_description_and_their_memory(server, tm
 
 
 @pytest.mark.parametrize(
-    ("backend", "own", "words"),
-    [
-        (Backend.VULKAN, "Vulkan", "backend vulkan: .*mesa-vulkan-drivers.*nvidia-vulkan-icd"),
-        (Backend.CUDA, "CUDA", "backend cuda: `nvidia-smi` must list a GPU"),
-        (Backend.HIP, "ROCm", "backend hip: `rocminfo` must list a GPU"),
-    ],
+    ("backend", "own"),
+    [(Backend.VULKAN, "Vulkan"), (Backend.CUDA, "CUDA"), (Backend.HIP, "ROCm")],
 )
 def test_an_engine_without_a_device_of_its_backend_is_refused_with_what_to_install(
-    server, backend, own, words
+    server, backend, own
 ):
     require_device(backend, server(ONE.format(own)), {})
     for listed in (NONE, ONE.format("MTL")):  # of another backend
-        with pytest.raises(EngineError, match=f"no device for {words}"):
+        with pytest.raises(EngineError, match=f"no device for backend {backend}: .*install"):
             require_device(backend, server(listed), {})
 
 
