@@ -5,7 +5,7 @@ Each check yields a fault's place and what is wrong there. They come in groups, 
 """
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from itertools import chain
 from pathlib import Path
 
@@ -149,16 +149,6 @@ def suite(config: Config, name: str) -> Faults:
             return
 
 
-# What a suite varies beside some ways of drafting only in vain, and why.
-_APART: dict[str, tuple[Callable[[Method], bool], str]] = {
-    "forced_acceptance": (is_ngram, "drafts where text repeats, whatever is accepted"),
-    "requests": (
-        lambda method: METHODS[method].remembers,
-        "keeps what it saw of one request for the others, so they would draft for each other",
-    ),
-}
-
-
 def _of_ways(config: Config, name: str, suite: Suite) -> Faults:
     for number, way in enumerate(suite.methods):
         assert isinstance(way, Drafting)  # spelled out by now
@@ -176,9 +166,15 @@ def _of_ways(config: Config, name: str, suite: Suite) -> Faults:
             setting["gamma"] < setting["n_match"] for setting in way.settings(suite.gammas)
         ):
             yield "methods", f"{way.method} never drafts with a γ below n_match"
-        for factor, (is_apart, why) in _APART.items():
-            if factor in suite.vary and is_apart(way.method):
-                yield f"vary.{factor}", f"{way.method} {why}; give it a suite of its own"
+        # What the suite varies in vain beside this way, and why.
+        by_text, remembers = is_ngram(way.method), METHODS[way.method].remembers
+        apart = {
+            "forced_acceptance": by_text and "drafts where text repeats, whatever is accepted",
+            "requests": remembers and "keeps what it saw of one request for the others",
+        }
+        for factor in suite.vary.keys() & {key for key, why in apart.items() if why}:
+            why = f"{way.method} {apart[factor]}; give it a suite of its own"
+            yield f"vary.{factor}", why
 
 
 def _of_protocol(config: Config, name: str, suite: Suite) -> Faults:

@@ -240,23 +240,22 @@ class Recipe(Strict):
         # llama.cpp would refuse them later with a less clear message.
         widths = self.heads * self.head_size, self.gdn_value_heads * self.gdn_head_size
         rows = self.hidden, self.ffn, self.expert_ffn, *widths
+        odd_rows = self.dtype in ("Q8_0", "Q4_K") and any(row % 32 for row in rows)
         k_quant = self.dtype == "Q4_K"
-        quantized = k_quant or self.dtype == "Q8_0"
+        short = self.attention == "hybrid" and self.layers < ATTENTION_INTERVAL
         faults = {
-            "layers must be at least 4, for one with full attention": self.attention == "hybrid"
-            and self.layers < ATTENTION_INTERVAL,
+            "layers must be at least 4, for one with full attention": short,
             "core_first must be one of the layers": not 0 <= self.core_first < self.layers,
-            "an MTP block needs a layer of full attention in the core": self.mtp_blocks > 0
+            "an MTP block needs a layer of full attention in the core": self.mtp_blocks
             and self.first_full_attention is None,
             "kv_heads must divide heads": self.heads % self.kv_heads,
             "gdn_key_heads must divide gdn_value_heads": self.gdn_value_heads % self.gdn_key_heads,
             "head_size must be a multiple of 4": self.head_size % 4,
             "experts_used must be at most experts": self.experts_used > self.experts,
-            "an MoE needs experts_used and expert_ffn": self.experts > 0
+            "an MoE needs experts_used and expert_ffn": self.experts
             and not (self.experts_used and self.expert_ffn),
             f"{self.dtype} needs hidden, ffn, expert_ffn, heads * head_size and "
-            "gdn_value_heads * gdn_head_size to be multiples of 32": quantized
-            and any(row % 32 for row in rows),
+            "gdn_value_heads * gdn_head_size to be multiples of 32": odd_rows,
             "Q4_K needs routed experts": k_quant and not self.experts,
             "Q4_K needs hidden and expert_ffn to be multiples of 256": k_quant
             and (self.hidden % 256 or self.expert_ffn % 256),
