@@ -61,6 +61,14 @@ def verb(*words: object) -> list[str]:
     return [sys.executable, str(ROOT / "workflow/scripts/specmoe"), *map(str, words)]
 
 
+def linked(file: str | Path, to: str | Path) -> None:
+    """Give a file a second name, or copy it where the file system has no such thing."""
+    try:
+        os.link(file, to)
+    except OSError:
+        shutil.copy2(file, to)
+
+
 def copied(folder: Path, to: Path) -> Path:
     """Copy a folder whose files snakemake made, with their times.
 
@@ -68,10 +76,8 @@ def copied(folder: Path, to: Path) -> Path:
     """
 
     def copy(file: str, to: str) -> None:
-        if file.endswith(".gguf") or Path(file).parent.name == "bin":
-            os.link(file, to)
-        else:
-            shutil.copy2(file, to)
+        large = file.endswith(".gguf") or Path(file).parent.name == "bin"
+        (linked if large else shutil.copy2)(file, to)
 
     return shutil.copytree(folder, to, dirs_exist_ok=True, symlinks=True, copy_function=copy)
 
