@@ -101,14 +101,29 @@ rule engine:
         expand(rules.build_engine.output.engine, engine=CAMPAIGN.engine_names),
 
 
-# The targets that people type, in the order of their work; other rules are steps to these.
-TARGETS = ["plan", "paper", "site", "advise"]
-if CAMPAIGN.measured:
-    TARGETS += [f"suite_{suite}" for suite in CONFIG.campaign.suites]
-TARGETS += ["runs", "audit_runs", "tables", "figures", "pdf"]
+# The targets that people type, in groups; other rules are steps to these.
+TARGETS = {
+    "Plan and answer": ["plan", "advise"],
+    "Results": ["paper", "site", "audit_runs", "tables", "figures", "pdf"],
+    "Other people's numbers": ["possible"],
+    "Data": ["runs", "models", "engine", "pack_campaign"],
+}
 if DEMONSTRATION:
-    TARGETS += ["demo_trace"]
-TARGETS += ["possible", "models", "engine", "pack_campaign", "help"]
+    TARGETS["Results"].append("demo_trace")
+SUITE_TARGETS = [f"suite_{one}" for one in CONFIG.campaign.suites if CAMPAIGN.measured]
+TARGETS["Results"][2:2] = SUITE_TARGETS[:1]  # which stands for all
+
+
+def described_targets(wildcards):
+    """Return each group of targets, with what a target's rule says of it."""
+    lines = []
+    for group, names in TARGETS.items():
+        lines += ["", f"{group}:"]
+        lines += [
+            f"  {name:<14} {getattr(rules, name).rule.docstring}" for name in names
+        ]
+    lines += ["", f"Suites: {', '.join(SUITE_TARGETS)}"] if SUITE_TARGETS else []
+    return "\n".join(lines[1:])
 
 
 rule help:
@@ -117,9 +132,7 @@ rule help:
         "<logs>/help.log",
     localrule: True
     params:
-        text=lambda wildcards: "\n".join(
-            f"{name:<15}{getattr(rules, name).rule.docstring}" for name in TARGETS
-        ),
+        text=described_targets,
     shell:
         "printf '%s\\n' {params.text:q} | tee {log}"
 
@@ -135,13 +148,22 @@ onstart:
     if scheduled("plan", *MAKING):
         stop_at_faults()
     if scheduled(*MAKING):
-        subprocess.run(PLAN_COMMAND, input=PLANNED, text=True)
+        room = CONFIG.room if scheduled("fetch_model") else "ignored"
+        planned = subprocess.run(
+            [*PLAN_COMMAND, "--room", room], input=PLANNED, text=True
+        )
+        if planned.returncode and room == "checked":
+            sys.exit(planned.returncode)
     # The plan has compared what was recorded before.
     if any(job.output for job in workflow.dag.needrun_jobs()):
         CAMPAIGN.record()
 
 
 onsuccess:
+    if scheduled("measure_block"):
+        subprocess.run(
+            ["python", SPECMOE, "finish", "--campaign", str(CAMPAIGN.file)]
+        )
     if Path("paper/main.tex").exists() and not Path(PDF_FILES[0]).exists():
         if missing := missing_tex():
             print(

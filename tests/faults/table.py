@@ -421,7 +421,7 @@ told({"a_misspelt_model": (put("suites.S.targets", ["tagret"]),
 told({"no_cores": (more_repeats, "--cores 0 leaves no core to work with")}, "runs", "--cores", "0")
 told({
     "a_campaign_with_another_draft": (put("model_sets.tiny.draft.recipe.seed", 8),
-        "Measured again: 1 block of suite S .*: model draft: another entry"),
+        "again +1 block of suite S, .*: model draft: another entry"),
     "a_chat_template_that_reads_the_clock": (asked_by_template("strftime_now('%d')"),
         r"The chat template of \S*/chatty\.gguf writes the date or time \(strftime_now\)"),
 }, "plan", fails=False)  # fmt: skip

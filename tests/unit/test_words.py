@@ -2,7 +2,7 @@
 
 import pytest
 
-from specmoe.words import counted, exit_words, later, verb
+from specmoe.words import counted, duration, exit_words, later, verb
 
 
 @pytest.mark.parametrize(
@@ -34,3 +34,10 @@ def test_what_takes_longer_comes_later(ratio, words):
 )
 def test_an_end_by_a_signal_is_named_however_the_exit_code_tells_it(code, words):
     assert exit_words(code) == words
+
+
+def test_durations_have_a_unit_that_suits_them_and_may_be_ranges():
+    words = [duration(s) for s in (None, 7, 240, 9000)]
+    assert words == ["unknown", "7 s", "4 min", "2.5 h"]
+    assert duration(7 * 60, 23 * 60) == "7 to 23 min"
+    assert duration(3.9, 4.1) == "4 s"

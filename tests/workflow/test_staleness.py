@@ -77,6 +77,6 @@ def test_a_prompt_of_the_same_time_is_measured_whatever_snakemake_is_told(checko
     with suppress(AssertionError):
         checkout("--touch", "tables")
     printed = checkout("tables", "--rerun-triggers", "mtime")
-    assert re.search(r"Measured again: .*prompts\.code\.text: \w+ before, \w+ now", printed)
+    assert re.search(r"again  .*prompts\.code\.text: \w+ before, \w+ now", printed)
     assert jobs(printed)["measure_block"] == 2
     assert "Nothing to be done" in checkout("-n", "tables")

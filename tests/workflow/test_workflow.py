@@ -45,9 +45,10 @@ def test_a_suite_needs_only_its_own_blocks_and_no_option(root, tmp_path):
 
 def test_help_lists_the_targets_that_people_type_and_no_intermediate_step(snakemake, tmp_path):
     printed = snakemake("help", folder=tmp_path)
-    targets = re.findall(r"^(\w+) +[A-Z].*\.$", printed, re.MULTILINE)
-    suites = {f"suite_{suite}" for suite in "ABCDF"}
-    assert {"plan", "paper", "tables", "runs", "site", "advise", *suites} <= set(targets)
+    targets = re.findall(r"^  (\w+) +[A-Z].*\.$", printed, re.MULTILINE)
+    assert {"plan", "paper", "tables", "runs", "site", "advise", "suite_A"} <= set(targets)
+    assert "\nSuites: suite_A, suite_B, suite_C, suite_D, suite_F\n" in printed
+    assert len(printed.partition("\nSuites")[0].splitlines()) <= 25
     assert not {"collect_table", "record_campaign", "measure_block", "fill_paper"} & set(targets)
     assert not (tmp_path / "results/m2-ultra/plan.json").exists()  # help makes no plan
 
@@ -108,7 +109,7 @@ def test_advice_and_a_suites_summary_are_printed_at_every_call(measured, tiny, c
     assert "acceptance %" in (measured / "results/tiny/suites/S.txt").read_text()
 
 
-def test_a_block_prints_one_line_with_the_progress_of_the_campaign(finished):
+def test_a_block_prints_a_line_with_the_progress_and_the_end_what_was_measured(finished):
     printed = (finished / "printed.txt").read_text().splitlines()
     of_blocks = [line for line in printed if " of 2 blocks" in line]
     assert re.fullmatch(
@@ -117,6 +118,9 @@ def test_a_block_prints_one_line_with_the_progress_of_the_campaign(finished):
     )
     assert re.fullmatch(r"2 of 2 blocks: [NS]/target/.+ tok/s.*", of_blocks[1])
     assert not [line for line in printed if line.startswith("run ")]
+    [ended] = [line for line in printed if line.startswith("6 runs measured in ")]
+    assert re.search(r"; audit: 0 impossible, \d implausible; controls not measured$", ended)
+    assert "Results: paper/main." in printed[printed.index(ended) + 1]
 
 
 HOSTILE_EXPORT = {"LLAMA_ARG_SPEC_TYPE": "ngram-simple", "OMP_NUM_THREADS": "7"}
@@ -220,7 +224,7 @@ def test_what_is_left_out_on_purpose_is_said_and_the_rest_is_rendered(tiny, camp
     tiny["suites"]["N"]["targets"] = ["target", "draft"]
     tiny["campaign"]["left_out"] = ["N/draft"]
     printed = campaign(tiny, "paper/main.tex", "site")
-    assert "Left out on purpose: N/draft" in printed
+    assert "left out on purpose: N/draft\nmachine " in printed
     assert "2 rows are not there, left out on purpose: N/draft/r0" in printed
     runs = read_runs(tmp_path / "results/tiny/runs.parquet")
     assert set(zip(runs["suite"], runs["target"], strict=True)) == {
@@ -253,19 +257,22 @@ def test_going_back_to_another_campaign_copies_what_is_rendered_of_it(measured, 
 
 def test_the_plan_is_printed_first_and_includes_measured_times(measured, tiny, campaign):
     printed = campaign(tiny, "plan")
-    assert re.search(r"^ +all +2 +6 .*\(estimated: \d+ s\)$", printed, re.MULTILINE)
+    head = "tiny: 4 runs and 2 of targets alone, in 2 blocks, all measured\n"
+    assert printed.startswith(head)
+    assert len(printed.partition("details: results/tiny/plan.md\n")[0].splitlines()) <= 22
+    assert re.search(r"\| 4 \| .+ s \| 1: .+ s \|", (measured / "results/tiny/plan.md").read_text())
     tiny["suites"]["S"]["gammas"] = [4, 8]
-    head = "Campaign tiny: 6 runs and 2 of targets alone beside them, in 2 blocks\n"
-    assert campaign(tiny, "runs").startswith(head)
+    assert campaign(tiny, "runs").startswith("tiny: 6 runs and 2 of targets alone, in 2 blocks")
 
 
 def test_nothing_is_downloaded_that_does_not_fit(tiny, campaign, tmp_path):
     large = {"kind": "hub", "repository": "some/where", "file": "a.gguf", "size_bytes": 10**18}
     tiny["model_sets"]["tiny"]["target"] = large
     printed = campaign(tiny, "models", env=os.environ | {"HF_HUB_OFFLINE": "1"}, fails=True)
-    assert "PlanError: nothing is downloaded: this campaign cannot be measured here" in printed
-    assert "disk: 1000000000.0 GB needed" in printed
-    assert "--configfile config/synthetic.yaml" in printed
+    assert "PlanError: nothing is downloaded, because this campaign does not fit" in printed
+    assert "disk      1000000000.0 GB needed" in printed
+    assert "/config/synthetic.yaml\n" in printed
+    assert not (tmp_path / "results/models").exists()
 
 
 @pytest.mark.parametrize(

@@ -66,7 +66,6 @@ class User:
             [
                 *(sys.executable, "-c", RUN, str(self.scripts / "specmoe"), "fetch_model"),
                 *("--entry", json.dumps(entry)),
-                *("--plan", str(self.folder / "plan.json"), "--room", "checked"),
                 *("--out", str(self.out), "--digests", str(self.out.with_suffix(".sha256"))),
             ],
             env=environment(

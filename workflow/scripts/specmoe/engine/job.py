@@ -25,7 +25,7 @@ from specmoe.engine.machine import (
 from specmoe.engine.process import run_tool
 from specmoe.engine.server import Server
 from specmoe.errors import SpecmoeError, lines_to, told
-from specmoe.files import engine_path, read_record
+from specmoe.files import engine_path, hold, read_record
 
 
 def server_command(
@@ -187,6 +187,7 @@ def log_of_job(path: Path) -> Iterator[None]:
     Runs are logged at level DEBUG, which the console leaves out.
     """
     with path.open("w", encoding="utf-8") as file:
+        hold(file)
         try:
             with lines_to(file, "specmoe.measure", logging.DEBUG):
                 yield

@@ -24,7 +24,7 @@ from specmoe.config.matrix import (
 from specmoe.config.schema import Config, read_config
 from specmoe.engine.identity import Workplace, engine_ids, maker_of
 from specmoe.errors import ConfigError
-from specmoe.files import named_if_damaged, read_record, replace_text
+from specmoe.files import is_held, named_if_damaged, read_record, replace_text
 from specmoe.records import head_of
 from specmoe.words import counted, verb
 
@@ -227,21 +227,27 @@ class LoadedCampaign:
         """What was judged of the runs of each target that diverge from its baselines."""
         return [self.data / f"divergences/{target}.json" for target in self.judged_targets]
 
+    def log_of(self, block: str) -> Path:
+        """Return the log of the job that measures a block, which the job holds while it runs."""
+        return self.folder / f"logs/measure_block/{block}.log"
+
     def describe_missing(self) -> str:
         """Say which blocks failed, and how many were not started; empty if all are measured."""
-        files = dict(zip(self.blocks, self.record_files(self.blocks), strict=True))
-        missing = [block for block, file in files.items() if not file.exists()]
-        logs = self.folder / "logs/measure_block"
-        failed = [block for block in missing if (logs / f"{block}.log").exists()]
+        files = zip(self.blocks, self.record_files(self.blocks), strict=True)
+        missing = [block for block, file in files if not file.exists()]
         if not missing:
             return ""
-        named = "".join(f"\n  {block}: see {logs / block}.log" for block in failed[:5])
+        begun = [block for block in missing if self.log_of(block).exists()]
+        running = [block for block in begun if is_held(self.log_of(block))]
+        failed = [block for block in begun if block not in running]
+        named = "".join(f"\n  {block}: see {self.log_of(block)}" for block in failed[:5])
+        now = f"being measured by another process {len(running)}, " if running else ""
         return (
-            f"{len(missing)} of {counted(len(files), 'block')} {verb(len(missing))} not measured,"
-            f" and nothing that needs them is made: failed or interrupted {len(failed)}, not"
-            f" started {len(missing) - len(failed)}.{named}\nMeasured blocks are kept; the same"
-            " command goes on. To render the others without what fails, name it in"
-            " campaign.left_out."
+            f"{len(missing)} of {counted(len(self.blocks), 'block')} {verb(len(missing))} not"
+            f" measured, and nothing that needs them is made: {now}failed or interrupted"
+            f" {len(failed)}, not started {len(missing) - len(begun)}.{named}\nMeasured"
+            " blocks are kept; the same command goes on. To render the others without what fails,"
+            " name it in campaign.left_out."
         )
 
     @cached_property

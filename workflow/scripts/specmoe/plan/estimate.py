@@ -20,6 +20,13 @@ LOAD_BYTES_PER_SECOND = 3e9  # from disk or page cache
 # A CPU core computes on so many bytes of weights a second, however fast the memory is. Two machines
 # of two cores computed on 6 and 16 GB (0.8B in Q8_0: 64 and 26 ms a token).
 CORE_BYTES_PER_SECOND = 8e9
+# What campaigns took, from their first run to their last one, as multiples of their estimates. On
+# machines of two cores: artefact 0.7, trained 0.75, true-shape 1.5 without its pauses, demo 1.9,
+# methods 2.1 without its pause; on an H200 full-size 1.06. Other load, by which runs are repeated,
+# and rejected drafts lengthen them. (true-shape-mtp, whose MoE nearly fills the memory, took 3.3.)
+LOW, HIGH = 0.7, 2.2
+# llama.cpp took 9 minutes on two cores, and 3.5 on 16 with CUDA.
+BUILD_CORE_MINUTES, BUILD_LEAST_MINUTES = 18, 3
 
 
 @dataclass(frozen=True)
@@ -143,6 +150,11 @@ def timed_passes_seconds(passes: TimedPasses, size: Size, machine: Machine) -> f
     counted = each + widths if size.experts else 0.0
     loading = START_S + size.file_bytes / LOAD_BYTES_PER_SECOND
     return loading + passes.samples * (timed + counted)
+
+
+def build_minutes(cores: int) -> int:
+    """Return how long the build of an engine may take."""
+    return max(BUILD_LEAST_MINUTES, round(BUILD_CORE_MINUTES / cores))
 
 
 def assumptions(machine: Machine) -> str:

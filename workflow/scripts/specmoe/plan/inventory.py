@@ -20,7 +20,7 @@ from specmoe.config.schema import Config
 from specmoe.config.workloads import numbered_lines
 from specmoe.engine.identity import require_programs
 from specmoe.errors import ConfigError, ModelError, SpecmoeError
-from specmoe.files import existing, free_bytes, given_file, read_whole, require_files
+from specmoe.files import existing, free_bytes, given_file, is_held, read_whole, require_files
 from specmoe.models import hub
 from specmoe.models.card import ModelCard, load_card, require_template
 from specmoe.models.gguf import check_family, check_pair, describe_clock, read_card
@@ -180,6 +180,8 @@ class Inventory:
     measured_s: Mapping[str, float]  # of the measured blocks that the configuration still asks for
     changed: Mapping[str, str]  # how the configuration or a model of a measured block has changed
     prompt_tokens: Mapping[str, int]  # by prompt, estimated from the size of its text
+    unbuilt: tuple[str, ...] = ()  # engines that are built first
+    measuring: tuple[str, ...] = ()  # blocks that another process measures now
 
 
 def take_inventory(campaign: LoadedCampaign, blocks: list[Block]) -> Inventory:
@@ -221,6 +223,13 @@ def take_inventory(campaign: LoadedCampaign, blocks: list[Block]) -> Inventory:
         measured_s=measured,
         changed=changed,
         prompt_tokens=_prompt_tokens(blocks, campaign.root),
+        unbuilt=tuple(
+            name
+            for engine, name in campaign.engine_names.items()
+            if not isinstance(config.engines[name], PathEngine)
+            and not campaign.engine_file(engine).exists()
+        ),
+        measuring=tuple(block.block for block in blocks if is_held(campaign.log_of(block.block))),
     )
 
 

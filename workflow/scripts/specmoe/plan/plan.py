@@ -1,9 +1,11 @@
 """The plan of a campaign: what it needs and has, whether that fits, and how long it may take.
 
-It is printed, and kept for jobs in the campaign's folder, as `plan.json`.
+A screen of it is printed, by `paper/plan.txt.j2`, and all of it is in the campaign's folder: as
+plan.md for people, and as plan.json for jobs.
 """
 
 import json
+import shlex
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -11,31 +13,31 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from specmoe.config.block import Arrangement, Block, Protocol, Side, TimedPasses
+from specmoe.config.block import Arrangement, Block, PromptSource, Protocol, Side, TimedPasses
 from specmoe.config.engines import Backend
 from specmoe.config.matrix import added_runs, list_blocks, list_timed_passes
-from specmoe.config.methods import Method
+from specmoe.config.methods import PARAMETERS, Method, draft_label
 from specmoe.config.models import UNVERIFIED, HubModel, PathModel
 from specmoe.config.schema import Config
-from specmoe.engine.machine import (
-    groups_in_memory,
-    usable_memory,
-    working_bytes,
-)
+from specmoe.engine.machine import groups_in_memory, usable_memory, working_bytes
 from specmoe.errors import PlanError
-from specmoe.files import gigabytes, read_record, replace_text
+from specmoe.files import at_home, gigabytes, read_record, replace_text
 from specmoe.models.card import Size
 from specmoe.models.expected_sizes import size_of
 from specmoe.plan.campaign import ROOT, LoadedCampaign
-from specmoe.plan.estimate import Machine, assumptions, block_seconds, timed_passes_seconds
+from specmoe.plan.estimate import (
+    HIGH,
+    LOW,
+    Machine,
+    assumptions,
+    block_seconds,
+    build_minutes,
+    timed_passes_seconds,
+)
 from specmoe.plan.inventory import Folder, Inventory, take_inventory
 from specmoe.plan.machine import PROBED, devices_of, probe
 from specmoe.plan.machine import describe as describe_host
-from specmoe.words import counted
-
-NO_BANDWIDTH = (
-    "No estimate: the memory bandwidth of this GPU is unknown; set host.memory_bandwidth_gb_s"
-)
+from specmoe.words import duration, fill_template
 
 
 class Item(NamedTuple):
@@ -45,6 +47,21 @@ class Item(NamedTuple):
     source: str  # in words
     size_bytes: int | None  # None: unknown
     basis: str
+
+
+class Shortfall(NamedTuple):
+    """What needs more than there is."""
+
+    of: str  # disk or memory
+    needed: int  # bytes
+    there: int
+    what: str  # folders, or models
+
+    def __str__(self) -> str:
+        """Return it in a line."""
+        words = "free" if self.of == "disk" else "usable"
+        sizes = f"{gigabytes(self.needed)} needed, {gigabytes(self.there)} {words}"
+        return f"{self.of:<9} {sizes:<34} {self.what}"
 
 
 @dataclass(frozen=True)
@@ -96,6 +113,11 @@ class Plan:
             if name not in self.found.made and not isinstance(entry, HubModel | PathModel)
         ]
 
+    @property
+    def packed(self) -> dict[str, int | None]:
+        """The bytes of the files that pip downloads, by what each is of; they are also `made`."""
+        return {one.source[5:]: one.size_bytes for one in self.made if one.source[:5] == "pip: "}
+
     def _item(self, model: str, source: str) -> Item:
         size, entry = self.sizes.get(model), self.config.models[model]
         unverified = isinstance(entry, HubModel) and entry.sha256 == UNVERIFIED
@@ -103,8 +125,8 @@ class Plan:
         return Item(model, source, size.file_bytes if size else None, basis)
 
     @cached_property
-    def memory_needs(self) -> Mapping[str, int]:
-        """The bytes that each combination of target and draft needs, by their labels."""
+    def memory_needs(self) -> dict[str, int]:
+        """The bytes that each combination of target and draft needs by its label, most first."""
         needs = {}
         for block in self.blocks:
             at_once = f", {block.slots} requests at once" if block.slots > 1 else ""
@@ -113,7 +135,7 @@ class Plan:
                 if all(model in self.sizes for model in files):
                     words = " with ".join(map(self.config.label, files)) + at_once
                     needs[words] = sum(self._file_bytes[model] for model in files) + working
-        return needs
+        return dict(sorted(needs.items(), key=lambda need: -need[1]))
 
     @property
     def memory_usable(self) -> int:
@@ -134,6 +156,11 @@ class Plan:
         return groups_in_memory(block, block.sides, *given)
 
     @cached_property
+    def divided(self) -> int:
+        """How many blocks have sides that the memory does not hold at once."""
+        return sum(len(self.groups_of(block)) != 1 for block in self.blocks)
+
+    @cached_property
     def estimated_s(self) -> Mapping[str, float | None]:
         """The time of every block; None: a size is unknown."""
         return {block.block: self._seconds(block) for block in self.blocks}
@@ -142,6 +169,12 @@ class Plan:
         """Return the time of some blocks; None if one is unknown."""
         seconds = [self.estimated_s[block] for block in blocks]
         return None if None in seconds else sum(one for one in seconds if one)
+
+    @property
+    def whole_s(self) -> float | None:
+        """The time of all blocks and of what is timed before repeats; None: one is unknown."""
+        whole = self.estimate(self.estimated_s)
+        return whole and whole + (self.timed_s or 0)
 
     @property
     def left_s(self) -> float | None:
@@ -158,11 +191,31 @@ class Plan:
         needed = {block.target, *networks}
         if self.machine is None or not all(model in self.sizes for model in needed):
             return None
-        known = self.found.prompt_tokens
-        tokens = [source.length or known[source.prompt] for source in block.prompts]
+        tokens = [*map(self.tokens_of, block.prompts)]
         # The target alone is measured in each group.
         sides = tuple(side for group in self.groups_of(block) for side in group) or block.sides
         return block_seconds(replace(block, sides=sides), tokens, self.sizes, self.machine)
+
+    def tokens_of(self, source: PromptSource) -> int:
+        """Return the tokens of a prompt, estimated unless it is cut to a length."""
+        return source.length or self.found.prompt_tokens[source.prompt]
+
+    @cached_property
+    def prompts(self) -> dict[str, PromptSource]:
+        """The prompts of all blocks, by id."""
+        return {source.prompt: source for block in self.blocks for source in block.prompts}
+
+    @property
+    def fullest(self) -> tuple[int, int, str]:
+        """The tokens that a run takes of its context, the context, and the prompt: the fullest."""
+        asked = [(block, source) for block in self.blocks for source in block.prompts]
+        return max(
+            (
+                (self.tokens_of(one) + block.n_predict, block.context, one.prompt)
+                for block, one in asked
+            ),
+            key=lambda run: run[0] / run[1],
+        )
 
     @cached_property
     def timed(self) -> list[TimedPasses]:
@@ -178,8 +231,8 @@ class Plan:
         return once * len({block.repeat for block in self.blocks})
 
     @cached_property
-    def shortfalls(self) -> list[str]:
-        """What does not fit the disks and the memory; empty if everything does."""
+    def shortfalls(self) -> list[Shortfall]:
+        """What does not fit the disks and the memory, most first; empty if everything does."""
         wanted: dict[int, list[tuple[int, Folder]]] = {}  # by disk: both may go to the same one
         for folder, items in (
             (self.found.hub_folder, self.downloads),
@@ -188,20 +241,90 @@ class Plan:
             if needed := sum(item.size_bytes or 0 for item in items):
                 wanted.setdefault(folder.disk, []).append((needed, folder))
         disks = [
-            f"disk: {gigabytes(needed)} needed in"
-            f" {' and '.join(str(folder.path) for _, folder in parts)}, {gigabytes(free)} free"
+            Shortfall(
+                "disk", needed, free, " and ".join(at_home(str(one.path)) for _, one in parts)
+            )
             for parts in wanted.values()
             if (needed := sum(size for size, _ in parts)) > (free := parts[0][1].free_bytes)
         ]
         return disks + [
-            f"memory: {words}: {gigabytes(needed)} needed, {gigabytes(self.memory_usable)} usable"
-            for words, needed in self.memory_needs.items()
+            Shortfall("memory", needed, self.memory_usable, models)
+            for models, needed in self.memory_needs.items()
             if needed > self.memory_usable
         ]
 
+    @property
+    def fitting(self) -> list[str]:
+        """The suites that can be measured here together, the first ones first."""
+        chosen: list[str] = []
+        for suite in self.config.campaign.suites:
+            campaign = self.config.campaign.model_copy(update={"suites": [*chosen, suite]})
+            config = self.config.model_copy(update={"campaign": campaign})
+            blocks = [block for block in self.blocks if block.suite in campaign.suites]
+            if not replace(self, config=config, blocks=blocks).shortfalls:
+                chosen.append(suite)
+        return chosen
 
-def plan(results: Path) -> None:
-    """Say what a campaign needs and how long it may take; its configuration is on stdin."""
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        """Of each suite its blocks, runs, seconds (None: unknown) and measured blocks, see `plan`.
+
+        A row has also each target's ways of drafting, with their draft lengths.
+        """
+        rows = []
+        for suite in self.config.campaign.suites:
+            blocks = [block for block in self.blocks if block.suite == suite]
+            names = [block.block for block in blocks]
+            known = [name for name in names if name in self.found.measured_s]
+            ways: dict[tuple[str, str], set[int]] = {}
+            for block in blocks:
+                for side in filter(lambda side: side.speculates, block.sides):
+                    of = self.config.label(block.target), self._way(side)
+                    ways.setdefault(of, set()).add(side.gamma)
+            rows.append(
+                {
+                    "suite": suite,
+                    "title": self.config.suites[suite].title,
+                    "blocks": len(blocks),
+                    "runs": sum(block.runs for block in blocks),
+                    "seconds": self.estimate(names),
+                    "measured": len(known),
+                    "measured_s": sum(self.found.measured_s[name] for name in known),
+                    "known_s": self.estimate(known),
+                    "ways": [(*of, sorted(gammas)) for of, gammas in ways.items()],
+                }
+            )
+        return rows
+
+    def _way(self, side: Side) -> str:
+        given = {name: getattr(side, name) for name in PARAMETERS}
+        file = side.draft_model and self.config.label(side.draft_model)
+        return draft_label(side.method, file, given) if side.method else side.setting
+
+    @property
+    def prompt_groups(self) -> dict[tuple[str, str], list[int]]:
+        """The tokens of prompts by workload and category; those of a suite's own have no such."""
+        groups: dict[tuple[str, str], list[int]] = {}
+        for source in self.prompts.values():
+            of = source.workload or "", source.category or ""
+            groups.setdefault(of, []).append(self.tokens_of(source))
+        return groups
+
+    @property
+    def again(self) -> dict[tuple[str, str], list[str]]:
+        """The measured blocks that are measured again, by suite and reason."""
+        groups: dict[tuple[str, str], list[str]] = {}
+        for block, reason in self.found.changed.items():
+            groups.setdefault((block.partition("/")[0], reason), []).append(block)
+        return groups
+
+
+def plan(results: Path, room: str = "ignored", configfile: tuple[Path, ...] = ()) -> None:
+    """Say what a campaign needs and how long it may take; its configuration is on stdin.
+
+    `configfile` are the files that configure it, for lines to be pasted. Raises PlanError if the
+    campaign does not fit, and `room` is `checked`.
+    """
     # A command line may be too short for a configuration of hundreds of suites or prompts.
     config = Config.model_validate_json(sys.stdin.read())
     campaign = LoadedCampaign(config, ROOT, results)
@@ -212,11 +335,14 @@ def plan(results: Path) -> None:
         devices_of(campaign, campaign.engine_file(campaign.engine_id)),
     )
     blocks = list_blocks(config, gpu=campaign.gpu)
-    found = take_inventory(campaign, blocks)
-    planned = Plan(config, blocks, host, campaign.backend, found)
-    print(describe(planned), flush=True)
-    facts = {"shortfalls": planned.shortfalls, "estimated_s": planned.estimated_s}
+    planned = Plan(config, blocks, host, campaign.backend, take_inventory(campaign, blocks))
+    details = campaign.folder / "plan.md"
+    replace_text(details, describe(planned, "plan.md.j2"))
+    print(describe(planned, "plan.txt.j2", details, configfile), end="", flush=True)
+    facts = {"estimated_s": planned.estimated_s}
     replace_text(campaign.plan_file, json.dumps(facts) + "\n")
+    if room == "checked" and planned.shortfalls:
+        raise PlanError("nothing is downloaded, because this campaign does not fit, see above")
 
 
 def _probed(host: Path) -> float | None:
@@ -226,132 +352,25 @@ def _probed(host: Path) -> float | None:
     return described["memory_bandwidth_bytes_per_second"] if source.startswith(PROBED) else None
 
 
-def check_room(plan_file: Path, room: str) -> None:
-    """Raise PlanError if a plan, a JSON file, lists a shortfall and `room` is `checked`."""
-    shortfalls = read_record(plan_file)["shortfalls"] if plan_file.exists() else []
-    if room == "checked" and shortfalls:
-        raise PlanError("nothing is downloaded: " + refusal(shortfalls))
-
-
-def refusal(shortfalls: Iterable[str]) -> str:
-    """Say what does not fit, and what to do about it."""
-    return "\n".join(
-        [
-            "this campaign cannot be measured here as it is:",
-            *(f"  {shortfall}" for shortfall in shortfalls),
-            "Leave out suites (campaign.suites), measure small synthetic models with"
-            " --configfile config/synthetic.yaml, or render a campaign that is measured already"
-            " (README, Rendered in a minute). --config room=ignored goes on regardless.",
-        ]
+def describe(
+    plan: Plan, template: str, details: Path | None = None, files: Iterable[Path] = ()
+) -> str:
+    """Return a plan as one of its templates says it; `files` configure the campaign."""
+    named = shlex.join(map(str, files))
+    return fill_template(
+        ROOT / "paper" / template,
+        plan=plan,
+        name=plan.config.campaign.name,
+        added=added_runs(plan.blocks, plan.config),
+        refused=bool(plan.shortfalls) and plan.config.room == "checked",
+        build_minutes=build_minutes(plan.host["physical_cores"]),
+        assumptions=plan.machine and assumptions(plan.machine),
+        # No estimate knows any of them.
+        options=sorted({block.options_text for block in plan.blocks} - {""}),
+        span=lambda seconds: duration(seconds and LOW * seconds, seconds and HIGH * seconds),
+        duration=duration,
+        at_home=at_home,
+        details=details,
+        configfile=f"--configfile {named} " if named else "",
+        root=ROOT,
     )
-
-
-def describe(plan: Plan) -> str:
-    """Return the whole plan as text."""
-    lines = [
-        *_head(plan),
-        "",
-        *_items("To download from the hub", plan.downloads, plan.found.hub_folder),
-        *_items("To make", plan.made, plan.found.models_folder),
-    ]
-    if plan.memory_needs:
-        models, needed = max(plan.memory_needs.items(), key=lambda need: need[1])
-        usable = gigabytes(plan.memory_usable)
-        lines.append(f"Memory: at most {gigabytes(needed)} ({models}); {usable} are usable")
-    if divided := sum(len(plan.groups_of(block)) != 1 for block in plan.blocks):
-        blocks = counted(divided, "block")
-        lines.append(f"It does not hold all sides of {blocks} at once; they follow in groups")
-    # No estimate knows any of them.
-    if options := sorted({block.options_text for block in plan.blocks} - {""}):
-        lines.append(
-            f"The estimates of memory and time leave these options out: {'; '.join(options)}"
-        )
-    lines += ["", *_times(plan)]
-    if plan.timed:
-        models, whole = counted(len(plan.timed), "model"), duration(plan.timed_s)
-        lines.append(f"Before each repeat, passes of {models} by themselves: {whole} in all")
-    measured = plan.found.measured_s
-    if measured and (missing := len(plan.blocks) - len(measured)):
-        blocks = counted(missing, "block")
-        lines.append(
-            f"Left: {duration(plan.left_s)} for {blocks}, at the pace of the measured ones"
-        )
-    lines += [*_again(plan), "", assumptions(plan.machine) if plan.machine else NO_BANDWIDTH]
-    if plan.shortfalls:
-        lines += ["", refusal(plan.shortfalls)]
-    return "\n".join(lines)
-
-
-def _head(plan: Plan) -> list[str]:
-    campaign, added = plan.config.campaign, added_runs(plan.blocks, plan.config)
-    runs = counted(sum(block.runs for block in plan.blocks) - added, "run")
-    if added:
-        runs += f" and {added} of targets alone beside them"
-    lines = [f"Campaign {campaign.name}: {runs}, in {counted(len(plan.blocks), 'block')}"]
-    if campaign.left_out:
-        lines.append(f"Left out on purpose: {', '.join(campaign.left_out)}")
-    bandwidth = ""
-    if plan.machine:
-        source = plan.host["memory_bandwidth_source"]
-        bandwidth = f" {plan.machine.bandwidth / 1e9:.0f} GB/s ({source}),"
-    memory = f"{plan.host['memory_bytes'] / 2**30:.0f} GiB of memory"
-    machine = f"Machine: {plan.host['chip']}, {memory},{bandwidth} backend {plan.backend}"
-    return [*lines, machine]
-
-
-def _items(title: str, items: list[Item], folder: Folder) -> list[str]:
-    if not items:
-        return [f"{title}: nothing"]
-    known = sum(item.size_bytes or 0 for item in items)
-    unknown = sum(item.size_bytes is None for item in items)
-    more = f", and {unknown} of unknown size" if unknown else ""
-    lines = [
-        f"{title}: {gigabytes(known)}{more}, into {folder.path}"
-        f" ({gigabytes(folder.free_bytes)} free)"
-    ]
-    for item in items:
-        size = "?" if item.size_bytes is None else gigabytes(item.size_bytes)
-        lines.append(f"  {item.model:<14}{size:>10}  {item.source} ({item.basis})")
-    return lines
-
-
-def _times(plan: Plan) -> list[str]:
-    """Return the table of estimated and measured times, with a line for the whole."""
-    suites = plan.config.campaign.suites
-    width = max(6, *map(len, suites))
-    lines = [f"{'suite':>{width}}{'blocks':>8}{'runs':>6}{'estimated':>11}  measured"]
-    for suite in [*suites, None]:
-        runs = {block.block: block.runs for block in plan.blocks if suite in (None, block.suite)}
-        known = [block for block in runs if block in plan.found.measured_s]
-        measured = "-"
-        if known:
-            taken = duration(sum(plan.found.measured_s[block] for block in known))
-            measured = f"{counted(len(known), 'block')}: {taken}"
-            measured += f" (estimated: {duration(plan.estimate(known))})"
-        lines.append(
-            f"{suite or 'all':>{width}}{len(runs):>8}{sum(runs.values()):>6}"
-            f"{duration(plan.estimate(runs)):>11}  {measured}"
-        )
-    return lines
-
-
-def _again(plan: Plan) -> list[str]:
-    """Say which measured blocks are measured again, why, and how long that may take."""
-    groups: dict[tuple[str, str], list[str]] = {}
-    for block, reason in plan.found.changed.items():
-        groups.setdefault((block.partition("/")[0], reason), []).append(block)
-    return [
-        f"Measured again: {counted(len(blocks), 'block')} of suite {suite}"
-        f" ({duration(plan.estimate(blocks))} by estimate): {reason}"
-        for (suite, reason), blocks in groups.items()
-    ]
-
-
-def duration(seconds: float | None) -> str:
-    """Return a time in words."""
-    if seconds is None:
-        return "unknown"
-    if seconds < 100:
-        return f"{seconds:.0f} s"
-    minutes = seconds / 60
-    return f"{minutes:.0f} min" if minutes < 100 else f"{minutes / 60:.1f} h"
