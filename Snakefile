@@ -114,25 +114,13 @@ SUITE_TARGETS = [f"suite_{one}" for one in CONFIG.campaign.suites if CAMPAIGN.me
 TARGETS["Results"][2:2] = SUITE_TARGETS[:1]  # which stands for all
 
 
-def described_targets(wildcards):
-    """Return each group of targets, with what a target's rule says of it."""
-    lines = []
-    for group, names in TARGETS.items():
-        lines += ["", f"{group}:"]
-        lines += [
-            f"  {name:<14} {getattr(rules, name).rule.docstring}" for name in names
-        ]
-    lines += ["", f"Suites: {', '.join(SUITE_TARGETS)}"] if SUITE_TARGETS else []
-    return "\n".join(lines[1:])
-
-
 rule help:
     """List the targets."""
     log:
         "<logs>/help.log",
     localrule: True
     params:
-        text=described_targets,
+        text=lambda wildcards: list_targets(TARGETS, SUITE_TARGETS),
     shell:
         "printf '%s\\n' {params.text:q} | tee {log}"
 

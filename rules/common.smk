@@ -192,3 +192,15 @@ def stop_idle_wakeups():
     # second it looks only when a job ends.
     assert hasattr(workflow.scheduler, "job_rate_limiter")
     workflow.scheduler.job_rate_limiter = None
+
+
+def list_targets(groups, suites):
+    """Return each group of targets, with what a target's rule says of it, and those of suites."""
+    lines = []
+    for group, names in groups.items():
+        lines += ["", f"{group}:"]
+        lines += [
+            f"  {name:<14} {getattr(rules, name).rule.docstring}" for name in names
+        ]
+    lines += ["", f"Suites: {', '.join(suites)}"] if suites else []
+    return "\n".join(lines[1:])

@@ -1,6 +1,5 @@
 """What documents, the image, the continuous integration and messages name exists."""
 
-import ast
 import os
 import re
 import shlex
@@ -100,32 +99,6 @@ def test_a_command_that_does_not_exist_is_found(wrong, monkeypatch):
     monkeypatch.chdir(ROOT)
     program, *words = wrong.split()
     assert PROGRAMS[program](words)
-
-
-def texts(file):
-    """Yield the texts of a program, each with its parts joined; rules are one text."""
-    if file.suffix != ".py":
-        yield file.read_text()
-        return
-    for node in ast.walk(ast.parse(file.read_text())):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str):
-            yield node.value
-
-
-def test_every_section_that_a_message_names_is_there():
-    """As in "(README, A section)" or "(config/README.md, A section)"."""
-    files = [*(ROOT / "workflow/scripts").rglob("*.py"), *ROOT.glob("rules/*.smk")]
-    named = {
-        reference
-        for file in [ROOT / "Snakefile", *files]
-        for text in texts(file)
-        for reference in re.findall(
-            r"\(((?:\w+/)?README)(?:\.md)?, ([^)]+)\)", " ".join(text.split())
-        )
-    }
-    assert ("README", "Rendered in a minute") in named
-    for document, section in named:
-        assert re.search(rf"(?m)^#+ {re.escape(section)}", (ROOT / f"{document}.md").read_text())
 
 
 def test_the_workflow_may_only_read_and_each_job_ends():
