@@ -1,6 +1,5 @@
 """What must hold of the audit whatever a campaign was."""
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -64,19 +63,6 @@ def test_no_true_run_breaks_a_bound(row):
     assert failures(audit) == {}
     assert finding(audit, "accounting")["verdict"] == "pass"
     assert finding(audit, "draft_time")["verdict"] == "pass"
-
-
-@few
-@given(st.floats(10, 5000), st.floats(1, 20))
-def test_a_longer_time_never_breaks_a_bound_that_held(decode_ms, factor):
-    def timed(ms):
-        return audited(campaign(speculative(1, decode_ms=ms, tokens_per_second=63000 / ms)))
-
-    shorter, longer = timed(decode_ms), timed(decode_ms * factor)
-    for check in ("draft_time", "bandwidth"):
-        before, later = finding(shorter, check), finding(longer, check)
-        assert later["ratio"] == pytest.approx(before["ratio"] / factor)
-        assert not (before["verdict"] == "pass" and later["verdict"] == "fail")
 
 
 @few

@@ -57,15 +57,6 @@ def test_weights_take_sixteen_evenly_spaced_values_about_their_mean(
     assert level.max() < 15.5
 
 
-def test_a_tensor_drawn_under_another_name_or_shape_is_another_tensor():
-    tensor = Tensor("any", (8, 8), 0.0, 1.0, "F32", "any")
-    weights = draw(tensor, seed=0)
-    assert not np.array_equal(weights, draw(replace(tensor, drawn_as="other"), seed=0))
-    longer = draw(replace(tensor, shape=(16, 8)), seed=0)
-    assert not np.array_equal(weights, longer[:8])
-    np.testing.assert_array_equal(weights, draw(replace(tensor, name="renamed"), seed=0))
-
-
 @pytest.mark.parametrize("dtype", QUANTIZED)
 @given(
     rows=st.integers(1, 6),
