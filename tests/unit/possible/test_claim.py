@@ -56,7 +56,7 @@ def test_a_chip_gives_its_bandwidth_unless_that_is_given():
 
 
 def test_the_configs_readme_names_every_field(root):
-    text = (root / "config/README.md").read_text()
+    text = (root / "resources/possible/README.md").read_text()
     assert [name for name in FIELDS if f"`{name}`" not in text] == []
 
 

@@ -259,7 +259,7 @@ def render_pdf(document: Path, parts: tuple[Path, ...], log: Path, out: Path) ->
 
 
 def document() -> None:
-    """Write the configuration's reference: the tables of config/README.md, and schema.json."""
+    """Write the configuration's reference: config/reference.md and schema.json."""
     # First: it has pydantic read the texts of the configuration's types.
     from specmoe.config.reference import write_reference  # isort: split
     from specmoe.plan.campaign import ROOT

@@ -15,7 +15,12 @@ os.environ["SPECMOE_KEY_TEXTS"] = "yes"
 from specmoe.config.base import NAME
 from specmoe.config.schema import Config
 
-BEGIN = "<!-- `python workflow/scripts/specmoe document` writes all below this line. -->"
+_HEAD = """# Every key of the configuration
+
+<!-- `python workflow/scripts/specmoe document` writes this file. -->
+
+`*` stands for a name of yours, and – for a key that is empty or absent by default.
+"""
 
 _Schema = Mapping[str, Any]
 
@@ -23,11 +28,11 @@ _BOUNDS = {"exclusiveMinimum": ">", "minimum": "≥", "exclusiveMaximum": "<", "
 
 
 def write_reference(folder: Path) -> None:
-    """Write schema.json and the key tables of README.md in the folder of the configuration.
+    """Write schema.json and reference.md in the folder of the configuration.
 
     Editors check the configuration's files against the schema. It refuses unknown keys and requires
     none, because a file may be an overlay. It cannot check what relates one key to another;
-    `specmoe.config.load` does. README.md has a heading and a table per section after `BEGIN`.
+    `specmoe.config.load` does. reference.md has a heading and a table per section.
     """
     schema = Config.model_json_schema()
     partial = {
@@ -41,11 +46,9 @@ def write_reference(folder: Path) -> None:
     tables = dict[str, str]()  # by section, which may stand in several places
     for place, section in _sections("", schema, schema["$defs"]):
         about = " ".join(section["description"].split())
-        lines = [f"### `{place or 'top level'}`", "", about, *_rows(section, schema["$defs"])]
+        lines = [f"## `{place or 'top level'}`", "", about, *_rows(section, schema["$defs"])]
         tables.setdefault(section["title"], "\n".join(lines) + "\n")
-    readme = folder / "README.md"
-    kept, begin, _ = readme.read_text().partition(BEGIN)
-    readme.write_text("\n".join([f"{kept}{begin}\n", *tables.values()]))
+    (folder / "reference.md").write_text("\n".join([_HEAD, *tables.values()]))
 
 
 def _partial(node: dict[str, Any]) -> dict[str, Any]:
