@@ -1,23 +1,18 @@
-"""Whatever stands in a file of a user's, its reader takes it or refuses it by an error of ours.
+"""Whatever stands in a configuration, it is loaded or refused by errors of ours.
 
 `SPECMOE_EXAMPLES` says how many examples of each property are tried.
 """
 
 import os
 from copy import deepcopy
-from typing import Any, NamedTuple
+from typing import Any
 
-import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from specmoe.config.load import load
 from specmoe.config.matrix import list_blocks
-from specmoe.errors import ConfigError, SpecmoeError
-from specmoe.models.gguf import read_card
-from specmoe.models.synthetic import write_model
-
-from ..recipes import TINY
+from specmoe.errors import ConfigError
 
 # What a hand, a script or a broken disk may leave where something else belongs.
 JUNK = st.one_of(
@@ -62,56 +57,10 @@ def _damage(draw: st.DrawFn, value: Any) -> Any:
     return value
 
 
-class Edits(NamedTuple):
-    """What happens to a file: pieces that overwrite its bytes, and whether its end is lost."""
-
-    pieces: list[tuple[float, bytes]]  # each with its place, as a share of the length
-    kept: float  # share of the length
-
-    def of(self, sound: bytes, most_at: int | None = None) -> bytes:
-        """Return the damaged bytes; only the first `most_at` of them are overwritten or cut."""
-        value, length = bytearray(sound), most_at or len(sound)
-        for place, piece in self.pieces:
-            at = int(place * (length - 1))
-            value[at : at + len(piece)] = piece
-        if self.kept < 1:
-            del value[int(self.kept * length) :]
-        return bytes(value)
-
-
-_SHARE = st.floats(0, 1)
-_PIECE = st.one_of(st.binary(min_size=1, max_size=8), st.just(b"\xff" * 8))
-EDITS = st.builds(
-    Edits,
-    pieces=st.lists(st.tuples(_SHARE, _PIECE), max_size=8),
-    kept=st.one_of(st.just(1.0), st.just(1.0), _SHARE),
-)
-
-
 many = settings(
     max_examples=int(os.environ.get("SPECMOE_EXAMPLES", "100")),
     suppress_health_check=list(HealthCheck),
 )
-
-
-def refused_in_one_line(read, expected=SpecmoeError):
-    """Call a reader; an error must be one of ours, in one line."""
-    try:
-        return read()
-    except expected as error:
-        assert "\n" not in str(error)
-        return None
-
-
-@pytest.fixture(scope="module")
-def folder(module_folder):
-    return module_folder
-
-
-@pytest.fixture(scope="module")
-def sound_model(folder):
-    write_model(folder / "sound.gguf", TINY)
-    return folder / "sound.gguf"
 
 
 @many
@@ -127,11 +76,3 @@ def test_a_configuration_is_loaded_or_refused(_study, root, data):
         return
     if loaded and loaded.measurement.repeats <= 5:
         list_blocks(loaded, gpu=False)
-
-
-@many
-@given(edits=EDITS, most_at=st.sampled_from([64, 1024, 8192]))
-def test_a_model_is_read_or_refused(folder, sound_model, edits, most_at):
-    file = folder / "model.gguf"
-    file.write_bytes(edits.of(sound_model.read_bytes(), most_at))
-    refused_in_one_line(lambda: read_card(file))

@@ -84,7 +84,3 @@ def test_experts_that_were_seen_replace_those_of_even_routing_by_their_share():
     assert seen.visited(11) == pytest.approx(even(11) * 0.85)
     assert seen.visited(65) == pytest.approx(even(65) * 0.8)
     assert seen.pass_bytes(17) == pytest.approx(3 + 7 * even(17) * 0.8 / 256)
-
-
-def test_a_dense_model_visits_no_experts():
-    assert Size(10, 10.0, 0.0, 0, 0, 1, "").visited(5) == 0

@@ -77,28 +77,14 @@ def test_the_size_of_a_synthetic_model_is_estimated_from_its_recipe(study, size,
     assert size().file_bytes == pytest.approx(written, rel=0.2)
 
 
-def test_the_card_of_an_entry_has_null_where_only_the_file_has_the_value(study, root, size):
+def test_the_card_of_an_entry_has_null_where_only_the_file_has_the_value(study, root, size, entry):
+    entry["file"] = "BF16/Qwen3.5-35B-A3B-UD-Q4_K_XL-00001-of-00002.gguf"
+    entry["sha256"] = ["0" * 64, "1" * 64]
     card = card_of_entry("moe_q4", load(study, root))
-    assert card.size_bytes == 20_600_000_000
+    assert (card.size_bytes, card.type) == (20_600_000_000, "UD-Q4_K_XL")
     assert (card.experts, card.experts_used, card.layers) == (256, 8, 40)
     assert card.sha256 is card.tensor_types is card.context_length is None
     assert size_of_card(card).pass_bytes(5) == pytest.approx(size().pass_bytes(5))
-
-
-@pytest.mark.parametrize(
-    ("file", "type_"),
-    [
-        ("Qwen3.5-35B-A3B-UD-Q4_K_XL.gguf", "UD-Q4_K_XL"),
-        ("BF16/Qwen3.5-35B-A3B-BF16-00001-of-00002.gguf", "BF16"),
-        ("a-IQ4_XS.gguf", "IQ4_XS"),
-        ("Qwen3.5-4B.gguf", None),
-    ],
-)
-def test_the_type_of_a_model_comes_from_the_name_of_its_file(study, root, entry, file, type_):
-    entry["file"] = file
-    if "-of-" in file:
-        entry["sha256"] = ["0" * 64, "1" * 64]
-    assert card_of_entry("moe_q4", load(study, root)).type == type_
 
 
 def test_a_model_without_file_and_family_has_no_card(study, root, entry):

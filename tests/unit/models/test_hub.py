@@ -161,10 +161,11 @@ def test_what_cannot_be_fetched_is_one_line_and_then_fetched_by_the_same_command
     said = said.format(hub=hub.endpoint, home=f"{user.folder}/home")
     assert user.fault(env=env, **entry) == f"{place}: {said}"
     assert user.left == []
-    hub.faults.clear()
-    hub.tokens.clear()
-    user.fetch()
-    assert digest(user.out) == SHA256
+    if deed:  # what a broken download left is in nobody's way
+        hub.faults.clear()
+        hub.tokens.clear()
+        user.fetch()
+        assert digest(user.out) == SHA256
 
 
 def test_a_file_is_downloaded_into_the_users_cache_and_linked(user, served):
