@@ -127,21 +127,25 @@ def test_a_missing_file_and_a_folder_are_named(tmp_path):
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
-def test_a_file_cut_anywhere_and_changed_in_its_header_is_refused_with_one_line(dense, data):
+def test_a_file_cut_anywhere_or_changed_in_its_header_is_refused_with_one_line(dense, data):
     whole = bytearray(dense.read_bytes())
     # The writer pads the last tensor to 32 bytes; a file without that padding is complete.
     kept = data.draw(st.integers(0, len(whole) - 32))
-    for _ in range(data.draw(st.integers(0, 3))):
-        place = data.draw(st.integers(0, data.draw(st.sampled_from([64, 1024, 8192]))))
-        piece = data.draw(st.one_of(st.binary(min_size=1, max_size=8), st.just(b"\xff" * 8)))
+    pieces = st.one_of(st.binary(min_size=1, max_size=8), st.just(b"\xff" * 8))
+    changes = data.draw(st.lists(st.tuples(st.integers(0, 8192), pieces), max_size=3))
+    for place, piece in changes:
         whole[place : place + len(piece)] = piece
     cut = dense.with_name("cut.gguf")
     cut.write_bytes(whole[:kept])
-    with pytest.raises(ModelError, match=r"cut\.gguf: ") as caught:
+    try:
         read_card(cut)
-    assert "\n" not in str(caught.value)
-    if "truncated, " in str(caught.value):
-        assert f"truncated, {kept} bytes of at least" in str(caught.value)
+    except ModelError as error:
+        said = str(error)
+        assert said.startswith(f"{cut}: ")
+        assert "\n" not in said
+        assert "truncated, " not in said or f"truncated, {kept} bytes of at least" in said
+    else:
+        assert changes  # by which the file may need less
 
 
 @pytest.fixture
