@@ -57,7 +57,9 @@ class ModelBase(Strict):
     """The keys that all models have."""
 
     suffix: ClassVar[str] = ".gguf"
+    file_key: ClassVar[str] = ""  # names the first part of a ready-made file
     source_key: ClassVar[str] = "source"  # names the model that it is made from, if it is
+    weights: ClassVar[Literal["trained", "random", "copied"]] = "trained"
 
     label: str = ""
     """its name in tables and figures; without it the name of a `path` or `hub` model's file, and
@@ -70,19 +72,19 @@ class ModelBase(Strict):
         """The id of the model whose file this one's is made from; None if there is none."""
         return getattr(self, self.source_key, None)
 
+    @property
+    def files(self) -> list[str]:
+        """The paths of its parts, in order; none if the file is no ready-made one."""
+        return parts_of(getattr(self, self.file_key)) if self.file_key else []
+
 
 class ReadyModel(ModelBase):
     """The keys of models whose files are ready-made, in one part or several."""
 
-    file_key: ClassVar[str] = "file"  # names the first part
+    file_key: ClassVar[str] = "file"
 
     sha256: Digest | list[Digest] | Literal["unverified"] = UNVERIFIED
     """SHA-256 of the file; of a split model a list"""
-
-    @property
-    def files(self) -> list[str]:
-        """The paths of the model's parts, in order."""
-        return parts_of(getattr(self, self.file_key))
 
     @property
     def digests(self) -> list[str | None]:
@@ -143,6 +145,7 @@ class UpcycleModel(ModelBase):
     It computes what the dense model computes, whichever experts the router chooses.
     """
 
+    weights = "copied"
     kind: Literal["upcycle"]
     source: Name
     """id of the dense model, of architecture `llama` or `qwen3`; its file's bytes are copied, and
@@ -290,6 +293,7 @@ class Recipe(Strict):
 class SyntheticModel(ModelBase):
     """Random weights of a real architecture, written here."""
 
+    weights = "random"
     kind: Literal["synthetic"]
     recipe: Recipe
 
@@ -297,6 +301,7 @@ class SyntheticModel(ModelBase):
 class SyntheticDraft(ModelBase):
     """A draft for a synthetic target, constructed from the target's recipe and written here."""
 
+    weights = "random"
     kind: Literal["synthetic_draft"]
     target: Name
     """id of the synthetic model that it drafts for"""

@@ -26,17 +26,7 @@ from specmoe.config.engines import Backend, Engine, GitEngine, PathEngine, PypiE
 from specmoe.config.factors import Vary
 from specmoe.config.measurement import AuditSettings, Measurement, Statistics
 from specmoe.config.methods import Drafting, Method
-from specmoe.config.models import (
-    AnyModel,
-    Family,
-    Model,
-    PackageModel,
-    QuantizeModel,
-    ReadyModel,
-    SyntheticDraft,
-    SyntheticModel,
-    UpcycleModel,
-)
+from specmoe.config.models import AnyModel, Family, Model
 from specmoe.config.workloads import Category, TextsWorkload, Workload
 from specmoe.files import named_if_damaged, read_record
 
@@ -276,7 +266,7 @@ class Config(Strict):
     def family(self, model: str) -> Family | None:
         """Return the family of a model; a quantized model has that of its source."""
         entry = self.models[model]
-        if entry.family is None and isinstance(entry, QuantizeModel):
+        if entry.family is None and entry.kind == "quantize":
             return self.family(entry.source)
         return None if entry.family is None else self.families[entry.family]
 
@@ -286,19 +276,18 @@ class Config(Strict):
         Those of a model that is made from another one are that one's.
         """
         *_, (root, entry) = self.lineage(model).items()
-        if not isinstance(entry, PackageModel):
+        if entry.kind != "package":
             return None
         return (entry.origin if root == model else f"made from {entry.origin}", entry.licence)
 
     def is_synthetic(self, model: str) -> bool:
         """Return whether a model's weights are random, or made from random ones."""
         *_, first = self.lineage(model).values()
-        return isinstance(first, SyntheticModel | SyntheticDraft)
+        return first.weights == "random"
 
     def is_constructed(self, model: str) -> bool:
         """Return whether what a model accepts was made so: random weights, or copied experts."""
-        made = SyntheticModel | SyntheticDraft | UpcycleModel
-        return any(isinstance(entry, made) for entry in self.lineage(model).values())
+        return any(entry.weights != "trained" for entry in self.lineage(model).values())
 
     def prompt_label(self, prompt: str) -> str:
         """Return the label of a prompt, or its id if the configuration no longer has the text."""
@@ -317,7 +306,7 @@ class Config(Strict):
         Models whose files have the same name in different folders keep their ids.
         """
         names = {
-            key: PurePath(entry.files[0]).stem if isinstance(entry, ReadyModel) else key
+            key: PurePath(entry.files[0]).stem if entry.files else key
             for key, entry in self.models.items()
         }
         shared = [*names.values()].count(names[model]) > 1
