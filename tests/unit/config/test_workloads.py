@@ -130,7 +130,7 @@ def test_a_recorded_configuration_has_its_prompts_without_the_file(asked, tmp_pa
         ([{"messages": [{"role": "me", "content": "a"}]}], "line 1: a message of 'messages' has"),
         ([{"messages": [*CHAT, {"role": "assistant", "content": "a"}]}], "is not the user's"),
         ([{"prompt": "a", "id": "../b"}], "line 1: id: String should match pattern"),
-        ([{"prompt": "a", "id": True}], "line 1: 'id' is no text"),
+        ([{"prompt": "a", "id": True}], "line 1: id: Input should be a valid string"),
         ([{"prompt": "a", "category": "x" * 61}], "line 1: category: String should have at most"),
         ([{"prompt": "a", "category": "a\nb"}], "line 1: category: String should match"),
         ([{"prompt": "a", "id": 2}, {"prompt": "b"}], "lines 1 and 2 have the same id '2'"),

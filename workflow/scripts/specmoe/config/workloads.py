@@ -5,7 +5,7 @@ from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, StringConstraints
+from pydantic import ConfigDict, Field, StringConstraints
 
 from specmoe.config.base import Distinct, InputPath, Name, Positive, Strict, first_fault
 from specmoe.config.block import Sending, Stop, Template, shuffle_key
@@ -18,7 +18,6 @@ Message = Mapping[str, Any]
 Content = str | list[Message]
 """A prompt, or the messages of a chat."""
 
-JSON_SUFFIX = ".jsonl"
 _ROLES = ("system", "user", "assistant", "tool")
 
 
@@ -37,8 +36,9 @@ def numbered_lines(path: Path) -> dict[int, str]:
 _lines_once = cache(numbered_lines)
 
 
-def _fields_of(line: str) -> Mapping[str, Any]:
-    fields = json_of(line)
+def _fields_of(path: Path, line: str, prompt_key: str) -> Mapping[str, Any]:
+    """Return the fields of a line; that of a text file is a prompt."""
+    fields = json_of(line) if path.suffix == ".jsonl" else {prompt_key: line}
     if not isinstance(fields, dict):
         raise ValueError("no JSON object with a prompt or messages")
     return fields
@@ -69,10 +69,8 @@ def read_content(path: Path, number: int, prompt_key: str, messages_key: str) ->
     line = _lines_once(path).get(number)
     if line is None:
         raise ConfigError(f"{path} has no prompt in line {number}; it was changed while in use")
-    if path.suffix != JSON_SUFFIX:
-        return line
     try:
-        return content_of(_fields_of(line), prompt_key, messages_key)
+        return content_of(_fields_of(path, line, prompt_key), prompt_key, messages_key)
     except ValueError as error:
         raise ConfigError(f"{path}, line {number}: {error}") from error
 
@@ -121,6 +119,8 @@ class Columns(Strict):
 
 class WorkloadPrompt(Strict):
     """One prompt of a workload."""
+
+    model_config = ConfigDict(coerce_numbers_to_str=True, str_strip_whitespace=True)
 
     id: Name = Field(max_length=80)
     """unique in the workload"""
@@ -201,25 +201,17 @@ def prompts_of_file(workload: FileWorkload, file: Path) -> list[WorkloadPrompt]:
 
 
 def _prompt(workload: FileWorkload, line: str, number: int) -> WorkloadPrompt:
-    if Path(workload.file).suffix != JSON_SUFFIX:
-        return WorkloadPrompt(id=str(number), line=number)
-    fields, columns = _fields_of(line), workload.columns
+    columns = workload.columns
+    fields = _fields_of(Path(workload.file), line, columns.prompt)
     content = content_of(fields, columns.prompt, columns.messages)
     if not isinstance(content, str) and workload.template == Template.RAW:
         raise ValueError(
             f"{columns.messages!r} need the workload's key `template: chat`; raw texts have no"
             " turns"
         )
-    name, category = _word(fields, columns.id), _word(fields, columns.category)
-    return WorkloadPrompt(id=name or str(number), category=category, line=number)
-
-
-def _word(fields: Mapping[str, Any], key: str) -> str | None:
-    """Return a field that is a text or a whole number; None without one."""
-    value = fields.get(key)
-    if isinstance(value, bool) or not isinstance(value, str | int | None):
-        raise ValueError(f"{key!r} is no text")
-    return None if value is None else str(value).strip()
+    name, category = fields.get(columns.id), fields.get(columns.category)
+    name = str(number) if name in (None, "") else name
+    return WorkloadPrompt(id=name, category=category, line=number)
 
 
 def sample(prompts: list[WorkloadPrompt], count: int, seed: int) -> list[WorkloadPrompt]:
