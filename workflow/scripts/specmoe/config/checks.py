@@ -76,11 +76,10 @@ def members(config: Config) -> Faults:
 
 def _of_source(config: Config, name: str, place: str) -> Faults:
     """Check what a model is made from, and that this is not the model itself in the end."""
-    source, seen = config.models[name].made_from, {name}
-    yield from unknown([source], config.models, place, "model")
-    while source in config.models and source not in seen:
-        seen.add(source)
-        source = config.models[source].made_from
+    models, seen = config.models, [name]
+    yield from unknown([models[name].made_from], models, place, "model")
+    while (source := models[seen[-1]].made_from) in models and source not in seen:
+        seen.append(source)
     if source in seen:
         yield place, f"{source!r} is made from itself"
 
@@ -182,11 +181,8 @@ def _of_protocol(config: Config, name: str, suite: Suite) -> Faults:
     if config.protocol_of(name) == Protocol.PAIRED:
         # The audit asks the campaign's engine about runs that diverge from their baselines.
         if engine != config.campaign.engine:
-            yield (
-                "engine",
-                f"{engine!r} measures by protocol published alone; for protocol paired give it a"
-                " campaign of its own",
-            )
+            fault = "measures by protocol published alone; for paired give it its own campaign"
+            yield "engine", f"{engine!r} {fault}"
         return
     options = {*suite.vary} - {"prompt_tokens", "temperature"} or config.measurement.engine_args
     texts = any(isinstance(prompt, str) for prompt in suite.prompts)
@@ -208,15 +204,9 @@ def _of_prompts(config: Config, name: str, suite: Suite) -> Faults:
         yield "", "name prompts or workloads, or vary prompt_tokens in their place"
     stops = config.stops_of(name)
     if len(stops) > 1:
-        yield (
-            "",
-            "all prompts of a suite stop alike; give those of another `stop` a suite of its own",
-        )
+        yield "", "all prompts of a suite stop alike; give those of another `stop` another suite"
     if "forced_acceptance" in suite.vary and Stop.EOS in stops:
-        yield (
-            "vary.forced_acceptance",
-            "text of forced acceptance is not the target's and ends anywhere; use stop: length",
-        )
+        yield "vary.forced_acceptance", "its text ends anywhere; use stop: length"
 
 
 def _of_blocks(config: Config, name: str, suite: Suite) -> Faults:
@@ -224,7 +214,8 @@ def _of_blocks(config: Config, name: str, suite: Suite) -> Faults:
     prompts = blocks[0].prompts
     first = [block for block in blocks if block.repeat == 0]
     settings = Counter(matrix.setting_of(block, side) for block in first for side in block.sides)
-    if setting := next((name for name, times in settings.items() if times > 1), None):
+    [(setting, times)] = settings.most_common(1)
+    if times > 1:
         # Whatever finds runs by their names would find the last.
         yield "", f"two settings have the name {setting!r}; their values differ too little for two"
     if len(prompts) < (clients := max(block.concurrency or 0 for block in blocks)):
