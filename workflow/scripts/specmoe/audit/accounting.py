@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from specmoe.audit.evidence import Evidence, Run
 from specmoe.audit.finding import Finding, at_least, at_most, combined, equal
-from specmoe.audit.reading import Counts, Limits, Outcome, Reading, possible_outcomes
+from specmoe.audit.reading import Counts, Limits, Outcome, possible_outcomes
 from specmoe.config.block import Protocol, Stop
 from specmoe.config.methods import BY_TYPE, METHODS
 from specmoe.measure.trace import common_prefix
@@ -171,7 +171,9 @@ def check_agreement(run: Run, given: Evidence) -> Finding:
     nearest, ties = min(
         pairs, key=lambda known: (sum(abs(own - due) for _, own, due in known[0]), len(known[1]))
     )
-    fallen = _fallen(reading, ties)
+    named = ", ".join(f"{at + 1} ({reading.lead_nats[at]:.2g} nats)" for at in ties[:_NAMED])
+    more = ", ..." if len(ties) > _NAMED else ""
+    fallen = f" if near ties fall the other way, at token {named}{more}" if ties else ""
     parts = [
         equal(own, due, f"{own} {name}, {due} by the draft's reading of the text{fallen}")
         for name, own, due in nearest
@@ -205,9 +207,3 @@ def _pairs(run: Run, counts: Counts, outcome: Outcome) -> list[tuple[str, int, i
         ("replays", run.replays, counts.replays),
     ]
     return [(name, own, due) for name, own, due in pairs if own is not None]
-
-
-def _fallen(reading: Reading, ties: tuple[int, ...]) -> str:
-    named = ", ".join(f"{at + 1} ({reading.lead_nats[at]:.2g} nats)" for at in ties[:_NAMED])
-    more = ", ..." if len(ties) > _NAMED else ""
-    return f" if near ties fall the other way, at token {named}{more}" if ties else ""

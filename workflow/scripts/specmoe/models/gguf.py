@@ -7,6 +7,7 @@ head for a draft model. So files are compared before anything is measured.
 import hashlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
@@ -94,41 +95,40 @@ def _of_token(counted: Sequence[tuple[TensorInfo, int]], experts: int, used: int
     return always + (routed * used // experts if experts else 0)
 
 
-def _vocabulary_sha256(tokens: Sequence[bytes]) -> str:
-    digest = hashlib.sha256()
-    for token in tokens:
-        digest.update(len(token).to_bytes(8, "little") + token)
-    return digest.hexdigest()
-
-
 def _card(header: Header, sha256: str, size_bytes: int) -> ModelCard:
-    predictors = header.number_of_architecture("nextn_predict_layers", 0)
-    experts = header.number_of_architecture("expert_count", 0)
-    used = header.number_of_architecture("expert_used_count", 0)
-    layers = header.number_of_architecture("block_count") - predictors
-    running = list(_multiplied(header.tensors, layers))
-    card = ModelCard(
-        size_bytes=size_bytes,
-        sha256=sha256,
-        architecture=header.architecture,
-        type=_file_type(header),
-        parameters_total=sum(tensor.elements for tensor in header.tensors),
-        parameters_active=active_parameters(header.tensors, layers, experts, used),
-        tensor_count=len(header.tensors),
-        tensor_types=dict(sorted(Counter(t.type.name for t in header.tensors).items())),
-        always_read_bytes=sum(t.size_bytes for t in running if not t.is_routed),
-        routed_bytes=sum(t.size_bytes for t in running if t.is_routed),
-        vocabulary_size=len(header.tokens()),
-        vocabulary_sha256=_vocabulary_sha256(header.tokens()),
-        context_length=header.number_of_architecture("context_length"),
-        layers=layers,
-        experts=experts,
-        experts_used=used,
-        mtp_blocks=predictors,
-        mtp_bytes=_mtp_bytes(header.tensors, layers, experts, used) if predictors else None,
-        chat_template=header.chat_template is not None,
-    )
-    return card_of(vars(card))
+    number, tensors = header.number_of_architecture, header.tensors
+    predictors = number("nextn_predict_layers", 0)
+    experts, used = number("expert_count", 0), number("expert_used_count", 0)
+    layers = number("block_count") - predictors
+    running = list(_multiplied(tensors, layers))
+    vocabulary = hashlib.sha256()
+    for token in header.tokens():
+        vocabulary.update(len(token).to_bytes(8, "little") + token)
+    kind = "unknown"
+    with suppress(ValueError):
+        kind = LlamaFileType(header.number("general.file_type")).name.removeprefix("MOSTLY_")
+    facts = {
+        "size_bytes": size_bytes,
+        "sha256": sha256,
+        "architecture": header.architecture,
+        "type": kind,
+        "parameters_total": sum(tensor.elements for tensor in tensors),
+        "parameters_active": active_parameters(tensors, layers, experts, used),
+        "tensor_count": len(tensors),
+        "tensor_types": dict(sorted(Counter(tensor.type.name for tensor in tensors).items())),
+        "always_read_bytes": sum(one.size_bytes for one in running if not one.is_routed),
+        "routed_bytes": sum(one.size_bytes for one in running if one.is_routed),
+        "vocabulary_size": len(header.tokens()),
+        "vocabulary_sha256": vocabulary.hexdigest(),
+        "context_length": number("context_length"),
+        "layers": layers,
+        "experts": experts,
+        "experts_used": used,
+        "mtp_blocks": predictors,
+        "mtp_bytes": _mtp_bytes(tensors, layers, experts, used) if predictors else None,
+        "chat_template": header.chat_template is not None,
+    }
+    return card_of(facts)
 
 
 def _mtp_bytes(tensors: Sequence[TensorInfo], layers: int, experts: int, used: int) -> int:
@@ -144,13 +144,6 @@ def _mtp_bytes(tensors: Sequence[TensorInfo], layers: int, experts: int, used: i
         outputs = [one for one in tensors if one.name == "output.weight"]
         read += outputs or [one for one in tensors if one.name == "token_embd.weight"]
     return _of_token([(one, one.size_bytes) for one in read], experts, used)
-
-
-def _file_type(header: Header) -> str:
-    try:
-        return LlamaFileType(header.number("general.file_type")).name.removeprefix("MOSTLY_")
-    except ValueError:
-        return "unknown"
 
 
 def _multiplied(tensors: Sequence[TensorInfo], layers: int) -> Iterator[TensorInfo]:

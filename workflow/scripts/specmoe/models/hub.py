@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 # The hub's client reads them when it is imported. Its warnings have addresses, which may be signed.
 os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
@@ -39,32 +39,21 @@ _NO_HUB: Final = "what answers is no hub; correct HF_ENDPOINT"
 _ACCOUNT: Final = "run `hf auth login` or set HF_TOKEN, as an account that may read it"
 # The first match counts. No text has the client's words about a header, which may be the token, or
 # about an address, which may be signed.
-_KNOWN: Final[tuple[tuple[type[Exception] | tuple[type[Exception], ...], str], ...]] = (
-    (
-        errors.GatedRepoError,
-        f"gated; accept its terms on {{hub}}/{{error.repo_id}}, and {_ACCOUNT}",
-    ),
-    (errors.RevisionNotFoundError, "the repository has no such revision; correct it"),
-    (
-        errors.RepositoryNotFoundError,
-        f"{{hub}} has no such repository, or a private one; correct its name, or {_ACCOUNT}",
-    ),
-    (
-        errors.HfHubHTTPError,
-        "{hub} answers {error.response.status_code} {error.response.reason_phrase}; try again"
-        " later, or correct the names, HF_TOKEN or HF_ENDPOINT",
-    ),
-    (
-        errors.OfflineModeIsEnabled,
-        "not in the cache {cache}, and HF_HUB_OFFLINE forbids the download; unset it",
-    ),
-    (
-        (httpx2.HTTPError, httpx2.InvalidURL, errors.XetDownloadError, UnicodeEncodeError),
-        "{hub} cannot be asked, or broke off ({kind}); check the network, the proxy, HF_ENDPOINT"
-        " and HF_TOKEN; the same command downloads it again",
-    ),
-    (json.JSONDecodeError, _NO_HUB),
-)
+_KNOWN: Final[dict[Any, str]] = {
+    errors.GatedRepoError: "gated; accept its terms on {hub}/{error.repo_id}, and " + _ACCOUNT,
+    errors.RevisionNotFoundError: "the repository has no such revision; correct it",
+    errors.RepositoryNotFoundError: "{hub} has no such repository, or a private one; correct its"
+    f" name, or {_ACCOUNT}",
+    errors.HfHubHTTPError: "{hub} answers {error.response.status_code}"
+    " {error.response.reason_phrase}; try again later, or correct the names, HF_TOKEN or"
+    " HF_ENDPOINT",
+    errors.OfflineModeIsEnabled: "not in the cache {cache}, and HF_HUB_OFFLINE forbids the"
+    " download; unset it",
+    (httpx2.HTTPError, httpx2.InvalidURL, errors.XetDownloadError, UnicodeEncodeError): "{hub}"
+    " cannot be asked, or broke off ({kind}); check the network, the proxy, HF_ENDPOINT and"
+    " HF_TOKEN; the same command downloads it again",
+    json.JSONDecodeError: _NO_HUB,
+}
 
 
 _logger = logging.getLogger(__name__)
@@ -213,7 +202,7 @@ def _reason(error: BaseException) -> str:
     # Without the name and password that the address may have.
     hub = re.sub(r"^((?:\w+://)?)[^/]*@", r"\1", constants.ENDPOINT)
     cache, kind = constants.HF_HUB_CACHE, type(error).__name__
-    for known, text in _KNOWN:
+    for known, text in _KNOWN.items():
         if isinstance(error, known):
             return text.format(hub=hub, cache=cache, kind=kind, error=error)
     if isinstance(error, OSError) and error.errno:

@@ -27,24 +27,15 @@ Kind = Literal["source distribution", "wheel"]
 """What to download of a package."""
 
 # What pip prints, and the reason in our words; the first match counts.
-_REASONS: Final = (
-    (
-        r"DO NOT MATCH THE HASHES[\s\S]*?Got +([0-9a-f]{64})",
-        "another file than the config names, or cut short: SHA-256 {0}; download it again, or"
-        " correct the version or the digest",
-    ),
-    (
-        r"connection broken by|Failed to establish|TimeoutError|timed out|Could not fetch URL"
-        r"|ConnectionError|SSLError|ProxyError|received \(",
-        "the package index cannot be reached, or broke off; check the network, the proxy and pip's"
-        " own settings, and run again",
-    ),
-    (
-        r"No matching distribution found",
-        "pip finds no such package or version, or no {kind} that fits this Python; correct them, or"
-        " name an index that has them (PIP_INDEX_URL)",
-    ),
-)
+_REASONS: Final = {
+    r"DO NOT MATCH THE HASHES[\s\S]*?Got +([0-9a-f]{64})": "another file than the config names, or"
+    " cut short: SHA-256 {0}; download it again, or correct the version or the digest",
+    r"connection broken by|Failed to establish|TimeoutError|timed out|Could not fetch URL"
+    r"|ConnectionError|SSLError|ProxyError|received \(": "the package index cannot be reached, or"
+    " broke off; check the network, the proxy and pip's own settings, and run again",
+    r"No matching distribution found": "pip finds no such package or version, or no {kind} that"
+    " fits this Python; correct them, or name an index that has them (PIP_INDEX_URL)",
+}
 
 
 def download(
@@ -78,7 +69,7 @@ def download(
 
 
 def _reason(printed: str, kind: Kind) -> str:
-    for pattern, reason in _REASONS:
+    for pattern, reason in _REASONS.items():
         if found := re.search(pattern, printed):
             return reason.format(*filter(None, found.groups()), kind=kind)
     errors = re.findall(r"^ERROR: (.+)$", printed, re.MULTILINE) or ["see its log"]
