@@ -22,6 +22,7 @@ from snakemake.utils import update_config
 from specmoe.config.engines import Backend, Engine
 from specmoe.engine.build import PROGRAM, build_program
 from specmoe.engine.identity import engine_id
+from specmoe.paper.pdf import INSTALL_TEX, missing_tex
 
 from .small_campaign import run_campaign, tiny_campaign
 
@@ -43,6 +44,10 @@ if "PYTEST_XDIST_WORKER" in os.environ:
 # No test relies on a time.
 settings.register_profile("specmoe", settings(), deadline=None)
 settings.load_profile("specmoe")
+
+needs_tex = pytest.mark.skipif(
+    bool(missing_tex()) and not os.environ.get("CI"), reason=f"needs TeX: {INSTALL_TEX}"
+)
 
 Snakemake = Callable[..., str]
 Once = Callable[[str, Callable[[Path], str]], Path]

@@ -1,11 +1,19 @@
-"""Recipes of small synthetic models that several tests use."""
+"""Recipes of small synthetic models that several tests use, and cards of models by hand."""
+
+from dataclasses import fields
 
 from specmoe.config.models import Recipe
+from specmoe.models.card import ModelCard
 
 
 def varied(recipe: Recipe, **changes: object) -> Recipe:
     """Return a recipe that differs in some keys."""
     return Recipe.model_validate(recipe.model_dump() | changes)
+
+
+def made_card(**facts: object) -> ModelCard:
+    """Return a card with these facts; every other one is zero."""
+    return ModelCard(**{field.name: facts.get(field.name, 0) for field in fields(ModelCard)})
 
 
 # Wide enough for K-quants; the smallest that a real engine runs in every type.

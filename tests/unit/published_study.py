@@ -20,7 +20,8 @@ from specmoe.runs.other_tables import read_pass_times
 from specmoe.runs.schema import read_runs, write_runs
 from specmoe.study.published_rows import host_of_study, rows_of_csv
 
-ROOT = Path(__file__).resolve().parents[2]
+from ..conftest import ROOT
+
 CSV = ROOT.parent / "shared/reference/published/runs.csv"
 needs_csv = pytest.mark.skipif(
     not CSV.exists(),

@@ -11,8 +11,7 @@ import yaml
 from specmoe.paper.pdf import missing_tex
 from specmoe.runs.schema import read_runs
 
-from ..conftest import copied
-from ..tex import needs_tex
+from ..conftest import copied, needs_tex
 from ..unit.published_study import CSV, needs_csv
 from .conftest import files_of, pages
 from .test_workflow import jobs

@@ -10,7 +10,7 @@ import yaml
 from specmoe.paper.pdf import complaints
 from specmoe.runs.schema import read_runs
 
-from ..tex import needs_tex
+from ..conftest import needs_tex
 from .conftest import pages
 
 REPEATS = 2

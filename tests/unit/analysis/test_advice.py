@@ -27,7 +27,7 @@ from specmoe.engine.job import computing_flags
 from specmoe.paper.documents import cited
 
 from ...conftest import merge
-from ..made_card import made_card
+from ...recipes import made_card
 from ..paper_analyses import LABELS, baseline_runs, full, speculative_runs
 from ..rendered_tables import latex
 

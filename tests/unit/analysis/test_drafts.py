@@ -5,7 +5,7 @@ import pandas as pd
 from specmoe.analysis.drafts import list_drafts, with_controls
 from specmoe.analysis.filters import method_cells
 
-from ..made_card import made_card
+from ...recipes import made_card
 from ..paper_analyses import (
     analysis_of,
     baseline_runs,

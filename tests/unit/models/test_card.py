@@ -12,7 +12,7 @@ from specmoe.models.card import Size, load_card, load_cards, save_card, save_car
 from specmoe.runs.schema import read_runs
 
 from ...conftest import ROOT
-from ..made_card import made_card
+from ...recipes import made_card
 
 CAMPAIGNS = ROOT / "resources/campaigns"
 

@@ -6,7 +6,7 @@ from specmoe.analysis import number_text
 from specmoe.paper.latex import to_latex
 from specmoe.paper.pdf import compile_pdf
 
-from ...tex import needs_tex
+from ...conftest import needs_tex
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 from specmoe.errors import PaperError
 from specmoe.paper import pdf
 
-from ...tex import needs_tex
+from ...conftest import needs_tex
 from ..rendered_tables import TABLES
 
 PAPER = Path(__file__).parents[3] / "paper"
