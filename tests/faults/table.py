@@ -22,7 +22,6 @@ import yaml
 from specmoe.config.models import Recipe
 from specmoe.models.synthetic import write_model
 from specmoe.records import load, save
-from specmoe.runs.manifest import write_manifest
 
 RECORD = "results/tiny/blocks/S/target/r0.jsonl"
 STORE = "results/tiny/store"
@@ -310,28 +309,7 @@ def with_billions_of_layers(weights: bytes) -> bytes:
     return weights[:at] + b"\xf8\xff\xff\xff" + weights[at + 4 :]
 
 
-# Deeds on packed campaigns, and on the machine.
-
-
-def pack(scene: Scene) -> None:
-    """Pack the campaign."""
-    folder = scene.file("packed")
-    shutil.copytree(scene.file("results/tiny/divergences"), folder / "divergences")
-    for name in ("runs.parquet", "host.json", "models.json"):
-        shutil.copy(scene.file(f"results/tiny/{name}"), folder)
-    engines = scene.file("results/engines").glob("*/engine.json")
-    described = [json.loads(file.read_text()) for file in engines]
-    (folder / "engines.json").write_text(json.dumps(described))
-    shutil.copy(scene.file(CONFIG), folder / "campaign.yaml")
-    write_manifest(folder)
-
-
-@deed
-def repacked(scene: Scene, name: str, changed: Callable[[Any], Any]) -> None:
-    """Pack the campaign, change what a file says, and seal it again."""
-    pack(scene)
-    edit(f"packed/{name}", changed)(scene)
-    write_manifest(scene.file("packed"))
+# Deeds on the machine.
 
 
 def long_temporary_folder(scene: Scene) -> None:
@@ -408,13 +386,6 @@ unread({
         "campaign.json is damaged: it is not what the workflow wrote"),
 }, "audit")  # fmt: skip
 
-# Packed campaigns.
-unread({
-    "a_packed_campaign_of_which_more_is_asked": (
-        repacked("campaign.yaml", lambda config: config["measurement"].update(repeats=2)),
-        r"runs.parquet lacks 6 runs of campaign tiny \(.*\): give the configuration with which"),
-}, "audit_pack")  # fmt: skip
-
 # Under snakemake.
 told({"a_misspelt_model": (put("suites.S.targets", ["tagret"]),
         "suites.S.targets: unknown model 'tagret'; did you mean 'target'?")}, "-n")  # fmt: skip
@@ -429,7 +400,6 @@ told({
     "no_certificates_a_long_temporary_folder_and_another_package_on_the_path": (
         exported(SSL_CERT_FILE="/no/such/file"), long_temporary_folder, another_package_on_the_path,
         more_repeats, "4 of 4 blocks"),
-    "no_temporary_folder": (exported(TMPDIR="/dev/null/none"), more_repeats, "4 of 4 blocks"),
 }, fails=False)  # fmt: skip
 told({
     # The configuration.

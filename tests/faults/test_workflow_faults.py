@@ -13,8 +13,7 @@ import pytest
 
 from specmoe import cli, errors
 from specmoe.audit.audited import audit
-from specmoe.config.schema import read_config
-from specmoe.plan.campaign import LoadedCampaign, open_campaign
+from specmoe.plan.campaign import open_campaign
 from specmoe.runs.schema import read_runs
 
 from .table import AUDIT, CONFIG, FAULTS, ROWS, Scene
@@ -86,21 +85,10 @@ def test_what_cannot_be_measured_is_refused_in_its_line(name, scene, monkeypatch
     assert any(re.fullmatch(f".*(?:{fault.says}).*", line) for line in lines), lines
 
 
-def audit_pack():
-    """Audit the packed campaign, as a workflow does that ships it."""
-    Path("resources/campaigns").mkdir(parents=True)
-    Path("resources/campaigns/tiny").symlink_to(Path("packed").absolute())
-    config = read_config(Path("packed/campaign.yaml"))
-    cached = config.campaign.model_copy(update={"source": "cached"})
-    campaign = LoadedCampaign(config.model_copy(update={"campaign": cached}), Path(), Path("r"))
-    audit(campaign, Path(AUDIT))
-
-
 # What reads files, as rules/collect.smk and rules/audit.smk have it done.
 READERS = {
     "collect_runs": lambda: cli.collect_table(open_campaign(Path(CONFIG)), "runs", Path(ROWS)),
     "audit": lambda: audit(open_campaign(Path(CONFIG)), Path(AUDIT)),
-    "audit_pack": audit_pack,
 }
 
 
