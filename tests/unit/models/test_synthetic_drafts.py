@@ -1,4 +1,4 @@
-"""Drafts constructed for a synthetic target: their files, and what their layers compute."""
+"""Drafts made for a synthetic target; what a file drafts by, and whether it fits a target."""
 
 from pathlib import Path
 from typing import Any
@@ -8,8 +8,10 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from specmoe.models.gguf import read_card
-from specmoe.models.gguf_file import read_header
+from specmoe.config.methods import Method
+from specmoe.errors import ModelError
+from specmoe.models.gguf import check_fit, drafts_by, has_mtp_block, read_card
+from specmoe.models.gguf_file import Header, read_header
 from specmoe.models.synthetic import write_model
 from specmoe.models.synthetic_drafts import write_draft
 
@@ -57,3 +59,61 @@ def test_a_draft_repeats_the_feed_forward_of_the_targets_core(tmp_path, method):
         np.testing.assert_array_equal(draft[f"{layer}{name}.weight"], shared)
     halved = target["blk.3.ffn_down_shexp.weight"] / 2
     np.testing.assert_allclose(draft[f"{layer}ffn_down.weight"], halved, rtol=1e-3)
+
+
+TARGET = varied(TINY, core_first=3, core_layers=1, mtp_blocks=1)
+WIDER = varied(TARGET, hidden=64)
+HEADS = (Method.EAGLE3, Method.DFLASH, Method.DSPARK)
+
+
+@pytest.fixture(scope="module")
+def headers(tmp_path_factory):
+    """The headers of two targets of different widths, of a plain draft, and of heads."""
+    folder = tmp_path_factory.mktemp("files")
+    for name, recipe in (("target", TARGET), ("wider", WIDER), ("plain", TINY)):
+        write_model(folder / f"{name}.gguf", recipe)
+    for method in HEADS:
+        write_draft(folder / f"{method}.gguf", TARGET, method.value, block_size=8)
+    return {path.stem: read_header(path) for path in folder.glob("*.gguf")}
+
+
+def test_a_file_tells_what_it_drafts_by(headers):
+    assert has_mtp_block(headers["target"])
+    assert not has_mtp_block(headers["plain"])
+    assert drafts_by(headers["plain"]) == drafts_by(headers["target"]) == Method.DRAFT
+    for method in HEADS:
+        assert drafts_by(headers[method.value]) == method
+
+
+@pytest.mark.parametrize("method", HEADS)
+def test_a_head_fits_the_target_it_was_made_for_and_none_of_another_width(headers, method):
+    file = Path("head.gguf")
+    check_fit(headers["target"], headers[method.value], method, file)
+    with pytest.raises(ModelError, match=r"head\.gguf reads hidden states of 32 values, and its"):
+        check_fit(headers["wider"], headers[method.value], method, file)
+
+
+@pytest.mark.parametrize(
+    ("draft", "method", "line"),
+    [
+        ("eagle3", Method.DRAFT, r"drafts as EAGLE-3 \(eagle3\), not as draft model \(draft\)"),
+        ("plain", Method.EAGLE3, r"drafts as draft model \(draft\), not as EAGLE-3 \(eagle3\)"),
+        ("dspark", Method.DFLASH, r"drafts as DSpark \(dspark\), not as DFlash"),
+        ("plain", Method.MTP, r"not as MTP \(mtp\)"),
+    ],
+)
+def test_a_file_of_another_kind_is_refused(headers, draft, method, line):
+    with pytest.raises(ModelError, match=line):
+        check_fit(headers["target"], headers[draft], method, Path("file.gguf"))
+
+
+def test_models_of_any_width_draft_as_models_and_lend_their_mtp_block(headers):
+    check_fit(headers["wider"], headers["plain"], Method.DRAFT, Path("f"))
+    check_fit(headers["target"], headers["target"], Method.MTP, Path("f"))
+
+
+def test_a_file_that_lacks_its_width_is_named(headers):
+    bare = Header(dict(headers["plain"].metadata), [])
+    del bare.metadata["qwen35.embedding_length"]
+    with pytest.raises(ModelError, match=r"bare\.gguf: no whole number under 'qwen35.embedding"):
+        check_fit(headers["target"], bare, Method.MTP, Path("bare.gguf"))
