@@ -44,12 +44,10 @@ class Scene:
     lines: str = ""  # behind the configuration's own, in its file
 
     def file(self, name: str) -> Path:
-        """Return a file of the folder."""
         return self.folder / name
 
     @property
     def models(self) -> dict[str, Any]:
-        """The model set."""
         return self.config["model_sets"]["tiny"]
 
     def write_config(self) -> Path:
@@ -59,7 +57,6 @@ class Scene:
         return file
 
     def weights(self, model: str = "target") -> bytes:
-        """Return the bytes of a synthetic model."""
         return self.file(f"{MODELS}/{model}.gguf").read_bytes()
 
 
@@ -80,7 +77,6 @@ class Fault:
     remedy: Deed | None = None
 
     def inject(self, scene: Scene) -> None:
-        """Do it."""
         for deed in self.deeds:
             deed(scene)
 
@@ -115,7 +111,6 @@ def deed(act: Callable[..., Any]) -> Callable[..., Deed]:
 
 
 def put_into(inside: Any, path: str, value: Any) -> None:
-    """Put a value into mappings and lists, by its keys."""
     *keys, last = path.split(".")
     for key in keys:
         inside = inside[int(key) if isinstance(inside, list) else key]
@@ -124,13 +119,11 @@ def put_into(inside: Any, path: str, value: Any) -> None:
 
 @deed
 def put(scene: Scene, path: str, value: Any) -> None:
-    """Put a value into the configuration, by its keys."""
     put_into(scene.config, path, value)
 
 
 @deed
 def written(scene: Scene, lines: str) -> None:
-    """Write lines behind those of the configuration's file."""
     scene.lines += lines
 
 
@@ -140,13 +133,11 @@ more_repeats = put("measurement.repeats", 2)
 
 @deed
 def exported(scene: Scene, **variables: str) -> None:
-    """Export variables to snakemake."""
     scene.environment |= variables
 
 
 @deed
 def text(scene: Scene, name: str, content: str) -> None:
-    """Make a file the only prompt that is a text."""
     scene.file(name).write_text(content)
     entry = {"label": "Code", "file": str(scene.file(name))}
     scene.config["prompts"] = {"texts": {"code": entry}}
@@ -172,7 +163,6 @@ def asked_by_template(scene: Scene, written: str) -> None:
 
 
 def drafting(**way: Any) -> Deed:
-    """Add a way of drafting to the campaign's comparison."""
     return put("suites.S.methods", [way])
 
 
@@ -189,14 +179,12 @@ def head_for(scene: Scene, method: str, **other: Any) -> None:
 
 @deed
 def write(scene: Scene, name: str, content: str | bytes) -> None:
-    """Overwrite a file."""
     data = content if isinstance(content, bytes) else content.encode()
     scene.file(name).write_bytes(data)
 
 
 @deed
 def change(scene: Scene, name: str, changed: Callable[[bytes], bytes]) -> None:
-    """Change the bytes of a file."""
     scene.file(name).write_bytes(changed(scene.file(name).read_bytes()))
 
 
@@ -209,14 +197,12 @@ def delete(scene: Scene, *names: str) -> None:
 
 @deed
 def edit(scene: Scene, name: str, changed: Callable[[Any], Any]) -> None:
-    """Change what a file of JSON says."""
     content = json.loads(scene.file(name).read_text())
     changed(content)
     scene.file(name).write_text(json.dumps(content))
 
 
 def say(name: str, path: str, value: Any) -> Deed:
-    """Change a value in a file of JSON, by its keys."""
     return edit(name, lambda content: put_into(content, path, value))
 
 
@@ -230,7 +216,6 @@ def in_record(scene: Scene, path: str, value: Any) -> None:
 
 
 def of_another_block(scene: Scene) -> None:
-    """Put the record of the target alone in place of the comparison's."""
     [other] = scene.file("results/tiny/blocks/N").rglob("r0.jsonl")
     scene.file(RECORD).unlink()
     scene.file(RECORD).write_bytes(other.read_bytes())
@@ -238,7 +223,6 @@ def of_another_block(scene: Scene) -> None:
 
 @deed
 def rows(scene: Scene, changed: Callable[[pa.Table], pa.Table]) -> None:
-    """Change the table of runs."""
     pq.write_table(changed(pq.read_table(scene.file(ROWS))), scene.file(ROWS))
 
 

@@ -112,26 +112,10 @@ def test_an_mtp_block_reads_the_newest_tokens_embedding_and_changes_nothing_else
     [
         ("dense_0.8b", "F16", "b9509070b8668ea1"),
         ("stranger", "F16", "fb6e3db535573ff5"),
-        (
-            varied(MOE, mtp_blocks=1, chat_template=True),
-            "F16",
-            "0541a94a19dec039",
-        ),
-        (
-            varied(FULL_MOE, mtp_blocks=1, dtype="BF16", end_gain=1.5),
-            "BF16",
-            "3244bd9bb10b1d26",
-        ),
-        (
-            varied(Q8, mtp_blocks=1),
-            "Q8_0",
-            "4050b4e6437ca8e2",
-        ),
-        (
-            varied(Q4, tied=True),
-            "Q4_K_S",
-            "2e9c1f2fdfb79cf9",
-        ),
+        (varied(MOE, mtp_blocks=1, chat_template=True), "F16", "0541a94a19dec039"),
+        (varied(FULL_MOE, mtp_blocks=1, dtype="BF16", end_gain=1.5), "BF16", "3244bd9bb10b1d26"),
+        (varied(Q8, mtp_blocks=1, end_gain=1.5), "Q8_0", "4a59ba71b4cfb048"),
+        (varied(Q4, tied=True), "Q4_K_S", "2e9c1f2fdfb79cf9"),
     ],
 )
 def test_a_recipe_gives_the_file_that_it_always_gave(tmp_path, study, recipe, type_, digest):
@@ -250,24 +234,6 @@ def test_stored_weights_do_not_change_with_the_versions_of_libraries(tensor, dig
     assert hashlib.sha256(content).hexdigest().startswith(digest)
 
 
-@given(
-    rows=st.integers(1, 40),
-    columns=st.integers(1, 40),
-    mean=st.sampled_from([0.0, -3.0]),
-    deviation=st.sampled_from([0.01, 1.0]),
-    seed=st.integers(0, 2**31),
-)
-def test_weights_take_sixteen_evenly_spaced_values_about_their_mean(
-    rows, columns, mean, deviation, seed
-):
-    weights = draw(Tensor("any", (rows, columns), mean, deviation, "F32", "any"), seed)
-    step = deviation / np.sqrt((16**2 - 1) / 12)
-    level = (weights - mean) / step + 7.5
-    np.testing.assert_allclose(level, np.round(level), atol=1e-3)
-    assert level.min() > -0.5
-    assert level.max() < 15.5
-
-
 @pytest.mark.parametrize("dtype", QUANTIZED)
 @given(
     rows=st.integers(1, 6),
@@ -302,12 +268,3 @@ def test_a_quantized_tensor_is_made_in_pieces_of_any_size(dtype, tensor, monkeyp
     assert len(pieces) > 5
     assert max(piece.nbytes for piece in pieces) <= 5 * 512 * 34 / 32
     np.testing.assert_array_equal(decoded(tensor), whole)
-
-
-@pytest.mark.parametrize("dtype", QUANTIZED)
-def test_a_scaled_row_is_that_many_times_the_same_numbers(dtype):
-    tensor = replace(MATRIX, scaled_rows=((5, 1.5),))
-    for kind in (dtype, "F32"):
-        weights, own = (decoded(replace(one, dtype=kind)) for one in (tensor, MATRIX))
-        np.testing.assert_allclose(weights[5], 1.5 * own[5], rtol=2**-9)
-        np.testing.assert_array_equal(np.delete(weights, 5, 0), np.delete(own, 5, 0))
