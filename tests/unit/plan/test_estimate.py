@@ -66,11 +66,3 @@ def test_a_second_pass_costs_the_runs_again_and_no_warm_up(config):
     )
     assert thrice - twice == pytest.approx(twice - once)
     assert twice < 2 * once
-
-
-def test_one_long_warm_up_is_estimated_and_several_short_ones(config):
-    [block] = [b for b in list_blocks(config, gpu=True) if b.block == "A/moe_q4/r0"]
-    once = replace(block, warmups=1)
-    slow = Machine(10e9, gpu=True, cores=24)  # 16 tokens take more than a second
-    assert block_seconds(block, [64], SIZES, slow) == block_seconds(once, [64], SIZES, slow)
-    assert block_seconds(block, [64], SIZES, M2_ULTRA) > block_seconds(once, [64], SIZES, M2_ULTRA)

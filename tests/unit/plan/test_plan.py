@@ -71,7 +71,7 @@ def test_the_study_fits_the_machine_it_was_made_on(plan_of, study):
     assert plan.shortfalls == []
     text = screen(plan)
     assert re.match(
-        r"m2-ultra: 306 runs and 48 of targets alone, in 33 blocks; 0.7 to 2.3 h on", text
+        r"m2-ultra: 306 runs and 48 of targets alone, in 33 blocks; 0.7 to 2.5 h on", text
     )
     runs = re.findall(r"^(\w+) .* +\d+ +(\d+)  [\d.]+ to [\d.]+ (?:s|min|h)$", text, re.MULTILINE)
     whole = [("total", "354")]
@@ -189,7 +189,7 @@ def test_the_measured_time_is_beside_the_estimate_and_sets_the_pace_of_the_rest(
     assert "\nnow       B/moe_q4/r0 is being measured by another process\n" in text
     taken = sum(twice.values())
     expected = duration(LOW * taken / 2, HIGH * taken / 2)
-    assert f"| {expected} | 6: {duration(taken)} | {expected} |" in details(plan)
+    assert f"| {expected} | 6: {duration(taken)} |" in details(plan)
 
 
 def test_downloads_without_a_digest_in_the_config_say_so(plan_of, study):
@@ -261,8 +261,8 @@ def test_a_campaign_measured_in_part_by_both_protocols_is_planned(artefact):
     assert len(found.measured_s) == 4
     plan = Plan(campaign.config, blocks, M2_ULTRA, Backend.CPU, found)
     text = details(plan)
-    assert "| 2: 22 s | " in text
-    assert "| 2: 27 s | " in text
+    assert "| 2: 22 s |" in text
+    assert "| 2: 27 s |" in text
 
 
 def test_a_changed_block_is_to_be_measured_again_and_has_no_time(artefact):

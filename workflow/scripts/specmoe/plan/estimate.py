@@ -9,24 +9,22 @@ for the MoE). The acceptance rate is assumed unless it is imposed.
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from specmoe.config.block import LONG_WARMUP_S, Block, Side, TimedPasses
+from specmoe.config.block import Block, TimedPasses
 from specmoe.config.methods import METHODS, Method, is_ngram
 from specmoe.models.card import Size
 
 ACCEPTANCE = 0.6  # of each drafted token, independently
-USUAL_WARMUPS = 3  # before the rate settles, unless they are long
+USUAL_WARMUPS = 3  # before the rate settles; fewer where they are long
 START_S = 0.5  # of a process, without loading
 LOAD_BYTES_PER_SECOND = 3e9  # from disk or page cache
 # A CPU core computes on so many bytes of weights a second, however fast the memory is. Two machines
 # of two cores computed on 6 and 16 GB (0.8B in Q8_0: 64 and 26 ms a token).
 CORE_BYTES_PER_SECOND = 8e9
-# What campaigns took, from their first run to their last one, as multiples of their estimates. On
-# machines of two cores: artefact 0.7, trained 0.75, true-shape 1.5 without its pauses, demo 1.9,
-# methods 2.1 without its pause; on an H200 full-size 1.06. Other load, by which runs are repeated,
-# and rejected drafts lengthen them. (true-shape-mtp, whose MoE nearly fills the memory, took 3.3.)
-LOW, HIGH = 0.7, 2.2
-# llama.cpp took 9 minutes on two cores, and 3.5 on 16 with CUDA.
-BUILD_CORE_MINUTES, BUILD_LEAST_MINUTES = 18, 3
+# What campaigns took, from their first run to their last one, as multiples of their estimates: on
+# two cores artefact 0.7, trained 0.7, true-shape 1.0 and methods 2.1 without their pauses, demo
+# 1.9, true-shape-mtp 2.4; on an H200 full-size 1.1. Other load, by which runs are repeated, drafts
+# that are rejected and memory that is nearly full lengthen them.
+LOW, HIGH = 0.7, 2.4
 
 
 @dataclass(frozen=True)
@@ -100,46 +98,37 @@ def seconds_per_token(
 
 
 def block_seconds(
-    block: Block, prompt_tokens: list[int], sizes: Mapping[str, Size], machine: Machine
+    block: Block, tokens: list[int], sizes: Mapping[str, Size], machine: Machine
 ) -> float:
     """Return the time of a block's sides: loading, warm-ups with the longest prompt, and runs.
 
-    `sizes` are those of models, as far as they are known: of the target, and of draft models.
+    `tokens` are those of its prompts, `sizes` those of models, as far as they are known: of the
+    target, and of draft models.
     """
-    return sum(_side_seconds(block, side, prompt_tokens, sizes, machine) for side in block.sides)
-
-
-def _side_seconds(
-    block: Block, side: Side, tokens: list[int], sizes: Mapping[str, Size], machine: Machine
-) -> float:
-    size, draft = sizes[block.target], sizes.get(side.draft_model or "")
-    loaded = size.file_bytes + (draft.file_bytes if draft else 0)
-    # A round never drafts more than is left to generate.
-    gamma = min(side.gamma, block.n_predict - 1)
-    slots = block.slots
-    token_s = pass_seconds(size, slots, machine) / slots
-    if side.speculates:
-        # A head or an MTP block counts as one of the target's layers, a look-up as nothing.
-        drafted_s = pass_seconds(draft or size, slots, machine)
-        if side.method is None or is_ngram(side.method):
-            drafted_s = 0.0
-        elif side.method != Method.DRAFT:
-            drafted_s = pass_seconds(size, slots, machine) / max(size.layers, 1)
-        imposed = side.imposed_acceptance
-        token_s = seconds_per_token(size, machine, drafted_s, gamma, imposed, slots)
-    usual = 1 if block.warmup_tokens * token_s >= LONG_WARMUP_S else USUAL_WARMUPS
-    warmups = min(block.warmups, usual)
-    read = block.passes * sum(tokens) + warmups * max(tokens)
-    requests = block.passes * len(tokens)
-    if block.concurrency is not None:
-        # Each client of a load begins and ends with about half a request that does not count.
-        requests += block.passes * slots
-    generated = requests * block.n_predict + warmups * block.warmup_tokens
+    size, slots, whole_s = sizes[block.target], block.slots, 0.0
     prompt_s = pass_seconds(size, 1, machine) * machine.costs.prompt_share
-    remembers = side.method and METHODS[side.method].remembers
-    starts = block.passes * len(block.prompts) if remembers else 1
-    start_s = starts * (START_S + loaded / LOAD_BYTES_PER_SECOND)
-    return start_s + read * prompt_s + generated * token_s
+    warmups = min(block.warmups, USUAL_WARMUPS)
+    read = block.passes * sum(tokens) + warmups * max(tokens)
+    generated = block.passes * len(tokens) * block.n_predict + warmups * block.warmup_tokens
+    for side in block.sides:
+        draft = sizes.get(side.draft_model or "")
+        token_s = pass_seconds(size, slots, machine) / slots
+        if side.speculates:
+            # A head or an MTP block counts as one of the target's layers, a look-up as nothing.
+            drafted_s = pass_seconds(draft or size, slots, machine)
+            if side.method is None or is_ngram(side.method):
+                drafted_s = 0.0
+            elif side.method != Method.DRAFT:
+                drafted_s = pass_seconds(size, slots, machine) / max(size.layers, 1)
+            # A round never drafts more than is left to generate.
+            gamma = min(side.gamma, block.n_predict - 1)
+            given = drafted_s, gamma, side.imposed_acceptance, slots
+            token_s = seconds_per_token(size, machine, *given)
+        starts = block.passes * len(tokens) if side.method and METHODS[side.method].remembers else 1
+        loaded = size.file_bytes + (draft.file_bytes if draft else 0)
+        start_s = starts * (START_S + loaded / LOAD_BYTES_PER_SECOND)
+        whole_s += start_s + read * prompt_s + generated * token_s
+    return whole_s
 
 
 def timed_passes_seconds(passes: TimedPasses, size: Size, machine: Machine) -> float:
@@ -150,19 +139,3 @@ def timed_passes_seconds(passes: TimedPasses, size: Size, machine: Machine) -> f
     counted = each + widths if size.experts else 0.0
     loading = START_S + size.file_bytes / LOAD_BYTES_PER_SECOND
     return loading + passes.samples * (timed + counted)
-
-
-def build_minutes(cores: int) -> int:
-    """Return how long the build of an engine may take."""
-    return max(BUILD_LEAST_MINUTES, round(BUILD_CORE_MINUTES / cores))
-
-
-def assumptions(machine: Machine) -> str:
-    """Say what an estimate assumes."""
-    costs = machine.costs
-    return (
-        f"Assumed: a pass reads {machine.rate / 1e9:.0f} GB of weights a second and takes another"
-        f" {costs.layer_s * 1e3:.2g} ms a layer ({costs.moe_layer_s * 1e3:.2g} MoE);"
-        f" {ACCEPTANCE:.0%} of drafted tokens accepted, a replay after each rejection;"
-        f" loading at {LOAD_BYTES_PER_SECOND / 1e9:.0f} GB/s."
-    )

