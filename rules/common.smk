@@ -28,9 +28,8 @@ os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PAT
 from specmoe.config.block import MEASURE_VERSION
 from specmoe.errors import ConfigError, SpecmoeError, told, drop_unread
 from specmoe.paper.pdf import INSTALL_TEX, missing_tex
-from specmoe.plan.door import check, check_folder, load_campaign
-from specmoe.plan.door import drop_other_packages, drop_stale_locks
-from specmoe.plan.gate import refresh
+from specmoe.plan.gate import check, check_folder, drop_other_packages, drop_stale_locks
+from specmoe.plan.gate import load_campaign, refresh
 from specmoe.plan.job_files import JobFiles
 
 # Snakemake would wait for ever for a job whose end it cannot tell.

@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "workflow/scripts"))
 
 from specmoe.config.engines import PypiEngine  # noqa: E402
-from specmoe.plan.door import load_campaign  # noqa: E402
+from specmoe.plan.gate import load_campaign  # noqa: E402
 
 # As the Snakefile names them.
 CATALOGS = [ROOT / f"config/{name}.yaml" for name in ("engines", "models", "prompts", "suites")]

@@ -12,8 +12,8 @@ TEXT = "--cache-type-k q8_0 --n-cpu-moe 2"
 
 
 @pytest.fixture(scope="module")
-def plan_and_results(snakemake, engine_bin, module_folder):
-    """What `plan` prints of a suite of each kind, and the results with the page."""
+def results(snakemake, engine_bin, module_folder):
+    """The results of a suite of each kind."""
     config = tiny_campaign(engine_bin)
     models = config["model_sets"]["tiny"]
     experts = {"experts": 8, "experts_used": 2, "expert_ffn": 256}
@@ -38,17 +38,16 @@ def plan_and_results(snakemake, engine_bin, module_folder):
             "vary": {"engine_args": [[], TEXT.split()]},
         },
     }
-    plan = run_campaign(snakemake, module_folder, config, "plan")
-    run_campaign(snakemake, module_folder, config, "advise", "site")
-    return plan, module_folder / "results/tiny"
+    run_campaign(snakemake, module_folder, config, "results/tiny/analysis")
+    return module_folder / "results/tiny"
 
 
 @pytest.fixture(scope="module")
-def runs(plan_and_results):
-    return read_runs(plan_and_results[1] / "runs.parquet")
+def runs(results):
+    return read_runs(results / "runs.parquet")
 
 
-def test_each_level_has_its_runs_against_baselines_of_its_own(runs, plan_and_results):
+def test_each_level_has_its_runs_against_baselines_of_its_own(runs, results):
     loads, options = (runs[runs["suite"] == suite] for suite in ("U", "Q8"))
     assert loads.groupby("level")["concurrency"].unique().str[0].to_dict() == {"1": 1, "2": 2}
     assert loads["load_tokens_per_second"].notna().all()
@@ -60,13 +59,13 @@ def test_each_level_has_its_runs_against_baselines_of_its_own(runs, plan_and_res
     ]
     drafted = runs[runs["draft"] != "none"]
     assert (drafted["baseline"].map(runs.set_index("run")["block"]) == drafted["block"]).all()
-    audit = pd.read_parquet(plan_and_results[1] / "analysis/audit.parquet")
+    audit = pd.read_parquet(results / "analysis/audit.parquet")
     whole = audit[audit["target"] == "all"].iloc[0]
     assert whole["runs"] == whole["accounting_passed"] == len(runs) == 12 + 6
 
 
-def test_each_server_of_a_block_had_its_level(plan_and_results):
-    blocks = plan_and_results[1] / "blocks"
+def test_each_server_of_a_block_had_its_level(results):
+    blocks = results / "blocks"
     for number in (1, 2):
         for side in load(blocks / f"U/target/{number}/r0.jsonl")[1]["sides"]:
             assert side["command"][side["command"].index("--parallel") + 1] == str(number)
@@ -82,13 +81,12 @@ def test_each_server_of_a_block_had_its_level(plan_and_results):
             assert side["command"][side["command"].index("--poll") + 1] == "0"
 
 
-def test_plan_table_and_page_tell_the_levels_apart(plan_and_results):
-    plan, folder = plan_and_results
+def test_plan_and_table_tell_the_levels_apart(results):
+    plan = (results / "plan.md").read_text()
     assert "2 requests at once" in plan
-    assert f"leave these options out: --poll 0; --poll 0 {TEXT}" in plan
-    levels = pd.read_parquet(folder / "analysis/levels.parquet")
+    assert f"options of the engine: `--poll 0`, `--poll 0 {TEXT}`" in plan
+    levels = pd.read_parquet(results / "analysis/levels.parquet")
     found = sorted(levels[["suite", "level", "draft"]].itertuples(index=False, name=None))
     options = [(level, draft) for level in (TEXT, "none") for draft in ("draft", "draft-p0.5")]
     assert found == [*(("Q8", *one) for one in options), *(("U", n, "draft") for n in "12")]
-    assert pd.read_parquet(folder / "analysis/cells.parquet").empty
-    assert 'id="figure-levels"' in (folder / "site/index.html").read_text()
+    assert pd.read_parquet(results / "analysis/cells.parquet").empty

@@ -39,7 +39,7 @@ def test_machines_of_one_kind_share_a_campaign_and_another_kind_is_refused(
     assert mark.stem == machine["id"]
 
     hand_over(results)
-    campaign(tiny, "site", "--rerun-triggers", "mtime")
+    campaign(tiny, "results/tiny/analysis", "--rerun-triggers", "mtime")
     host = json.loads((results / "host.json").read_text())
     assert len(host["machines"]) == 2
     shared = pd.read_parquet(results / "analysis/campaign.parquet")

@@ -24,16 +24,6 @@ def test_a_slip_is_one_line_and_says_nothing_of_the_campaigns_blocks(ask):
     [line] = [line for line in printed.splitlines() if line.startswith("ConfigError: ")]
     assert line.startswith("ConfigError: claim: acceptance_rate: 2.6 is not within 0 and 1")
     assert "blocks are not measured" not in printed
-    assert "ConfigError: config: claim: say what is known" in ask("claim={}", fails=True)
-    assert "ConfigError: config: no file nowhere.csv;" in ask("claims=nowhere.csv", fails=True)
-
-
-def test_a_file_of_claims_gives_a_table_of_verdicts(ask, root, tmp_path):
-    printed = ask(f"claims={root}/resources/possible/twenty.csv")
-    assert "20 claims: 7 possible, 8 impossible, 5 not decidable" in printed
-    shipped = root / "resources/possible/twenty_verdicts.csv"
-    written = tmp_path / "results/possible/twenty_verdicts.csv"
-    assert written.read_text() == shipped.read_text()
 
 
 def test_a_line_that_cannot_be_read_is_named_and_the_others_are_judged(ask, tmp_path):

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from zipfile import ZipFile
 
+import pandas as pd
 import pytest
 
 from specmoe.analysis.registry import Analysis
@@ -43,3 +44,12 @@ def test_every_table_that_has_rows_has_its_title(results, demo_site):
     assert {name for name in results if name.endswith(".csv")} == {f"{name}.csv" for name in tables}
     for name, table in tables.items():
         assert table.about.title.en in results[f"{name}.csv"]["caption"]
+
+
+def test_every_table_of_the_analysis_with_rows_is_beside_the_page(demo_site):
+    data = demo_site / "results/demo/site/data"
+    for path in (demo_site / "results/demo/analysis").glob("*.parquet"):
+        frame = pd.read_parquet(path)
+        assert (data / path.name).exists() == bool(len(frame))
+        if len(frame):
+            assert len(pd.read_csv(data / f"{path.stem}.csv")) == len(frame)

@@ -8,7 +8,7 @@ import pytest
 
 from specmoe.errors import ConfigError
 from specmoe.plan.campaign import LEAST_MINUTES, UNKNOWN_MINUTES, open_campaign
-from specmoe.plan.door import load_campaign
+from specmoe.plan.gate import load_campaign
 from specmoe.records import save
 
 from ...conftest import ROOT

@@ -9,8 +9,7 @@ import pytest
 from specmoe.config.block import MEASURE_VERSION
 from specmoe.files import file_digests, seen_of_model, sha256_of
 from specmoe.plan import gate as module
-from specmoe.plan.door import load_campaign
-from specmoe.plan.gate import Gate, refresh
+from specmoe.plan.gate import Gate, load_campaign, refresh
 from specmoe.records import UNKNOWN
 
 from ...conftest import ROOT, merge

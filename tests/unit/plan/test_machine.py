@@ -14,7 +14,7 @@ from specmoe.config.engines import Backend
 from specmoe.engine.machine import FOLDER_OF_TESTS, Device, alone
 from specmoe.errors import MeasurementError
 from specmoe.plan import machine as module
-from specmoe.plan.door import load_campaign
+from specmoe.plan.gate import load_campaign
 from specmoe.plan.machine import PROBED, collect, describe_host
 
 from ...conftest import verb

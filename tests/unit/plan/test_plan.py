@@ -12,9 +12,8 @@ from specmoe.config.engines import Backend
 from specmoe.config.load import load
 from specmoe.config.matrix import list_blocks
 from specmoe.files import hold
-from specmoe.plan.door import load_campaign
 from specmoe.plan.estimate import HIGH, LOW
-from specmoe.plan.gate import Gate
+from specmoe.plan.gate import Gate, load_campaign
 from specmoe.plan.inventory import Folder, Inventory, take_inventory
 from specmoe.plan.plan import Plan, describe
 from specmoe.records import save

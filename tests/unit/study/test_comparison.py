@@ -9,7 +9,7 @@ import pytest
 from specmoe.analysis.build import required_times
 from specmoe.config.load import load
 from specmoe.errors import ConfigError
-from specmoe.plan.door import load_campaign
+from specmoe.plan.gate import load_campaign
 from specmoe.study.printed_numbers import compare_printed, read_reported, recompute
 
 from ..paper_analyses import full, named, without_drafts

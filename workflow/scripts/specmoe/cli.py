@@ -28,7 +28,7 @@ def check(campaign: Path | None = None, results: Path = Path("results")) -> None
     """Say all that is wrong with a configuration, from a file or stdin, and with its files."""
     from specmoe.config.load import overlaid, read_mapping
     from specmoe.plan.campaign import ROOT
-    from specmoe.plan.door import check, load_campaign
+    from specmoe.plan.gate import check, load_campaign
 
     given = read_mapping(campaign or Path("/dev/stdin"))
     for note in check(load_campaign(overlaid(ROOT, given), ROOT, results), os.environ):

@@ -1,32 +1,51 @@
-"""The second gate: whether what was measured is what is asked for now, by the files of today.
+"""What is refused of a campaign before its first job, and what of it is no longer as measured.
 
-At every start, whatever snakemake remembers or is told to ignore: records of something else lose
-their links, so that their blocks are measured, and tables that lack records are made again.
-Records are compared once more when they are collected.
+Gate one: whenever the Snakefile is parsed it looks at the folder it works in and loads the
+configuration here, and before something is made or measured it has the files looked at that the
+configuration names; a line a fault.
+
+Gate two: at every start, whatever snakemake remembers or is told to ignore, records of something
+else than is asked for now lose their links, so that their blocks are measured, and tables that lack
+records are made again. Records are compared once more when they are collected.
 """
 
+import fcntl
 import hashlib
 import json
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
 from specmoe.config.block import MEASURE_VERSION, Block, PromptSource, Sending
-from specmoe.config.engines import NGRAM_MAKER
-from specmoe.config.models import PathModel
+from specmoe.config.checks import Faults, stop_at
+from specmoe.config.engines import NGRAM_MAKER, refuse_exported
+from specmoe.config.load import PLAIN, FilesSay, load
+from specmoe.config.methods import Method
+from specmoe.config.models import (
+    NgramCache,
+    PathModel,
+    QuantizeModel,
+    SyntheticDraft,
+    SyntheticModel,
+    TruncateModel,
+    UpcycleModel,
+)
+from specmoe.config.schema import Config
 from specmoe.config.workloads import numbered_lines
 from specmoe.engine.identity import measuring_files
-from specmoe.errors import DamagedFileError
+from specmoe.errors import ConfigError, DamagedFileError, MeasurementError, ModelError
 from specmoe.files import (
     digest_of_parts,
     file_digests,
     files_of_model,
+    free_bytes,
+    gigabytes,
     named_if_damaged,
     read_record,
     read_text,
@@ -34,6 +53,156 @@ from specmoe.files import (
 )
 from specmoe.plan.campaign import LoadedCampaign
 from specmoe.records import UNKNOWN, Records, Request, head_of
+
+LOCKS = Path(".snakemake/locks")
+"""Where snakemake lists what its processes read and write."""
+LEAST_BYTES = 2**21
+
+
+def check_folder(root: Path) -> None:
+    """Raise ConfigError if snakemake cannot work here with the workflow of the folder `root`."""
+    if {"{", "}"} & set(str(root)):
+        raise ConfigError(f"{root} has braces, by which snakemake names wildcards; rename it")
+    for place in filter(os.path.exists, (".", ".snakemake", "results", "paper")):
+        if not Path(place).is_dir():
+            raise ConfigError(f"{place} is a file where a folder belongs; move it away")
+        if not os.access(place, os.W_OK):
+            raise ConfigError(
+                f"{Path(place).absolute()} is another user's, or write-protected; give a folder of"
+                " your own: --directory"
+            )
+    if (free := free_bytes(Path())) < LEAST_BYTES:
+        raise ConfigError(
+            f"the disk of {Path.cwd()} has {gigabytes(free)} free, less than snakemake's own notes"
+            " may need; make room, or give a folder on another disk: --directory"
+        )
+    if (encoding := sys.getfilesystemencoding()) != "utf-8":
+        raise ConfigError(
+            f"this locale's texts are {encoding}, and labels may have any character; export"
+            " PYTHONUTF8=1"
+        )
+
+
+def drop_other_packages() -> None:
+    """Forget PYTHONPATH, here and in jobs: what is there may be of other versions.
+
+    Not where snakemake itself is there.
+    """
+    theirs = [place for place in os.environ.get("PYTHONPATH", "").split(os.pathsep) if place]
+    if not any(Path(place, "snakemake").is_dir() for place in theirs):
+        os.environ.pop("PYTHONPATH", None)
+        sys.path[:] = [place for place in sys.path if place not in theirs]
+
+
+def drop_stale_locks(locks: Path = LOCKS) -> None:
+    """Delete the locks of a snakemake that was killed, so that the same command goes on.
+
+    Each process holds a share of the folder of locks until it ends, however it ends. One that can
+    have it for itself is alone, and what it finds there is stale. Where the file system has no
+    such locks, nothing is deleted.
+    """
+    with suppress(OSError):
+        locks.mkdir(parents=True, exist_ok=True)
+        share = os.open(locks, os.O_RDONLY)  # stays open
+        with suppress(BlockingIOError):
+            fcntl.flock(share, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            for lock in locks.iterdir():
+                lock.unlink()
+        fcntl.flock(share, fcntl.LOCK_SH | fcntl.LOCK_NB)
+
+
+def load_campaign(data: Mapping[str, Any], root: Path, results: Path) -> LoadedCampaign:
+    """Check the configuration and return its campaign.
+
+    `data` is the merged mapping that Snakemake read, `root` the workflow's folder and `results` the
+    folder of all campaigns' results. Raises ConfigError with a line for each fault.
+    """
+    config = load(
+        data, root, lambda given: files_say(given, results / "models" / given.campaign.models)
+    )
+    campaign = LoadedCampaign(config, root, results)
+    stop_at(_folders(campaign))
+    return campaign
+
+
+def check(campaign: LoadedCampaign, exported: Mapping[str, str]) -> list[str]:
+    """Make sure that a campaign can be measured as far as its files, now here, and variables say.
+
+    `exported` is the environment of the workflow. Returns what to know of the files. Raises an
+    ExceptionGroup of all faults.
+    """
+    from specmoe.plan.inventory import check_headers  # needs numpy
+
+    faults, notes = check_headers(campaign)
+    try:
+        refuse_exported(campaign.config.measurement.environment, exported)
+    except MeasurementError as fault:
+        faults.append(fault)
+    if faults:
+        raise ExceptionGroup("faults of the campaign", faults)
+    return notes
+
+
+def _folders(campaign: LoadedCampaign) -> Faults:
+    """Check the folders that a campaign writes to, and those that it is to find."""
+    for folder in (campaign.results, campaign.folder, campaign.models_folder):
+        if folder.is_symlink() and not folder.exists():
+            to = folder.readlink()
+            yield "campaign", f"{folder} is a link to {to}, which is not there; mount or make it"
+        elif folder.exists() and not folder.is_dir():
+            yield "campaign", f"{folder} is a file where a folder belongs; move it away"
+    if campaign.config.campaign.source == "cached" and not campaign.data.is_dir():
+        yield "campaign", f"there is no {campaign.data}, where a cached campaign is"
+    for name in campaign.config.compare_with:
+        analysis = campaign.results / name / "analysis"
+        if not analysis.is_dir():
+            first = f"render campaign {name!r} first: `snakemake paper` with its --configfile"
+            yield "compare_with", f"there is no {analysis}; {first}"
+
+
+def files_say(config: Config, models_folder: Path) -> FilesSay:
+    """Return what the files of a configuration's models say of drafting.
+
+    `models_folder` is where the workflow puts them. A file that is not here yet says nothing, and
+    counts as a plain model.
+    """
+
+    @cache
+    def methods_of(model: str) -> frozenset[Method]:
+        entry = config.models[model]
+        match entry:
+            case SyntheticModel():
+                return PLAIN | {Method.MTP} if entry.recipe.mtp_blocks else PLAIN
+            case SyntheticDraft():
+                return frozenset([Method(entry.method)])
+            case NgramCache():
+                return frozenset([Method.NGRAM_CACHE])
+            case QuantizeModel():
+                return methods_of(entry.source)
+            case TruncateModel() | UpcycleModel():
+                return PLAIN
+        path = entry.path if isinstance(entry, PathModel) else models_folder / f"{model}.gguf"
+        return _read(Path(path))
+
+    return methods_of
+
+
+def _read(path: Path) -> frozenset[Method]:
+    """Return what a file says; one that is missing or broken is refused where it is needed."""
+    if not path.is_file():  # opening a pipe would wait for a writer
+        return PLAIN
+    # Only here, because reading headers needs numpy, and most campaigns name their methods.
+    from specmoe.models.gguf import drafts_by, has_mtp_block
+    from specmoe.models.gguf_file import read_header
+
+    try:
+        header = read_header(path)
+        method = drafts_by(header)
+        lends = method == Method.DRAFT and has_mtp_block(header)
+        return PLAIN | {Method.MTP} if lends else frozenset([method])
+    except (ModelError, ValueError):
+        return PLAIN
+
 
 # Of a block: its members have names in a request, and each prompt has the way it is sent.
 _LISTS = {"prompts", "sides", "sendings"}
