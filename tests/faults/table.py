@@ -282,12 +282,6 @@ def link_to_nothing(scene: Scene, name: str) -> None:
     scene.file(name).symlink_to("/not/mounted")
 
 
-def nested_aliases(levels: int) -> str:
-    """Return a list in YAML whose last entry has the one before nine times, and so on."""
-    lines = [f"  - &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, levels)]
-    return "\n".join(["compare_with:", "  - &a0 [lol]", *lines, ""])
-
-
 def with_billions_of_layers(weights: bytes) -> bytes:
     at = weights.index(b"qwen35.block_count") + len(b"qwen35.block_count") + 4  # after its type
     return weights[:at] + b"\xf8\xff\xff\xff" + weights[at + 4 :]
@@ -313,8 +307,6 @@ refused({
         "engines.built: Input tag ' ' found using 'source' does not match"),
     "a_key_given_twice": (written("room: checked\nroom: ignored\n"),
         r"campaign\.yaml: the key 'room' is in line \d+ and again in \d+"),
-    "aliases_in_aliases": (written(nested_aliases(12)),
-        r"compare_with\.0: Input should be a valid string \(got \['lol'\]\)"),
     "results_on_a_disk_that_is_not_mounted": (link_to_nothing("results/tiny"),
         "campaign: results/tiny is a link to /not/mounted, which is not there; mount or make it"),
     "a_file_for_the_folder_of_the_campaign": (delete("results/tiny"), write("results/tiny", ""),

@@ -145,10 +145,8 @@ def _read_part(path: Path) -> Header:
         with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
             header = _parse(data, path)
             size = len(data)
-    except FileNotFoundError as error:
-        raise ModelError(f"{path}: no such model file; make or fetch it first") from error
     except OSError as error:
-        raise ModelError(f"{path}: cannot be read ({error.strerror})") from error
+        raise ModelError(f"{path}: cannot be read ({error.strerror}); {_AGAIN}") from error
     except ValueError as error:  # also mmap's own about an empty file
         raise ModelError(f"{path}: not a readable GGUF file ({error}); {_AGAIN}") from error
     needed = max((tensor.start + tensor.size_bytes for tensor in header.tensors), default=0)
