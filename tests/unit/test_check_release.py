@@ -58,9 +58,8 @@ OF_COMMIT = r"CI_PASSED names .*, and the commit to release is 0123"
         ("changelog", news("1.2.0 (2026-11-30)", "1.2.0 (soon)"), ["1.2.0 has no date"]),
         ("changelog", news("Rows are of schema version 9.\n", ""), ["nothing is said of 1.2.0"]),
         ("citation", (CITATION, *RELEASED), []),
-        ("citation", (CITATION | {"version": "2.0.0"}, *RELEASED),
-            [r"CITATION\.cff: version is 2\.0\.0, not 1\.2\.0"]),
-        ("citation", ({"version": "1.2.0"}, *RELEASED), ["date-released is None, not 2026-11-30"]),
+        ("citation", ({"version": "2.0.0"}, *RELEASED),
+            [r"CITATION\.cff: version is 2\.0\.0, not 1\.2\.0", "date-released is None, not 2026"]),
         ("schema", (CHANGELOG, "9"), []),
         # A later release need not say it again.
         ("schema", ("Nothing.\n" + CHANGELOG + "schema version 8", "9"), []),
@@ -71,9 +70,8 @@ OF_COMMIT = r"CI_PASSED names .*, and the commit to release is 0123"
             ["not committed: README.md", "not committed: notes.txt"]),
         ("tag", (["v1.1.0", "v1.2.0-rc1"], "1.2.0"), []),
         ("tag", (["v1.1.0", "v1.2.0"], "1.2.0"), ["tag v1.2.0 exists"]),
-        ("passed", (HEAD, HEAD), []),
         ("passed", (HEAD[:7], HEAD), []),
-        *(("passed", (other, HEAD), [OF_COMMIT]) for other in ("f" * 40, HEAD[:6], "", HEAD[1:])),
+        *(("passed", (other, HEAD), [OF_COMMIT]) for other in (HEAD[:6], "", HEAD[1:])),
     ],
 )  # fmt: skip
 def test_faults_of_a_release_are_named(release, check, given, says):
