@@ -77,7 +77,6 @@ CAMPAIGN = pd.DataFrame(
             "temperature": 0.0,
             "repeats": 2,
             "confidence": 0.95,
-            "precision": 0.02,
             "itself_acceptance": 0.95,
             "unrelated_acceptance": 0.05,
             "started_at": pd.Timestamp("2026-01-02T03:04Z"),
@@ -96,8 +95,8 @@ CAMPAIGN = pd.DataFrame(
 )
 
 SUITES = pd.DataFrame(
-    [("B", "Drafts_50%", None, 1200, 12, 1199), ("F", "Lengths", "prompt_tokens", 34, 5, 34)],
-    columns=["suite", "title", "factor", "runs", "blocks", "measured"],
+    [("B", "Drafts_50%", None, 1199, 12), ("F", "Lengths", "prompt_tokens", 34, 5)],
+    columns=["suite", "title", "factor", "runs", "blocks"],
 )
 
 
@@ -363,17 +362,16 @@ def _costed(times: pd.DataFrame, sizes: dict[str, Size]) -> Analysis:
     predicted = cost_tables.predictions(fitted, compared, settings)
     agrees = [place % 4 != 0 for place in range(simulated_rounds.N_PREDICT)]
     read = simulated_rounds.frame(simulated_rounds.agreed("B", "moe_q4", (4, 8), agrees))
-    gammas = gamma_curves(
-        with_speedups(read),
-        read,
-        readings_of(simulated_rounds.agreement("moe_q4", agrees)),
-        fitted,
-        times,
-        settings,
-    )
     return replace(
         full(),
-        **gammas,
+        gamma_curves=gamma_curves(
+            with_speedups(read),
+            read,
+            readings_of(simulated_rounds.agreement("moe_q4", agrees)),
+            fitted,
+            times,
+            settings,
+        ),
         verification=cost_tables.verification(fitted, sizes, 400e9, 512e6),
         fitted_costs=cost_tables.fitted_costs(fitted),
         predictions=predicted,

@@ -1,7 +1,6 @@
 """Predicted draft lengths against runs whose costs and agreements are planted."""
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from specmoe.analysis.cost_tables import fit_pairs
@@ -20,7 +19,7 @@ NEVER, ALWAYS = [False] * N_PREDICT, [True] * N_PREDICT
 
 
 def curves(agrees, *, times=None, gammas=GAMMAS, fitted=True, hybrid=True):
-    """Return both tables of a pair with those agreements."""
+    """Return the table of a pair with those agreements."""
     runs = frame(
         [
             *(imposed("moe_q4", hybrid=hybrid) if fitted else []),
@@ -32,40 +31,29 @@ def curves(agrees, *, times=None, gammas=GAMMAS, fitted=True, hybrid=True):
     costs = fit_pairs(compared, runs, times, SETTINGS)
     own = compared[compared["imposed_acceptance"].isna()]
     readings = readings_of(agreement("moe_q4", agrees))
-    tables = gamma_curves(own, runs, readings, costs, times, SETTINGS)
-    return tables["gamma_curves"], tables["best_gammas"]
+    return gamma_curves(own, runs, readings, costs, times, SETTINGS)
 
 
 @pytest.mark.parametrize("hybrid", [True, False])
 @pytest.mark.parametrize("agrees", [AGREES, NEVER, ALWAYS])
-def test_with_fitted_costs_every_measured_setting_is_predicted_and_the_highest_is_best(
-    agrees, hybrid
-):
-    curve, best = curves(agrees, hybrid=hybrid)
-    [best] = best.to_dict("records")
+def test_with_fitted_costs_every_measured_setting_is_predicted(agrees, hybrid):
+    curve = curves(agrees, hybrid=hybrid)
     assert list(curve["gamma"]) == list(range(1, LONGEST + 1))
     measured = curve[curve["speedup"].notna()]
     assert tuple(measured["gamma"]) == GAMMAS
     assert measured["predicted"].to_numpy() == pytest.approx(measured["speedup"], rel=1e-6)
-    assert best["worst"] < 1e-6
-    assert not best["passes_alone"]
-    assert best["agreement"] == np.mean(agrees[1:])
-    assert best["best"] == curve["predicted"].max()
-    assert curve.set_index("gamma")["predicted"].idxmax() == best["best_gamma"]
-    assert (best["best"] < 1) == (agrees is NEVER)
+    assert (curve["predicted"].max() < 1) == (agrees is NEVER)
 
 
 def test_a_length_that_nobody_ran_is_what_a_run_of_it_gives():
-    told = curves(AGREES, gammas=(4,))[0].set_index("gamma")["predicted"]
-    ran = curves(AGREES, gammas=(6, 20))[0].set_index("gamma")["speedup"]
+    told = curves(AGREES, gammas=(4,)).set_index("gamma")["predicted"]
+    ran = curves(AGREES, gammas=(6, 20)).set_index("gamma")["speedup"]
     assert told[6] == pytest.approx(ran[6], rel=1e-6)
     assert told[20] == pytest.approx(ran[20], rel=1e-6)
 
 
 def test_without_imposed_acceptance_rounds_are_their_timed_passes_alone():
-    curve, best = curves(ALWAYS, times=pass_times(repeats=3), fitted=False)
-    [best] = best.to_dict("records")
-    assert best["passes_alone"]
+    curve = curves(ALWAYS, times=pass_times(repeats=3), fitted=False)
     four = curve[curve["gamma"] == 4].iloc[0]
     # 63 tokens in 12 rounds that draft four and one that drafts two; c is the draft's pass of one.
     drafting = simulated_rounds.reread_cost(1) * (12 * 4 + 2)
@@ -83,5 +71,4 @@ def test_without_a_reading_or_costs_nothing_is_predicted():
         (readings_of(agreement("moe_q4", AGREES)), read_pass_times(None)),
         (readings_of(agreement("moe_q4", AGREES).assign(prompt="other")), pass_times()),
     ):
-        tables = gamma_curves(*given, readings, [], times, SETTINGS)
-        assert all(isinstance(table, pd.DataFrame) and table.empty for table in tables.values())
+        assert gamma_curves(*given, readings, [], times, SETTINGS).empty

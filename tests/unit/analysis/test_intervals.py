@@ -6,12 +6,11 @@ import pytest
 from scipy import stats
 
 from specmoe.analysis.intervals import (
-    interval_of_speedup,
-    interval_over_prompts,
     log_means,
-    log_speedups,
     of_blocks,
     of_blocks_and_prompts,
+    of_other_prompts,
+    of_pairs,
     ratio_of_means,
 )
 
@@ -27,6 +26,10 @@ def pairs(logs, block="r"):
     )
 
 
+def over(own, other):
+    return ratio_of_means(log_means(own).to_dict(), log_means(other).to_dict(), 0.95)
+
+
 def logs_of(ends):
     return [float(np.log(end)) for end in ends]
 
@@ -34,21 +37,21 @@ def logs_of(ends):
 def test_an_interval_by_hand():
     # Blocks at 0, 0.1 and 0.2: mean 0.1, standard deviation 0.1, t 4.3027.
     reach = 4.3027 * 0.1 / np.sqrt(3)
-    low, high = interval_of_speedup(pairs([[-0.1, 0.1], [0.0, 0.2], [0.1, 0.3]]), 0.95)
+    low, high = of_pairs(pairs([[-0.1, 0.1], [0.0, 0.2], [0.1, 0.3]])).interval(0.95)
     assert logs_of([low, high]) == pytest.approx([0.1 - reach, 0.1 + reach], abs=1e-4)
 
 
 def test_passes_through_the_prompts_do_not_narrow_an_interval():
     once = pairs([[0.0, 0.2], [0.1, 0.3], [0.3, 0.1]])
     twice = pd.concat([once.assign(**{"pass": number}) for number in (0, 1)])
-    for interval in (interval_of_speedup, interval_over_prompts):
-        assert interval(twice, 0.95) == pytest.approx(interval(once, 0.95))
+    for mean in (of_pairs, of_other_prompts):
+        assert mean(twice).interval(0.95) == pytest.approx(mean(once).interval(0.95))
 
 
 def test_cells_of_the_same_blocks_are_compared_block_by_block():
     reference = pairs([[0.0], [0.5], [1.0]])
     faster = pairs([[0.2], [0.7], [1.3]])
-    value, low, high = ratio_of_means(log_speedups(faster), log_speedups(reference), 0.95)
+    value, low, high = over(faster, reference)
     differences = np.array([0.2, 0.2, 0.3])
     reach = 4.3027 * differences.std(ddof=1) / np.sqrt(3)
     assert logs_of([value, low, high]) == pytest.approx(
@@ -58,9 +61,7 @@ def test_cells_of_the_same_blocks_are_compared_block_by_block():
 
 def test_cells_of_different_blocks_are_compared_by_welchs_t():
     own, other = np.array([0.2, 0.7, 1.3]), np.array([0.0, 0.1, 0.3, 0.2])
-    value, low, high = ratio_of_means(
-        *map(log_speedups, (pairs(own[:, None]), pairs(other[:, None], block="other"))), 0.95
-    )
+    value, low, high = over(pairs(own[:, None]), pairs(other[:, None], block="other"))
     expected = stats.ttest_ind(own, other, equal_var=False).confidence_interval(0.95)
     assert logs_of([value, low, high]) == pytest.approx(
         [own.mean() - other.mean(), expected.low, expected.high]
@@ -68,9 +69,7 @@ def test_cells_of_different_blocks_are_compared_by_welchs_t():
 
 
 def test_a_single_block_in_a_cell_gives_a_ratio_without_interval():
-    value, *ends = ratio_of_means(
-        *map(log_speedups, (pairs([[0.2]]), pairs([[0.0], [0.1]], block="other"))), 0.95
-    )
+    value, *ends = over(pairs([[0.2]]), pairs([[0.0], [0.1]], block="other"))
     assert np.log(value) == pytest.approx(0.15)
     assert np.isnan(ends).all()
 
@@ -103,31 +102,31 @@ def test_the_interval_for_other_prompts_by_hand():
     logs = np.add.outer([-0.1, 0.0, 0.1], [-0.3, 0.0, 0.3])
     degrees = 0.3**2 / (0.03**2 / 2 + 0.27**2 / 2)
     reach = stats.t.ppf(0.975, degrees) * np.sqrt(0.3 / 9)
-    low, high = interval_over_prompts(pairs(logs), 0.95)
+    low, high = of_other_prompts(pairs(logs)).interval(0.95)
     assert logs_of([low, high]) == pytest.approx([-reach, reach])
 
 
 def test_prompts_that_gain_differently_widen_the_interval_for_other_prompts():
     alike, unlike = (pairs([row] * 3) for row in ([0.1] * 4, [-0.4, 0.0, 0.2, 0.6]))
-    assert interval_over_prompts(alike, 0.95) == pytest.approx([np.exp(0.1)] * 2)
-    low, high = interval_over_prompts(unlike, 0.95)
+    assert of_other_prompts(alike).interval(0.95) == pytest.approx([np.exp(0.1)] * 2)
+    low, high = of_other_prompts(unlike).interval(0.95)
     assert low < 1 < high
-    assert interval_of_speedup(unlike, 0.95) == pytest.approx([np.exp(0.1)] * 2)
+    assert of_pairs(unlike).interval(0.95) == pytest.approx([np.exp(0.1)] * 2)
 
 
 def test_a_single_block_gives_no_interval_and_a_single_prompt_none_for_other_prompts():
-    assert np.isnan(interval_of_speedup(pairs([[0.5]]), 0.95)).all()
+    assert np.isnan(of_pairs(pairs([[0.5]])).interval(0.95)).all()
     for logs in ([[0.1], [0.2]], [[0.1, 0.2]]):
-        assert np.isnan(interval_over_prompts(pairs(logs), 0.95)).all()
+        assert np.isnan(of_other_prompts(pairs(logs)).interval(0.95)).all()
 
 
 def test_a_prompt_that_a_block_lacks_is_left_out_for_other_prompts():
     whole = pairs([[0.5, 0.1, 0.2], [0.6, 0.1, 0.3], [0.7, 0.2, 0.1]])
     lacking = whole.drop(index=0)
     complete = whole[whole["prompt"] != "p0"]
-    expected = interval_over_prompts(complete, 0.95)
-    assert interval_over_prompts(lacking, 0.95) == pytest.approx(expected)
-    assert np.isnan(interval_over_prompts(lacking[lacking["prompt"] != "p1"], 0.95)).all()
+    expected = of_other_prompts(complete).interval(0.95)
+    assert of_other_prompts(lacking).interval(0.95) == pytest.approx(expected)
+    assert np.isnan(of_other_prompts(lacking[lacking["prompt"] != "p1"]).interval(0.95)).all()
 
 
 def test_a_block_that_lacks_a_pair_stands_where_its_other_prompts_put_it():
@@ -135,7 +134,7 @@ def test_a_block_that_lacks_a_pair_stands_where_its_other_prompts_put_it():
     full = pairs([[block + prompt for prompt in (-0.5, 0.0, 0.5)] for block in (0.0, 0.1, 0.2)])
     lacking = full.drop(index=[2, 3])
     assert log_means(lacking).tolist() == pytest.approx([0.0, 0.1, 0.2])
-    assert interval_of_speedup(lacking, 0.95) == pytest.approx(interval_of_speedup(full, 0.95))
+    assert of_pairs(lacking).interval(0.95) == pytest.approx(of_pairs(full).interval(0.95))
     # The plain mean of the first block would be that of its slower prompts.
     assert np.log(lacking["speedup"]).groupby(lacking["block"]).mean().iloc[0] == pytest.approx(
         -0.25

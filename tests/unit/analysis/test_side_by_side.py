@@ -217,7 +217,7 @@ def test_the_figure_shows_all_panels_where_campaigns_share_no_setting():
 def test_campaigns_have_the_same_order_in_the_figure_as_in_the_table():
     # The first setting of all is the other campaign's alone.
     own = analysis_of([*of_prompt("code"), *baseline_runs(["moe_q4"], ["passage-64"], 2)])
-    own = replace(own, cells=own.cells.assign(gamma=8), by_prompt=own.by_prompt.assign(gamma=8))
+    own = replace(own, cells=own.cells.assign(gamma=8))
     other = named(analysis_of(of_prompt("code")), "other")
     analysis = compared_with(own, other)
     assert analysis.side_by_side["heading"].tolist() == ["other", "by_hand"]

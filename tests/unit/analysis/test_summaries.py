@@ -10,7 +10,6 @@ from specmoe.analysis.summaries import (
     make_pairs,
     summarise,
     summarise_baselines,
-    texts_and_steps,
     usual,
     with_speedups,
 )
@@ -76,12 +75,12 @@ def test_a_suite_without_baselines_of_a_target_without_any_has_no_speedup(runs):
     assert with_speedups(runs).empty
 
 
-def test_unknown_prefixes_and_rounds_give_nulls_in_a_cell(runs):
+def test_unknown_rounds_give_nulls_in_a_cell(runs):
     runs["baseline"] = None
-    runs = runs.assign(common_prefix=pd.NA, rounds=pd.NA)
+    runs = runs.assign(rounds=pd.NA)
     [cell] = cells_of(runs)
     assert not cell["paired"]
-    for column in ("identical", "mean_accepted_length", "tokens_per_round"):
+    for column in ("tokens_per_round", "round_ms"):
         assert np.isnan(cell[column])
     assert cell["acceptance_rate"] == 30 / 80
 
@@ -93,14 +92,12 @@ def test_a_cell_is_summarised_as_by_hand(runs):
     assert cell["tokens_per_second_sd"] == pytest.approx(np.sqrt(50))
     assert cell["paired"]
     assert cell["acceptance_rate"] == 30 / 80
-    assert cell["mean_accepted_length"] == 1 + 30 / 20
     assert cell["tokens_per_round"] == 1 + 30 / 20 + 8 / 20
     assert cell["rounds_per_run"] == 10
     assert cell["round_ms"] == pytest.approx((63_000 / 20 + 63_000 / 10) / 20)
     assert cell["baseline_tokens_per_second"] == 15.0
     assert cell["speedup"] == pytest.approx(1.0)  # twice and half
     assert cell["speedup_unpaired"] == 1.0  # 15 / 15
-    assert cell["identical"] == 1.0
 
 
 def test_the_papers_acceptance_rate_is_the_mean_over_runs_whatever_they_drafted(runs):
@@ -157,7 +154,7 @@ def test_a_method_that_never_drafts_has_a_speedup_and_null_counts_by_round(runs)
     drafted = runs["draft"] == "d"
     runs.loc[drafted, list(never)] = list(never.values())
     [cell] = cells_of(runs)
-    by_round = ["acceptance_rate", "mean_accepted_length", "tokens_per_round"]
+    by_round = ["acceptance_rate", "tokens_per_round"]
     by_round += ["replays_per_round", "round_ms"]
     assert np.isnan([cell[column] for column in by_round]).all()
     assert cell["rounds_per_run"] == 0
@@ -224,21 +221,6 @@ def test_the_speedup_of_loads_is_that_of_their_throughput_and_a_users_own_is_bes
     found = with_loads().levels
     assert found["factor_label"].unique().tolist() == ["Requests at once"]
     assert found["level"].tolist() == ["1", "2", "4"] * 2
-
-
-def share_of(**counts):
-    row = run("s", 50.0, draft="d", gamma=4, tokens=None, **counts)
-    return texts_and_steps(pd.DataFrame([row]))["drafting_share"]
-
-
-def test_the_drafting_share_is_of_all_steps_but_replays():
-    # 100 tokens after the first: 20 accepted, 5 of replays, 75 of a step each, 10 of them rounds.
-    counts = {"generated": 101, "rounds": 10, "accepted": 20, "replays": 6, "replays_rejected": 1}
-    assert share_of(**counts) == pytest.approx(10 / 75)
-    # A method that drafts always has no other steps: each gives one token besides those accepted.
-    assert share_of(**counts | {"generated": 31, "replays": 0, "replays_rejected": 0}) == 1
-    assert share_of(**counts | {"rounds": 0, "accepted": 0}) == 0
-    assert np.isnan(share_of(**counts | {"rounds": None}))
 
 
 @pytest.mark.parametrize(

@@ -102,7 +102,7 @@ def test_numbers_are_sorted_by_their_values_and_not_by_their_texts():
 
 
 def test_what_was_not_measured_is_a_dash_and_has_nothing_to_be_sorted_by():
-    unknown = replace(full(), cells=full().cells.assign(acceptance_rate=None, identical=None))
+    unknown = replace(full(), cells=full().cells.assign(acceptance_rate=None))
     table = filled(unknown)["speculation"]
     place = [column.key for column in table.columns].index("acceptance_rate")
     cell = table.rows[1][place]

@@ -38,10 +38,10 @@ from specmoe.analysis.intervals import (
     Interval,
     Mean,
     log_means,
-    log_speedups,
     logs_by_prompt,
-    of_blocks,
     of_blocks_and_prompts,
+    of_other_prompts,
+    of_pairs,
     ratio_of_means,
 )
 from specmoe.analysis.launch import launch_line, measuring_line
@@ -89,16 +89,6 @@ class Standing(StrEnum):
     ASIDE = "set aside"  # too many of its pairs are marked or disturbed, see `sound_prompts`
 
 
-class Sent(StrEnum):
-    """How the prompts of a setting were sent, and when its runs ended."""
-
-    CHATS = "chats, until the model ends"
-    CUT_CHATS = "chats, to a stated length"
-    ENDED_TEXTS = "raw texts, until the model ends"
-    TEXTS = "raw texts, to a stated length"
-    MIXED = "chats and raw texts"
-
-
 class Controls(StrEnum):
     """Whether a target's controls, whose outcome is known beforehand, came out as they should."""
 
@@ -137,10 +127,9 @@ class Advice:
 
     - targets: one row per target, in the order of the campaign's models: answer (`Answer`), reason
       (a sentence), controls (`Controls`), settings (how many were compared on the prompts that
-      answer), set_aside (how many more the audit marks), idle (how many more drafted nothing),
-      equal (how many have the standing), elsewhere (how many were measured on other prompts),
-      none_left (of how many more the machine left no undisturbed pair), more_repeats (how many
-      more would decide, see `_repeats_wanted`; null unless the answer is undecided), more_prompts
+      answer), set_aside (how many more are), idle (how many more drafted nothing), none_left
+      (of how many more the machine left no undisturbed pair), more_repeats (how many more would
+      decide, see `_repeats_wanted`; null unless the answer is undecided), more_prompts
       (how many more would show a gain on prompts like these, see `prompts_to_gain`, where repeats
       do not limit it; null unless the answer is undecided, or on for these prompts), command (what
       to type next: the line that starts llama-server, or the one that measures more; null if there
@@ -148,7 +137,7 @@ class Advice:
     - settings: one row per setting, those on the prompts that answer first, best first: columns of
       `summarise`; those of `deciding_intervals`, null if set aside; whole_high, as alone_high
       with the pairs that the audit marks; prompt_set (the prompts' ids), prompts (their number),
-      sent (`Sent`); block_sd and planning_sd (of all pairs), see `spread_of_cells`;
+      sent (in words); block_sd and planning_sd (of all pairs), see `spread_of_cells`;
       marked_prompts (the ids of those with marked pairs) and odd_prompts (of those left out
       altogether), see `sound_prompts`; excluded (pairs that the machine disturbed; null if none) of
       pairs; marked (runs that the audit marks,
@@ -277,19 +266,16 @@ def _settings(
     return candidates.assign(**pd.DataFrame(more, index=candidates.index))
 
 
-def _sent(own: pd.DataFrame, config: Config) -> Sent:
-    """Return how the prompts of a setting's runs were sent."""
+def _sent(own: pd.DataFrame, config: Config) -> str:
+    """Return how the prompts of a setting's runs were sent, and when these ended."""
     named = [config.workloads.get(name) for name in own["workload"].dropna().unique()]
-    workloads = [workload for workload in named if workload is not None]
-    templates = {workload.template for workload in workloads}
+    templates = {workload.template for workload in named if workload is not None}
     if own["workload"].isna().any():
         templates.add(Template.RAW)
+    kinds = {Template.CHAT: "chats", Template.RAW: "raw texts"}
+    sent = " and ".join(words for template, words in kinds.items() if template in templates)
     until_end = own["stop"].iloc[0] == Stop.EOS
-    if len(templates) > 1:
-        return Sent.MIXED
-    if templates == {Template.CHAT}:
-        return Sent.CHATS if until_end else Sent.CUT_CHATS
-    return Sent.ENDED_TEXTS if until_end else Sent.TEXTS
+    return f"{sent}, {'until the model ends' if until_end else 'to a stated length'}"
 
 
 def _claim(rivals: pd.DataFrame) -> tuple[bool, int, int, bool]:
@@ -343,8 +329,8 @@ def deciding_intervals(
     all; other_prompts_low, other_prompts_high: the same on prompts like these; alone_low,
     alone_high: on these prompts, of the cell by itself. NaN where nothing was repeated.
     """
-    blocks = [of_blocks(log_means(own).to_numpy()) for own in cells.values()]
-    prompts = [of_blocks_and_prompts(logs_by_prompt(own)) for own in cells.values()]
+    blocks = [of_pairs(own) for own in cells.values()]
+    prompts = [of_other_prompts(own) for own in cells.values()]
     kinds = {
         "best": (blocks, _repeated(blocks) + dropped),
         "other_prompts": (prompts, _repeated(prompts) + dropped),
@@ -370,7 +356,7 @@ def _shown_slower(cells: Mapping[Any, pd.DataFrame], confidence: float) -> set[A
     Some Multiple Decision Rules, Technometrics 7, 1965), whichever it is.
     """
     share = 2 * (1 - confidence) / max(len(cells) - 1, 1)
-    means = {cell: log_speedups(members) for cell, members in cells.items()}
+    means = {cell: log_means(members).to_dict() for cell, members in cells.items()}
     # The fastest come first: most cells are shown to be slower than one of these.
     rivals = sorted(means.items(), key=lambda rival: -fmean(rival[1].values()))
     return {
@@ -428,8 +414,6 @@ def _answer(
         "set_aside": int(aside),
         "idle": int(idle),
         "none_left": len(none_left),
-        "equal": int((own["standing"] == Standing.EQUAL).sum()),
-        "elsewhere": len(ranked) - len(own),
         "wanted_repeats": wanted,
         "more_repeats": wanted and wanted - sound["blocks"].min(),
     }

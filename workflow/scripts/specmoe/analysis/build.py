@@ -15,12 +15,11 @@ from specmoe.analysis.spread import spread_of_cells
 from specmoe.analysis.summaries import (
     CELL,
     acceptance_by_position,
-    by_text,
     make_pairs,
     summarise,
     summarise_baselines,
     summarise_categories,
-    texts_and_steps,
+    texts_of,
     usual,
     with_conditions,
 )
@@ -87,9 +86,8 @@ def analyse(
     fitted = cost_tables.fit_pairs(costed, counted, pass_times, statistics)
     predicted = cost_tables.predictions(fitted, costed, statistics)
     readings = {} if agreement is None else readings_of(agreement)
-    gammas = gamma_curves(usual(own), counted, readings, fitted, pass_times, statistics)
     return Analysis(
-        tables | gammas,
+        tables,
         baselines=summarise_baselines(usual(counted), statistics),
         categories=summarise_categories(usual(own), statistics),
         spread=spread,
@@ -103,6 +101,7 @@ def analyse(
         predictions=predicted,
         prediction_errors=cost_tables.prediction_errors(predicted),
         break_even=cost_tables.break_even(fitted, predicted),
+        gamma_curves=gamma_curves(usual(own), counted, readings, fitted, pass_times, statistics),
         twins=compare_twins(costed, dense_of, statistics),
         twin_passes=twin_passes(pass_times, dense_of, sizes, statistics),
         audit=audit.summary,
@@ -119,15 +118,10 @@ def analyse(
 def setting_tables(
     pairs: pd.DataFrame, settings: Statistics, prompt_label: Callable[[str], str]
 ) -> dict[str, pd.DataFrame]:
-    """Return the tables `cells`, `by_prompt` and `levels` of pairs, see `make_pairs`."""
-    at_usual = usual(pairs)
-    prompts = summarise(by_text(at_usual), [*CELL, "prompt"], settings)
-    if len(prompts):
-        prompts = prompts.assign(prompt_label=prompts["prompt"].map(prompt_label))
+    """Return the tables `cells` and `levels` of pairs, see `make_pairs`."""
     varied = pairs["imposed_acceptance"].notna() | is_no_control(pairs)
     return {
-        "cells": summarise(at_usual, CELL, settings, texts_and_steps),
-        "by_prompt": prompts,
+        "cells": summarise(usual(pairs), CELL, settings, lambda its: texts_of(its, prompt_label)),
         "levels": summarise(
             pairs[pairs["level"].notna() & varied],
             [*CELL, "level"],
@@ -170,7 +164,6 @@ def _suites(runs: pd.DataFrame, config: Config) -> pd.DataFrame:
                 "factor": next(iter(suite.vary), None),
                 "runs": len(members),
                 "blocks": members["block"].nunique(),
-                "measured": len(members),
             }
             for name, suite in config.selected_suites.items()
             for members in [runs[runs["suite"] == name]]
@@ -206,7 +199,6 @@ def _campaign(runs: pd.DataFrame, config: Config, host: Mapping[str, Any]) -> pd
                 "temperature": config.measurement.temperature,
                 "repeats": config.measurement.repeats,
                 "confidence": config.statistics.confidence,
-                "precision": config.statistics.precision,
                 "itself_acceptance": config.audit.self_acceptance,
                 "unrelated_acceptance": config.audit.unrelated_acceptance,
                 "started_at": runs["started_at"].min(),
@@ -225,9 +217,7 @@ def _campaign(runs: pd.DataFrame, config: Config, host: Mapping[str, Any]) -> pd
 
 def _care(runs: pd.DataFrame) -> dict[str, Any]:
     """Return how runs and their baselines shared the machine; null where it was not recorded."""
-    watched = runs[runs["measured_again"].notna()]
     excluded = runs[~runs["run"].isin(undisturbed(runs)["run"])]
-    known = len(watched) > 0
     blocks = runs.drop_duplicates("block")["arrangement"].value_counts()
     words = {"together": "live together", "in_groups": "in groups"} | {
         "in_turn": "one after the other"
@@ -236,9 +226,6 @@ def _care(runs: pd.DataFrame) -> dict[str, Any]:
         "arrangement": ", ".join(
             f"{words[str(kind)]}: {counted(count, 'block')}" for kind, count in blocks.items()
         ),
-        # How many runs were measured again, and how many were disturbed at the last attempt too;
-        # those and the runs compared with them are in no estimate.
-        "measured_again": int(watched["measured_again"].gt(0).sum()) if known else None,
-        "taken_away": int(watched["taken_away"].notna().sum()) if known else None,
-        "excluded": len(excluded) if known else None,
+        # Runs that were disturbed at the last attempt too, and those compared with them.
+        "excluded": len(excluded) if runs["measured_again"].notna().any() else None,
     }

@@ -196,27 +196,21 @@ class CostModel:
 
     def pass_cost(self, width: float) -> float:
         """Return v(width), in steps."""
-        return float(self.passing(width) @ self.costs)
+        return float(self.weights("pass", width) @ self.costs)
 
-    def passing(self, width: float) -> Array:
-        """Return the weights of `costs` that give v(width)."""
-        return self._alone("pass", shares([width], self.widths))
+    def weights(self, kind: str, width: float = 1) -> Array:
+        """Return the weights of `costs` that give one of its kinds (see `knots`) at a width.
 
-    def rereading(self, width: float) -> Array:
-        """Return the weights of `costs` that give d(width)."""
-        return self._alone("reread", shares([width], self.reread_widths))
-
-    def resting(self, width: float) -> Array:
-        """Return the weights of `costs` that give o(width)."""
-        return self._alone("rest", self._rests([width]))
-
-    def replaying(self) -> Array:
-        """Return the weights of `costs` that give r."""
-        return self._alone("replay", np.ones(1))
-
-    def round(self, width: float) -> Array:
-        """Return the weights of `costs` that give v + d + o: a round of a width, not drafted."""
-        return self.passing(width) + self.rereading(width) + self.resting(width)
+        Those of `round` give v + d + o: a round of that width, not drafted.
+        """
+        of_kind = {
+            "pass": shares([width], self.widths),
+            "reread": shares([width], self.reread_widths),
+            "rest": self._rests([width]),
+        }
+        wanted = of_kind if kind == "round" else {kind: of_kind.get(kind, np.ones(1))}
+        parts = [wanted.get(one, np.zeros(len(at))) for one, at in self.knots.items()]
+        return np.concatenate(parts)
 
     def work(self, counts: RunCounts) -> Array:
         """Return a run's amount of each cost; its time in steps is `work @ costs`."""
@@ -257,10 +251,6 @@ class CostModel:
         work = self._work(self._drafting(gamma, gamma), batches, times, own, replays)
         return accepted, 1 + accepted + replays, work
 
-    def extrapolates(self, counts: RunCounts) -> bool:
-        """Return whether some pass of a run is wider than the widest that was measured."""
-        return bool(counts.widths().max() > self.widest)
-
     @property
     def widest(self) -> int:
         """The width of the widest rounds and passes that were measured."""
@@ -291,12 +281,6 @@ class CostModel:
         passes[0] += single_steps
         rereads = shares(batches, self.reread_widths, times)
         return np.concatenate([drafting, passes, rereads, self._rests(rounds), [replays]])
-
-    def _alone(self, kind: str, weights: Array) -> Array:
-        """Return a weight for each cost: zero, but for the costs of one kind."""
-        return np.concatenate(
-            [weights if kind == one else np.zeros(len(at)) for one, at in self.knots.items()]
-        )
 
 
 def shares(

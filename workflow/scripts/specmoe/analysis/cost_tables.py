@@ -8,7 +8,7 @@ import pandas as pd
 
 from specmoe.analysis.cost_fit import fit, timed_steps
 from specmoe.analysis.cost_model import Array, CostModel, RunCounts, counts_are_known
-from specmoe.analysis.intervals import Estimate, interval_of_rate, interval_of_speedup
+from specmoe.analysis.intervals import Estimate, interval_of_rate, of_pairs
 from specmoe.analysis.summaries import by_group, geometric_mean
 from specmoe.config.block import MEASURED_BY
 from specmoe.config.measurement import Statistics
@@ -101,7 +101,7 @@ def verification(
         for width in model.widths:
             steps, ms = Estimate(1.0), pair.step_ms
             if width > 1:
-                parts = model.passing(width)
+                parts = model.weights("pass", width)
                 steps = model.ratio(float(parts @ model.costs), model.without @ parts)
                 ms = steps.times(pair.step_ms.value)
             read = size.pass_bytes(width) if size else np.nan
@@ -136,10 +136,10 @@ def _round_costs(model: CostModel, gamma: int) -> dict[str, float]:
     place = model.gammas.index(gamma) if known else 0
     parts = {
         "draft": model.ratio(float(model.costs[place]), model.without[:, place]),
-        "round": model.cost(model.round(width)),
-        "reread": model.cost(model.rereading(width)) if model.reread_widths else unknown,
-        "rest": model.cost(model.resting(width)) if model.rest_widths else unknown,
-        "replay": model.cost(model.replaying()) if model.replays else unknown,
+        "round": model.cost(model.weights("round", width)),
+        "reread": model.cost(model.weights("reread", width)) if model.reread_widths else unknown,
+        "rest": model.cost(model.weights("rest", width)) if model.rest_widths else unknown,
+        "replay": model.cost(model.weights("replay")) if model.replays else unknown,
     }
     parts = {name: part if known else unknown for name, part in parts.items()}
     steps = [part.columns(f"{name}_steps") for name, part in parts.items()]
@@ -185,9 +185,7 @@ def predictions(
     - runs, blocks, acceptance_rate (accepted / drafted), speedup with its interval over blocks.
     - predicted: geometric mean over the runs of timed tokens / (work @ costs), with an interval
       from the repeats fitted on; ratio: predicted / speedup.
-    - tokens_per_round (those of replays included), utility: tokens_per_round / v(g + 1), what a
-      round yields for each step that verifying takes (Cascade, arXiv 2506.20675); below 1 not even
-      a free draft pays.
+    - tokens_per_round (those of replays included).
     - equation_1: the published study's (1 - a^(g+1)) / ((1 - a) (c g + 1)) with a the acceptance
       rate as it counts it, accepted / drafted; equation_1_per_token: the same with a the chance of
       each drafted token whose predecessors were accepted, as the equation means it.
@@ -214,7 +212,7 @@ def _predicted(members: pd.DataFrame, model: CostModel, settings: Statistics) ->
     without = np.exp(np.log(tokens / (model.without @ work.T)).mean(axis=1))
     predicted = model.ratio(geometric_mean(tokens / (work @ model.costs)), without)
     speedup = geometric_mean(members["speedup"].to_numpy(float))
-    measured = Estimate(speedup, *interval_of_speedup(members, settings.confidence))
+    measured = Estimate(speedup, *of_pairs(members).interval(settings.confidence))
     accepted, rounds = members["accepted"].sum(), members["rounds"].sum()
     rate = float(accepted / members["drafted"].sum())
     each = chance_of_each(gamma, float(accepted / rounds))
@@ -228,11 +226,10 @@ def _predicted(members: pd.DataFrame, model: CostModel, settings: Statistics) ->
         **predicted.columns("predicted"),
         "ratio": predicted.value / speedup,
         "tokens_per_round": tokens_per_round,
-        "utility": tokens_per_round / passing,
         "equation_1": classical_speedup(gamma, rate, drafting),
         "equation_1_per_token": classical_speedup(gamma, each, drafting),
         "equation_2": gamma / (gamma * drafting + passing),
-        "extrapolated": any(model.extrapolates(one) for one in counts),
+        "extrapolated": any(one.widths().max() > model.widest for one in counts),
     }
 
 
@@ -275,6 +272,7 @@ def prediction_errors(predicted: pd.DataFrame) -> pd.DataFrame:
 def _errors(cells: pd.DataFrame) -> Iterator[dict[str, Any]]:
     errors = (cells["ratio"] - 1).abs()
     worst = cells.iloc[int(errors.argmax())]
+    known = cells.dropna(subset=["predicted_low", "predicted_high"])
     names = ["equation_1", "equation_1_per_token", "equation_2"]
     of_equations = (cells[names].div(cells["speedup"], axis=0) - 1).abs().median()
     yield {
@@ -282,15 +280,9 @@ def _errors(cells: pd.DataFrame) -> Iterator[dict[str, Any]]:
         "median": float(errors.median()),
         "worst": float(errors.max()),
         **{f"worst_{key}": worst[key] for key in ("suite", "target", "draft", "gamma", "ratio")},
-        "inside": share_inside(cells),
+        "inside": known["speedup"].between(known["predicted_low"], known["predicted_high"]).mean(),
         **{name.replace("equation", "median"): float(of_equations[name]) for name in names},
     }
-
-
-def share_inside(cells: pd.DataFrame) -> float:
-    """Return the share of measured speedups that lie in the predicted interval; NaN of none."""
-    known = cells.dropna(subset=["predicted_low", "predicted_high"])
-    return float(known["speedup"].between(known["predicted_low"], known["predicted_high"]).mean())
 
 
 def break_even(fitted: Iterable[Fitted], predicted: pd.DataFrame) -> pd.DataFrame:

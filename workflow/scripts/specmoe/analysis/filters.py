@@ -92,10 +92,10 @@ def cells_by_way(analysis: Analysis) -> pd.DataFrame:
 def prompt_sets(analysis: Analysis) -> list[tuple[int, list[str]]]:
     """Return each set of prompts of `text_cells` by its labels, after the number of its cells."""
     labels = {
-        suite: (*own.unique(),)
-        for suite, own in analysis.by_prompt.groupby("suite")["prompt_label"]
+        suite: (*dict.fromkeys(label for labels in own for label in labels),)
+        for suite, own in analysis.cells.groupby("suite")["text_labels"]
     }
-    sets = Counter(labels[suite] for suite in text_cells(analysis)["suite"] if suite in labels)
+    sets = Counter(text_cells(analysis)["suite"].map(labels))
     return [(count, [*named]) for named, count in sets.items()]
 
 

@@ -15,9 +15,9 @@ import pandas as pd
 
 from specmoe.analysis.cost_fit import timed_costs
 from specmoe.analysis.cost_model import CostModel
-from specmoe.analysis.cost_tables import PAIR, Fitted, share_inside
+from specmoe.analysis.cost_tables import PAIR, Fitted
 from specmoe.analysis.drafts import by_model
-from specmoe.analysis.intervals import MANY, Estimate, interval_of_speedup, student_quantile
+from specmoe.analysis.intervals import MANY, Estimate, of_pairs, student_quantile
 from specmoe.analysis.summaries import geometric_mean
 from specmoe.audit.reading import Limits, Reading, ReadingKey, rounds_from_agreement
 from specmoe.config.block import MEASURED_BY, Protocol, Stop
@@ -78,22 +78,17 @@ def gamma_curves(
     fitted: Sequence[Fitted],
     pass_times: pd.DataFrame,
     settings: Statistics,
-) -> dict[str, pd.DataFrame]:
-    """Return tables by name: the predicted speedup of every γ up to LONGEST, and what is best.
+) -> pd.DataFrame:
+    """Return the predicted speedup of every γ up to LONGEST, a row each.
 
     `compared` are rows of `with_speedups` at the drafts' own acceptance, `runs` has their
     baselines. A pair is a suite's target and the draft of its greedy runs that stop nowhere early
-    (`p_min`). Columns of all: protocol, engine, suite, target, draft. Of `gamma_curves` also gamma,
-    predicted and the measured speedup, each with its interval (null where γ was not measured),
-    extrapolated (whether a pass was wider than all measured ones).
-
-    Of `best_gammas`: texts, tokens, agreement (share of tokens that the draft proposes),
-    passes_alone (whether rounds are counted as their passes alone), best_gamma with best (the
-    highest predicted speedup of a fixed γ) and its interval, measured (settings), median and worst
-    (errors of their predictions), inside (share of measured speedups in the predicted interval).
+    (`p_min`). Columns: protocol, engine, suite, target, draft, gamma, predicted and the measured
+    speedup, each with its interval (null where γ was not measured), extrapolated (whether a pass
+    was wider than all measured ones).
     """
     costs = {pair.key: pair.model for pair in fitted}
-    curves, best = [], []
+    rows = []
     compared = compared[
         by_model(compared)
         & (compared["protocol"] == Protocol.PAIRED)
@@ -111,17 +106,15 @@ def gamma_curves(
         pair = pair_of(alone, draft, readings, pass_times, settings, replays=replays, known=known)
         if pair is None:
             continue
-        rows = []
         for gamma in range(1, LONGEST + 1):
             own = members[members["gamma"] == gamma]
             measured = Estimate(np.nan)
             if not own.empty:
                 speedup = geometric_mean(own["speedup"].to_numpy(float))
-                measured = Estimate(speedup, *interval_of_speedup(own, settings.confidence))
-            rows.append({"gamma": gamma} | pair.of_length(gamma) | measured.columns("speedup"))
-        curves += [named | row for row in rows]
-        best.append(named | _best(pair, pd.DataFrame(rows)))
-    return {"gamma_curves": pd.DataFrame(curves), "best_gammas": pd.DataFrame(best)}
+                measured = Estimate(speedup, *of_pairs(own).interval(settings.confidence))
+            found = pair.of_length(gamma) | measured.columns("speedup")
+            rows.append(named | {"gamma": gamma} | found)
+    return pd.DataFrame(rows)
 
 
 def pair_of(
@@ -153,22 +146,3 @@ def pair_of(
     times = pass_times[pass_times["engine"] == one["engine"]]
     model = known or timed_costs(times, one["target"], draft, settings, replays=replays)
     return Pair([*texts.values()], model, 0.0 if known else PASSES_ERR) if model else None
-
-
-def _best(pair: Pair, rows: pd.DataFrame) -> dict[str, Any]:
-    best = rows.to_dict("records")[int(rows["predicted"].argmax())]
-    read = [agrees for text in pair.texts for agrees in text.reading.agrees[1:]]
-    measured = rows.dropna(subset="speedup")
-    errors = (measured["predicted"] / measured["speedup"] - 1).abs()
-    return {
-        "texts": len(pair.texts),
-        "tokens": len(read),
-        "agreement": float(np.mean(read)),
-        "passes_alone": pair.error > 0,
-        "best_gamma": int(best["gamma"]),
-        **{f"best{end}": best[f"predicted{end}"] for end in ("", "_low", "_high")},
-        "measured": len(measured),
-        "median": float(errors.median()),
-        "worst": float(errors.max()),
-        "inside": share_inside(measured),
-    }

@@ -3,9 +3,9 @@
 The block is the unit of repetition: its runs share engine processes and minutes. Intervals are of
 mean logarithms of ratios, each to a baseline of its own block.
 
-1. *These prompts* (`of_blocks`): Student's t on the means of blocks. Every block sends the same
+1. *These prompts* (`of_pairs`): Student's t on the means of blocks. Every block sends the same
    prompts, so it is about those. Tables and figures print this one.
-2. *Prompts like these* (`of_blocks_and_prompts`): prompts are random too, crossed with blocks.
+2. *Prompts like these* (`of_other_prompts`): prompts are random too, crossed with blocks.
 3. *The best of several settings*: either of them at Bonferroni's share of the level (`settings` in
    `Mean.interval`), because the best of many settings is partly the luckiest.
 
@@ -169,11 +169,6 @@ def residual_square(logs: np.ndarray) -> Any:
     return (rest**2).sum(axis=(-1, -2)) / ((rows - 1) * (columns - 1))
 
 
-def block_means(values: "pd.Series[float]", blocks: pd.Series) -> "pd.Series[float]":
-    """Return the mean of each block, by its id."""
-    return values.astype(float).groupby(blocks).mean()
-
-
 def log_means(compared: pd.DataFrame, ratio: str = "speedup") -> "pd.Series[float]":
     """Return the mean logarithm of a column of ratios in each block, at all prompts of the cell.
 
@@ -197,14 +192,17 @@ def log_means(compared: pd.DataFrame, ratio: str = "speedup") -> "pd.Series[floa
     return pd.Series(effects[: len(sums)] + effects[len(sums) :].mean(), index=names)
 
 
-def interval_of_speedup(compared: pd.DataFrame, confidence: float) -> Interval:
-    """Return the interval of a cell's speedup on these prompts."""
-    return of_blocks(log_means(compared).to_numpy()).interval(confidence)
+def of_pairs(compared: pd.DataFrame, ratio: str = "speedup") -> Mean:
+    """Return the mean of a column of ratios over blocks: the kind *these prompts*."""
+    return of_blocks(log_means(compared, ratio).to_numpy())
 
 
-def estimate_of_ratio(compared: pd.DataFrame, ratio: str, confidence: float) -> Estimate:
-    """Return the geometric mean of a column of ratios over blocks, with its interval."""
-    return of_blocks(log_means(compared, ratio).to_numpy()).estimate(confidence)
+def of_other_prompts(compared: pd.DataFrame) -> Mean:
+    """Return the mean speedup of a cell for the kind *prompts like these*.
+
+    It has no error with a single block, or with fewer than two prompts that all blocks have.
+    """
+    return of_blocks_and_prompts(logs_by_prompt(compared))
 
 
 def interval_of_rate(rates: "pd.Series[float]", blocks: pd.Series, confidence: float) -> Interval:
@@ -213,18 +211,14 @@ def interval_of_rate(rates: "pd.Series[float]", blocks: pd.Series, confidence: f
     A block's rate is the arithmetic mean of its runs. The logarithms of the blocks' rates make the
     interval, so that it stays above 0 however few and unlike the blocks are.
     """
-    return of_blocks(np.log(block_means(rates, blocks).to_numpy())).interval(confidence)
-
-
-def log_speedups(compared: pd.DataFrame) -> dict[Hashable, float]:
-    """Return the mean logarithm of the speedup in each block, by its id."""
-    return log_means(compared).to_dict()
+    means = rates.astype(float).groupby(blocks).mean()
+    return of_blocks(np.log(means.to_numpy())).interval(confidence)
 
 
 def ratio_of_means(
     own: Mapping[Hashable, float], other: Mapping[Hashable, float], confidence: float
 ) -> Estimate:
-    """Return the speedup of a cell over that of another, with its interval, by `log_speedups`.
+    """Return the speedup of a cell over that of another, with its interval, by their `log_means`.
 
     Cells that were measured in the same blocks share what a block does to all of its sides, so they
     are compared block by block: Student's t on the differences of the blocks' mean logarithms.
@@ -253,14 +247,6 @@ def logs_by_prompt(compared: pd.DataFrame) -> np.ndarray:
     known = counts.all(axis=0)
     logs: np.ndarray = sums[:, known] / counts[:, known]
     return logs
-
-
-def interval_over_prompts(compared: pd.DataFrame, confidence: float) -> Interval:
-    """Return the interval of a cell's speedup on prompts like these.
-
-    Both ends are NaN with a single block, or with fewer than two prompts that all blocks have.
-    """
-    return of_blocks_and_prompts(logs_by_prompt(compared)).interval(confidence)
 
 
 def _crossed(compared: pd.DataFrame, ratio: str) -> tuple[np.ndarray, np.ndarray, pd.Index]:

@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from specmoe.analysis.drafts import by_model
-from specmoe.audit.checks import ALL
 from specmoe.config.block import NO_DRAFT
 from specmoe.config.engines import without_digits
 from specmoe.config.factors import FACTORS
@@ -122,7 +120,10 @@ def levels(frame: pd.DataFrame, analysis: "Analysis") -> pd.DataFrame:
 def twins(frame: pd.DataFrame, analysis: "Analysis") -> pd.DataFrame:
     """Add what `series` does; dense_label and dense_rank; setting, words for what drafts."""
     frame = _of_dense(series(frame, analysis), analysis)
-    return frame.assign(setting=_setting(frame, "gammas") + _imposed(frame))
+    imposed = frame["imposed_acceptance"].map(
+        lambda share: "" if pd.isna(share) else f", {100 * share:g} % imposed"
+    )
+    return frame.assign(setting=_setting(frame, "gammas") + imposed)
 
 
 def twin_passes(frame: pd.DataFrame, analysis: "Analysis") -> pd.DataFrame:
@@ -148,16 +149,6 @@ def pairs(frame: pd.DataFrame, analysis: "Analysis") -> pd.DataFrame:
     )
 
 
-def advice(frame: pd.DataFrame, analysis: "Analysis") -> pd.DataFrame:
-    """Add what `joined` does, and by_model: whether a draft model drafts."""
-    return joined(frame, analysis).assign(by_model=by_model(frame))
-
-
-def audited(frame: pd.DataFrame, analysis: "Analysis") -> pd.DataFrame:
-    """Add what `joined` does, and whole (the row of all runs)."""
-    return joined(frame, analysis).assign(whole=frame["target"] == ALL)
-
-
 def ways(frame: pd.DataFrame, _: "Analysis") -> pd.DataFrame:
     """Add way, words for protocol and engine."""
     return frame.assign(way=way_words(frame))
@@ -170,13 +161,9 @@ def way_words(frame: pd.DataFrame) -> "pd.Series[str]":
 
 def _of_dense(frame: pd.DataFrame, analysis: "Analysis") -> pd.DataFrame:
     return frame.assign(
-        dense_label=frame["dense"].map(_label(analysis)),
+        dense_label=frame["dense"].map(analysis.models.set_index("model")["label"]),
         dense_rank=frame["dense"].map(_rank(analysis)),
     )
-
-
-def _label(analysis: "Analysis") -> "pd.Series[str]":
-    return analysis.models.set_index("model")["label"]
 
 
 def _rank(analysis: "Analysis") -> dict[str, int]:
@@ -185,9 +172,3 @@ def _rank(analysis: "Analysis") -> dict[str, int]:
 
 def _setting(frame: pd.DataFrame, gammas: str) -> "pd.Series[str]":
     return frame["draft_label"] + ", γ = " + frame[gammas].astype(str)
-
-
-def _imposed(frame: pd.DataFrame) -> "pd.Series[str]":
-    return frame["imposed_acceptance"].map(
-        lambda share: "" if pd.isna(share) else f", {100 * share:g} % imposed"
-    )

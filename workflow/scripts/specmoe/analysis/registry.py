@@ -22,14 +22,12 @@ Label = Callable[[pd.DataFrame, "Analysis"], pd.DataFrame]
 class Table:
     """A table of the analysis.
 
-    - about: what a row is, and where its columns are explained.
     - columns: those that later rooms use, beside those that `label` adds.
     - order: the columns that rows are sorted by; a `-` before one means falling. Rows without any
       stay as they were computed.
     - label: adds labels and ranks, see module `labels`; null where nothing is added.
     """
 
-    about: str
     columns: list[str]
     order: list[str]
     label: Label | None = None
@@ -50,13 +48,13 @@ _IN_ORDER = "target_rank suite draft_rank gamma"
 _PAIRS_IN_ORDER = "target_rank draft_rank gamma suite"
 
 
-def _table(about: str, columns: str, order: str = "", label: Label | None = None) -> Table:
-    return Table(about, columns.split(), order.split(), label)
+def _table(columns: str, order: str = "", label: Label | None = None) -> Table:
+    return Table(columns.split(), order.split(), label)
 
 
-def _cells(about: str, columns: str, by: str = "", label: Label | None = labels.series) -> Table:
+def _cells(columns: str, by: str = "", label: Label | None = labels.series) -> Table:
     """Return a table of cells, ordered by cell and then by some columns of its own."""
-    return _table(about, f"{_CELL} {columns}", f"{_IN_ORDER} {by}", label)
+    return _table(f"{_CELL} {columns}", f"{_IN_ORDER} {by}", label)
 
 
 def _ends(*names: str) -> str:
@@ -67,11 +65,11 @@ def _ends(*names: str) -> str:
 _RATES = "tokens_per_second baseline_tokens_per_second"
 _RATIOS = _ends("speedup", "first_token_ratio", "end_to_end")
 _EXCLUDED = "excluded pairs"
-_TEXTS = "repetition looping"  # see `summaries.texts_and_steps`
+_TEXTS = "repetition looping"  # see `summaries.texts_of`
 _SUMMARISED = f"""
     method draft_model runs blocks {_EXCLUDED} prompt_set paired {_RATES} tokens_per_second_sd
-    block_sd acceptance_rate acceptance_rate_mean mean_accepted_length replays_per_round
-    tokens_per_round rounds_per_run round_ms {_RATIOS} speedup_unpaired identical decode_failures
+    block_sd acceptance_rate acceptance_rate_mean replays_per_round
+    tokens_per_round rounds_per_run round_ms {_RATIOS} speedup_unpaired decode_failures
 """  # see `summaries.summarise`
 _SETTING = f"""
     draft gamma suite method draft_model {" ".join(SIDE_COLUMNS)} runs blocks
@@ -81,172 +79,131 @@ _SETTING = f"""
     added_rss_bytes
 """  # see `advice.Advice`
 
-# The meaning of a row follows the name; functions in backquotes explain the columns.
+# Beside each name is what a row means; functions in backquotes explain the columns.
 TABLES = {
-    "baselines": _table(
-        "a target without a draft, see `summarise_baselines`",
+    "baselines": _table(  # a target without a draft, see `summarise_baselines`
         f"target {_ends('tokens_per_second')} tokens_per_second_sd prompt_tokens_per_second runs",
         "target_rank",
         labels.joined,
     ),
-    "cells": _cells(
-        "a suite, target, draft and γ at the campaign's own conditions, see `summarise`",
-        f"{_SUMMARISED} control {_TEXTS} drafting_share",
-        label=labels.joined,
-    ),
+    # A suite, target, draft and γ at the campaign's own conditions, see `summarise`.
+    "cells": _cells(f"{_SUMMARISED} control {_TEXTS} texts text_labels", label=labels.joined),
+    # A suite, target, draft and γ at a level of what the suite varies, see `summarise`.
     "levels": _table(
-        "a suite, target, draft and γ at a level of what the suite varies, see `summarise`",
         f"{_CELL} level n_prompt {_SUMMARISED} control {_ends('user_speedup')}",
         "suite target_rank draft_rank gamma level_rank",
         labels.levels,
     ),
     # What `constructed` models accept was made so: they have random weights or copied experts.
-    "models": _table(
-        "a model that was measured",
+    "models": _table(  # a model that was measured
         "model label family parameters_total parameters_active size_bytes type experts"
         " experts_used sha256 in_cache constructed",
         "-family parameters_total size_bytes model",  # "moe" is after "dense" in the alphabet
     ),
-    "drafts": _table(
-        "a setting of what drafts, see `list_drafts`",
-        "draft label drafter method draft_model",
-        label=labels.drafts,
+    "drafts": _table(  # a setting of what drafts, see `list_drafts`
+        "draft label drafter method draft_model", label=labels.drafts
     ),
-    "suites": _table("a suite", "suite title factor runs blocks measured"),
-    "campaign": _table("the campaign, in plain values", "campaign of_study source"),
-    "by_prompt": _cells(
-        "a cell's text; all prompts of a workload are one",
-        f"{_SUMMARISED} control prompt prompt_label",
-        "prompt",
-        labels.joined,
-    ),
-    "categories": _cells(
-        "a cell, workload and category, see `summarise_categories`",
+    "suites": _table("suite title factor runs blocks"),
+    "campaign": _table("campaign of_study source"),
+    "categories": _cells(  # a cell, workload and category, see `summarise_categories`
         f"{_SUMMARISED} workload category category_label prompts",
         "workload category",
     ),
-    "positions": _cells(
-        "a cell and position of its drafts, see `acceptance_by_position`",
-        "position tried accepted conditional joint",
-        "position",
+    "positions": _cells(  # a cell and position of its drafts, see `acceptance_by_position`
+        "position tried accepted conditional joint", "position"
     ),
-    "spread": _table(
-        "a setting at its condition, see `spread_of_cells`",
+    "spread": _table(  # a setting at its condition, see `spread_of_cells`
         "cell suite target draft gamma condition runs blocks block_sd within_sd repeats_needed",
         f"{_IN_ORDER} cell",
         labels.joined,
     ),
-    "advice": _table(
-        "what to do with a target, see `Advice`",
-        "target answer reason controls settings set_aside equal elsewhere idle none_left"
+    "advice": _table(  # what to do with a target, see `Advice`
+        "target answer reason controls settings set_aside idle none_left"
         f" more_repeats more_prompts command {_SETTING}",
-        label=labels.advice,
+        label=labels.joined,
     ),
-    "advice_settings": _table(
-        "a setting that a target's answer is chosen from, see `Advice`",
+    "advice_settings": _table(  # a setting that a target's answer is chosen from, see `Advice`
         f"target standing {_SETTING}",
         label=labels.joined,
     ),
     # The next five have no rows where no runs of imposed acceptance were measured.
+    # A pass of a pair's target, by its width, see `cost_tables.verification`.
     "verification": _table(
-        "a pass of a pair's target, by its width, see `cost_tables.verification`",
         f"{_PAIR} width timed {_ends('steps', 'ms')} target_efficiency experts experts_even"
         " experts_seen read_bytes bound_ms bound_share in_cache gamma"
         f" {_ends('draft_steps', 'round_steps', 'reread_steps', 'rest_steps', 'replay_steps')}",
         "target_rank draft_rank width",
         labels.pairs,
     ),
+    # A cost of a pair's model, with all repeats or without one, see `cost_tables.fitted_costs`.
     "fitted_costs": _table(
-        "a cost of a pair's model, with all repeats or without one, see `cost_tables.fitted_costs`",
         f"{_PAIR} kind at left_out steps replays quantile widest",
         "target_rank draft_rank engine left_out kind at",
         labels.pairs,
     ),
-    "predictions": _table(
-        "a cell that the cost model predicts, see `cost_tables.predictions`",
+    "predictions": _table(  # a cell that the cost model predicts, see `cost_tables.predictions`
         f"{_PAIR} suite gamma imposed_acceptance acceptance_rate {_ends('speedup', 'predicted')}"
-        " ratio tokens_per_round utility equation_1 equation_1_per_token equation_2 extrapolated",
+        " ratio tokens_per_round equation_1 equation_1_per_token equation_2 extrapolated",
         _PAIRS_IN_ORDER,
         labels.pairs,
     ),
+    # How far predictions are off in a suite, see `cost_tables.prediction_errors`.
     "prediction_errors": _table(
-        "how far predictions are off in a suite, see `cost_tables.prediction_errors`",
         "suite imposed cells median worst inside median_1 median_1_per_token median_2 worst_suite"
         " worst_target worst_draft worst_gamma worst_ratio",
     ),
-    "break_even": _table(
-        "where speculation pays, see `cost_tables.break_even`",
+    "break_even": _table(  # where speculation pays, see `cost_tables.break_even`
         f"{_PAIR} gamma {_ends('floor', 'ceiling', 'break_even')} suite acceptance_rate"
         f" {_ends('speedup')} extrapolated imposed_acceptance",
         _PAIRS_IN_ORDER,
         labels.pairs,
     ),
-    # The next two have no rows where no draft has read its targets' texts.
-    "gamma_curves": _cells(
-        "a draft length of a suite's pair, see `gamma_curves`",
+    # Without rows where no draft has read its targets' texts.
+    "gamma_curves": _cells(  # a draft length of a suite's pair, see `gamma_curves`
         f"{_ends('predicted', 'speedup')} extrapolated",
     ),
-    "best_gammas": _table(
-        "the best draft lengths of a suite's pair, see `gamma_curves`",
-        f"{_BY} suite target draft texts tokens agreement passes_alone best_gamma"
-        f" {_ends('best')} measured median worst inside",
-        "target_rank suite draft_rank",
-        labels.pairs,
-    ),
-    "twins": _table(
-        "an MoE beside the dense model that it was upcycled from, see `compare_twins`",
+    "twins": _table(  # an MoE beside the dense model that it was upcycled from, see `compare_twins`
         f"{_CELL} dense gammas method draft_model imposed_acceptance prompts pairs repeats"
         " acceptance_rate dense_acceptance acceptance_difference same_tokens"
         f" {_ends('speedup', 'dense_speedup', 'ratio')}",
         "dense_rank target_rank suite draft_rank imposed_acceptance gamma",
         labels.twins,
     ),
-    "twin_passes": _table(
-        "what a pass costs a twin, by its width, see `twin_passes`",
+    "twin_passes": _table(  # what a pass costs a twin, by its width, see `twin_passes`
         f"engine dense model width repeats {_ends('steps', 'ratio')} experts experts_even",
         "dense_rank -is_dense rank width",
         labels.twin_passes,
     ),
+    # A way, target, draft and γ, and at last all runs, see `checks.summarise_audit`.
     "audit": _table(
-        "a way, target, draft and γ, and at last all runs, see `checks.summarise_audit`",
         f"{_PAIR} gamma runs marked impossible implausible",
-        f"whole {_BY} target_rank draft_rank gamma",
-        labels.audited,
+        f"target_rank {_BY} draft_rank gamma",
+        labels.joined,
     ),
-    "marked": _table(
-        "a cell's prompt, see `checks.count_marked`", f"{_CELL} prompt runs marked impossible"
+    "marked": _table(  # a cell's prompt, see `checks.count_marked`
+        f"{_CELL} prompt runs marked impossible"
     ),
-    "power": _table(
-        "a factor by which runs were made too fast, see `checks.count_power`",
+    "power": _table(  # a factor by which runs were made too fast, see `checks.count_power`
         "forged factor runs unbounded impossible implausible",
     ),
-    "required_time": _table(
-        "a run with a draft, also of campaigns to compare with, see `bounds.required_time`",
-        "campaign family decode_ms required_ms too_fast too_fast_alone",
-    ),
+    # A run with a draft, also of campaigns to compare with, see `bounds.required_time`.
+    "required_time": _table("campaign family decode_ms required_ms too_fast too_fast_alone"),
     # Without rows for campaigns that are not about the published study.
-    "reported": _table(
-        "a printed number and what the study's rows give, see `printed_numbers.compare`",
-        "what source printed recomputed digits equal because",
-    ),
-    "comparison": _table(
-        "a printed number and what was measured, see `printed_numbers.compare_printed`",
-        "what source relation printed digits recomputed measured",
-    ),
+    # A printed number and what the study's rows give, see `printed_numbers.compare`.
+    "reported": _table("what source printed recomputed digits equal because"),
+    # A printed number and what was measured, see `printed_numbers.compare_printed`.
+    "comparison": _table("what source relation printed digits recomputed measured"),
     # The next two have no rows where the configuration names no campaign to compare with.
-    "side_by_side": _table(
-        "a setting of one of several campaigns, see `side_by_side`",
+    "side_by_side": _table(  # a setting of one of several campaigns, see `side_by_side`
         f"heading campaign {_BY} target_label draft_label gamma prompts suite campaigns"
         f" same_files runs blocks paired marked acceptance_rate {_RATES} {_ends('speedup')}",
     ),
-    "compared_campaigns": _table(
-        "what one of these campaigns ran on, see `compared_campaigns`",
+    "compared_campaigns": _table(  # what one of these campaigns ran on, see `compared_campaigns`
         f"heading campaign {_BY} engine_commit backend host_chip host_gpu synthetic n_predict"
         " temperature repeats settings engine_options",
         label=labels.ways,
     ),
-    "claims": _table(
-        "a claim of the study and its verdict, see `judge.judge_claims`",
+    "claims": _table(  # a claim of the study and its verdict, see `judge.judge_claims`
         f"words place {_BY} verdict why comparisons runs marked unpaired",
         label=labels.ways,
     ),

@@ -73,45 +73,31 @@ def compared_campaigns(analyses: Sequence[Analysis]) -> pd.DataFrame:
 def _cells(analysis: Analysis) -> pd.DataFrame:
     """Return a campaign's cells with the columns that settings of several campaigns have."""
     cells = usual_cells(analysis)
-    labels = _labels(analysis)
+    ways = way_words(cells)
+    labels, unit = _labels(analysis), str(analysis.campaign["length_unit"].iloc[0])
     digests = analysis.models.set_index("model")["sha256"]
     marked = analysis.marked.groupby(CELL)["marked"].sum().rename("marked")
-    return (
-        cells.merge(_prompts(analysis), how="left", left_on=CELL, right_index=True)
-        .merge(marked, how="left", left_on=CELL, right_index=True)
-        .assign(
-            campaign=analysis.name,
-            heading=_heading_words(cells, analysis),
-            target_label=cells["target"].map(labels),
-            draft_label=cells["draft"].map(labels).fillna(cells["draft_label"]),
-            files=cells["target"].map(digests)
-            + " "
-            + cells["draft_model"].map(digests).fillna("nothing"),
-        )
+    return cells.merge(marked, how="left", left_on=CELL, right_index=True).assign(
+        campaign=analysis.name,
+        heading=analysis.name + (": " + ways if ways.nunique() > 1 else ways.str[:0]),
+        prompts=[_prompts(texts, unit) for texts in cells["texts"]],
+        target_label=cells["target"].map(labels),
+        draft_label=cells["draft"].map(labels).fillna(cells["draft_label"]),
+        files=cells["target"].map(digests)
+        + " "
+        + cells["draft_model"].map(digests).fillna("nothing"),
     )
 
 
-def _heading_words(cells: pd.DataFrame, analysis: Analysis) -> "pd.Series[str]":
-    """Return the campaign's name for each cell, with the way where it measured in several."""
-    ways = way_words(cells)
-    if ways.nunique() > 1:
-        return analysis.name + ": " + ways
-    return pd.Series(analysis.name, index=cells.index, dtype=ways.dtype)
-
-
 def _headings(analysis: Analysis) -> pd.DataFrame:
-    cells = usual_cells(analysis)
+    cells = _cells(analysis)
     campaign = analysis.campaign.reindex(columns=["campaign", *MEASURED_BY, *_CONDITIONS])
     campaign["engine_options"] = campaign["engine_options"].replace("", None)
     if cells.empty:
         return campaign.assign(heading=analysis.name, settings=0)
-    headed = cells.assign(heading=_heading_words(cells, analysis))
-    counted = (
-        headed.groupby(["heading", *MEASURED_BY], sort=False).size().reset_index(name="settings")
-    )
-    return counted.assign(campaign=analysis.name).merge(
-        campaign.drop(columns=MEASURED_BY), on="campaign", validate="m:1"
-    )
+    headings = cells.groupby(["campaign", "heading", *MEASURED_BY], sort=False)
+    counted = headings.size().reset_index(name="settings")
+    return counted.merge(campaign.drop(columns=MEASURED_BY), on="campaign", validate="m:1")
 
 
 def _labels(analysis: Analysis) -> "pd.Series[str]":
@@ -122,17 +108,11 @@ def _labels(analysis: Analysis) -> "pd.Series[str]":
     return words.set_axis(models["model"])
 
 
-def _prompts(analysis: Analysis) -> "pd.Series[str]":
-    """Return words for the prompts of each cell: texts by name, starts of the passage by length."""
-    unit = str(analysis.campaign["length_unit"].iloc[0])
-
-    def words(prompts: "pd.Series[str]") -> str:
-        of_length = prompts.str.startswith(PASSAGE_PREFIX)
-        counts = sorted(prompts[of_length].str.removeprefix(PASSAGE_PREFIX).astype(int))
-        lengths = [f"{', '.join(map(str, counts))} {unit}"] if counts else []
-        return ", ".join([*sorted(prompts[~of_length]), *lengths])
-
-    return analysis.by_prompt.groupby(CELL)["prompt"].agg(words).rename("prompts")
+def _prompts(texts: Sequence[str], unit: str) -> str:
+    """Return words for prompts: texts by name, starts of the passage by length in a unit."""
+    named = [text for text in texts if not text.startswith(PASSAGE_PREFIX)]
+    lengths = sorted(int(text.removeprefix(PASSAGE_PREFIX)) for text in {*texts} - {*named})
+    return ", ".join([*named, *([f"{', '.join(map(str, lengths))} {unit}"] if lengths else [])])
 
 
 def _ordered(cells: pd.DataFrame, analyses: Sequence[Analysis]) -> pd.DataFrame:

@@ -15,12 +15,12 @@ One odd prompt must not silence a workload, and marks must not choose the answer
 """
 
 from collections import defaultdict
-from collections.abc import Hashable, Mapping
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import Hashable, Mapping, Set
+from typing import Any, TypeVar
 
 import pandas as pd
 
-from specmoe.analysis.intervals import log_means, of_blocks
+from specmoe.analysis.intervals import of_pairs
 from specmoe.analysis.summaries import CELL, summarise
 from specmoe.config.measurement import Statistics
 
@@ -31,17 +31,10 @@ Key = TypeVar("Key", bound=Hashable)
 MOST_MARKED = 0.25
 
 
-class SoundPrompts(NamedTuple):
-    """What is left out of the comparison of settings on the same prompts."""
-
-    odd: frozenset[str]  # prompts that leave all settings
-    aside: frozenset[Hashable]  # settings that are set aside
-
-
 def sound_prompts(
-    settings: Mapping[Key, pd.DataFrame], lost: Mapping[Key, frozenset[str]]
-) -> SoundPrompts:
-    """Return the prompts and settings to leave out; no speed decides.
+    settings: Mapping[Key, pd.DataFrame], lost: Mapping[Key, Set[str]]
+) -> tuple[set[str], set[Key]]:
+    """Return the prompts that leave all settings, and the settings to set aside.
 
     `settings` has the compared runs of each, with `marked` and `impossible`; `lost` are the prompts
     that were sent and of which a setting has no pair left. Settings with fewer such prompts come
@@ -54,14 +47,14 @@ def sound_prompts(
         for key, own in settings.items()
         if not own["impossible"].any() and own["marked"].mean() <= MOST_MARKED
     }
-    odd: frozenset[str] = frozenset()
-    aside: set[Hashable] = {key for key in settings if key not in odd_of}
+    odd: set[str] = set()
+    aside = {key for key in settings if key not in odd_of}
     for key in sorted(odd_of, key=lambda key: len(odd_of[key])):
         if len(odd | odd_of[key]) > MOST_MARKED * len(sent):
             aside.add(key)
         else:
             odd |= odd_of[key]
-    return SoundPrompts(odd, frozenset(aside))
+    return odd, aside
 
 
 def on_sound_prompts(
@@ -84,29 +77,26 @@ def on_sound_prompts(
         own = members[key]
         marks = {name: int(own[name].sum()) for name in ("marked", "impossible")}
         prompts = ", ".join(sorted(set(own.loc[own["marked"], "prompt"])))
-        whole = of_blocks(log_means(own).to_numpy()).interval(
-            statistics.confidence, session_sd=statistics.session_sd
-        )
+        whole = of_pairs(own).interval(statistics.confidence, session_sd=statistics.session_sd)
         rows[key] = row | marks | {"marked_prompts": prompts, "whole_high": whole.high}
         rivals[row["target"], row["prompt_set"]].append(key)
     kept = dict(members)
     without = {
-        key: frozenset(own["prompt"]) - set(members[key]["prompt"])
+        key: set(own["prompt"]) - set(members[key]["prompt"])
         for key, own in lost.groupby(CELL)
         if key in members
     }
     for keys in rivals.values():
         own_lost = {key: without[key] for key in keys if key in without}
-        found = sound_prompts({key: members[key] for key in keys}, own_lost)
+        odd, set_aside = sound_prompts({key: members[key] for key in keys}, own_lost)
         for key in keys:
-            aside, own = key in found.aside, members[key]
-            sound = own[~(own["marked"] | own["prompt"].isin(found.odd))]
+            aside, own = key in set_aside, members[key]
+            sound = own[~(own["marked"] | own["prompt"].isin(odd))]
             if not aside and len(sound) < len(own):
                 kept[key] = sound
                 numbers = summarise(sound, CELL, statistics)
                 # What was sent stays.
                 numbers = numbers.drop(columns=["prompt_set", "excluded", "pairs"])
                 rows[key] |= numbers.to_dict("records")[0]
-            odd = "" if aside else ", ".join(sorted(found.odd))
-            rows[key] |= {"aside": aside, "odd_prompts": odd}
+            rows[key] |= {"aside": aside, "odd_prompts": "" if aside else ", ".join(sorted(odd))}
     return (pd.DataFrame(list(rows.values())) if rows else candidates), kept

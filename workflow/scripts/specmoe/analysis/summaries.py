@@ -16,12 +16,12 @@ import pandas as pd
 from specmoe.analysis.drafts import with_controls
 from specmoe.analysis.intervals import (
     Estimate,
-    estimate_of_ratio,
     interval_of_rate,
-    interval_over_prompts,
+    of_other_prompts,
+    of_pairs,
 )
 from specmoe.audit.output import looping, repetition
-from specmoe.config.block import MEASURED_BY, NO_DRAFT, PASSAGE_PREFIX, Protocol
+from specmoe.config.block import MEASURED_BY, NO_DRAFT, PASSAGE_PREFIX
 from specmoe.config.measurement import Statistics
 from specmoe.models.card import ModelCard
 from specmoe.runs.schema import excluded, undisturbed
@@ -200,8 +200,8 @@ def summarise(
     - tokens_per_second, tokens_per_second_sd: over runs; block_sd: of the blocks' means.
     - baseline_tokens_per_second: mean over the runs' baselines.
     - acceptance_rate: accepted / drafted tokens, summed over runs; acceptance_rate_mean: the
-      paper's way, mean of the runs' own rates; mean_accepted_length: 1 + accepted / rounds;
-      replays_per_round: those that gave a token; tokens_per_round: what both yield together;
+      paper's way, mean of the runs' own rates; replays_per_round: those that gave a token;
+      tokens_per_round: 1 + accepted / rounds, and these;
       rounds_per_run: their number; round_ms: decode time over rounds. Null where a count is not
       known of all, or nothing was drafted; replays that were not counted are none.
     - speedup: geometric mean of the blocks', each of which is that of its runs; speedup_low,
@@ -212,8 +212,6 @@ def summarise(
     - speedup_unpaired: the paper's way, the cell's mean rate over its target's mean baseline (see
       `with_speedups`); null where the target has none.
     - decode_failures: failed decodes per run; null where they were not counted.
-    - identical: share of the runs with a known prefix whose tokens all equal the baseline's; null
-      without any.
     """
 
     def row(members: pd.DataFrame) -> Iterator[dict[str, Any]]:
@@ -225,7 +223,6 @@ def summarise(
         replays = (members["replays"] - members["replays_rejected"]).fillna(0).sum() / some_rounds
         rate = members["tokens_per_second"].mean()
         rates = members["accepted"].astype(float) / members["drafted"].astype(float)
-        known = members.dropna(subset="common_prefix")
         first = members.iloc[0]
         yield {
             **first[[*MEASURED_BY, "method", "draft_model"]],
@@ -239,7 +236,6 @@ def summarise(
             "baseline_tokens_per_second": members["baseline_tokens_per_second"].mean(),
             "acceptance_rate": accepted / drafted if drafted > 0 else np.nan,
             "acceptance_rate_mean": rates.mean(),
-            "mean_accepted_length": 1 + accepted / some_rounds,
             "replays_per_round": replays,
             "tokens_per_round": 1 + accepted / some_rounds + replays,
             "rounds_per_run": rounds / len(members),
@@ -250,9 +246,6 @@ def summarise(
             **mean_ratio("user_speedup", members, settings),
             "speedup_unpaired": rate / first["mean_baseline_tokens_per_second"],
             "decode_failures": _total(members["decode_failures"]) / len(members),
-            "identical": (known["common_prefix"] == known["generated"]).mean()
-            if len(known)
-            else np.nan,
             **more(members),
         }
 
@@ -271,30 +264,20 @@ def summarise(
     )
 
 
-def by_text(pairs: pd.DataFrame) -> pd.DataFrame:
-    """Return pairs in which all prompts of a workload are one."""
-    return pairs.assign(prompt=pairs["workload"].where(pairs["workload"].notna(), pairs["prompt"]))
+def texts_of(members: pd.DataFrame, prompt_label: Callable[[str], str]) -> dict[str, Any]:
+    """Return what a cell's pairs were sent and wrote.
 
-
-def texts_and_steps(members: pd.DataFrame) -> dict[str, float]:
-    """Return repetition and looping of the texts of pairs, and their drafting_share.
-
-    The first two are means of the runs' `repetition.repetition` and `repetition.looping`, null
-    where no tokens are known. drafting_share is the share of the target's steps in which it
-    verified a draft. A step is a round, or a pass over one token where the method found no draft; a
-    replay belongs to its round. Each run's first token comes from its prompt's pass; a step gives
-    one token, and each accepted token or replay that gave a token saves a step. Null where counts
-    are not known, or not of a server.
+    texts: the ids of the prompts, where those of a workload are one, and their text_labels;
+    repetition and looping: means of the runs' own, see `audit.output`, null where no tokens are
+    known.
     """
-    texts = [tuple(tokens) for tokens in members["tokens"] if tokens is not None]
-    replays = (members["replays"] - members["replays_rejected"]).fillna(0)
-    steps = (members["generated"] - 1 - members["accepted"] - replays).sum(min_count=1)
-    rounds = members["rounds"].sum(min_count=1)
-    known = (members["protocol"] == Protocol.PAIRED).all() and not pd.isna(rounds + steps)
+    sent = sorted({*members["workload"].where(members["workload"].notna(), members["prompt"])})
+    written = [tuple(tokens) for tokens in members["tokens"] if tokens is not None]
     return {
-        "repetition": float(np.mean([repetition(text) for text in texts])) if texts else np.nan,
-        "looping": float(np.mean([looping(text) for text in texts])) if texts else np.nan,
-        "drafting_share": float(rounds / steps) if known and steps else np.nan,
+        "texts": sent,
+        "text_labels": [*map(prompt_label, sent)],
+        "repetition": float(np.mean([*map(repetition, written)])) if written else np.nan,
+        "looping": float(np.mean([*map(looping, written)])) if written else np.nan,
     }
 
 
@@ -307,7 +290,7 @@ def summarise_categories(pairs: pd.DataFrame, settings: Statistics) -> pd.DataFr
     """
 
     def of_prompts(its: pd.DataFrame) -> dict[str, Any]:
-        low, high = interval_over_prompts(its, settings.confidence)
+        low, high = of_other_prompts(its).interval(settings.confidence)
         return {"prompts": its["prompt"].nunique(), "speedup_low": low, "speedup_high": high}
 
     known = pairs[pairs["category"].notna()]
@@ -347,7 +330,7 @@ def acceptance_by_position(pairs: pd.DataFrame) -> pd.DataFrame:
 def mean_ratio(name: str, members: pd.DataFrame, settings: Statistics) -> dict[str, float]:
     """Return the geometric mean of a column of ratios over blocks and its ends, by column."""
     known = members[name].notna().all()
-    estimate = estimate_of_ratio(members, name, settings.confidence) if known else Estimate(np.nan)
+    estimate = of_pairs(members, name).estimate(settings.confidence) if known else Estimate(np.nan)
     return estimate.columns(name)
 
 

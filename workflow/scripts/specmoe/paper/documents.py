@@ -93,7 +93,7 @@ def cited(analysis: Analysis) -> dict[str, Any]:
     return {
         "analysis": analysis,
         "campaign": campaign,
-        "totals": analysis.suites[["blocks", "runs", "measured"]].sum(),
+        "totals": analysis.suites[["blocks", "runs"]].sum(),
         "session": expm1(session_reach(campaign["session_sd"])),
         "compared": [name for name in names if name != analysis.name],
         "prompt_sets": prompt_sets(analysis),
