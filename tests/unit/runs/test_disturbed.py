@@ -2,9 +2,7 @@
 
 import pandas as pd
 
-from specmoe.runs.schema import count_excluded, excluded, undisturbed
-
-KEYS = ["target", "gamma"]
+from specmoe.runs.schema import excluded, undisturbed
 
 
 def run(name, baseline=None, *, gamma=0, taken_away=None):
@@ -33,13 +31,3 @@ def test_a_disturbed_run_leaves_and_a_disturbed_baseline_takes_its_pairs_along()
     assert undisturbed(RUNS)["run"].tolist() == ["quiet", "a4"]
     assert excluded(RUNS)["run"].tolist() == ["busy", "a8", "b4", "b8"]
     assert undisturbed(undisturbed(RUNS)).equals(undisturbed(RUNS))
-
-
-def test_cells_count_the_pairs_they_lack():
-    cells = pd.DataFrame(
-        [{"target": "t", "gamma": 4, "runs": 1}, {"target": "u", "gamma": 4, "runs": 3}]
-    )
-    found = count_excluded(cells, excluded(RUNS), KEYS)
-    assert found["pairs"].tolist() == [2, 3]
-    assert found["excluded"].iloc[0] == 1
-    assert pd.isna(found["excluded"].iloc[1])

@@ -64,7 +64,7 @@ from specmoe.config.matrix import comparison_of
 from specmoe.config.measurement import Statistics
 from specmoe.config.schema import Config
 from specmoe.models.card import ModelCard
-from specmoe.runs.schema import DISTURBED, count_excluded, excluded
+from specmoe.runs.schema import DISTURBED, excluded
 
 
 class Answer(StrEnum):
@@ -103,15 +103,7 @@ _HARMLESS = frozenset({"determinism", "controls"})
 
 # Integer columns that are null where a target has no setting.
 _COUNTS = [
-    *(
-        "more_repeats",
-        "more_prompts",
-        "gamma",
-        "runs",
-        "blocks",
-        "prompts",
-        "marked",
-    ),
+    *("more_repeats", "more_prompts", "gamma", "runs", "blocks", "prompts", "marked"),
     *("impossible", "excluded", "pairs", "none_left", "idle", "draft_bytes"),
 ]
 # What starts llama-server as a setting was measured, beside its target and γ.
@@ -138,13 +130,10 @@ class Advice:
       `summarise`; those of `deciding_intervals`, null if set aside; whole_high, as alone_high
       with the pairs that the audit marks; prompt_set (the prompts' ids), prompts (their number),
       sent (in words); block_sd and planning_sd (of all pairs), see `spread_of_cells`;
-      marked_prompts (the ids of those with marked pairs) and odd_prompts (of those left out
-      altogether), see `sound_prompts`; excluded (pairs that the machine disturbed; null if none) of
-      pairs; marked (runs that the audit marks,
-      or whose baseline it marks); impossible (those of them that are, or whose baseline is, more
-      than implausible);
-      draft_bytes (the draft's file); added_rss_bytes (peak of resident memory over that of
-      the baselines; null where not recorded); standing (`Standing`).
+      marked (runs that the audit marks, or whose baseline it marks), impossible (those of them that
+      are more than implausible), marked_prompts and odd_prompts, see `on_sound_prompts`;
+      draft_bytes (the draft's file); added_rss_bytes (peak of resident memory over that of the
+      baselines; null where not recorded); standing (`Standing`).
     """
 
     targets: pd.DataFrame
@@ -164,9 +153,9 @@ def advise(
     """Return the advice of a campaign.
 
     `runs` are those of `summaries.usual`, those that do not count too; `compared` is
-    `with_speedups` of those that do, `cells` as in `summarise`, `spread`
-    as in `spread_of_cells`, `audit` as in `audit_runs`; `cards` are the models' by id; `stages` are
-    the rows of the last decision of a campaign that was measured in stages.
+    `with_speedups` of those that do, `cells` as in `summarise`, `spread` as in `spread_of_cells`,
+    `audit` as in `audit_runs`; `cards` are the models' by id; `stages` are the rows of the last
+    decision of a campaign that was measured in stages.
     """
     members = {cell: rows for cell, rows in _marked(compared, runs, audit).groupby(CELL)}
     lost = excluded(runs)
@@ -175,8 +164,7 @@ def advise(
     # No one uses a control. The study's protocol has two programs for the two sides.
     if len(cells):
         cells = without_controls(cells[cells["paired"] & (cells["protocol"] == Protocol.PAIRED)])
-    candidates = count_excluded(cells, lost, CELL)
-    candidates, members = on_sound_prompts(candidates, members, lost, config.statistics)
+    candidates, members = on_sound_prompts(cells, members, lost, config.statistics)
     settings = _settings(candidates, members, spread, cards, config)
     targets = [name for name in config.models if name in {*runs["target"]}]
     beaten = {

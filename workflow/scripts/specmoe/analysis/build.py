@@ -35,7 +35,6 @@ from specmoe.config.schema import Config
 from specmoe.models.card import ModelCard, size_of_card
 from specmoe.runs.other_tables import seen_experts, undisturbed_passes
 from specmoe.runs.schema import undisturbed
-from specmoe.words import counted
 
 # What the analysis takes over from a model's card.
 _OF_CARD = [
@@ -90,7 +89,6 @@ def analyse(
         tables,
         baselines=summarise_baselines(usual(counted), statistics),
         categories=summarise_categories(usual(own), statistics),
-        spread=spread,
         positions=acceptance_by_position(usual(own)),
         advice=advice.targets,
         advice_settings=advice.settings,
@@ -206,26 +204,9 @@ def _campaign(runs: pd.DataFrame, config: Config, host: Mapping[str, Any]) -> pd
                 "load_average_max": float(runs["load_average"].max()),
                 "left_out": ", ".join(config.campaign.left_out),
                 "left_out_runs": sum(block.runs for block in left_out_blocks(config)),
-                **_care(runs),
                 "session_sd": config.statistics.session_sd,
                 "machines": runs["host"].nunique(),
                 **{f"host_{key}": value for key, value in host.items() if key != "machines"},
             }
         ]
     )
-
-
-def _care(runs: pd.DataFrame) -> dict[str, Any]:
-    """Return how runs and their baselines shared the machine; null where it was not recorded."""
-    excluded = runs[~runs["run"].isin(undisturbed(runs)["run"])]
-    blocks = runs.drop_duplicates("block")["arrangement"].value_counts()
-    words = {"together": "live together", "in_groups": "in groups"} | {
-        "in_turn": "one after the other"
-    }
-    return {
-        "arrangement": ", ".join(
-            f"{words[str(kind)]}: {counted(count, 'block')}" for kind, count in blocks.items()
-        ),
-        # Runs that were disturbed at the last attempt too, and those compared with them.
-        "excluded": len(excluded) if runs["measured_again"].notna().any() else None,
-    }

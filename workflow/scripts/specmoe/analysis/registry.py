@@ -112,11 +112,6 @@ TABLES = {
     "positions": _cells(  # a cell and position of its drafts, see `acceptance_by_position`
         "position tried accepted conditional joint", "position"
     ),
-    "spread": _table(  # a setting at its condition, see `spread_of_cells`
-        "cell suite target draft gamma condition runs blocks block_sd within_sd repeats_needed",
-        f"{_IN_ORDER} cell",
-        labels.joined,
-    ),
     "advice": _table(  # what to do with a target, see `Advice`
         "target answer reason controls settings set_aside idle none_left"
         f" more_repeats more_prompts command {_SETTING}",

@@ -310,22 +310,6 @@ def excluded(runs: pd.DataFrame) -> pd.DataFrame:
     return runs[_excluded(runs)]
 
 
-def count_excluded(
-    cells: pd.DataFrame, excluded_runs: pd.DataFrame, keys: list[str]
-) -> pd.DataFrame:
-    """Return cells with `excluded`, how many of their pairs do not count, and `pairs`, of how many.
-
-    `excluded_runs` are those with a draft, `keys` the columns that make a cell; `cells` has its
-    `runs`, which count. `excluded` is null where it would be zero, so that tables may leave it out.
-    """
-    if cells.empty:
-        return cells
-    sizes = excluded_runs.groupby(keys).size()
-    at = pd.MultiIndex.from_frame(cells[keys])
-    lost = pd.Series(sizes.reindex(at, fill_value=0).to_numpy(), index=cells.index, dtype="Int64")
-    return cells.assign(excluded=lost.where(lost > 0), pairs=cells["runs"] + lost)
-
-
 def _excluded(runs: pd.DataFrame) -> "pd.Series[bool]":
     disturbed = runs["taken_away"].notna()
     return disturbed | runs["baseline"].isin(runs.loc[disturbed, "run"])

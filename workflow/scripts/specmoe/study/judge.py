@@ -18,17 +18,11 @@ that of k (Bonferroni, for partial conjunctions). So a false claim is supported,
 contradicted, by luck in at most half of what the confidence leaves, 2.5 % of cases, however its
 comparisons depend on each other.
 
-Limits of a verdict:
-
-- Intervals of speedups and rates are Student's t over blocks: about the same blocks measured again
-  on this machine with these prompts, and about no other prompts, models or machines.
-- Two cells count as different if their intervals do not overlap. That is stricter than an interval
-  of their difference, and stricter still where both share their baselines.
-- The interval of a cell that is not paired leaves out the spread of its baseline. Between cells of
-  one target that baseline cancels; against a bound or another target the interval is too narrow.
-- Counts of tokens have no interval: greedy runs repeat them exactly.
-- Impossible rows can contradict what was said of them, so every verdict comes with the number of
-  its rows that the audit marked.
+Intervals are over blocks: about this machine and these prompts. Two cells count as different if
+their intervals do not overlap, which is stricter than an interval of their difference. The interval
+of a cell that is not paired leaves out the spread of its baseline. Counts of tokens have none:
+greedy runs repeat them exactly. Impossible rows can contradict what was said of them, so every
+verdict comes with the number of its rows that the audit marked.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
