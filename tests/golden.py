@@ -90,7 +90,8 @@ def keep(results: Path, folder: Path) -> None:
     write(folder / "audit/audit.txt", (results / "audit/audit.txt").read_text())
     for file in sorted((results / "paper/tables").glob("*.tex")):
         write(folder / f"tables/{file.name}", file.read_text())
-    write(folder / "advice/advice.json", (results / "advice.json").read_text())
+    for name in ("advice.json", "advice.md"):
+        write(folder / f"advice/{name}", (results / name).read_text())
     write(folder / "page/index.txt", page_text((results / "site/index.html").read_text()))
 
 

@@ -95,7 +95,7 @@ CAMPAIGN = pd.DataFrame(
 )
 
 SUITES = pd.DataFrame(
-    [("B", "Drafts_50%", None, 1199, 12), ("F", "Lengths", "prompt_tokens", 34, 5)],
+    [("B", "Drafts_50%", None, 1200, 12), ("F", "Lengths", "prompt_tokens", 34, 5)],
     columns=["suite", "title", "factor", "runs", "blocks"],
 )
 

@@ -28,7 +28,6 @@ from ..simulated_rounds import (
     REPLAY_COST,
     REST_COST,
     STEP_MS,
-    by_chance,
     counts,
     everything,
     frame,
@@ -120,25 +119,6 @@ def test_timed_passes_tell_apart_what_a_round_consists_of():
     assert costs["replay_steps"].to_numpy() == pytest.approx(REPLAY_COST + REST_COST)
 
 
-def test_drafts_of_one_target_share_the_cost_of_its_passes():
-    runs = frame([*imposed(), *as_other_draft(imposed())])
-    times = pass_times()
-    other = times[times["model"] == "draft_0.8b"].assign(model="draft_2b")
-    times = pd.concat([times, other.assign(ms=0.5 * other["ms"])])
-    small, large = fit_pairs(with_speedups(runs), runs, times, SETTINGS)
-    costs = [[one.model.pass_cost(width) for width in one.model.widths] for one in (small, large)]
-    assert costs[0] == pytest.approx(costs[1])
-
-
-def as_other_draft(rows):
-    """Return the runs with a draft as those of another one."""
-    return [
-        row | {name: row[name].replace("0.8b", "2b") for name in ("draft", "block", "run")}
-        for row in rows
-        if row["draft"] != "none"
-    ]
-
-
 def test_an_engine_whose_passes_were_not_timed_is_fitted_on_its_runs_alone():
     runs = frame(imposed())
     times = pass_times().assign(engine="another")
@@ -197,16 +177,6 @@ def test_a_runs_widths_are_known_where_every_round_yields_the_same(gamma, accept
     assert model.work(seen) @ model.costs == pytest.approx(steps)
 
 
-@pytest.mark.parametrize("gamma", GAMMAS)
-def test_the_predicted_times_of_many_runs_are_close(gamma):
-    errors = []
-    for seed in range(40):
-        seen, steps = counted(gamma, by_chance(0.8, seed))
-        errors.append(MODELS[True].work(seen) @ MODELS[True].costs / steps - 1)
-    assert np.median(np.abs(errors)) < 0.005
-    assert abs(np.mean(errors)) < 0.005
-
-
 MODELS = {hybrid: fitted(hybrid=hybrid).model for hybrid in (True, False)}
 
 
@@ -230,21 +200,6 @@ def test_the_draft_costs_the_same_beyond_the_longest_draft_measured():
     assert [model.draft_cost(gamma) for gamma in (1, 2, 4, 64)] == pytest.approx(
         [0.3, 0.3 - 0.2 / 3, 0.1, 0.1]
     )
-
-
-def test_noise_gives_intervals_that_hold_the_known_costs():
-    pair = fitted(repeats=6, noise=0.02)
-    table = verification([pair], {}, None, 0).iloc[1:]
-    assert (table["steps_low"] < table["steps"]).all()
-    assert (table["steps"] < table["steps_high"]).all()
-    truth = table["width"].map(pass_cost)
-    assert table["steps"].to_numpy() == pytest.approx(truth.to_numpy(), rel=0.05)
-    held = (table["steps_low"] <= truth) & (truth <= table["steps_high"])
-    assert held.mean() > 0.8
-    costs = round_costs([pair])
-    assert list(costs["gamma"]) == list(GAMMAS)
-    assert costs["draft_steps_low"].lt(costs["draft_steps_high"]).all()
-    assert costs["replay_steps_low"].lt(costs["replay_steps_high"]).all()
 
 
 def test_a_single_block_gives_no_interval():

@@ -35,8 +35,9 @@ def test_files_are_named_where_they_are(mine, root):
 
 
 def test_a_shell_reads_the_names_as_they_are(mine, root):
+    mine["measurement"]["engine_args"] = words = ["--n-cpu-moe", "2", "--numa", "distribute"]
     line = launch_line(load(mine, root), "own", gpu=False)
-    assert shlex.split(line) == ["llama-server", "-m", "/models/my target's.gguf"]
+    assert shlex.split(line) == ["llama-server", "-m", "/models/my target's.gguf", *words]
 
 
 @pytest.mark.parametrize("gpu", [True, False])

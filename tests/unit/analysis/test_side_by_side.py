@@ -24,7 +24,7 @@ from ..paper_analyses import (
     speculative_runs,
     without_drafts,
 )
-from ..rendered_tables import filled, latex, shown
+from ..rendered_tables import filled, shown
 
 
 def settings(*analyses):
@@ -162,16 +162,6 @@ def test_campaigns_that_drafted_nothing_are_named_and_have_no_setting():
 # What is shown.
 
 
-def test_the_papers_table_has_a_row_for_each_campaign_that_measured_a_setting():
-    text = latex("side_by_side", compared())
-    assert r"\emph{Dense 4B, suite B: code}" in text
-    assert r"Draft & $\gamma$ & Campaign & \multicolumn{2}{c}{Speedup [95\,\%]} \\" in text
-    lines = text.splitlines()
-    first = lines.index(r"Draft 0.8B & 4 & by\_hand & 0.90 & [0.90, 0.90] \\")
-    assert lines[first + 1] == r" &  & other & 1.20 &  \\"
-    assert lines[first + 2] == r" & 8 & by\_hand & 0.80 & [0.80, 0.80] \\"
-
-
 def test_marks_say_which_files_differ_and_which_cells_have_marked_runs_which_are_hollow():
     models = MODELS.assign(sha256="1" * 64)
     other = replace(single(), models=models, marked=single().marked.assign(marked=1))
@@ -192,9 +182,6 @@ def test_a_table_says_what_the_campaigns_ran_on():
         [name, "Processor & Sons", "–", "cpu", "llama-server, current-cpu", "0123456789ab"]
         for name in ("by_hand", "other")
     ]
-    text = latex("compared_campaigns", compared())
-    assert r"Campaign & by\_hand & other \\" in text
-    assert r"Processor & Processor \& Sons & Processor \& Sons \\" in text
 
 
 def test_the_figure_has_a_panel_for_shared_settings_and_a_colour_for_each_campaign():

@@ -12,8 +12,6 @@ from specmoe.analysis.spread import (
     repeats_for,
     spread_of_cells,
 )
-from specmoe.config.load import load
-from specmoe.config.matrix import list_blocks
 from specmoe.config.measurement import Statistics
 
 from .test_summaries import run
@@ -86,18 +84,3 @@ def test_sides_of_a_block_imposed_acceptance_and_temperatures_have_cells_of_thei
     ids = ["B/t/d/g2", "B/t/d/g8", "B/t/d/g4/0", "B/t/d/g4/0.5", "T/t/d/g4/0", "T/t/d/g4/0.7"]
     assert sorted(there["cell"]) == sorted(ids)
     assert set(there["blocks"]) == {2}
-
-
-def test_passes_through_the_prompts_are_no_blocks():
-    logs = [[0.0, 0.4], [0.2, 0.6]]
-    again = spread(cell(logs), cell(logs).assign(run=lambda own: own["run"] + "/1")).loc[4]
-    once = spread(cell(logs)).loc[4]
-    same = ["blocks", "block_sd", "planning_sd"]
-    assert again[same].tolist() == pytest.approx(once[same].tolist())
-    assert again["runs"] == 2 * once["runs"]
-
-
-def test_fewer_than_the_usual_repeats_change_nothing(study, root):
-    before = list_blocks(load(study, root), gpu=False)
-    study["measurement"]["more_repeats"] = {"D/dense_4b": 1}
-    assert list_blocks(load(study, root), gpu=False) == before

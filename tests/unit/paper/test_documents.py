@@ -61,7 +61,7 @@ def of_two_prompts():
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (full, r"campaign by\_hand: 1\,233 runs on Processor \& Sons."),
+        (full, r"campaign by\_hand: 1\,234 runs on Processor \& Sons."),
         (full, r"Campaign by\_hand has 1\,234 runs in"),
         (full, r"on Processor \& Sons with 16.0\,GiB of memory"),
         (full, r"commit \texttt{0123456789ab}, backend"),

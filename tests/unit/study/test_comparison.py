@@ -7,7 +7,6 @@ import pandas as pd
 import pytest
 
 from specmoe.analysis.build import required_times
-from specmoe.config.load import load
 from specmoe.errors import ConfigError
 from specmoe.plan.gate import load_campaign
 from specmoe.study.printed_numbers import compare_printed, read_reported, recompute
@@ -74,12 +73,10 @@ def test_what_drafts_without_a_model_is_none_of_the_studys_numbers():
     )
 
 
-def test_the_table_has_the_headline_numbers_then_both_quantities_of_each_cell():
+def test_the_table_has_the_headline_numbers_alone():
     shown = rows("comparison", replace(full(), comparison=compare_printed(REPORTED, full(), [])))
-    highest = shown.index(["speedup of MoE, highest", "1.30", "–", "1.40"])
-    speedup = shown.index(["speedup: MoE Q4, Draft 0.8B, γ = 4", "1.15", "–", "1.20"])
-    rate = ["acceptance rate (%): MoE Q4, Draft 0.8B, γ = 4", "2.6", "–", "50.0"]
-    assert highest < speedup < shown.index(rate)
+    assert ["speedup of MoE, highest", "1.30", "–", "1.40"] in shown
+    assert not any("γ = 4" in row[0] for row in shown)
 
 
 def test_a_bound_is_shown_with_the_digits_that_decide():
@@ -104,9 +101,3 @@ def test_a_campaign_that_was_not_rendered_is_refused_with_the_command(study, tmp
         assert f"there is no {tmp_path / name / 'analysis'}; render campaign {name!r}" in message
         (tmp_path / name / "analysis").mkdir(parents=True)
     load_campaign(asked, ROOT, tmp_path)
-
-
-@pytest.mark.parametrize("names", [["m2-ultra"], ["demo", "demo"]])
-def test_a_campaign_is_compared_with_others_once(study, names):
-    with pytest.raises(ConfigError, match=r"config: compare_with: name each campaign once"):
-        load(study | {"compare_with": names}, ROOT)

@@ -234,22 +234,6 @@ def test_rates_are_compared_with_the_machines_bandwidth(verdict, gigabytes):
     assert judged(cached, "moe_reads_its_file")["runs"] == 0
 
 
-def test_every_claim_is_tested_with_every_verdict_it_can_give():
-    given = {name: {case[0] for case in cases} for name, cases in CASES.items()}
-    given["moe_reads_its_file"] = {verdict for verdict, _ in BANDWIDTH_CASES}
-    everything = {SUPPORTED, CONTRADICTED, INCONCLUSIVE, NOT_TESTABLE}
-    cannot = {
-        # Counts of tokens have no interval.
-        "acceptance_low": {INCONCLUSIVE},
-        "acceptance_low_everywhere": {INCONCLUSIVE},
-        # Of rounds; passes that are timed by themselves can, see below.
-        "checking_is_sublinear": {CONTRADICTED},
-        # A rate below the bandwidth shows nothing.
-        "moe_reads_its_file": {SUPPORTED},
-    }
-    assert given == {name: everything - cannot.get(name, set()) for name in CLAIMS}
-
-
 def test_the_sentence_counts_what_holds_and_names_what_decides():
     row = judged(campaign(MOE, moe_2b(4, 50, 51), moe_2b(8, 52, 53)), "moe_gain")
     assert row["why"] == "1 of 3 cells agree. MoE Q4, Draft 2B, γ = 4: 1.01 [1.00, 1.02]"
