@@ -1,4 +1,4 @@
-"""A small campaign's records as measuring writes them, made without an engine, and their rows."""
+"""A small campaign's record as measuring writes them, made without an engine."""
 
 import hashlib
 import json
@@ -9,10 +9,8 @@ from specmoe.config.block import Block
 from specmoe.config.engines import LOCALE
 from specmoe.config.load import load
 from specmoe.config.matrix import list_blocks
-from specmoe.config.schema import Config
 from specmoe.engine.server import TRACED
 from specmoe.measure.block import turns_of
-from specmoe.runs.collect import rows_of_record
 
 from .conftest import ROOT, merge
 from .small_campaign import tiny_campaign
@@ -28,14 +26,11 @@ MADE_BY = {
 }
 
 
-def small_config(study: dict[str, Any]) -> Config:
-    """Return the small campaign's configuration, given the default one, which it changes."""
-    return load(merge(study, tiny_campaign(Path("bin"))), ROOT)
-
-
-def small_blocks(config: Config) -> dict[str, Block]:
-    """Return the blocks of a configuration by their ids."""
-    return {block.block: block for block in list_blocks(config, gpu=False)}
+def small_block(study: dict[str, Any]) -> Block:
+    """Return the small campaign's comparison, given the default configuration, which it changes."""
+    config = load(merge(study, tiny_campaign(Path("bin"))), ROOT)
+    [block] = (one for one in list_blocks(config, gpu=False) if one.speculates)
+    return block
 
 
 def made_record(block: Block) -> dict[str, Any]:
@@ -62,11 +57,6 @@ def made_record(block: Block) -> dict[str, Any]:
     record["groups"] = [[side.name for side in block.sides]]
     made: dict[str, Any] = json.loads(json.dumps(record))
     return made
-
-
-def made_rows(block: Block) -> list[dict[str, Any]]:
-    """Return the rows of a block's record."""
-    return rows_of_record(made_record(block), block, MADE_BY)
 
 
 def _run(block: Block, turn: Any, order: int) -> dict[str, Any]:

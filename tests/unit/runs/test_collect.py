@@ -13,12 +13,12 @@ from specmoe.records import UNKNOWN, Records
 from specmoe.runs.collect import link_baselines, measured_as_asked, rows_of_record
 from specmoe.runs.schema import COLUMNS
 
-from ...made_record import MADE_BY, made_record, small_blocks, small_config
+from ...made_record import MADE_BY, made_record, small_block
 
 
 @pytest.fixture(scope="module")
 def block(_study):
-    return small_blocks(small_config(deepcopy(_study)))["S/target/r0"]
+    return small_block(deepcopy(_study))
 
 
 @pytest.fixture

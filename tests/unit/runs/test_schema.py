@@ -6,15 +6,16 @@ import pyarrow.parquet as pq
 import pytest
 
 from specmoe.errors import SchemaError
+from specmoe.runs.collect import rows_of_record
 from specmoe.runs.schema import COLUMNS, read_runs, write_runs
 
-from ...made_record import made_rows, small_blocks, small_config
+from ...made_record import MADE_BY, made_record, small_block
 
 
 @pytest.fixture
 def rows(study):
-    [block] = (one for one in small_blocks(small_config(study)).values() if one.speculates)
-    return made_rows(block)
+    block = small_block(study)
+    return rows_of_record(made_record(block), block, MADE_BY)
 
 
 def test_written_rows_are_read_back(rows, tmp_path):
