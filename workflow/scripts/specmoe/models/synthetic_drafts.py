@@ -9,7 +9,6 @@ Tensor names, shapes and metadata: llama.cpp, src/models/eagle3.cpp and dflash.c
 one row an output, as in numpy; H is the width of the residual stream.
 """
 
-from dataclasses import dataclass
 from math import sqrt
 from pathlib import Path
 from typing import Final
@@ -32,6 +31,8 @@ from specmoe.models.synthetic import (
 )
 
 Matrix = npt.NDArray[np.float32]
+Draft = tuple[dict[str, Matrix], dict[str, int | bool | list[int]]]
+"""The weights of a draft, by the name of a tensor without `.weight`, and its own metadata."""
 
 # A head that copies its own position has queries and keys of this gain. With 64 elements its score
 # is 32 there and at most about 12 for another token, so nearly all of its weight is there.
@@ -40,16 +41,6 @@ _SHARP: Final = 2.0
 _ANCHOR, _READS, _MARK = 0, 1, 8.0
 # One coordinate of DSpark's mask that outweighs all others, so that a norm silences them.
 _SILENCE: Final = 100.0
-
-
-@dataclass(frozen=True)
-class _Draft:
-    architecture: str
-    layers: int
-    heads: int
-    kv_heads: int
-    weights: dict[str, Matrix]  # by the name of a tensor without `.weight`
-    metadata: dict[str, int | bool | list[int]]
 
 
 class _Core:
@@ -98,24 +89,27 @@ def write_draft(path: Path, target: Recipe, method: DraftMethod, block_size: int
     `block_size` is the longest block that DFlash and DSpark draft. Raises ModelError if the disk is
     full or fails.
     """
-    core = _Core(target)
+    core, architecture = _Core(target), "eagle3" if method == "eagle3" else "dflash"
     if method == "eagle3":
-        draft = _eagle3(core)
+        weights, metadata = _eagle3(core)
     else:
-        draft = (_dflash if method == "dflash" else _dspark)(core, block_size)
-    writer = gguf.GGUFWriter(None, draft.architecture)
-    writer.add_block_count(draft.layers)
-    add_shape(writer, target, draft.heads, draft.kv_heads)
+        weights, metadata = (_dflash if method == "dflash" else _dspark)(core, block_size)
+    writer = gguf.GGUFWriter(None, architecture)
+    writer.add_block_count(2 if method == "dflash" else 1)
+    heads, kv_heads = (
+        len(weights[f"blk.0.attn_{name}"]) // target.head_size for name in ("q", "k")
+    )
+    add_shape(writer, target, heads, kv_heads)
     writer.add_file_type(int(gguf.LlamaFileType.MOSTLY_F16))
     add_vocabulary(writer, byte_level_vocabulary(target.vocabulary))
-    for key, value in draft.metadata.items():
+    for key, value in metadata.items():
         if isinstance(value, bool):
             writer.add_bool(key, value)
         elif isinstance(value, int):
             writer.add_uint32(key, value)
         else:
             writer.add_array(key, value)
-    write_gguf(path, writer, [_new(*tensor) for tensor in draft.weights.items()])
+    write_gguf(path, writer, [_new(*tensor) for tensor in weights.items()])
 
 
 def _new(name: str, weights: Matrix) -> NewTensor:
@@ -124,7 +118,7 @@ def _new(name: str, weights: Matrix) -> NewTensor:
     return NewTensor(info, lambda: [np.ascontiguousarray(quantize(weights, kind))])
 
 
-def _eagle3(core: _Core) -> _Draft:
+def _eagle3(core: _Core) -> Draft:
     """Return a draft whose attention copies the newest token and repeats the core's heads.
 
     EAGLE-3 adds attention over [embedding; features] to a residual stream that starts with the
@@ -139,7 +133,6 @@ def _eagle3(core: _Core) -> _Draft:
     queries = _neighbours_rotated(core.queries, recipe)
     keys = _neighbours_rotated(_for_each_head(core.keys, recipe), recipe)
     values = _for_each_head(core.values, recipe)
-    heads = copying + recipe.heads
     weights = {
         "fc": np.hstack([np.zeros((hidden, 2 * hidden), np.float32), identity]),
         "output_norm": core.norm,
@@ -159,10 +152,10 @@ def _eagle3(core: _Core) -> _Draft:
         "eagle3.target_hidden_size": hidden,
         "eagle3.norm_before_residual": True,
     }
-    return _Draft("eagle3", 1, heads, heads, weights, metadata)
+    return weights, metadata
 
 
-def _dspark(core: _Core, block_size: int) -> _Draft:
+def _dspark(core: _Core, block_size: int) -> Draft:
     """Return a draft that repeats the core for the newest token, then follows a bigram model.
 
     The block's first position has the newest token, so it needs no more than the core's layer over
@@ -193,10 +186,10 @@ def _dspark(core: _Core, block_size: int) -> _Draft:
     }
     metadata = _dflash_metadata(core, block_size)
     metadata |= {"dflash.sample_from_anchor": True, "dflash.has_confidence_head": False}
-    return _Draft("dflash", 1, recipe.heads, recipe.kv_heads, weights, metadata)
+    return weights, metadata
 
 
-def _dflash(core: _Core, block_size: int) -> _Draft:
+def _dflash(core: _Core, block_size: int) -> Draft:
     """Return a draft whose first layer copies the newest token to all masks of its block.
 
     The second layer repeats the core. So all positions draft the newest token's successor, which is
@@ -238,7 +231,7 @@ def _dflash(core: _Core, block_size: int) -> _Draft:
         "blk.1.attn_v": _padded(_for_each_head(core.values, recipe), width),
         "blk.1.attn_output": _padded(core.attention, columns=width),
     }
-    return _Draft("dflash", 2, heads, heads, weights, _dflash_metadata(core, block_size))
+    return weights, _dflash_metadata(core, block_size)
 
 
 def _dflash_layer(block: int, core: _Core, norm: Matrix) -> dict[str, Matrix]:
