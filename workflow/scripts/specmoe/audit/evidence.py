@@ -57,11 +57,6 @@ class Run(_Columns):
         return self.draft != NO_DRAFT
 
     @property
-    def disturbed(self) -> bool:
-        """Whether the machine was disturbed at its last attempt too."""
-        return self.taken_away is not None
-
-    @property
     def load(self) -> str | None:
         """The load that it was a part of: its block and side, and the pass through the prompts."""
         if self.load_s is None:
@@ -73,11 +68,6 @@ class Run(_Columns):
     def by_model(self) -> bool:
         """Whether a whole second model drafts, all alone."""
         return self.method == METHODS[Method.DRAFT].engine
-
-    @property
-    def timed_with(self) -> tuple[str, ...]:
-        """Machine, protocol, engine, its options: no bound is made of another machine's times."""
-        return self.host, self.protocol, self.engine, self.engine_options
 
     @property
     def cut(self) -> int:
@@ -218,8 +208,11 @@ class Evidence:
                 self.loads[run.load] += run.generated or 0
 
     def times_of(self, run: Run) -> Mapping[str, float]:
-        """Return the milliseconds a token of each model that was timed as the run was."""
-        return self.times.get(run.timed_with, {})
+        """Return the milliseconds a token of each model that was timed as the run was.
+
+        No bound is made of another machine's times.
+        """
+        return self.times.get((run.host, run.protocol, run.engine, run.engine_options), {})
 
     def baseline(self, run: Run) -> Run | None:
         """Return a run's baseline, None without one."""
@@ -227,7 +220,7 @@ class Evidence:
 
 
 def single_token_ms(runs: pd.DataFrame) -> dict[tuple[str, ...], dict[str, float]]:
-    """Return each model's time for a token in its fastest run alone, by `Run.timed_with`.
+    """Return each model's time for a token in its fastest run alone, by host, way and options.
 
     A mean would be no bound: other work on the machine slows runs, so a run can be faster than the
     mean. Runs among several at once share their passes and time none; those of a load of a single

@@ -182,7 +182,7 @@ def check_controls(run: Run, given: Evidence) -> Finding:
     share = settings.unrelated_acceptance
     why = f"{of_drafted}; the draft knows nothing of the target, so {share:.0%} at most are due"
     parts, baseline = [at_most(acceptance, share, why)], given.baseline(run)
-    if baseline is not None and not (baseline.disturbed or run.disturbed):
+    if baseline is not None and baseline.taken_away is run.taken_away is None:
         rate, alone = run.tokens_per_second, baseline.tokens_per_second
         if rate is not None and alone is not None:
             why = f"{rate:.2f} tok/s, {alone:.2f} without a draft"
