@@ -309,8 +309,6 @@ refused({
         r"campaign\.yaml: the key 'room' is in line \d+ and again in \d+"),
     "results_on_a_disk_that_is_not_mounted": (link_to_nothing("results/tiny"),
         "campaign: results/tiny is a link to /not/mounted, which is not there; mount or make it"),
-    "a_file_for_the_folder_of_the_campaign": (delete("results/tiny"), write("results/tiny", ""),
-        "campaign: results/tiny is a file where a folder belongs; move it away"),
     "a_cached_campaign_that_is_not_there": (put("campaign.source", "cached"),
         r"campaign: there is no \S*resources/campaigns/tiny, where a cached campaign is"),
     "braces_in_the_name_of_a_prompt": (text("as{x}.txt", "a text"),
@@ -379,10 +377,6 @@ told({
 }, fails=False)  # fmt: skip
 told({
     # The configuration.
-    "a_locale_without_most_characters": (
-        exported(LC_ALL="C", PYTHONCOERCECLOCALE="0", PYTHONUTF8="0"),
-        put("suites.S.title", "Größe"),
-        "ConfigError: this locale's texts are ascii, .* export PYTHONUTF8=1"),
     "a_chat_template_that_drops_the_question": (asked_by_template("message['role']"),
         "the chat template of chatty leaves out the last message of prompt asked-1"),
     # Ways of drafting, and options of the engine.

@@ -1,6 +1,5 @@
 """Models are linked under one name, whole or split, and found by the engine."""
 
-import os
 import re
 from pathlib import Path
 
@@ -99,20 +98,6 @@ def test_what_is_no_json_is_named_with_the_way_out(tmp_path, text):
         read_record(path)
     fault = re.escape(f"{path} is damaged: it is no JSON (")
     assert re.fullmatch(rf"{fault}.+\); delete it and run snakemake again", str(caught.value))
-
-
-@pytest.mark.parametrize(
-    "make, fault",
-    [
-        (os.mkfifo, "no file, but a pipe or device"),
-        (lambda path: path.symlink_to("/dev/zero"), "no file, but a pipe or device"),
-        (lambda path: path.touch() or os.truncate(path, 2**40), "more than 1.1 GB"),
-    ],
-)
-def test_what_would_wait_or_never_end_is_not_read(tmp_path, make, fault):
-    make(tmp_path / "r0.json")
-    with pytest.raises(DamagedFileError, match=rf"r0\.json cannot be read \(it .*{fault}\)"):
-        read_record(tmp_path / "r0.json")
 
 
 def test_the_file_of_other_contents_is_named_in_one_short_line(tmp_path):

@@ -13,11 +13,8 @@ from specmoe.models.card import save_card
 from specmoe.models.gguf import read_card
 from specmoe.models.synthetic import write_model
 from specmoe.models.synthetic_drafts import write_draft
-from specmoe.plan import gate
 from specmoe.plan.gate import (
     check,
-    check_folder,
-    drop_other_packages,
     drop_stale_locks,
     files_say,
     load_campaign,
@@ -126,25 +123,6 @@ def test_a_file_drafts_as_it_was_made_for(own):
     made_for = [known(name) for name in ("eagle3", "dspark", "ngrams", "cut_q8", "there", "gone")]
     plain = [{Method.DRAFT}] * 3
     assert made_for == [{Method.EAGLE3}, {Method.DSPARK}, {Method.NGRAM_CACHE}, *plain]
-
-
-def test_a_full_disk_is_refused_before_snakemake_ends_in_a_traceback(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(gate, "free_bytes", lambda place: 100_000)
-    with pytest.raises(ConfigError, match=rf"the disk of {tmp_path} has 0.1 MB free, less than"):
-        check_folder(tmp_path)
-
-
-def test_packages_on_the_path_are_left_out_but_those_with_snakemake(tmp_path, monkeypatch):
-    monkeypatch.setattr(sys, "path", ["/own", str(tmp_path)])
-    (tmp_path / "snakemake").mkdir()
-    for present, left in ((True, ["/own", str(tmp_path)]), (False, ["/own"])):
-        monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-        if not present:
-            (tmp_path / "snakemake").rmdir()
-        drop_other_packages()
-        assert sys.path == left
-        assert ("PYTHONPATH" in os.environ) == present
 
 
 def test_locks_are_stale_when_no_process_is_left_that_could_hold_them(tmp_path):

@@ -1,13 +1,11 @@
 """Small functions about files that several modules need: digests, models, records."""
 
-import errno
 import fcntl
 import hashlib
 import json
 import os
 import re
 import shutil
-import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -171,28 +169,12 @@ def given_file(path: Path) -> Path:
     return path
 
 
-_LARGEST = 2**30  # bytes of a text
-
-
-def read_whole(path: Path) -> bytes:
-    """Return the bytes of a text or record; raises OSError.
-
-    It opens no pipe, which would wait for a writer, and no device, which may have no end.
-    """
-    state = path.stat()
-    if not (stat.S_ISREG(state.st_mode) or stat.S_ISDIR(state.st_mode)):
-        raise OSError(errno.EINVAL, "it is no file, but a pipe or device", str(path))
-    if state.st_size > _LARGEST:
-        raise OSError(errno.EFBIG, f"it has more than {gigabytes(_LARGEST)}", str(path))
-    return path.read_bytes()
-
-
 def read_text(path: Path) -> str:
     """Return a text whose lines end in a line feed, without the mark of Windows at its start.
 
     Raises OSError and UnicodeDecodeError.
     """
-    return read_whole(path).decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
+    return path.read_bytes().decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
 
 
 def json_of(text: str | bytes) -> Any:
@@ -235,7 +217,7 @@ _REMEDY = "delete it and run snakemake again"
 def read_record(path: Path) -> Any:
     """Return what a job wrote as JSON; raises DamagedFileError with the way out."""
     try:
-        return json_of(read_whole(path))
+        return json_of(path.read_bytes())
     except OSError as error:
         raise DamagedFileError(f"{path} cannot be read ({error.strerror}); {_REMEDY}") from error
     except ValueError as error:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from specmoe.errors import DamagedFileError, MeasurementError
-from specmoe.files import read_whole, replace_text
+from specmoe.files import replace_text
 
 Request = dict[str, Any]
 """All that a measurement depends on, as JSON has it: digests in place of files."""
@@ -174,7 +174,7 @@ def load(file: Path) -> tuple[Request, dict[str, Any]]:
     at = file if not file.is_symlink() else Path(os.path.relpath(file.resolve()))
     remedy = f"delete {at} and run snakemake again, which measures it anew"
     try:
-        lines = read_whole(file).split(b"\n")
+        lines = file.read_bytes().split(b"\n")
     except OSError as error:
         raise DamagedFileError(f"{file} cannot be read ({error.strerror}); {remedy}") from error
     head = head_of(file)

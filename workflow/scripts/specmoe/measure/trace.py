@@ -20,7 +20,7 @@ from specmoe.engine.identity import Workplace
 from specmoe.engine.job import Job, alone_on_its_host
 from specmoe.engine.server import Asked, Server
 from specmoe.errors import SchemaError
-from specmoe.files import json_of, read_whole, replace_text
+from specmoe.files import json_of, replace_text
 from specmoe.measure.side import prompt_ids, refuse_short
 
 WIDTH = 100  # of the terminal
@@ -128,7 +128,7 @@ class Recording:
     def read(cls, path: Path) -> Self:
         """Return the record in a file; raises SchemaError if it is no record of this version."""
         try:
-            return TypeAdapter(cls).validate_python(json_of(read_whole(path)))
+            return TypeAdapter(cls).validate_python(json_of(path.read_bytes()))
         except ValueError as error:
             raise SchemaError(
                 f"{path} is no record of a decoding, version 5: {first_fault(error)};"

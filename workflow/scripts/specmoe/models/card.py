@@ -12,7 +12,7 @@ from pydantic import ConfigDict, Field, TypeAdapter, model_validator
 
 from specmoe.config.base import Count, first_fault
 from specmoe.errors import ModelError, one_line
-from specmoe.files import json_of, read_whole
+from specmoe.files import json_of
 
 # Bounds of what a header, or an edited card, may say; beyond them every estimate would be wrong.
 _Layers = Annotated[int, Field(ge=0, le=10_000)]
@@ -121,7 +121,7 @@ def save_cards(cards: Mapping[str, ModelCard], path: Path) -> None:
 
 def _load(adapter: TypeAdapter[T], path: Path) -> T:
     try:
-        return adapter.validate_python(json_of(read_whole(path)))
+        return adapter.validate_python(json_of(path.read_bytes()))
     except OSError as error:
         raise ModelError(f"{path}: cannot be read ({error.strerror})") from error
     except ValueError as error:

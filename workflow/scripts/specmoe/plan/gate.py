@@ -44,8 +44,6 @@ from specmoe.files import (
     digest_of_parts,
     file_digests,
     files_of_model,
-    free_bytes,
-    gigabytes,
     named_if_damaged,
     read_record,
     read_text,
@@ -56,7 +54,6 @@ from specmoe.records import UNKNOWN, Records, Request, head_of
 
 LOCKS = Path(".snakemake/locks")
 """Where snakemake lists what its processes read and write."""
-LEAST_BYTES = 2**21
 
 
 def check_folder(root: Path) -> None:
@@ -71,16 +68,6 @@ def check_folder(root: Path) -> None:
                 f"{Path(place).absolute()} is another user's, or write-protected; give a folder of"
                 " your own: --directory"
             )
-    if (free := free_bytes(Path())) < LEAST_BYTES:
-        raise ConfigError(
-            f"the disk of {Path.cwd()} has {gigabytes(free)} free, less than snakemake's own notes"
-            " may need; make room, or give a folder on another disk: --directory"
-        )
-    if (encoding := sys.getfilesystemencoding()) != "utf-8":
-        raise ConfigError(
-            f"this locale's texts are {encoding}, and labels may have any character; export"
-            " PYTHONUTF8=1"
-        )
 
 
 def drop_other_packages() -> None:
@@ -149,8 +136,6 @@ def _folders(campaign: LoadedCampaign) -> Faults:
         if folder.is_symlink() and not folder.exists():
             to = folder.readlink()
             yield "campaign", f"{folder} is a link to {to}, which is not there; mount or make it"
-        elif folder.exists() and not folder.is_dir():
-            yield "campaign", f"{folder} is a file where a folder belongs; move it away"
     if campaign.config.campaign.source == "cached" and not campaign.data.is_dir():
         yield "campaign", f"there is no {campaign.data}, where a cached campaign is"
     for name in campaign.config.compare_with:

@@ -5,7 +5,6 @@ models, which use the same checks.
 """
 
 import json
-from codecs import BOM_UTF8
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -20,7 +19,7 @@ from specmoe.config.schema import Config
 from specmoe.config.workloads import numbered_lines
 from specmoe.engine.identity import require_programs
 from specmoe.errors import ConfigError, ModelError, SpecmoeError
-from specmoe.files import existing, free_bytes, given_file, is_held, read_whole, require_files
+from specmoe.files import existing, free_bytes, given_file, is_held, require_files
 from specmoe.models import hub
 from specmoe.models.card import ModelCard, load_card, require_template
 from specmoe.models.gguf import check_family, check_pair, describe_clock, read_card
@@ -90,11 +89,6 @@ def _check_texts(config: Config, blocks: Iterable[Block], root: Path, faults: Fa
             if not numbered_lines(root / text):
                 what = "it is a prompt" if text in texts else "its n-grams are to be counted"
                 raise ConfigError(f"{root / text} has no text, and {what}")
-            if text in counted and read_whole(root / text).startswith(BOM_UTF8):
-                raise ConfigError(
-                    f"{root / text} begins with a byte-order mark, which would be counted among its"
-                    " n-grams; save it without"
-                )
     for model in models:
         if isinstance(model, QuantizeModel) and model.imatrix:
             with _collecting(faults):

@@ -10,7 +10,7 @@ from pathlib import Path
 from pydantic import TypeAdapter
 
 from specmoe.errors import DamagedFileError
-from specmoe.files import json_of, read_record, read_whole, replace_text, sha256_of
+from specmoe.files import json_of, read_record, replace_text, sha256_of
 from specmoe.plan.campaign import LoadedCampaign
 
 NAME = "manifest.json"
@@ -81,7 +81,7 @@ def check_manifest(folder: Path) -> None:
     """
     manifest = folder / NAME
     try:
-        digests = _DIGESTS.validate_python(json_of(read_whole(manifest)))
+        digests = _DIGESTS.validate_python(json_of(manifest.read_bytes()))
     except (OSError, ValueError) as error:
         raise DamagedFileError(
             f"{manifest} is no list of files, so nothing says that the campaign's are those that"

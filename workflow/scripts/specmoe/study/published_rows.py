@@ -18,7 +18,7 @@ import pandas as pd
 from specmoe.config.block import NO_DRAFT, PASSAGE_PREFIX, Arrangement, Side
 from specmoe.config.methods import METHODS, Method, engine_type
 from specmoe.errors import DownloadError, SchemaError
-from specmoe.files import read_whole, replace_text, sha256_of
+from specmoe.files import replace_text, sha256_of
 from specmoe.models.card import save_cards
 from specmoe.models.expected_sizes import card_of_entry
 from specmoe.plan.campaign import LoadedCampaign
@@ -222,7 +222,7 @@ def download(source: str, sha256: str, out: Path) -> None:
             answer = httpx.get(source, follow_redirects=True, timeout=DOWNLOAD_LIMIT_S)
             content = answer.raise_for_status().content
         else:
-            content = read_whole(Path(source))
+            content = Path(source).read_bytes()
     except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise DownloadError(
