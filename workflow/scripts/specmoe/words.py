@@ -2,11 +2,14 @@
 
 import re
 import signal
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from specmoe.files import gigabytes
+
+if TYPE_CHECKING:
+    import jinja2
 
 
 def counted(count: int | str, noun: str, several: str | None = None) -> str:
@@ -65,17 +68,33 @@ def spreadsheet_text(value: Any) -> Any:
     return f"'{value}" if isinstance(value, str) and re.match(r"[=+\-@\t\r]", value) else value
 
 
-def fill_template(template: Path, **values: Any) -> str:
-    """Return a plain text or Markdown as its template says it."""
-    import jinja2  # which few jobs need
+def environment(
+    templates: Path, printed: Callable[[Any], str] = str, **syntax: str
+) -> "jinja2.Environment":
+    """Return the environment of a folder of templates; an undefined name is an error.
 
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(template.parent),
-        undefined=jinja2.StrictUndefined,
+    `printed` makes text of every value but markup.
+    """
+    import jinja2  # which few jobs need
+    from markupsafe import Markup
+
+    env = jinja2.Environment(
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
-        autoescape=False,  # noqa: S701 (no HTML)
+        undefined=jinja2.StrictUndefined,
+        autoescape=True,
+        finalize=lambda value: value if isinstance(value, Markup) else printed(value),
+        loader=jinja2.FileSystemLoader(templates),
+        **syntax,  # type: ignore[arg-type]
     )
-    environment.filters.update(counted=counted, gigabytes=gigabytes)
-    return environment.get_template(template.name).render(values)
+    env.filters.update(counted=counted, gigabytes=gigabytes, later=later, listed=listed)
+    return env
+
+
+def fill_template(template: Path, **values: Any) -> str:
+    """Return a plain text or Markdown as its template says it."""
+    from markupsafe import Markup
+
+    env = environment(template.parent, Markup)  # nothing is escaped
+    return env.get_template(template.name).render(values)

@@ -1,6 +1,6 @@
 """The advice for people, by the templates `advice.txt.j2` and `advice.md.j2`, and as JSON.
 
-Here is also the environment of all templates, of paper and page too.
+`environment` is that of the templates of paper and page too.
 """
 
 import json
@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 from markupsafe import Markup
 
+from specmoe import words
 from specmoe.analysis import number_text
 from specmoe.analysis.advice import Answer, Controls, Standing, decide
 from specmoe.analysis.contenders import describe
@@ -29,9 +30,8 @@ from specmoe.analysis.number_text import fixed, interval, measured_in, percent
 from specmoe.analysis.registry import TABLES, Analysis, Record, records
 from specmoe.analysis.summaries import CELL
 from specmoe.config.engines import Backend
-from specmoe.files import gigabytes, read_record, replace_text
+from specmoe.files import read_record, replace_text
 from specmoe.plan.campaign import ROOT
-from specmoe.words import counted, later, listed
 
 # The ends of the interval that decides an answer, as columns of the best setting.
 _DECIDES = {
@@ -80,24 +80,11 @@ def render_advice(analysis: Analysis, template: Path, details: Path) -> str:
 def environment(
     templates: Path, printed: Callable[[Any], str] = number_text.shown, **syntax: str
 ) -> jinja2.Environment:
-    """Return the environment of a folder of templates; an undefined name is an error.
-
-    `printed` makes text of every value but markup.
-    """
-    env = jinja2.Environment(
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-        undefined=jinja2.StrictUndefined,
-        autoescape=True,
-        finalize=lambda value: value if isinstance(value, Markup) else printed(value),
-        loader=jinja2.FileSystemLoader(templates),
-        **syntax,  # type: ignore[arg-type]
-    )
+    """Return `words.environment` with what templates of an analysis use."""
+    env = words.environment(templates, printed, **syntax)
     numbers = ("fixed", "percent", "thousands", "memory", "bandwidth", "interval", "measured_in")
     texts = ("span", "day", "short_commits", "prompt_words")
     env.filters.update({name: getattr(number_text, name) for name in (*numbers, *texts)})
-    env.filters.update(counted=counted, gigabytes=gigabytes, later=later, listed=listed)
     env.filters.update(machine_of=machine_of, records=records, told_twins=told_twins)
     env.tests["known"] = pd.notna
     return env
