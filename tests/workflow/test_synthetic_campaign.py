@@ -1,6 +1,5 @@
 """The synthetic campaign with fewer repeats, settings and tokens, on a real engine."""
 
-import json
 from pathlib import Path
 
 import pandas as pd
@@ -65,23 +64,6 @@ def test_all_runs_of_the_study_and_the_controls_are_measured(runs):
     assert runs["suite"].value_counts().to_dict() == RUNS
     assert (runs["decode_failures"] == 0).all()
     assert all(len(tokens) == N_PREDICT for tokens in runs["tokens"])
-
-
-def test_the_machine_is_described_before_each_repeat_and_the_fastest_memory_is_kept(
-    synthetic_folder,
-):
-    campaign = synthetic_folder / "results/synthetic"
-    described = [campaign / f"hosts/r{repeat}.json" for repeat in range(REPEATS)]
-    for repeat, description in enumerate(described):
-        measured = [path.stat().st_mtime for path in campaign.glob(f"blocks/**/r{repeat}.jsonl")]
-        before = [path.stat().st_mtime for path in campaign.glob(f"blocks/**/r{repeat - 1}.jsonl")]
-        assert max(before, default=0) < description.stat().st_mtime < min(measured)
-    host, *hosts = (json.loads(path.read_text()) for path in (campaign / "host.json", *described))
-    key = "memory_bandwidth_bytes_per_second"
-    rates = [one[key] for one in hosts]
-    assert host[key] == max(rates)
-    spread = f"the highest of {REPEATS}, from {min(rates) / 1e9:.0f} GB/s on"
-    assert host["memory_bandwidth_source"].endswith(spread)
 
 
 def test_every_row_passes_the_checks_of_the_audit_that_use_no_times(

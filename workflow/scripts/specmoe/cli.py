@@ -11,7 +11,7 @@ import json
 import os
 import sys
 from argparse import ArgumentParser
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from pathlib import Path
 from types import UnionType
@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Any, get_args, get_origin
 from specmoe import errors
 
 if TYPE_CHECKING:
-    from specmoe.config.block import Block
     from specmoe.plan.campaign import LoadedCampaign as Opened
 
 
@@ -109,6 +108,7 @@ def check_upcycled(campaign: "Opened", model: str, engine: Path, log: Path, out:
 def measure(campaign: "Opened", block: str, log: Path, workflow_pid: int | None = None) -> None:
     """Measure one block by its protocol, alone on the machine."""
     from specmoe.measure.block import measure_block, summary
+    from specmoe.models.gguf import check_made_pair
     from specmoe.plan.gate import Gate
 
     one, gate = campaign.asked(block) or campaign.block(block), Gate(campaign)
@@ -116,7 +116,9 @@ def measure(campaign: "Opened", block: str, log: Path, workflow_pid: int | None 
     drafts = {model: campaign.model_file(model) for model in one.draft_models}
     workplace = campaign.workplace(block, workflow_pid, campaign.engine_of_block(block))
     if one.repeat == 0:  # the other repeats load the same files
-        _check_pairs(one, target, drafts)
+        for side in one.drafters:
+            if side.method and side.draft_model:
+                check_made_pair(target, drafts[side.draft_model], side.method)
     name, request = f"blocks/{block}", gate.block(block)
     record, fresh = gate.records.measured_once(
         name, request, lambda: measure_block(one, workplace, target, drafts, log)
@@ -125,15 +127,6 @@ def measure(campaign: "Opened", block: str, log: Path, workflow_pid: int | None 
     said = summary(one, record) if fresh else "kept, as it was measured before"
     said = said if one.sides else "nothing, as all its settings are beaten"
     print(f"{campaign.describe_progress()}: {block}: {said}", flush=True)
-
-
-def _check_pairs(block: "Block", target: Path, drafts: Mapping[str, Path]) -> None:
-    """Raise ModelError for a file of a block that cannot draft for its target."""
-    from specmoe.models.gguf import check_made_pair
-
-    for side in block.drafters:
-        if side.method and side.draft_model:
-            check_made_pair(target, drafts[side.draft_model], side.method)
 
 
 def time_passes(

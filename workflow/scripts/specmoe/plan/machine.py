@@ -191,10 +191,9 @@ def refuse_another_kind(first: Mapping[str, Any], machine: Mapping[str, Any]) ->
 def collect(machines: Sequence[Mapping[str, Any]], *, shared: bool) -> dict[str, Any]:
     """Return the first description of a campaign's machine, with the highest bandwidth of all.
 
-    Other programs that use the memory during a probe lower its result and nothing raises it (see
-    `probe`), so the highest is nearest to the bound of the runs. A shared campaign
-    has a description for each block; of each machine one is in `machines`, sorted by id. Raises
-    MeasurementError if a machine is of another kind, or if a campaign that is not shared has two.
+    Nothing raises the result of a probe (see `probe`). A shared campaign has a description for each
+    block; of each machine one is in `machines`, sorted by id. Raises MeasurementError if a machine
+    is of another kind, or if a campaign that is not shared has two.
     """
     whole = dict(machines[0])
     by_id = {str(one["id"]): one for one in machines}
@@ -234,9 +233,8 @@ def describe_host(
     """Describe this machine; where several share a campaign, compare it and test the engine.
 
     `given` is what the user states, `engine` the engine.json of what lists a GPU's devices. The
-    first machine of those that share a campaign writes the description with which the others are
-    compared. It is no input of jobs: snakemake 9.27 would not look at what is missing behind an
-    ancient input that is made anew.
+    first machine of those that share a campaign writes what the others are compared with; it is no
+    input of jobs, since snakemake 9.27 would not look at what is missing behind it.
     """
     facts = describe(campaign.backend, given, _probe_alone, devices_of(campaign, engine))
     written = json.dumps(facts, indent=1) + "\n"
@@ -283,12 +281,10 @@ def probe() -> float:
     """Measure the sustained read bandwidth of the system's memory, in bytes a second.
 
     One thread per physical core reads its own part of up to 1 GiB repeatedly. The best of five
-    passes counts, after a shorter one to warm up. The probe takes about two seconds.
-
-    It measures what programs get, which is less than the advertised peak. On a two-core virtual
-    machine (EPYC, Zen 5) it was between 9 percent below and 8 percent above compiled loops that
-    only read. It is low while other programs use the memory, and high where caches hold a large
-    part of 1 GiB.
+    passes counts, after a shorter one to warm up: two seconds. Programs get that, which is less
+    than the advertised peak; on a two-core virtual machine (EPYC, Zen 5) it was between 9 percent
+    below and 8 percent above compiled loops that only read. It is low while other programs use the
+    memory, and high where caches hold a large part of 1 GiB.
     """
     import numpy as np  # which a host with a known bandwidth does not need
 
