@@ -153,7 +153,7 @@ def shown(folder, kind, ending):
     """Return the folder of tables or figures, which snakemake's report shows with their titles."""
     about = {"caption": (PAPER / f"captions/{kind}.rst").resolve()}
     about |= {"category": f"{kind.title()}s", "labels": {kind: f"{{{kind}}}"}}
-    return report(directory(folder), patterns=[f"{{{kind}}}.{ending}"], **about)
+    return report(directory(folder), patterns=[f"{{{kind},\\w+}}.{ending}"], **about)
 
 
 def of_kinds(*kinds):

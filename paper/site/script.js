@@ -1,5 +1,5 @@
 "use strict";
-// Switches between two languages, sorts tables, and enlarges figures. Without this script the page is
+// Switches between two languages and sorts tables. Without this script the page is
 // complete, in English.
 
 const LANGUAGES = ["en", "zh-CN"];
@@ -79,12 +79,6 @@ function compare(one, other, sign) {
   return sign * String(one).localeCompare(String(other), page.lang, { numeric: true });
 }
 
-function enlarge(figure, dialog) {
-  dialog.querySelector("h2").replaceChildren(...figure.querySelector("h3").cloneNode(true).childNodes);
-  dialog.querySelector(".large").replaceChildren(figure.querySelector("img").cloneNode());
-  dialog.showModal();
-}
-
 speak(preferred());
 
 document.addEventListener("DOMContentLoaded", () => {
@@ -96,12 +90,4 @@ document.addEventListener("DOMContentLoaded", () => {
     remember(page.lang);
   });
   document.querySelectorAll("table").forEach(makeSortable);
-  const dialog = document.getElementById("larger");
-  dialog.querySelector("button").addEventListener("click", () => dialog.close());
-  for (const figure of document.querySelectorAll("figure.picture")) {
-    const button = figure.querySelector("button");
-    button.hidden = false;
-    button.addEventListener("click", () => enlarge(figure, dialog));
-    figure.querySelector("img").addEventListener("click", () => enlarge(figure, dialog));
-  }
 });

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from specmoe.analysis.side_by_side import compared_campaigns, side_by_side
-from specmoe.figures.figures import FIGURES
+from specmoe.figures.figures import draw
 
 from ..figures.test_figures import legend, lines
 from ..paper_analyses import (
@@ -171,7 +171,7 @@ def test_marks_say_which_files_differ_and_which_cells_have_marked_runs_which_are
         ["", "*", "", ""],
         ["", "*", "", "†"],
     ]
-    [axes] = FIGURES["side_by_side"](analysis).axes
+    [axes] = draw("side_by_side", analysis).axes
     faces = [line.get_markerfacecolor() for line in axes.get_lines() if len(line.get_xdata()) == 1]
     assert "white" in faces
 
@@ -185,7 +185,7 @@ def test_a_table_says_what_the_campaigns_ran_on():
 
 
 def test_the_figure_has_a_panel_for_shared_settings_and_a_colour_for_each_campaign():
-    figure = FIGURES["side_by_side"](compared())
+    figure = draw("side_by_side", compared())
     [axes] = figure.axes
     assert axes.get_title() == "Dense 4B"
     assert lines(axes) == [pytest.approx([0.9, 0.8]), pytest.approx([1.2])]
@@ -196,7 +196,7 @@ def test_the_figure_has_a_panel_for_shared_settings_and_a_colour_for_each_campai
 
 def test_the_figure_shows_all_panels_where_campaigns_share_no_setting():
     other = named(relabelled(single(), "dense_4b", "Mine"), "other")
-    figure = FIGURES["side_by_side"](compared_with(full(), other))
+    figure = draw("side_by_side", compared_with(full(), other))
     titles = [axes.get_title() for axes in figure.axes]
     assert titles == ["MoE Q4\ncode", "MoE Q4\n64, 1024 tokens", "Dense 4B", "Mine"]
 
@@ -208,4 +208,4 @@ def test_campaigns_have_the_same_order_in_the_figure_as_in_the_table():
     other = named(analysis_of(of_prompt("code")), "other")
     analysis = compared_with(own, other)
     assert analysis.side_by_side["heading"].tolist() == ["other", "by_hand"]
-    assert legend(FIGURES["side_by_side"](analysis))[:2] == ["by_hand", "other"]
+    assert legend(draw("side_by_side", analysis))[:2] == ["by_hand", "other"]

@@ -8,7 +8,7 @@ import pytest
 
 from specmoe.audit.bounds import required_time
 from specmoe.audit.evidence import Evidence
-from specmoe.figures.figures import FIGURES
+from specmoe.figures.figures import draw
 
 from ..audit.test_checks import SETTINGS, SIZES, campaign, stranger
 from ..paper_analyses import costed, costed_with_timed_passes, full
@@ -20,20 +20,20 @@ ANALYSIS = costed()
 
 
 def test_a_line_for_every_target_and_the_experts_of_the_moe_beside_them():
-    figure = FIGURES["verification_cost"](ANALYSIS)
+    figure = draw("verification_cost", ANALYSIS)
     steps, experts = figure.axes
     moe, dense = lines(steps)
     assert moe == pytest.approx([pass_cost(width) for width in (1, 2, 3, 5, 9)], rel=0.05)
     assert dense == pytest.approx([pass_cost(width) for width in (1, 2, 3, 5, 9, 17, 33)], rel=0.05)
     (visited,) = lines(experts)
     assert visited[:2] == pytest.approx([8, 256 * (1 - (1 - 8 / 256) ** 2)])
-    assert legend(figure) == ["MoE Q4", "Dense 4B", "left: its bytes / bandwidth"]
+    assert legend(figure) == ["MoE Q4", "Dense 4B", "its bytes / bandwidth"]
 
 
 def test_rounds_and_even_routing_are_hollow_beside_passes_timed_by_themselves():
     made = costed_with_timed_passes()
     moe = made.verification[made.verification["target"] == "moe_q4"]
-    figure = FIGURES["verification_cost"](replace(made, verification=moe))
+    figure = draw("verification_cost", replace(made, verification=moe))
     steps, experts = figure.axes
     passes, rounds = lines(steps)
     assert passes == pytest.approx([verify_cost(width) for width in moe["width"]], rel=0.05)
@@ -43,20 +43,20 @@ def test_rounds_and_even_routing_are_hollow_beside_passes_timed_by_themselves():
     assert seen[-1] < even[-1]
     assert legend(figure) == [
         "MoE Q4",
-        "left: its bytes / bandwidth",
-        "left: a whole round",
-        "right: if routing is even",
+        "its bytes / bandwidth",
+        "a whole round",
+        "if routing is even",
     ]
 
 
 def test_targets_without_experts_have_no_panel_for_them():
     passes = ANALYSIS.verification
     dense = replace(ANALYSIS, verification=passes[passes["target"] == "dense_4b"])
-    assert len(FIGURES["verification_cost"](dense).axes) == 1
+    assert len(draw("verification_cost", dense).axes) == 1
 
 
 def test_every_cell_is_a_dot_in_each_panel_and_hollow_beyond_the_measured_widths():
-    panels = FIGURES["predicted_speedup"](ANALYSIS).axes
+    panels = draw("predicted_speedup", ANALYSIS).axes
     for axes in panels:
         dots = [line for line in axes.get_lines() if line.get_marker() in "o^"]
         assert sum(len(line.get_xdata()) for line in dots) == 3
@@ -67,7 +67,7 @@ def test_every_cell_is_a_dot_in_each_panel_and_hollow_beyond_the_measured_widths
 
 
 def test_break_even_has_a_panel_per_target_with_the_measured_rates():
-    moe, dense = FIGURES["break_even"](ANALYSIS).axes
+    moe, dense = draw("break_even", ANALYSIS).axes
     assert [axes.get_title() for axes in (moe, dense)] == ["MoE Q4", "Dense 4B"]
     cells = ANALYSIS.predictions
     measured = cells.loc[cells["target"] == "moe_q4", "acceptance_rate"].tolist()
@@ -79,7 +79,7 @@ def test_thin_lines_show_the_time_to_read_the_weights_where_bandwidth_is_known()
     step_ms = (dense["ms"] / dense["steps"]).iloc[0]
 
     def thin(analysis):
-        [axes, *_] = FIGURES["verification_cost"](analysis).axes
+        [axes, *_] = draw("verification_cost", analysis).axes
         return [values(line) for line in axes.get_lines() if line.get_linewidth() == 0.8]
 
     bound = [4.4e9 / 400e9 * 1000 / step_ms] * len(dense)
@@ -89,7 +89,7 @@ def test_thin_lines_show_the_time_to_read_the_weights_where_bandwidth_is_known()
 
 
 def test_twins_share_panels_of_passes_experts_and_speedups():
-    figure = FIGURES["twins"](with_twins())
+    figure = draw("twins", with_twins())
     steps, experts, speedups = figure.axes
     assert [y for line in lines(steps) for y in line] == pytest.approx([1, 1.5, 1, 3])
     assert lines(experts)[0] == [1, 3]
@@ -108,7 +108,7 @@ def frames():
 def plot_required_time(frames):
     """Return the figure of campaigns, each with its rows of `bounds.required_time`."""
     times = pd.concat(frame.assign(campaign=campaign) for campaign, frame in frames.items())
-    return FIGURES["required_time"](replace(full(), required_time=times))
+    return draw("required_time", replace(full(), required_time=times))
 
 
 def test_runs_stand_beside_the_diagonal_where_they_take_what_their_passes_need(frames):

@@ -10,7 +10,7 @@ from numpy import isfinite
 
 from specmoe.analysis.filters import text_cells
 from specmoe.figures import style
-from specmoe.figures.figures import FIGURES, save
+from specmoe.figures.figures import PLOTS, draw, save
 from specmoe.tables.exhibits import read_figures
 
 from ..paper_analyses import (
@@ -25,7 +25,6 @@ from ..paper_analyses import (
     sampled,
     several_methods,
     several_ways,
-    single,
     speculative_runs,
     with_categories,
     without_drafts,
@@ -46,8 +45,6 @@ SHOWING = {
     "gamma_curves": costed,
     "best_settings": lambda: advised(full()),
 }
-# Campaigns that differ in what most figures show.
-USUAL = [full, single, several_methods, several_ways]
 
 
 def drawn(figure):
@@ -68,9 +65,9 @@ def values(line):
 
 
 def intervals(axes):
-    """Return the ends of each interval that seaborn drew into an axes: (low, high)."""
-    unmarked = [values(line) for line in axes.get_lines() if line.get_marker() == "None"]
-    return [(min(ends), max(ends)) for ends in unmarked if ends]
+    """Return the ends of each interval of an axes, line by line: (low, high)."""
+    bars = [bar for line in axes.containers for bar in line.lines[2]]
+    return [tuple(ends[:, 1]) for bar in bars for ends in bar.get_segments()]
 
 
 def legend(figure):
@@ -85,9 +82,8 @@ def luminance(colour):
 
 
 def assert_fits(figure):
-    """Assert that a figure is as wide as the page at most, and nothing is outside of it."""
+    """Assert that nothing of a figure is outside of it."""
     figure = drawn(figure)
-    assert figure.get_figwidth() <= style.WIDTH_IN
     left, bottom, right, top = figure.get_tightbbox().extents
     assert min(left, bottom) > -0.02
     assert right < figure.get_figwidth() + 0.02
@@ -95,19 +91,15 @@ def assert_fits(figure):
 
 
 def test_every_figure_is_specified_and_every_specified_one_drawn():
-    assert set(FIGURES) == set(read_figures(ABOUT_FIGURES))
+    assert set(PLOTS) == set(read_figures(ABOUT_FIGURES))
 
 
-@pytest.mark.parametrize(
-    ("name", "make"),
-    [(name, make) for name in FIGURES for make in dict.fromkeys([*USUAL, SHOWING.get(name, full)])],
-)
-def test_every_figure_fits_the_page_and_nothing_in_it_overlaps(name, make):
-    if (figure := FIGURES[name](make())) is None:
-        return
+@pytest.mark.parametrize("width", [style.WIDTH_IN, style.NARROW_IN], ids=["page", "phone"])
+@pytest.mark.parametrize("name", PLOTS)
+def test_every_figure_fits_page_and_phone_and_nothing_in_it_overlaps(name, width):
+    figure = draw(name, SHOWING.get(name, full)(), width)
     assert_fits(figure)
-    if make is not SHOWING.get(name, full):
-        return
+    assert figure.get_figwidth() <= width
     boxes = [figure.legends[0].get_window_extent()]
     boxes += [label.get_window_extent() for label in figure.texts if label.get_text()]
     boxes += [axes.get_tightbbox() for axes in figure.axes]
@@ -115,21 +107,18 @@ def test_every_figure_fits_the_page_and_nothing_in_it_overlaps(name, make):
     assert not any(one.padded(-1).overlaps(other) for one, other in pairs)
 
 
-# A figure of each kind: lines, points, dots, text beside marks.
-@pytest.mark.parametrize(
-    "name", ["levels", "speedup_by_gamma", "required_time", "predicted_speedup", "methods"]
-)
-def test_the_same_analysis_gives_the_same_bytes(name, tmp_path):
+def test_the_same_analysis_gives_the_same_bytes(tmp_path):
+    names = ["speedup_by_gamma", "required_time"]
     for attempt in ("first", "second"):
-        save({name: FIGURES[name](SHOWING.get(name, full)())}, tmp_path / attempt)
-    for end in ("pdf", "svg"):
-        first, second = (tmp_path / f"{attempt}/{name}.{end}" for attempt in ("first", "second"))
-        assert first.read_bytes() == second.read_bytes()
+        assert save(full(), tmp_path / attempt, names) == names
+    for name in names:
+        for file in (f"{name}.pdf", f"{name}.svg", f"narrow/{name}.svg"):
+            first, second = (tmp_path / attempt / file for attempt in ("first", "second"))
+            assert first.read_bytes() == second.read_bytes()
 
 
-@pytest.mark.parametrize("name", sorted(FIGURES))
-def test_a_campaign_without_drafts_says_so(name):
-    assert FIGURES[name](without_drafts()) is None
+def test_a_campaign_without_drafts_has_no_figure(tmp_path):
+    assert save(without_drafts(), tmp_path) == []
 
 
 NUMBERS = {  # of each figure: its campaign, the lines of each panel, the legend, and the titles
@@ -164,7 +153,7 @@ NUMBERS = {  # of each figure: its campaign, the lines of each panel, the legend
 @pytest.mark.parametrize("name", NUMBERS)
 def test_figures_show_the_numbers_of_the_analysis(name):
     make, expected, words, titles = NUMBERS[name]
-    figure = FIGURES[name](make())
+    figure = draw(name, make())
     approximately = [[pytest.approx(line) for line in panel] for panel in expected]
     assert [lines(axes) for axes in figure.axes] == approximately
     assert legend(figure) == words
@@ -174,19 +163,19 @@ def test_figures_show_the_numbers_of_the_analysis(name):
 def test_intervals_are_those_of_the_analysis():
     analysis = full()
     cells = analysis.cells.assign(speedup_low=0.1, speedup_high=analysis.cells["speedup"] + 1e-17)
-    for axes in FIGURES["speedup_by_gamma"](replace(analysis, cells=cells)).axes[::2]:
+    for axes in draw("speedup_by_gamma", replace(analysis, cells=cells)).axes[::2]:
         shown = [value for line in lines(axes) for value in line]
-        assert intervals(axes)[: len(shown)] == [(0.1, pytest.approx(value)) for value in shown]
+        assert intervals(axes) == [(pytest.approx(0.1), pytest.approx(value)) for value in shown]
 
 
-def test_a_gamma_that_was_not_measured_is_a_gap_in_its_line():
+def test_every_gamma_of_any_target_is_a_tick_and_a_line_has_those_that_it_measured():
     rows = baseline_runs(["moe_q4", "dense_4b"], ["code"], 1)
     rows += speculative_runs("B", "dense_4b", "draft_2b", 8, [60])
     for gamma in (4, 16):
         rows += speculative_runs("B", "moe_q4", "draft_2b", gamma, [60])
-    axes, _ = FIGURES["speedup_by_gamma"](analysis_of(rows)).axes
+    axes, _ = draw("speedup_by_gamma", analysis_of(rows)).axes
     assert sorted(map(len, lines(axes))) == [1, 2]
-    assert [tick.get_text() for tick in axes.get_xticklabels()] == ["4", "8", "16"]
+    assert axes.get_xticks().tolist() == [4, 8, 16]
 
 
 def marks(axes):
@@ -199,7 +188,7 @@ def marks(axes):
 
 
 def test_ways_of_drafting_stand_below_each_other_in_every_panel():
-    figure = FIGURES["methods"](several_methods())
+    figure = draw("methods", several_methods())
     moe, dense = figure.axes
     assert [axes.get_title() for axes in (moe, dense)] == ["MoE Q4", "Dense 4B"]
     assert [label.get_text() for label in moe.get_yticklabels()] == [
@@ -229,7 +218,7 @@ def test_ten_ways_of_drafting_in_four_settings_on_four_targets_fit_a_page():
     first = analysis.models.iloc[[0]]
     models = [first.assign(model=name, label=name) for name in targets]
     analysis = replace(analysis, models=pd.concat([analysis.models, *models]))
-    figure = FIGURES["methods"](analysis)
+    figure = draw("methods", analysis)
     assert_fits(figure)
     assert figure.get_figheight() <= style.MAX_HEIGHT_IN
     heights = sorted({place for axes in figure.axes for _, place in marks(axes)})
@@ -240,17 +229,17 @@ def test_ten_ways_of_drafting_in_four_settings_on_four_targets_fit_a_page():
 
 
 def test_a_level_that_is_a_number_is_on_its_scale_and_others_stand_in_order():
-    lengths = FIGURES["levels"](full()).axes[0]
+    lengths = draw("levels", full()).axes[0]
     assert [tick.get_text() for tick in lengths.get_xticklabels()] == ["64", "1024"]
     assert lengths.get_xlabel() == "Prompt length (tokens)"
     named = replace(full(), levels=full().levels.replace({"level": {"64": "none", "1024": "-x 2"}}))
-    assert FIGURES["levels"](named).axes[0].get_xticks().tolist() == [0, 1]
+    assert draw("levels", named).axes[0].get_xticks().tolist() == [0, 1]
 
 
-@pytest.mark.parametrize("name", FIGURES)
+@pytest.mark.parametrize("name", PLOTS)
 def test_any_label_is_shown_as_text(name):
     label = f"_$x^$ \\frac{{ %s {{}}\n{'a' * 300}"
-    figure = drawn(FIGURES[name](relabelled(SHOWING.get(name, full)(), "moe_q4", label)))
+    figure = drawn(draw(name, relabelled(SHOWING.get(name, full)(), "moe_q4", label)))
     assert figure.get_tightbbox().x1 < figure.get_figwidth() + 0.02
     titled = {"categories", "levels", "methods", "positions", "protocols", "side_by_side"}
     if name not in {"required_time", "break_even", "best_settings", *titled}:
@@ -261,3 +250,31 @@ def test_targets_differ_by_marker_and_families_in_greyscale():
     looks = style.target_looks(text_cells(full()))
     assert len({look.marker for look in looks.values()}) == len(looks)
     assert abs(luminance(looks["moe_q4"].colour) - luminance(looks["dense_4b"].colour)) > 40
+
+
+def test_the_best_setting_of_each_target_has_the_colour_of_its_answer():
+    on = draw("best_settings", advised(full()))
+    off = draw("best_settings", advised(full(), answer="leave off at these γ"))
+    undecided = draw("best_settings", advised(full(), answer="undecided"))
+    assert [legend(figure) for figure in (on, off, undecided)] == [
+        ["answer: switch on"],
+        ["answer: leave off"],
+        ["decides no answer"],
+    ]
+    [axes] = on.axes
+    assert marks(axes) == [(1.4, 0)]
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["MoE Q4, code"]
+
+
+def test_no_two_settings_of_a_category_have_the_same_marker():
+    one = with_categories().categories
+    many = [
+        one.assign(series=f"t{target}", label=f"T{target}", gamma=gamma, speedup=gamma / 8)
+        for target in range(3)
+        for gamma in range(1, 9)
+    ]
+    drafts = [rows.assign(draft_label=name) for rows in many for name in ("One", "Two")]
+    figure = draw("categories", replace(with_categories(), categories=pd.concat(drafts)))
+    assert len(legend(figure)) <= len(style.MARKERS)
+    samples = [line.get_marker() for line in figure.legends[0].get_lines()]
+    assert len(samples) == len(set(samples))

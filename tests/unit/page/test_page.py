@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 from specmoe.analysis.number_text import prompts_in_short, span
-from specmoe.figures.figures import FIGURES, figures_of, save
+from specmoe.figures.figures import save
 from specmoe.measure.trace import Recording
 from specmoe.page import page
 from specmoe.page.page import data_names, environment, render_page, write_data
@@ -33,13 +33,13 @@ from ..paper_analyses import (
 from ..planted_loads import with_loads
 
 HOSTILE = """</script><script>planted()</script>" onload='planted()' %&#_ {{ 7 * 7 }} ${7*7}"""
-VOID = {"meta", "link", "img", "br", "rect", "path", "input"}
+VOID = {"meta", "link", "img", "source", "br", "rect", "path", "input"}
 
 
 def page_figures(analysis):
     """Return the page's pictures of an analysis."""
     with TemporaryDirectory() as folder:
-        save(figures_of(analysis), Path(folder))
+        save(analysis, Path(folder))
         return page.pictures(Path(folder))
 
 
@@ -66,17 +66,7 @@ def answered(root):
     return page_of(advised(full()), root)
 
 
-@pytest.fixture(scope="module")
-def drawn():
-    """The figures of the usual campaign."""
-    return page_figures(full())
-
-
-@pytest.fixture(scope="module")
-def pictures():
-    """A picture for each figure, all the same, for tests of where they stand."""
-    [one, *_] = page_figures(single()).values()
-    return dict.fromkeys(FIGURES, one)
+PICTURE = page.Picture("data:,wide", 63, 40), page.Picture("data:,narrow", 31, 80)
 
 
 def of_campaign(analysis, **columns):
@@ -135,16 +125,14 @@ def test_the_demonstration_is_on_the_page_of_a_campaign_that_has_one(root, plain
 
 
 def test_nothing_that_was_not_measured_is_on_the_page(root):
-    figures = page_figures(without_drafts())
-    assert "speedup_by_gamma" not in figures
-    page = page_of(without_drafts(), root, figures)
+    page = page_of(without_drafts(), root)
     assert 'id="table-speculation"' not in page
     assert 'id="figure-speedup_by_gamma"' not in page
     assert 'id="table-models"' in page
 
 
-def test_the_page_loads_nothing_and_links_only_to_its_data(root, drawn):
-    page = Reader(page_of(full(), root, drawn))
+def test_the_page_loads_nothing_and_links_only_to_its_data(root):
+    page = Reader(page_of(full(), root, {"speedup_by_gamma": PICTURE}))
     assert all(address.startswith("data:") for address in page.attributes("src"))
     links = {link for link in page.attributes("href") if not link.startswith(("#", "data/"))}
     assert links == {"data:,"}
@@ -200,9 +188,9 @@ def card(page):
     return markup, words_of(f"<ul>{markup}</ul>")
 
 
-def test_a_page_of_ones_own_models_answers_first_and_leaves_the_study_out(root, pictures):
+def test_a_page_of_ones_own_models_answers_first_and_leaves_the_study_out(root):
     analysis = advised(ones_own(full()))
-    text = page_of(analysis, root, {"speedup_by_gamma": pictures["speedup_by_gamma"]})
+    text = page_of(analysis, root, {"speedup_by_gamma": PICTURE})
     words = "".join(Reader(text).words)
     assert "<title" in text
     assert "MoE Q4 runs 1.40× as fast with Draft 0.8B" in words
@@ -267,15 +255,16 @@ def test_a_card_of_an_undecided_target_says_how_many_repeats_would_decide(root):
     assert "First token首个 token20 % later晚 20 %" in text
 
 
-@pytest.mark.parametrize(("make", "name"), [(with_loads, "levels"), (compared, "side_by_side")])
-def test_what_was_measured_has_its_figure(make, name, root, pictures):
-    assert f'id="figure-{name}"' in page_of(make(), root, {name: pictures[name]})
+def test_a_figure_has_a_drawing_for_phones(root):
+    page = Reader(page_of(with_loads(), root, {"levels": PICTURE}))
+    assert "figure-levels" in page.attributes("id")
+    assert page.attributes("srcset", "src") == ["data:,narrow", "data:,wide"]
 
 
 def test_a_range_whose_ends_print_the_same_is_one_value(root):
     assert span((0.592, 0.594), 2) == "0.59"
     assert span((0.59, 0.6), 2, "–") == "0.59–0.60"
-    words = "".join(Reader(page_of(single(), root, page_figures(single()))).words)
+    words = "".join(Reader(page_of(single(), root, {"speedup_by_gamma": PICTURE})).words)
     assert "by a factor of 1.20." in words
     assert not re.search(r"(\d+\.\d+) ?(?:–|to|到) ?\1\b", words)
 

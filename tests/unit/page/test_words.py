@@ -99,7 +99,7 @@ def reasons():
 @pytest.mark.parametrize(
     ("said", "least"),
     [
-        *((program, 30), (templates, 14), (claims, 6)),
+        *((program, 30), (templates, 12), (claims, 6)),
         *((methods, 6), (reasons, 6)),
     ],
 )

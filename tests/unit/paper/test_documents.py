@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from specmoe.analysis.advice_text import environment
-from specmoe.figures.figures import FIGURES
+from specmoe.figures.figures import PLOTS, draw
 from specmoe.paper.documents import DOCUMENTS, cited, render_documents
 
 from ...conftest import ROOT
@@ -33,7 +33,7 @@ PAPER = ROOT / "paper"
 ALWAYS = {"tab:answers"}
 
 
-def documents(analysis, drawn=FIGURES):
+def documents(analysis, drawn=PLOTS):
     """Return the words of the paper and of its supplement, as LaTeX with single spaces."""
     texts = render_documents(analysis, drawn, PAPER)
     return [" ".join(texts[name].split()) for name in DOCUMENTS]
@@ -108,7 +108,7 @@ def test_the_answers_of_targets_are_counted_in_a_sentence():
 
 @pytest.mark.parametrize("make", MAKERS)
 def test_a_table_or_figure_is_referred_to_only_where_it_is_included(make):
-    for drawn in (FIGURES, ()):
+    for drawn in (PLOTS, ()):
         for text in documents(make(), drawn):
             included = {
                 f"{kind[:3]}:{name}"
@@ -169,7 +169,7 @@ def test_a_setting_that_cannot_pay_is_counted_by_its_interval_and_not_by_its_est
 def test_lengths_are_named_by_what_they_count(unit):
     analysis = campaign(length_unit=unit)
     assert f"({unit})" in latex("levels", analysis)
-    figure = FIGURES["levels"](analysis)
+    figure = draw("levels", analysis)
     assert figure.axes[0].get_xlabel() == f"Prompt length ({unit})"
 
 

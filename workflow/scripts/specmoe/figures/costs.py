@@ -29,12 +29,12 @@ from specmoe.figures.panels import (
     start_at_zero,
     target_title,
 )
-from specmoe.figures.style import WIDTH_IN, Look, short, target_looks
+from specmoe.figures.style import Look, short, target_looks
 
 WIDTH_WORDS = "width of the pass (tokens)"
-_REQUIRED_HEIGHT_IN = 3.3
+_REQUIRED_HEIGHT_IN = 2.8
 
-STEPS = PlottedColumn("steps", "time of a pass (single-token steps)", "steps_low", "steps_high")
+STEPS = PlottedColumn("steps", "time of a pass (steps)", "steps_low", "steps_high")
 _ROUND = PlottedColumn("round_steps", "", "round_steps_low", "round_steps_high")
 EXPERTS = PlottedColumn("experts", "distinct experts a layer")
 EVEN = PlottedColumn("experts_even", "")
@@ -68,7 +68,7 @@ def plot_verification_cost(analysis: Analysis) -> Figure | None:
         passes = passes.drop_duplicates(["target", "width"])
     looks = target_looks(passes)
     routed = passes[passes["experts"].notna()]
-    figure, panels = make_panels(1 if routed.empty else 2, sharey=False)
+    figure, panels = make_panels(1 if routed.empty else 2, kinds=0)
     draw_series(panels[0], passes, "width", STEPS, looks)
     for _, of_draft in rounds.groupby("draft", sort=False):
         draw_series(panels[0], of_draft, "width", _ROUND, looks, hollow=True)
@@ -87,10 +87,10 @@ def plot_verification_cost(analysis: Analysis) -> Figure | None:
     for axes in panels:
         powers_of_two(axes, passes["width"].astype(int))
     figure.supxlabel(WIDTH_WORDS)
-    thin = Line2D([], [], color=_BESIDE.colour, linewidth=0.8, label="left: its bytes / bandwidth")
+    thin = Line2D([], [], color=_BESIDE.colour, linewidth=0.8, label="its bytes / bandwidth")
     beside = [] if bounded.empty else [thin]
-    beside += [] if rounds.empty else [handle(_BESIDE, "left: a whole round", hollow=True)]
-    beside += [] if seen.empty else [handle(_BESIDE, "right: if routing is even", hollow=True)]
+    beside += [] if rounds.empty else [handle(_BESIDE, "a whole round", hollow=True)]
+    beside += [] if seen.empty else [handle(_BESIDE, "if routing is even", hollow=True)]
     add_legend(figure, [*series_handles(passes, looks), *beside])
     return figure
 
@@ -177,8 +177,7 @@ def plot_required_time(analysis: Analysis) -> Figure | None:
         return None
     seconds = times[["required_ms", "decode_ms"]].astype(float) / 1000
     series = times["campaign"] + " " + times["family"]
-    figure = Figure(figsize=(0.75 * WIDTH_IN, _REQUIRED_HEIGHT_IN))
-    axes = figure.subplots()
+    figure, [axes] = make_panels(1, row_in=_REQUIRED_HEIGHT_IN)
     diagonal = alike_logarithms(axes, seconds, margin=1.3)
     axes.fill_between(diagonal, diagonal[0], diagonal, color="#EFEFEF", linewidth=0, zorder=0)
     words = "faster than its own passes"
@@ -190,7 +189,7 @@ def plot_required_time(analysis: Analysis) -> Figure | None:
         scatter(axes, here["required_ms"], here["decode_ms"], dots)
         family = {"moe": "MoE", "dense": "dense"}[first["family"]]
         handles.append(handle(dots, f"{short(first['campaign'])}, {family} ({len(here)})"))
-    axes.set_xlabel("time its rounds and drafted tokens need one by one (s)")
+    axes.set_xlabel("time needed, one by one (s)")
     axes.set_ylabel("decode time in the row (s)")
     add_legend(figure, handles)
     return figure

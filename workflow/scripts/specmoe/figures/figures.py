@@ -1,6 +1,6 @@
-"""The paper's figures, each from the analysis alone; `save` writes the same bytes every time."""
+"""The figures of paper and page, each from the analysis alone; equal ones give the same bytes."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection
 from pathlib import Path
 
 from matplotlib.figure import Figure
@@ -8,46 +8,39 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 from specmoe.analysis.registry import Analysis
 from specmoe.figures import costs, series, speedup_rows, sweeps, twins
-from specmoe.figures.style import applied
+from specmoe.figures.style import NARROW_IN, WIDTH_IN, applied
 
-_MODULES = (series, sweeps, speedup_rows, costs, twins)
+PLOTS: dict[str, Callable[[Analysis], Figure | None]] = {
+    name.removeprefix("plot_"): plot
+    for module in (series, sweeps, speedup_rows, costs, twins)
+    for name, plot in vars(module).items()
+    if name.startswith("plot_")
+}
+"""What draws each figure: it gives None where the campaign measured nothing that it shows."""
 
 
-def _laid_out(plot: Callable[[Analysis], Figure | None]) -> Callable[[Analysis], Figure | None]:
-    """Return a function that draws in the paper's style, and gives everything its place once."""
-
-    @applied()
-    def draw(analysis: Analysis) -> Figure | None:
-        if figure := plot(analysis):
+def draw(name: str, analysis: Analysis, width: float = WIDTH_IN) -> Figure | None:
+    """Return a figure in the paper's style, with everything in its place; None without content."""
+    with applied(width):
+        if figure := PLOTS[name](analysis):
             # As an engine of the figure it would do so for every file.
             ConstrainedLayoutEngine().execute(figure)
         return figure
 
-    return draw
-
-
-FIGURES: dict[str, Callable[[Analysis], Figure | None]] = {
-    name.removeprefix("plot_"): _laid_out(plot)
-    for module in _MODULES
-    for name, plot in vars(module).items()
-    if name.startswith("plot_")
-}
-"""Every figure by its name: `<name>` is drawn by `plot_<name>` of one of the modules.
-
-It is None where the campaign measured nothing that it shows.
-"""
-
-
-def figures_of(analysis: Analysis) -> dict[str, Figure]:
-    """Return the figures that show anything, by name."""
-    drawn = {name: draw(analysis) for name, draw in FIGURES.items()}
-    return {name: figure for name, figure in drawn.items() if figure}
-
 
 @applied()
-def save(figures: Mapping[str, Figure], folder: Path) -> None:
-    """Write `<name>.pdf`, for paper, and `<name>.svg`; equal figures give equal bytes."""
-    folder.mkdir(parents=True, exist_ok=True)
-    for name, figure in figures.items():
-        figure.savefig(folder / f"{name}.pdf", metadata={"CreationDate": None})
-        figure.savefig(folder / f"{name}.svg", metadata={"Date": None})
+def save(analysis: Analysis, folder: Path, names: Collection[str] = PLOTS) -> list[str]:
+    """Save the figures that show anything; return their names.
+
+    `<name>.pdf` is the paper's, `<name>.svg` the page's and `narrow/<name>.svg` that for phones.
+    """
+    (folder / "narrow").mkdir(parents=True, exist_ok=True)
+    drawn = []
+    for name in names:
+        if figure := draw(name, analysis):
+            figure.savefig(folder / f"{name}.pdf", metadata={"CreationDate": None})
+            figure.savefig(folder / f"{name}.svg", metadata={"Date": None})
+            if narrow := draw(name, analysis, NARROW_IN):
+                narrow.savefig(folder / f"narrow/{name}.svg", metadata={"Date": None})
+            drawn.append(name)
+    return drawn

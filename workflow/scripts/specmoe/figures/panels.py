@@ -3,11 +3,10 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import ceil, isfinite, nan
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pandas as pd
-import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.figure import Figure
@@ -22,16 +21,12 @@ from specmoe.figures.style import (
     REFERENCE_COLOUR,
     WIDTH_IN,
     Look,
+    full_width,
     short,
 )
 
 MAX_COLUMNS = 3
 LINE_DODGE_PT = 3.0
-POINT_DODGE = 0.1
-"""Space between two points of one category, as a share of the space between categories."""
-
-# How seaborn finds value and interval in the rows of `interval_rows`.
-INTERVAL: Any = {"estimator": "median", "errorbar": ("pi", 100)}
 # An interval this many times beyond all values of its line runs off the axes: those of few blocks
 # can be so wide that they would crowd the values.
 FURTHEST = 3
@@ -96,81 +91,28 @@ def make_panels(
     *,
     around_in: float = 0.5,
     row_in: float = PANEL_HEIGHT_IN,
-    sharex: bool = False,
-    sharey: bool | Literal["col"] = True,
+    kinds: int = 1,
+    single: float = 0.7,
 ) -> tuple[Figure, list[Axes]]:
-    """Return a figure with that many axes in rows of a height, as high as a page at most."""
+    """Return a figure with that many axes in rows of a height, as high as a page at most.
+
+    `kinds` of panels take turns, and those of a kind share their vertical axis; with 0 none do. A
+    single column has that share of the width. Narrow figures have one column, however high.
+    """
+    width, height = full_width(), MAX_HEIGHT_IN
+    if width < WIDTH_IN:
+        most_columns, single, height = 1, 1.0, float("inf")
     rows = ceil(count / most_columns)
     columns = ceil(count / rows)
-    width = WIDTH_IN if columns > 1 else 0.6 * WIDTH_IN
-    figure = Figure(figsize=(width, min(around_in + row_in * rows, MAX_HEIGHT_IN)))
-    grid = figure.subplots(rows, columns, sharex=sharex, sharey=sharey, squeeze=False)
-    panels = list(grid.flatten())
-    for axes in panels[count:]:
-        axes.remove()
-    return figure, panels[:count]
-
-
-def interval_rows(cells: pd.DataFrame, plotted: PlottedColumn) -> pd.DataFrame:
-    """Return each cell up to three times: with its value and with both ends of its interval.
-
-    Seaborn computes intervals from rows. The median of these rows is the value, and the range of
-    them (`INTERVAL`) is the interval that the analysis computed.
-    """
-    cells = cells.dropna(subset=plotted.column)
-    value = cells[plotted.column].astype(float)
-    ends = [value]
-    if plotted.low and plotted.high:
-        # Blocks that agree to the last digit give ends a rounding error beyond the value.
-        ends.append(cells[plotted.low].astype(float).clip(upper=value))
-        ends.append(cells[plotted.high].astype(float).clip(lower=value))
-    rows = pd.concat([cells.assign(**{plotted.column: end}) for end in ends])
-    return rows.dropna(subset=plotted.column)
-
-
-def draw_points(
-    axes: Axes,
-    cells: pd.DataFrame,
-    x: str,
-    plotted: PlottedColumn,
-    looks: Mapping[str, Look],
-    *,
-    categories: Iterable[float],
-    hollow: bool = False,
-) -> None:
-    """Draw points with their intervals over a categorical axis, a line for each series of `looks`.
-
-    Points of one category stand side by side in the order of `looks`. A line has a gap at a
-    category that its series did not measure. `categories` holds the values of x of all panels.
-    """
-    rows = interval_rows(cells, plotted)
-    filling = {"markerfacecolor": "white"} if hollow else {"markeredgecolor": "white"}
-    sns.pointplot(
-        rows.assign(**{x: rows[x].map(_category)}),
-        x=x,
-        y=plotted.column,
-        order=[_category(value) for value in sorted(set(categories))],
-        hue="series",
-        hue_order=list(looks),
-        palette=[look.colour for look in looks.values()],
-        markers=[look.marker for look in looks.values()],
-        linestyles=[look.line for look in looks.values()],
-        dodge=POINT_DODGE * (len(looks) - 1),
-        capsize=0.05,
-        err_kws={"linewidth": 0.8},
-        linewidth=1.2,
-        markersize=5,
-        markeredgewidth=0.8 if hollow else 0.4,
-        legend=False,
-        ax=axes,
-        **filling,
-        **INTERVAL,
-    )
-    axes.set(xlabel="", ylabel="")
-
-
-def _category(value: float) -> str:
-    return f"{value:g}"
+    size = (width if columns > 1 else single * width, min(around_in + row_in * rows, height))
+    figure = Figure(figsize=size)
+    panels = [figure.add_subplot(rows, columns, place + 1) for place in range(count)]
+    for place, axes in enumerate(panels):
+        if kinds and place >= kinds:
+            axes.sharey(panels[place % kinds])
+        if kinds == 1 and place % columns:
+            axes.tick_params(labelleft=False)
+    return figure, panels
 
 
 def dodged(groups: Iterable[Any], step: float = LINE_DODGE_PT) -> list[tuple[Any, float]]:

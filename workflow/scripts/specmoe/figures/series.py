@@ -19,7 +19,7 @@ from specmoe.figures.panels import (
     dodged,
     draw,
     draw_panels,
-    draw_points,
+    draw_series,
     handle,
     make_panels,
     mark_no_change,
@@ -53,10 +53,10 @@ def plot_speedup_by_gamma(analysis: Analysis) -> Figure | None:
     looks = target_looks(cells)
     finished = {SPEEDUP: mark_no_change, ACCEPTANCE: _show_percent}
     drafts = [members for _, members in cells.groupby("draft_rank")]
-    figure, panels = make_panels(2 * len(drafts), most_columns=2, sharey="col")
+    figure, panels = make_panels(2 * len(drafts), most_columns=2, kinds=2)
     for axes, (members, plotted) in zip(panels, product(drafts, finished), strict=True):
-        here = {series: looks[series] for series in members["series"].unique()}
-        draw_points(axes, members, "gamma", plotted, here, categories=cells["gamma"])
+        draw_series(axes, members, "gamma", plotted, looks)
+        powers_of_two(axes, cells["gamma"])
         axes.set_title(_draft(members))
         axes.set_ylabel(plotted.words)
     for place, finish in enumerate(finished.values()):
@@ -109,13 +109,12 @@ def plot_side_by_side(analysis: Analysis) -> Figure | None:
     cells["series"] = cells["heading"] + _BETWEEN + cells["draft_label"]
 
     def draw_panel(axes: Axes, members: pd.DataFrame) -> None:
-        here = {series: looks[series] for series in members["series"].unique()}
-        gammas = cells["gamma"]
-        draw_points(axes, members, "gamma", SPEEDUP, here, categories=gammas)
-        marked = members[members["marked"] > 0]
-        if not marked.empty:
-            dots = {series: replace(look, line="none") for series, look in here.items()}
-            draw_points(axes, marked, "gamma", SPEEDUP, dots, categories=gammas, hollow=True)
+        for (series, own), dodge in dodged(members.groupby("series", sort=False)):
+            look = looks[str(series)]
+            draw(axes, own, "gamma", SPEEDUP, look, dodge)
+            marked = own[own["marked"] > 0]
+            draw(axes, marked, "gamma", SPEEDUP, replace(look, line="none"), dodge, hollow=True)
+        powers_of_two(axes, cells["gamma"])
 
     def title(members: pd.DataFrame) -> str:
         """Return the target, and its prompts where there is more than one panel of it."""

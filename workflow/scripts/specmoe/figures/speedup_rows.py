@@ -23,13 +23,23 @@ from specmoe.figures.panels import (
     handle,
     make_panels,
 )
-from specmoe.figures.style import MARKERS, REFERENCE_COLOUR, WIDTH_IN, Look, short, target_looks
+from specmoe.figures.style import (
+    MARKERS,
+    REFERENCE_COLOUR,
+    WIDTH_IN,
+    Look,
+    full_width,
+    short,
+    target_looks,
+)
 
 _MAX_COLUMNS = 4
 # More would not fit a page; the tables have them all.
 _MOST_MARKS = 60
 _TITLE_LETTERS = 72  # of titles side by side
 _LINE_IN = 0.13  # the height of a mark
+_ROW_IN = 0.24  # that of two lines of words
+_NARROW_LETTERS = 20  # of a row's words in a narrow figure
 # Between settings, and around all, in marks.
 _GAP = 0.6
 _EDGE = 0.8
@@ -48,8 +58,7 @@ def plot_best_settings(analysis: Analysis) -> Figure | None:
     rows = best_settings(analysis)
     if not rows:
         return None
-    figure, [axes] = make_panels(1, around_in=0.8, row_in=0.2 * len(rows))
-    figure.set_figwidth(WIDTH_IN)
+    figure, [axes] = make_panels(1, around_in=0.8, row_in=_ROW_IN * len(rows), single=1)
     samples = {}
     for place, row in enumerate(rows):
         colour, words = _DECIDES[row["decides"]]
@@ -59,7 +68,7 @@ def plot_best_settings(analysis: Analysis) -> Figure | None:
     axes.axvline(1, **REFERENCE_LINE, zorder=1)
     axes.set_yticks(
         range(len(rows)),
-        [f"{short(row['label'])}, {short(prompts_in_short(row['prompt_set']))}" for row in rows],
+        [_label(f"{row['label']}, {prompts_in_short(row['prompt_set'])}") for row in rows],
     )
     axes.set_ylim(len(rows) - 0.4, -0.6)
     axes.set_xlim(0, None)
@@ -111,11 +120,8 @@ def _rows(
     slots, height = _slots(cells, row, mark, order)
     groups = [members for _, members in cells.groupby("series", sort=False)]
     columns = min(_MAX_COLUMNS, len(groups))
-    row_in = _LINE_IN * height + 0.3
-    figure, panels = make_panels(
-        len(groups), _MAX_COLUMNS, around_in=0.9, row_in=row_in, sharex=True
-    )
-    figure.set_figwidth(WIDTH_IN)
+    row_in = _LINE_IN * height + 0.45
+    figure, panels = make_panels(len(groups), _MAX_COLUMNS, around_in=0.9, row_in=row_in, single=1)
     # Beyond all values, and beyond all intervals that are not too wide.
     values = cells[SPEEDUP.column].max()
     furthest = max(1, values, cells["speedup_high"].clip(upper=FURTHEST * values).max())
@@ -132,7 +138,7 @@ def _rows(
         axes.xaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 5, 10]))
         axes.xaxis.set_major_formatter("{x:g}")
         axes.set_yticks([mean(places.values()) for places in slots.values()])
-        axes.set_yticklabels(map(short, slots))
+        axes.set_yticklabels(map(_label, slots))
     figure.supxlabel(SPEEDUP.words)
     grey = [
         handle(Look(REFERENCE_COLOUR, marker, "none"), words(value))
@@ -140,6 +146,11 @@ def _rows(
     ]
     add_legend(figure, grey)
     return figure
+
+
+def _label(words: str) -> str:
+    """Return the words beside a row, on two lines in a narrow figure."""
+    return short(words) if full_width() == WIDTH_IN else fill(short(words), _NARROW_LETTERS)
 
 
 def _slots(

@@ -13,11 +13,13 @@ from typing import Any
 
 import matplotlib as mpl
 import pandas as pd
-import seaborn as sns
 from fontTools.subset import Options
 
 WIDTH_IN = 6.3
 """Width of the article's text block, in inches; figures are included unscaled."""
+
+NARROW_IN = 3.1
+"""Width of the drawings for phones, where panels stand below each other."""
 
 PANEL_HEIGHT_IN = 2.1
 MAX_HEIGHT_IN = 8.5
@@ -42,7 +44,12 @@ REFERENCE_COLOUR = "#666666"
 Options._drop_tables_default += ["GDEF", "GPOS", "GSUB"]
 
 _RC: Any = {
-    **sns.axes_style("ticks", rc={"grid.color": "#E4E4E4", "axes.grid": True}),
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.color": "#E4E4E4",
+    **dict.fromkeys(["axes.edgecolor", "axes.labelcolor", "text.color"], "#262626"),
+    **dict.fromkeys(["xtick.color", "ytick.color"], "#262626"),
+    "lines.solid_capstyle": "round",
     "figure.dpi": PNG_DPI,
     "font.family": "sans-serif",
     "font.sans-serif": ["DejaVu Sans"],  # comes with matplotlib: the same glyphs everywhere
@@ -71,10 +78,16 @@ class Look:
 
 
 @contextmanager
-def applied() -> Iterator[None]:
-    """Draw and save in the style of the paper; restore the style after."""
-    with mpl.rc_context(_RC):
+def applied(width: float = WIDTH_IN) -> Iterator[None]:
+    """Draw and save in the style of the paper, that wide; restore the style after."""
+    with mpl.rc_context(_RC | {"figure.figsize": (width, width)}):
         yield
+
+
+def full_width() -> float:
+    """Return how wide figures are drawn, in inches."""
+    width: float = mpl.rcParams["figure.figsize"][0]
+    return width
 
 
 def target_looks(cells: pd.DataFrame) -> dict[str, Look]:

@@ -1,8 +1,10 @@
 """Figures of what a campaign varies: the factor of a suite, and the way of measuring."""
 
+from itertools import product
+
 import pandas as pd
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter
+from matplotlib.ticker import FuncFormatter, NullLocator
 
 from specmoe.analysis.filters import cells_by_way
 from specmoe.analysis.registry import Analysis
@@ -12,15 +14,15 @@ from specmoe.figures.panels import (
     SPEEDUP,
     PlottedColumn,
     add_legend,
-    draw_points,
     draw_series,
     handle,
     make_panels,
     mark_no_change,
+    powers_of_two,
     start_at_zero,
     target_title,
 )
-from specmoe.figures.style import WIDTH_IN, looks_of, short
+from specmoe.figures.style import looks_of, short
 
 _ROW_HEIGHT_IN = 1.7
 # The axes are linear below these, so that they can show zero.
@@ -46,7 +48,7 @@ def plot_levels(analysis: Analysis) -> Figure | None:
     ordered = cells.sort_values(["draft_rank", "gamma"], kind="stable")
     looks = looks_of(ordered["setting"].unique())
     groups = [members for _, members in cells.groupby("series", sort=False)]
-    figure, panels = make_panels(len(groups), sharey=False)
+    figure, panels = make_panels(len(groups), kinds=0)
     for axes, members in zip(panels, groups, strict=True):
         members = members.assign(series=members["setting"])
         draw_series(axes, members, "level_rank", SPEEDUP, looks)
@@ -77,31 +79,32 @@ def plot_protocols(analysis: Analysis) -> Figure | None:
         return None
     cells["series"] = cells["way"]
     rows = [members for _, members in cells.groupby(["target_rank", "draft_rank"])]
-    figure = Figure(figsize=(WIDTH_IN, 0.7 + _ROW_HEIGHT_IN * len(rows)))
-    grid = figure.subplots(len(rows), 3, squeeze=False, sharex=True, sharey="col")
     looks = looks_of(cells["way"].unique())
-    for panels, members in zip(grid, rows, strict=True):
-        here = {way: looks[way] for way in members["series"].unique()}
-        for axes, plotted in zip(panels, _OF_PROTOCOLS, strict=True):
-            draw_points(axes, members, "gamma", plotted, here, categories=cells["gamma"])
-        first = members.iloc[0]
-        labels = short(first["target_label"]), short(first["draft_label"])
-        panels[0].set_ylabel("{}\ndraft {}".format(*labels))
-    for axes, plotted in zip(grid[0], _OF_PROTOCOLS, strict=True):
+    columns = len(_OF_PROTOCOLS)
+    figure, panels = make_panels(
+        columns * len(rows), columns, around_in=0.7, row_in=_ROW_HEIGHT_IN, kinds=columns
+    )
+    for axes, (members, plotted) in zip(panels, product(rows, _OF_PROTOCOLS), strict=True):
+        draw_series(axes, members, "gamma", plotted, looks)
+        powers_of_two(axes, cells["gamma"])
         axes.set_title(plotted.words)
+        if plotted is ACCEPTANCE:
+            first = members.iloc[0]
+            labels = short(first["target_label"]), short(first["draft_label"])
+            axes.set_ylabel("{}\ndraft {}".format(*labels))
     most = max(float(cells["decode_failures"].max()), _LEAST_FAILURES)
-    for acceptance, speedup, failures in grid:
+    for acceptance, speedup, failures in zip(*[iter(panels)] * columns, strict=True):
         acceptance.set_yscale("symlog", linthresh=_LEAST_ACCEPTANCE)
         acceptance.set_ylim(0, 1.5)
         acceptance.set_yticks([0, 1e-3, 1e-2, 1e-1, 1], minor=False)
         acceptance.yaxis.set_major_formatter(FuncFormatter(lambda share, _: f"{100 * share:g} %"))
+        start_at_zero(speedup)
         mark_no_change(speedup)
         failures.set_yscale("symlog", linthresh=_LEAST_FAILURES)
         failures.set_ylim(-0.4, 3 * most)  # room for the markers of both ends
         failures.yaxis.set_major_formatter("{x:g}")
         for axes in (acceptance, failures):
-            axes.minorticks_off()
-    start_at_zero(grid[0][1])
+            axes.yaxis.set_minor_locator(NullLocator())
     figure.supxlabel(GAMMA_WORDS)
     add_legend(figure, [handle(look, way) for way, look in looks.items()])
     return figure

@@ -48,7 +48,7 @@ def plot_twins(analysis: Analysis) -> Figure | None:
     families = pd.concat([rows for rows, _ in shown]).drop_duplicates("series")
     looks = target_looks(families)
     names = families.groupby("dense_label", sort=False).size().index
-    figure, panels = make_panels(len(names) * len(shown), sharey=False, most_columns=len(shown))
+    figure, panels = make_panels(len(names) * len(shown), len(shown), kinds=0)
     of_panels = ((name, *one) for name in names for one in shown)
     for axes, (name, rows, draw) in zip(panels, of_panels, strict=True):
         draw(axes, rows[rows["dense_label"] == name], looks)

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from math import isnan
 from pathlib import Path
-from typing import TypedDict
+from typing import NamedTuple
 
 import pandas as pd
 from markupsafe import Markup, escape
@@ -38,7 +38,7 @@ MOST_ROUNDS = 2
 """Rounds of the demonstration on the page; its data have all."""
 
 
-class Picture(TypedDict):
+class Picture(NamedTuple):
     """A figure as a data URL, and its size in pixels."""
 
     address: str
@@ -59,22 +59,25 @@ def render_site(analysis: Path, figures: Path, out: Path, trace: Path | None = N
     replace_text(out / "index.html", page)
 
 
-def pictures(figures: Path) -> dict[str, Picture]:
-    """Return the page's pictures by name: those of a folder that are SVG."""
-    found = {}
-    for file in figures.glob("*.svg"):
-        drawn = file.read_bytes()
-        size = re.search(rb'width="([\d.]+)pt" height="([\d.]+)pt"', drawn)
-        assert size, file
-        width, height = (round(PIXELS_A_POINT * float(points)) for points in size.groups())
-        address = f"data:image/svg+xml;base64,{b64encode(drawn).decode()}"
-        found[file.stem] = Picture(address=address, width=width, height=height)
-    return found
+def pictures(folder: Path) -> dict[str, tuple[Picture, Picture]]:
+    """Return the page's pictures by name, and those for phones: the SVG of the paper's figures."""
+    return {
+        file.stem: (_picture(file), _picture(folder / "narrow" / file.name))
+        for file in sorted(folder.glob("*.svg"))
+    }
+
+
+def _picture(file: Path) -> Picture:
+    drawn = file.read_bytes()
+    size = re.search(rb'width="([\d.]+)pt" height="([\d.]+)pt"', drawn)
+    assert size, file
+    width, height = (round(PIXELS_A_POINT * float(points)) for points in size.groups())
+    return Picture(f"data:image/svg+xml;base64,{b64encode(drawn).decode()}", width, height)
 
 
 def render_page(
     analysis: Analysis,
-    figures: Mapping[str, Picture],
+    figures: Mapping[str, tuple[Picture, Picture]],
     recording: Recording | None,
     *,
     paper: Path,

@@ -4,7 +4,7 @@ import csv
 from pathlib import Path
 
 from specmoe.analysis.registry import Analysis
-from specmoe.figures.figures import figures_of, save
+from specmoe.figures.figures import save
 from specmoe.paper.documents import render_documents
 from specmoe.paper.tables import render_table
 from specmoe.plan.campaign import ROOT
@@ -24,9 +24,8 @@ def render_paper(analysis: Path, cells: Path, out: Path) -> None:
         text = render_table(name, table, found)
         (out / f"tables/{name}.tex").write_text(text, encoding="utf-8")
     write_tables(found, specifications, cells)
-    plots = figures_of(found)
-    save(plots, out / "figures")
-    for name, text in render_documents(found, plots, ROOT / "paper").items():
+    drawn = save(found, out / "figures")
+    for name, text in render_documents(found, drawn, ROOT / "paper").items():
         (out / f"{name}.tex").write_text(text, encoding="utf-8")
 
 
