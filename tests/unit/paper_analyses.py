@@ -151,36 +151,29 @@ def logged_runs(
     ]
 
 
-def needed_times(runs: pd.DataFrame) -> pd.DataFrame:
-    """Return, for the runs with a draft, times in which each takes twice what it needs."""
-    drafted = runs[runs["draft"] != "none"]
-    times = drafted[["run", "suite", "target", "draft", "gamma"]].copy()
-    times["family"] = ["moe" if target.startswith("moe") else "dense" for target in times["target"]]
-    return times.assign(
-        decode_ms=2000.0,
-        required_ms=1000.0,
-        too_fast=False,
-        too_fast_alone=False,
-        campaign="by_hand",
-    )
-
-
 def analysis_of(rows: list[dict]) -> Analysis:
-    """Return the analysis of runs, summarised as a campaign's are."""
+    """Return the analysis of runs as a campaign's; each run takes twice the time it needs."""
     runs = pd.DataFrame(rows)
     pairs = make_pairs(runs, [UNRELATED], {})
     own = usual(pairs[is_no_control(pairs)])
+    drafted = runs[runs["draft"] != "none"]
+    times = {"decode_ms": 2000.0, "required_ms": 1000.0, "too_fast": False, "too_fast_alone": False}
     return replace(
         cells_of(rows),
         positions=acceptance_by_position(own),
         categories=summarise_categories(own, Statistics()),
-        required_time=needed_times(runs),
+        required_time=drafted[["run", "suite", "target", "draft", "gamma"]].assign(
+            family=[target.partition("_")[0] for target in drafted["target"]],
+            campaign="by_hand",
+            **times,
+        ),
     )
 
 
 def cells_of(rows: list[dict]) -> Analysis:
     """Return the analysis of runs with no more than what claims are judged by: half the time."""
     runs, settings = with_conditions(pd.DataFrame(rows)), Statistics()
+    cells = runs.groupby([*MEASURED_BY, "suite", "target", "draft", "gamma", "prompt"])
     return Analysis(
         setting_tables(make_pairs(runs, [UNRELATED], {}), settings, str.capitalize),
         baselines=summarise_baselines(runs, settings),
@@ -188,14 +181,8 @@ def cells_of(rows: list[dict]) -> Analysis:
         drafts=list_drafts(runs, lambda model: LABELS.get(model, model)),
         suites=SUITES,
         campaign=CAMPAIGN,
-        marked=unmarked(runs),
+        marked=cells.size().reset_index(name="runs").assign(marked=0, impossible=0),
     )
-
-
-def unmarked(runs: pd.DataFrame) -> pd.DataFrame:
-    """Return the counts of an audit that marks none of the runs."""
-    cells = runs.groupby([*MEASURED_BY, "suite", "target", "draft", "gamma", "prompt"])
-    return cells.size().reset_index(name="runs").assign(marked=0, impossible=0)
 
 
 @cache
@@ -381,25 +368,6 @@ def _costed(times: pd.DataFrame, sizes: dict[str, Size]) -> Analysis:
 
 
 @cache
-def sampled() -> Analysis:
-    """Return one target and draft at temperatures 0 and 0.7, with a speedup of 1.20 at both."""
-    rows = [
-        *baseline_runs(["moe_q4"], ["code"], 2),
-        *speculative_runs("P", "moe_q4", "draft_0.8b", 4, [60, 60]),
-    ]
-    runs = [
-        row
-        | {"temperature": temperature, "level": f"{temperature:g}"}
-        | {key: f"t{temperature:g}/{row[key]}" for key in ("block", "run")}
-        | {"baseline": row["baseline"] and f"t{temperature:g}/{row['baseline']}"}
-        for temperature in (0.0, 0.7)
-        for row in rows
-    ]
-    suites = pd.DataFrame([("P", "temperature")], columns=["suite", "factor"])
-    return replace(analysis_of(runs), suites=SUITES.iloc[:1].assign(**suites))
-
-
-@cache
 def with_categories() -> Analysis:
     """Return a campaign of a workload: code gains, poems lose."""
     rows = []
@@ -437,8 +405,10 @@ def controlled(failed: int = 0) -> Analysis:
     ]
     nothing = dict.fromkeys(["marked", "impossible", "implausible"], 0)
     zero = {f"{check}_{word}": 0 for check in CHECKS for word in ("passed", "failed")}
+    stranger = MODELS[MODELS["model"] == "draft_0.8b"].assign(model=UNRELATED, label="Stranger")
     return replace(
-        with_model(analysis_of(rows), "draft_0.8b", UNRELATED, "Stranger"),
+        analysis_of(rows),
+        models=pd.concat([MODELS, stranger], ignore_index=True),
         audit=pd.DataFrame([zero | row | {"runs": 2} | nothing for row in audit]),
     )
 
@@ -447,13 +417,6 @@ def controlled(failed: int = 0) -> Analysis:
 def without_drafts() -> Analysis:
     """Return a campaign of baselines alone."""
     return analysis_of(baseline_runs(["moe_q4"], ["passage-64"], 2))
-
-
-def with_model(analysis: Analysis, like: str, model: str, label: str, **more: str) -> Analysis:
-    """Return the analysis with one more model, which is like another."""
-    columns = {"model": model, "label": label} | more
-    own = MODELS[MODELS["model"] == like].assign(**columns)
-    return replace(analysis, models=pd.concat([MODELS, own], ignore_index=True))
 
 
 def relabelled(analysis: Analysis, model: str, label: str) -> Analysis:

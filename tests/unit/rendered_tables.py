@@ -14,7 +14,7 @@ ABOUT_FIGURES = ROOT / "paper/figures.yaml"
 TABLES = read_tables(SPECIFICATIONS)
 # Functions that make analyses, which differ in the tables that have rows.
 MAKERS = [
-    *(made.full, made.single, made.without_drafts, made.sampled),
+    *(made.full, made.single, made.without_drafts),
     *(made.several_methods, made.several_ways, made.controlled, made.compared),
     *(made.costed, made.costed_with_timed_passes, made.with_categories),
     *(with_loads, with_twins),

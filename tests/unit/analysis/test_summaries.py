@@ -17,7 +17,6 @@ from specmoe.config.measurement import Statistics
 from specmoe.engine import answers
 
 from ..paper_analyses import _row as row_of
-from ..paper_analyses import sampled
 from ..planted_loads import loads, with_loads
 
 SETTINGS = Statistics()
@@ -178,10 +177,6 @@ def test_a_disturbed_pair_is_counted_and_changes_no_number(runs):
 
 
 def test_a_table_by_level_has_a_row_for_each_and_the_usual_cells_have_none_of_them():
-    levels = sampled().levels
-    assert levels["level"].tolist() == ["0", "0.7"]
-    assert levels["speedup"].tolist() == pytest.approx([1.2, 1.2])
-    assert sampled().cells.empty
     common = {"suite": "V", "draft": "d", "gamma": 4, "baseline": "a"}
     forced = [
         run("a", 10.0, suite="V"),

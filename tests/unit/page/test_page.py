@@ -8,7 +8,6 @@ from html.parser import HTMLParser
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-import jinja2
 import pandas as pd
 import pytest
 
@@ -16,7 +15,7 @@ from specmoe.analysis.number_text import prompts_in_short, span
 from specmoe.figures.figures import save
 from specmoe.measure.trace import Recording
 from specmoe.page import page
-from specmoe.page.page import data_names, environment, render_page, write_data
+from specmoe.page.page import data_names, render_page, write_data
 
 from ..made_recording import recording
 from ..paper_analyses import (
@@ -27,7 +26,6 @@ from ..paper_analyses import (
     full,
     relabelled,
     several_methods,
-    single,
     without_drafts,
 )
 from ..planted_loads import with_loads
@@ -113,31 +111,18 @@ def test_every_campaign_has_a_whole_page(make, root):
     anchors = {href[1:] for href in page.attributes("href") if href.startswith("#")}
     assert anchors <= set(ids)
     assert set(" ".join(page.attributes("aria-labelledby")).split()) <= set(ids)
-
-
-def test_the_demonstration_is_on_the_page_of_a_campaign_that_has_one(root, plain):
-    assert 'class="trace"' not in plain
-    page = Reader(page_of(full(), root, recording=recording()))
-    assert sum(attrs.get("class") == "trace" for _, attrs in page.elements) == 1
-    assert sum(tag == "script" for tag, _ in page.elements) == 1
-    assert "data/trace.json" in page.attributes("href")
-    assert "<script>alert(1)</script>" in "".join(page.words)
-
-
-def test_nothing_that_was_not_measured_is_on_the_page(root):
-    page = page_of(without_drafts(), root)
-    assert 'id="table-speculation"' not in page
-    assert 'id="figure-speedup_by_gamma"' not in page
-    assert 'id="table-models"' in page
+    assert ("table-speculation" in ids) == (make is not without_drafts)
 
 
 def test_the_page_loads_nothing_and_links_only_to_its_data(root):
-    page = Reader(page_of(full(), root, {"speedup_by_gamma": PICTURE}))
+    page = Reader(page_of(full(), root, {"speedup_by_gamma": PICTURE}, recording()))
+    assert sum(attrs.get("class") == "trace" for _, attrs in page.elements) == 1
+    assert sum(tag == "script" for tag, _ in page.elements) == 1
     assert all(address.startswith("data:") for address in page.attributes("src"))
     links = {link for link in page.attributes("href") if not link.startswith(("#", "data/"))}
     assert links == {"data:,"}
     names = {link for link in page.attributes("href") if link.startswith("data/")}
-    assert names == {f"data/{name}.csv" for name in data_names(full())}
+    assert names == {*(f"data/{name}.csv" for name in data_names(full())), "data/trace.json"}
 
 
 def test_the_policy_allows_this_script_and_this_style_and_nothing_else(plain):
@@ -149,21 +134,6 @@ def test_the_policy_allows_this_script_and_this_style_and_nothing_else(plain):
         name = b64encode(sha256(inline.encode()).digest()).decode()
         assert f"{tag}-src 'sha256-{name}'" in policy
     assert not re.search(r"<[^>]+\s(style|on\w+)=", plain)
-
-
-def test_what_a_campaign_is_called_is_shown_and_does_nothing(root, plain):
-    label, campaign, chip = names = [f"{n}{HOSTILE}" for n in range(3)]
-    analysis = replace(
-        relabelled(full(), "moe_q4", label),
-        campaign=full().campaign.assign(campaign=campaign, host_chip=chip),
-    )
-    harmless, planted = Reader(plain), Reader(page_of(analysis, root))
-    words = "".join(planted.words)
-    assert [name for name in names if name not in words] == []
-    assert sum(tag == "script" for tag, _ in planted.elements) == 1
-    # No attribute that a page without them does not have.
-    known = {name for _, attrs in harmless.elements for name in attrs}
-    assert {name for _, attrs in planted.elements for name in attrs} <= known
 
 
 def ones_own(analysis):
@@ -240,14 +210,6 @@ def test_a_card_has_the_answer_with_its_facts_and_the_line_to_paste(answered):
     assert 'data-answer="switch on"' in markup
 
 
-def test_a_card_without_a_gain_says_why(root):
-    reason = "too many runs of every setting are marked by the audit, or disturbed"
-    unknown = advised(full(), answer="not known", reason=reason, command=None)
-    _, words = card(page_of(unknown, root))
-    assert f"{reason}每种设置都有太多运行被核查标出" in words
-    assert "llama-server" not in words
-
-
 def test_a_card_of_an_undecided_target_says_how_many_repeats_would_decide(root):
     measured = {"end_to_end": 1.3, "first_token_ratio": 1.2, "command": "snakemake"}
     _, text = card(page_of(advised(full(), answer="undecided", more_repeats=7, **measured), root))
@@ -261,12 +223,9 @@ def test_a_figure_has_a_drawing_for_phones(root):
     assert page.attributes("srcset", "src") == ["data:,narrow", "data:,wide"]
 
 
-def test_a_range_whose_ends_print_the_same_is_one_value(root):
+def test_a_range_whose_ends_print_the_same_is_one_value():
     assert span((0.592, 0.594), 2) == "0.59"
     assert span((0.59, 0.6), 2, "–") == "0.59–0.60"
-    words = "".join(Reader(page_of(single(), root, {"speedup_by_gamma": PICTURE})).words)
-    assert "by a factor of 1.20." in words
-    assert not re.search(r"(\d+\.\d+) ?(?:–|to|到) ?\1\b", words)
 
 
 def test_the_first_screen_says_whether_controls_passed_and_nothing_of_those_there_are_none(root):
@@ -280,35 +239,18 @@ def test_the_first_screen_says_whether_controls_passed_and_nothing_of_those_ther
     assert "Controls failed." in page_of(controlled(failed=1), root)
 
 
-def test_a_template_escapes_and_refuses_unknown_names(tmp_path):
-    (tmp_path / "a.html.j2").write_text("{{ value }}")
-    template = environment(tmp_path).get_template("a.html.j2")
-    assert template.render(value="<a href='#'>") == "&lt;a href=&#39;#&#39;&gt;"
-    assert template.render(value=None) == "–"
-    with pytest.raises(jinja2.UndefinedError):
-        template.render()
-
-
 def test_the_data_are_written_as_they_are_and_a_formula_does_not_run(tmp_path):
     analysis = relabelled(full(), "moe_q4", '=HYPERLINK("x"),\n</script>')
-    write_data(analysis, None, tmp_path)
-    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(
-        f"{name}.{end}" for name in data_names(analysis) for end in ("csv", "parquet")
-    )
-    exact = pd.read_parquet(tmp_path / "models.parquet")
-    pd.testing.assert_frame_equal(exact, analysis.models)
-    read = pd.read_csv(tmp_path / "models.csv").set_index("model")
-    assert read.loc["moe_q4", "label"] == '\'=HYPERLINK("x"),\n</script>'
-    assert read.loc["moe_q4", "size_bytes"] == 20_600_000_000
-    cells = pd.read_csv(tmp_path / "cells.csv")
-    assert list(cells["speedup"]) == pytest.approx(list(analysis.cells["speedup"]))
-
-
-def test_words_are_kept_from_being_formulas_and_negative_numbers_are_none(tmp_path):
-    number = {"what": "-1+2", "source": "text", "relation": "<", "printed": "1", "digits": 1}
-    comparison = pd.DataFrame([number | {"recomputed": -1.5, "measured": None}])
-    write_data(replace(full(), comparison=comparison), recording(), tmp_path)
-    assert (tmp_path / "comparison.csv").read_text().endswith("\n'-1+2,text,<,1,1,-1.5,\n")
+    analysis = replace(analysis, models=analysis.models.assign(experts=-1.5))
+    write_data(analysis, recording(), tmp_path)
+    assert {path.name for path in tmp_path.iterdir()} == {
+        *(f"{name}.{end}" for name in data_names(analysis) for end in ("csv", "parquet")),
+        "trace.json",
+    }
+    pd.testing.assert_frame_equal(pd.read_parquet(tmp_path / "models.parquet"), analysis.models)
+    read = pd.read_csv(tmp_path / "models.csv").set_index("model").loc["moe_q4"]
+    assert read["label"] == '\'=HYPERLINK("x"),\n</script>'
+    assert (read["size_bytes"], read["experts"]) == (20_600_000_000, -1.5)
     assert Recording.read(tmp_path / "trace.json") == recording()
 
 

@@ -54,15 +54,11 @@ def test_a_single_repeat_is_null_in_the_json():
     dumps(pairs, allow_nan=False)
 
 
-def test_measured_cells_are_those_of_the_pair():
-    moe, dense = whatif_pairs(costed())
+def test_measured_cells_and_the_profile_of_the_longest_drafts_are_those_of_the_pair():
+    moe, dense = whatif_pairs(with_positions())
     assert [cell["gamma"] for cell in moe["cells"]] == [4, 16]
     assert [cell["gamma"] for cell in dense["cells"]] == [4]
     assert all(cell["own"] and 0 < cell["rate"] < 1 for cell in moe["cells"])
-
-
-def test_the_profile_is_that_of_the_longest_drafts():
-    moe, dense = whatif_pairs(with_positions())
     assert moe["profile"] == {"suite": "B", "gamma": 4, "chances": [0.9, 0.5, 0.8, 0.0]}
     assert dense["profile"] is None
 

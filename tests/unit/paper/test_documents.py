@@ -62,20 +62,15 @@ def of_two_prompts():
     ("make", "words"),
     [
         (full, r"campaign by\_hand: 1\,234 runs on Processor \& Sons."),
-        (full, r"Campaign by\_hand has 1\,234 runs in"),
         (full, r"on Processor \& Sons with 16.0\,GiB of memory"),
-        (full, r"commit \texttt{0123456789ab}, backend"),
         (full, "the speedup is 0.80 to 1.40 and the acceptance rate is 50.0"),
-        (full, r"\date{Measured (UTC) 2026-01-02"),
         (
             lambda: campaign(engine_commit=f"{'a' * 40}, {'b' * 7}"),
             rf"commit \texttt{{{'a' * 12}, bbbbbbb}}",
         ),
         (single, "Over all cells (on Code) the"),
-        (single, r"\textbf{Its models are synthetic}: small"),
         (of_two_prompts, "Over all cells (2 cells on Code; 1 cell on Chinese) the"),
         (several_methods, "On MoE Q4 and Dense 4B we measured 4 ways of drafting in 7 settings"),
-        (several_methods, "above one in 5 of these settings and below one in 2."),
         (lambda: campaign(left_out="N/draft"), r"\textbf{Left out} on purpose: "),
         (controlled, "Controls passed: 4 runs had the outcome that was known beforehand."),
         (lambda: controlled(failed=1), r"\textbf{Controls failed}: 1 run did not have"),
@@ -134,11 +129,13 @@ def test_a_name_cannot_run_latex():
     assert r"\textbackslash{}input\{/etc/passwd\} \& \$x\textasciicircum{}2 \% \#" in paper
 
 
-def test_a_template_refuses_unknown_names(tmp_path):
-    (tmp_path / "a.j2").write_text("<< value >>")
-    template = environment(tmp_path, str, variable_start_string="<<", variable_end_string=">>")
+def test_a_template_escapes_and_refuses_unknown_names(tmp_path):
+    (tmp_path / "a.html.j2").write_text("{{ value }}")
+    template = environment(tmp_path).get_template("a.html.j2")
+    assert template.render(value="<a href='#'>") == "&lt;a href=&#39;#&#39;&gt;"
+    assert template.render(value=None) == "–"
     with pytest.raises(jinja2.UndefinedError):
-        template.get_template("a.j2").render()
+        template.render()
 
 
 def test_the_study_is_out_of_the_paper_of_ones_own_models():

@@ -20,6 +20,13 @@ from ...conftest import needs_tex
         ("~", r"\textasciitilde{}"),
         ("<γ> é", "<γ> é"),
         ("通 🙂", "[U+901A] [U+1F642]"),
+        ("a--b---c", "a-{}-b-{}--c"),
+        ("one\n\n\\par\ttwo\x00\x1b\N{LINE SEPARATOR}", r"one \textbackslash{}par two"),
+        (number_text.fixed(-0.25, 2), "$-$0.25"),
+        (number_text.fixed(float("inf")), r"$\infty$"),
+        (number_text.thousands(1234567), r"1\,234\,567"),
+        (number_text.plus_minus(0.25, 2), r"$\pm$\,0.25"),
+        (None, "--"),
     ],
 )
 def test_special_characters_are_printed_and_others_kept(text, expected):
@@ -39,20 +46,3 @@ def test_every_character_that_is_kept_has_a_font(tmp_path):
     log = tmp_path / "kept.log"
     assert compile_pdf(document, [], tmp_path / "kept.pdf", log) == []
     assert "Missing character" not in log.read_text()
-
-
-def test_a_pair_of_hyphens_stays_two_hyphens():
-    assert to_latex("a--b---c") == "a-{}-b-{}--c"
-
-
-def test_line_ends_and_control_characters_do_not_reach_tex():
-    assert to_latex("one\n\n\\par\ttwo\x00\x1b\N{LINE SEPARATOR}") == r"one \textbackslash{}par two"
-
-
-def test_the_signs_of_numbers_have_their_latex():
-    assert to_latex(number_text.fixed(-0.25, 2)) == "$-$0.25"
-    assert to_latex(number_text.fixed(float("inf"))) == r"$\infty$"
-    assert to_latex(number_text.thousands(1234567)) == r"1\,234\,567"
-    assert to_latex(number_text.plus_minus(0.25, 2)) == r"$\pm$\,0.25"
-    assert to_latex(number_text.interval(1.0, None)) == "[1.00, --]"
-    assert to_latex(None) == "--"

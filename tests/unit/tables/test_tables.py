@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from pydantic import ValidationError
 
+from specmoe.paper import tables
 from specmoe.paper.tables import render_table
 from specmoe.tables import exhibits, rows
 from specmoe.tables.columns import TableColumn
@@ -16,11 +17,12 @@ from ..paper_analyses import (
     baseline_runs,
     controlled,
     full,
+    relabelled,
     several_methods,
     speculative_runs,
     without_drafts,
 )
-from ..rendered_tables import MAKERS, TABLES, filled, shown
+from ..rendered_tables import MAKERS, TABLES, filled, latex, shown
 from ..rendered_tables import rows as texts
 
 
@@ -33,7 +35,7 @@ def test_every_function_of_rows_is_used():
 def test_a_new_table_is_one_entry(tmp_path):
     entry = """
 columns:
-  gamma: {head: [γ, γ], form: count}
+  gamma: &gamma {key: gamma, head: [γ, γ], form: count}
 tables:
   short_drafts:
     title: [Short drafts, 短草稿]
@@ -43,7 +45,7 @@ tables:
     where: gamma < 8
     columns: [
       {key: label, head: [Target, 目标模型], strong: speedup > 1},
-      {use: gamma, key: gamma + 1},
+      {<<: *gamma, key: gamma + 1},
     ]
 """
     (tmp_path / "tables.yaml").write_text(entry)
@@ -52,11 +54,11 @@ tables:
     assert r"\textbf{MoE Q4} & 5" in render_table("short_drafts", table, full())
 
 
-@pytest.mark.parametrize("about", TABLES.values())
-def test_words_are_whole_in_both_languages(about):
-    heads = [column.head for column in about.columns]
-    assert all(english and chinese for english, chinese in [about.title, *heads])
-    assert not re.search(r"\d", " ".join(about.title))
+def test_words_are_whole_in_both_languages():
+    for about in TABLES.values():
+        heads = [column.head for column in about.columns]
+        assert all(english and chinese for english, chinese in [about.title, *heads])
+        assert not re.search(r"\d", " ".join(about.title))
 
 
 def test_a_wrong_column_is_refused():
@@ -65,12 +67,20 @@ def test_a_wrong_column_is_refused():
 
 
 @pytest.mark.parametrize("make", MAKERS)
-def test_every_row_has_a_cell_for_each_column_and_none_is_null(make):
-    for table in filled(make()).values():
+def test_every_table_has_whole_rows_and_is_one_tabular(make):
+    analysis = make()
+    for name, table in filled(analysis).items():
         assert table.rows
         for row in shown(table):
             assert len(row) == len(table.columns)
             assert not {"nan", "None", "<NA>", ""} & set(row[1:])
+        text = latex(name, analysis)
+        kind = re.search(r"\\begin\{(tabular|longtable)\}", text)[1]
+        assert text.endswith(f"\\end{{{kind}}}\n")
+        body = [line for line in text.splitlines() if line.endswith(r"\\")]
+        body = [line for line in body if "multicol" not in line]
+        assert len({re.sub(r"\\&", "", line).count("&") for line in body}) == 1
+        assert not re.search("nan|None", text)
 
 
 @pytest.mark.parametrize(
@@ -126,3 +136,32 @@ def test_two_suites_with_the_same_cell_are_told_apart():
         runs += speculative_runs(suite, "moe_q4", "draft_2b", 4, [rate])
     names = [row[0] for row in texts("speculation", analysis_of(runs))]
     assert names == ["MoE Q4 (suite B)", "MoE Q4 (suite C)"]
+
+
+def test_a_table_of_many_rows_goes_over_pages_with_long_names_in_several_lines():
+    many = replace(full(), levels=pd.concat([full().levels] * 31))
+    paragraph = r"\begin{longtable}{>{\raggedright\arraybackslash}p{0.15\linewidth}"
+    assert paragraph in latex("levels", relabelled(many, "moe_q4", "A name " * 6))
+    assert r"\begin{longtable}{llr" in latex("levels", many)
+    assert r"\begin{tabular}{llr" in latex("levels", full())
+
+
+@pytest.mark.parametrize("name", ["models", "speculation", "levels"])
+def test_a_label_cannot_run_latex(name):
+    text = latex(name, relabelled(full(), "moe_q4", r"\input{/etc/passwd} & $x^2 % #"))
+    assert r"\input" not in text
+    assert r"\textbackslash{}input\{/etc/passwd\} \& \$x\textasciicircum{}2 \% \#" in text
+
+
+@pytest.mark.parametrize("label", ["[9cm]", "*"])
+def test_a_name_at_the_start_of_a_row_is_no_argument_of_the_line_end_before_it(label):
+    assert f"\n{{}}{label} & MoE" in latex("models", relabelled(full(), "moe_q4", label))
+
+
+def test_a_long_table_shows_its_first_rows_and_names_the_file_of_all(monkeypatch):
+    whole = latex("speculation", full())
+    monkeypatch.setattr(tables, "ON_A_PAGE", 2)
+    text = latex("speculation", full())
+    assert "The first 2 of 5 rows; all are in results/by\\_hand/tables/speculation.csv" in text
+    assert whole.startswith(text[: text.index(r"\midrule \multicolumn")])
+    assert "The first" not in latex("levels", full())

@@ -118,8 +118,8 @@ def compared_looks(campaigns: Iterable[str], drafts: Iterable[str]) -> dict[tupl
 
 def short(label: str) -> str:
     """Return a label that fits a legend: a long label loses its middle."""
-    label = " ".join(label.split())
-    if len(label) <= LABEL_LENGTH:
+    label, most = " ".join(label.split()), int(LABEL_LENGTH * (full_width() / WIDTH_IN) ** 0.5)
+    if len(label) <= most:
         return label
-    half = (LABEL_LENGTH - 1) // 2
+    half = (most - 1) // 2
     return f"{label[:half]}…{label[-half:]}"

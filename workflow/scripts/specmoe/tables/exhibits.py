@@ -81,10 +81,7 @@ def read_tables(path: Path) -> dict[str, Specification]:
 
     Raises pydantic.ValidationError where one has a field that is unknown or wrong.
     """
-    read = read_yaml(path)
-    for about in read["tables"].values():
-        about["columns"] = [_column(entry, read["columns"]) for entry in about["columns"]]
-    return {name: Specification(**about) for name, about in read["tables"].items()}
+    return {name: Specification(**about) for name, about in read_yaml(path)["tables"].items()}
 
 
 @lru_cache(maxsize=1)
@@ -113,16 +110,6 @@ def _filled(about: Specification, source: str, analysis: Analysis) -> Table:
         if not (column.optional and {column.show(row).text for row in found} <= {"", DASH})
     ]
     return Table(about, columns, found, [[column.show(row) for column in columns] for row in found])
-
-
-def _column(entry: Any, shared: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    """Return a column's fields: its own, over those of the shared column that it names."""
-    if isinstance(entry, str):
-        entry = {"use": entry}
-    own = dict(entry)
-    name = own.pop("use", None)
-    fields = {"key": name} | shared[name] if name else {}
-    return fields | own
 
 
 @dataclass(frozen=True)
