@@ -316,26 +316,6 @@ def test_settings_are_ranked_among_those_on_the_same_prompts_and_texts_answer(co
     assert [alone["best_low"], alone["best_high"]] == pytest.approx(own)
 
 
-def test_a_setting_is_slower_if_every_block_says_so_however_much_blocks_differ(config):
-    machine = np.array([0.8, 1.0, 1.25])
-    runs = campaign(setting(4, 100 * machine), setting(8, 90 * machine * [1.01, 1, 0.99]))
-    shared = runs["block"].str.replace(r"/[48]/(\d)$", r"/\1", regex=True)
-    apart, together = (
-        standings(advice_of(own, config)[1]) for own in (runs, runs.assign(block=shared))
-    )
-    assert apart == {4: Standing.BEST, 8: Standing.EQUAL}
-    assert together == {4: Standing.BEST, 8: Standing.SLOWER}
-
-
-def test_settings_whose_intervals_overlap_are_equally_good(config):
-    rates = {2: [66, 70, 74], 4: [67, 71, 75], 8: [52, 53, 54], 16: [100]}
-    runs = campaign(*(setting(*one) for one in rates.items()))
-    row, settings = advice_of(runs, config)
-    assert (row["answer"], row["gamma"]) == (Answer.ON, 4)
-    equal = dict.fromkeys((2, 16), Standing.EQUAL)
-    assert standings(settings) == {4: Standing.BEST, **equal, 8: Standing.SLOWER}
-
-
 def test_settings_with_marked_runs_or_baselines_are_set_aside(config):
     runs = campaign(setting(4, [99, 100, 101]), setting(8, [59, 60, 61]))
     fastest = runs.loc[(runs["gamma"] == 4), "run"].iloc[0]

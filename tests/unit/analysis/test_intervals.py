@@ -11,7 +11,6 @@ from specmoe.analysis.intervals import (
     of_blocks_and_prompts,
     of_other_prompts,
     of_pairs,
-    ratio_of_means,
 )
 
 
@@ -24,10 +23,6 @@ def pairs(logs, block="r"):
             for prompt, value in enumerate(block_logs)
         ]
     )
-
-
-def over(own, other):
-    return ratio_of_means(log_means(own).to_dict(), log_means(other).to_dict(), 0.95)
 
 
 def logs_of(ends):
@@ -46,32 +41,6 @@ def test_passes_through_the_prompts_do_not_narrow_an_interval():
     twice = pd.concat([once.assign(**{"pass": number}) for number in (0, 1)])
     for mean in (of_pairs, of_other_prompts):
         assert mean(twice).interval(0.95) == pytest.approx(mean(once).interval(0.95))
-
-
-def test_cells_of_the_same_blocks_are_compared_block_by_block():
-    reference = pairs([[0.0], [0.5], [1.0]])
-    faster = pairs([[0.2], [0.7], [1.3]])
-    value, low, high = over(faster, reference)
-    differences = np.array([0.2, 0.2, 0.3])
-    reach = 4.3027 * differences.std(ddof=1) / np.sqrt(3)
-    assert logs_of([value, low, high]) == pytest.approx(
-        [differences.mean(), differences.mean() - reach, differences.mean() + reach], abs=1e-4
-    )
-
-
-def test_cells_of_different_blocks_are_compared_by_welchs_t():
-    own, other = np.array([0.2, 0.7, 1.3]), np.array([0.0, 0.1, 0.3, 0.2])
-    value, low, high = over(pairs(own[:, None]), pairs(other[:, None], block="other"))
-    expected = stats.ttest_ind(own, other, equal_var=False).confidence_interval(0.95)
-    assert logs_of([value, low, high]) == pytest.approx(
-        [own.mean() - other.mean(), expected.low, expected.high]
-    )
-
-
-def test_a_single_block_in_a_cell_gives_a_ratio_without_interval():
-    value, *ends = over(pairs([[0.2]]), pairs([[0.0], [0.1]], block="other"))
-    assert np.log(value) == pytest.approx(0.15)
-    assert np.isnan(ends).all()
 
 
 def test_the_best_of_several_has_bonferronis_level():

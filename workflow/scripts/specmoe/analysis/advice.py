@@ -26,7 +26,6 @@ import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from statistics import fmean
 from typing import Any
 
 import numpy as np
@@ -42,7 +41,6 @@ from specmoe.analysis.intervals import (
     of_blocks_and_prompts,
     of_other_prompts,
     of_pairs,
-    ratio_of_means,
 )
 from specmoe.analysis.launch import launch_line, measuring_line
 from specmoe.analysis.registry import TABLES
@@ -79,11 +77,10 @@ class Answer(StrEnum):
 
 
 class Standing(StrEnum):
-    """How a setting compares with the others of its target on the same prompts."""
+    """What became of a setting among those of its target on the same prompts."""
 
     BEST = "best"
-    EQUAL = "equal"  # no other setting is shown to be faster
-    SLOWER = "slower"
+    COMPARED = "compared"
     BEATEN = "beaten in the first repeat"  # so it was measured no further, see `contenders`
     IDLE = "drafted nothing"  # so nothing says what drafting does
     ASIDE = "set aside"  # too many of its pairs are marked or disturbed, see `sound_prompts`
@@ -290,17 +287,10 @@ def _ranked(
     deciding = deciding_intervals(sound, config.statistics, dropped)
     deciding = deciding.reindex(pd.Index(keys, tupleize_cols=False))
     own = own.assign(**{str(name): deciding[name].to_numpy() for name in deciding})
-    slower = _shown_slower(sound, config.statistics.confidence)
     own["standing"] = np.select(
-        [
-            own["aside"],
-            own["idle"],
-            own["beaten"],
-            own.index.isin(_best(own[counts]).index),
-            [key in slower for key in keys],
-        ],
-        [Standing.ASIDE, Standing.IDLE, Standing.BEATEN, Standing.BEST, Standing.SLOWER],
-        Standing.EQUAL,
+        [own["aside"], own["idle"], own["beaten"], own.index.isin(_best(own[counts]).index)],
+        [Standing.ASIDE, Standing.IDLE, Standing.BEATEN, Standing.BEST],
+        Standing.COMPARED,
     )
     order = {standing: rank for rank, standing in enumerate(Standing)}
     return own.sort_values("standing", key=lambda column: column.map(order), kind="stable")
@@ -334,28 +324,6 @@ def deciding_intervals(
 def _repeated(means: Sequence[Mean]) -> int:
     """Return among how many settings the best is chosen, those with an interval; one at least."""
     return max(sum(not math.isnan(mean.error) for mean in means), 1)
-
-
-def _shown_slower(cells: Mapping[Any, pd.DataFrame], confidence: float) -> set[Any]:
-    """Return the cells that some other cell is shown to be faster than.
-
-    Each is compared with each, one-sided, at the share of the level that all comparisons with one
-    cell leave it. The truly fastest is then among the others at that confidence (S. S. Gupta, On
-    Some Multiple Decision Rules, Technometrics 7, 1965), whichever it is.
-    """
-    share = 2 * (1 - confidence) / max(len(cells) - 1, 1)
-    means = {cell: log_means(members).to_dict() for cell, members in cells.items()}
-    # The fastest come first: most cells are shown to be slower than one of these.
-    rivals = sorted(means.items(), key=lambda rival: -fmean(rival[1].values()))
-    return {
-        cell
-        for cell, own in means.items()
-        if any(
-            ratio_of_means(own, rival, 1 - share).high < 1
-            for other, rival in rivals
-            if other != cell
-        )
-    }
 
 
 def _best(sound: pd.DataFrame) -> pd.DataFrame:

@@ -15,7 +15,6 @@ together, so its part is added once and is not multiplied for the choice.
 """
 
 import math
-from collections.abc import Hashable, Mapping
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -213,28 +212,6 @@ def interval_of_rate(rates: "pd.Series[float]", blocks: pd.Series, confidence: f
     """
     means = rates.astype(float).groupby(blocks).mean()
     return of_blocks(np.log(means.to_numpy())).interval(confidence)
-
-
-def ratio_of_means(
-    own: Mapping[Hashable, float], other: Mapping[Hashable, float], confidence: float
-) -> Estimate:
-    """Return the speedup of a cell over that of another, with its interval, by their `log_means`.
-
-    Cells that were measured in the same blocks share what a block does to all of its sides, so they
-    are compared block by block: Student's t on the differences of the blocks' mean logarithms.
-    Cells of different blocks are compared by Welch's t. The interval is NaN where a cell has a
-    single block, or where both share a single one. Advice compares every cell with every other, so
-    this takes mappings: a frame's index costs a hundred times as much.
-    """
-    differences = np.array([mean - other[block] for block, mean in own.items() if block in other])
-    if len(differences):
-        return of_blocks(differences).estimate(confidence)
-    one, two = (of_blocks(np.array([*means.values()])) for means in (own, other))
-    variances = np.array([one.error, two.error]) ** 2
-    total = variances.sum()
-    spent = (variances**2 / np.array([one.degrees, two.degrees])).sum()
-    difference = Mean(one.log - two.log, math.sqrt(total), total**2 / spent if spent else 1)
-    return difference.estimate(confidence)
 
 
 def logs_by_prompt(compared: pd.DataFrame) -> np.ndarray:

@@ -5,7 +5,6 @@ do it again changes nothing. The orders of tables and figures are those of the r
 `Analysis.models` (MoE first, then by size), drafts as in `drafts`, targets without one before them.
 """
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
@@ -68,15 +67,12 @@ def series(frame: pd.DataFrame, analysis: "Analysis") -> pd.DataFrame:
     return in_series(joined(frame, analysis))
 
 
-def in_series(
-    frame: pd.DataFrame, once: Sequence[str] = ("target", "draft", "gamma")
-) -> pd.DataFrame:
+def in_series(frame: pd.DataFrame) -> pd.DataFrame:
     """Return cells with `series`, which tells apart what a figure draws as one line.
 
-    That is the target, and the suite too where two suites measured the same of what a figure can
-    show `once`; `label` then names the suite.
+    That is the target, and the suite too where two measured the same; `label` then names the suite.
     """
-    suites = frame.groupby([*once])["suite"].transform("nunique")
+    suites = frame.groupby(["target", "draft", "gamma"])["suite"].transform("nunique")
     shared = frame["target"].isin(frame.loc[suites.gt(1), "target"])
     with_suite = frame["target_label"] + " (suite " + frame["suite"] + ")"
     return frame.assign(

@@ -68,7 +68,7 @@ _EXCLUDED = "excluded pairs"
 _TEXTS = "repetition looping"  # see `summaries.texts_of`
 _SUMMARISED = f"""
     method draft_model runs blocks {_EXCLUDED} prompt_set paired {_RATES} tokens_per_second_sd
-    block_sd acceptance_rate acceptance_rate_mean replays_per_round
+    acceptance_rate acceptance_rate_mean replays_per_round
     tokens_per_round rounds_per_run round_ms {_RATIOS} speedup_unpaired decode_failures
 """  # see `summaries.summarise`
 _SETTING = f"""

@@ -43,18 +43,17 @@ def by_group(
     frame: pd.DataFrame,
     keys: Sequence[str],
     rows: Callable[[pd.DataFrame], Iterator[dict[str, Any]]],
-    columns: list[str] | None = None,
 ) -> pd.DataFrame:
     """Return the rows that `rows` makes of each group, after the group's own `keys`, sorted.
 
-    `columns` are those of the result, also where it has no rows. Null is a key like others.
+    Null is a key like others.
     """
     found = [
         dict(zip(keys, key, strict=True)) | row
         for key, members in frame.groupby([*keys], dropna=False)
         for row in rows(members)
     ]
-    return pd.DataFrame(found, columns=columns)
+    return pd.DataFrame(found)
 
 
 def with_conditions(runs: pd.DataFrame) -> pd.DataFrame:
@@ -197,7 +196,7 @@ def summarise(
     - pairs: runs and the pairs that do not count; excluded: how many these are, null for none, so
       that tables may leave the column out; prompt_set: the ids of the prompts of all.
     - paired: whether every run is compared with a baseline of its own.
-    - tokens_per_second, tokens_per_second_sd: over runs; block_sd: of the blocks' means.
+    - tokens_per_second, tokens_per_second_sd: over runs.
     - baseline_tokens_per_second: mean over the runs' baselines.
     - acceptance_rate: accepted / drafted tokens, summed over runs; acceptance_rate_mean: the
       paper's way, mean of the runs' own rates; replays_per_round: those that gave a token;
@@ -232,7 +231,6 @@ def summarise(
             "paired": bool(members["paired"].all()),
             "tokens_per_second": rate,
             "tokens_per_second_sd": members["tokens_per_second"].std(),
-            "block_sd": members.groupby("block")["tokens_per_second"].mean().std(),
             "baseline_tokens_per_second": members["baseline_tokens_per_second"].mean(),
             "acceptance_rate": accepted / drafted if drafted > 0 else np.nan,
             "acceptance_rate_mean": rates.mean(),
