@@ -1,16 +1,31 @@
-"""Synthetic models on the real engine: they load, quantize, vary, and draft for each other."""
+"""Synthetic models on the real engine: they load, vary, and are drafted for without a change."""
 
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
 import pytest
 
+from specmoe.config.block import Side
+from specmoe.config.engines import NGRAM_MAKER
+from specmoe.config.methods import Method
+from specmoe.engine.answers import ACCEPTED_AT, DRAFTED, ROUNDS
 from specmoe.engine.job import speculation_flags
-from specmoe.engine.server import Server
+from specmoe.measure.divergence import read_in_batches
+from specmoe.measure.trace import common_prefix
 from specmoe.models.synthetic import write_model
 
-from ..blocks import DRAFTED
 from ..recipes import DENSE, MOE, SMALL, varied
+
+GAMMA = 4
+N_PREDICT = 64
+CONTEXT = 2048
+# Batches round otherwise than single tokens; how the engine was compiled decides which ties fall.
+TIE = 0.01  # nats, for a target in F16
+ASKED = 10  # candidates
+PROMPTS = ("code", "long_reasoning", "short_factual", "chinese")
+
 
 RECIPES = {
     "draft": SMALL,
@@ -21,24 +36,110 @@ RECIPES = {
     "written_q4_k": varied(MOE, dtype="Q4_K"),
     "tied_q8_0": varied(DENSE, dtype="Q8_0", tied=True, vocabulary=2048),
 }
-PROMPTS = ("The cause of the", "def mean(values):\n    return", "推测解码为什么更快？")
 
 
-def generate(server: Server, prompt: str) -> dict[str, Any]:
-    return server.complete(server.tokenize(prompt), n_predict=48, temperature=0, seed=1)
+class Spoken(NamedTuple):
+    """What a server answered to all prompts."""
+
+    tokens: list[list[int]]
+    speculative: bool
+    drafted: int
+    rounds: int
+    accepted: list[int]  # tokens at each position of a draft
+
+    @property
+    def first_share(self) -> float:
+        """The share of rounds whose first drafted token was accepted."""
+        return self.accepted[0] / self.rounds
+
+    @property
+    def mean_accepted_length(self) -> float:
+        """Tokens of a round, the target's own included."""
+        return 1 + sum(self.accepted) / self.rounds
 
 
-@pytest.fixture
-def acceptance_rate(start):
-    """Give the share that a target accepts of a draft that proposes four tokens a round."""
+@pytest.fixture(scope="module")
+def texts(root) -> list[str]:
+    return [(root / f"resources/prompts/{name}.txt").read_text() for name in PROMPTS]
 
-    def rate(target: Path, draft: Path) -> float:
-        with start(target, speculation_flags(DRAFTED, draft, 0), 1024) as server:
-            timings = [generate(server, prompt)["timings"] for prompt in PROMPTS]
-        drafted = sum(timing["draft_n"] for timing in timings)
-        return float(sum(timing["draft_n_accepted"] for timing in timings) / drafted)
 
-    return rate
+@pytest.fixture(scope="module")
+def speak(start, texts) -> Callable[..., Spoken]:
+    """Give what a target says to the prompts, with flags of speculation or without."""
+
+    @cache
+    def spoken(target: Path, *flags: str) -> Spoken:
+        with start(target, flags, CONTEXT) as running:
+            answers = [
+                running.complete(running.tokenize(text), n_predict=N_PREDICT, temperature=0, seed=1)
+                for text in texts
+            ]
+            counters, speculative = running.metrics(), running.settings.speculative
+        accepted = [int(counters.get(ACCEPTED_AT.format(position=i), 0)) for i in range(8)]
+        tokens = [answer["tokens"] for answer in answers]
+        drafted = int(counters.get(DRAFTED, 0))
+        return Spoken(tokens, speculative, drafted, int(counters[ROUNDS]), accepted)
+
+    return spoken
+
+
+@pytest.fixture(scope="module")
+def lead(start, texts) -> Callable[..., float]:
+    """Give by how many nats a target alone prefers its own text where another text leaves it."""
+
+    def nats(target: Path, number: int, own: list[int], other: list[int]) -> float:
+        same = common_prefix(own, other)
+        with start(target, context=CONTEXT) as running:
+            context = [*running.tokenize(texts[number]), *own[:same]]
+            [logprobs] = read_in_batches(running, context, [], [], ASKED)
+        return logprobs[own[same]] - logprobs[other[same]]
+
+    return nats
+
+
+def flags_of(method: str, draft: Path | None = None) -> list[str]:
+    """Return the flags of one way of drafting."""
+    return speculation_flags(Side(GAMMA, method=Method(method)), draft, gpu_layers=0)
+
+
+# Target, way of drafting, draft; least share of first tokens accepted and least accepted length.
+# Over 96 tokens after five prompts they were: MTP 0.63 and 2.5, EAGLE-3 0.59 and 2.1, DFlash 0.63
+# and 1.6, DSpark 0.62 and 2.0, first layers 0.83 and 3.4, n-grams 0.58 and 2.6; with full attention
+# all are higher.
+WAYS = [
+    ("moe_f16", "mtp", None, 0.4, 1.7),
+    ("moe_f16", "draft", "draft_f16", 0.5, 2.2),
+    ("moe_f16", "draft", "cut_q4", 0.5, 2.2),
+    ("moe_f16", "eagle3", "eagle3", 0.4, 1.6),
+    ("moe_f16", "dflash", "dflash", 0.4, 1.4),
+    ("moe_f16", "ngram-cache", "ngrams", 0.2, 1.3),
+    ("full_f16", "mtp", None, 0.5, 2.0),
+    ("full_f16", "draft", "full_draft_q8", 0.6, 2.5),
+    ("full_f16", "dspark", "full_dspark", 0.5, 1.6),
+]
+
+
+@pytest.mark.parametrize(("target", "method", "draft", "first", "length"), WAYS)
+def test_a_way_of_drafting_is_accepted_and_changes_no_token_but_at_a_tie(
+    engine_bin, make, speak, lead, target, method, draft, first, length
+):
+    if method == "ngram-cache" and not (engine_bin / NGRAM_MAKER).is_file():
+        pytest.skip(f"this engine was built without {NGRAM_MAKER}")
+    said = speak(make(target), *flags_of(method, draft and make(draft)))
+    assert said.speculative
+    alone = speak(make(target)).tokens
+    for number, (own, other) in enumerate(zip(alone, said.tokens, strict=True)):
+        assert own == other or abs(lead(make(target), number, own, other)) < TIE
+    assert said.first_share >= first
+    assert said.mean_accepted_length >= length
+
+
+@pytest.mark.parametrize("target", ["moe_q4", "full_q8"])
+def test_a_quantized_target_still_accepts_what_its_mtp_block_drafts(make, speak, target):
+    said = speak(make(target), *flags_of("mtp"))
+    assert said.speculative
+    assert said.first_share >= 0.4
+    assert said.mean_accepted_length >= 1.6
 
 
 @pytest.fixture(scope="module")
@@ -48,9 +149,9 @@ def models(module_folder: Path) -> dict[str, Path]:
     return {name: module_folder / f"{name}.gguf" for name in RECIPES}
 
 
-def test_any_text_survives_tokenization(start, models):
-    with start(models["draft"]) as server:
-        for text in (*PROMPTS, "tabs\tand\r\nnew lines", "naïve 🙂"):
+def test_any_text_survives_tokenization(start, models, texts):
+    with start(models["draft"], context=1024) as server:
+        for text in (*texts, "tabs\tand\r\nnew lines", "naïve 🙂"):
             ids = server.tokenize(text)
             assert server.detokenize(ids) == text
             assert len(ids) <= len(text.encode())
@@ -58,11 +159,14 @@ def test_any_text_survives_tokenization(start, models):
 
 @pytest.mark.parametrize("model", ["moe", "tied_q8_0"])
 def test_greedy_text_varies_depends_on_the_prompt_and_is_printable(start, models, model):
+    asked = ("The cause of the", "def mean(values):\n    return", "推测解码为什么更快？")
     with start(models[model]) as server:
-        answers = [generate(server, prompt) for prompt in PROMPTS]
-    texts = [answer["tokens"] for answer in answers]
-    assert all(len(set(tokens)) >= 12 for tokens in texts)
-    assert len({tuple(tokens[-8:]) for tokens in texts}) == len(PROMPTS)
+        answers = [
+            server.complete(server.tokenize(prompt), n_predict=48, temperature=0, seed=1)
+            for prompt in asked
+        ]
+    assert min(len(set(answer["tokens"])) for answer in answers) >= 12
+    assert len({tuple(answer["tokens"][-8:]) for answer in answers}) == len(asked)
     if model == "moe":
         assert all(answer["content"].isascii() for answer in answers)
         assert all(answer["content"].replace("\n", "").isprintable() for answer in answers)
@@ -79,7 +183,6 @@ def test_greedy_text_varies_depends_on_the_prompt_and_is_printable(start, models
         pytest.param("written_q4_k", "moe", 0.8, 1, id="Q4_K and its unquantized twin"),
     ],
 )
-def test_a_target_accepts_a_draft_by_their_likeness(
-    models, acceptance_rate, target, draft, least, most
-):
-    assert least <= acceptance_rate(models[target], models[draft]) <= most
+def test_a_target_accepts_a_draft_by_their_likeness(speak, models, target, draft, least, most):
+    said = speak(models[target], *flags_of("draft", models[draft]))
+    assert least <= sum(said.accepted) / said.drafted <= most
