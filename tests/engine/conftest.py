@@ -87,7 +87,7 @@ def serve(job):
 
     def server(block: Block, side: Side, **other: Any) -> Server:
         own = replace(job, **other)
-        return own.server(own.command(block, side), block, own.server_log)
+        return own.server(block, side, own.server_log)
 
     return server
 

@@ -14,7 +14,6 @@ from ..streamed import event, streamed
 SOUND = {
     "/slots": '[{"n_ctx": 256, "speculative": false}]',
     "/metrics": "llamacpp:n_decode_total 4\n",
-    "/tokenize": '{"tokens": [1, 2, 3]}',
     "/completion": '{"tokens": [1, 2, 3, 4],'
     ' "timings": {"prompt_n": 3, "prompt_ms": 0.1, "predicted_ms": 0.2}}',
 }
@@ -74,16 +73,6 @@ def complete(server):
 def stream(server):
     """Ask for two tokens in a stream."""
     return list(server.stream([1, 2, 3], n_predict=2, temperature=0, seed=1))
-
-
-def test_sound_answers_are_taken(serve):
-    with serve() as server:
-        assert complete(server)["tokens"] == [1, 2, 3, 4]
-        assert server.metrics() == {"n_decode_total": 4.0}
-        assert server.tokenize("abc") == [1, 2, 3]
-        assert server.settings.context == 256
-    with serve({"/completion": STREAM}) as server:
-        assert [event["tokens"] for event in stream(server)] == [[4], [5], []]
 
 
 @pytest.mark.parametrize(

@@ -115,11 +115,7 @@ class StandInJob(Job):
 
     machine: Machine = field(default_factory=Machine)
 
-    def command(self, block, side):
-        return [side.name]
-
-    def server(self, command, block, log):
-        [side] = [side for side in block.sides if [side.name] == command]
+    def server(self, block, side, log):
         return StandIn(self.machine, side, block.context, log)
 
 

@@ -63,7 +63,7 @@ def test_the_order_is_seeded_and_differs_between_blocks(order):
     assert order(replace(BLOCK, prompts=PROMPTS[::-1])) == order(BLOCK)  # of the configuration
 
 
-def test_together_the_sides_take_turns_prompt_by_prompt():
+def test_together_the_sides_take_turns_prompt_by_prompt_and_none_is_always_first():
     stretches = [
         (prompt, [turn.side for turn in turns])
         for prompt, turns in groupby(together(BLOCK), lambda turn: (turn[2], turn[1]))
@@ -71,9 +71,6 @@ def test_together_the_sides_take_turns_prompt_by_prompt():
     assert len(stretches) == BLOCK.passes * len(PROMPTS)
     assert all(set(sides) == set(SIDES) for _, sides in stretches)
     assert [number for (number, _), _ in stretches] == sorted([0, 1, 2] * len(PROMPTS))
-
-
-def test_together_no_side_is_always_first():
     turns = together(replace(BLOCK, passes=25))
     firsts = Counter(turn.side for turn in turns[:: len(SIDES)])
     # Of 100 first places, each of four sides has 25 on average, with a standard deviation of 4.3.

@@ -125,9 +125,10 @@ class Job:
             speculation=speculation_flags(side, file, block.gpu_layers),
         )
 
-    def server(self, command: list[str], block: Block, log: Path) -> Server:
-        """Return a server, not yet started, in the environment of a block."""
-        return Server(command, log, self.start_limit_s, self.run_limit_s, block.environment)
+    def server(self, block: Block, side: Side, log: Path, *more: str) -> Server:
+        """Return the server of a side, not yet started, with `more` words of its command line."""
+        limits = self.start_limit_s, self.run_limit_s
+        return Server([*self.command(block, side), *more], log, *limits, block.environment)
 
     def run(
         self, program: Path, words: Iterable[object], environment: Mapping[str, str], limit_s: float

@@ -29,7 +29,7 @@ _WHOLE = "a"
 
 # A target with a sliding window keeps no more than the window of what it has read, so it would read
 # a prompt anew instead of the next batch. With this flag it keeps all, and still looks no farther.
-_KEEPS_ALL = ("--swa-full",)
+_KEEPS_ALL = "--swa-full"
 
 _logger = logging.getLogger(__name__)
 
@@ -163,11 +163,10 @@ def judge_all(
     for number, (options, members) in enumerate(groups.items()):
         # Of one request after the other; reading in wide batches stands for requests at once.
         some_block = replace(blocks[members[0].baseline_block], concurrency=None)
-        command = [*job.command(some_block, Side()), *_KEEPS_ALL]
         log = job.server_log.with_suffix(f".{number}.log") if number else job.server_log
         # Candidates after a prompt and a prefix that was read in batches of a width.
         known: dict[tuple[str, tuple[int, ...], int], Candidates] = {}
-        with job.server(command, some_block, log) as server:
+        with job.server(some_block, Side(), log, _KEEPS_ALL) as server:
             baseline, count = some_block.block, len(members)
             _logger.info("asking the baseline of %s about %d divergences", baseline, count)
             commands.append([*map(at_home, server.command)])

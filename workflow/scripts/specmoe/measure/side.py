@@ -158,8 +158,7 @@ class LiveSide:
         """Start a server; raises MeasurementError if it is not as the side asks."""
         clock = time.perf_counter()
         block, job = self.block, self._job
-        command = job.command(block, self.side)
-        self.server = job.server(command, block, job.log_of(self.side, self.group))
+        self.server = job.server(block, self.side, job.log_of(self.side, self.group))
         try:
             self._load()
             self.start_ms += (time.perf_counter() - clock) * 1000

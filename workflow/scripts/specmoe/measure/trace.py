@@ -143,10 +143,10 @@ def record(block: Block, job: Job, config: Config) -> Recording:
     """
     [source], [side] = block.prompts, block.sides
     assert side.draft_model
-    of_draft = replace(job, target=job.drafts[side.draft_model]).command(block, Side())
+    of_draft, log = replace(job, target=job.drafts[side.draft_model]), job.server_log
     with (
-        job.server(job.command(block, Side()), block, job.server_log) as target,
-        job.server(of_draft, block, job.server_log.with_suffix(".draft.log")) as draft,
+        job.server(block, Side(), log) as target,
+        of_draft.server(block, Side(), log.with_suffix(".draft.log")) as draft,
     ):
 
         def written(server: Server, after: Sequence[int], n_predict: int) -> list[int]:

@@ -9,7 +9,7 @@ give is null, never zero.
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from types import UnionType
@@ -26,8 +26,6 @@ from specmoe.errors import SchemaError, one_line
 
 SCHEMA_VERSION = "10"
 _VERSION_KEY = b"specmoe_schema"
-# Nobody measured with llama.cpp before its first commit, or later than now by any clock.
-_FIRST, _WRONG_CLOCK = datetime(2023, 3, 10, tzinfo=UTC), timedelta(days=1)
 # No run takes twelve days, and no machine makes so many tokens a second.
 _ABSURD = 1e9
 
@@ -158,11 +156,6 @@ class Row(pa.DataFrameModel):
         "Of the ids of the prompt's tokens; null where the protocol has none, and in rows that were"
         " measured before schema version 9."
     )
-
-    @pa.check("started_at")
-    def measured_by_now(cls, started_at: Any) -> Any:  # noqa: N805 (pandera's class method)
-        """Find a clock that was wrong, or a time that was made up."""
-        return (started_at >= _FIRST) & (started_at <= datetime.now(UTC) + _WRONG_CLOCK)
 
 
 _ARROW = {
