@@ -139,21 +139,19 @@ def builds(make, monkeypatch):
     def run(failures=0) -> list[str | None]:
         built: list[str | None] = []
 
-        def self_test(*args):
+        def self_test(*_):
             if len(built) <= failures:
                 raise EngineError("killed by SIGSEGV")
 
-        monkeypatch.setattr(build, "fetch", lambda *args: Path())
-        monkeypatch.setattr(
-            build,
-            "compile_llama",
-            lambda source, folder, backend, flags, output: built.append(
-                flags.get("CMAKE_CXX_FLAGS")
-            ),
-        )
-        monkeypatch.setattr(build, "install", lambda *args: None)
-        monkeypatch.setattr(build, "_compiler", lambda folder: "c++")
-        monkeypatch.setattr(build, "self_test", self_test)
+        tools = {
+            "fetch": lambda *_: Path(),
+            "compile_llama": lambda *words: built.append(words[3].get("CMAKE_CXX_FLAGS")),
+            "install": lambda *_: None,
+            "_compiler": lambda _: "c++",
+            "self_test": self_test,
+        }
+        for name, does in tools.items():
+            monkeypatch.setattr(build, name, does)
         make(PYPI)
         return built
 

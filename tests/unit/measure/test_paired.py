@@ -286,12 +286,11 @@ def test_a_run_that_is_measured_again_keeps_its_last_answer_and_its_place(
     assert all(run["draft_ms"] == 2.5 for run in runs if run["side"] != "alone")
 
 
-def run_of(side, rate, **more):
-    answer = {"tokens": [*range(101)], "timings": {"predicted_ms": 100_000 / rate}}
-    return {"side": side, "answer": answer, "decode_failures": 0} | more
-
-
 def test_a_block_is_said_in_a_line_with_ratios_of_the_rate_alone():
+    def run_of(side, rate, **more):
+        answer = {"tokens": [*range(101)], "timings": {"predicted_ms": 100_000 / rate}}
+        return {"side": side, "answer": answer, "decode_failures": 0} | more
+
     runs = [run_of("alone", 50), run_of("d/g4", 40), run_of("d/g4", 80, measured_again=2)]
     record = {"runs": runs}
     assert summary(BLOCK, record) == "50.0 tok/s alone; d/g4 1.20×; 1 run measured again"
