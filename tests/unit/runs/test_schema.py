@@ -1,11 +1,12 @@
-"""runs.parquet is checked when it is written and when it is read."""
+"""runs.parquet is checked when it is written and read; disturbed runs are in no estimate."""
 
+import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
 from specmoe.errors import SchemaError
 from specmoe.runs.collect import rows_of_record
-from specmoe.runs.schema import COLUMNS, read_runs, write_runs
+from specmoe.runs.schema import COLUMNS, excluded, read_runs, undisturbed, write_runs
 
 from ...made_record import MADE_BY, made_record, small_block
 
@@ -89,3 +90,31 @@ def test_a_column_that_nobody_reads_is_left_out_and_a_damaged_file_named(rows, t
     path.write_bytes(path.read_bytes()[:-20])
     with pytest.raises(SchemaError, match=r"runs\.parquet is not a readable parquet file"):
         read_runs(path)
+
+
+def run(name, baseline=None, *, gamma=0, taken_away=None):
+    return {
+        "run": name,
+        "target": "t",
+        "gamma": gamma,
+        "baseline": baseline,
+        "taken_away": taken_away,
+    }
+
+
+RUNS = pd.DataFrame(
+    [
+        run("quiet"),
+        run("busy", taken_away="a thread waited"),
+        run("a4", "quiet", gamma=4),
+        run("a8", "quiet", gamma=8, taken_away="a thread waited"),
+        run("b4", "busy", gamma=4),
+        run("b8", "busy", gamma=8),
+    ]
+)
+
+
+def test_a_disturbed_run_leaves_and_a_disturbed_baseline_takes_its_pairs_along():
+    assert undisturbed(RUNS)["run"].tolist() == ["quiet", "a4"]
+    assert excluded(RUNS)["run"].tolist() == ["busy", "a8", "b4", "b8"]
+    assert undisturbed(undisturbed(RUNS)).equals(undisturbed(RUNS))

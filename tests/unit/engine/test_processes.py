@@ -1,6 +1,7 @@
-"""Two measurements never share the machine."""
+"""Two measurements never share the machine, and what a job starts ends with it."""
 
 import os
+import signal
 import stat
 import subprocess
 import sys
@@ -8,7 +9,10 @@ import sys
 import pytest
 
 from specmoe.engine.machine import FOLDER_OF_TESTS, alone, lock_path
+from specmoe.engine.supervise import guarded
 from specmoe.errors import MeasurementError
+
+from ...processes import alive, eventually
 
 MEASURE = (
     "import sys; from specmoe.engine import machine as lock\n"
@@ -73,3 +77,53 @@ def test_what_is_no_lock_file_is_refused_by_name_and_does_not_hang(folder, make)
     line = r"specmoe-measuring\.lock cannot be opened as the lock"
     with pytest.raises(MeasurementError, match=line), alone():
         pass
+
+
+UP = "import signal, time; {}; print('up', flush=True); time.sleep(600)"
+SLEEP = [sys.executable, "-c", UP.format("pass")]
+STUBBORN = [sys.executable, "-c", UP.format("signal.signal(signal.SIGTERM, signal.SIG_IGN)")]
+
+
+def start(command, **more):
+    process = subprocess.Popen(
+        guarded(command, **more),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        start_new_session=True,
+    )
+    assert process.stdout.readline() == b"up\n"
+    return process
+
+
+@pytest.mark.parametrize(("command", "end"), [(SLEEP, signal.SIGTERM), (STUBBORN, signal.SIGKILL)])
+def test_closing_the_pipe_ends_the_command_and_removes_its_folder(tmp_path, command, end):
+    folder = tmp_path / "scratch"
+    folder.mkdir()
+    (folder / "s.sock").touch()
+    process = start(command, scratch=str(folder))
+    assert folder.exists()
+    process.stdin.close()
+    assert process.wait(30) == 128 + end
+    assert not folder.exists()
+
+
+def test_the_commands_own_exit_code_is_kept():
+    command = [sys.executable, "-c", "print('up', flush=True); raise SystemExit(7)"]
+    assert start(command).wait(30) == 7
+
+
+def test_killing_the_starter_ends_the_command(tmp_path):
+    pid_file = tmp_path / "pid"
+    code = (
+        f"import os, pathlib, time; pathlib.Path({str(pid_file)!r}).write_text(str(os.getpid()));"
+        "time.sleep(600)"
+    )
+    start = (
+        f"import subprocess, time; subprocess.Popen({guarded([sys.executable, '-c', code])!r},"
+        " stdin=subprocess.PIPE); time.sleep(600)"
+    )
+    starter = subprocess.Popen([sys.executable, "-c", start])
+    pid = int(eventually(lambda: pid_file.exists() and pid_file.read_text()))
+    starter.kill()
+    starter.wait()
+    assert eventually(lambda: not alive(pid))
