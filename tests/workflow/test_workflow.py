@@ -161,29 +161,30 @@ def test_a_block_waits_for_a_measurement_of_any_user(measured, tmp_path, monkeyp
     assert "2 of 2 blocks: S/target/r0" in waiting.communicate()[0]
 
 
-def test_a_failed_block_is_named_and_the_rest_is_rendered_when_it_is_left_out(
-    tiny, campaign, tmp_path
-):
+def test_a_failed_block_is_named_and_what_is_left_out_on_purpose_is_said(tiny, campaign, tmp_path):
     tiny["measurement"]["context"] = 272  # more than `code` takes, less than `long_reasoning`
     tiny["suites"]["long"] = tiny["suites"]["N"] | {"prompts": ["long_reasoning"]}
+    tiny["suites"]["N"]["targets"] = ["target", "draft"]
     tiny["campaign"]["suites"] = ["S", "N", "long"]
     printed = campaign(tiny, "--keep-going", "paper", fails=True)
     assert "MeasurementError: prompt long_reasoning has" in printed
-    assert "1 of 3 blocks is not measured" in printed
+    assert "1 of 4 blocks is not measured" in printed
     assert "long/target/r0: see results/tiny/logs/measure_block/long/" in printed
-    assert len(list((tmp_path / "results/tiny/blocks").rglob("*.jsonl"))) == 2
+    assert len(list((tmp_path / "results/tiny/blocks").rglob("*.jsonl"))) == 3
     assert not (tmp_path / "paper").exists()
     assert "To render the others without what fails, name it in campaign.left_out" in printed
-    tiny["campaign"]["left_out"] = ["long/target"]
+    tiny["campaign"] |= {"suites": ["S", "N"], "left_out": ["N/draft"]}
     printed = campaign(tiny, "paper/main.tex", "site")
     assert "measure_block" not in jobs(printed)
-    assert "1 row is not there, left out on purpose: long/target/r0" in printed
-    assert set(read_runs(tmp_path / "results/tiny/runs.parquet")["suite"]) == {"S", "N"}
+    audit = (tmp_path / "results/tiny/audit/audit.txt").read_text()
+    assert "2 rows left out on purpose: N/draft/r0" in audit
+    runs = read_runs(tmp_path / "results/tiny/runs.parquet")
+    assert set(runs["suite"] + runs["target"]) == {"Starget", "Ntarget"}
     paper = (tmp_path / "paper/main.tex").read_text()
-    assert r"\textbf{Left out} on purpose: 1 run, those of long/target." in paper
+    assert r"\textbf{Left out} on purpose: 2 runs, those of N/draft." in paper
     page = (tmp_path / "results/tiny/site/index.html").read_text()
-    assert "Left out on purpose: 1 run, of long/target." in page
-    assert "略去 1 次运行：long/target" in page
+    assert "Left out on purpose: 2 runs, of N/draft." in page
+    assert "略去 2 次运行：N/draft" in page
 
 
 def test_going_back_to_another_campaign_copies_what_is_rendered_of_it(measured, tiny, campaign):
