@@ -6,7 +6,6 @@ import pandas as pd
 
 from specmoe.analysis.spread import spread_of_cells
 from specmoe.analysis.summaries import SETTING, make_pairs, summarise
-from specmoe.audit.audited import Audit
 from specmoe.config.block import NO_DRAFT
 from specmoe.config.schema import Config
 from specmoe.plan.campaign import ROOT, LoadedCampaign
@@ -75,7 +74,7 @@ def finish(campaign: LoadedCampaign) -> None:
 
     if not all(is_newer(runs, record) for record in records):
         return
-    rows, audit = read_runs(runs), campaign.folder / "audit"
+    rows, audit = read_runs(runs), campaign.folder / "audit/audit.txt"
     results = (campaign.folder / "site/index.html", Path("paper/main.pdf"), Path("paper/main.tex"))
     text = fill_template(
         ROOT / "paper/finished.txt.j2",
@@ -83,7 +82,7 @@ def finish(campaign: LoadedCampaign) -> None:
         time=duration(sum(head.seconds for head in map(head_of, records) if head)),
         again=int((rows["measured_again"] > 0).sum()),
         excluded=len(excluded(rows)),
-        audit=Audit.read(audit).summary.iloc[-1].to_dict() if is_newer(audit, runs) else None,
+        audit=audit.read_text().partition("\n")[0] if is_newer(audit, runs) else "",
         results=[file for file in results if is_newer(file, runs)][:2],
     )
     print(text, end="")
