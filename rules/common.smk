@@ -149,13 +149,6 @@ MACHINE = {
 }
 
 
-def shown(folder, kind, ending):
-    """Return the folder of tables or figures, which snakemake's report shows with their titles."""
-    about = {"caption": (PAPER / f"captions/{kind}.rst").resolve()}
-    about |= {"category": f"{kind.title()}s", "labels": {kind: f"{{{kind}}}"}}
-    return report(directory(folder), patterns=[f"{{{kind},\\w+}}.{ending}"], **about)
-
-
 def of_kinds(*kinds):
     """Return the wildcard constraint that matches the models of some kinds and no other."""
     names = [name for name, model in CONFIG.models.items() if model.kind in kinds]

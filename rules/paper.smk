@@ -1,6 +1,4 @@
 # From the analysis to the paper, with the tables and figures that it includes.
-from specmoe.tables.exhibits import Titles
-
 # What is said of all tables and figures.
 EXHIBITS = {"table": PAPER / "tables.yaml", "figure": PAPER / "figures.yaml"}
 DOCUMENTS = ["main", "supplement"]
@@ -18,13 +16,12 @@ rule render_paper:
         analysis="<campaign>/analysis",
     output:
         tables=directory("<campaign>/paper/tables"),
-        figures=shown("<campaign>/paper/figures", "figure", "svg"),
+        figures=directory("<campaign>/paper/figures"),
         texts=expand("<campaign>/paper/{text}", text=TEXTS),
-        cells=shown("<campaign>/tables", "table", "csv"),
+        cells=directory("<campaign>/tables"),
     log:
         "<logs>/render_paper.log",
     params:
-        **{kind: Titles(file) for kind, file in EXHIBITS.items()},
         out=subpath(output.tables, parent=True),
     shell:
         "python {input.specmoe} render_paper --analysis {input.analysis}"

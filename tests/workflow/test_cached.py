@@ -83,6 +83,15 @@ def test_the_paper_of_a_shipped_campaign_has_the_length_of_a_submission(
     assert 6 <= pages(rendered / "paper/main.pdf") <= 12  # with references, and four of claims
 
 
+def test_every_table_of_the_analysis_with_rows_is_beside_the_page(demo_site):
+    data = demo_site / "results/demo/site/data"
+    for path in (demo_site / "results/demo/analysis").glob("*.parquet"):
+        frame = pd.read_parquet(path)
+        assert (data / path.name).exists() == bool(len(frame))
+        if len(frame):
+            assert len(pd.read_csv(data / f"{path.stem}.csv")) == len(frame)
+
+
 def test_every_shipped_campaign_is_complete_and_documents_count_its_rows(root):
     counts = {}
     for folder in sorted((root / "resources/campaigns").glob("*/")):

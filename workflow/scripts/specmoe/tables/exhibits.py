@@ -112,18 +112,6 @@ def _filled(about: Specification, source: str, analysis: Analysis) -> Table:
     return Table(about, columns, found, [[column.show(row) for column in columns] for row in found])
 
 
-@dataclass(frozen=True)
-class Titles:
-    """English titles of a file's exhibits, read where Snakemake's report asks for one by name."""
-
-    path: Path
-
-    def __getitem__(self, name: str) -> str:
-        """Return the title of an exhibit."""
-        read = read_yaml(self.path)
-        return str(read.get("tables", read)[name]["title"][0])
-
-
 def read_yaml(path: Path) -> Any:
     """Return what a YAML file has."""
     return yaml.load(path.read_text(encoding="utf-8"), yaml.CSafeLoader)
