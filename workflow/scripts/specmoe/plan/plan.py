@@ -21,7 +21,7 @@ from specmoe.config.models import UNVERIFIED, HubModel, PathModel
 from specmoe.config.schema import Config
 from specmoe.engine.machine import groups_in_memory, usable_memory, working_bytes
 from specmoe.errors import PlanError
-from specmoe.files import at_home, gigabytes, read_record, replace_text
+from specmoe.files import at_home, read_record, replace_text
 from specmoe.models.card import Size
 from specmoe.models.expected_sizes import size_of
 from specmoe.plan.campaign import ROOT, LoadedCampaign
@@ -62,12 +62,6 @@ class Shortfall(NamedTuple):
     needed: int  # bytes
     there: int
     what: str  # folders, or models
-
-    def __str__(self) -> str:
-        """Return it in a line."""
-        words = "free" if self.of == "disk" else "usable"
-        sizes = f"{gigabytes(self.needed)} needed, {gigabytes(self.there)} {words}"
-        return f"{self.of:<9} {sizes:<34} {self.what}"
 
 
 @dataclass(frozen=True)
