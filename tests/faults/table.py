@@ -24,7 +24,6 @@ from specmoe.models.synthetic import write_model
 from specmoe.records import load, save
 
 RECORD = "results/tiny/blocks/S/target/r0.jsonl"
-STORE = "results/tiny/store"
 ROWS = "results/tiny/runs.parquet"
 MODELS = "results/models/tiny"
 AUDIT = "results/tiny/audit"
@@ -72,9 +71,6 @@ class Fault:
     ask: tuple[str, ...] = ()  # empty: it is refused before the first job, or by a verb
     verb: str = ""
     fails: bool = True
-    # What the line says to do; then all rows are made. A file that is deleted leaves nothing of its
-    # fault behind, so two faults of each kind of file are enough.
-    remedy: Deed | None = None
 
     def inject(self, scene: Scene) -> None:
         for deed in self.deeds:
@@ -92,9 +88,9 @@ def refused(entries: Entries, **how: Any) -> None:
         FAULTS[name] = Fault(tuple(deeds), says, **how)
 
 
-def told(entries: Entries, *ask: str, fails: bool = True, remedy: Deed | None = None) -> None:
+def told(entries: Entries, *ask: str, fails: bool = True) -> None:
     """Add faults that come when snakemake is asked for something."""
-    refused(entries, ask=ask or ("runs",), fails=fails, remedy=remedy)
+    refused(entries, ask=ask or ("runs",), fails=fails)
 
 
 def unread(entries: Entries, verb: str = "collect_runs") -> None:
@@ -391,14 +387,12 @@ told({
         more_repeats, "this campaign was begun on another machine"),
     "a_damaged_description_of_the_engine": (damage_the_engines_description, more_repeats,
         "engine.json is damaged"),
-    "a_file_for_the_folder_of_results": (delete("results"), write("results", ""),
-        "ConfigError: results is a file where a folder belongs; move it away"),
-})  # fmt: skip
-told({
     "a_record_that_is_damaged_in_the_store": (
         change(RECORD, lambda text: text[:-9]), delete(ROWS),
         "is damaged: its checksum is another; delete"),
-}, remedy=delete(f"{STORE}/blocks/S"))  # fmt: skip
+    "a_file_for_the_folder_of_results": (delete("results"), write("results", ""),
+        "ConfigError: results is a file where a folder belongs; move it away"),
+})  # fmt: skip
 # Nothing of these passes in silence, whatever snakemake remembers: it is measured, or kept.
 told({
     "another_seed_for_results_that_were_copied": (delete(".snakemake"), put("measurement.seed", 7),
