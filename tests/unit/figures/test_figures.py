@@ -18,13 +18,10 @@ from specmoe.tables.exhibits import read_figures
 from ..audit.test_checks import SETTINGS, SIZES, campaign, stranger
 from ..paper_analyses import (
     advised,
-    analysis_of,
-    baseline_runs,
     compared,
     costed,
     costed_with_timed_passes,
     full,
-    logged_runs,
     relabelled,
     several_methods,
     several_ways,
@@ -205,29 +202,6 @@ def test_ways_of_drafting_stand_below_each_other_in_every_panel():
     assert pool == (pytest.approx(1.6), places[3])
     assert marks(dense) == [(pytest.approx(0.9), small[1]), (pytest.approx(0.98), places[2])]
     assert legend(figure) == ["γ = 2", "γ = 4", "γ = 8"]
-
-
-def test_ten_ways_of_drafting_in_four_settings_on_four_targets_fit_a_page():
-    targets = [f"target_{number}" for number in range(4)]
-    methods = [("draft_0.8b", "draft-simple"), ("draft_2b", "draft-simple"), ("mtp", "draft-mtp")]
-    methods += [(f"ngram-mod-n{n}", "ngram-mod") for n in range(2, 9)]
-    rows = baseline_runs(targets, ["code"], 1)
-    for target in targets:
-        for draft, method in methods:
-            for gamma in (2, 4, 8, 16):
-                rows += logged_runs(target, draft, method, gamma, [60], draft_model=draft)
-    analysis = analysis_of(rows)
-    first = analysis.models.iloc[[0]]
-    models = [first.assign(model=name, label=name) for name in targets]
-    analysis = replace(analysis, models=pd.concat([analysis.models, *models]))
-    figure = draw("methods", analysis)
-    assert_fits(figure)
-    assert figure.get_figheight() <= style.MAX_HEIGHT_IN
-    heights = sorted({place for axes in figure.axes for _, place in marks(axes)})
-    assert len(heights) == 40
-    points = figure.axes[0].get_window_extent().height / figure.dpi * 72
-    low, high = figure.axes[0].get_ylim()
-    assert points / abs(high - low) > 6  # a mark is 4 points high
 
 
 def test_a_level_that_is_a_number_is_on_its_scale_and_others_stand_in_order():

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from specmoe.analysis.advice_text import environment
-from specmoe.figures.figures import PLOTS, draw
+from specmoe.figures.figures import PLOTS
 from specmoe.paper.documents import DOCUMENTS, cited, render_documents
 
 from ...conftest import ROOT
@@ -84,23 +84,6 @@ def test_the_paper_says_what_the_campaign_measured(make, words):
     assert words in documents(make())[0]
 
 
-def test_the_answers_of_targets_are_counted_in_a_sentence():
-    row = advised(full()).advice
-    targets = ["moe_q4", "moe_q8", "dense_4b", "dense_9b"][: len(full().models)]
-    here = "on for these prompts"
-    for answers, words in (
-        (["undecided"] * 2, "All 2 targets are undecided."),
-        (
-            ["switch on", "undecided", here],
-            "Of 3 targets, 1 should run with SD, 1 gains on the prompts that were sent and 1 is"
-            " undecided.",
-        ),
-    ):
-        rows = [row.assign(target=target) for target in targets[: len(answers)]]
-        advice = pd.concat(rows).assign(answer=answers)
-        assert words in documents(replace(full(), advice=advice))[0]
-
-
 @pytest.mark.parametrize("make", MAKERS)
 def test_a_table_or_figure_is_referred_to_only_where_it_is_included(make):
     for drawn in (PLOTS, ()):
@@ -160,14 +143,6 @@ def test_a_setting_that_cannot_pay_is_counted_by_its_interval_and_not_by_its_est
     columns = {name: None for name in costed().break_even if name not in settings}
     known = cited(replace(costed(), break_even=settings.assign(**columns)))
     assert known["break_even"] == {"settings": 4, "never": 1, "undecided": 2}
-
-
-@pytest.mark.parametrize("unit", ["tokens", "words"])
-def test_lengths_are_named_by_what_they_count(unit):
-    analysis = campaign(length_unit=unit)
-    assert f"({unit})" in latex("levels", analysis)
-    figure = draw("levels", analysis)
-    assert figure.axes[0].get_xlabel() == f"Prompt length ({unit})"
 
 
 @needs_csv

@@ -15,12 +15,9 @@ from specmoe.tables.columns import TableColumn
 from ..paper_analyses import (
     analysis_of,
     baseline_runs,
-    controlled,
     full,
     relabelled,
-    several_methods,
     speculative_runs,
-    without_drafts,
 )
 from ..rendered_tables import MAKERS, TABLES, filled, latex, shown
 from ..rendered_tables import rows as texts
@@ -81,18 +78,6 @@ def test_every_table_has_whole_rows_and_is_one_tabular(make):
         body = [line for line in body if "multicol" not in line]
         assert len({re.sub(r"\\&", "", line).count("&") for line in body}) == 1
         assert not re.search("nan|None", text)
-
-
-@pytest.mark.parametrize(
-    ("make", "left_out"),
-    [
-        (without_drafts, {"speculation", "advice", "claims", "levels"}),
-        (several_methods, {"levels"}),
-        (controlled, {"levels"}),
-    ],
-)
-def test_a_table_without_rows_is_left_out(make, left_out):
-    assert left_out.isdisjoint(filled(make()))
 
 
 def test_a_column_without_values_is_left_out_if_it_is_optional():
