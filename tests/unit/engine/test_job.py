@@ -8,7 +8,8 @@ import pytest
 from specmoe.config.engines import Backend
 from specmoe.config.methods import Method
 from specmoe.engine.identity import Workplace
-from specmoe.engine.job import job_of, log_of_job
+from specmoe.engine.job import alone_at, log_of_job
+from specmoe.engine.machine import FOLDER_OF_TESTS, host_id
 from specmoe.errors import MeasurementError
 
 from ...blocks import ALONE, compared, drafted
@@ -18,11 +19,14 @@ from ...blocks import ALONE, compared, drafted
 def job(tmp_path, monkeypatch):
     """A job with an engine for CUDA, on a described machine."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv(FOLDER_OF_TESTS, str(tmp_path))
     Path("e").mkdir()
     Path("e/engine.json").write_text('{"backend": "cuda"}')
-    Path("h").write_text('{"gpu_memory_bytes": 1000}')
+    Path("h").write_text(f'{{"id": "{host_id()}", "chip": "c", "gpu_memory_bytes": 1000}}')
     workplace = Workplace(Path("r"), Path("e/engine.json"), Path("h"), 2.0, 0.5)
-    return job_of(workplace, Path("t"), Path("l/r0.server.log"), {"draft": Path("d")})
+    files = Path("t"), Path("l/r0.server.log"), {"draft": Path("d")}
+    with alone_at(workplace, {}, *files) as job:
+        yield job
 
 
 def test_a_job_has_the_programs_limits_and_memory_of_its_workplace(job):

@@ -11,7 +11,7 @@ import json
 import os
 import sys
 from argparse import ArgumentParser
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from types import UnionType
@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, get_args, get_origin
 from specmoe import errors
 
 if TYPE_CHECKING:
+    from specmoe.config.block import Block
     from specmoe.plan.campaign import LoadedCampaign as Opened
 
 
@@ -108,7 +109,6 @@ def check_upcycled(campaign: "Opened", model: str, engine: Path, log: Path, out:
 def measure(campaign: "Opened", block: str, log: Path, workflow_pid: int | None = None) -> None:
     """Measure one block by its protocol, alone on the machine."""
     from specmoe.measure.block import measure_block, summary
-    from specmoe.models.gguf import check_made_pair
     from specmoe.plan.gate import Gate
 
     one, gate = campaign.asked(block) or campaign.block(block), Gate(campaign)
@@ -116,9 +116,7 @@ def measure(campaign: "Opened", block: str, log: Path, workflow_pid: int | None 
     drafts = {model: campaign.model_file(model) for model in one.draft_models}
     workplace = campaign.workplace(block, workflow_pid, campaign.engine_of_block(block))
     if one.repeat == 0:  # the other repeats load the same files
-        for side in one.drafters:
-            if side.method and side.draft_model:
-                check_made_pair(target, drafts[side.draft_model], side.method)
+        _check_pairs(one, target, drafts)
     name, request = f"blocks/{block}", gate.block(block)
     record, fresh = gate.records.measured_once(
         name, request, lambda: measure_block(one, workplace, target, drafts, log)
@@ -127,6 +125,18 @@ def measure(campaign: "Opened", block: str, log: Path, workflow_pid: int | None 
     said = summary(one, record) if fresh else "kept, as it was measured before"
     said = said if one.sides else "nothing, as all its settings are beaten"
     print(f"{campaign.describe_progress()}: {block}: {said}", flush=True)
+
+
+def _check_pairs(block: "Block", target: Path, drafts: Mapping[str, Path]) -> None:
+    """Raise ModelError for a file of a block that cannot draft for its target.
+
+    By itself, as it loads numpy, which no other repeat needs.
+    """
+    from specmoe.models.gguf import check_made_pair
+
+    for side in block.drafters:
+        if side.method and side.draft_model:
+            check_made_pair(target, drafts[side.draft_model], side.method)
 
 
 def time_passes(
@@ -150,15 +160,18 @@ def time_passes(
 
 def record_trace(campaign: "Opened", log: Path, out: Path, workflow_pid: int | None = None) -> None:
     """Decode one prompt with a target, and ask a draft model for the drafts of every round."""
-    from specmoe.engine.job import job_of
-    from specmoe.measure.trace import record_trace
+    from specmoe.engine.job import alone_at
+    from specmoe.files import replace_text
+    from specmoe.measure.trace import record
 
     asked = campaign.demonstration
     assert asked is not None
     drafts = {model: campaign.model_file(model) for model in asked.draft_models}
     workplace = campaign.workplace("trace", workflow_pid)
-    job = job_of(workplace, campaign.model_file(asked.target), log, drafts)
-    record_trace(asked, workplace, job, campaign.config, out)
+    target = campaign.model_file(asked.target)
+    with alone_at(workplace, asked.environment, target, log, drafts) as job:
+        recording = record(asked, job, campaign.config)
+    replace_text(out, recording.to_json())
 
 
 def show_trace(trace: Path, log: Path) -> None:

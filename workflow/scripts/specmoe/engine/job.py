@@ -143,22 +143,6 @@ class Job:
         return run_tool(command, self.server_log, self.start_limit_s + limit_s, own).text
 
 
-def job_of(
-    workplace: Workplace,
-    target: Path,
-    server_log: Path,
-    drafts: Mapping[str, Path] | None = None,
-) -> Job:
-    """Return the job of measuring a target, and what drafts for it, at a workplace."""
-    backend = workplace.backend
-    host = read_record(workplace.host) if workplace.host.exists() else {}
-    own = host.get("gpu_memory_bytes")
-    usable = usable_memory(psutil.virtual_memory().total, own, backend)
-    limits = workplace.start_limit_s, workplace.run_limit_s
-    files = workplace.root, workplace.binaries, target, drafts or {}, server_log
-    return Job(*files, *limits, backend, usable)
-
-
 def _end_with(pid: int) -> None:
     """End this process, at once, when process `pid` has ended."""
     while psutil.pid_exists(pid):
@@ -167,18 +151,30 @@ def _end_with(pid: int) -> None:
 
 
 @contextmanager
-def alone_on_its_host(workplace: Workplace, environment: Mapping[str, str]) -> Iterator[None]:
-    """Measure only on the campaign's machine, alone, and only while the workflow runs.
+def alone_at(
+    workplace: Workplace,
+    environment: Mapping[str, str],
+    target: Path,
+    server_log: Path,
+    drafts: Mapping[str, Path] | None = None,
+) -> Iterator[Job]:
+    """Give the job of measuring a target, only on the campaign's machine, alone.
 
-    `environment` has the variables that the configuration gives the engine. Raises
-    MeasurementError on another machine, and EngineError if the engine's GPU has gone.
+    The process ends when the workflow does. `environment` has the variables that the configuration
+    gives the engine, `drafts` what drafts for the target. Raises MeasurementError on another
+    machine, and EngineError if the engine's GPU has gone.
     """
     if workplace.workflow_pid:
         Thread(target=_end_with, args=(workplace.workflow_pid,), daemon=True).start()
     refuse_other_host(workplace.host)
+    host = read_record(workplace.host) if workplace.host.exists() else {}
+    backend, memory = workplace.backend, psutil.virtual_memory().total
+    usable = usable_memory(memory, host.get("gpu_memory_bytes"), backend)
+    limits = workplace.start_limit_s, workplace.run_limit_s
+    files = workplace.root, workplace.binaries, target, drafts or {}, server_log
     with alone():
-        require_device(workplace.backend, workplace.binaries / "llama-server", environment)
-        yield
+        require_device(backend, workplace.binaries / "llama-server", environment)
+        yield Job(*files, *limits, backend, usable)
 
 
 @contextmanager

@@ -22,7 +22,7 @@ from specmoe.config.block import (
 )
 from specmoe.engine.answers import tokens_per_second
 from specmoe.engine.identity import Workplace
-from specmoe.engine.job import Job, alone_on_its_host, job_of, log_of_job
+from specmoe.engine.job import Job, alone_at, log_of_job
 from specmoe.engine.machine import groups_in_memory, host_id
 from specmoe.files import card_beside
 from specmoe.measure import study_commands
@@ -50,8 +50,9 @@ def measure_block(
         return {"arrangement": together, "host": host_id(), "groups": [], "sides": [], "runs": []}
     if block.sends_chats:
         require_template(load_card(card_beside(target)), target, block.suite)
-    with log_of_job(log), alone_on_its_host(workplace, block.environment):
-        job = job_of(workplace, target, log.with_suffix(".server.log"), drafts)
+    server_log = log.with_suffix(".server.log")
+    given = workplace, block.environment, target, server_log, drafts
+    with log_of_job(log), alone_at(*given) as job:
         return measure(block, job)
 
 

@@ -17,7 +17,7 @@ import pandas as pd
 
 from specmoe.config.block import Block, Side
 from specmoe.engine.identity import Workplace
-from specmoe.engine.job import Job, alone_on_its_host, job_of, server_command
+from specmoe.engine.job import Job, alone_at, server_command
 from specmoe.engine.machine import host_id, physical_cores
 from specmoe.engine.server import Server
 from specmoe.errors import ModelError
@@ -204,10 +204,9 @@ def judge_target(
     """
     engine = read_record(workplace.engine)
     facts = {"target": target, "engine": engine["id"], "engine_commit": engine["commit"]}
-    # All blocks have the same environment.
-    with alone_on_its_host(workplace, next(iter(blocks.values())).environment):
-        divergences = find_divergences(rows, target)
-        return facts | judge_all(divergences, blocks, job_of(workplace, model, log))
+    environment = next(iter(blocks.values())).environment  # that of all blocks
+    with alone_at(workplace, environment, model, log) as job:
+        return facts | judge_all(find_divergences(rows, target), blocks, job)
 
 
 # Of the check of upcycled models.

@@ -21,7 +21,7 @@ from specmoe.config.measurement import Gate
 from specmoe.engine.build import PROGRAM
 from specmoe.engine.disturbances import Watch, measure_undisturbed
 from specmoe.engine.identity import Workplace, fact
-from specmoe.engine.job import Job, alone_on_its_host, job_of
+from specmoe.engine.job import Job, alone_at
 from specmoe.engine.machine import host_id, physical_cores
 from specmoe.files import card_beside, engine_path
 
@@ -63,8 +63,8 @@ def time_passes(
     While the machine serves others they are timed again, as runs are. `log` receives the program's
     errors. Raises MeasurementError when the program fails or hangs.
     """
-    with alone_on_its_host(workplace, passes.environment):
-        return measure(passes, job_of(workplace, model, log), workplace.engine.with_name(PROGRAM))
+    with alone_at(workplace, passes.environment, model, log) as job:
+        return measure(passes, job, workplace.engine.with_name(PROGRAM))
 
 
 def measure(passes: TimedPasses, job: Job, program: Path) -> dict[str, Any]:
@@ -168,13 +168,13 @@ def read_texts(
     """
     blocks = [*records]
     texts, block = texts_of(blocks), blocks[0][0]
-    job, program = job_of(workplace, file, log), workplace.engine.with_name(PROGRAM)
+    program = workplace.engine.with_name(PROGRAM)
     # Narrow batches take long, so those of the shortest prompts.
     shortest = sorted(range(len(texts)), key=lambda number: len(texts[number].prompt_tokens))
     ends = accumulate(len(texts[number].tokens) for number in shortest)
     some = [number for number, end in zip(shortest, ends, strict=True) if end <= _TOKENS_AGAIN]
     again = some or shortest[:1]
-    with alone_on_its_host(workplace, block.environment):
+    with alone_at(workplace, block.environment, file, log) as job:
         found = read(texts, block, job, program)
         moves = [
             widest_move(

@@ -16,11 +16,10 @@ from pydantic import TypeAdapter
 from specmoe.config.base import first_fault
 from specmoe.config.block import Block, Side, Stop
 from specmoe.config.schema import Config
-from specmoe.engine.identity import Workplace
-from specmoe.engine.job import Job, alone_on_its_host
+from specmoe.engine.job import Job
 from specmoe.engine.server import Asked, Server
 from specmoe.errors import SchemaError
-from specmoe.files import json_of, replace_text
+from specmoe.files import json_of
 from specmoe.measure.side import prompt_ids, refuse_short
 
 WIDTH = 100  # of the terminal
@@ -172,13 +171,6 @@ def record(block: Block, job: Job, config: Config) -> Recording:
             rounds=rounds,
             token_texts={token: target.detokenize([token]) for token in known},
         )
-
-
-def record_trace(block: Block, workplace: Workplace, job: Job, config: Config, out: Path) -> None:
-    """Decode the demonstration's prompt, alone on the machine, and write its record."""
-    with alone_on_its_host(workplace, block.environment):
-        recording = record(block, job, config)
-    replace_text(out, recording.to_json())
 
 
 def describe(recording: Recording) -> str:
