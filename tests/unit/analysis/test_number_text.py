@@ -7,7 +7,7 @@ import pytest
 from specmoe.analysis import number_text
 from specmoe.analysis.number_text import THIN
 
-FORMS = ["shown", "fixed", "percent", "thousands", "parameters", "size", "memory", "bandwidth"]
+FORMS = ["shown", "fixed", "percent", "thousands", "parameters", "size", "memory"]
 
 
 @pytest.mark.parametrize("null", [None, np.nan, pd.NA, pd.NaT])

@@ -82,7 +82,7 @@ def environment(
 ) -> jinja2.Environment:
     """Return `words.environment` with what templates of an analysis use."""
     env = words.environment(templates, printed, **syntax)
-    numbers = ("fixed", "percent", "thousands", "memory", "bandwidth", "interval", "measured_in")
+    numbers = ("fixed", "percent", "thousands", "memory", "interval", "measured_in")
     texts = ("span", "day", "short_commits", "prompt_words")
     env.filters.update({name: getattr(number_text, name) for name in (*numbers, *texts)})
     env.filters.update(machine_of=machine_of, records=records, told_twins=told_twins)

@@ -88,11 +88,6 @@ def memory(count: int | None) -> str:
     return _scaled(count, 2**30, "GiB")
 
 
-def bandwidth(rate: float | None) -> str:
-    """Return bytes a second in powers of ten, as vendors state memory bandwidth."""
-    return _scaled(rate, 10**9, "GB/s")
-
-
 def short_commits(commits: str) -> str:
     """Return the first digits of each commit; a campaign of several engines has several."""
     return ", ".join(commit[:_COMMIT_DIGITS] for commit in commits.split(", "))

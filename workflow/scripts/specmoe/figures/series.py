@@ -38,7 +38,6 @@ from specmoe.figures.style import (
 
 _ACCEPTED = PlottedColumn("accepted", "accepted")
 _SPREAD_PT = 6  # of the lines of a panel over positions, which keeps equal values apart
-_BETWEEN = "\n"  # in no heading and no label
 _BY_GAMMA = (GAMMA_WORDS, SPEEDUP.words)
 
 
@@ -104,13 +103,12 @@ def plot_side_by_side(analysis: Analysis) -> Figure | None:
     listed = analysis.compared_campaigns["heading"]
     headings = listed[listed.isin(cells["heading"])].tolist()
     drafts = cells["draft_label"].drop_duplicates().tolist()
-    pairs = compared_looks(headings, drafts)
-    looks = {f"{heading}{_BETWEEN}{draft}": look for (heading, draft), look in pairs.items()}
-    cells["series"] = cells["heading"] + _BETWEEN + cells["draft_label"]
+    looks = compared_looks(headings, drafts)
 
     def draw_panel(axes: Axes, members: pd.DataFrame) -> None:
-        for (series, own), dodge in dodged(members.groupby("series", sort=False)):
-            look = looks[str(series)]
+        lines = members.groupby(["heading", "draft_label"], sort=False)
+        for (line, own), dodge in dodged(lines):
+            look = looks[line]
             draw(axes, own, "gamma", SPEEDUP, look, dodge)
             marked = own[own["marked"] > 0]
             draw(axes, marked, "gamma", SPEEDUP, replace(look, line="none"), dodge, hollow=True)
@@ -125,11 +123,11 @@ def plot_side_by_side(analysis: Analysis) -> Figure | None:
         return f"{label}\n{short(first['prompts'])}" if several else label
 
     campaigns = [
-        handle(replace(pairs[heading, drafts[0]], marker="", line="-"), short(heading))
+        handle(replace(looks[heading, drafts[0]], marker="", line="-"), short(heading))
         for heading in headings
     ]
     of_drafts = [
-        handle(replace(pairs[headings[0], draft], colour=REFERENCE_COLOUR), f"draft {short(draft)}")
+        handle(replace(looks[headings[0], draft], colour=REFERENCE_COLOUR), f"draft {short(draft)}")
         for draft in drafts
     ]
     groups, handles = cells.groupby("panel"), [*campaigns, *of_drafts]
