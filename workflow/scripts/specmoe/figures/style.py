@@ -13,6 +13,7 @@ from typing import Any
 
 import matplotlib as mpl
 import pandas as pd
+import seaborn as sns
 from fontTools.subset import Options
 
 WIDTH_IN = 6.3
@@ -44,12 +45,7 @@ REFERENCE_COLOUR = "#666666"
 Options._drop_tables_default += ["GDEF", "GPOS", "GSUB"]
 
 _RC: Any = {
-    "axes.grid": True,
-    "axes.axisbelow": True,
-    "grid.color": "#E4E4E4",
-    **dict.fromkeys(["axes.edgecolor", "axes.labelcolor", "text.color"], "#262626"),
-    **dict.fromkeys(["xtick.color", "ytick.color"], "#262626"),
-    "lines.solid_capstyle": "round",
+    **sns.axes_style("ticks", rc={"grid.color": "#E4E4E4", "axes.grid": True}),
     "figure.dpi": PNG_DPI,
     "font.family": "sans-serif",
     "font.sans-serif": ["DejaVu Sans"],  # comes with matplotlib: the same glyphs everywhere
