@@ -357,18 +357,6 @@ def test_one_odd_prompt_leaves_all_settings_and_the_workload_is_answered_without
     assert "the prompts text-3, of which a setting has no pair left" in text
 
 
-def test_one_marked_pair_leaves_and_its_prompt_stays(config):
-    runs = workload((4, [59, 60, 61]), (8, [54, 55, 56]))
-    [odd, *_] = of_prompt(runs, 4, "text-3")
-    runs.loc[runs["run"] == odd, "tokens_per_second"] *= 10
-    row, settings = advice_of(runs, config, failed=[odd], check="baseline_time")
-    assert (row["answer"], row["gamma"]) == (Answer.ON, 4)
-    assert row["speedup"] == pytest.approx(1.2, rel=1e-3)
-    assert settings["runs"].tolist() == [23, 24]
-    assert (settings["prompts"] == 8).all()
-    assert (settings["odd_prompts"] == "").all()
-
-
 def test_marks_on_fast_rows_alone_do_not_make_a_loss(config):
     """Without the fastest fifth of its pairs a setting looks surely slow."""
     runs = workload((4, [47, 47.2, 47.4]))
@@ -449,13 +437,6 @@ def test_a_target_of_which_no_pair_is_left_is_not_known_and_says_why(config):
     text = rendered(shown(busy, config), "advice.txt.j2")
     assert "MoE Q4  not known" in text
     assert "MoE Q4: the machine was disturbed during every pair" in text
-
-
-def test_a_prompt_that_the_machine_left_no_pair_of_leaves_all_rivals(config):
-    runs = workload((4, [59, 60, 61]), (8, [54, 55, 56]))
-    row, settings = advice_of(disturb(runs, of_prompt(runs, 4, "text-0")), config)
-    assert row["settings"] == 2
-    assert (settings["odd_prompts"] == "text-0").all()
 
 
 def test_the_answer_says_what_it_compares_and_what_is_fastest_on_other_prompts(config):

@@ -5,19 +5,17 @@
 
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import jinja2
-import numpy as np
 import pandas as pd
 from markupsafe import Markup
 
 from specmoe import words
 from specmoe.analysis import number_text
-from specmoe.analysis.advice import Answer, Controls, Standing, decide
-from specmoe.analysis.contenders import describe
+from specmoe.analysis.advice import Answer, Controls, Standing
 from specmoe.analysis.filters import (
     advised_targets,
     on_other_prompts,
@@ -28,7 +26,6 @@ from specmoe.analysis.intervals import session_reach
 from specmoe.analysis.launch import with_files
 from specmoe.analysis.number_text import fixed, interval, measured_in, percent
 from specmoe.analysis.registry import TABLES, Analysis, Record, records
-from specmoe.analysis.summaries import CELL
 from specmoe.config.engines import Backend
 from specmoe.files import read_record, replace_text
 from specmoe.plan.campaign import ROOT
@@ -142,29 +139,6 @@ def _plain(row: Record) -> dict[str, Any]:
     return {key: None if pd.isna(value) else value for key, value in plain.items()}
 
 
-def _last_stage(rows: Sequence[Mapping[str, Any]], analysis: Analysis) -> list[dict[str, Any]]:
-    """Return the rows of the last decision, with what all repeats say of those measured further."""
-    measured = {tuple(row[name] for name in CELL): row for row in records(analysis.advice_settings)}
-    found = []
-    for row in rows:
-        own = measured.get(tuple(row[name] for name in CELL))
-        last = {} if own is None or not row["measured"] else _measured(own)
-        found.append({**row, **last})
-    return found
-
-
-def _measured(own: Record) -> dict[str, Any]:
-    """Return what all repeats say of a setting, from its row of the advice."""
-    ends = own["best_low"], own["other_prompts_low"], own["alone_high"]
-    answer = decide(*(np.array([end]) for end in ends))
-    shown = own["standing"] in (Standing.ASIDE, Standing.IDLE)
-    numbers = {name: own[name] for name in ("speedup", "speedup_low", "speedup_high")}
-    return {
-        **{name: value for name, value in numbers.items() if not math.isnan(value)},
-        "verdict": str(own["standing"] if shown else answer),
-    }
-
-
 def advise(
     analysis: Path,
     out: Path,
@@ -173,7 +147,8 @@ def advise(
 ) -> None:
     """Print the advice of an analysis, a folder; write its values as JSON and details beside them.
 
-    `contenders` are the decisions of a campaign that was measured in stages, the last one last;
+    `contenders` are the decisions of a campaign that was measured in stages, the last one last: the
+    JSON has its settings, those too that were measured no further;
     `configfile` are the files that configure the campaign, for the lines to be pasted.
     """
     tables = Analysis.read(analysis)
@@ -182,8 +157,7 @@ def advise(
     tables = Analysis(tables.tables, advice=advice.replace({"command": lines}))
     values = advice_values(tables)
     if contenders:
-        values["settings"] = _last_stage(read_record(contenders[-1])["settings"], tables)
-        print("\n".join(describe(values["settings"])) + "\n")
+        values["settings"] = read_record(contenders[-1])["settings"]
     replace_text(out, json.dumps(values, indent=1, allow_nan=False) + "\n")
     details = out.with_suffix(".md")
     replace_text(details, render_advice(tables, ROOT / "paper/advice.md.j2", details))

@@ -250,9 +250,9 @@ _STAGES = [
 ]
 
 
-def describe(rows: Sequence[Mapping[str, Any]], stage: int | None = None) -> list[str]:
-    """Return the table of all settings of a campaign, or of a target; of a stage, or the last."""
-    lines = [] if stage is None else ["", _STAGES[stage]]
+def describe(rows: Sequence[Mapping[str, Any]], stage: int) -> list[str]:
+    """Return the tables of all settings after a stage, a target each."""
+    lines = ["", _STAGES[stage]]
     for target in dict.fromkeys(row["target"] for row in rows):
         own = [row for row in rows if row["target"] == target]
         table = pd.DataFrame(
