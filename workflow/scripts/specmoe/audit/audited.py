@@ -104,18 +104,15 @@ def _refuse_other_runs(campaign: LoadedCampaign, rows: pd.DataFrame) -> None:
     An overlay may ask for more of a packed campaign than it has.
     """
     blocks = filter(None, map(campaign.asked, campaign.blocks))
-    asked = {run for block in blocks for run in block.asked}
-    found = {*asked_of(rows)}
-    for fault, runs in {"lacks": asked - found, "has, unasked,": found - asked}.items():
-        if runs:
-            one = ", ".join(
-                f"{name} {value}" for name, value in zip(ASKED, min(runs, key=str), strict=True)
-            )
-            raise MeasurementError(
-                f"{campaign.data / 'runs.parquet'} {fault} {counted(len(runs), 'run')} of campaign"
-                f" {campaign.config.campaign.name} ({one}): give the configuration with which"
-                " it was packed, or measure it again"
-            )
+    asked, found = {run for block in blocks for run in block.asked}, {*asked_of(rows)}
+    if wrong := asked ^ found:
+        one = min(wrong, key=str)
+        named = ", ".join(f"{name} {value}" for name, value in zip(ASKED, one, strict=True))
+        raise MeasurementError(
+            f"{campaign.data / 'runs.parquet'} {'lacks' if one in asked else 'has, unasked,'}"
+            f" {counted(len(wrong), 'run')} of campaign {campaign.config.campaign.name} ({named}):"
+            " give the configuration with which it was packed, or measure it again"
+        )
 
 
 def describe_audit(

@@ -12,24 +12,140 @@ doubt that drafting gains nothing.
 """
 
 import csv
-from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from enum import StrEnum
-from math import inf
+from math import inf, isfinite
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from specmoe.audit.bounds import round_width, time_needed
 from specmoe.config.measurement import AuditSettings
-from specmoe.errors import ConfigError
+from specmoe.errors import ConfigError, nearest, one_line
+from specmoe.files import given_file
 from specmoe.models.card import Size, split_by_active
 from specmoe.plan.machine import bandwidth_by_chip
-from specmoe.possible.claim import Claim, claim_of, read_claims
 from specmoe.words import counted
 
-GB = 1e9
-_ALONE = ("baseline_tokens_per_second", "weights_gb", "bandwidth_gb_s")
+_RATE = (1e-3, 1e6, "give tokens a second, above zero")
+_GB = (1e-3, 1e5, "give GB of 10^9 bytes; 1 GiB is 1.074 GB, 1 MB is 0.001 GB")
+# Each fact with its least and largest value, and what a value outside may have been. Speeds are
+# those of one request, of any so many at once.
+FACTS = {
+    "baseline_tokens_per_second": _RATE,
+    "claimed_tokens_per_second": _RATE,
+    "speedup": (1e-3, 1e3, "26 % faster is 1.26, half as fast is 0.5"),
+    "gamma": (1, 1024, "give the most tokens drafted in a round"),
+    "drafted_per_round": (1e-3, 1024, "give the mean, at most gamma"),
+    "acceptance_rate": (0, 1, "give accepted over drafted tokens as a share: 2.6 % is 0.026"),
+    "tokens_per_round": (1, 1025, "count the target's own token too: 1 + accepted tokens a round"),
+    "draft_tokens_per_second": _RATE,
+    "draft_ms": (0.01, 1e5, "give milliseconds a drafted token: 0.007 s are 7; 0 if free"),
+    "weights_gb": _GB,
+    "active_gb": _GB,
+    "experts": (0, 1e5, "give the routed experts of a layer; 0 if dense"),
+    "experts_used": (1, 1e5, "give the routed experts that a token visits"),
+    "experts_visited": (1, 1e5, "give the mean in a layer in a round's pass"),
+    "bandwidth_gb_s": (1, 1e5, "give GB of 10^9 bytes a second: 0.8 TB/s are 800"),
+    "requests": (1, 1e5, "give how many requests are decoded at once"),
+}
+FIELDS = ("name", "source", "chip", *FACTS)
+_AT_MOST = {
+    "drafted_per_round": "gamma",
+    "active_gb": "weights_gb",
+    "experts_used": "experts",
+    "experts_visited": "experts",
+}
+
+
+class Printed(float):
+    """A number with the digits it is printed with: 0.60 may be anything from 0.595 to 0.605."""
+
+    half: float
+    """Half a unit of the last digit; none for a whole 0 or 1, which nobody rounds to."""
+
+    def __new__(cls, given: str | float) -> "Printed":
+        """Read a number, or the text of one."""
+        number = super().__new__(cls, given)
+        text = str(given).strip()
+        exponent = Decimal(text).as_tuple().exponent if isfinite(number) else 0
+        number.half = 0.0 if text in ("0", "1") else 0.5 * 10.0 ** int(exponent)
+        return number
+
+
+class Claim(NamedTuple):
+    """A claim: the facts that are known of it, by name."""
+
+    name: str
+    facts: Mapping[str, Printed]
+
+
+def claim_of(given: Mapping[str, Any], place: str, chips: Mapping[str, float]) -> Claim:
+    """Return a claim from its facts by name; text of numbers will do, and empty text is unknown.
+
+    `chips` has the bandwidth of each known chip in GB/s. Raises ConfigError, one line that begins
+    with `place` and names the field.
+    """
+    for name in given:
+        if name not in FIELDS:
+            raise ConfigError(f"{place}: unknown field {name!r}; {nearest(str(name), FIELDS)}")
+    given = {name: value for name, value in given.items() if value not in (None, "")}
+    facts = {name: _checked(place, name, given[name]) for name in FACTS if name in given}
+    for fault in _faults_between(facts):
+        raise ConfigError(f"{place}: {fault}")
+    if chip := given.get("chip"):
+        if chip not in chips:
+            raise ConfigError(f"{place}: chip: {chip!r} is unknown; give bandwidth_gb_s")
+        facts.setdefault("bandwidth_gb_s", Printed(chips[chip]))
+    return Claim(str(given.get("name", "")), facts)
+
+
+def _faults_between(facts: Mapping[str, float]) -> Iterator[str]:
+    for less, more in _AT_MOST.items():
+        if less in facts and more in facts and facts[less] > facts[more]:
+            yield f"{less}: {facts[less]:g} is more than {more}, {facts[more]:g}"
+    if facts.get("experts") and "experts_used" not in facts:
+        yield "experts: give experts_used too"
+    if "draft_ms" in facts and "draft_tokens_per_second" in facts:
+        yield "draft_ms: give this or draft_tokens_per_second, not both"
+
+
+def _checked(place: str, name: str, value: Any) -> Printed:
+    low, high, hint = FACTS[name]
+    try:
+        number = Printed("no number" if isinstance(value, bool) else value)
+    except (TypeError, ValueError, OverflowError):
+        raise ConfigError(f"{place}: {name}: {str(value)[:40]!r} is no number; {hint}") from None
+    if not (low <= number <= high or (number == 0.0 and name == "draft_ms")):
+        fault = f"{number:g} is not within {low:g} and {high:g}; {hint}"
+        raise ConfigError(f"{place}: {name}: {fault}")
+    return number
+
+
+def read_claims(
+    file: Path, more: dict[str, Any], chips: Mapping[str, float]
+) -> Iterator[Claim | ConfigError]:
+    """Yield the claim of each line of a CSV whose first line has the names of fields, or its fault.
+
+    `more` are facts of all claims, which those of a line replace.
+    """
+    try:
+        with given_file(file).open(encoding="utf-8-sig", newline="") as text:
+            lines = csv.DictReader(text, strict=True)
+            for cells in lines:
+                place = f"{file}, line {lines.line_num}"
+                if None in cells or None in cells.values():
+                    yield ConfigError(f"{place}: another number of cells than in the first line")
+                    continue
+                given = {name: cell.strip() for name, cell in cells.items()}
+                known = more | {name: cell for name, cell in given.items() if cell}
+                try:
+                    yield claim_of(dict.fromkeys(given) | known, place, chips)
+                except ConfigError as error:
+                    yield error
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise ConfigError(f"{file}: it is no CSV in UTF-8: {one_line(error)}") from error
 
 
 class Verdict(StrEnum):
@@ -84,7 +200,7 @@ class Facts:
 class Judged:
     """A claim, its bounds, and what follows."""
 
-    facts: Facts
+    claim: Claim
     bounds: tuple[Bound, ...]
     verdict: Verdict
     without: tuple[str, ...]  # the facts without which it is not decidable
@@ -102,16 +218,17 @@ def judge(claim: Claim, settings: AuditSettings) -> Judged:
     timing = _time(facts, 1 - settings.time_tolerance)
     bounds = (*_accounting(facts), *timing, *_bandwidth(facts, size))
     if any(bound.verdict == Verdict.IMPOSSIBLE for bound in bounds):
-        return Judged(facts, bounds, Verdict.IMPOSSIBLE, ())
+        return Judged(claim, bounds, Verdict.IMPOSSIBLE, ())
     undecided = [bound for bound in bounds if bound.verdict == Verdict.UNDECIDED]
     without = [fact for bound in undecided for fact in bound.missing]
     drafts = facts.rounds or facts.rate or "acceptance_rate" in claim.facts
     if drafts and facts.speedup is None:
         without += ["speedup"] + ["gamma"] * (not facts.rounds)
     elif not bounds:
-        without += [name for name in _ALONE if name not in claim.facts]
+        alone = ("baseline_tokens_per_second", "weights_gb", "bandwidth_gb_s")
+        without += [name for name in alone if name not in claim.facts]
     verdict = Verdict.UNDECIDED if without else Verdict.POSSIBLE
-    return Judged(facts, bounds, verdict, tuple(dict.fromkeys(without)))
+    return Judged(claim, bounds, verdict, tuple(dict.fromkeys(without)))
 
 
 def _facts_of(claim: Claim) -> Facts:
@@ -149,13 +266,13 @@ def _facts_of(claim: Claim) -> Facts:
 def _size(claim: Claim, settings: AuditSettings) -> Size | None:
     """Return the target's size, unless a cache may hold it; a mixture may share nothing."""
     weights, active = claim.facts.get("weights_gb"), claim.facts.get("active_gb")
-    if weights is None or weights * GB <= settings.cache_bytes:
+    if weights is None or weights * 1e9 <= settings.cache_bytes:
         return None
     experts, used = int(claim.facts.get("experts") or 0), int(claim.facts.get("experts_used") or 0)
-    always, routed = (0.0, weights * GB) if experts else (weights * GB, 0.0)
+    always, routed = (0.0, weights * 1e9) if experts else (weights * 1e9, 0.0)
     if active is not None:
-        always, routed = split_by_active(weights * GB, active * GB, experts, used)
-    return Size(round(weights * GB), max(always, 0.0), routed, experts, used, 0, "the claim")
+        always, routed = split_by_active(weights * 1e9, active * 1e9, experts, used)
+    return Size(round(weights * 1e9), max(always, 0.0), routed, experts, used, 0, "the claim")
 
 
 def _accounting(facts: Facts) -> Iterator[Bound]:
@@ -219,7 +336,7 @@ def _bandwidth(facts: Facts, size: Size | None) -> Iterator[Bound]:
     # Without a word on experts the model may be a mixture, of which a token reads less.
     unsaid = ("experts",) if get("experts") is None and get("active_gb") is None else ()
     if facts.baseline is not None:
-        read = size.pass_bytes(1) / GB
+        read = size.pass_bytes(1) / 1e9
         why = f"{facts.baseline:.4g} tokens/s at {read:.4g} GB a pass read"
         why += f" {facts.baseline * read:.4g} GB/s of {bandwidth:g}"
         limits = (None if unsaid else bandwidth / read), bandwidth / read
@@ -233,7 +350,7 @@ def _bandwidth(facts: Facts, size: Size | None) -> Iterator[Bound]:
         size = replace(size, seen_experts=((width, seen),))
     elif size.experts:
         missing += ("experts_visited",)
-    least, read = size.pass_bytes(1 if seen is None else width) / GB, size.pass_bytes(width) / GB
+    least, read = size.pass_bytes(1 if seen is None else width) / 1e9, size.pass_bytes(width) / 1e9
     surely = bandwidth * tokens / read
     why = f"{facts.rate:.4g} tokens/s at up to {most_tokens:.4g} a pass of {least:.4g} GB read"
     why += f" {facts.rate / most_tokens * least:.4g} GB/s of {bandwidth:g}"
@@ -266,11 +383,12 @@ def possible(
     with table.open("w", encoding="utf-8", newline="") as file:
         rows = csv.writer(file, lineterminator="\n")
         rows.writerow(("name", "verdict", "without", "why"))
-        for one in judged:
-            rows.writerow((one.facts.claim.name, one.verdict, " ".join(one.without), one.why))
+        rows.writerows(
+            (one.claim.name, one.verdict, " ".join(one.without), one.why) for one in judged
+        )
     print("\n".join(line for one in judged for line in _describe(one)))
-    counts = Counter(one.verdict for one in judged)
-    told = ", ".join(f"{counts[verdict]} {verdict}" for verdict in Verdict)
+    verdicts = [one.verdict for one in judged]
+    told = ", ".join(f"{verdicts.count(verdict)} {verdict}" for verdict in Verdict)
     print(f"{counted(len(judged), 'claim')}: {told}\n{table}")
     if faults := [str(one) for one in asked if isinstance(one, ConfigError)]:
         print("\n".join(faults))
@@ -280,10 +398,9 @@ def possible(
 
 
 def _describe(judged: Judged) -> Iterator[str]:
-    claim = judged.facts.claim
     without = f" without {', '.join(judged.without)}" if judged.without else ""
-    yield f"{claim.name or 'This claim'}: {judged.verdict.upper()}{without}"
+    yield f"{judged.claim.name or 'This claim'}: {judged.verdict.upper()}{without}"
     told = [f"{bound.name}, {bound.verdict}: {bound.why}" for bound in judged.bounds]
-    if not {"weights_gb", "bandwidth_gb_s"} <= set(claim.facts):
+    if not {"weights_gb", "bandwidth_gb_s"} <= set(judged.claim.facts):
         told.append("bandwidth, not asked: it takes weights_gb, and bandwidth_gb_s or chip")
     yield from (f"  {line}" for line in told)
