@@ -32,14 +32,6 @@ class Table:
     order: list[str]
     label: Label | None = None
 
-    def ordered(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """Return the rows in order."""
-        if not self.order:
-            return frame
-        rising = [not column.startswith("-") for column in self.order]
-        by = [column.removeprefix("-") for column in self.order]
-        return frame.sort_values(by, ascending=rising, ignore_index=True)
-
 
 _BY = "protocol engine"
 _CELL = f"{_BY} suite target draft gamma"
@@ -259,7 +251,10 @@ class Analysis:
         if isinstance(given, Path):
             return self._with_columns(name, pd.read_parquet(given))
         frame, table = self._with_columns(name, given), TABLES[name]
-        return table.ordered(table.label(frame, self) if table.label else frame)
+        frame = table.label(frame, self) if table.label else frame
+        by = [column.removeprefix("-") for column in table.order]
+        rising = [not column.startswith("-") for column in table.order]
+        return frame.sort_values(by, ascending=rising, ignore_index=True) if by else frame
 
     def _with_columns(self, name: str, frame: pd.DataFrame) -> pd.DataFrame:
         """Return a table with every column that is used of it.

@@ -15,8 +15,8 @@ One odd prompt must not silence a workload, and marks must not choose the answer
 """
 
 from collections import defaultdict
-from collections.abc import Hashable, Mapping, Set
-from typing import Any, TypeVar
+from collections.abc import Mapping, Set
+from typing import Any
 
 import pandas as pd
 
@@ -24,16 +24,14 @@ from specmoe.analysis.intervals import of_pairs
 from specmoe.analysis.summaries import CELL, summarise
 from specmoe.config.measurement import Statistics
 
-Key = TypeVar("Key", bound=Hashable)
-
 # Marks select by speed, so the more they take, the further the rest is from a sample: without the
 # fastest quarter of normal errors their mean is 0.4 deviations lower.
 MOST_MARKED = 0.25
 
 
 def sound_prompts(
-    settings: Mapping[Key, pd.DataFrame], lost: Mapping[Key, Set[str]]
-) -> tuple[set[str], set[Key]]:
+    settings: Mapping[Any, pd.DataFrame], lost: Mapping[Any, Set[str]]
+) -> tuple[set[str], set[Any]]:
     """Return the prompts that leave all settings, and the settings to set aside.
 
     `settings` has the compared runs of each, with `marked` and `impossible`; `lost` are the prompts
