@@ -6,12 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from specmoe.analysis.spread import (
-    FEWEST_REPEATS,
-    half_width,
-    repeats_for,
-    spread_of_cells,
-)
+from specmoe.analysis.spread import FEWEST_REPEATS, half_width, repeats_for, spread_of_cells
 from specmoe.config.measurement import Statistics
 
 from .test_summaries import run

@@ -12,14 +12,7 @@ from specmoe.analysis.intervals import Estimate, student_quantile
 from specmoe.study.headline import CLAIMS, CONSTRUCTED
 from specmoe.study.judge import Comparison, conclude, judge_claims
 
-from ..paper_analyses import (
-    MODELS,
-    baseline_runs,
-    cells_of,
-    costed,
-    full,
-    speculative_runs,
-)
+from ..paper_analyses import MODELS, baseline_runs, cells_of, costed, full, speculative_runs
 from ..published_study import needs_csv
 
 SUPPORTED, CONTRADICTED = "supported", "contradicted"

@@ -22,12 +22,7 @@ from specmoe.study.published_rows import (
     rows_of_csv,
 )
 
-from ..published_study import (
-    CSV,
-    config_of_study,
-    needs_csv,
-    runs_of_study,
-)
+from ..published_study import CSV, config_of_study, needs_csv, runs_of_study
 
 # A run with a draft: 257 tokens in 4.000 s, 250 rounds of 8, 6 accepted.
 LINE = {

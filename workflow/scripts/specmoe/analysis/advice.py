@@ -49,14 +49,7 @@ from specmoe.analysis.spread import FEWEST_REPEATS
 from specmoe.analysis.summaries import CELL, drafted_nothing, setting_id
 from specmoe.audit.checks import marked_runs
 from specmoe.audit.finding import CheckVerdict, Level
-from specmoe.config.block import (
-    NO_DRAFT,
-    PASSAGE_PREFIX,
-    SIDE_COLUMNS,
-    Protocol,
-    Stop,
-    Template,
-)
+from specmoe.config.block import NO_DRAFT, PASSAGE_PREFIX, SIDE_COLUMNS, Protocol, Stop, Template
 from specmoe.config.engines import Backend
 from specmoe.config.matrix import comparison_of
 from specmoe.config.measurement import Statistics

@@ -16,12 +16,7 @@ from markupsafe import Markup
 from specmoe import words
 from specmoe.analysis import number_text
 from specmoe.analysis.advice import Answer, Controls, Standing
-from specmoe.analysis.filters import (
-    advised_targets,
-    on_other_prompts,
-    told_twins,
-    whole_audit,
-)
+from specmoe.analysis.filters import advised_targets, on_other_prompts, told_twins, whole_audit
 from specmoe.analysis.intervals import session_reach
 from specmoe.analysis.launch import with_files
 from specmoe.analysis.number_text import fixed, interval, measured_in, percent

@@ -10,13 +10,7 @@ from enum import StrEnum
 import pandas as pd
 
 from specmoe.config.block import NO_DRAFT
-from specmoe.config.methods import (
-    BY_TYPE,
-    METHODS,
-    PARAMETERS,
-    Method,
-    draft_label,
-)
+from specmoe.config.methods import BY_TYPE, METHODS, PARAMETERS, Method, draft_label
 from specmoe.models.card import ModelCard
 
 
