@@ -28,13 +28,7 @@ from specmoe.figures.panels import (
     start_at_zero,
     target_title,
 )
-from specmoe.figures.style import (
-    REFERENCE_COLOUR,
-    compared_looks,
-    looks_of,
-    short,
-    target_looks,
-)
+from specmoe.figures.style import REFERENCE_COLOUR, compared_looks, looks_of, short, target_looks
 
 _ACCEPTED = PlottedColumn("accepted", "accepted")
 _SPREAD_PT = 6  # of the lines of a panel over positions, which keeps equal values apart

@@ -12,14 +12,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any, NamedTuple
 
-from specmoe.config.block import (
-    Arrangement,
-    Block,
-    PromptSource,
-    Protocol,
-    Side,
-    shuffle_key,
-)
+from specmoe.config.block import Arrangement, Block, PromptSource, Protocol, Side, shuffle_key
 from specmoe.engine.answers import tokens_per_second
 from specmoe.engine.identity import Workplace
 from specmoe.engine.job import Job, alone_at, log_of_job

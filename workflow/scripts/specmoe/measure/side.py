@@ -13,15 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
-from specmoe.config.block import (
-    LONG_WARMUP_S,
-    Block,
-    PromptSource,
-    Sending,
-    Side,
-    Stop,
-    Template,
-)
+from specmoe.config.block import LONG_WARMUP_S, Block, PromptSource, Sending, Side, Stop, Template
 from specmoe.config.engines import value_of
 from specmoe.config.measurement import Gate
 from specmoe.config.methods import METHODS, is_ngram

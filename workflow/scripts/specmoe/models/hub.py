@@ -20,13 +20,7 @@ os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
 os.environ.setdefault("HF_HUB_VERBOSITY", "error")
 
 import httpx2
-from huggingface_hub import (
-    constants,
-    errors,
-    hf_hub_download,
-    model_info,
-    try_to_load_from_cache,
-)
+from huggingface_hub import constants, errors, hf_hub_download, model_info, try_to_load_from_cache
 
 from specmoe.config.models import HubModel
 from specmoe.errors import ModelError
