@@ -125,7 +125,6 @@ def test_a_recorded_configuration_has_its_prompts_without_the_file(asked, tmp_pa
         ([{"prompt": "a", "messages": CHAT}], "line 1: both 'prompt' and 'messages'"),
         ([{"prompt": "  "}], "line 1: 'prompt' is no text, or an empty one"),
         ([{"prompt": []}], "line 1: 'prompt' is no text"),
-        ([{"prompt": "\ud800"}], "line 1: 'prompt' has half a character"),
         ([{"messages": []}], "line 1: 'messages' is no list of messages"),
         ([{"messages": [{"role": "me", "content": "a"}]}], "line 1: a message of 'messages' has"),
         ([{"messages": [*CHAT, {"role": "assistant", "content": "a"}]}], "is not the user's"),

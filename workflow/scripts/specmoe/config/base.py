@@ -66,11 +66,6 @@ Distinct = Annotated[list[T], AfterValidator(_distinct)]
 
 # The faults whose message, or lack of a value, makes what was given needless to repeat.
 _SAY_IT = ("value_error", "missing", "union_tag_invalid", "unknown_key")
-# Aliases of YAML in each other make a value whose text would never end.
-_SHORTENED = reprlib.Repr()
-_SHORTENED.maxlevel, _SHORTENED.maxlist, _SHORTENED.maxdict = 2, 4, 4
-_SHORTENED.maxstring, _SHORTENED.maxother = 200, 200
-
 
 FORMER_KEYS = {
     "prompt_lengths": "give them in `prompts`, or as `vary: {prompt_tokens: [...]}`",
@@ -109,7 +104,7 @@ def describe_fault(fault: ErrorDetails, keys: Sequence[str]) -> str:
     # A key may be any text, and the line stays one.
     place = one_line(".".join(keys)) or "top level"
     message = one_line(fault["msg"].removeprefix("Value error, "))
-    shown = f" (got {_SHORTENED.repr(fault['input'])})" if fault["type"] not in _SAY_IT else ""
+    shown = f" (got {reprlib.repr(fault['input'])})" if fault["type"] not in _SAY_IT else ""
     return f"{place}: {message}{shown}"
 
 

@@ -1,7 +1,6 @@
 """What relates the configuration's keys to each other, and to the files it names.
 
-Each check yields a fault's place and what is wrong there. They come in groups, see
-`config.load.load`: where one finds faults, the later ones would stumble over them.
+Each check yields a fault's place and what is wrong there; `config.load.load` groups them.
 """
 
 from collections import Counter

@@ -90,10 +90,6 @@ def _messages(messages: Any, key: str) -> list[Message]:
 def _text(value: Any, key: str) -> str:
     if not isinstance(value, str) or not value.strip():
         raise ValueError(f"{key!r} is no text, or an empty one")
-    try:
-        value.encode()
-    except UnicodeEncodeError as error:
-        raise ValueError(f"{key!r} has half a character (a lone surrogate)") from error
     return value
 
 
