@@ -21,6 +21,7 @@ import pandas as pd
 from specmoe.analysis.drafts import is_no_control, with_controls
 from specmoe.analysis.gamma_curves import pair_of
 from specmoe.analysis.intervals import MANY, session_reach, student_quantile
+from specmoe.analysis.number_text import measured
 from specmoe.analysis.summaries import with_speedups
 from specmoe.audit.reading import Reading, ReadingKey, readings_of
 from specmoe.config.block import Block, Side
@@ -182,21 +183,15 @@ def compare_first(
                 zip(("speedup_low", "speedup_high"), map(math.exp, ends), strict=True)
             )
             rows[side]["verdict"] = Verdict.FIRST if one else Verdict.CONTENDER
-    if any(map(_refuted, rows.values())):
+    known = [row for row in rows.values() if {"predicted", "speedup_low"} <= row.keys()]
+    if any(
+        row["speedup_high"] < row["predicted_low"] or row["speedup_low"] > row["predicted_high"]
+        for row in known
+    ):
         for row in rows.values():
             if row["verdict"] == Verdict.PREDICTED:
                 row["verdict"] = Verdict.CONTENDER
     return [*rows.values()]
-
-
-def _refuted(row: Mapping[str, Any]) -> bool:
-    """Return whether what was measured lies outside of what was predicted."""
-    if not {"predicted", "speedup_low"} <= row.keys():
-        return False
-    apart: bool = (
-        row["speedup_high"] < row["predicted_low"] or row["speedup_low"] > row["predicted_high"]
-    )
-    return apart
 
 
 def _row(block: Block, side: Side) -> dict[str, Any]:
@@ -272,7 +267,4 @@ def describe(rows: Sequence[Mapping[str, Any]], stage: int) -> list[str]:
 
 
 def _number(row: Mapping[str, Any], name: str) -> str:
-    value, low, high = (row.get(f"{name}{end}", math.nan) for end in ("", "_low", "_high"))
-    if math.isnan(value):
-        return "-"
-    return f"{value:.2f}" + ("" if math.isnan(low) else f" [{low:.2f}, {high:.2f}]")
+    return measured(row.get(name), row.get(f"{name}_low"), row.get(f"{name}_high"))
