@@ -7,7 +7,7 @@ Sources: llama.cpp, common/speculative.cpp and common/ngram-map.cpp.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from itertools import product
 from typing import Any, Literal, Self
@@ -30,9 +30,6 @@ class Method(StrEnum):
     NGRAM_MAP_K4V = "ngram-map-k4v"
     NGRAM_MOD = "ngram-mod"
     NGRAM_CACHE = "ngram-cache"
-
-
-Loads = Literal["nothing", "optional", "file"]  # whether it loads a file besides the target
 
 
 @dataclass(frozen=True)
@@ -58,7 +55,7 @@ class Facts:
 
     engine: str  # llama-server's `--spec-type`
     words: str  # the literature's name
-    loads: Loads = "nothing"
+    loads: Literal["nothing", "optional", "file"] = "nothing"  # besides the target
     # The parameters that it takes with llama-server's flags, γ among them: in the order of the
     # command line. Where γ is not, the engine fixes the draft length.
     flags: Mapping[str, str] = field(default_factory=dict)
@@ -77,9 +74,8 @@ _OF_MODELS = {"gamma": "--spec-draft-n-max", "p_min": "--spec-draft-p-min"}
 _ANY_DRAFT = ("--spec-draft-n-min", "0")
 
 
-def _head(engine: str, words: str, loads: Loads = "file") -> Facts:
-    """Return the facts of a network that reads the target's hidden states."""
-    return Facts(engine, words, loads, _OF_MODELS, _ANY_DRAFT, rolls_back=True)
+# Those of networks that read the target's hidden states.
+_HEAD = Facts("", "", "file", _OF_MODELS, _ANY_DRAFT, rolls_back=True)
 
 
 def _lookup(kind: str, words: str, *fixed: str, remembers: bool) -> Facts:
@@ -98,10 +94,10 @@ def _lookup(kind: str, words: str, *fixed: str, remembers: bool) -> Facts:
 
 METHODS: dict[Method, Facts] = {
     Method.DRAFT: Facts("draft-simple", "draft model", "file", _OF_MODELS, _ANY_DRAFT),
-    Method.MTP: _head("draft-mtp", "MTP", "optional"),
-    Method.EAGLE3: _head("draft-eagle3", "EAGLE-3"),
-    Method.DFLASH: _head("draft-dflash", "DFlash"),
-    Method.DSPARK: _head("draft-dspark", "DSpark"),
+    Method.MTP: replace(_HEAD, engine="draft-mtp", words="MTP", loads="optional"),
+    Method.EAGLE3: replace(_HEAD, engine="draft-eagle3", words="EAGLE-3"),
+    Method.DFLASH: replace(_HEAD, engine="draft-dflash", words="DFlash"),
+    Method.DSPARK: replace(_HEAD, engine="draft-dspark", words="DSpark"),
     Method.NGRAM_SIMPLE: _lookup("simple", "prompt lookup", remembers=False),
     # The keys of earlier requests stay in these maps: a prompt was drafted for otherwise after
     # other ones, and near ties then fell otherwise.

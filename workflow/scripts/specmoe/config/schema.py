@@ -27,7 +27,7 @@ from specmoe.config.factors import Vary
 from specmoe.config.measurement import AuditSettings, Measurement, Statistics
 from specmoe.config.methods import Drafting, Method
 from specmoe.config.models import AnyModel, Family, Model
-from specmoe.config.workloads import Category, TextsWorkload, Workload
+from specmoe.config.workloads import Category, Workload
 from specmoe.files import named_if_damaged, read_record
 
 
@@ -291,12 +291,8 @@ class Config(Strict):
 
     def prompt_label(self, prompt: str) -> str:
         """Return the label of a prompt, or its id if the configuration no longer has the text."""
-        of_workloads = {
-            f"{name}-{text}": text
-            for name, workload in self.workloads.items()
-            if isinstance(workload, TextsWorkload)
-            for text in workload.texts
-        }
+        sent = [(name, one) for name, one in self.workloads.items() if one.kind == "texts"]
+        of_workloads = {f"{name}-{text}": text for name, one in sent for text in one.texts}
         text = self.prompts.texts.get(of_workloads.get(prompt, prompt))
         return text.label if text else prompt
 
