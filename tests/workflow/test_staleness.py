@@ -11,23 +11,24 @@ from pathlib import Path
 import pytest
 import yaml
 
+from ..small_campaign import tiny_campaign
 from .test_workflow import jobs
 
 PARTS = ["Snakefile", "CITATION.cff", "config", "envs", "paper", "resources", "rules", "workflow"]
 
 
-@pytest.fixture
-def checkout(root, tmp_path, tiny):
+@pytest.fixture(scope="module")
+def checkout(root, module_folder, engine_bin):
     """Run snakemake in a copy of the workflow, whose runs are measured; the copy may be edited."""
     for part in PARTS:
         copy = shutil.copytree if (root / part).is_dir() else shutil.copy2
-        copy(root / part, tmp_path / part)
-    (tmp_path / "tiny.yaml").write_text(yaml.safe_dump(tiny))
+        copy(root / part, module_folder / part)
+    (module_folder / "tiny.yaml").write_text(yaml.safe_dump(tiny_campaign(engine_bin)))
 
     def run(*args: str) -> str:
         command = [sys.executable, "-m", "snakemake", "--cores", "2", *args]
         command += ["--configfile", "tiny.yaml", "--workflow-profile", "none"]
-        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, env=os.environ)
+        done = subprocess.run(command, cwd=module_folder, capture_output=True, text=True)
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout + done.stderr
 
@@ -36,18 +37,22 @@ def checkout(root, tmp_path, tiny):
 
 
 @pytest.fixture
-def edit(tmp_path):
-    """Add code to a module of the copied workflow; the next call edits another instead."""
+def edit(module_folder):
+    """Add code to a module of the copied workflow; the next call, and the end, take it away."""
     edited: dict[Path, str] = {}
 
     def change(module: str, added: str = "EDITED = True") -> None:
-        for file, text in edited.items():
-            file.write_text(text)
-        file = tmp_path / "workflow/scripts" / module
+        restore()
+        file = module_folder / "workflow/scripts" / module
         edited[file] = file.read_text()
         file.write_text(f"{edited[file]}{added}\n")
 
-    return change
+    def restore() -> None:
+        for file, text in edited.items():
+            file.write_text(text)
+
+    yield change
+    restore()
 
 
 def test_an_edit_renders_again_and_only_a_new_version_measures_again(checkout, edit):
@@ -67,8 +72,8 @@ def test_an_edit_renders_again_and_only_a_new_version_measures_again(checkout, e
     assert jobs(checkout("-n", "runs"))["measure_block"] == 2
 
 
-def test_a_prompt_of_the_same_time_is_measured_whatever_snakemake_is_told(checkout, tmp_path):
-    prompt = tmp_path / "resources/prompts/code.txt"
+def test_a_prompt_of_the_same_time_is_measured_whatever_snakemake_is_told(checkout, module_folder):
+    prompt = module_folder / "resources/prompts/code.txt"
     times = prompt.stat()
     prompt.write_text("Write a function that adds two numbers.\n")
     os.utime(prompt, ns=(times.st_atime_ns, times.st_mtime_ns))

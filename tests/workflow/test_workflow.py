@@ -278,7 +278,7 @@ def test_no_server_outlives_a_killed_workflow_and_the_next_call_goes_on(
     command += ["--configfile", str(tmp_path / "long.yaml")]
     with (tmp_path / "out").open("w") as out:
         workflow = subprocess.Popen(command, stdout=out, stderr=out)
-    server = eventually(lambda: server_of(tmp_path))
+    server = eventually(lambda: server_of(tmp_path), 300)
     workflow.kill()  # Ctrl-C reaches the engine itself
     workflow.wait()
     assert eventually(lambda: not alive(server))
