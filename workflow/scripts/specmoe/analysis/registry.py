@@ -230,11 +230,6 @@ class Analysis:
         """The campaign's name."""
         return str(self.campaign["campaign"].iloc[0])
 
-    @property
-    def of_study(self) -> bool:
-        """Whether the campaign is about the published study."""
-        return bool(self.campaign["of_study"].iloc[0])
-
     def write(self, folder: Path) -> None:
         """Write each table as `<name>.parquet`."""
         folder.mkdir(parents=True, exist_ok=True)

@@ -46,7 +46,7 @@ def analyse(
     reported = read_reported(campaign.root / "resources/reported")
     if config.campaign.source == "published":
         tables["reported"] = compare(reported, own)
-    if own.of_study:
+    if own.campaign["of_study"].iloc[0]:
         tables["claims"] = judge_claims(CLAIMS, own)
         tables["comparison"] = compare_printed(reported, own, others)
     Analysis(own.tables, **tables).write(out)
