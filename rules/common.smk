@@ -190,9 +190,6 @@ def list_targets(groups, suites):
     """Return each group of targets, with what a target's rule says of it, and those of suites."""
     lines = []
     for group, names in groups.items():
-        lines += ["", f"{group}:"]
-        lines += [
-            f"  {name:<14} {getattr(rules, name).rule.docstring}" for name in names
-        ]
-    lines += ["", f"Suites: {', '.join(suites)}"] if suites else []
-    return "\n".join(lines[1:])
+        said = {name: getattr(rules, name).rule.docstring for name in names}
+        lines += [f"{group}:", *(f"  {name:<14} {said[name]}" for name in names), ""]
+    return "\n".join([*lines, f"Suites: {', '.join(suites) or 'none'}"])

@@ -56,11 +56,6 @@ def first_changes(found: Request, asked: Request) -> str:
     return ", ".join(listed[:_SHOWN]) + more
 
 
-def is_known(request: Request) -> bool:
-    """Return whether all is known that a request asks for."""
-    return UNKNOWN not in json.dumps(request)
-
-
 def _shown(value: Any) -> str:
     """Return a value as text; of a digest the first digits, which tell files apart."""
     text = "nothing" if value is None else str(value)
@@ -98,7 +93,7 @@ class Records:
         Raises DamagedFileError for a kept record that is not whole, and MeasurementError where
         something is asked that is not made yet: nobody would find the record.
         """
-        if not is_known(request):
+        if UNKNOWN in json.dumps(request):
             raise MeasurementError(
                 f"{name}: a model, text or engine of it is not there; run `snakemake runs`"
             )

@@ -228,14 +228,15 @@ class Gate:
             "prompts": {source.prompt: self._prompt(source, block) for source in block.prompts},
             "sides": UNKNOWN if sides is None else sides,
         }
-        return _as_json(self._files(engine, block.target, block.draft_models) | plain | listed)
+        files = self._files(engine, block.target, block.draft_models)
+        return dict(json.loads(json.dumps(files | plain | listed)))  # as a record has it
 
     def passes(self, model: str, repeat: int) -> Request:
         """Return what the job that times a model's passes before a repeat is asked."""
         passes = self.campaign.timed_passes[model]
         files = self._files(self.campaign.config.campaign.engine, model)
-        text = self._digest_of_text(Path(passes.text), None)
-        return _as_json(files | asdict(passes) | {"repeat": repeat, "text": text})
+        own = {"repeat": repeat, "text": self._digest_of_text(Path(passes.text), None)}
+        return dict(json.loads(json.dumps(files | asdict(passes) | own)))
 
     def rereading(self, model: str, blocks: Iterable[str]) -> Request:
         """Return what the job is asked that has a model read again what blocks wrote."""
@@ -280,12 +281,6 @@ def _fact(description: Path, key: str) -> Any:
         return UNKNOWN
     with named_if_damaged(description):
         return read_record(description)[key]
-
-
-def _as_json(request: Request) -> Request:
-    """Return a request as a record has it."""
-    asked: Request = json.loads(json.dumps(request))
-    return asked
 
 
 def refresh(campaign: LoadedCampaign) -> None:
