@@ -53,26 +53,14 @@ rule tables:
         "paper/main.tex",
 
 
-rule figures:
-    """Plot the paper's figures."""
-    input:
-        "paper/figures",
-
-
 rule paper:
     """Measure missing runs; render the paper with all tables, figures and numbers."""
     default_target: True
     input:
         rules.tables.input,
-        rules.figures.input,
+        "paper/figures",
         # Without TeX the paper is its tables, figures and numbers.
         lambda wildcards: [] if missing_tex() else PDF_FILES,
-
-
-rule pdf:
-    """Compile the paper and its supplement with TeX."""
-    input:
-        PDF_FILES,
 
 
 rule site:
@@ -104,7 +92,7 @@ rule engine:
 # The targets that people type, in groups; other rules are steps to these.
 TARGETS = {
     "Plan and answer": ["plan", "advise"],
-    "Results": ["paper", "site", "audit_runs", "tables", "figures", "pdf"],
+    "Results": ["paper", "site", "audit_runs", "tables"],
     "Other people's numbers": ["possible"],
     "Data": ["runs", "models", "engine", "pack_campaign"],
 }
