@@ -156,7 +156,7 @@ def compile_llama(
 def _cmake(
     source: Path, build: Path, backend: Backend, flags: Mapping[str, str], output: int
 ) -> None:
-    needs = f" for backend {backend} (what that needs: config/README.md, Backends)"
+    needs = f" for backend {backend} (what that needs: config/README.md, Your engine)"
     generator = ["-G", "Ninja"] if shutil.which("ninja") else []
     # A cache of another generator or other flags would prevail over the new ones.
     (build / "CMakeCache.txt").unlink(missing_ok=True)

@@ -140,7 +140,7 @@ class Job:
         """
         command = [str(program), *map(str, words)]
         own = engine_environment(environment, os.environ)
-        return run_tool(command, self.server_log, self.start_limit_s + limit_s, own).text
+        return run_tool(command, self.server_log, self.start_limit_s + limit_s, own)[0]
 
 
 def _end_with(pid: int) -> None:

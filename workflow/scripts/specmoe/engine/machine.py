@@ -236,13 +236,6 @@ def groups_in_memory(
 
 # The names that llama.cpp gives to the devices of a backend, less their number.
 _PREFIX = {Backend.CUDA: "CUDA", Backend.HIP: "ROCm", Backend.VULKAN: "Vulkan"}
-_WAY_OUT = {
-    Backend.CUDA: "`nvidia-smi` must list a GPU; install NVIDIA's driver",
-    Backend.HIP: "`rocminfo` must list a GPU; install ROCm's driver (Debian: rocminfo)",
-    Backend.VULKAN: "install a driver of the GPU (Debian: mesa-vulkan-drivers for AMD and Intel,"
-    " nvidia-vulkan-icd for NVIDIA); Mesa's software driver is used only with"
-    ' measurement.environment: {GGML_VK_VISIBLE_DEVICES: "0"}',
-}
 # common/arg.cpp: `  Vulkan0: a name (24564 MiB, 23000 MiB free)`
 _LINE = re.compile(r"^  (\w+?\d+): (.+) \((\d+) MiB, \d+ MiB free\)$", re.MULTILINE)
 # Drivers that compute on the processor.
@@ -283,7 +276,10 @@ def require_device(backend: Backend, server: Path, environment: Mapping[str, str
         return
     devices = list_devices(server, environment)
     if devices is not None and not any(one.name.startswith(_PREFIX[backend]) for one in devices):
-        raise EngineError(f"no device for backend {backend}: {_WAY_OUT[backend]}")
+        raise EngineError(
+            f"no device for backend {backend}: install a driver of the GPU, which `nvidia-smi`,"
+            " `rocminfo` or `vulkaninfo` must then list (config/README.md, Your engine)"
+        )
 
 
 # The reasons for a lower clock that count (nvml.h): thermal slowdown by software (0x20) or hardware

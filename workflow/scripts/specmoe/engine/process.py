@@ -11,7 +11,6 @@ import tempfile
 from collections import deque
 from collections.abc import Mapping
 from pathlib import Path
-from typing import NamedTuple
 
 from specmoe.config.engines import build_environment
 from specmoe.engine.machine import text_of
@@ -29,18 +28,12 @@ _CAUSE = re.compile(
 )
 
 
-class Output(NamedTuple):
-    """What a tool printed to standard output, and to standard error."""
-
-    text: str
-    log: str
-
-
 def run_tool(
     command: list[str], log: Path, limit_s: float, environment: Mapping[str, str]
-) -> Output:
-    """Run a tool of the engine; its command and standard error are appended to `log`.
+) -> tuple[str, str]:
+    """Run a tool of the engine, and return what it printed: to standard output, and to error.
 
+    Its command and standard error are appended to `log`.
     `environment` is the tool's whole environment, see `config.engines.engine_environment`. The tool
     ends when this process ends. Raises MeasurementError, with the end of the tool's log, if it
     fails or takes longer than `limit_s`.
@@ -74,7 +67,7 @@ def run_tool(
         )
     if code != 0:
         raise with_end_of_log(f"{name} failed ({exit_words(code)})", logged, log)
-    return Output(text, logged)
+    return text, logged
 
 
 def run_build_tool(command: list[str], output: int, fault: str) -> None:

@@ -136,7 +136,7 @@ def _command(block: Block, side: Side, job: Job, environment: Mapping[str, str])
         command += ["-ngld", str(block.gpu_layers)]
     assert side.draft_model
     command += ["-md", str(engine_path(job.drafts[side.draft_model]))]
-    manual = run_tool([str(tool), "--help"], job.server_log, _HELP_LIMIT_S, environment).text
+    manual, _ = run_tool([str(tool), "--help"], job.server_log, _HELP_LIMIT_S, environment)
     command += [_NEW_DRAFT_FLAG if _NEW_DRAFT_FLAG in manual else "--draft", str(side.gamma)]
     return [*command, "--temp", str(block.temperature)]
 
@@ -147,16 +147,16 @@ def _measure_run(
     """Return what a tool's run gave. Raises MeasurementError if it fails or prints no result."""
     for _ in range(ATTEMPTS):
         started_at, clock = datetime.now(UTC), time.perf_counter()
-        output = run_tool(command, job.server_log, job.run_limit_s, environment)
+        text, log = run_tool(command, job.server_log, job.run_limit_s, environment)
         wall_ms = (time.perf_counter() - clock) * 1000
-        reading = read_bench(output.text) or read_speculative(output.log)
+        reading = read_bench(text) or read_speculative(log)
         if reading is not None:
             return {
                 "started_at": started_at.isoformat(),
                 "wall_ms": wall_ms,
                 "command": [*map(at_home, command)],
-                "decode_failures": count_failures(output.log),
+                "decode_failures": count_failures(log),
                 "reading": reading,
-                "output": output.text,
+                "output": text,
             }
-    raise with_end_of_log(f"run {name}: no result", output.log, job.server_log)
+    raise with_end_of_log(f"run {name}: no result", log, job.server_log)
