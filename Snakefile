@@ -37,12 +37,10 @@ include: "rules/models.smk"
 include: "rules/blocks.smk"
 include: "rules/demonstration.smk"
 include: "rules/collect.smk"
-include: "rules/cached.smk"
 include: "rules/published.smk"
 include: "rules/audit.smk"
 include: "rules/analysis.smk"
 include: "rules/paper.smk"
-include: "rules/site.smk"
 include: "rules/possible.smk"
 
 

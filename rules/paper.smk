@@ -1,4 +1,4 @@
-# From the analysis to the paper, with the tables and figures that it includes.
+# From the analysis to the paper, with the tables and figures that it includes, and to the page.
 # What is said of all tables and figures.
 EXHIBITS = {"table": PAPER / "tables.yaml", "figure": PAPER / "figures.yaml"}
 DOCUMENTS = ["main", "supplement"]
@@ -79,3 +79,25 @@ rule fill_pdf:
     localrule: True
     shell:
         "cp {input.pdf} paper/ 2>&1 | tee {log}"
+
+
+rule render_site:
+    """Render the campaign's page, in one file, with the data behind its tables."""
+    input:
+        **RENDERING,
+        **EXHIBITS,
+        analysis="<campaign>/analysis",
+        citation=shipped("CITATION.cff"),
+        figures=rules.render_paper.output.figures,
+        sources=sorted(PAPER.glob("site/*.*")),
+        trace=TRACE if PAGED else [],
+    output:
+        data=directory("<campaign>/site/data"),
+        page="<campaign>/site/index.html",
+    log:
+        "<logs>/render_site.log",
+    params:
+        out=subpath(output.page, parent=True),
+    shell:
+        "python {input.specmoe} render_site --analysis {input.analysis} --figures {input.figures}"
+        " --trace {input.trace} --out {params.out} 2>&1 | tee {log}"
