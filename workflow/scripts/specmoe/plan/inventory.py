@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from specmoe.config.block import Block, Side
+from specmoe.config.block import Block
 from specmoe.config.engines import PathEngine
 from specmoe.config.models import HubModel, NgramCache, PathModel, QuantizeModel
 from specmoe.config.schema import Config
@@ -34,13 +34,6 @@ BYTES_PER_TOKEN = 4  # of prompt texts
 _OF_NO_FILE = {"label", "family", "sha256", "size_bytes", "size_gb"}
 
 
-class _Known(NamedTuple):
-    """A model whose file is here, by the path that the user knows."""
-
-    file: Path
-    card: ModelCard
-
-
 def check_headers(campaign: LoadedCampaign) -> tuple[Faults, list[str]]:
     """Return the faults of a campaign's prompts and models, and what to know of those.
 
@@ -56,15 +49,25 @@ def check_headers(campaign: LoadedCampaign) -> tuple[Faults, list[str]]:
                 require_programs(Path(entry.path))
     known = _read_models(campaign, faults)
     drafters = {(block.target, one.draft): one for block in blocks for one in block.drafters}
+
+    def origin(model: str) -> tuple[Path, ModelCard] | None:
+        """Return a model, or the nearest known one that it is made from: it has its vocabulary."""
+        return next((known[name] for name in config.lineage(model) if name in known), None)
+
     for (name, _), side in drafters.items():
-        with _collecting(faults):
-            _check_pair(name, side, config, known)
+        pair = [one for model in (name, side.draft_model) if model and (one := origin(model))]
+        if side.method and len(pair) > 1:
+            (target, verifies), (draft, drafts) = pair
+            same = verifies.vocabulary_sha256 == drafts.vocabulary_sha256
+            method = side.method if side.draft_model in known else None
+            with _collecting(faults):
+                check_pair(target, draft, method, one_vocabulary=same)
     notes = []
     for name, suite in {block.target: block.suite for block in blocks if block.sends_chats}.items():
-        if target := _origin(name, config, known):
+        if found := origin(name):
             with _collecting(faults):
-                require_template(target.card, target.file, suite)
-                notes.append(describe_clock(target.file))
+                require_template(found[1], found[0], suite)
+                notes.append(describe_clock(found[0]))
     return faults, [*filter(None, notes)]
 
 
@@ -95,7 +98,7 @@ def _check_texts(config: Config, blocks: Iterable[Block], root: Path, faults: Fa
                 given_file(Path(model.imatrix))
 
 
-def _read_models(campaign: LoadedCampaign, faults: Faults) -> dict[str, _Known]:
+def _read_models(campaign: LoadedCampaign, faults: Faults) -> dict[str, tuple[Path, ModelCard]]:
     """Return the models whose files are here; the user's own must be whole, and of their family."""
     known = {}
     for name, file in model_files(campaign).items():
@@ -105,29 +108,12 @@ def _read_models(campaign: LoadedCampaign, faults: Faults) -> dict[str, _Known]:
                 own = Path(entry.path)
                 require_files(own)
                 card = read_card(own, NOT_HASHED)
-                known[name] = _Known(own, card)
+                known[name] = own, card
                 if family:
                     check_family(card, family, own)
         elif found := card_here(file, campaign.card(name)):
-            known[name] = _Known(file, found)
+            known[name] = file, found
     return known
-
-
-def _origin(model: str, config: Config, known: Mapping[str, _Known]) -> _Known | None:
-    """Return a model, or the nearest known one that it is made from: it has its vocabulary."""
-    return next((known[name] for name in config.lineage(model) if name in known), None)
-
-
-def _check_pair(target: str, side: Side, config: Config, known: Mapping[str, _Known]) -> None:
-    """Check that what drafts on a side has the target's vocabulary and drafts by its method."""
-    file = side.draft_model
-    models = (target, file) if file else ()
-    pair = [one for model in models if (one := _origin(model, config, known))]
-    if side.method and len(pair) > 1:
-        verifies, drafts = pair
-        same = verifies.card.vocabulary_sha256 == drafts.card.vocabulary_sha256
-        method = side.method if file in known else None
-        check_pair(verifies.file, drafts.file, method, one_vocabulary=same)
 
 
 def model_files(campaign: LoadedCampaign) -> dict[str, Path]:
