@@ -82,11 +82,7 @@ def summary(block: Block, record: Mapping[str, Any]) -> str:
 
 
 class _MemoryExceededError(Exception):
-    """Processes as large as those that are live leave too little memory for the others."""
-
-    def __init__(self, fit: int):
-        """`fit`: how many memory holds."""
-        self.fit = fit
+    """Processes as large as those that are live exceed the memory; its argument: how many fit."""
 
 
 def measure(block: Block, job: Job) -> dict[str, Any]:
@@ -107,7 +103,7 @@ def measure(block: Block, job: Job) -> dict[str, Any]:
             live, own = _measure_group(turns, block, job, len(groups), len(runs))
         except _MemoryExceededError as error:
             _logger.info("memory does not hold %d sides of %s", len(waiting[0]), block.block)
-            arrangement, waiting = _smaller(waiting, error.fit)
+            arrangement, waiting = _smaller(waiting, error.args[0])
             continue
         groups.append([live[side] for side in waiting.pop(0)])
         runs += own
