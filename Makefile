@@ -27,7 +27,7 @@ lint: setup ## Check style, types and rules.
 smoke: setup ## Plan the study and render a cached campaign, to try a Python.
 	$(SNAKEMAKE) -n
 	scratch=$$(mktemp -d) && \
-	$(SNAKEMAKE) tables figures --directory "$$scratch" \
+	$(SNAKEMAKE) tables --directory "$$scratch" \
 	    --configfile resources/campaigns/demo/campaign.yaml && \
 	rm -r "$$scratch"
 

@@ -1,7 +1,7 @@
 """The tables of an analysis, as the paper shows them."""
 
 from specmoe.analysis.number_text import THIN
-from specmoe.paper.tables import render_table
+from specmoe.paper.latex import render_table
 from specmoe.tables.exhibits import read_tables, tables_of
 
 from ..conftest import ROOT

@@ -10,10 +10,10 @@ import pytest
 from scipy import stats
 
 from specmoe.analysis.advice import Answer, Controls, Standing, advise
-from specmoe.analysis.advice_text import render_advice
 from specmoe.analysis.drafts import list_drafts
 from specmoe.analysis.spread import spread_of_cells
 from specmoe.analysis.summaries import CELL, make_pairs, summarise, texts_of, usual
+from specmoe.analysis.terminal import render_advice
 from specmoe.audit.checks import CHECKS
 from specmoe.audit.finding import CheckVerdict, Level
 from specmoe.config.load import load

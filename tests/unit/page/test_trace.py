@@ -11,6 +11,7 @@ from specmoe.measure.trace import (
     WIDTH,
     Recording,
     Round,
+    coloured,
     decode,
     describe,
     visible,
@@ -82,6 +83,13 @@ def test_the_terminal_shows_every_round_and_the_totals():
     assert "0.8B drafts for MoE Q4, γ = 4, greedy" in text
     assert "random weights" in text
     assert "random weights" not in describe(recording(synthetic=False))
+
+
+def test_colour_marks_each_token_and_changes_nothing_else():
+    text = describe(recording())
+    shown = coloured(text)
+    assert "\x1b[32m✓ ␣one\x1b[0m" in shown and "\x1b[31m✗ ↵\x1b[0m" in shown
+    assert re.sub("\x1b\\[[0-9;]*m", "", shown) == text
 
 
 def test_the_terminal_gets_short_lines_without_control_characters():

@@ -7,7 +7,7 @@ import jinja2
 import pandas as pd
 import pytest
 
-from specmoe.analysis.advice_text import environment
+from specmoe.analysis.terminal import environment
 from specmoe.figures.figures import PLOTS
 from specmoe.paper.documents import DOCUMENTS, cited, render_documents
 

@@ -8,7 +8,7 @@ import pytest
 from pydantic import ValidationError
 
 from specmoe.paper import tables
-from specmoe.paper.tables import render_table
+from specmoe.paper.latex import render_table
 from specmoe.tables import exhibits, rows
 from specmoe.tables.columns import TableColumn
 

@@ -175,12 +175,13 @@ def record_trace(campaign: "Opened", log: Path, out: Path, workflow_pid: int | N
 
 
 def show_trace(trace: Path, log: Path) -> None:
-    """Show round by round how one prompt was decoded with drafts; a log has it too."""
-    from specmoe.measure.trace import Recording, describe
+    """Show round by round how one prompt was decoded with drafts; a log has it without colours."""
+    from specmoe.measure.trace import Recording, coloured, describe
 
     text = describe(Recording.read(trace))
     log.write_text(text, encoding="utf-8")
-    print(text, end="")
+    shows_colours = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+    print(coloured(text) if shows_colours else text, end="")
 
 
 def judge(
@@ -284,7 +285,7 @@ VERBS = {
     "choose_contenders": "analysis.contenders",
     "audit": "audit.audited",
     "analyse": "study.analysed",
-    "advise": "analysis.advice_text",
+    "advise": "analysis.terminal",
     "finish": "analysis.terminal",
     "render_paper": "paper.render",
     "render_site": "page.page",

@@ -1,17 +1,170 @@
-"""A suite as tables of plain text, for a terminal, and how a measured campaign ended."""
+"""What the terminal prints of a campaign: its advice, a suite, how its measurement ended.
 
+Advice is written by the templates `advice.txt.j2` and `advice.md.j2`, and as JSON; `environment` is
+that of the templates of paper and page too.
+"""
+
+import json
+import math
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
+import jinja2
 import pandas as pd
+from markupsafe import Markup
 
+from specmoe import words
+from specmoe.analysis import number_text
+from specmoe.analysis.advice import Answer, Controls, Standing
+from specmoe.analysis.filters import advised_targets, on_other_prompts, told_twins, whole_audit
+from specmoe.analysis.intervals import session_reach
+from specmoe.analysis.launch import with_files
+from specmoe.analysis.number_text import fixed, interval, measured_in, percent
+from specmoe.analysis.registry import TABLES, Analysis, Record, records
 from specmoe.analysis.spread import spread_of_cells
 from specmoe.analysis.summaries import SETTING, make_pairs, summarise
 from specmoe.config.block import NO_DRAFT
+from specmoe.config.engines import Backend
 from specmoe.config.schema import Config
+from specmoe.files import read_record, replace_text
 from specmoe.plan.campaign import ROOT, LoadedCampaign
 from specmoe.records import head_of
 from specmoe.runs.schema import excluded, read_runs
 from specmoe.words import counted, duration, fill_template
+
+# The ends of the interval that decides an answer, as columns of the best setting.
+_DECIDES = {
+    Answer.ON: "other_prompts",
+    Answer.HERE: "best",
+    Answer.LOOPING: "best",
+    Answer.UNDECIDED: "best",
+    Answer.OFF: "alone",
+}
+
+
+def machine_of(campaign: Mapping[str, Any]) -> str:
+    """Return the name of what computed in a campaign, from the row of `Analysis.campaign`."""
+    gpu = campaign.get("host_gpu")
+    chip = campaign["host_chip"] if campaign["backend"] == Backend.CPU or pd.isna(gpu) else gpu
+    return str(chip)
+
+
+def render_advice(analysis: Analysis, template: Path, details: Path) -> str:
+    """Return what to switch on, target by target, as a template says it.
+
+    `details` is where a reader finds every setting.
+    """
+    advice, advised = analysis.advice, advised_targets(analysis)
+    settings, categories = analysis.advice_settings, analysis.categories
+    campaign = records(analysis.campaign)[0]
+    env = environment(template.parent, lambda value: Markup(number_text.shown(value)))  # noqa: S704
+    return env.get_template(template.name).render(
+        campaign=campaign,
+        session=math.expm1(session_reach(campaign["session_sd"])),
+        audit=whole_audit(analysis),
+        controlled=records(advice[advice["controls"] != Controls.NONE]),
+        advised=records(advised),
+        without=[*advice.loc[~advice["target"].isin(advised["target"]), "target"]],
+        table=table_of_answers(advised).splitlines(),
+        settings={name: records(own) for name, own in settings.groupby("target")},
+        elsewhere=on_other_prompts(analysis),
+        categories={name: records(own) for name, own in categories.groupby("target")},
+        details=details,
+        Answer=Answer,
+        Standing=Standing,
+        too_few=number_text.TOO_FEW_PROMPTS,
+    )
+
+
+def environment(
+    templates: Path, printed: Callable[[Any], str] = number_text.shown, **syntax: str
+) -> jinja2.Environment:
+    """Return `words.environment` with what templates of an analysis use."""
+    env = words.environment(templates, printed, **syntax)
+    numbers = ("fixed", "percent", "thousands", "memory", "interval", "measured_in")
+    texts = ("span", "day", "short_commits", "prompt_words")
+    env.filters.update({name: getattr(number_text, name) for name in (*numbers, *texts)})
+    env.filters.update(machine_of=machine_of, records=records, told_twins=told_twins)
+    env.tests["known"] = pd.notna
+    return env
+
+
+def deciding(row: Record) -> str:
+    """Return the interval that decides an answer, which allows for another session."""
+    ends = _DECIDES.get(Answer(row["answer"]))
+    return interval(row[f"{ends}_low"], row[f"{ends}_high"]) if ends else ""
+
+
+def table_of_answers(advised: pd.DataFrame) -> str:
+    """Return the table of a terminal: a line for each target with its best setting."""
+    heads = ["target", "answer", "best setting", "prompts", "speedup", "answer's interval"]
+    lines = [[*heads, "accepted", "tok/s"]]
+    for row in records(advised):
+        line = [row["label"], row["answer"], *[""] * 6]
+        if row["settings"]:
+            rates = fixed(row["baseline_tokens_per_second"]), fixed(row["tokens_per_second"])
+            line[2:] = [
+                f"{row['draft_label']}, γ = {row['gamma']}",
+                str(row["prompts"]),
+                measured_in(row, "speedup"),
+                deciding(row),
+                f"{percent(row['acceptance_rate'], 0)} %",
+                " → ".join(rates),
+            ]
+        lines.append(line)
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    padded = (map(str.ljust, line, widths) for line in lines)
+    return "\n".join("  ".join(line).rstrip() for line in padded)
+
+
+def advice_values(analysis: Analysis) -> dict[str, Any]:
+    """Return the advice as plain values; an unknown value is null."""
+    advice, settings, categories = (
+        records(getattr(analysis, name)[TABLES[name].columns])
+        for name in ("advice", "advice_settings", "categories")
+    )
+    targets = []
+    for row in advice:
+        own, by_category = (
+            [_plain(one) for one in rows if one["target"] == row["target"]]
+            for rows in (settings, categories)
+        )
+        more = {"by_category": by_category} if by_category else {}
+        targets.append(_plain(row) | {"measured": own} | more)
+    confidence = float(analysis.campaign["confidence"].iloc[0])
+    return {"campaign": analysis.name, "confidence": confidence, "targets": targets}
+
+
+def _plain(row: Record) -> dict[str, Any]:
+    """Return a row whose values are Python's own, which JSON knows."""
+    plain = {key: value.item() if hasattr(value, "item") else value for key, value in row.items()}
+    return {key: None if pd.isna(value) else value for key, value in plain.items()}
+
+
+def advise(
+    analysis: Path,
+    out: Path,
+    contenders: tuple[Path, ...] = (),
+    configfile: tuple[Path, ...] = (),
+) -> None:
+    """Print the advice of an analysis, a folder; write its values as JSON and details beside them.
+
+    `contenders` are the decisions of a campaign that was measured in stages, the last one last: the
+    JSON has its settings, those too that were measured no further;
+    `configfile` are the files that configure the campaign, for the lines to be pasted.
+    """
+    tables = Analysis.read(analysis)
+    advice = tables.advice
+    lines = {line: with_files(line, configfile) for line in advice["command"].dropna()}
+    tables = Analysis(tables.tables, advice=advice.replace({"command": lines}))
+    values = advice_values(tables)
+    if contenders:
+        values["settings"] = read_record(contenders[-1])["settings"]
+    replace_text(out, json.dumps(values, indent=1, allow_nan=False) + "\n")
+    details = out.with_suffix(".md")
+    replace_text(details, render_advice(tables, ROOT / "paper/advice.md.j2", details))
+    print(render_advice(tables, ROOT / "paper/advice.txt.j2", details), end="")
 
 
 def summarise_suite(runs: pd.DataFrame, suite: str, config: Config) -> str:

@@ -4,6 +4,7 @@ Nothing is timed. Both models are servers of their own, so that each round can b
 record is shown here, round by round for a terminal, and on the page.
 """
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -209,3 +210,10 @@ def _round(label: str, words: Iterable[tuple[str, str]], counts: str = "") -> st
 
 def _wrapped(text: str, indent: str = "  ") -> str:
     return "\n".join(wrap(text, WIDTH, subsequent_indent=indent, break_on_hyphens=False))
+
+
+def coloured(text: str) -> str:
+    """Return a described record in the colours of the page, for a terminal that shows them."""
+    codes = {MARKS["accepted"]: "32", MARKS["rejected"]: "31", MARKS["own"]: "1;33"}
+    marked = f"([{''.join(codes)}]) \\S+"
+    return re.sub(marked, lambda token: f"\x1b[{codes[token[1]]}m{token[0]}\x1b[0m", text)

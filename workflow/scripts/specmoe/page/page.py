@@ -15,11 +15,11 @@ from typing import NamedTuple
 import pandas as pd
 from markupsafe import Markup, escape
 
-from specmoe.analysis.advice_text import environment
 from specmoe.analysis.filters import GAINS
 from specmoe.analysis.gamma_curves import LONGEST
 from specmoe.analysis.number_text import prompts_in_short
 from specmoe.analysis.registry import TABLES, Analysis, Record, records
+from specmoe.analysis.terminal import environment
 from specmoe.files import replace_text
 from specmoe.measure.trace import Recording
 from specmoe.page.whatif import whatif_pairs

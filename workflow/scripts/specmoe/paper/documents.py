@@ -14,7 +14,6 @@ import pandas as pd
 from markupsafe import Markup
 
 from specmoe.analysis.advice import Answer
-from specmoe.analysis.advice_text import environment
 from specmoe.analysis.cost_tables import PAIR, WHOLE
 from specmoe.analysis.filters import (
     advised_targets,
@@ -28,6 +27,7 @@ from specmoe.analysis.filters import (
 )
 from specmoe.analysis.intervals import session_reach
 from specmoe.analysis.registry import Analysis, records
+from specmoe.analysis.terminal import environment
 from specmoe.audit.checks import Forged
 from specmoe.config.block import Protocol
 from specmoe.paper.latex import to_latex

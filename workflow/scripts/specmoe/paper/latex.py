@@ -1,9 +1,20 @@
-"""Text as LaTeX: special characters escaped, the signs of numbers in their LaTeX form."""
+"""Text and tables as LaTeX.
+
+Special characters are escaped, the signs of numbers in their LaTeX form. A table is a `tabular`, or
+a `longtable` that runs over pages, from neutral cells.
+"""
 
 import re
+from collections.abc import Iterator, Sequence
+from itertools import groupby
 from typing import Any
 
-from specmoe.analysis.number_text import DASH, THIN, shown
+import pandas as pd
+
+from specmoe.analysis.number_text import DASH, THIN, percent, shown
+from specmoe.analysis.registry import Analysis, Record
+from specmoe.tables.columns import Cell, TableColumn
+from specmoe.tables.exhibits import Table
 
 _ESCAPES = {
     "\\": r"\textbackslash{}",
@@ -33,6 +44,17 @@ _WITHOUT_FONT = re.compile("[^ -~\u00a1-\u017eγ–—‘’‚“”„†‡�
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 _SPACES = re.compile(rf"[^\S{THIN}]+")
 
+# Rows of a table on one page, and of one over pages; the others are in a file, which a line names.
+ON_A_PAGE, OVER_PAGES = 60, 400
+
+# In a narrow paragraph the path of a file may break.
+_BREAKS = re.compile(r"(?<=[a-z])([/.])(?=[a-z])")
+# Letters of the longest name that stands on one line of a table over pages, and how longer ones do.
+_LONGEST_NAME = 18
+_SHARE_OF_NAMES = "0.15"
+# The alignment of numbers, and of the deviation or interval beside them.
+_PAIRS = {"mean": r"r@{\,}l", "measured": r"r@{\ }l", "measured_percent": r"r@{\ }l"}
+
 
 def to_latex(value: Any) -> str:
     """Return LaTeX that prints a value's text and does nothing else, a dash for null.
@@ -44,3 +66,146 @@ def to_latex(value: Any) -> str:
     text = _SPACES.sub(" ", _CONTROL.sub("", shown(value))).strip(" ")
     escaped = _SPECIAL.sub(lambda match: _ESCAPES[match[0]], text)
     return _WITHOUT_FONT.sub(lambda match: f"[U+{ord(match[0]):04X}]", escaped)
+
+
+def render_table(name: str, whole: Table, analysis: Analysis) -> str:
+    """Return a campaign's table of that name as LaTeX."""
+    long = whole.long
+    printed = {column.key for column in whole.columns if column.print is not False}
+    table = whole.part(printed, OVER_PAGES if long else ON_A_PAGE)
+    columns = zip(table.columns, zip(*table.rows, strict=True), strict=True)
+    alignment = "".join(_alignment(column, cells, long=long) for column, cells in columns)
+    head, body = _head(table.columns, analysis.campaign["confidence"].iloc[0]), _body(table)
+    if table.about.transposed:
+        heads = [to_latex(column.head.en) for column in table.columns]
+        lines = [_line(cells) for cells in zip(heads, *_latex_rows(table), strict=True)]
+        alignment, head, body = "l" * (1 + len(table.rows)), lines[:1], lines[1:]
+    elif len(table.rows) < len(whole.rows):
+        shown = f"The first {len(table.rows)} of {len(whole.rows)} rows"
+        words = to_latex(f"{shown}; all are in results/{analysis.name}/tables/{name}.csv.")
+        width = sum(map(_span, table.columns))
+        body.append(rf"\midrule \multicolumn{{{width}}}{{l}}{{\emph{{{words}}}}} \\")
+    head = [r"\toprule", *head, r"\midrule"]
+    if long:
+        start = [r"\setlength{\tabcolsep}{2.5pt}", rf"\begin{{longtable}}{{{alignment}}}"]
+        heads = [*head, r"\endfirsthead", *head, r"\endhead", r"\bottomrule", r"\endfoot"]
+        lines = [*start, r"\PagesCaption", *heads, *body, r"\end{longtable}"]
+    else:
+        start = [rf"\begin{{tabular}}{{{alignment}}}", *head]
+        lines = [*start, *body, r"\bottomrule", r"\end{tabular}"]
+    return "\n".join(lines) + "\n"
+
+
+def _head(columns: Sequence[TableColumn], confidence: float) -> list[str]:
+    """Return the lines of the headings: one, or two where words stand over those of a column."""
+    pairs = [_heads(column, confidence) for column in columns]
+    last = _line(
+        [_spanning(head, _span(column)) for column, (_, head) in zip(columns, pairs, strict=True)]
+    )
+    if not any(over for over, _ in pairs):
+        return [last]
+    first, rules, end = [], [], 0
+    for over, members in groupby(zip(columns, pairs, strict=True), lambda member: member[1][0]):
+        spans = [_span(column) for column, _ in members]
+        start, end = end + 1, end + sum(spans)
+        if over:
+            first.append(_spanning(over, sum(spans)))
+        else:
+            first += [""] * sum(spans)
+        if over and len(spans) > 1:
+            rules.append(rf"\cmidrule(lr){{{start}-{end}}}")
+    return [_line(first), *rules, last]
+
+
+def _heads(column: TableColumn, confidence: float) -> tuple[str, str]:
+    """Return a column's heading and the words over it, in LaTeX; either may be empty."""
+    head = column.print or to_latex(column.head.en)
+    head = head.replace("<confidence>", rf"{percent(confidence, 0)}\,\%")
+    over, _, below = head.rpartition(" | ")
+    return over, below
+
+
+def _body(table: Table) -> list[str]:
+    """Return the lines of the rows, with what stands between them."""
+    about, width = table.about, sum(_span(column) for column in table.columns)
+    lines: list[str] = []
+    above: Record = {}
+    for row, cells in zip(table.records, _latex_rows(table), strict=True):
+        if above and (about.spaced or row.get(about.group) != above.get(about.group)):
+            lines.append(r"\addlinespace[2pt]" if table.long and about.spaced else r"\addlinespace")
+        heading = row.get(about.above)
+        if pd.notna(heading) and heading != above.get(about.above):
+            heading = rf"\groupheading{{\emph{{{to_latex(heading)}}}}}"
+            lines.append(rf"\multicolumn{{{width}}}{{l}}{{{heading}}} \\*")
+        lines.append(_line(cells))
+        below = row.get(about.below)
+        if pd.notna(below):
+            note = rf"\multicolumn{{{width - 1}}}{{l}}{{\emph{{{to_latex(below)}}}}}"
+            lines.append(_line(["", note]))
+        above = row
+    return lines
+
+
+def _latex_rows(table: Table) -> Iterator[list[str]]:
+    """Yield the cells of each row; in a group, names are left out that the row above has.
+
+    The first of the names is a group's own; the others are left out together.
+    """
+    once, group = table.about.once, table.about.group
+    above: Record = {}
+    above_names: list[str] = []
+    for row, cells in zip(table.records, table.rows, strict=True):
+        names = [cell.text for cell in cells[:once]]
+        latex = _latex(table.columns, cells, row)
+        if once and above and row[group] == above[group]:
+            latex[0] = ""
+            if names[1:] == above_names[1:]:
+                latex[:once] = [""] * once
+        yield latex
+        above, above_names = row, names
+
+
+def _latex(columns: Sequence[TableColumn], cells: Sequence[Cell], row: Record) -> list[str]:
+    return [_cell(column, cell, row) for column, cell in zip(columns, cells, strict=True)]
+
+
+def _cell(column: TableColumn, cell: Cell, row: Record) -> str:
+    text = to_latex(cell.text)
+    if column.align.startswith("p"):
+        text = _BREAKS.sub(r"\1\\allowbreak{}", text)
+    if column.aside:
+        text = rf"{text} \emph{{{to_latex(row[column.aside])}}}"
+    if cell.strong:
+        text = rf"\textbf{{{text}}}"
+    mark = "$^*$" if cell.mark == "*" else to_latex(cell.mark)
+    if _span(column) > 1:
+        return f"{text}{mark} & {to_latex(cell.reach)}"
+    reach = f" {to_latex(cell.reach)}" if cell.reach else ""
+    return f"{text}{reach}{mark}"
+
+
+def _alignment(column: TableColumn, cells: Sequence[Cell], *, long: bool) -> str:
+    """Return a column's alignment; a table over pages has long names in lines, for its size."""
+    kind, _, share = column.align.partition(" ")
+    may = long and column.kind == "text" and not kind
+    if may and max(len(cell.text) for cell in cells) > _LONGEST_NAME:
+        kind, share = "p", _SHARE_OF_NAMES
+    if kind == "p":
+        return rf">{{\raggedright\arraybackslash}}p{{{share}\linewidth}}"
+    usual = "r" if column.kind == "number" else "l"
+    return column.align or _PAIRS.get(column.form, usual)
+
+
+def _span(column: TableColumn) -> int:
+    """Return how many columns of LaTeX a column takes."""
+    return 2 if column.form in _PAIRS and not column.align else 1
+
+
+def _spanning(text: str, span: int) -> str:
+    return rf"\multicolumn{{{span}}}{{c}}{{{text}}}" if span > 1 else text
+
+
+def _line(cells: Sequence[str]) -> str:
+    line = " & ".join(cells)
+    # TeX would read these as arguments of the line's end before them.
+    return ("{}" if line.startswith(("[", "*")) else "") + line + r" \\"

@@ -6,7 +6,7 @@ from pathlib import Path
 from specmoe.analysis.registry import Analysis
 from specmoe.figures.figures import save
 from specmoe.paper.documents import render_documents
-from specmoe.paper.tables import render_table
+from specmoe.paper.latex import render_table
 from specmoe.plan.campaign import ROOT
 from specmoe.tables.exhibits import tables_of
 from specmoe.words import spreadsheet_text
