@@ -23,7 +23,7 @@ def test_a_slip_is_one_line_and_says_nothing_of_the_campaigns_blocks(ask):
     printed = ask("claim={acceptance_rate: 2.6}", fails=True)
     [line] = [line for line in printed.splitlines() if line.startswith("ConfigError: ")]
     assert line.startswith("ConfigError: claim: acceptance_rate: 2.6 is not within 0 and 1")
-    assert "blocks are not measured" not in printed
+    assert "Not measured" not in printed
 
 
 def test_a_line_that_cannot_be_read_is_named_and_the_others_are_judged(ask, tmp_path):

@@ -250,13 +250,13 @@ def test_failed_blocks_and_others_are_counted(artefact):
         file.parent.mkdir(parents=True, exist_ok=True)
         file.touch()
     text = campaign.describe_missing()
-    assert text.startswith("26 of 27 blocks are not measured")
-    assert f"made: failed or interrupted 1, not started 25.\n  {failed}: see {log}\n" in text
+    assert text.startswith("Not measured: 26 of 27 blocks")
+    assert f"(failed or interrupted 1, not started 25).\n  {failed}: see {log}\n" in text
     with log.open() as held:
         hold(held)
         assert take_inventory(campaign, blocks).measuring == (failed,)
         text = campaign.describe_missing()
-    assert "being measured by another process 1, failed or interrupted 0, not started 25" in text
+    assert "(being measured by another process 1, failed or interrupted 0, not started 25)" in text
     for file in campaign.record_files(campaign.blocks):
         file.parent.mkdir(parents=True, exist_ok=True)
         file.touch()

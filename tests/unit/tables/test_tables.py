@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from pydantic import ValidationError
 
-from specmoe.paper import tables
+from specmoe.paper import latex as as_latex
 from specmoe.paper.latex import render_table
 from specmoe.tables import exhibits, rows
 from specmoe.tables.columns import TableColumn
@@ -145,7 +145,7 @@ def test_a_name_at_the_start_of_a_row_is_no_argument_of_the_line_end_before_it(l
 
 def test_a_long_table_shows_its_first_rows_and_names_the_file_of_all(monkeypatch):
     whole = latex("speculation", full())
-    monkeypatch.setattr(tables, "ON_A_PAGE", 2)
+    monkeypatch.setattr(as_latex, "ON_A_PAGE", 2)
     text = latex("speculation", full())
     assert "The first 2 of 5 rows; all are in results/by\\_hand/tables/speculation.csv" in text
     assert whole.startswith(text[: text.index(r"\midrule \multicolumn")])

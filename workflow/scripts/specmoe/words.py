@@ -26,17 +26,7 @@ def listed(names: Iterable[str | int]) -> str:
     return f"{', '.join(first)} and {last}" if first else last
 
 
-def verb(count: int, one: str = "is", several: str = "are") -> str:
-    """Return the form of a verb that goes with a count: `is`, `are`."""
-    return one if count == 1 else several
-
-
-def later(
-    ratio: float,
-    late: str = "{}% later",
-    early: str = "{}% earlier",
-    same: str = "at the same time",
-) -> str:
+def later(ratio: float, late: str, early: str, same: str = "at the same time") -> str:
     """Return how much later something comes that takes so many times as long: `44% later`."""
     percent = round(100 * (ratio - 1))
     return (late if percent > 0 else early if percent else same).format(abs(percent))

@@ -22,7 +22,7 @@ from specmoe.plan.campaign import LoadedCampaign
 from specmoe.runs.manifest import check_manifest
 from specmoe.runs.other_tables import read_agreement, read_pass_times, seen_experts
 from specmoe.runs.schema import DISTURBED, asked_of, excluded, read_runs
-from specmoe.words import counted, verb
+from specmoe.words import counted
 
 # Arrow's strings suit long columns; on tables as short as these they take more time.
 pd.set_option("mode.string_storage", "python")
@@ -196,7 +196,9 @@ def _details(words: str, members: pd.DataFrame) -> Iterator[str]:
         members[members["verdict"] == verdict] for verdict in CheckVerdict
     )
     applicable = len(members) - len(inapplicable)
-    told = [f"{len(passed)} of {counted(applicable, 'row')} {verb(len(passed), 'passes', 'pass')}"]
+    told = [
+        f"{len(passed)} of {counted(applicable, 'row')} {'passes' if len(passed) == 1 else 'pass'}"
+    ]
     told += [f"{len(failed)} FAIL"] * bool(len(failed))
     told += [f"{len(unjudged)} NOT JUDGED"] * bool(len(unjudged))
     # A check of equality has no distance to its bound; a value of zero has none either.

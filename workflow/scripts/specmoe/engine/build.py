@@ -126,7 +126,9 @@ def _built(
         _logger.info("self-test of the engine on a quantized model")
         try:
             self_test(folder / "bin", backend, log, environment)
-            return {"flags": flags, "compiler": _compiler(work / "build")}
+            compiler = cmake_cache(work / "build").get("CMAKE_CXX_COMPILER") or "c++"
+            version = output_of(compiler, "--version").partition("\n")[0]
+            return {"flags": flags, "compiler": version or "unknown"}
         except EngineError as error:
             failure = error
             _logger.info("self-test failed with flags %s", fallback or "as configured")
@@ -167,12 +169,6 @@ def _cmake(
     command = ["cmake", "--build", str(build), "--parallel", str(os.cpu_count() or 1)]
     command += [word for name in ALL_BINARIES for word in ("--target", name)]
     run_build_tool(command, output, f"llama.cpp could not be compiled{needs}")
-
-
-def _compiler(build: Path) -> str:
-    """Return the first line of the version that a build's C++ compiler prints."""
-    printed = output_of(cmake_cache(build).get("CMAKE_CXX_COMPILER") or "c++", "--version")
-    return printed.partition("\n")[0] or "unknown"
 
 
 # K-quants need rows of a multiple of 256.

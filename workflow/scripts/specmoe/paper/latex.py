@@ -156,17 +156,13 @@ def _latex_rows(table: Table) -> Iterator[list[str]]:
     above_names: list[str] = []
     for row, cells in zip(table.records, table.rows, strict=True):
         names = [cell.text for cell in cells[:once]]
-        latex = _latex(table.columns, cells, row)
+        latex = [_cell(*both, row) for both in zip(table.columns, cells, strict=True)]
         if once and above and row[group] == above[group]:
             latex[0] = ""
             if names[1:] == above_names[1:]:
                 latex[:once] = [""] * once
         yield latex
         above, above_names = row, names
-
-
-def _latex(columns: Sequence[TableColumn], cells: Sequence[Cell], row: Record) -> list[str]:
-    return [_cell(column, cell, row) for column, cell in zip(columns, cells, strict=True)]
 
 
 def _cell(column: TableColumn, cell: Cell, row: Record) -> str:

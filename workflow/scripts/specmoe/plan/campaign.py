@@ -26,7 +26,7 @@ from specmoe.engine.identity import Workplace, engine_ids, maker_of
 from specmoe.errors import ConfigError
 from specmoe.files import is_held, named_if_damaged, read_record, replace_text
 from specmoe.records import head_of
-from specmoe.words import counted, verb
+from specmoe.words import counted
 
 # What a block asks of a cluster for its job. An estimate assumes a machine, and the nodes may be
 # others. A limit that is too high costs a place in the queue, one that is too low costs the block.
@@ -243,11 +243,10 @@ class LoadedCampaign:
         named = "".join(f"\n  {block}: see {self.log_of(block)}" for block in failed[:5])
         now = f"being measured by another process {len(running)}, " if running else ""
         return (
-            f"{len(missing)} of {counted(len(self.blocks), 'block')} {verb(len(missing))} not"
-            f" measured, and nothing that needs them is made: {now}failed or interrupted"
-            f" {len(failed)}, not started {len(missing) - len(begun)}.{named}\nMeasured"
-            " blocks are kept; the same command goes on. To render the others without what fails,"
-            " name it in campaign.left_out."
+            f"Not measured: {len(missing)} of {counted(len(self.blocks), 'block')} ({now}failed or"
+            f" interrupted {len(failed)}, not started {len(missing) - len(begun)}).{named}\n"
+            "Measured blocks are kept; the same command goes on. To render the others without what"
+            " fails, name it in campaign.left_out."
         )
 
     @cached_property

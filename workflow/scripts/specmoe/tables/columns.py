@@ -1,6 +1,5 @@
 """The columns of a table: what each shows of a row, and how it is headed, set and sorted."""
 
-import re
 import sys
 from collections.abc import Callable
 from math import nan
@@ -82,13 +81,6 @@ def _text(column: TableColumn, row: Record) -> Cell:
     return Cell(number_text.shown(row[column.key]))
 
 
-def _written(column: TableColumn, row: Record) -> Cell:
-    """Show text that holds a number, and sort it by the number."""
-    words = number_text.shown(row[column.key])
-    found = re.search(r"-?\d+(\.\d+)?", words.replace("−", "-"))
-    return Cell(words, float(found[0]) if found else None)
-
-
 def _number(form: Callable[..., str]) -> Callable[..., Cell]:
     def show(column: TableColumn, row: Record, *digits: int) -> Cell:
         return Cell(form(row[column.key], *digits), sort_key(row[column.key]))
@@ -132,7 +124,6 @@ def _ratio(column: TableColumn, row: Record) -> Cell:
 FORMS: dict[str, Callable[..., Cell]] = {
     "text": _text,
     "prose": _text,
-    "written": _written,
     "commits": lambda column, row: Cell(number_text.short_commits(row[column.key])),
     "yes_no": lambda column, row: Cell("yes" if row[column.key] else "no"),
     "number": _number(number_text.fixed),
