@@ -18,6 +18,10 @@ PLOTS: dict[str, Callable[[Analysis], Figure | None]] = {
 }
 """What draws each figure: it gives None where the campaign measured nothing that it shows."""
 
+# On the page, the first of these that there is explains the answer; then come the others.
+_WHY = ("protocols", "speedup_by_gamma", "break_even", "methods", "levels")
+_OTHERS = ("twins", "required_time")
+
 
 def draw(name: str, analysis: Analysis, width: float = WIDTH_IN) -> Figure | None:
     """Return a figure in the paper's style, with everything in its place; None without content."""
@@ -30,17 +34,17 @@ def draw(name: str, analysis: Analysis, width: float = WIDTH_IN) -> Figure | Non
 
 @applied()
 def save(analysis: Analysis, folder: Path, names: Collection[str] = PLOTS) -> list[str]:
-    """Save the figures that show anything; return their names.
+    """Save the figures that show anything as `<name>.pdf`; return their names.
 
-    `<name>.pdf` is the paper's, `<name>.svg` the page's and `narrow/<name>.svg` that for phones.
+    Those of the page are also saved as `<name>.svg`, and as `narrow/<name>.svg` for phones.
     """
     (folder / "narrow").mkdir(parents=True, exist_ok=True)
-    drawn = []
-    for name in names:
-        if figure := draw(name, analysis):
-            figure.savefig(folder / f"{name}.pdf", metadata={"CreationDate": None})
-            figure.savefig(folder / f"{name}.svg", metadata={"Date": None})
-            if narrow := draw(name, analysis, NARROW_IN):
-                narrow.savefig(folder / f"narrow/{name}.svg", metadata={"Date": None})
-            drawn.append(name)
-    return drawn
+    drawn = {name: figure for name in names if (figure := draw(name, analysis))}
+    for name, figure in drawn.items():
+        figure.savefig(folder / f"{name}.pdf", metadata={"CreationDate": None})
+    why = [name for name in _WHY if name in drawn][:1]
+    for name in [*why, *(name for name in _OTHERS if name in drawn)]:
+        drawn[name].savefig(folder / f"{name}.svg", metadata={"Date": None})
+        if narrow := draw(name, analysis, NARROW_IN):
+            narrow.savefig(folder / f"narrow/{name}.svg", metadata={"Date": None})
+    return list(drawn)

@@ -44,17 +44,19 @@ def plot_speedup_by_gamma(analysis: Analysis) -> Figure | None:
     if cells.empty:
         return None
     looks = target_looks(cells)
-    finished = {SPEEDUP: mark_no_change, ACCEPTANCE: _show_percent}
     drafts = [members for _, members in cells.groupby("draft_rank")]
     figure, panels = make_panels(2 * len(drafts), most_columns=2, kinds=2)
-    for axes, (members, plotted) in zip(panels, product(drafts, finished), strict=True):
+    for axes, (members, plotted) in zip(
+        panels, product(drafts, (SPEEDUP, ACCEPTANCE)), strict=True
+    ):
         draw_series(axes, members, "gamma", plotted, looks)
         powers_of_two(axes, cells["gamma"])
         axes.set_title(_draft(members))
         axes.set_ylabel(plotted.words)
-    for place, finish in enumerate(finished.values()):
-        for axes in panels[place::2]:
-            finish(axes)
+    for gain, accepted in zip(panels[::2], panels[1::2], strict=True):
+        mark_no_change(gain)
+        start_at_zero(accepted)
+        accepted.yaxis.set_major_formatter(PercentFormatter(1.0))
     figure.supxlabel(GAMMA_WORDS)
     add_legend(figure, series_handles(cells, looks))
     return figure
@@ -125,7 +127,7 @@ def plot_side_by_side(analysis: Analysis) -> Figure | None:
         for draft in drafts
     ]
     groups, handles = cells.groupby("panel"), [*campaigns, *of_drafts]
-    return draw_panels(groups, draw_panel, title, _BY_GAMMA, handles, _gain_from_zero)
+    return draw_panels(groups, draw_panel, title, _BY_GAMMA, handles, mark_no_change)
 
 
 def plot_positions(analysis: Analysis) -> Figure | None:
@@ -164,16 +166,6 @@ def plot_positions(analysis: Analysis) -> Figure | None:
     words = ("position in the draft (tokens)", _ACCEPTED.words)
     handles = [handle(look, short(drafter)) for drafter, look in looks.items()]
     return draw_panels(groups, draw_panel, title, words, handles, finish, most_columns=2)
-
-
-def _gain_from_zero(axes: Axes) -> None:
-    start_at_zero(axes)
-    mark_no_change(axes)
-
-
-def _show_percent(axes: Axes) -> None:
-    start_at_zero(axes)
-    axes.yaxis.set_major_formatter(PercentFormatter(1.0))
 
 
 def _draft(members: pd.DataFrame) -> str:
