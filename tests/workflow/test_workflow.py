@@ -63,9 +63,10 @@ def test_a_campaign_makes_rows_tables_figures_and_numbers(finished, root):
     tables = yaml.safe_load((root / "paper/tables.yaml").read_text())["tables"]
     made = {path.stem for path in (paper / "tables").glob("*.tex")}
     assert {"models", "speculation"} <= made <= set(tables)
-    shown = re.findall(r"\\floatfigure\{(\w+)\}", (paper / "supplement.tex").read_text())
+    documents = "".join((paper / f"{name}.tex").read_text() for name in ("main", "supplement"))
+    shown = re.findall(r"\\floatfigure\{(\w+)\}", documents)
     assert {path.stem for path in paper.glob("figures/*.pdf")} == set(shown) != set()
-    assert "of campaign tiny" in (paper / "supplement.tex").read_text()
+    assert "of campaign tiny" in documents
 
 
 @pytest.mark.parametrize(
