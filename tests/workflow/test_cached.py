@@ -8,10 +8,12 @@ import shutil
 import pandas as pd
 import yaml
 
+from specmoe.config.load import load
+from specmoe.config.matrix import list_blocks
 from specmoe.paper.pdf import missing_tex
 from specmoe.runs.schema import read_runs
 
-from ..conftest import copied, needs_tex
+from ..conftest import copied, merge, needs_tex
 from ..unit.published_study import CSV, needs_csv
 from .conftest import files_of, pages
 from .test_workflow import jobs
@@ -92,7 +94,7 @@ def test_every_table_of_the_analysis_with_rows_is_beside_the_page(demo_site):
             assert len(pd.read_csv(data / f"{path.stem}.csv")) == len(frame)
 
 
-def test_every_shipped_campaign_is_complete_and_documents_count_its_rows(root):
+def test_every_shipped_campaign_is_complete_and_documents_count_its_rows(study, root):
     counts = {}
     for folder in sorted((root / "resources/campaigns").glob("*/")):
         runs = read_runs(folder / "runs.parquet")
@@ -102,12 +104,14 @@ def test_every_shipped_campaign_is_complete_and_documents_count_its_rows(root):
         assert set(runs["target"]) <= set(json.loads((folder / "models.json").read_text()))
         overlay = yaml.safe_load((folder / "campaign.yaml").read_text())
         assert overlay["campaign"]["source"] == "cached"
-    assert f"measures {counts['demo']} runs" in (root / "README.md").read_text()
+    config = load(merge(study, yaml.safe_load((root / "config/demo.yaml").read_text())), root)
+    counts["make demo"] = sum(block.runs for block in list_blocks(config, gpu=False))
+    assert f"measures {counts['make demo']} runs" in (root / "README.md").read_text()
     for line in (root / "ARTIFACT.md").read_text().splitlines():
         named = re.search(r"resources/campaigns/(\S+)/campaign.yaml|make demo", line)
         counted = re.search(r"\b(\d+) rows", line)
         if named and counted:
-            assert int(counted[1]) == counts.pop(named[1] or "demo")
+            assert int(counted[1]) == counts.pop(named[1] or "make demo")
     assert not counts
 
 
