@@ -396,7 +396,7 @@ told({
 # Nothing of these passes in silence, whatever snakemake remembers: it is measured, or kept.
 told({
     "another_seed_for_results_that_were_copied": (delete(".snakemake"), put("measurement.seed", 7),
-        "Measured again: 1 block of suite S .*: seed: 42 before, 7 now"),
+        "again     1 block of suite S, .*: seed: 42 before, 7 now"),
     "a_link_to_a_record_that_is_deleted": (delete(RECORD),
         "2 of 2 blocks: S/target/r0: kept, as it was measured before"),
     "results_without_their_time_stamps": (dated(1e9),

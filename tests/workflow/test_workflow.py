@@ -168,7 +168,7 @@ def test_a_failed_block_is_named_and_what_is_left_out_on_purpose_is_said(tiny, c
     tiny["campaign"]["suites"] = ["S", "N", "long"]
     printed = campaign(tiny, "--keep-going", "paper", fails=True)
     assert "MeasurementError: prompt long_reasoning has" in printed
-    assert "1 of 4 blocks is not measured" in printed
+    assert "Not measured: 1 of 4 blocks" in printed
     assert "long/target/r0: see results/tiny/logs/measure_block/long/" in printed
     assert len(list((tmp_path / "results/tiny/blocks").rglob("*.jsonl"))) == 3
     assert not (tmp_path / "paper").exists()

@@ -98,7 +98,7 @@ def deciding(row: Record) -> str:
 
 def table_of_answers(advised: pd.DataFrame) -> str:
     """Return the table of a terminal: a line for each target with its best setting."""
-    heads = ["target", "answer", "best setting", "prompts", "speedup", "answer's interval"]
+    heads = ["target", "answer", "best setting", "prompts", "speedup", "deciding"]
     lines = [[*heads, "accepted", "tok/s"]]
     for row in records(advised):
         line = [row["label"], row["answer"], *[""] * 6]
