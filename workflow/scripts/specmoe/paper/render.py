@@ -15,7 +15,7 @@ from specmoe.words import spreadsheet_text
 def render_paper(analysis: Path, cells: Path, out: Path) -> None:
     """Render texts, tables and figures into a folder, and the tables as CSV into another.
 
-    The page shows the same figures.
+    The page shows those of the figures that are saved as SVG too.
     """
     found = Analysis.read(analysis)
     specifications = ROOT / "paper/tables.yaml"
