@@ -195,6 +195,8 @@ def test_a_server_that_ended_unseen_by_its_guard_has_no_memory(long_run, tmp_pat
     guard = psutil.Process(pid).parent()
     guard.suspend()
     try:
+        # Until it has stopped, it may still wait for its child.
+        assert eventually(lambda: guard.status() == psutil.STATUS_STOPPED)
         os.kill(pid, signal.SIGKILL)
         assert eventually(lambda: psutil.Process(pid).status() == psutil.STATUS_ZOMBIE)
         with pytest.raises(MeasurementError, match="llama-server ended"):
