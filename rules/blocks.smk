@@ -3,7 +3,7 @@
 
 
 rule measure_block:
-    """Measure the sides of one block on the same prompts, alone on the machine."""
+    """Measure the arms of one block on the same prompts, alone on the machine."""
     input:
         unpack(of("block", FILES.of_block)),
         specmoe=SPECMOE,
@@ -66,7 +66,7 @@ rule measure_pass_times:
     log:
         "<logs>/pass_times/{model}/r{repeat}.log",
     # Just before the first block of the repeat.
-    priority: of("repeat", CAMPAIGN.host_priority)
+    priority: of("repeat", CAMPAIGN.machine_priority)
     threads: workflow.cores
     params:
         **MACHINE,

@@ -66,7 +66,7 @@ RENDERING = {
 TABLES = {
     "campaign": "<campaign>/campaign.json",
     "runs": "<data>/runs.parquet",
-    "host": "<data>/host.json",
+    "machine": "<data>/machine.json",
     "models": "<data>/models.json",
     "pass_times": CAMPAIGN.pass_times,
     "agreement": CAMPAIGN.agreement,
@@ -93,7 +93,7 @@ wildcard_constraints:
     repeat=r"\d+",
     stage="[01]",
     suite=SUITES,
-    collected=rf"runs|pass_times|agreement|host|models|suites/(?:{SUITES})",
+    collected=rf"runs|pass_times|agreement|machine|models|suites/(?:{SUITES})",
     ending="json|parquet",
 
 
@@ -135,8 +135,8 @@ def describing(wildcards, input, output):
 
 
 # What the user states of the machine.
-GIVEN = CONFIG.host.model_dump_json(exclude_none=True)
-DESCRIBE = ["python", SPECMOE, "describe_host", "--campaign", str(CAMPAIGN.file)]
+GIVEN = CONFIG.machine.model_dump_json(exclude_none=True)
+DESCRIBE = ["python", SPECMOE, "describe_machine", "--campaign", str(CAMPAIGN.file)]
 DESCRIBE += ["--given", GIVEN]
 # What a measuring job is given besides what it measures. It does not wait for campaign.json, which
 # `onstart` writes: an input that is made again, even if it is ancient, keeps snakemake from seeing

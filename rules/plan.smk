@@ -7,7 +7,7 @@ PLAN_COMMAND += workflow.configfiles
 PLANNED = CONFIG.of_campaign().model_dump_json()
 
 
-rule describe_host:
+rule describe_machine:
     """Describe this machine and measure its memory bandwidth before a repeat."""
     input:
         specmoe=SPECMOE,
@@ -16,11 +16,11 @@ rule describe_host:
         # It lists the devices.
         engine="<engine>/engine.json" if CAMPAIGN.gpu else [],
     output:
-        "<campaign>/hosts/r{repeat}.json",
+        "<campaign>/machines/r{repeat}.json",
     log:
-        "<logs>/describe_host/r{repeat}.log",
+        "<logs>/describe_machine/r{repeat}.log",
     # Just before the first block of the repeat.
-    priority: of("repeat", CAMPAIGN.host_priority)
+    priority: of("repeat", CAMPAIGN.machine_priority)
     # Like a block, the probe of the memory has the machine to itself.
     threads: workflow.cores
     params:

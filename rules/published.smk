@@ -22,7 +22,7 @@ rule import_published:
         campaign="<campaign>/campaign.json",
         csv="<campaign>/imported/runs.csv",
     output:
-        host="<campaign>/imported/host.json",
+        machine="<campaign>/imported/machine.json",
         models="<campaign>/imported/models.json",
         runs="<campaign>/imported/runs.parquet",
     log:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from specmoe.config.block import Block, PromptSource, Sending, Side, Template
+from specmoe.config.block import Arm, Block, PromptSource, Sending, Template
 from specmoe.config.factors import level_id
 from specmoe.config.methods import Drafting, Method
 from specmoe.engine.job import Job
@@ -22,13 +22,13 @@ MADE_BY = {
     "target_sha256": "t",
     "drafts_sha256": {"draft": "d"},
 }
-ALONE = Side()
+ALONE = Arm()
 
 
-def drafted(gamma: int = 4, share: float | None = None, **more: Any) -> Side:
-    """Return a side with a draft model, or with another method; `share`: of imposed acceptance."""
+def drafted(gamma: int = 4, share: float | None = None, **more: Any) -> Arm:
+    """Return an arm with a draft model, or with another method; `share`: of forced acceptance."""
     given = {"method": Method.DRAFT, "draft": "draft", "draft_model": "draft"}
-    return Side(gamma, share, **given | more)
+    return Arm(gamma, share, **given | more)
 
 
 DRAFTED = drafted(p_min=0.0)
@@ -41,9 +41,9 @@ def alone(**more: Any) -> Block:
         suite="A",
         target="target",
         repeat=0,
-        sides=(ALONE,),
+        arms=(ALONE,),
         prompts=(PromptSource("code", "code.txt"), PromptSource("passage-32", "passage.txt", 32)),
-        passes=1,
+        prompt_iterations=1,
         n_predict=32,
         temperature=0.0,
         seed=42,
@@ -60,7 +60,7 @@ def alone(**more: Any) -> Block:
 
 def compared(of: Block | None = None, **more: Any) -> Block:
     """Return a block with the same prompts and a draft: the target alone beside γ = 4."""
-    return changed(of or alone(), **{"suite": "B", "sides": (ALONE, DRAFTED)} | more)
+    return changed(of or alone(), **{"suite": "B", "arms": (ALONE, DRAFTED)} | more)
 
 
 def drafting(*ways: Mapping[str, Any], gammas: Sequence[int] = (4,), **way: Any) -> Block:
@@ -68,12 +68,12 @@ def drafting(*ways: Mapping[str, Any], gammas: Sequence[int] = (4,), **way: Any)
 
     A way has one file at most.
     """
-    sides = [ALONE]
+    arms = [ALONE]
     for given in (Drafting(**one) for one in ways or [way]):
         file = given.drafts[0] if given.drafts else None
         named = {"method": given.method, "draft": given.drafter_id(file), "draft_model": file}
-        sides += [Side(**named, **setting) for setting in given.settings(list(gammas))]
-    return compared(sides=tuple(sides))
+        arms += [Arm(**named, **setting) for setting in given.settings(list(gammas))]
+    return compared(arms=tuple(arms))
 
 
 def chatting(
@@ -101,11 +101,11 @@ def changed(block: Block, **more: Any) -> Block:
 def row(target: str, draft: str = "none", **columns: Any) -> dict[str, Any]:
     """Return a row of a greedy run on its own; columns that nobody gives are null."""
     drafts = draft != "none"
-    where = {"target": target, "campaign": "by_hand", "host": "abc"}
+    where = {"target": target, "campaign": "by_hand", "machine": "abc"}
     where |= {"protocol": "paired", "engine": "current-cpu", "backend": "cpu", "engine_options": ""}
     drafter = {"method": "draft-simple" if drafts else "none", "draft": draft, "gamma": 0}
     drafter |= {"draft_model": draft if drafts else None}
-    run = {"concurrency": 1, "prompt_sha256": "e" * 64, "temperature": 0.0, "pass": 0}
+    run = {"concurrency": 1, "prompt_sha256": "e" * 64, "temperature": 0.0, "iteration": 0}
     run |= {"stop": "length", "stopped_by": "length", "decode_failures": 0, "recovered": []}
     return dict.fromkeys(COLUMNS) | where | drafter | run | columns
 

@@ -15,7 +15,7 @@ from specmoe.measure.block import turns_of
 from .conftest import ROOT, merge
 from .small_campaign import tiny_campaign
 
-HOST = "0123456789ab"
+MACHINE = "0123456789ab"
 MADE_BY = {
     "campaign": "tiny",
     "engine": "built-cpu-01234567",
@@ -35,12 +35,12 @@ def small_block(study: dict[str, Any]) -> Block:
 
 def made_record(block: Block) -> dict[str, Any]:
     """Return the record of a block of the paired protocol, as JSON has it."""
-    sides = [
+    arms = [
         {
-            "side": side.name,
+            "arm": arm.name,
             "command": ["llama-server", "--ctx-size", "512"],
             "environment": {"PATH": "/bin", "HOME": "/root", **LOCALE, **TRACED},
-            "server": {"slots": 1, "context": 512, "speculative": side.speculates}
+            "server": {"slots": 1, "context": 512, "speculative": arm.speculates}
             | {"cache_types": ["f16"], "build": "b0-unknown"},
             "processes": 1,
             "start_ms": 90.0,
@@ -49,12 +49,12 @@ def made_record(block: Block) -> dict[str, Any]:
             "private_bytes": 20_000_000,
             "peak_rss_bytes": 50_000_000,
         }
-        for side in block.sides
+        for arm in block.arms
     ]
-    turns = turns_of(block, block.sides, together=True)
+    turns = turns_of(block, block.arms, interleaved=True)
     runs = [_run(block, turn, order) for order, turn in enumerate(turns)]
-    record = {"arrangement": "together", "host": HOST, "sides": sides, "runs": runs}
-    record["groups"] = [[side.name for side in block.sides]]
+    record = {"schedule": "interleaved", "machine": MACHINE, "arms": arms, "runs": runs}
+    record["groups"] = [[arm.name for arm in block.arms]]
     made: dict[str, Any] = json.loads(json.dumps(record))
     return made
 
@@ -65,8 +65,8 @@ def _run(block: Block, turn: Any, order: int) -> dict[str, Any]:
     prompt = [*range(source.length or 14)]
     observed = ["gpu_clock_mhz", "gpu_throttled", "thermal_pressure"]
     run = {
-        "run": block.run_id(turn.side, source.prompt, turn.number),
-        "side": turn.side.name,
+        "run": block.run_id(turn.arm, source.prompt, turn.number),
+        "arm": turn.arm.name,
         "order": order,
         "load_average": 0.5,
         "seed": seed,
@@ -91,8 +91,8 @@ def _run(block: Block, turn: Any, order: int) -> dict[str, Any]:
         },
         "metrics": {"n_decode_total": generated, "spec_decode_num_drafts_total": 0},
         "decode_failures": 0,
-        "measured_again": 0,
-        "taken_away": None,
+        "reruns": 0,
+        "disturbed_reason": None,
         "steal_share": 0.0,
         "wait_share": 0.25,
         "others_share": 0.125,
@@ -100,7 +100,7 @@ def _run(block: Block, turn: Any, order: int) -> dict[str, Any]:
         "cpu_share": 0.75,
         **dict.fromkeys(observed),
     }
-    if not turn.side.speculates:
+    if not turn.arm.speculates:
         return run
     counters = {f"spec_decode_num_accepted_tokens_per_pos_total/{at}": 3 - at for at in range(3)}
     counters |= {"spec_decode_num_accepted_tokens_per_pos_total/3": 0, "n_decode_total": 10}

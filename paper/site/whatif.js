@@ -118,7 +118,7 @@ function draw(svg, ticks, line, cells, here) {
   for (const cell of cells) {
     if (cell.low !== null) drawn(svg, "path", { d: `M${dot(cell, "low")}L${dot(cell, "high")}`, class: "reach" });
     const [cx, cy] = [place(cell.x), height(cell.speedup)];
-    drawn(svg, "circle", { cx, cy, r: 4.5, class: cell.own ? "cell" : "cell imposed" });
+    drawn(svg, "circle", { cx, cy, r: 4.5, class: cell.own ? "cell" : "cell forced" });
   }
   drawn(svg, "path", { d: `M${dot(here, "speedup")}m0-8l7 8l-7 8l-7-8z`, class: "here" });
 }

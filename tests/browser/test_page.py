@@ -126,7 +126,7 @@ def test_a_figure_is_drawn_narrow_on_a_phone_with_letters_as_large_as_on_a_desk(
 
 def hostile():
     named = relabelled(full(), "moe_q4", HOSTILE)
-    return of_campaign(named, campaign=HOSTILE, host_chip=HOSTILE * 3)
+    return of_campaign(named, campaign=HOSTILE, machine_chip=HOSTILE * 3)
 
 
 def test_hostile_names_do_nothing_and_do_not_widen_the_page(visit, written):

@@ -12,7 +12,7 @@ import psutil
 import pytest
 from pydantic import TypeAdapter
 
-from specmoe.config.block import Block, Side
+from specmoe.config.block import Arm, Block
 from specmoe.config.engines import Backend
 from specmoe.config.models import AnyModel, Model
 from specmoe.engine.identity import Workplace
@@ -83,11 +83,11 @@ def do(job):
 
 @pytest.fixture
 def serve(job):
-    """Give the server of a side of a block of the small family, not yet started."""
+    """Give the server of an arm of a block of the small family, not yet started."""
 
-    def server(block: Block, side: Side, **other: Any) -> Server:
+    def server(block: Block, arm: Arm, **other: Any) -> Server:
         own = replace(job, **other)
-        return own.server(block, side, own.server_log)
+        return own.server(block, arm, own.server_log)
 
     return server
 
@@ -136,7 +136,9 @@ def check(engine_bin, tmp_path):
     """Compare an upcycled model with its dense one on what this one writes after a text."""
 
     def checked(source: Path, model: Path, text: str) -> dict[str, Any]:
-        place = Workplace(tmp_path, engine_bin.with_name("engine.json"), tmp_path / "host", 60, 120)
+        place = Workplace(
+            tmp_path, engine_bin.with_name("engine.json"), tmp_path / "machine", 60, 120
+        )
         return check_upcycled(source, model, text, place, {}, 0, tmp_path / "log")
 
     return checked

@@ -20,7 +20,7 @@ def do(job):
     """Record the demonstration with a target and a draft."""
 
     def run(target, draft, gamma=4, **more):
-        block = replace(compared(alone(n_predict=TOKENS), sides=(drafted(gamma),)), **more)
+        block = replace(compared(alone(n_predict=TOKENS), arms=(drafted(gamma),)), **more)
         block = replace(block, prompts=block.prompts[:1])
         config = SimpleNamespace(label=str.title, is_synthetic=bool)
         return record(block, replace(job, target=target, drafts={"draft": draft}), config)

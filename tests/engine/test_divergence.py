@@ -11,7 +11,7 @@ from specmoe.measure.divergence import find_divergences, judge_all, read_in_batc
 
 from ..blocks import ALONE, alone, compared, measured, rows
 
-BASELINE = compared(alone(n_predict=16), sides=(ALONE,))
+BASELINE = compared(alone(n_predict=16), arms=(ALONE,))
 POSITION = 5
 
 
@@ -22,16 +22,16 @@ def record(job_in, module_folder):
 
 
 def planted(record, token_of):
-    """Return a baseline's record with a second side, γ = 4, whose runs have one other token."""
+    """Return a baseline's record with a second arm, γ = 4, whose runs have one other token."""
     copy = deepcopy(record)
-    [alone] = copy["sides"]
-    copy["sides"].append(alone | {"side": "draft/g4"})
-    copy["groups"] = [["alone", "draft/g4"]]
+    [alone] = copy["arms"]
+    copy["arms"].append(alone | {"arm": "draft/g4"})
+    copy["groups"] = [["baseline", "draft/g4"]]
     copy["asked"] = replace(compared(BASELINE), block=BASELINE.block)
     for run in deepcopy(copy["runs"]):
         run |= {
             "run": run["run"].replace("/alone/", "/draft/g4/"),
-            "side": "draft/g4",
+            "arm": "draft/g4",
             "draft_ms": 1.0,
         }
         tokens = run["answer"]["tokens"]

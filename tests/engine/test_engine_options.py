@@ -7,12 +7,12 @@ from dataclasses import replace
 import pytest
 from pydantic import TypeAdapter
 
-from specmoe.config.block import Block, Side
+from specmoe.config.block import Arm, Block
 from specmoe.config.engines import EngineArgs
 from specmoe.config.methods import Method
 from specmoe.errors import MeasurementError
+from specmoe.measure.arm import cache_types
 from specmoe.measure.divergence import find_divergences, judge_all
-from specmoe.measure.side import cache_types
 
 from ..blocks import ALONE, DRAFTED, changed, compared, rows
 
@@ -54,28 +54,28 @@ def test_every_flag_of_speculation_is_refused(helped):
     assert [name for name in named if not refused(name)] == []
 
 
-def test_both_sides_have_the_words_and_the_row_says_so(do):
+def test_both_arms_have_the_words_and_the_row_says_so(do):
     words = ["-ctk", "q8_0", "--cache-type-v", "q8_0", "--no-repack"]
     block = with_args(compared(), *words)
     record = do(block)
-    target, drafted = (side["server"]["cache_types"] for side in record["sides"])
+    target, drafted = (arm["server"]["cache_types"] for arm in record["arms"])
     assert (target, drafted) == (("q8_0",), ("f16", "q8_0"))
-    assert all("--no-repack" in side["command"] for side in record["sides"])
+    assert all("--no-repack" in arm["command"] for arm in record["arms"])
     assert {row["engine_options"] for row in rows(record)} == {" ".join(words)}
     assert {(row["target"], row["level"]) for row in rows(record)} == {("target", block.level)}
 
 
 @pytest.mark.parametrize(
-    ("side", "types"),
+    ("arm", "types"),
     [
         (ALONE, ("q4_0", "q8_0")),
         (DRAFTED, ("f16", "q4_0", "q8_0")),
-        (Side(4, method=Method.NGRAM_MOD), ("q4_0", "q8_0")),
+        (Arm(4, method=Method.NGRAM_MOD), ("q4_0", "q8_0")),
     ],
 )
-def test_the_types_of_a_sides_caches_follow_from_its_words(side, types):
+def test_the_types_of_a_arms_caches_follow_from_its_words(arm, types):
     block = with_args(compared(), "-ctk", "f16", "-ctk", "q8_0", "-ctv", "q4_0")
-    assert cache_types(block, side) == types
+    assert cache_types(block, arm) == types
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def test_what_the_engine_refuses_is_one_line_in_its_own_words(do, words, says):
 
 def test_a_divergence_is_judged_with_the_options_of_its_baseline(do, job):
     blocks = [
-        replace(block, sides=(ALONE,), n_predict=8)
+        replace(block, arms=(ALONE,), n_predict=8)
         for block in (compared(), with_args(compared(), "--cache-type-k", "q8_0"))
     ]
     found = []

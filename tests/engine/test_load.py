@@ -10,12 +10,12 @@ from itertools import pairwise
 
 import pytest
 
-from specmoe.config.block import Arrangement, PromptSource, Side
+from specmoe.config.block import Arm, PromptSource, Schedule
 from specmoe.config.methods import Method
 from specmoe.engine.answers import ACCEPTED, DECODES, DRAFTED, ROUNDS, read_requests
 from specmoe.engine.job import Job
 from specmoe.errors import MeasurementError
-from specmoe.measure.side import LiveSide
+from specmoe.measure.arm import LiveArm
 from specmoe.models.derived import quantize
 from specmoe.runs.schema import check_rows
 
@@ -51,13 +51,13 @@ def record(moe_job):
 
 
 def loads_of(record):
-    """Return a run of each load, by side."""
-    return {run["side"]: run for run in record["runs"]}
+    """Return a run of each load, by arm."""
+    return {run["arm"]: run for run in record["runs"]}
 
 
 def test_the_tokens_of_requests_and_fillers_add_up_to_the_servers(record, moe_job):
     for name, load in loads_of(record).items():
-        measured = [run for run in record["runs"] if run["side"] == name]
+        measured = [run for run in record["runs"] if run["arm"] == name]
         tokens = sum(len(run["answer"]["tokens"]) for run in measured)
         counted = load["load_metrics"]
         assert tokens == len(PROMPTS) * TOKENS
@@ -83,7 +83,7 @@ def test_the_tokens_of_requests_and_fillers_add_up_to_the_servers(record, moe_jo
 
 def test_as_many_requests_are_served_from_the_first_to_the_last(record):
     for name, load in loads_of(record).items():
-        runs = [run for run in record["runs"] if run["side"] == name]
+        runs = [run for run in record["runs"] if run["arm"] == name]
         starts = [datetime.fromisoformat(run["started_at"]) for run in runs]
         ends = [
             start + timedelta(milliseconds=run["wall_ms"])
@@ -128,10 +128,10 @@ def test_a_model_in_f32_writes_alone_what_it_writes_among_others(record):
     assert [row["common_prefix"] for row in drafted] == [TOKENS] * len(PROMPTS)
 
 
-def test_a_load_of_one_client_and_sides_in_turn(do):
-    by_ngrams = Side(4, n_match=2, method=Method.NGRAM_SIMPLE, draft="ngram-simple")
-    sides = (ALONE, by_ngrams, WITH_DRAFT)
-    block = at_once(1, sides=sides, arrangement=Arrangement.IN_TURN, prompts=PROMPTS[-2:])
+def test_a_load_of_one_client_and_arms_in_turn(do):
+    by_ngrams = Arm(4, n_match=2, method=Method.NGRAM_SIMPLE, draft="ngram-simple")
+    arms = (ALONE, by_ngrams, WITH_DRAFT)
+    block = at_once(1, arms=arms, schedule=Schedule.SEQUENTIAL, prompts=PROMPTS[-2:])
     found = rows(do(block))
     check_rows(found)
     assert [row["gamma"] for row in found] == [0, 0, 4, 4, 4, 4]
@@ -142,14 +142,14 @@ def test_a_load_of_one_client_and_sides_in_turn(do):
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="kills a process")
 def test_a_server_that_is_killed_in_a_load_is_a_fault_of_the_block(do, monkeypatch):
-    request = LiveSide.request
+    request = LiveArm.request
 
     def kill(one, *args, slot=0, **more):
         if slot == 1:
             os.kill(one.server.pid, signal.SIGKILL)
         return request(one, *args, slot=slot, **more)
 
-    monkeypatch.setattr(LiveSide, "request", kill)
+    monkeypatch.setattr(LiveArm, "request", kill)
     with pytest.raises(MeasurementError, match=r"llama-server (crashed|ended|does not answer)"):
         do(at_once())
 
@@ -158,9 +158,9 @@ IDS = list(range(1, 20))
 GREEDY = {"temperature": 0, "seed": 1}
 
 
-@pytest.mark.parametrize("side", [ALONE, WITH_DRAFT], ids=lambda side: side.name)
-def test_streamed_tokens_are_the_unstreamed(serve, side):
-    with serve(compared(), side) as server:
+@pytest.mark.parametrize("arm", [ALONE, WITH_DRAFT], ids=lambda arm: arm.name)
+def test_streamed_tokens_are_the_unstreamed(serve, arm):
+    with serve(compared(), arm) as server:
         whole = server.complete(IDS, n_predict=48, **GREEDY)
         events = list(server.stream(IDS, n_predict=48, **GREEDY))
     assert [token for event in events for token in event["tokens"]] == whole["tokens"]

@@ -54,9 +54,9 @@ LOOKUPS = [
 
 def test_lookups_and_drafts_leave_the_text_as_it_is_and_counts_add_up(rows_of):
     draft = {"method": "draft", "drafts": ["draft"], "p_min": [0, 0.3, 0.9]}
-    block = replace(block_of(*LOOKUPS, draft), passes=2)
+    block = replace(block_of(*LOOKUPS, draft), prompt_iterations=2)
     rows = rows_of(block)
-    assert len(rows) == 2 * 2 * (len(block.sides) - 1) == 36
+    assert len(rows) == 2 * 2 * (len(block.arms) - 1) == 36
     for row in rows:
         assert row["common_prefix"] == 64
         assert row["drafted"] == sum(n * count for n, count in enumerate(row["drafted_lengths"]))
@@ -76,23 +76,23 @@ def test_lookups_and_drafts_leave_the_text_as_it_is_and_counts_add_up(rows_of):
     assert drafted[0] > drafted[0.3]
 
 
-def test_heads_are_accepted_in_part_or_as_imposed_and_need_no_replay(rows_of, make):
+def test_heads_are_accepted_in_part_or_as_forced_and_need_no_replay(rows_of, make):
     block = block_of({"method": "mtp"}, {"method": "dflash", "drafts": ["dflash"]})
-    alone, mtp, dflash = block.sides
-    imposed = replace(mtp, imposed_acceptance=0), replace(dflash, imposed_acceptance=1)
-    block = replace(block, sides=(alone, mtp, dflash, *imposed), context=1024)
+    alone, mtp, dflash = block.arms
+    forced = replace(mtp, forced_acceptance=0), replace(dflash, forced_acceptance=1)
+    block = replace(block, arms=(alone, mtp, dflash, *forced), context=1024)
     rows = rows_of(block, target=make("moe_f16"), drafts={"dflash": make("dflash")})
     assert len(rows) == 2 * 4
     for row in rows:
         assert row["replays"] == 0
         assert row["rounds"] == sum(row["accepted_lengths"]) == sum(row["drafted_lengths"])
-        if (share := row["imposed_acceptance"]) is not None:
+        if (share := row["forced_acceptance"]) is not None:
             assert row["accepted"] == share * row["drafted"]
         else:
             assert row["common_prefix"] == 64
     for method in ("mtp", "dflash"):
         own = [row for row in rows if method in row["method"]]
-        own = [row for row in own if row["imposed_acceptance"] is None]
+        own = [row for row in own if row["forced_acceptance"] is None]
         assert 0 < sum(row["accepted"] for row in own) < sum(row["drafted"] for row in own)
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from specmoe.config.block import Arrangement
+from specmoe.config.block import Schedule
 from specmoe.engine.machine import WORKING_BYTES
 from specmoe.errors import MeasurementError
 from specmoe.runs.schema import check_rows
@@ -35,9 +35,9 @@ needs_proc = pytest.mark.skipif(not Path("/proc").exists(), reason="finds proces
 def test_in_turn_gives_the_tokens_and_counters_of_together_and_no_server_is_left(
     do, record, tmp_path, module_folder
 ):
-    in_turn = do(replace(COMPARED, arrangement=Arrangement.IN_TURN))
-    assert (record["arrangement"], in_turn["arrangement"]) == ("together", "in_turn")
-    assert by_run(record) == by_run(in_turn)
+    sequential = do(replace(COMPARED, schedule=Schedule.SEQUENTIAL))
+    assert (record["schedule"], sequential["schedule"]) == ("interleaved", "sequential")
+    assert by_run(record) == by_run(sequential)
     assert len(by_run(record)) == 4
     assert server_pids(tmp_path) == server_pids(module_folder) == []
 
@@ -50,13 +50,13 @@ WAYS = drafting(
 
 
 @needs_proc
-def test_settings_that_memory_does_not_hold_are_in_groups_with_a_baseline_each(do, job, tmp_path):
+def test_settings_that_memory_does_not_hold_are_grouped_with_a_baseline_each(do, job, tmp_path):
     drafts = {**job.drafts, "target": job.target}
     two = round(2.5 * WORKING_BYTES)  # processes
     record = do(WAYS, drafts=drafts, usable_memory=two)
-    assert record["arrangement"] == "in_groups"
+    assert record["schedule"] == "grouped"
     names = ["draft/g4", "target/g4", "ngram-mod/g4-n2"]
-    assert record["groups"] == [["alone", name] for name in names]
+    assert record["groups"] == [["baseline", name] for name in names]
     found = rows(record)
     check_rows(found)
     assert len(found) == 2 * 2 * 3
@@ -77,22 +77,22 @@ def test_settings_that_memory_does_not_hold_are_in_groups_with_a_baseline_each(d
             "ngram-mod-n2": ("ngram-mod", None),
         }
     assert server_pids(tmp_path) == []
-    logs = {path.name for path in tmp_path.glob("*.alone*.log")}
-    assert logs == {f"server.alone{again}.log" for again in ("", "-2", "-3")}
+    logs = {path.name for path in tmp_path.glob("*.baseline*.log")}
+    assert logs == {f"server.baseline{again}.log" for again in ("", "-2", "-3")}
 
 
-def test_each_side_has_a_log_and_a_peak_of_memory_of_its_own(record, module_folder):
-    alone, drafted = record["sides"]
+def test_each_arm_has_a_log_and_a_peak_of_memory_of_its_own(record, module_folder):
+    alone, drafted = record["arms"]
     assert 0 < alone["peak_rss_bytes"] < drafted["peak_rss_bytes"]
-    for side in (alone, drafted):
-        log = module_folder / f"server.{side['side'].replace('/', '.')}.log"
+    for arm in (alone, drafted):
+        log = module_folder / f"server.{arm['arm'].replace('/', '.')}.log"
         # The prompts' times, warm-ups included.
-        assert log.read_text().count("prompt eval time") == len(side["warm_ups"]) + 2
+        assert log.read_text().count("prompt eval time") == len(arm["warm_ups"]) + 2
 
 
 def test_passes_above_temperature_zero_sample_other_texts(do):
-    block = replace(BASELINE, passes=2, temperature=1.0)
-    tokens = {(row["prompt"], row["pass"]): row["tokens"] for row in rows(do(block))}
+    block = replace(BASELINE, prompt_iterations=2, temperature=1.0)
+    tokens = {(row["prompt"], row["iteration"]): row["tokens"] for row in rows(do(block))}
     assert all(tokens[prompt, 0] != tokens[prompt, 1] for prompt in ("code", "passage-32"))
 
 
@@ -130,30 +130,30 @@ def test_hostile_variables_do_not_change_the_rows(do, record, monkeypatch):
         monkeypatch.setenv(name, value)
     hostile = do(COMPARED)
     assert by_run(hostile) == by_run(record)
-    for one, other in zip(hostile["sides"], record["sides"], strict=True):
+    for one, other in zip(hostile["arms"], record["arms"], strict=True):
         assert one["environment"] == other["environment"]
         assert one["server"] == other["server"]
 
 
 def test_the_record_has_command_line_environment_settings_and_raw_answers(record):
-    alone, drafted = record["sides"]
+    alone, drafted = record["arms"]
     # All but the address, which is last: a flag and its value.
     flags, more = alone["command"][:-2], drafted["command"][:-2]
     assert more[: len(flags)] == flags
     assert more[more.index("--spec-draft-n-max") + 1] == "4"
-    assert {run["side"] for run in record["runs"] if "draft_n" in run["answer"]["timings"]} == {
+    assert {run["arm"] for run in record["runs"] if "draft_n" in run["answer"]["timings"]} == {
         "draft/g4"
     }
     assert alone["environment"] == drafted["environment"]
     assert alone["environment"]["LC_ALL"] == "C.UTF-8"
-    assert [side["server"]["speculative"] for side in (alone, drafted)] == [False, True]
-    assert [side["server"]["cache_types"] for side in (alone, drafted)] == [("f16",)] * 2
+    assert [arm["server"]["speculative"] for arm in (alone, drafted)] == [False, True]
+    assert [arm["server"]["cache_types"] for arm in (alone, drafted)] == [("f16",)] * 2
 
 
 @pytest.mark.parametrize(
     ("name", "value", "reported"),
     [
-        ("LLAMA_ARG_SPEC_TYPE", "ngram-simple", "speculative = True, side alone asks for False"),
+        ("LLAMA_ARG_SPEC_TYPE", "ngram-simple", "speculative = True, arm alone asks for False"),
         ("LLAMA_ARG_CACHE_TYPE_K", "q8_0", r"types of the cache = \('f16', 'q8_0'\)"),
     ],
 )

@@ -15,7 +15,7 @@ BASELINE = alone(
     prompts=(PromptSource("passage-16", "passage.txt", 16),),
     protocol=Protocol.PUBLISHED,
 )
-SPECULATIVE = compared(BASELINE, sides=(DRAFTED,))
+SPECULATIVE = compared(BASELINE, arms=(DRAFTED,))
 
 
 @pytest.fixture(params=["engine_bin", "march_bin"], ids=["current", "march"])

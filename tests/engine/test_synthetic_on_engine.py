@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import pytest
 
-from specmoe.config.block import Side
+from specmoe.config.block import Arm
 from specmoe.config.engines import NGRAM_MAKER
 from specmoe.config.methods import Method
 from specmoe.engine.answers import ACCEPTED_AT, DRAFTED, ROUNDS
@@ -99,7 +99,7 @@ def lead(start, texts) -> Callable[..., float]:
 
 def flags_of(method: str, draft: Path | None = None) -> list[str]:
     """Return the flags of one way of drafting."""
-    return speculation_flags(Side(GAMMA, method=Method(method)), draft, gpu_layers=0)
+    return speculation_flags(Arm(GAMMA, method=Method(method)), draft, gpu_layers=0)
 
 
 # Target, way of drafting, draft; least share of first tokens accepted and least accepted length.

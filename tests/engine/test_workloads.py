@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from specmoe.config.block import Arrangement, Stop
+from specmoe.config.block import Schedule, Stop
 from specmoe.measure.divergence import find_divergences
 from specmoe.models.synthetic import write_model
 
@@ -56,8 +56,8 @@ def test_the_servers_template_writes_the_chat_up_to_where_the_answer_starts(star
 
 def test_texts_end_where_the_target_ends_them_and_drafts_change_no_token(do):
     records = [
-        do(thinking, stop=Stop.EOS, arrangement=arrangement)
-        for thinking, arrangement in ((False, Arrangement.TOGETHER), (True, Arrangement.IN_TURN))
+        do(thinking, stop=Stop.EOS, schedule=schedule)
+        for thinking, schedule in ((False, Schedule.INTERLEAVED), (True, Schedule.SEQUENTIAL))
     ]
     for found in map(rows, records):
         ended = [row for row in found if row["stopped_by"] == "eos"]

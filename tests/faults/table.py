@@ -28,7 +28,7 @@ ROWS = "results/tiny/runs.parquet"
 MODELS = "results/models/tiny"
 AUDIT = "results/tiny/audit"
 CARDS = "results/tiny/models.json"
-MACHINE = "results/tiny/host.json"
+MACHINE = "results/tiny/machine.json"
 CONFIG = "results/tiny/campaign.json"
 ANOTHER = "0123456789ab"  # machine
 
@@ -350,7 +350,7 @@ unread({
     "a_card_of_more_experts_used_than_there_are": (say(CARDS, "target.experts_used", 400),
         r"models\.json: not a model's card \(target: .*400 experts used of 0\)"),
     "a_machine_of_negative_bandwidth": (say(MACHINE, "memory_bandwidth_bytes_per_second", -1),
-        "host.json is damaged: .*memory_bandwidth_bytes_per_second is -1"),
+        "machine.json is damaged: .*memory_bandwidth_bytes_per_second is -1"),
     "a_damaged_configuration_record": (
         change(CONFIG, lambda text: text.replace(b'"repeats"', b'"repetition"')),
         "campaign.json is damaged: it is not what the workflow wrote"),
@@ -383,7 +383,7 @@ told({
         drafting(method="eagle3", drafts=["head"]),
         r"ModelError: .*head\.gguf drafts as DSpark \(dspark\), not as EAGLE-3 \(eagle3\)"),
     # Results.
-    "a_campaign_of_another_machine": (say("results/tiny/hosts/r0.json", "id", ANOTHER),
+    "a_campaign_of_another_machine": (say("results/tiny/machines/r0.json", "id", ANOTHER),
         more_repeats, "this campaign was begun on another machine"),
     "a_damaged_description_of_the_engine": (damage_the_engines_description, more_repeats,
         "engine.json is damaged"),

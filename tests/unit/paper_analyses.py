@@ -82,14 +82,14 @@ CAMPAIGN = pd.DataFrame(
             "started_at": pd.Timestamp("2026-01-02T03:04Z"),
             "ended_at": pd.Timestamp("2026-01-03T03:04Z"),
             "load_average_max": 1.25,
-            "left_out": "",
-            "left_out_runs": 0,
+            "excluded": "",
+            "excluded_runs": 0,
             "engine_options": "",
             "session_sd": 0.03,
             "machines": 1,
-            "host_id": "abc",
-            "host_chip": "Processor & Sons",
-            "host_memory_bytes": 16 * 2**30,
+            "machine_id": "abc",
+            "machine_chip": "Processor & Sons",
+            "machine_memory_bytes": 16 * 2**30,
         }
     ]
 )
@@ -141,7 +141,7 @@ def logged_runs(
             "method": method,
             "draft_model": None,
             "accepted_per_position": [5] * gamma,
-            "tried_per_position": [10] + [5] * (gamma - 1),
+            "drafted_per_position": [10] + [5] * (gamma - 1),
             "accepted_lengths": [5, *[0] * (gamma - 1), 5],
             "replays": 0,
             "replays_rejected": 0,
@@ -181,7 +181,7 @@ def cells_of(rows: list[dict]) -> Analysis:
         drafts=list_drafts(runs, lambda model: LABELS.get(model, model)),
         suites=SUITES,
         campaign=CAMPAIGN,
-        marked=cells.size().reset_index(name="runs").assign(marked=0, impossible=0),
+        flagged=cells.size().reset_index(name="runs").assign(flagged=0, impossible=0),
     )
 
 
@@ -226,7 +226,7 @@ def several_methods() -> Analysis:
     """
     file = {"draft_model": "draft_0.8b"}
     never = {"rounds": 0, "drafted": 0, "accepted": 0}
-    never |= {"accepted_per_position": [0] * 4, "tried_per_position": [0] * 4}
+    never |= {"accepted_per_position": [0] * 4, "drafted_per_position": [0] * 4}
     never |= {"accepted_lengths": [0] * 5}
     moe, dense = "moe_q4", "dense_4b"
     return analysis_of(
@@ -328,8 +328,8 @@ def costed_with_timed_passes() -> Analysis:
 def _cost_runs() -> pd.DataFrame:
     return simulated_rounds.frame(
         [
-            *simulated_rounds.imposed("moe_q4", gammas=(1, 2, 4, 8), repeats=3, noise=0.01),
-            *simulated_rounds.imposed("dense_4b", hybrid=False, repeats=3, noise=0.01),
+            *simulated_rounds.forced("moe_q4", gammas=(1, 2, 4, 8), repeats=3, noise=0.01),
+            *simulated_rounds.forced("dense_4b", hybrid=False, repeats=3, noise=0.01),
             *simulated_rounds.real("B", "moe_q4", 4, 0.7),
             *simulated_rounds.real("B", "moe_q4", 16, 0.7),
             *simulated_rounds.real("D", "dense_4b", 4, 0.3, hybrid=False),
@@ -403,7 +403,7 @@ def controlled(failed: int = 0) -> Analysis:
         dict.fromkeys([*MEASURED_BY, "target", "draft"], ALL)
         | {"controls_passed": 4 - failed, "controls_failed": failed},
     ]
-    nothing = dict.fromkeys(["marked", "impossible", "implausible"], 0)
+    nothing = dict.fromkeys(["flagged", "impossible", "suspicious"], 0)
     zero = {f"{check}_{word}": 0 for check in CHECKS for word in ("passed", "failed")}
     stranger = MODELS[MODELS["model"] == "draft_0.8b"].assign(model=UNRELATED, label="Stranger")
     return replace(

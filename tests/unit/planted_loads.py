@@ -48,8 +48,8 @@ def _pair(at_once: int, gamma: int, repeat: int, prompt: str, gain: float) -> li
     block = f"U/{target}/{at_once}/draft_0.8b-{gamma}/r{repeat}"
     tokens = at_once * 4 * N_PREDICT
     pair = []
-    for side, row, rate in (
-        ("alone", alone, at_once * user),
+    for arm, row, rate in (
+        ("baseline", alone, at_once * user),
         (f"g{gamma}", drafted, at_once * user * gain),
     ):
         seconds = tokens / rate
@@ -57,15 +57,15 @@ def _pair(at_once: int, gamma: int, repeat: int, prompt: str, gain: float) -> li
             row
             | {
                 "block": block,
-                "run": f"{block}/{side}/{prompt}/p0",
+                "run": f"{block}/{arm}/{prompt}/p0",
                 "repeat": repeat,
-                "pass": 0,
+                "iteration": 0,
                 "concurrency": at_once,
                 "level": str(at_once),
                 "load_s": seconds,
                 "load_tokens": tokens,
                 "load_tokens_per_second": rate,
-                "load_decodes": tokens // at_once // (1 if side == "alone" else 2),
+                "load_decodes": tokens // at_once // (1 if arm == "baseline" else 2),
             }
         )
     counts = {"rounds": 40, "drafted": 160, "accepted": 59, "replays": 0, "replays_rejected": 0}

@@ -29,7 +29,7 @@ def twin_runs(
     prompts: tuple[str, ...] = ("code", "letter"),
     noise: float = 0.0,
     seed: int = 1,
-    imposed: float | None = None,
+    forced: float | None = None,
 ) -> pd.DataFrame:
     """Return runs of both targets; `noise` is the deviation of a repeat, shared by its twins."""
     generator = np.random.default_rng(seed)
@@ -41,10 +41,10 @@ def twin_runs(
                 own = shared + generator.normal(0, noise, repeats)
                 rates = 50 * speedup * np.exp(own)
                 made = speculative_runs("S", target, DRAFT, gamma, rates, prompt)
-                more = {"imposed_acceptance": imposed, "tokens": [1, 2, 3]}
+                more = {"forced_acceptance": forced, "tokens": [1, 2, 3]}
                 rows += [row | more for row in made]
     runs = pd.DataFrame(rows)
-    return runs.assign(repeat=runs["block"].str.split("/").str[-1].astype(int), **{"pass": 0})
+    return runs.assign(repeat=runs["block"].str.split("/").str[-1].astype(int), **{"iteration": 0})
 
 
 def twins_of(runs: pd.DataFrame) -> pd.DataFrame:
@@ -72,13 +72,13 @@ def pass_times(costs: Mapping[str, Mapping[int, float]], repeats: int = 3) -> pd
 def with_twins() -> Analysis:
     """Return a campaign with twins.
 
-    The MoE gains 0.75 times what its dense twin does, also at imposed acceptance; its pass over
+    The MoE gains 0.75 times what its dense twin does, also at forced acceptance; its pass over
     five tokens costs 3.0 single ones, and the dense model's 1.5.
     """
     speedups = {DENSE: 1.2, MOE: 0.9}
     own = twin_runs(speedups, gammas=(2, 4))
     forced = [
-        twin_runs(speedups, gammas=(2, 4), imposed=share).assign(suite="I", draft_model=DRAFT)
+        twin_runs(speedups, gammas=(2, 4), forced=share).assign(suite="I", draft_model=DRAFT)
         for share in (0.0, 1.0)
     ]
     times = pass_times({DENSE: {1: 10, 5: 15}, MOE: {1: 10, 5: 30}})

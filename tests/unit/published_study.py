@@ -18,7 +18,7 @@ from specmoe.models.card import ModelCard, size_of_card
 from specmoe.models.expected_sizes import card_of_entry
 from specmoe.runs.other_tables import read_pass_times
 from specmoe.runs.schema import read_runs, write_runs
-from specmoe.study.published_rows import host_of_study, rows_of_csv
+from specmoe.study.published_rows import rows_of_csv, study_machine
 
 from ..conftest import ROOT
 
@@ -35,7 +35,7 @@ def config_of_study(study: dict[str, Any]) -> Config:
     overlay = yaml.safe_load((ROOT / "config/published.yaml").read_text())
     merged = deepcopy(study)
     merged["campaign"] |= overlay["campaign"]
-    merged["host"] = overlay["host"]
+    merged["machine"] = overlay["machine"]
     return load(merged, ROOT)
 
 
@@ -49,15 +49,17 @@ def analysis_of_study(study: dict[str, Any], folder: Path) -> Analysis:
     """Return the analysis of the published campaign, read back from `folder`."""
     config = config_of_study(study)
     cards = {model: card_of_entry(model, config) for model in config.measured_models}
-    host = host_of_study(config.host.model_dump(exclude_none=True))
-    analysis_of_runs(runs_of_study(config, folder), config, cards, host).write(folder / "analysis")
+    machine = study_machine(config.machine.model_dump(exclude_none=True))
+    analysis_of_runs(runs_of_study(config, folder), config, cards, machine).write(
+        folder / "analysis"
+    )
     return Analysis.read(folder / "analysis")
 
 
 def analysis_of_runs(
-    runs: Any, config: Config, cards: Mapping[str, ModelCard], host: Mapping[str, Any]
+    runs: Any, config: Config, cards: Mapping[str, ModelCard], machine: Mapping[str, Any]
 ) -> Analysis:
     """Return the analysis of runs, audited without judged divergences."""
     sizes = {model: size_of_card(card) for model, card in cards.items()}
-    audit = Audit.of(Evidence(runs, sizes, Bandwidth.of(host), config.audit))
-    return analyse(runs, config, cards, host, audit, read_pass_times(None))
+    audit = Audit.of(Evidence(runs, sizes, Bandwidth.of(machine), config.audit))
+    return analyse(runs, config, cards, machine, audit, read_pass_times(None))

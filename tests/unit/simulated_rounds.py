@@ -111,8 +111,8 @@ def row(
     suite: str, target: str, draft: str, gamma: int, repeat: int, **more: Any
 ) -> dict[str, Any]:
     """Return a row without what was measured."""
-    imposed = more.get("imposed_acceptance")
-    block = f"{suite}/{target}/{draft}/g{gamma}/a{imposed}/r{repeat}"
+    forced = more.get("forced_acceptance")
+    block = f"{suite}/{target}/{draft}/g{gamma}/a{forced}/r{repeat}"
     given = {
         "suite": suite,
         "block": block,
@@ -141,7 +141,7 @@ def plain(suite: str, target: str, repeat: int) -> dict[str, Any]:
     return row(suite, target, "none", 0, repeat, decode_ms=decode_ms) | {"baseline": None}
 
 
-def imposed(
+def forced(
     target: str = "moe_q4",
     repeats: int = 2,
     gammas: Iterable[int] = GAMMAS,
@@ -161,7 +161,7 @@ def imposed(
     for gamma in gammas:
         for share, accept in ((0.0, nothing), (1.0, everything)):
             rows += [
-                row("V", target, "draft_0.8b", gamma, repeat, imposed_acceptance=share)
+                row("V", target, "draft_0.8b", gamma, repeat, forced_acceptance=share)
                 | counts(gamma, accept, hybrid=hybrid)
                 for repeat in range(repeats)
             ]
@@ -245,5 +245,5 @@ def frame(rows: Iterable[dict[str, Any]]) -> pd.DataFrame:
     """Return rows as `schema.read_runs` types them; a baseline listed twice counts once."""
     runs = pd.DataFrame(list(rows)).drop_duplicates("run")
     whole = ["generated", "rounds", "drafted", "accepted", "replays", "replays_rejected"]
-    real_numbers = {"imposed_acceptance": float, "draft_ms": float, "decode_ms": float}
+    real_numbers = {"forced_acceptance": float, "draft_ms": float, "decode_ms": float}
     return runs.astype(dict.fromkeys(whole, "Int64") | real_numbers)

@@ -84,9 +84,9 @@ def test_a_campaign_that_changed_is_named(release, tmp_path):
     folder = tmp_path / "demo"
     shutil.copytree(ROOT / "resources/campaigns/demo", folder)
     assert release.campaign_faults(folder) == []
-    (folder / "host.json").write_text("{}")
+    (folder / "machine.json").write_text("{}")
     [fault] = release.campaign_faults(folder)
-    assert fault.startswith(f"{folder / 'host.json'} is not the file that manifest.json names")
+    assert fault.startswith(f"{folder / 'machine.json'} is not the file that manifest.json names")
 
 
 def test_this_checkout_lacks_nothing_but_what_a_release_commits(release):

@@ -100,7 +100,7 @@ def test_every_shipped_campaign_is_complete_and_documents_count_its_rows(study, 
         runs = read_runs(folder / "runs.parquet")
         counts[folder.name] = len(runs)
         assert set(runs["campaign"]) == {folder.name}
-        assert set(runs["host"]) == {json.loads((folder / "host.json").read_text())["id"]}
+        assert set(runs["machine"]) == {json.loads((folder / "machine.json").read_text())["id"]}
         assert set(runs["target"]) <= set(json.loads((folder / "models.json").read_text()))
         overlay = yaml.safe_load((folder / "campaign.yaml").read_text())
         assert overlay["campaign"]["source"] == "cached"

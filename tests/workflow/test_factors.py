@@ -67,18 +67,18 @@ def test_each_level_has_its_runs_against_baselines_of_its_own(runs, results):
 def test_each_server_of_a_block_had_its_level(results):
     blocks = results / "blocks"
     for number in (1, 2):
-        for side in load(blocks / f"U/target/{number}/r0.jsonl")[1]["sides"]:
-            assert side["command"][side["command"].index("--parallel") + 1] == str(number)
-            assert side["server"]["slots"] == number
+        for arm in load(blocks / f"U/target/{number}/r0.jsonl")[1]["arms"]:
+            assert arm["command"][arm["command"].index("--parallel") + 1] == str(number)
+            assert arm["server"]["slots"] == number
     kept = TEXT.replace(" ", "+")
     for level, drafted in {"none": ["f16"], kept: ["f16", "q8_0"]}.items():
         _, record = load(blocks / f"Q8/moe/{level}/r0.jsonl")
-        alone, *others = (side["server"]["cache_types"] for side in record["sides"])
+        alone, *others = (arm["server"]["cache_types"] for arm in record["arms"])
         assert alone == (["f16", "q8_0"] if level == kept else ["f16"])
         assert others == [drafted, drafted]
-        for side in record["sides"]:
-            assert ("--n-cpu-moe" in side["command"]) == (level == kept)
-            assert side["command"][side["command"].index("--poll") + 1] == "0"
+        for arm in record["arms"]:
+            assert ("--n-cpu-moe" in arm["command"]) == (level == kept)
+            assert arm["command"][arm["command"].index("--poll") + 1] == "0"
 
 
 def test_plan_and_table_tell_the_levels_apart(results):

@@ -17,7 +17,7 @@ def hand_over(results, **facts):
     """Give the blocks of the second repeat to another machine."""
     for record in results.glob("blocks/**/r1.jsonl"):
         request, measured = load(record)
-        save(record, request, measured | {"host": OTHER}, 1.0)
+        save(record, request, measured | {"machine": OTHER}, 1.0)
     for machine in results.glob("machines/**/r1.json"):
         changed = json.loads(machine.read_text()) | {"id": OTHER} | facts
         machine.write_text(json.dumps(changed))
@@ -26,28 +26,28 @@ def hand_over(results, **facts):
 def test_machines_of_one_kind_share_a_campaign_and_another_kind_is_refused(
     tiny, campaign, tmp_path
 ):
-    tiny["campaign"] |= {"suites": ["S"], "hosts": "same"}
+    tiny["campaign"] |= {"suites": ["S"], "machines": "same"}
     tiny["measurement"] |= {"repeats": 2, "pass_samples": 0}
-    campaign(tiny, "runs", "results/tiny/host.json")
+    campaign(tiny, "runs", "results/tiny/machine.json")
     results = tmp_path / "results/tiny"
     # Each block describes its machine, on which the engine was tested.
     assert len(list(results.glob("machines/S/**/r*.json"))) == 2
-    host = json.loads((results / "host.json").read_text())
-    [machine] = host["machines"]
-    assert host["id"] == machine["id"]
+    machine = json.loads((results / "machine.json").read_text())
+    [machine] = machine["machines"]
+    assert machine["id"] == machine["id"]
     [mark] = (tmp_path / "results/engines").glob("*/tested/*.ok")
     assert mark.stem == machine["id"]
 
     hand_over(results)
     campaign(tiny, "results/tiny/analysis", "--rerun-triggers", "mtime")
-    host = json.loads((results / "host.json").read_text())
-    assert len(host["machines"]) == 2
+    machine = json.loads((results / "machine.json").read_text())
+    assert len(machine["machines"]) == 2
     shared = pd.read_parquet(results / "analysis/campaign.parquet")
     assert shared["machines"].item() == 2
-    assert " runs, 0 impossible, 0 implausible" in (results / "audit/audit.txt").read_text()
+    assert " runs, 0 impossible, 0 suspicious" in (results / "audit/audit.txt").read_text()
 
     hand_over(results, chip="Another & Sons")
-    asked = ("results/tiny/host.json", "--rerun-triggers", "mtime")
+    asked = ("results/tiny/machine.json", "--rerun-triggers", "mtime")
     refused = campaign(tiny, *asked, fails=True)
     assert "is of another kind than the campaign's first one" in refused
     assert "chip 'Another & Sons', not" in refused

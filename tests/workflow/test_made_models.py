@@ -89,14 +89,14 @@ def test_a_draft_is_accepted_alike_and_what_differs_is_in_the_table(rendered):
     twins = pd.read_parquet(rendered / "analysis/twins.parquet")
     assert set(twins["target"]) == {"moe"}
     assert set(twins["dense"]) == {"dense"}
-    own = twins[twins["imposed_acceptance"].isna()]
+    own = twins[twins["forced_acceptance"].isna()]
     assert own["gammas"].tolist() == ["1", "4", "1, 4"]
     assert own["pairs"].tolist() == [2, 2, 4]
     assert (own["same_tokens"] == 1).all()
     assert (own["acceptance_rate"] > 0.5).all()
     assert own["acceptance_difference"].tolist() == [0, 0, 0]
-    forced = twins[twins["imposed_acceptance"].notna()]
-    assert sorted(forced["imposed_acceptance"].unique()) == [0, 1]
+    forced = twins[twins["forced_acceptance"].notna()]
+    assert sorted(forced["forced_acceptance"].unique()) == [0, 1]
     assert forced["acceptance_difference"].eq(0).all()
     assert forced["same_tokens"].isna().all()
     assert (twins["ratio_low"] < twins["ratio"]).all()

@@ -32,7 +32,7 @@ def built_from_source(config, folder, engine_bin):
 
 @pytest.fixture(scope="module")
 def timed(snakemake, engine_bin, model_passes, module_folder):
-    """A packed campaign, with acceptance imposed and real, and how to run snakemake on it."""
+    """A packed campaign, with acceptance forced and real, and how to run snakemake on it."""
     assert model_passes.is_file()
     config = tiny_campaign(engine_bin)
     built_from_source(config, module_folder, engine_bin)
@@ -54,7 +54,7 @@ def test_every_model_is_timed_in_every_repeat_in_its_own_part(timed):
     assert {*zip(times["model"], times["outputs"], strict=True)} == TIMED
     assert set(times["width"]) == {1, 2, 3, 5, 9}
     assert times.groupby("model")["repeat"].unique().map(set).eq({0, 1}).all()
-    assert times["host"].nunique() == times["engine"].nunique() == 1
+    assert times["machine"].nunique() == times["engine"].nunique() == 1
 
 
 def test_the_cost_model_tells_the_pass_from_the_rest_of_a_round(timed):

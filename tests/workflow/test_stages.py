@@ -49,8 +49,8 @@ def test_what_is_beaten_is_measured_no_further_and_has_its_row(staged):
     assert "S/target/draft/g16" in beaten[0]
     for repeat, names in enumerate(beaten):
         head, _ = (folder / f"blocks/S/target/r{repeat}.jsonl").read_text().splitlines()
-        sides = {f"S/target/{side}" for side in json.loads(head)["request"]["sides"]}
-        assert sides.isdisjoint(names)
+        arms = {f"S/target/{arm}" for arm in json.loads(head)["request"]["arms"]}
+        assert arms.isdisjoint(names)
     told = json.loads((folder / "advice.json").read_text())["settings"]
     assert {row["setting"] for row in told} == {row["setting"] for row in decided[0]["settings"]}
     assert "beaten by prediction" in second

@@ -161,7 +161,7 @@ def test_a_block_waits_for_a_measurement_of_any_user(measured, tmp_path, monkeyp
     assert "2 of 2 blocks: S/target/r0" in waiting.communicate()[0]
 
 
-def test_a_failed_block_is_named_and_what_is_left_out_on_purpose_is_said(tiny, campaign, tmp_path):
+def test_a_failed_block_is_named_and_what_is_excluded_on_purpose_is_said(tiny, campaign, tmp_path):
     tiny["measurement"]["context"] = 272  # more than `code` takes, less than `long_reasoning`
     tiny["suites"]["long"] = tiny["suites"]["N"] | {"prompts": ["long_reasoning"]}
     tiny["suites"]["N"]["targets"] = ["target", "draft"]
@@ -172,8 +172,8 @@ def test_a_failed_block_is_named_and_what_is_left_out_on_purpose_is_said(tiny, c
     assert "long/target/r0: see results/tiny/logs/measure_block/long/" in printed
     assert len(list((tmp_path / "results/tiny/blocks").rglob("*.jsonl"))) == 3
     assert not (tmp_path / "paper").exists()
-    assert "To render the others without what fails, name it in campaign.left_out" in printed
-    tiny["campaign"] |= {"suites": ["S", "N"], "left_out": ["N/draft"]}
+    assert "To render the others without what fails, name it in campaign.exclude" in printed
+    tiny["campaign"] |= {"suites": ["S", "N"], "exclude": ["N/draft"]}
     printed = campaign(tiny, "paper/main.tex", "site")
     assert "measure_block" not in jobs(printed)
     audit = (tmp_path / "results/tiny/audit/audit.txt").read_text()

@@ -310,19 +310,19 @@ def test_settings_are_ranked_among_those_on_the_same_prompts_and_texts_answer(co
     assert [alone["best_low"], alone["best_high"]] == pytest.approx(own)
 
 
-def test_settings_with_marked_runs_or_baselines_are_set_aside(config):
+def test_settings_with_flagged_runs_or_baselines_are_set_aside(config):
     runs = campaign(setting(4, [99, 100, 101]), setting(8, [59, 60, 61]))
     fastest = runs.loc[(runs["gamma"] == 4), "run"].iloc[0]
     row, settings = advice_of(runs, config, failed=[fastest])
     assert (row["answer"], row["gamma"]) == (Answer.ON, 8)
-    assert (row["settings"], row["set_aside"], row["marked"]) == (1, 1, 0)
+    assert (row["settings"], row["set_aside"], row["flagged"]) == (1, 1, 0)
     assert standings(settings)[4] == Standing.ASIDE
     assert np.isnan(settings.set_index("gamma").loc[4, "best_low"])
     why = "| set aside: of 6 pairs the audit marks 1 (1 impossible), the machine disturbed 0 |"
     assert why in said(shown(runs, config, failed=[fastest]))
     row, _ = advice_of(runs, config, failed=[runs["run"].iloc[0]])  # a baseline of both
     assert (row["answer"], row["set_aside"]) == (Answer.UNKNOWN, 2)
-    assert row["reason"] == "too many runs of every setting are marked by the audit, or disturbed"
+    assert row["reason"] == "too many runs of every setting are flagged by the audit, or disturbed"
 
 
 MANY = [f"text-{number}" for number in range(8)]
@@ -345,7 +345,7 @@ def test_one_odd_prompt_leaves_all_settings_and_the_workload_is_answered_without
     assert (row["answer"], row["gamma"]) == (Answer.ON, 4)
     assert row["speedup"] == pytest.approx(1.2, rel=1e-3)
     assert settings["odd_prompts"].tolist() == ["text-3", "text-3"]
-    assert settings["marked"].tolist() == [3, 0]
+    assert settings["flagged"].tolist() == [3, 0]
     text = said(shown(runs, config, failed=odd, check="baseline_time"))
     assert "Left out of 24 pairs: 3 that the audit marks (on text-3)" in text
     assert "the prompts text-3, of which a setting has no pair left" in text
@@ -358,7 +358,7 @@ def test_marks_on_fast_rows_alone_do_not_make_a_loss(config):
     runs.loc[runs["run"].isin(fast), "tokens_per_second"] *= 1.3
     row, settings = advice_of(runs, config, failed=fast, check="baseline_time")
     assert row["alone_high"] < 1 < row["whole_high"]
-    assert (row["answer"], settings["marked"].tolist()) == (Answer.UNDECIDED, [5])
+    assert (row["answer"], settings["flagged"].tolist()) == (Answer.UNDECIDED, [5])
 
 
 def test_an_engine_that_fails_fast_is_never_switched_on_by_the_rows_that_slip_through(config):
@@ -404,7 +404,7 @@ def test_a_setting_that_was_beaten_is_no_rival_and_counts_among_those_chosen_fro
 
 
 def disturb(runs, names):
-    return runs.assign(taken_away=np.where(runs["run"].isin(names), "a thread waited", None))
+    return runs.assign(disturbed_reason=np.where(runs["run"].isin(names), "a thread waited", None))
 
 
 def test_disturbed_pairs_leave_the_answer_and_are_counted_beside_it(config):

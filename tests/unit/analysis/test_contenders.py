@@ -13,7 +13,7 @@ from specmoe.analysis.contenders import (
     compare_first,
     rivals_of,
 )
-from specmoe.config.block import Side
+from specmoe.config.block import Arm
 from specmoe.config.measurement import Statistics
 
 from ...blocks import compared, drafted, row
@@ -58,10 +58,10 @@ def test_a_prediction_is_beaten_by_another_or_by_one_and_the_best_stays_without_
 
 
 def test_controls_and_forced_acceptance_are_no_rivals():
-    sides = [Side(), drafted(4), drafted(8, share=0.5)]
-    sides += [drafted(4, draft=name, draft_model=name) for name in ("target", "other")]
-    block = compared(sides=tuple(sides))
-    assert rivals_of(block, {"other"}, {}) == [sides[1]]
+    arms = [Arm(), drafted(4), drafted(8, share=0.5)]
+    arms += [drafted(4, draft=name, draft_model=name) for name in ("target", "other")]
+    block = compared(arms=tuple(arms))
+    assert rivals_of(block, {"other"}, {}) == [arms[1]]
 
 
 def runs_of(speedups):
@@ -78,30 +78,30 @@ def runs_of(speedups):
 @pytest.mark.parametrize(("high", "verdict"), [(1.4, Verdict.PREDICTED), (0.9, Verdict.CONTENDER)])
 def test_a_prediction_is_believed_until_one_of_the_block_is_wrong(high, verdict):
     """A setting that was predicted at most at `high` runs at 1.3."""
-    block = compared(sides=(Side(), drafted(4), drafted(8)))
+    block = compared(arms=(Arm(), drafted(4), drafted(8)))
     before = [
         {"setting": "B/target/draft/g4", "predicted": high, "predicted_low": 0.8}
         | {"predicted_high": high, "verdict": Verdict.CONTENDER},
         {"setting": "B/target/draft/g8", "predicted": 0.4, "verdict": Verdict.PREDICTED},
     ]
-    rows = compare_first(block, block.sides[1:], runs_of({4: 1.3}), before, SETTINGS, MARGIN)
+    rows = compare_first(block, block.arms[1:], runs_of({4: 1.3}), before, SETTINGS, MARGIN)
     assert [one["verdict"] for one in rows] == [Verdict.CONTENDER, verdict]
     assert rows[0]["speedup"] == pytest.approx(1.3)
 
 
 def test_one_prompt_has_no_interval_and_nothing_is_beaten():
-    block = compared(sides=(Side(), drafted(4), drafted(8)))
+    block = compared(arms=(Arm(), drafted(4), drafted(8)))
     runs = runs_of({4: 3.0, 8: 0.2})
-    rows = compare_first(block, block.sides[1:], runs[runs["prompt"] == "0"], [], SETTINGS, MARGIN)
+    rows = compare_first(block, block.arms[1:], runs[runs["prompt"] == "0"], [], SETTINGS, MARGIN)
     assert {one["verdict"] for one in rows} == {Verdict.CONTENDER}
     assert [one["speedup"] for one in rows] == pytest.approx([3.0, 0.2])
     assert "speedup_low" not in rows[0]
 
 
 def test_a_setting_that_fails_to_decode_is_neither_beaten_nor_a_rival():
-    block = compared(sides=(Side(), drafted(4), drafted(8)))
+    block = compared(arms=(Arm(), drafted(4), drafted(8)))
     runs = runs_of({4: 3.0, 8: 1.0})
-    asked = block, block.sides[1:]
+    asked = block, block.arms[1:]
     beaten = compare_first(*asked, runs, [], SETTINGS, MARGIN)
     assert [one["verdict"] for one in beaten] == [Verdict.CONTENDER, Verdict.FIRST]
     runs.loc[runs["gamma"] == 4, "decode_failures"] = 1

@@ -30,8 +30,8 @@ from ..simulated_rounds import (
     STEP_MS,
     counts,
     everything,
+    forced,
     frame,
-    imposed,
     nothing,
     pass_cost,
     pass_times,
@@ -62,7 +62,7 @@ def round_costs(pairs):
 
 def fitted(**how):
     """Return the costs fitted on a suite V."""
-    (pair,) = pairs_of(frame(imposed(**how)))
+    (pair,) = pairs_of(frame(forced(**how)))
     return pair
 
 
@@ -77,9 +77,9 @@ def counted(gamma, accept, *, hybrid=True):
 def by_hand(gammas, drafts, widths, passes, replay, *, replays=True):
     """Return a cost model of given costs, without intervals."""
     costs = np.array([*drafts, *passes, replay], dtype=float)
-    nothing_left_out = np.empty((0, len(costs)))
+    nothing_excluded = np.empty((0, len(costs)))
     return CostModel(
-        tuple(gammas), tuple(widths), (), (), costs, nothing_left_out, replays, 0, 0.95
+        tuple(gammas), tuple(widths), (), (), costs, nothing_excluded, replays, 0, 0.95
     )
 
 
@@ -97,7 +97,7 @@ def test_known_costs_are_recovered(hybrid):
 
 def timed_pair(**noise):
     """Return the costs fitted on a suite V and on passes timed by themselves."""
-    runs = frame(imposed(**noise))
+    runs = frame(forced(**noise))
     times = pass_times(repeats=noise.get("repeats", 2), noise=noise.get("noise", 0.0))
     (pair,) = fit_pairs(with_speedups(runs), runs, times, SETTINGS)
     return pair
@@ -120,7 +120,7 @@ def test_timed_passes_tell_apart_what_a_round_consists_of():
 
 
 def test_an_engine_whose_passes_were_not_timed_is_fitted_on_its_runs_alone():
-    runs = frame(imposed())
+    runs = frame(forced())
     times = pass_times().assign(engine="another")
     (pair,) = fit_pairs(with_speedups(runs), runs, times, SETTINGS)
     assert not pair.model.passes_were_timed
@@ -131,7 +131,7 @@ def test_an_engine_whose_passes_were_not_timed_is_fitted_on_its_runs_alone():
 @pytest.mark.parametrize("seed", range(3))
 def test_no_cost_is_negative_and_none_falls_with_the_width_whatever_the_noise(seed):
     generator = np.random.default_rng(seed)
-    runs = frame(imposed(repeats=3, noise=0.2, drift=0.2, generator=generator))
+    runs = frame(forced(repeats=3, noise=0.2, drift=0.2, generator=generator))
     times = pass_times(repeats=3, noise=0.2, generator=generator)
     for passes in (times, read_pass_times(None)):
         (pair,) = fit_pairs(with_speedups(runs), runs, passes, SETTINGS)
@@ -150,7 +150,7 @@ def test_predicted_intervals_hold_the_truth_as_often_as_they_say(timed):
     truth = exact["speedup"].iloc[-1]
     held = []
     for _ in range(60):
-        runs = frame(imposed(repeats=3, noise=0.05, drift=0.05, generator=generator))
+        runs = frame(forced(repeats=3, noise=0.05, drift=0.05, generator=generator))
         times = pass_times(repeats=3, noise=0.05, generator=generator)
         pairs = fit_pairs(
             with_speedups(runs), runs, times if timed else read_pass_times(None), SETTINGS
@@ -209,7 +209,7 @@ def test_a_single_block_gives_no_interval():
 
 
 def of_one_share(share):
-    return [row for row in imposed() if row["imposed_acceptance"] in (None, share)]
+    return [row for row in forced() if row["forced_acceptance"] in (None, share)]
 
 
 @pytest.mark.parametrize(
@@ -218,9 +218,9 @@ def of_one_share(share):
         real("B", "moe_q4", 4, 0.5),
         of_one_share(0.0),
         of_one_share(1.0),
-        [row for row in imposed() if row["draft"] != "none"],
+        [row for row in forced() if row["draft"] != "none"],
     ],
-    ids=["none imposed", "nothing accepted", "all accepted", "no baselines"],
+    ids=["none forced", "nothing accepted", "all accepted", "no baselines"],
 )
 def test_what_the_costs_cannot_be_fitted_on_gives_no_model_and_empty_tables(rows):
     runs = frame(rows)
@@ -235,7 +235,7 @@ def test_what_the_costs_cannot_be_fitted_on_gives_no_model_and_empty_tables(rows
 def test_cells_that_were_not_fitted_on_are_predicted(hybrid):
     runs = frame(
         [
-            *imposed(hybrid=hybrid),
+            *forced(hybrid=hybrid),
             *real("B", "moe_q4", 4, 0.7, hybrid=hybrid),
             *real("G", "moe_q4", 8, 0.9, hybrid=hybrid),
         ]
@@ -243,14 +243,14 @@ def test_cells_that_were_not_fitted_on_are_predicted(hybrid):
     table = predicted_of(runs)
     assert table[["suite", "gamma"]].to_numpy().tolist() == [["B", 4], ["G", 8]]
     assert table["ratio"].to_numpy() == pytest.approx(1, abs=0.01)
-    assert table["imposed_acceptance"].isna().all()
+    assert table["forced_acceptance"].isna().all()
     assert not table["extrapolated"].any()
 
 
 def test_a_longer_draft_than_measured_is_extrapolated_and_another_pair_is_not_predicted():
     runs = frame(
         [
-            *imposed("moe_q4", gammas=(1, 2, 4)),
+            *forced("moe_q4", gammas=(1, 2, 4)),
             *real("G", "moe_q4", 16, 0.8),
             *real("D", "dense_4b", 4, 0.7),
         ]
@@ -261,7 +261,7 @@ def test_a_longer_draft_than_measured_is_extrapolated_and_another_pair_is_not_pr
 
 
 def test_the_studys_equations_by_hand():
-    runs = frame([*imposed(), *real("B", "moe_q4", 4, 0.7)])
+    runs = frame([*forced(), *real("B", "moe_q4", 4, 0.7)])
     (row,) = predicted_of(runs).to_dict("records")
     a, c = row["acceptance_rate"], DRAFT_COST
     assert row["equation_1"] == pytest.approx((1 - a**5) / ((1 - a) * (4 * c + 1)))
@@ -278,7 +278,7 @@ def test_errors_name_the_worst_cell_of_every_suite_and_of_all():
             "target": ["t", "u", "t", "t"],
             "draft": "d",
             "gamma": [4, 8, 4, 4],
-            "imposed_acceptance": [np.nan, np.nan, np.nan, 0.5],
+            "forced_acceptance": [np.nan, np.nan, np.nan, 0.5],
             "speedup": [1.0, 1.0, 2.0, 1.0],
             "ratio": [1.02, 0.9, 1.3, 2.0],
             "predicted_low": [0.9, 1.1, np.nan, 0.5],
@@ -288,7 +288,7 @@ def test_errors_name_the_worst_cell_of_every_suite_and_of_all():
             "equation_2": 3.0,
         }
     )
-    errors = prediction_errors(table).set_index(["suite", "imposed"])
+    errors = prediction_errors(table).set_index(["suite", "forced"])
     assert errors["cells"].to_dict() == {
         ("B", False): 2,
         ("G", False): 1,

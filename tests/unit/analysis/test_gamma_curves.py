@@ -11,7 +11,7 @@ from specmoe.config.measurement import Statistics
 from specmoe.runs.other_tables import read_agreement, read_pass_times
 
 from .. import simulated_rounds
-from ..simulated_rounds import GAMMAS, N_PREDICT, agreed, agreement, frame, imposed, pass_times
+from ..simulated_rounds import GAMMAS, N_PREDICT, agreed, agreement, forced, frame, pass_times
 
 SETTINGS = Statistics()
 AGREES = list(np.random.default_rng(3).random(N_PREDICT) < 0.75)
@@ -22,14 +22,14 @@ def curves(agrees, *, times=None, gammas=GAMMAS, fitted=True, hybrid=True):
     """Return the table of a pair with those agreements."""
     runs = frame(
         [
-            *(imposed("moe_q4", hybrid=hybrid) if fitted else []),
+            *(forced("moe_q4", hybrid=hybrid) if fitted else []),
             *agreed("B", "moe_q4", gammas, agrees, hybrid=hybrid),
         ]
     )
     compared = with_speedups(runs)
     times = read_pass_times(None) if times is None else times
     costs = fit_pairs(compared, runs, times, SETTINGS)
-    own = compared[compared["imposed_acceptance"].isna()]
+    own = compared[compared["forced_acceptance"].isna()]
     readings = readings_of(agreement("moe_q4", agrees))
     return gamma_curves(own, runs, readings, costs, times, SETTINGS)
 
@@ -52,7 +52,7 @@ def test_a_length_that_nobody_ran_is_what_a_run_of_it_gives():
     assert told[20] == pytest.approx(ran[20], rel=1e-6)
 
 
-def test_without_imposed_acceptance_rounds_are_their_timed_passes_alone():
+def test_without_forced_acceptance_rounds_are_their_timed_passes_alone():
     curve = curves(ALWAYS, times=pass_times(repeats=3), fitted=False)
     four = curve[curve["gamma"] == 4].iloc[0]
     # 63 tokens in 12 rounds that draft four and one that drafts two; c is the draft's pass of one.

@@ -38,7 +38,7 @@ def test_an_interval_by_hand():
 
 def test_passes_through_the_prompts_do_not_narrow_an_interval():
     once = pairs([[0.0, 0.2], [0.1, 0.3], [0.3, 0.1]])
-    twice = pd.concat([once.assign(**{"pass": number}) for number in (0, 1)])
+    twice = pd.concat([once.assign(**{"iteration": number}) for number in (0, 1)])
     for mean in (of_pairs, of_other_prompts):
         assert mean(twice).interval(0.95) == pytest.approx(mean(once).interval(0.95))
 
@@ -89,7 +89,7 @@ def test_a_single_block_gives_no_interval_and_a_single_prompt_none_for_other_pro
         assert np.isnan(of_other_prompts(pairs(logs)).interval(0.95)).all()
 
 
-def test_a_prompt_that_a_block_lacks_is_left_out_for_other_prompts():
+def test_a_prompt_that_a_block_lacks_is_excluded_for_other_prompts():
     whole = pairs([[0.5, 0.1, 0.2], [0.6, 0.1, 0.3], [0.7, 0.2, 0.1]])
     lacking = whole.drop(index=0)
     complete = whole[whole["prompt"] != "p0"]

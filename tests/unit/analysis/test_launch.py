@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from specmoe.analysis.launch import file_of, launch_line, measuring_line, with_files
-from specmoe.config.block import Side
+from specmoe.config.block import Arm
 from specmoe.config.load import load
 from specmoe.config.methods import Method
 from specmoe.engine.job import server_command, speculation_flags
@@ -43,8 +43,8 @@ def test_a_shell_reads_the_names_as_they_are(mine, root):
 @pytest.mark.parametrize("gpu", [True, False])
 def test_the_flags_are_those_that_were_measured(mine, root, gpu):
     config = load(mine, root)
-    side = {"gamma": 4, "p_min": 0.0}
-    setting = {"draft_model": "whole", "method": "draft-simple", "n_match": math.nan} | side
+    arm = {"gamma": 4, "p_min": 0.0}
+    setting = {"draft_model": "whole", "method": "draft-simple", "n_match": math.nan} | arm
     words = shlex.split(launch_line(config, "own", setting, gpu=gpu))
     layers = config.measurement.gpu_layers if gpu else 0
     measured = server_command(
@@ -53,7 +53,7 @@ def test_the_flags_are_those_that_were_measured(mine, root, gpu):
         context=1,
         threads=1,
         gpu_layers=layers,
-        speculation=speculation_flags(Side(**side, method=Method.DRAFT), Path("d"), layers),
+        speculation=speculation_flags(Arm(**arm, method=Method.DRAFT), Path("d"), layers),
     )
     names = {"-m"}
     flags = [word for word in words if word.startswith("-") and word not in names]

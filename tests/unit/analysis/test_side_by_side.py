@@ -121,7 +121,7 @@ def test_a_campaign_that_measured_in_several_ways_has_a_column_for_each():
     assert both["speedup"].tolist() == pytest.approx([0.8, 1.2])
 
 
-def test_controls_are_left_out():
+def test_controls_are_excluded():
     frame = side_by_side([controlled(), named(full(), "other")])
     assert "Stranger" not in set(frame["draft_label"])
     assert not (frame["target_label"] == frame["draft_label"]).any()
@@ -145,9 +145,9 @@ def test_shared_settings_say_whether_their_files_are_the_same(digest, same):
 
 def test_runs_that_the_audit_marks_are_counted():
     analysis = full()
-    marked = analysis.marked.assign(marked=analysis.marked["draft"].eq("draft_2b").astype(int))
-    frame = side_by_side([replace(analysis, marked=marked), named(full(), "other")])
-    found = frame[frame["marked"] > 0]
+    flagged = analysis.flagged.assign(flagged=analysis.flagged["draft"].eq("draft_2b").astype(int))
+    frame = side_by_side([replace(analysis, flagged=flagged), named(full(), "other")])
+    found = frame[frame["flagged"] > 0]
     assert found[["campaign", "draft_label"]].to_numpy().tolist() == [["by_hand", "Draft 2B"]]
 
 
@@ -162,9 +162,9 @@ def test_campaigns_that_drafted_nothing_are_named_and_have_no_setting():
 # What is shown.
 
 
-def test_marks_say_which_files_differ_and_which_cells_have_marked_runs_which_are_hollow():
+def test_marks_say_which_files_differ_and_which_cells_have_flagged_runs_which_are_hollow():
     models = MODELS.assign(sha256="1" * 64)
-    other = replace(single(), models=models, marked=single().marked.assign(marked=1))
+    other = replace(single(), models=models, flagged=single().flagged.assign(flagged=1))
     analysis = compared_with(full(), named(other, "other"))
     rows = filled(analysis)["side_by_side"].rows
     assert [[cell.mark for cell in row] for row in rows[:2]] == [

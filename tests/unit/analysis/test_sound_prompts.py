@@ -3,18 +3,18 @@
 import pandas as pd
 import pytest
 
-from specmoe.analysis.sound_prompts import MOST_MARKED, sound_prompts
+from specmoe.analysis.sound_prompts import MOST_FLAGGED, sound_prompts
 
 PROMPTS = [f"p{number}" for number in range(8)]
-MOST = int(MOST_MARKED * len(PROMPTS))
+MOST = int(MOST_FLAGGED * len(PROMPTS))
 
 
-def setting(*marked, once=(), impossible=()):
-    """Return a setting's pairs, two repeats of each prompt; those of named ones are marked."""
+def setting(*flagged, once=(), impossible=()):
+    """Return a setting's pairs, two repeats of each prompt; those of named ones are flagged."""
     rows = [
         {
             "prompt": prompt,
-            "marked": prompt in (*marked, *impossible) or (repeat == 0 and prompt in once),
+            "flagged": prompt in (*flagged, *impossible) or (repeat == 0 and prompt in once),
             "impossible": repeat == 0 and prompt in impossible,
         }
         for prompt in PROMPTS

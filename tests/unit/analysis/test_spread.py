@@ -14,14 +14,14 @@ from .test_summaries import run
 SETTINGS = Statistics()
 
 
-def cell(logs, *, gamma=4, target="t", suite="B", shared=False, temperature=0.0, imposed=None):
+def cell(logs, *, gamma=4, target="t", suite="B", shared=False, temperature=0.0, forced=None):
     """Return a cell's runs: rows of `logs` are blocks, columns prompts.
 
-    `shared`: all γ of a draft are sides of one block.
+    `shared`: all γ of a draft are arms of one block.
     """
     comparison = f"{suite}/{target}/d" + ("" if shared else f"/g{gamma}")
     common = {"suite": suite, "target": target, "draft": "d", "gamma": gamma}
-    common |= {"temperature": temperature, "imposed_acceptance": imposed}
+    common |= {"temperature": temperature, "forced_acceptance": forced}
     rows = pd.DataFrame(
         [
             run(f"{comparison}/{gamma}/r{repeat}/p{prompt}", 50.0, prompt=f"p{prompt}", **common)
@@ -31,7 +31,7 @@ def cell(logs, *, gamma=4, target="t", suite="B", shared=False, temperature=0.0,
         ]
     )
     warm = f"{temperature:g}" if suite == "T" else None
-    return rows.assign(condition=warm if imposed is None else f"{imposed:g}")
+    return rows.assign(condition=warm if forced is None else f"{forced:g}")
 
 
 def spread(*cells):
@@ -70,10 +70,10 @@ def test_the_repeats_are_the_fewest_that_reach_the_precision(deviation, precisio
         assert half_width(deviation, repeats - 1, asked.confidence) > precision
 
 
-def test_sides_of_a_block_imposed_acceptance_and_temperatures_have_cells_of_their_own():
+def test_arms_of_a_block_forced_acceptance_and_temperatures_have_cells_of_their_own():
     logs = [[0.0], [0.1]]
     cells = [cell(logs, gamma=gamma, shared=True) for gamma in (2, 8)]
-    cells += [cell(logs, imposed=0.0), cell(logs, imposed=0.5)]
+    cells += [cell(logs, forced=0.0), cell(logs, forced=0.5)]
     cells += [cell(logs, suite="T", temperature=warm) for warm in (0.0, 0.7)]
     there = spread_of_cells(pd.concat(cells), SETTINGS)
     ids = ["B/t/d/g2", "B/t/d/g8", "B/t/d/g4/0", "B/t/d/g4/0.5", "T/t/d/g4/0", "T/t/d/g4/0.7"]

@@ -168,7 +168,7 @@ def test_the_interval_of_a_rate_without_a_draft_is_over_its_blocks(runs):
 
 def test_a_disturbed_pair_is_counted_and_changes_no_number(runs):
     lost = run("s2", 90.0, draft="d", gamma=4, repeat=2, baseline="a0", prompt="poem")
-    more = pd.concat([runs, pd.DataFrame([lost | {"taken_away": 0.5}])], ignore_index=True)
+    more = pd.concat([runs, pd.DataFrame([lost | {"disturbed_reason": 0.5}])], ignore_index=True)
     [cell], [usual_one] = cells_of(more), cells_of(runs)
     assert (cell["excluded"], cell["pairs"], cell["runs"]) == (1, 3, 2)
     assert cell["prompt_set"] == "passage-64, poem"
@@ -180,8 +180,8 @@ def test_a_table_by_level_has_a_row_for_each_and_the_usual_cells_have_none_of_th
     common = {"suite": "V", "draft": "d", "gamma": 4, "baseline": "a"}
     forced = [
         run("a", 10.0, suite="V"),
-        run("s0", 5.0, **common, imposed_acceptance=0.0, level="0"),
-        run("s1", 20.0, **common, imposed_acceptance=0.5, level="0.5"),
+        run("s0", 5.0, **common, forced_acceptance=0.0, level="0"),
+        run("s1", 20.0, **common, forced_acceptance=0.5, level="0.5"),
     ]
     pairs = make_pairs(pd.DataFrame(forced), [], {})
     cells = summarise(pairs, [*CELL, "level"], SETTINGS)
@@ -231,10 +231,10 @@ def test_each_position_counts_the_rounds_that_reached_it(rounds, expected):
     counts = answers.counts_of(trace, 4)
     lengths = counts["accepted_lengths"]
     row = run("s", 50.0, draft="d", gamma=4) | {
-        "tried_per_position": counts["tried_per_position"],
+        "drafted_per_position": counts["drafted_per_position"],
         "accepted_per_position": [sum(lengths[place + 1 :]) for place in range(4)],
     }
-    unlogged = run("u", 50.0, draft="d", gamma=8) | {"tried_per_position": None}
+    unlogged = run("u", 50.0, draft="d", gamma=8) | {"drafted_per_position": None}
     found = acceptance_by_position(pd.DataFrame([row, unlogged]))
     if not rounds:
         assert found.empty

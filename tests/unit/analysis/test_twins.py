@@ -57,10 +57,10 @@ def test_unlike_tokens_and_acceptance_are_reported():
     assert row["acceptance_difference"] == pytest.approx(-0.125)
 
 
-def test_imposed_acceptance_is_a_row_of_its_own_whose_tokens_say_nothing():
-    forced = twin_runs({DENSE: 1.2, MOE: 0.6}, imposed=0.5)
+def test_forced_acceptance_is_a_row_of_its_own_whose_tokens_say_nothing():
+    forced = twin_runs({DENSE: 1.2, MOE: 0.6}, forced=0.5)
     [row] = twins_of(forced).to_dict("records")
-    assert (row["imposed_acceptance"], row["ratio"]) == (0.5, pytest.approx(0.5))
+    assert (row["forced_acceptance"], row["ratio"]) == (0.5, pytest.approx(0.5))
     assert np.isnan(row["same_tokens"])
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from specmoe.audit.audited import Audit, describe_audit
 from specmoe.audit.bounds import required_time
-from specmoe.audit.checks import audit_runs, count_marked, count_power, summarise_audit
+from specmoe.audit.checks import audit_runs, count_flagged, count_power, summarise_audit
 from specmoe.audit.evidence import Bandwidth, Evidence, Gap
 from specmoe.config.measurement import AuditSettings
 from specmoe.models.card import Size
@@ -278,7 +278,7 @@ def test_a_run_is_timed_by_its_own_protocol_and_engine_and_by_the_fastest_of_the
         assert found["why"] == "target has no run without a draft to be timed by"
     slowed = [plain(repeat=repeat, ms_per_token=10 * TARGET_MS) for repeat in (0, 1)]
     assert after("draft_time", *slowed)["why"].startswith("20 rounds at 30.00 ms (target alone)")
-    # A slow baseline of its own makes a good run implausible, but not impossible.
+    # A slow baseline of its own makes a good run suspicious, but not impossible.
     slow = plain(repeat=1, ms_per_token=2 * TARGET_MS)
     assert failures(audited(campaign(slow))) == {"B/target/draft/g4/r1": {"baseline_time"}}
 
@@ -332,13 +332,13 @@ def test_the_bounds_of_a_good_run_are_as_by_hand(name):
         assert (found["ratio"] > 1) == (found["verdict"] == "fail")
 
 
-def test_a_disturbed_baseline_times_no_run_and_makes_none_implausible():
-    slowed = plain(repeat=1, ms_per_token=2 * TARGET_MS, taken_away="a thread waited")
+def test_a_disturbed_baseline_times_no_run_and_makes_none_suspicious():
+    slowed = plain(repeat=1, ms_per_token=2 * TARGET_MS, disturbed_reason="a thread waited")
     audit = audited(campaign(slowed))
     assert failures(audit) == {}
     found = finding(audit, "baseline_time")
     assert found["why"] == "the machine was disturbed during its baseline"
-    fast = plain(repeat=1, ms_per_token=TARGET_MS / 10, taken_away="the clock stood still")
+    fast = plain(repeat=1, ms_per_token=TARGET_MS / 10, disturbed_reason="the clock stood still")
     assert after("draft_time", fast)["bound"] == after("draft_time")["bound"]
     undisturbed = plain(repeat=1, ms_per_token=TARGET_MS / 10)
     assert after("draft_time", undisturbed)["bound"] < after("draft_time")["bound"]
@@ -416,16 +416,16 @@ def test_runs_are_counted_by_cell_by_prompt_and_in_all():
         *(("draft", "none"), ("target", "draft"), ("target", "none"), ("all", "all"))
     ]
     cell, whole = summary.loc[("target", "draft")], summary.loc[("all", "all")]
-    assert (cell["runs"], cell["marked"], cell["gamma"]) == (3, 1, 4)
+    assert (cell["runs"], cell["flagged"], cell["gamma"]) == (3, 1, 4)
     assert (cell["draft_time_passed"], cell["draft_time_failed"]) == (2, 1)
     assert cell["draft_time_worst"] == pytest.approx(0.9 * 1068 / 160.2)
-    assert (whole["runs"], whole["marked"], whole["draft_time_not_applicable"]) == (7, 1, 4)
+    assert (whole["runs"], whole["flagged"], whole["draft_time_not_applicable"]) == (7, 1, 4)
     assert pd.isna(whole["gamma"])
     assert pd.isna(whole["controls_worst"])
-    marked = count_marked(audit).set_index(["target", "draft"])
-    assert marked.loc[("target", "draft"), ["runs", "marked", "impossible"]].tolist() == [3, 1, 1]
-    assert marked["marked"].sum() == 1
-    assert {"suite", "gamma", "prompt"} < set(marked.columns)
+    flagged = count_flagged(audit).set_index(["target", "draft"])
+    assert flagged.loc[("target", "draft"), ["runs", "flagged", "impossible"]].tolist() == [3, 1, 1]
+    assert flagged["flagged"].sum() == 1
+    assert {"suite", "gamma", "prompt"} < set(flagged.columns)
 
 
 UNJUDGED = speculative(2, tokens=TOKENS[::-1])
@@ -433,14 +433,14 @@ HALF = speculative(1, decode_ms=801.0, tokens_per_second=63 / 0.801)
 # Rows, options, what is printed, and what the whole text has besides.
 TEXTS = [
     ([], {},
-        "audit of by_hand: 7 runs, 0 impossible, 0 implausible not checked: agreement (only what a"
+        "audit of by_hand: 7 runs, 0 impossible, 0 suspicious not checked: agreement (only what a"
         " draft model proposes alone can be read); expected experts (target has no",
         "Impossible if it fails: token accounting: 7 of 7 rows pass agreement: not applicable"),
     ([stranger()], {}, "; controls 1 of 1 passed not", "controls: 1 of 1 row passes"),
     ([stranger(), stranger(run="K", accepted=40)], {}, "1 of 2 passed", "at 3.17 of the bound"),
     # 1068 / 801, of which a tenth is tolerated.
     ([HALF], {},
-        "1 impossible, 0 implausible draft-time bound, 1 run; B/target/draft/g4/r1: took 801 ms,"
+        "1 impossible, 0 suspicious draft-time bound, 1 run; B/target/draft/g4/r1: took 801 ms,"
         " needs 1068 ms, 1.33 times (1.11 tolerated) baseline time, 1 run; B",
         "2 of 3 rows pass; 1 FAIL; the worst at 1.20 of the bound; 4 not applicable"
         " B/target/draft/g4/r1: 20 rounds at 30.00 ms"),
@@ -458,7 +458,7 @@ TEXTS = [
     ([CHANGED], {"divergences": evidence(CHANGED["run"], 40, 0.02)},
         "determinism, 1 run; B/target/draft/g4/r1: leaves repeat 0 after 40 of 64 tokens",
         "3 of 3 rows pass; the nearest at 0.10 of the bound; 1 diverge at a near tie"),
-    ([plain(repeat=1, taken_away="a thread waited")], {"bandwidth": None},
+    ([plain(repeat=1, disturbed_reason="a thread waited")], {"bandwidth": None},
         "bandwidth is not known); expected experts (target has no experts); batch noise (the",
         "2 rows are in no estimate: the machine was disturbed at every attempt during 1 of them"
         " (P/target/none/r1), the others are compared with these Impossible"),
@@ -469,7 +469,7 @@ TEXTS = [
 def test_the_text_says_what_failed_was_not_checked_or_disturbed(rows, options, summary, full):
     told, whole = texts_of(campaign(*rows), **options)
     assert summary in told
-    assert told.endswith("would be marked in 100% of cases, 2 times in 100%")
+    assert told.endswith("would be flagged in 100% of cases, 2 times in 100%")
     assert whole.startswith(told)
     assert full in whole
 
@@ -493,10 +493,10 @@ def test_the_power_counts_rows_made_too_fast_by_level():
     assert (power["runs"] == 3).all()
     assert (power["unbounded"] == 0).all()
     found = {
-        forged: rows[["impossible", "implausible"]].to_numpy().tolist()
+        forged: rows[["impossible", "suspicious"]].to_numpy().tolist()
         for forged, rows in power.groupby("forged")
     }
-    # 1602 ms: below 1388 it is implausible, below 961 impossible.
+    # 1602 ms: below 1388 it is suspicious, below 961 impossible.
     assert found["decode time"] == [[0, 0], [0, 3], [3, 0], [3, 0], [3, 0], [3, 0]]
     # The audit believes the draft's times alone, so a shorter logged time of drafting saves none.
     assert found["with drafting"] == [[0, 0], [0, 3], [3, 0], [3, 0], [3, 0], [3, 0]]
@@ -507,7 +507,7 @@ def test_the_power_counts_rows_made_too_fast_by_level():
     alone = runs[runs["draft"] != "none"]
     power = count_power(gathered(alone, sizes={}))
     assert power["unbounded"].tolist() == power["runs"].tolist()
-    assert not power[["impossible", "implausible"]].to_numpy().any()
+    assert not power[["impossible", "suspicious"]].to_numpy().any()
 
 
 def test_batches_that_move_a_gap_by_nats_are_a_fault_of_the_engine():
@@ -516,7 +516,7 @@ def test_batches_that_move_a_gap_by_nats_are_a_fault_of_the_engine():
     audit = audited(campaign(CHANGED), divergences=broken)
     assert failures(audit)[run] == {"losslessness", "batch_noise", "determinism"}
     found = finding(audit, "batch_noise")
-    assert (found["level"], found["bound"]) == ("implausible", SETTINGS.tie_cap_nats)
+    assert (found["level"], found["bound"]) == ("suspicious", SETTINGS.tie_cap_nats)
     assert finding(audit, "losslessness")["why"].partition("; ")[2].startswith("a tie has 0.6")
 
 
@@ -550,11 +550,11 @@ SAYS = "49 of 64 tokens, from token 16 on, repeat a sequence of 7"
         (None, "pass", None, f"{SAYS}; whether its baseline loops is not known"),
     ],
 )
-def test_a_run_that_loops_where_its_baseline_does_not_is_marked(alone, verdict, excess, words):
+def test_a_run_that_loops_where_its_baseline_does_not_is_flagged(alone, verdict, excess, words):
     [_, run] = with_text(LOOPS, alone)
     baseline = plain(run="alone code", tokens=alone)
     found = collapsed(baseline, run)[1] if alone else collapsed(run)[0]
-    assert (found["verdict"], found["level"]) == (verdict, "implausible")
+    assert (found["verdict"], found["level"]) == (verdict, "suspicious")
     assert found["why"].endswith(words)
     if excess:
         assert found["measured"] == pytest.approx(excess)
@@ -564,7 +564,7 @@ def test_one_token_for_every_prompt_is_a_fault_and_for_one_of_several_a_loop_of_
     zeros, sevens = [0] * 64, [7] * 64
     of_all = collapsed(*with_text(zeros, zeros), *with_text(sevens, sevens, "fact"))
     assert [found["verdict"] for found in of_all] == ["fail"] * 4
-    assert (of_all[0]["level"], of_all[0]["bound"]) == ("implausible", SETTINGS.commonest_token)
+    assert (of_all[0]["level"], of_all[0]["bound"]) == ("suspicious", SETTINGS.commonest_token)
     assert of_all[0]["why"] == "its commonest token is 64 of 64"
     of_one = collapsed(*with_text(zeros, zeros), *with_text(TOKENS, TOKENS, "fact"))
     assert [found["verdict"] for found in of_one] == ["pass"] * 4
@@ -581,7 +581,7 @@ def ended(tokens, **more):
 
 # Where no step without a draft hides a round.
 FULL = {"accepted": 35, "accepted_per_position": [14, 11, 6, 4], "decodes": 30}
-IMPOSED = speculative(1, imposed_acceptance=1.0, draft="target", tokens=[1] * 64)
+FORCED = speculative(1, forced_acceptance=1.0, draft="target", tokens=[1] * 64)
 SAMPLED = [speculative(repeat, temperature=0.7, tokens=TOKENS[::-1]) for repeat in range(3)]
 ITSELF = {"draft": "target", "baseline": "P/target/none/r0"}
 # As in config/artefact.yaml: eight rounds of eight tokens, one with its last four unused.
@@ -637,15 +637,15 @@ SAID = {
         "baseline_time", [FEW | LENGTH, ended(9, **IN_NINE) | LENGTH], "fail", ""),
     "failed decodes that were not counted are never taken for zero": (
         "failed_decodes", [published()], "not applicable", ""),
-    "the text of a run of imposed acceptance may leave its baseline": (
-        "losslessness", [IMPOSED], "not applicable", "imposed"),
+    "the text of a run of forced acceptance may leave its baseline": (
+        "losslessness", [FORCED], "not applicable", "forced"),
     "a target that accepts its own tokens by force is no control": (
-        "controls", [IMPOSED], "not applicable", ""),
-    "a text of imposed acceptance may collapse": (
-        "collapsed_output", [IMPOSED], "not applicable", "imposed"),
+        "controls", [FORCED], "not applicable", ""),
+    "a text of forced acceptance may collapse": (
+        "collapsed_output", [FORCED], "not applicable", "forced"),
     "a few tokens may be the same": (
         "collapsed_output", [plain(run="other", tokens=[0] * 15)], "not applicable", ""),
-    "one text for all prompts is implausible": (
+    "one text for all prompts is suspicious": (
         "collapsed_output", [OTHER], "fail", "^1 different text for 2 prompts$"),
     "two texts for two prompts are not": (
         "collapsed_output", [OTHER | {"tokens": TOKENS[::-1]}], "pass",
@@ -655,7 +655,10 @@ SAID = {
     "sampled runs must equal their repeats": ("determinism", SAMPLED, "pass", ""),
     "a target that drafts for itself accepts nearly all": (
         "controls",
-        [speculative(**ITSELF, accepted=78, drafted=80, accepted_per_position=None)], "pass", ""),
+        [
+            speculative(**ITSELF, accepted=78, drafted=80, accepted_per_position=None)
+        ],
+        "pass", ""),
     "a target that rejects its own tokens is caught": (
         "controls", [speculative(**ITSELF)], "fail",
         r"^34 of 78 drafted tokens accepted \(43.6%\), 11 at least rejected"),
@@ -671,7 +674,7 @@ SAID = {
     "a gain by an unrelated draft is caught": (
         "controls", [FAST], "fail", "^34.48 tok/s, 33.33 without a draft$"),
     "a gain while the machine was disturbed is none": (
-        "controls", [FAST | {"taken_away": "a thread waited"}], "pass", ""),
+        "controls", [FAST | {"disturbed_reason": "a thread waited"}], "pass", ""),
 }  # fmt: skip
 
 

@@ -123,7 +123,7 @@ def test_what_others_share_is_not_judged_by_a_baseline_of_its_own():
     )
 
 
-def test_a_wrong_token_is_found_on_either_side():
+def test_a_wrong_token_is_found_on_either_arm():
     wrong = [*TOKENS[:10], 7, *TOKENS[11:]]
     # Other requests move gaps that batches of one text do not.
     near, far = ({SPECULATIVE: Gap(10, gap, moved_nats=0, closed_by=None)} for gap in (0.3, 3.0))

@@ -252,7 +252,7 @@ def counts_without(at):
     ("changed", "why"),
     [
         ({"temperature": 0.8}, "only greedy runs"),
-        ({"imposed_acceptance": 0.5}, "only greedy runs"),
+        ({"forced_acceptance": 0.5}, "only greedy runs"),
         ({"method": "ngram-simple"}, "only what a draft model"),
         ({"concurrency": 2}, "other requests"),
         ({"replays": 3, "replays_rejected": 1}, "a replay was rejected"),

@@ -3,7 +3,7 @@
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from specmoe.config.block import Side
+from specmoe.config.block import Arm
 from specmoe.config.engines import EngineArgs
 from specmoe.config.methods import Method
 from specmoe.engine.job import server_command, speculation_flags
@@ -54,8 +54,8 @@ def test_other_words_are_the_engines_to_judge_and_numbers_are_words_too():
 def test_what_specmoe_sets_itself_is_refused(tmp_path):
     command = server_command(tmp_path, tmp_path, context=1, threads=1, gpu_layers=1)
     for method in Method:
-        side = Side(4, 0.5, n_match=3, p_min=0.0, method=method)
-        command += speculation_flags(side, tmp_path, 1)
+        arm = Arm(4, 0.5, n_match=3, p_min=0.0, method=method)
+        command += speculation_flags(arm, tmp_path, 1)
     flags = {word for word in command[1:] if word.startswith("--")} | {"--host"}
     assert len(flags) > 15
     for flag in flags - {"--flash-attn"}:  # which is left out where it is given

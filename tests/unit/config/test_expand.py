@@ -46,8 +46,8 @@ def test_targets_and_drafts_draft_as_their_files_can_and_by_n_grams(study, suite
     config = load(study, ROOT, lambda _: lambda model: facts.get(model, PLAIN))
     drafting: dict[tuple[str, str], list[int]] = {}
     for block in list_blocks(config, gpu=False):
-        for side in block.sides[1:] if block.repeat == 0 else []:
-            drafting.setdefault((block.target, side.draft), []).append(side.gamma)
+        for arm in block.arms[1:] if block.repeat == 0 else []:
+            drafting.setdefault((block.target, arm.draft), []).append(arm.gamma)
     assert drafting | found == drafting
     by_ngrams = {(target, way) for target in own["targets"] for way in NGRAMS}
     assert drafting.keys() == by_ngrams | found.keys()

@@ -34,25 +34,29 @@ def test_each_level_is_a_comparison_with_the_target_alone(first, factor, levels,
     assert [block.block for block in blocks] == [f"own/moe_q4/{one}/r0" for one in ids]
     assert len({differs(block) for block in blocks}) == len(levels)
     for block in blocks:
-        assert [side.name for side in block.sides] == ["alone", "draft_0.8b/g4"]
+        assert [arm.name for arm in block.arms] == ["baseline", "draft_0.8b/g4"]
         assert (block.target, block.factor) == ("moe_q4", factor)
-        assert {block.level_of(side, block.prompts[0]) for side in block.sides} == {block.level}
+        assert {block.level_of(arm, block.prompts[0]) for arm in block.arms} == {block.level}
 
 
 @pytest.mark.parametrize(
     ("factor", "levels", "found"),
     [
-        ("prompt_tokens", [8, 16], {("alone", "8"), ("alone", "16"), ("g4", "8"), ("g4", "16")}),
-        ("forced_acceptance", [0, 0.5], {("alone", None), ("g4-a0", "0"), ("g4-a0.5", "0.5")}),
+        (
+            "prompt_tokens",
+            [8, 16],
+            {("baseline", "8"), ("baseline", "16"), ("g4", "8"), ("g4", "16")},
+        ),
+        ("forced_acceptance", [0, 0.5], {("baseline", None), ("g4-a0", "0"), ("g4-a0.5", "0.5")}),
     ],
 )
-def test_prompts_and_sides_of_all_levels_share_a_block(first, factor, levels, found):
+def test_prompts_and_arms_of_all_levels_share_a_block(first, factor, levels, found):
     texts = {"prompts": []} if factor == "prompt_tokens" else {}
     [block] = first(vary={factor: levels}, **texts)
     assert block.block == "own/moe_q4/r0"
     assert found == {
-        (side.name.removeprefix("draft_0.8b/"), block.level_of(side, source))
-        for side in block.sides
+        (arm.name.removeprefix("draft_0.8b/"), block.level_of(arm, source))
+        for arm in block.arms
         for source in block.prompts
     }
 

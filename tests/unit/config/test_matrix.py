@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from specmoe.config.block import Outputs, Side
+from specmoe.config.block import Arm, Outputs
 from specmoe.config.load import load
 from specmoe.config.matrix import (
     added_runs,
-    left_out_blocks,
+    block_order,
+    excluded_blocks,
     list_blocks,
     list_timed_passes,
-    schedule,
 )
 
 from ...blocks import alone
@@ -39,17 +39,17 @@ def only(suite, study, **changes):
 
 def test_the_study_has_the_runs_of_the_papers_table_3_and_48_of_targets_alone(blocks, study):
     runs = {
-        block.run_id(side, source.prompt, number): block.suite
+        block.run_id(arm, source.prompt, number): block.suite
         for block in blocks
-        for side in block.sides
+        for arm in block.arms
         for source in block.prompts
-        for number in range(block.passes)
+        for number in range(block.prompt_iterations)
     }
     # B and D name no draft `none`: the paper has 144 and 72 runs with a draft.
     assert Counter(runs.values()) == {"A": 18, "B": 144 + 24, "C": 36, "D": 72 + 24, "F": 36}
     assert sum(block.runs for block in blocks) == len(runs) == 354
     assert added_runs(blocks, load(study, ROOT)) == 354 - 306
-    assert {"B/moe_q4/r0/draft_0.8b/g8/code/p0", "B/moe_q4/r0/alone/code/p0"} <= runs.keys()
+    assert {"B/moe_q4/r0/draft_0.8b/g8/code/p0", "B/moe_q4/r0/baseline/code/p0"} <= runs.keys()
     assert len({block.block for block in blocks}) == len(blocks) == 33
 
 
@@ -64,33 +64,33 @@ GAMMAS = ["g4", "g8", "g16"]
             ["draft_2b/r2", "draft_0.8b/g4/r0"],
             [["draft_0.8b/g4"], [f"draft_2b/{g}" for g in GAMMAS]],
         ),
-        (["r1"], [["alone", *(f"draft_{size}b/{g}" for size in ("0.8", "2") for g in GAMMAS)]]),
+        (["r1"], [["baseline", *(f"draft_{size}b/{g}" for size in ("0.8", "2") for g in GAMMAS)]]),
         # Without anything that drafts, nothing is left to compare.
         (
             ["draft_2b", "draft_0.8b"],
-            [["alone", *(f"draft_{size}b/{g}" for size in ("0.8", "2") for g in GAMMAS)]] * 3,
+            [["baseline", *(f"draft_{size}b/{g}" for size in ("0.8", "2") for g in GAMMAS)]] * 3,
         ),
     ],
 )
-def test_settings_are_left_out_of_all_repeats_or_of_one(study, names, gone):
-    study["campaign"]["left_out"] = [f"B/moe_q8/{name}" for name in names]
+def test_settings_are_excluded_of_all_repeats_or_of_one(study, names, gone):
+    study["campaign"]["exclude"] = [f"B/moe_q8/{name}" for name in names]
     config = load(study, ROOT)
-    left_out = left_out_blocks(config)
-    assert [[side.name for side in block.sides] for block in left_out] == gone
+    excluded = excluded_blocks(config)
+    assert [[arm.name for arm in block.arms] for block in excluded] == gone
     kept = [block for block in list_blocks(config, gpu=False) if block.suite == "B"]
     whole = 6 * (1 + 6)  # two targets, three repeats; γ 4, 8 and 16 of two drafts
-    assert sum(len(block.sides) for block in [*kept, *left_out]) == whole
+    assert sum(len(block.arms) for block in [*kept, *excluded]) == whole
 
 
-def test_a_block_has_its_baseline_first_and_a_side_for_each_setting(blocks):
+def test_a_block_has_its_baseline_first_and_a_arm_for_each_setting(blocks):
     for block in blocks:
         assert block.measures_alone
-        assert block.sides[0] == Side()
-        assert block.speculates != (block.sides == (Side(),))
+        assert block.arms[0] == Arm()
+        assert block.speculates != (block.arms == (Arm(),))
         assert len(block.models) == 1 + len(block.drafters)
     found = {block.block: block for block in blocks}
-    sides = found["D/dense_4b/r1"].sides
-    assert [side.name for side in sides] == ["alone", *(f"draft_0.8b/{g}" for g in GAMMAS)]
+    arms = found["D/dense_4b/r1"].arms
+    assert [arm.name for arm in arms] == ["baseline", *(f"draft_0.8b/{g}" for g in GAMMAS)]
     assert found["B/moe_q4/r0"].models == ("moe_q4", "draft_0.8b", "draft_2b")
     lengths = [source.length for source in found["F/moe_q4/r0"].prompts]
     assert lengths == [32, 64, 128, 256, 512, 1024]
@@ -107,26 +107,28 @@ def test_no_draft_beside_others_adds_no_block_and_counts_these_runs_as_the_suite
 def test_the_studys_commands_measure_the_target_alone_only_where_a_suite_names_it(study):
     study["measurement"]["protocol"] = "published"
     found = blocks_of(study)
-    sides = {block.suite: [side.name for side in block.sides] for block in found}
-    assert sides["D"] == [f"draft_0.8b/{gamma}" for gamma in GAMMAS]
-    assert sides["F"] == ["alone", "draft_0.8b/g8"]
-    assert sides["A"] == ["alone"]
+    arms = {block.suite: [arm.name for arm in block.arms] for block in found}
+    assert arms["D"] == [f"draft_0.8b/{gamma}" for gamma in GAMMAS]
+    assert arms["F"] == ["baseline", "draft_0.8b/g8"]
+    assert arms["A"] == ["baseline"]
     assert sum(block.runs for block in found) == 306
     assert added_runs(found, load(study, ROOT)) == 0
 
 
 def test_passes_multiply_the_runs_but_not_those_of_the_studys_commands(study):
-    study["measurement"] |= {"passes": 2, "n_predict": 8}
+    study["measurement"] |= {"prompt_iterations": 2, "n_predict": 8}
     study["suites"]["F"] |= {"protocol": "published", "engine": "march"}
     found = blocks_of(study)
-    assert {block.suite: block.passes for block in found} == dict.fromkeys("ABCD", 2) | {"F": 1}
+    assert {block.suite: block.prompt_iterations for block in found} == dict.fromkeys("ABCD", 2) | {
+        "F": 1
+    }
     assert sum(block.runs for block in found) == 2 * (354 - 36) + 36
     assert {block.warmup_tokens for block in found} == {8}  # no longer than a run
 
 
 @pytest.mark.parametrize("order", ["mixed", "by_target"])
 def test_the_order_takes_repeat_after_repeat_and_mixes_suites_within_each(blocks, order):
-    ordered = schedule(blocks, 1, order)
+    ordered = block_order(blocks, 1, order)
     assert [block.repeat for block in ordered] == sorted(block.repeat for block in blocks)
     gone = [(block.repeat, block.target) for block in ordered]
     stretches = [here for here, _ in groupby(gone)]
@@ -142,9 +144,9 @@ def test_the_order_takes_repeat_after_repeat_and_mixes_suites_within_each(blocks
 def test_the_order_of_two_blocks_depends_on_those_two_alone(names, seed):
     blocks = [replace(alone(), block=name) for name in sorted(names)]
     kept = blocks[::2]
-    whole = schedule(blocks, seed)
-    assert [block for block in whole if block in kept] == schedule(kept, seed)
-    assert whole == schedule(reversed(blocks), seed)
+    whole = block_order(blocks, seed)
+    assert [block for block in whole if block in kept] == block_order(kept, seed)
+    assert whole == block_order(reversed(blocks), seed)
 
 
 def test_repeats_are_samples_above_temperature_0(study):

@@ -3,13 +3,13 @@
 import pytest
 from pydantic import ValidationError
 
-from specmoe.config.block import Side
+from specmoe.config.block import Arm
 from specmoe.config.methods import BY_TYPE, METHODS, Drafting, Method, engine_type
 
 
-def sides(gammas=(), **given):
-    """Return the sides of a way of drafting."""
-    return [Side(draft="d", **setting) for setting in Drafting(**given).settings(list(gammas))]
+def arms(gammas=(), **given):
+    """Return the arms of a way of drafting."""
+    return [Arm(draft="d", **setting) for setting in Drafting(**given).settings(list(gammas))]
 
 
 def fault(**given):
@@ -27,13 +27,13 @@ def test_every_method_has_a_type_of_the_engine_and_back():
 
 
 def test_lists_multiply_and_what_is_not_given_is_the_default():
-    made = sides(method="mtp", gammas=[1, 2], p_min=[0, 0.5])
-    assert [(side.gamma, side.p_min) for side in made] == [(1, 0), (1, 0.5), (2, 0), (2, 0.5)]
-    assert [side.name for side in made] == ["d/g1", "d/g1-p0.5", "d/g2", "d/g2-p0.5"]
-    assert [side.name for side in sides([4], method="ngram-mod", n_match=[2])] == ["d/g4-n2"]
-    [lookup] = sides([8], method="ngram-simple")
+    made = arms(method="mtp", gammas=[1, 2], p_min=[0, 0.5])
+    assert [(arm.gamma, arm.p_min) for arm in made] == [(1, 0), (1, 0.5), (2, 0), (2, 0.5)]
+    assert [arm.name for arm in made] == ["d/g1", "d/g1-p0.5", "d/g2", "d/g2-p0.5"]
+    assert [arm.name for arm in arms([4], method="ngram-mod", n_match=[2])] == ["d/g4-n2"]
+    [lookup] = arms([8], method="ngram-simple")
     assert (lookup.gamma, lookup.n_match, lookup.p_min) == (8, 3, None)
-    [cache] = sides([4], method="ngram-cache")
+    [cache] = arms([4], method="ngram-cache")
     assert (cache.gamma, cache.n_match) == (8, None)  # the engine's own length
 
 

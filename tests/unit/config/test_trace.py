@@ -2,7 +2,7 @@
 
 import pytest
 
-from specmoe.config.block import Side
+from specmoe.config.block import Arm
 from specmoe.config.load import load
 from specmoe.config.matrix import choose_demonstration
 from specmoe.config.methods import Method
@@ -12,10 +12,10 @@ from ...conftest import ROOT
 
 def test_the_first_pair_of_the_campaign_is_decoded(synthetic):
     block = choose_demonstration(load(synthetic, ROOT), gpu=False)
-    side = Side(4, method=Method.DRAFT, draft="draft_0.8b", draft_model="draft_0.8b")
+    arm = Arm(4, method=Method.DRAFT, draft="draft_0.8b", draft_model="draft_0.8b")
     assert block.target == "moe_q4"
     assert [source.file for source in block.prompts] == ["resources/prompts/short_factual.txt"]
-    assert (block.n_predict, block.temperature, block.sides) == (64, 0, (side,))
+    assert (block.n_predict, block.temperature, block.arms) == (64, 0, (arm,))
 
 
 @pytest.mark.parametrize(

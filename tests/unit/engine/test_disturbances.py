@@ -14,13 +14,13 @@ from specmoe.engine.disturbances import (
     Observation,
     State,
     Watch,
+    disturbance_reason,
     mac_pressure,
     measure_undisturbed,
     observe,
     read_counters,
     switches,
     waited_s,
-    was_taken_away,
 )
 
 from ...processes import eventually
@@ -65,9 +65,9 @@ def spinning(command):
         ({"thermal_pressure": "heavy"}, "the machine was too hot (thermal pressure: heavy)"),
     ],
 )
-def test_a_run_whose_machine_was_taken_away_is_rejected_with_the_reason(planted, words):
+def test_a_run_whose_machine_disturbance_reason_is_rejected_with_the_reason(planted, words):
     seen = QUIET._replace(**planted)
-    assert str(was_taken_away(seen, GATE)).startswith(words)
+    assert str(disturbance_reason(seen, GATE)).startswith(words)
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def test_a_run_whose_machine_was_taken_away_is_rejected_with_the_reason(planted,
     ],
 )
 def test_a_run_that_nothing_disturbed_is_accepted_however_slow(planted):
-    assert was_taken_away(QUIET._replace(**planted), GATE) is None
+    assert disturbance_reason(QUIET._replace(**planted), GATE) is None
 
 
 def test_an_observation_is_the_difference_of_two_states():
@@ -152,9 +152,9 @@ def test_a_run_is_measured_until_it_is_accepted_and_no_more_often_than_asked(
         lambda: next(attempts), lambda: watch, gate, lambda *one: said.append(one)
     )
     assert [number for number, _ in said] == list(range(1, again + rejected + 1))
-    assert (result, columns["measured_again"]) == (attempt, again)
+    assert (result, columns["reruns"]) == (attempt, again)
     assert columns.items() >= seen[-1]._asdict().items()
-    assert (columns["taken_away"] is not None) == rejected
+    assert (columns["disturbed_reason"] is not None) == rejected
 
 
 @pytest.mark.skipif(not psutil.LINUX, reason="only Linux counts the waiting of a thread")

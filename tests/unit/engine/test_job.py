@@ -9,7 +9,7 @@ from specmoe.config.engines import Backend
 from specmoe.config.methods import Method
 from specmoe.engine.identity import Workplace
 from specmoe.engine.job import alone_at, log_of_job
-from specmoe.engine.machine import FOLDER_OF_TESTS, host_id
+from specmoe.engine.machine import FOLDER_OF_TESTS, machine_id
 from specmoe.errors import MeasurementError
 
 from ...blocks import ALONE, compared, drafted
@@ -22,7 +22,7 @@ def job(tmp_path, monkeypatch):
     monkeypatch.setenv(FOLDER_OF_TESTS, str(tmp_path))
     Path("e").mkdir()
     Path("e/engine.json").write_text('{"backend": "cuda"}')
-    Path("h").write_text(f'{{"id": "{host_id()}", "chip": "c", "gpu_memory_bytes": 1000}}')
+    Path("h").write_text(f'{{"id": "{machine_id()}", "chip": "c", "gpu_memory_bytes": 1000}}')
     workplace = Workplace(Path("r"), Path("e/engine.json"), Path("h"), 2.0, 0.5)
     files = Path("t"), Path("l/r0.server.log"), {"draft": Path("d")}
     with alone_at(workplace, {}, *files) as job:
@@ -36,18 +36,18 @@ def test_a_job_has_the_programs_limits_and_memory_of_its_workplace(job):
     assert (job.backend, job.usable_memory) == (Backend.CUDA, 950)
 
 
-def test_each_side_of_a_block_has_a_log_and_a_command_line_of_its_own(job):
-    sides = [ALONE, drafted(8), drafted(8, 0.5)]
-    assert [job.log_of(side) for side in sides] == [
-        Path(f"l/r0.server.{name}.log") for name in ("alone", "draft.g8", "draft.g8-a0.5")
+def test_each_arm_of_a_block_has_a_log_and_a_command_line_of_its_own(job):
+    arms = [ALONE, drafted(8), drafted(8, 0.5)]
+    assert [job.log_of(arm) for arm in arms] == [
+        Path(f"l/r0.server.{name}.log") for name in ("baseline", "draft.g8", "draft.g8-a0.5")
     ]
     given = {"engine_args": ("--cpu-moe", "--numa", "distribute"), "threads": 3}
-    alone, eight, imposed = (job.command(compared(**given), side) for side in sides)
+    alone, eight, forced = (job.command(compared(**given), arm) for arm in arms)
     assert " ".join(alone).endswith("--threads 3 --cpu-moe --numa distribute")
     assert eight[: len(alone)] == alone
     assert "--model-draft" not in alone
     assert eight[eight.index("--spec-draft-n-max") + 1] == "8"
-    assert imposed == [*eight, "--spec-synth-len", "5"]
+    assert forced == [*eight, "--spec-synth-len", "5"]
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import psutil
 import pynvml
 import pytest
 
-from specmoe.config.block import Side
+from specmoe.config.block import Arm
 from specmoe.config.engines import Backend
 from specmoe.config.methods import Method
 from specmoe.engine import machine
@@ -48,14 +48,14 @@ def put(monkeypatch):
 
 def test_the_id_of_a_machine_survives_another_name_and_not_other_hardware(monkeypatch):
     monkeypatch.setattr(machine, "text_of", lambda file: "3d1219c7")
-    before = machine.host_id()
+    before = machine.machine_id()
     assert re.fullmatch("[0-9a-f]{12}", before)
     monkeypatch.setattr(platform, "node", lambda: "laptop.elsewhere")
     monkeypatch.setattr(socket, "gethostname", lambda: "laptop.elsewhere")
-    assert machine.host_id() == before
+    assert machine.machine_id() == before
     # Machines of one image share the system's id.
     monkeypatch.setattr(psutil, "cpu_count", lambda logical=True: 1000)
-    assert machine.host_id() != before
+    assert machine.machine_id() != before
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def test_the_id_of_a_machine_survives_another_name_and_not_other_hardware(monkey
 )
 def test_a_system_knows_itself_by_its_file_its_platform_or_its_name(put, file, ioreg, known):
     put({"etc/machine-id": file}, ioreg)
-    assert machine.machine_id() == known
+    assert machine.system_id() == known
 
 
 @pytest.mark.parametrize(
@@ -192,18 +192,21 @@ def test_models_can_use_a_share_of_the_memory_of_their_backend(backend, gpu_memo
     ("usable", "groups"),
     [
         # On CUDA the target alone takes 11 GB, with the draft 12 and by n-grams 11.
-        (11 + 12 + 12 + 11, [["alone", "draft/g4", "draft/g8", "ngram-mod/g8"]]),
-        (11 + 12 + 12, [["alone", "draft/g4", "draft/g8"], ["alone", "ngram-mod/g8"]]),
-        (11 + 12, [["alone", "draft/g4"], ["alone", "draft/g8"], ["alone", "ngram-mod/g8"]]),
+        (11 + 12 + 12 + 11, [["baseline", "draft/g4", "draft/g8", "ngram-mod/g8"]]),
+        (11 + 12 + 12, [["baseline", "draft/g4", "draft/g8"], ["baseline", "ngram-mod/g8"]]),
+        (
+            11 + 12,
+            [["baseline", "draft/g4"], ["baseline", "draft/g8"], ["baseline", "ngram-mod/g8"]],
+        ),
         (11 + 11, []),
     ],
 )
-def test_where_memory_does_not_hold_all_sides_the_target_alone_is_beside_each_group(usable, groups):
-    by_ngrams = Side(8, method=Method.NGRAM_MOD, draft="ngram-mod")
-    block = compared(sides=(ALONE, drafted(4), drafted(8), by_ngrams))
+def test_where_memory_does_not_hold_all_arms_the_target_alone_is_beside_each_group(usable, groups):
+    by_ngrams = Arm(8, method=Method.NGRAM_MOD, draft="ngram-mod")
+    block = compared(arms=(ALONE, drafted(4), drafted(8), by_ngrams))
     sizes = {"target": 10 * GB, "draft": GB}
-    found = groups_in_memory(block, block.sides, sizes, Backend.CUDA, usable * GB)
-    assert [[side.name for side in group] for group in found] == groups
+    found = groups_in_memory(block, block.arms, sizes, Backend.CUDA, usable * GB)
+    assert [[arm.name for arm in group] for group in found] == groups
 
 
 L4 = {"Name": "NVIDIA L4", "MemoryInfo": SimpleNamespace(total=23034 * 2**20)}

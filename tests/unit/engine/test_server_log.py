@@ -97,7 +97,7 @@ def test_an_accepted_replay_holds_a_token_that_nobody_drafted():
         # Rounds drafted 4, 4, 4 and 3 tokens, and accepted 2, 4, 0 and 1.
         "accepted_lengths": [1, 1, 1, 0, 1],
         "drafted_lengths": [0, 0, 0, 1, 3],
-        "tried_per_position": [4, 3, 2, 1],
+        "drafted_per_position": [4, 3, 2, 1],
         "replays": 2,
         "replays_rejected": 0,
     }

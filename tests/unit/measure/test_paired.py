@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from specmoe.config.block import Arrangement, Side
+from specmoe.config.block import Arm, Schedule
 from specmoe.config.engines import Backend
 from specmoe.engine.job import Job
 from specmoe.engine.machine import WORKING_BYTES
@@ -19,11 +19,9 @@ from specmoe.measure.block import arrange, summary
 from ...blocks import ALONE, DRAFTED, compared, drafted, measured, rows
 
 GB = 10**9
-in_each_arrangement = pytest.mark.parametrize(
-    "arrangement", [Arrangement.TOGETHER, Arrangement.IN_TURN]
-)
-BLOCK = compared(sides=(ALONE, DRAFTED, drafted(8)))
-SIDES = ["alone", "draft/g4", "draft/g8"]
+in_each_schedule = pytest.mark.parametrize("schedule", [Schedule.INTERLEAVED, Schedule.SEQUENTIAL])
+BLOCK = compared(arms=(ALONE, DRAFTED, drafted(8)))
+SIDES = ["baseline", "draft/g4", "draft/g8"]
 
 
 @dataclass
@@ -33,7 +31,7 @@ class Machine:
     decode_ms: tuple[float, ...] = (100.0,)  # of a server's requests; the last one holds on
     private_bytes: int | None = 0
     live: list[str] = field(default_factory=list)
-    events: list[tuple[str, ...]] = field(default_factory=list)  # side, what, live sides
+    events: list[tuple[str, ...]] = field(default_factory=list)  # arm, what, live arms
     requests: list[dict[str, Any]] = field(default_factory=list)
 
 
@@ -53,23 +51,23 @@ class StandIn:
     pid = os.getpid()
     environment: dict[str, str] = {}  # noqa: RUF012
 
-    def __init__(self, machine: Machine, side: Side, context: int, log: Path):
-        self.machine, self.side, self.log = machine, side, log
-        self.command = [side.name]
-        self.settings = Settings(1, context, side.speculates, ("f16",), "b")
+    def __init__(self, machine: Machine, arm: Arm, context: int, log: Path):
+        self.machine, self.arm, self.log = machine, arm, log
+        self.command = [arm.name]
+        self.settings = Settings(1, context, arm.speculates, ("f16",), "b")
         self.answered = 0
 
     def happens(self, what: str) -> None:
-        self.machine.events.append((self.side.name, what, *self.machine.live))
+        self.machine.events.append((self.arm.name, what, *self.machine.live))
 
     def __enter__(self):
-        self.machine.live.append(self.side.name)
+        self.machine.live.append(self.arm.name)
         self.log.write_bytes(b"")
         self.happens("starts")
         return self
 
     def stop(self):
-        self.machine.live.remove(self.side.name)
+        self.machine.live.remove(self.arm.name)
 
     def tokenize(self, text):
         return list(range(len(text)))
@@ -79,13 +77,13 @@ class StandIn:
         decode_ms = times[min(self.answered, len(times) - 1)]
         self.answered += 1
         self.happens("warm-up" if n_predict == 8 else "run")
-        request = {"side": self.side.name, "prompt": len(prompt), "n_predict": n_predict}
+        request = {"arm": self.arm.name, "prompt": len(prompt), "n_predict": n_predict}
         self.machine.requests.append(request | {"seed": seed})
-        if self.side.speculates:
+        if self.arm.speculates:
             with self.log.open("a") as log:
                 log.write("id 0 | task 1 | processing task\n")
-                log.write(f"id 0 | task 1 | accepted 1/{self.side.gamma} draft tokens\n")
-                log.write(statistics_line(self.answered, self.side.gamma))
+                log.write(f"id 0 | task 1 | accepted 1/{self.arm.gamma} draft tokens\n")
+                log.write(statistics_line(self.answered, self.arm.gamma))
         return {
             "tokens": [len(prompt) + seed] * n_predict,
             "stop_type": "limit",
@@ -93,8 +91,8 @@ class StandIn:
         }
 
     def metrics(self):
-        drafted = {"spec_decode_num_draft_tokens_total": self.answered * self.side.gamma}
-        return {"n_decode_total": self.answered} | (drafted if self.side.speculates else {})
+        drafted = {"spec_decode_num_draft_tokens_total": self.answered * self.arm.gamma}
+        return {"n_decode_total": self.answered} | (drafted if self.arm.speculates else {})
 
     def decode_failures(self):
         return 0
@@ -115,8 +113,8 @@ class StandInJob(Job):
 
     machine: Machine = field(default_factory=Machine)
 
-    def server(self, block, side, log):
-        return StandIn(self.machine, side, block.context, log)
+    def server(self, block, arm, log):
+        return StandIn(self.machine, arm, block.context, log)
 
 
 @pytest.fixture
@@ -148,62 +146,60 @@ NEEDED = {
 
 
 @pytest.mark.parametrize("backend", NEEDED)
-def test_sides_are_together_where_memory_holds_them(job, backend):
+def test_arms_are_together_where_memory_holds_them(job, backend):
     for usable, found in (
-        (NEEDED[backend], ("together", [[*BLOCK.sides]])),
-        (NEEDED[backend] - 1, ("in_groups", [[ALONE, DRAFTED], [ALONE, drafted(8)]])),
-        (12 * GB, ("in_turn", [[*BLOCK.sides]])),  # not even a pair
+        (NEEDED[backend], ("interleaved", [[*BLOCK.arms]])),
+        (NEEDED[backend] - 1, ("grouped", [[ALONE, DRAFTED], [ALONE, drafted(8)]])),
+        (12 * GB, ("sequential", [[*BLOCK.arms]])),  # not even a pair
     ):
         assert arrange(BLOCK, replace(job, backend=backend, usable_memory=usable)) == found
 
 
 def test_each_group_has_the_target_alone_and_runs_are_compared_with_those_of_their_group(job):
-    block = replace(BLOCK, sides=(*BLOCK.sides, drafted(2)))
+    block = replace(BLOCK, arms=(*BLOCK.arms, drafted(2)))
     job = replace(job, usable_memory=11 * GB + 3 * WORKING_BYTES)
     record = measured(block, job)
-    assert record["groups"] == [SIDES, ["alone", "draft/g2"]]
+    assert record["groups"] == [SIDES, ["baseline", "draft/g2"]]
     for event in job.machine.events:
         if event[1] == "run":
-            assert {*event[2:]} in ({*SIDES}, {"alone", "draft/g2"})
+            assert {*event[2:]} in ({*SIDES}, {"baseline", "draft/g2"})
     assert [run["order"] for run in record["runs"]] == list(range(2 * 5))
-    assert [side["group"] for side in record["sides"]] == [0, 0, 0, 1, 1]
+    assert [arm["group"] for arm in record["arms"]] == [0, 0, 0, 1, 1]
     found = rows(record)
-    assert {row["arrangement"] for row in found} == {"in_groups"}
+    assert {row["schedule"] for row in found} == {"grouped"}
     assert len({row["run"] for row in found}) == 2 * 5
     for row in found:
         if row["gamma"]:
-            beside = "alone-2" if row["gamma"] == 2 else "alone"
+            beside = "baseline-2" if row["gamma"] == 2 else "baseline"
             assert row["baseline"] == f"{block.block}/{beside}/{row['prompt']}/p0"
 
 
-@in_each_arrangement
-def test_the_order_of_runs_is_recorded_and_every_side_has_its_facts_and_log(
-    job, arrangement, caplog
-):
+@in_each_schedule
+def test_the_order_of_runs_is_recorded_and_every_arm_has_its_facts_and_log(job, schedule, caplog):
     caplog.set_level("DEBUG", "specmoe")
-    record = measured(replace(BLOCK, arrangement=arrangement), job)
-    together = arrangement == Arrangement.TOGETHER
+    record = measured(replace(BLOCK, schedule=schedule), job)
+    together = schedule == Schedule.INTERLEAVED
     live = [event[2:] for event in job.machine.events if event[1] == "run"]
-    assert {len(sides) for sides in live} == ({3} if together else {1})
-    started = [side for side, what, *_ in job.machine.events if what == "starts"]
+    assert {len(arms) for arms in live} == ({3} if together else {1})
+    started = [arm for arm, what, *_ in job.machine.events if what == "starts"]
     # Those with a draft start first, because they need most.
-    assert started == (["draft/g4", "draft/g8", "alone"] if together else SIDES)
-    order = [side for side, _ in groupby(run["side"] for run in record["runs"])]
+    assert started == (["draft/g4", "draft/g8", "baseline"] if together else SIDES)
+    order = [arm for arm, _ in groupby(run["arm"] for run in record["runs"])]
     assert (order == SIDES) != together
     assert [run["order"] for run in record["runs"]] == list(range(BLOCK.runs))
     lines = [line for line in caplog.messages if line.startswith("run ")]
     assert [line.split(": ")[0] for line in lines] == [f"run {at + 1}" for at in range(BLOCK.runs)]
     for line in lines:
         assert ("tok/s, acceptance" in line) == ("/draft/" in line)
-    assert [side["side"] for side in record["sides"]] == SIDES
+    assert [arm["arm"] for arm in record["arms"]] == SIDES
     logs = {path.name for path in job.root.glob("*.log")}
-    assert logs == {f"r0.server.{side}.log" for side in ("alone", "draft.g4", "draft.g8")}
+    assert logs == {f"r0.server.{arm}.log" for arm in ("baseline", "draft.g4", "draft.g8")}
     found = rows(record)
-    assert {row["arrangement"] for row in found} == {arrangement}
+    assert {row["schedule"] for row in found} == {schedule}
     for row in found:
         if row["gamma"]:
             assert row["draft_ms"] == 2.5
-            assert row["baseline"].endswith(f"/alone/{row['prompt']}/p0")
+            assert row["baseline"].endswith(f"/baseline/{row['prompt']}/p0")
         else:
             assert row["baseline"] is None
 
@@ -223,8 +219,8 @@ def test_the_order_of_runs_is_recorded_and_every_side_has_its_facts_and_log(
 def test_warm_ups_are_short_and_end_once_the_rate_settles(job, decode_ms, most, sent):
     job = replace(job, machine=Machine(decode_ms=decode_ms))
     record = measured(replace(BLOCK, warmups=most), job)
-    for side in record["sides"]:
-        assert [one["decode_ms"] for one in side["warm_ups"]] == list(decode_ms[:sent])
+    for arm in record["arms"]:
+        assert [one["decode_ms"] for one in arm["warm_ups"]] == list(decode_ms[:sent])
     warm_ups = [one for one in job.machine.requests if one["n_predict"] == 8]
     assert len(warm_ups) == 3 * sent
     assert {one["prompt"] for one in warm_ups} <= {32}  # the longest prompt
@@ -235,8 +231,8 @@ def test_warm_ups_are_short_and_end_once_the_rate_settles(job, decode_ms, most, 
 def test_passes_of_sampled_texts_have_seeds_of_their_own_and_greedy_ones_share_one(
     job, temperature, seeds
 ):
-    record = measured(replace(BLOCK, passes=3, temperature=temperature), job)
-    found = {(row["pass"], row["gamma"]): row["seed"] for row in rows(record)}
+    record = measured(replace(BLOCK, prompt_iterations=3, temperature=temperature), job)
+    found = {(row["iteration"], row["gamma"]): row["seed"] for row in rows(record)}
     assert found == {
         (number, gamma): seed for number, seed in enumerate(seeds) for gamma in (0, 4, 8)
     }
@@ -245,53 +241,53 @@ def test_passes_of_sampled_texts_have_seeds_of_their_own_and_greedy_ones_share_o
 
 
 @pytest.mark.parametrize(
-    ("private", "usable", "arrangement"),
+    ("private", "usable", "schedule"),
     [
         # Three processes of 25 GB and the mapped target of 10 GB need 85 GB, two need 60 GB.
-        (25 * GB, 85 * GB, "together"),
-        (25 * GB, 84 * GB, "in_groups"),
-        (25 * GB, 60 * GB, "in_groups"),
-        (25 * GB, 59 * GB, "in_turn"),
-        (None, 84 * GB, "together"),  # where the system does not tell, nothing is decided
+        (25 * GB, 85 * GB, "interleaved"),
+        (25 * GB, 84 * GB, "grouped"),
+        (25 * GB, 60 * GB, "grouped"),
+        (25 * GB, 59 * GB, "sequential"),
+        (None, 84 * GB, "interleaved"),  # where the system does not tell, nothing is decided
     ],
 )
-def test_sides_are_divided_if_their_private_memory_exceeds_what_is_usable(
-    job, private, usable, arrangement
+def test_arms_are_divided_if_their_private_memory_exceeds_what_is_usable(
+    job, private, usable, schedule
 ):
     machine = Machine(private_bytes=private)
     record = measured(BLOCK, replace(job, usable_memory=usable, machine=machine))
-    assert record["arrangement"] == arrangement
-    again = 2 if arrangement == "in_groups" else 0  # of the target alone
+    assert record["schedule"] == schedule
+    again = 2 if schedule == "grouped" else 0  # of the target alone
     assert len(record["runs"]) == BLOCK.runs + again
     assert machine.live == []
-    assert {side["private_bytes"] for side in record["sides"]} == {private}
+    assert {arm["private_bytes"] for arm in record["arms"]} == {private}
 
 
-@in_each_arrangement
+@in_each_schedule
 def test_a_run_that_is_measured_again_keeps_its_last_answer_and_its_place(
-    job, monkeypatch, arrangement
+    job, monkeypatch, schedule
 ):
-    monkeypatch.setattr("specmoe.engine.disturbances.was_taken_away", lambda *_: "busy")
-    block = replace(BLOCK, gate={"retries": 2}, arrangement=arrangement)
+    monkeypatch.setattr("specmoe.engine.disturbances.disturbance_reason", lambda *_: "busy")
+    block = replace(BLOCK, gate={"retries": 2}, schedule=schedule)
     job = replace(job, machine=Machine(decode_ms=(100.0, 90.0, 80.0, 70.0)))
     runs = measured(block, job)["runs"]
     assert len(job.machine.requests) == 3 * len(runs)
     assert [run["order"] for run in runs] == list(range(BLOCK.runs))
-    assert {(run["measured_again"], run["taken_away"]) for run in runs} == {(2, "busy")}
-    # Of a side's six requests, the third and the sixth count.
-    alone = [run for run in runs if run["side"] == "alone"]
+    assert {(run["reruns"], run["disturbed_reason"]) for run in runs} == {(2, "busy")}
+    # Of an arm's six requests, the third and the sixth count.
+    alone = [run for run in runs if run["arm"] == "baseline"]
     assert [run["request"] for run in alone] == [2, 5]
     assert [run["answer"]["timings"]["predicted_ms"] for run in alone] == [80.0, 70.0]
     assert [run["metrics"]["n_decode_total"] for run in alone] == [1, 1]
-    assert all(run["draft_ms"] == 2.5 for run in runs if run["side"] != "alone")
+    assert all(run["draft_ms"] == 2.5 for run in runs if run["arm"] != "baseline")
 
 
 def test_a_block_is_said_in_a_line_with_ratios_of_the_rate_alone():
-    def run_of(side, rate, **more):
+    def run_of(arm, rate, **more):
         answer = {"tokens": [*range(101)], "timings": {"predicted_ms": 100_000 / rate}}
-        return {"side": side, "answer": answer, "decode_failures": 0} | more
+        return {"arm": arm, "answer": answer, "decode_failures": 0} | more
 
-    runs = [run_of("alone", 50), run_of("d/g4", 40), run_of("d/g4", 80, measured_again=2)]
+    runs = [run_of("baseline", 50), run_of("d/g4", 40), run_of("d/g4", 80, reruns=2)]
     record = {"runs": runs}
     assert summary(BLOCK, record) == "50.0 tok/s alone; d/g4 1.20×; 1 run measured again"
     runs += [run_of(f"d/g{gamma}", 5, decode_failures=1) for gamma in (8, 16, 32)]

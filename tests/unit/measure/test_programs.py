@@ -13,11 +13,11 @@ from ...blocks import alone, compared
 
 def record(block, *tokens):
     """Return the record of a block that wrote one text, alone in each of two groups."""
-    sides = [{"prompts": None}, {"prompts": {"code": [1, 2]}}]
-    alone = block.sides[0]
+    arms = [{"prompts": None}, {"prompts": {"code": [1, 2]}}]
+    alone = block.arms[0]
     ids = [block.run_id(alone, "code", 0, group) for group in (0, 1)]
     runs = [{"run": one, "answer": {"tokens": [*tokens]}} for one in ids]
-    return block, {"groups": [[], []], "sides": sides, "runs": runs}
+    return block, {"groups": [[], []], "arms": arms, "runs": runs}
 
 
 def test_repeats_of_a_text_are_read_once_and_other_texts_of_a_prompt_too():
@@ -32,12 +32,12 @@ def test_a_draft_reads_only_texts_from_which_its_runs_follow(study):
     usual = compared()
     assert list_readings(config, [alone(), usual]) == {"draft": [usual.block]}
     for other in (
-        {"sides": (usual.sides[0], replace(usual.sides[1], method=Method.MTP))},
+        {"arms": (usual.arms[0], replace(usual.arms[1], method=Method.MTP))},
         {"protocol": "published"},
         {"temperature": 0.7},
         {"engine_args": ("-fa", "off")},
-        {"sides": usual.sides[1:]},
-        {"sides": (usual.sides[0], replace(usual.sides[1], imposed_acceptance=0.5))},
+        {"arms": usual.arms[1:]},
+        {"arms": (usual.arms[0], replace(usual.arms[1], forced_acceptance=0.5))},
     ):
         assert list_readings(config, [replace(usual, **other)]) == {}
     study["measurement"]["pass_samples"] = 0  # no program is built

@@ -101,7 +101,7 @@ BASELINE = alone(
     protocol=Protocol.PUBLISHED,
 )
 SPECULATIVE = compared(
-    BASELINE, sides=(DRAFTED,), prompts=(*BASELINE.prompts, PromptSource("code", "code.txt"))
+    BASELINE, arms=(DRAFTED,), prompts=(*BASELINE.prompts, PromptSource("code", "code.txt"))
 )
 OLD_MANUAL = "--draft, --draft-n, --draft-max N   number of tokens to draft"
 NEW_MANUAL = "--spec-draft-n-max N   number of tokens to draft\n--draft N   has been removed"
@@ -167,13 +167,13 @@ def test_flags_have_the_names_that_the_engine_knows_and_layers_are_those_of_both
 
 
 def test_the_target_alone_is_measured_first_and_then_each_gamma(do):
-    block = replace(SPECULATIVE, sides=(ALONE, DRAFTED, drafted(8)), prompts=BASELINE.prompts)
+    block = replace(SPECULATIVE, arms=(ALONE, DRAFTED, drafted(8)), prompts=BASELINE.prompts)
     record = do(block)
     assert [run["run"].split("/", 3)[-1] for run in record["runs"]] == [
-        f"{side}/passage-8/p0" for side in ("alone", "draft/g4", "draft/g8")
+        f"{arm}/passage-8/p0" for arm in ("baseline", "draft/g4", "draft/g8")
     ]
     assert [run["order"] for run in record["runs"]] == [0, 1, 2]
-    assert record["arrangement"] == "in_turn"
+    assert record["schedule"] == "sequential"
     assert "--draft 8" in arguments(record, 2)
     alone, four, eight = rows(record)
     assert (alone["draft"], alone["drafted"], alone["baseline"]) == ("none", None, None)

@@ -1,4 +1,4 @@
-"""Every side sends every prompt in every pass once; the order is seeded and favours no side."""
+"""Every arm sends every prompt in every pass once; the order is seeded and favours no arm."""
 
 from collections import Counter
 from dataclasses import replace
@@ -15,44 +15,45 @@ from ...blocks import ALONE, compared, drafted
 
 SIDES = (ALONE, drafted(4), drafted(8), drafted(8, 0.5))
 PROMPTS = tuple(PromptSource(name, f"{name}.txt") for name in "abcd")
-BLOCK = compared(sides=SIDES, prompts=PROMPTS, passes=3)
+BLOCK = compared(arms=SIDES, prompts=PROMPTS, prompt_iterations=3)
 
 
 def together(block):
-    return turns_of(block, block.sides, together=True)
+    return turns_of(block, block.arms, interleaved=True)
 
 
-def in_turn(block):
-    return turns_of(block, block.sides, together=False)
+def sequential(block):
+    return turns_of(block, block.arms, interleaved=False)
 
 
-ORDERS = [together, in_turn]
+ORDERS = [together, sequential]
 
 
 @pytest.mark.parametrize("order", ORDERS)
 @given(
-    sides=st.sets(st.sampled_from(SIDES), min_size=1),
+    arms=st.sets(st.sampled_from(SIDES), min_size=1),
     prompts=st.sets(st.sampled_from(PROMPTS), min_size=1),
-    passes=st.integers(1, 4),
+    iterations=st.integers(1, 4),
     seed=st.integers(),
     repeat=st.integers(0, 5),
     concurrency=st.none() | st.just(2),
 )
-def test_every_side_sends_every_prompt_in_every_pass_exactly_once(
-    order, sides, prompts, passes, **more
+def test_every_arm_sends_every_prompt_in_every_pass_exactly_once(
+    order, arms, prompts, iterations, **more
 ):
     more["order_seed"] = more.pop("seed")
-    block = compared(sides=tuple(sides), prompts=tuple(prompts), passes=passes, **more)
+    more |= {"prompt_iterations": iterations}
+    block = compared(arms=tuple(arms), prompts=tuple(prompts), **more)
     turns = order(block)
     assert len(turns) == block.runs / (len(prompts) if block.concurrency else 1)
-    sent = [(side, source, number) for side, sources, number, _ in turns for source in sources]
-    assert Counter(sent) == Counter(product(sides, prompts, range(passes)))
+    sent = [(arm, source, number) for arm, sources, number, _ in turns for source in sources]
+    assert Counter(sent) == Counter(product(arms, prompts, range(iterations)))
 
 
 @pytest.mark.parametrize("order", ORDERS)
-def test_all_sides_of_a_pass_have_the_same_load(order):
+def test_all_arms_of_a_pass_have_the_same_load(order):
     sent = {(turn.number, turn.sources) for turn in order(replace(BLOCK, concurrency=2))}
-    assert len(sent) == BLOCK.passes
+    assert len(sent) == BLOCK.prompt_iterations
 
 
 @pytest.mark.parametrize("order", ORDERS)
@@ -63,29 +64,29 @@ def test_the_order_is_seeded_and_differs_between_blocks(order):
     assert order(replace(BLOCK, prompts=PROMPTS[::-1])) == order(BLOCK)  # of the configuration
 
 
-def test_together_the_sides_take_turns_prompt_by_prompt_and_none_is_always_first():
+def test_together_the_arms_take_turns_prompt_by_prompt_and_none_is_always_first():
     stretches = [
-        (prompt, [turn.side for turn in turns])
+        (prompt, [turn.arm for turn in turns])
         for prompt, turns in groupby(together(BLOCK), lambda turn: (turn[2], turn[1]))
     ]
-    assert len(stretches) == BLOCK.passes * len(PROMPTS)
-    assert all(set(sides) == set(SIDES) for _, sides in stretches)
+    assert len(stretches) == BLOCK.prompt_iterations * len(PROMPTS)
+    assert all(set(arms) == set(SIDES) for _, arms in stretches)
     assert [number for (number, _), _ in stretches] == sorted([0, 1, 2] * len(PROMPTS))
-    turns = together(replace(BLOCK, passes=25))
-    firsts = Counter(turn.side for turn in turns[:: len(SIDES)])
-    # Of 100 first places, each of four sides has 25 on average, with a standard deviation of 4.3.
+    turns = together(replace(BLOCK, prompt_iterations=25))
+    firsts = Counter(turn.arm for turn in turns[:: len(SIDES)])
+    # Of 100 first places, each of four arms has 25 on average, with a standard deviation of 4.3.
     assert set(firsts) == set(SIDES)
     assert all(12 <= count <= 38 for count in firsts.values())
 
 
-def test_in_turn_one_side_follows_the_other_in_an_order_that_turns_round():
+def test_in_turn_one_arm_follows_the_other_in_an_order_that_turns_round():
     orders = [
-        [side for side, _ in groupby(in_turn(replace(BLOCK, repeat=repeat)), lambda t: t[0])]
+        [arm for arm, _ in groupby(sequential(replace(BLOCK, repeat=repeat)), lambda t: t[0])]
         for repeat in range(4)
     ]
     assert orders == [[*SIDES], [*SIDES[::-1]]] * 2
-    by_side = [
+    by_arm = [
         [(turn.sources, turn.number) for turn in turns]
-        for _, turns in groupby(in_turn(BLOCK), lambda turn: turn.side)
+        for _, turns in groupby(sequential(BLOCK), lambda turn: turn.arm)
     ]
-    assert all(one == by_side[0] for one in by_side)
+    assert all(one == by_arm[0] for one in by_arm)

@@ -184,7 +184,7 @@ def test_values_of_any_type_are_copied_and_every_start_is_aligned(tmp_path):
     ]
 
 
-def test_empty_arrays_which_the_package_cannot_write_are_left_out():
+def test_empty_arrays_which_the_package_cannot_write_are_excluded():
     kinds = gguf.GGUFValueType
     empty, one = GGUFValue([], kinds.ARRAY, kinds.INT32), GGUFValue(1, kinds.UINT32)
     writer = gguf_file.writer_of("llama", {"general.tags": empty, "llama.block_count": one})

@@ -46,7 +46,7 @@ def campaign(**columns):
 
 
 def daggers(analysis):
-    """Return, for each cell of the table, whether its speedup is marked."""
+    """Return, for each cell of the table, whether its speedup is flagged."""
     text = latex("speculation", analysis)
     return [r"$^\dagger$" in line for line in text.splitlines() if "[" in line][1:]
 
@@ -71,7 +71,7 @@ def of_two_prompts():
         (single, "Over all cells (on Code) the"),
         (of_two_prompts, "Over all cells (2 cells on Code; 1 cell on Chinese) the"),
         (several_methods, "On MoE Q4 and Dense 4B we measured 4 ways of drafting in 7 settings"),
-        (lambda: campaign(left_out="N/draft"), r"\textbf{Left out} on purpose: "),
+        (lambda: campaign(excluded="N/draft"), r"\textbf{Left out} on purpose: "),
         (controlled, "Controls passed: 4 runs had the outcome that was known beforehand."),
         (lambda: controlled(failed=1), r"\textbf{Controls failed}: 1 run did not have"),
         (
@@ -126,7 +126,7 @@ def test_the_study_is_out_of_the_paper_of_ones_own_models():
         assert not re.search(r"\\section\{[^}]*(?:study|claims|as published)", text)
 
 
-def test_cells_without_baselines_of_their_own_are_marked():
+def test_cells_without_baselines_of_their_own_are_flagged():
     analysis = full()
     assert daggers(analysis) == [False] * 5
     assert "dagger marks" not in documents(analysis)[1]

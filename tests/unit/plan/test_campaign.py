@@ -63,10 +63,10 @@ def test_priorities_fall_in_the_order_of_blocks_and_the_machine_is_described_fir
     order = list(campaign.blocks)
     for repeat, first in campaign.first_blocks.items():
         assert campaign.blocks[first].repeat == repeat
-        assert campaign.host_priority(str(repeat)) > campaign.priorities[first]
+        assert campaign.machine_priority(str(repeat)) > campaign.priorities[first]
         for before in campaign.block_before(repeat):
             assert order.index(before) == order.index(first) - 1
-            assert campaign.host_priority(str(repeat)) < campaign.priorities[before]
+            assert campaign.machine_priority(str(repeat)) < campaign.priorities[before]
     assert [len(campaign.block_before(repeat)) for repeat in range(3)] == [0, 1, 1]
 
 
@@ -134,9 +134,9 @@ def test_the_time_left_is_the_plans_at_the_pace_of_what_was_measured(study, camp
     assert progress == f"2 of {len(campaign.blocks)} blocks, 2 min left"
 
 
-def test_a_repeat_follows_the_last_block_even_of_a_repeat_that_is_left_out(study, campaign_of):
+def test_a_repeat_follows_the_last_block_even_of_a_repeat_that_is_excluded(study, campaign_of):
     study["campaign"]["suites"] = ["A"]
     blocks = campaign_of(study).blocks
     last = [name for name, block in blocks.items() if block.repeat == 0][-1]
-    left_out = [name for name, block in blocks.items() if block.repeat == 1]
-    assert campaign_of(study, left_out=left_out).block_before(2) == [last]
+    excluded = [name for name, block in blocks.items() if block.repeat == 1]
+    assert campaign_of(study, exclude=excluded).block_before(2) == [last]

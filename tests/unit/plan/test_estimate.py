@@ -48,9 +48,9 @@ def test_a_wider_pass_never_takes_less_time(width):
     assert pass_seconds(DENSE, width + 1, M2_ULTRA) >= pass_seconds(DENSE, width, M2_ULTRA)
 
 
-def test_a_higher_imposed_acceptance_takes_less_time_a_token():
+def test_a_higher_forced_acceptance_takes_less_time_a_token():
     drafted = pass_seconds(DENSE, 1, M2_ULTRA)
-    times = [seconds_per_token(DENSE, M2_ULTRA, drafted, 8, imposed) for imposed in (0, 0.5, 1)]
+    times = [seconds_per_token(DENSE, M2_ULTRA, drafted, 8, forced) for forced in (0, 0.5, 1)]
     assert times == sorted(times, reverse=True)
     # None accepted: two tokens from eight passes of the draft, one over nine positions and one over
     # two. All accepted: nine tokens from eight passes of the draft and one over nine positions.
@@ -62,7 +62,7 @@ def test_a_higher_imposed_acceptance_takes_less_time_a_token():
 def test_a_second_pass_costs_the_runs_again_and_no_warm_up(config):
     [block] = [b for b in list_blocks(config, gpu=True) if b.block == "A/moe_q4/r0"]
     once, twice, thrice = (
-        block_seconds(replace(block, passes=passes), [64], SIZES, M2_ULTRA) for passes in (1, 2, 3)
+        block_seconds(replace(block, prompt_iterations=n), [64], SIZES, M2_ULTRA) for n in (1, 2, 3)
     )
     assert thrice - twice == pytest.approx(twice - once)
     assert twice < 2 * once

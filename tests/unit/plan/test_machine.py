@@ -15,7 +15,7 @@ from specmoe.engine.machine import FOLDER_OF_TESTS, Device, alone
 from specmoe.errors import MeasurementError
 from specmoe.plan import machine as module
 from specmoe.plan.gate import load_campaign
-from specmoe.plan.machine import PROBED, collect, describe_host
+from specmoe.plan.machine import PROBED, collect, describe_machine
 
 from ...conftest import verb
 
@@ -74,7 +74,7 @@ def test_what_the_user_states_overrides_what_is_found_and_is_listed():
 def test_a_mac_is_described_from_its_tools(monkeypatch, chip, ioreg, gpu, bandwidth):
     monkeypatch.setattr(platform, "system", lambda: "Darwin")
     monkeypatch.setattr(platform, "mac_ver", lambda: ("15.5", ("", "", ""), "arm64"))
-    monkeypatch.setattr(module, "host_id", lambda: "0" * 12)
+    monkeypatch.setattr(module, "machine_id", lambda: "0" * 12)
     monkeypatch.setattr(module, "processor_name", lambda: chip)
     monkeypatch.setattr(module, "output_of", lambda *_: ioreg)
     for backend in (Backend.METAL, Backend.CPU):
@@ -153,7 +153,7 @@ def test_a_battery_gives_the_power_source_and_without_a_release_file_the_kernel_
     gpus()
     battery = SimpleNamespace(power_plugged=plugged)
     monkeypatch.setattr(platform, "release", lambda: "6.1.0")
-    monkeypatch.setattr(platform, "freedesktop_os_release", Mock(side_effect=OSError))
+    monkeypatch.setattr(platform, "freedesktop_os_release", Mock(arm_effect=OSError))
     monkeypatch.setattr(psutil, "sensors_battery", lambda: battery)
     facts = described(probe=lambda: 1e9)
     assert (facts["power_source"], facts["system"]) == (source, "Linux 6.1.0")
@@ -161,12 +161,12 @@ def test_a_battery_gives_the_power_source_and_without_a_release_file_the_kernel_
 
 @pytest.fixture
 def command(study, root, tmp_path):
-    """The command that describes the machine into `host.json`, but for what the user states."""
+    """The command that describes the machine into `machine.json`, but for what the user states."""
     study["campaign"]["backend"] = "cpu"
     campaign = load_campaign(study, root, tmp_path)
     campaign.record()
-    words = ["--campaign", campaign.file, "--out", tmp_path / "host.json"]
-    return verb("describe_host", *words, "--given")
+    words = ["--campaign", campaign.file, "--out", tmp_path / "machine.json"]
+    return verb("describe_machine", *words, "--given")
 
 
 def test_the_verb_waits_for_a_measurement_before_it_probes(command, tmp_path, monkeypatch):
@@ -178,9 +178,9 @@ def test_the_verb_waits_for_a_measurement_before_it_probes(command, tmp_path, mo
             text=True,
         )
         assert "waiting for another measurement" in waiting.stdout.readline()
-        assert not (tmp_path / "host.json").exists()
+        assert not (tmp_path / "machine.json").exists()
     assert waiting.wait(120) == 0
-    facts = json.loads((tmp_path / "host.json").read_text())
+    facts = json.loads((tmp_path / "machine.json").read_text())
     assert list(facts) == KEYS
     assert facts[SOURCE] == PROBED
     assert facts["memory_bytes"] == psutil.virtual_memory().total
@@ -244,11 +244,11 @@ def test_repeats_on_two_machines_are_refused_unless_the_campaign_is_shared():
 def test_the_first_machine_of_a_campaign_is_what_others_are_compared_with(tmp_path, monkeypatch):
     def describe(name, given=None, **facts):
         monkeypatch.setattr(module, "describe", lambda *_: machine(name, **facts))
-        out, like = tmp_path / f"{name}.json", tmp_path / "hosts/r0.json"
+        out, like = tmp_path / f"{name}.json", tmp_path / "machines/r0.json"
         campaign = SimpleNamespace(
-            backend=Backend.CPU, gpu=False, shared=True, host_file=tmp_path / "hosts/r0.json"
+            backend=Backend.CPU, gpu=False, shared=True, machine_file=tmp_path / "machines/r0.json"
         )
-        describe_host(campaign, given or {}, out)
+        describe_machine(campaign, given or {}, out)
         return json.loads(out.read_text()), json.loads(like.read_text())
 
     one, first = describe("1")

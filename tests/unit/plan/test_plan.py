@@ -35,7 +35,7 @@ M2_ULTRA = {
 def plan_of(root):
     """Plan a configuration on a machine that has no models and no records."""
 
-    def plan(data, *, host=M2_ULTRA, backend=Backend.METAL, free=10**12, **known):
+    def plan(data, *, machine=M2_ULTRA, backend=Backend.METAL, free=10**12, **known):
         config = load(data, root)
         blocks = list_blocks(config, gpu=backend != Backend.CPU)
         facts = {
@@ -50,7 +50,7 @@ def plan_of(root):
             "prompt_tokens": {source.prompt: 50 for block in blocks for source in block.prompts},
             "unbuilt": ("current",),
         }
-        return Plan(config, blocks, host, backend, Inventory(**facts | known))
+        return Plan(config, blocks, machine, backend, Inventory(**facts | known))
 
     return plan
 
@@ -122,7 +122,7 @@ def test_models_that_are_quantized_here_need_disk_space_for_their_sources_too(pl
 
 def test_a_plan_that_does_not_fit_says_what_and_gives_commands_to_choose_from(plan_of, study):
     laptop = M2_ULTRA | {"chip": "Apple M2", "memory_bytes": 32 * 2**30}
-    plan = plan_of(study, host=laptop, free=50 * 10**9)
+    plan = plan_of(study, machine=laptop, free=50 * 10**9)
     assert plan.fitting == ["C", "D", "F"]
     text = screen(plan)
     assert "does not fit this machine\n" in text
@@ -136,39 +136,39 @@ def test_a_plan_that_does_not_fit_says_what_and_gives_commands_to_choose_from(pl
     assert "| Dense 4B | 5.5 GB |" in details(plan)
     assert "| MoE Q8 | 39.7 GB, too much |" in details(plan)
     study["room"] = "ignored"
-    text = screen(plan_of(study, host=laptop, free=50 * 10**9))
+    text = screen(plan_of(study, machine=laptop, free=50 * 10**9))
     assert "\ntoo much: disk      87.2 GB needed" in text
     assert "SUITE" in text
     # Without the large models it fits.
     study["campaign"]["suites"] = ["C"]
-    plan = plan_of(study, host=laptop, free=50 * 10**9)
+    plan = plan_of(study, machine=laptop, free=50 * 10**9)
     assert plan.shortfalls == []
     assert "moe_q4" not in {item.model for item in plan.downloads}
 
 
-def test_sides_that_the_memory_does_not_hold_at_once_follow_one_another(plan_of, study):
-    # CUDA copies the weights of every process; elsewhere the sides of a block share them.
+def test_arms_that_the_memory_does_not_hold_at_once_follow_one_another(plan_of, study):
+    # CUDA copies the weights of every process; elsewhere the arms of a block share them.
     assert plan_of(study).divided == 0
     gpu = M2_ULTRA | {"gpu_memory_bytes": 80 * 2**30}
-    plan = plan_of(study, host=gpu, backend=Backend.CUDA)
+    plan = plan_of(study, machine=gpu, backend=Backend.CUDA)
     assert plan.shortfalls == []
     groups = {block.block: len(plan.groups_of(block)) for block in plan.blocks}
     assert (groups["B/moe_q4/r0"], groups["B/moe_q8/r0"]) == (3, 0)
     assert {count for name, count in groups.items() if "/dense_4b/" in name} == {1}
     divided = sum(count != 1 for count in groups.values())
-    assert f"does not hold all sides of {divided} blocks at once" in details(plan)
-    small = plan_of(study, host=gpu | {"gpu_memory_bytes": 24 * 2**30}, backend=Backend.CUDA)
+    assert f"does not hold all arms of {divided} blocks at once" in details(plan)
+    small = plan_of(study, machine=gpu | {"gpu_memory_bytes": 24 * 2**30}, backend=Backend.CUDA)
     assert {"MoE Q8", "Dense 9B"} & {one.what for one in small.shortfalls} == {"MoE Q8"}
     # The study's commands always follow one another.
-    for changed in ({"sides": "in_turn"}, {"sides": "auto", "protocol": "published"}):
+    for changed in ({"arms": "sequential"}, {"arms": "auto", "protocol": "published"}):
         study["measurement"] |= changed
-        assert plan_of(study, host=gpu, backend=Backend.CUDA).divided == 0
+        assert plan_of(study, machine=gpu, backend=Backend.CUDA).divided == 0
 
 
 def test_what_is_unknown_is_reported_as_such(plan_of, study):
     unknown = {"memory_bandwidth_bytes_per_second": None, "memory_bandwidth_source": None}
-    text = screen(plan_of(study, host=M2_ULTRA | unknown))
-    assert "set host.memory_bandwidth_gb_s" in text
+    text = screen(plan_of(study, machine=M2_ULTRA | unknown))
+    assert "set machine.memory_bandwidth_gb_s" in text
     assert text.count("  unknown\n") == 7
     entry = {"kind": "hub", "repository": "a/b", "file": "c.gguf"}
     study["model_sets"]["study"]["dense_4b"] = entry

@@ -27,16 +27,16 @@ def made(block):
     return made_record(block)
 
 
-def runs_of(made, side="draft/g4", prompt="code"):
-    return [run for run in made["runs"] if f"/{side}/{prompt}/" in run["run"]]
+def runs_of(made, arm="draft/g4", prompt="code"):
+    return [run for run in made["runs"] if f"/{arm}/{prompt}/" in run["run"]]
 
 
 @pytest.fixture
 def row_of(made, block):
-    """Give the row of a side and a prompt."""
+    """Give the row of an arm and a prompt."""
 
-    def row(side="draft/g4", prompt="code"):
-        [run] = runs_of(made, side, prompt)
+    def row(arm="draft/g4", prompt="code"):
+        [run] = runs_of(made, arm, prompt)
         rows = rows_of_record(made, block, MADE_BY)
         return next(row for row in rows if row["run"] == run["run"])
 
@@ -48,22 +48,22 @@ def test_a_row_has_exactly_the_columns_of_the_schema(made, block):
 
 
 def test_a_row_has_what_happened_to_its_run_and_to_its_process(made, row_of):
-    seen = {"measured_again": 2, "taken_away": "why", "steal_share": 0.25, "gpu_throttled": True}
+    seen = {"reruns": 2, "disturbed_reason": "why", "steal_share": 0.25, "gpu_throttled": True}
     runs_of(made)[0].update(seen)
-    made["sides"][1] |= {"start_ms": 900.0, "warm_up_ms": 30.0}
+    made["arms"][1] |= {"start_ms": 900.0, "warm_up_ms": 30.0}
     row = row_of()
     assert {name: row[name] for name in seen} == seen
     assert (row["start_ms"], row["warm_up_ms"]) == (900.0, 30.0)
-    assert (row["arrangement"], row["pass"]) == ("together", 0)
-    alone = row_of("alone")
+    assert (row["schedule"], row["iteration"]) == ("interleaved", 0)
+    alone = row_of("baseline")
     assert (alone["draft"], alone["method"], alone["gamma"]) == ("none", "none", 0)
     nulls = ["draft_sha256", "rounds", "drafted", "accepted", "accepted_per_position", "draft_ms"]
     assert [alone[column] for column in nulls] == [None] * 6
 
 
-def test_a_row_has_the_counters_of_its_own_run_and_the_facts_of_its_side(made, row_of):
+def test_a_row_has_the_counters_of_its_own_run_and_the_facts_of_its_arm(made, row_of):
     runs_of(made)[0]["verifications"] = [[1, 2, True], [1, 2, True], [2, 2, False]]
-    made["sides"][1]["peak_rss_bytes"] = 13
+    made["arms"][1]["peak_rss_bytes"] = 13
     row = row_of()
     # The rate leaves out the first token, which the prompt gives.
     assert (row["generated"], row["tokens_per_second"]) == (16, pytest.approx(15 / 0.0138))
@@ -75,7 +75,7 @@ def test_a_row_has_the_counters_of_its_own_run_and_the_facts_of_its_side(made, r
 
 def test_who_a_row_is_comes_from_the_block_that_is_asked_for(made, block):
     made["runs"][0] |= {"suite": "X", "target": "other", "gamma": 8, "seed": 1, "engine": "other"}
-    made["sides"][0] |= {"gamma": 8, "draft": "other"}
+    made["arms"][0] |= {"gamma": 8, "draft": "other"}
     asked = rows_of_record(made_record(block), block, MADE_BY)
     assert rows_of_record(made, block, MADE_BY) == asked
     assert {row["engine"] for row in asked} == {MADE_BY["engine"]}
@@ -86,16 +86,16 @@ def test_who_a_row_is_comes_from_the_block_that_is_asked_for(made, block):
 def pair(row_of):
     """The rows of the target alone and of its draft, not linked."""
     unlinked = {"baseline": None, "common_prefix": None}
-    return [row_of(side) | unlinked for side in ("alone", "draft/g4")]
+    return [row_of(arm) | unlinked for arm in ("baseline", "draft/g4")]
 
 
 def test_the_baseline_of_a_row_is_of_its_block_prompt_and_pass(pair):
     alone, drafted = pair
     rows = [
-        drafted | {"pass": 1, "tokens": [0, 1, 9]},
+        drafted | {"iteration": 1, "tokens": [0, 1, 9]},
         alone,
-        alone | {"pass": 1, "prompt": "q"},
-        alone | {"pass": 1, "run": "its own"},
+        alone | {"iteration": 1, "prompt": "q"},
+        alone | {"iteration": 1, "run": "its own"},
     ]
     link_baselines(rows)
     assert [row["baseline"] for row in rows] == ["its own", None, None, None]
@@ -105,7 +105,7 @@ def test_the_baseline_of_a_row_is_of_its_block_prompt_and_pass(pair):
 @pytest.mark.parametrize(
     ("place", "change"),
     [
-        (1, {"imposed_acceptance": 0.5}),
+        (1, {"forced_acceptance": 0.5}),
         (1, {"tokens": None}),
         (0, {"tokens": None}),
         (1, {"temperature": 0.7}),

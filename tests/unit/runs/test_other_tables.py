@@ -18,11 +18,11 @@ from specmoe.runs.other_tables import (
 )
 
 
-def passes(model="moe", repeat=0, experts=11.0, taken_away=None):
+def passes(model="moe", repeat=0, experts=11.0, disturbed_reason=None):
     """Return what one pass was asked, and its record."""
     asked = {"engine": "current-cpu", "target_sha256": "0" * 64, "model": model, "repeat": repeat}
     timing = {"outputs": "all", "width": 5, "ms": 2.5, "experts": experts}
-    measured = {"host": "abc", "timings": [timing], "taken_away": taken_away}
+    measured = {"machine": "abc", "timings": [timing], "disturbed_reason": disturbed_reason}
     return measured, asked | {"samples": 8, "depth": 128}
 
 
@@ -47,10 +47,12 @@ def test_a_campaign_without_passes_has_an_empty_table_of_the_same_columns(table)
 
 
 def test_passes_beside_other_work_are_kept_and_in_no_estimate(table):
-    read = table(passes(), passes(repeat=1, taken_away="other processes used 40.0% of the CPUs"))
+    read = table(
+        passes(), passes(repeat=1, disturbed_reason="other processes used 40.0% of the CPUs")
+    )
     assert read["repeat"].tolist() == [0, 1]
     assert undisturbed_passes(read)["repeat"].tolist() == [0]
-    older = read.drop(columns="taken_away")
+    older = read.drop(columns="disturbed_reason")
     assert undisturbed_passes(older)["repeat"].tolist() == [0, 1]
 
 
@@ -71,7 +73,7 @@ def test_broken_passes_are_refused(table, records, fault):
 
 
 RECORD = {
-    **{"draft": "d", "draft_sha256": "s", "engine": "e", "host": "h", "moved_nats": 0.1},
+    **{"draft": "d", "draft_sha256": "s", "engine": "e", "machine": "h", "moved_nats": 0.1},
     "texts": [
         {
             **{"target": "t", "prompt": "code", "token": [7, 8], "agrees": [True, False]},

@@ -39,7 +39,7 @@ def test_written_rows_are_read_back(rows, tmp_path):
         ("decode_ms", float("nan")),
         ("draft_ms", 1e308),
         ("protocol", "good"),
-        ("pass", -1),
+        ("iteration", -1),
         ("gamma", 1025),
         ("gamma", None),
         ("gamma", "four"),
@@ -81,7 +81,7 @@ def test_a_file_of_another_schema_is_refused_with_what_differs(rows, tmp_path, c
         read_runs(path)
 
 
-def test_a_column_that_nobody_reads_is_left_out_and_a_damaged_file_named(rows, tmp_path):
+def test_a_column_that_nobody_reads_is_excluded_and_a_damaged_file_named(rows, tmp_path):
     path = tmp_path / "runs.parquet"
     write_runs(rows, path)
     table = pq.read_table(path)
@@ -92,22 +92,22 @@ def test_a_column_that_nobody_reads_is_left_out_and_a_damaged_file_named(rows, t
         read_runs(path)
 
 
-def run(name, baseline=None, *, gamma=0, taken_away=None):
+def run(name, baseline=None, *, gamma=0, disturbed_reason=None):
     return {
         "run": name,
         "target": "t",
         "gamma": gamma,
         "baseline": baseline,
-        "taken_away": taken_away,
+        "disturbed_reason": disturbed_reason,
     }
 
 
 RUNS = pd.DataFrame(
     [
         run("quiet"),
-        run("busy", taken_away="a thread waited"),
+        run("busy", disturbed_reason="a thread waited"),
         run("a4", "quiet", gamma=4),
-        run("a8", "quiet", gamma=8, taken_away="a thread waited"),
+        run("a8", "quiet", gamma=8, disturbed_reason="a thread waited"),
         run("b4", "busy", gamma=4),
         run("b8", "busy", gamma=8),
     ]

@@ -41,7 +41,7 @@ def blocks_of(ends):
     middle, reach = np.log(ends).mean(), np.ptp(np.log(ends)) / 2
     # Two blocks at a distance d from their mean: Student's t with one degree of freedom, times d.
     distance = reach / student_quantile(1, 0.95)
-    return [float(np.exp(middle + side * distance)) for side in (-1, 1)][: len(ends)]
+    return [float(np.exp(middle + arm * distance)) for arm in (-1, 1)][: len(ends)]
 
 
 def cell(target, draft, gamma, *ends, prompt="code", accepted=None, suite="B"):
@@ -81,11 +81,11 @@ def judged(analysis, claim):
     return row
 
 
-def with_marked(analysis, count, column="impossible", **cell):
+def with_flagged(analysis, count, column="impossible", **cell):
     """Return an analysis whose audit marks so many runs of each of some cells."""
-    marked = analysis.marked.copy()
-    marked.loc[(marked[list(cell)] == pd.Series(cell)).all(axis=1), column] = count
-    return replace(analysis, marked=marked)
+    flagged = analysis.flagged.copy()
+    flagged.loc[(flagged[list(cell)] == pd.Series(cell)).all(axis=1), column] = count
+    return replace(analysis, flagged=flagged)
 
 
 SMALL, LARGE = "draft_0.8b", "draft_2b"
@@ -219,7 +219,7 @@ def test_a_claim_has_the_verdict_of_its_intervals(claim, verdict, groups):
 
 @pytest.mark.parametrize(("verdict", "gigabytes"), BANDWIDTH_CASES)
 def test_rates_are_compared_with_the_machines_bandwidth(verdict, gigabytes):
-    bandwidth = {"host_memory_bandwidth_bytes_per_second": (gigabytes or float("nan")) * 1e9}
+    bandwidth = {"machine_memory_bandwidth_bytes_per_second": (gigabytes or float("nan")) * 1e9}
     analysis = campaign(alone("moe_q4", 50, 60), campaign=full().campaign.assign(**bandwidth))
     row = judged(analysis, "moe_reads_its_file")
     assert (row["verdict"], row["runs"]) == (verdict, 2 if gigabytes else 0)
@@ -246,7 +246,7 @@ def test_the_sentence_counts_what_holds_and_names_what_decides():
 def test_where_next_to_nothing_was_accepted_by_force_the_speedup_decides(rate, ends, verdict):
     made = costed().predictions.query("target == 'moe_q4'").head(1)
     made = made.assign(
-        imposed_acceptance=rate,
+        forced_acceptance=rate,
         acceptance_rate=rate,
         **dict(zip(("speedup", "speedup_low", "speedup_high"), ends, strict=True)),
     )
@@ -285,13 +285,13 @@ def test_what_is_missing_is_named(rows, claim, missing):
 
 def test_a_verdict_counts_the_runs_it_rests_on_and_those_the_audit_marks():
     analysis = campaign(MOE, moe_2b(4, 60, 62), DENSE, SWEPT)
-    analysis = with_marked(analysis, 1, "marked", target="moe_q4", draft=LARGE)
-    analysis = with_marked(analysis, 2, "marked", target="dense_4b")
+    analysis = with_flagged(analysis, 1, "flagged", target="moe_q4", draft=LARGE)
+    analysis = with_flagged(analysis, 2, "flagged", target="dense_4b")
     row = judged(analysis, "moe_gain")
-    assert (row["verdict"], row["marked"], row["runs"]) == (SUPPORTED, 1, 4)
+    assert (row["verdict"], row["flagged"], row["runs"]) == (SUPPORTED, 1, 4)
 
 
-def test_cells_compared_with_other_prompts_are_marked_unpaired():
+def test_cells_compared_with_other_prompts_are_flagged_unpaired():
     others = [run | {"baseline": None} for run in [*MOE, *moe(8, 70, 71)]]
     analysis = campaign(others, alone("moe_q4", 50, 50))
     assert judged(analysis, "moe_gain")["unpaired"]
@@ -343,15 +343,15 @@ def test_luck_decides_a_claim_no_oftener_than_its_level_says(some):
 
 def test_support_by_impossible_rows_is_no_support():
     analysis = campaign(MOE, moe_2b(4, 60, 62))
-    planted = with_marked(analysis, 1, draft=LARGE)
+    planted = with_flagged(analysis, 1, draft=LARGE)
     assert judged(analysis, "moe_gain")["verdict"] == SUPPORTED
     assert judged(planted, "moe_gain")["verdict"] == IMPOSSIBLE_ROWS
     # What such rows contradict they contradict.
-    faster = with_marked(campaign(moe(4, 70, 72)), 1, draft=SMALL)
+    faster = with_flagged(campaign(moe(4, 70, 72)), 1, draft=SMALL)
     assert judged(faster, "moe_gain")["verdict"] == CONTRADICTED
     # They may be spare.
     some = campaign(MOE, DENSE, dense_9b(4, 50, 51))
-    for one in (some, with_marked(some, 1, target="dense_4b")):
+    for one in (some, with_flagged(some, 1, target="dense_4b")):
         assert judged(one, "gain_ignores_active")["verdict"] == SUPPORTED
 
 
@@ -386,7 +386,7 @@ OF_STUDY = {
 @needs_csv
 def test_the_published_rows_have_these_verdicts_and_marks(published_analysis):
     rows = judge_claims(CLAIMS, published_analysis).set_index("claim")
-    found = {claim: (row["verdict"], row["marked"], row["runs"]) for claim, row in rows.iterrows()}
+    found = {claim: (row["verdict"], row["flagged"], row["runs"]) for claim, row in rows.iterrows()}
     assert found == OF_STUDY
     why = rows["why"]
     assert why["moe_gain"] == "4 of 12 cells agree. MoE Q4, 2B, γ = 4: 1.03 [1.02, 1.03]"

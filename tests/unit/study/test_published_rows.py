@@ -69,7 +69,7 @@ def test_the_counters_of_a_run_with_a_draft_are_recovered_and_named():
 
 def test_a_run_of_llama_bench_has_its_time_from_its_time_per_token():
     [row] = rows_of(BENCH)
-    assert row["run"] == "F/compared/r1/alone/passage-512"
+    assert row["run"] == "F/compared/r1/baseline/passage-512"
     assert (row["generated"], row["decode_ms"], row["prompt_ms"]) == (256, 5120.0, 340.5)
     assert row["rounds"] is row["drafted"] is row["accepted"] is None
     assert row["recovered"] == ["generated", "decode_ms"]
@@ -173,7 +173,7 @@ def test_acceptance_is_complete_in_suite_f_and_beyond_four_percent_in_21_other_r
 def imported(csv, study, folder):
     """Import rows of the study into a folder."""
     config = config_of_study(study)
-    given = config.host.model_dump(exclude_none=True)
+    given = config.machine.model_dump(exclude_none=True)
     campaign = SimpleNamespace(config=config.of_campaign())
     import_published(campaign, csv, given, folder)
 
@@ -190,7 +190,7 @@ def test_runs_models_and_machine_are_written(study, tmp_path):
     imported(CSV, study, tmp_path)
     assert len(read_runs(tmp_path / "runs.parquet")) == 306
     assert json.loads((tmp_path / "models.json").read_text())["moe_q4"]["type"] == "UD-Q4_K_XL"
-    machine = json.loads((tmp_path / "host.json").read_text())
+    machine = json.loads((tmp_path / "machine.json").read_text())
     assert machine["memory_bandwidth_bytes_per_second"] == 800e9
     assert machine["memory_bytes"] == 192 * 2**30
 

@@ -80,7 +80,7 @@ def test_every_table_has_whole_rows_and_is_one_tabular(make):
         assert not re.search("nan|None", text)
 
 
-def test_a_column_without_values_is_left_out_if_it_is_optional():
+def test_a_column_without_values_is_excluded_if_it_is_optional():
     analysis = full()
     without = replace(analysis, cells=analysis.cells.assign(speedup_unpaired=None))
     for given, there in [(analysis, True), (without, False)]:

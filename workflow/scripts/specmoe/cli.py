@@ -123,7 +123,7 @@ def measure(campaign: "Opened", block: str, log: Path, workflow_pid: int | None 
     )
     gate.records.relink(name, request)
     said = summary(one, record) if fresh else "kept, as it was measured before"
-    said = said if one.sides else "nothing, as all its settings are beaten"
+    said = said if one.arms else "nothing, as all its settings are beaten"
     print(f"{campaign.describe_progress()}: {block}: {said}", flush=True)
 
 
@@ -134,9 +134,9 @@ def _check_pairs(block: "Block", target: Path, drafts: Mapping[str, Path]) -> No
     """
     from specmoe.models.gguf import check_made_pair
 
-    for side in block.drafters:
-        if side.method and side.draft_model:
-            check_made_pair(target, drafts[side.draft_model], side.method)
+    for arm in block.drafters:
+        if arm.method and arm.draft_model:
+            check_made_pair(target, drafts[arm.draft_model], arm.method)
 
 
 def time_passes(
@@ -226,17 +226,17 @@ def read_agreement(
 
 
 def collect_table(campaign: "Opened", table: str, out: Path) -> None:
-    """Collect records: `runs`, `suites/<suite>`, `pass_times`, `agreement`, `host` or `models`."""
+    """Collect records: `runs`, `suites/<suite>`, `pass_times`, `agreement`, `machine`, `models`."""
     from specmoe.models.card import load_card, save_cards
     from specmoe.plan.job_files import JobFiles
-    from specmoe.plan.machine import collect_host
+    from specmoe.plan.machine import collect_machine
     from specmoe.runs.collect import collect_runs
     from specmoe.runs.other_tables import collect_agreement, collect_pass_times
 
     records = JobFiles(campaign).of_table(table)["records"]
     match table:
-        case "host":
-            collect_host(records, out, shared=campaign.shared)
+        case "machine":
+            collect_machine(records, out, shared=campaign.shared)
         case "models":
             save_cards({card.stem: load_card(card) for card in records}, out)
         case "agreement":
@@ -276,7 +276,7 @@ def document() -> None:
 
 VERBS = {
     "plan": "plan.plan",
-    "describe_host": "plan.machine",
+    "describe_machine": "plan.machine",
     **dict.fromkeys(["check", "build_engine", "build_program"], "cli"),
     **dict.fromkeys(["make_model", "fetch_model", "describe_model", "check_upcycled"], "cli"),
     **dict.fromkeys(["measure", "time_passes", "record_trace", "show_trace"], "cli"),
@@ -290,6 +290,7 @@ VERBS = {
     "render_paper": "paper.render",
     "render_site": "page.page",
     "pack": "runs.manifest",
+    "upgrade": "runs.upgrade",
     "fetch_published": "study.published_rows",
     "import_published": "study.published_rows",
     "possible": "possible.judge",

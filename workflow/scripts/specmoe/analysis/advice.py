@@ -47,9 +47,9 @@ from specmoe.analysis.registry import TABLES
 from specmoe.analysis.sound_prompts import on_sound_prompts
 from specmoe.analysis.spread import FEWEST_REPEATS
 from specmoe.analysis.summaries import CELL, drafted_nothing, setting_id
-from specmoe.audit.checks import marked_runs
+from specmoe.audit.checks import flagged_runs
 from specmoe.audit.finding import CheckVerdict, Level
-from specmoe.config.block import NO_DRAFT, PASSAGE_PREFIX, SIDE_COLUMNS, Protocol, Stop, Template
+from specmoe.config.block import ARM_COLUMNS, NO_DRAFT, PASSAGE_PREFIX, Protocol, Stop, Template
 from specmoe.config.engines import Backend
 from specmoe.config.matrix import comparison_of
 from specmoe.config.measurement import Statistics
@@ -76,7 +76,7 @@ class Standing(StrEnum):
     COMPARED = "compared"
     BEATEN = "beaten in the first repeat"  # so it was measured no further, see `contenders`
     IDLE = "drafted nothing"  # so nothing says what drafting does
-    ASIDE = "set aside"  # too many of its pairs are marked or disturbed, see `sound_prompts`
+    ASIDE = "set aside"  # too many of its pairs are flagged or disturbed, see `sound_prompts`
 
 
 class Controls(StrEnum):
@@ -93,11 +93,11 @@ _HARMLESS = frozenset({"determinism", "controls"})
 
 # Integer columns that are null where a target has no setting.
 _COUNTS = [
-    *("more_repeats", "more_prompts", "gamma", "runs", "blocks", "prompts", "marked"),
+    *("more_repeats", "more_prompts", "gamma", "runs", "blocks", "prompts", "flagged"),
     *("impossible", "excluded", "pairs", "none_left", "idle", "draft_bytes"),
 ]
 # What starts llama-server as a setting was measured, beside its target and γ.
-_SIDE = ["method", "draft_model", *SIDE_COLUMNS]
+_ARM = ["method", "draft_model", *ARM_COLUMNS]
 MOST_PROMPTS = 200
 """How many prompts are asked for at most, to show a gain on prompts like these."""
 _SETTING_COLUMNS = TABLES["advice_settings"].columns
@@ -120,8 +120,8 @@ class Advice:
       `summarise`; those of `deciding_intervals`, null if set aside; whole_high, as alone_high
       with the pairs that the audit marks; prompt_set (the prompts' ids), prompts (their number),
       sent (in words); block_sd and planning_sd (of all pairs), see `spread_of_cells`;
-      marked (runs that the audit marks, or whose baseline it marks), impossible (those of them that
-      are more than implausible), marked_prompts and odd_prompts, see `on_sound_prompts`;
+      flagged (runs that the audit flags, or whose baseline it flags), impossible (those that
+      are more than suspicious), flagged_prompts and odd_prompts, see `on_sound_prompts`;
       draft_bytes (the draft's file); added_rss_bytes (peak of resident memory over that of the
       baselines; null where not recorded); standing (`Standing`).
     """
@@ -147,11 +147,11 @@ def advise(
     `audit` as in `audit_runs`; `cards` are the models' by id; `stages` are the rows of the last
     decision of a campaign that was measured in stages.
     """
-    members = {cell: rows for cell, rows in _marked(compared, runs, audit).groupby(CELL)}
+    members = {cell: rows for cell, rows in _flagged(compared, runs, audit).groupby(CELL)}
     lost = excluded(runs)
     lost = lost[(lost["draft"] != NO_DRAFT) & (lost["protocol"] == Protocol.PAIRED)]
     lost = without_controls(with_controls(lost, config.audit.unrelated_drafts, cards))
-    # No one uses a control. The study's protocol has two programs for the two sides.
+    # No one uses a control. The study's protocol has two programs for the two arms.
     if len(cells):
         cells = without_controls(cells[cells["paired"] & (cells["protocol"] == Protocol.PAIRED)])
     candidates, members = on_sound_prompts(cells, members, lost, config.statistics)
@@ -188,17 +188,17 @@ def advise(
     )
 
 
-def _marked(compared: pd.DataFrame, runs: pd.DataFrame, audit: pd.DataFrame) -> pd.DataFrame:
+def _flagged(compared: pd.DataFrame, runs: pd.DataFrame, audit: pd.DataFrame) -> pd.DataFrame:
     """Return the compared runs with their baselines' memory, and whether the audit marks either."""
     telling = audit[~audit["check"].isin(_HARMLESS)]
     pairs = compared[["run", "baseline"]]
-    marked, impossible = (
+    flagged, impossible = (
         pairs.isin(found).any(axis="columns")
-        for found in (marked_runs(telling), marked_runs(telling, Level.IMPOSSIBLE))
+        for found in (flagged_runs(telling), flagged_runs(telling, Level.IMPOSSIBLE))
     )
     memory = runs.set_index("run")["peak_rss_bytes"]
     return compared.assign(
-        marked=marked,
+        flagged=flagged,
         impossible=impossible,
         baseline_rss_bytes=compared["baseline"].map(memory),
     ).astype({"peak_rss_bytes": float, "baseline_rss_bytes": float})
@@ -230,7 +230,7 @@ def _settings(
         draft = cards.get(first["draft_model"])
         more.append(
             {
-                **first[_SIDE],
+                **first[_ARM],
                 "until_end": first["stop"] == Stop.EOS,
                 "prompts": own["prompt"].nunique(),
                 "sent": _sent(own, config),
@@ -447,7 +447,7 @@ def _unknown(
         return (
             "no setting that counts drafted anything on these prompts"
             if idle
-            else "too many runs of every setting are marked by the audit, or disturbed"
+            else "too many runs of every setting are flagged by the audit, or disturbed"
         )
     if sound["best_low"].isna().all():
         return "every setting was measured once, so no interval is known"

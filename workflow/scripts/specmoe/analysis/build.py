@@ -25,10 +25,10 @@ from specmoe.analysis.summaries import (
 )
 from specmoe.analysis.twins import compare_twins, twin_passes
 from specmoe.audit.audited import Audit
-from specmoe.audit.checks import count_marked
+from specmoe.audit.checks import count_flagged
 from specmoe.audit.reading import readings_of
 from specmoe.config.block import Stop
-from specmoe.config.matrix import left_out_blocks
+from specmoe.config.matrix import excluded_blocks
 from specmoe.config.measurement import Statistics
 from specmoe.config.models import TARGETS, UpcycleModel
 from specmoe.config.schema import Config
@@ -47,7 +47,7 @@ def analyse(
     runs: pd.DataFrame,
     config: Config,
     cards: Mapping[str, ModelCard],
-    host: Mapping[str, Any],
+    machine: Mapping[str, Any],
     audit: Audit,
     pass_times: pd.DataFrame,
     agreement: pd.DataFrame | None = None,
@@ -56,7 +56,7 @@ def analyse(
     """Compute the tables of a campaign that need neither another campaign nor the study's text.
 
     `runs` is `schema.read_runs`'s frame; runs that do not count (see `runs.schema`) are in no
-    estimate, and counted as `excluded` in tables of settings. `cards` are the models', `host` is
+    estimate, and counted as `excluded` in tables of settings. `cards` are the models', `machine` is
     the machine's description, `audit` the audit of `runs`, `pass_times` and, if
     there is one, `agreement` are the tables of `runs.other_tables`, `stages` the rows of the last
     decision of `contenders`.
@@ -68,7 +68,7 @@ def analyse(
     # Pairs of drafts that one would use; controls are in `cells` and `by_prompt` alone.
     own = pairs[pairs["counts"] & is_no_control(pairs)]
     # Forced acceptance makes any draft one, and its levels share the blocks of the other settings.
-    costed = pairs[pairs["counts"] & pairs["imposed_acceptance"].notna()]
+    costed = pairs[pairs["counts"] & pairs["forced_acceptance"].notna()]
     costed = pd.concat([usual(own), costed]).sort_index()
     tables = setting_tables(pairs, statistics, config.prompt_label)
     spread = spread_of_cells(pairs[pairs["counts"]], statistics)
@@ -93,7 +93,7 @@ def analyse(
         advice=advice.targets,
         advice_settings=advice.settings,
         verification=cost_tables.verification(
-            fitted, sizes, host["memory_bandwidth_bytes_per_second"], config.audit.cache_bytes
+            fitted, sizes, machine["memory_bandwidth_bytes_per_second"], config.audit.cache_bytes
         ),
         fitted_costs=cost_tables.fitted_costs(fitted),
         predictions=predicted,
@@ -103,13 +103,13 @@ def analyse(
         twins=compare_twins(costed, dense_of, statistics),
         twin_passes=twin_passes(pass_times, dense_of, sizes, statistics),
         audit=audit.summary,
-        marked=count_marked(audit.audit),
+        flagged=count_flagged(audit.audit),
         power=audit.power,
         required_time=audit.required_time.assign(campaign=config.campaign.name),
         models=_models(runs, config, cards),
         drafts=list_drafts(runs, config.label),
         suites=_suites(runs, config),
-        campaign=_campaign(runs, config, host),
+        campaign=_campaign(runs, config, machine),
     )
 
 
@@ -117,7 +117,7 @@ def setting_tables(
     pairs: pd.DataFrame, settings: Statistics, prompt_label: Callable[[str], str]
 ) -> dict[str, pd.DataFrame]:
     """Return the tables `cells` and `levels` of pairs, see `make_pairs`."""
-    varied = pairs["imposed_acceptance"].notna() | is_no_control(pairs)
+    varied = pairs["forced_acceptance"].notna() | is_no_control(pairs)
     return {
         "cells": summarise(usual(pairs), CELL, settings, lambda its: texts_of(its, prompt_label)),
         "levels": summarise(
@@ -169,7 +169,7 @@ def _suites(runs: pd.DataFrame, config: Config) -> pd.DataFrame:
     )
 
 
-def _campaign(runs: pd.DataFrame, config: Config, host: Mapping[str, Any]) -> pd.DataFrame:
+def _campaign(runs: pd.DataFrame, config: Config, machine: Mapping[str, Any]) -> pd.DataFrame:
     first = runs.iloc[0]
     return pd.DataFrame(
         [
@@ -202,11 +202,11 @@ def _campaign(runs: pd.DataFrame, config: Config, host: Mapping[str, Any]) -> pd
                 "started_at": runs["started_at"].min(),
                 "ended_at": runs["started_at"].max(),
                 "load_average_max": float(runs["load_average"].max()),
-                "left_out": ", ".join(config.campaign.left_out),
-                "left_out_runs": sum(block.runs for block in left_out_blocks(config)),
+                "excluded": ", ".join(config.campaign.exclude),
+                "excluded_runs": sum(block.runs for block in excluded_blocks(config)),
                 "session_sd": config.statistics.session_sd,
-                "machines": runs["host"].nunique(),
-                **{f"host_{key}": value for key, value in host.items() if key != "machines"},
+                "machines": runs["machine"].nunique(),
+                **{f"machine_{key}": value for key, value in machine.items() if key != "machines"},
             }
         ]
     )

@@ -24,7 +24,7 @@ from specmoe.analysis.intervals import MANY, session_reach, student_quantile
 from specmoe.analysis.number_text import measured
 from specmoe.analysis.summaries import with_speedups
 from specmoe.audit.reading import Reading, ReadingKey, readings_of
-from specmoe.config.block import Block, Side
+from specmoe.config.block import Arm, Block
 from specmoe.config.matrix import setting_of, texts_of
 from specmoe.config.measurement import Statistics
 from specmoe.config.methods import Method, engine_type
@@ -106,18 +106,18 @@ def _but_the_best(beaten: np.ndarray, means: np.ndarray) -> np.ndarray:
 
 def rivals_of(
     block: Block, unrelated: Collection[str], cards: Mapping[str, ModelCard]
-) -> list[Side]:
-    """Return the sides of a block that may beat each other: no controls, no forced acceptance."""
-    sides = [one for one in block.sides if one.speculates and one.imposed_acceptance is None]
-    facts = [(block.target, engine_type(one.method), one.draft_model) for one in sides]
+) -> list[Arm]:
+    """Return the arms of a block that may beat each other: no controls, no forced acceptance."""
+    arms = [one for one in block.arms if one.speculates and one.forced_acceptance is None]
+    facts = [(block.target, engine_type(one.method), one.draft_model) for one in arms]
     frame = pd.DataFrame(facts, columns=["target", "method", "draft_model"])
     own = is_no_control(with_controls(frame, unrelated, cards))
-    return [side for side, counts in zip(sides, own, strict=True) if counts]
+    return [arm for arm, counts in zip(arms, own, strict=True) if counts]
 
 
 def predict(
     block: Block,
-    rivals: Sequence[Side],
+    rivals: Sequence[Arm],
     alone: pd.DataFrame,
     readings: Mapping[ReadingKey, list[Reading]],
     pass_times: pd.DataFrame,
@@ -132,12 +132,12 @@ def predict(
     Nothing is predicted of other methods than draft models, nor of those that may stop early.
     """
     rows = []
-    for side in rivals:
+    for arm in rivals:
         pair = None
-        if side.method == Method.DRAFT and not side.p_min:
-            draft = str(side.draft_model)
+        if arm.method == Method.DRAFT and not arm.p_min:
+            draft = str(arm.draft_model)
             pair = pair_of(alone, draft, readings, pass_times, settings, replays=replays)
-        rows.append(_row(block, side) | (pair.of_length(side.gamma) if pair else {}))
+        rows.append(_row(block, arm) | (pair.of_length(arm.gamma) if pair else {}))
     known = [row for row in rows if "predicted" in row]
     if known:
         means, low, high = (
@@ -151,7 +151,7 @@ def predict(
 
 def compare_first(
     block: Block,
-    rivals: Sequence[Side],
+    rivals: Sequence[Arm],
     runs: pd.DataFrame,
     predicted: Iterable[Mapping[str, Any]],
     settings: Statistics,
@@ -164,25 +164,25 @@ def compare_first(
     be wrong, no other one of the block is believed.
     """
     before = {row["setting"]: dict(row) for row in predicted}
-    rows = {side: _row(block, side) | before.get(setting_of(block, side), {}) for side in rivals}
+    rows = {arm: _row(block, arm) | before.get(setting_of(block, arm), {}) for arm in rivals}
     pairs = with_speedups(undisturbed(runs))
     logs = {}
-    for side, row in rows.items():
-        own = pairs[(pairs["draft"] == side.setting) & (pairs["gamma"] == side.gamma)]
-        own = own[own["imposed_acceptance"].isna()]
+    for arm, row in rows.items():
+        own = pairs[(pairs["draft"] == arm.setting) & (pairs["gamma"] == arm.gamma)]
+        own = own[own["forced_acceptance"].isna()]
         if len(own) and not own["decode_failures"].fillna(0).any():
             speedups = own["speedup"].astype(float)
-            logs[side] = speedups.map(math.log).groupby(own["prompt"]).mean()
-            row["speedup"] = math.exp(logs[side].mean())
+            logs[arm] = speedups.map(math.log).groupby(own["prompt"]).mean()
+            row["speedup"] = math.exp(logs[arm].mean())
     table = pd.DataFrame(logs).dropna().to_numpy(float).T
     if table.size and table.shape[-1] > 1:  # one prompt says nothing of others
         low, high = first_ends(table, settings)
         beaten = beaten_in_first(table, settings, margin)
-        for side, *ends, one in zip(logs, low, high, beaten, strict=True):
-            rows[side] |= dict(
+        for arm, *ends, one in zip(logs, low, high, beaten, strict=True):
+            rows[arm] |= dict(
                 zip(("speedup_low", "speedup_high"), map(math.exp, ends), strict=True)
             )
-            rows[side]["verdict"] = Verdict.FIRST if one else Verdict.CONTENDER
+            rows[arm]["verdict"] = Verdict.FIRST if one else Verdict.CONTENDER
     known = [row for row in rows.values() if {"predicted", "speedup_low"} <= row.keys()]
     if any(
         row["speedup_high"] < row["predicted_low"] or row["speedup_low"] > row["predicted_high"]
@@ -194,14 +194,14 @@ def compare_first(
     return [*rows.values()]
 
 
-def _row(block: Block, side: Side) -> dict[str, Any]:
+def _row(block: Block, arm: Arm) -> dict[str, Any]:
     return {
-        "setting": setting_of(block, side),
+        "setting": setting_of(block, arm),
         "suite": block.suite,
         "target": block.target,
         "level": block.level,
-        "draft": side.setting,
-        "gamma": side.gamma,
+        "draft": arm.setting,
+        "gamma": arm.gamma,
         "verdict": Verdict.CONTENDER,
     }
 

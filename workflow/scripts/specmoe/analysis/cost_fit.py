@@ -1,4 +1,4 @@
-"""The costs of a target and its draft, from runs of imposed acceptance and timed passes."""
+"""The costs of a target and its draft, from runs of forced acceptance and timed passes."""
 
 from dataclasses import replace
 from typing import NamedTuple
@@ -85,7 +85,7 @@ def fit(
     """Return the costs of one target with one draft.
 
     `runs` are rows of `schema.read_runs`'s frame with `step_ms`, the target's time for a token in
-    their own baseline. Only runs with an imposed acceptance of 0 or 1 are used.
+    their own baseline. Only runs with an forced acceptance of 0 or 1 are used.
     Returns None unless there are some of both.
 
     All costs but c, which the engine logs, solve one least-squares problem in which none is
@@ -97,8 +97,8 @@ def fit(
     another, so all blocks of one, with their baselines, share what the machine did meanwhile.
     """
     known = runs[counts_are_known(runs) & runs["draft_ms"].notna() & runs["step_ms"].notna()]
-    full = known[(known["imposed_acceptance"] == 1) & (known["accepted"] == known["drafted"])]
-    none = known[(known["imposed_acceptance"] == 0) & (known["accepted"] == 0)]
+    full = known[(known["forced_acceptance"] == 1) & (known["accepted"] == known["drafted"])]
+    none = known[(known["forced_acceptance"] == 0) & (known["accepted"] == 0)]
     if full.empty or none.empty:
         return None
     read = pd.concat([full.assign(full=True), none.assign(full=False)])
@@ -119,7 +119,7 @@ def fit(
     costs = _solve(sums, timed, repeats, unfitted)
     without = np.empty((0, len(costs)))
     if unfitted.degrees > 0:
-        others = ([one for one in repeats if one != left_out] for left_out in repeats)
+        others = ([one for one in repeats if one != gone] for gone in repeats)
         without = np.array([_solve(sums, timed, kept, unfitted) for kept in others])
     return replace(unfitted, costs=costs, without=without)
 

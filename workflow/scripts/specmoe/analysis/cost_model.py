@@ -23,7 +23,7 @@ and its speedup is N over that. Per round this is the usual
 with the token of a replay counted above, its cost below.
 
 Where passes were timed by themselves, v and d come from there, and o and r are what the runs of
-imposed acceptance take beyond them. Elsewhere v holds all three, and d and o have no values. No
+forced acceptance take beyond them. Elsewhere v holds all three, and d and o have no values. No
 cost is negative, and v, d and o never fall with the width. They are linear between the measured
 widths and continue beyond them at the slope of the last piece; below its least width o is constant,
 as is c beyond the measured gammas.

@@ -16,7 +16,7 @@ from specmoe.config.methods import BY_TYPE, Method
 from specmoe.models.card import Size
 
 PAIR = [*MEASURED_BY, "target", "draft"]
-_CELL = [*PAIR, "suite", "gamma", "imposed_acceptance"]
+_CELL = [*PAIR, "suite", "gamma", "forced_acceptance"]
 WHOLE = "all"  # instead of a suite, where a line is of all of them
 
 # Chances of acceptance at which to look for break-even. They are denser towards 1, where the
@@ -44,15 +44,15 @@ class Fitted(NamedTuple):
 def fit_pairs(
     compared: pd.DataFrame, runs: pd.DataFrame, pass_times: pd.DataFrame, settings: Statistics
 ) -> list[Fitted]:
-    """Return the costs of every target and draft with runs of imposed acceptance.
+    """Return the costs of every target and draft with runs of forced acceptance.
 
     `compared` are rows of `with_speedups` of one temperature, `runs` has their baselines,
     `pass_times` is `pass_times.parquet`.
     """
-    imposed = compared[compared["imposed_acceptance"].notna() & compared["paired"]]
-    imposed = imposed.assign(step_ms=1000 / imposed["baseline_tokens_per_second"])
+    forced = compared[compared["forced_acceptance"].notna() & compared["paired"]]
+    forced = forced.assign(step_ms=1000 / forced["baseline_tokens_per_second"])
     fitted = []
-    for key, members in imposed.groupby(PAIR, sort=False):
+    for key, members in forced.groupby(PAIR, sort=False):
         named = dict(zip(PAIR, map(str, key), strict=True))
         of_engine = pass_times[pass_times["engine"] == named["engine"]]
         first = members.iloc[0]
@@ -154,7 +154,7 @@ def fitted_costs(fitted: Iterable[Fitted]) -> pd.DataFrame:
     - protocol, engine, target, draft.
     - kind: "draft" (c), "pass" (v), "reread" (d), "rest" (o) or "replay" (r).
     - at: γ of c, the width of v, d and o; 0 of r.
-    - left_out: without which repeat the costs are fitted, from 1; 0: with all of them.
+    - without_repeat: without which repeat the costs are fitted, from 1; 0: with all of them.
     - steps: the cost.
     - replays, quantile, widest: the pair's, see `CostModel`.
     """
@@ -165,9 +165,9 @@ def fitted_costs(fitted: Iterable[Fitted]) -> pd.DataFrame:
         of_pair = {name: getattr(model, name) for name in ("replays", "quantile", "widest")}
         rows += [
             pair.identity
-            | {"kind": kind, "at": at, "left_out": left_out, "steps": float(steps)}
+            | {"kind": kind, "at": at, "without_repeat": repeat, "steps": float(steps)}
             | of_pair
-            for left_out, costs in enumerate([model.costs, *model.without])
+            for repeat, costs in enumerate([model.costs, *model.without])
             for (kind, at), steps in zip(places, costs, strict=True)
         ]
     return pd.DataFrame(rows)
@@ -179,7 +179,7 @@ def predictions(
     """Return the speedup that the costs predict from every cell's counts, and the measured one.
 
     `compared` are rows of `with_speedups` of one temperature. A cell is a suite's target, draft,
-    gamma and imposed acceptance (null where none was imposed). Cells that the costs were fitted on
+    gamma and forced acceptance (null where none was forced). Cells that the costs were fitted on
     (0 and 1) are left out. Added columns:
 
     - runs, blocks, acceptance_rate (accepted / drafted), speedup with its interval over blocks.
@@ -193,7 +193,7 @@ def predictions(
       accepted.
     - extrapolated: whether a pass was wider than all measured ones.
     """
-    unseen = ~compared["imposed_acceptance"].isin([0, 1])
+    unseen = ~compared["forced_acceptance"].isin([0, 1])
     compared = compared[unseen & counts_are_known(compared)]
     models = {pair.key: pair.model for pair in fitted}
 
@@ -255,17 +255,17 @@ def chance_of_each(gamma: int, accepted: float) -> float:
 def prediction_errors(predicted: pd.DataFrame) -> pd.DataFrame:
     """Return the errors of the predictions, by suite, then over all cells of real acceptance.
 
-    Columns: suite, imposed (whether acceptance was), cells, median and worst (of |ratio - 1|), the
+    Columns: suite, forced (whether acceptance was), cells, median and worst (of |ratio - 1|), the
     cell of the worst (worst_suite, worst_target, worst_draft, worst_gamma, worst_ratio), inside
     (the share of measured speedups that lie in the predicted interval; null without intervals), and
     the median errors of the study's equations (median_1, median_1_per_token, median_2).
     """
     if predicted.empty:
         return pd.DataFrame()
-    cells = predicted.assign(imposed=predicted["imposed_acceptance"].notna())
-    errors = by_group(cells, ["suite", "imposed"], _errors)
-    real = cells[~cells["imposed"]]
-    whole = [{"suite": WHOLE, "imposed": False} | next(_errors(real))] if len(real) else []
+    cells = predicted.assign(forced=predicted["forced_acceptance"].notna())
+    errors = by_group(cells, ["suite", "forced"], _errors)
+    real = cells[~cells["forced"]]
+    whole = [{"suite": WHOLE, "forced": False} | next(_errors(real))] if len(real) else []
     return pd.concat([errors, pd.DataFrame(whole)], ignore_index=True)
 
 
@@ -296,7 +296,7 @@ def break_even(fitted: Iterable[Fitted], predicted: pd.DataFrame) -> pd.DataFram
       least 1; 0 where it always is, null where even the ceiling is below 1. Its interval has the
       rates at which the speedup's own interval includes 1; an end is null where no rate is.
     - extrapolated: whether a round's pass is wider than all measured ones.
-    - suite, imposed_acceptance, acceptance_rate, speedup, speedup_low, speedup_high: the cell's, of
+    - suite, forced_acceptance, acceptance_rate, speedup, speedup_low, speedup_high: the cell's, of
       `predicted`; null for a gamma without one.
     """
     measured = {} if predicted.empty else predicted.groupby(PAIR)["gamma"].unique().to_dict()
@@ -305,7 +305,7 @@ def break_even(fitted: Iterable[Fitted], predicted: pd.DataFrame) -> pd.DataFram
         gammas = sorted({*pair.model.gammas, *map(int, measured.get(pair.key, []))})
         rows += [pair.identity | {"gamma": gamma} | _ends(pair.model, gamma) for gamma in gammas]
     frame = pd.DataFrame(rows)
-    cells = ["suite", "imposed_acceptance", "acceptance_rate"]
+    cells = ["suite", "forced_acceptance", "acceptance_rate"]
     cells += ["speedup", "speedup_low", "speedup_high"]
     if frame.empty or predicted.empty:
         return frame.assign(**dict.fromkeys(cells, np.nan))

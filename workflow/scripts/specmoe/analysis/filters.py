@@ -73,15 +73,15 @@ def control_cells(analysis: Analysis) -> pd.DataFrame:
 def cells_by_way(analysis: Analysis) -> pd.DataFrame:
     """Return the cells that were measured in several ways: by two protocols, or two engines.
 
-    Added: `way`, words for protocol and engine, and `marked`, the runs that the audit marks; in the
-    campaign's order.
+    Added: `way`, words for protocol and engine, and `flagged`, the runs that the audit flags; in
+    the campaign's order.
     """
     cells = in_series(analysis.cells)
     cells["way"] = way_words(cells)
     key = ["target", "draft", "gamma"]
     cells = cells[cells.groupby(key)["way"].transform("nunique").gt(1)]
     cells = cells.merge(
-        analysis.audit[[*MEASURED_BY, *key, "marked"]], how="left", on=[*MEASURED_BY, *key]
+        analysis.audit[[*MEASURED_BY, *key, "flagged"]], how="left", on=[*MEASURED_BY, *key]
     )
     suites = {suite: rank for rank, suite in enumerate(analysis.suites["suite"])}
     return cells.assign(suite_rank=cells["suite"].map(suites)).sort_values(
@@ -149,15 +149,15 @@ def best_settings(analysis: Analysis) -> list[Record]:
 def told_twins(analysis: Analysis) -> pd.DataFrame:
     """Return one row of the twins for each MoE: over all γ, of the setting that says most.
 
-    That is a draft model at its own acceptance; else the highest acceptance that was imposed; else
+    That is a draft model at its own acceptance; else the highest acceptance that was forced; else
     another way of drafting.
     """
     cells = analysis.twins
-    imposed = cells["imposed_acceptance"].astype(float)
+    forced = cells["forced_acceptance"].astype(float)
     cells = cells.assign(
-        place=(~by_model(cells)).astype(int) * 2 + imposed.notna(),
+        place=(~by_model(cells)).astype(int) * 2 + forced.notna(),
         widest=cells["gammas"].map(lambda gammas: len(str(gammas).split())),
-        share=imposed.fillna(1),
+        share=forced.fillna(1),
     )
     first = cells.sort_values(
         ["place", "share", "widest"], ascending=[True, False, False], kind="stable"

@@ -1,7 +1,7 @@
 """The speedup of every draft length, from one reading and the costs of passes.
 
 A draft's reading of its targets' texts gives the rounds of any setting (`audit.reading`), the cost
-model what those rounds take. Where a pair has no runs of imposed acceptance, its costs are those of
+model what those rounds take. Where a pair has no runs of forced acceptance, its costs are those of
 the passes that were timed by themselves alone: rounds take nothing beside them, and PASSES_ERR says
 how far that is from the truth.
 """
@@ -43,7 +43,7 @@ class Pair(NamedTuple):
 
     texts: Sequence[Text]
     model: CostModel
-    # Of the logarithm of speedup; 0 where costs are fitted to runs of imposed acceptance.
+    # Of the logarithm of speedup; 0 where costs are fitted to runs of forced acceptance.
     error: float
 
     def of_length(self, gamma: int) -> dict[str, Any]:

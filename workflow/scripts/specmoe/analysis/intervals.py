@@ -75,7 +75,7 @@ class Estimate(NamedTuple):
 MANY = 1e6
 """Degrees of freedom at which Student's t is the normal distribution."""
 SESSION_CONFIDENCE = 0.96
-"""Two-sided: an answer reaches as far as 98 % of the sessions on one side."""
+"""Two-sided: an answer reaches as far as 98 % of the sessions on one arm."""
 
 
 def student_quantile(degrees: Any, confidence: float) -> Any:

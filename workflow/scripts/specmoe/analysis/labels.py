@@ -116,10 +116,10 @@ def levels(frame: pd.DataFrame, analysis: "Analysis") -> pd.DataFrame:
 def twins(frame: pd.DataFrame, analysis: "Analysis") -> pd.DataFrame:
     """Add what `series` does; dense_label and dense_rank; setting, words for what drafts."""
     frame = _of_dense(series(frame, analysis), analysis)
-    imposed = frame["imposed_acceptance"].map(
-        lambda share: "" if pd.isna(share) else f", {100 * share:g} % imposed"
+    forced = frame["forced_acceptance"].map(
+        lambda share: "" if pd.isna(share) else f", {100 * share:g} % forced"
     )
-    return frame.assign(setting=_setting(frame, "gammas") + imposed)
+    return frame.assign(setting=_setting(frame, "gammas") + forced)
 
 
 def twin_passes(frame: pd.DataFrame, analysis: "Analysis") -> pd.DataFrame:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from specmoe.config.block import Side
+from specmoe.config.block import Arm
 from specmoe.config.methods import BY_TYPE, PARAMETERS
 from specmoe.config.models import HubModel, PathModel
 from specmoe.config.schema import Config
@@ -34,8 +34,8 @@ def launch_line(
         numbers: dict[str, Any] = {
             name: PARAMETERS[name].number(value) for name, value in given_to.items()
         }
-        side = Side(int(setting["gamma"]), method=BY_TYPE[setting["method"]], **numbers)
-        words += speculation_flags(side, file, layers)
+        arm = Arm(int(setting["gamma"]), method=BY_TYPE[setting["method"]], **numbers)
+        words += speculation_flags(arm, file, layers)
     return shlex.join(words)
 
 

@@ -9,7 +9,7 @@ import pandas as pd
 
 from specmoe.analysis import labels
 from specmoe.audit.audited import table_files
-from specmoe.config.block import SIDE_COLUMNS
+from specmoe.config.block import ARM_COLUMNS
 from specmoe.errors import SchemaError
 
 Record = dict[str, Any]
@@ -64,10 +64,10 @@ _SUMMARISED = f"""
     tokens_per_round rounds_per_run round_ms {_RATIOS} speedup_unpaired decode_failures
 """  # see `summaries.summarise`
 _SETTING = f"""
-    draft gamma suite method draft_model {" ".join(SIDE_COLUMNS)} runs blocks
+    draft gamma suite method draft_model {" ".join(ARM_COLUMNS)} runs blocks
     {_RATES} acceptance_rate {_TEXTS} {_RATIOS} best_low best_high prompt_set prompts sent
     other_prompts_low other_prompts_high alone_low alone_high whole_high block_sd planning_sd
-    marked impossible {_EXCLUDED} marked_prompts odd_prompts draft_bytes
+    flagged impossible {_EXCLUDED} flagged_prompts odd_prompts draft_bytes
     added_rss_bytes
 """  # see `advice.Advice`
 
@@ -113,7 +113,7 @@ TABLES = {
         f"target standing {_SETTING}",
         label=labels.joined,
     ),
-    # The next five have no rows where no runs of imposed acceptance were measured.
+    # The next five have no rows where no runs of forced acceptance were measured.
     # A pass of a pair's target, by its width, see `cost_tables.verification`.
     "verification": _table(
         f"{_PAIR} width timed {_ends('steps', 'ms')} target_efficiency experts experts_even"
@@ -124,24 +124,24 @@ TABLES = {
     ),
     # A cost of a pair's model, with all repeats or without one, see `cost_tables.fitted_costs`.
     "fitted_costs": _table(
-        f"{_PAIR} kind at left_out steps replays quantile widest",
-        "target_rank draft_rank engine left_out kind at",
+        f"{_PAIR} kind at without_repeat steps replays quantile widest",
+        "target_rank draft_rank engine without_repeat kind at",
         labels.pairs,
     ),
     "predictions": _table(  # a cell that the cost model predicts, see `cost_tables.predictions`
-        f"{_PAIR} suite gamma imposed_acceptance acceptance_rate {_ends('speedup', 'predicted')}"
+        f"{_PAIR} suite gamma forced_acceptance acceptance_rate {_ends('speedup', 'predicted')}"
         " ratio tokens_per_round equation_1 equation_1_per_token equation_2 extrapolated",
         _PAIRS_IN_ORDER,
         labels.pairs,
     ),
     # How far predictions are off in a suite, see `cost_tables.prediction_errors`.
     "prediction_errors": _table(
-        "suite imposed cells median worst inside median_1 median_1_per_token median_2 worst_suite"
+        "suite forced cells median worst inside median_1 median_1_per_token median_2 worst_suite"
         " worst_target worst_draft worst_gamma worst_ratio",
     ),
     "break_even": _table(  # where speculation pays, see `cost_tables.break_even`
         f"{_PAIR} gamma {_ends('floor', 'ceiling', 'break_even')} suite acceptance_rate"
-        f" {_ends('speedup')} extrapolated imposed_acceptance",
+        f" {_ends('speedup')} extrapolated forced_acceptance",
         _PAIRS_IN_ORDER,
         labels.pairs,
     ),
@@ -150,10 +150,10 @@ TABLES = {
         f"{_ends('predicted', 'speedup')} extrapolated",
     ),
     "twins": _table(  # an MoE beside the dense model that it was upcycled from, see `compare_twins`
-        f"{_CELL} dense gammas method draft_model imposed_acceptance prompts pairs repeats"
+        f"{_CELL} dense gammas method draft_model forced_acceptance prompts pairs repeats"
         " acceptance_rate dense_acceptance acceptance_difference same_tokens"
         f" {_ends('speedup', 'dense_speedup', 'ratio')}",
-        "dense_rank target_rank suite draft_rank imposed_acceptance gamma",
+        "dense_rank target_rank suite draft_rank forced_acceptance gamma",
         labels.twins,
     ),
     "twin_passes": _table(  # what a pass costs a twin, by its width, see `twin_passes`
@@ -163,15 +163,15 @@ TABLES = {
     ),
     # A way, target, draft and γ, and at last all runs, see `checks.summarise_audit`.
     "audit": _table(
-        f"{_PAIR} gamma runs marked impossible implausible",
+        f"{_PAIR} gamma runs flagged impossible suspicious",
         f"target_rank {_BY} draft_rank gamma",
         labels.joined,
     ),
-    "marked": _table(  # a cell's prompt, see `checks.count_marked`
-        f"{_CELL} prompt runs marked impossible"
+    "flagged": _table(  # a cell's prompt, see `checks.count_flagged`
+        f"{_CELL} prompt runs flagged impossible"
     ),
     "power": _table(  # a factor by which runs were made too fast, see `checks.count_power`
-        "forged factor runs unbounded impossible implausible",
+        "forged factor runs unbounded impossible suspicious",
     ),
     # A run with a draft, also of campaigns to compare with, see `bounds.required_time`.
     "required_time": _table("campaign family decode_ms required_ms too_fast too_fast_alone"),
@@ -183,15 +183,15 @@ TABLES = {
     # The next two have no rows where the configuration names no campaign to compare with.
     "side_by_side": _table(  # a setting of one of several campaigns, see `side_by_side`
         f"heading campaign {_BY} target_label draft_label gamma prompts suite campaigns"
-        f" same_files runs blocks paired marked acceptance_rate {_RATES} {_ends('speedup')}",
+        f" same_files runs blocks paired flagged acceptance_rate {_RATES} {_ends('speedup')}",
     ),
     "compared_campaigns": _table(  # what one of these campaigns ran on, see `compared_campaigns`
-        f"heading campaign {_BY} engine_commit backend host_chip host_gpu synthetic n_predict"
+        f"heading campaign {_BY} engine_commit backend machine_chip machine_gpu synthetic n_predict"
         " temperature repeats settings engine_options",
         label=labels.ways,
     ),
     "claims": _table(  # a claim of the study and its verdict, see `judge.judge_claims`
-        f"words place {_BY} verdict why comparisons runs marked unpaired",
+        f"words place {_BY} verdict why comparisons runs flagged unpaired",
         label=labels.ways,
     ),
 }

@@ -18,7 +18,7 @@ from specmoe.config.block import MEASURED_BY, PASSAGE_PREFIX
 _PROMPTED = ["target_label", "prompts", "split"]
 _SETTING = [*_PROMPTED, "draft_label", "gamma"]
 _CONDITIONS = [
-    *("engine_commit", "backend", "host_chip", "host_gpu"),
+    *("engine_commit", "backend", "machine_chip", "machine_gpu"),
     *("synthetic", "n_predict", "temperature", "repeats", "engine_options"),
 ]
 
@@ -29,13 +29,13 @@ def side_by_side(analyses: Sequence[Analysis]) -> pd.DataFrame:
     A setting is a target, a draft (by their labels), a γ and the prompts (by their names): cells
     over other prompts are other settings. Where one campaign measured a setting in several suites,
     the settings of its target and prompts are split by suite. A heading is a campaign; a campaign
-    that measured in several ways has a heading for each. Controls and runs of imposed acceptance
+    that measured in several ways has a heading for each. Controls and runs of forced acceptance
     are left out.
 
     Columns, besides those of `summarise` that are kept: heading, campaign, target_label,
     draft_label, prompts, suite (all that measured a target over these prompts), campaigns (how many
     measured the setting), same_files (whether these have the same files of target and draft, as
-    far as digests are known; null for a single campaign), marked (runs that the audit marks).
+    far as digests are known; null for a single campaign), flagged (runs that the audit marks).
     Without rows for a single analysis.
     """
     if len(analyses) < 2:
@@ -76,8 +76,8 @@ def _cells(analysis: Analysis) -> pd.DataFrame:
     ways = way_words(cells)
     labels, unit = _labels(analysis), str(analysis.campaign["length_unit"].iloc[0])
     digests = analysis.models.set_index("model")["sha256"]
-    marked = analysis.marked.groupby(CELL)["marked"].sum().rename("marked")
-    return cells.merge(marked, how="left", left_on=CELL, right_index=True).assign(
+    flagged = analysis.flagged.groupby(CELL)["flagged"].sum().rename("flagged")
+    return cells.merge(flagged, how="left", left_on=CELL, right_index=True).assign(
         campaign=analysis.name,
         heading=analysis.name + (": " + ways if ways.nunique() > 1 else ways.str[:0]),
         prompts=[_prompts(texts, unit) for texts in cells["texts"]],

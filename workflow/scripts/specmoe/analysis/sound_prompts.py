@@ -5,11 +5,11 @@ One odd prompt must not silence a workload, and marks must not choose the answer
 - A row that no true run can be (`Level.IMPOSSIBLE`) says that its setting measured something else
   than decoding. A bound finds the worst of such rows only, so the rest are no better: the whole
   setting is set aside.
-- Implausible pairs leave. Marks fall on the fastest repeats of a prompt, so the rest is slower, and
+- Suspicious pairs leave. Marks fall on the fastest repeats of a prompt, so the rest is slower, and
   blocks are compared at the same prompts (`intervals.log_means`), so that it does not matter which
   prompt the marks fall on. To leave out the prompt in all repeats instead was tried: it changes the
   prompts that the answer is about, and then intervals hold the truth of those sent less often.
-  As the rest is slower, `advice` says *off* only if it holds with the marked pairs too.
+  As the rest is slower, `advice` says *off* only if it holds with the flagged pairs too.
 - A prompt of which some setting has no pair left leaves all settings on the same prompts, or they
   would be ranked on different ones.
 """
@@ -26,7 +26,7 @@ from specmoe.config.measurement import Statistics
 
 # Marks select by speed, so the more they take, the further the rest is from a sample: without the
 # fastest quarter of normal errors their mean is 0.4 deviations lower.
-MOST_MARKED = 0.25
+MOST_FLAGGED = 0.25
 
 
 def sound_prompts(
@@ -34,21 +34,21 @@ def sound_prompts(
 ) -> tuple[set[str], set[Any]]:
     """Return the prompts that leave all settings, and the settings to set aside.
 
-    `settings` has the compared runs of each, with `marked` and `impossible`; `lost` are the prompts
-    that were sent and of which a setting has no pair left. Settings with fewer such prompts come
-    first; one that would raise their share above MOST_MARKED is set aside, and so is one with a
-    larger share of marked pairs.
+    `settings` has the compared runs of each, with `flagged` and `impossible`; `lost` are the
+    prompts that were sent and of which a setting has no pair left. Settings with fewer such
+    prompts come first; one that would raise their share above MOST_FLAGGED is set aside, and so is
+    one with a larger share of flagged pairs.
     """
     sent = set().union(*(own["prompt"] for own in settings.values()), *lost.values())
     odd_of = {
-        key: {*lost.get(key, ()), *own["prompt"]} - {*own.loc[~own["marked"], "prompt"]}
+        key: {*lost.get(key, ()), *own["prompt"]} - {*own.loc[~own["flagged"], "prompt"]}
         for key, own in settings.items()
-        if not own["impossible"].any() and own["marked"].mean() <= MOST_MARKED
+        if not own["impossible"].any() and own["flagged"].mean() <= MOST_FLAGGED
     }
     odd: set[str] = set()
     aside = {key for key in settings if key not in odd_of}
     for key in sorted(odd_of, key=lambda key: len(odd_of[key])):
-        if len(odd | odd_of[key]) > MOST_MARKED * len(sent):
+        if len(odd | odd_of[key]) > MOST_FLAGGED * len(sent):
             aside.add(key)
         else:
             odd |= odd_of[key]
@@ -65,7 +65,7 @@ def on_sound_prompts(
 
     `candidates` is `summarise`'s frame of `members`, which has them by cell; `lost` are the runs
     that do not count. Added to the settings: odd_prompts (ids of those that leave all, empty if
-    none); marked and impossible (of all their pairs), marked_prompts (their ids); whole_high (the
+    none); flagged and impossible (of all their pairs), flagged_prompts (their ids); whole_high (the
     high end that decides, of all their pairs); aside. Those that are set aside keep all their runs.
     """
     rivals = defaultdict(list)
@@ -73,10 +73,10 @@ def on_sound_prompts(
     for row in candidates.to_dict("records"):
         key = tuple(row[name] for name in CELL)
         own = members[key]
-        marks = {name: int(own[name].sum()) for name in ("marked", "impossible")}
-        prompts = ", ".join(sorted(set(own.loc[own["marked"], "prompt"])))
+        marks = {name: int(own[name].sum()) for name in ("flagged", "impossible")}
+        prompts = ", ".join(sorted(set(own.loc[own["flagged"], "prompt"])))
         whole = of_pairs(own).interval(statistics.confidence, session_sd=statistics.session_sd)
-        rows[key] = row | marks | {"marked_prompts": prompts, "whole_high": whole.high}
+        rows[key] = row | marks | {"flagged_prompts": prompts, "whole_high": whole.high}
         rivals[row["target"], row["prompt_set"]].append(key)
     kept = dict(members)
     without = {
@@ -89,7 +89,7 @@ def on_sound_prompts(
         odd, set_aside = sound_prompts({key: members[key] for key in keys}, own_lost)
         for key in keys:
             aside, own = key in set_aside, members[key]
-            sound = own[~(own["marked"] | own["prompt"].isin(odd))]
+            sound = own[~(own["flagged"] | own["prompt"].isin(odd))]
             if not aside and len(sound) < len(own):
                 kept[key] = sound
                 numbers = summarise(sound, CELL, statistics)

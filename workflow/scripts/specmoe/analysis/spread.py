@@ -24,7 +24,7 @@ FEWEST_REPEATS = 3
 def spread_of_cells(pairs: pd.DataFrame, settings: Statistics) -> pd.DataFrame:
     """Return one row per setting, sorted: how its speedups spread, and the repeats that it needs.
 
-    `pairs` are `with_speedups`. A setting is a side of a comparison over all repeats. Spreads are
+    `pairs` are `with_speedups`. A setting is an arm of a comparison over all repeats. Spreads are
     standard deviations of the logarithm of speedup, which for small ones are relative: 0.02 is 2 %.
 
     Columns: cell (its `setting_id`), those of SETTING, runs, blocks, and

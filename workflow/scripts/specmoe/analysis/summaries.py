@@ -308,7 +308,7 @@ def acceptance_by_position(pairs: pd.DataFrame) -> pd.DataFrame:
     def rows(members: pd.DataFrame) -> Iterator[dict[str, Any]]:
         tried, accepted = (
             np.sum([*map(np.asarray, members[f"{name}_per_position"])], axis=0)
-            for name in ("tried", "accepted")
+            for name in ("drafted", "accepted")
         )
         joint = 1.0
         for place in np.flatnonzero(tried):
@@ -317,7 +317,7 @@ def acceptance_by_position(pairs: pd.DataFrame) -> pd.DataFrame:
             counts = {"tried": tried[place], "accepted": accepted[place]}
             yield {"position": place + 1} | counts | {"conditional": conditional, "joint": joint}
 
-    return by_group(pairs[pairs["tried_per_position"].notna()], [*CELL, *MEASURED_BY], rows)
+    return by_group(pairs[pairs["drafted_per_position"].notna()], [*CELL, *MEASURED_BY], rows)
 
 
 def mean_ratio(name: str, members: pd.DataFrame, settings: Statistics) -> dict[str, float]:

@@ -45,8 +45,8 @@ _DECIDES = {
 
 def machine_of(campaign: Mapping[str, Any]) -> str:
     """Return the name of what computed in a campaign, from the row of `Analysis.campaign`."""
-    gpu = campaign.get("host_gpu")
-    chip = campaign["host_chip"] if campaign["backend"] == Backend.CPU or pd.isna(gpu) else gpu
+    gpu = campaign.get("machine_gpu")
+    chip = campaign["machine_chip"] if campaign["backend"] == Backend.CPU or pd.isna(gpu) else gpu
     return str(chip)
 
 
@@ -233,7 +233,7 @@ def finish(campaign: LoadedCampaign) -> None:
         ROOT / "paper/finished.txt.j2",
         runs=len(rows),
         time=duration(sum(head.seconds for head in map(head_of, records) if head)),
-        again=int((rows["measured_again"] > 0).sum()),
+        again=int((rows["reruns"] > 0).sum()),
         excluded=len(excluded(rows)),
         audit=audit.read_text().partition("\n")[0] if is_newer(audit, runs) else "",
         results=[file for file in results if is_newer(file, runs)][:2],

@@ -16,8 +16,8 @@ from specmoe.config.measurement import Statistics
 from specmoe.models.card import Size
 
 _SHARED = [
-    *(*MEASURED_BY, "suite", "draft", "gamma", "imposed_acceptance"),
-    *("prompt", "repeat", "pass"),
+    *(*MEASURED_BY, "suite", "draft", "gamma", "forced_acceptance"),
+    *("prompt", "repeat", "iteration"),
 ]
 _COUNTED = ("drafted", "accepted", "speedup", "tokens")
 
@@ -32,10 +32,10 @@ def compare_twins(
     over repeats. Several γ of a draft also have a row together. Columns:
 
     - protocol, engine, dense (the dense twin), suite, target (the MoE), draft, method, draft_model,
-      gamma (null: all of `gammas`), imposed_acceptance (null: the draft's own).
+      gamma (null: all of `gammas`), forced_acceptance (null: the draft's own).
     - prompts, pairs, repeats: how many.
     - acceptance_rate, dense_acceptance: accepted / drafted of all runs; their difference.
-    - same_tokens: share of the pairs with the same tokens; null where acceptance is imposed, as the
+    - same_tokens: share of the pairs with the same tokens; null where acceptance is forced, as the
       text then is no model's.
     - speedup, dense_speedup, ratio of the first to the second: geometric means, each with its
       interval, Student's t over repeats. The ratio's is on the pairs' own.
@@ -50,7 +50,7 @@ def compare_twins(
         for gamma, its in (by_gamma | every).items():
             yield {"gamma": gamma} | _compared(its, settings)
 
-    setting = [*MEASURED_BY, "suite", "dense", "target", "draft", "imposed_acceptance"]
+    setting = [*MEASURED_BY, "suite", "dense", "target", "draft", "forced_acceptance"]
     return by_group(pairs, setting, rows).astype({"gamma": "Int64"})
 
 
@@ -73,7 +73,7 @@ def _compared(pairs: pd.DataFrame, settings: Statistics) -> dict[str, object]:
         list(one) == list(other)
         for one, other in zip(known["tokens"], known["dense_tokens"], strict=True)
     ]
-    imposed = pairs["imposed_acceptance"].notna().any()
+    forced = pairs["forced_acceptance"].notna().any()
     first = pairs.iloc[0]
     return {
         "method": first["method"],
@@ -85,7 +85,7 @@ def _compared(pairs: pd.DataFrame, settings: Statistics) -> dict[str, object]:
         "acceptance_rate": own,
         "dense_acceptance": dense,
         "acceptance_difference": own - dense,
-        "same_tokens": np.nan if imposed or not same else float(np.mean(same)),
+        "same_tokens": np.nan if forced or not same else float(np.mean(same)),
         **mean_ratio("speedup", pairs, settings),
         **mean_ratio("dense_speedup", pairs, settings),
         **mean_ratio("ratio", pairs, settings),

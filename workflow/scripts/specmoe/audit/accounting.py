@@ -186,7 +186,7 @@ def _unplayable(run: Run) -> str | None:
     """Return why a run's rounds do not follow from a reading; None if they do."""
     if not run.by_model:
         return "only what a draft model proposes alone can be read"
-    if run.protocol != Protocol.PAIRED or run.temperature > 0 or run.imposed_acceptance is not None:
+    if run.protocol != Protocol.PAIRED or run.temperature > 0 or run.forced_acceptance is not None:
         return "only greedy runs whose acceptance is the draft's own follow from a reading"
     if run.concurrency > 1:
         return "its batches had tokens of other requests"

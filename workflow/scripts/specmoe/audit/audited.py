@@ -14,7 +14,7 @@ from specmoe.audit.evidence import Bandwidth, Evidence, Gap, gaps_of
 from specmoe.audit.finding import CheckVerdict, Level
 from specmoe.audit.reading import readings_of
 from specmoe.config.block import ASKED, Block
-from specmoe.config.matrix import left_out_blocks
+from specmoe.config.matrix import excluded_blocks
 from specmoe.errors import MeasurementError, SchemaError
 from specmoe.files import named_if_damaged, read_record
 from specmoe.models.card import load_cards, size_of_card
@@ -75,12 +75,12 @@ def audit(campaign: LoadedCampaign, out: Path) -> None:
     config, data = campaign.config, campaign.data
     if config.campaign.source == "cached":
         check_manifest(data)
-    runs, models, host = data / "runs.parquet", data / "models.json", data / "host.json"
+    runs, models, machine = data / "runs.parquet", data / "models.json", data / "machine.json"
     times = read_pass_times(*campaign.pass_times)
     cards, seen = load_cards(models), seen_experts(times)
     sizes = {model: size_of_card(card, seen.get(model, ())) for model, card in cards.items()}
-    with named_if_damaged(host):
-        bandwidth = Bandwidth.of(read_record(host))
+    with named_if_damaged(machine):
+        bandwidth = Bandwidth.of(read_record(machine))
     gaps: dict[str, Gap] = {}
     for file in campaign.divergences:
         with named_if_damaged(file):
@@ -92,7 +92,7 @@ def audit(campaign: LoadedCampaign, out: Path) -> None:
     evidence = Evidence(rows, sizes, bandwidth, config.audit, gaps, readings)
     found = Audit.of(evidence)
     found.write(out)
-    summary, text = describe_audit(found, rows, evidence, left_out_blocks(config))
+    summary, text = describe_audit(found, rows, evidence, excluded_blocks(config))
     details = out / "audit.txt"
     details.write_text(text, encoding="utf-8")
     print(f"{summary}\ndetails: {details}")
@@ -116,18 +116,19 @@ def _refuse_other_runs(campaign: LoadedCampaign, rows: pd.DataFrame) -> None:
 
 
 def describe_audit(
-    found: Audit, rows: pd.DataFrame, given: Evidence, left_out: Sequence[Block] = ()
+    found: Audit, rows: pd.DataFrame, given: Evidence, unmeasured: Sequence[Block] = ()
 ) -> tuple[str, str]:
     """Return the audit in a few lines, and in full: with every check, its worst rows, the power.
 
-    `left_out` are the blocks that were not measured on purpose.
+    `unmeasured` are the blocks that were not measured on purpose.
     """
     lines = _summary(found, given)
     summary = "\n".join(lines)
-    if left_out:
-        count, named = sum(one.runs for one in left_out), ", ".join(one.block for one in left_out)
+    if unmeasured:
+        count = sum(one.runs for one in unmeasured)
+        named = ", ".join(one.block for one in unmeasured)
         lines.append(f"{counted(count, 'row')} left out on purpose: {named}")
-    if disturbed := rows.loc[rows["taken_away"].notna(), "run"].tolist():
+    if disturbed := rows.loc[rows["disturbed_reason"].notna(), "run"].tolist():
         named = ", ".join(disturbed[:NAMED]) + (", ..." if len(disturbed) > NAMED else "")
         line = (
             f"{len(excluded(rows))} rows are in no estimate: {DISTURBED} at every attempt during"
@@ -166,10 +167,10 @@ def _summary(found: Audit, given: Evidence) -> list[str]:
     lines += wrap(text, WIDTH, initial_indent="  ", subsequent_indent="    ")
     power = found.power[found.power["forged"] == Forged.DECODING].set_index("factor")
     if power["runs"].any():
-        marked = (power["impossible"] + power["implausible"]) / power["runs"]
+        flagged = (power["impossible"] + power["suspicious"]) / power["runs"]
         lines.append(
-            f"  sensitivity: a run made 3 times too fast would be marked in {marked[3.0]:.0%} of"
-            f" cases, 2 times in {marked[2.0]:.0%}"
+            f"  sensitivity: a run made 3 times too fast would be flagged in {flagged[3.0]:.0%} of"
+            f" cases, 2 times in {flagged[2.0]:.0%}"
         )
     return lines
 
@@ -225,14 +226,14 @@ def _power(power: pd.DataFrame) -> list[str]:
     if not runs:
         return []
     shares = [
-        f"{impossible / runs:.0%} ({(impossible + implausible) / runs:.0%})"
-        for impossible, implausible in zip(faster["impossible"], faster["implausible"], strict=True)
+        f"{impossible / runs:.0%} ({(impossible + suspicious) / runs:.0%})"
+        for impossible, suspicious in zip(faster["impossible"], faster["suspicious"], strict=True)
     ]
     table = faster.assign(shares=shares).pivot(index="forged", columns="factor", values="shares")
     return [
         "",
         f"No bound of time applies to {power['unbounded'].max()} of {counted(runs, 'row')} with a"
         " draft. Had these been made so",
-        "many times too fast, the audit would have found them impossible (and marked in all):",
+        "many times too fast, the audit would have found them impossible (and flagged in all):",
         table.rename_axis(index=None, columns=None).to_string(),
     ]

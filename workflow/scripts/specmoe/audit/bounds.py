@@ -111,7 +111,7 @@ def check_baseline_time(run: Run, given: Evidence) -> Finding:
         return Finding("nothing was drafted")
     if run.protocol != Protocol.PAIRED or baseline is None:
         return Finding("it has no baseline of the same program and prompt")
-    if baseline.taken_away is not None:
+    if baseline.disturbed_reason is not None:
         return Finding(f"{DISTURBED} during its baseline")
     if run.load is not None:
         return Finding("its passes and its drafting were shared with other requests")

@@ -1,7 +1,7 @@
 """The audit: whether a row can be a measurement of what it says it measures.
 
 Every run is checked at two levels. Bounds that no true run breaks tell what is impossible;
-expectations tell what is implausible. A row that fails a check is marked and named, never dropped.
+expectations tell what is suspicious. A row that fails a check is flagged and named, never dropped.
 The reader decides what to make of it.
 
 How much the audit finds is counted on rows made too fast on purpose. What a decode that silently
@@ -35,7 +35,7 @@ _IDENTITY = ["run", *MEASURED_BY, "suite", "target", "draft", "gamma", "prompt",
 class Check(NamedTuple):
     """A check: its name, its level, what a run that fails it does, and what finds that out.
 
-    The meaning of an implausible one is what no true run should do, of others what none can. One
+    The meaning of an suspicious one is what no true run should do, of others what none can. One
     `of_time` fails where a run took less time than it needs.
     """
 
@@ -77,7 +77,7 @@ CHECKS = {
     ),
     "baseline_time": Check(
         "baseline time",
-        Level.IMPLAUSIBLE,
+        Level.SUSPICIOUS,
         "Take less time than all its passes at the speed of its own baseline and its own logged"
         " drafting.",
         bounds.check_baseline_time,
@@ -85,7 +85,7 @@ CHECKS = {
     ),
     "expected_experts": Check(
         "expected experts",
-        Level.IMPLAUSIBLE,
+        Level.SUSPICIOUS,
         "Read the experts that its tokens are expected to visit faster than the machine's memory"
         " delivers them.",
         bounds.check_expected_experts,
@@ -106,7 +106,7 @@ CHECKS = {
     ),
     "batch_noise": Check(
         "batch noise",
-        Level.IMPLAUSIBLE,
+        Level.SUSPICIOUS,
         "Come from an engine whose probabilities move with the size of a batch by more than"
         " rounding explains.",
         output.check_batch_noise,
@@ -119,7 +119,7 @@ CHECKS = {
     ),
     "collapsed_output": Check(
         "collapsed output",
-        Level.IMPLAUSIBLE,
+        Level.SUSPICIOUS,
         "Write one token again and again, or the same text, whatever the prompt, as broken weights"
         " or kernels do; or loop where the target alone does not.",
         output.check_collapsed_output,
@@ -158,7 +158,7 @@ def summarise_audit(audit: pd.DataFrame) -> pd.DataFrame:
     """Return one row per way, target, draft and gamma, sorted, and a last one for all of them.
 
     Columns: protocol, engine, target, draft (all `all` in the last row), gamma (null there), runs,
-    marked (runs that fail some check), impossible and implausible (those of them that fail a check
+    flagged (runs that fail some check), impossible and suspicious (those of them that fail a check
     of the first level, and the others), and for each check `<check>_passed`, `<check>_failed`,
     `<check>_not_applicable`, `<check>_not_judged` (numbers of runs) and `<check>_worst` (the
     largest ratio; null if it applies to no run).
@@ -171,7 +171,7 @@ def summarise_audit(audit: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame([*cells, whole]).astype({"gamma": "Int64"})
 
 
-def marked_runs(audit: pd.DataFrame, level: Level | None = None) -> set[str]:
+def flagged_runs(audit: pd.DataFrame, level: Level | None = None) -> set[str]:
     """Return the runs of `audit_runs`'s frame that fail a check, of one level if one is given."""
     failed = audit["verdict"] == CheckVerdict.FAIL
     if level is not None:
@@ -179,27 +179,27 @@ def marked_runs(audit: pd.DataFrame, level: Level | None = None) -> set[str]:
     return set(audit.loc[failed, "run"])
 
 
-def count_marked(audit: pd.DataFrame) -> pd.DataFrame:
+def count_flagged(audit: pd.DataFrame) -> pd.DataFrame:
     """Return one row per way, suite, target, draft, gamma and prompt, sorted.
 
-    Columns: those, runs, marked (runs that fail some check), impossible (those of them that fail a
+    Columns: those, runs, flagged (runs that fail some check), impossible (those of them that fail a
     check that no true run can fail).
     """
     failed = audit["run"].where(audit["verdict"] == CheckVerdict.FAIL)
     keys = [*MEASURED_BY, "suite", "target", "draft", "gamma", "prompt"]
     broken = failed.where(audit["level"] == Level.IMPOSSIBLE)
     cells = audit.assign(failed=failed, broken=broken).groupby(keys)
-    counts = {"runs": "run", "marked": "failed", "impossible": "broken"}
+    counts = {"runs": "run", "flagged": "failed", "impossible": "broken"}
     return cells.agg(**{name: (of, "nunique") for name, of in counts.items()}).reset_index()
 
 
 def _counts(audit: pd.DataFrame) -> dict[str, Any]:
-    marked, impossible = marked_runs(audit), marked_runs(audit, Level.IMPOSSIBLE)
+    flagged, impossible = flagged_runs(audit), flagged_runs(audit, Level.IMPOSSIBLE)
     counts: dict[str, Any] = {
         "runs": audit["run"].nunique(),
-        "marked": len(marked),
+        "flagged": len(flagged),
         "impossible": len(impossible),
-        "implausible": len(marked - impossible),
+        "suspicious": len(flagged - impossible),
     }
     for name in CHECKS:
         members = audit[audit["check"] == name]
@@ -231,28 +231,28 @@ def count_power(evidence: Evidence) -> pd.DataFrame:
     """Return how many rows with a draft the audit marks, as they are and made faster.
 
     Columns: forged (`Forged`), factor (how many times too fast), runs, unbounded (those to which no
-    bound of time applies), impossible (those that fail a check of the first level), implausible
+    bound of time applies), impossible (those that fail a check of the first level), suspicious
     (those of the others that fail one of the second).
     """
     timed = [run for run in evidence.runs.values() if run.speculative and run.decode_ms]
     bounds = [check for check in _OF_TIME if check.level == Level.IMPOSSIBLE]
     unbounded = sum(all(one.find(run, evidence).ratio is None for one in bounds) for run in timed)
-    as_they_are = _marked(timed, evidence)
+    as_they_are = _flagged(timed, evidence)
     rows = []
     for forged, factor in product(Forged, FACTORS):
         row = {"forged": forged.value, "factor": factor, "runs": len(timed), "unbounded": unbounded}
         faster = (_faster(run, forged, factor) for run in timed)
-        rows.append(row | (as_they_are if factor == 1 else _marked(faster, evidence)))
+        rows.append(row | (as_they_are if factor == 1 else _flagged(faster, evidence)))
     return pd.DataFrame(rows)
 
 
-def _marked(runs: Iterable[Run], evidence: Evidence) -> dict[str, Any]:
+def _flagged(runs: Iterable[Run], evidence: Evidence) -> dict[str, Any]:
     failed = [
         {one.level for one in _LOOKED_AT if one.find(run, evidence).verdict == CheckVerdict.FAIL}
         for run in runs
     ]
     impossible = sum(Level.IMPOSSIBLE in levels for levels in failed)
-    return {"impossible": impossible, "implausible": sum(map(bool, failed)) - impossible}
+    return {"impossible": impossible, "suspicious": sum(map(bool, failed)) - impossible}
 
 
 def _faster(run: Run, forged: Forged, factor: float) -> Run:

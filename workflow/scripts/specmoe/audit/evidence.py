@@ -58,11 +58,11 @@ class Run(_Columns):
 
     @property
     def load(self) -> str | None:
-        """The load that it was a part of: its block and side, and the pass through the prompts."""
+        """The load that it was a part of: its block and arm, and the pass through the prompts."""
         if self.load_s is None:
             return None
-        side, _, number = self.run.rsplit("/", 2)
-        return f"{side}/{number}"
+        arm, _, number = self.run.rsplit("/", 2)
+        return f"{arm}/{number}"
 
     @property
     def by_model(self) -> bool:
@@ -88,9 +88,9 @@ class Run(_Columns):
     @property
     def repeated(self) -> tuple[Any, ...]:
         """What its repeats have in common."""
-        asked = self.prompt, self.imposed_acceptance, self.temperature, self.seed
+        asked = self.prompt, self.forced_acceptance, self.temperature, self.seed
         # Machines round differently, so a repeat on another one may write other tokens.
-        return self.host, self.suite, self.target, self.level, self.draft, self.gamma, *asked
+        return self.machine, self.suite, self.target, self.level, self.draft, self.gamma, *asked
 
     @property
     def asked(self) -> tuple[Any, ...]:
@@ -202,7 +202,7 @@ class Evidence:
         for run in sorted(listed, key=lambda run: run.repeat):
             if run.tokens is not None:
                 self.repeats[run.repeated].append(run)
-            if run.tokens and run.imposed_acceptance is None:
+            if run.tokens and run.forced_acceptance is None:
                 self.answers[run.asked].add((run.prompt, run.tokens))
             if run.load is not None:
                 self.loads[run.load] += run.generated or 0
@@ -212,7 +212,7 @@ class Evidence:
 
         No bound is made of another machine's times.
         """
-        return self.times.get((run.host, run.protocol, run.engine, run.engine_options), {})
+        return self.times.get((run.machine, run.protocol, run.engine, run.engine_options), {})
 
     def baseline(self, run: Run) -> Run | None:
         """Return a run's baseline, None without one."""
@@ -220,14 +220,14 @@ class Evidence:
 
 
 def single_token_ms(runs: pd.DataFrame) -> dict[tuple[str, ...], dict[str, float]]:
-    """Return each model's time for a token in its fastest run alone, by host, way and options.
+    """Return each model's time for a token in its fastest run alone, by machine, way and options.
 
     A mean would be no bound: other work on the machine slows runs, so a run can be faster than the
     mean. Runs among several at once share their passes and time none; those of a load of a single
     client count for their target like any other. Runs that the machine disturbed count for nothing.
     """
     plain = undisturbed(runs[(runs["draft"] == NO_DRAFT) & (runs["concurrency"] == 1)])
-    by = ["host", *MEASURED_BY, "engine_options", "target"]
+    by = ["machine", *MEASURED_BY, "engine_options", "target"]
     fastest = plain.groupby(by, as_index=False)["tokens_per_second"].max().dropna()
     found: dict[tuple[str, ...], dict[str, float]] = defaultdict(dict)
     for *way, target, rate in fastest.itertuples(index=False):

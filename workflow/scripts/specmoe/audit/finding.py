@@ -19,7 +19,7 @@ class Level(StrEnum):
     """What a run that fails a check is."""
 
     IMPOSSIBLE = "impossible"  # no true run can fail it
-    IMPLAUSIBLE = "implausible"  # none should: it rests on what such a run usually takes
+    SUSPICIOUS = "suspicious"  # none should: it rests on what such a run usually takes
 
 
 @dataclass(frozen=True)

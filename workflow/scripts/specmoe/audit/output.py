@@ -20,7 +20,7 @@ from specmoe.words import counted
 
 # Fewer tokens may be the same by chance, or by the habit of a trained model.
 SHORTEST_TEXT = 16
-_IMPOSED = "its acceptance was imposed, so its text is not the target's"
+_FORCED = "its acceptance was forced, so its text is not the target's"
 # Of 24 looping texts of a small chat model, 7 have periods of 33 to 81.
 LONGEST_PERIOD = 128  # tokens
 _NGRAM = 4  # tokens
@@ -42,8 +42,8 @@ def check_losslessness(run: Run, given: Evidence) -> Finding:
     baseline, divergence = given.baseline(run), given.divergences.get(run.run)
     if not run.speculative or run.temperature > 0:
         return Finding("only greedy runs with a draft must equal their baseline")
-    if run.imposed_acceptance is not None:
-        return Finding(_IMPOSED)
+    if run.forced_acceptance is not None:
+        return Finding(_FORCED)
     if baseline is None or run.tokens is None or baseline.tokens is None:
         return Finding("tokens of the run or of its baseline are not known")
     if run.tokens == baseline.tokens:
@@ -57,9 +57,9 @@ def check_losslessness(run: Run, given: Evidence) -> Finding:
         why = f"{leaves}; the baseline's probabilities are known for {known} only"
         return Finding(why, judged=False)
     # Requests at once read a baseline's text in batches too, so its token may be the one behind.
-    gap, side = abs(divergence.gap_nats), "below" if divergence.gap_nats >= 0 else "above"
+    gap, arm = abs(divergence.gap_nats), "below" if divergence.gap_nats >= 0 else "above"
     widest, tie = _widest_tie(run, divergence, given.settings)
-    return at_most(gap, widest, f"{leaves}, for one {gap:.3g} nats {side} the baseline's; {tie}")
+    return at_most(gap, widest, f"{leaves}, for one {gap:.3g} nats {arm} the baseline's; {tie}")
 
 
 def _widest_tie(run: Run, divergence: Gap, settings: AuditSettings) -> tuple[float, str]:
@@ -116,8 +116,8 @@ def check_collapsed_output(run: Run, given: Evidence) -> Finding:
     not has a fault of its own. A loop that the baseline writes too, or a target alone, is how the
     model writes: it is named, and breaks nothing.
     """
-    if run.imposed_acceptance is not None:
-        return Finding(_IMPOSED)
+    if run.forced_acceptance is not None:
+        return Finding(_FORCED)
     if run.tokens is None or len(run.tokens) < SHORTEST_TEXT:
         return Finding(f"fewer than {SHORTEST_TEXT} tokens are known")
     prompts, texts = map(set, zip(*given.answers[run.asked], strict=True))
@@ -165,7 +165,7 @@ def check_controls(run: Run, given: Evidence) -> Finding:
     same_file = run.target_sha256 is not None and run.target_sha256 == run.draft_sha256
     itself = run.by_model and (run.draft_model == run.target or same_file)
     unrelated = run.by_model and run.draft_model in settings.unrelated_drafts
-    if run.imposed_acceptance is not None or not (itself or unrelated):
+    if run.forced_acceptance is not None or not (itself or unrelated):
         return Finding("no control")
     if not run.drafted or run.accepted is None:
         return Finding("drafted or accepted tokens are not known")
@@ -182,7 +182,7 @@ def check_controls(run: Run, given: Evidence) -> Finding:
     share = settings.unrelated_acceptance
     why = f"{of_drafted}; the draft knows nothing of the target, so {share:.0%} at most are due"
     parts, baseline = [at_most(acceptance, share, why)], given.baseline(run)
-    if baseline is not None and baseline.taken_away is run.taken_away is None:
+    if baseline is not None and baseline.disturbed_reason is run.disturbed_reason is None:
         rate, alone = run.tokens_per_second, baseline.tokens_per_second
         if rate is not None and alone is not None:
             why = f"{rate:.2f} tok/s, {alone:.2f} without a draft"

@@ -70,8 +70,13 @@ _SAY_IT = ("value_error", "missing", "union_tag_invalid", "unknown_key")
 FORMER_KEYS = {
     "prompt_lengths": "give them in `prompts`, or as `vary: {prompt_tokens: [...]}`",
     "temperatures": "it is `vary: {temperature: [...]}` now",
-    "imposed_acceptance": "it is `vary: {forced_acceptance: [...]}` now",
+    "@@forced": "it is `vary: {forced_acceptance: [...]}` now",
     "concurrency": "it is `vary: {requests: [...]}` now",
+    "host": "it is `machine` now",
+    "hosts": "it is `machines` now",
+    "left_out": "it is `exclude` now",
+    "passes": "it is `prompt_iterations` now",
+    "sides": "it is `schedule: auto`, `interleaved` or `sequential` now",
 }
 """Keys of earlier versions, and what to give in their place."""
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from specmoe.config.methods import PARAMETERS, Method
 
-MEASURE_VERSION = 1
+MEASURE_VERSION = 2
 """Raised by hand when what is measured changes; blocks, passes and divergences follow."""
 
 NO_DRAFT = "none"
@@ -25,7 +25,7 @@ PASSAGE_PREFIX = "passage-"  # of the ids of prompts that are cut to an exact le
 
 
 class Protocol(StrEnum):
-    """How a run is measured: by llama-server (both sides), or by the study's own commands."""
+    """How a run is measured: by llama-server (both arms), or by the study's own commands."""
 
     PAIRED = "paired"
     PUBLISHED = "published"
@@ -76,17 +76,17 @@ class Sending:
     messages_key: str = "messages"
 
 
-class Arrangement(StrEnum):
-    """How the sides of a block share the machine."""
+class Schedule(StrEnum):
+    """How the arms of a block share the machine."""
 
     AUTO = "auto"  # together where memory holds them
-    TOGETHER = "together"  # all processes live, taking turns prompt by prompt
-    IN_GROUPS = "in_groups"  # together in groups that memory holds, each with the target alone
-    IN_TURN = "in_turn"  # one process after the other
+    INTERLEAVED = "interleaved"  # all processes live, taking turns prompt by prompt
+    GROUPED = "grouped"  # together in groups that memory holds, each with the target alone
+    SEQUENTIAL = "sequential"  # one process after the other
 
 
 @dataclass(frozen=True)
-class Side:
+class Arm:
     """One setting of a comparison, which one engine process measures; by default the target alone.
 
     What drafts is `draft`, see `Drafting.drafter_id`, by `method`, from the file `draft_model` if
@@ -95,14 +95,14 @@ class Side:
 
     gamma: int = 0  # most tokens drafted in a round; 0: the target alone
     # Share of the drafted tokens that the engine accepts unseen; None: it accepts those that match.
-    imposed_acceptance: float | None = None
+    forced_acceptance: float | None = None
     # See `methods.PARAMETERS`; None: the method does not take it.
     p_min: float | None = None
     n_match: int | None = None
     method: Method | None = None
     draft: str = NO_DRAFT
     draft_model: str | None = None
-    # Of a factor that changes sides. The order of sides is drawn by their representations.
+    # Of a factor that changes arms. The order of arms is drawn by their representations.
     level: str | None = field(default=None, repr=False)
 
     @property
@@ -112,10 +112,10 @@ class Side:
 
     @property
     def name(self) -> str:
-        """The side's id within its block: `draft_2b/g8`."""
-        imposed = "" if self.imposed_acceptance is None else f"-a{self.imposed_acceptance:g}"
-        setting = f"{self.draft}/g{self.gamma}{self.variant}{imposed}"
-        return setting if self.speculates else "alone"
+        """The arm's id within its block: `draft_2b/g8`."""
+        forced = "" if self.forced_acceptance is None else f"-a{self.forced_acceptance:g}"
+        setting = f"{self.draft}/g{self.gamma}{self.variant}{forced}"
+        return setting if self.speculates else "baseline"
 
     def name_in(self, group: int) -> str:
         """Return its name among the processes of a block, whose groups have a target alone each."""
@@ -133,10 +133,10 @@ class Side:
         return "".join(f"-{one.letter}{value:g}" for one, value in given if value)
 
 
-ASKED = ["suite", "target", "temperature", "repeat", "draft", "gamma", "imposed_acceptance"]
-ASKED += ["prompt", "pass", "level"]
+ASKED = ["suite", "target", "temperature", "repeat", "draft", "gamma", "forced_acceptance"]
+ASKED += ["prompt", "iteration", "level"]
 """The columns that say what a run was asked for; a block's id is no part of it."""
-SIDE_COLUMNS = [one.name for one in fields(Side) if one.name in PARAMETERS]
+ARM_COLUMNS = [one.name for one in fields(Arm) if one.name in PARAMETERS]
 """The parameters that rows have, in the order of their columns."""
 
 
@@ -148,9 +148,9 @@ class Block:
     suite: str
     target: str
     repeat: int
-    sides: tuple[Side, ...]
+    arms: tuple[Arm, ...]
     prompts: tuple[PromptSource, ...]
-    passes: int  # times through the prompts
+    prompt_iterations: int  # times through the prompts
     n_predict: int
     temperature: float
     seed: int
@@ -160,7 +160,7 @@ class Block:
     context: int
     threads: int
     gpu_layers: int
-    arrangement: Arrangement = Arrangement.AUTO
+    schedule: Schedule = Schedule.AUTO
     protocol: Protocol = Protocol.PAIRED
     # Variables of the engine's processes, in addition to those that every engine process has.
     environment: dict[str, str] = field(default_factory=dict, hash=False)
@@ -172,31 +172,31 @@ class Block:
     # Requests at once, under a steady load; None: one after the other, see `measure.load`.
     concurrency: int | None = None
     factor: str | None = None  # what its suite varies, see `config.factors`
-    level: str | None = None  # of that; None: its prompts or sides have levels
+    level: str | None = None  # of that; None: its prompts or arms have levels
 
     @property
     def speculates(self) -> bool:
-        """Whether a side drafts."""
-        return any(side.speculates for side in self.sides)
+        """Whether an arm drafts."""
+        return any(arm.speculates for arm in self.arms)
 
     @property
     def draft_models(self) -> tuple[str, ...]:
-        """The files from which its sides draft, each once."""
-        return tuple(dict.fromkeys(side.draft_model for side in self.sides if side.draft_model))
+        """The files from which its arms draft, each once."""
+        return tuple(dict.fromkeys(arm.draft_model for arm in self.arms if arm.draft_model))
 
     @property
     def models(self) -> tuple[str, ...]:
         """The models that its processes load: the target, and all files that draft."""
         return tuple(dict.fromkeys((self.target, *self.draft_models)))
 
-    def files_of(self, side: Side) -> tuple[str, ...]:
-        """Return the models that a side's process loads; a target that drafts for itself twice."""
-        return (self.target, side.draft_model) if side.draft_model else (self.target,)
+    def files_of(self, arm: Arm) -> tuple[str, ...]:
+        """Return the models that an arm's process loads; a target that drafts for itself twice."""
+        return (self.target, arm.draft_model) if arm.draft_model else (self.target,)
 
     @property
-    def drafters(self) -> tuple[Side, ...]:
-        """A side of each that drafts."""
-        return tuple({side.draft: side for side in self.sides if side.speculates}.values())
+    def drafters(self) -> tuple[Arm, ...]:
+        """An arm of each that drafts."""
+        return tuple({arm.draft: arm for arm in self.arms if arm.speculates}.values())
 
     @property
     def options_text(self) -> str:
@@ -210,8 +210,8 @@ class Block:
 
     @property
     def measures_alone(self) -> bool:
-        """Whether the target alone is one of the sides."""
-        return any(not side.speculates for side in self.sides)
+        """Whether the target alone is one of the arms."""
+        return any(not arm.speculates for arm in self.arms)
 
     @property
     def sends_chats(self) -> bool:
@@ -221,15 +221,15 @@ class Block:
     @property
     def runs(self) -> int:
         """How many runs the block has."""
-        return len(self.sides) * len(self.prompts) * self.passes
+        return len(self.arms) * len(self.prompts) * self.prompt_iterations
 
-    def level_of(self, side: Side, source: PromptSource) -> str | None:
-        """Return the level of a side's run of a prompt; None where its suite varies nothing."""
-        return self.level or side.level or source.level
+    def level_of(self, arm: Arm, source: PromptSource) -> str | None:
+        """Return the level of an arm's run of a prompt; None where its suite varies nothing."""
+        return self.level or arm.level or source.level
 
-    def run_id(self, side: Side, prompt: str, number: int, group: int = 0) -> str:
-        """Return the id, unique in the campaign, of a side's run of a prompt in a pass."""
-        return f"{self.block}/{side.name_in(group)}/{prompt}/p{number}"
+    def run_id(self, arm: Arm, prompt: str, number: int, group: int = 0) -> str:
+        """Return the id, unique in the campaign, of an arm's run of a prompt in a pass."""
+        return f"{self.block}/{arm.name_in(group)}/{prompt}/p{number}"
 
     @property
     def asked(self) -> set[tuple[Any, ...]]:
@@ -237,10 +237,12 @@ class Block:
         of_block = (self.suite, self.target, self.temperature, self.repeat)
         return {
             (
-                *(*of_block, side.setting, side.gamma, side.imposed_acceptance),
-                *(source.prompt, number, self.level_of(side, source)),
+                *(*of_block, arm.setting, arm.gamma, arm.forced_acceptance),
+                *(source.prompt, number, self.level_of(arm, source)),
             )
-            for side, source, number in product(self.sides, self.prompts, range(self.passes))
+            for arm, source, number in product(
+                self.arms, self.prompts, range(self.prompt_iterations)
+            )
         }
 
     def run_seed(self, number: int) -> int:

@@ -117,21 +117,21 @@ def length(config: Config) -> Faults:
         )
 
 
-def repeats_and_left_out(config: Config) -> Faults:
+def repeats_and_excluded(config: Config) -> Faults:
     """Check that what is repeated or left out exists, and what is left to measure.
 
     Every suite keeps a block, and so does the first repeat: it describes the machine for all
     others.
     """
-    measured, place = matrix.list_blocks(config, gpu=False), "campaign.left_out"
+    measured, place = matrix.list_blocks(config, gpu=False), "campaign.exclude"
     known = sorted({matrix.comparison_of(block.block) for block in measured})
     more = config.measurement.more_repeats
     yield from unknown(more, known, "measurement.more_repeats", "comparison")
-    if not config.campaign.left_out:
+    if not config.campaign.exclude:
         return
-    every = [*measured, *matrix.left_out_blocks(config)]
-    known = sorted({name for b in every for side in b.sides for name in matrix.names_of(b, side)})
-    yield from unknown(config.campaign.left_out, known, place, "block, comparison or setting")
+    every = [*measured, *matrix.excluded_blocks(config)]
+    known = sorted({name for b in every for arm in b.arms for name in matrix.names_of(b, arm)})
+    yield from unknown(config.campaign.exclude, known, place, "block, comparison or setting")
     for suite in config.campaign.suites:
         if all(block.suite != suite for block in measured):
             yield place, f"nothing of suite {suite} is left; take it out of campaign.suites"
@@ -212,7 +212,7 @@ def _of_blocks(config: Config, name: str, suite: Suite) -> Faults:
     measurement, blocks = config.measurement, matrix.suite_blocks(config, name)
     prompts = blocks[0].prompts
     first = [block for block in blocks if block.repeat == 0]
-    settings = Counter(matrix.setting_of(block, side) for block in first for side in block.sides)
+    settings = Counter(matrix.setting_of(block, arm) for block in first for arm in block.arms)
     [(setting, times)] = settings.most_common(1)
     if times > 1:
         # Whatever finds runs by their names would find the last.
@@ -223,7 +223,7 @@ def _of_blocks(config: Config, name: str, suite: Suite) -> Faults:
             f"{clients} clients need as many prompts at least, to be busy at once, and this suite"
             f" has {len(prompts)}; several times as many make a steady load",
         )
-    gamma = max(side.gamma for block in blocks for side in block.sides)
+    gamma = max(arm.gamma for block in blocks for arm in block.arms)
     longest = max(source.length or 0 for source in prompts)
     if longest + measurement.n_predict + gamma >= measurement.context:
         yield (

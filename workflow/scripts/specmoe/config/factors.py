@@ -30,7 +30,7 @@ class Factor:
     unit: str  # of a level; empty without one
     kind: Any  # of a level, as pydantic reads it
     # Returns the block at a level: with other words of the servers, requests or load. Where levels
-    # share a block, which has no baseline for each, it returns that with the prompts or sides of
+    # share a block, which has no baseline for each, it returns that with the prompts or arms of
     # all levels.
     change: Callable[[Block, Any], Block]
     shares_block: bool = False
@@ -43,12 +43,12 @@ def _of_lengths(block: Block, lengths: list[int]) -> Block:
 
 
 def _forced(block: Block, shares: list[float]) -> Block:
-    sides = (
-        replace(side, imposed_acceptance=share, level=f"{share:g}") if side.speculates else side
-        for side in block.sides
+    arms = (
+        replace(arm, forced_acceptance=share, level=f"{share:g}") if arm.speculates else arm
+        for arm in block.arms
         for share in shares
     )
-    return replace(block, sides=tuple(dict.fromkeys(sides)))
+    return replace(block, arms=tuple(dict.fromkeys(arms)))
 
 
 FACTORS: dict[str, Factor] = {

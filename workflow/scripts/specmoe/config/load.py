@@ -102,7 +102,7 @@ def load(
     config = _expanded(config, root, files_say(config))
     stop_at(checks.length(config))
     stop_at(*(checks.suite(config, name) for name in config.selected_suites))
-    stop_at(checks.repeats_and_left_out(config))
+    stop_at(checks.repeats_and_excluded(config))
     return config
 
 

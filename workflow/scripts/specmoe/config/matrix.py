@@ -8,11 +8,11 @@ from specmoe.config.block import (
     DEPTH,
     ITSELF,
     NO_DRAFT,
+    Arm,
     Block,
     Outputs,
     PromptSource,
     Protocol,
-    Side,
     TimedPasses,
     shuffle_key,
 )
@@ -38,7 +38,7 @@ def list_blocks(config: Config, *, gpu: bool) -> list[Block]:
         kept
         for name in config.selected_suites
         for block in suite_blocks(config, name, gpu=gpu)
-        if (kept := without(block, config.campaign.left_out))
+        if (kept := without(block, config.campaign.exclude))
     ]
     if config.measurement.drop_beaten is None:
         return blocks
@@ -50,47 +50,47 @@ def list_blocks(config: Config, *, gpu: bool) -> list[Block]:
 def texts_of(block: Block) -> Block:
     """Return the block in which a block's target writes alone what draft models then score."""
     name = f"{comparison_of(block.block)}/{TEXTS}/r{block.repeat}"
-    return replace(block, block=name, sides=(Side(),))
+    return replace(block, block=name, arms=(Arm(),))
 
 
 def blocks_in_order(config: Config, *, gpu: bool) -> list[Block]:
     """Return every block in the order of measurement; `gpu`: the backend uses one."""
     measurement = config.measurement
-    return schedule(list_blocks(config, gpu=gpu), measurement.order_seed, measurement.order)
+    return block_order(list_blocks(config, gpu=gpu), measurement.order_seed, measurement.order)
 
 
-def left_out_blocks(config: Config) -> list[Block]:
-    """Return what the configuration leaves out: blocks, with the sides that are not measured."""
-    left_out = []
+def excluded_blocks(config: Config) -> list[Block]:
+    """Return what the configuration leaves out: blocks, with the arms that are not measured."""
+    excluded = []
     for block in chain.from_iterable(suite_blocks(config, name) for name in config.selected_suites):
-        kept = without(block, config.campaign.left_out)
-        if sides := [side for side in block.sides if not kept or side not in kept.sides]:
-            left_out.append(replace(block, sides=tuple(sides)))
-    return left_out
+        kept = without(block, config.campaign.exclude)
+        if arms := [arm for arm in block.arms if not kept or arm not in kept.arms]:
+            excluded.append(replace(block, arms=tuple(arms)))
+    return excluded
 
 
-def without(block: Block, left_out: Collection[str]) -> Block | None:
+def without(block: Block, excluded: Collection[str]) -> Block | None:
     """Return a block without the settings that are left out; None if nothing of it is measured."""
-    sides = tuple(side for side in block.sides if names_of(block, side).isdisjoint(left_out))
-    kept = replace(block, sides=sides)
-    return kept if sides and kept.speculates == block.speculates else None
+    arms = tuple(arm for arm in block.arms if names_of(block, arm).isdisjoint(excluded))
+    kept = replace(block, arms=arms)
+    return kept if arms and kept.speculates == block.speculates else None
 
 
-def names_of(block: Block, side: Side) -> set[str]:
-    """Return the names by which someone leaves a side out of a block.
+def names_of(block: Block, arm: Arm) -> set[str]:
+    """Return the names by which someone leaves an arm out of a block.
 
     They are the ids of its comparison, `B/moe_q8`, of what drafts, `B/moe_q8/draft_2b`, and of its
     setting, `B/moe_q8/draft_2b/g8`; and each with one repeat, `B/moe_q8/r1`.
     """
     comparison = comparison_of(block.block)
-    of_side = {f"{comparison}/{side.draft}", setting_of(block, side)} if side.speculates else set()
-    names = {comparison, *of_side}
+    of_arm = {f"{comparison}/{arm.draft}", setting_of(block, arm)} if arm.speculates else set()
+    names = {comparison, *of_arm}
     return names | {f"{name}/r{block.repeat}" for name in names}
 
 
-def setting_of(block: Block, side: Side) -> str:
+def setting_of(block: Block, arm: Arm) -> str:
     """Return the id of a setting of a comparison, in all its repeats: `B/moe_q8/draft_2b/g8`."""
-    return f"{comparison_of(block.block)}/{side.name}"
+    return f"{comparison_of(block.block)}/{arm.name}"
 
 
 def comparison_of(block: str) -> str:
@@ -98,7 +98,7 @@ def comparison_of(block: str) -> str:
     return block.rpartition("/")[0]
 
 
-def schedule(blocks: Iterable[Block], seed: int, order: str = "mixed") -> list[Block]:
+def block_order(blocks: Iterable[Block], seed: int, order: str = "mixed") -> list[Block]:
     """Return the blocks in the order of measurement.
 
     Repeats follow one another. Within a repeat, blocks are shuffled: drift of the machine affects
@@ -118,7 +118,7 @@ def schedule(blocks: Iterable[Block], seed: int, order: str = "mixed") -> list[B
 def added_runs(blocks: Iterable[Block], config: Config) -> int:
     """Return how many runs of targets alone are the baselines of suites that name no `none`."""
     return sum(
-        len(block.prompts) * block.passes
+        len(block.prompts) * block.prompt_iterations
         for block in blocks
         if block.measures_alone and NO_DRAFT not in config.suites[block.suite].drafts
     )
@@ -136,12 +136,12 @@ def list_timed_passes(config: Config, blocks: Iterable[Block]) -> list[TimedPass
         return []
     timed = [b for b in blocks if b.protocol == Protocol.PAIRED and not b.options_text]
     passes: dict[str, set[tuple[Outputs, int]]] = {}
-    for block, side in ((one, side) for one in timed for side in one.sides):
-        if side.speculates:
-            passes.setdefault(block.target, set()).add((Outputs.ALL, side.gamma + 1))
+    for block, arm in ((one, arm) for one in timed for arm in one.arms):
+        if arm.speculates:
+            passes.setdefault(block.target, set()).add((Outputs.ALL, arm.gamma + 1))
         # Other methods' files are no models by themselves.
-        if side.draft_model and side.method == Method.DRAFT:
-            passes.setdefault(side.draft_model, set()).add((Outputs.LAST, side.gamma + 1))
+        if arm.draft_model and arm.method == Method.DRAFT:
+            passes.setdefault(arm.draft_model, set()).add((Outputs.LAST, arm.gamma + 1))
     return [
         TimedPasses(
             model=model,
@@ -177,9 +177,9 @@ def list_readings(config: Config, blocks: Iterable[Block]) -> dict[str, list[str
         greedy = block.protocol == Protocol.PAIRED and block.temperature == 0
         if greedy and block.measures_alone and not block.options_text:
             for draft in dict.fromkeys(
-                side.draft_model
-                for side in block.sides
-                if side.method == Method.DRAFT and side.imposed_acceptance is None
+                arm.draft_model
+                for arm in block.arms
+                if arm.method == Method.DRAFT and arm.forced_acceptance is None
             ):
                 read.setdefault(str(draft), []).append(name)
     return dict(sorted(read.items()))
@@ -204,21 +204,21 @@ def _comparisons(config: Config, name: str, gpu: bool) -> Iterator[Block]:
     prompts = tuple(_prompts(config, suite))
     [stop] = config.stops_of(name)
     for target in suite.targets:
-        sides = tuple(_sides(suite, target, protocol))
-        if not any(side.speculates for side in sides) and suite.ways:
+        arms = tuple(_arms(suite, target, protocol))
+        if not any(arm.speculates for arm in arms) and suite.ways:
             continue  # nothing drafts for this target
         block = Block(
             block=f"{name}/{target}",
             suite=name,
             target=target,
             repeat=0,
-            sides=sides,
+            arms=arms,
             prompts=prompts,
             # The study goes through its prompts once.
-            passes=1 if published else measurement.passes,
+            prompt_iterations=1 if published else measurement.prompt_iterations,
             warmup_tokens=min(measurement.warmup_tokens, measurement.n_predict),
             gpu_layers=measurement.gpu_layers if gpu else 0,
-            arrangement=measurement.sides,
+            schedule=measurement.schedule,
             protocol=protocol,
             stop=stop,
             **measurement.model_dump(include=_AS_GIVEN),
@@ -234,13 +234,13 @@ def _comparisons(config: Config, name: str, gpu: bool) -> Iterator[Block]:
             yield replace(one, block=f"{block.block}{level}", prompts=tuple(sent))
 
 
-def _sides(suite: Suite, target: str, protocol: Protocol) -> Iterator[Side]:
+def _arms(suite: Suite, target: str, protocol: Protocol) -> Iterator[Arm]:
     """Yield a target alone, then each setting of all that drafts for it.
 
     The study's commands compare with baselines of other prompts unless a suite names its own.
     """
     if not suite.ways or protocol == Protocol.PAIRED or NO_DRAFT in suite.drafts:
-        yield Side()
+        yield Arm()
     for way in suite.ways:
         if target not in (way.targets or suite.targets):
             continue
@@ -248,7 +248,7 @@ def _sides(suite: Suite, target: str, protocol: Protocol) -> Iterator[Side]:
         files = [target if draft == ITSELF else draft for draft in named]
         for file, setting in product(files, way.settings(suite.gammas)):
             draft = way.drafter_id(file)
-            yield Side(method=way.method, draft=draft, draft_model=file, **setting)
+            yield Arm(method=way.method, draft=draft, draft_model=file, **setting)
 
 
 def _prompts(config: Config, suite: Suite) -> Iterator[PromptSource]:
@@ -277,23 +277,23 @@ def choose_demonstration(config: Config, *, gpu: bool) -> Block | None:
     come without models. `gpu`: the backend uses one.
     """
     fitting = [
-        (block, side, source)
+        (block, arm, source)
         for block in list_blocks(config, gpu=gpu)
-        for side in block.sides
-        if side.method == Method.DRAFT and block.protocol == Protocol.PAIRED
+        for arm in block.arms
+        if arm.method == Method.DRAFT and block.protocol == Protocol.PAIRED
         for source in block.prompts
         if source.length is None
     ]
     if config.campaign.source == "published" or not fitting:
         return None
     # A target that drafts for itself is a control, and a level is one suite's.
-    block, side, source = min(
+    block, arm, source = min(
         fitting, key=lambda one: (one[1].draft_model == one[0].target, one[0].level or "")
     )
     return replace(
         block,
         prompts=(source,),
-        sides=(replace(side, gamma=4, p_min=None, imposed_acceptance=None),),
+        arms=(replace(arm, gamma=4, p_min=None, forced_acceptance=None),),
         n_predict=64,
         temperature=0.0,
         concurrency=None,

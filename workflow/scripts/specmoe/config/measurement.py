@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from specmoe.config.base import AboveZero, Name, Positive, Share, Strict, Times
-from specmoe.config.block import Arrangement, Protocol, Stop
+from specmoe.config.block import Protocol, Schedule, Stop
 from specmoe.config.engines import EngineArgs, EngineVariable
 
 
@@ -37,7 +37,7 @@ class Measurement(Strict):
     """What all runs have in common."""
 
     protocol: Protocol = Protocol.PAIRED
-    """`paired`: a llama-server process for each side of a comparison, on the same prompts;
+    """`paired`: a llama-server process for each arm of a comparison, on the same prompts;
     `published`: the study's own commands, llama-bench and llama-speculative"""
     n_predict: int = Field(default=256, gt=1)
     """tokens that each run generates; with `stop: eos` at most"""
@@ -51,14 +51,14 @@ class Measurement(Strict):
     repeats: Times = 3
     """blocks per comparison; intervals come from their spread. If you raise it, only the new blocks
     are measured"""
-    passes: Times = 1
+    prompt_iterations: Times = 1
     """times that a block goes through its prompts; more of them narrow intervals only as far as
     runs of one block differ"""
-    sides: Literal[Arrangement.AUTO, Arrangement.TOGETHER, Arrangement.IN_TURN] = Arrangement.AUTO
-    """`together`: the processes of a block are all live and take turns, prompt by prompt;
-    `in_turn`: they follow one another, in an order that turns round from repeat to repeat; `auto`:
-    together where memory holds them, else in groups, each with the target alone, and in turn where
-    it does not even hold one setting beside it"""
+    schedule: Literal[Schedule.AUTO, Schedule.INTERLEAVED, Schedule.SEQUENTIAL] = Schedule.AUTO
+    """`interleaved`: the processes of a block are all live and take turns, prompt by prompt;
+    `sequential`: they follow one another, in an order that turns round from repeat to repeat;
+    `auto`: together where memory holds them, else in groups, each with the target alone, and in
+    turn where it does not even hold one setting beside it"""
     more_repeats: dict[str, Times] = Field(default={})
     """repeats of single comparisons, by the block's id without its repeat; `advise` says which"""
     drop_beaten: Annotated[float, Field(gt=0, lt=1)] | None = None
@@ -113,7 +113,7 @@ class Statistics(Strict):
     session_sd: float = Field(default=0.03, ge=0, lt=1)
     """how far the speedups of two sessions are apart, as a standard deviation of the logarithm:
     answers of `advise` allow for it. Ours, on virtual machines, were 0 to 3 % apart beyond what
-    blocks show where sides take turns, and 12 % where they follow one another. With 0, up to 6 % of
+    blocks show where arms take turns, and 12 % where they follow one another. With 0, up to 6 % of
     the targets that gain nothing are switched on"""
 
 

@@ -1,7 +1,7 @@
 """The ways of drafting: their names, what each loads, the parameters it takes, and their labels.
 
 `PARAMETERS` has what ids and labels say of a parameter; it is also a field of
-`config.methods.Drafting` and `config.block.Side`, and a column of rows.
+`config.methods.Drafting` and `config.block.Arm`, and a column of rows.
 
 Sources: llama.cpp, common/speculative.cpp and common/ngram-map.cpp.
 """
@@ -34,7 +34,7 @@ class Method(StrEnum):
 
 @dataclass(frozen=True)
 class Parameter:
-    """A parameter that a method may take besides γ, named as in a `Side`."""
+    """A parameter that a method may take besides γ, named as in a `Arm`."""
 
     number: type[int] | type[float]  # of its values
     letter: str  # in ids
@@ -179,7 +179,7 @@ class Drafting(Strict):
         return draft if self.method == Method.DRAFT else f"{self.method}@{draft}"
 
     def settings(self, gammas: list[int]) -> Iterator[dict[str, Any]]:
-        """Yield the parameters of each side, as fields of `config.block.Side`.
+        """Yield the parameters of each arm, as fields of `config.block.Arm`.
 
         `gammas` are the suite's, which hold where the method names none.
         """

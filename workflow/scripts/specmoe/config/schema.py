@@ -41,7 +41,7 @@ class Campaign(Strict):
     backend: Backend = Backend.AUTO
     """what llama.cpp computes on. `auto` takes Metal on Apple silicon, CUDA, HIP or Vulkan where a
     GPU and the tools to build for it are present, in this order, and the CPU elsewhere"""
-    hosts: Literal["one", "same"] = "one"
+    machines: Literal["one", "same"] = "one"
     """`one` machine measures every block, `same` lets machines of one kind share them (processor,
     cores, memory and GPU are compared). A block measures what it compares, so it never spans
     machines"""
@@ -56,7 +56,7 @@ class Campaign(Strict):
     """whether the campaign is about the published study: where a target is named as one of its
     (`moe_q4`, `moe_q8`, `dense_4b`, `dense_9b`), paper and page have its question, claims and
     numbers. Only for its models, and for stand-ins that say something about it"""
-    left_out: list[str] = Field(default=[])
+    exclude: list[str] = Field(default=[])
     """what is not measured on purpose, because it fails on this machine: a target in
     a suite, `B/moe_q8`, what drafts for it, `B/moe_q8/draft_2b`, or one setting of that,
     `B/moe_q8/draft_2b/g8`; `/r1` behind any of them leaves out its second repeat alone. Everything
@@ -145,7 +145,7 @@ class Published(Strict):
     """path of a copy that you already have; nothing is downloaded then"""
 
 
-class Host(Strict):
+class Machine(Strict):
     """Facts about the machine that specmoe does not find, or finds wrong."""
 
     chip: str | None = None
@@ -169,7 +169,7 @@ class Config(Strict):
     campaign: Campaign
     measurement: Measurement = Measurement()
     statistics: Statistics = Statistics()
-    host: Host = Host()
+    machine: Machine = Machine()
     room: Literal["checked", "ignored"] = "checked"
     """`ignored` downloads and measures what does not seem to fit disk or memory"""
     compare_with: list[Name] = Field(default=[])

@@ -164,7 +164,7 @@ def counts_of(verifications: Sequence[Verification], longest: int) -> dict[str, 
     return {
         "accepted_lengths": [accepted.get(length, 0) for length in lengths],
         "drafted_lengths": [drafted.get(length, 0) for length in lengths],
-        "tried_per_position": [sum(end > at for end in tried) for at in range(longest)],
+        "drafted_per_position": [sum(end > at for end in tried) for at in range(longest)],
         "replays": sum(one.restored for one in verifications),
         "replays_rejected": sum(
             one.restored and two.restored for one, two in pairwise(verifications)

@@ -18,7 +18,7 @@ from specmoe.config.engines import CMAKE_FLAGS, Backend, Engine, GitEngine, Path
 from specmoe.config.models import Recipe
 from specmoe.engine.identity import ALL_BINARIES, install, measuring_files
 from specmoe.engine.job import server_command
-from specmoe.engine.machine import host_id, output_of, processor_name, require_device
+from specmoe.engine.machine import machine_id, output_of, processor_name, require_device
 from specmoe.engine.process import cmake_cache, run_build_tool
 from specmoe.engine.server import Server
 from specmoe.errors import EngineError, MeasurementError
@@ -248,14 +248,14 @@ def require_tested(engine: Path, backend: Backend, environment: Mapping[str, str
     except EngineError as error:
         raise EngineError(
             f"engine {engine.name} was built on another machine and does not run on this one"
-            f" ({processor_name()}, {host_id()}); measure with campaign.engine: portable, which"
+            f" ({processor_name()}, {machine_id()}); measure with campaign.engine: portable, which"
             f" fits every processor, or build the engine here in a folder of its own: {error}"
         ) from error
     mark_tested(engine)
 
 
 def _mark(engine: Path) -> Path:
-    return engine / _TESTED / f"{host_id()}.ok"
+    return engine / _TESTED / f"{machine_id()}.ok"
 
 
 PROGRAM = "model_passes"

@@ -102,14 +102,14 @@ def measure_undisturbed(
         start = watch.start()
         result = run()
         observation = watch.stop(start)
-        reason = was_taken_away(observation, gate)
+        reason = disturbance_reason(observation, gate)
         if reason is None:
             break
         report(again + 1, reason)
-    return result, {"measured_again": again, "taken_away": reason, **observation._asdict()}
+    return result, {"reruns": again, "disturbed_reason": reason, **observation._asdict()}
 
 
-def was_taken_away(seen: Observation, gate: Gate) -> str | None:
+def disturbance_reason(seen: Observation, gate: Gate) -> str | None:
     """Return why the machine was not the run's own, in words, or None.
 
     `cpu_share` and `involuntary_switches` have no limit, because they depend on the method and on
@@ -175,7 +175,7 @@ def read_counters(pid: int | None) -> State:
 
     Without one, they are of all tools that this process has run to their end.
     """
-    host = psutil.cpu_times()
+    system = psutil.cpu_times()
     kinds = ("user", "nice", "system", "irq", "softirq")
     try:
         times = psutil.Process(pid).cpu_times()
@@ -189,8 +189,8 @@ def read_counters(pid: int | None) -> State:
     switched = {int(thread.name): switches(text_of(thread / "status")) for thread in threads}
     return State(
         clock_s=time.monotonic(),
-        busy_s=sum(getattr(host, kind, 0) for kind in kinds),
-        steal_s=getattr(host, "steal", None),
+        busy_s=sum(getattr(system, kind, 0) for kind in kinds),
+        steal_s=getattr(system, "steal", None),
         own_s=time.process_time(),
         server_s=server_s,
         waited_s={thread: value for thread, value in waited.items() if value is not None} or None,

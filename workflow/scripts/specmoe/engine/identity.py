@@ -133,7 +133,7 @@ class Workplace:
 
     root: Path  # prompt files are relative to this folder
     engine: Path  # engine.json
-    host: Path  # the description of the machine, if it exists
+    machine: Path  # the description of the machine, if it exists
     start_limit_s: float
     run_limit_s: float
     workflow_pid: int | None = None  # jobs end when this process ends

@@ -11,14 +11,14 @@ from threading import Thread
 
 import psutil
 
-from specmoe.config.block import Block, Side
+from specmoe.config.block import Arm, Block
 from specmoe.config.engines import Backend, engine_environment
 from specmoe.config.methods import METHODS, PARAMETERS, Method, is_ngram
 from specmoe.engine.identity import Workplace
 from specmoe.engine.machine import (
     alone,
+    check_same_machine,
     physical_cores,
-    refuse_other_host,
     require_device,
     usable_memory,
 )
@@ -56,7 +56,7 @@ def server_command(
 
 
 def computing_flags(gpu_layers: int, args: Sequence[str]) -> list[str]:
-    """Return the flags of every side: those that put a target on the GPU, and `engine_args`.
+    """Return the flags of every arm: those that put a target on the GPU, and `engine_args`.
 
     `gpu_layers` 0 means a backend without GPU.
     """
@@ -66,13 +66,13 @@ def computing_flags(gpu_layers: int, args: Sequence[str]) -> list[str]:
     return [*flags, *args]
 
 
-def speculation_flags(side: Side, file: Path | str | None, gpu_layers: int) -> list[str]:
-    """Return the flags by which a side differs from the target alone.
+def speculation_flags(arm: Arm, file: Path | str | None, gpu_layers: int) -> list[str]:
+    """Return the flags by which an arm differs from the target alone.
 
     `file` is what the method loads. With `--spec-draft-p-min 0` a model proposes γ tokens even
     where it is unsure.
     """
-    if not (method := side.method):
+    if not (method := arm.method):
         return []
     facts = METHODS[method]
     flags = ["--spec-type", facts.engine]
@@ -80,15 +80,15 @@ def speculation_flags(side: Side, file: Path | str | None, gpu_layers: int) -> l
         of_file = "--lookup-cache-static" if method == Method.NGRAM_CACHE else "--model-draft"
         flags += [of_file, str(file)]
     for parameter, flag in facts.flags.items():
-        given = getattr(side, parameter)
+        given = getattr(arm, parameter)
         flags += [flag, f"{PARAMETERS[parameter].default if given is None else given:g}"]
         if parameter == "gamma":
             flags += facts.fixed
     if gpu_layers and not is_ngram(method):
         flags += ["--gpu-layers-draft", str(gpu_layers)]
-    if side.imposed_acceptance is not None:
+    if arm.forced_acceptance is not None:
         # This length includes the target's own token.
-        flags += ["--spec-synth-len", f"{1 + side.gamma * side.imposed_acceptance:g}"]
+        flags += ["--spec-synth-len", f"{1 + arm.gamma * arm.forced_acceptance:g}"]
     return flags
 
 
@@ -99,21 +99,21 @@ class Job:
     root: Path  # prompt files are relative to this folder
     binaries: Path  # folder of the engine's programs
     target: Path  # GGUF
-    drafts: Mapping[str, Path]  # what sides draft from, by model: GGUFs, and caches of n-grams
-    server_log: Path  # receives the engine's output; each side of a block has a log beside it
+    drafts: Mapping[str, Path]  # what arms draft from, by model: GGUFs, and caches of n-grams
+    server_log: Path  # receives the engine's output; each arm of a block has a log beside it
     start_limit_s: float
     run_limit_s: float
     backend: Backend
     usable_memory: int  # bytes that models can use
 
-    def log_of(self, side: Side, group: int = 0) -> Path:
-        """Return the file that receives the output of a side's engine in a group of sides."""
-        name = side.name_in(group).replace("/", ".")
+    def log_of(self, arm: Arm, group: int = 0) -> Path:
+        """Return the file that receives the output of an arm's engine in a group of arms."""
+        name = arm.name_in(group).replace("/", ".")
         return self.server_log.with_name(f"{self.server_log.stem}.{name}.log")
 
-    def command(self, block: Block, side: Side) -> list[str]:
-        """Return llama-server's command line for a side of a block."""
-        file = engine_path(self.drafts[side.draft_model]) if side.draft_model else None
+    def command(self, block: Block, arm: Arm) -> list[str]:
+        """Return llama-server's command line for an arm of a block."""
+        file = engine_path(self.drafts[arm.draft_model]) if arm.draft_model else None
         return server_command(
             self.binaries / "llama-server",
             engine_path(self.target),
@@ -122,13 +122,13 @@ class Job:
             gpu_layers=block.gpu_layers,
             slots=block.slots,
             args=block.engine_args,
-            speculation=speculation_flags(side, file, block.gpu_layers),
+            speculation=speculation_flags(arm, file, block.gpu_layers),
         )
 
-    def server(self, block: Block, side: Side, log: Path, *more: str) -> Server:
-        """Return the server of a side, not yet started, with `more` words of its command line."""
+    def server(self, block: Block, arm: Arm, log: Path, *more: str) -> Server:
+        """Return the server of an arm, not yet started, with `more` words of its command line."""
         limits = self.start_limit_s, self.run_limit_s
-        return Server([*self.command(block, side), *more], log, *limits, block.environment)
+        return Server([*self.command(block, arm), *more], log, *limits, block.environment)
 
     def run(
         self, program: Path, words: Iterable[object], environment: Mapping[str, str], limit_s: float
@@ -166,10 +166,10 @@ def alone_at(
     """
     if workplace.workflow_pid:
         Thread(target=_end_with, args=(workplace.workflow_pid,), daemon=True).start()
-    refuse_other_host(workplace.host)
-    host = read_record(workplace.host) if workplace.host.exists() else {}
+    check_same_machine(workplace.machine)
+    machine = read_record(workplace.machine) if workplace.machine.exists() else {}
     backend, memory = workplace.backend, psutil.virtual_memory().total
-    usable = usable_memory(memory, host.get("gpu_memory_bytes"), backend)
+    usable = usable_memory(memory, machine.get("gpu_memory_bytes"), backend)
     limits = workplace.start_limit_s, workplace.run_limit_s
     files = workplace.root, workplace.binaries, target, drafts or {}, server_log
     with alone():

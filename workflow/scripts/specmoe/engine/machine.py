@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import psutil
 
-from specmoe.config.block import Block, Side
+from specmoe.config.block import Arm, Block
 from specmoe.config.engines import COPYING, Backend, engine_environment
 from specmoe.errors import EngineError, MeasurementError
 from specmoe.files import named_if_damaged, read_record
@@ -32,14 +32,14 @@ FOLDER_OF_TESTS, _LOCK = "SPECMOE_TESTS_LOCK_FOLDER", "specmoe-measuring.lock"
 _logger = logging.getLogger(__name__)
 
 
-def host_id() -> str:
+def machine_id() -> str:
     """Return 12 hex digits that identify this machine and reveal nothing else about it.
 
     They survive a new host name, network or kernel. The system's machine id alone is not enough:
     machines set up from one image share it.
     """
     facts = [
-        machine_id(),
+        system_id(),
         processor_name(),
         platform.machine(),
         str(psutil.cpu_count()),
@@ -49,21 +49,21 @@ def host_id() -> str:
     return hashlib.sha256("\n".join(facts).encode()).hexdigest()[:12]
 
 
-def refuse_other_host(description: Path) -> None:
-    """Raise MeasurementError if the campaign's host.json exists and describes another machine."""
+def check_same_machine(description: Path) -> None:
+    """Raise MeasurementError if the campaign's machine.json describes another machine."""
     if not description.exists():
         return
-    host = read_record(description)
+    machine = read_record(description)
     with named_if_damaged(description):
-        known, chip = host["id"], host["chip"]
-    if known != host_id():
+        known, chip = machine["id"], machine["chip"]
+    if known != machine_id():
         raise MeasurementError(
             f"this campaign was begun on another machine ({chip}, {known}); this one"
-            f" is {host_id()} ({processor_name()}): give it a campaign.name of its own"
+            f" is {machine_id()} ({processor_name()}): give it a campaign.name of its own"
         )
 
 
-def machine_id() -> str:
+def system_id() -> str:
     """Return the id of the system, or the node's name if it has none."""
     if known := text_of(Path("/etc/machine-id")):
         return known
@@ -200,38 +200,38 @@ def working_bytes(slots: int, context: int) -> int:
 
 
 def bytes_together(
-    block: Block, sides: Sequence[Side], sizes: Mapping[str, int], backend: Backend
+    block: Block, arms: Sequence[Arm], sizes: Mapping[str, int], backend: Backend
 ) -> int:
-    """Return the bytes that the processes of some sides need while all are live.
+    """Return the bytes that the processes of some arms need while all are live.
 
     `sizes` has the bytes of models' files. `COPYING` backends copy the weights for each process.
     Elsewhere files are mapped and shared; what the CPU backend repacks is not, and is found by
     measuring (`measure.block`).
     """
-    files = [model for side in sides for model in block.files_of(side)]
+    files = [model for arm in arms for model in block.files_of(arm)]
     weights = sum(sizes[model] for model in (files if backend in COPYING else {*files}))
-    return weights + len(sides) * working_bytes(block.slots, block.context)
+    return weights + len(arms) * working_bytes(block.slots, block.context)
 
 
 def groups_in_memory(
-    block: Block, sides: Sequence[Side], sizes: Mapping[str, int], backend: Backend, usable: int
-) -> list[list[Side]]:
-    """Return some sides of a block in groups, as large as `usable` bytes hold at once.
+    block: Block, arms: Sequence[Arm], sizes: Mapping[str, int], backend: Backend, usable: int
+) -> list[list[Arm]]:
+    """Return some arms of a block in groups, as large as `usable` bytes hold at once.
 
     The target alone is in every group. Empty if memory does not even hold one setting beside it.
     """
-    alone = [side for side in sides if not side.speculates]
-    groups: list[list[Side]] = []
-    for side in sides:
-        if side.speculates:
-            larger = [*groups[-1], side] if groups else []
+    alone = [arm for arm in arms if not arm.speculates]
+    groups: list[list[Arm]] = []
+    for arm in arms:
+        if arm.speculates:
+            larger = [*groups[-1], arm] if groups else []
             if larger and bytes_together(block, larger, sizes, backend) <= usable:
                 groups[-1] = larger
             else:
-                groups.append([*alone, side])
+                groups.append([*alone, arm])
     groups = groups or [alone]
     fits = all(bytes_together(block, one, sizes, backend) <= usable for one in groups)
-    return groups if fits or len(sides) == 1 else []
+    return groups if fits or len(arms) == 1 else []
 
 
 # The names that llama.cpp gives to the devices of a backend, less their number.

@@ -105,12 +105,12 @@ def plot_twins(analysis: Analysis) -> Figure | None:
 
     A row for each dense model. Left the time of a pass and in the middle the distinct experts it
     visits against its width, hollow if routing is even; right the speedup against the acceptance
-    that was imposed, at the middle γ. What was not measured of any is left out; None without all.
+    that was forced, at the middle γ. What was not measured of any is left out; None without all.
     """
     passes = analysis.twin_passes
     passes = passes.assign(series=passes["model"])
     routed = passes[passes["experts"].notna()]
-    speedups = _at_imposed(analysis.twins)
+    speedups = _at_forced(analysis.twins)
     shown: list[tuple[pd.DataFrame, Callable[[Axes, pd.DataFrame, Looks], None]]] = [
         (passes, _draw_steps),
         (routed, _draw_experts),
@@ -132,14 +132,14 @@ def plot_twins(analysis: Analysis) -> Figure | None:
     return figure
 
 
-def _at_imposed(cells: pd.DataFrame) -> pd.DataFrame:
-    """Return the speedups at the middle γ of those imposed, of MoEs and of their dense twins."""
-    cells = cells[cells["imposed_acceptance"].notna() & cells["gamma"].notna()]
+def _at_forced(cells: pd.DataFrame) -> pd.DataFrame:
+    """Return the speedups at the middle γ of those forced, of MoEs and of their dense twins."""
+    cells = cells[cells["forced_acceptance"].notna() & cells["gamma"].notna()]
     gammas = sorted(cells["gamma"].unique())
     if not gammas:
         return cells.assign(series=None)
     cells = cells[cells["gamma"] == gammas[len(gammas) // 2]]
-    dense = cells.drop_duplicates(["dense", "suite", "draft", "imposed_acceptance"])
+    dense = cells.drop_duplicates(["dense", "suite", "draft", "forced_acceptance"])
     dense = dense.assign(
         **{column: dense[f"dense_{column}"] for column in _SPEEDUPS},
         series=dense["dense"],
@@ -165,9 +165,9 @@ def _draw_experts(axes: Axes, rows: pd.DataFrame, looks: Looks) -> None:
 
 
 def _draw_speedups(axes: Axes, rows: pd.DataFrame, looks: Looks) -> None:
-    draw_series(axes, rows, "imposed_acceptance", SPEEDUP, looks)
+    draw_series(axes, rows, "forced_acceptance", SPEEDUP, looks)
     gamma = rows["gamma"].iloc[0] if len(rows) else ""
-    axes.set(xlabel=f"acceptance imposed, γ = {gamma}", ylabel=SPEEDUP.words)
+    axes.set(xlabel=f"acceptance forced, γ = {gamma}", ylabel=SPEEDUP.words)
     axes.xaxis.set_major_formatter(PercentFormatter(1.0))
     start_at_zero(axes)
     mark_no_change(axes)
@@ -221,9 +221,9 @@ def plot_break_even(analysis: Analysis) -> Figure | None:
         draw(axes, line, "gamma", _BREAK_EVEN, replace(look, line="-"), 0)
         never = line[line["break_even"].isna()]
         axes.plot(never["gamma"], [1.0] * len(never), **_NEVER)
-        # A suite that imposes acceptance has several rates at each γ.
+        # A suite that forces acceptance has several rates at each γ.
         curves = members.dropna(subset="suite").groupby(
-            ["suite", "imposed_acceptance"], sort=False, dropna=False
+            ["suite", "forced_acceptance"], sort=False, dropna=False
         )
         for (suite, _), of_curve in curves:
             draw(axes, of_curve, "gamma", ACCEPTANCE, replace(look, line=":"), 0, hollow=True)

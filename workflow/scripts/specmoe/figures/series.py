@@ -106,8 +106,8 @@ def plot_side_by_side(analysis: Analysis) -> Figure | None:
         for (line, own), dodge in dodged(lines):
             look = looks[line]
             draw(axes, own, "gamma", SPEEDUP, look, dodge)
-            marked = own[own["marked"] > 0]
-            draw(axes, marked, "gamma", SPEEDUP, replace(look, line="none"), dodge, hollow=True)
+            flagged = own[own["flagged"] > 0]
+            draw(axes, flagged, "gamma", SPEEDUP, replace(look, line="none"), dodge, hollow=True)
         powers_of_two(axes, cells["gamma"])
 
     def title(members: pd.DataFrame) -> str:

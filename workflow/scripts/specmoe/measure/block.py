@@ -1,4 +1,4 @@
-"""A block measured: its sides on the same prompts, in groups that memory holds at once.
+"""A block measured: its arms on the same prompts, in groups that memory holds at once.
 
 Speculation flags are the only difference of a run and its baseline. In the paired protocol all
 servers of a group are live and take turns, so that the two are seconds apart; where memory does not
@@ -12,15 +12,15 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any, NamedTuple
 
-from specmoe.config.block import Arrangement, Block, PromptSource, Protocol, Side, shuffle_key
+from specmoe.config.block import Arm, Block, PromptSource, Protocol, Schedule, shuffle_key
 from specmoe.engine.answers import tokens_per_second
 from specmoe.engine.identity import Workplace
 from specmoe.engine.job import Job, alone_at, log_of_job
-from specmoe.engine.machine import groups_in_memory, host_id
+from specmoe.engine.machine import groups_in_memory, machine_id
 from specmoe.files import card_beside
 from specmoe.measure import study_commands
+from specmoe.measure.arm import LiveArm, Run, prompt_ids
 from specmoe.measure.load import measure_load
-from specmoe.measure.side import LiveSide, Run, prompt_ids
 from specmoe.models.card import load_card, require_template
 from specmoe.words import counted
 
@@ -35,12 +35,18 @@ def measure_block(
 ) -> dict[str, Any]:
     """Measure a block by its protocol, alone on the machine, and return its record.
 
-    `target` and `drafts`, by model, are what its sides load; `log` receives a line for every run,
-    and each side's server has a log beside it.
+    `target` and `drafts`, by model, are what its arms load; `log` receives a line for every run,
+    and each arm's server has a log beside it.
     """
-    if not block.sides:  # all are beaten, see `analysis.contenders`
-        together = Arrangement.TOGETHER
-        return {"arrangement": together, "host": host_id(), "groups": [], "sides": [], "runs": []}
+    if not block.arms:  # all are beaten, see `analysis.contenders`
+        interleaved = Schedule.INTERLEAVED
+        return {
+            "schedule": interleaved,
+            "machine": machine_id(),
+            "groups": [],
+            "arms": [],
+            "runs": [],
+        }
     if block.sends_chats:
         require_template(load_card(card_beside(target)), target, block.suite)
     server_log = log.with_suffix(".server.log")
@@ -61,15 +67,15 @@ def summary(block: Block, record: Mapping[str, Any]) -> str:
             rate = run["reading"]["tokens_per_second"]
         else:
             rate = run.get("load_tokens_per_second", tokens_per_second(run["answer"]))
-        rates.setdefault(run["side"], []).append(rate or 0.0)
-    means = {side: fmean(own) for side, own in rates.items()}
-    alone = means.pop(Side().name, None)
+        rates.setdefault(run["arm"], []).append(rate or 0.0)
+    means = {arm: fmean(own) for arm, own in rates.items()}
+    alone = means.pop(Arm().name, None)
     ranked = sorted(means.items(), key=lambda one: -one[1])
     drafting = [
-        f"{side} {rate / alone:.2f}×" if alone else f"{side} {rate:.1f} tok/s"
-        for side, rate in ranked[:NAMED]
+        f"{arm} {rate / alone:.2f}×" if alone else f"{arm} {rate:.1f} tok/s"
+        for arm, rate in ranked[:NAMED]
     ]
-    again = sum(bool(run.get("measured_again")) for run in record["runs"])
+    again = sum(bool(run.get("reruns")) for run in record["runs"])
     failures = sum(run["decode_failures"] for run in record["runs"])
     parts = [
         f"{alone:.1f} tok/s alone" if alone else "",
@@ -86,76 +92,76 @@ class _MemoryExceededError(Exception):
 
 
 def measure(block: Block, job: Job) -> dict[str, Any]:
-    """Do all runs of a block by its protocol and return its record: its sides, and the raw answers.
+    """Do all runs of a block by its protocol and return its record: its arms, and the raw answers.
 
-    In the paired protocol groups of sides follow one another, each with the target alone. A group
+    In the paired protocol groups of arms follow one another, each with the target alone. A group
     that turns out to be too large for the memory is divided, and what was measured before stays.
     Raises MeasurementError, with the end of the engine's log, if any run is not a measurement.
     """
     if block.protocol == Protocol.PUBLISHED:
         return study_commands.measure(block, job)
-    arrangement, waiting = arrange(block, job)
-    groups: list[list[LiveSide]] = []
+    schedule, waiting = arrange(block, job)
+    groups: list[list[LiveArm]] = []
     runs: list[Run] = []
     while waiting:
-        turns = turns_of(block, waiting[0], together=arrangement != Arrangement.IN_TURN)
+        turns = turns_of(block, waiting[0], interleaved=schedule != Schedule.SEQUENTIAL)
         try:
             live, own = _measure_group(turns, block, job, len(groups), len(runs))
         except _MemoryExceededError as error:
-            _logger.info("memory does not hold %d sides of %s", len(waiting[0]), block.block)
-            arrangement, waiting = _smaller(waiting, error.args[0])
+            _logger.info("memory does not hold %d arms of %s", len(waiting[0]), block.block)
+            schedule, waiting = _smaller(waiting, error.args[0])
             continue
-        groups.append([live[side] for side in waiting.pop(0)])
+        groups.append([live[arm] for arm in waiting.pop(0)])
         runs += own
     return {
-        "arrangement": arrangement,
-        "host": host_id(),
-        "groups": [[one.side.name for one in group] for group in groups],
-        "sides": [one.record() for group in groups for one in group],
+        "schedule": schedule,
+        "machine": machine_id(),
+        "groups": [[one.arm.name for one in group] for group in groups],
+        "arms": [one.record() for group in groups for one in group],
         "runs": runs,
     }
 
 
-def arrange(block: Block, job: Job) -> tuple[Arrangement, list[list[Side]]]:
-    """Return how a block's sides share the machine, as configured or as memory allows: in groups.
+def arrange(block: Block, job: Job) -> tuple[Schedule, list[list[Arm]]]:
+    """Return how a block's arms share the machine, as configured or as memory allows: in groups.
 
     In turn they are one group, whose processes follow one another.
     """
-    if block.arrangement != Arrangement.AUTO:
-        return block.arrangement, [[*block.sides]]
+    if block.schedule != Schedule.AUTO:
+        return block.schedule, [[*block.arms]]
     files = {**job.drafts, block.target: job.target}
     sizes = {model: files[model].stat().st_size for model in block.models}
-    groups = groups_in_memory(block, block.sides, sizes, job.backend, job.usable_memory)
+    groups = groups_in_memory(block, block.arms, sizes, job.backend, job.usable_memory)
     if not groups:
-        return Arrangement.IN_TURN, [[*block.sides]]
-    return Arrangement.IN_GROUPS if groups[1:] else Arrangement.TOGETHER, groups
+        return Schedule.SEQUENTIAL, [[*block.arms]]
+    return Schedule.GROUPED if groups[1:] else Schedule.INTERLEAVED, groups
 
 
-def _smaller(groups: Sequence[Sequence[Side]], fit: int) -> tuple[Arrangement, list[list[Side]]]:
+def _smaller(groups: Sequence[Sequence[Arm]], fit: int) -> tuple[Schedule, list[list[Arm]]]:
     """Return groups of `fit` processes, or one in turn where not even a pair fits."""
-    sides = [side for group in groups for side in group]
-    alone = [side for side in dict.fromkeys(sides) if not side.speculates]
-    drafting = [side for side in sides if side.speculates]
+    arms = [arm for group in groups for arm in group]
+    alone = [arm for arm in dict.fromkeys(arms) if not arm.speculates]
+    drafting = [arm for arm in arms if arm.speculates]
     each = fit - len(alone)
     if each < 1:
-        return Arrangement.IN_TURN, [[*alone, *drafting]]
+        return Schedule.SEQUENTIAL, [[*alone, *drafting]]
     starts = range(0, len(drafting), each)
-    return Arrangement.IN_GROUPS, [[*alone, *drafting[at : at + each]] for at in starts]
+    return Schedule.GROUPED, [[*alone, *drafting[at : at + each]] for at in starts]
 
 
 class Turn(NamedTuple):
     """A run of a block; or a load, see `measure.load`, which goes once through the prompts."""
 
-    side: Side
+    arm: Arm
     sources: tuple[PromptSource, ...]  # one; those of a load in the order in which they are sent
     number: int  # of the pass through the prompts
-    beside: tuple[Side, ...]  # whose processes are live then
+    beside: tuple[Arm, ...]  # whose processes are live then
 
 
-def turns_of(block: Block, sides: Sequence[Side], *, together: bool) -> list[Turn]:
-    """Return the turns of some sides of a block in order.
+def turns_of(block: Block, arms: Sequence[Arm], *, interleaved: bool) -> list[Turn]:
+    """Return the turns of some arms of a block in order.
 
-    In each pass the prompts come in random order. Where all sides are live they take turns for each
+    In each pass the prompts come in random order. Where all arms are live they take turns for each
     prompt, in random order, so that a run and its baseline are seconds apart. Else they follow one
     another, in an order that turns round from repeat to repeat: what drifts steadily favours none.
     """
@@ -164,59 +170,59 @@ def turns_of(block: Block, sides: Sequence[Side], *, together: bool) -> list[Tur
         return shuffle_key(block.order_seed, f"{block.block}/{where}")
 
     sent: list[tuple[int, str, tuple[PromptSource, ...]]] = []
-    for number in range(block.passes):
+    for number in range(block.prompt_iterations):
         place = f"p{number}"
         sources = sorted(block.prompts, key=lambda one: drawn(f"{place}/{one.prompt}"))
         if block.concurrency is not None:
             sent.append((number, place, tuple(sources)))
         else:
             sent += [(number, f"{place}/{source.prompt}", (source,)) for source in sources]
-    if not together:
-        in_order = sides if block.repeat % 2 == 0 else sides[::-1]
-        return [Turn(side, what, number, (side,)) for side in in_order for number, _, what in sent]
+    if not interleaved:
+        in_order = arms if block.repeat % 2 == 0 else arms[::-1]
+        return [Turn(arm, what, number, (arm,)) for arm in in_order for number, _, what in sent]
     # Those with a draft start first: they need most.
-    live = tuple(sorted(sides, key=lambda side: not side.speculates))
+    live = tuple(sorted(arms, key=lambda arm: not arm.speculates))
     return [
-        Turn(side, what, number, live)
+        Turn(arm, what, number, live)
         for number, where, what in sent
-        for side in sorted(sides, key=lambda one: drawn(f"{where}/{one.name}"))
+        for arm in sorted(arms, key=lambda one: drawn(f"{where}/{one.name}"))
     ]
 
 
 def _measure_group(
     turns: Sequence[Turn], block: Block, job: Job, group: int, first: int
-) -> tuple[dict[Side, LiveSide], list[Run]]:
-    """Return the sides that take some turns, and their runs; `first` is the place of the first."""
-    live: dict[Side, LiveSide] = {}
+) -> tuple[dict[Arm, LiveArm], list[Run]]:
+    """Return the arms that take some turns, and their runs; `first` is the place of the first."""
+    live: dict[Arm, LiveArm] = {}
     runs: list[Run] = []
     for beside in dict.fromkeys(turn.beside for turn in turns):
         with ExitStack() as servers:
-            for side in beside:
-                live[side] = servers.enter_context(LiveSide(block, side, job, group))
-                if block.arrangement == Arrangement.AUTO and len(beside) > 1:
+            for arm in beside:
+                live[arm] = servers.enter_context(LiveArm(block, arm, job, group))
+                if block.schedule == Schedule.AUTO and len(beside) > 1:
                     _refuse_excess(live.values(), len(beside), job)
             server = live[beside[0]].server
             ids = {one.prompt: prompt_ids(server, one, block, job.root) for one in block.prompts}
-            for side in beside:
-                live[side].prompts = ids
-                live[side].warm_up()
+            for arm in beside:
+                live[arm].prompts = ids
+                live[arm].warm_up()
             for turn in (turn for turn in turns if turn.beside == beside):
-                one, order = live[turn.side], first + len(runs)
+                one, order = live[turn.arm], first + len(runs)
                 if block.concurrency is None:
                     runs.append(one.run(turn.sources[0], turn.number, order))
                 else:
                     runs += measure_load(one, turn.sources, turn.number, order)
     for one in live.values():
-        one.add_traces([run for run in runs if run["side"] == one.side.name])
+        one.add_traces([run for run in runs if run["arm"] == one.arm.name])
     return live, runs
 
 
-def _refuse_excess(live: Iterable[LiveSide], sides: int, job: Job) -> None:
-    """Raise _MemoryExceededError if all sides as large as the largest live one exceed the memory.
+def _refuse_excess(live: Iterable[LiveArm], arms: int, job: Job) -> None:
+    """Raise _MemoryExceededError if all arms as large as the largest live one exceed the memory.
 
     Mapped weights are shared; what a process has copied of them is its own.
     """
     private = max(one.server.private_bytes() or 0 for one in live)
     left = max(job.usable_memory - job.target.stat().st_size, 0)
-    if private * sides > left:
+    if private * arms > left:
         raise _MemoryExceededError(left // private)

@@ -15,14 +15,14 @@ from typing import Any, Final
 
 import pandas as pd
 
-from specmoe.config.block import Block, Side
+from specmoe.config.block import Arm, Block
 from specmoe.engine.identity import Workplace
 from specmoe.engine.job import Job, alone_at, server_command
-from specmoe.engine.machine import host_id, physical_cores
+from specmoe.engine.machine import machine_id, physical_cores
 from specmoe.engine.server import Server
 from specmoe.errors import ModelError
 from specmoe.files import at_home, engine_path, read_record
-from specmoe.measure.side import prompt_ids
+from specmoe.measure.arm import prompt_ids
 
 CANDIDATES_ASKED = 1000  # a token that is not among them is no near tie
 _WHOLE = "a"
@@ -166,7 +166,7 @@ def judge_all(
         log = job.server_log.with_suffix(f".{number}.log") if number else job.server_log
         # Candidates after a prompt and a prefix that was read in batches of a width.
         known: dict[tuple[str, tuple[int, ...], int], Candidates] = {}
-        with job.server(some_block, Side(), log, _KEEPS_ALL) as server:
+        with job.server(some_block, Arm(), log, _KEEPS_ALL) as server:
             baseline, count = some_block.block, len(members)
             _logger.info("asking the baseline of %s about %d divergences", baseline, count)
             commands.append([*map(at_home, server.command)])
@@ -186,7 +186,7 @@ def judge_all(
                     readings[width] = known[question]
                 gap = judge(one.baseline_token, one.token, readings)
                 judged.append(asdict(one) | gap | {"engine_options": options})
-    return {"host": host_id(), "commands": commands, "divergences": judged}
+    return {"machine": machine_id(), "commands": commands, "divergences": judged}
 
 
 def judge_target(

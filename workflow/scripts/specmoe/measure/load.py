@@ -1,6 +1,6 @@
 """A steady load: several clients keep one server busy, and some of their requests are measured.
 
-A load is one side of a block in one pass through its prompts. Each client has a slot of the server
+A load is one arm of a block in one pass through its prompts. Each client has a slot of the server
 and sends its next request as soon as the last has ended: first a ramp of requests that do not
 count, *fillers*, of unlike lengths; once every client has had a token, the prompts of the block,
 each once; then fillers until the last measured request has ended. The load's throughput is the
@@ -20,7 +20,7 @@ from specmoe.config.block import PromptSource
 from specmoe.engine.answers import DECODES, PROCESSING
 from specmoe.engine.disturbances import measure_undisturbed
 from specmoe.engine.server import Asked
-from specmoe.measure.side import LiveSide, describe_run
+from specmoe.measure.arm import LiveArm, describe_run
 
 # Fewest tokens of a filler: the second shows that its client generates.
 _SHORTEST_FILLER = 2
@@ -35,7 +35,7 @@ _logger = logging.getLogger(__name__)
 class _Load:
     """One attempt at a load; `lock` guards what its clients share."""
 
-    side: LiveSide
+    arm: LiveArm
     sources: Sequence[PromptSource]  # the prompts to measure, in order
     seed: int  # of all its requests
     waiting: list[PromptSource]  # those that are still to be measured
@@ -55,7 +55,7 @@ class _Load:
     @property
     def steady(self) -> bool:
         """Whether the ramp is over."""
-        return len(self.generating) == self.side.block.slots
+        return len(self.generating) == self.arm.block.slots
 
     def take(self) -> tuple[PromptSource, int] | None:
         """Return the next prompt to measure with its place in the load; None: send a filler."""
@@ -65,7 +65,7 @@ class _Load:
             place = len(self.measured)
             self.measured.append({})
             if self.began is None:
-                self.before = self.side.server.metrics()
+                self.before = self.arm.server.metrics()
                 self.began = time.perf_counter()
             return self.waiting.pop(0), place
 
@@ -76,8 +76,8 @@ class _Load:
             while not self.closed.is_set():
                 if taken := self.take():
                     source, place = taken
-                    ids, n_predict = self.side.prompts[source.prompt], self.side.block.n_predict
-                    run = self.side.request(ids, n_predict, self.seed, slot=slot)
+                    ids, n_predict = self.arm.prompts[source.prompt], self.arm.block.n_predict
+                    run = self.arm.request(ids, n_predict, self.seed, slot=slot)
                     with self.lock:
                         self.measured[place] = run | {"slot": slot}
                         if not self.waiting and all(self.measured):
@@ -92,17 +92,17 @@ class _Load:
 
     def fill(self, slot: int, number: int) -> None:
         """Send a filler, and leave it once the load is over; it has had a token by then."""
-        block, sources = self.side.block, self.sources
+        block, sources = self.arm.block, self.sources
         # Neighbours send unlike prompts, and in the ramp unlike lengths.
-        ids = self.side.prompts[sources[(slot + number) % len(sources)].prompt]
+        ids = self.arm.prompts[sources[(slot + number) % len(sources)].prompt]
         share = 1.0 if self.steady else (slot + 1) / block.slots
         n_predict = max(_SHORTEST_FILLER, round(share * block.n_predict))
         with self.lock:
             self.fillers += 1
-            self.side.sent[slot] += 1
+            self.arm.sent[slot] += 1
         asked = Asked(n_predict=n_predict, temperature=block.temperature, seed=self.seed, slot=slot)
         so_far = 0
-        with closing(self.side.server.stream(ids, **asked)) as events:
+        with closing(self.arm.server.stream(ids, **asked)) as events:
             for event in events:
                 generated = event["tokens_predicted"]
                 with self.lock:
@@ -114,7 +114,7 @@ class _Load:
 
 
 def measure_load(
-    one: LiveSide, sources: Sequence[PromptSource], number: int, order: int
+    one: LiveArm, sources: Sequence[PromptSource], number: int, order: int
 ) -> list[dict[str, Any]]:
     """Return the runs of one load in a pass; `order` is the place of its first run in the block.
 
@@ -123,7 +123,7 @@ def measure_load(
     """
     block = one.block
     about = [one.about(source, number, order + place) for place, source in enumerate(sources)]
-    name = f"{block.block}/{one.side.name}/p{number}"
+    name = f"{block.block}/{one.arm.name}/p{number}"
     (of_load, requests), attempts = measure_undisturbed(
         lambda: _attempt(one, sources, block.run_seed(number)),
         one.prepare,
@@ -144,7 +144,7 @@ def measure_load(
 
 
 def _attempt(
-    one: LiveSide, sources: Sequence[PromptSource], seed: int
+    one: LiveArm, sources: Sequence[PromptSource], seed: int
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """Return what one attempt at a load gave: of all of it, and of its requests in their order."""
     server, slots = one.server, one.block.slots
@@ -181,7 +181,7 @@ def _attempt(
     return of_load, [{**run, "decode_failures": failed} for run in load.measured]
 
 
-def _once_idle(one: LiveSide) -> dict[str, float]:
+def _once_idle(one: LiveArm) -> dict[str, float]:
     """Return the server's counters once it has given up the fillers that were left."""
     deadline = time.monotonic() + _RELEASE_LIMIT_S
     while True:

@@ -16,13 +16,13 @@ from pathlib import Path
 from statistics import fmean, median
 from typing import Any, NamedTuple
 
-from specmoe.config.block import Block, Side, TimedPasses
+from specmoe.config.block import Arm, Block, TimedPasses
 from specmoe.config.measurement import Gate
 from specmoe.engine.build import PROGRAM
 from specmoe.engine.disturbances import Watch, measure_undisturbed
 from specmoe.engine.identity import Workplace, fact
 from specmoe.engine.job import Job, alone_at
-from specmoe.engine.machine import host_id, physical_cores
+from specmoe.engine.machine import machine_id, physical_cores
 from specmoe.files import card_beside, engine_path
 
 WIDTH = 32
@@ -81,9 +81,9 @@ def measure(passes: TimedPasses, job: Job, program: Path) -> dict[str, Any]:
         lambda at, why: _logger.info("passes of %s, attempt %d: %s", passes.model, at, why),
     )
     return {
-        "host": host_id(),
-        "measured_again": attempts["measured_again"],
-        "taken_away": attempts["taken_away"],
+        "machine": machine_id(),
+        "reruns": attempts["reruns"],
+        "disturbed_reason": attempts["disturbed_reason"],
         "timings": read_timings(printed),
     }
 
@@ -110,11 +110,11 @@ def texts_of(records: Iterable[tuple[Block, Mapping[str, Any]]]) -> list[Text]:
     """Return the texts that targets wrote alone, from blocks with their records, each once."""
     texts = set()
     for block, record in records:
-        prompts = next(filter(None, (side["prompts"] for side in record["sides"])))
+        prompts = next(filter(None, (arm["prompts"] for arm in record["arms"])))
         runs = {run["run"]: run for run in record["runs"]}
         groups = range(len(record["groups"]))
-        for source, number, group in product(block.prompts, range(block.passes), groups):
-            tokens = runs[block.run_id(Side(), source.prompt, number, group)]["answer"]["tokens"]
+        for source, number, group in product(block.prompts, range(block.prompt_iterations), groups):
+            tokens = runs[block.run_id(Arm(), source.prompt, number, group)]["answer"]["tokens"]
             ids = tuple(prompts[source.prompt])
             texts.add(Text(block.target, source.prompt, ids, tuple(tokens)))
     return sorted(texts)
@@ -188,7 +188,7 @@ def read_texts(
         "draft": draft,
         "engine": fact(workplace.engine, "id"),
         "draft_sha256": fact(card_beside(file), "sha256"),
-        "host": host_id(),
+        "machine": machine_id(),
         "moved_nats": max(moves),
         "texts": [
             {"target": text.target, "prompt": text.prompt, "token": text.tokens}

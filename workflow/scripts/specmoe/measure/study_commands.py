@@ -14,10 +14,10 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from specmoe.config.block import Arrangement, Block, Side
+from specmoe.config.block import Arm, Block, Schedule
 from specmoe.config.engines import engine_environment
 from specmoe.engine.job import Job
-from specmoe.engine.machine import host_id, physical_cores
+from specmoe.engine.machine import machine_id, physical_cores
 from specmoe.engine.process import count_failures, peak_rss_bytes, run_tool, with_end_of_log
 from specmoe.errors import MeasurementError
 from specmoe.files import at_home, engine_path, read_text
@@ -53,29 +53,27 @@ def measure(block: Block, job: Job) -> dict[str, Any]:
     job.server_log.write_bytes(b"")
     environment = engine_environment(block.environment, os.environ)
     recorded = {name: at_home(value) for name, value in environment.items()}
-    sides: list[dict[str, Any]] = []
+    arms: list[dict[str, Any]] = []
     runs: list[dict[str, Any]] = []
     # The study's order: the target alone comes first.
-    for side in block.sides:
-        command = _command(block, side, job, environment)
+    for arm in block.arms:
+        command = _command(block, arm, job, environment)
         for source in block.prompts:
             # A baseline has a length, and a text is cut to so many words or taken whole.
             prompt = str(source.length)
-            if side.speculates:
+            if arm.speculates:
                 text = read_text(job.root / source.file).rstrip("\n")
                 prompt = " ".join(text.split()[: source.length]) if source.length else text
-            name, load_average = block.run_id(side, source.prompt, 0), os.getloadavg()[0]
+            name, load_average = block.run_id(arm, source.prompt, 0), os.getloadavg()[0]
             run = _measure_run(name, [*command, "-p", prompt], job, environment)
-            known = {"run": name, "side": side.name, "order": len(runs)}
+            known = {"run": name, "arm": arm.name, "order": len(runs)}
             runs.append(known | {"load_average": load_average} | run)
             rate, failures = run["reading"]["tokens_per_second"], run["decode_failures"]
             line = f"run {len(runs)} of {block.runs}: {name}: {run['wall_ms'] / 1000:.2f} s"
             _logger.debug("%s, %.1f tok/s, %s failed decodes", line, rate, failures)
-        sides.append(
-            {"side": side.name, "environment": recorded, "peak_rss_bytes": peak_rss_bytes()}
-        )
-    arrangement = Arrangement.IN_TURN
-    return {"arrangement": arrangement, "host": host_id(), "sides": sides, "runs": runs}
+        arms.append({"arm": arm.name, "environment": recorded, "peak_rss_bytes": peak_rss_bytes()})
+    schedule = Schedule.SEQUENTIAL
+    return {"schedule": schedule, "machine": machine_id(), "arms": arms, "runs": runs}
 
 
 def read_bench(text: str) -> Reading | None:
@@ -117,9 +115,9 @@ def read_speculative(log: str) -> Reading | None:
     }
 
 
-def _command(block: Block, side: Side, job: Job, environment: Mapping[str, str]) -> list[str]:
-    """Return the study's command for all runs of a side, without the prompt."""
-    tool = job.binaries / (SPECULATIVE if side.speculates else BENCH)
+def _command(block: Block, arm: Arm, job: Job, environment: Mapping[str, str]) -> list[str]:
+    """Return the study's command for all runs of an arm, without the prompt."""
+    tool = job.binaries / (SPECULATIVE if arm.speculates else BENCH)
     if not tool.is_file():
         raise MeasurementError(
             f"the engine has no {tool}, which protocol published needs: build the engine again, or"
@@ -130,14 +128,14 @@ def _command(block: Block, side: Side, job: Job, environment: Mapping[str, str])
     command += ["-t", str(block.threads or physical_cores())]
     if block.gpu_layers:
         command += ["-ngl", str(block.gpu_layers)]
-    if not side.speculates:
+    if not arm.speculates:
         return [*command, "-r", "1", "-o", "csv"]
     if block.gpu_layers:
         command += ["-ngld", str(block.gpu_layers)]
-    assert side.draft_model
-    command += ["-md", str(engine_path(job.drafts[side.draft_model]))]
+    assert arm.draft_model
+    command += ["-md", str(engine_path(job.drafts[arm.draft_model]))]
     manual, _ = run_tool([str(tool), "--help"], job.server_log, _HELP_LIMIT_S, environment)
-    command += [_NEW_DRAFT_FLAG if _NEW_DRAFT_FLAG in manual else "--draft", str(side.gamma)]
+    command += [_NEW_DRAFT_FLAG if _NEW_DRAFT_FLAG in manual else "--draft", str(arm.gamma)]
     return [*command, "--temp", str(block.temperature)]
 
 

@@ -15,13 +15,13 @@ from typing import Literal, Self
 from pydantic import TypeAdapter
 
 from specmoe.config.base import first_fault
-from specmoe.config.block import Block, Side, Stop
+from specmoe.config.block import Arm, Block, Stop
 from specmoe.config.schema import Config
 from specmoe.engine.job import Job
 from specmoe.engine.server import Asked, Server
 from specmoe.errors import SchemaError
 from specmoe.files import json_of
-from specmoe.measure.side import prompt_ids, refuse_short
+from specmoe.measure.arm import prompt_ids, refuse_short
 
 WIDTH = 100  # of the terminal
 MARKS = {"accepted": "✓", "rejected": "✗", "own": "→"}
@@ -141,12 +141,12 @@ def record(block: Block, job: Job, config: Config) -> Recording:
 
     Raises MeasurementError when a server fails.
     """
-    [source], [side] = block.prompts, block.sides
-    assert side.draft_model
-    of_draft, log = replace(job, target=job.drafts[side.draft_model]), job.server_log
+    [source], [arm] = block.prompts, block.arms
+    assert arm.draft_model
+    of_draft, log = replace(job, target=job.drafts[arm.draft_model]), job.server_log
     with (
-        job.server(block, Side(), log) as target,
-        of_draft.server(block, Side(), log.with_suffix(".draft.log")) as draft,
+        job.server(block, Arm(), log) as target,
+        of_draft.server(block, Arm(), log.with_suffix(".draft.log")) as draft,
     ):
 
         def written(server: Server, after: Sequence[int], n_predict: int) -> list[int]:
@@ -158,14 +158,14 @@ def record(block: Block, job: Job, config: Config) -> Recording:
 
         prompt = prompt_ids(target, source, block, job.root)
         text = written(target, [], block.n_predict)
-        rounds = tuple(decode(text, side.gamma, partial(written, draft)))
+        rounds = tuple(decode(text, arm.gamma, partial(written, draft)))
         known = sorted({*text, *(token for one in rounds for token in one.drafted)})
         return Recording(
             version=5,
             target=config.label(block.target),
-            draft=config.label(side.draft_model),
+            draft=config.label(arm.draft_model),
             synthetic=any(map(config.is_synthetic, block.models)),
-            gamma=side.gamma,
+            gamma=arm.gamma,
             prompt_tokens=len(prompt),
             prompt_text=target.detokenize(prompt),
             first=text[0],
@@ -215,5 +215,5 @@ def _wrapped(text: str, indent: str = "  ") -> str:
 def coloured(text: str) -> str:
     """Return a described record in the colours of the page, for a terminal that shows them."""
     codes = {MARKS["accepted"]: "32", MARKS["rejected"]: "31", MARKS["own"]: "1;33"}
-    marked = f"([{''.join(codes)}]) \\S+"
-    return re.sub(marked, lambda token: f"\x1b[{codes[token[1]]}m{token[0]}\x1b[0m", text)
+    flagged = f"([{''.join(codes)}]) \\S+"
+    return re.sub(flagged, lambda token: f"\x1b[{codes[token[1]]}m{token[0]}\x1b[0m", text)

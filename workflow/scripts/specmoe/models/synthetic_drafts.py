@@ -203,21 +203,21 @@ def _dflash(core: _Core, block_size: int) -> Draft:
     embedding[mask] = 0
     embedding[:, _READS] = _MARK
     embedding[:, _ANCHOR] = np.where(np.arange(len(embedding)) == mask, 0, _MARK)
-    unmarked = np.ones(hidden, np.float32)
-    unmarked[[_ANCHOR, _READS]] = 0
+    unflagged = np.ones(hidden, np.float32)
+    unflagged[[_ANCHOR, _READS]] = 0
     # A norm divides by this because of the marks: of both in the newest token, of one in a mask.
     both, one = (sqrt(1 + marks * _MARK**2 / hidden) for marks in (2, 1))
     query, key = np.zeros((2, heads, size, hidden), np.float32)
     # The last element of a head is not rotated: what is copied does not depend on the distance.
     query[:, -1, _READS] = key[:, -1, _ANCHOR] = 1
-    copied = np.eye(width, hidden, dtype=np.float32) * unmarked
+    copied = np.eye(width, hidden, dtype=np.float32) * unflagged
     silent = {name: np.zeros_like(matrix) for name, matrix in core.feed_forward.items()}
-    norm = np.float32(one) * unmarked
+    norm = np.float32(one) * unflagged
     weights = {
         "token_embd": embedding,
         "output": head,
         "output_norm": norm * core.norm,
-        "enc.output_norm": unmarked,
+        "enc.output_norm": unflagged,
         "fc": np.eye(recipe.hidden, dtype=np.float32),
         **_dflash_layer(0, core, np.ones(hidden, np.float32)),
         "blk.0.attn_q": query.reshape(width, hidden),

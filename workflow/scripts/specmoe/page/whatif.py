@@ -42,7 +42,7 @@ def whatif_pairs(analysis: Analysis) -> list[Pair]:
 
 def _pair(costs: pd.DataFrame, analysis: Analysis) -> Pair:
     first = costs.iloc[0]
-    fits = [fit for _, fit in costs.groupby("left_out")]
+    fits = [fit for _, fit in costs.groupby("without_repeat")]
     steps, *without = (_by_kind(fit, "steps") for fit in fits)
     return Pair(
         target=first["target_label"],
@@ -68,9 +68,9 @@ def _by_kind(fit: pd.DataFrame, column: str) -> dict[str, list[Any]]:
 
 
 def _cells(settings: pd.DataFrame) -> list[Record]:
-    """Return the cells that were measured; `own`: at the draft's own acceptance, not imposed."""
+    """Return the cells that were measured; `own`: at the draft's own acceptance, not forced."""
     measured = settings[settings["speedup"].notna() & settings["gamma"].le(LONGEST)]
-    cells = measured.assign(own=measured["imposed_acceptance"].isna()).rename(columns=_SHORT)
+    cells = measured.assign(own=measured["forced_acceptance"].isna()).rename(columns=_SHORT)
     cells = cells[["gamma", "own", "speedup", *_SHORT.values()]].astype(object)
     return records(cells.where(cells.notna(), None))
 

@@ -88,7 +88,7 @@ def cited(analysis: Analysis) -> dict[str, Any]:
     own = own[own["campaign"] == analysis.name]
     widest = passes.groupby("series")["width"].max().min()
     predicted = analysis.prediction_errors
-    imposed = analysis.predictions.dropna(subset="imposed_acceptance")
+    forced = analysis.predictions.dropna(subset="forced_acceptance")
     names = analysis.compared_campaigns["campaign"].unique()
     return {
         "analysis": analysis,
@@ -116,9 +116,9 @@ def cited(analysis: Analysis) -> dict[str, Any]:
         "widest_steps": _ends_by_family(passes[passes["width"] == widest], "steps"),
         "break_even": _break_even(analysis),
         "predicted": next(iter(records(predicted[predicted["suite"] == WHOLE])), None),
-        "imposed": [
+        "forced": [
             {"acceptance": _ends(100 * at["acceptance_rate"]), "speedup": _ends(at["speedup"])}
-            for _, at in imposed.groupby("imposed_acceptance")
+            for _, at in forced.groupby("forced_acceptance")
         ],
         # The answers: rows, labels by answer, and what gains on prompts that give no answer.
         "advised": records(advised),
@@ -131,7 +131,7 @@ def cited(analysis: Analysis) -> dict[str, Any]:
         # The published study: its numbers as printed, and the verdicts on its claims.
         "printed": analysis.comparison.set_index("what")["printed"].to_dict(),
         "verdicts": Counter(judged["verdict"]),
-        "verdicts_marked": Counter(judged.loc[judged["marked"] > 0, "verdict"]),
+        "verdicts_flagged": Counter(judged.loc[judged["flagged"] > 0, "verdict"]),
         "verdicts_by_luck": (judged["comparisons"] > 0).sum() * (1 - campaign["confidence"]) / 2,
     }
 
@@ -147,12 +147,12 @@ def _ends_by_family(rows: pd.DataFrame, column: str) -> dict[str, Ends]:
 
 
 def _twice_as_fast(analysis: Analysis) -> dict[str, float | None]:
-    """Return the shares found of runs that were made twice as fast: impossible, and marked."""
+    """Return the shares found of runs that were made twice as fast: impossible, and flagged."""
     power = analysis.power
     twice = power[(power["factor"] == 2) & (power["forged"] == Forged.DECODING)]
     found = {
         "impossible": twice["impossible"],
-        "marked": twice["impossible"] + twice["implausible"],
+        "flagged": twice["impossible"] + twice["suspicious"],
     }
     runs = power["runs"].max()
     return {name: count.sum() / runs if runs > 0 else None for name, count in found.items()}

@@ -1,4 +1,4 @@
-"""A campaign as rules and jobs see it: its configuration, schedule, engines and paths.
+"""A campaign as rules and jobs see it: its configuration, block_order, engines and paths.
 
 The Snakefile makes this object whenever it is parsed, and every measuring job from campaign.json,
 so nothing heavy is imported here.
@@ -80,12 +80,12 @@ class LoadedCampaign:
     @property
     def text(self) -> str:
         """What `file` holds: all but sections on which no row depends."""
-        left_out = {"host", "room", "compare_with"}
+        unshared = {"machine", "room", "compare_with"}
         config = self.config.of_campaign()
         if self.measured:  # jobs need not look for it, nor whoever reads the results elsewhere
             chosen = config.campaign.model_copy(update={"backend": self.backend})
             config = config.model_copy(update={"campaign": chosen})
-        return config.model_dump_json(indent=1, exclude=left_out) + "\n"
+        return config.model_dump_json(indent=1, exclude=unshared) + "\n"
 
     @property
     def recorded(self) -> bool:
@@ -115,7 +115,7 @@ class LoadedCampaign:
     @property
     def shared(self) -> bool:
         """Whether several machines may measure it."""
-        return self.config.campaign.hosts != "one"
+        return self.config.campaign.machines != "one"
 
     def model_file(self, model: str) -> Path:
         """Return the file of a model."""
@@ -133,16 +133,16 @@ class LoadedCampaign:
         return Workplace(
             root=self.root,
             engine=self.engine_file(engine or self.engine_id),
-            host=self.folder / f"machines/{job}.json" if self.shared else self.host_file,
+            machine=self.folder / f"machines/{job}.json" if self.shared else self.machine_file,
             start_limit_s=self.config.measurement.start_limit_s,
             run_limit_s=self.config.measurement.run_limit_s,
             workflow_pid=workflow_pid,
         )
 
     @property
-    def host_file(self) -> Path:
+    def machine_file(self) -> Path:
         """The description of the machine before the first repeat; every block checks it."""
-        return self.folder / "hosts/r0.json"
+        return self.folder / "machines/r0.json"
 
     @cached_property
     def backend(self) -> Backend:
@@ -213,7 +213,7 @@ class LoadedCampaign:
             with named_if_damaged(file):
                 rows = read_record(file)["settings"]
             beaten = {row["setting"] for row in rows if not row["measured"]}
-            return without(block, beaten) or replace(block, sides=())
+            return without(block, beaten) or replace(block, arms=())
         return block
 
     def block(self, name: str) -> Block:
@@ -246,7 +246,7 @@ class LoadedCampaign:
             f"Not measured: {len(missing)} of {counted(len(self.blocks), 'block')} ({now}failed or"
             f" interrupted {len(failed)}, not started {len(missing) - len(begun)}).{named}\n"
             "Measured blocks are kept; the same command goes on. To render the others without what"
-            " fails, name it in campaign.left_out."
+            " fails, name it in campaign.exclude."
         )
 
     @cached_property
@@ -322,7 +322,7 @@ class LoadedCampaign:
         file = self.data / "agreement.parquet"
         return [file] if (self.readings if self.measured else file.exists()) else []
 
-    def host_priority(self, repeat: str) -> float:
+    def machine_priority(self, repeat: str) -> float:
         """Return the priority of describing the machine: just above the repeat's first block."""
         return self.priorities[self.first_blocks[int(repeat)]] + 0.5 / len(self.blocks)
 

@@ -3,7 +3,7 @@
 A forward pass takes the bytes it reads divided by the memory's bandwidth, plus a fixed time per
 layer. The fixed time on GPUs is the rest that bandwidth does not explain in the published
 baselines on an M2 Ultra (the study's Table 4: 0.22 to 0.29 ms a layer for the dense models, 0.40 ms
-for the MoE). The acceptance rate is assumed unless it is imposed.
+for the MoE). The acceptance rate is assumed unless it is forced.
 """
 
 from collections.abc import Mapping
@@ -77,21 +77,21 @@ def seconds_per_token(
     machine: Machine,
     drafted_s: float,
     gamma: int,
-    imposed: float | None = None,
+    forced: float | None = None,
     slots: int = 1,
 ) -> float:
     """Return the time of one generated token with a draft, each token of which takes `drafted_s`.
 
     A round drafts `gamma` tokens and verifies them once. After a rejection, the target reads the
     accepted tokens again, as on the hybrid models of the study; that gives one more token.
-    `imposed` is the imposed share of accepted tokens, if any. Requests at once share rounds: a
+    `forced` is the forced share of accepted tokens, if any. Requests at once share rounds: a
     forward pass has the tokens of all `slots`, and gives tokens to each.
     """
-    if imposed is None:
+    if forced is None:
         accepted = ACCEPTANCE * (1 - ACCEPTANCE**gamma) / (1 - ACCEPTANCE)
         rejected = 1 - ACCEPTANCE**gamma
     else:
-        accepted, rejected = imposed * gamma, float(imposed < 1)
+        accepted, rejected = forced * gamma, float(forced < 1)
     replay = rejected * pass_seconds(size, slots * (2 + accepted), machine)
     round_s = gamma * drafted_s + pass_seconds(size, slots * (gamma + 1), machine) + replay
     return round_s / (1 + accepted + rejected) / slots
@@ -100,7 +100,7 @@ def seconds_per_token(
 def block_seconds(
     block: Block, tokens: list[int], sizes: Mapping[str, Size], machine: Machine
 ) -> float:
-    """Return the time of a block's sides: loading, warm-ups with the longest prompt, and runs.
+    """Return the time of a block's arms: loading, warm-ups with the longest prompt, and runs.
 
     `tokens` are those of its prompts, `sizes` those of models, as far as they are known: of the
     target, and of draft models.
@@ -108,23 +108,29 @@ def block_seconds(
     size, slots, whole_s = sizes[block.target], block.slots, 0.0
     prompt_s = pass_seconds(size, 1, machine) * machine.costs.prompt_share
     warmups = min(block.warmups, USUAL_WARMUPS)
-    read = block.passes * sum(tokens) + warmups * max(tokens)
-    generated = block.passes * len(tokens) * block.n_predict + warmups * block.warmup_tokens
-    for side in block.sides:
-        draft = sizes.get(side.draft_model or "")
+    read = block.prompt_iterations * sum(tokens) + warmups * max(tokens)
+    generated = (
+        block.prompt_iterations * len(tokens) * block.n_predict + warmups * block.warmup_tokens
+    )
+    for arm in block.arms:
+        draft = sizes.get(arm.draft_model or "")
         token_s = pass_seconds(size, slots, machine) / slots
-        if side.speculates:
+        if arm.speculates:
             # A head or an MTP block counts as one of the target's layers, a look-up as nothing.
             drafted_s = pass_seconds(draft or size, slots, machine)
-            if side.method is None or is_ngram(side.method):
+            if arm.method is None or is_ngram(arm.method):
                 drafted_s = 0.0
-            elif side.method != Method.DRAFT:
+            elif arm.method != Method.DRAFT:
                 drafted_s = pass_seconds(size, slots, machine) / max(size.layers, 1)
             # A round never drafts more than is left to generate.
-            gamma = min(side.gamma, block.n_predict - 1)
-            given = drafted_s, gamma, side.imposed_acceptance, slots
+            gamma = min(arm.gamma, block.n_predict - 1)
+            given = drafted_s, gamma, arm.forced_acceptance, slots
             token_s = seconds_per_token(size, machine, *given)
-        starts = block.passes * len(tokens) if side.method and METHODS[side.method].remembers else 1
+        starts = (
+            block.prompt_iterations * len(tokens)
+            if arm.method and METHODS[arm.method].remembers
+            else 1
+        )
         loaded = size.file_bytes + (draft.file_bytes if draft else 0)
         start_s = starts * (START_S + loaded / LOAD_BYTES_PER_SECOND)
         whole_s += start_s + read * prompt_s + generated * token_s

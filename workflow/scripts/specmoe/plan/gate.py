@@ -190,7 +190,7 @@ def _read(path: Path) -> frozenset[Method]:
 
 
 # Of a block: its members have names in a request, and each prompt has the way it is sent.
-_LISTS = {"prompts", "sides", "sendings"}
+_LISTS = {"prompts", "arms", "sendings"}
 # In a campaign's folder; a missing table has what was made of it beside it.
 _MADE_OF_RECORDS = ("runs.parquet", "pass_times.parquet", "suites", "audit")
 
@@ -223,10 +223,10 @@ class Gate:
         block, asked = self.campaign.block(name), self.campaign.asked(name)
         engine = self.campaign.config.engine_of(block.suite)
         plain = {key: value for key, value in asdict(block).items() if key not in _LISTS}
-        sides = asked and {side.name: asdict(side) for side in asked.sides}
+        arms = asked and {arm.name: asdict(arm) for arm in asked.arms}
         listed = {
             "prompts": {source.prompt: self._prompt(source, block) for source in block.prompts},
-            "sides": UNKNOWN if sides is None else sides,
+            "arms": UNKNOWN if arms is None else arms,
         }
         files = self._files(engine, block.target, block.draft_models)
         return dict(json.loads(json.dumps(files | plain | listed)))  # as a record has it

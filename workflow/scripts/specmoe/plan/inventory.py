@@ -54,12 +54,12 @@ def check_headers(campaign: LoadedCampaign) -> tuple[Faults, list[str]]:
         """Return a model, or the nearest known one that it is made from: it has its vocabulary."""
         return next((known[name] for name in config.lineage(model) if name in known), None)
 
-    for (name, _), side in drafters.items():
-        pair = [one for model in (name, side.draft_model) if model and (one := origin(model))]
-        if side.method and len(pair) > 1:
+    for (name, _), arm in drafters.items():
+        pair = [one for model in (name, arm.draft_model) if model and (one := origin(model))]
+        if arm.method and len(pair) > 1:
             (target, verifies), (draft, drafts) = pair
             same = verifies.vocabulary_sha256 == drafts.vocabulary_sha256
-            method = side.method if side.draft_model in known else None
+            method = arm.method if arm.draft_model in known else None
             with _collecting(faults):
                 check_pair(target, draft, method, one_vocabulary=same)
     notes = []

@@ -121,9 +121,9 @@ class JobFiles:
         campaign = self.campaign
         missing = [campaign.missing] if campaign.missing.exists() else []
         match table:
-            case "host":
+            case "machine":
                 files = [
-                    campaign.folder / f"hosts/r{repeat}.json" for repeat in campaign.first_blocks
+                    campaign.folder / f"machines/r{repeat}.json" for repeat in campaign.first_blocks
                 ]
                 if campaign.shared:
                     files = [campaign.folder / f"machines/{name}.json" for name in campaign.blocks]

@@ -1,8 +1,8 @@
 """A campaign's machine: its full description, the bandwidth of its memory, and its kind.
 
-`describe` returns a description, of `hosts/r<repeat>.json`; `host.json` is that of the campaign's
-machine, or of the first of several, each of which is in `machines`. A fact that the system does not
-report is null. macOS was tested on recorded output only, and no GPU was there.
+`describe` returns a description, of `machines/r<repeat>.json`; `machine.json` is that of the
+campaign's machine, or of the first of several, each of which is in `machines`. A fact that the
+system does not report is null. macOS was tested on recorded output only, and no GPU was there.
 """
 
 import json
@@ -25,8 +25,8 @@ from specmoe.engine.disturbances import Watch, measure_undisturbed
 from specmoe.engine.machine import (
     Device,
     alone,
-    host_id,
     list_devices,
+    machine_id,
     nvidia_gpus,
     output_of,
     physical_cores,
@@ -70,7 +70,7 @@ def describe(
     battery = psutil.sensors_battery()
     mains = battery.power_plugged if battery else None
     hardware: Facts = {
-        "id": host_id(),
+        "id": machine_id(),
         "chip": processor_name(),
         "architecture": platform.machine(),
         "physical_cores": physical_cores(),
@@ -214,7 +214,7 @@ def collect(machines: Sequence[Mapping[str, Any]], *, shared: bool) -> dict[str,
     return whole
 
 
-def collect_host(files: Iterable[Path], out: Path, *, shared: bool) -> None:
+def collect_machine(files: Iterable[Path], out: Path, *, shared: bool) -> None:
     """Write the description of a campaign's machine, or of all that share it, from files."""
     found = []
     for file in files:
@@ -224,7 +224,7 @@ def collect_host(files: Iterable[Path], out: Path, *, shared: bool) -> None:
     replace_text(out, json.dumps(collect(found, shared=shared), indent=1) + "\n")
 
 
-def describe_host(
+def describe_machine(
     campaign: LoadedCampaign,
     given: dict[str, str | float],
     out: Path,
@@ -239,7 +239,7 @@ def describe_host(
     facts = describe(campaign.backend, given, _probe_alone, devices_of(campaign, engine))
     written = json.dumps(facts, indent=1) + "\n"
     if campaign.shared:
-        first = campaign.host_file
+        first = campaign.machine_file
         if first.exists():
             with named_if_damaged(first):
                 # What the user states now is no difference.
@@ -286,7 +286,7 @@ def probe() -> float:
     below and 8 percent above compiled loops that only read. It is low while other programs use the
     memory, and high where caches hold a large part of 1 GiB.
     """
-    import numpy as np  # which a host with a known bandwidth does not need
+    import numpy as np  # which a machine with a known bandwidth does not need
 
     threads = physical_cores()
     size = min(MOST_BYTES, psutil.virtual_memory().available // 8) // threads

@@ -13,7 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from specmoe.config.block import Arrangement, Block, PromptSource, Protocol, Side, TimedPasses
+from specmoe.config.block import Arm, Block, PromptSource, Protocol, Schedule, TimedPasses
 from specmoe.config.engines import Backend
 from specmoe.config.matrix import added_runs, list_blocks, list_timed_passes
 from specmoe.config.methods import PARAMETERS, Method, draft_label
@@ -35,7 +35,7 @@ from specmoe.plan.estimate import (
 )
 from specmoe.plan.inventory import Inventory, take_inventory
 from specmoe.plan.machine import PROBED, devices_of, probe
-from specmoe.plan.machine import describe as describe_host
+from specmoe.plan.machine import describe as describe_machine
 from specmoe.words import duration, fill_template
 
 
@@ -66,19 +66,19 @@ class Shortfall(NamedTuple):
 
 @dataclass(frozen=True)
 class Plan:
-    """What a campaign needs on a host and how long it may take; all blocks, measured or not."""
+    """What a campaign needs on a machine and how long it may take; all blocks, measured or not."""
 
     config: Config
     blocks: list[Block]
-    host: Mapping[str, Any]  # see `machine.describe`
+    description: Mapping[str, Any]  # of the machine; see `machine.describe`
     backend: Backend
     found: Inventory
 
     @cached_property
     def machine(self) -> Machine | None:
         """What estimates need of the machine; None if its bandwidth is unknown."""
-        bandwidth = self.host["memory_bandwidth_bytes_per_second"]
-        cores = self.host["physical_cores"]
+        bandwidth = self.description["memory_bandwidth_bytes_per_second"]
+        cores = self.description["physical_cores"]
         return bandwidth and Machine(bandwidth, self.backend != Backend.CPU, cores)
 
     @cached_property
@@ -126,7 +126,7 @@ class Plan:
         for block in self.blocks:
             at_once = f", {block.slots} requests at once" if block.slots > 1 else ""
             working = working_bytes(block.slots, block.context)
-            for files in {block.files_of(side) for side in block.sides}:
+            for files in {block.files_of(arm) for arm in block.arms}:
                 if all(model in self.sizes for model in files):
                     words = " with ".join(map(self.config.label, files)) + at_once
                     needs[words] = sum(self._file_bytes[model] for model in files) + working
@@ -135,24 +135,24 @@ class Plan:
     @property
     def memory_usable(self) -> int:
         """The bytes of memory that models can use."""
-        own = self.host["gpu_memory_bytes"]
-        return usable_memory(self.host["memory_bytes"], own, self.backend)
+        own = self.description["gpu_memory_bytes"]
+        return usable_memory(self.description["memory_bytes"], own, self.backend)
 
     @cached_property
     def _file_bytes(self) -> dict[str, int]:
         return {model: size.file_bytes for model, size in self.sizes.items()}
 
-    def groups_of(self, block: Block) -> list[list[Side]]:
-        """Return the sides that take turns; see `machine.groups_in_memory`."""
+    def groups_of(self, block: Block) -> list[list[Arm]]:
+        """Return the arms that take turns; see `machine.groups_in_memory`."""
         sized = all(model in self.sizes for model in block.models)
-        if (block.protocol, block.arrangement, sized) != (Protocol.PAIRED, Arrangement.AUTO, True):
-            return [[*block.sides]]
+        if (block.protocol, block.schedule, sized) != (Protocol.PAIRED, Schedule.AUTO, True):
+            return [[*block.arms]]
         given = (self._file_bytes, self.backend, self.memory_usable)
-        return groups_in_memory(block, block.sides, *given)
+        return groups_in_memory(block, block.arms, *given)
 
     @cached_property
     def divided(self) -> int:
-        """How many blocks have sides that the memory does not hold at once."""
+        """How many blocks have arms that the memory does not hold at once."""
         return sum(len(self.groups_of(block)) != 1 for block in self.blocks)
 
     @cached_property
@@ -182,14 +182,14 @@ class Plan:
 
     def _seconds(self, block: Block) -> float | None:
         # Some files that draft have no known size before they are there.
-        networks = [side.draft_model for side in block.sides if side.method == Method.DRAFT]
+        networks = [arm.draft_model for arm in block.arms if arm.method == Method.DRAFT]
         needed = {block.target, *networks}
         if self.machine is None or not all(model in self.sizes for model in needed):
             return None
         tokens = [*map(self.tokens_of, block.prompts)]
         # The target alone is measured in each group.
-        sides = tuple(side for group in self.groups_of(block) for side in group) or block.sides
-        return block_seconds(replace(block, sides=sides), tokens, self.sizes, self.machine)
+        arms = tuple(arm for group in self.groups_of(block) for arm in group) or block.arms
+        return block_seconds(replace(block, arms=arms), tokens, self.sizes, self.machine)
 
     def tokens_of(self, source: PromptSource) -> int:
         """Return the tokens of a prompt, estimated unless it is cut to a length."""
@@ -261,10 +261,10 @@ class Plan:
             names = [block.block for block in blocks]
             known = [name for name in names if name in self.found.measured_s]
             ways = _grouped(
-                ((self.config.label(block.target), self._way(side)), side.gamma)
+                ((self.config.label(block.target), self._way(arm)), arm.gamma)
                 for block in blocks
-                for side in block.sides
-                if side.speculates
+                for arm in block.arms
+                if arm.speculates
             )
             rows.append(
                 {
@@ -280,10 +280,10 @@ class Plan:
             )
         return rows
 
-    def _way(self, side: Side) -> str:
-        given = {name: getattr(side, name) for name in PARAMETERS}
-        file = side.draft_model and self.config.label(side.draft_model)
-        return draft_label(side.method, file, given) if side.method else side.setting
+    def _way(self, arm: Arm) -> str:
+        given = {name: getattr(arm, name) for name in PARAMETERS}
+        file = arm.draft_model and self.config.label(arm.draft_model)
+        return draft_label(arm.method, file, given) if arm.method else arm.setting
 
 
 def plan(results: Path, room: str = "ignored", configfile: tuple[Path, ...] = ()) -> None:
@@ -295,14 +295,14 @@ def plan(results: Path, room: str = "ignored", configfile: tuple[Path, ...] = ()
     # A command line may be too short for a configuration of hundreds of suites or prompts.
     config = Config.model_validate_json(sys.stdin.read())
     campaign = LoadedCampaign(config, ROOT, results)
-    host = describe_host(
+    description = describe_machine(
         campaign.backend,
-        config.host.model_dump(exclude_none=True),
-        lambda: _probed(campaign.host_file) or probe(),
+        config.machine.model_dump(exclude_none=True),
+        lambda: _probed(campaign.machine_file) or probe(),
         devices_of(campaign, campaign.engine_file(campaign.engine_id)),
     )
     blocks = list_blocks(config, gpu=campaign.gpu)
-    planned = Plan(config, blocks, host, campaign.backend, take_inventory(campaign, blocks))
+    planned = Plan(config, blocks, description, campaign.backend, take_inventory(campaign, blocks))
     details = campaign.folder / "plan.md"
     replace_text(details, describe(planned, "plan.md.j2"))
     print(describe(planned, "plan.txt.j2", details, configfile), end="", flush=True)
@@ -312,9 +312,9 @@ def plan(results: Path, room: str = "ignored", configfile: tuple[Path, ...] = ()
         raise PlanError("nothing is downloaded, because this campaign does not fit, see above")
 
 
-def _probed(host: Path) -> float | None:
+def _probed(machine: Path) -> float | None:
     """Return the bandwidth that was measured for the campaign; None if none was."""
-    described = read_record(host) if host.exists() else {}
+    described = read_record(machine) if machine.exists() else {}
     source = described.get("memory_bandwidth_source") or ""
     return described["memory_bandwidth_bytes_per_second"] if source.startswith(PROBED) else None
 
@@ -333,7 +333,7 @@ def describe(
         added=added_runs(plan.blocks, plan.config),
         refused=bool(plan.shortfalls) and plan.config.room == "checked",
         # llama.cpp took 9 minutes on two cores, and 3.5 on 16 with CUDA.
-        build_minutes=max(3, round(18 / plan.host["physical_cores"])),
+        build_minutes=max(3, round(18 / plan.description["physical_cores"])),
         acceptance=ACCEPTANCE,
         # They are also made.
         packed={one.source[5:]: one.size_bytes for one in plan.made if one.source[:5] == "pip: "},

@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from specmoe.config.block import NO_DRAFT, Block, PromptSource, Protocol, Side
+from specmoe.config.block import NO_DRAFT, Arm, Block, PromptSource, Protocol
 from specmoe.config.methods import engine_type
 from specmoe.engine.answers import (
     ACCEPTED,
@@ -32,7 +32,7 @@ from specmoe.records import Request, first_changes, load
 from specmoe.runs.schema import COLUMNS, check_rows
 
 RunRow = dict[str, Any]
-_compared = itemgetter("block", "prompt", "pass")  # what a run and its baseline have in common
+_compared = itemgetter("block", "prompt", "iteration")  # what a run and its baseline have in common
 
 
 def rows_of_record(
@@ -40,7 +40,7 @@ def rows_of_record(
 ) -> list[RunRow]:
     """Return the rows of a block's record, linked to their baselines.
 
-    Where memory did not hold all sides, a run's baseline is that of its own group (`groups`).
+    Where memory did not hold all arms, a run's baseline is that of its own group (`groups`).
 
     A row's identity is that of the block which is asked for. `made_by` has the columns of the
     campaign, engine and target, and `drafts_sha256`: the digests of files that draft, by model.
@@ -48,20 +48,20 @@ def rows_of_record(
     other runs than the block's.
     """
     runs = {run["run"]: run for run in record["runs"]}
-    of_sides = {(side.get("group", 0), side["side"]): side for side in record["sides"]}
-    shared = {**made_by, **{name: record[name] for name in ("host", "arrangement")}}
-    sides = {side.name: side for side in block.sides}
-    groups = record.get("groups", [[*sides]])  # the study's commands know none
+    of_arms = {(arm.get("group", 0), arm["arm"]): arm for arm in record["arms"]}
+    shared = {**made_by, **{name: record[name] for name in ("machine", "schedule")}}
+    arms = {arm.name: arm for arm in block.arms}
+    groups = record.get("groups", [[*arms]])  # the study's commands know none
     rows = []
     for group, names in enumerate(groups):
         of_group = []
-        for name, source, number in product(names, block.prompts, range(block.passes)):
-            side = sides[name]
-            run = runs.pop(block.run_id(side, source.prompt, number, group))
-            known = of_sides[group, name] | run | shared | _asked(block, side, source, number)
-            known["draft_sha256"] = made_by["drafts_sha256"].get(side.draft_model)
+        for name, source, number in product(names, block.prompts, range(block.prompt_iterations)):
+            arm = arms[name]
+            run = runs.pop(block.run_id(arm, source.prompt, number, group))
+            known = of_arms[group, name] | run | shared | _asked(block, arm, source, number)
+            known["draft_sha256"] = made_by["drafts_sha256"].get(arm.draft_model)
             known["started_at"] = datetime.fromisoformat(run["started_at"])
-            known |= _read(run, block, side)
+            known |= _read(run, block, arm)
             of_group.append({column: known.get(column) for column in COLUMNS})
         link_baselines(of_group)
         rows += of_group
@@ -71,11 +71,11 @@ def rows_of_record(
     return rows
 
 
-def _asked(block: Block, side: Side, source: PromptSource, number: int) -> RunRow:
-    """Return the columns of what was asked: a side's run of a prompt in a pass."""
+def _asked(block: Block, arm: Arm, source: PromptSource, number: int) -> RunRow:
+    """Return the columns of what was asked: an arm's run of a prompt in a pass."""
     paired = block.protocol == Protocol.PAIRED  # the study's tools need no seed, and stop by length
     return {
-        **asdict(side),
+        **asdict(arm),
         "protocol": block.protocol,
         "suite": block.suite,
         "block": block.block,
@@ -87,13 +87,13 @@ def _asked(block: Block, side: Side, source: PromptSource, number: int) -> RunRo
         "repeat": block.repeat,
         "stop": block.stop if paired else None,
         "recovered": [],
-        "method": engine_type(side.method),
-        "draft": side.setting,
-        "level": block.level_of(side, source),
+        "method": engine_type(arm.method),
+        "draft": arm.setting,
+        "level": block.level_of(arm, source),
         "prompt": source.prompt,
         "workload": source.workload,
         "category": source.category,
-        "pass": number,
+        "iteration": number,
         "seed": block.run_seed(number) if paired else None,
     }
 
@@ -103,7 +103,7 @@ def link_baselines(rows: Iterable[RunRow]) -> None:
 
     The baseline of a row is the run of its block without a draft, of the same prompt and pass. The
     id stays null in a block without one. The prefix stays null where tokens are not known, and
-    where they need not be the same: at a temperature above zero, and with imposed acceptance.
+    where they need not be the same: at a temperature above zero, and with forced acceptance.
     """
     rows = list(rows)
     baselines = {_compared(row): row for row in rows if row["draft"] == NO_DRAFT}
@@ -112,12 +112,12 @@ def link_baselines(rows: Iterable[RunRow]) -> None:
         if row["draft"] == NO_DRAFT or baseline is None:
             continue
         row["baseline"] = baseline["run"]
-        same = row["temperature"] == 0 and row["imposed_acceptance"] is None
+        same = row["temperature"] == 0 and row["forced_acceptance"] is None
         if same and row["tokens"] is not None and baseline["tokens"] is not None:
             row["common_prefix"] = common_prefix(row["tokens"], baseline["tokens"])
 
 
-def _read(run: Mapping[str, Any], block: Block, side: Side) -> RunRow:
+def _read(run: Mapping[str, Any], block: Block, arm: Arm) -> RunRow:
     """Return what was read of a run: from its server, or from what the study's tool printed.
 
     A tool prints neither tokens nor rounds.
@@ -138,10 +138,10 @@ def _read(run: Mapping[str, Any], block: Block, side: Side) -> RunRow:
         "decodes": None if of_load else _count(metrics, DECODES),
         "stopped_by": stopped_by(answer),
     }
-    if not side.speculates:
+    if not arm.speculates:
         return read
     trace = [Verification(*verification) for verification in run.get("verifications", [])]
-    counts, positions = counts_of(trace, side.gamma), range(side.gamma)
+    counts, positions = counts_of(trace, arm.gamma), range(arm.gamma)
     lengths = counts["accepted_lengths"]
     if of_load:
         # The server's counters are of all requests that it served at once. What was drafted and
@@ -180,12 +180,14 @@ def collect_runs(campaign: LoadedCampaign, suite: str | None, out: Path) -> None
         if suite in (None, block.suite)
     }
     rows = [row for own in by_block.values() for row in own]
-    hosts = {row["host"]: row["block"] for row in rows}
-    if campaign.config.campaign.hosts == "one" and len(hosts) > 1:
-        named = ", ".join(f"{host} (for one {block})" for host, block in sorted(hosts.items()))
+    machines = {row["machine"]: row["block"] for row in rows}
+    if campaign.config.campaign.machines == "one" and len(machines) > 1:
+        named = ", ".join(
+            f"{machine} (for one {block})" for machine, block in sorted(machines.items())
+        )
         raise MeasurementError(
-            f"this campaign has rows of {len(hosts)} machines: {named}; give each its own"
-            " campaign.name, measure the blocks of one again, or set campaign.hosts"
+            f"this campaign has rows of {len(machines)} machines: {named}; give each its own"
+            " campaign.name, measure the blocks of one again, or set campaign.machines"
         )
     try:
         table = check_rows(rows)

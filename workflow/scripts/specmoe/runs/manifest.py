@@ -20,7 +20,7 @@ CONTENTS = {
     "campaign.yaml": "the campaign's configuration, which renders it",
     "divergences": "runs that differ from the baselines of a target, judged",
     "engines.json": "how each llama.cpp was built",
-    "host.json": "the machine",
+    "machine.json": "the machine",
     NAME: "digests of all other files",
     "models.json": "the models that were measured",
     "pass_times.parquet": "passes timed by themselves",
@@ -46,7 +46,7 @@ def pack(
     `engines` are engine.json, `trace` is the demonstration, if there is one.
     """
     (out / "divergences").mkdir(parents=True)
-    files = [campaign.folder / name for name in ("runs.parquet", "host.json", "models.json")]
+    files = [campaign.folder / name for name in ("runs.parquet", "machine.json", "models.json")]
     for file in (*files, *campaign.pass_times, *campaign.agreement, *campaign.stages, *trace):
         shutil.copy(file, out)
     for file in campaign.divergences:

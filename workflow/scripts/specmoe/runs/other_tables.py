@@ -23,7 +23,7 @@ PASS_TIMES = pa.DataFrameSchema(
         "engine": pa.Column(str),
         "model": pa.Column(str),
         "model_sha256": pa.Column(str),
-        "host": pa.Column(str),
+        "machine": pa.Column(str),
         "repeat": pa.Column(int, _COUNT),
         # Which tokens got an output, see `config.block.Outputs`.
         "outputs": pa.Column(str, pa.Check.isin(["all", "last"])),
@@ -35,7 +35,7 @@ PASS_TIMES = pa.DataFrameSchema(
         "experts": pa.Column(float, _POSITIVE, nullable=True),
         # Why the machine was not the passes' own at the last attempt, see `engine.disturbances`.
         # Campaigns of before this was looked at have no such column.
-        "taken_away": pa.Column(str, nullable=True, required=False),
+        "disturbed_reason": pa.Column(str, nullable=True, required=False),
     },
     unique=["engine", "model", "repeat", "outputs", "width"],
     strict=True,
@@ -95,8 +95,10 @@ read_agreement = partial(_read, AGREEMENT)
 def rows_of_passes(record: Mapping[str, Any], asked: Request) -> list[dict[str, Any]]:
     """Return the rows of a record that `measure.programs` makes, of what it was asked."""
     whole = {name: asked[name] for name in ("engine", "model", "repeat", "depth", "samples")}
-    whole |= {"model_sha256": asked["target_sha256"], "host": record["host"]}
-    return [whole | {"taken_away": record["taken_away"], **one} for one in record["timings"]]
+    whole |= {"model_sha256": asked["target_sha256"], "machine": record["machine"]}
+    return [
+        whole | {"disturbed_reason": record["disturbed_reason"], **one} for one in record["timings"]
+    ]
 
 
 def rows_of_draft(record: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -142,7 +144,7 @@ def collect_agreement(records: Iterable[Path], out: Path) -> None:
 
 def undisturbed_passes(frame: pd.DataFrame) -> pd.DataFrame:
     """Return the passes that estimates may use."""
-    return frame[frame["taken_away"].isna()] if "taken_away" in frame else frame
+    return frame[frame["disturbed_reason"].isna()] if "disturbed_reason" in frame else frame
 
 
 def seen_experts(frame: pd.DataFrame) -> dict[str, tuple[tuple[int, float], ...]]:

@@ -21,7 +21,7 @@ import pyarrow
 import pyarrow.parquet as pq
 
 from specmoe.config.base import LONGEST_DRAFT
-from specmoe.config.block import ASKED, Arrangement, Protocol, Stop
+from specmoe.config.block import ASKED, Protocol, Schedule, Stop
 from specmoe.errors import SchemaError, one_line
 
 SCHEMA_VERSION = "10"
@@ -62,7 +62,7 @@ class Row(pa.DataFrameModel):
     protocol: str = _column("How it was measured.", isin=[*Protocol])
     suite: str = _column("Its suite.")
     block: str = _column("The comparison that it is a part of, in one repeat.")
-    run: str = _column("Its id: block, side, prompt and pass.")
+    run: str = _column("Its id: block, arm, prompt and pass.")
     target: str = _column("The model that verifies.")
     method: str = _column("The engine's type of drafting.")
     draft: str = _column("What drafts, with the parameters that someone set.")
@@ -78,18 +78,18 @@ class Row(pa.DataFrameModel):
     )
     n_predict: int = _positive("The most tokens to generate.")
     temperature: float = _count("0: greedy.")
-    imposed_acceptance: float | None = _column(
+    forced_acceptance: float | None = _column(
         "Share of the drafted tokens that the server was made to accept; the text is no model's.",
         ge=0,
         le=1,
     )
     seed: int | None = _column("Of the sampler; null where none was set.")
     repeat: int = _count("Of the block.")
-    pass_: int = _count("The time through the prompts of the block.", alias="pass")
+    iteration: int = _count("The time through the prompts of the block.")
     order: int = _count("Position within the block.")
-    arrangement: str = _column(
+    schedule: str = _column(
         "Whether the block's processes took turns, all or in groups, or followed one another.",
-        isin=[Arrangement.TOGETHER, Arrangement.IN_GROUPS, Arrangement.IN_TURN],
+        isin=[Schedule.INTERLEAVED, Schedule.GROUPED, Schedule.SEQUENTIAL],
     )
     prompt_ms: float | None = _measured("Time of the prompt's pass.")
     decode_ms: float | None = _measured("Time of the tokens after it.")
@@ -100,7 +100,7 @@ class Row(pa.DataFrameModel):
     drafted: int | None = _count("Tokens drafted in them.")
     accepted: int | None = _count("Of those, the tokens accepted.")
     accepted_per_position: tuple[int, ...] | None = _column("Rounds that accepted each position.")
-    tried_per_position: tuple[int, ...] | None = _column(
+    drafted_per_position: tuple[int, ...] | None = _column(
         "Rounds that drafted a token at each position and accepted all before it."
     )
     accepted_lengths: tuple[int, ...] | None = _column("Rounds that accepted 0, 1, 2, ... tokens.")
@@ -120,12 +120,12 @@ class Row(pa.DataFrameModel):
         isin=[*Stop],
     )
     recovered: tuple[str, ...] = _column("Columns that follow from others by arithmetic.")
-    start_ms: float | None = _duration("Until the models of its side's processes were loaded.")
-    warm_up_ms: float | None = _duration("All warm-ups of its side.")
-    peak_rss_bytes: int | None = _positive("Of its side's processes.")
+    start_ms: float | None = _duration("Until the models of its arm's processes were loaded.")
+    warm_up_ms: float | None = _duration("All warm-ups of its arm.")
+    peak_rss_bytes: int | None = _positive("Of its arm's processes.")
     load_average: float | None = _count("Of the machine, before the run.")
-    measured_again: int | None = _count("Times that it was, because the machine was disturbed.")
-    taken_away: str | None = _column("How the machine was disturbed at the last attempt.")
+    reruns: int | None = _count("Times that it was, because the machine was disturbed.")
+    disturbed_reason: str | None = _column("How the machine was disturbed at the last attempt.")
     steal_share: float | None = _count(
         "Of the machine's time; see `engine.disturbances`, as below."
     )
@@ -140,7 +140,7 @@ class Row(pa.DataFrameModel):
     engine: str = _column("Id of the engine.")
     engine_commit: str = _column("Of llama.cpp.")
     backend: str = _column("What the engine computes with.")
-    host: str = _column("Id of the machine.")
+    machine: str = _column("Id of the machine.")
     target_sha256: str | None = _column("Of the target's file.")
     draft_sha256: str | None = _column("Of the draft's file.")
     concurrency: int = _positive("Requests at once.")
@@ -304,5 +304,5 @@ def excluded(runs: pd.DataFrame) -> pd.DataFrame:
 
 
 def _excluded(runs: pd.DataFrame) -> "pd.Series[bool]":
-    disturbed = runs["taken_away"].notna()
+    disturbed = runs["disturbed_reason"].notna()
     return disturbed | runs["baseline"].isin(runs.loc[disturbed, "run"])

@@ -30,7 +30,7 @@ def analyse(
         runs,
         config,
         load_cards(data / "models.json"),
-        read_record(data / "host.json"),
+        read_record(data / "machine.json"),
         Audit.read(audit),
         read_pass_times(*campaign.pass_times),
         read_agreement(*campaign.agreement),

@@ -53,7 +53,7 @@ def gain_without_acceptance(analysis: Analysis) -> Comparisons:
     accept no more than 4 %, the measured speedup decides as it is.
     """
     made = analysis.predictions
-    made = made[made["imposed_acceptance"].notna() & (made["acceptance_rate"] <= 0.04)]
+    made = made[made["forced_acceptance"].notna() & (made["acceptance_rate"] <= 0.04)]
     for row in records(_moe(_sized(analysis, made)).query("smallest")):
         accepting = f"made to accept {100 * row['acceptance_rate']:.1f} %"
         words = f"{_cell(row)}, {accepting}: {_number(_estimate(row))}"
@@ -151,7 +151,7 @@ def reads_its_file(analysis: Analysis) -> Comparisons:
     it may be true or false. A probed bandwidth may be too low by a tenth, as
     `audit.bandwidth_tolerance` says.
     """
-    bandwidth = analysis.campaign.iloc[0].get("host_memory_bandwidth_bytes_per_second")
+    bandwidth = analysis.campaign.iloc[0].get("machine_memory_bandwidth_bytes_per_second")
     if bandwidth is None or not bandwidth > 0:
         raise Missing("the machine's memory bandwidth is not known")
     rates = records(_moe(analysis.baselines))

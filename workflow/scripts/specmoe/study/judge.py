@@ -2,7 +2,7 @@
 
 A claim consists of comparisons (this cell gains more than that one, that rate is below 4 %), and
 says that all of them hold, or some. A comparison holds surely if its whole interval is on
-the claimed side, fails surely if its whole interval is on the other side, and is open otherwise, as
+the claimed arm, fails surely if its whole interval is on the other side, and is open otherwise, as
 without an interval (a single block). The verdicts are:
 
 - supported: enough comparisons hold surely;
@@ -22,7 +22,7 @@ Intervals are over blocks: about this machine and these prompts. Two cells count
 their intervals do not overlap, which is stricter than an interval of their difference. The interval
 of a cell that is not paired leaves out the spread of its baseline. Counts of tokens have none:
 greedy runs repeat them exactly. Impossible rows can contradict what was said of them, so every
-verdict comes with the number of its rows that the audit marked.
+verdict comes with the number of its rows that the audit flagged.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -51,7 +51,7 @@ class Verdict(StrEnum):
 
 
 class Comparison(NamedTuple):
-    """One comparison of a claim: its margin on the claimed side, its words, and its rows."""
+    """One comparison of a claim: its margin on the claimed arm, its words, and its rows."""
 
     margin: Estimate
     words: str
@@ -128,8 +128,8 @@ def judge_claims(claims: Mapping[str, Claim], analysis: Analysis) -> pd.DataFram
     row for each way. The study's drafts are models, so what drafts otherwise decides no claim.
 
     Columns: claim (its id), words, place, protocol, engine, verdict (a `Verdict`), why (the numbers
-    that decide it, or what is missing), comparisons, runs (that it rests on), marked (those of them
-    that break a check of the audit; both count runs with a draft, or runs without one where the
+    that decide it, or what is missing), comparisons, runs (that it rests on), flagged (those that
+    break a check of the audit; both count runs with a draft, or runs without one where the
     claim is about baseline rates), unpaired (whether some are compared with a baseline of other
     prompts whose spread could change the verdict).
     """
@@ -166,7 +166,7 @@ def _judged(claim: Claim, analysis: Analysis) -> Record:
         "verdict": verdict.value,
         "why": why,
         "comparisons": len(comparisons),
-        **{count: int(used[count].sum()) for count in ("runs", "marked")},
+        **{count: int(used[count].sum()) for count in ("runs", "flagged")},
         "unpaired": claim.leans and not all(row.get("paired", True) for row in rows),
     }
 
@@ -190,14 +190,14 @@ def _by_way(analysis: Analysis) -> Iterator[tuple[Record, Analysis]]:
 
 
 def _runs_of(rows: Sequence[Record], analysis: Analysis) -> pd.DataFrame:
-    """Return the rows of `marked` that rows of other tables are made of."""
+    """Return the rows of `flagged` that rows of other tables are made of."""
     cells = pd.DataFrame([{key: row[key] for key in _CELL_KEYS if key in row} for row in rows])
-    marked = analysis.marked
+    flagged = analysis.flagged
     if cells.empty:
-        return marked.iloc[:0]
+        return flagged.iloc[:0]
     if "draft" not in cells:
         # A rate without a draft is made of these runs, see `summarise_baselines`.
-        speculative = marked.loc[marked["draft"] != NO_DRAFT, "suite"]
-        passages = marked["prompt"].str.startswith(PASSAGE_PREFIX)
-        marked = marked[~marked["suite"].isin(speculative) & passages]
-    return marked.merge(cells.drop_duplicates())
+        speculative = flagged.loc[flagged["draft"] != NO_DRAFT, "suite"]
+        passages = flagged["prompt"].str.startswith(PASSAGE_PREFIX)
+        flagged = flagged[~flagged["suite"].isin(speculative) & passages]
+    return flagged.merge(cells.drop_duplicates())

@@ -197,7 +197,7 @@ def _estimates(values: dict[str, float], analysis: Analysis) -> dict[str, float]
     """Return what the study estimates from rates, rounds and sizes, and how long it took."""
     sizes = analysis.models.set_index("model")["size_bytes"]
     campaign = analysis.campaign.iloc[0]
-    bandwidth = campaign.get("host_memory_bandwidth_bytes_per_second") or nan
+    bandwidth = campaign.get("machine_memory_bandwidth_bytes_per_second") or nan
     to_read = 1000 * sizes.reindex(_LARGE).astype(float) / bandwidth
     baseline = values.get("tokens_per_second moe_q4", nan)
     rate = values.get(f"tokens_per_second {_ESTIMATED}", nan)

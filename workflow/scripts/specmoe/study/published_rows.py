@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TextIO
 import httpx
 import pandas as pd
 
-from specmoe.config.block import NO_DRAFT, PASSAGE_PREFIX, Arrangement, Side
+from specmoe.config.block import NO_DRAFT, PASSAGE_PREFIX, Arm, Schedule
 from specmoe.config.methods import METHODS, Method, engine_type
 from specmoe.errors import DownloadError, SchemaError
 from specmoe.files import replace_text, sha256_of
@@ -25,7 +25,7 @@ from specmoe.plan.campaign import LoadedCampaign
 from specmoe.runs.collect import RunRow, link_baselines
 from specmoe.runs.schema import COLUMNS, row_dicts, write_runs
 
-PUBLISHED = "published"  # campaign, protocol and host of all rows
+PUBLISHED = "published"  # campaign, protocol and machine of all rows
 ENGINE = "llama.cpp b8240 or b8280"  # its Table 1; which row came from which is not recorded
 
 # Half of the last digit that llama-speculative prints of its acceptance (in percent, three
@@ -126,8 +126,8 @@ def recover(
     return found
 
 
-def host_of_study(given: Mapping[str, str | float]) -> dict[str, Any]:
-    """Return `host.json` of the study's machine, from what the configuration states of it."""
+def study_machine(given: Mapping[str, str | float]) -> dict[str, Any]:
+    """Return `machine.json` of the study's machine, from what the configuration states of it."""
     memory, bandwidth = given.get("memory_gb"), given.get("memory_bandwidth_gb_s")
     return {
         "id": PUBLISHED,
@@ -143,18 +143,18 @@ def host_of_study(given: Mapping[str, str | float]) -> dict[str, Any]:
 def _row(line: Mapping[str, Any]) -> RunRow:
     prompt, drafts = line["prompt"], line["draft"] != NO_DRAFT
     of_length = prompt.startswith(PASSAGE_PREFIX)
-    side = f"g{line['gamma']}" if drafts else Side().name
+    arm = f"g{line['gamma']}" if drafts else Arm().name
     row = {
         **{name: line.get(name) for name in COLUMNS},
-        **dict.fromkeys(["campaign", "protocol", "host"], PUBLISHED),
-        "run": f"{line['block']}/{side}/{line['prompt']}",
+        **dict.fromkeys(["campaign", "protocol", "machine"], PUBLISHED),
+        "run": f"{line['block']}/{arm}/{line['prompt']}",
         "target": line["target_model"],
         "level": prompt.removeprefix(PASSAGE_PREFIX) if of_length else None,
         "engine_options": "",
         "concurrency": 1,
         "temperature": 0.0,
-        "pass": 0,
-        "arrangement": Arrangement.IN_TURN,
+        "iteration": 0,
+        "schedule": Schedule.SEQUENTIAL,
         "engine": ENGINE,
         "engine_commit": "unknown",
         "backend": "metal",
@@ -209,7 +209,7 @@ def import_published(
     write_runs(rows_of_csv(csv), out / "runs.parquet")
     cards = {model: card_of_entry(model, config) for model in config.measured_models}
     save_cards(cards, out / "models.json")
-    replace_text(out / "host.json", json.dumps(host_of_study(given), indent=1) + "\n")
+    replace_text(out / "machine.json", json.dumps(study_machine(given), indent=1) + "\n")
 
 
 def download(source: str, sha256: str, out: Path) -> None:

@@ -70,9 +70,9 @@ class TableColumn(BaseModel):
         """Return the cell of a row."""
         name, *digits = self.form.split()
         cell = FORMS[name](self, row, *map(int, digits))
-        mark, marked = self.mark
+        mark, flagged = self.mark
         return cell._replace(
-            mark=mark if mark and row[marked] else "",
+            mark=mark if mark and row[flagged] else "",
             strong=bool(self.strong and row[self.strong]),
         )
 

@@ -59,7 +59,7 @@ def models(analysis: Analysis) -> pd.DataFrame:
 
 
 def speculation(analysis: Analysis) -> pd.DataFrame:
-    """Return the cells of each target; the fastest on the same prompts is marked `best`."""
+    """Return the cells of each target; the fastest on the same prompts is flagged `best`."""
     cells = text_cells(analysis)
     return cells.assign(best=fastest(cells))
 
@@ -68,10 +68,10 @@ def controls(analysis: Analysis) -> pd.DataFrame:
     """Return the controls, with the acceptance that is due."""
     cells = control_cells(analysis)
     named = [CONTROLS[control] for control in cells["control"]]
-    sides = zip(named, cells["due"], strict=True)
+    arms = zip(named, cells["due"], strict=True)
     return cells.assign(
         control=[name for name, _ in named],
-        due=[f"{side} {percent(due, 0)}" for (_, side), due in sides],
+        due=[f"{arm} {percent(due, 0)}" for (_, arm), due in arms],
     )
 
 
@@ -101,7 +101,7 @@ def findings(analysis: Analysis) -> pd.DataFrame:
         if counted["runs"] or counted["not_judged"]:
             named = {"check": check.words, "level": check.level.value, "meaning": check.meaning}
             rows.append(counted | named)
-    rows.sort(key=lambda row: row["level"] == Level.IMPLAUSIBLE)
+    rows.sort(key=lambda row: row["level"] == Level.SUSPICIOUS)
     return pd.DataFrame(rows)
 
 
@@ -110,10 +110,12 @@ def power(analysis: Analysis) -> pd.DataFrame:
     frame = analysis.power
     shares = frame.assign(
         impossible=frame["impossible"] / frame["runs"],
-        marked=(frame["impossible"] + frame["implausible"]) / frame["runs"],
+        flagged=(frame["impossible"] + frame["suspicious"]) / frame["runs"],
         forged=[Forged(forged).name.lower() for forged in frame["forged"]],
     )
-    wide = shares.pivot(index=["factor", "runs"], columns="forged", values=["impossible", "marked"])
+    wide = shares.pivot(
+        index=["factor", "runs"], columns="forged", values=["impossible", "flagged"]
+    )
     wide.columns = wide.columns.map("_".join)
     return wide.reset_index()
 

@@ -1,4 +1,4 @@
-"""One side of a block: its llama-server, from the tokens of prompts to the log of its end."""
+"""One arm of a block: its llama-server, from the tokens of prompts to the log of its end."""
 
 import hashlib
 import json
@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
-from specmoe.config.block import LONG_WARMUP_S, Block, PromptSource, Sending, Side, Stop, Template
+from specmoe.config.block import LONG_WARMUP_S, Arm, Block, PromptSource, Sending, Stop, Template
 from specmoe.config.engines import value_of
 from specmoe.config.measurement import Gate
 from specmoe.config.methods import METHODS, is_ngram
@@ -63,7 +63,7 @@ def prompt_ids(server: Server, source: PromptSource, block: Block, root: Path) -
                 f" than the {source.length} of prompt {source.prompt}; give a longer passage"
             )
         ids = ids[: source.length]
-    gamma = max(side.gamma for side in block.sides)
+    gamma = max(arm.gamma for arm in block.arms)
     if len(ids) + block.n_predict + gamma > block.context:
         raise MeasurementError(
             f"prompt {source.prompt} has {len(ids)} tokens; with {block.n_predict} generated and"
@@ -112,15 +112,15 @@ def refuse_short(
         )
 
 
-class LiveSide:
-    """A side whose server runs, or has run; it counts the requests of the server's log.
+class LiveArm:
+    """An arm whose server runs, or has run; it counts the requests of the server's log.
 
-    A side whose method remembers has several servers, one after the other, see `prepare`.
+    An arm whose method remembers has several servers, one after the other, see `prepare`.
     """
 
-    def __init__(self, block: Block, side: Side, job: Job, group: int = 0):
-        """Prepare a side, whose server runs in its context; `group` is that of those beside it."""
-        self.block, self.side, self.group = block, side, group
+    def __init__(self, block: Block, arm: Arm, job: Job, group: int = 0):
+        """Prepare an arm, whose server runs in its context; `group` is that of those beside it."""
+        self.block, self.arm, self.group = block, arm, group
         self.server: Server
         self.watch: Watch
         self.prompts: Mapping[str, list[int]] = {}  # as token ids
@@ -131,7 +131,7 @@ class LiveSide:
         self.sent: Counter[int] = Counter()  # requests of the present server, by slot
         self.gate = Gate.model_validate(block.gate)
         self._job = job
-        self._remembers = side.method is not None and METHODS[side.method].remembers
+        self._remembers = arm.method is not None and METHODS[arm.method].remembers
         self._peaks: list[int] = []
         # What each server that has ended logged of its requests, by slot and in the slot's order.
         self._logged: list[dict[int, list[Request]]] = []
@@ -147,10 +147,10 @@ class LiveSide:
         self.stop() if fault is None else self.server.stop()
 
     def start(self) -> None:
-        """Start a server; raises MeasurementError if it is not as the side asks."""
+        """Start a server; raises MeasurementError if it is not as the arm asks."""
         clock = time.perf_counter()
         block, job = self.block, self._job
-        self.server = job.server(block, self.side, job.log_of(self.side, self.group))
+        self.server = job.server(block, self.arm, job.log_of(self.arm, self.group))
         try:
             self._load()
             self.start_ms += (time.perf_counter() - clock) * 1000
@@ -176,10 +176,10 @@ class LiveSide:
             self.server.__enter__()
         except MeasurementError as error:
             cause = error
-        side = self.side
-        if side.speculates and (reason := reason_not_to_speculate(self.server.log_text())):
+        arm = self.arm
+        if arm.speculates and (reason := reason_not_to_speculate(self.server.log_text())):
             raise self.server.fault(
-                f"{side.draft} cannot draft for {self.block.target} with γ {side.gamma}: {reason}"
+                f"{arm.draft} cannot draft for {self.block.target} with γ {arm.gamma}: {reason}"
             ) from cause
         if cause:
             raise cause
@@ -191,15 +191,15 @@ class LiveSide:
         checks: list[tuple[str, object, list[object]]] = [
             ("slots", settings.slots, [block.slots]),
             ("tokens of context", settings.context, [block.context, rounded_up]),
-            ("speculative", settings.speculative, [self.side.speculates]),
+            ("speculative", settings.speculative, [self.arm.speculates]),
             # A model without attention has no cache.
-            ("types of the cache", settings.cache_types, [cache_types(block, self.side), ()]),
+            ("types of the cache", settings.cache_types, [cache_types(block, self.arm), ()]),
         ]
         for what, found, allowed in checks:
             if found not in allowed:
                 raise self.server.fault(
                     f"block {block.block} is not measured: llama-server reports {what} = {found},"
-                    f" side {self.side.name} asks for {allowed[0]}"
+                    f" arm {self.arm.name} asks for {allowed[0]}"
                 )
 
     def stop(self) -> None:
@@ -207,7 +207,7 @@ class LiveSide:
         self.server.stop()
         if self.server.peak_rss_bytes is not None:
             self._peaks.append(self.server.peak_rss_bytes)
-        if not self.side.speculates:
+        if not self.arm.speculates:
             return
         of_slots = read_requests(self.server.log_text())
         for slot in range(self.block.slots):
@@ -320,8 +320,8 @@ class LiveSide:
         `number` is that of the pass through the prompts.
         """
         return {
-            "run": self.block.run_id(self.side, source.prompt, number, self.group),
-            "side": self.side.name,
+            "run": self.block.run_id(self.arm, source.prompt, number, self.group),
+            "arm": self.arm.name,
             "order": order,
             "load_average": os.getloadavg()[0],
             "seed": self.block.run_seed(number),
@@ -329,24 +329,24 @@ class LiveSide:
 
     def refuse_undrafted(self, name: str, metrics: Mapping[str, float]) -> None:
         """Raise MeasurementError if every round has a draft, and the server drafted nothing."""
-        method = self.side.method
-        must = method is not None and METHODS[method].always_drafts and not self.side.p_min
+        method = self.arm.method
+        must = method is not None and METHODS[method].always_drafts and not self.arm.p_min
         if must and not metrics.get(DRAFTED):
             raise self.server.fault(f"{name}: the server drafted nothing; its draft is not in use")
 
     def add_traces(self, runs: Iterable[Run]) -> None:
-        """Add to the side's own runs what the logs of its ended servers hold about them."""
-        for run in runs if self.side.speculates else ():
+        """Add to the arm's own runs what the logs of its ended servers hold about them."""
+        for run in runs if self.arm.speculates else ():
             logged = self._logged[run["process"]][run.get("slot", 0)][run["request"]]
             run["verifications"] = [tuple(one) for one in logged.verifications]
             if self.block.concurrency is None:
                 run["draft_ms"] = logged.draft_ms
 
     def record(self) -> dict[str, Any]:
-        """Return what the block's record holds of the side once its server has ended."""
+        """Return what the block's record holds of the arm once its server has ended."""
         environment = self.server.environment
         return {
-            "side": self.side.name,
+            "arm": self.arm.name,
             "group": self.group,
             "command": [*map(at_home, self.server.command)],
             "environment": {name: at_home(value) for name, value in environment.items()},
@@ -358,16 +358,16 @@ class LiveSide:
             "private_bytes": self.private_bytes,
             "peak_rss_bytes": max(self._peaks, default=None),
             # For what reads again what the target wrote alone.
-            "prompts": None if self.side.speculates else self.prompts,
+            "prompts": None if self.arm.speculates else self.prompts,
         }
 
 
-def cache_types(block: Block, side: Side) -> tuple[str, ...]:
-    """Return the types of keys and values that a side's caches should have, sorted.
+def cache_types(block: Block, arm: Arm) -> tuple[str, ...]:
+    """Return the types of keys and values that an arm's caches should have, sorted.
 
     A model that drafts has a cache of its own, whatever it is a part of.
     """
-    drafts = side.method is not None and not is_ngram(side.method)
+    drafts = arm.method is not None and not is_ngram(arm.method)
     types = {
         value_of(block.engine_args, f"--cache-type-{of}", f"-ct{of}") or CACHE_TYPE for of in "kv"
     }

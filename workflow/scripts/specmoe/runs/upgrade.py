@@ -1,0 +1,79 @@
+"""Packed campaigns of the version before, brought to today's names."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+
+from specmoe.files import json_of, replace_text
+from specmoe.runs.manifest import SCHEMA, write_manifest
+from specmoe.runs.schema import read_table, write_runs
+
+# By the path in the configuration; `*` stands for any name.
+KEYS = {
+    "host": "machine",
+    "campaign.hosts": "campaign.machines",
+    "campaign.left_out": "campaign.exclude",
+    "measurement.passes": "measurement.prompt_iterations",
+    "measurement.sides": "measurement.schedule",
+}
+COLUMNS = {
+    "pass": "iteration",
+    "imposed_acceptance": "forced_acceptance",
+    "arrangement": "schedule",
+    "measured_again": "reruns",
+    "taken_away": "disturbed_reason",
+    "host": "machine",
+    "tried_per_position": "drafted_per_position",
+}
+# By the new name of a key or column.
+VALUES = {"schedule": {"together": "interleaved", "in_turn": "sequential", "in groups": "grouped"}}
+
+
+def upgrade(folder: Path) -> None:
+    """Rewrite a packed campaign with today's keys and columns, and its manifest.
+
+    Raises ConfigError or SchemaError if a file is not what the version before packed.
+    """
+    file = folder / "campaign.yaml"
+    data = renamed_keys(json_of(file.read_text("utf-8").partition("\n")[2]))
+    replace_text(file, f"{SCHEMA}\n{json.dumps(data, indent=1)}\n")
+    rows = [_renamed(row) for row in read_table(folder / "runs.parquet").to_pylist()]
+    write_runs(rows, folder / "runs.parquet")
+    for name in ("pass_times.parquet", "agreement.parquet"):
+        if (folder / name).exists():
+            table = read_table(folder / name)
+            names = [COLUMNS.get(one, one) for one in table.column_names]
+            pq.write_table(table.rename_columns(names), folder / name)
+    for judged in folder.glob("divergences/*.json"):
+        replace_text(judged, json.dumps(_renamed(json_of(judged.read_bytes())), indent=1) + "\n")
+    if (folder / "host.json").exists():
+        (folder / "host.json").replace(folder / "machine.json")
+    write_manifest(folder)
+
+
+def renamed_keys(data: Any, place: str = "") -> Any:
+    """Return a part of a configuration, which stands at `place`, with today's keys and values."""
+    if not isinstance(data, dict):
+        return data
+    new = {}
+    for key, value in data.items():
+        path = f"{place}{key}"
+        name = KEYS.get(path, path).rpartition(".")[2]
+        value = renamed_keys(value, f"{path}.")
+        new[name] = VALUES.get(name, {}).get(value, value) if isinstance(value, str) else value
+    return new
+
+
+def _renamed(value: Any, name: str | None = None) -> Any:
+    """Return a row, or a part of a record, with today's names and the ids that follow from them."""
+    if isinstance(value, dict):
+        keys = {key: str(COLUMNS.get(key, key)) for key in value}
+        return {keys[key]: _renamed(one, keys[key]) for key, one in value.items()}
+    if isinstance(value, list):
+        return [_renamed(one) for one in value]
+    if name in ("run", "baseline") and isinstance(value, str):
+        return re.sub(r"/alone(?=[-/])", "/baseline", value)
+    return VALUES.get(name or "", {}).get(value, value) if isinstance(value, str) else value
