@@ -47,7 +47,7 @@ def test_costs_and_those_without_each_repeat_are_the_models():
 def test_a_single_repeat_is_null_in_the_json():
     costs = costed().fitted_costs
     once = replace(
-        costed(), fitted_costs=costs[costs["exclude"] == 0].assign(quantile=float("nan"))
+        costed(), fitted_costs=costs[costs["without_repeat"] == 0].assign(quantile=float("nan"))
     )
     pairs = whatif_pairs(once)
     assert [(pair["quantile"], pair["without"]) for pair in pairs] == [(None, [])] * 2

@@ -153,7 +153,7 @@ def test_a_battery_gives_the_power_source_and_without_a_release_file_the_kernel_
     gpus()
     battery = SimpleNamespace(power_plugged=plugged)
     monkeypatch.setattr(platform, "release", lambda: "6.1.0")
-    monkeypatch.setattr(platform, "freedesktop_os_release", Mock(arm_effect=OSError))
+    monkeypatch.setattr(platform, "freedesktop_os_release", Mock(side_effect=OSError))
     monkeypatch.setattr(psutil, "sensors_battery", lambda: battery)
     facts = described(probe=lambda: 1e9)
     assert (facts["power_source"], facts["system"]) == (source, "Linux 6.1.0")

@@ -160,7 +160,7 @@ def test_arms_that_the_memory_does_not_hold_at_once_follow_one_another(plan_of, 
     small = plan_of(study, machine=gpu | {"gpu_memory_bytes": 24 * 2**30}, backend=Backend.CUDA)
     assert {"MoE Q8", "Dense 9B"} & {one.what for one in small.shortfalls} == {"MoE Q8"}
     # The study's commands always follow one another.
-    for changed in ({"arms": "sequential"}, {"arms": "auto", "protocol": "published"}):
+    for changed in ({"schedule": "sequential"}, {"schedule": "auto", "protocol": "published"}):
         study["measurement"] |= changed
         assert plan_of(study, machine=gpu, backend=Backend.CUDA).divided == 0
 
