@@ -61,7 +61,7 @@ def renamed_keys(data: Any, place: str = "") -> Any:
     new = {}
     for key, value in data.items():
         path = f"{place}{key}"
-        name = KEYS.get(path, path).rpartition(".")[2]
+        name = KEYS[path].rpartition(".")[2] if path in KEYS else key
         value = renamed_keys(value, f"{path}.")
         new[name] = VALUES.get(name, {}).get(value, value) if isinstance(value, str) else value
     return new
