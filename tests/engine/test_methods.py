@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 from specmoe.audit.checks import audit_runs
-from specmoe.audit.evidence import Evidence
-from specmoe.audit.finding import CheckVerdict
+from specmoe.audit.evidence import CheckVerdict, Evidence
 from specmoe.config.block import Block, PromptSource
 from specmoe.config.measurement import AuditSettings
 from specmoe.errors import MeasurementError

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import pytest
 
 from specmoe import cli, errors
-from specmoe.audit.audited import audit
+from specmoe.audit.report import audit
 from specmoe.plan.campaign import open_campaign
 
 from .table import AUDIT, CONFIG, FAULTS, ROWS, Scene

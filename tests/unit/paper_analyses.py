@@ -28,7 +28,7 @@ from specmoe.analysis.summaries import (
     with_speedups,
 )
 from specmoe.audit.checks import ALL, CHECKS
-from specmoe.audit.reading import readings_of
+from specmoe.audit.draft_rounds import scores_by_run
 from specmoe.config.measurement import Statistics
 from specmoe.models.card import Size
 from specmoe.runs.other_tables import read_pass_times
@@ -77,7 +77,7 @@ CAMPAIGN = pd.DataFrame(
             "temperature": 0.0,
             "repeats": 2,
             "confidence": 0.95,
-            "itself_acceptance": 0.95,
+            "self_acceptance": 0.95,
             "unrelated_acceptance": 0.05,
             "started_at": pd.Timestamp("2026-01-02T03:04Z"),
             "ended_at": pd.Timestamp("2026-01-03T03:04Z"),
@@ -354,7 +354,7 @@ def _costed(times: pd.DataFrame, sizes: dict[str, Size]) -> Analysis:
         gamma_curves=gamma_curves(
             with_speedups(read),
             read,
-            readings_of(simulated_rounds.agreement("moe_q4", agrees)),
+            scores_by_run(simulated_rounds.agreement("moe_q4", agrees)),
             fitted,
             times,
             settings,
@@ -458,11 +458,11 @@ def advised(analysis, **columns):
         "answer": "switch on",
         "reason": "the interval of the best setting is above 1 for other prompts too",
         "settings": 3,
-        "set_aside": 0,
+        "excluded_settings": 0,
         "idle": 0,
         "none_left": 0,
         "prompt_set": "code",
-        "odd_prompts": "",
+        "unusable_prompts": "",
         "draft": "draft_0.8b",
         "method": "draft-simple",
         "gamma": 8,

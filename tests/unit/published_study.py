@@ -10,15 +10,15 @@ import yaml
 
 from specmoe.analysis.build import analyse
 from specmoe.analysis.registry import Analysis
-from specmoe.audit.audited import Audit
 from specmoe.audit.evidence import Bandwidth, Evidence
+from specmoe.audit.report import Audit
 from specmoe.config.load import load
 from specmoe.config.schema import Config
 from specmoe.models.card import ModelCard, size_of_card
 from specmoe.models.expected_sizes import card_of_entry
 from specmoe.runs.other_tables import read_pass_times
 from specmoe.runs.schema import read_runs, write_runs
-from specmoe.study.published_rows import rows_of_csv, study_machine
+from specmoe.study.study_rows import rows_of_csv, study_machine
 
 from ..conftest import ROOT
 

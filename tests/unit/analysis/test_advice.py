@@ -15,7 +15,7 @@ from specmoe.analysis.spread import spread_of_cells
 from specmoe.analysis.summaries import CELL, make_pairs, summarise, texts_of, usual
 from specmoe.analysis.terminal import render_advice
 from specmoe.audit.checks import CHECKS
-from specmoe.audit.finding import CheckVerdict, Level
+from specmoe.audit.evidence import CheckVerdict, Level
 from specmoe.config.load import load
 from specmoe.engine.job import computing_flags
 from specmoe.paper.documents import cited
@@ -126,7 +126,7 @@ def test_a_free_draft_is_switched_on_at_its_fastest(config):
     assert (row["answer"], row["draft"], row["gamma"]) == (Answer.ON, "draft_0.8b", 8)
     assert row["speedup"] == pytest.approx(9, rel=1e-3)
     assert row["best_low"] > 8.5
-    assert (row["settings"], row["set_aside"]) == (3, 0)
+    assert (row["settings"], row["excluded_settings"]) == (3, 0)
     assert (row["draft_bytes"], row["added_rss_bytes"]) == (800, 900)
     assert settings["gamma"].tolist() == [8, 4, 2]
 
@@ -310,18 +310,18 @@ def test_settings_are_ranked_among_those_on_the_same_prompts_and_texts_answer(co
     assert [alone["best_low"], alone["best_high"]] == pytest.approx(own)
 
 
-def test_settings_with_flagged_runs_or_baselines_are_set_aside(config):
+def test_settings_with_flagged_runs_or_baselines_are_excluded_settings(config):
     runs = campaign(setting(4, [99, 100, 101]), setting(8, [59, 60, 61]))
     fastest = runs.loc[(runs["gamma"] == 4), "run"].iloc[0]
     row, settings = advice_of(runs, config, failed=[fastest])
     assert (row["answer"], row["gamma"]) == (Answer.ON, 8)
-    assert (row["settings"], row["set_aside"], row["flagged"]) == (1, 1, 0)
-    assert standings(settings)[4] == Standing.ASIDE
+    assert (row["settings"], row["excluded_settings"], row["flagged"]) == (1, 1, 0)
+    assert standings(settings)[4] == Standing.EXCLUDED
     assert np.isnan(settings.set_index("gamma").loc[4, "best_low"])
-    why = "| set aside: of 6 pairs the audit marks 1 (1 impossible), the machine disturbed 0 |"
+    why = "| excluded: of 6 pairs the audit marks 1 (1 impossible), the machine disturbed 0 |"
     assert why in said(shown(runs, config, failed=[fastest]))
     row, _ = advice_of(runs, config, failed=[runs["run"].iloc[0]])  # a baseline of both
-    assert (row["answer"], row["set_aside"]) == (Answer.UNKNOWN, 2)
+    assert (row["answer"], row["excluded_settings"]) == (Answer.UNKNOWN, 2)
     assert row["reason"] == "too many runs of every setting are flagged by the audit, or disturbed"
 
 
@@ -339,14 +339,14 @@ def of_prompt(runs, gamma, prompt):
 
 def test_one_odd_prompt_leaves_all_settings_and_the_workload_is_answered_without_it(config):
     runs = workload((4, [59, 60, 61]), (8, [54, 55, 56]))
-    odd = of_prompt(runs, 4, "text-3")
-    runs.loc[runs["run"].isin(odd), "tokens_per_second"] *= 10
-    row, settings = advice_of(runs, config, failed=odd, check="baseline_time")
+    unusable = of_prompt(runs, 4, "text-3")
+    runs.loc[runs["run"].isin(unusable), "tokens_per_second"] *= 10
+    row, settings = advice_of(runs, config, failed=unusable, check="baseline_time")
     assert (row["answer"], row["gamma"]) == (Answer.ON, 4)
     assert row["speedup"] == pytest.approx(1.2, rel=1e-3)
-    assert settings["odd_prompts"].tolist() == ["text-3", "text-3"]
+    assert settings["unusable_prompts"].tolist() == ["text-3", "text-3"]
     assert settings["flagged"].tolist() == [3, 0]
-    text = said(shown(runs, config, failed=odd, check="baseline_time"))
+    text = said(shown(runs, config, failed=unusable, check="baseline_time"))
     assert "Left out of 24 pairs: 3 that the audit marks (on text-3)" in text
     assert "the prompts text-3, of which a setting has no pair left" in text
 
@@ -365,7 +365,7 @@ def test_an_engine_that_fails_fast_is_never_switched_on_by_the_rows_that_slip_th
     # All its rows are three times too fast; the bound finds one in twenty-four.
     runs = workload((16, [149, 150, 151]))
     row, _ = advice_of(runs, config, failed=of_prompt(runs, 16, "text-0")[:1], check="draft_time")
-    assert (row["answer"], row["set_aside"], row["impossible"]) == (Answer.UNKNOWN, 1, None)
+    assert (row["answer"], row["excluded_settings"], row["impossible"]) == (Answer.UNKNOWN, 1, None)
     row, _ = advice_of(
         workload((16, [149, 150, 151]), (4, [39, 40, 41])),
         config,
@@ -447,7 +447,7 @@ def test_the_answer_says_what_it_compares_and_what_is_fastest_on_other_prompts(c
     assert not cited(shown(campaign(setting(4, [39, 40, 41])), config))["gains_elsewhere"]
 
 
-def test_runs_that_fail_determinism_alone_are_not_set_aside(config):
+def test_runs_that_fail_determinism_alone_are_not_excluded_settings(config):
     runs = campaign(setting(4, [99, 100, 101]))
     row, _ = advice_of(runs, config, failed=set(runs["run"]), check="determinism")
     assert row["answer"] == Answer.ON

@@ -66,7 +66,7 @@ def kinds(digests):
 
 def test_a_target_its_copy_and_unrelated_drafts_are_controls():
     digests = {"t": "1", "copy": "1", "stranger": "2", "d": "3"}
-    assert kinds(digests) == ["itself", "itself", "unrelated", ""]
+    assert kinds(digests) == ["self", "self", "unrelated", ""]
 
 
 def test_only_a_whole_draft_model_is_a_control():
@@ -75,4 +75,4 @@ def test_only_a_whole_draft_model_is_a_control():
 
 
 def test_models_of_unknown_digest_are_no_copies():
-    assert kinds({"t": None, "copy": None}) == ["itself", "", "unrelated", ""]
+    assert kinds({"t": None, "copy": None}) == ["self", "", "unrelated", ""]

@@ -6,7 +6,7 @@ import pytest
 from specmoe.analysis.cost_tables import fit_pairs
 from specmoe.analysis.gamma_curves import LONGEST, gamma_curves
 from specmoe.analysis.summaries import with_speedups
-from specmoe.audit.reading import readings_of
+from specmoe.audit.draft_rounds import scores_by_run
 from specmoe.config.measurement import Statistics
 from specmoe.runs.other_tables import read_agreement, read_pass_times
 
@@ -30,7 +30,7 @@ def curves(agrees, *, times=None, gammas=GAMMAS, fitted=True, hybrid=True):
     times = read_pass_times(None) if times is None else times
     costs = fit_pairs(compared, runs, times, SETTINGS)
     own = compared[compared["forced_acceptance"].isna()]
-    readings = readings_of(agreement("moe_q4", agrees))
+    readings = scores_by_run(agreement("moe_q4", agrees))
     return gamma_curves(own, runs, readings, costs, times, SETTINGS)
 
 
@@ -67,8 +67,8 @@ def test_without_a_reading_or_costs_nothing_is_predicted():
     runs = frame(agreed("B", "moe_q4", (4,), AGREES))
     given = with_speedups(runs), runs
     for readings, times in (
-        (readings_of(read_agreement(None)), pass_times()),
-        (readings_of(agreement("moe_q4", AGREES)), read_pass_times(None)),
-        (readings_of(agreement("moe_q4", AGREES).assign(prompt="other")), pass_times()),
+        (scores_by_run(read_agreement(None)), pass_times()),
+        (scores_by_run(agreement("moe_q4", AGREES)), read_pass_times(None)),
+        (scores_by_run(agreement("moe_q4", AGREES).assign(prompt="other")), pass_times()),
     ):
         assert gamma_curves(*given, readings, [], times, SETTINGS).empty

@@ -11,16 +11,16 @@ from dataclasses import replace
 import pandas as pd
 import pytest
 
-from specmoe.audit.audited import Audit, describe_audit
 from specmoe.audit.bounds import required_time
-from specmoe.audit.checks import audit_runs, count_flagged, count_power, summarise_audit
+from specmoe.audit.checks import audit_runs, count_flagged, count_sensitivity, summarise_audit
 from specmoe.audit.evidence import Bandwidth, Evidence, Gap
+from specmoe.audit.report import Audit, describe_audit
 from specmoe.config.measurement import AuditSettings
 from specmoe.models.card import Size
 
 from ...blocks import row as made_row
 
-SETTINGS = AuditSettings(unrelated_drafts=["stranger"])
+SETTINGS = AuditSettings(unrelated_drafts=["unrelated"])
 BANDWIDTH = Bandwidth(800e9, stated=False)
 TARGET_MS, DRAFT_MS = 30.0, 6.0
 TOKENS = list(range(100, 164))
@@ -35,7 +35,7 @@ SIZES = {
     "draft": dense(1_200_000_000),
     "draft_0.8b": dense(1_200_000_000),
     "dense_0.8b": dense(1_500_000_000),
-    "stranger": dense(1_200_000_000),
+    "unrelated": dense(1_200_000_000),
 }
 
 
@@ -92,12 +92,12 @@ def speculative(repeat=0, **more):
     )
 
 
-def stranger(**more):
+def unrelated(**more):
     """Return a run with an unrelated draft: 63 rounds, each with the target's token alone."""
     counters = dict.fromkeys(["accepted", "replays", "replays_rejected"], 0)
     counters |= {"rounds": 63, "drafted": 4 * 63, "accepted_per_position": [0] * 4, "decodes": 64}
     time = {"decode_ms": 63 * (33.0 + 5 * DRAFT_MS), "draft_ms": 63 * 4 * DRAFT_MS}
-    return speculative(**{"draft": "stranger"} | counters | time | more)
+    return speculative(**{"draft": "unrelated"} | counters | time | more)
 
 
 def published(**more):
@@ -173,7 +173,7 @@ def evidence(run, position, gap_nats, closed_by=None):
 
 def test_a_good_campaign_passes_every_check_that_applies():
     audit = audited(campaign())
-    assert failures(audit) == failures(audited(campaign(stranger()))) == {}
+    assert failures(audit) == failures(audited(campaign(unrelated()))) == {}
     passed = audit[audit["verdict"] == "pass"].groupby("check")["run"].nunique().to_dict()
     assert passed == {
         "accounting": 7,
@@ -261,7 +261,7 @@ def test_a_target_with_options_is_timed_by_its_own_baselines_and_its_draft_by_no
 @pytest.mark.parametrize(
     ("row", "ms"),
     [
-        (stranger(), 0.0),
+        (unrelated(), 0.0),
         (speculative(draft="draft_0.8b"), 8.0),
         (speculative(draft="draft_2b"), 0.0),
     ],
@@ -400,9 +400,9 @@ def test_rounds_by_length_show_every_rejection(rejected):
         "drafted_lengths": [0] * 8 + [8],
         "accepted_lengths": [rejected.count(8 - accepted) for accepted in range(9)],
     }
-    run = {"draft": "target", "run": "itself", "gamma": 8, "rounds": 8, "drafted": 64}
+    run = {"draft": "target", "run": "self", "gamma": 8, "rounds": 8, "drafted": 64}
     row = speculative(**run, **lengths, accepted=64 - sum(rejected))
-    found = after("controls", row, run="itself")
+    found = after("controls", row, run="self")
     assert found["verdict"] == "fail"
     assert f"{sum(map(bool, rejected))} at least rejected" in found["why"]
 
@@ -436,8 +436,8 @@ TEXTS = [
         "audit of by_hand: 7 runs, 0 impossible, 0 suspicious not checked: agreement (only what a"
         " draft model proposes alone can be read); expected experts (target has no",
         "Impossible if it fails: token accounting: 7 of 7 rows pass agreement: not applicable"),
-    ([stranger()], {}, "; controls 1 of 1 passed not", "controls: 1 of 1 row passes"),
-    ([stranger(), stranger(run="K", accepted=40)], {}, "1 of 2 passed", "at 3.17 of the bound"),
+    ([unrelated()], {}, "; controls 1 of 1 passed not", "controls: 1 of 1 row passes"),
+    ([unrelated(), unrelated(run="K", accepted=40)], {}, "1 of 2 passed", "at 3.17 of the bound"),
     # 1068 / 801, of which a tenth is tolerated.
     ([HALF], {},
         "1 impossible, 0 suspicious draft-time bound, 1 run; B/target/draft/g4/r1: took 801 ms,"
@@ -480,7 +480,7 @@ def test_the_text_says_what_failed_was_not_checked_or_disturbed(rows, options, s
     [(539.0, True, True), (541.0, True, False), (960.0, True, False), (962.0, False, False)],
 )
 def test_the_required_time_is_the_bound_without_its_tolerance(decode_ms, too_fast, too_fast_alone):
-    frame = required_time(gathered(campaign(speculative(1, decode_ms=decode_ms), stranger())))
+    frame = required_time(gathered(campaign(speculative(1, decode_ms=decode_ms), unrelated())))
     assert frame["required_ms"].tolist() == pytest.approx([1068.0] * 3 + [63 * 30.0])
     assert frame["decode_ms"].tolist()[:2] == [1602, decode_ms]
     assert set(frame["family"]) == {"dense"}
@@ -488,13 +488,13 @@ def test_the_required_time_is_the_bound_without_its_tolerance(decode_ms, too_fas
     assert (row["too_fast"], row["too_fast_alone"]) == (too_fast, too_fast_alone)
 
 
-def test_the_power_counts_rows_made_too_fast_by_level():
-    power = count_power(gathered(campaign()))
-    assert (power["runs"] == 3).all()
-    assert (power["unbounded"] == 0).all()
+def test_the_sensitivity_counts_rows_made_too_fast_by_level():
+    sensitivity = count_sensitivity(gathered(campaign()))
+    assert (sensitivity["runs"] == 3).all()
+    assert (sensitivity["unbounded"] == 0).all()
     found = {
         forged: rows[["impossible", "suspicious"]].to_numpy().tolist()
-        for forged, rows in power.groupby("forged")
+        for forged, rows in sensitivity.groupby("forged")
     }
     # 1602 ms: below 1388 it is suspicious, below 961 impossible.
     assert found["decode time"] == [[0, 0], [0, 3], [3, 0], [3, 0], [3, 0], [3, 0]]
@@ -505,9 +505,9 @@ def test_the_power_counts_rows_made_too_fast_by_level():
     # Without the times of models alone, no bound of time applies.
     runs = campaign()
     alone = runs[runs["draft"] != "none"]
-    power = count_power(gathered(alone, sizes={}))
-    assert power["unbounded"].tolist() == power["runs"].tolist()
-    assert not power[["impossible", "suspicious"]].to_numpy().any()
+    sensitivity = count_sensitivity(gathered(alone, sizes={}))
+    assert sensitivity["unbounded"].tolist() == sensitivity["runs"].tolist()
+    assert not sensitivity[["impossible", "suspicious"]].to_numpy().any()
 
 
 def test_batches_that_move_a_gap_by_nats_are_a_fault_of_the_engine():
@@ -586,7 +586,7 @@ SAMPLED = [speculative(repeat, temperature=0.7, tokens=TOKENS[::-1]) for repeat 
 ITSELF = {"draft": "target", "baseline": "P/target/none/r0"}
 # As in config/artefact.yaml: eight rounds of eight tokens, one with its last four unused.
 TIE = ITSELF | {"gamma": 8, "rounds": 8, "drafted": 64, "accepted": 60}
-FAST = stranger(decode_ms=63 * 29.0)
+FAST = unrelated(decode_ms=63 * 29.0)
 PRINTED = {"generated": 73, "tokens_per_second": 1605.98, "decode_ms": 45.0}
 PRINTED |= {"rounds": 60, "accepted": 12, "drafted": 480, "gamma": 8}
 OTHER = plain(run="other", prompt="fact")
@@ -668,9 +668,9 @@ SAID = {
     "the same file under another name is the target itself": (
         "controls", [speculative(1, draft_sha256="target")], "fail", ""),
     "an unrelated draft accepts nearly nothing and is slower": (
-        "controls", [stranger()], "pass", ""),
+        "controls", [unrelated()], "pass", ""),
     "an unrelated draft that is accepted is caught": (
-        "controls", [stranger(accepted=26)], "fail", "10.3%"),
+        "controls", [unrelated(accepted=26)], "fail", "10.3%"),
     "a gain by an unrelated draft is caught": (
         "controls", [FAST], "fail", "^34.48 tok/s, 33.33 without a draft$"),
     "a gain while the machine was disturbed is none": (

@@ -15,7 +15,7 @@ from specmoe.figures import style
 from specmoe.figures.figures import PLOTS, draw, save
 from specmoe.tables.exhibits import read_figures
 
-from ..audit.test_checks import SETTINGS, SIZES, campaign, stranger
+from ..audit.test_checks import SETTINGS, SIZES, campaign, unrelated
 from ..paper_analyses import (
     advised,
     compared,
@@ -304,7 +304,7 @@ def test_thin_lines_show_the_time_to_read_the_weights_where_bandwidth_is_known()
 
 
 def test_runs_stand_beside_the_diagonal_where_they_take_what_their_passes_need():
-    one = required_time(Evidence(campaign(stranger()), SIZES, None, SETTINGS))
+    one = required_time(Evidence(campaign(unrelated()), SIZES, None, SETTINGS))
     one = one.assign(family=["moe", "moe", "dense", "dense"], campaign="published")
     other = one.assign(decode_ms=one["decode_ms"] / 5, campaign="synthetic")
     figure = draw("required_time", replace(full(), required_time=pd.concat([one, other])))

@@ -283,7 +283,7 @@ VERBS = {
     **dict.fromkeys(["judge", "read_agreement", "collect_table", "summarise"], "cli"),
     **dict.fromkeys(["render_pdf", "document"], "cli"),
     "choose_contenders": "analysis.contenders",
-    "audit": "audit.audited",
+    "audit": "audit.report",
     "analyse": "study.analysed",
     "advise": "analysis.terminal",
     "finish": "analysis.terminal",
@@ -291,9 +291,9 @@ VERBS = {
     "render_site": "page.page",
     "pack": "runs.manifest",
     "upgrade": "runs.upgrade",
-    "fetch_published": "study.published_rows",
-    "import_published": "study.published_rows",
-    "possible": "possible.judge",
+    "fetch_published": "study.study_rows",
+    "import_published": "study.study_rows",
+    "possible": "audit.claims",
 }
 """The module of each verb's function, which has its name."""
 

@@ -33,6 +33,7 @@ import pandas as pd
 
 from specmoe.analysis.contenders import Verdict
 from specmoe.analysis.drafts import with_controls, without_controls
+from specmoe.analysis.exclusions import apply_exclusions
 from specmoe.analysis.intervals import (
     Interval,
     Mean,
@@ -44,11 +45,10 @@ from specmoe.analysis.intervals import (
 )
 from specmoe.analysis.launch import launch_line, measuring_line
 from specmoe.analysis.registry import TABLES
-from specmoe.analysis.sound_prompts import on_sound_prompts
 from specmoe.analysis.spread import FEWEST_REPEATS
 from specmoe.analysis.summaries import CELL, drafted_nothing, setting_id
 from specmoe.audit.checks import flagged_runs
-from specmoe.audit.finding import CheckVerdict, Level
+from specmoe.audit.evidence import CheckVerdict, Level
 from specmoe.config.block import ARM_COLUMNS, NO_DRAFT, PASSAGE_PREFIX, Protocol, Stop, Template
 from specmoe.config.engines import Backend
 from specmoe.config.matrix import comparison_of
@@ -76,7 +76,7 @@ class Standing(StrEnum):
     COMPARED = "compared"
     BEATEN = "beaten in the first repeat"  # so it was measured no further, see `contenders`
     IDLE = "drafted nothing"  # so nothing says what drafting does
-    ASIDE = "set aside"  # too many of its pairs are flagged or disturbed, see `sound_prompts`
+    EXCLUDED = "excluded"  # too many of its pairs are flagged or disturbed, see `find_exclusions`
 
 
 class Controls(StrEnum):
@@ -109,7 +109,7 @@ class Advice:
 
     - targets: one row per target, in the order of the campaign's models: answer (`Answer`), reason
       (a sentence), controls (`Controls`), settings (how many were compared on the prompts that
-      answer), set_aside (how many more are), idle (how many more drafted nothing), none_left
+      answer), excluded_settings, idle (how many more are excluded, or drafted nothing), none_left
       (of how many more the machine left no undisturbed pair), more_repeats (how many more would
       decide, see `_repeats_wanted`; null unless the answer is undecided), more_prompts
       (how many more would show a gain on prompts like these, see `prompts_to_gain`, where repeats
@@ -117,11 +117,11 @@ class Advice:
       to type next: the line that starts llama-server, or the one that measures more; null if there
       is none), and the columns of the best setting, null without one.
     - settings: one row per setting, those on the prompts that answer first, best first: columns of
-      `summarise`; those of `deciding_intervals`, null if set aside; whole_high, as alone_high
+      `summarise`; those of `deciding_intervals`, null if excluded; whole_high, as alone_high
       with the pairs that the audit marks; prompt_set (the prompts' ids), prompts (their number),
       sent (in words); block_sd and planning_sd (of all pairs), see `spread_of_cells`;
       flagged (runs that the audit flags, or whose baseline it flags), impossible (those that
-      are more than suspicious), flagged_prompts and odd_prompts, see `on_sound_prompts`;
+      are more than suspicious), flagged_prompts and unusable_prompts, see `apply_exclusions`;
       draft_bytes (the draft's file); added_rss_bytes (peak of resident memory over that of the
       baselines; null where not recorded); standing (`Standing`).
     """
@@ -154,7 +154,7 @@ def advise(
     # No one uses a control. The study's protocol has two programs for the two arms.
     if len(cells):
         cells = without_controls(cells[cells["paired"] & (cells["protocol"] == Protocol.PAIRED)])
-    candidates, members = on_sound_prompts(cells, members, lost, config.statistics)
+    candidates, members = apply_exclusions(cells, members, lost, config.statistics)
     settings = _settings(candidates, members, spread, cards, config)
     targets = [name for name in config.models if name in {*runs["target"]}]
     beaten = {
@@ -259,9 +259,9 @@ def _sent(own: pd.DataFrame, config: Config) -> str:
 def _claim(rivals: pd.DataFrame) -> tuple[bool, int, int, bool]:
     """Return what makes settings on the same prompts the ones that answer."""
     prompts = str(rivals["prompt_set"].iloc[0]).split(", ")
-    sound = bool((~rivals["aside"]).any())
+    usable = bool((~rivals["excluded_setting"]).any())
     texts = sum(not prompt.startswith(PASSAGE_PREFIX) for prompt in prompts)
-    return sound, texts, len(prompts), bool(rivals["until_end"].iloc[0])
+    return usable, texts, len(prompts), bool(rivals["until_end"].iloc[0])
 
 
 def _ranked(
@@ -272,17 +272,18 @@ def _ranked(
     keys = _keys(own)
     own["idle"] = [drafted_nothing(members[key]) for key in keys]
     own["beaten"] = [key in beaten for key in keys]
-    compared = ~(own["aside"] | own["idle"])
+    compared = ~(own["excluded_setting"] | own["idle"])
     counts = compared & ~own["beaten"]
-    sound = {key: members[key] for key, one in zip(keys, counts, strict=True) if one}
+    usable = {key: members[key] for key, one in zip(keys, counts, strict=True) if one}
     # The best is chosen among all that were measured once.
     dropped = int((compared & own["beaten"]).sum())
-    deciding = deciding_intervals(sound, config.statistics, dropped)
+    deciding = deciding_intervals(usable, config.statistics, dropped)
     deciding = deciding.reindex(pd.Index(keys, tupleize_cols=False))
     own = own.assign(**{str(name): deciding[name].to_numpy() for name in deciding})
+    best = _best(own[counts]).index
     own["standing"] = np.select(
-        [own["aside"], own["idle"], own["beaten"], own.index.isin(_best(own[counts]).index)],
-        [Standing.ASIDE, Standing.IDLE, Standing.BEATEN, Standing.BEST],
+        [own["excluded_setting"], own["idle"], own["beaten"], own.index.isin(best)],
+        [Standing.EXCLUDED, Standing.IDLE, Standing.BEATEN, Standing.BEST],
         Standing.COMPARED,
     )
     order = {standing: rank for rank, standing in enumerate(Standing)}
@@ -319,13 +320,13 @@ def _repeated(means: Sequence[Mean]) -> int:
     return max(sum(not math.isnan(mean.error) for mean in means), 1)
 
 
-def _best(sound: pd.DataFrame) -> pd.DataFrame:
+def _best(usable: pd.DataFrame) -> pd.DataFrame:
     """Return the row to advise of settings, the fastest first; none of none.
 
     It is the first that gains on prompts like these, else on these, else the fastest.
     """
-    gains = [sound[sound[low] > 1] for low in ("other_prompts_low", "best_low")]
-    return next((some for some in gains if len(some)), sound).head(1)
+    gains = [usable[usable[low] > 1] for low in ("other_prompts_low", "best_low")]
+    return next((some for some in gains if len(some)), usable).head(1)
 
 
 def _answer(
@@ -334,13 +335,13 @@ def _answer(
     """Return a target's row; `lost` are its runs that do not count."""
     # Settings on the prompts that answer come first.
     own = ranked[ranked["prompt_set"] == ranked["prompt_set"].iloc[0]] if len(ranked) else ranked
-    aside, idle = ((own["standing"] == kind).sum() for kind in (Standing.ASIDE, Standing.IDLE))
-    compared = own[~own["standing"].isin([Standing.ASIDE, Standing.IDLE])]
-    sound = compared[compared["standing"] != Standing.BEATEN]
+    left, idle = ((own["standing"] == kind).sum() for kind in (Standing.EXCLUDED, Standing.IDLE))
+    compared = own[~own["standing"].isin([Standing.EXCLUDED, Standing.IDLE])]
+    usable = compared[compared["standing"] != Standing.BEATEN]
     none_left = set(_keys(lost)) - set(_keys(ranked))
-    unknown = _unknown(own, sound, controls, disturbed=bool(none_left))
+    unknown = _unknown(own, usable, controls, disturbed=bool(none_left))
     answer, reason = (
-        (Answer.UNKNOWN, unknown) if unknown else judge(sound, config.audit.looping_share)
+        (Answer.UNKNOWN, unknown) if unknown else judge(usable, config.audit.looping_share)
     )
     if (
         answer == Answer.OFF
@@ -351,33 +352,33 @@ def _answer(
         reason = "no interval is above 1, and with the pairs that the audit marks one is not below"
     nothing = {"excluded": len(lost) or None, "pairs": len(lost)} if ranked.empty else {}
     best: dict[str, Any] = (
-        {str(key): value.iloc[0] for key, value in sound.items()} if len(sound) else nothing
+        {str(key): value.iloc[0] for key, value in usable.items()} if len(usable) else nothing
     )
-    wanted = _repeats_wanted(sound, config) if answer == Answer.UNDECIDED else None
+    wanted = _repeats_wanted(usable, config) if answer == Answer.UNDECIDED else None
     return best | {
         "target": target,
         "answer": answer.value,
         "reason": reason,
         "controls": controls.value,
         "settings": len(compared),
-        "set_aside": int(aside),
+        "excluded_settings": int(left),
         "idle": int(idle),
         "none_left": len(none_left),
         "wanted_repeats": wanted,
-        "more_repeats": wanted and wanted - sound["blocks"].min(),
+        "more_repeats": wanted and wanted - usable["blocks"].min(),
     }
 
 
-def _repeats_wanted(sound: pd.DataFrame, config: Config) -> int | None:
+def _repeats_wanted(usable: pd.DataFrame, config: Config) -> int | None:
     """Return how many repeats of all would decide, if speedups and spreads stay; None if none do.
 
     The fastest has to gain for sure; if it loses, all that do not surely lose have to.
     """
     statistics = config.statistics
-    gains = sound["speedup"].iloc[0] > 1
-    open_ones = sound.head(1) if gains else sound[~(sound["alone_high"] < 1)]
-    among = len(sound) if gains else 1
-    first = max(FEWEST_REPEATS, int(sound["blocks"].min()) + 1)
+    gains = usable["speedup"].iloc[0] > 1
+    open_ones = usable.head(1) if gains else usable[~(usable["alone_high"] < 1)]
+    among = len(usable) if gains else 1
+    first = max(FEWEST_REPEATS, int(usable["blocks"].min()) + 1)
     sizes = abs(np.log(open_ones["speedup"].to_numpy(float)))
     spreads = open_ones["planning_sd"].to_numpy(float)
     for count in range(first, statistics.repeats_limit + 1):
@@ -431,7 +432,7 @@ def _keys(cells: pd.DataFrame) -> list[tuple[Any, ...]]:
 
 
 def _unknown(
-    own: pd.DataFrame, sound: pd.DataFrame, controls: Controls, *, disturbed: bool
+    own: pd.DataFrame, usable: pd.DataFrame, controls: Controls, *, disturbed: bool
 ) -> str | None:
     """Return why nothing is known of a target; None if something is."""
     if own.empty:
@@ -442,14 +443,14 @@ def _unknown(
         )
     if controls == Controls.FAILED:
         return "its controls fail, so its other measurements do not count"
-    if sound.empty:
+    if usable.empty:
         idle = (own["standing"] == Standing.IDLE).any()
         return (
             "no setting that counts drafted anything on these prompts"
             if idle
             else "too many runs of every setting are flagged by the audit, or disturbed"
         )
-    if sound["best_low"].isna().all():
+    if usable["best_low"].isna().all():
         return "every setting was measured once, so no interval is known"
     return None
 
@@ -472,15 +473,15 @@ _REASONS = {
 }
 
 
-def judge(sound: pd.DataFrame, looping_share: float) -> tuple[Answer, str]:
+def judge(usable: pd.DataFrame, looping_share: float) -> tuple[Answer, str]:
     """Return the answer of settings on the same prompts, the fastest first, and the reason.
 
     They have the columns of `deciding_intervals`, and looping (null: unknown).
     """
     ends = ("best_low", "other_prompts_low", "alone_high")
-    answer = decide(*(sound[end].to_numpy() for end in ends))
-    if answer in (Answer.ON, Answer.HERE) and _best(sound)["looping"].iloc[0] > looping_share:
+    answer = decide(*(usable[end].to_numpy() for end in ends))
+    if answer in (Answer.ON, Answer.HERE) and _best(usable)["looping"].iloc[0] > looping_share:
         answer = Answer.LOOPING
-    if answer == Answer.UNDECIDED and (sound["alone_low"] > 1).any():
+    if answer == Answer.UNDECIDED and (usable["alone_low"] > 1).any():
         return answer, "no interval is above 1 after allowing for the choice among settings"
     return answer, _REASONS[answer]

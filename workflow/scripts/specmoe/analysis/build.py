@@ -24,9 +24,9 @@ from specmoe.analysis.summaries import (
     with_conditions,
 )
 from specmoe.analysis.twins import compare_twins, twin_passes
-from specmoe.audit.audited import Audit
 from specmoe.audit.checks import count_flagged
-from specmoe.audit.reading import readings_of
+from specmoe.audit.draft_rounds import scores_by_run
+from specmoe.audit.report import Audit
 from specmoe.config.block import Stop
 from specmoe.config.matrix import excluded_blocks
 from specmoe.config.measurement import Statistics
@@ -84,7 +84,7 @@ def analyse(
     dense_of = {name: made.source for name, made in models if isinstance(made, UpcycleModel)}
     fitted = cost_tables.fit_pairs(costed, counted, pass_times, statistics)
     predicted = cost_tables.predictions(fitted, costed, statistics)
-    readings = {} if agreement is None else readings_of(agreement)
+    readings = {} if agreement is None else scores_by_run(agreement)
     return Analysis(
         tables,
         baselines=summarise_baselines(usual(counted), statistics),
@@ -104,7 +104,7 @@ def analyse(
         twin_passes=twin_passes(pass_times, dense_of, sizes, statistics),
         audit=audit.summary,
         flagged=count_flagged(audit.audit),
-        power=audit.power,
+        sensitivity=audit.sensitivity,
         required_time=audit.required_time.assign(campaign=config.campaign.name),
         models=_models(runs, config, cards),
         drafts=list_drafts(runs, config.label),
@@ -197,7 +197,7 @@ def _campaign(runs: pd.DataFrame, config: Config, machine: Mapping[str, Any]) ->
                 "temperature": config.measurement.temperature,
                 "repeats": config.measurement.repeats,
                 "confidence": config.statistics.confidence,
-                "itself_acceptance": config.audit.self_acceptance,
+                "self_acceptance": config.audit.self_acceptance,
                 "unrelated_acceptance": config.audit.unrelated_acceptance,
                 "started_at": runs["started_at"].min(),
                 "ended_at": runs["started_at"].max(),

@@ -23,7 +23,7 @@ from specmoe.analysis.gamma_curves import pair_of
 from specmoe.analysis.intervals import MANY, session_reach, student_quantile
 from specmoe.analysis.number_text import measured
 from specmoe.analysis.summaries import with_speedups
-from specmoe.audit.reading import Reading, ReadingKey, readings_of
+from specmoe.audit.draft_rounds import DraftScores, ScoresKey, scores_by_run
 from specmoe.config.block import Arm, Block
 from specmoe.config.matrix import setting_of, texts_of
 from specmoe.config.measurement import Statistics
@@ -119,7 +119,7 @@ def predict(
     block: Block,
     rivals: Sequence[Arm],
     alone: pd.DataFrame,
-    readings: Mapping[ReadingKey, list[Reading]],
+    readings: Mapping[ScoresKey, list[DraftScores]],
     pass_times: pd.DataFrame,
     settings: Statistics,
     margin: float,
@@ -218,7 +218,7 @@ def choose_contenders(campaign: LoadedCampaign, stage: int, out: Path) -> None:
         passes = undisturbed_passes(read_passes(gate, repeats=[0]))
         files = [campaign.folder / f"agreement/{draft}.json" for draft in campaign.readings]
         read = [row for file in files for row in rows_of_draft(read_record(file))]
-        readings = readings_of(pd.DataFrame(read)) if read else {}
+        readings = scores_by_run(pd.DataFrame(read)) if read else {}
     else:
         before = read_record(campaign.contenders(0))["settings"]
     for block in blocks:

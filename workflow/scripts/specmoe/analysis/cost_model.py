@@ -39,7 +39,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from specmoe.analysis.intervals import Estimate, student_quantile
-from specmoe.audit.reading import Rounds
+from specmoe.audit.draft_rounds import Rounds
 
 Array = npt.NDArray[np.float64]
 

@@ -17,7 +17,7 @@ from specmoe.models.card import ModelCard
 class Control(StrEnum):
     """What makes a cell a control, if anything."""
 
-    ITSELF = "itself"
+    SELF = "self"
     UNRELATED = "unrelated"
     NONE = ""
 
@@ -36,7 +36,7 @@ def with_controls(
         if method != METHODS[Method.DRAFT].engine:
             return Control.NONE
         if draft == target or (ours is not None and ours == theirs):
-            return Control.ITSELF
+            return Control.SELF
         return Control.UNRELATED if draft in unrelated else Control.NONE
 
     rows = cells[["target", "method", "draft_model"]].itertuples(index=False)

@@ -109,7 +109,7 @@ def timed_passes(analysis: Analysis) -> pd.DataFrame:
 def advised_targets(analysis: Analysis) -> pd.DataFrame:
     """Return the advice for targets that were measured with a draft, in order."""
     advice = analysis.advice
-    some = advice[["settings", "set_aside", "idle", "none_left"]].sum(axis="columns") > 0
+    some = advice[["settings", "excluded_settings", "idle", "none_left"]].sum(axis="columns") > 0
     return advice[some].sort_values("target_rank", ignore_index=True)
 
 
@@ -123,7 +123,7 @@ def on_other_prompts(analysis: Analysis) -> dict[str, list[Record]]:
     answering = analysis.advice.set_index("target")["prompt_set"].to_dict()
     found: dict[str, list[Record]] = {}
     for (target, prompts), own in settings.groupby(["target", "prompt_set"], sort=False):
-        compared = own[~own["standing"].isin([Standing.ASIDE, Standing.IDLE])]
+        compared = own[~own["standing"].isin([Standing.EXCLUDED, Standing.IDLE])]
         if prompts != answering.get(target) and len(compared):
             best = records(compared[compared["standing"] == Standing.BEST])[0]
             found.setdefault(str(target), []).append(best | {"settings": len(compared)})

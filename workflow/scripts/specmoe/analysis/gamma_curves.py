@@ -1,7 +1,8 @@
 """The speedup of every draft length, from one reading and the costs of passes.
 
-A draft's reading of its targets' texts gives the rounds of any setting (`audit.reading`), the cost
-model what those rounds take. Where a pair has no runs of forced acceptance, its costs are those of
+A draft's reading of its targets' texts gives the rounds of any setting
+(`audit.draft_rounds`), the cost model what
+those rounds take. Where a pair has no runs of forced acceptance, its costs are those of
 the passes that were timed by themselves alone: rounds take nothing beside them, and PASSES_ERR says
 how far that is from the truth.
 """
@@ -19,7 +20,7 @@ from specmoe.analysis.cost_tables import PAIR, Fitted
 from specmoe.analysis.drafts import by_model
 from specmoe.analysis.intervals import MANY, Estimate, of_pairs, student_quantile
 from specmoe.analysis.summaries import geometric_mean
-from specmoe.audit.reading import Limits, Reading, ReadingKey, rounds_from_agreement
+from specmoe.audit.draft_rounds import DraftScores, Limits, ScoresKey, rounds_from_agreement
 from specmoe.config.block import MEASURED_BY, Protocol, Stop
 from specmoe.config.measurement import Statistics
 
@@ -34,7 +35,7 @@ _CELL = [*MEASURED_BY, "suite", "target", "draft"]
 class Text(NamedTuple):
     """A draft's reading of a text, and how runs after that prompt may go on."""
 
-    reading: Reading
+    reading: DraftScores
     limits: Limits
 
 
@@ -74,7 +75,7 @@ class Pair(NamedTuple):
 def gamma_curves(
     compared: pd.DataFrame,
     runs: pd.DataFrame,
-    readings: Mapping[ReadingKey, list[Reading]],
+    readings: Mapping[ScoresKey, list[DraftScores]],
     fitted: Sequence[Fitted],
     pass_times: pd.DataFrame,
     settings: Statistics,
@@ -120,7 +121,7 @@ def gamma_curves(
 def pair_of(
     alone: pd.DataFrame,
     draft: str,
-    readings: Mapping[ReadingKey, list[Reading]],
+    readings: Mapping[ScoresKey, list[DraftScores]],
     pass_times: pd.DataFrame,
     settings: Statistics,
     *,

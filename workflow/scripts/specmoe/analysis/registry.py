@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 
 from specmoe.analysis import labels
-from specmoe.audit.audited import table_files
+from specmoe.audit.report import table_files
 from specmoe.config.block import ARM_COLUMNS
 from specmoe.errors import SchemaError
 
@@ -67,7 +67,7 @@ _SETTING = f"""
     draft gamma suite method draft_model {" ".join(ARM_COLUMNS)} runs blocks
     {_RATES} acceptance_rate {_TEXTS} {_RATIOS} best_low best_high prompt_set prompts sent
     other_prompts_low other_prompts_high alone_low alone_high whole_high block_sd planning_sd
-    flagged impossible {_EXCLUDED} flagged_prompts odd_prompts draft_bytes
+    flagged impossible {_EXCLUDED} flagged_prompts unusable_prompts draft_bytes
     added_rss_bytes
 """  # see `advice.Advice`
 
@@ -105,7 +105,7 @@ TABLES = {
         "position tried accepted conditional joint", "position"
     ),
     "advice": _table(  # what to do with a target, see `Advice`
-        "target answer reason controls settings set_aside idle none_left"
+        "target answer reason controls settings excluded_settings idle none_left"
         f" more_repeats more_prompts command {_SETTING}",
         label=labels.joined,
     ),
@@ -170,7 +170,7 @@ TABLES = {
     "flagged": _table(  # a cell's prompt, see `checks.count_flagged`
         f"{_CELL} prompt runs flagged impossible"
     ),
-    "power": _table(  # a factor by which runs were made too fast, see `checks.count_power`
+    "sensitivity": _table(  # a factor by which runs were made too fast
         "forged factor runs unbounded impossible suspicious",
     ),
     # A run with a draft, also of campaigns to compare with, see `bounds.required_time`.

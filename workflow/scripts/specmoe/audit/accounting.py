@@ -6,9 +6,8 @@ The second uses no time, so whoever forges times, or counters to fit them, does 
 from collections.abc import Iterator
 from itertools import pairwise
 
-from specmoe.audit.evidence import Evidence, Run
-from specmoe.audit.finding import Finding, at_least, at_most, combined, equal
-from specmoe.audit.reading import Counts, Limits, Outcome, possible_outcomes
+from specmoe.audit.draft_rounds import Counts, Limits, Outcome, possible_outcomes
+from specmoe.audit.evidence import Evidence, Finding, Run, at_least, at_most, combined, equal
 from specmoe.config.block import Protocol, Stop
 from specmoe.config.methods import BY_TYPE, METHODS
 from specmoe.measure.trace import common_prefix

@@ -10,8 +10,7 @@ from collections.abc import Callable
 
 import pandas as pd
 
-from specmoe.audit.evidence import Evidence, Run
-from specmoe.audit.finding import Finding, at_least, at_most, combined
+from specmoe.audit.evidence import Evidence, Finding, Run, at_least, at_most, combined
 from specmoe.audit.output import SHORTEST_TEXT
 from specmoe.config.block import Protocol, Stop
 from specmoe.config.methods import METHODS, Method

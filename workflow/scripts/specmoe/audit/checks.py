@@ -19,8 +19,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from specmoe.audit import accounting, bounds, output
-from specmoe.audit.evidence import Evidence, Run
-from specmoe.audit.finding import CheckVerdict, Finding, Level
+from specmoe.audit.evidence import CheckVerdict, Evidence, Finding, Level, Run
 from specmoe.config.block import MEASURED_BY
 
 ALL = "all"
@@ -227,7 +226,7 @@ class Forged(StrEnum):
     COUNTERS = "with counters"  # and as many fewer rounds, so that more seems accepted
 
 
-def count_power(evidence: Evidence) -> pd.DataFrame:
+def count_sensitivity(evidence: Evidence) -> pd.DataFrame:
     """Return how many rows with a draft the audit marks, as they are and made faster.
 
     Columns: forged (`Forged`), factor (how many times too fast), runs, unbounded (those to which no

@@ -12,8 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from specmoe.audit.evidence import Evidence, Gap, Run
-from specmoe.audit.finding import Finding, at_least, at_most, combined, equal
+from specmoe.audit.evidence import Evidence, Finding, Gap, Run, at_least, at_most, combined, equal
 from specmoe.config.measurement import AuditSettings
 from specmoe.measure.trace import common_prefix
 from specmoe.words import counted

@@ -13,7 +13,7 @@ MEASURE_VERSION = 2
 """Raised by hand when what is measured changes; blocks, passes and divergences follow."""
 
 NO_DRAFT = "none"
-ITSELF = "itself"  # among a suite's drafts: every target drafts for itself
+SELF = "self"  # among a suite's drafts: every target drafts for itself
 # A warm-up that decodes so long is the last: what settles takes less. In 42 processes of the
 # true-shape MoE (1.2 to 6.5 s) the first warm-up took as long as the second, in the median.
 LONG_WARMUP_S = 1.0

@@ -9,7 +9,7 @@ from itertools import chain
 from pathlib import Path
 
 from specmoe.config import matrix
-from specmoe.config.block import ITSELF, NO_DRAFT, PASSAGE_PREFIX, Protocol, Stop
+from specmoe.config.block import NO_DRAFT, PASSAGE_PREFIX, SELF, Protocol, Stop
 from specmoe.config.methods import METHODS, Drafting, Method, is_ngram
 from specmoe.config.models import NgramCache, SyntheticDraft, SyntheticModel
 from specmoe.config.schema import Config, Suite
@@ -51,14 +51,14 @@ def members(config: Config) -> Faults:
     """Check what suites, models and workloads name."""
     models, texts = config.models, config.prompts.texts
     for name, suite in config.selected_suites.items():
-        drafts, place = [NO_DRAFT, ITSELF, *models], f"suites.{name}"
+        drafts, place = [NO_DRAFT, SELF, *models], f"suites.{name}"
         yield from unknown([suite.engine], config.engines, f"{place}.engine", "engine")
         yield from unknown(suite.targets, models, f"{place}.targets", "model")
         yield from unknown(suite.drafts, drafts, f"{place}.drafts", "model")
         yield from unknown(suite.workloads, config.workloads, f"{place}.workloads", "workload")
         named = (prompt for prompt in suite.prompts if isinstance(prompt, str))
         yield from unknown(named, texts, f"{place}.prompts", "prompt")
-    for word in {NO_DRAFT, ITSELF} & models.keys():
+    for word in {NO_DRAFT, SELF} & models.keys():
         yield "model_sets", f"{word!r} has a meaning among drafts and names no model"
     for name, model in models.items():
         place = f"model_sets.{config.campaign.models}.{name}"
@@ -152,7 +152,7 @@ def _of_ways(config: Config, name: str, suite: Suite) -> Faults:
         assert isinstance(way, Drafting)  # spelled out by now
         here = f"methods.{number}"
         yield from unknown(way.targets, suite.targets, f"{here}.targets", "target of the suite")
-        known = [*([ITSELF] if way.method == Method.DRAFT else []), *config.models]
+        known = [*([SELF] if way.method == Method.DRAFT else []), *config.models]
         yield from unknown(way.drafts, known, f"{here}.drafts", "model")
     if not suite.drafts and not suite.methods:
         yield "", "name a draft or a method; `drafts: [none]` measures the targets alone"

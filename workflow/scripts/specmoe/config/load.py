@@ -15,7 +15,7 @@ from pydantic_core import ErrorDetails
 
 from specmoe.config import checks
 from specmoe.config.base import describe_fault
-from specmoe.config.block import ITSELF, NO_DRAFT
+from specmoe.config.block import NO_DRAFT, SELF
 from specmoe.config.checks import stop_at
 from specmoe.config.methods import METHODS, Drafting, Method, is_ngram
 from specmoe.config.schema import ALL, Config, Suite
@@ -146,7 +146,7 @@ def _with_methods(suite: Suite, known: FilesSay) -> Suite:
     """
     by_method: dict[Method, list[str]] = {}
     for draft in suite.drafts:
-        made_for = PLAIN if draft in (NO_DRAFT, ITSELF) else known(draft)
+        made_for = PLAIN if draft in (NO_DRAFT, SELF) else known(draft)
         by_method.setdefault(min(made_for), []).append(draft)  # MTP comes after DRAFT
     simple = by_method.pop(Method.DRAFT, [])
     ways = [Drafting(method=method, drafts=drafts) for method, drafts in by_method.items()]

@@ -6,8 +6,8 @@ from itertools import chain, product
 
 from specmoe.config.block import (
     DEPTH,
-    ITSELF,
     NO_DRAFT,
+    SELF,
     Arm,
     Block,
     Outputs,
@@ -245,7 +245,7 @@ def _arms(suite: Suite, target: str, protocol: Protocol) -> Iterator[Arm]:
         if target not in (way.targets or suite.targets):
             continue
         named: list[str | None] = [*way.drafts] or [None]
-        files = [target if draft == ITSELF else draft for draft in named]
+        files = [target if draft == SELF else draft for draft in named]
         for file, setting in product(files, way.settings(suite.gammas)):
             draft = way.drafter_id(file)
             yield Arm(method=way.method, draft=draft, draft_model=file, **setting)

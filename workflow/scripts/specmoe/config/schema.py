@@ -93,7 +93,7 @@ class Suite(Strict):
     targets: Distinct[Name] = Field(min_length=1)
     """models of the campaign's set"""
     drafts: Distinct[Name] = Field(default=[])
-    """draft models of the set; `itself` lets each target draft for itself. Each is compared with
+    """draft models of the set; `self` lets each target draft for itself. Each is compared with
     the target alone, measured beside it. `none` as the only entry measures targets alone; beside
     others it counts these runs as the suite's own"""
     methods: list[Drafting] | Literal["all"] = Field(default=[])

@@ -4,8 +4,8 @@ What the program does, and why none of llama.cpp does it, is said in `engine/mod
 
 A greedy target accepts what it would have written itself. So whether a draft agrees with a token
 depends on the text before it alone, and one reading of what targets wrote alone gives the rounds of
-every draft length (see `audit.reading`). Texts are read in batches; some are read again in narrower
-ones, which tells how far rounding moves what the draft prefers.
+every draft length (see `audit.draft_rounds`). Texts are read in batches; some are read again in
+narrower ones, which tells how far rounding moves what the draft prefers.
 """
 
 import json

@@ -148,13 +148,13 @@ def _ends_by_family(rows: pd.DataFrame, column: str) -> dict[str, Ends]:
 
 def _twice_as_fast(analysis: Analysis) -> dict[str, float | None]:
     """Return the shares found of runs that were made twice as fast: impossible, and flagged."""
-    power = analysis.power
-    twice = power[(power["factor"] == 2) & (power["forged"] == Forged.DECODING)]
+    sensitivity = analysis.sensitivity
+    twice = sensitivity[(sensitivity["factor"] == 2) & (sensitivity["forged"] == Forged.DECODING)]
     found = {
         "impossible": twice["impossible"],
         "flagged": twice["impossible"] + twice["suspicious"],
     }
-    runs = power["runs"].max()
+    runs = sensitivity["runs"].max()
     return {name: count.sum() / runs if runs > 0 else None for name, count in found.items()}
 
 

@@ -29,7 +29,10 @@ COLUMNS = {
     "tried_per_position": "drafted_per_position",
 }
 # By the new name of a key or column.
-VALUES = {"schedule": {"together": "interleaved", "in_turn": "sequential", "in groups": "grouped"}}
+VALUES = {
+    "schedule": {"together": "interleaved", "in_turn": "sequential", "in groups": "grouped"},
+    "drafts": {"itself": "self"},
+}
 
 
 def upgrade(folder: Path) -> None:
@@ -63,7 +66,12 @@ def renamed_keys(data: Any, place: str = "") -> Any:
         path = f"{place}{key}"
         name = KEYS[path].rpartition(".")[2] if path in KEYS else key
         value = renamed_keys(value, f"{path}.")
-        new[name] = VALUES.get(name, {}).get(value, value) if isinstance(value, str) else value
+        known = VALUES.get(name, {})
+        if isinstance(value, str):
+            value = known.get(value, value)
+        elif isinstance(value, list):
+            value = [known.get(one, one) if isinstance(one, str) else one for one in value]
+        new[name] = value
     return new
 
 

@@ -6,7 +6,7 @@ from specmoe.analysis.build import analyse as analyse_runs
 from specmoe.analysis.build import required_times
 from specmoe.analysis.registry import Analysis
 from specmoe.analysis.side_by_side import compared_campaigns, side_by_side
-from specmoe.audit.audited import Audit
+from specmoe.audit.report import Audit
 from specmoe.files import read_record
 from specmoe.models.card import load_cards
 from specmoe.plan.campaign import LoadedCampaign

@@ -18,7 +18,7 @@ from specmoe.analysis.number_text import fixed, percent
 from specmoe.analysis.registry import Analysis, Record, records
 from specmoe.analysis.summaries import fastest
 from specmoe.audit.checks import CHECKS, Forged
-from specmoe.audit.finding import Level
+from specmoe.audit.evidence import Level
 from specmoe.config.models import CELLS
 
 FAMILY_WORDS = {"moe": "MoE", "dense": "dense"}
@@ -26,7 +26,7 @@ FAMILY_WORDS = {"moe": "MoE", "dense": "dense"}
 _GIVEN = ["recomputed", "measured"]
 
 CONTROLS = {
-    Control.ITSELF: ("drafts for itself", "≥"),
+    Control.SELF: ("drafts for itself", "≥"),
     Control.UNRELATED: ("unrelated draft", "≤"),
 }
 """The name of a control, and on which side of the due acceptance it must be."""
@@ -105,9 +105,9 @@ def findings(analysis: Analysis) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def power(analysis: Analysis) -> pd.DataFrame:
+def sensitivity(analysis: Analysis) -> pd.DataFrame:
     """Return the shares of runs that the audit would mark if they were too fast, by factor."""
-    frame = analysis.power
+    frame = analysis.sensitivity
     shares = frame.assign(
         impossible=frame["impossible"] / frame["runs"],
         flagged=(frame["impossible"] + frame["suspicious"]) / frame["runs"],

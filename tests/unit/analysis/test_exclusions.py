@@ -3,7 +3,7 @@
 import pandas as pd
 import pytest
 
-from specmoe.analysis.sound_prompts import MOST_FLAGGED, sound_prompts
+from specmoe.analysis.exclusions import MOST_FLAGGED, find_exclusions
 
 PROMPTS = [f"p{number}" for number in range(8)]
 MOST = int(MOST_FLAGGED * len(PROMPTS))
@@ -28,7 +28,7 @@ WITHOUT_P0 = setting().query("prompt != 'p0'")
 
 
 @pytest.mark.parametrize(
-    ("settings", "lost", "odd", "aside"),
+    ("settings", "lost", "unusable", "excluded"),
     [
         pytest.param({4: setting("p1"), 8: setting()}, {}, {"p1"}, set(), id="leaves all"),
         pytest.param({4: setting(once=["p1"]), 8: setting()}, {}, set(), set(), id="a pair left"),
@@ -45,5 +45,5 @@ WITHOUT_P0 = setting().query("prompt != 'p0'")
         ),
     ],
 )
-def test_prompts_that_leave_all_settings_and_settings_set_aside(settings, lost, odd, aside):
-    assert sound_prompts(settings, lost) == (odd, aside)
+def test_prompts_that_leave_all_settings_and_settings_set_aside(settings, lost, unusable, excluded):
+    assert find_exclusions(settings, lost) == (unusable, excluded)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from specmoe.errors import DownloadError, SchemaError
 from specmoe.runs.schema import check_rows, read_runs
-from specmoe.study.published_rows import (
+from specmoe.study.study_rows import (
     HALF_ACCEPTANCE,
     Counters,
     download,

@@ -4,10 +4,10 @@ import csv
 
 import pytest
 
+from specmoe.audit.claims import FIELDS, Claim, Printed, Verdict, claim_of, judge, read_claims
 from specmoe.config.measurement import AuditSettings
 from specmoe.errors import ConfigError
 from specmoe.plan.machine import bandwidth_by_chip
-from specmoe.possible.judge import FIELDS, Claim, Printed, Verdict, claim_of, judge, read_claims
 
 SETTINGS = AuditSettings(time_tolerance=0.1)
 EXACT = AuditSettings(time_tolerance=0)
@@ -149,7 +149,7 @@ def test_numbers_that_were_rounded_do_not_contradict_each_other():
 @pytest.fixture
 def read(root):
     chips = bandwidth_by_chip()
-    return lambda name: list(read_claims(root / "resources/possible" / name, {}, chips))
+    return lambda name: list(read_claims(root / "resources/claims" / name, {}, chips))
 
 
 def test_twenty_claims_have_the_verdicts_that_a_person_gave_them(read):
@@ -235,7 +235,7 @@ def test_a_chip_gives_its_bandwidth_unless_that_is_given():
 
 
 def test_the_configs_readme_names_every_field(root):
-    text = (root / "resources/possible/README.md").read_text()
+    text = (root / "resources/claims/README.md").read_text()
     assert [name for name in FIELDS if f"`{name}`" not in text] == []
 
 

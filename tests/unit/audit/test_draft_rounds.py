@@ -10,15 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from specmoe.audit.accounting import check_agreement
-from specmoe.audit.evidence import Evidence
-from specmoe.audit.reading import (
+from specmoe.audit.draft_rounds import (
     Counts,
+    DraftScores,
     Limits,
     Outcome,
-    Reading,
     possible_outcomes,
     rounds_from_agreement,
 )
+from specmoe.audit.evidence import Evidence
 
 from .test_checks import SETTINGS, TOKENS, campaign, speculative
 
@@ -69,7 +69,7 @@ def verified(text, written, draft):
 
 def reading(agrees, confidence=None, leads=None):
     count = len(agrees)
-    return Reading(
+    return DraftScores(
         draft_sha256="draft",
         tokens=tuple(range(count)),
         agrees=tuple(agrees),
@@ -173,7 +173,7 @@ def test_a_text_that_never_agrees_and_one_that_always_does(agrees, expected):
 
 RUN = "B/target/draft/g4/r1"
 KEY = ("current-cpu", "target", "draft", "code")
-READING = Reading(
+READING = DraftScores(
     draft_sha256="draft",
     tokens=tuple(TOKENS),
     agrees=tuple(Random(1).random() < 0.7 for _ in TOKENS),

@@ -9,10 +9,9 @@ from typing import NamedTuple, Self
 import pandas as pd
 
 from specmoe.audit.bounds import required_time
-from specmoe.audit.checks import CHECKS, Forged, audit_runs, count_power, summarise_audit
-from specmoe.audit.evidence import Bandwidth, Evidence, Gap, gaps_of
-from specmoe.audit.finding import CheckVerdict, Level
-from specmoe.audit.reading import readings_of
+from specmoe.audit.checks import CHECKS, Forged, audit_runs, count_sensitivity, summarise_audit
+from specmoe.audit.draft_rounds import scores_by_run
+from specmoe.audit.evidence import Bandwidth, CheckVerdict, Evidence, Gap, Level, gaps_of
 from specmoe.config.block import ASKED, Block
 from specmoe.config.matrix import excluded_blocks
 from specmoe.errors import MeasurementError, SchemaError
@@ -41,11 +40,11 @@ def table_files(folder: Path, names: Iterable[str]) -> dict[str, Path]:
 
 
 class Audit(NamedTuple):
-    """What the audit found: `audit_runs`, `summarise_audit`, `count_power`, `required_time`."""
+    """The tables of the audit, of `checks` and `bounds`."""
 
     audit: pd.DataFrame
     summary: pd.DataFrame
-    power: pd.DataFrame
+    sensitivity: pd.DataFrame
     required_time: pd.DataFrame
 
     def write(self, folder: Path) -> None:
@@ -63,7 +62,9 @@ class Audit(NamedTuple):
     def of(cls, evidence: Evidence) -> Self:
         """Audit the runs of a campaign."""
         found = audit_runs(evidence)
-        return cls(found, summarise_audit(found), count_power(evidence), required_time(evidence))
+        return cls(
+            found, summarise_audit(found), count_sensitivity(evidence), required_time(evidence)
+        )
 
 
 def audit(campaign: LoadedCampaign, out: Path) -> None:
@@ -88,7 +89,7 @@ def audit(campaign: LoadedCampaign, out: Path) -> None:
     rows = read_runs(runs)
     if config.campaign.source != "published":
         _refuse_other_runs(campaign, rows)
-    readings = readings_of(read_agreement(*campaign.agreement))
+    readings = scores_by_run(read_agreement(*campaign.agreement))
     evidence = Evidence(rows, sizes, bandwidth, config.audit, gaps, readings)
     found = Audit.of(evidence)
     found.write(out)
@@ -118,7 +119,7 @@ def _refuse_other_runs(campaign: LoadedCampaign, rows: pd.DataFrame) -> None:
 def describe_audit(
     found: Audit, rows: pd.DataFrame, given: Evidence, unmeasured: Sequence[Block] = ()
 ) -> tuple[str, str]:
-    """Return the audit in a few lines, and in full: with every check, its worst rows, the power.
+    """Return the audit in a few lines, and in full: every check, its worst rows, the sensitivity.
 
     `unmeasured` are the blocks that were not measured on purpose.
     """
@@ -141,7 +142,7 @@ def describe_audit(
         lines += ["", f"{str(level).capitalize()} if it fails:"]
         for name, of_check in members.groupby("check", sort=False):
             lines += _details(CHECKS[str(name)].words, of_check)
-    return summary, "\n".join([*lines, *_power(found.power)]) + "\n"
+    return summary, "\n".join([*lines, *_sensitivity(found.sensitivity)]) + "\n"
 
 
 def _summary(found: Audit, given: Evidence) -> list[str]:
@@ -165,9 +166,11 @@ def _summary(found: Audit, given: Evidence) -> list[str]:
             unchecked.append(f"{words} ({members['why'].value_counts().index[0]})")
     text = f"not checked: {'; '.join(unchecked)}" if unchecked else ""
     lines += wrap(text, WIDTH, initial_indent="  ", subsequent_indent="    ")
-    power = found.power[found.power["forged"] == Forged.DECODING].set_index("factor")
-    if power["runs"].any():
-        flagged = (power["impossible"] + power["suspicious"]) / power["runs"]
+    sensitivity = found.sensitivity[found.sensitivity["forged"] == Forged.DECODING].set_index(
+        "factor"
+    )
+    if sensitivity["runs"].any():
+        flagged = (sensitivity["impossible"] + sensitivity["suspicious"]) / sensitivity["runs"]
         lines.append(
             f"  sensitivity: a run made 3 times too fast would be flagged in {flagged[3.0]:.0%} of"
             f" cases, 2 times in {flagged[2.0]:.0%}"
@@ -220,9 +223,9 @@ def _details(words: str, members: pd.DataFrame) -> Iterator[str]:
         yield from wrap(f"{run}: {why}", WIDTH, initial_indent="  ", subsequent_indent="    ")
 
 
-def _power(power: pd.DataFrame) -> list[str]:
+def _sensitivity(sensitivity: pd.DataFrame) -> list[str]:
     """Return what the audit would find in these rows, had they been too fast."""
-    runs, faster = power["runs"].max(), power[power["factor"] > 1]
+    runs, faster = sensitivity["runs"].max(), sensitivity[sensitivity["factor"] > 1]
     if not runs:
         return []
     shares = [
@@ -232,8 +235,8 @@ def _power(power: pd.DataFrame) -> list[str]:
     table = faster.assign(shares=shares).pivot(index="forged", columns="factor", values="shares")
     return [
         "",
-        f"No bound of time applies to {power['unbounded'].max()} of {counted(runs, 'row')} with a"
-        " draft. Had these been made so",
+        f"No bound of time applies to {sensitivity['unbounded'].max()} of {counted(runs, 'row')}"
+        " with a draft. Had these been made so",
         "many times too fast, the audit would have found them impossible (and flagged in all):",
         table.rename_axis(index=None, columns=None).to_string(),
     ]

@@ -21,7 +21,7 @@ import pandas as pd
 
 
 @dataclass(frozen=True)
-class Reading:
+class DraftScores:
     """What a draft would have proposed for each token of a text; see `runs.other_tables`."""
 
     draft_sha256: str
@@ -32,20 +32,20 @@ class Reading:
     moved_nats: float
 
 
-ReadingKey = tuple[str, str, str, str]
+ScoresKey = tuple[str, str, str, str]
 """Engine, target, draft and prompt."""
 
 
-def readings_of(agreement: pd.DataFrame) -> dict[ReadingKey, list[Reading]]:
+def scores_by_run(agreement: pd.DataFrame) -> dict[ScoresKey, list[DraftScores]]:
     """Return the readings in the table `agreement`."""
-    found: dict[ReadingKey, list[Reading]] = {}
+    found: dict[ScoresKey, list[DraftScores]] = {}
     keys = ["engine", "target", "draft", "prompt"]
     for (*key, _), members in agreement.groupby([*keys, "text"]):
         one = members.sort_values("position")
         of_tokens = ("token", "agrees", "confidence", "lead_nats")
         token, agrees, confidence, lead = (tuple(one[name].tolist()) for name in of_tokens)
         digest, moved = str(one["draft_sha256"].iloc[0]), float(one["moved_nats"].iloc[0])
-        reading = Reading(digest, token, agrees, confidence, lead, moved)
+        reading = DraftScores(digest, token, agrees, confidence, lead, moved)
         engine, target, draft, prompt = map(str, key)
         found.setdefault((engine, target, draft, prompt), []).append(reading)
     return found
@@ -131,7 +131,7 @@ MOST_OUTCOMES = 2000
 
 @cache
 def possible_outcomes(
-    reading: Reading, gamma: int, p_min: float, limits: Limits, tie_nats: float
+    reading: DraftScores, gamma: int, p_min: float, limits: Limits, tie_nats: float
 ) -> Mapping[Counts, Outcome]:
     """Return what a run of fixed γ may come to; without near ties or p_min that is one outcome.
 
@@ -156,7 +156,7 @@ def possible_outcomes(
 
 
 def _steps(
-    reading: Reading, start: int, most: int, p_min: float, limits: Limits, tie_nats: float
+    reading: DraftScores, start: int, most: int, p_min: float, limits: Limits, tie_nats: float
 ) -> Iterator[_Step]:
     """Yield each outcome of the round of `most` tokens that begins in place of a token."""
     ties: tuple[int, ...] = ()  # that fell the other way up to here
@@ -182,7 +182,7 @@ def _stopped(held: int, ties: tuple[int, ...]) -> _Step:
     return held + 1, Counts(1, 0, held) if held else Counts(), Outcome(held, held, ties)
 
 
-def _ways(reading: Reading, at: int, p_min: float, tie_nats: float) -> dict[str, bool]:
+def _ways(reading: DraftScores, at: int, p_min: float, tie_nats: float) -> dict[str, bool]:
     """Return what may happen in place of a token, and whether a tie must fall for it.
 
     The draft stops before it, what was drafted for it is rejected, or it holds.

@@ -1,10 +1,10 @@
 """What settings of a target are compared on, where the audit marks some pairs.
 
-One odd prompt must not silence a workload, and marks must not choose the answer. Three rules:
+One unusable prompt must not silence a workload, and marks must not choose the answer. Three rules:
 
 - A row that no true run can be (`Level.IMPOSSIBLE`) says that its setting measured something else
   than decoding. A bound finds the worst of such rows only, so the rest are no better: the whole
-  setting is set aside.
+  setting is excluded.
 - Suspicious pairs leave. Marks fall on the fastest repeats of a prompt, so the rest is slower, and
   blocks are compared at the same prompts (`intervals.log_means`), so that it does not matter which
   prompt the marks fall on. To leave out the prompt in all repeats instead was tried: it changes the
@@ -29,33 +29,33 @@ from specmoe.config.measurement import Statistics
 MOST_FLAGGED = 0.25
 
 
-def sound_prompts(
+def find_exclusions(
     settings: Mapping[Any, pd.DataFrame], lost: Mapping[Any, Set[str]]
 ) -> tuple[set[str], set[Any]]:
-    """Return the prompts that leave all settings, and the settings to set aside.
+    """Return the prompts that leave all settings, and the settings to exclude.
 
     `settings` has the compared runs of each, with `flagged` and `impossible`; `lost` are the
     prompts that were sent and of which a setting has no pair left. Settings with fewer such
-    prompts come first; one that would raise their share above MOST_FLAGGED is set aside, and so is
+    prompts come first; one that would raise their share above MOST_FLAGGED is excluded, and so is
     one with a larger share of flagged pairs.
     """
     sent = set().union(*(own["prompt"] for own in settings.values()), *lost.values())
-    odd_of = {
+    unusable_of = {
         key: {*lost.get(key, ()), *own["prompt"]} - {*own.loc[~own["flagged"], "prompt"]}
         for key, own in settings.items()
         if not own["impossible"].any() and own["flagged"].mean() <= MOST_FLAGGED
     }
-    odd: set[str] = set()
-    aside = {key for key in settings if key not in odd_of}
-    for key in sorted(odd_of, key=lambda key: len(odd_of[key])):
-        if len(odd | odd_of[key]) > MOST_FLAGGED * len(sent):
-            aside.add(key)
+    unusable: set[str] = set()
+    excluded = {key for key in settings if key not in unusable_of}
+    for key in sorted(unusable_of, key=lambda key: len(unusable_of[key])):
+        if len(unusable | unusable_of[key]) > MOST_FLAGGED * len(sent):
+            excluded.add(key)
         else:
-            odd |= odd_of[key]
-    return odd, aside
+            unusable |= unusable_of[key]
+    return unusable, excluded
 
 
-def on_sound_prompts(
+def apply_exclusions(
     candidates: pd.DataFrame,
     members: Mapping[Any, pd.DataFrame],
     lost: pd.DataFrame,
@@ -64,9 +64,9 @@ def on_sound_prompts(
     """Return settings with their numbers, and their compared runs, on the prompts that count.
 
     `candidates` is `summarise`'s frame of `members`, which has them by cell; `lost` are the runs
-    that do not count. Added to the settings: odd_prompts (ids of those that leave all, empty if
+    that do not count. Added to the settings: unusable_prompts (ids of those that leave all, or
     none); flagged and impossible (of all their pairs), flagged_prompts (their ids); whole_high (the
-    high end that decides, of all their pairs); aside. Those that are set aside keep all their runs.
+    high end that decides, of all their pairs); excluded_setting, which keeps all its runs.
     """
     rivals = defaultdict(list)
     rows: dict[Any, dict[Any, Any]] = {}
@@ -86,15 +86,18 @@ def on_sound_prompts(
     }
     for keys in rivals.values():
         own_lost = {key: without[key] for key in keys if key in without}
-        odd, set_aside = sound_prompts({key: members[key] for key in keys}, own_lost)
+        unusable, excluded_keys = find_exclusions({key: members[key] for key in keys}, own_lost)
         for key in keys:
-            aside, own = key in set_aside, members[key]
-            sound = own[~(own["flagged"] | own["prompt"].isin(odd))]
-            if not aside and len(sound) < len(own):
-                kept[key] = sound
-                numbers = summarise(sound, CELL, statistics)
+            excluded, own = key in excluded_keys, members[key]
+            usable = own[~(own["flagged"] | own["prompt"].isin(unusable))]
+            if not excluded and len(usable) < len(own):
+                kept[key] = usable
+                numbers = summarise(usable, CELL, statistics)
                 # What was sent stays.
                 numbers = numbers.drop(columns=["prompt_set", "excluded", "pairs"])
                 rows[key] |= numbers.to_dict("records")[0]
-            rows[key] |= {"aside": aside, "odd_prompts": "" if aside else ", ".join(sorted(odd))}
+            rows[key] |= {
+                "excluded_setting": excluded,
+                "unusable_prompts": "" if excluded else ", ".join(sorted(unusable)),
+            }
     return (pd.DataFrame(list(rows.values())) if rows else candidates), kept

@@ -1,1 +1,0 @@
-"""Whether what others claim of speculative decoding can be true."""
