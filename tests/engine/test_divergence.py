@@ -30,7 +30,7 @@ def planted(record, token_of):
     copy["asked"] = replace(compared(BASELINE), block=BASELINE.block)
     for run in deepcopy(copy["runs"]):
         run |= {
-            "run": run["run"].replace("/alone/", "/draft/g4/"),
+            "run": run["run"].replace("/baseline/", "/draft/g4/"),
             "arm": "draft/g4",
             "draft_ms": 1.0,
         }

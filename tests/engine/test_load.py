@@ -120,7 +120,7 @@ def test_rows_have_their_own_counts_and_those_of_their_load(record):
         assert sum(row["accepted_per_position"]) == row["accepted"]
         counts = enumerate(row["drafted_lengths"])
         assert sum(length * count for length, count in counts) == row["drafted"]
-        assert row["baseline"] == row["run"].replace("/draft/g4/", "/alone/")
+        assert row["baseline"] == row["run"].replace("/draft/g4/", "/baseline/")
 
 
 def test_a_model_in_f32_writes_alone_what_it_writes_among_others(record):

@@ -153,7 +153,7 @@ def test_the_record_has_command_line_environment_settings_and_raw_answers(record
 @pytest.mark.parametrize(
     ("name", "value", "reported"),
     [
-        ("LLAMA_ARG_SPEC_TYPE", "ngram-simple", "speculative = True, arm alone asks for False"),
+        ("LLAMA_ARG_SPEC_TYPE", "ngram-simple", "speculative = True, arm baseline asks for False"),
         ("LLAMA_ARG_CACHE_TYPE_K", "q8_0", r"types of the cache = \('f16', 'q8_0'\)"),
     ],
 )
