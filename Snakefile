@@ -78,7 +78,7 @@ rule models:
     """Make or fetch every model of the campaign."""
     input:
         map(CAMPAIGN.model_file, CONFIG.measured_models),
-        map(CAMPAIGN.card, CONFIG.measured_models),
+        map(CAMPAIGN.info, CONFIG.measured_models),
 
 
 rule engine:

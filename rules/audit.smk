@@ -28,7 +28,7 @@ rule read_agreement:
         engine="<engine>/engine.json",
         program="<engine>/model_passes",
         draft="<models>/{draft}.gguf",
-        card="<models>/{draft}.json",
+        info="<models>/{draft}.json",
         records=of(
             "draft", lambda draft: CAMPAIGN.record_files(CAMPAIGN.readings[draft])
         ),

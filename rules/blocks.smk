@@ -55,7 +55,7 @@ rule measure_pass_times:
     input:
         specmoe=SPECMOE,
         model="<models>/{model}.gguf",
-        card="<models>/{model}.json",
+        info="<models>/{model}.json",
         text=always(shipped(CONFIG.prompts.passage)),
         before=of("repeat", FILES.before_repeat),  # as the description of the machine
         engine="<engine>/engine.json",

@@ -13,7 +13,7 @@ if DEMONSTRATION:
             specmoe=SPECMOE,
             engine="<engine>/engine.json",
             models=[*map(CAMPAIGN.model_file, DEMONSTRATION.models)],
-            cards=[*map(CAMPAIGN.card, DEMONSTRATION.models)],
+            infos=[*map(CAMPAIGN.info, DEMONSTRATION.models)],
             prompt=always(shipped(DEMONSTRATION.prompts[0].file)),
         output:
             **described("<campaign>/machines/trace.json"),

@@ -1,4 +1,4 @@
-# Model files and their cards; the `kind` of a model in the config says where it comes from.
+# Model files and their infos; the `kind` of a model in the config says where it comes from.
 #
 # The config entry determines a model, whichever engine quantizes it. Campaigns share the models of a
 # set, so no model depends on one campaign's file.
@@ -35,7 +35,7 @@ rule make_model:
 use rule make_model as make_ngram_cache with:
     output:
         model="<models>/{model}.ngrams",
-        card="<models>/{model}.json",
+        info="<models>/{model}.json",
     wildcard_constraints:
         model=of_kinds("ngram_cache"),
 
@@ -64,7 +64,7 @@ rule fetch_model:
 
 
 rule describe_model:
-    """Read a model file back and write its card."""
+    """Read a model file back and write its info."""
     input:
         specmoe=SPECMOE,
         # A downloaded file was hashed during the download.
@@ -92,7 +92,7 @@ rule check_upcycled:
         unpack(of("model", FILES.made_from)),
         specmoe=SPECMOE,
         on="results/engines/{engine}/engine.json",
-        card="<models>/{model}.json",
+        info="<models>/{model}.json",
         model="<models>/{model}.gguf",
         text=shipped(CONFIG.prompts.passage),
     output:

@@ -1,9 +1,9 @@
-"""Recipes of small synthetic models that several tests use, and cards of models by hand."""
+"""Recipes of small synthetic models that several tests use, and infos of models by hand."""
 
 from dataclasses import fields
 
 from specmoe.config.models import Recipe
-from specmoe.models.card import ModelCard
+from specmoe.models.info import ModelInfo
 
 
 def varied(recipe: Recipe, **changes: object) -> Recipe:
@@ -11,9 +11,9 @@ def varied(recipe: Recipe, **changes: object) -> Recipe:
     return Recipe.model_validate(recipe.model_dump() | changes)
 
 
-def made_card(**facts: object) -> ModelCard:
-    """Return a card with these facts; every other one is zero."""
-    return ModelCard(**{field.name: facts.get(field.name, 0) for field in fields(ModelCard)})
+def made_info(**facts: object) -> ModelInfo:
+    """Return a model info with these facts; every other one is zero."""
+    return ModelInfo(**{field.name: facts.get(field.name, 0) for field in fields(ModelInfo)})
 
 
 # Wide enough for K-quants; the smallest that a real engine runs in every type.

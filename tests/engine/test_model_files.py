@@ -10,7 +10,7 @@ from specmoe.errors import ModelError
 from specmoe.files import engine_path, link
 from specmoe.measure.divergence import TOKENS
 from specmoe.models.derived import quantize
-from specmoe.models.gguf import read_card
+from specmoe.models.gguf import read_info
 
 from ..conftest import ROOT
 from ..dense_model import weights_of, write_dense, write_moe
@@ -55,8 +55,8 @@ def test_a_dense_model_is_widened_for_a_twin_whatever_its_type(engine_bin, tmp_p
     source = write_dense(tmp_path / "dense.gguf", kind=GGMLQuantizationType.Q8_0)
     wide = tmp_path / "wide.gguf"
     quantize(engine_bin, source, wide, "F16", tmp_path / "quantize.log")
-    card = read_card(upcycled_from(wide))
-    assert (card.type, set(card.tensor_types)) == ("F16", {"F16", "F32"})
+    info = read_info(upcycled_from(wide))
+    assert (info.type, set(info.tensor_types)) == ("F16", {"F16", "F32"})
 
 
 def test_copies_of_trained_weights_compute_the_same(check, tmp_path):
@@ -80,7 +80,7 @@ def test_a_split_model_generates_what_the_whole_one_generates(start, family, tmp
     parts = split_model(whole, tmp_path / "hub", "named-otherwise", 3)
     model = tmp_path / "model.gguf"
     link(parts[0], model)
-    assert read_card(model).tensor_count == read_card(whole).tensor_count
+    assert read_info(model).tensor_count == read_info(whole).tensor_count
     texts = []
     for file in (engine_path(model), whole):
         with start(file) as server:

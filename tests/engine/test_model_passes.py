@@ -12,7 +12,7 @@ import pytest
 from specmoe.config.block import Outputs, TimedPasses
 from specmoe.errors import MeasurementError
 from specmoe.measure.programs import Proposal, Text, measure, read, widest_move
-from specmoe.models.card import Size
+from specmoe.models.info import Size
 from specmoe.models.synthetic import write_model
 
 from ..blocks import alone

@@ -27,7 +27,7 @@ RECORD = "results/tiny/blocks/S/target/r0.jsonl"
 ROWS = "results/tiny/runs.parquet"
 MODELS = "results/models/tiny"
 AUDIT = "results/tiny/audit"
-CARDS = "results/tiny/models.json"
+INFOS = "results/tiny/models.json"
 MACHINE = "results/tiny/machine.json"
 CONFIG = "results/tiny/campaign.json"
 ANOTHER = "0123456789ab"  # machine
@@ -347,8 +347,8 @@ unread({
         "runs.parquet has schema version"),
     "a_table_with_a_row_less": (rows(lambda table: table.slice(1)),
         r"runs.parquet lacks 1 run of campaign tiny \(.*\): give the configuration with which"),
-    "a_card_of_more_experts_used_than_there_are": (say(CARDS, "target.experts_used", 400),
-        r"models\.json: not a model's card \(target: .*400 experts used of 0\)"),
+    "an_info_of_more_experts_used_than_there_are": (say(INFOS, "target.experts_used", 400),
+        r"models\.json: no model info \(target: .*400 experts used of 0\)"),
     "a_machine_of_negative_bandwidth": (say(MACHINE, "memory_bandwidth_bytes_per_second", -1),
         "machine.json is damaged: .*memory_bandwidth_bytes_per_second is -1"),
     "a_damaged_configuration_record": (
@@ -406,7 +406,7 @@ told({
     "an_engine_whose_program_was_replaced": (replaced_program,
         r"llama-bench is not the file that engine\.json describes; delete results/engines"),
     "a_made_model_that_was_replaced": (replaced(f"{MODELS}/draft.gguf", "other weights"),
-        r"draft\.gguf is not the file that its card describes \(SHA-256\); delete it and run"),
+        r"draft\.gguf is not the file that its info describes \(SHA-256\); delete it and run"),
 }, AUDIT)  # fmt: skip
 told({
     "weights_that_are_all_zero": (

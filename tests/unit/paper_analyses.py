@@ -30,7 +30,7 @@ from specmoe.analysis.summaries import (
 from specmoe.audit.checks import ALL, CHECKS
 from specmoe.audit.draft_rounds import scores_by_run
 from specmoe.config.measurement import Statistics
-from specmoe.models.card import Size
+from specmoe.models.info import Size
 from specmoe.runs.other_tables import read_pass_times
 
 from ..blocks import row as made_row

@@ -12,7 +12,7 @@ from specmoe.analysis.registry import Analysis
 from specmoe.analysis.summaries import with_speedups
 from specmoe.analysis.twins import compare_twins, twin_passes
 from specmoe.config.measurement import Statistics
-from specmoe.models.card import Size
+from specmoe.models.info import Size
 
 from .paper_analyses import baseline_runs, full, speculative_runs
 

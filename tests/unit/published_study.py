@@ -14,8 +14,8 @@ from specmoe.audit.evidence import Bandwidth, Evidence
 from specmoe.audit.report import Audit
 from specmoe.config.load import load
 from specmoe.config.schema import Config
-from specmoe.models.card import ModelCard, size_of_card
-from specmoe.models.expected_sizes import card_of_entry
+from specmoe.models.expected_sizes import info_of_entry
+from specmoe.models.info import ModelInfo, size_of_info
 from specmoe.runs.other_tables import read_pass_times
 from specmoe.runs.schema import read_runs, write_runs
 from specmoe.study.study_rows import rows_of_csv, study_machine
@@ -48,18 +48,18 @@ def runs_of_study(config: Config, folder: Path) -> Any:
 def analysis_of_study(study: dict[str, Any], folder: Path) -> Analysis:
     """Return the analysis of the published campaign, read back from `folder`."""
     config = config_of_study(study)
-    cards = {model: card_of_entry(model, config) for model in config.measured_models}
+    infos = {model: info_of_entry(model, config) for model in config.measured_models}
     machine = study_machine(config.machine.model_dump(exclude_none=True))
-    analysis_of_runs(runs_of_study(config, folder), config, cards, machine).write(
+    analysis_of_runs(runs_of_study(config, folder), config, infos, machine).write(
         folder / "analysis"
     )
     return Analysis.read(folder / "analysis")
 
 
 def analysis_of_runs(
-    runs: Any, config: Config, cards: Mapping[str, ModelCard], machine: Mapping[str, Any]
+    runs: Any, config: Config, infos: Mapping[str, ModelInfo], machine: Mapping[str, Any]
 ) -> Analysis:
     """Return the analysis of runs, audited without judged divergences."""
-    sizes = {model: size_of_card(card) for model, card in cards.items()}
+    sizes = {model: size_of_info(info) for model, info in infos.items()}
     audit = Audit.of(Evidence(runs, sizes, Bandwidth.of(machine), config.audit))
-    return analyse(runs, config, cards, machine, audit, read_pass_times(None))
+    return analyse(runs, config, infos, machine, audit, read_pass_times(None))

@@ -57,8 +57,8 @@ def rendered(snakemake, engine_bin, model_passes, module_folder):
 def test_a_split_model_of_the_hub_is_downloaded_quantized_and_measured(rendered):
     folder = rendered.parents[1]
     models = rendered.parent / "models/tiny"
-    cards = {path.stem: json.loads(path.read_text()) for path in models.glob("*.json")}
-    types = {name: card["type"] for name, card in cards.items()}
+    infos = {path.stem: json.loads(path.read_text()) for path in models.glob("*.json")}
+    types = {name: info["type"] for name, info in infos.items()}
     assert types == {
         **{"q8": "Q8_0", "dense": "ALL_F32", "moe": "ALL_F32", "cut": "Q8_0"},
         **{"split": "BF16", "split_q8": "Q8_0"},
@@ -69,17 +69,17 @@ def test_a_split_model_of_the_hub_is_downloaded_quantized_and_measured(rendered)
     assert linked.isdisjoint({"split_q8", "dense", "moe", "cut"})
     assert (models / "split.gguf").resolve().is_relative_to(folder / "hf")
     runs = read_runs(rendered / "runs.parquet").groupby("target")["target_sha256"].unique()
-    assert runs.map(list).to_dict() == {name: [cards[name]["sha256"]] for name in runs.index}
+    assert runs.map(list).to_dict() == {name: [infos[name]["sha256"]] for name in runs.index}
     assert set(runs.index) == {"dense", "moe", "split"}
 
 
-def test_cards_say_where_a_model_comes_from_and_its_copy_was_checked(rendered):
+def test_infos_say_where_a_model_comes_from_and_its_copy_was_checked(rendered):
     models = rendered.parent / "models/tiny"
-    cards = {name: json.loads((models / f"{name}.json").read_text()) for name in ("q8", "moe")}
+    infos = {name: json.loads((models / f"{name}.json").read_text()) for name in ("q8", "moe")}
     origin = f"tiny-model 1.0, {MEMBER}"
-    origins = {name: (card["origin"], card["licence"]) for name, card in cards.items()}
+    origins = {name: (info["origin"], info["licence"]) for name, info in infos.items()}
     assert origins == {"q8": (origin, "CC0-1.0"), "moe": (f"made from {origin}", "CC0-1.0")}
-    assert (cards["moe"]["experts"], cards["moe"]["experts_used"]) == (4, 1)
+    assert (infos["moe"]["experts"], infos["moe"]["experts_used"]) == (4, 1)
     [checked] = (models / "upcycled").rglob("moe.json")
     assert json.loads(checked.read_text())["tokens"] == 96
     assert sorted(path.name for path in models.iterdir() if path.name.startswith(".")) == []

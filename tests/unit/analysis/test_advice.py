@@ -20,13 +20,13 @@ from specmoe.config.load import load
 from specmoe.engine.job import computing_flags
 from specmoe.paper.documents import cited
 
-from ...recipes import made_card
+from ...recipes import made_info
 from ..paper_analyses import LABELS, baseline_runs, full, speculative_runs
 from ..rendered_tables import latex
 
 PROMPTS = ["code", "passage-64"]
-CARDS = {
-    model: made_card(sha256=model, size_bytes=size)
+INFOS = {
+    model: made_info(sha256=model, size_bytes=size)
     for model, size in [("moe_q4", 20_000), ("dense_4b", 4_000), ("draft_0.8b", 800)]
 }
 
@@ -79,13 +79,13 @@ def audit(runs, *, failed=(), check="draft_time", controls=()):
     return pd.DataFrame(rows)
 
 
-def advised(runs, config, audited, cards=CARDS, stages=()):
+def advised(runs, config, audited, infos=INFOS, stages=()):
     """Return the advice for runs, all of them usual."""
-    pairs = usual(make_pairs(runs.assign(level=None), config.audit.unrelated_drafts, cards))
+    pairs = usual(make_pairs(runs.assign(level=None), config.audit.unrelated_drafts, infos))
     cells = summarise(pairs, CELL, config.statistics, lambda its: texts_of(its, str))
     compared = pairs[pairs["counts"]]
     spread = spread_of_cells(compared, config.statistics)
-    return advise(runs, compared, cells, spread, audited, config, cards, stages)
+    return advise(runs, compared, cells, spread, audited, config, infos, stages)
 
 
 def advice_of(runs, config, stages=(), **audits):

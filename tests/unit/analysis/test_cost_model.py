@@ -18,7 +18,7 @@ from specmoe.analysis.cost_tables import (
 )
 from specmoe.analysis.summaries import with_speedups
 from specmoe.config.measurement import Statistics
-from specmoe.models.card import Size
+from specmoe.models.info import Size
 from specmoe.runs.other_tables import read_pass_times
 
 from ..simulated_rounds import (

@@ -5,7 +5,7 @@ import pandas as pd
 from specmoe.analysis.drafts import list_drafts, with_controls
 from specmoe.analysis.filters import method_cells
 
-from ...recipes import made_card
+from ...recipes import made_info
 from ..paper_analyses import (
     analysis_of,
     baseline_runs,
@@ -60,8 +60,8 @@ CELLS = pd.DataFrame(
 
 def kinds(digests):
     """Return the kinds of `CELLS`; `stranger` is unrelated."""
-    cards = {model: made_card(sha256=digest) for model, digest in digests.items()}
-    return with_controls(CELLS, ["stranger"], cards)["control"].tolist()
+    infos = {model: made_info(sha256=digest) for model, digest in digests.items()}
+    return with_controls(CELLS, ["stranger"], infos)["control"].tolist()
 
 
 def test_a_target_its_copy_and_unrelated_drafts_are_controls():

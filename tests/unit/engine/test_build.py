@@ -161,8 +161,8 @@ def builds(make, monkeypatch):
 @pytest.mark.parametrize("built", [[None], [None, "-DA"], [None, "-DA", "-DB"]])
 def test_flags_are_built_in_turn_until_the_self_test_passes(builds, tmp_path, built):
     assert builds(failures=len(built) - 1) == built
-    card = json.loads((tmp_path / "engine/engine.json").read_text())
-    assert card["flags"].get("CMAKE_CXX_FLAGS") == built[-1]
+    info = json.loads((tmp_path / "engine/engine.json").read_text())
+    assert info["flags"].get("CMAKE_CXX_FLAGS") == built[-1]
 
 
 def test_an_engine_that_never_passes_its_self_test_is_refused(builds, tmp_path):

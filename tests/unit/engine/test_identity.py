@@ -153,19 +153,19 @@ def test_a_suite_with_an_engine_of_its_own_has_that_engines_id(study, root, memo
 
 
 @pytest.mark.parametrize(
-    ("card", "maker"),
+    ("info", "maker"),
     [
         ('{"id": "there"}', "there"),
         ('{"id": "gone"}', "own"),
         (None, "own"),
     ],
 )
-def test_a_model_keeps_the_engine_that_made_it_while_that_exists(tmp_path, card, maker):
+def test_a_model_keeps_the_engine_that_made_it_while_that_exists(tmp_path, info, maker):
     (tmp_path / "there").mkdir()
     (tmp_path / "there/engine.json").write_text("{}")
-    if card is not None:
-        (tmp_path / "card.json").write_text(card)
-    assert maker_of(tmp_path / "card.json", tmp_path, "own") == maker
+    if info is not None:
+        (tmp_path / "info.json").write_text(info)
+    assert maker_of(tmp_path / "info.json", tmp_path, "own") == maker
 
 
 def test_what_is_installed_needs_nothing_of_the_folder_it_came_from(binaries, tmp_path):
@@ -182,7 +182,7 @@ def test_what_is_installed_needs_nothing_of_the_folder_it_came_from(binaries, tm
     assert {file.name for file in (tmp_path / "bin").iterdir()} == {*BINARIES, NAME, ALIAS}
 
 
-def test_the_card_of_an_engine_has_the_digests_of_its_libraries(binaries, tmp_path, monkeypatch):
+def test_the_info_of_an_engine_has_the_digests_of_its_libraries(binaries, tmp_path, monkeypatch):
     monkeypatch.setattr(build, "self_test", lambda *args: None)
     entry = PathEngine(source="path", path=str(binaries))
     folder = tmp_path / "engine"

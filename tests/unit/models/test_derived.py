@@ -13,10 +13,10 @@ from gguf.gguf_writer import GGUFValue
 from specmoe.config.models import NgramCache
 from specmoe.errors import EngineError, ModelError
 from specmoe.models import gguf_file
-from specmoe.models.card import save_card
 from specmoe.models.derived import make_model, make_ngram_cache, truncate
-from specmoe.models.gguf import read_card
+from specmoe.models.gguf import read_info
 from specmoe.models.gguf_file import read_header
+from specmoe.models.info import save_info
 from specmoe.models.synthetic import write_model
 
 from ...dense_model import FFN, LAYERS, weights_of, write_dense, write_moe
@@ -145,7 +145,7 @@ def test_the_parts_of_a_split_model_become_one_file_with_all_other_metadata(tmp_
     parts = split_model(model, tmp_path / "parts", "model", 2)
     truncate(model, 5, tmp_path / "whole.gguf")
     truncate(parts[0], 5, tmp_path / "cut.gguf")
-    assert read_card(tmp_path / "cut.gguf") == read_card(tmp_path / "whole.gguf")
+    assert read_info(tmp_path / "cut.gguf") == read_info(tmp_path / "whole.gguf")
     before, after = read_header(model).metadata, read_header(tmp_path / "cut.gguf").metadata
     changed = {key for key in before.keys() | after.keys() if after.get(key) != before.get(key)}
     assert changed == {"qwen35moe.block_count", "qwen35moe.nextn_predict_layers"}
@@ -216,21 +216,21 @@ def make(folder: Path) -> Path:
 WRITES = """while [ "$1" != --lookup-cache-static ]; do shift; done; printf counts > "$2" """
 
 
-def test_the_file_is_what_the_tool_wrote_and_its_card_names_the_vocabulary(tmp_path):
+def test_the_file_is_what_the_tool_wrote_and_its_info_names_the_vocabulary(tmp_path):
     made, engine = tmp_path / "counted.ngrams", tmp_path / "engine.json"
     (tmp_path / "bin").mkdir()
     install_tool(tmp_path / "bin", WRITES)
     engine.write_text("{}")
     write_model(tmp_path / "model.gguf", TINY)
-    tokenizer = read_card(tmp_path / "model.gguf")
-    save_card(tokenizer, tmp_path / "model.json")
+    tokenizer = read_info(tmp_path / "model.gguf")
+    save_info(tokenizer, tmp_path / "model.json")
     entry = NgramCache(kind="ngram_cache", tokenizer="model", text="text.txt")
     make_model({"counted": entry}, "counted", engine, tmp_path, made, tmp_path / "log")
     assert made.read_text() == "counts"
     assert not list(tmp_path.glob(".*"))
-    card = json.loads((tmp_path / "counted.json").read_text())
-    assert card["vocabulary_sha256"] == tokenizer.vocabulary_sha256
-    assert (card["kind"], card["size_bytes"]) == ("ngram_cache", 6)
+    info = json.loads((tmp_path / "counted.json").read_text())
+    assert info["vocabulary_sha256"] == tokenizer.vocabulary_sha256
+    assert (info["kind"], info["size_bytes"]) == ("ngram_cache", 6)
     assert (tmp_path / "makers/counted.json").read_text() == "{}"
 
 

@@ -5,8 +5,8 @@ import yaml
 
 from specmoe.config.load import load
 from specmoe.errors import ConfigError
-from specmoe.models.card import size_of_card
-from specmoe.models.expected_sizes import card_of_entry, size_of
+from specmoe.models.expected_sizes import info_of_entry, size_of
+from specmoe.models.info import size_of_info
 from specmoe.models.synthetic import write_model
 from specmoe.models.synthetic_drafts import write_draft
 
@@ -26,8 +26,8 @@ def entry(study):
 def size(study, root):
     """Return the size of a model of the study's set as the configuration is now."""
 
-    def of(model="moe_q4", cards=None, **asked):
-        return size_of(model, load(study, root), cards or {}, asked)
+    def of(model="moe_q4", infos=None, **asked):
+        return size_of(model, load(study, root), infos or {}, asked)
 
     return of
 
@@ -77,20 +77,20 @@ def test_the_size_of_a_synthetic_model_is_estimated_from_its_recipe(study, size,
     assert size().file_bytes == pytest.approx(written, rel=0.2)
 
 
-def test_the_card_of_an_entry_has_null_where_only_the_file_has_the_value(study, root, size, entry):
+def test_the_info_of_an_entry_has_null_where_only_the_file_has_the_value(study, root, size, entry):
     entry["file"] = "BF16/Qwen3.5-35B-A3B-UD-Q4_K_XL-00001-of-00002.gguf"
     entry["sha256"] = ["0" * 64, "1" * 64]
-    card = card_of_entry("moe_q4", load(study, root))
-    assert (card.size_bytes, card.type) == (20_600_000_000, "UD-Q4_K_XL")
-    assert (card.experts, card.experts_used, card.layers) == (256, 8, 40)
-    assert card.sha256 is card.tensor_types is card.context_length is None
-    assert size_of_card(card).pass_bytes(5) == pytest.approx(size().pass_bytes(5))
+    info = info_of_entry("moe_q4", load(study, root))
+    assert (info.size_bytes, info.type) == (20_600_000_000, "UD-Q4_K_XL")
+    assert (info.experts, info.experts_used, info.layers) == (256, 8, 40)
+    assert info.sha256 is info.tensor_types is info.context_length is None
+    assert size_of_info(info).pass_bytes(5) == pytest.approx(size().pass_bytes(5))
 
 
 def test_a_model_without_file_and_family_has_no_card(study, root, entry):
     del entry["family"]
     with pytest.raises(ConfigError, match="model 'moe_q4'"):
-        card_of_entry("moe_q4", load(study, root))
+        info_of_entry("moe_q4", load(study, root))
 
 
 def test_a_cut_has_its_layers_share_of_its_source(synthetic, size):

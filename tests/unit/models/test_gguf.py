@@ -1,4 +1,4 @@
-"""Cards of GGUF files, with parameters counted by hand; damaged files are refused in one line."""
+"""Infos of GGUF files, with parameters counted by hand; damaged files are refused in one line."""
 
 import hashlib
 from dataclasses import replace
@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from specmoe.config.models import Family, PathModel
 from specmoe.errors import ModelError
 from specmoe.files import link
-from specmoe.models.card import load_card
-from specmoe.models.gguf import check_family, describe_model, read_card
+from specmoe.models.gguf import check_family, describe_model, read_info
+from specmoe.models.info import load_info
 from specmoe.models.synthetic import write_model
 
 from ...recipes import TINY, varied
@@ -23,7 +23,7 @@ from ...splitting import finish, split_model
 
 @pytest.fixture
 def by_hand(tmp_path: Path):
-    """Write a model of zeros with the given tensors and the least metadata a card needs."""
+    """Write a model of zeros with the given tensors and the least metadata a model info needs."""
 
     def write(matrices: dict[str, tuple[int, ...]], numbers: dict[str, int] | None = None) -> Path:
         path = tmp_path / "made.gguf"
@@ -48,58 +48,58 @@ def dense(tmp_path: Path) -> Path:
     return path
 
 
-def test_a_card_has_what_the_file_and_the_reference_reader_say(dense):
-    card, reference = read_card(dense), gguf.GGUFReader(dense).tensors
-    assert card.size_bytes == dense.stat().st_size
-    assert card.sha256 == hashlib.sha256(dense.read_bytes()).hexdigest()
-    assert read_card(dense, "known").sha256 == "known"  # it is not computed again
-    assert card.architecture == "qwen35"
-    assert (card.layers, card.experts, card.experts_used) == (4, 0, 0)
-    assert (card.vocabulary_size, card.context_length) == (384, 4096)
-    assert card.tensor_count == len(reference) == sum(card.tensor_types.values())
-    assert card.parameters_total == sum(int(tensor.n_elements) for tensor in reference)
-    assert card.tensor_types["F16"] == sum(t.tensor_type.name == "F16" for t in reference)
+def test_an_info_has_what_the_file_and_the_reference_reader_say(dense):
+    info, reference = read_info(dense), gguf.GGUFReader(dense).tensors
+    assert info.size_bytes == dense.stat().st_size
+    assert info.sha256 == hashlib.sha256(dense.read_bytes()).hexdigest()
+    assert read_info(dense, "known").sha256 == "known"  # it is not computed again
+    assert info.architecture == "qwen35"
+    assert (info.layers, info.experts, info.experts_used) == (4, 0, 0)
+    assert (info.vocabulary_size, info.context_length) == (384, 4096)
+    assert info.tensor_count == len(reference) == sum(info.tensor_types.values())
+    assert info.parameters_total == sum(int(tensor.n_elements) for tensor in reference)
+    assert info.tensor_types["F16"] == sum(t.tensor_type.name == "F16" for t in reference)
 
 
 EMBEDDING = {"token_embd": (3, 32)}
 
 
 def test_the_embedding_table_is_multiplied_only_if_it_is_the_output_matrix_too(by_hand):
-    card = read_card(by_hand(EMBEDDING | {"output": (3, 32)}))
-    assert (card.parameters_total, card.parameters_active) == (2 * 96, 96)
-    assert (card.always_read_bytes, card.routed_bytes) == (2 * 96, 0)
-    card = read_card(by_hand(EMBEDDING | {"blk.0.ffn_up": (5, 32)}))
-    assert card.parameters_total == card.parameters_active == 96 + 160
+    info = read_info(by_hand(EMBEDDING | {"output": (3, 32)}))
+    assert (info.parameters_total, info.parameters_active) == (2 * 96, 96)
+    assert (info.always_read_bytes, info.routed_bytes) == (2 * 96, 0)
+    info = read_info(by_hand(EMBEDDING | {"blk.0.ffn_up": (5, 32)}))
+    assert info.parameters_total == info.parameters_active == 96 + 160
 
 
 def test_routed_experts_count_by_the_share_that_one_token_visits(by_hand):
     experts = {"blk.0.ffn_up_exps": (8, 2, 32), "blk.0.ffn_up_shexp": (2, 32)}
     numbers = {"llama.expert_count": 8, "llama.expert_used_count": 2}
-    card = read_card(by_hand(EMBEDDING | experts, numbers))
-    assert card.parameters_total == 96 + 512 + 64
-    assert card.parameters_active == 96 + 512 // 4 + 64
-    assert (card.always_read_bytes, card.routed_bytes) == (2 * (96 + 64), 2 * 512)
+    info = read_info(by_hand(EMBEDDING | experts, numbers))
+    assert info.parameters_total == 96 + 512 + 64
+    assert info.parameters_active == 96 + 512 // 4 + 64
+    assert (info.always_read_bytes, info.routed_bytes) == (2 * (96 + 64), 2 * 512)
 
 
 def test_blocks_that_predict_further_tokens_are_neither_layers_nor_active(by_hand):
     blocks = {"blk.0.ffn_up": (5, 32), "blk.1.ffn_up": (5, 32)}
     numbers = {"llama.block_count": 2, "llama.nextn_predict_layers": 1}
-    card = read_card(by_hand(EMBEDDING | blocks, numbers))
-    assert card.layers == 1
-    assert card.parameters_total - card.parameters_active == 160
+    info = read_info(by_hand(EMBEDDING | blocks, numbers))
+    assert info.layers == 1
+    assert info.parameters_total - info.parameters_active == 160
 
 
 def test_an_mtp_block_reads_itself_and_the_output_matrix_for_each_token(by_hand):
     block = {"blk.1.ffn_up": (5, 32), "blk.1.ffn_up_exps": (8, 2, 32)}
     numbers = {"llama.block_count": 2, "llama.nextn_predict_layers": 1}
     numbers |= {"llama.expert_count": 8, "llama.expert_used_count": 2}
-    tied = read_card(by_hand(EMBEDDING | block, numbers))
+    tied = read_info(by_hand(EMBEDDING | block, numbers))
     assert tied.mtp_bytes == 2 * (160 + 512 // 4 + 96)
     tables = {"output": (4, 32), "blk.1.nextn.embed_tokens": (3, 32)}
-    assert read_card(by_hand(EMBEDDING | block | tables, numbers)).mtp_bytes == 2 * (288 + 128)
+    assert read_info(by_hand(EMBEDDING | block | tables, numbers)).mtp_bytes == 2 * (288 + 128)
     tables["blk.1.nextn.shared_head_head"] = (6, 32)
-    assert read_card(by_hand(EMBEDDING | block | tables, numbers)).mtp_bytes == 2 * (288 + 192)
-    assert read_card(by_hand(EMBEDDING)).mtp_bytes is None
+    assert read_info(by_hand(EMBEDDING | block | tables, numbers)).mtp_bytes == 2 * (288 + 192)
+    assert read_info(by_hand(EMBEDDING)).mtp_bytes is None
 
 
 @pytest.mark.parametrize(
@@ -115,14 +115,14 @@ def test_a_file_that_is_no_model_is_refused_with_the_reason(tmp_path, content, m
     path = tmp_path / "odd.gguf"
     path.write_bytes(content)
     with pytest.raises(ModelError, match=rf"odd\.gguf: .*{message}"):
-        read_card(path)
+        read_info(path)
 
 
 def test_a_missing_file_and_a_folder_are_named(tmp_path):
     with pytest.raises(ModelError, match=r"absent\.gguf: cannot be read \(No such file"):
-        read_card(tmp_path / "absent.gguf")
+        read_info(tmp_path / "absent.gguf")
     with pytest.raises(ModelError, match="cannot be read"):
-        read_card(tmp_path)
+        read_info(tmp_path)
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -138,7 +138,7 @@ def test_a_file_cut_anywhere_or_changed_in_its_header_is_refused_with_one_line(d
     cut = dense.with_name("cut.gguf")
     cut.write_bytes(whole[:kept])
     try:
-        read_card(cut)
+        read_info(cut)
     except ModelError as error:
         said = str(error)
         assert said.startswith(f"{cut}: ")
@@ -165,31 +165,31 @@ def parts(tmp_path: Path, dense: Path) -> list[Path]:
     return split_model(dense, tmp_path, "split", 3)
 
 
-def test_a_split_model_has_the_card_of_the_whole_one_through_its_link_too(tmp_path, dense, parts):
-    whole, split = read_card(dense), read_card(parts[0])
+def test_a_split_model_has_the_info_of_the_whole_one_through_its_link_too(tmp_path, dense, parts):
+    whole, split = read_info(dense), read_info(parts[0])
     assert split.size_bytes == sum(part.stat().st_size for part in parts)
     lines = "".join(f"{hashlib.sha256(part.read_bytes()).hexdigest()}\n" for part in parts)
     assert split.sha256 == hashlib.sha256(lines.encode()).hexdigest()
     assert replace(split, size_bytes=whole.size_bytes, sha256=whole.sha256) == whole
     link(parts[0], tmp_path / "model.gguf")
-    assert read_card(tmp_path / "model.gguf") == split
+    assert read_info(tmp_path / "model.gguf") == split
 
 
 def test_a_truncated_part_and_a_missing_part_are_named(parts):
     parts[2].write_bytes(parts[2].read_bytes()[:-64])
     with pytest.raises(ModelError, match=rf"{parts[2].name}: truncated"):
-        read_card(parts[0])
+        read_info(parts[0])
     parts[1].unlink()
     with pytest.raises(ModelError, match=rf"{parts[1].name}: cannot be read"):
-        read_card(parts[0])
+        read_info(parts[0])
 
 
 def test_parts_of_another_model_and_a_lone_part_are_refused(tmp_path, changed, parts):
     split_model(changed(layers=8), tmp_path / "larger", "split", 3)[1].replace(parts[1])
     with pytest.raises(ModelError, match="tensors that its parts should have; fetch or make"):
-        read_card(parts[0])
+        read_info(parts[0])
     with pytest.raises(ModelError, match=r"tensors that its parts .* names like x-00001-of-00002"):
-        read_card(parts[0].rename(tmp_path / "lone.gguf"))
+        read_info(parts[0].rename(tmp_path / "lone.gguf"))
 
 
 FAMILY = Family(architecture="qwen35", vocabulary=384, layers=4, parameters=1, parameters_active=1)
@@ -200,31 +200,31 @@ FAMILY = Family(architecture="qwen35", vocabulary=384, layers=4, parameters=1, p
     [
         ({"architecture": "qwen35moe"}, "architecture qwen35, not qwen35moe"),
         ({"vocabulary": 385, "layers": 5}, "vocabulary 384, not 385; layers 4, not 5"),
-        ({"experts": 8, "tensors": 1}, "experts 0, not 8; tensors {card.tensor_count}, not 1"),
-        ({"parameters": 1e9}, "parameters {card.parameters_total}, not about 1000000000"),
+        ({"experts": 8, "tensors": 1}, "experts 0, not 8; tensors {info.tensor_count}, not 1"),
+        ({"parameters": 1e9}, "parameters {info.parameters_total}, not about 1000000000"),
     ],
 )
 def test_a_model_of_another_family_is_refused(dense, wrong, message):
-    card = read_card(dense)
-    known = {"tensors": card.tensor_count, "parameters": card.parameters_total * 1.019}
-    check_family(card, FAMILY.model_copy(update=known), dense)
-    check_family(card, FAMILY.model_copy(update=known | {"tensors": None}), dense)
+    info = read_info(dense)
+    known = {"tensors": info.tensor_count, "parameters": info.parameters_total * 1.019}
+    check_family(info, FAMILY.model_copy(update=known), dense)
+    check_family(info, FAMILY.model_copy(update=known | {"tensors": None}), dense)
     with pytest.raises(ModelError) as caught:
-        check_family(card, FAMILY.model_copy(update=known | wrong), dense)
+        check_family(info, FAMILY.model_copy(update=known | wrong), dense)
     assert str(caught.value) == (
-        f"{dense}: not of the family that the config names: {message.format(card=card)};"
+        f"{dense}: not of the family that the config names: {message.format(info=info)};"
         " correct the model's file or its family"
     )
 
 
 def test_a_model_of_another_digest_than_the_config_gives_is_refused(dense, tmp_path):
-    digest, card = read_card(dense).sha256, tmp_path / "card.json"
+    digest, info = read_info(dense).sha256, tmp_path / "info.json"
     entry = PathModel(kind="path", path=str(dense), sha256=digest)
-    describe_model(dense, entry, None, ("", ""), None, card)
-    assert load_card(card).sha256 == digest
+    describe_model(dense, entry, None, ("", ""), None, info)
+    assert load_info(info).sha256 == digest
     with pytest.raises(ModelError, match=f"SHA-256 {digest}, not {'0' * 64}; correct"):
         wrong = entry.model_copy(update={"sha256": "0" * 64})
-        describe_model(dense, wrong, None, ("", ""), None, card)
+        describe_model(dense, wrong, None, ("", ""), None, info)
 
 
 def test_a_model_without_a_vocabulary_is_refused(tmp_path):
@@ -233,7 +233,7 @@ def test_a_model_without_a_vocabulary_is_refused(tmp_path):
     writer.add_tensor("token_embd.weight", np.zeros((3, 32), np.float16))
     finish(writer)
     with pytest.raises(ModelError, match=r"bare\.gguf: no vocabulary"):
-        read_card(tmp_path / "bare.gguf")
+        read_info(tmp_path / "bare.gguf")
 
 
 @pytest.mark.parametrize(
@@ -254,4 +254,4 @@ def test_a_header_that_would_exhaust_its_reader_is_refused(tmp_path, metadata, t
     counts = (1).to_bytes(8, "little") * 2
     path.write_bytes(b"GGUF" + (3).to_bytes(4, "little") + counts + text + metadata + text + tensor)
     with pytest.raises(ModelError, match=rf"hostile\.gguf: .*{fault}"):
-        read_card(path)
+        read_info(path)

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from specmoe.config.models import Recipe
 from specmoe.errors import ModelError
 from specmoe.models import random_weights
-from specmoe.models.gguf import active_parameters, read_card
+from specmoe.models.gguf import active_parameters, read_info
 from specmoe.models.random_weights import Tensor, draw, stored
 from specmoe.models.synthetic import byte_level_vocabulary, tensors, write_model
 
@@ -95,16 +95,16 @@ def test_layers_outside_the_core_write_ever_smaller_updates(change, strengths):
 
 @pytest.mark.parametrize("recipe", [LARGE, MOE, Q8])
 def test_an_mtp_block_reads_the_newest_tokens_embedding_and_changes_nothing_else(tmp_path, recipe):
-    without, alone = written(tmp_path, recipe), read_card(tmp_path / "model.gguf")
+    without, alone = written(tmp_path, recipe), read_info(tmp_path / "model.gguf")
     with_block = written(tmp_path, varied(recipe, mtp_blocks=1))
     same(without, with_block)
     found = {t.name: t for t in gguf.GGUFReader(tmp_path / "model.gguf").tensors}
     merge = found[f"blk.{recipe.layers}.nextn.eh_proj.weight"]
     expected = np.hstack([np.eye(CORE.hidden), np.zeros((CORE.hidden, CORE.hidden))])
     np.testing.assert_array_equal(dequantize(merge.data, merge.tensor_type), expected)
-    card = read_card(tmp_path / "model.gguf")  # on which the block is no layer
-    assert (card.layers, card.parameters_active) == (alone.layers, alone.parameters_active)
-    assert card.parameters_total > alone.parameters_total
+    info = read_info(tmp_path / "model.gguf")  # on which the block is no layer
+    assert (info.layers, info.parameters_active) == (alone.layers, alone.parameters_active)
+    assert info.parameters_total > alone.parameters_total
 
 
 @pytest.mark.parametrize(
@@ -122,8 +122,8 @@ def test_a_recipe_gives_the_file_that_it_always_gave(tmp_path, study, recipe, ty
     if isinstance(recipe, str):
         recipe = Recipe(**study["model_sets"]["synthetic"][recipe]["recipe"])
     write_model(tmp_path / "model.gguf", recipe)
-    card = read_card(tmp_path / "model.gguf")
-    assert (card.sha256[:16], card.type) == (digest, type_)
+    info = read_info(tmp_path / "model.gguf")
+    assert (info.sha256[:16], info.type) == (digest, type_)
 
 
 @pytest.mark.parametrize(

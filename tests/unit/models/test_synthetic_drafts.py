@@ -10,7 +10,7 @@ import pytest
 
 from specmoe.config.methods import Method
 from specmoe.errors import ModelError
-from specmoe.models.gguf import check_fit, drafts_by, has_mtp_block, read_card
+from specmoe.models.gguf import check_fit, drafts_by, has_mtp_block, read_info
 from specmoe.models.gguf_file import Header, read_header
 from specmoe.models.synthetic import write_model
 from specmoe.models.synthetic_drafts import write_draft
@@ -36,10 +36,10 @@ def written(folder: Path, recipe: Any, method: Any) -> dict[str, npt.NDArray[np.
 def test_a_draft_has_its_targets_vocabulary_and_the_same_bytes_again(tmp_path, recipe, method):
     written(tmp_path, recipe, method)
     write_model(tmp_path / "target.gguf", recipe)
-    card = read_card(tmp_path / "draft.gguf")
-    assert card.vocabulary_sha256 == read_card(tmp_path / "target.gguf").vocabulary_sha256
-    assert card.architecture == ("eagle3" if method == "eagle3" else "dflash")
-    assert (card.layers, card.type) == (2 if method == "dflash" else 1, "F16")
+    info = read_info(tmp_path / "draft.gguf")
+    assert info.vocabulary_sha256 == read_info(tmp_path / "target.gguf").vocabulary_sha256
+    assert info.architecture == ("eagle3" if method == "eagle3" else "dflash")
+    assert (info.layers, info.type) == (2 if method == "dflash" else 1, "F16")
     if method != "eagle3":
         assert read_header(tmp_path / "draft.gguf").number("dflash.block_size") == 8
     first = (tmp_path / "draft.gguf").read_bytes()

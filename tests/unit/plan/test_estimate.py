@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from specmoe.config.load import load
 from specmoe.config.matrix import list_blocks
-from specmoe.models.card import Size
 from specmoe.models.expected_sizes import size_of
+from specmoe.models.info import Size
 from specmoe.plan.estimate import Machine, block_seconds, pass_seconds, seconds_per_token
 
 M2_ULTRA = Machine(800e9, gpu=True, cores=24)

@@ -64,7 +64,7 @@ def measured(load):
     for model in ("target", "draft"):
         file = campaign.model_file(model)
         [digest] = file_digests([file], seen_of_model(file)).values()
-        campaign.card(model).write_text(json.dumps({"sha256": digest}))
+        campaign.info(model).write_text(json.dumps({"sha256": digest}))
     gate = Gate(campaign)
     for name, request in gate.requests.items():
         gate.records.measured_once(name, request, dict)

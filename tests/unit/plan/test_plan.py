@@ -40,7 +40,7 @@ def plan_of(root):
         blocks = list_blocks(config, gpu=backend != Backend.CPU)
         facts = {
             "made": frozenset(),
-            "cards": {},
+            "infos": {},
             "cached": frozenset(),
             "asked": {},
             "hub_folder": Folder(Path("hub"), free, 1),

@@ -9,8 +9,8 @@ import pytest
 
 from specmoe.config.methods import Method
 from specmoe.errors import ConfigError, told
-from specmoe.models.card import save_card
-from specmoe.models.gguf import read_card
+from specmoe.models.gguf import read_info
+from specmoe.models.info import save_info
 from specmoe.models.synthetic import write_model
 from specmoe.models.synthetic_drafts import write_draft
 from specmoe.plan.gate import (
@@ -99,7 +99,7 @@ def test_a_head_that_is_named_as_a_draft_model_is_refused(own):
     assert "drafts as EAGLE-3 (eagle3)" in line
 
 
-def test_a_model_that_was_made_before_is_known_by_its_card_and_another_is_not_asked_about(own):
+def test_a_model_that_was_made_before_is_known_by_its_info_and_another_is_not_asked_about(own):
     own.config["workloads"] = {"asked": {"kind": "texts", "texts": ["code"], "template": "chat"}}
     own.config["suites"]["S"] |= {"prompts": [], "workloads": ["asked"]}
     own.models["target"] = {"kind": "hub", "repository": "a/b", "file": "t.gguf"}
@@ -107,7 +107,7 @@ def test_a_model_that_was_made_before_is_known_by_its_card_and_another_is_not_as
     made = own.campaign().model_file("target")
     made.parent.mkdir(parents=True)
     write_model(made, varied(TINY, layers=8))
-    save_card(read_card(made), made.with_suffix(".json"))
+    save_info(read_info(made), made.with_suffix(".json"))
     [line] = own.lines()
     assert line.startswith(f"ModelError: {made} has no chat template")
 

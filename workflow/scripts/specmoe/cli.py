@@ -79,7 +79,7 @@ def fetch_model(entry: str, out: Path, digests: Path) -> None:
 
 
 def describe_model(campaign: "Opened", model: str, out: Path, digests: Path | None = None) -> None:
-    """Read a model file back, check what it is, and write its card."""
+    """Read a model file back, check what it is, and write its info."""
     from specmoe.models.gguf import describe_model
 
     config, file = campaign.config, campaign.model_file(model)
@@ -227,7 +227,7 @@ def read_agreement(
 
 def collect_table(campaign: "Opened", table: str, out: Path) -> None:
     """Collect records: `runs`, `suites/<suite>`, `pass_times`, `agreement`, `machine`, `models`."""
-    from specmoe.models.card import load_card, save_cards
+    from specmoe.models.info import load_info, save_infos
     from specmoe.plan.job_files import JobFiles
     from specmoe.plan.machine import collect_machine
     from specmoe.runs.collect import collect_runs
@@ -238,7 +238,7 @@ def collect_table(campaign: "Opened", table: str, out: Path) -> None:
         case "machine":
             collect_machine(records, out, shared=campaign.shared)
         case "models":
-            save_cards({card.stem: load_card(card) for card in records}, out)
+            save_infos({info.stem: load_info(info) for info in records}, out)
         case "agreement":
             collect_agreement(records, out)
         case "pass_times":

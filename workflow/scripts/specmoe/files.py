@@ -146,8 +146,8 @@ def engine_path(model: Path) -> Path:
     return model
 
 
-def card_beside(model: Path) -> Path:
-    """Return the card of a model's file, which is beside it."""
+def info_beside(model: Path) -> Path:
+    """Return the info of a model's file, which is beside it."""
     return model.with_suffix(".json")
 
 

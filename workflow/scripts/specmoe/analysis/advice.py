@@ -54,7 +54,7 @@ from specmoe.config.engines import Backend
 from specmoe.config.matrix import comparison_of
 from specmoe.config.measurement import Statistics
 from specmoe.config.schema import Config
-from specmoe.models.card import ModelCard
+from specmoe.models.info import ModelInfo
 from specmoe.runs.schema import DISTURBED, excluded
 
 
@@ -137,25 +137,25 @@ def advise(
     spread: pd.DataFrame,
     audit: pd.DataFrame,
     config: Config,
-    cards: Mapping[str, ModelCard],
+    infos: Mapping[str, ModelInfo],
     stages: Iterable[Mapping[str, Any]] = (),
 ) -> Advice:
     """Return the advice of a campaign.
 
     `runs` are those of `summaries.usual`, those that do not count too; `compared` is
     `with_speedups` of those that do, `cells` as in `summarise`, `spread` as in `spread_of_cells`,
-    `audit` as in `audit_runs`; `cards` are the models' by id; `stages` are the rows of the last
+    `audit` as in `audit_runs`; `infos` are the models' by id; `stages` are the rows of the last
     decision of a campaign that was measured in stages.
     """
     members = {cell: rows for cell, rows in _flagged(compared, runs, audit).groupby(CELL)}
     lost = excluded(runs)
     lost = lost[(lost["draft"] != NO_DRAFT) & (lost["protocol"] == Protocol.PAIRED)]
-    lost = without_controls(with_controls(lost, config.audit.unrelated_drafts, cards))
+    lost = without_controls(with_controls(lost, config.audit.unrelated_drafts, infos))
     # No one uses a control. The study's protocol has two programs for the two arms.
     if len(cells):
         cells = without_controls(cells[cells["paired"] & (cells["protocol"] == Protocol.PAIRED)])
     candidates, members = apply_exclusions(cells, members, lost, config.statistics)
-    settings = _settings(candidates, members, spread, cards, config)
+    settings = _settings(candidates, members, spread, infos, config)
     targets = [name for name in config.models if name in {*runs["target"]}]
     beaten = {
         tuple(row[name] for name in CELL) for row in stages if row["verdict"] == Verdict.FIRST
@@ -216,7 +216,7 @@ def _settings(
     candidates: pd.DataFrame,
     members: Mapping[Any, pd.DataFrame],
     spread: pd.DataFrame,
-    cards: Mapping[str, ModelCard],
+    infos: Mapping[str, ModelInfo],
     config: Config,
 ) -> pd.DataFrame:
     """Return the settings as measured, each by itself."""
@@ -227,7 +227,7 @@ def _settings(
     for cell in _keys(candidates):
         own = members[cell]
         first = own.iloc[0]
-        draft = cards.get(first["draft_model"])
+        draft = infos.get(first["draft_model"])
         more.append(
             {
                 **first[_ARM],

@@ -32,12 +32,12 @@ from specmoe.config.matrix import excluded_blocks
 from specmoe.config.measurement import Statistics
 from specmoe.config.models import TARGETS, UpcycleModel
 from specmoe.config.schema import Config
-from specmoe.models.card import ModelCard, size_of_card
+from specmoe.models.info import ModelInfo, size_of_info
 from specmoe.runs.other_tables import seen_experts, undisturbed_passes
 from specmoe.runs.schema import undisturbed
 
-# What the analysis takes over from a model's card.
-_OF_CARD = [
+# What the analysis takes over from a model's info.
+_FROM_INFO = [
     *("parameters_total", "parameters_active", "size_bytes", "type"),
     *("experts", "experts_used", "sha256"),
 ]
@@ -46,7 +46,7 @@ _OF_CARD = [
 def analyse(
     runs: pd.DataFrame,
     config: Config,
-    cards: Mapping[str, ModelCard],
+    infos: Mapping[str, ModelInfo],
     machine: Mapping[str, Any],
     audit: Audit,
     pass_times: pd.DataFrame,
@@ -56,7 +56,7 @@ def analyse(
     """Compute the tables of a campaign that need neither another campaign nor the study's text.
 
     `runs` is `schema.read_runs`'s frame; runs that do not count (see `runs.schema`) are in no
-    estimate, and counted as `excluded` in tables of settings. `cards` are the models', `machine` is
+    estimate, and counted as `excluded` in tables of settings. `infos` are the models', `machine` is
     the machine's description, `audit` the audit of `runs`, `pass_times` and, if
     there is one, `agreement` are the tables of `runs.other_tables`, `stages` the rows of the last
     decision of `contenders`.
@@ -64,7 +64,7 @@ def analyse(
     statistics = config.statistics
     runs = with_conditions(runs)
     counted = undisturbed(runs)
-    pairs = make_pairs(runs, config.audit.unrelated_drafts, cards)
+    pairs = make_pairs(runs, config.audit.unrelated_drafts, infos)
     # Pairs of drafts that one would use; controls are in `cells` and `by_prompt` alone.
     own = pairs[pairs["counts"] & is_no_control(pairs)]
     # Forced acceptance makes any draft one, and its levels share the blocks of the other settings.
@@ -73,11 +73,11 @@ def analyse(
     tables = setting_tables(pairs, statistics, config.prompt_label)
     spread = spread_of_cells(pairs[pairs["counts"]], statistics)
     seen = seen_experts(pass_times)
-    sizes = {model: size_of_card(card, seen.get(model, ())) for model, card in cards.items()}
+    sizes = {model: size_of_info(info, seen.get(model, ())) for model, info in infos.items()}
     pass_times = undisturbed_passes(pass_times)
     at_usual = usual(pairs[pairs["counts"]])
     advice = advise(
-        usual(runs), at_usual, tables["cells"], spread, audit.audit, config, cards, stages
+        usual(runs), at_usual, tables["cells"], spread, audit.audit, config, infos, stages
     )
     models = config.models.items()
     # Both have the same type, because upcycling copies bytes.
@@ -106,7 +106,7 @@ def analyse(
         flagged=count_flagged(audit.audit),
         sensitivity=audit.sensitivity,
         required_time=audit.required_time.assign(campaign=config.campaign.name),
-        models=_models(runs, config, cards),
+        models=_models(runs, config, infos),
         drafts=list_drafts(runs, config.label),
         suites=_suites(runs, config),
         campaign=_campaign(runs, config, machine),
@@ -135,19 +135,19 @@ def required_times(analyses: Iterable[Analysis]) -> pd.DataFrame:
     return pd.concat([frame for frame in frames if not frame.empty] or frames, ignore_index=True)
 
 
-def _models(runs: pd.DataFrame, config: Config, cards: Mapping[str, ModelCard]) -> pd.DataFrame:
+def _models(runs: pd.DataFrame, config: Config, infos: Mapping[str, ModelInfo]) -> pd.DataFrame:
     measured = {*runs["target"], *runs["draft_model"].dropna()}
     return pd.DataFrame(
         [
             {
                 "model": name,
                 "label": config.label(name),
-                "family": "moe" if card.experts else "dense",
-                **{column: getattr(card, column) for column in _OF_CARD},
-                "in_cache": card.size_bytes <= config.audit.cache_bytes,
+                "family": "moe" if info.experts else "dense",
+                **{column: getattr(info, column) for column in _FROM_INFO},
+                "in_cache": info.size_bytes <= config.audit.cache_bytes,
                 "constructed": config.is_constructed(name),
             }
-            for name, card in cards.items()
+            for name, info in infos.items()
             if name in measured
         ]
     )
@@ -181,7 +181,7 @@ def _campaign(runs: pd.DataFrame, config: Config, machine: Mapping[str, Any]) ->
                 # What n_prompt counts: the study's own rows have words, engines count tokens.
                 "length_unit": "words" if config.campaign.source == "published" else "tokens",
                 "synthetic": all(map(config.is_synthetic, config.measured_models)),
-                # A model of a family has the shape of the published one: its card was checked.
+                # A model of a family has the shape of the published one: its info was checked.
                 "true_shape": all(
                     config.models[name].kind == "synthetic" and config.models[name].family
                     for name in config.measured_models

@@ -29,7 +29,7 @@ from specmoe.config.matrix import setting_of, texts_of
 from specmoe.config.measurement import Statistics
 from specmoe.config.methods import Method, engine_type
 from specmoe.files import read_record, replace_text
-from specmoe.models.card import ModelCard, load_card
+from specmoe.models.info import ModelInfo, load_info
 from specmoe.plan.campaign import LoadedCampaign
 from specmoe.plan.gate import Gate
 from specmoe.runs.collect import rows_of_block
@@ -105,13 +105,13 @@ def _but_the_best(beaten: np.ndarray, means: np.ndarray) -> np.ndarray:
 
 
 def rivals_of(
-    block: Block, unrelated: Collection[str], cards: Mapping[str, ModelCard]
+    block: Block, unrelated: Collection[str], infos: Mapping[str, ModelInfo]
 ) -> list[Arm]:
     """Return the arms of a block that may beat each other: no controls, no forced acceptance."""
     arms = [one for one in block.arms if one.speculates and one.forced_acceptance is None]
     facts = [(block.target, engine_type(one.method), one.draft_model) for one in arms]
     frame = pd.DataFrame(facts, columns=["target", "method", "draft_model"])
-    own = is_no_control(with_controls(frame, unrelated, cards))
+    own = is_no_control(with_controls(frame, unrelated, infos))
     return [arm for arm, counts in zip(arms, own, strict=True) if counts]
 
 
@@ -211,7 +211,7 @@ def choose_contenders(campaign: LoadedCampaign, stage: int, out: Path) -> None:
     config, gate = campaign.config, Gate(campaign)
     statistics, margin = config.statistics, config.measurement.drop_beaten
     assert margin is not None
-    cards = {name: load_card(campaign.card(name)) for name in campaign.config.measured_networks}
+    infos = {name: load_info(campaign.info(name)) for name in campaign.config.measured_networks}
     blocks = [one for one in campaign.blocks.values() if not one.repeat and one.speculates]
     rows = []
     if stage == 0:
@@ -222,11 +222,11 @@ def choose_contenders(campaign: LoadedCampaign, stage: int, out: Path) -> None:
     else:
         before = read_record(campaign.contenders(0))["settings"]
     for block in blocks:
-        rivals = rivals_of(block, config.audit.unrelated_drafts, cards)
+        rivals = rivals_of(block, config.audit.unrelated_drafts, infos)
         if stage == 0:
             texts = texts_of(block).block
             alone = rows_of_block(gate, texts) if texts in campaign.blocks else []
-            replays = cards[block.target].replays
+            replays = infos[block.target].replays
             given = frame_of(alone), readings, passes, statistics, margin
             rows += predict(block, rivals, *given, replays=replays)
         else:

@@ -13,7 +13,7 @@ from specmoe.analysis.summaries import by_group, geometric_mean
 from specmoe.config.block import MEASURED_BY
 from specmoe.config.measurement import Statistics
 from specmoe.config.methods import BY_TYPE, Method
-from specmoe.models.card import Size
+from specmoe.models.info import Size
 
 PAIR = [*MEASURED_BY, "target", "draft"]
 _CELL = [*PAIR, "suite", "gamma", "forced_acceptance"]

@@ -11,7 +11,7 @@ import pandas as pd
 
 from specmoe.config.block import NO_DRAFT
 from specmoe.config.methods import BY_TYPE, METHODS, PARAMETERS, Method, draft_label
-from specmoe.models.card import ModelCard
+from specmoe.models.info import ModelInfo
 
 
 class Control(StrEnum):
@@ -23,16 +23,16 @@ class Control(StrEnum):
 
 
 def with_controls(
-    cells: pd.DataFrame, unrelated: Collection[str], cards: Mapping[str, ModelCard]
+    cells: pd.DataFrame, unrelated: Collection[str], infos: Mapping[str, ModelInfo]
 ) -> pd.DataFrame:
     """Return cells, or runs, with `control`, a `Control`'s value.
 
     They have the columns target, method and draft_model. `unrelated` are the drafts that know
-    nothing of any target, `cards` the models' by id: a file under another name is the same model.
+    nothing of any target, `infos` the models' by id: a file under another name is the same model.
     """
 
     def kind(target: str, method: str, draft: str) -> Control:
-        ours, theirs = (cards[one].sha256 if one in cards else None for one in (target, draft))
+        ours, theirs = (infos[one].sha256 if one in infos else None for one in (target, draft))
         if method != METHODS[Method.DRAFT].engine:
             return Control.NONE
         if draft == target or (ours is not None and ours == theirs):

@@ -18,7 +18,7 @@ from specmoe.analysis.intervals import Estimate, interval_of_rate, of_other_prom
 from specmoe.audit.output import looping, repetition
 from specmoe.config.block import MEASURED_BY, NO_DRAFT, PASSAGE_PREFIX
 from specmoe.config.measurement import Statistics
-from specmoe.models.card import ModelCard
+from specmoe.models.info import ModelInfo
 from specmoe.runs.schema import excluded, undisturbed
 
 CELL = ["suite", "target", "draft", "gamma"]
@@ -66,17 +66,17 @@ def usual(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def make_pairs(
-    runs: pd.DataFrame, unrelated: Collection[str], cards: Mapping[str, ModelCard]
+    runs: pd.DataFrame, unrelated: Collection[str], infos: Mapping[str, ModelInfo]
 ) -> pd.DataFrame:
     """Return the pairs of a campaign's runs: `with_speedups`, `control`, and `counts`.
 
     A pair that does not count, because the machine was disturbed (see `runs.schema`), has no
-    speedup and is only counted. `unrelated` and `cards` are those of `with_controls`.
+    speedup and is only counted. `unrelated` and `infos` are those of `with_controls`.
     """
     pairs = with_speedups(undisturbed(runs)).assign(counts=True)
     lost = with_conditions(excluded(runs)).assign(counts=False)
     lost = lost[lost["draft"] != NO_DRAFT]
-    return with_controls(pd.concat([pairs, lost]) if len(lost) else pairs, unrelated, cards)
+    return with_controls(pd.concat([pairs, lost]) if len(lost) else pairs, unrelated, infos)
 
 
 def with_speedups(runs: pd.DataFrame) -> pd.DataFrame:

@@ -13,7 +13,7 @@ import pandas as pd
 from specmoe.analysis.summaries import by_group, mean_ratio
 from specmoe.config.block import MEASURED_BY, Outputs
 from specmoe.config.measurement import Statistics
-from specmoe.models.card import Size
+from specmoe.models.info import Size
 
 _SHARED = [
     *(*MEASURED_BY, "suite", "draft", "gamma", "forced_acceptance"),

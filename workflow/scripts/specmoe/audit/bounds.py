@@ -14,7 +14,7 @@ from specmoe.audit.evidence import Evidence, Finding, Run, at_least, at_most, co
 from specmoe.audit.output import SHORTEST_TEXT
 from specmoe.config.block import Protocol, Stop
 from specmoe.config.methods import METHODS, Method
-from specmoe.models.card import Size
+from specmoe.models.info import Size
 from specmoe.runs.schema import DISTURBED
 from specmoe.words import counted
 

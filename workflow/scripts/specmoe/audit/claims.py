@@ -24,7 +24,7 @@ from specmoe.audit.bounds import round_width, time_needed
 from specmoe.config.measurement import AuditSettings
 from specmoe.errors import ConfigError, nearest, one_line
 from specmoe.files import given_file
-from specmoe.models.card import Size, split_by_active
+from specmoe.models.info import Size, split_by_active
 from specmoe.plan.machine import bandwidth_by_chip
 from specmoe.words import counted
 

@@ -19,7 +19,7 @@ from specmoe.audit.draft_rounds import DraftScores, ScoresKey
 from specmoe.config.block import MEASURED_BY, NO_DRAFT, Protocol, Stop
 from specmoe.config.measurement import AuditSettings
 from specmoe.config.methods import METHODS, Method
-from specmoe.models.card import Size
+from specmoe.models.info import Size
 from specmoe.plan.machine import bandwidth_of
 from specmoe.runs.schema import Row, undisturbed
 

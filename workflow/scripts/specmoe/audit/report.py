@@ -16,7 +16,7 @@ from specmoe.config.block import ASKED, Block
 from specmoe.config.matrix import excluded_blocks
 from specmoe.errors import MeasurementError, SchemaError
 from specmoe.files import named_if_damaged, read_record
-from specmoe.models.card import load_cards, size_of_card
+from specmoe.models.info import load_infos, size_of_info
 from specmoe.plan.campaign import LoadedCampaign
 from specmoe.runs.manifest import check_manifest
 from specmoe.runs.other_tables import read_agreement, read_pass_times, seen_experts
@@ -78,8 +78,8 @@ def audit(campaign: LoadedCampaign, out: Path) -> None:
         check_manifest(data)
     runs, models, machine = data / "runs.parquet", data / "models.json", data / "machine.json"
     times = read_pass_times(*campaign.pass_times)
-    cards, seen = load_cards(models), seen_experts(times)
-    sizes = {model: size_of_card(card, seen.get(model, ())) for model, card in cards.items()}
+    infos, seen = load_infos(models), seen_experts(times)
+    sizes = {model: size_of_info(info, seen.get(model, ())) for model, info in infos.items()}
     with named_if_damaged(machine):
         bandwidth = Bandwidth.of(read_record(machine))
     gaps: dict[str, Gap] = {}

@@ -343,7 +343,7 @@ class PackageModel(ModelBase):
     sha256: Digest
     """SHA-256 of the file"""
     licence: str = Field(min_length=1)
-    """licence of the weights, for the model's card"""
+    """licence of the weights, for the model's info"""
 
     @property
     def origin(self) -> str:

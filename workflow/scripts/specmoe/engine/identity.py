@@ -118,12 +118,12 @@ def digests_of_engine(folder: Path, memory: Path) -> dict[str, str]:
     return file_digests(files, kept)
 
 
-def maker_of(card: Path, engines: Path, own: str) -> str:
-    """Return the id of the engine that made a model, from the engine card beside the model.
+def maker_of(info: Path, engines: Path, own: str) -> str:
+    """Return the id of the engine that made a model, described beside the model.
 
-    If there is no card, or the folder `engines` no longer has that engine, the id is `own`.
+    If there is no info, or the folder `engines` no longer has that engine, the id is `own`.
     """
-    maker = str(fact(card, "id")) if card.exists() else own
+    maker = str(fact(info, "id")) if info.exists() else own
     return maker if (engines / maker / "engine.json").exists() else own
 
 

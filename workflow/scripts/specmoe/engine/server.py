@@ -188,7 +188,7 @@ class Server:
     def apply_template(self, messages: Sequence[Mapping[str, Any]], thinking: bool | None) -> str:
         """Return a chat as the target's own template writes it, up to where the answer starts.
 
-        A target without one is refused before, see `card.require_template`. `thinking` is the
+        A target without one is refused before, see `info.require_template`. `thinking` is the
         template's `enable_thinking`; None: its default.
         """
         asked: dict[str, Any] = {"messages": list(messages)}

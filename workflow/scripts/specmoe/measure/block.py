@@ -17,11 +17,11 @@ from specmoe.engine.answers import tokens_per_second
 from specmoe.engine.identity import Workplace
 from specmoe.engine.job import Job, alone_at, log_of_job
 from specmoe.engine.machine import groups_in_memory, machine_id
-from specmoe.files import card_beside
+from specmoe.files import info_beside
 from specmoe.measure import study_commands
 from specmoe.measure.arm import LiveArm, Run, prompt_ids
 from specmoe.measure.load import measure_load
-from specmoe.models.card import load_card, require_template
+from specmoe.models.info import load_info, require_template
 from specmoe.words import counted
 
 _logger = logging.getLogger(__name__)
@@ -48,7 +48,7 @@ def measure_block(
             "runs": [],
         }
     if block.sends_chats:
-        require_template(load_card(card_beside(target)), target, block.suite)
+        require_template(load_info(info_beside(target)), target, block.suite)
     server_log = log.with_suffix(".server.log")
     given = workplace, block.environment, target, server_log, drafts
     with log_of_job(log), alone_at(*given) as job:

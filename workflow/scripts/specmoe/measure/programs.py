@@ -23,7 +23,7 @@ from specmoe.engine.disturbances import Watch, measure_undisturbed
 from specmoe.engine.identity import Workplace, fact
 from specmoe.engine.job import Job, alone_at
 from specmoe.engine.machine import machine_id, physical_cores
-from specmoe.files import card_beside, engine_path
+from specmoe.files import engine_path, info_beside
 
 WIDTH = 32
 # A draft proposes token by token, and has read the text before in batches of γ + 1.
@@ -187,7 +187,7 @@ def read_texts(
     return {
         "draft": draft,
         "engine": fact(workplace.engine, "id"),
-        "draft_sha256": fact(card_beside(file), "sha256"),
+        "draft_sha256": fact(info_beside(file), "sha256"),
         "machine": machine_id(),
         "moved_nats": max(moves),
         "texts": [

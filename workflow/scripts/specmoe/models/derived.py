@@ -44,8 +44,7 @@ from specmoe.config.models import (
     UpcycleModel,
 )
 from specmoe.errors import EngineError, ModelError
-from specmoe.files import card_beside, engine_path, link, replace_text, sha256_of, written_whole
-from specmoe.models.card import load_card
+from specmoe.files import engine_path, info_beside, link, replace_text, sha256_of, written_whole
 from specmoe.models.gguf_file import (
     Header,
     Metadata,
@@ -57,6 +56,7 @@ from specmoe.models.gguf_file import (
     write_gguf,
     writer_of,
 )
+from specmoe.models.info import load_info
 from specmoe.models.synthetic import write_model
 from specmoe.models.synthetic_drafts import write_draft
 from specmoe.words import exit_words
@@ -98,9 +98,9 @@ def make_model(
                 "size_bytes": out.stat().st_size,
                 "sha256": sha256_of(out),
                 # It can draft for models of the same one.
-                "vocabulary_sha256": load_card(card_beside(source)).vocabulary_sha256,
+                "vocabulary_sha256": load_info(info_beside(source)).vocabulary_sha256,
             }
-            replace_text(card_beside(out), json.dumps(facts, indent=1) + "\n")
+            replace_text(info_beside(out), json.dumps(facts, indent=1) + "\n")
             _keep_maker(engine, out)
 
 

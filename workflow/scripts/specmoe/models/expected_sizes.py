@@ -16,7 +16,7 @@ from specmoe.config.models import (
 )
 from specmoe.config.schema import Config
 from specmoe.errors import ConfigError
-from specmoe.models.card import ModelCard, Size, size_of_card, split_by_active
+from specmoe.models.info import ModelInfo, Size, size_of_info, split_by_active
 from specmoe.models.synthetic import tensors
 
 # Bits a weight takes in a whole file, from llama.cpp's tools/quantize/README.md (Llama 3.1 8B);
@@ -42,16 +42,16 @@ _TYPE_IN_NAME = re.compile(r"-((?:UD-)?(?:I?Q\d\w*|BF16|F16|F32))(?:-\d{5}-of-\d
 
 
 def size_of(
-    model: str, config: Config, cards: Mapping[str, ModelCard], asked: Mapping[str, int]
+    model: str, config: Config, infos: Mapping[str, ModelInfo], asked: Mapping[str, int]
 ) -> Size | None:
     """Return what is known of a model's size; None if nothing is.
 
-    `cards` has the models whose files are here, `asked` the bytes of others as the hub says.
+    `infos` has the models whose files are here, `asked` the bytes of others as the hub says.
     """
-    if model in cards:
-        return size_of_card(cards[model])
+    if model in infos:
+        return size_of_info(infos[model])
     entry, family = config.models[model], config.family(model)
-    source = size_of(entry.made_from, config, cards, asked) if entry.made_from else None
+    source = size_of(entry.made_from, config, infos, asked) if entry.made_from else None
     if isinstance(entry, UpcycleModel):
         return _of_experts(entry, config.family(entry.source), source) if source else None
     known = _file_bytes(entry, config, family, source)
@@ -73,8 +73,8 @@ def size_of(
     return Size(file_bytes, file_bytes, 0, 0, 0, layers, f"{basis}; taken for dense")
 
 
-def card_of_entry(model: str, config: Config) -> ModelCard:
-    """Return the card of a hub model whose file is not there.
+def info_of_entry(model: str, config: Config) -> ModelInfo:
+    """Return the info of a hub model whose file is not there.
 
     It has what the entry and its family say: sizes as rounded there, the type as in the file's
     name. What only the file tells (digests, types of tensors, the context's length) is null.
@@ -87,7 +87,7 @@ def card_of_entry(model: str, config: Config) -> ModelCard:
             " and a size can be described"
         )
     type_in_name = _TYPE_IN_NAME.search(entry.file)
-    return ModelCard(
+    return ModelInfo(
         size_bytes=size.file_bytes,
         sha256=None,
         architecture=family.architecture,

@@ -1,4 +1,4 @@
-"""What a model's GGUF file says about it: its card, its family, and how it drafts.
+"""What a model's GGUF file says about it: its info, its family, and how it drafts.
 
 llama-server crashes on a head of another width or silently reads the wrong features, and takes a
 head for a draft model. So files are compared before anything is measured.
@@ -18,24 +18,24 @@ from specmoe.config.methods import METHODS, Method, is_ngram
 from specmoe.config.models import AnyModel, Family, PathModel
 from specmoe.errors import ModelError
 from specmoe.files import (
-    card_beside,
     digest_of_parts,
     file_digests,
     files_of_model,
+    info_beside,
     named_if_damaged,
     read_record,
     seen_of_model,
     sha256_of,
 )
-from specmoe.models.card import ModelCard, card_of, save_card
 from specmoe.models.gguf_file import Header, TensorInfo, named_if_no_model, read_header
+from specmoe.models.info import ModelInfo, info_of, save_info
 
 # How far the parameters of a file may be from its family's, as published: some are rounded.
 _PARAMETERS_TOLERANCE: Final = 0.02
 
 
-def read_card(path: Path, sha256: str | None = None) -> ModelCard:
-    """Return the card of a model, split or whole.
+def read_info(path: Path, sha256: str | None = None) -> ModelInfo:
+    """Return the info of a model, split or whole.
 
     Reads the whole file once, for its digest, unless that is given. Raises ModelError as
     `read_header` does, and for a file that is no language model.
@@ -57,19 +57,19 @@ def describe_clock(path: Path) -> str:
     )
 
 
-def check_family(card: ModelCard, family: Family, path: Path) -> None:
+def check_family(info: ModelInfo, family: Family, path: Path) -> None:
     """Make sure that a model is of the network the configuration says; raises ModelError if not."""
     known = {
-        "architecture": (card.architecture, family.architecture),
-        "vocabulary": (card.vocabulary_size, family.vocabulary),
-        "layers": (card.layers, family.layers),
-        "experts": (card.experts, family.experts),
-        "tensors": (card.tensor_count, family.tensors or card.tensor_count),
+        "architecture": (info.architecture, family.architecture),
+        "vocabulary": (info.vocabulary_size, family.vocabulary),
+        "layers": (info.layers, family.layers),
+        "experts": (info.experts, family.experts),
+        "tensors": (info.tensor_count, family.tensors or info.tensor_count),
     }
     wrong = [f"{what} {has}, not {of}" for what, (has, of) in known.items() if has != of]
-    distance = abs(card.parameters_total - family.parameters)
+    distance = abs(info.parameters_total - family.parameters)
     if distance > _PARAMETERS_TOLERANCE * family.parameters:
-        wrong.append(f"parameters {card.parameters_total}, not about {family.parameters:.0f}")
+        wrong.append(f"parameters {info.parameters_total}, not about {family.parameters:.0f}")
     if wrong:
         raise ModelError(
             f"{path}: not of the family that the config names: {'; '.join(wrong)};"
@@ -95,7 +95,7 @@ def _of_token(counted: Sequence[tuple[TensorInfo, int]], experts: int, used: int
     return always + (routed * used // experts if experts else 0)
 
 
-def _card(header: Header, sha256: str, size_bytes: int) -> ModelCard:
+def _card(header: Header, sha256: str, size_bytes: int) -> ModelInfo:
     number, tensors = header.number_of_architecture, header.tensors
     predictors = number("nextn_predict_layers", 0)
     experts, used = number("expert_count", 0), number("expert_used_count", 0)
@@ -128,7 +128,7 @@ def _card(header: Header, sha256: str, size_bytes: int) -> ModelCard:
         "mtp_bytes": _mtp_bytes(tensors, layers, experts, used) if predictors else None,
         "chat_template": header.chat_template is not None,
     }
-    return card_of(facts)
+    return info_of(facts)
 
 
 def _mtp_bytes(tensors: Sequence[TensorInfo], layers: int, experts: int, used: int) -> int:
@@ -167,7 +167,7 @@ def describe_model(
     digests: Path | None,
     out: Path,
 ) -> str:
-    """Write the card of a model; return what is to be said of its clock, or nothing.
+    """Write the info of a model; return what is to be said of its clock, or nothing.
 
     `origin` is where its weights are from, and their licence, or empty. `digests` has those of a
     download, which was hashed and checked then. Raises ModelError for a file that is not what the
@@ -177,16 +177,16 @@ def describe_model(
     lines = digests.read_text().splitlines() if digests else []
     known = {part.name: line.split()[0] for part, line in zip(parts, lines, strict=False)}
     hashed = file_digests(parts, seen_of_model(model), known)
-    card = read_card(model, digest_of_parts([*hashed.values()]))
+    info = read_info(model, digest_of_parts([*hashed.values()]))
     stated = [one for one in entry.digests if one] if isinstance(entry, PathModel) else []
-    if len(stated) == len(parts) and card.sha256 != (expected := digest_of_parts(stated)):
+    if len(stated) == len(parts) and info.sha256 != (expected := digest_of_parts(stated)):
         raise ModelError(
-            f"{model}: another file than the config names: SHA-256 {card.sha256}, not {expected};"
+            f"{model}: another file than the config names: SHA-256 {info.sha256}, not {expected};"
             " correct the model's path or its sha256"
         )
     if family:
-        check_family(card, family, model)
-    save_card(replace(card, origin=origin[0], licence=origin[1]), out)
+        check_family(info, family, model)
+    save_info(replace(info, origin=origin[0], licence=origin[1]), out)
     return describe_clock(model)
 
 
@@ -251,9 +251,9 @@ def check_pair(target: Path, draft: Path, method: Method | None, *, one_vocabula
 
 
 def check_made_pair(target: Path, draft: Path, method: Method) -> None:
-    """Check a pair whose cards are beside the files, as `check_pair` does."""
+    """Check a pair whose infos are beside the files, as `check_pair` does."""
     vocabularies = set()
-    for card in map(card_beside, (target, draft)):  # of a model, or of a file of n-grams
-        with named_if_damaged(card):
-            vocabularies.add(read_record(card)["vocabulary_sha256"])
+    for info in map(info_beside, (target, draft)):  # of a model, or of a file of n-grams
+        with named_if_damaged(info):
+            vocabularies.add(read_record(info)["vocabulary_sha256"])
     check_pair(target, draft, method, one_vocabulary=len(vocabularies) == 1)

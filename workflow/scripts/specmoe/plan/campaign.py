@@ -121,8 +121,8 @@ class LoadedCampaign:
         """Return the file of a model."""
         return self.models_folder / f"{model}{self.config.models[model].suffix}"
 
-    def card(self, model: str) -> Path:
-        """Return the card of a model."""
+    def info(self, model: str) -> Path:
+        """Return the info of a model."""
         return self.models_folder / f"{model}.json"
 
     def workplace(self, job: str, workflow_pid: int | None, engine: str = "") -> Workplace:
@@ -182,8 +182,8 @@ class LoadedCampaign:
 
         An existing model stays as it is when a campaign with another engine uses it.
         """
-        card = self.models_folder / "makers" / f"{model}.json"
-        return maker_of(card, self.results / "engines", self.engine_id)
+        info = self.models_folder / "makers" / f"{model}.json"
+        return maker_of(info, self.results / "engines", self.engine_id)
 
     @cached_property
     def blocks(self) -> dict[str, Block]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from specmoe.config.block import Block, TimedPasses
 from specmoe.config.methods import METHODS, Method, is_ngram
-from specmoe.models.card import Size
+from specmoe.models.info import Size
 
 ACCEPTANCE = 0.6  # of each drafted token, independently
 USUAL_WARMUPS = 3  # before the rate settles; fewer where they are long

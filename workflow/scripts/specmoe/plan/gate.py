@@ -251,9 +251,9 @@ class Gate:
             "version": MEASURE_VERSION,
             "engine": engine_id,
             "binaries": _fact(self.campaign.engine_file(engine_id), "binaries_sha256"),
-            "target_sha256": _fact(self.campaign.card(target), "sha256"),
+            "target_sha256": _fact(self.campaign.info(target), "sha256"),
             "drafts_sha256": {
-                draft: _fact(self.campaign.card(draft), "sha256") for draft in drafts
+                draft: _fact(self.campaign.info(draft), "sha256") for draft in drafts
             },
         }
 
@@ -334,13 +334,13 @@ def _check_engines(campaign: LoadedCampaign) -> None:
 
 
 def _check_models(campaign: LoadedCampaign) -> None:
-    """Compare models with their cards; the link to a file of the user's is made again.
+    """Compare models with their infos; the link to a file of the user's is made again.
 
-    Raises DamagedFileError for a model of the workflow's own that is another than its card says.
+    Raises DamagedFileError for a model of the workflow's own that is another than its info says.
     """
     for name in campaign.config.measured_models:
-        file, card = campaign.model_file(name), campaign.card(name)
-        described = _fact(card, "sha256")
+        file, info = campaign.model_file(name), campaign.info(name)
+        described = _fact(info, "sha256")
         if described == UNKNOWN or not file.exists():
             continue
         entry = campaign.config.models[name]
@@ -351,8 +351,8 @@ def _check_models(campaign: LoadedCampaign) -> None:
             continue
         if place is None:
             raise DamagedFileError(
-                f"{file} is not the file that its card describes (SHA-256); delete it and run"
+                f"{file} is not the file that its info describes (SHA-256); delete it and run"
                 " snakemake again, which makes it anew"
             )
         file.unlink()
-        card.unlink()
+        info.unlink()

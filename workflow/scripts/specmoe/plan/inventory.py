@@ -21,8 +21,8 @@ from specmoe.engine.identity import require_programs
 from specmoe.errors import ConfigError, ModelError, SpecmoeError
 from specmoe.files import existing, free_bytes, given_file, is_held, require_files
 from specmoe.models import hub
-from specmoe.models.card import ModelCard, load_card, require_template
-from specmoe.models.gguf import check_family, check_pair, describe_clock, read_card
+from specmoe.models.gguf import check_family, check_pair, describe_clock, read_info
+from specmoe.models.info import ModelInfo, load_info, require_template
 from specmoe.plan.campaign import LoadedCampaign
 from specmoe.plan.gate import Gate
 
@@ -50,7 +50,7 @@ def check_headers(campaign: LoadedCampaign) -> tuple[Faults, list[str]]:
     known = _read_models(campaign, faults)
     drafters = {(block.target, one.draft): one for block in blocks for one in block.drafters}
 
-    def origin(model: str) -> tuple[Path, ModelCard] | None:
+    def origin(model: str) -> tuple[Path, ModelInfo] | None:
         """Return a model, or the nearest known one that it is made from: it has its vocabulary."""
         return next((known[name] for name in config.lineage(model) if name in known), None)
 
@@ -98,7 +98,7 @@ def _check_texts(config: Config, blocks: Iterable[Block], root: Path, faults: Fa
                 given_file(Path(model.imatrix))
 
 
-def _read_models(campaign: LoadedCampaign, faults: Faults) -> dict[str, tuple[Path, ModelCard]]:
+def _read_models(campaign: LoadedCampaign, faults: Faults) -> dict[str, tuple[Path, ModelInfo]]:
     """Return the models whose files are here; the user's own must be whole, and of their family."""
     known = {}
     for name, file in model_files(campaign).items():
@@ -107,11 +107,11 @@ def _read_models(campaign: LoadedCampaign, faults: Faults) -> dict[str, tuple[Pa
             with _collecting(faults):
                 own = Path(entry.path)
                 require_files(own)
-                card = read_card(own, NOT_HASHED)
-                known[name] = own, card
+                info = read_info(own, NOT_HASHED)
+                known[name] = own, info
                 if family:
-                    check_family(card, family, own)
-        elif found := card_here(file, campaign.card(name)):
+                    check_family(info, family, own)
+        elif found := info_here(file, campaign.info(name)):
             known[name] = file, found
     return known
 
@@ -130,12 +130,12 @@ def model_files(campaign: LoadedCampaign) -> dict[str, Path]:
     return files
 
 
-def card_here(file: Path, written: Path) -> ModelCard | None:
-    """Return the card beside a model, or read the model: its vocabulary takes a second."""
+def info_here(file: Path, written: Path) -> ModelInfo | None:
+    """Return the info beside a model, or read the model: its vocabulary takes a second."""
     with suppress(ModelError):  # not written yet, or by an older release
-        return load_card(written)
+        return load_info(written)
     with suppress(ModelError):  # the model's own rule reports the fault
-        return read_card(file, NOT_HASHED)
+        return read_info(file, NOT_HASHED)
     return None
 
 
@@ -152,7 +152,7 @@ class Inventory:
     """What is known before anything is done."""
 
     made: frozenset[str]  # models in the folder where blocks look for them
-    cards: Mapping[str, ModelCard]  # of all models whose files can be read now
+    infos: Mapping[str, ModelInfo]  # of all models whose files can be read now
     cached: frozenset[str]  # complete hub models in the user's cache
     asked: Mapping[str, int]  # bytes of hub models, as the hub says
     hub_folder: Folder
@@ -168,7 +168,7 @@ def take_inventory(campaign: LoadedCampaign, blocks: list[Block]) -> Inventory:
     """Look at the disk, and ask the hub for the sizes that the configuration does not give."""
     config, files = campaign.config, model_files(campaign)
     made = frozenset(name for name, file in files.items() if file == campaign.model_file(name))
-    cards = {name: card_here(file, campaign.card(name)) for name, file in files.items()}
+    infos = {name: info_here(file, campaign.info(name)) for name, file in files.items()}
     asked = {
         name: hub.ask_size(entry)
         for name in config.needed_models
@@ -195,7 +195,7 @@ def take_inventory(campaign: LoadedCampaign, blocks: list[Block]) -> Inventory:
     )
     return Inventory(
         made=made,
-        cards={name: card for name, card in cards.items() if card},
+        infos={name: info for name, info in infos.items() if info},
         cached=frozenset(files) - made,
         asked={name: size for name, size in asked.items() if size is not None},
         hub_folder=hub_folder,

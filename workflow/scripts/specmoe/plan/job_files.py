@@ -38,14 +38,14 @@ class JobFiles:
         return [one.model_dump_json(exclude={"label", "family", "size_gb"}) for one in named]
 
     def made_from(self, model: str) -> Files:
-        """Return what a model is made from: another one, whose card says that it is whole; texts.
+        """Return what a model is made from: another one, whose info says that it is whole; texts.
 
         An engine that made it stays its engine, see `LoadedCampaign.engine_of_model`.
         """
         campaign, entry = self.campaign, self.campaign.config.models[model]
         files: Files = {"engine": []}
         if source := entry.made_from:
-            files |= {"source_card": campaign.card(source), "source": campaign.model_file(source)}
+            files |= {"source_info": campaign.info(source), "source": campaign.model_file(source)}
         if isinstance(entry, QuantizeModel | NgramCache):
             files["engine"] = campaign.engine_file(campaign.engine_of_model(model))
         if isinstance(entry, QuantizeModel) and entry.imatrix:
@@ -90,24 +90,24 @@ class JobFiles:
             "prompts": [self.campaign.root / file for file in sorted(prompts)],
             "contenders": self.campaign.contenders_of(asked),
             "models": [*map(self.campaign.model_file, asked.models)],
-            "cards": [*map(self.campaign.card, asked.models)],
+            "infos": [*map(self.campaign.info, asked.models)],
         }
 
     def of_contenders(self, stage: str) -> Files:
         """Return what tells before a repeat which settings are beaten: predictions, or runs."""
         campaign = self.campaign
-        cards = [*map(campaign.card, sorted(campaign.config.measured_networks))]
+        infos = [*map(campaign.info, sorted(campaign.config.measured_networks))]
         if stage == "0":
             read, passes = campaign.readings, campaign.timed_passes
             return {
-                "cards": cards,
+                "infos": infos,
                 "texts": campaign.record_files(sorted({*chain(*read.values())})),
                 "read": [campaign.folder / f"agreement/{draft}.json" for draft in read],
                 "passes": [campaign.folder / f"pass_times/{one}/r0.jsonl" for one in passes],
             }
         first = [name for name, one in campaign.blocks.items() if one.repeat == 0]
         before = campaign.contenders(0)
-        return {"cards": cards, "before": before, "records": campaign.record_files(first)}
+        return {"infos": infos, "before": before, "records": campaign.record_files(first)}
 
     def before_repeat(self, repeat: str) -> list[Path]:
         """Return the record of the last block before a repeat, in a list."""
@@ -129,7 +129,7 @@ class JobFiles:
                     files = [campaign.folder / f"machines/{name}.json" for name in campaign.blocks]
                 return {"records": files}
             case "models":
-                return {"records": [*map(campaign.card, campaign.config.measured_networks)]}
+                return {"records": [*map(campaign.info, campaign.config.measured_networks)]}
             case "agreement":
                 drafts = campaign.readings
                 return {"records": [campaign.folder / f"agreement/{one}.json" for one in drafts]}
@@ -145,7 +145,7 @@ class JobFiles:
         models = {model for name in blocks for model in campaign.blocks[name].models}
         engines = {campaign.engine_ids[campaign.config.engine_of(suite)] for suite in suites}
         return {
-            "cards": [*map(campaign.card, sorted(models))],
+            "infos": [*map(campaign.info, sorted(models))],
             "engines": [*map(campaign.engine_file, sorted(engines))],
             "records": campaign.record_files(blocks),
             "missing": missing,

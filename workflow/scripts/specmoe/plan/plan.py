@@ -22,8 +22,8 @@ from specmoe.config.schema import Config
 from specmoe.engine.machine import groups_in_memory, usable_memory, working_bytes
 from specmoe.errors import PlanError
 from specmoe.files import at_home, read_record, replace_text
-from specmoe.models.card import Size
 from specmoe.models.expected_sizes import size_of
+from specmoe.models.info import Size
 from specmoe.plan.campaign import ROOT, LoadedCampaign
 from specmoe.plan.estimate import (
     ACCEPTANCE,
@@ -87,7 +87,7 @@ class Plan:
         return {
             name: size
             for name in self.config.needed_models
-            if (size := size_of(name, self.config, self.found.cards, self.found.asked))
+            if (size := size_of(name, self.config, self.found.infos, self.found.asked))
         }
 
     @cached_property

@@ -8,7 +8,7 @@ from specmoe.analysis.registry import Analysis
 from specmoe.analysis.side_by_side import compared_campaigns, side_by_side
 from specmoe.audit.report import Audit
 from specmoe.files import read_record
-from specmoe.models.card import load_cards
+from specmoe.models.info import load_infos
 from specmoe.plan.campaign import LoadedCampaign
 from specmoe.runs.other_tables import read_agreement, read_pass_times
 from specmoe.runs.schema import read_runs
@@ -29,7 +29,7 @@ def analyse(
     own = analyse_runs(
         runs,
         config,
-        load_cards(data / "models.json"),
+        load_infos(data / "models.json"),
         read_record(data / "machine.json"),
         Audit.read(audit),
         read_pass_times(*campaign.pass_times),

@@ -19,8 +19,8 @@ from specmoe.config.block import NO_DRAFT, PASSAGE_PREFIX, Arm, Schedule
 from specmoe.config.methods import METHODS, Method, engine_type
 from specmoe.errors import DownloadError, SchemaError
 from specmoe.files import replace_text, sha256_of
-from specmoe.models.card import save_cards
-from specmoe.models.expected_sizes import card_of_entry
+from specmoe.models.expected_sizes import info_of_entry
+from specmoe.models.info import save_infos
 from specmoe.plan.campaign import LoadedCampaign
 from specmoe.runs.collect import RunRow, link_baselines
 from specmoe.runs.schema import COLUMNS, row_dicts, write_runs
@@ -207,8 +207,8 @@ def import_published(
             f" {config.published.sha256}; delete it"
         )
     write_runs(rows_of_csv(csv), out / "runs.parquet")
-    cards = {model: card_of_entry(model, config) for model in config.measured_models}
-    save_cards(cards, out / "models.json")
+    infos = {model: info_of_entry(model, config) for model in config.measured_models}
+    save_infos(infos, out / "models.json")
     replace_text(out / "machine.json", json.dumps(study_machine(given), indent=1) + "\n")
 
 

@@ -1,4 +1,4 @@
-"""Cards are the same after they are written and read, and a damaged one is named."""
+"""Model infos are the same after they are written and read, and a damaged one is named."""
 
 import json
 from dataclasses import asdict, replace
@@ -8,17 +8,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from specmoe.errors import ModelError
-from specmoe.models.card import Size, load_card, load_cards, save_card, save_cards
+from specmoe.models.info import Size, load_info, load_infos, save_info, save_infos
 from specmoe.runs.schema import read_runs
 
 from ...conftest import ROOT
-from ...recipes import made_card
+from ...recipes import made_info
 
 CAMPAIGNS = ROOT / "resources/campaigns"
 
 
-def test_cards_are_read_as_they_were_written(tmp_path):
-    card = made_card(
+def test_infos_are_read_as_they_were_written(tmp_path):
+    info = made_info(
         architecture="llama",
         sha256=None,
         type="Q8_0",
@@ -28,14 +28,14 @@ def test_cards_are_read_as_they_were_written(tmp_path):
         origin="a-package 1.0, model.gguf",
         licence="Apache-2.0",
     )
-    save_card(card, tmp_path / "one.json")
-    save_cards({"one": card}, tmp_path / "models.json")
-    assert load_card(tmp_path / "one.json") == card
-    assert load_cards(tmp_path / "models.json") == {"one": card}
+    save_info(info, tmp_path / "one.json")
+    save_infos({"one": info}, tmp_path / "models.json")
+    assert load_info(tmp_path / "one.json") == info
+    assert load_infos(tmp_path / "models.json") == {"one": info}
     # One without an origin does not mention it.
-    save_card(replace(card, origin="", licence=""), tmp_path / "one.json")
+    save_info(replace(info, origin="", licence=""), tmp_path / "one.json")
     written = json.loads((tmp_path / "one.json").read_text())
-    assert asdict(card).keys() - written.keys() == {"origin", "licence"}
+    assert asdict(info).keys() - written.keys() == {"origin", "licence"}
 
 
 @pytest.mark.parametrize(
@@ -46,24 +46,24 @@ def test_cards_are_read_as_they_were_written(tmp_path):
         ('{"one": {"size_bytes": 1}}', "one.sha256"),
     ],
 )
-def test_a_damaged_card_is_named_with_the_place_of_its_fault(tmp_path, text, place):
+def test_a_damaged_info_is_named_with_the_place_of_its_fault(tmp_path, text, place):
     (tmp_path / "models.json").write_text(text)
-    with pytest.raises(ModelError, match=rf"models\.json: not a model's card \({place}"):
-        load_cards(tmp_path / "models.json")
+    with pytest.raises(ModelError, match=rf"models\.json: no model info \({place}"):
+        load_infos(tmp_path / "models.json")
 
 
-def test_a_card_that_is_not_there_is_named(tmp_path):
+def test_an_info_that_is_not_there_is_named(tmp_path):
     with pytest.raises(ModelError, match=r"absent\.json: cannot be read"):
-        load_card(tmp_path / "absent.json")
+        load_info(tmp_path / "absent.json")
 
 
 @pytest.mark.parametrize("name", ["demo", "methods", "true-shape"])
 def test_the_targets_that_replay_are_those_of_the_shipped_rows(name):
-    cards = load_cards(CAMPAIGNS / name / "models.json")
+    infos = load_infos(CAMPAIGNS / name / "models.json")
     runs = read_runs(CAMPAIGNS / name / "runs.parquet")
     drafted = runs[(runs["method"] == "draft-simple") & (runs["accepted"] < runs["drafted"])]
     for target, rejected in drafted.groupby("target"):
-        assert (rejected["replays"].sum() > 0) == cards[target].replays
+        assert (rejected["replays"].sum() > 0) == infos[target].replays
 
 
 ROUTED = Size(10, 3.0, 7.0, 256, 8, 1, "")

@@ -1,6 +1,6 @@
-"""What a model is, as its card says, and what a forward pass reads of it.
+"""What a model is, as its info says, and what a forward pass reads of it.
 
-A card is `<model>.json`; `models.json` has those of a whole campaign.
+A model info is `<model>.json`; `models.json` has those of a whole campaign.
 """
 
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ from specmoe.config.base import Count, first_fault
 from specmoe.errors import ModelError, one_line
 from specmoe.files import json_of
 
-# Bounds of what a header, or an edited card, may say; beyond them every estimate would be wrong.
+# Bounds of what a header, or an edited info, may say; beyond them every estimate would be wrong.
 _Layers = Annotated[int, Field(ge=0, le=10_000)]
 _Experts = Annotated[int, Field(ge=0, le=100_000)]
 # Architectures whose state cannot be taken back by a part of a pass (`llm_arch_is_recurrent` and
@@ -29,11 +29,11 @@ _IF_KNOWN = Field(exclude_if=lambda text: not text)
 
 
 @dataclass(frozen=True)
-class ModelCard:
+class ModelInfo:
     """What one model is, as far as a measurement depends on it; all parts of a split one.
 
-    Null is what only the file tells and a card without a file does not know, see
-    `expected_sizes.card_of_entry`.
+    Null is what only the file tells and a model info without a file does not know, see
+    `expected_sizes.info_of_entry`.
     """
 
     __pydantic_config__ = ConfigDict(extra="forbid")
@@ -57,7 +57,7 @@ class ModelCard:
     mtp_blocks: Count = 0  # blocks that predict further tokens
     mtp_bytes: Count | None = None  # that such a block reads for a token, with the output matrix
     chat_template: bool = False  # whether the file has one
-    # Of a model from a package, or made from one. Other cards lack both, as before.
+    # Of a model from a package, or made from one. Other infos lack both, as before.
     origin: Annotated[str, _IF_KNOWN] = ""
     licence: Annotated[str, _IF_KNOWN] = ""
 
@@ -75,48 +75,48 @@ class ModelCard:
 
 T = TypeVar("T")
 
-_CARD = TypeAdapter(ModelCard)
-_CARDS = TypeAdapter(dict[str, ModelCard])
+_INFO = TypeAdapter(ModelInfo)
+_INFOS = TypeAdapter(dict[str, ModelInfo])
 
 
-def card_of(facts: Mapping[str, Any]) -> ModelCard:
-    """Return the card that facts make; raises ValueError for those that no model has."""
+def info_of(facts: Mapping[str, Any]) -> ModelInfo:
+    """Return the info that facts make; raises ValueError for those that no model has."""
     try:
-        return _CARD.validate_python(facts)
+        return _INFO.validate_python(facts)
     except ValueError as error:
         raise ValueError(one_line(first_fault(error))) from error
 
 
-def require_template(card: ModelCard, file: Path, suite: str) -> None:
+def require_template(info: ModelInfo, file: Path, suite: str) -> None:
     """Raise ModelError for a model without a chat template, whose file is `file`.
 
     llama-server would write chats in a format of its own choice instead, and say nothing.
     """
-    if not card.chat_template:
+    if not info.chat_template:
         raise ModelError(
             f"{file} has no chat template, and a workload of suite {suite} needs one; give the"
             " workload template: raw, or name a file that has one"
         )
 
 
-def load_card(path: Path) -> ModelCard:
-    """Read one model's card; raises ModelError for a file that is missing or not a card."""
-    return _load(_CARD, path)
+def load_info(path: Path) -> ModelInfo:
+    """Read one model's info; raises ModelError for a file that is missing or not a model info."""
+    return _load(_INFO, path)
 
 
-def load_cards(path: Path) -> dict[str, ModelCard]:
-    """Read the cards of a campaign by model id; raises ModelError as `load_card` does."""
-    return _load(_CARDS, path)
+def load_infos(path: Path) -> dict[str, ModelInfo]:
+    """Read the infos of a campaign by model id; raises ModelError as `load_info` does."""
+    return _load(_INFOS, path)
 
 
-def save_card(card: ModelCard, path: Path) -> None:
-    """Write one model's card."""
-    path.write_bytes(_CARD.dump_json(card, indent=1) + b"\n")
+def save_info(info: ModelInfo, path: Path) -> None:
+    """Write one model's info."""
+    path.write_bytes(_INFO.dump_json(info, indent=1) + b"\n")
 
 
-def save_cards(cards: Mapping[str, ModelCard], path: Path) -> None:
-    """Write the cards of a campaign."""
-    path.write_bytes(_CARDS.dump_json(dict(cards), indent=1) + b"\n")
+def save_infos(infos: Mapping[str, ModelInfo], path: Path) -> None:
+    """Write the infos of a campaign."""
+    path.write_bytes(_INFOS.dump_json(dict(infos), indent=1) + b"\n")
 
 
 def _load(adapter: TypeAdapter[T], path: Path) -> T:
@@ -126,7 +126,7 @@ def _load(adapter: TypeAdapter[T], path: Path) -> T:
         raise ModelError(f"{path}: cannot be read ({error.strerror})") from error
     except ValueError as error:
         fault = one_line(first_fault(error))
-        raise ModelError(f"{path}: not a model's card ({fault}); make it again") from error
+        raise ModelError(f"{path}: no model info ({fault}); make it again") from error
 
 
 @dataclass(frozen=True)
@@ -187,16 +187,16 @@ def split_by_active(total: float, active: float, experts: int, used: int) -> tup
     return total - routed, routed
 
 
-def size_of_card(card: ModelCard, seen_experts: tuple[tuple[int, float], ...] = ()) -> Size:
+def size_of_info(info: ModelInfo, seen_experts: tuple[tuple[int, float], ...] = ()) -> Size:
     """Return the size of a model whose file has been read; see `Size` for `seen_experts`."""
     return Size(
-        card.size_bytes,
-        card.always_read_bytes,
-        card.routed_bytes,
-        card.experts,
-        card.experts_used,
-        card.layers,
+        info.size_bytes,
+        info.always_read_bytes,
+        info.routed_bytes,
+        info.experts,
+        info.experts_used,
+        info.layers,
         "its file",
         seen_experts,
-        card.mtp_bytes,
+        info.mtp_bytes,
     )
