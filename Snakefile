@@ -16,7 +16,7 @@ if not ROOT.is_dir():
 sys.path.insert(0, str(ROOT / "workflow/scripts"))
 
 from specmoe.config.load import overlaid, read_mapping
-from specmoe.errors import ConfigError, told
+from specmoe.errors import ConfigError, error_message
 
 # What the command line gives, or another workflow that uses this one as a module, is an overlay. A
 # `configfile` would print a line for each catalog, and a module that is given a config skips it.
@@ -26,7 +26,7 @@ try:
         read_mapping(Path(file))
     config = overlaid(ROOT, config)
 except ConfigError as error:
-    sys.exit(told(error))
+    sys.exit(error_message(error))
 
 
 # In the order data flows.
@@ -120,7 +120,7 @@ for each in workflow.rules:
 onstart:
     stop_idle_wakeups()
     if scheduled("plan", *MAKING):
-        stop_at_faults()
+        stop_at_errors()
     if scheduled(*MAKING):
         room = CONFIG.room if scheduled("fetch_model") else "ignored"
         planned = subprocess.run(

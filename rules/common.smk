@@ -26,7 +26,7 @@ if workflow.cores == 0:
 os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
 
 from specmoe.config.block import MEASURE_VERSION
-from specmoe.errors import ConfigError, SpecmoeError, told, drop_unread
+from specmoe.errors import ConfigError, SpecmoeError, error_message, drop_unread
 from specmoe.paper.pdf import INSTALL_TEX, missing_tex
 from specmoe.plan.gate import check, check_folder, drop_other_packages, drop_stale_locks
 from specmoe.plan.gate import load_campaign, refresh
@@ -43,7 +43,7 @@ try:
     if workflow.is_main_process:
         refresh(CAMPAIGN)
 except (SpecmoeError, OSError) as error:
-    sys.exit(told(error))
+    sys.exit(error_message(error))
 
 shell.prefix(f". {shlex.quote(shipped('rules/job.sh'))}; ")
 CONFIG = CAMPAIGN.config
@@ -168,13 +168,13 @@ def scheduled(*names):
     return any(job.rule.name in names for job in jobs)
 
 
-def stop_at_faults():
-    """End snakemake if the campaign cannot be measured, with a line for each fault."""
+def stop_at_errors():
+    """End snakemake if the campaign cannot be measured, with a line for each error."""
     try:
         for note in check(CAMPAIGN, os.environ):
             print(note)
-    except ExceptionGroup as faults:
-        sys.exit(told(faults))
+    except ExceptionGroup as errors:
+        sys.exit(error_message(errors))
 
 
 def stop_idle_wakeups():

@@ -42,7 +42,7 @@ def test_a_tool_is_not_blamed_for_a_full_disk(monkeypatch):
     monkeypatch.setattr(errors, "_FULL_BYTES", 2**60)
     assert re.fullmatch(
         r"EngineError: no build; the disk of /\S+ is full; make room.*",
-        errors.told(errors.EngineError("no build")),
+        errors.error_message(errors.EngineError("no build")),
     )
 
 
@@ -54,7 +54,7 @@ def test_a_bug_is_one_line_and_a_file_with_its_traceback(tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "argv", ["specmoe", "measure", "--block", "a b"])
     with pytest.raises(SystemExit) as caught:
         errors.run(main)
-    [kept] = Path("results/faults").glob("specmoe-measure-*.log")
+    [kept] = Path("results/errors").glob("specmoe-measure-*.log")
     assert caught.value.code == (
         "specmoe measure failed in a way it does not foresee: RuntimeError: bug;"
         f" please report it with {kept}"
@@ -74,7 +74,7 @@ def test_what_fails_in_an_odd_way_on_a_full_disk_is_told_as_that(tmp_path, monke
 
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(Path, "write_text", full)
-    with pytest.raises(SystemExit, match=r"OSError: no room for results/faults/"):
+    with pytest.raises(SystemExit, match=r"OSError: no room for results/errors/"):
         errors.run(main)
 
 

@@ -103,7 +103,7 @@ class StandIn:
     def log_text(self):
         return self.log.read_text()
 
-    def fault(self, reason):
+    def error(self, reason):
         return MeasurementError(reason)
 
 

@@ -82,7 +82,7 @@ class User:
         assert done.returncode == 0, done.stderr
         return done.stdout
 
-    def fault(self, **options) -> str:
+    def error(self, **options) -> str:
         """Run the verb and return its last line; it must fail in one line."""
         done = self.run(**options)
         assert done.returncode == 1
@@ -159,7 +159,7 @@ def test_what_cannot_be_fetched_is_one_line_and_then_fetched_by_the_same_command
     place = {"repository": "a/b", "revision": "main", "file": "c.gguf"} | entry
     place = "{repository}, revision {revision}, file {file}".format(**place)
     said = said.format(hub=hub.endpoint, home=f"{user.folder}/home")
-    assert user.fault(env=env, **entry) == f"{place}: {said}"
+    assert user.error(env=env, **entry) == f"{place}: {said}"
     assert user.left == []
     if deed:  # what a broken download left is in nobody's way
         hub.faults.clear()
@@ -196,14 +196,14 @@ def test_a_split_model_gets_a_link_and_a_digest_for_each_part(hub, user):
 def test_a_missing_part_is_named_before_the_download_and_a_wrong_one_after_it(hub, user):
     for name in (FIRST, SECOND):
         hub.add("a/b", "main", name, PARTS[name])
-    assert user.fault(file=FIRST) == (
+    assert user.error(file=FIRST) == (
         f"a/b, revision main, file {THIRD}: the repository has no such file at that revision;"
         f" correct it (similar: {SECOND}, {FIRST})"
     )
     assert not any(path.endswith(".gguf") for path in hub.requests)
     hub.add("a/b", "main", THIRD, PARTS[THIRD])
     hub.faults[f"a/b/{SECOND}"] = Fault(wrong=True)
-    assert f"file {SECOND}: damaged" in user.fault(file=FIRST)
+    assert f"file {SECOND}: damaged" in user.error(file=FIRST)
 
 
 def test_a_warm_cache_is_enough_offline_and_a_cold_one_is_named(hub, user, served):
@@ -212,7 +212,7 @@ def test_a_warm_cache_is_enough_offline_and_a_cold_one_is_named(hub, user, serve
         f"{PLACE}: not in the cache {user.folder}/home/hub, and HF_HUB_OFFLINE forbids the"
         " download; unset it"
     )
-    assert user.fault(env=offline) == forbidden
+    assert user.error(env=offline) == forbidden
     assert not hub.requests
     user.fetch()
     said = user.fetch(env=offline, sha256=digest(served))
@@ -227,7 +227,7 @@ def test_a_file_damaged_in_the_cache_is_deleted_with_its_link(hub, user):
     assert hub.requests == []  # a commit in the cache is what it was
     user.out.unlink()
     (user.blobs / digest(small)).write_bytes(b"rot")
-    assert "damaged: SHA-256" in user.fault(revision=COMMIT)
+    assert "damaged: SHA-256" in user.error(revision=COMMIT)
     assert user.left == []
     assert not list((user.blobs.parent / "snapshots" / COMMIT).iterdir())
     user.fetch(revision=COMMIT)

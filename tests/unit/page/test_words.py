@@ -66,7 +66,7 @@ def test_words_of_figures_are_whole_and_without_numbers():
 def program():
     """Return what tables say in words of the program, and what templates look up by name."""
     return {
-        *(check.words for check in CHECKS.values()),
+        *(check.label for check in CHECKS.values()),
         *(check.meaning for check in CHECKS.values()),
         *(word for word, _ in rows.CONTROLS.values()),
         *map(str, [*Verdict, *Answer, *Controls]),
@@ -83,9 +83,9 @@ def templates():
 
 def names():
     """Return the words of claims, methods, and the fixed sentences of the advice's reasons."""
-    methods = {facts.words for facts in METHODS.values()} - {"MTP", "EAGLE-3", "DFlash", "DSpark"}
+    methods = {facts.label for facts in METHODS.values()} - {"MTP", "EAGLE-3", "DFlash", "DSpark"}
     reasons = re.findall(r'"((?:no|the|its|every) [a-z][^"]+)"', Path(advice.__file__).read_text())
-    return {claim.words for claim in CLAIMS.values()} | methods | {*reasons}
+    return {claim.statement for claim in CLAIMS.values()} | methods | {*reasons}
 
 
 @pytest.mark.parametrize(("said", "least"), [(program, 30), (templates, 12), (names, 18)])

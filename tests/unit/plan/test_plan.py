@@ -17,7 +17,7 @@ from specmoe.plan.gate import Gate, load_campaign
 from specmoe.plan.inventory import Folder, Inventory, take_inventory
 from specmoe.plan.plan import Plan, describe
 from specmoe.records import save
-from specmoe.words import duration
+from specmoe.text import duration
 
 from ...conftest import merge
 

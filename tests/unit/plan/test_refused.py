@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from specmoe.config.methods import Method
-from specmoe.errors import ConfigError, told
+from specmoe.errors import ConfigError, error_message
 from specmoe.models.gguf import read_info
 from specmoe.models.info import save_info
 from specmoe.models.synthetic import write_model
@@ -52,7 +52,7 @@ class Own:
         try:
             check(self.campaign(), {})
         except ExceptionGroup as faults:
-            return told(faults).splitlines()
+            return error_message(faults).splitlines()
         return []
 
 

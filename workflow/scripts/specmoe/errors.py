@@ -1,4 +1,4 @@
-"""What users are told: progress as plain lines, and each fault in one, with what to do."""
+"""What users are told: progress as plain lines, and each error in one, with what to do."""
 
 import difflib
 import errno
@@ -15,11 +15,11 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TextIO
 
-FAULTS = Path("results/faults")  # tracebacks of unforeseen faults
+ERRORS = Path("results/errors")  # tracebacks of unforeseen errors
 
 
 class SpecmoeError(Exception):
-    """A foreseeable fault: shown to the user as one line, without a traceback."""
+    """A foreseeable error: shown to the user as one line, without a traceback."""
 
 
 class ConfigError(SpecmoeError):
@@ -67,26 +67,26 @@ def nearest(name: str, known: Iterable[str]) -> str:
     return f"known: {', '.join(candidates) or 'none'}"
 
 
-# A list of faults that is longer says no more than its begin.
-_MOST_FAULTS = 12
+# A list of errors that is longer says no more than its begin.
+_MOST_ERRORS = 12
 
 
-def listed(faults: Sequence[str]) -> str:
-    """Return faults, a line each: of many the first ones, and how many more there are."""
-    more = len(faults) - _MOST_FAULTS
-    return "\n".join([*faults[:_MOST_FAULTS], *([f"and {more} faults more"] if more > 0 else [])])
+def listed(errors: Sequence[str]) -> str:
+    """Return errors, a line each: of many the first ones, and how many more there are."""
+    more = len(errors) - _MOST_ERRORS
+    return "\n".join([*errors[:_MOST_ERRORS], *([f"and {more} errors more"] if more > 0 else [])])
 
 
-def told(error: BaseException) -> str:
-    """Return what the user is told of a fault, or of several: a line each, with its kind."""
+def error_message(error: BaseException) -> str:
+    """Return what the user is told of an error, or of several: a line each, with its kind."""
     if isinstance(error, BaseExceptionGroup):
-        lines = [line for one in error.exceptions for line in told(one).splitlines()]
+        lines = [line for one in error.exceptions for line in error_message(one).splitlines()]
         return listed(list(dict.fromkeys(lines)))
-    return "\n".join(f"{type(error).__name__}: {line}" for line in _words(error).splitlines())
+    return "\n".join(f"{type(error).__name__}: {line}" for line in _text(error).splitlines())
 
 
-def _words(error: BaseException) -> str:
-    """Return the words of a fault; where the surroundings are at fault, with what to do."""
+def _text(error: BaseException) -> str:
+    """Return the text of an error; where the surroundings are at fault, with what to do."""
     if isinstance(error, MemoryError):
         return (
             f"{_command()} gets too little memory ({one_line(error) or 'any more'}); end other"
@@ -110,7 +110,7 @@ _MAKE_ROOM = "make room on its disk (`df -h`), and the same command goes on"
 
 
 def one_line(error: object) -> str:
-    """Return the words of an error on one line: libraries break theirs."""
+    """Return an error's text on one line: libraries break theirs."""
     return " ".join(str(error).split())
 
 
@@ -153,9 +153,9 @@ def drop_unread() -> None:
 
 
 def run(main: Callable[[], None]) -> None:
-    """Run what a command does: progress goes to stdout, a fault ends it with one line.
+    """Run what a command does: progress goes to stdout, an error ends it with one line.
 
-    The traceback of an unforeseen fault goes to a file, which the line names.
+    The traceback of an unforeseen error goes to a file, which the line names.
     """
     # `__main__` let it end the process silently while modules were imported.
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -164,7 +164,7 @@ def run(main: Callable[[], None]) -> None:
         with lines_to(sys.stdout):
             main()
     except (SpecmoeError, OSError, MemoryError, ImportError, ExceptionGroup) as error:
-        sys.exit(told(error))
+        sys.exit(error_message(error))
     except KeyboardInterrupt:
         sys.exit("interrupted")
     except Exception as error:
@@ -172,7 +172,7 @@ def run(main: Callable[[], None]) -> None:
         try:
             file = _keep_traceback()
         except OSError as full:  # which is why, mostly
-            sys.exit(told(full))
+            sys.exit(error_message(full))
         sys.exit(
             f"{_command()} failed in a way it does not foresee:"
             f" {type(error).__name__}: {first_line}; please report it with {file}"
@@ -185,7 +185,7 @@ def _command() -> str:
 
 
 def _keep_traceback() -> Path:
-    folder = FAULTS if os.access(".", os.W_OK) else Path(tempfile.gettempdir())
+    folder = ERRORS if os.access(".", os.W_OK) else Path(tempfile.gettempdir())
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / f"{_command().replace(' ', '-')}-{os.getpid()}.log"
     command = shlex.join(sys.argv)

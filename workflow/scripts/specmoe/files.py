@@ -209,8 +209,8 @@ def at_home(text: str) -> str:
     return re.sub(rf"(?<![\w./-]){re.escape(home)}(?![\w.-])", "~", text) if home else text
 
 
-# Readers name each fault of a file, and the first says enough.
-_LONGEST_FAULT = 200  # characters
+# Readers name each error of a file, and the first says enough.
+_LONGEST_ERROR = 200  # characters
 _REMEDY = "delete it and run snakemake again"
 
 
@@ -230,9 +230,9 @@ def named_if_damaged(path: Path) -> Iterator[None]:
     try:
         yield
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-        fault = one_line(f"{type(error).__name__}: {error}")[:_LONGEST_FAULT]
+        reason = one_line(f"{type(error).__name__}: {error}")[:_LONGEST_ERROR]
         raise DamagedFileError(
-            f"{path} is damaged: it is not what the workflow wrote ({fault}); {_REMEDY}"
+            f"{path} is damaged: it is not what the workflow wrote ({reason}); {_REMEDY}"
         ) from error
 
 
@@ -264,9 +264,9 @@ def require_files(model: Path) -> list[Path]:
     files = files_of_model(model)
     for part in files:
         if not part.is_file():
-            fault = f"{part} is no file" if part.exists() else f"no model file {part}"
+            error = f"{part} is no file" if part.exists() else f"no model file {part}"
             remedy = "correct its path in the config"
             if len(files) > 1:
                 remedy = f"the model has {len(files)} parts, which must be in one folder"
-            raise ModelError(f"{fault}; {remedy}")
+            raise ModelError(f"{error}; {remedy}")
     return files

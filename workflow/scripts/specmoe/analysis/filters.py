@@ -8,7 +8,7 @@ import pandas as pd
 
 from specmoe.analysis.advice import Answer, Standing
 from specmoe.analysis.drafts import Control, by_model, without_controls
-from specmoe.analysis.labels import in_series, way_words
+from specmoe.analysis.labels import in_series, way_text
 from specmoe.analysis.registry import Analysis, Record, records
 from specmoe.analysis.summaries import fastest
 from specmoe.audit.checks import ALL
@@ -77,7 +77,7 @@ def cells_by_way(analysis: Analysis) -> pd.DataFrame:
     the campaign's order.
     """
     cells = in_series(analysis.cells)
-    cells["way"] = way_words(cells)
+    cells["way"] = way_text(cells)
     key = ["target", "draft", "gamma"]
     cells = cells[cells.groupby(key)["way"].transform("nunique").gt(1)]
     cells = cells.merge(

@@ -147,10 +147,10 @@ def pairs(frame: pd.DataFrame, analysis: "Analysis") -> pd.DataFrame:
 
 def ways(frame: pd.DataFrame, _: "Analysis") -> pd.DataFrame:
     """Add way, words for protocol and engine."""
-    return frame.assign(way=way_words(frame))
+    return frame.assign(way=way_text(frame))
 
 
-def way_words(frame: pd.DataFrame) -> "pd.Series[str]":
+def way_text(frame: pd.DataFrame) -> "pd.Series[str]":
     """Return words for the protocol and engine of each row."""
     return frame["protocol"].map(_PROTOCOL_WORDS) + ", " + frame["engine"].map(without_digits)
 

@@ -53,7 +53,7 @@ def span(ends: tuple[float, float], digits: int = 1, between: str = " to ") -> s
     return between.join(dict.fromkeys(fixed(end, digits) for end in ends))
 
 
-def prompt_words(prompts: str) -> str:
+def prompt_text(prompts: str) -> str:
     """Return words for a set of prompts, by their ids in one text; many are only counted."""
     count = len(prompts.split(", "))
     return f"{count} prompts" if count > _NAMED_PROMPTS else prompts
@@ -63,9 +63,7 @@ def prompts_in_short(prompts: str) -> str:
     """Return a set of prompts by the word that all ids begin with, if they do: `chats (4)`."""
     names = prompts.split(", ")
     first = {name.partition("-")[0] for name in names}
-    return (
-        f"{first.pop()} ({len(names)})" if len(first) == 1 < len(names) else prompt_words(prompts)
-    )
+    return f"{first.pop()} ({len(names)})" if len(first) == 1 < len(names) else prompt_text(prompts)
 
 
 def day(time: Any) -> str:

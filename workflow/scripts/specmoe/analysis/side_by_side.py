@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import pandas as pd
 
 from specmoe.analysis.filters import usual_cells
-from specmoe.analysis.labels import way_words
+from specmoe.analysis.labels import way_text
 from specmoe.analysis.registry import TABLES, Analysis
 from specmoe.analysis.summaries import CELL
 from specmoe.config.block import MEASURED_BY, PASSAGE_PREFIX
@@ -73,7 +73,7 @@ def compared_campaigns(analyses: Sequence[Analysis]) -> pd.DataFrame:
 def _cells(analysis: Analysis) -> pd.DataFrame:
     """Return a campaign's cells with the columns that settings of several campaigns have."""
     cells = usual_cells(analysis)
-    ways = way_words(cells)
+    ways = way_text(cells)
     labels, unit = _labels(analysis), str(analysis.campaign["length_unit"].iloc[0])
     digests = analysis.models.set_index("model")["sha256"]
     flagged = analysis.flagged.groupby(CELL)["flagged"].sum().rename("flagged")

@@ -14,7 +14,7 @@ import jinja2
 import pandas as pd
 from markupsafe import Markup
 
-from specmoe import words
+from specmoe import text
 from specmoe.analysis import number_text
 from specmoe.analysis.advice import Answer, Controls, Standing
 from specmoe.analysis.filters import advised_targets, on_other_prompts, told_twins, whole_audit
@@ -31,7 +31,7 @@ from specmoe.files import read_record, replace_text
 from specmoe.plan.campaign import ROOT, LoadedCampaign
 from specmoe.records import head_of
 from specmoe.runs.schema import excluded, read_runs
-from specmoe.words import counted, duration, fill_template
+from specmoe.text import counted, duration, fill_template
 
 # The ends of the interval that decides an answer, as columns of the best setting.
 _DECIDES = {
@@ -80,10 +80,10 @@ def render_advice(analysis: Analysis, template: Path, details: Path) -> str:
 def environment(
     templates: Path, printed: Callable[[Any], str] = number_text.shown, **syntax: str
 ) -> jinja2.Environment:
-    """Return `words.environment` with what templates of an analysis use."""
-    env = words.environment(templates, printed, **syntax)
+    """Return `text.environment` with what templates of an analysis use."""
+    env = text.environment(templates, printed, **syntax)
     numbers = ("fixed", "percent", "thousands", "memory", "interval", "measured_in")
-    texts = ("span", "day", "short_commits", "prompt_words")
+    texts = ("span", "day", "short_commits", "prompt_text")
     env.filters.update({name: getattr(number_text, name) for name in (*numbers, *texts)})
     env.filters.update(machine_of=machine_of, records=records, told_twins=told_twins)
     env.tests["known"] = pd.notna

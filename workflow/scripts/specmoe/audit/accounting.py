@@ -11,7 +11,7 @@ from specmoe.audit.evidence import Evidence, Finding, Run, at_least, at_most, co
 from specmoe.config.block import Protocol, Stop
 from specmoe.config.methods import BY_TYPE, METHODS
 from specmoe.measure.trace import common_prefix
-from specmoe.words import counted
+from specmoe.text import counted
 
 _NAMED = 3  # near ties
 # How far a printed rate may be from tokens over time; rounding of printed digits makes 0.01 %.

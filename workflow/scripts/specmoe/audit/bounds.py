@@ -16,7 +16,7 @@ from specmoe.config.block import Protocol, Stop
 from specmoe.config.methods import METHODS, Method
 from specmoe.models.info import Size
 from specmoe.runs.schema import DISTURBED
-from specmoe.words import counted
+from specmoe.text import counted
 
 _IDENTITY = ["run", "suite", "target", "draft", "gamma"]
 

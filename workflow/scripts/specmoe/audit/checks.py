@@ -38,7 +38,7 @@ class Check(NamedTuple):
     `of_time` fails where a run took less time than it needs.
     """
 
-    words: str
+    label: str
     level: Level
     meaning: str
     find: Callable[[Run, Evidence], Finding]

@@ -26,7 +26,7 @@ from specmoe.errors import ConfigError, nearest, one_line
 from specmoe.files import given_file
 from specmoe.models.info import Size, split_by_active
 from specmoe.plan.machine import bandwidth_by_chip
-from specmoe.words import counted
+from specmoe.text import counted
 
 _RATE = (1e-3, 1e6, "give tokens a second, above zero")
 _GB = (1e-3, 1e5, "give GB of 10^9 bytes; 1 GiB is 1.074 GB, 1 MB is 0.001 GB")
@@ -92,7 +92,7 @@ def claim_of(given: Mapping[str, Any], place: str, chips: Mapping[str, float]) -
             raise ConfigError(f"{place}: unknown field {name!r}; {nearest(str(name), FIELDS)}")
     given = {name: value for name, value in given.items() if value not in (None, "")}
     facts = {name: _checked(place, name, given[name]) for name in FACTS if name in given}
-    for fault in _faults_between(facts):
+    for fault in _errors_between(facts):
         raise ConfigError(f"{place}: {fault}")
     if chip := given.get("chip"):
         if chip not in chips:
@@ -101,7 +101,7 @@ def claim_of(given: Mapping[str, Any], place: str, chips: Mapping[str, float]) -
     return Claim(str(given.get("name", "")), facts)
 
 
-def _faults_between(facts: Mapping[str, float]) -> Iterator[str]:
+def _errors_between(facts: Mapping[str, float]) -> Iterator[str]:
     for less, more in _AT_MOST.items():
         if less in facts and more in facts and facts[less] > facts[more]:
             yield f"{less}: {facts[less]:g} is more than {more}, {facts[more]:g}"

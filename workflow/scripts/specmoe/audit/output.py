@@ -15,7 +15,7 @@ import numpy as np
 from specmoe.audit.evidence import Evidence, Finding, Gap, Run, at_least, at_most, combined, equal
 from specmoe.config.measurement import AuditSettings
 from specmoe.measure.trace import common_prefix
-from specmoe.words import counted
+from specmoe.text import counted
 
 # Fewer tokens may be the same by chance, or by the habit of a trained model.
 SHORTEST_TEXT = 16

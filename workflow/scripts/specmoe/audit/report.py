@@ -21,7 +21,7 @@ from specmoe.plan.campaign import LoadedCampaign
 from specmoe.runs.manifest import check_manifest
 from specmoe.runs.other_tables import read_agreement, read_pass_times, seen_experts
 from specmoe.runs.schema import DISTURBED, asked_of, excluded, read_runs
-from specmoe.words import counted
+from specmoe.text import counted
 
 # Arrow's strings suit long columns; on tables as short as these they take more time.
 pd.set_option("mode.string_storage", "python")
@@ -141,7 +141,7 @@ def describe_audit(
     for level, members in found.audit.groupby("level", sort=False):
         lines += ["", f"{str(level).capitalize()} if it fails:"]
         for name, of_check in members.groupby("check", sort=False):
-            lines += _details(CHECKS[str(name)].words, of_check)
+            lines += _details(CHECKS[str(name)].label, of_check)
     return summary, "\n".join([*lines, *_sensitivity(found.sensitivity)]) + "\n"
 
 
@@ -154,7 +154,7 @@ def _summary(found: Audit, given: Evidence) -> list[str]:
     if passed or failed:
         lines[0] += f"; controls {passed} of {passed + failed} passed"
     for name, members in found.audit.groupby("check", sort=False):
-        words, verdicts = CHECKS[str(name)].words, members["verdict"]
+        words, verdicts = CHECKS[str(name)].label, members["verdict"]
         if failed := (verdicts == CheckVerdict.FAIL).sum():
             worst = _worst(members.iloc[members["ratio"].argmax()], given)
             lines.append(f"  {words}, {counted(failed, 'run')}; {worst}")
@@ -209,7 +209,7 @@ def _details(words: str, members: pd.DataFrame) -> Iterator[str]:
     if 0 < (worst := members["ratio"].max()) < inf and worst != 1:
         told.append(f"the {'worst' if len(failed) else 'nearest'} at {worst:.2f} of the bound")
     # Identical runs have no gap to measure.
-    if words == CHECKS["losslessness"].words and (ties := passed["measured"].count()):
+    if words == CHECKS["losslessness"].label and (ties := passed["measured"].count()):
         told.append(f"{ties} diverge at a near tie")
     if len(inapplicable):
         told.append(f"{len(inapplicable)} not applicable")

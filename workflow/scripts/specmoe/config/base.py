@@ -64,7 +64,7 @@ T = TypeVar("T")
 Distinct = Annotated[list[T], AfterValidator(_distinct)]
 """A list whose values differ."""
 
-# The faults whose message, or lack of a value, makes what was given needless to repeat.
+# The errors whose message, or lack of a value, makes what was given needless to repeat.
 _SAY_IT = ("value_error", "missing", "union_tag_invalid", "unknown_key")
 
 FORMER_KEYS = {
@@ -104,18 +104,18 @@ class Strict(BaseModel):
         return data
 
 
-def describe_fault(fault: ErrorDetails, keys: Sequence[str]) -> str:
-    """Return one line on a fault that pydantic found at the place `keys`."""
+def describe_error(reason: ErrorDetails, keys: Sequence[str]) -> str:
+    """Return one line on an error that pydantic found at the place `keys`."""
     # A key may be any text, and the line stays one.
     place = one_line(".".join(keys)) or "top level"
-    message = one_line(fault["msg"].removeprefix("Value error, "))
-    shown = f" (got {reprlib.repr(fault['input'])})" if fault["type"] not in _SAY_IT else ""
+    message = one_line(reason["msg"].removeprefix("Value error, "))
+    shown = f" (got {reprlib.repr(reason['input'])})" if reason["type"] not in _SAY_IT else ""
     return f"{place}: {message}{shown}"
 
 
-def first_fault(error: ValueError) -> str:
-    """Return one line for the first fault that pydantic found, or for another error."""
+def first_error(error: ValueError) -> str:
+    """Return one line for the first error that pydantic found, or for another error."""
     if not isinstance(error, ValidationError):
         return str(error)
-    fault = error.errors(include_url=False)[0]
-    return describe_fault(fault, [str(key) for key in fault["loc"]])
+    reason = error.errors(include_url=False)[0]
+    return describe_error(reason, [str(key) for key in reason["loc"]])

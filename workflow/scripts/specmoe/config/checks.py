@@ -1,6 +1,6 @@
 """What relates the configuration's keys to each other, and to the files it names.
 
-Each check yields a fault's place and what is wrong there; `config.load.load` groups them.
+Each check yields an error's place and what is wrong there; `config.load.load` groups them.
 """
 
 from collections import Counter
@@ -16,7 +16,7 @@ from specmoe.config.schema import Config, Suite
 from specmoe.config.workloads import TextsWorkload
 from specmoe.errors import ConfigError, listed, nearest
 
-Faults = Iterator[tuple[str, str]]
+Errors = Iterator[tuple[str, str]]
 """Places, such as the key of a suite or none for the suite as a whole; and what is wrong there."""
 
 # Bytes of the campaign's part of the configuration, which the rule `record_campaign` has in its
@@ -24,20 +24,20 @@ Faults = Iterator[tuple[str, str]]
 LONGEST = 100_000
 
 
-def stop_at(*checks: Faults) -> None:
-    """Raise ConfigError with a line for each fault that checks find."""
-    if faults := list(dict.fromkeys(chain.from_iterable(checks))):
-        raise ConfigError(listed([f"config: {place}: {fault}" for place, fault in faults]))
+def stop_at(*checks: Errors) -> None:
+    """Raise ConfigError with a line for each error that checks find."""
+    if errors := list(dict.fromkeys(chain.from_iterable(checks))):
+        raise ConfigError(listed([f"config: {place}: {error}" for place, error in errors]))
 
 
-def unknown(names: Iterable[str | None], known: Collection[str], place: str, what: str) -> Faults:
-    """Yield the fault of each name that is not among the known ones; None names nothing."""
+def unknown(names: Iterable[str | None], known: Collection[str], place: str, what: str) -> Errors:
+    """Yield the error of each name that is not among the known ones; None names nothing."""
     for name in names:
         if name is not None and name not in known:
             yield place, f"unknown {what} {name!r}; {nearest(name, known)}"
 
 
-def names(config: Config) -> Faults:
+def names(config: Config) -> Errors:
     """Check what the campaign names."""
     campaign = config.campaign
     yield from unknown([campaign.engine], config.engines, "campaign.engine", "engine")
@@ -47,7 +47,7 @@ def names(config: Config) -> Faults:
         yield "compare_with", f"name each campaign once, and not this one, {campaign.name!r}"
 
 
-def members(config: Config) -> Faults:
+def members(config: Config) -> Errors:
     """Check what suites, models and workloads name."""
     models, texts = config.models, config.prompts.texts
     for name, suite in config.selected_suites.items():
@@ -73,7 +73,7 @@ def members(config: Config) -> Faults:
             yield from unknown(workload.texts, texts, f"workloads.{name}.texts", "prompt")
 
 
-def _of_source(config: Config, name: str, place: str) -> Faults:
+def _of_source(config: Config, name: str, place: str) -> Errors:
     """Check what a model is made from, and that this is not the model itself in the end."""
     models, seen = config.models, [name]
     yield from unknown([models[name].made_from], models, place, "model")
@@ -83,7 +83,7 @@ def _of_source(config: Config, name: str, place: str) -> Faults:
         yield place, f"{source!r} is made from itself"
 
 
-def _of_target(config: Config, draft: SyntheticDraft, place: str) -> Faults:
+def _of_target(config: Config, draft: SyntheticDraft, place: str) -> Errors:
     """Check that a draft's target has a recipe that such a draft can be constructed from."""
     target = config.models.get(draft.target)
     yield from unknown([draft.target], config.models, place, "model")
@@ -95,7 +95,7 @@ def _of_target(config: Config, draft: SyntheticDraft, place: str) -> Faults:
         yield place, f"{draft.target!r}: hidden is no multiple of head_size"
 
 
-def files(config: Config, root: Path) -> Faults:
+def files(config: Config, root: Path) -> Errors:
     """Check that the texts which the configuration names are there."""
     files = {f"prompts.texts.{name}.file": p.file for name, p in config.prompts.texts.items()}
     files["prompts.passage"] = config.prompts.passage
@@ -107,7 +107,7 @@ def files(config: Config, root: Path) -> Faults:
             yield place, f"no file {file!r} in the workflow's folder"
 
 
-def length(config: Config) -> Faults:
+def length(config: Config) -> Errors:
     """Check that jobs can be given the campaign's part of the configuration."""
     if (size := len(config.of_campaign().model_dump_json())) > LONGEST:
         yield (
@@ -117,7 +117,7 @@ def length(config: Config) -> Faults:
         )
 
 
-def repeats_and_excluded(config: Config) -> Faults:
+def repeats_and_excluded(config: Config) -> Errors:
     """Check that what is repeated or left out exists, and what is left to measure.
 
     Every suite keeps a block, and so does the first repeat: it describes the machine for all
@@ -139,15 +139,15 @@ def repeats_and_excluded(config: Config) -> Faults:
         yield place, "no block of the first repeat is left, and it describes the machine"
 
 
-def suite(config: Config, name: str) -> Faults:
-    """Yield the faults that the first check finds which finds any: the next one builds on it."""
+def suite(config: Config, name: str) -> Errors:
+    """Yield the errors that the first check finds which finds any: the next one builds on it."""
     for check in (_of_ways, _of_protocol, _of_prompts, _of_blocks):
-        if faults := [*check(config, name, config.suites[name])]:
-            yield from ((f"suites.{name}.{key}".rstrip("."), fault) for key, fault in faults)
+        if errors := [*check(config, name, config.suites[name])]:
+            yield from ((f"suites.{name}.{key}".rstrip("."), error) for key, error in errors)
             return
 
 
-def _of_ways(config: Config, name: str, suite: Suite) -> Faults:
+def _of_ways(config: Config, name: str, suite: Suite) -> Errors:
     for number, way in enumerate(suite.methods):
         assert isinstance(way, Drafting)  # spelled out by now
         here = f"methods.{number}"
@@ -175,29 +175,29 @@ def _of_ways(config: Config, name: str, suite: Suite) -> Faults:
             yield f"vary.{factor}", why
 
 
-def _of_protocol(config: Config, name: str, suite: Suite) -> Faults:
+def _of_protocol(config: Config, name: str, suite: Suite) -> Errors:
     engine = config.engine_of(name)
     if config.protocol_of(name) == Protocol.PAIRED:
         # The audit asks the campaign's engine about runs that diverge from their baselines.
         if engine != config.campaign.engine:
-            fault = "measures by protocol published alone; for paired give it its own campaign"
-            yield "engine", f"{engine!r} {fault}"
+            error = "measures by protocol published alone; for paired give it its own campaign"
+            yield "engine", f"{engine!r} {error}"
         return
     options = {*suite.vary} - {"prompt_tokens", "temperature"} or config.measurement.engine_args
     texts = any(isinstance(prompt, str) for prompt in suite.prompts)
     baselines = texts and NO_DRAFT in suite.drafts
     ends = suite.workloads or config.measurement.stop == Stop.EOS
-    for key, given, fault in [
+    for key, given, error in [
         ("methods", suite.methods, "knows draft models alone; name them in `drafts`"),
         ("vary", options, "takes no engine_args, and varies prompt_tokens or temperature"),
         ("prompts", baselines, "has no baselines on texts; give lengths"),
         ("", ends, "knows neither workloads nor `stop: eos`"),
     ]:
         if given:
-            yield key, f"protocol published {fault}"
+            yield key, f"protocol published {error}"
 
 
-def _of_prompts(config: Config, name: str, suite: Suite) -> Faults:
+def _of_prompts(config: Config, name: str, suite: Suite) -> Errors:
     sent = [*suite.prompts, *suite.workloads]
     if ("prompt_tokens" in suite.vary) == bool(sent):
         yield "", "name prompts or workloads, or vary prompt_tokens in their place"
@@ -208,7 +208,7 @@ def _of_prompts(config: Config, name: str, suite: Suite) -> Faults:
         yield "vary.forced_acceptance", "its text ends anywhere; use stop: length"
 
 
-def _of_blocks(config: Config, name: str, suite: Suite) -> Faults:
+def _of_blocks(config: Config, name: str, suite: Suite) -> Errors:
     measurement, blocks = config.measurement, matrix.suite_blocks(config, name)
     prompts = blocks[0].prompts
     first = [block for block in blocks if block.repeat == 0]

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field, TypeAdapter, ValidationError, WithJsonSchema
 
-from specmoe.config.base import NotNegative, Positive, first_fault
+from specmoe.config.base import NotNegative, Positive, first_error
 from specmoe.config.block import Block, PromptSource
 from specmoe.config.engines import EngineArgs
 from specmoe.errors import nearest
@@ -93,7 +93,7 @@ def _checked(vary: dict[str, list[Any]]) -> dict[str, list[Any]]:
         try:
             vary = {name: TypeAdapter(list[factor.kind]).validate_python(levels)}  # type: ignore[name-defined]
         except ValidationError as error:
-            raise ValueError(f"{name}.{first_fault(error)}") from error
+            raise ValueError(f"{name}.{first_error(error)}") from error
         texts = [*map(factor.text, vary[name])]
         if len(set(texts)) < len(texts):
             raise ValueError(f"{name}: a level is named twice")

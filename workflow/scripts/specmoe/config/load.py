@@ -1,7 +1,7 @@
-"""Loading the configuration: every fault is a readable line, with its place and the remedy.
+"""Loading the configuration: every error is a readable line, with its place and the remedy.
 
 The Snakefile loads it before it defines any rule, so a wrong name never reaches the DAG. Checks
-come in groups: where one finds faults, the later ones would stumble over them.
+come in groups: where one finds errors, the later ones would stumble over them.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from specmoe.config import checks
-from specmoe.config.base import describe_fault
+from specmoe.config.base import describe_error
 from specmoe.config.block import NO_DRAFT, SELF
 from specmoe.config.checks import stop_at
 from specmoe.config.methods import METHODS, Drafting, Method, is_ngram
@@ -91,7 +91,7 @@ def load(
 
     `data` is the merged mapping that Snakemake read; prompt files and shipped models are relative
     to `root`, the workflow's folder; `files_say` returns what model files say of drafting. Raises
-    ConfigError with a line for each fault: its place and the remedy.
+    ConfigError with a line for each error: its place and the remedy.
     """
     try:
         config = Config.model_validate(data, context={"root": root})
@@ -162,7 +162,7 @@ def _with_methods(suite: Suite, known: FilesSay) -> Suite:
     return suite.model_copy(update={"drafts": simple, "methods": ways})
 
 
-# Where pydantic adds the branch of a tagged union to the place of a fault.
+# Where pydantic adds the branch of a tagged union to the place of an error.
 _TAG_DEPTH = {"engines": 2, "model_sets": 3, "workloads": 2}
 # What it adds where a value may be of several types.
 _UNION_BRANCHES = ("list[", "literal[")
@@ -171,15 +171,15 @@ _UNION_BRANCHES = ("list[", "literal[")
 def lines_of(error: ValidationError) -> Iterator[str]:
     """Yield a line for each value that the schema refuses, with its place.
 
-    A value of several types has a fault for each of them: the one that got deepest says most.
+    A value of several types has an error for each of them: the one that got deepest says most.
     """
-    faults: dict[tuple[str, ...], ErrorDetails] = {}
-    for fault in error.errors(include_url=False):
-        path = [*map(str, fault["loc"])]
+    errors: dict[tuple[str, ...], ErrorDetails] = {}
+    for reason in error.errors(include_url=False):
+        path = [*map(str, reason["loc"])]
         tag = _TAG_DEPTH.get("".join(path[:1]), len(path))
         del path[tag : tag + 1]
-        faults.setdefault(tuple(p for p in path if not p.startswith(_UNION_BRANCHES)), fault)
-    deeper = {place[:depth] for place in faults for depth in range(len(place))}
-    for place, fault in faults.items():
+        errors.setdefault(tuple(p for p in path if not p.startswith(_UNION_BRANCHES)), reason)
+    deeper = {place[:depth] for place in errors for depth in range(len(place))}
+    for place, reason in errors.items():
         if place not in deeper:
-            yield describe_fault(fault, place)
+            yield describe_error(reason, place)

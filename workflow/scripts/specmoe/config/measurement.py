@@ -150,7 +150,7 @@ class AuditSettings(Strict):
     # MoE over 4500 contexts, and the widest gap of a shipped campaign is 0.18. Twice the former
     # leaves room for other models; beyond it lies a faulty kernel, which must not excuse itself.
     tie_cap_nats: AboveZero = 0.6
-    """no divergence with a wider gap is a tie, and batches that move gaps by more are a fault of
+    """no divergence with a wider gap is a tie, and batches that move gaps by more are an error of
     the engine"""
 
     draft_stand_ins: dict[Name, Name] = Field(

@@ -38,7 +38,7 @@ class Parameter:
 
     number: type[int] | type[float]  # of its values
     letter: str  # in ids
-    words: str  # in labels
+    label: str  # in labels
     default: float  # of a method that takes it
 
 
@@ -54,7 +54,7 @@ class Facts:
     """What is known of a method before it runs."""
 
     engine: str  # llama-server's `--spec-type`
-    words: str  # the literature's name
+    label: str  # the literature's name
     loads: Literal["nothing", "optional", "file"] = "nothing"  # besides the target
     # The parameters that it takes with llama-server's flags, γ among them: in the order of the
     # command line. Where γ is not, the engine fixes the draft length.
@@ -78,13 +78,13 @@ _ANY_DRAFT = ("--spec-draft-n-min", "0")
 _HEAD = Facts("", "", "file", _OF_MODELS, _ANY_DRAFT, rolls_back=True)
 
 
-def _lookup(kind: str, words: str, *fixed: str, remembers: bool) -> Facts:
+def _lookup(kind: str, label: str, *fixed: str, remembers: bool) -> Facts:
     """Return the facts of a method that looks up the last tokens."""
     names = ("n-match", "n-max") if kind == "mod" else ("size-n", "size-m")
     flags = dict(zip(("n_match", "gamma"), names, strict=True))
     return Facts(
         f"ngram-{kind}",
-        words,
+        label,
         flags={name: f"--spec-ngram-{kind}-{flag}" for name, flag in flags.items()},
         fixed=fixed,
         remembers=remembers,
@@ -94,10 +94,10 @@ def _lookup(kind: str, words: str, *fixed: str, remembers: bool) -> Facts:
 
 METHODS: dict[Method, Facts] = {
     Method.DRAFT: Facts("draft-simple", "draft model", "file", _OF_MODELS, _ANY_DRAFT),
-    Method.MTP: replace(_HEAD, engine="draft-mtp", words="MTP", loads="optional"),
-    Method.EAGLE3: replace(_HEAD, engine="draft-eagle3", words="EAGLE-3"),
-    Method.DFLASH: replace(_HEAD, engine="draft-dflash", words="DFlash"),
-    Method.DSPARK: replace(_HEAD, engine="draft-dspark", words="DSpark"),
+    Method.MTP: replace(_HEAD, engine="draft-mtp", label="MTP", loads="optional"),
+    Method.EAGLE3: replace(_HEAD, engine="draft-eagle3", label="EAGLE-3"),
+    Method.DFLASH: replace(_HEAD, engine="draft-dflash", label="DFlash"),
+    Method.DSPARK: replace(_HEAD, engine="draft-dspark", label="DSpark"),
     Method.NGRAM_SIMPLE: _lookup("simple", "prompt lookup", remembers=False),
     # The keys of earlier requests stay in these maps: a prompt was drafted for otherwise after
     # other ones, and near ties then fell otherwise.
@@ -133,13 +133,13 @@ def draft_label(method: Method, file_label: str | None, parameters: Mapping[str,
     `file_label` is that of the file it loads, None if it loads none or needs no naming.
     `parameters` are columns of a row; a missing one is null.
     """
-    name = METHODS[method].words
+    name = METHODS[method].label
     if file_label is not None and method == Method.DRAFT:
         name = file_label
     elif file_label not in (None, name):
         name = f"{name} ({file_label})"
     given = ((one, parameters.get(key)) for key, one in PARAMETERS.items())
-    return ", ".join([name, *(one.words.format(value) for one, value in given if value)])
+    return ", ".join([name, *(one.label.format(value) for one, value in given if value)])
 
 
 class Drafting(Strict):

@@ -246,7 +246,7 @@ class Recipe(Strict):
         odd_rows = self.dtype in ("Q8_0", "Q4_K") and any(row % 32 for row in rows)
         k_quant = self.dtype == "Q4_K"
         short = self.attention == "hybrid" and self.layers < ATTENTION_INTERVAL
-        faults = {
+        errors = {
             "layers must be at least 4, for one with full attention": short,
             "core_first must be one of the layers": not 0 <= self.core_first < self.layers,
             "an MTP block needs a layer of full attention in the core": self.mtp_blocks
@@ -263,8 +263,8 @@ class Recipe(Strict):
             "Q4_K needs hidden and expert_ffn to be multiples of 256": k_quant
             and (self.hidden % 256 or self.expert_ffn % 256),
         }
-        for message, fault in faults.items():
-            if fault:
+        for message, error in errors.items():
+            if error:
                 raise ValueError(message)
         return self
 

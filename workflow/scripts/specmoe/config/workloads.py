@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field, StringConstraints
 
-from specmoe.config.base import Distinct, InputPath, Name, Positive, Strict, first_fault
+from specmoe.config.base import Distinct, InputPath, Name, Positive, Strict, first_error
 from specmoe.config.block import Sending, Stop, Template, shuffle_key
 from specmoe.errors import ConfigError, listed
 from specmoe.files import json_of, read_text
@@ -175,21 +175,21 @@ def sending_of(workload: AnyWorkload) -> Sending:
 def prompts_of_file(workload: FileWorkload, file: Path) -> list[WorkloadPrompt]:
     """Return the prompts that a workload takes from its file; raises ConfigError."""
     found: dict[str, WorkloadPrompt] = {}
-    faults = []
+    errors = []
     for number, line in numbered_lines(file).items():
         try:
             prompt = _prompt(workload, line, number)
         except ValueError as error:
-            faults.append(f"{file}, line {number}: {first_fault(error)}")
+            errors.append(f"{file}, line {number}: {first_error(error)}")
             continue
         twin = found.setdefault(prompt.id, prompt)
         if twin is not prompt:
-            faults.append(
+            errors.append(
                 f"{file}: lines {twin.line} and {number} have the same id {prompt.id!r}; a line"
                 " without an id has its number"
             )
-    if faults:
-        raise ConfigError(listed(faults))
+    if errors:
+        raise ConfigError(listed(errors))
     if len(found) < (wanted := workload.sample or 1):
         raise ConfigError(f"{file} has {len(found)} prompts, and its workload wants {wanted}")
     prompts = list(found.values())

@@ -278,12 +278,12 @@ def build_program(engine: Path, output: int) -> None:
         )
     step = f"-DCMAKE_PROJECT_INCLUDE={_SOURCE.with_name('program.cmake')}"
     definitions = [step, f"-DSPECMOE_PROGRAM={_SOURCE}"]
-    fault = (
+    error = (
         f"{PROGRAM} could not be compiled against this llama.cpp"
         " (measurement.pass_samples: 0 measures without it)"
     )
-    run_build_tool(["cmake", "-S", source, "-B", str(build), *definitions], output, fault)
+    run_build_tool(["cmake", "-S", source, "-B", str(build), *definitions], output, error)
     jobs = str(os.cpu_count() or 1)
     command = ["cmake", "--build", str(build), "--parallel", jobs, "--target", PROGRAM]
-    run_build_tool(command, output, fault)
+    run_build_tool(command, output, error)
     shutil.copy2(build / "bin" / PROGRAM, engine / PROGRAM)

@@ -56,8 +56,8 @@ def require_programs(folder: Path) -> None:
     """Raise EngineError if one of `BINARIES` is missing in a folder."""
     for name in BINARIES:
         if not (folder / name).is_file():
-            fault = f"no {name} in {folder}; give the folder of a complete llama.cpp build"
-            raise EngineError(fault)
+            error = f"no {name} in {folder}; give the folder of a complete llama.cpp build"
+            raise EngineError(error)
 
 
 def install(built: Path, binaries: Path) -> None:

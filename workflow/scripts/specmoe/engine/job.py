@@ -24,7 +24,7 @@ from specmoe.engine.machine import (
 )
 from specmoe.engine.process import run_tool
 from specmoe.engine.server import Server
-from specmoe.errors import SpecmoeError, lines_to, told
+from specmoe.errors import SpecmoeError, error_message, lines_to
 from specmoe.files import engine_path, hold, read_record
 
 
@@ -179,7 +179,7 @@ def alone_at(
 
 @contextmanager
 def log_of_job(path: Path) -> Iterator[None]:
-    """Write what the room `measure` logs to a job's own log: every run, and the job's fault.
+    """Write what the room `measure` logs to a job's own log: every run, and the job's error.
 
     Runs are logged at level DEBUG, which the console leaves out.
     """
@@ -189,5 +189,5 @@ def log_of_job(path: Path) -> Iterator[None]:
             with lines_to(file, "specmoe.measure", logging.DEBUG):
                 yield
         except (SpecmoeError, OSError) as error:
-            print(told(error), file=file, flush=True)
+            print(error_message(error), file=file, flush=True)
             raise

@@ -65,7 +65,7 @@ constexpr int PROMPT_BATCH = 2048, PHYSICAL_BATCH = 512;  // llama-server's
 }
 
 // Leave out what the engine says of a model that it loads, or an error would be below all that.
-void log_faults(ggml_log_level level, const char * text, void *) {
+void log_errors(ggml_log_level level, const char * text, void *) {
     if (level == GGML_LOG_LEVEL_WARN || level == GGML_LOG_LEVEL_ERROR) {
         fputs(text, stderr);
     }
@@ -378,7 +378,7 @@ void read_all(llama_model * model, const std::string & file, int threads, int wi
 int main(int, char ** argv) {
     const std::string self = argv[0], task = argv[1], file = argv[2], text = argv[3];
     const int threads = atoi(argv[4]), gpu_layers = atoi(argv[5]);
-    llama_log_set(log_faults, nullptr);
+    llama_log_set(log_errors, nullptr);
     // An engine for every processor has its kernels in libraries beside its programs.
     ggml_backend_load_all_from_path((self.substr(0, self.rfind('/') + 1) + "bin").c_str());
     llama_backend_init();

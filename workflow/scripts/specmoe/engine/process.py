@@ -16,7 +16,7 @@ from specmoe.config.engines import build_environment
 from specmoe.engine.machine import text_of
 from specmoe.engine.supervise import guarded
 from specmoe.errors import EngineError, MeasurementError
-from specmoe.words import exit_words
+from specmoe.text import exit_status
 
 LOG_LINES_SHOWN = 15
 # llama_decode logs that it failed; llama_process, which later engines call, logs only the cause
@@ -66,19 +66,19 @@ def run_tool(
             f"timeout: {name} took longer than {limit_s:g} s (measurement.run_limit_s)", logged, log
         )
     if code != 0:
-        raise with_end_of_log(f"{name} failed ({exit_words(code)})", logged, log)
+        raise with_end_of_log(f"{name} failed ({exit_status(code)})", logged, log)
     return text, logged
 
 
-def run_build_tool(command: list[str], output: int, fault: str) -> None:
+def run_build_tool(command: list[str], output: int, error: str) -> None:
     """Run a tool that fetches or builds; the file `output` receives its command and what it prints.
 
-    Raises EngineError with `fault` as its reason, and the tool's last lines, if it fails, and for
+    Raises EngineError with `error` as its reason, and the tool's last lines, if it fails, and for
     one that is not installed.
     """
     last = deque[str](maxlen=LOG_LINES_SHOWN)
     if not shutil.which(command[0]):
-        raise EngineError(f"{fault}: no {command[0]} found; install it")
+        raise EngineError(f"{error}: no {command[0]} found; install it")
     os.write(output, f"$ {shlex.join(command)}\n".encode())
     with subprocess.Popen(
         command,
@@ -94,7 +94,7 @@ def run_build_tool(command: list[str], output: int, fault: str) -> None:
             last.append(f"\n  | {line.rstrip()}")
     if process.returncode != 0:
         raise EngineError(
-            f"{fault}: {command[0]} ended with code {process.returncode}; its last lines:"
+            f"{error}: {command[0]} ended with code {process.returncode}; its last lines:"
             + "".join(last)
         )
 

@@ -24,7 +24,7 @@ from specmoe.engine.process import (
 )
 from specmoe.engine.supervise import guarded
 from specmoe.errors import MeasurementError
-from specmoe.words import exit_words
+from specmoe.text import exit_status
 
 TRACED = {"LLAMA_TRACE": "1"}  # logs a line for every verification, see engine.answers
 _POLL_S = 0.02
@@ -74,7 +74,7 @@ def _completion(prompt: list[int], asked: Asked) -> dict[str, Any]:
 class Server:
     """A running llama-server, reached over a Unix socket in a private folder.
 
-    Use it as a context manager: the process always ends with the block. Every fault raises
+    Use it as a context manager: the process always ends with the block. Every error raises
     MeasurementError with the end of the server's log.
     """
 
@@ -138,7 +138,7 @@ class Server:
         try:
             memory = psutil.Process(self.pid).memory_info()
         except psutil.NoSuchProcess as error:
-            raise self._fault_of_end() from error
+            raise self._end_error() from error
         # Linux alone tells apart what is mapped from files.
         return int(memory.rss - memory.shared) if hasattr(memory, "shared") else None
 
@@ -151,13 +151,13 @@ class Server:
             if server.status() == psutil.STATUS_ZOMBIE:  # its guard has not seen it end yet
                 raise psutil.ZombieProcess(server.pid)
         except (psutil.NoSuchProcess, ValueError) as error:
-            raise self._fault_of_end() from error
+            raise self._end_error() from error
         return int(server.pid)
 
-    def _fault_of_end(self, otherwise: str = "llama-server ended") -> MeasurementError:
+    def _end_error(self, otherwise: str = "llama-server ended") -> MeasurementError:
         """Return the error of a server that is no longer there, with the cause if it is known."""
         self._raise_if_ended("llama-server crashed", grace_s=1.0)
-        return self.fault(otherwise)
+        return self.error(otherwise)
 
     def stop(self) -> None:
         """End the process and wait for it; a second call does nothing."""
@@ -230,18 +230,18 @@ class Server:
         """
         body = _completion(prompt, asked) | {"cache_prompt": False, "stream": True}
         request = self._client.stream("POST", "/completion", json=body, headers=_LAST_OF_CONNECTION)
-        with self._faults_named("/completion"), request as response:
+        with self._named_errors("/completion"), request as response:
             if response.is_error:
                 response.read()  # what it says
             yield from read_events(response.raise_for_status().iter_bytes())
 
     def metrics(self) -> dict[str, float]:
         """Return the server's counters by name, see `answers.read_counters`."""
-        with self._faults_named("/metrics"):
+        with self._named_errors("/metrics"):
             answer = self._client.get("/metrics")
             return read_counters(answer.raise_for_status().text)
 
-    def fault(self, reason: str) -> MeasurementError:
+    def error(self, reason: str) -> MeasurementError:
         """Return an error with `reason` and the end of the server's log."""
         return with_end_of_log(reason, self.log_text(), self._log)
 
@@ -271,31 +271,31 @@ class Server:
                         build=f"b{build[1]}-{build[2]}" if build else "unknown",
                     )
             time.sleep(_POLL_S)
-        raise self.fault(
+        raise self.error(
             f"llama-server was not ready after {self._start_limit_s:g} s"
             " (measurement.start_limit_s)"
         )
 
     def _ask(self, path: str, body: dict[str, Any]) -> Any:
-        with self._faults_named(path):
+        with self._named_errors(path):
             return json.loads(self._client.post(path, json=body).raise_for_status().content)
 
     @contextmanager
-    def _faults_named(self, path: str) -> Iterator[None]:
-        """Turn what goes wrong with a request, or with its answer, into a fault."""
+    def _named_errors(self, path: str) -> Iterator[None]:
+        """Turn what goes wrong with a request, or with its answer, into an error."""
         try:
             yield
         except httpx.TimeoutException as error:
-            raise self.fault(
+            raise self.error(
                 f"timeout: {path} took longer than {self._run_limit_s:g} s"
                 " (measurement.run_limit_s)"
             ) from error
         except httpx.TransportError as error:
-            raise self._fault_of_end(f"llama-server does not answer: {error}") from error
+            raise self._end_error(f"llama-server does not answer: {error}") from error
         except httpx.HTTPStatusError as error:
-            raise self.fault(f"llama-server refused {path}: {error.response.text}") from error
+            raise self.error(f"llama-server refused {path}: {error.response.text}") from error
         except ValueError as error:
-            raise self.fault(
+            raise self.error(
                 f"llama-server answered {path} with what cannot be read: {error}"
             ) from error
 
@@ -307,4 +307,4 @@ class Server:
             return
         if code is not None:
             said = first_error(self.log_text()) if loading else None
-            raise self.fault(f"{reason} ({exit_words(code)}){f': {said}' if said else ''}")
+            raise self.error(f"{reason} ({exit_status(code)}){f': {said}' if said else ''}")

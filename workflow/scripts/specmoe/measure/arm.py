@@ -105,9 +105,9 @@ def refuse_short(
     generated = len(answer["tokens"])
     ended = until_end and stopped_by(answer) == Stop.EOS and 0 < generated < asked
     if generated != asked and not ended:
-        raise server.fault(f"short output: {generated} tokens instead of {asked}")
+        raise server.error(f"short output: {generated} tokens instead of {asked}")
     if answer["timings"]["prompt_n"] != len(ids):
-        raise server.fault(
+        raise server.error(
             f"the server read {answer['timings']['prompt_n']} prompt tokens of {len(ids)}"
         )
 
@@ -142,9 +142,9 @@ class LiveArm:
         self.start()
         return self
 
-    def __exit__(self, fault: type[BaseException] | None, *_: object) -> None:
-        """End the server; after a fault its log is not read."""
-        self.stop() if fault is None else self.server.stop()
+    def __exit__(self, error: type[BaseException] | None, *_: object) -> None:
+        """End the server; after an error its log is not read."""
+        self.stop() if error is None else self.server.stop()
 
     def start(self) -> None:
         """Start a server; raises MeasurementError if it is not as the arm asks."""
@@ -178,7 +178,7 @@ class LiveArm:
             cause = error
         arm = self.arm
         if arm.speculates and (reason := reason_not_to_speculate(self.server.log_text())):
-            raise self.server.fault(
+            raise self.server.error(
                 f"{arm.draft} cannot draft for {self.block.target} with γ {arm.gamma}: {reason}"
             ) from cause
         if cause:
@@ -197,7 +197,7 @@ class LiveArm:
         ]
         for what, found, allowed in checks:
             if found not in allowed:
-                raise self.server.fault(
+                raise self.server.error(
                     f"block {block.block} is not measured: llama-server reports {what} = {found},"
                     f" arm {self.arm.name} asks for {allowed[0]}"
                 )
@@ -213,7 +213,7 @@ class LiveArm:
         for slot in range(self.block.slots):
             logged, sent = len(of_slots.get(slot, [])), self.sent[slot]
             if logged != sent:
-                raise self.server.fault(f"the log has {logged} of {sent} requests of slot {slot}")
+                raise self.server.error(f"the log has {logged} of {sent} requests of slot {slot}")
         self._logged.append(of_slots)
 
     def prepare(self) -> Watch:
@@ -332,7 +332,7 @@ class LiveArm:
         method = self.arm.method
         must = method is not None and METHODS[method].always_drafts and not self.arm.p_min
         if must and not metrics.get(DRAFTED):
-            raise self.server.fault(f"{name}: the server drafted nothing; its draft is not in use")
+            raise self.server.error(f"{name}: the server drafted nothing; its draft is not in use")
 
     def add_traces(self, runs: Iterable[Run]) -> None:
         """Add to the arm's own runs what the logs of its ended servers hold about them."""

@@ -22,7 +22,7 @@ from specmoe.measure import study_commands
 from specmoe.measure.arm import LiveArm, Run, prompt_ids
 from specmoe.measure.load import measure_load
 from specmoe.models.info import load_info, require_template
-from specmoe.words import counted
+from specmoe.text import counted
 
 _logger = logging.getLogger(__name__)
 

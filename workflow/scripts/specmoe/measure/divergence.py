@@ -67,7 +67,7 @@ def read_in_batches(
             chosen=whole,
         )
         if answer["timings"]["prompt_n"] != (size or len(prompt)):
-            raise server.fault(
+            raise server.error(
                 f"the server read {answer['timings']['prompt_n']} tokens at once instead of"
                 f" {size or len(prompt)}"
             )

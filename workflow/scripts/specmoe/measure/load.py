@@ -49,7 +49,7 @@ class _Load:
     # Of each filler's tokens: when they came, and how many.
     filled: list[tuple[float, int]] = field(default_factory=list)
     fillers: int = 0
-    ended: threading.Event = field(default_factory=threading.Event)  # all measured, or a fault
+    ended: threading.Event = field(default_factory=threading.Event)  # all measured, or an error
     closed: threading.Event = field(default_factory=threading.Event)  # clients stop
 
     @property
@@ -70,7 +70,7 @@ class _Load:
             return self.waiting.pop(0), place
 
     def serve(self, slot: int) -> None:
-        """Be a client: send requests to a slot until the load is over; a fault ends it for all."""
+        """Be a client: send requests to a slot until the load is over; an error ends it for all."""
         try:
             number = 0
             while not self.closed.is_set():
@@ -119,7 +119,7 @@ def measure_load(
     """Return the runs of one load in a pass; `order` is the place of its first run in the block.
 
     A load during which the machine was taken away is measured again as a whole. Raises
-    MeasurementError for a fault of any request.
+    MeasurementError for an error of any request.
     """
     block = one.block
     about = [one.about(source, number, order + place) for place, source in enumerate(sources)]
@@ -189,5 +189,5 @@ def _once_idle(one: LiveArm) -> dict[str, float]:
         if not metrics.get(PROCESSING):
             return metrics
         if time.monotonic() > deadline:
-            raise one.server.fault("the server goes on with requests that nobody waits for")
+            raise one.server.error("the server goes on with requests that nobody waits for")
         time.sleep(_POLL_S)

@@ -14,7 +14,7 @@ from typing import Literal, Self
 
 from pydantic import TypeAdapter
 
-from specmoe.config.base import first_fault
+from specmoe.config.base import first_error
 from specmoe.config.block import Arm, Block, Stop
 from specmoe.config.schema import Config
 from specmoe.engine.job import Job
@@ -131,7 +131,7 @@ class Recording:
             return TypeAdapter(cls).validate_python(json_of(path.read_bytes()))
         except ValueError as error:
             raise SchemaError(
-                f"{path} is no record of a decoding, version 5: {first_fault(error)};"
+                f"{path} is no record of a decoding, version 5: {first_error(error)};"
                 " delete it, and `snakemake demo_trace` makes another"
             ) from error
 

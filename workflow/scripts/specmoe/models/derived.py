@@ -59,7 +59,7 @@ from specmoe.models.gguf_file import (
 from specmoe.models.info import load_info
 from specmoe.models.synthetic import write_model
 from specmoe.models.synthetic_drafts import write_draft
-from specmoe.words import exit_words
+from specmoe.text import exit_status
 
 
 def make_model(
@@ -254,7 +254,7 @@ def quantize(
     code = _run_logged([*command, str(target), kind], log)
     if code != 0:
         target.unlink(missing_ok=True)
-        raise EngineError(f"llama-quantize failed on {source} ({exit_words(code)}); see {log}")
+        raise EngineError(f"llama-quantize failed on {source} ({exit_status(code)}); see {log}")
 
 
 def make_ngram_cache(binaries: Path, tokenizer: Path, text: Path, out: Path, log: Path) -> None:

@@ -225,7 +225,7 @@ def check_fit(target: Header, draft: Header, method: Method, file: Path) -> None
         needed = needed or draft.number_of_architecture("embedding_length")
     if own != method and not lends:
         raise ModelError(
-            f"{file} drafts as {METHODS[own].words} ({own}), not as {METHODS[method].words}"
+            f"{file} drafts as {METHODS[own].label} ({own}), not as {METHODS[method].label}"
             f" ({method}); name it under that method"
         )
     if method != Method.DRAFT and width != needed:

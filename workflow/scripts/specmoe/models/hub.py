@@ -1,7 +1,7 @@
 """Models from Hugging Face, downloaded by its client to the user's hub cache, and verified.
 
 The client goes on where a connection ends or stalls, but not where a process was killed. Of digests
-it checks only those of Xet's pieces, so each file is hashed here. A fault of the hub is one line
+it checks only those of Xet's pieces, so each file is hashed here. An error of the hub is one line
 that says what to do.
 """
 

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Self, TypeVar
 
 from pydantic import ConfigDict, Field, TypeAdapter, model_validator
 
-from specmoe.config.base import Count, first_fault
+from specmoe.config.base import Count, first_error
 from specmoe.errors import ModelError, one_line
 from specmoe.files import json_of
 
@@ -84,7 +84,7 @@ def info_of(facts: Mapping[str, Any]) -> ModelInfo:
     try:
         return _INFO.validate_python(facts)
     except ValueError as error:
-        raise ValueError(one_line(first_fault(error))) from error
+        raise ValueError(one_line(first_error(error))) from error
 
 
 def require_template(info: ModelInfo, file: Path, suite: str) -> None:
@@ -125,8 +125,8 @@ def _load(adapter: TypeAdapter[T], path: Path) -> T:
     except OSError as error:
         raise ModelError(f"{path}: cannot be read ({error.strerror})") from error
     except ValueError as error:
-        fault = one_line(first_fault(error))
-        raise ModelError(f"{path}: no model info ({fault}); make it again") from error
+        reason = one_line(first_error(error))
+        raise ModelError(f"{path}: no model info ({reason}); make it again") from error
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ from specmoe.page.whatif import whatif_pairs
 from specmoe.paper.documents import cited
 from specmoe.plan.campaign import ROOT
 from specmoe.tables.exhibits import read_figures, read_yaml, tables_of
-from specmoe.words import spreadsheet_text
+from specmoe.text import spreadsheet_text
 
 MOST_ROWS = 30
 """Rows of a table on the page, which links the data of all; a campaign may have thousands."""

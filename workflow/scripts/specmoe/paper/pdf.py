@@ -62,14 +62,14 @@ def compile_pdf(document: Path, parts: Iterable[Path], out: Path, log: Path) -> 
         log.write_text(text + done.stderr, encoding="utf-8")
         if done.returncode:
             found = re.search(r"^! (.*)$", text, re.MULTILINE)
-            fault = found[1] if found else "did not compile"
-            raise PaperError(f"{document.name}: {fault}; TeX's log is {log}")
+            reason = found[1] if found else "did not compile"
+            raise PaperError(f"{document.name}: {reason}; TeX's log is {log}")
         shutil.copy(folder / f"{document.stem}.pdf", out)
     return complaints(text)
 
 
 def complaints(log: str) -> list[str]:
-    """Return the lines of TeX's log about faults that a reader sees.
+    """Return the lines of TeX's log about errors that a reader sees.
 
     These are undefined references and citations, labels that are defined twice, and boxes that
     stand out by more than 5 pt.

@@ -9,7 +9,7 @@ from specmoe.paper.documents import render_documents
 from specmoe.paper.latex import render_table
 from specmoe.plan.campaign import ROOT
 from specmoe.tables.exhibits import tables_of
-from specmoe.words import spreadsheet_text
+from specmoe.text import spreadsheet_text
 
 
 def render_paper(analysis: Path, cells: Path, out: Path) -> None:

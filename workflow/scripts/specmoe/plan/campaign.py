@@ -26,7 +26,7 @@ from specmoe.engine.identity import Workplace, engine_ids, maker_of
 from specmoe.errors import ConfigError
 from specmoe.files import is_held, named_if_damaged, read_record, replace_text
 from specmoe.records import head_of
-from specmoe.words import counted
+from specmoe.text import counted
 
 # What a block asks of a cluster for its job. An estimate assumes a machine, and the nodes may be
 # others. A limit that is too high costs a place in the queue, one that is too low costs the block.

@@ -2,7 +2,7 @@
 
 Gate one: whenever the Snakefile is parsed it looks at the folder it works in and loads the
 configuration here, and before something is made or measured it has the files looked at that the
-configuration names; a line a fault.
+configuration names; a line an error.
 
 Gate two: at every start, whatever snakemake remembers or is told to ignore, records of something
 else than is asked for now lose their links, so that their blocks are measured, and tables that lack
@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from specmoe.config.block import MEASURE_VERSION, Block, PromptSource, Sending
-from specmoe.config.checks import Faults, stop_at
+from specmoe.config.checks import Errors, stop_at
 from specmoe.config.engines import NGRAM_MAKER, refuse_exported
 from specmoe.config.load import PLAIN, FilesSay, load
 from specmoe.config.methods import Method
@@ -102,7 +102,7 @@ def load_campaign(data: Mapping[str, Any], root: Path, results: Path) -> LoadedC
     """Check the configuration and return its campaign.
 
     `data` is the merged mapping that Snakemake read, `root` the workflow's folder and `results` the
-    folder of all campaigns' results. Raises ConfigError with a line for each fault.
+    folder of all campaigns' results. Raises ConfigError with a line for each error.
     """
     config = load(
         data, root, lambda given: files_say(given, results / "models" / given.campaign.models)
@@ -116,21 +116,21 @@ def check(campaign: LoadedCampaign, exported: Mapping[str, str]) -> list[str]:
     """Make sure that a campaign can be measured as far as its files, now here, and variables say.
 
     `exported` is the environment of the workflow. Returns what to know of the files. Raises an
-    ExceptionGroup of all faults.
+    ExceptionGroup of all errors.
     """
     from specmoe.plan.inventory import check_headers  # needs numpy
 
-    faults, notes = check_headers(campaign)
+    errors, notes = check_headers(campaign)
     try:
         refuse_exported(campaign.config.measurement.environment, exported)
-    except MeasurementError as fault:
-        faults.append(fault)
-    if faults:
-        raise ExceptionGroup("faults of the campaign", faults)
+    except MeasurementError as error:
+        errors.append(error)
+    if errors:
+        raise ExceptionGroup("errors of the campaign", errors)
     return notes
 
 
-def _folders(campaign: LoadedCampaign) -> Faults:
+def _folders(campaign: LoadedCampaign) -> Errors:
     """Check the folders that a campaign writes to, and those that it is to find."""
     for folder in (campaign.results, campaign.folder, campaign.models_folder):
         if folder.is_symlink() and not folder.exists():

@@ -26,7 +26,7 @@ from specmoe.models.info import ModelInfo, load_info, require_template
 from specmoe.plan.campaign import LoadedCampaign
 from specmoe.plan.gate import Gate
 
-Faults = list[Exception]
+Errors = list[Exception]
 
 NOT_HASHED = "not hashed: headers only are read"
 BYTES_PER_TOKEN = 4  # of prompt texts
@@ -34,20 +34,20 @@ BYTES_PER_TOKEN = 4  # of prompt texts
 _OF_NO_FILE = {"label", "family", "sha256", "size_bytes", "size_gb"}
 
 
-def check_headers(campaign: LoadedCampaign) -> tuple[Faults, list[str]]:
-    """Return the faults of a campaign's prompts and models, and what to know of those.
+def check_headers(campaign: LoadedCampaign) -> tuple[Errors, list[str]]:
+    """Return the errors of a campaign's prompts and models, and what to know of those.
 
-    Faults name the path that the configuration has.
+    Errors name the path that the configuration has.
     """
-    faults: Faults = []
+    errors: Errors = []
     config, blocks = campaign.config, list(campaign.blocks.values())
-    _check_texts(config, blocks, campaign.root, faults)
+    _check_texts(config, blocks, campaign.root, errors)
     for engine, name in campaign.engine_names.items():
         entry = config.engines[name]
         if isinstance(entry, PathEngine) and not campaign.engine_file(engine).exists():
-            with _collecting(faults):
+            with _collecting(errors):
                 require_programs(Path(entry.path))
-    known = _read_models(campaign, faults)
+    known = _read_models(campaign, errors)
     drafters = {(block.target, one.draft): one for block in blocks for one in block.drafters}
 
     def origin(model: str) -> tuple[Path, ModelInfo] | None:
@@ -60,26 +60,26 @@ def check_headers(campaign: LoadedCampaign) -> tuple[Faults, list[str]]:
             (target, verifies), (draft, drafts) = pair
             same = verifies.vocabulary_sha256 == drafts.vocabulary_sha256
             method = arm.method if arm.draft_model in known else None
-            with _collecting(faults):
+            with _collecting(errors):
                 check_pair(target, draft, method, one_vocabulary=same)
     notes = []
     for name, suite in {block.target: block.suite for block in blocks if block.sends_chats}.items():
         if found := origin(name):
-            with _collecting(faults):
+            with _collecting(errors):
                 require_template(found[1], found[0], suite)
                 notes.append(describe_clock(found[0]))
-    return faults, [*filter(None, notes)]
+    return errors, [*filter(None, notes)]
 
 
 @contextmanager
-def _collecting(faults: Faults) -> Iterator[None]:
+def _collecting(errors: Errors) -> Iterator[None]:
     try:
         yield
-    except (SpecmoeError, OSError) as fault:
-        faults.append(fault)
+    except (SpecmoeError, OSError) as error:
+        errors.append(error)
 
 
-def _check_texts(config: Config, blocks: Iterable[Block], root: Path, faults: Faults) -> None:
+def _check_texts(config: Config, blocks: Iterable[Block], root: Path, errors: Errors) -> None:
     """Check the texts of prompts, and what else models are made with.
 
     A line of a workload was read with the configuration.
@@ -88,23 +88,23 @@ def _check_texts(config: Config, blocks: Iterable[Block], root: Path, faults: Fa
     models = [config.models[name] for name in config.needed_models]
     counted = {model.text for model in models if isinstance(model, NgramCache)}
     for text in sorted(texts | counted):
-        with _collecting(faults):
+        with _collecting(errors):
             if not numbered_lines(root / text):
                 what = "it is a prompt" if text in texts else "its n-grams are to be counted"
                 raise ConfigError(f"{root / text} has no text, and {what}")
     for model in models:
         if isinstance(model, QuantizeModel) and model.imatrix:
-            with _collecting(faults):
+            with _collecting(errors):
                 given_file(Path(model.imatrix))
 
 
-def _read_models(campaign: LoadedCampaign, faults: Faults) -> dict[str, tuple[Path, ModelInfo]]:
+def _read_models(campaign: LoadedCampaign, errors: Errors) -> dict[str, tuple[Path, ModelInfo]]:
     """Return the models whose files are here; the user's own must be whole, and of their family."""
     known = {}
     for name, file in model_files(campaign).items():
         entry, family = campaign.config.models[name], campaign.config.family(name)
         if isinstance(entry, PathModel):
-            with _collecting(faults):
+            with _collecting(errors):
                 own = Path(entry.path)
                 require_files(own)
                 info = read_info(own, NOT_HASHED)
@@ -134,7 +134,7 @@ def info_here(file: Path, written: Path) -> ModelInfo | None:
     """Return the info beside a model, or read the model: its vocabulary takes a second."""
     with suppress(ModelError):  # not written yet, or by an older release
         return load_info(written)
-    with suppress(ModelError):  # the model's own rule reports the fault
+    with suppress(ModelError):  # the model's own rule reports the error
         return read_info(file, NOT_HASHED)
     return None
 

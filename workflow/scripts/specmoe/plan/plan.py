@@ -36,7 +36,7 @@ from specmoe.plan.estimate import (
 from specmoe.plan.inventory import Inventory, take_inventory
 from specmoe.plan.machine import PROBED, devices_of, probe
 from specmoe.plan.machine import describe as describe_machine
-from specmoe.words import duration, fill_template
+from specmoe.text import duration, fill_template
 
 
 def _grouped(pairs: Iterable[tuple[Any, Any]]) -> dict[Any, list[Any]]:

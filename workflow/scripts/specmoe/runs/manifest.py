@@ -77,7 +77,7 @@ def check_manifest(folder: Path) -> None:
     """Make sure that the files of a packed campaign are those that its manifest names.
 
     Files of other names are nobody's, and not looked at. Raises DamagedFileError with the first
-    fault.
+    error.
     """
     manifest = folder / NAME
     try:
@@ -90,6 +90,6 @@ def check_manifest(folder: Path) -> None:
     found = _digests_of(folder)
     for name in digests | found:
         if digests.get(name) != found.get(name):
-            fault = "not the file that" if name in digests else "not among the files that"
-            fault = fault if name in found else "missing, one that"
-            raise DamagedFileError(f"{folder / name} is {fault} {NAME} names; {_AGAIN}")
+            reason = "not the file that" if name in digests else "not among the files that"
+            reason = reason if name in found else "missing, one that"
+            raise DamagedFileError(f"{folder / name} is {reason} {NAME} names; {_AGAIN}")

@@ -14,7 +14,7 @@ from specmoe.plan.campaign import LoadedCampaign
 from specmoe.plan.gate import Gate
 from specmoe.records import Request
 from specmoe.runs.collect import measured_as_asked
-from specmoe.runs.schema import faults_of, read_table, validated
+from specmoe.runs.schema import read_table, schema_errors, validated
 
 _COUNT, _POSITIVE = pa.Check.ge(0), pa.Check.gt(0)
 
@@ -75,7 +75,7 @@ AGREEMENT = pa.DataFrameSchema(
 
 
 def frame_of(schema: pa.DataFrameSchema, rows: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
-    """Return rows as a table of a schema. Raises ValueError for the first fault."""
+    """Return rows as a table of a schema. Raises ValueError for the first error."""
     return validated(schema, pd.DataFrame(list(rows), columns=list(schema.columns)))
 
 
@@ -83,7 +83,7 @@ def _read(schema: pa.DataFrameSchema, path: Path | None = None) -> pd.DataFrame:
     if path is None:
         return frame_of(schema, [])
     frame = read_table(path).to_pandas()
-    with faults_of(path):
+    with schema_errors(path):
         return validated(schema, frame)
 
 
@@ -128,7 +128,7 @@ def read_passes(gate: Gate, repeats: Iterable[int]) -> pd.DataFrame:
 
 def collect_pass_times(campaign: LoadedCampaign, out: Path) -> None:
     """Write the table of a campaign's timed passes. Raises SchemaError."""
-    with faults_of(out):
+    with schema_errors(out):
         read_passes(Gate(campaign), campaign.first_blocks).to_parquet(out, index=False)
 
 
@@ -138,7 +138,7 @@ def collect_agreement(records: Iterable[Path], out: Path) -> None:
     for file in records:
         with named_if_damaged(file):
             rows += rows_of_draft(read_record(file))
-    with faults_of(out):
+    with schema_errors(out):
         frame_of(AGREEMENT, rows).to_parquet(out, index=False)
 
 

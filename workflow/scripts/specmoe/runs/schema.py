@@ -197,13 +197,13 @@ _ARROW_SCHEMA = pyarrow.schema(
 
 
 def write_runs(rows: Iterable[Mapping[str, Any]], path: Path) -> None:
-    """Check rows against the schema and write them; raises SchemaError naming the first fault."""
-    with faults_of(path):
+    """Check rows against the schema and write them; raises SchemaError naming the first error."""
+    with schema_errors(path):
         pq.write_table(check_rows(rows), path)
 
 
 def check_rows(rows: Iterable[Mapping[str, Any]]) -> pyarrow.Table:
-    """Return rows as a table; raises ValueError naming the first fault against the schema.
+    """Return rows as a table; raises ValueError naming the first error against the schema.
 
     A column that a row lacks is null.
     """
@@ -238,7 +238,7 @@ def validated(schema: pa.DataFrameSchema, frame: pd.DataFrame) -> pd.DataFrame:
 
 
 @contextmanager
-def faults_of(path: Path) -> Iterator[None]:
+def schema_errors(path: Path) -> Iterator[None]:
     """Name the file of a table whose rows are refused. Raises SchemaError."""
     try:
         yield
@@ -251,8 +251,8 @@ def read_table(path: Path) -> pyarrow.Table:
     try:
         return pq.read_table(path)
     except (pyarrow.ArrowException, OSError) as error:
-        fault = one_line(error)
-        raise SchemaError(f"{path} is not a readable parquet file: {fault}") from error
+        reason = one_line(error)
+        raise SchemaError(f"{path} is not a readable parquet file: {reason}") from error
 
 
 def read_runs(path: Path) -> pd.DataFrame:
@@ -269,7 +269,7 @@ def read_runs(path: Path) -> pd.DataFrame:
             " packed campaign with the release that packed it, and collect the blocks of another"
             " again (`snakemake --forcerun collect_table`)"
         )
-    with faults_of(path):
+    with schema_errors(path):
         if lacking := [name for name in COLUMNS if name not in table.column_names]:
             raise ValueError(f"it has no column {lacking[0]!r}")
         table = table.select([*COLUMNS])

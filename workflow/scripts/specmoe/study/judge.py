@@ -51,10 +51,10 @@ class Verdict(StrEnum):
 
 
 class Comparison(NamedTuple):
-    """One comparison of a claim: its margin on the claimed arm, its words, and its rows."""
+    """One comparison of a claim: its margin on the claimed arm, its text, and its rows."""
 
     margin: Estimate
-    words: str
+    text: str
     rows: tuple[Record, ...]
 
 
@@ -68,7 +68,7 @@ class Missing(Exception):  # noqa: N818 (it is no error)
 class Claim(NamedTuple):
     """A claim of the study.
 
-    - words, place: the claim in our words, and where the study makes it.
+    - statement, place: the claim, and where the study makes it.
     - missing: the runs that a campaign without any comparison lacks.
     - compare: yields the comparisons of an analysis, or raises Missing.
     - agree: follows the count of the comparisons that hold.
@@ -77,7 +77,7 @@ class Claim(NamedTuple):
     - some: whether one comparison that holds is enough.
     """
 
-    words: str
+    statement: str
     place: str
     missing: str
     compare: Callable[[Analysis], Comparisons]
@@ -127,14 +127,20 @@ def judge_claims(claims: Mapping[str, Claim], analysis: Analysis) -> pd.DataFram
     Suites that were measured in different ways (protocol and engine) are judged apart: there is a
     row for each way. The study's drafts are models, so what drafts otherwise decides no claim.
 
-    Columns: claim (its id), words, place, protocol, engine, verdict (a `Verdict`), why (the numbers
+    Columns: claim, statement, place, protocol, engine, verdict (a `Verdict`), why (the numbers
     that decide it, or what is missing), comparisons, runs (that it rests on), flagged (those that
     break a check of the audit; both count runs with a draft, or runs without one where the
     claim is about baseline rates), unpaired (whether some are compared with a baseline of other
     prompts whose spread could change the verdict).
     """
     return pd.DataFrame(
-        {"claim": name, "words": claim.words, "place": claim.place, **way, **_judged(claim, part)}
+        {
+            "claim": name,
+            "statement": claim.statement,
+            "place": claim.place,
+            **way,
+            **_judged(claim, part),
+        }
         for way, part in _by_way(analysis)
         for name, claim in claims.items()
     )
@@ -159,7 +165,7 @@ def _judged(claim: Claim, analysis: Analysis) -> Record:
             some=claim.some,
         )
         held = sum(one.margin.value > 0 for one in comparisons)
-        why = f"{held} of {len(comparisons)} {claim.agree}. {deciding.words}"
+        why = f"{held} of {len(comparisons)} {claim.agree}. {deciding.text}"
     rows = [row for one in comparisons for row in one.rows]
     used = _runs_of(rows, analysis)
     return {

@@ -39,7 +39,7 @@ def read_reported(folder: Path) -> pd.DataFrame:
     for number in (3, 4, 5, 6):
         cells = _read(folder / f"table{number}.csv")
         ids = [column for column in ("suite", *_CELL) if column in cells.columns]
-        parts.append(_with_words(cells, ids).assign(source=f"Table {number}", relation="="))
+        parts.append(_with_names(cells, ids).assign(source=f"Table {number}", relation="="))
     numbers = pd.concat([*parts, _read(folder / "claims.csv")], ignore_index=True)
     because = _read(folder / "because.csv").set_index("what")["because"]
     numbers = numbers[["what", "source", "relation", "printed"]]
@@ -123,22 +123,22 @@ def recompute(analysis: Analysis) -> dict[str, float]:
     of_rates = ["tokens_per_second", "tokens_per_second_sd", "active_billions", "total_billions"]
     values = {
         "runs total": float(analysis.suites["runs"].sum()),
-        **_by_words(analysis.suites, ["suite"], ["runs"]),
-        **_by_words(rates, ["target"], of_rates),
-        **_by_words(cells, _CELL, [*of_cells, "tokens_per_round"]),
+        **_by_name(analysis.suites, ["suite"], ["runs"]),
+        **_by_name(rates, ["target"], of_rates),
+        **_by_name(cells, _CELL, [*of_cells, "tokens_per_round"]),
         **_ranges(cells, usual_cells(analysis)),
         **_lengths(analysis),
     }
     return {**values, **_estimates(values, analysis)}
 
 
-def _by_words(frame: pd.DataFrame, ids: list[str], columns: list[str]) -> dict[str, float]:
+def _by_name(frame: pd.DataFrame, ids: list[str], columns: list[str]) -> dict[str, float]:
     """Return the numbers of columns of a frame by their words."""
-    long = _with_words(frame[[*ids, *columns]], ids)
+    long = _with_names(frame[[*ids, *columns]], ids)
     return dict(zip(long["what"], long["printed"], strict=True))
 
 
-def _with_words(frame: pd.DataFrame, ids: list[str]) -> pd.DataFrame:
+def _with_names(frame: pd.DataFrame, ids: list[str]) -> pd.DataFrame:
     """Return each number of a frame in a row of its own: what (its words), printed (the number)."""
     long = frame.melt(ids, var_name="quantity", value_name="printed")
     words = long[["quantity", *ids]].itertuples(index=False)
@@ -185,7 +185,7 @@ def _lengths(analysis: Analysis) -> dict[str, float]:
     return {
         **_range(name, speedups),
         f"{name}, highest less lowest": speedups.max() - speedups.min(),
-        **_by_words(cells.rename(columns={"speedup": name}), ["n_prompt"], [name]),
+        **_by_name(cells.rename(columns={"speedup": name}), ["n_prompt"], [name]),
     }
 
 

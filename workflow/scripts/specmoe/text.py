@@ -42,7 +42,7 @@ def duration(seconds: float | None, most: float | None = None) -> str:
     return f"{' to '.join(ends)} {unit}"
 
 
-def exit_words(code: int) -> str:
+def exit_status(code: int) -> str:
     """Return an exit code as text; that of a signal is its number negated, or 128 above it."""
     number = -code if code < 0 else code - 128
     try:

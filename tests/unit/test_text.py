@@ -2,7 +2,7 @@
 
 import pytest
 
-from specmoe.words import counted, duration, exit_words, later
+from specmoe.text import counted, duration, exit_status, later
 
 
 @pytest.mark.parametrize(
@@ -32,7 +32,7 @@ def test_what_takes_longer_comes_later(ratio, words):
     ],
 )
 def test_an_end_by_a_signal_is_named_however_the_exit_code_tells_it(code, words):
-    assert exit_words(code) == words
+    assert exit_status(code) == words
 
 
 def test_durations_have_a_unit_that_suits_them_and_may_be_ranges():
