@@ -57,8 +57,8 @@ def test_a_planted_token_is_far_behind_the_baselines_own_and_a_prefix_is_asked_a
     for one in judged:
         assert one["likeliest"] == one["baseline_token"]
         assert one["gap_nats"] > 0.5
-        assert list(one["gap_nats_by_width"]) == [2, 4, 5]
-        assert min(one["gap_nats_by_width"].values()) > 0.5
+        assert list(one["gap_nats_by_batch"]) == [2, 4, 5]
+        assert min(one["gap_nats_by_batch"].values()) > 0.5
 
 
 @pytest.fixture

@@ -59,33 +59,33 @@ def measured(job, model_passes):
 
     def run(model: Path, passes: TimedPasses = PASSES):
         record = measure(passes, replace(job, target=model), model_passes)
-        return {(one["outputs"], one["width"]): one for one in record["timings"]}
+        return {(one["outputs"], one["n_tokens"]): one for one in record["timings"]}
 
     return run
 
 
 def test_every_width_is_timed_with_all_outputs_and_with_the_last(measured, family):
     timings = measured(family["target"])
-    assert set(timings) == {(outputs, width) for outputs in Outputs for width in WIDTHS}
+    assert set(timings) == {(outputs, n_tokens) for outputs in Outputs for n_tokens in WIDTHS}
     assert all(one["ms"] > 0 for one in timings.values())
     assert all(one["experts"] is None for one in timings.values())
 
 
 def test_a_single_token_visits_its_own_experts_and_more_tokens_visit_more(measured, even):
     timings = measured(even)
-    seen = [timings["all", width]["experts"] for width in WIDTHS]
+    seen = [timings["all", n_tokens]["experts"] for n_tokens in WIDTHS]
     assert seen[0] == MOE.experts_used
     assert all(less < more for less, more in pairwise(seen))
-    assert [timings["last", width]["experts"] for width in WIDTHS] == seen
+    assert [timings["last", n_tokens]["experts"] for n_tokens in WIDTHS] == seen
 
 
 def test_even_routing_is_near_its_formula_and_skewed_routing_below_it(measured, even, skewed):
     by_formula = Size(0, 0.0, 1.0, MOE.experts, MOE.experts_used, MOE.layers, "").evenly_visited
     of_even, of_skewed = measured(even), measured(skewed)
-    for width in WIDTHS[1:]:
-        seen = of_even["all", width]["experts"]
-        assert seen == pytest.approx(by_formula(width), rel=0.1)
-        assert of_skewed["all", width]["experts"] < seen
+    for n_tokens in WIDTHS[1:]:
+        seen = of_even["all", n_tokens]["experts"]
+        assert seen == pytest.approx(by_formula(n_tokens), rel=0.1)
+        assert of_skewed["all", n_tokens]["experts"] < seen
     widest = of_skewed["all", WIDTHS[-1]]["experts"]
     assert widest < 0.85 * of_even["all", WIDTHS[-1]]["experts"]
 
@@ -108,9 +108,9 @@ def text(prompt, tokens):
 def read_all(job, family, model_passes):
     """Read texts with the draft, in batches of a width."""
 
-    def reading(*texts: Text, width: int = 8) -> list[list[Proposal]]:
+    def reading(*texts: Text, n_tokens: int = 8) -> list[list[Proposal]]:
         own = replace(job, target=family["draft"])
-        return read(texts, alone(), own, model_passes, width)
+        return read(texts, alone(), own, model_passes, n_tokens)
 
     return reading
 
@@ -143,7 +143,7 @@ def test_texts_are_read_alike_in_any_order_and_nearly_alike_in_any_batches(read_
     own, other = text(PROMPT, tuple(generated["tokens"])), text(PROMPT[:5], PROMPT)
     first, second = read_all(own, other)
     assert read_all(other, own) == [second, first]
-    assert widest_move([first, second], read_all(own, other, width=1)) < 0.1
+    assert widest_move([first, second], read_all(own, other, n_tokens=1)) < 0.1
 
 
 @pytest.mark.parametrize(

@@ -58,11 +58,11 @@ def pass_times(costs: Mapping[str, Mapping[int, float]], repeats: int = 3) -> pd
         [
             {
                 **{"engine": "current", "model": model, "repeat": repeat, "outputs": "all"},
-                **{"width": width, "ms": ms * (1 + repeat)},
-                "experts": 1.0 + 0.5 * (width - 1) if model == MOE else None,
+                **{"n_tokens": n_tokens, "ms": ms * (1 + repeat)},
+                "experts": 1.0 + 0.5 * (n_tokens - 1) if model == MOE else None,
             }
             for model, of_model in costs.items()
-            for width, ms in of_model.items()
+            for n_tokens, ms in of_model.items()
             for repeat in range(repeats)
         ]
     )

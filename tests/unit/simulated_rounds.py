@@ -19,23 +19,23 @@ N_PREDICT = 64
 GAMMAS = (1, 2, 4, 8, 16, 32)
 
 
-def pass_cost(width: float) -> float:
+def pass_cost(n_tokens: float) -> float:
     """Return the true v."""
-    return 1.0 if width == 1 else 1.2 + 0.05 * width
+    return 1.0 if n_tokens == 1 else 1.2 + 0.05 * n_tokens
 
 
 # Of `pass_cost`, what a round takes beyond its pass, where passes are timed by themselves.
 REST_COST = 0.1
 
 
-def reread_cost(width: float) -> float:
+def reread_cost(n_tokens: float) -> float:
     """Return the true d."""
-    return 0.1 + 0.01 * width
+    return 0.1 + 0.01 * n_tokens
 
 
-def verify_cost(width: float) -> float:
+def verify_cost(n_tokens: float) -> float:
     """Return the true v of passes timed by themselves."""
-    return 1.0 if width == 1 else pass_cost(width) - reread_cost(width) - REST_COST
+    return 1.0 if n_tokens == 1 else pass_cost(n_tokens) - reread_cost(n_tokens) - REST_COST
 
 
 def pass_times(
@@ -53,8 +53,8 @@ def pass_times(
             "model": model,
             "repeat": repeat,
             "outputs": outputs,
-            "width": width,
-            "ms": cost(width) * STEP_MS * float(np.exp(generator.normal(0, noise))),
+            "n_tokens": n_tokens,
+            "ms": cost(n_tokens) * STEP_MS * float(np.exp(generator.normal(0, noise))),
             "experts": None,
         }
         for repeat in range(repeats)
@@ -62,7 +62,7 @@ def pass_times(
             (target, "all", verify_cost),
             ("draft_0.8b", "last", reread_cost),
         )
-        for width in (1, 2, *(gamma + 1 for gamma in GAMMAS[1:]))
+        for n_tokens in (1, 2, *(gamma + 1 for gamma in GAMMAS[1:]))
     ]
     return pd.DataFrame(rows)
 

@@ -105,7 +105,7 @@ def test_a_draft_is_accepted_alike_and_what_differs_is_in_the_table(rendered):
 def test_passes_of_both_twins_are_compared(rendered):
     passes = pd.read_parquet(rendered / "analysis/twin_passes.parquet")
     assert set(passes["model"]) == {"dense", "moe"}
-    assert set(passes["width"]) == {1, 2, 5}
-    wide = passes[(passes["model"] == "moe") & (passes["width"] == 5)].iloc[0]
+    assert set(passes["n_tokens"]) == {1, 2, 5}
+    wide = passes[(passes["model"] == "moe") & (passes["n_tokens"] == 5)].iloc[0]
     assert 1 <= wide["experts"] <= 4
     assert wide["experts_even"] == pytest.approx(4 * (1 - 0.75**5))

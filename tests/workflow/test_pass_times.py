@@ -52,7 +52,7 @@ def timed(snakemake, engine_bin, model_passes, module_folder):
 def test_every_model_is_timed_in_every_repeat_in_its_own_part(timed):
     times = pd.read_parquet(timed[0] / "pass_times.parquet")
     assert {*zip(times["model"], times["outputs"], strict=True)} == TIMED
-    assert set(times["width"]) == {1, 2, 3, 5, 9}
+    assert set(times["n_tokens"]) == {1, 2, 3, 5, 9}
     assert times.groupby("model")["repeat"].unique().map(set).eq({0, 1}).all()
     assert times["machine"].nunique() == times["engine"].nunique() == 1
 
@@ -60,7 +60,7 @@ def test_every_model_is_timed_in_every_repeat_in_its_own_part(timed):
 def test_the_cost_model_tells_the_pass_from_the_rest_of_a_round(timed):
     passes = pd.read_parquet(timed[0] / "analysis/verification.parquet")
     assert passes["timed"].all()
-    assert list(passes["width"]) == [1, 2, 3, 5, 9]
+    assert list(passes["n_tokens"]) == [1, 2, 3, 5, 9]
     assert passes["steps"].is_monotonic_increasing
     rounds = passes[passes["round_steps"].notna()]
     assert (rounds["reread_steps"] > 0).all()

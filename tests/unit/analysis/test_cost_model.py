@@ -90,7 +90,9 @@ def test_known_costs_are_recovered(hybrid):
     assert pair.step_ms.value == pytest.approx(STEP_MS)
     assert list(model.widths) == WIDTHS
     assert model.costs[model.draft_costs] == pytest.approx([DRAFT_COST] * len(GAMMAS))
-    assert [model.pass_cost(width) for width in WIDTHS] == pytest.approx([*map(pass_cost, WIDTHS)])
+    assert [model.pass_cost(n_tokens) for n_tokens in WIDTHS] == pytest.approx(
+        [*map(pass_cost, WIDTHS)]
+    )
     assert model.replays is hybrid
     assert model.costs[-1] == pytest.approx(REPLAY_COST if hybrid else 0)
 
@@ -107,7 +109,7 @@ def test_timed_passes_tell_apart_what_a_round_consists_of():
     pair = timed_pair()
     table = verification([pair], {}, None, 0)
     assert table["timed"].all()
-    truth = table["width"].map(verify_cost)
+    truth = table["n_tokens"].map(verify_cost)
     assert table["steps"].to_numpy() == pytest.approx(truth.to_numpy())
     assert table["target_efficiency"].to_numpy() == pytest.approx(1 / truth.to_numpy())
     costs = round_costs([pair])
@@ -139,7 +141,7 @@ def test_no_cost_is_negative_and_none_falls_with_the_width_whatever_the_noise(se
             assert (costs >= 0).all()
         table = verification([pair], {}, None, 0)
         assert table["steps"].is_monotonic_increasing
-        assert table.loc[table["width"] > 1, ["steps_low", "steps_high"]].notna().all(axis=None)
+        assert table.loc[table["n_tokens"] > 1, ["steps_low", "steps_high"]].notna().all(axis=None)
         assert round_costs([pair])["round_steps"].is_monotonic_increasing
 
 
@@ -338,7 +340,7 @@ def models(draw):
     """Return costs of passes that are never cheaper a token the narrower they are."""
     per_token = sorted(draw(st.lists(st.floats(0.05, 2), min_size=3, max_size=3)), reverse=True)
     widths = [2, 5, 9]
-    passes = [width * each for width, each in zip(widths, per_token, strict=True)]
+    passes = [n_tokens * each for n_tokens, each in zip(widths, per_token, strict=True)]
     drafts = [draw(st.floats(0, 1))] * 3
     replays = draw(st.booleans())
     replay = draw(st.floats(0, 1)) if replays else 0
@@ -363,7 +365,9 @@ fitted_once = fitted(repeats=1)
 
 def test_the_roofline_by_hand():
     experts = Size(1000, 100.0, 640.0, 32, 8, 4, "by hand")
-    table = verification([fitted()], {"moe_q4": experts}, 1e4, cache_bytes=999).set_index("width")
+    table = verification([fitted()], {"moe_q4": experts}, 1e4, cache_bytes=999).set_index(
+        "n_tokens"
+    )
     assert table.loc[1, "experts"] == pytest.approx(8)
     assert table.loc[2, "experts"] == pytest.approx(32 * (1 - 0.75**2))
     assert table.loc[1, "read_bytes"] == pytest.approx(100 + 640 / 4)

@@ -77,7 +77,7 @@ def test_a_95_percent_interval_holds_the_planted_ratio_in_about_95_of_100_settin
 
 def test_the_cost_of_passes_is_in_single_ones_and_over_the_dense_twins():
     times = pass_times({DENSE: {1: 10, 5: 15}, MOE: {1: 12, 5: 36}, "another": {1: 5, 5: 5}})
-    rows = twin_passes(times, DENSE_OF, SIZES, Statistics()).set_index(["model", "width"])
+    rows = twin_passes(times, DENSE_OF, SIZES, Statistics()).set_index(["model", "n_tokens"])
     assert set(rows.index.get_level_values("model")) == {DENSE, MOE}
     assert rows["steps"].to_dict() == pytest.approx(
         {(DENSE, 1): 1, (DENSE, 5): 1.5, (MOE, 1): 1, (MOE, 5): 3}

@@ -24,14 +24,14 @@ def true_runs(draw):
     positions = [0] * gamma
     while left:
         passes += 1
-        width = min(gamma, left - 1)
-        if not width:
+        n_tokens = min(gamma, left - 1)
+        if not n_tokens:
             left -= 1
             continue
-        accepted = draw(st.integers(0, width))
-        rounds, drafted = rounds + 1, drafted + width
+        accepted = draw(st.integers(0, n_tokens))
+        rounds, drafted = rounds + 1, drafted + n_tokens
         positions = [count + (at < accepted) for at, count in enumerate(positions)]
-        partly = accepted < width
+        partly = accepted < n_tokens
         replays, passes = replays + partly, passes + partly
         left -= accepted + 1 + partly
     tokens = list(range(n_predict))

@@ -15,7 +15,7 @@ def divergence(run, gap, by_width, options=""):
         "engine_options": options,
         "position": 5,
         "gap_nats": gap,
-        "gap_nats_by_width": by_width,
+        "gap_nats_by_batch": by_width,
     }
 
 

@@ -73,7 +73,7 @@ def test_passes_are_timed_by_themselves_without_options_alone(planned):
 
 
 def test_another_factor_is_one_entry(first, monkeypatch):
-    change = lambda block, width: replace(block, engine_args=("-ub", f"{width}"))  # noqa: E731
+    change = lambda block, n_tokens: replace(block, engine_args=("-ub", f"{n_tokens}"))  # noqa: E731
     monkeypatch.setitem(FACTORS, "ubatch", Factor("Batch", "tokens", Positive, change))
     blocks = first(vary={"ubatch": [64, 512]})
     assert [block.level for block in blocks] == ["64", "512"]

@@ -257,7 +257,7 @@ def test_rounds_and_even_routing_are_hollow_beside_passes_timed_by_themselves():
     figure = draw("verification_cost", replace(made, verification=moe))
     steps, experts = figure.axes
     passes, rounds = lines(steps)
-    assert passes == pytest.approx([verify_cost(width) for width in moe["width"]], rel=0.05)
+    assert passes == pytest.approx([verify_cost(width) for width in moe["n_tokens"]], rel=0.05)
     assert rounds == pytest.approx([pass_cost(width) for width in (2, 3, 5, 9)], rel=0.05)
     seen, even = lines(experts)
     assert seen[0] == even[0] == 8

@@ -51,11 +51,11 @@ def test_other_runs_do_not_diverge(other):
 def test_a_gap_is_the_lead_of_the_baselines_token_by_width_of_batch():
     one_by_one = {7: -0.5, 9: -0.75, 3: -3.0}
     judged = judge(7, 9, {1: one_by_one, 2: {9: -0.5, 7: -0.625}})
-    assert judged == {"likeliest": 7, "gap_nats": 0.25, "gap_nats_by_width": {2: -0.125}}
+    assert judged == {"likeliest": 7, "gap_nats": 0.25, "gap_nats_by_batch": {2: -0.125}}
 
     # That of an unlisted token is a lower bound without batches.
     judged = judge(7, 9, {1: {7: -0.5, 1: -8.5}, 2: {7: -0.5, 1: -8.0}})
-    assert judged == {"likeliest": 7, "gap_nats": 8.0, "gap_nats_by_width": {}}
+    assert judged == {"likeliest": 7, "gap_nats": 8.0, "gap_nats_by_batch": {}}
 
 
 @pytest.mark.parametrize(

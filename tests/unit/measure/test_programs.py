@@ -53,13 +53,13 @@ def test_a_move_that_changes_the_token_is_as_wide_as_both_leads():
 def test_times_are_medians_and_experts_means_over_samples_and_layers():
     lines = [
         {"tokens": 4957},
-        {"sample": 0, "width": 5, "experts": [10, 12]},
-        {"sample": 1, "width": 5, "experts": [13, 13]},
-        *({"sample": 0, "width": 5, "outputs": "all", "ms": ms} for ms in (1.0, 9.0, 2.0)),
-        {"sample": 0, "width": 1, "outputs": "last", "ms": 0.5},
+        {"sample": 0, "n_tokens": 5, "experts": [10, 12]},
+        {"sample": 1, "n_tokens": 5, "experts": [13, 13]},
+        *({"sample": 0, "n_tokens": 5, "outputs": "all", "ms": ms} for ms in (1.0, 9.0, 2.0)),
+        {"sample": 0, "n_tokens": 1, "outputs": "last", "ms": 0.5},
     ]
     printed = "\n".join(map(json.dumps, lines))
     assert read_timings(printed) == [
-        {"outputs": "all", "width": 5, "ms": 2.0, "experts": 12.0},
-        {"outputs": "last", "width": 1, "ms": 0.5, "experts": None},
+        {"outputs": "all", "n_tokens": 5, "ms": 2.0, "experts": 12.0},
+        {"outputs": "last", "n_tokens": 1, "ms": 0.5, "experts": None},
     ]

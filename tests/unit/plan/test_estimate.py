@@ -44,8 +44,8 @@ def test_the_cores_of_a_cpu_limit_it_before_its_memory_does():
 
 
 @given(st.floats(1, 64))
-def test_a_wider_pass_never_takes_less_time(width):
-    assert pass_seconds(DENSE, width + 1, M2_ULTRA) >= pass_seconds(DENSE, width, M2_ULTRA)
+def test_a_wider_pass_never_takes_less_time(n_tokens):
+    assert pass_seconds(DENSE, n_tokens + 1, M2_ULTRA) >= pass_seconds(DENSE, n_tokens, M2_ULTRA)
 
 
 def test_a_higher_forced_acceptance_takes_less_time_a_token():
@@ -54,7 +54,7 @@ def test_a_higher_forced_acceptance_takes_less_time_a_token():
     assert times == sorted(times, reverse=True)
     # None accepted: two tokens from eight passes of the draft, one over nine positions and one over
     # two. All accepted: nine tokens from eight passes of the draft and one over nine positions.
-    single, two, wide = (pass_seconds(DENSE, width, M2_ULTRA) for width in (1, 2, 9))
+    single, two, wide = (pass_seconds(DENSE, n_tokens, M2_ULTRA) for n_tokens in (1, 2, 9))
     assert times[0] == pytest.approx((8 * single + wide + two) / 2)
     assert times[-1] == pytest.approx((8 * single + wide) / 9)
 

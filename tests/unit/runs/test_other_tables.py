@@ -21,7 +21,7 @@ from specmoe.runs.other_tables import (
 def passes(model="moe", repeat=0, experts=11.0, disturbed_reason=None):
     """Return what one pass was asked, and its record."""
     asked = {"engine": "current-cpu", "target_sha256": "0" * 64, "model": model, "repeat": repeat}
-    timing = {"outputs": "all", "width": 5, "ms": 2.5, "experts": experts}
+    timing = {"outputs": "all", "n_tokens": 5, "ms": 2.5, "experts": experts}
     measured = {"machine": "abc", "timings": [timing], "disturbed_reason": disturbed_reason}
     return measured, asked | {"samples": 8, "depth": 128}
 
@@ -110,6 +110,6 @@ def test_a_file_that_is_no_parquet_or_lacks_columns_is_named(read, tmp_path):
     path.write_text("not a table")
     with pytest.raises(SchemaError, match=r"table\.parquet is not a readable parquet file"):
         read(path)
-    pd.DataFrame({"width": [1]}).to_parquet(path)
+    pd.DataFrame({"n_tokens": [1]}).to_parquet(path)
     with pytest.raises(SchemaError, match=r"table\.parquet: "):
         read(path)

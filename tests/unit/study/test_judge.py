@@ -262,7 +262,7 @@ def test_passes_timed_by_themselves_decide_what_checking_costs(steps, verdict):
     passes = passes[passes["target"] == "moe_q4"].assign(
         timed=True, steps=steps, steps_low=steps - 0.1, steps_high=steps + 0.1
     )
-    analysis = replace(campaign(MOE), verification=passes[passes["width"] == 5])
+    analysis = replace(campaign(MOE), verification=passes[passes["n_tokens"] == 5])
     row = judged(analysis, "checking_is_sublinear")
     assert row["verdict"] == verdict
     assert f"a pass over 5 tokens takes the time of {steps:.2f}" in row["why"]

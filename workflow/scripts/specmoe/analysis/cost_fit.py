@@ -76,7 +76,7 @@ def timed_costs(
 def _by_repeat(times: pd.DataFrame, model: str, outputs: Outputs) -> pd.DataFrame:
     """Return the milliseconds of a model's passes, by repeat and width."""
     own = times[(times["model"] == model) & (times["outputs"] == outputs)]
-    return own.pivot(index="repeat", columns="width", values="ms").dropna(axis="columns")
+    return own.pivot(index="repeat", columns="n_tokens", values="ms").dropna(axis="columns")
 
 
 def fit(

@@ -6,8 +6,8 @@ and verifies them in one pass of width g + 1. On a target that cannot take back 
 a + 2 that gives one more token. A run of N timed tokens then takes, in steps,
 
     drafted * c(gamma)
-    + sum of v(width) + d(width) over rounds and replays
-    + sum of o(width) over rounds + replays * r + single steps
+    + sum of v(n) + d(n) over rounds and replays
+    + sum of o(n) over rounds + replays * r + single steps
 
 - c(gamma): the draft's time for one drafted token;
 - v(b): one pass of the target over b tokens; v(1) = 1;
@@ -194,19 +194,19 @@ class CostModel:
         """Return c(gamma), in steps a token."""
         return float(self._drafting(gamma, 1) @ self.costs[self.draft_costs])
 
-    def pass_cost(self, width: float) -> float:
-        """Return v(width), in steps."""
-        return float(self.weights("pass", width) @ self.costs)
+    def pass_cost(self, n_tokens: float) -> float:
+        """Return v(n), in steps."""
+        return float(self.weights("pass", n_tokens) @ self.costs)
 
-    def weights(self, kind: str, width: float = 1) -> Array:
+    def weights(self, kind: str, n_tokens: float = 1) -> Array:
         """Return the weights of `costs` that give one of its kinds (see `knots`) at a width.
 
         Those of `round` give v + d + o: a round of that width, not drafted.
         """
         of_kind = {
-            "pass": shares([width], self.widths),
-            "reread": shares([width], self.reread_widths),
-            "rest": self._rests([width]),
+            "pass": shares([n_tokens], self.widths),
+            "reread": shares([n_tokens], self.reread_widths),
+            "rest": self._rests([n_tokens]),
         }
         wanted = of_kind if kind == "round" else {kind: of_kind.get(kind, np.ones(1))}
         parts = [wanted.get(one, np.zeros(len(at))) for one, at in self.knots.items()]

@@ -78,9 +78,9 @@ def verification(
 
     Columns:
 
-    - protocol, engine, target, draft, width (tokens of a pass).
+    - protocol, engine, target, draft, n_tokens (of a pass).
     - timed: whether passes were timed by themselves; elsewhere v holds d and o.
-    - steps (v) with steps_low and steps_high (null of width 1, which is the unit), ms with ms_low
+    - steps (v) with steps_low and steps_high (null of 1, which is the unit), ms with ms_low
       and ms_high.
     - target_efficiency: v(1) / v, the time of a single token's pass over this one's (MoESD, arXiv
       2505.19645); null unless timed.
@@ -98,32 +98,32 @@ def verification(
     for pair in fitted:
         model = pair.model
         size = sizes.get(pair.identity["target"])
-        for width in model.widths:
+        for n_tokens in model.widths:
             steps, ms = Estimate(1.0), pair.step_ms
-            if width > 1:
-                parts = model.weights("pass", width)
+            if n_tokens > 1:
+                parts = model.weights("pass", n_tokens)
                 steps = model.ratio(float(parts @ model.costs), model.without @ parts)
                 ms = steps.times(pair.step_ms.value)
-            read = size.pass_bytes(width) if size else np.nan
+            read = size.pass_bytes(n_tokens) if size else np.nan
             bound = 1000 * read / bandwidth if bandwidth else np.nan
             routed = size if size and size.experts else None
             rows.append(
                 pair.identity
                 | {
-                    "width": width,
+                    "n_tokens": n_tokens,
                     "timed": model.passes_were_timed,
                     **steps.columns("steps"),
                     **ms.columns("ms"),
                     "target_efficiency": 1 / steps.value if model.passes_were_timed else np.nan,
-                    "experts": routed.visited(width) if routed else np.nan,
-                    "experts_even": routed.evenly_visited(width) if routed else np.nan,
+                    "experts": routed.visited(n_tokens) if routed else np.nan,
+                    "experts_even": routed.evenly_visited(n_tokens) if routed else np.nan,
                     "experts_seen": bool(routed and routed.seen_experts),
                     "read_bytes": read,
                     "bound_ms": bound,
                     "bound_share": bound / ms.value,
                     "in_cache": bool(size and size.file_bytes <= cache_bytes),
-                    "gamma": width - 1,
-                    **_round_costs(model, width - 1),
+                    "gamma": n_tokens - 1,
+                    **_round_costs(model, n_tokens - 1),
                 }
             )
     return pd.DataFrame(rows)
@@ -131,14 +131,14 @@ def verification(
 
 def _round_costs(model: CostModel, gamma: int) -> dict[str, float]:
     """Return what a round of γ drafted tokens costs; all null of a γ that was not fitted on."""
-    width, unknown = gamma + 1, Estimate(np.nan)
+    n_tokens, unknown = gamma + 1, Estimate(np.nan)
     known = gamma in model.gammas
     place = model.gammas.index(gamma) if known else 0
     parts = {
         "draft": model.ratio(float(model.costs[place]), model.without[:, place]),
-        "round": model.cost(model.weights("round", width)),
-        "reread": model.cost(model.weights("reread", width)) if model.reread_widths else unknown,
-        "rest": model.cost(model.weights("rest", width)) if model.rest_widths else unknown,
+        "round": model.cost(model.weights("round", n_tokens)),
+        "reread": model.cost(model.weights("reread", n_tokens)) if model.reread_widths else unknown,
+        "rest": model.cost(model.weights("rest", n_tokens)) if model.rest_widths else unknown,
         "replay": model.cost(model.weights("replay")) if model.replays else unknown,
     }
     parts = {name: part if known else unknown for name, part in parts.items()}

@@ -103,7 +103,7 @@ def timed_passes(analysis: Analysis) -> pd.DataFrame:
     """Return v of the passes that were timed by themselves, one row per target and width."""
     passes = analysis.verification
     passes = passes[passes["timed"].astype(bool)]
-    return passes.drop_duplicates(["target", "width"], ignore_index=True)
+    return passes.drop_duplicates(["target", "n_tokens"], ignore_index=True)
 
 
 def advised_targets(analysis: Analysis) -> pd.DataFrame:

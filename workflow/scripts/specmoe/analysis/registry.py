@@ -114,12 +114,12 @@ TABLES = {
         label=labels.joined,
     ),
     # The next five have no rows where no runs of forced acceptance were measured.
-    # A pass of a pair's target, by its width, see `cost_tables.verification`.
+    # A pass of a pair's target, by its tokens, see `cost_tables.verification`.
     "verification": _table(
-        f"{_PAIR} width timed {_ends('steps', 'ms')} target_efficiency experts experts_even"
+        f"{_PAIR} n_tokens timed {_ends('steps', 'ms')} target_efficiency experts experts_even"
         " experts_seen read_bytes bound_ms bound_share in_cache gamma"
         f" {_ends('draft_steps', 'round_steps', 'reread_steps', 'rest_steps', 'replay_steps')}",
-        "target_rank draft_rank width",
+        "target_rank draft_rank n_tokens",
         labels.pairs,
     ),
     # A cost of a pair's model, with all repeats or without one, see `cost_tables.fitted_costs`.
@@ -156,9 +156,9 @@ TABLES = {
         "dense_rank target_rank suite draft_rank forced_acceptance gamma",
         labels.twins,
     ),
-    "twin_passes": _table(  # what a pass costs a twin, by its width, see `twin_passes`
-        f"engine dense model width repeats {_ends('steps', 'ratio')} experts experts_even",
-        "dense_rank -is_dense rank width",
+    "twin_passes": _table(  # what a pass costs a twin, by its tokens, see `twin_passes`
+        f"engine dense model n_tokens repeats {_ends('steps', 'ratio')} experts experts_even",
+        "dense_rank -is_dense rank n_tokens",
         labels.twin_passes,
     ),
     # A way, target, draft and γ, and at last all runs, see `checks.summarise_audit`.

@@ -107,7 +107,7 @@ def twin_passes(
 
     `pass_times` is `pass_times.parquet`, `sizes` the models'. Columns:
 
-    - engine, dense (the dense twin, which has rows too), model, width (tokens), repeats.
+    - engine, dense (the dense twin, which has rows too), model, n_tokens (of a pass), repeats.
     - steps: the pass over that of a single token, in the same repeat; ratio: steps over the dense
       twin's. Geometric means with intervals, Student's t over repeats.
     - experts: distinct ones that a pass visits in a layer, as counted; experts_even: as expected of
@@ -115,7 +115,7 @@ def twin_passes(
     """
     passes = pass_times[pass_times["outputs"] == Outputs.ALL]
     keys = ["engine", "repeat"]
-    single = passes[passes["width"] == 1][["model", *keys, "ms"]]
+    single = passes[passes["n_tokens"] == 1][["model", *keys, "ms"]]
     passes = passes.merge(single, on=["model", *keys], suffixes=("", "_single"))
     # A repeat is a block, and all passes are over one text.
     passes = passes.assign(
@@ -124,21 +124,21 @@ def twin_passes(
     twins = {**dense_of, **{dense: dense for dense in dense_of.values()}}
     of_twins = passes[passes["model"].isin(twins)]
     of_twins = of_twins.assign(dense=of_twins["model"].map(twins))
-    dense = passes[["model", *keys, "width", "steps"]]
+    dense = passes[["model", *keys, "n_tokens", "steps"]]
     dense = dense.rename(columns={"model": "dense", "steps": "dense_steps"})
-    pairs = of_twins.merge(dense, on=["dense", *keys, "width"], validate="m:1")
+    pairs = of_twins.merge(dense, on=["dense", *keys, "n_tokens"], validate="m:1")
     pairs = pairs.assign(ratio=pairs["steps"] / pairs["dense_steps"])
     # A family needs two members.
     pairs = pairs[pairs.groupby("dense")["model"].transform("nunique") > 1]
 
     def row(members: pd.DataFrame) -> Iterator[dict[str, Any]]:
-        size, width = sizes.get(members["model"].iloc[0]), members["width"].iloc[0]
+        size, n_tokens = sizes.get(members["model"].iloc[0]), members["n_tokens"].iloc[0]
         yield {
             "repeats": members["repeat"].nunique(),
             **mean_ratio("steps", members, settings),
             **mean_ratio("ratio", members, settings),
             "experts": members["experts"].astype(float).mean(),
-            "experts_even": size.evenly_visited(width) if size and size.experts else np.nan,
+            "experts_even": size.evenly_visited(n_tokens) if size and size.experts else np.nan,
         }
 
-    return by_group(pairs, ["engine", "dense", "model", "width"], row)
+    return by_group(pairs, ["engine", "dense", "model", "n_tokens"], row)

@@ -30,7 +30,7 @@ def time_needed(passes: float, drafted: float, token_time: float, draft_time: fl
     return passes * token_time + drafted * draft_time
 
 
-def round_width(rounds: float, drafted: float, requests: float = 1) -> float:
+def tokens_per_round(rounds: float, drafted: float, requests: float = 1) -> float:
     """Return the mean tokens of a round's pass, over which all requests at once are verified."""
     return requests * (1 + drafted / rounds) if rounds else requests
 
@@ -167,13 +167,13 @@ def _read_rate(run: Run, given: Evidence, round_bytes: Callable[[Size, float], f
     if not passes or not run.decode_ms:
         return Finding("time or number of passes is not known")
     rounds, drafted = run.rounds or 0, run.drafted or 0
-    width = round_width(rounds, drafted, run.concurrency)
-    read = rounds * round_bytes(target, width) + max(passes - rounds, 0) * target.pass_bytes(1)
+    n_tokens = tokens_per_round(rounds, drafted, run.concurrency)
+    read = rounds * round_bytes(target, n_tokens) + max(passes - rounds, 0) * target.pass_bytes(1)
     of_draft, and_draft = _draft_bytes(run, given)
     rate = (read + of_draft) / run.decode_ms * 1000
     why = (
         f"{counted(passes, 'pass', 'passes')} of {read / passes / 1e9:.2f} GB ({run.target},"
-        f" {width:.1f} tokens a round){and_draft} in {run.decode_ms / 1000:.2f} s read"
+        f" {n_tokens:.1f} tokens a round){and_draft} in {run.decode_ms / 1000:.2f} s read"
         f" {rate / 1e9:.0f} GB/s; memory gives {bandwidth.bytes_per_second / 1e9:.0f} GB/s"
     )
     return at_most(rate, bandwidth.most(settings), why)

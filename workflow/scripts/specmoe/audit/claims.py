@@ -20,7 +20,7 @@ from math import inf, isfinite
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from specmoe.audit.bounds import round_width, time_needed
+from specmoe.audit.bounds import time_needed, tokens_per_round
 from specmoe.config.measurement import AuditSettings
 from specmoe.errors import ConfigError, nearest, one_line
 from specmoe.files import given_file
@@ -345,17 +345,20 @@ def _bandwidth(facts: Facts, size: Size | None) -> Iterator[Bound]:
         return
     (tokens, drafted), (most_tokens, _) = facts.likely, max(facts.rounds)
     seen, missing = get("experts_visited"), (*unsaid, *facts.unknown)
-    width = round_width(1, drafted, get("requests") or 1)
+    n_tokens = tokens_per_round(1, drafted, get("requests") or 1)
     if seen is not None:
-        size = replace(size, seen_experts=((width, seen),))
+        size = replace(size, seen_experts=((n_tokens, seen),))
     elif size.experts:
         missing += ("experts_visited",)
-    least, read = size.pass_bytes(1 if seen is None else width) / 1e9, size.pass_bytes(width) / 1e9
+    least, read = (
+        size.pass_bytes(1 if seen is None else n_tokens) / 1e9,
+        size.pass_bytes(n_tokens) / 1e9,
+    )
     surely = bandwidth * tokens / read
     why = f"{facts.rate:.4g} tokens/s at up to {most_tokens:.4g} a pass of {least:.4g} GB read"
     why += f" {facts.rate / most_tokens * least:.4g} GB/s of {bandwidth:g}"
     if read > least:
-        why += f"; at even routing a pass over {width:.4g} tokens reads {read:.4g} GB:"
+        why += f"; at even routing a pass over {n_tokens:.4g} tokens reads {read:.4g} GB:"
         why += f" at most {surely:.4g} tokens/s"
     most = None if unsaid else bandwidth * most_tokens / least
     doubts = missing if (facts.speedup or inf) > 1 else ()

@@ -161,15 +161,15 @@ def gaps_of(judged: Mapping[str, Any]) -> dict[str, Gap]:
     `judged` is the answer of `divergence.judge_all`. What was answered before batches were asked
     about decides nothing and is left out.
     """
-    asked = [one for one in judged["divergences"] if "gap_nats_by_width" in one]
+    asked = [one for one in judged["divergences"] if "gap_nats_by_batch" in one]
     moved: dict[str, float] = defaultdict(float)  # by options of the target
     for one in asked:
-        for gap in one["gap_nats_by_width"].values():
+        for gap in one["gap_nats_by_batch"].values():
             options = one.get("engine_options", "")
             moved[options] = max(moved[options], abs(gap - one["gap_nats"]))
     found = {}
     for one in asked:
-        closing = [int(width) for width, gap in one["gap_nats_by_width"].items() if gap <= 0]
+        closing = [int(size) for size, gap in one["gap_nats_by_batch"].items() if gap <= 0]
         of_target = moved[one.get("engine_options", "")]
         closed_by = min(closing, default=None)
         found[one["run"]] = Gap(one["position"], one["gap_nats"], of_target, closed_by)

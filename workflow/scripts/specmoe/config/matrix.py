@@ -145,7 +145,7 @@ def list_timed_passes(config: Config, blocks: Iterable[Block]) -> list[TimedPass
     return [
         TimedPasses(
             model=model,
-            widths=tuple(sorted({1, 2, *(width for _, width in found)})),
+            widths=tuple(sorted({1, 2, *(n_tokens for _, n_tokens in found)})),
             outputs=tuple(sorted({kind for kind, _ in found})),
             samples=measurement.pass_samples,
             text=config.prompts.passage,

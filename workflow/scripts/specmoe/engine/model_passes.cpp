@@ -1,19 +1,19 @@
 // Our own program on one model, for what no program of llama.cpp does.
 //
-// Usage: model_passes time MODEL TEXT THREADS GPU_LAYERS DEPTH SAMPLES OUTPUTS WIDTHS
-//        model_passes read MODEL TEXTS THREADS GPU_LAYERS WIDTH
+// Usage: model_passes time MODEL TEXT THREADS GPU_LAYERS DEPTH SAMPLES OUTPUTS COUNTS
+//        model_passes read MODEL TEXTS THREADS GPU_LAYERS N_TOKENS
 //
-// `time` times one pass of a model by its width, and counts the experts that it visits. A pass
-// decodes `width` consecutive tokens of a text behind `depth` others, in one sequence, as a target
+// `time` times one forward pass of a model by its tokens, and counts the experts that it visits. A pass
+// decodes `n_tokens` consecutive tokens of a text behind `depth` others, in one sequence, as a target
 // verifies a draft. llama-bench gives the output of the last token only, llama-batched-bench decodes
-// one token of each of many sequences; neither is that pass. OUTPUTS and WIDTHS are lists with
+// one token of each of many sequences; neither is that pass. OUTPUTS and COUNTS are lists with
 // commas, OUTPUTS of `all` and `last`.
 //
 // Each sample starts at another place of the text. Within a sample all passes start from the same
 // state and follow one another in random order. Standard output receives one JSON object a line:
 //
-//     {"sample": 0, "width": 5, "experts": [11, 13]}          distinct experts of each MoE layer
-//     {"sample": 0, "width": 5, "outputs": "all", "ms": 1.25}
+//     {"sample": 0, "n_tokens": 5, "experts": [11, 13]}          distinct experts of each MoE layer
+//     {"sample": 0, "n_tokens": 5, "outputs": "all", "ms": 1.25}
 //
 // The first line is {"tokens": ...}, the length of the text.
 //
@@ -22,7 +22,7 @@
 // agrees these are the target's own. So one reading of the text that a target wrote gives every draft
 // length. Each line of the file of texts is the length of a prompt, and the ids of the prompt and of
 // the tokens that the target wrote. The prompt is read at once, as llama-server does, and the rest in
-// batches of `width`. Standard output receives one JSON object for each token that was written:
+// batches of `n_tokens`. Standard output receives one JSON object for each token that was written:
 //
 //     {"text": 0, "position": 3, "token": 5, "agrees": true, "confidence": 0.9, "lead_nats": 2.1}
 //
@@ -106,7 +106,7 @@ void fill(llama_batch & batch, const llama_token * tokens, int count, int place,
 struct Options {
     int threads, gpu_layers, depth, samples;
     std::vector<std::string> outputs;
-    std::vector<int> widths;
+    std::vector<int> counts;
 };
 
 std::vector<std::string> split(const std::string & list) {
@@ -162,7 +162,7 @@ class Bench {
     Bench(llama_model * model, const Options & options, const Tokens & text, Visited * visited)
         : text(text), depth(options.depth) {
         llama_context_params params = llama_context_default_params();
-        const int widest = *std::max_element(options.widths.begin(), options.widths.end());
+        const int widest = *std::max_element(options.counts.begin(), options.counts.end());
         params.n_seq_max = 1;
         params.n_ctx = depth + widest;
         params.n_batch = params.n_ubatch = std::max(512, depth + widest);
@@ -197,13 +197,13 @@ class Bench {
         llama_state_seq_get_data(context, state.data(), state.size(), 0);
     }
 
-    // Decode the `width` tokens that follow, and return how many milliseconds that took.
-    double pass(int width, bool all_outputs) {
+    // Decode the `n_tokens` tokens that follow, and return how many milliseconds that took.
+    double pass(int n_tokens, bool all_outputs) {
         llama_memory_clear(llama_get_memory(context), false);
         if (!llama_state_seq_set_data(context, state.data(), state.size(), 0)) {
             fail("the state cannot be restored");
         }
-        return decode(depth, width, all_outputs);
+        return decode(depth, n_tokens, all_outputs);
     }
 
   private:
@@ -234,13 +234,13 @@ void count_experts(llama_model * model, const Options & options, const Tokens & 
     Bench bench(model, options, text, &visited);
     for (int sample = 0; sample < options.samples; sample++) {
         bench.begin(sample);
-        for (const int width : options.widths) {
+        for (const int n_tokens : options.counts) {
             visited.experts.clear();
-            bench.pass(width, false);
+            bench.pass(n_tokens, false);
             if (visited.experts.empty()) {
                 return;  // a dense model
             }
-            printf("{\"sample\": %d, \"width\": %d, \"experts\": [", sample, width);
+            printf("{\"sample\": %d, \"n_tokens\": %d, \"experts\": [", sample, n_tokens);
             const char * comma = "";
             for (const auto & [name, layer] : visited.experts) {
                 printf("%s%zu", comma, layer.size());
@@ -253,7 +253,7 @@ void count_experts(llama_model * model, const Options & options, const Tokens & 
 
 void time_passes(llama_model * model, const Options & options, const std::string & file) {
     const Tokens text = tokenize(model, file);
-    const int widest = *std::max_element(options.widths.begin(), options.widths.end());
+    const int widest = *std::max_element(options.counts.begin(), options.counts.end());
     if ((int) text.size() <= options.depth + widest) {
         fail("the text has " + std::to_string(text.size()) + " tokens, too few");
     }
@@ -261,20 +261,20 @@ void time_passes(llama_model * model, const Options & options, const std::string
     count_experts(model, options, text);
     Bench bench(model, options, text, nullptr);
     std::vector<std::pair<int, std::string>> passes;
-    for (const int width : options.widths) {
+    for (const int n_tokens : options.counts) {
         for (const auto & outputs : options.outputs) {
-            passes.emplace_back(width, outputs);
+            passes.emplace_back(n_tokens, outputs);
         }
     }
     std::mt19937 random(1);
     for (int sample = -1; sample < options.samples; sample++) {  // the first is a warm-up
         bench.begin(std::max(sample, 0));
         std::shuffle(passes.begin(), passes.end(), random);
-        for (const auto & [width, outputs] : passes) {
-            const double ms = bench.pass(width, outputs == "all");
+        for (const auto & [n_tokens, outputs] : passes) {
+            const double ms = bench.pass(n_tokens, outputs == "all");
             if (sample >= 0) {
-                printf("{\"sample\": %d, \"width\": %d, \"outputs\": \"%s\", \"ms\": %.6f}\n",
-                       sample, width, outputs.c_str(), ms);
+                printf("{\"sample\": %d, \"n_tokens\": %d, \"outputs\": \"%s\", \"ms\": %.6f}\n",
+                       sample, n_tokens, outputs.c_str(), ms);
             }
         }
     }
@@ -339,13 +339,13 @@ void print(int text, int position, llama_token target, const float * logits, int
 }
 
 // Read one text; the output of each token that is not the last tells the next one.
-void read(llama_context * context, llama_batch & batch, const Text & text, int number, int width) {
+void read(llama_context * context, llama_batch & batch, const Text & text, int number, int n_tokens) {
     const int vocabulary = llama_vocab_n_tokens(llama_model_get_vocab(llama_get_model(context)));
     const int last = (int) text.tokens.size() - 1;
     llama_memory_clear(llama_get_memory(context), true);
     for (int at = 0; at < last;) {
         const bool prompt = at < text.prompt;
-        const int end = std::min(prompt ? text.prompt : last, at + (prompt ? PROMPT_BATCH : width));
+        const int end = std::min(prompt ? text.prompt : last, at + (prompt ? PROMPT_BATCH : n_tokens));
         fill(batch, &text.tokens[at], end - at, at, text.prompt - 1);
         if (llama_decode(context, batch) != 0) {
             fail("text " + std::to_string(number) + " failed to decode");
@@ -358,7 +358,7 @@ void read(llama_context * context, llama_batch & batch, const Text & text, int n
     }
 }
 
-void read_all(llama_model * model, const std::string & file, int threads, int width) {
+void read_all(llama_model * model, const std::string & file, int threads, int n_tokens) {
     const std::vector<Text> texts = read_texts(file);
     llama_context_params params = llama_context_default_params();
     params.n_ctx = (uint32_t) check(texts, model);
@@ -367,7 +367,7 @@ void read_all(llama_model * model, const std::string & file, int threads, int wi
     llama_context * context = context_of(model, params, threads);
     llama_batch batch = llama_batch_init(PROMPT_BATCH, 0, 1);
     for (size_t number = 0; number < texts.size(); number++) {
-        read(context, batch, texts[number], (int) number, width);
+        read(context, batch, texts[number], (int) number, n_tokens);
     }
     llama_batch_free(batch);
     llama_free(context);
@@ -392,8 +392,8 @@ int main(int, char ** argv) {
         read_all(model, text, threads, atoi(argv[6]));
     } else {
         Options options{threads, gpu_layers, atoi(argv[6]), atoi(argv[7]), split(argv[8]), {}};
-        for (const auto & width : split(argv[9])) {
-            options.widths.push_back(std::stoi(width));
+        for (const auto & n_tokens : split(argv[9])) {
+            options.counts.push_back(std::stoi(n_tokens));
         }
         time_passes(model, options, text);
     }

@@ -34,7 +34,7 @@ from specmoe.figures.panels import (
 )
 from specmoe.figures.style import Look, short, target_looks
 
-WIDTH_WORDS = "width of the pass (tokens)"
+N_TOKENS_LABEL = "tokens per forward pass"
 _REQUIRED_HEIGHT_IN = 2.8
 
 STEPS = PlottedColumn("steps", "time of a pass (steps)", "steps_low", "steps_high")
@@ -55,7 +55,7 @@ Looks = dict[str, Look]
 
 
 def plot_verification_cost(analysis: Analysis) -> Figure | None:
-    """Show what a pass costs against its width, or None if no pass was measured.
+    """Show what a pass costs against its tokens, or None if no pass was measured.
 
     A line for each target and draft, or for each target where all passes were timed by themselves.
     Hollow marks show whole rounds where passes were timed by themselves; thin lines are the time to
@@ -70,28 +70,28 @@ def plot_verification_cost(analysis: Analysis) -> Figure | None:
         # All drafts of a target share its passes; their rounds differ.
         passes = passes.assign(series=passes["target"], label=passes["target_label"])
         rounds = passes[passes["round_steps"].notna()]
-        passes = passes.drop_duplicates(["target", "width"])
+        passes = passes.drop_duplicates(["target", "n_tokens"])
     looks = target_looks(passes)
     routed = passes[passes["experts"].notna()]
     figure, panels = make_panels(1 if routed.empty else 2, kinds=0)
-    draw_series(panels[0], passes, "width", STEPS, looks)
+    draw_series(panels[0], passes, "n_tokens", STEPS, looks)
     for _, of_draft in rounds.groupby("draft", sort=False):
-        draw_series(panels[0], of_draft, "width", _ROUND, looks, hollow=True)
+        draw_series(panels[0], of_draft, "n_tokens", _ROUND, looks, hollow=True)
     bounded = passes[passes["bound_ms"].notna()]
     for series, own in bounded.groupby("series", sort=False):
         bound = (own["bound_share"] * own["steps"]).astype(float)
-        panels[0].plot(own["width"], bound, color=looks[str(series)].colour, linewidth=0.8)
+        panels[0].plot(own["n_tokens"], bound, color=looks[str(series)].colour, linewidth=0.8)
     _mark_one_by_one(panels[0], passes)
     panels[0].set_ylabel(STEPS.words)
     seen = routed[routed["experts_seen"].astype(bool)]
     for axes in panels[1:]:
-        draw_series(axes, routed, "width", EXPERTS, looks)
-        draw_series(axes, seen, "width", EVEN, looks, hollow=True)
+        draw_series(axes, routed, "n_tokens", EXPERTS, looks)
+        draw_series(axes, seen, "n_tokens", EVEN, looks, hollow=True)
         axes.set_ylabel(EXPERTS.words)
         start_at_zero(axes)
     for axes in panels:
-        powers_of_two(axes, passes["width"].astype(int))
-    figure.supxlabel(WIDTH_WORDS)
+        powers_of_two(axes, passes["n_tokens"].astype(int))
+    figure.supxlabel(N_TOKENS_LABEL)
     thin = Line2D([], [], color=_BESIDE.colour, linewidth=0.8, label="its bytes / bandwidth")
     beside = [] if bounded.empty else [thin]
     beside += [] if rounds.empty else [handle(_BESIDE, "a whole round", hollow=True)]
@@ -104,7 +104,7 @@ def plot_twins(analysis: Analysis) -> Figure | None:
     """Show passes, experts and speedups of MoEs beside those of their dense twins.
 
     A row for each dense model. Left the time of a pass and in the middle the distinct experts it
-    visits against its width, hollow if routing is even; right the speedup against the acceptance
+    visits against its tokens, hollow if routing is even; right the speedup against the acceptance
     that was forced, at the middle γ. What was not measured of any is left out; None without all.
     """
     passes = analysis.twin_passes
@@ -150,17 +150,17 @@ def _at_forced(cells: pd.DataFrame) -> pd.DataFrame:
 
 
 def _draw_steps(axes: Axes, rows: pd.DataFrame, looks: Looks) -> None:
-    draw_series(axes, rows, "width", STEPS, looks)
-    axes.set(xlabel=WIDTH_WORDS, ylabel=STEPS.words)
-    powers_of_two(axes, rows["width"])
+    draw_series(axes, rows, "n_tokens", STEPS, looks)
+    axes.set(xlabel=N_TOKENS_LABEL, ylabel=STEPS.words)
+    powers_of_two(axes, rows["n_tokens"])
     start_at_zero(axes)
 
 
 def _draw_experts(axes: Axes, rows: pd.DataFrame, looks: Looks) -> None:
-    draw_series(axes, rows, "width", EXPERTS, looks)
-    draw_series(axes, rows, "width", EVEN, looks, hollow=True)
-    axes.set(xlabel=WIDTH_WORDS, ylabel=EXPERTS.words)
-    powers_of_two(axes, rows["width"])
+    draw_series(axes, rows, "n_tokens", EXPERTS, looks)
+    draw_series(axes, rows, "n_tokens", EVEN, looks, hollow=True)
+    axes.set(xlabel=N_TOKENS_LABEL, ylabel=EXPERTS.words)
+    powers_of_two(axes, rows["n_tokens"])
     start_at_zero(axes)
 
 
@@ -275,7 +275,7 @@ def plot_required_time(analysis: Analysis) -> Figure | None:
 
 def _mark_one_by_one(axes: Axes, passes: pd.DataFrame) -> None:
     """Draw the cost of passes at one step a token, and make the axis logarithmic."""
-    widths = sorted(passes["width"].astype(int).unique())
+    widths = sorted(passes["n_tokens"].astype(int).unique())
     axes.plot(widths, widths, **REFERENCE_LINE)
     middle = widths[len(widths) // 2]
     beside: Any = {"xytext": (-3, 3), "textcoords": "offset points"}

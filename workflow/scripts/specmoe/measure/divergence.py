@@ -139,12 +139,12 @@ def judge(baseline_token: int, token: int, readings: Mapping[int, Candidates]) -
     the candidates, and a reading in batches without both is left out.
     """
     gaps = {
-        width: _logprob_of(baseline_token, found) - _logprob_of(token, found)
-        for width, found in readings.items()
-        if width == 1 or {baseline_token, token} <= found.keys()
+        n_tokens: _logprob_of(baseline_token, found) - _logprob_of(token, found)
+        for n_tokens, found in readings.items()
+        if n_tokens == 1 or {baseline_token, token} <= found.keys()
     }
     likeliest = next(iter(readings[1]))  # the baseline's own, unless it does not repeat itself
-    return {"likeliest": likeliest, "gap_nats": gaps.pop(1), "gap_nats_by_width": gaps}
+    return {"likeliest": likeliest, "gap_nats": gaps.pop(1), "gap_nats_by_batch": gaps}
 
 
 def judge_all(
@@ -175,15 +175,15 @@ def judge_all(
                 [source] = [source for source in block.prompts if source.prompt == one.prompt]
                 prompt = prompt_ids(server, source, block, job.root)
                 readings = {}
-                for width in (1, *widths(one.gamma, block.slots)):
-                    question = one.prompt, one.prefix, width
+                for n_tokens in (1, *widths(one.gamma, block.slots)):
+                    question = one.prompt, one.prefix, n_tokens
                     if question not in known:
                         # Only the first batch may be smaller.
-                        rest, full = one.position % width, one.position // width
-                        sizes = [size for size in (rest, *[width] * full) if size]
+                        rest, full = one.position % n_tokens, one.position // n_tokens
+                        sizes = [size for size in (rest, *[n_tokens] * full) if size]
                         read = read_in_batches(server, prompt, one.prefix, sizes, CANDIDATES_ASKED)
                         [*_, known[question]] = read  # after the last batch
-                    readings[width] = known[question]
+                    readings[n_tokens] = known[question]
                 gap = judge(one.baseline_token, one.token, readings)
                 judged.append(asdict(one) | gap | {"engine_options": options})
     return {"machine": machine_id(), "commands": commands, "divergences": judged}

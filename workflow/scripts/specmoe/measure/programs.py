@@ -44,14 +44,14 @@ def read_timings(text: str) -> list[dict[str, Any]]:
     experts: dict[int, list[float]] = {}
     for line in lines:
         match line:
-            case {"width": int(width), "outputs": str(outputs), "ms": float(ms)}:
-                times.setdefault((outputs, width), []).append(ms)
-            case {"width": int(width), "experts": list(visited)}:
-                experts.setdefault(width, []).append(fmean(visited))
-    means = {width: fmean(counts) for width, counts in experts.items()}
+            case {"n_tokens": int(n_tokens), "outputs": str(outputs), "ms": float(ms)}:
+                times.setdefault((outputs, n_tokens), []).append(ms)
+            case {"n_tokens": int(n_tokens), "experts": list(visited)}:
+                experts.setdefault(n_tokens, []).append(fmean(visited))
+    means = {n_tokens: fmean(counts) for n_tokens, counts in experts.items()}
     return [
-        {"outputs": outputs, "width": width, "ms": median(ms), "experts": means.get(width)}
-        for (outputs, width), ms in sorted(times.items())
+        {"outputs": outputs, "n_tokens": n_tokens, "ms": median(ms), "experts": means.get(n_tokens)}
+        for (outputs, n_tokens), ms in sorted(times.items())
     ]
 
 
@@ -121,7 +121,7 @@ def texts_of(records: Iterable[tuple[Block, Mapping[str, Any]]]) -> list[Text]:
 
 
 def read(
-    texts: Sequence[Text], block: Block, job: Job, program: Path, width: int = WIDTH
+    texts: Sequence[Text], block: Block, job: Job, program: Path, n_tokens: int = WIDTH
 ) -> list[list[Proposal]]:
     """Return what a draft, which is the job's model, proposes for texts read in batches of a width.
 
@@ -132,7 +132,7 @@ def read(
     lines = [[len(one.prompt_tokens), *one.prompt_tokens, *one.tokens] for one in texts]
     file.write_text("".join(" ".join(map(str, line)) + "\n" for line in lines))
     threads = block.threads or physical_cores()
-    words = "read", engine_path(job.target), file, threads, block.gpu_layers, width
+    words = "read", engine_path(job.target), file, threads, block.gpu_layers, n_tokens
     printed = job.run(program, words, block.environment, job.run_limit_s * len(texts))
     file.unlink()
     proposals: list[list[Proposal]] = [[] for _ in texts]
@@ -179,9 +179,9 @@ def read_texts(
         moves = [
             widest_move(
                 [found[number] for number in again],
-                read([texts[number] for number in again], block, job, program, width),
+                read([texts[number] for number in again], block, job, program, n_tokens),
             )
-            for width in _NARROWER
+            for n_tokens in _NARROWER
         ]
     kept = ("agrees", "confidence", "lead_nats")
     return {

@@ -140,40 +140,40 @@ class Size:
     experts_used: int
     layers: int
     basis: str  # where the figure comes from, in words
-    # Pass width and the distinct experts that such passes were seen to visit in a layer, by width.
+    # Tokens of a pass, and the distinct experts of a layer that it was seen to visit; in order.
     seen_experts: tuple[tuple[float, float], ...] = ()
     mtp_bytes: int | None = None  # that a token drafted by its MTP block reads; None: unknown
 
-    def pass_bytes(self, width: float) -> float:
-        """Return the bytes that a forward pass over `width` tokens reads."""
+    def pass_bytes(self, n_tokens: float) -> float:
+        """Return the bytes that a forward pass over so many tokens reads."""
         if not self.experts:
             return self.always_read_bytes
-        return self.always_read_bytes + self.routed_bytes * self.visited(width) / self.experts
+        return self.always_read_bytes + self.routed_bytes * self.visited(n_tokens) / self.experts
 
-    def visited(self, width: float) -> float:
+    def visited(self, n_tokens: float) -> float:
         """Return how many distinct experts a forward pass visits in each layer; 0 if dense.
 
         What was seen, as a share of what even routing visits, is linear between the widths seen and
         constant beyond them. Without it the share is 1.
         """
         if not self.seen_experts:
-            return self.evenly_visited(width)
+            return self.evenly_visited(n_tokens)
         shares = [
             (seen, experts / self.evenly_visited(seen)) for seen, experts in self.seen_experts
         ]
-        below = max((pair for pair in shares if pair[0] <= width), default=shares[0])
-        above = min((pair for pair in shares if pair[0] > width), default=below)
+        below = max((pair for pair in shares if pair[0] <= n_tokens), default=shares[0])
+        above = min((pair for pair in shares if pair[0] > n_tokens), default=below)
         slope = (above[1] - below[1]) / (above[0] - below[0] or 1)
-        return self.evenly_visited(width) * (slope * (width - below[0]) + below[1])
+        return self.evenly_visited(n_tokens) * (slope * (n_tokens - below[0]) + below[1])
 
-    def evenly_visited(self, width: float) -> float:
+    def evenly_visited(self, n_tokens: float) -> float:
         """Return how many experts a forward pass visits on average if tokens choose evenly.
 
         Of E experts with k used, b tokens routed independently visit E (1 - (1 - k/E)^b).
         """
         if not self.experts:
             return 0.0
-        return self.experts * (1 - float((1 - self.experts_used / self.experts) ** width))
+        return self.experts * (1 - float((1 - self.experts_used / self.experts) ** n_tokens))
 
 
 def split_by_active(total: float, active: float, experts: int, used: int) -> tuple[float, float]:

@@ -86,7 +86,7 @@ def cited(analysis: Analysis) -> dict[str, Any]:
     advised, best = advised_targets(analysis), best_settings(analysis)
     whole, own = whole_audit(analysis), analysis.required_time
     own = own[own["campaign"] == analysis.name]
-    widest = passes.groupby("series")["width"].max().min()
+    widest = passes.groupby("series")["n_tokens"].max().min()
     predicted = analysis.prediction_errors
     forced = analysis.predictions.dropna(subset="forced_acceptance")
     names = analysis.compared_campaigns["campaign"].unique()
@@ -113,7 +113,7 @@ def cited(analysis: Analysis) -> dict[str, Any]:
         "passes_timed": passes["timed"].any(),
         "experts_seen": passes["experts_seen"].any(),
         "widest": widest,
-        "widest_steps": _ends_by_family(passes[passes["width"] == widest], "steps"),
+        "widest_steps": _ends_by_family(passes[passes["n_tokens"] == widest], "steps"),
         "break_even": _break_even(analysis),
         "predicted": next(iter(records(predicted[predicted["suite"] == WHOLE])), None),
         "forced": [

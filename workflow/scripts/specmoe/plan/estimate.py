@@ -63,13 +63,13 @@ class Machine:
         return GPU if self.gpu else CPU
 
 
-def pass_seconds(size: Size, width: float, machine: Machine) -> float:
-    """Return the time of a forward pass over `width` positions."""
+def pass_seconds(size: Size, n_tokens: float, machine: Machine) -> float:
+    """Return the time of a forward pass over `n_tokens` positions."""
     costs = machine.costs
     fixed = size.layers * (costs.moe_layer_s if size.experts else costs.layer_s)
     single = size.pass_bytes(1) / machine.rate + fixed
-    read = size.pass_bytes(width) / machine.rate + fixed
-    return max(read, single * (1 + costs.position_share * (width - 1)))
+    read = size.pass_bytes(n_tokens) / machine.rate + fixed
+    return max(read, single * (1 + costs.position_share * (n_tokens - 1)))
 
 
 def seconds_per_token(
@@ -139,7 +139,7 @@ def block_seconds(
 
 def timed_passes_seconds(passes: TimedPasses, size: Size, machine: Machine) -> float:
     """Return the time of loading a model and timing its passes once."""
-    widths = sum(pass_seconds(size, width, machine) for width in passes.widths)
+    widths = sum(pass_seconds(size, n_tokens, machine) for n_tokens in passes.widths)
     each = passes.depth * pass_seconds(size, 1, machine) * machine.costs.prompt_share
     timed = each + len(passes.outputs) * widths
     counted = each + widths if size.experts else 0.0

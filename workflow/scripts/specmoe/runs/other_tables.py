@@ -27,7 +27,7 @@ PASS_TIMES = pa.DataFrameSchema(
         "repeat": pa.Column(int, _COUNT),
         # Which tokens got an output, see `config.block.Outputs`.
         "outputs": pa.Column(str, pa.Check.isin(["all", "last"])),
-        "width": pa.Column(int, _POSITIVE),  # tokens of the pass
+        "n_tokens": pa.Column(int, _POSITIVE),  # tokens of the pass
         "depth": pa.Column(int, _POSITIVE),  # tokens before it
         "samples": pa.Column(int, _POSITIVE),
         "ms": pa.Column(float, _POSITIVE),  # median over the samples
@@ -37,7 +37,7 @@ PASS_TIMES = pa.DataFrameSchema(
         # Campaigns of before this was looked at have no such column.
         "disturbed_reason": pa.Column(str, nullable=True, required=False),
     },
-    unique=["engine", "model", "repeat", "outputs", "width"],
+    unique=["engine", "model", "repeat", "outputs", "n_tokens"],
     strict=True,
     coerce=True,
 )
@@ -154,6 +154,6 @@ def seen_experts(frame: pd.DataFrame) -> dict[str, tuple[tuple[int, float], ...]
     """
     seen: dict[str, tuple[tuple[int, float], ...]] = {}
     for model, members in frame.dropna(subset="experts").groupby("model"):
-        means = members.groupby("width")["experts"].mean()
+        means = members.groupby("n_tokens")["experts"].mean()
         seen[str(model)] = tuple(zip(means.index.tolist(), means.tolist(), strict=True))
     return seen

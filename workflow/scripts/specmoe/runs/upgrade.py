@@ -20,6 +20,8 @@ KEYS = {
     "measurement.sides": "measurement.schedule",
 }
 COLUMNS = {
+    "width": "n_tokens",
+    "gap_nats_by_width": "gap_nats_by_batch",
     "pass": "iteration",
     "imposed_acceptance": "forced_acceptance",
     "arrangement": "schedule",

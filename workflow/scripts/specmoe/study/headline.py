@@ -76,12 +76,12 @@ def checking_is_sublinear(analysis: Analysis) -> Comparisons:
     bound: whether it is drafting that makes a round dear is not known.
     """
     passes = filters.timed_passes(analysis)
-    for row in records(passes[passes["width"] > 1]):
+    for row in records(passes[passes["n_tokens"] > 1]):
         took = _estimate(row, "steps")
-        words = f"{row['target_label']}: a pass over {row['width']} tokens takes the time of"
+        words = f"{row['target_label']}: a pass over {row['n_tokens']} tokens takes the time of"
         words += f" {_number(took)} of one token"
-        yield Comparison(Estimate.exact(row["width"]).minus(took), words, ())
-    if (passes["width"] > 1).any():
+        yield Comparison(Estimate.exact(row["n_tokens"]).minus(took), words, ())
+    if (passes["n_tokens"] > 1).any():
         return
     for row in records(_texts(analysis, "tokens_per_round")):
         positions = row["gamma"] + 1
