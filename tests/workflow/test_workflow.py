@@ -177,7 +177,7 @@ def test_a_failed_block_is_named_and_what_is_excluded_on_purpose_is_said(tiny, c
     printed = campaign(tiny, "paper/main.tex", "site")
     assert "measure_block" not in jobs(printed)
     audit = (tmp_path / "results/tiny/audit/audit.txt").read_text()
-    assert "2 rows left out on purpose: N/draft/r0" in audit
+    assert "2 rows excluded by the configuration: N/draft/r0" in audit
     runs = read_runs(tmp_path / "results/tiny/runs.parquet")
     assert set(runs["suite"] + runs["target"]) == {"Starget", "Ntarget"}
     paper = (tmp_path / "paper/main.tex").read_text()

@@ -198,7 +198,7 @@ def found(reading=READING, **changed):
     """Return what the check finds of a run with the due counts, some of them changed."""
     row = speculative(1, **COUNTS | changed)
     readings = {KEY: [reading]}
-    given = Evidence(campaign(row), {}, None, SETTINGS, readings=readings)
+    given = Evidence(campaign(row), {}, None, SETTINGS, draft_scores=readings)
     return check_agreement(given.runs[RUN], given)
 
 
@@ -210,17 +210,14 @@ def forged(more):
 
 def test_the_rounds_of_the_reading_pass():
     assert found().verdict == "pass"
-    assert "as the draft's reading" in found().why
+    assert "as by the draft model's scores" in found().why
 
 
 @pytest.mark.parametrize("more", [1, -1, 2, -3])
 def test_a_single_accepted_token_more_or_less_is_found(more):
     finding = found(**forged(more))
     assert finding.verdict == "fail"
-    assert (
-        f"{DUE['accepted'] + more} accepted, {DUE['accepted']} by the draft's reading"
-        in finding.why
-    )
+    assert f"{DUE['accepted'] + more} accepted, {DUE['accepted']} by the draft model" in finding.why
 
 
 @pytest.mark.parametrize("name", ["rounds", "drafted", "accepted", "replays"])
@@ -257,8 +254,8 @@ def counts_without(at):
         ({"concurrency": 2}, "other requests"),
         ({"replays": 3, "replays_rejected": 1}, "a replay was rejected"),
         ({"rounds": None}, "not known"),
-        ({"draft_sha256": "other"}, "has read no text"),
-        ({"prompt": "other"}, "has read no text"),
+        ({"draft_sha256": "other"}, "has scored no text"),
+        ({"prompt": "other"}, "has scored no text"),
         ({"tokens": [*TOKENS[:40], 7, *TOKENS[41:]]}, "leaves the text .* after 40 tokens"),
     ],
 )

@@ -89,7 +89,7 @@ FAULTS = [
     ("accounting", drafted(load_decodes=10), "tokens of a load of 10 passes: 256, 150 at most"),
     ("accounting", drafted(accepted=60), "accepted"),
     ("draft_time", drafted(load_decodes=300),
-        "300 passes of its load at 30.00 ms (target alone, a single token)"),
+        "300 passes of its load at 30.00 ms (target, a single token)"),
     ("draft_time", alone(**SHORT), "130 passes of its load"),
     # A run among others is held to its own rounds and drafted tokens.
     ("draft_time", drafted(decode_ms=500.0, tokens_per_second=126.0), "decoding took 500 ms"),
@@ -109,7 +109,7 @@ def test_without_a_run_of_a_single_request_nothing_times_a_pass():
     one = found("draft_time", single=False)
     assert (one["verdict"], one["why"]) == (
         "not applicable",
-        "target has no run without a draft to be timed by",
+        "target has no baseline run to be timed by",
     )
 
 

@@ -1,6 +1,6 @@
-"""The checks of a run's counters: exact arithmetic, and the draft's own reading of the text.
+"""The checks of a run's counters: exact arithmetic, and the draft model's scores of the text.
 
-The second uses no time, so whoever forges times, or counters to fit them, does not pass it.
+The second uses no time, so forged times, or counters that fit them, do not pass it.
 """
 
 from collections.abc import Iterator
@@ -16,8 +16,7 @@ from specmoe.text import counted
 _NAMED = 3  # near ties
 # How far a printed rate may be from tokens over time; rounding of printed digits makes 0.01 %.
 _RATE_TOLERANCE = 0.01
-_PRINTED_MS = 0.5  # llama-speculative prints whole milliseconds
-# A server's times are rounded to microseconds.
+_PRINTED_MS = 0.5  # llama-speculative prints whole milliseconds, a server microseconds
 
 
 def check_accounting(run: Run, given: Evidence) -> Finding:
@@ -29,9 +28,8 @@ def check_accounting(run: Run, given: Evidence) -> Finding:
         *_decodes(run, given.baseline(run)),
         *_by_round(run),
     ]
-    if not parts:
-        return Finding("no counter that could be checked is known")
-    return combined(parts, f"{len(parts)} sums hold")
+    none = Finding("no counter that could be checked is known")
+    return combined(parts, "all sums hold") if parts else none
 
 
 def _most(what: str, found: float, most: float) -> Finding:
@@ -43,10 +41,7 @@ def _same(what: str, found: float, due: float, tolerance: float = 0.0) -> Findin
 
 
 def _load(run: Run, of_load: int | None) -> Iterator[Finding]:
-    """Check that a run and its neighbours fit the load that they were a part of.
-
-    `of_load` are the tokens of all measured runs of the load.
-    """
+    """Check that a run fits its load, whose measured runs have `of_load` tokens in all."""
     seconds, tokens, rate = run.load_s, run.load_tokens, run.load_tokens_per_second
     if seconds is None or tokens is None or rate is None:
         return
@@ -57,17 +52,13 @@ def _load(run: Run, of_load: int | None) -> Iterator[Finding]:
         why = f"tokens of a load: {tokens}, {of_load} of them in measured runs"
         yield at_least(tokens, of_load, why)
     if run.load_decodes is not None:
-        # The counter is read just before the load begins and just after it ends, beside passes
-        # under way.
+        # The counter is read just before and after the load, while passes are under way.
         most = run.concurrency * (1 + run.gamma) * (4 + 1.1 * run.load_decodes)
         yield _most(f"tokens of a load of {run.load_decodes} passes", tokens, most)
 
 
 def _output(run: Run) -> Iterator[Finding]:
-    """Check that all was generated that was asked for, with every token's id, at the rate it says.
-
-    A rate is tokens over time, by the protocol's own definition of both.
-    """
+    """Check the number of tokens, their ids, and the rate by the protocol's definition."""
     if run.generated is not None and run.protocol == Protocol.PAIRED:
         ends = run.stopped_by == Stop.EOS
         yield (_most if ends else _same)("tokens generated", run.generated, run.n_predict)
@@ -80,10 +71,7 @@ def _output(run: Run) -> Iterator[Finding]:
 
 
 def _rounds(run: Run) -> Iterator[Finding]:
-    """Check that every round gives one token of the target besides those it accepts.
-
-    A method under which targets undo rejected tokens replays nothing.
-    """
+    """Check that every round gives one token of the target besides those it accepts."""
     rounds, drafted, accepted = run.rounds, run.drafted, run.accepted
     if rounds is not None and drafted is not None:
         yield _most(f"tokens drafted in {counted(rounds, 'round')}", drafted, run.gamma * rounds)
@@ -99,6 +87,7 @@ def _rounds(run: Run) -> Iterator[Finding]:
             yield _same(what, given, run.generated)
         else:
             yield _most(what, given, run.generated + run.cut)
+    # Where the target undoes rejected tokens, nothing is replayed.
     if run.speculative and METHODS[BY_TYPE[run.method]].rolls_back and run.replays is not None:
         yield _most(f"replays with {run.draft}", run.replays, 0)
 
@@ -108,25 +97,19 @@ def _decodes(run: Run, baseline: Run | None) -> Iterator[Finding]:
     due = run.passes_after_prompt
     if run.protocol != Protocol.PAIRED or run.decodes is None or due is None:
         return
-    alone = baseline.passes_after_prompt if baseline else None
-    if baseline is None or baseline.decodes is None or alone is None:
+    baseline_passes = baseline.passes_after_prompt if baseline else None
+    if baseline is None or baseline.decodes is None or baseline_passes is None:
         why = f"decodes: {run.decodes}, {due} and one for the prompt at least"
         yield at_least(run.decodes, due + 1, why)
         return
     # As many for the prompt as in the baseline.
-    due += baseline.decodes - alone
-    if run.cut:
-        yield at_least(run.decodes, due, f"decodes: {run.decodes}, {due} at least")
-        yield _most("decodes", run.decodes, due + run.cut)
-    else:
-        yield _same("decodes", run.decodes, due)
+    due += baseline.decodes - baseline_passes
+    yield at_least(run.decodes, due, f"decodes: {run.decodes}, {due} at least")
+    yield _most("decodes", run.decodes, due + run.cut)
 
 
 def _by_round(run: Run) -> Iterator[Finding]:
-    """Check counts by position and by length of draft against each other and the totals.
-
-    A token is accepted only after all before it in its draft were.
-    """
+    """Check counts by position and by draft length; a position needs all before it accepted."""
     positions, rounds = run.accepted_per_position, run.rounds
     if positions is not None:
         if run.accepted is not None:
@@ -146,47 +129,45 @@ def _by_round(run: Run) -> Iterator[Finding]:
 
 
 def check_agreement(run: Run, given: Evidence) -> Finding:
-    """Check that a run's rounds are those that the draft's reading of its text gives."""
-    if reason := _unplayable(run):
+    """Check that a run's rounds are those that the draft model's scores of its text give."""
+    if reason := _unscored(run):
         return Finding(reason)
-    readings = given.readings.get((run.engine, run.target, run.draft_model or "", run.prompt))
-    readings = [one for one in readings or [] if one.draft_sha256 == run.draft_sha256]
-    if not readings:
-        return Finding("its draft has read no text of its target after that prompt")
+    key = run.engine, run.target, run.draft_model or "", run.prompt
+    texts = [one for one in given.draft_scores.get(key, []) if one.draft_sha256 == run.draft_sha256]
+    if not texts:
+        return Finding("its draft model has scored no text of its target after that prompt")
     assert run.tokens is not None
-    reading = next((one for one in readings if one.tokens == run.tokens), None)
-    if reading is None:
-        prefix = max(common_prefix(run.tokens, one.tokens) for one in readings)
-        return Finding(f"it leaves the text that its draft has read after {prefix} tokens")
-    tie_nats = given.settings.widest_tie(reading.moved_nats)
+    scores = next((one for one in texts if one.tokens == run.tokens), None)
+    if scores is None:
+        prefix = max(common_prefix(run.tokens, one.tokens) for one in texts)
+        return Finding(f"it leaves the text that its draft model has scored after {prefix} tokens")
+    tie_nats = given.settings.widest_tie(scores.moved_nats)
     found: dict[Counts, Outcome] = {}
-    # What replayed where replays were not counted is not known.
+    # Where replays were not counted, the run may have any.
     for replays in {True, False} if run.replays is None else {run.replays > 0}:
         limits = Limits(run.n_predict, run.stopped_by == Stop.EOS, replays)
-        found |= possible_outcomes(reading, run.gamma, run.p_min or 0.0, limits, tie_nats)
+        found |= possible_outcomes(scores, run.gamma, run.p_min or 0.0, limits, tie_nats)
     if not found:
-        return Finding("too many near ties: its draft prefers hardly any token to the next")
+        return Finding("too many near ties: its draft model prefers hardly any token to the next")
     pairs = [(_pairs(run, *known), known[1].ties) for known in found.items()]
     nearest, ties = min(
         pairs, key=lambda known: (sum(abs(own - due) for _, own, due in known[0]), len(known[1]))
     )
-    named = ", ".join(f"{at + 1} ({reading.lead_nats[at]:.2g} nats)" for at in ties[:_NAMED])
+    named = ", ".join(f"{at + 1} ({scores.lead_nats[at]:.2g} nats)" for at in ties[:_NAMED])
     more = ", ..." if len(ties) > _NAMED else ""
-    fallen = f" if near ties fall the other way, at token {named}{more}" if ties else ""
-    parts = [
-        equal(own, due, f"{own} {name}, {due} by the draft's reading of the text{fallen}")
-        for name, own, due in nearest
-    ]
-    held = f"{run.accepted} of {counted(run.drafted or 0, 'drafted token')} accepted"
-    return combined(parts, f"{held}, as the draft's reading of the text gives{fallen}")
+    source = "by the draft model's scores"
+    source += f" if near ties fall the other way, at token {named}{more}" if ties else ""
+    parts = [equal(own, due, f"{own} {name}, {due} {source}") for name, own, due in nearest]
+    accepted = f"{run.accepted} of {counted(run.drafted or 0, 'drafted token')} accepted"
+    return combined(parts, f"{accepted}, as {source}")
 
 
-def _unplayable(run: Run) -> str | None:
-    """Return why a run's rounds do not follow from a reading; None if they do."""
+def _unscored(run: Run) -> str | None:
+    """Return why a run's rounds do not follow from scores of its text; None if they do."""
     if not run.by_model:
-        return "only what a draft model proposes alone can be read"
+        return "only what a draft model proposes alone can be scored"
     if run.protocol != Protocol.PAIRED or run.temperature > 0 or run.forced_acceptance is not None:
-        return "only greedy runs whose acceptance is the draft's own follow from a reading"
+        return "only greedy runs whose acceptance is the draft model's own follow from its scores"
     if run.concurrency > 1:
         return "its batches had tokens of other requests"
     if run.replays_rejected:
@@ -197,12 +178,9 @@ def _unplayable(run: Run) -> str | None:
 
 
 def _pairs(run: Run, counts: Counts, outcome: Outcome) -> list[tuple[str, int, int]]:
-    """Return the name of each count of a run, the count, and the one that a reading gives."""
+    """Return the name of each count of a run, the count, and the expected one."""
     drafted = min(max(run.drafted or 0, outcome.drafted_least), outcome.drafted_most)
-    pairs = [
-        ("rounds", run.rounds, counts.rounds),
-        ("drafted", run.drafted, drafted),
-        ("accepted", run.accepted, counts.accepted),
-        ("replays", run.replays, counts.replays),
-    ]
-    return [(name, own, due) for name, own, due in pairs if own is not None]
+    expected = {"rounds": counts.rounds, "drafted": drafted}
+    expected |= {"accepted": counts.accepted, "replays": counts.replays}
+    pairs = ((name, getattr(run, name), due) for name, due in expected.items())
+    return [pair for pair in pairs if pair[1] is not None]

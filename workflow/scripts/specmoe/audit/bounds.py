@@ -1,9 +1,9 @@
-"""The checks of time and memory bandwidth: what no true run breaks, and what is usual.
+"""The checks of time and memory bandwidth: two bounds, and two expectations.
 
-Both bounds favour the run. The time counts rounds alone, each as one token of the fastest run
-without a draft; the bytes are those of the weights that any single token needs. The checks of what
-is usual leave less out and find more, but rest on expectations: that a run meets the machine that
-its own baseline met, and that its tokens choose their experts as those of other text do, or evenly.
+Both bounds favour the run. The time counts rounds only, each as one token of the fastest baseline
+run; the bytes are those of the weights that any single token needs. The expectations include more
+and find more: they assume that a run meets the machine that its own baseline met, and that its
+tokens activate experts as those of other text do, or uniformly.
 """
 
 from collections.abc import Callable
@@ -22,28 +22,26 @@ _IDENTITY = ["run", "suite", "target", "draft", "gamma"]
 
 
 def time_needed(passes: float, drafted: float, token_time: float, draft_time: float) -> float:
-    """Return the least time of passes over the target and of drafted tokens.
+    """Return the least time of forward passes over the target and of drafted tokens.
 
-    No pass is faster than one over a single token. It is in the unit of both times; where that is
-    the time of a token, tokens over this are the largest speedup.
+    No pass is faster than one over a single token. In units of a token's time, tokens over this are
+    the largest speedup.
     """
     return passes * token_time + drafted * draft_time
 
 
 def tokens_per_round(rounds: float, drafted: float, requests: float = 1) -> float:
-    """Return the mean tokens of a round's pass, over which all requests at once are verified."""
+    """Return the mean tokens of a verification's forward pass, which all requests share."""
     return requests * (1 + drafted / rounds) if rounds else requests
 
 
 def draft_time(run: Run, given: Evidence) -> float:
-    """Return the least milliseconds of a drafted token, from runs of the draft or of its stand-in.
+    """Return the least milliseconds of a drafted token, from runs of the draft model or its proxy.
 
-    Heads, blocks and tables of n-grams generate no text by themselves, so no run times them.
-
-    A stand-in with more bytes is slower than the draft, so its time is scaled by the bytes of a
-    pass. One with fewer bytes is faster, and its time is used as it is. A draft that was timed in
-    neither way counts as taking no time, as does one with options of the engine: they may be its
-    own, and nothing times a draft with them.
+    A proxy with more bytes is slower than the draft model, so its time is scaled by the bytes of a
+    pass. One with fewer bytes is faster, and its time is used as it is. A model that was timed in
+    neither way counts as taking no time. So do heads, MTP layers and n-grams, which no run times,
+    and draft models with options of the engine.
     """
     draft, times, sizes = run.draft_model, given.times_of(run), given.sizes
     if not run.by_model or draft is None or run.engine_options:
@@ -60,19 +58,19 @@ def draft_time(run: Run, given: Evidence) -> float:
 def check_draft_time(run: Run, given: Evidence) -> Finding:
     """Check that decoding took at least the time of its drafted tokens and rounds one by one.
 
-    Requests at once share passes. But no pass over tokens of many is faster than one over a single
-    token, so the bound holds for each of them, and for all passes of their load together.
+    Requests at once share passes. The bound holds for each of them, and for all passes of their
+    load together: no pass over tokens of many is faster than one over a single token.
     """
     target, times = run.target, given.times_of(run)
     if target not in times:
-        return Finding(f"{target} has no run without a draft to be timed by")
+        return Finding(f"{target} has no baseline run to be timed by")
     token_ms, tolerated, parts = times[target], 1 - given.settings.time_tolerance, []
     took, rounds, drafted = run.decode_ms, run.rounds, run.drafted
     if run.speculative and took is not None and rounds is not None and drafted is not None:
         draft_ms = draft_time(run, given)
         needed = time_needed(rounds, drafted, token_ms, draft_ms)
         why = (
-            f"{counted(rounds, 'round')} at {token_ms:.2f} ms ({target} alone) and"
+            f"{counted(rounds, 'round')} at {token_ms:.2f} ms ({target}) and"
             f" {counted(drafted, 'drafted token')} at {draft_ms:.2f} ms ({run.draft}) need"
             f" {needed:.0f} ms; decoding took {took:.0f} ms"
         )
@@ -81,28 +79,24 @@ def check_draft_time(run: Run, given: Evidence) -> Finding:
         needed, took = run.load_decodes * token_ms, 1000 * run.load_s
         why = (
             f"{counted(run.load_decodes, 'pass', 'passes')} of its load at {token_ms:.2f} ms"
-            f" ({target} alone, a single token) need {needed:.0f} ms; the load took {took:.0f} ms"
+            f" ({target}, a single token) need {needed:.0f} ms; the load took {took:.0f} ms"
         )
         parts.append(at_least(took, needed * tolerated, why))
-    if parts:
-        return combined(parts)
-    known = "time, rounds or drafted tokens are not known"
-    return Finding(known if run.speculative else "nothing was drafted")
+    reason = "time, rounds or drafted tokens are not known"
+    none = Finding(reason if run.speculative else "nothing was drafted")
+    return combined(parts) if parts else none
 
 
 def check_bandwidth(run: Run, given: Evidence) -> Finding:
-    """Check that memory can deliver what every pass reads at least: the weights for one token.
-
-    Of the experts of a mixture those are the ones that a single token visits.
-    """
+    """Check that memory can deliver what every pass reads at least: the weights for one token."""
     return _read_rate(run, given, lambda size, _: size.pass_bytes(1))
 
 
 def check_baseline_time(run: Run, given: Evidence) -> Finding:
     """Check that decoding took the time of all its passes at the speed of its own baseline.
 
-    Rounds, replays and passes without a draft count as one token each, drafting by its own logged
-    time. The draft reads every batch of a round or replay again (`common_speculative_process` in
+    Rounds, replays and other passes count as one token each, drafting by its own logged time. The
+    draft model reads every batch of a round or replay again (`common_speculative_process` in
     llama.cpp), which counts as one drafted token.
     """
     baseline = given.baseline(run)
@@ -122,24 +116,23 @@ def check_baseline_time(run: Run, given: Evidence) -> Finding:
     fewest = min(run.timed_tokens or 0, baseline.timed_tokens)
     if run.stopped_by == Stop.EOS and fewest < SHORTEST_TEXT:
         return Finding(f"its text ended after fewer than {SHORTEST_TEXT} tokens")
-    step = took / baseline.timed_tokens
-    each = run.draft_ms / run.drafted if run.drafted else 0.0
-    again = run.rounds + (run.replays or 0)
-    needed = passes * step + run.draft_ms + again * each
+    token_ms = took / baseline.timed_tokens
+    draft_ms = run.draft_ms / run.drafted if run.drafted else 0.0
+    batches = run.rounds + (run.replays or 0)
+    needed = passes * token_ms + run.draft_ms + batches * draft_ms
     why = (
-        f"{counted(passes, 'pass', 'passes')} at {step:.2f} ms ({baseline.run}),"
-        f" {run.draft_ms:.0f} ms of drafting and {counted(again, 'batch', 'batches')} that the"
-        f" draft reads again need {needed:.0f} ms; decoding took {run.decode_ms:.0f} ms"
+        f"{counted(passes, 'pass', 'passes')} at {token_ms:.2f} ms ({baseline.run}),"
+        f" {run.draft_ms:.0f} ms of drafting and {counted(batches, 'batch', 'batches')} that the"
+        f" draft model reads again need {needed:.0f} ms; decoding took {run.decode_ms:.0f} ms"
     )
     return at_least(run.decode_ms, needed * (1 - given.settings.time_tolerance), why)
 
 
 def check_expected_experts(run: Run, given: Evidence) -> Finding:
-    """Check that memory can deliver the experts that a round's tokens are expected to visit.
+    """Check that memory can deliver the experts that a round's tokens are expected to activate.
 
-    Where the target's passes were timed, passes of that width were seen to visit so many. Elsewhere
-    tokens are taken to choose independently and evenly, which visits the most: trained routers are
-    uneven, and neighbouring tokens alike.
+    Where the target's passes were timed, so many experts were counted in passes of that size.
+    Elsewhere routing is taken as independent and uniform, which activates the most.
     """
     if run.target in given.sizes and not given.sizes[run.target].experts:
         return Finding(f"{run.target} has no experts")
@@ -151,9 +144,9 @@ def check_expected_experts(run: Run, given: Evidence) -> Finding:
 def _read_rate(run: Run, given: Evidence, round_bytes: Callable[[Size, float], float]) -> Finding:
     """Check that the passes read their weights no faster than memory delivers them.
 
-    `round_bytes` returns what a round's pass of a mean width in tokens reads. Replays and passes
-    without a draft count as those of a single token. The passes of one request are read within its
-    own time, whoever shares them.
+    `round_bytes` returns what a verification over a mean number of tokens reads. Other passes count
+    as those of a single token. Those of a request are read within its own time, whoever shares
+    them.
     """
     bandwidth, settings = given.bandwidth, given.settings
     if bandwidth is None:
@@ -180,21 +173,18 @@ def _read_rate(run: Run, given: Evidence, round_bytes: Callable[[Size, float], f
 
 
 def _draft_bytes(run: Run, given: Evidence) -> tuple[float, str]:
-    """Return the bytes that drafting reads, and what to say of them.
+    """Return the bytes that drafting reads, and the words for them.
 
     They are not known of heads, which draft several tokens in one pass, and of n-grams.
     """
     if not run.speculative or run.drafted is None:
         return 0.0, ""
-    target, draft = given.sizes[run.target], given.sizes.get(run.draft_model or "")
+    draft, mtp_bytes = given.sizes.get(run.draft_model or ""), given.sizes[run.target].mtp_bytes
+    own_layer = run.method == METHODS[Method.MTP].engine and run.draft_model is None
     if run.by_model and draft is not None:
         each, whole = draft.pass_bytes(1), float(draft.file_bytes)
-    elif (
-        run.method == METHODS[Method.MTP].engine
-        and run.draft_model is None
-        and target.mtp_bytes is not None
-    ):
-        each = whole = target.mtp_bytes
+    elif own_layer and mtp_bytes is not None:
+        each = whole = mtp_bytes
     else:
         return 0.0, f", {run.draft} of unknown size left out,"
     if whole <= given.settings.cache_bytes:
@@ -203,7 +193,7 @@ def _draft_bytes(run: Run, given: Evidence) -> tuple[float, str]:
 
 
 def required_time(given: Evidence) -> pd.DataFrame:
-    """Return, for each row with a draft, its decode time and the time its own passes need.
+    """Return the decode time of each speculative run, and the time that its own passes need.
 
     Columns: run, suite, target, draft, gamma, family (`moe` or `dense`; unknown counts as dense),
     decode_ms, required_ms (rounds and drafted tokens at their single-token times, no tolerance),

@@ -1,13 +1,11 @@
-"""The audit: whether a row can be a measurement of what it says it measures.
+"""The checks of the audit, and its sensitivity.
 
-Every run is checked at two levels. Bounds that no true run breaks tell what is impossible;
-expectations tell what is suspicious. A row that fails a check is flagged and named, never dropped.
-The reader decides what to make of it.
+Every run is checked at two levels. Bounds that no valid run breaks find the impossible ones;
+expectations find the suspicious ones. A run that fails a check is flagged and named, never dropped.
 
-How much the audit finds is counted on rows made too fast on purpose. What a decode that silently
-does nothing leaves is a shorter time. Whoever writes a row by hand can also shorten the time of its
-drafting, and can give it the counters of a draft that holds more often. Every other row stays, and
-so do the times of models alone.
+The sensitivity is counted on runs that are made too fast on purpose. A failed decode leaves a
+shorter time. A row that is written by hand can also have a shorter time of drafting, and counters
+of a higher acceptance. All other rows stay, and so do the times of single tokens.
 """
 
 from collections.abc import Callable, Iterable
@@ -32,17 +30,13 @@ _IDENTITY = ["run", *MEASURED_BY, "suite", "target", "draft", "gamma", "prompt",
 
 
 class Check(NamedTuple):
-    """A check: its name, its level, what a run that fails it does, and what finds that out.
-
-    The meaning of an suspicious one is what no true run should do, of others what none can. One
-    `of_time` fails where a run took less time than it needs.
-    """
+    """A check of runs; `meaning` is what no valid run does."""
 
     label: str
     level: Level
     meaning: str
     find: Callable[[Run, Evidence], Finding]
-    of_time: bool = False
+    of_time: bool = False  # it fails where a run took less time than it needs
 
 
 CHECKS = {
@@ -154,13 +148,12 @@ def audit_runs(evidence: Evidence) -> pd.DataFrame:
 
 
 def summarise_audit(audit: pd.DataFrame) -> pd.DataFrame:
-    """Return one row per way, target, draft and gamma, sorted, and a last one for all of them.
+    """Return one row per protocol, engine, target, draft and gamma, and a last one for all.
 
-    Columns: protocol, engine, target, draft (all `all` in the last row), gamma (null there), runs,
-    flagged (runs that fail some check), impossible and suspicious (those of them that fail a check
-    of the first level, and the others), and for each check `<check>_passed`, `<check>_failed`,
-    `<check>_not_applicable`, `<check>_not_judged` (numbers of runs) and `<check>_worst` (the
-    largest ratio; null if it applies to no run).
+    Columns: these (`all` in the last row, gamma null there), runs, flagged (runs that fail some
+    check), impossible and suspicious (those of them that fail a check of the first level, and the
+    others), and for each check `<check>_passed`, `<check>_failed`, `<check>_not_applicable`,
+    `<check>_not_judged` (numbers of runs) and `<check>_worst` (the largest ratio, or null).
     """
     cells = [
         dict(zip(_CELL, cell, strict=True)) | _counts(members)
@@ -171,7 +164,7 @@ def summarise_audit(audit: pd.DataFrame) -> pd.DataFrame:
 
 
 def flagged_runs(audit: pd.DataFrame, level: Level | None = None) -> set[str]:
-    """Return the runs of `audit_runs`'s frame that fail a check, of one level if one is given."""
+    """Return the runs of `audit_runs`'s frame that fail a check, of a level or of any."""
     failed = audit["verdict"] == CheckVerdict.FAIL
     if level is not None:
         failed &= audit["level"] == level
@@ -179,10 +172,10 @@ def flagged_runs(audit: pd.DataFrame, level: Level | None = None) -> set[str]:
 
 
 def count_flagged(audit: pd.DataFrame) -> pd.DataFrame:
-    """Return one row per way, suite, target, draft, gamma and prompt, sorted.
+    """Return one row per protocol, engine, suite, target, draft, gamma and prompt, sorted.
 
     Columns: those, runs, flagged (runs that fail some check), impossible (those of them that fail a
-    check that no true run can fail).
+    check of the first level).
     """
     failed = audit["run"].where(audit["verdict"] == CheckVerdict.FAIL)
     keys = [*MEASURED_BY, "suite", "target", "draft", "gamma", "prompt"]
@@ -208,9 +201,9 @@ def _counts(audit: pd.DataFrame) -> dict[str, Any]:
     return counts
 
 
-FACTORS = (1.0, 1.5, 2.0, 3.0, 5.0, 10.0)  # the first is the true rows
+FACTORS = (1.0, 1.5, 2.0, 3.0, 5.0, 10.0)  # the first is the rows as they are
 _OF_TIME = [check for check in CHECKS.values() if check.of_time]
-# The first two look at no time, but find counters that do not add up, or that are not the draft's.
+# The first two ignore time, but find counters that do not add up, or are not the draft model's.
 _LOOKED_AT = [CHECKS["accounting"], CHECKS["agreement"], *_OF_TIME]
 _OF_SINGLE_ROUNDS = (
     *("accepted_per_position", "accepted_lengths", "drafted_lengths"),
@@ -219,7 +212,7 @@ _OF_SINGLE_ROUNDS = (
 
 
 class Forged(StrEnum):
-    """What of a row is made too fast."""
+    """The part of a row that is made too fast."""
 
     DECODING = "decode time"
     DRAFTING = "with drafting"  # the logged time of drafting too
@@ -227,7 +220,7 @@ class Forged(StrEnum):
 
 
 def count_sensitivity(evidence: Evidence) -> pd.DataFrame:
-    """Return how many rows with a draft the audit marks, as they are and made faster.
+    """Return how many speculative runs the audit flags, as they are and made faster.
 
     Columns: forged (`Forged`), factor (how many times too fast), runs, unbounded (those to which no
     bound of time applies), impossible (those that fail a check of the first level), suspicious
@@ -255,10 +248,7 @@ def _flagged(runs: Iterable[Run], evidence: Evidence) -> dict[str, Any]:
 
 
 def _faster(run: Run, forged: Forged, factor: float) -> Run:
-    """Make a run faster; it has fewer rounds as far as drafts of its length can be accepted.
-
-    Counters that say more of single rounds are left out, as a log need not have them.
-    """
+    """Make a run faster, with fewer rounds as far as γ allows, and without counts of each round."""
     ms, rate = run.decode_ms, run.tokens_per_second
     faster = run.changed(decode_ms=ms and ms / factor, tokens_per_second=rate and rate * factor)
     if forged != Forged.DECODING:

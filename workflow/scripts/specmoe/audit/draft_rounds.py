@@ -1,11 +1,11 @@
-"""The rounds of any draft length, from one reading of a target's text by the draft.
+"""The rounds of any draft length, from a draft model's scores of a target's text.
 
-Accepted tokens are the target's own. So a round accepts as many tokens as the draft agrees with in
-a row from there, and at most as many as it drafts; the next round begins behind them. This plays
-what llama-server does (tools/server/server-context.cpp, common/sampling.cpp of llama.cpp):
+Accepted tokens are the target's own. So a round accepts the tokens in a row that the draft model
+agrees with, and at most as many as it drafts; the next round begins behind them. The rules are
+those of llama-server (tools/server/server-context.cpp, common/sampling.cpp of llama.cpp):
 
 - The prompt's pass gives the first token. Rounds draft the others, but never the last that the
-  limit allows, and a round of a single token left is a plain step.
+  limit allows. A single token left is decoded without speculation.
 - A round yields the accepted tokens and one of the target's. On a target that replays, a round that
   accepts fewer tokens than it drafted is followed by a replay, which yields one more.
 - Tokens behind the end of a text are not accepted, and the end itself only as the last drafted one.
@@ -22,7 +22,7 @@ import pandas as pd
 
 @dataclass(frozen=True)
 class DraftScores:
-    """What a draft would have proposed for each token of a text; see `runs.other_tables`."""
+    """What a draft model proposes for each token of a text; see `runs.other_tables`."""
 
     draft_sha256: str
     tokens: tuple[int, ...]
@@ -37,35 +37,32 @@ ScoresKey = tuple[str, str, str, str]
 
 
 def scores_by_run(agreement: pd.DataFrame) -> dict[ScoresKey, list[DraftScores]]:
-    """Return the readings in the table `agreement`."""
+    """Return the scores of each text in the table `agreement`."""
     found: dict[ScoresKey, list[DraftScores]] = {}
-    keys = ["engine", "target", "draft", "prompt"]
-    for (*key, _), members in agreement.groupby([*keys, "text"]):
-        one = members.sort_values("position")
-        of_tokens = ("token", "agrees", "confidence", "lead_nats")
-        token, agrees, confidence, lead = (tuple(one[name].tolist()) for name in of_tokens)
-        digest, moved = str(one["draft_sha256"].iloc[0]), float(one["moved_nats"].iloc[0])
-        reading = DraftScores(digest, token, agrees, confidence, lead, moved)
-        engine, target, draft, prompt = map(str, key)
-        found.setdefault((engine, target, draft, prompt), []).append(reading)
+    keys = ["engine", "target", "draft", "prompt", "text"]
+    columns = ["token", "agrees", "confidence", "lead_nats"]
+    for key, members in agreement.groupby(keys):
+        text = members.sort_values("position")
+        token, agrees, confidence, lead = (tuple(text[name].tolist()) for name in columns)
+        digest, moved = str(text["draft_sha256"].iloc[0]), float(text["moved_nats"].iloc[0])
+        scores = DraftScores(digest, token, agrees, confidence, lead, moved)
+        engine, target, draft, prompt, _ = map(str, key)
+        found.setdefault((engine, target, draft, prompt), []).append(scores)
     return found
 
 
 @dataclass(frozen=True)
 class Limits:
-    """How a run may go on: the most tokens that it generates, and how its text ends.
+    """The limits of a run."""
 
-    `ended`: its last token is the target's own end. `replays`: its target replays rounds.
-    """
-
-    n_predict: int
-    ended: bool = False
-    replays: bool = False
+    n_predict: int  # the most tokens
+    ended: bool = False  # the last token is the target's own end
+    replays: bool = False  # the target replays rounds
 
 
 @dataclass(frozen=True)
 class Rounds:
-    """The rounds of a run: how many tokens each drafted and accepted, and what came between."""
+    """The tokens that each round of a run drafted and accepted, replays and single steps."""
 
     drafted_lengths: list[int] = field(default_factory=list)
     accepted_lengths: list[int] = field(default_factory=list)
@@ -74,7 +71,7 @@ class Rounds:
 
 
 def rounds_from_agreement(agrees: Sequence[bool], gamma: int, limits: Limits) -> Rounds:
-    """Return the rounds of γ tokens of a text, given where the draft agrees with it."""
+    """Return the rounds of γ tokens of a text, given where the draft model agrees with it."""
     drafted, accepted = [], []
     replays = single = 0
     at, end = 1, len(agrees)
@@ -99,7 +96,7 @@ def rounds_from_agreement(agrees: Sequence[bool], gamma: int, limits: Limits) ->
 
 
 class Counts(NamedTuple):
-    """What is counted of a run's rounds, but for what they drafted."""
+    """The counts of a run's rounds that do not depend on what they drafted."""
 
     rounds: int = 0
     replays: int = 0
@@ -107,7 +104,7 @@ class Counts(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """How many tokens were drafted, and the positions of near ties that fall the other way."""
+    """The bounds of drafted tokens, and the positions of near ties that fall the other way."""
 
     drafted_least: int = 0
     drafted_most: int = 0
@@ -121,31 +118,30 @@ class Outcome(NamedTuple):
 
 
 _Step = tuple[int, Counts, Outcome]
-"""A round with its replay, or a step without a draft, after how many tokens it advances by."""
+"""The tokens of a round with its replay, or of a step without speculation, and what it adds."""
 
-
-# At one place of a text. A draft that hardly prefers anything leaves more, and then its reading
-# tells nothing.
+# At one position of a text. A draft model that hardly prefers anything leaves more, and then its
+# scores decide nothing.
 MOST_OUTCOMES = 2000
 
 
 @cache
 def possible_outcomes(
-    reading: DraftScores, gamma: int, p_min: float, limits: Limits, tie_nats: float
+    scores: DraftScores, gamma: int, p_min: float, limits: Limits, tie_nats: float
 ) -> Mapping[Counts, Outcome]:
-    """Return what a run of fixed γ may come to; without near ties or p_min that is one outcome.
+    """Return the possible outcomes of a run of fixed γ: one without near ties or p_min.
 
-    Where the draft's preference leads by no more than `tie_nats`, rounding may decide; the ties are
-    as few as there need be. Empty if more than MOST_OUTCOMES are possible.
+    Where the draft model's preference leads by `tie_nats` at most, rounding may decide. Each
+    outcome has the fewest ties. Empty if more than MOST_OUTCOMES are possible.
     """
-    end = len(reading.tokens)
+    end = len(scores.tokens)
     at: dict[int, dict[Counts, Outcome]] = {1: {Counts(): Outcome()}}
     for start in range(1, end):
         states = at.pop(start, {})
         if len(states) > MOST_OUTCOMES:
             return {}
         most = min(gamma, limits.n_predict - start - 1)
-        steps = _steps(reading, start, most, p_min, limits, tie_nats) if states else ()
+        steps = _steps(scores, start, most, p_min, limits, tie_nats) if states else ()
         for advance, more, (least, widest, ties) in steps:
             into = at.setdefault(min(start + advance, end), {})
             for counts, known in states.items():
@@ -156,45 +152,46 @@ def possible_outcomes(
 
 
 def _steps(
-    reading: DraftScores, start: int, most: int, p_min: float, limits: Limits, tie_nats: float
+    scores: DraftScores, start: int, most: int, p_min: float, limits: Limits, tie_nats: float
 ) -> Iterator[_Step]:
-    """Yield each outcome of the round of `most` tokens that begins in place of a token."""
+    """Yield each outcome of the round of `most` tokens that begins at a token."""
+
+    def stopped(accepted: int, ties: tuple[int, ...]) -> _Step:
+        """Return a round that rejects nothing, or a step without speculation."""
+        counts = Counts(1, 0, accepted) if accepted else Counts()
+        return accepted + 1, counts, Outcome(accepted, accepted, ties)
+
     ties: tuple[int, ...] = ()  # that fell the other way up to here
-    for held in range(most):
-        at = start + held
-        ways = _ways(reading, at, p_min, tie_nats)
-        fallen = {way: (*ties, at) if flips else ties for way, flips in ways.items()}
-        if "stop" in ways:
-            yield _stopped(held, fallen["stop"])
-        if "reject" in ways:
-            # What is drafted behind the end of a text is not accepted.
-            counts = Counts(1, int(limits.replays), held - (at == len(reading.tokens)))
-            drafted = Outcome(held + 1 if p_min else most, most, fallen["reject"])
-            yield held + 1 + limits.replays, counts, drafted
-        if "hold" not in ways:
+    for accepted in range(most):
+        at = start + accepted
+        events = _events(scores, at, p_min, tie_nats)
+        fallen = {event: (*ties, at) if flips else ties for event, flips in events.items()}
+        if "stop" in events:
+            yield stopped(accepted, fallen["stop"])
+        if "reject" in events:
+            # A token that is drafted behind the end of a text is not accepted.
+            counts = Counts(1, int(limits.replays), accepted - (at == len(scores.tokens)))
+            drafted = Outcome(accepted + 1 if p_min else most, most, fallen["reject"])
+            yield accepted + 1 + limits.replays, counts, drafted
+        if "accept" not in events:
             return
-        ties = fallen["hold"]
-    yield _stopped(most, ties)
+        ties = fallen["accept"]
+    yield stopped(most, ties)
 
 
-def _stopped(held: int, ties: tuple[int, ...]) -> _Step:
-    """Return a round of which nothing is rejected, or a step without a draft."""
-    return held + 1, Counts(1, 0, held) if held else Counts(), Outcome(held, held, ties)
+def _events(scores: DraftScores, at: int, p_min: float, tie_nats: float) -> dict[str, bool]:
+    """Return what may happen at a token, and whether a near tie must fall the other way for it.
 
-
-def _ways(reading: DraftScores, at: int, p_min: float, tie_nats: float) -> dict[str, bool]:
-    """Return what may happen in place of a token, and whether a tie must fall for it.
-
-    The draft stops before it, what was drafted for it is rejected, or it holds.
+    The draft model stops before it, or its token there is rejected or accepted.
     """
-    if at == len(reading.tokens):
+    if at == len(scores.tokens):
         return dict.fromkeys(["stop"] * (p_min > 0) + ["reject"], False)
-    ways = {}
-    above = log(reading.confidence[at] / p_min) if p_min else inf
+    events = {}
+    above = log(scores.confidence[at] / p_min) if p_min else inf
     if above <= tie_nats:
-        ways["stop"] = above >= 0
+        events["stop"] = above >= 0
     if above >= -tie_nats:
-        agrees, tie = reading.agrees[at], reading.lead_nats[at] <= tie_nats
-        also = {"reject": agrees, "hold": not agrees}
-        ways |= {way: flips for way, flips in also.items() if tie or not flips}
-    return ways
+        agrees, tie = scores.agrees[at], scores.lead_nats[at] <= tie_nats
+        verdicts = {"reject": agrees, "accept": not agrees}
+        events |= {event: flips for event, flips in verdicts.items() if tie or not flips}
+    return events

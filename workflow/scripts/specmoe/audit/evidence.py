@@ -39,13 +39,12 @@ class Run(_Columns):
     def of(cls, row: Mapping[Any, Any]) -> Self:
         """Return the run of a row of `schema.read_runs`'s frame.
 
-        llama-speculative does not print its rounds. They follow from what it prints: the prompt
-        gives the first token, and each round gives one token besides those it accepts.
+        llama-speculative does not print its rounds. They follow from its tokens: the prompt gives
+        the first, and each round gives one besides those it accepts.
         """
         run = cls(**{name: _plain(value) for name, value in row.items()})
-        if run.protocol != Protocol.PUBLISHED or run.rounds is not None or not run.speculative:
-            return run
-        if run.generated is None or run.accepted is None:
+        missing = run.protocol == Protocol.PUBLISHED and run.speculative and run.rounds is None
+        if not missing or run.generated is None or run.accepted is None:
             return run
         rounds = run.generated - 1 - run.accepted
         return run.changed(rounds=rounds, recovered=(*run.recovered, "rounds"))
@@ -56,12 +55,12 @@ class Run(_Columns):
 
     @property
     def speculative(self) -> bool:
-        """Whether a draft took part."""
+        """Whether tokens were drafted for it."""
         return self.draft != NO_DRAFT
 
     @property
     def load(self) -> str | None:
-        """The load that it was a part of: its block and arm, and the pass through the prompts."""
+        """The load that it was a part of: its block, arm and iteration."""
         if self.load_s is None:
             return None
         arm, _, number = self.run.rsplit("/", 2)
@@ -69,41 +68,36 @@ class Run(_Columns):
 
     @property
     def by_model(self) -> bool:
-        """Whether a whole second model drafts, all alone."""
+        """Whether a whole second model drafts, by itself."""
         return self.method == METHODS[Method.DRAFT].engine
 
     @property
     def cut(self) -> int:
-        """The most tokens that may have been accepted and were cut off.
-
-        A target may end its text among the tokens that a round accepts, and those after it are
-        counted all the same.
-        """
+        """The most tokens that may have been accepted behind the end of its text."""
         return self.gamma if self.stopped_by == Stop.EOS else 0
 
     @property
     def timed_tokens(self) -> int | None:
-        """How many tokens `decode_ms` spans: llama-server times the first with the prompt."""
-        if self.generated is None:
-            return None
-        return self.generated - (self.protocol == Protocol.PAIRED)
+        """The tokens that `decode_ms` spans: llama-server times the first with the prompt."""
+        first = self.protocol == Protocol.PAIRED
+        return None if self.generated is None else self.generated - first
 
     @property
     def repeated(self) -> tuple[Any, ...]:
-        """What its repeats have in common."""
-        asked = self.prompt, self.forced_acceptance, self.temperature, self.seed
+        """The conditions that its repeats share."""
+        request = self.prompt, self.forced_acceptance, self.temperature, self.seed
         # Machines round differently, so a repeat on another one may write other tokens.
-        return self.machine, self.suite, self.target, self.level, self.draft, self.gamma, *asked
+        return self.machine, self.suite, self.target, self.level, self.draft, self.gamma, *request
 
     @property
-    def asked(self) -> tuple[Any, ...]:
-        """What the runs have in common that send the other prompts of its setting."""
-        way = self.protocol, self.engine, self.engine_options, self.concurrency
-        return way, self.target, self.draft, self.gamma, self.n_predict, self.temperature
+    def setting(self) -> tuple[Any, ...]:
+        """The conditions that the runs of its setting share, whatever their prompts."""
+        server = self.protocol, self.engine, self.engine_options, self.concurrency
+        return server, self.target, self.draft, self.gamma, self.n_predict, self.temperature
 
     @property
     def passes_after_prompt(self) -> int | None:
-        """How many passes over the target follow the prompt's: each gives one token of its own.
+        """The target's forward passes after the prompt's: each gives one token of its own.
 
         The prompt's pass gives the first token, and a rejected replay gives none. Where a text ends
         within a round there may be more, see `cut`.
@@ -122,7 +116,7 @@ def _plain(value: Any) -> Any:
 
 @dataclass(frozen=True)
 class Bandwidth:
-    """How fast a machine's memory can be read, in bytes a second."""
+    """The rate at which a machine's memory can be read."""
 
     bytes_per_second: float
     stated: bool  # by the maker or the config, as a peak that nothing exceeds; else probed
@@ -143,46 +137,43 @@ class Bandwidth:
 class Gap(NamedTuple):
     """The target's gap, in nats, at the first token that differs from the baseline's.
 
-    A fixed number of nats would tell a tie for one file on one machine only. On two cores of an AMD
-    EPYC, batches move a gap of the synthetic campaign's targets by up to 0.31 nats at four bits and
-    0.13 at eight (tests/benchmarks/README.md). So each target is asked at its own divergences.
+    How wide a tie is depends on the file and the machine: on two cores of an AMD EPYC, batches move
+    gaps of the synthetic campaign's targets by up to 0.31 nats at four bits and 0.13 at eight
+    (tests/benchmarks/README.md). So each target is measured at its own divergences.
     """
 
     position: int
     gap_nats: float  # how far the run's token is behind the baseline's
-    # How far batches move such gaps of this target, with the same options, here or elsewhere.
+    # The farthest that batches move such gaps of this target, with the same options.
     moved_nats: float
     closed_by: int | None  # the narrowest batches in which the target itself takes it
 
 
 def gaps_of(judged: Mapping[str, Any]) -> dict[str, Gap]:
-    """Return the gap of each run of a target that left its baseline.
+    """Return the gap of each run of a target that left its baseline, from `divergence.judge_all`.
 
-    `judged` is the answer of `divergence.judge_all`. What was answered before batches were asked
-    about decides nothing and is left out.
+    Records that were made before batches were measured have no gaps by batch, and are left out.
     """
-    asked = [one for one in judged["divergences"] if "gap_nats_by_batch" in one]
+    divergences = [one for one in judged["divergences"] if "gap_nats_by_batch" in one]
     moved: dict[str, float] = defaultdict(float)  # by options of the target
-    for one in asked:
-        for gap in one["gap_nats_by_batch"].values():
-            options = one.get("engine_options", "")
-            moved[options] = max(moved[options], abs(gap - one["gap_nats"]))
     found = {}
-    for one in asked:
+    for one in divergences:
+        options, gaps = one.get("engine_options", ""), one["gap_nats_by_batch"].values()
+        moved[options] = max(moved[options], *(abs(gap - one["gap_nats"]) for gap in gaps), 0.0)
+    for one in divergences:
         closing = [int(size) for size, gap in one["gap_nats_by_batch"].items() if gap <= 0]
-        of_target = moved[one.get("engine_options", "")]
-        closed_by = min(closing, default=None)
-        found[one["run"]] = Gap(one["position"], one["gap_nats"], of_target, closed_by)
+        widest, closed_by = moved[one.get("engine_options", "")], min(closing, default=None)
+        found[one["run"]] = Gap(one["position"], one["gap_nats"], widest, closed_by)
     return found
 
 
 @dataclass
 class Evidence:
-    """What the runs of a campaign are checked against.
+    """The evidence that the runs of a campaign are checked against.
 
     Made from them: runs (by id), times (see `single_token_ms`), repeats (those with tokens, in
-    order, by `Run.repeated`), answers (prompts and texts, by `Run.asked`), loads (the tokens of the
-    measured runs of each).
+    order, by `Run.repeated`), outputs (prompts and texts, by `Run.setting`), loads (the tokens of
+    the measured runs of each).
     """
 
     rows: InitVar[pd.DataFrame]  # `schema.read_runs`'s frame
@@ -191,8 +182,8 @@ class Evidence:
     settings: AuditSettings
     # By run: the target's gap at the token where the run left its baseline.
     divergences: Mapping[str, Gap] = field(default_factory=dict)
-    # What drafts would have proposed in place of the targets' own tokens.
-    readings: Mapping[ScoresKey, list[DraftScores]] = field(default_factory=dict)
+    # What draft models would have proposed in place of the targets' own tokens.
+    draft_scores: Mapping[ScoresKey, list[DraftScores]] = field(default_factory=dict)
 
     def __post_init__(self, rows: pd.DataFrame) -> None:
         """Sort the runs by what checks compare."""
@@ -200,21 +191,18 @@ class Evidence:
         self.runs = {run.run: run for run in listed}
         self.times = single_token_ms(rows)
         self.repeats: dict[tuple[Any, ...], list[Run]] = defaultdict(list)
-        self.answers: dict[tuple[Any, ...], set[tuple[str, tuple[int, ...]]]] = defaultdict(set)
+        self.outputs: dict[tuple[Any, ...], set[tuple[str, tuple[int, ...]]]] = defaultdict(set)
         self.loads: Counter[str] = Counter()
         for run in sorted(listed, key=lambda run: run.repeat):
             if run.tokens is not None:
                 self.repeats[run.repeated].append(run)
             if run.tokens and run.forced_acceptance is None:
-                self.answers[run.asked].add((run.prompt, run.tokens))
+                self.outputs[run.setting].add((run.prompt, run.tokens))
             if run.load is not None:
                 self.loads[run.load] += run.generated or 0
 
     def times_of(self, run: Run) -> Mapping[str, float]:
-        """Return the milliseconds a token of each model that was timed as the run was.
-
-        No bound is made of another machine's times.
-        """
+        """Return the milliseconds a token of each model that was timed as the run was."""
         return self.times.get((run.machine, run.protocol, run.engine, run.engine_options), {})
 
     def baseline(self, run: Run) -> Run | None:
@@ -223,23 +211,23 @@ class Evidence:
 
 
 def single_token_ms(runs: pd.DataFrame) -> dict[tuple[str, ...], dict[str, float]]:
-    """Return each model's time for a token in its fastest run alone, by machine, way and options.
+    """Return each model's time for a token in its fastest baseline run.
 
-    A mean would be no bound: other work on the machine slows runs, so a run can be faster than the
-    mean. Runs among several at once share their passes and time none; those of a load of a single
-    client count for their target like any other. Runs that the machine disturbed count for nothing.
+    By machine, protocol, engine and options. A mean would be no bound: other work slows runs, so a
+    run can be faster than the mean. Of loads, only those of a single client time a token. Disturbed
+    runs do not count.
     """
-    plain = undisturbed(runs[(runs["draft"] == NO_DRAFT) & (runs["concurrency"] == 1)])
+    baselines = undisturbed(runs[(runs["draft"] == NO_DRAFT) & (runs["concurrency"] == 1)])
     by = ["machine", *MEASURED_BY, "engine_options", "target"]
-    fastest = plain.groupby(by, as_index=False)["tokens_per_second"].max().dropna()
+    fastest = baselines.groupby(by, as_index=False)["tokens_per_second"].max().dropna()
     found: dict[tuple[str, ...], dict[str, float]] = defaultdict(dict)
-    for *way, target, rate in fastest.itertuples(index=False):
-        found[tuple(way)][target] = 1000 / float(rate)
+    for *conditions, target, rate in fastest.itertuples(index=False):
+        found[tuple(conditions)][target] = 1000 / float(rate)
     return found
 
 
 class CheckVerdict(StrEnum):
-    """The outcome of one check of one run."""
+    """The outcome of a check of a run."""
 
     PASS = "pass"  # noqa: S105 (no password)
     FAIL = "fail"
@@ -248,15 +236,15 @@ class CheckVerdict(StrEnum):
 
 
 class Level(StrEnum):
-    """What a run that fails a check is."""
+    """The level of a check."""
 
-    IMPOSSIBLE = "impossible"  # no true run can fail it
+    IMPOSSIBLE = "impossible"  # no valid run can fail it
     SUSPICIOUS = "suspicious"  # none should: it rests on what such a run usually takes
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One check of one run; `ratio` is the measured value over its bound.
+    """The result of a check of a run; `ratio` is the measured value over its bound.
 
     Without a ratio the check does not apply, and `why` is the reason.
     """
@@ -295,7 +283,7 @@ def equal(measured: float, expected: float, why: str, tolerance: float = 0.0) ->
 
 
 def combined(parts: Iterable[Finding], when_good: str = "") -> Finding:
-    """Return the worst of several findings of one check, with the sentences of all that fail.
+    """Return the worst of a check's findings, with the sentences of all that fail.
 
     If none fails, the sentence is `when_good`, or all of theirs.
     """

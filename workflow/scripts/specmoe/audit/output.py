@@ -1,7 +1,7 @@
-"""The checks of what a run wrote: failed decodes, other runs' tokens, collapse, and controls.
+"""The checks of a run's output: failed decodes, losslessness, repeats, collapse, and controls.
 
-Loops and repetitions are found in token ids alone. A refrain, a table or a list repeats n-grams and
-is no loop, as each of its turns brings something new.
+Loops are found in token ids alone. A refrain, a table or a list repeats n-grams and is no loop, as
+each of its turns brings something new.
 """
 
 from collections import Counter
@@ -13,7 +13,6 @@ from typing import NamedTuple
 import numpy as np
 
 from specmoe.audit.evidence import Evidence, Finding, Gap, Run, at_least, at_most, combined, equal
-from specmoe.config.measurement import AuditSettings
 from specmoe.measure.trace import common_prefix
 from specmoe.text import counted
 
@@ -56,24 +55,24 @@ def check_losslessness(run: Run, given: Evidence) -> Finding:
         why = f"{leaves}; the baseline's probabilities are known for {known} only"
         return Finding(why, judged=False)
     # Requests at once read a baseline's text in batches too, so its token may be the one behind.
-    gap, arm = abs(divergence.gap_nats), "below" if divergence.gap_nats >= 0 else "above"
-    widest, tie = _widest_tie(run, divergence, given.settings)
-    return at_most(gap, widest, f"{leaves}, for one {gap:.3g} nats {arm} the baseline's; {tie}")
+    gap, place = abs(divergence.gap_nats), "below" if divergence.gap_nats >= 0 else "above"
+    widest, tie = _widest_tie(run, divergence, given)
+    return at_most(gap, widest, f"{leaves}, for one {gap:.3g} nats {place} the baseline's; {tie}")
 
 
-def _widest_tie(run: Run, divergence: Gap, settings: AuditSettings) -> tuple[float, str]:
-    """Return how wide a gap rounding may have closed, in nats, and what to say of it.
+def _widest_tie(run: Run, divergence: Gap, given: Evidence) -> tuple[float, str]:
+    """Return the widest gap that rounding may have closed, in nats, and the words for it.
 
-    Rows of other requests move gaps in ways that reading one text in batches does not show: a dense
-    target in Q8_0, whose batches of one text move none at all, left its baseline at 0.006 nats with
-    four requests at once. So the cap alone holds there.
+    Rows of other requests move gaps in ways that batches of one text do not show: a dense target in
+    Q8_0, of which these move none, left its baseline at 0.006 nats with four requests at once. So
+    the cap alone holds there.
     """
-    widest, why = settings.tie_cap_nats, "beside other requests"
+    widest, why = given.settings.tie_cap_nats, "beside other requests"
     if run.concurrency == 1:
-        widest = settings.widest_tie(divergence.moved_nats)
+        widest = given.settings.widest_tie(divergence.moved_nats)
         why = f"batches were seen to move gaps by {divergence.moved_nats:.3g}"
     if divergence.closed_by is not None:
-        why += f", and those of {divergence.closed_by} close this one without a draft"
+        why += f", and those of {divergence.closed_by} close this one in the baseline"
     return widest, f"a tie has {widest:.3g} at most ({why})"
 
 
@@ -81,9 +80,9 @@ def check_batch_noise(run: Run, given: Evidence) -> Finding:
     """Check that the size of a batch alone moves the target's gaps no more than rounding does."""
     divergence = given.divergences.get(run.run)
     if divergence is None:
-        return Finding("the target was not asked for its probabilities in batches")
+        return Finding("the target's probabilities in batches were not measured")
     moved = divergence.moved_nats
-    why = f"without a draft, batches alone move gaps of this target by {moved:.3g} nats"
+    why = f"in the baseline, batches alone move gaps of this target by {moved:.3g} nats"
     return at_most(moved, given.settings.tie_cap_nats, why)
 
 
@@ -110,16 +109,15 @@ def check_determinism(run: Run, given: Evidence) -> Finding:
 def check_collapsed_output(run: Run, given: Evidence) -> Finding:
     """Check that a run's text does not show a fault of weights, kernels or drafting.
 
-    Weights or kernels that make NaN write one token again and again whatever the prompt, or one
-    text for every prompt, and lose nothing to speculation. A run that loops where its baseline does
-    not has a fault of its own. A loop that the baseline writes too, or a target alone, is how the
-    model writes: it is named, and breaks nothing.
+    Weights or kernels that make NaN write one token again and again, or one text for every prompt,
+    and are lossless. A run that loops where its baseline does not has a fault of its own. A loop
+    that the baseline has too is how the model writes: it is named, and breaks nothing.
     """
     if run.forced_acceptance is not None:
         return Finding(_FORCED)
     if run.tokens is None or len(run.tokens) < SHORTEST_TEXT:
         return Finding(f"fewer than {SHORTEST_TEXT} tokens are known")
-    prompts, texts = map(set, zip(*given.answers[run.asked], strict=True))
+    prompts, texts = map(set, zip(*given.outputs[run.setting], strict=True))
     why = f"its commonest token is {most_of_one(run.tokens)} of {len(run.tokens)}"
     least = min(most_of_one(text) / len(text) for text in texts)
     parts = [at_most(least, given.settings.commonest_token, why)]
@@ -130,10 +128,7 @@ def check_collapsed_output(run: Run, given: Evidence) -> Finding:
 
 
 def _own_loop(run: Run, tokens: tuple[int, ...], given: Evidence) -> Iterator[Finding]:
-    """Check that a run loops no more than its baseline; where neither has a fault, name the loop.
-
-    Yields nothing for a text without a loop.
-    """
+    """Check that a run loops no more than its baseline; yield nothing for a text without a loop."""
     loop, baseline = longest_loop(tokens), given.baseline(run)
     if loop is None:
         return
@@ -154,23 +149,23 @@ def _own_loop(run: Run, tokens: tuple[int, ...], given: Evidence) -> Iterator[Fi
 
 
 def check_controls(run: Run, given: Evidence) -> Finding:
-    """Check runs whose outcome is known beforehand: a draft that knows all, one that knows nothing.
+    """Check the controls, whose outcome is known beforehand.
 
-    A target must accept nearly all that it drafted itself and came to judge. Of an unrelated draft
-    it must accept nearly nothing, and the run must be slower than its baseline, unless the machine
-    was disturbed during either.
+    A target must accept nearly all of its own drafted tokens that it judges. Of an unrelated draft
+    model it must accept nearly nothing, and the run must be slower than its baseline, unless the
+    machine was disturbed during either.
     """
     settings = given.settings
     same_file = run.target_sha256 is not None and run.target_sha256 == run.draft_sha256
-    itself = run.by_model and (run.draft_model == run.target or same_file)
+    is_self = run.by_model and (run.draft_model == run.target or same_file)
     unrelated = run.by_model and run.draft_model in settings.unrelated_drafts
-    if run.forced_acceptance is not None or not (itself or unrelated):
+    if run.forced_acceptance is not None or not (is_self or unrelated):
         return Finding("no control")
     if not run.drafted or run.accepted is None:
         return Finding("drafted or accepted tokens are not known")
     acceptance = run.accepted / run.drafted
     of_drafted = f"{run.accepted} of {run.drafted} drafted tokens accepted ({acceptance:.1%})"
-    if itself:
+    if is_self:
         share, rejected = settings.self_acceptance, _fewest_rejections(run)
         why = (
             f"{of_drafted}, {rejected} at least rejected; the target drafts for itself, so it"
@@ -179,21 +174,20 @@ def check_controls(run: Run, given: Evidence) -> Finding:
         judged = run.accepted + rejected
         return at_least(run.accepted / judged if judged else 1.0, share, why)
     share = settings.unrelated_acceptance
-    why = f"{of_drafted}; the draft knows nothing of the target, so {share:.0%} at most are due"
+    why = f"{of_drafted}; the models are unrelated, so {share:.0%} at most are due"
     parts, baseline = [at_most(acceptance, share, why)], given.baseline(run)
     if baseline is not None and baseline.disturbed_reason is run.disturbed_reason is None:
-        rate, alone = run.tokens_per_second, baseline.tokens_per_second
-        if rate is not None and alone is not None:
-            why = f"{rate:.2f} tok/s, {alone:.2f} without a draft"
-            parts.append(at_most(rate, alone, why))
+        rate, plain = run.tokens_per_second, baseline.tokens_per_second
+        if rate is not None and plain is not None:
+            parts.append(at_most(rate, plain, f"{rate:.2f} tok/s, {plain:.2f} in the baseline"))
     return combined(parts)
 
 
 def _fewest_rejections(run: Run) -> int:
-    """Return the fewest rounds whose draft can have had a token rejected.
+    """Return the fewest rounds that can have had a token rejected.
 
-    A round ends at its first rejected token, and the target judges none after it. So one near tie
-    early in a long draft leaves many drafted tokens unused, and is one disagreement all the same.
+    A round ends at its first rejected token, so one early near tie leaves many tokens unjudged, and
+    is one disagreement all the same.
     """
     assert run.drafted is not None and run.accepted is not None
     fewest = ceil((run.drafted - run.accepted) / max(run.gamma, 1))
@@ -205,10 +199,7 @@ def _fewest_rejections(run: Run) -> int:
 
 
 class Loop(NamedTuple):
-    """A stretch of a text in which every token is the one a period before.
-
-    It has three turns and 16 tokens at least. In tokens; `start` counts from 0.
-    """
+    """A stretch of three turns and 16 tokens at least; in tokens, `start` counts from 0."""
 
     start: int
     length: int
@@ -219,8 +210,7 @@ def repetition(tokens: Sequence[int]) -> float:
     """Return the share of a text's 4-grams of tokens that are repetitions of earlier ones.
 
     1 - distinct / all, the score `seq-rep-4` of S. Welleck and others, Neural Text Generation with
-    Unlikelihood Training, arXiv 1908.04319, section 6. A text of fewer than four tokens repeats
-    nothing.
+    Unlikelihood Training, arXiv 1908.04319, section 6.
     """
     shifted = [tokens[start:] for start in range(_NGRAM)]
     ngrams = list(zip(*shifted, strict=False))
@@ -251,9 +241,8 @@ def _loops(tokens: tuple[int, ...]) -> tuple[Loop, ...]:
     text, loops = np.asarray(tokens), []
     for period in range(1, min(LONGEST_PERIOD, len(text) // _LEAST_TURNS) + 1):
         same = (text[period:] == text[:-period]).astype(np.int8)
-        edges = np.flatnonzero(np.diff(same, prepend=0, append=0))
-        starts, ends = edges[::2], edges[1::2]  # of each stretch
-        lengths = ends - starts + period
-        for place in np.flatnonzero(lengths >= max(_LEAST_TURNS * period, _LEAST_TOKENS)):
-            loops.append(Loop(int(starts[place]), int(lengths[place]), period))
+        edges = np.flatnonzero(np.diff(same, prepend=0, append=0)).tolist()
+        for start, end in zip(edges[::2], edges[1::2], strict=True):
+            if end - start + period >= max(_LEAST_TURNS * period, _LEAST_TOKENS):
+                loops.append(Loop(start, end - start + period, period))
     return tuple(loops)

@@ -1,4 +1,4 @@
-"""A campaign's runs audited: read, compared with what was asked for, checked, and described."""
+"""The audit of a campaign: its runs are read, compared with the configuration, and checked."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from math import inf
@@ -27,7 +27,7 @@ from specmoe.text import counted
 pd.set_option("mode.string_storage", "python")
 
 WIDTH, INDENT = 100, 24
-NAMED = 3
+NAMED = 3  # runs of a check
 
 
 def table_files(folder: Path, names: Iterable[str]) -> dict[str, Path]:
@@ -89,8 +89,8 @@ def audit(campaign: LoadedCampaign, out: Path) -> None:
     rows = read_runs(runs)
     if config.campaign.source != "published":
         _refuse_other_runs(campaign, rows)
-    readings = scores_by_run(read_agreement(*campaign.agreement))
-    evidence = Evidence(rows, sizes, bandwidth, config.audit, gaps, readings)
+    scores = scores_by_run(read_agreement(*campaign.agreement))
+    evidence = Evidence(rows, sizes, bandwidth, config.audit, gaps, scores)
     found = Audit.of(evidence)
     found.write(out)
     summary, text = describe_audit(found, rows, evidence, excluded_blocks(config))
@@ -119,16 +119,16 @@ def _refuse_other_runs(campaign: LoadedCampaign, rows: pd.DataFrame) -> None:
 def describe_audit(
     found: Audit, rows: pd.DataFrame, given: Evidence, unmeasured: Sequence[Block] = ()
 ) -> tuple[str, str]:
-    """Return the audit in a few lines, and in full: every check, its worst rows, the sensitivity.
+    """Return a summary of the audit, and the whole of it: every check with its worst rows.
 
-    `unmeasured` are the blocks that were not measured on purpose.
+    `unmeasured` are the blocks that the configuration excludes.
     """
     lines = _summary(found, given)
     summary = "\n".join(lines)
     if unmeasured:
         count = sum(one.runs for one in unmeasured)
         named = ", ".join(one.block for one in unmeasured)
-        lines.append(f"{counted(count, 'row')} left out on purpose: {named}")
+        lines.append(f"{counted(count, 'row')} excluded by the configuration: {named}")
     if disturbed := rows.loc[rows["disturbed_reason"].notna(), "run"].tolist():
         named = ", ".join(disturbed[:NAMED]) + (", ..." if len(disturbed) > NAMED else "")
         line = (
@@ -148,29 +148,29 @@ def describe_audit(
 def _summary(found: Audit, given: Evidence) -> list[str]:
     whole, unchecked = found.summary.iloc[-1], []
     campaigns = ", ".join(sorted({run.campaign for run in given.runs.values()}))
-    told = [counted(whole["runs"], "run"), *(f"{whole[level]} {level}" for level in Level)]
+    counts = [counted(whole["runs"], "run"), *(f"{whole[level]} {level}" for level in Level)]
     passed, failed = whole["controls_passed"], whole["controls_failed"]
-    lines = [f"audit of {campaigns}: {', '.join(told)}"]
+    lines = [f"audit of {campaigns}: {', '.join(counts)}"]
     if passed or failed:
         lines[0] += f"; controls {passed} of {passed + failed} passed"
     for name, members in found.audit.groupby("check", sort=False):
-        words, verdicts = CHECKS[str(name)].label, members["verdict"]
+        label, verdicts = CHECKS[str(name)].label, members["verdict"]
         if failed := (verdicts == CheckVerdict.FAIL).sum():
-            worst = _worst(members.iloc[members["ratio"].argmax()], given)
-            lines.append(f"  {words}, {counted(failed, 'run')}; {worst}")
+            worst = members.iloc[members["ratio"].argmax()]
+            line = f"{label}, {counted(failed, 'run')}; {worst['run']}: {worst['why']}"
+            lines += wrap(line, WIDTH, initial_indent="  ", subsequent_indent="    ")
         unjudged = members.loc[verdicts == CheckVerdict.NOT_JUDGED, "why"]
         if len(unjudged):
             reason = unjudged.iloc[0].partition("; ")[2]
-            unchecked.append(f"{words} of {counted(len(unjudged), 'run')} ({reason})")
+            unchecked.append(f"{label} of {counted(len(unjudged), 'run')} ({reason})")
         elif members["ratio"].isna().all():
-            unchecked.append(f"{words} ({members['why'].value_counts().index[0]})")
+            unchecked.append(f"{label} ({members['why'].value_counts().index[0]})")
     text = f"not checked: {'; '.join(unchecked)}" if unchecked else ""
     lines += wrap(text, WIDTH, initial_indent="  ", subsequent_indent="    ")
-    sensitivity = found.sensitivity[found.sensitivity["forged"] == Forged.DECODING].set_index(
-        "factor"
-    )
-    if sensitivity["runs"].any():
-        flagged = (sensitivity["impossible"] + sensitivity["suspicious"]) / sensitivity["runs"]
+    table = found.sensitivity
+    table = table[table["forged"] == Forged.DECODING].set_index("factor")
+    if table["runs"].any():
+        flagged = (table["impossible"] + table["suspicious"]) / table["runs"]
         lines.append(
             f"  sensitivity: a run made 3 times too fast would be flagged in {flagged[3.0]:.0%} of"
             f" cases, 2 times in {flagged[2.0]:.0%}"
@@ -178,65 +178,48 @@ def _summary(found: Audit, given: Evidence) -> list[str]:
     return lines
 
 
-def _worst(row: pd.Series, given: Evidence) -> str:
-    """Return what a failed row of `audit_runs` took and needs, and how far these are apart."""
-    took, bound = row["measured"], row["bound"]
-    if not CHECKS[row["check"]].of_time:
-        return f"{row['run']}: {row['why']}"
-    if took < bound:
-        tolerated = 1 / (1 - given.settings.time_tolerance)
-        both = f"took {took:.0f} ms, needs {bound * tolerated:.0f} ms"
-    else:
-        assert given.bandwidth is not None
-        tolerated = bound / given.bandwidth.bytes_per_second
-        both = f"read {took / 1e9:.0f} GB/s, memory gives {bound / tolerated / 1e9:.0f} GB/s"
-    return f"{row['run']}: {both}, {row['ratio'] * tolerated:.2f} times ({tolerated:.2f} tolerated)"
-
-
-def _details(words: str, members: pd.DataFrame) -> Iterator[str]:
-    """Yield what came of a check, given its rows of `audit_runs`, and the rows that are worst."""
+def _details(label: str, members: pd.DataFrame) -> Iterator[str]:
+    """Yield the outcome of a check, given its rows of `audit_runs`, and its worst rows."""
     members = members.sort_values("ratio", ascending=False, kind="stable")
     passed, failed, inapplicable, unjudged = (
         members[members["verdict"] == verdict] for verdict in CheckVerdict
     )
-    applicable = len(members) - len(inapplicable)
-    told = [
-        f"{len(passed)} of {counted(applicable, 'row')} {'passes' if len(passed) == 1 else 'pass'}"
-    ]
-    told += [f"{len(failed)} FAIL"] * bool(len(failed))
-    told += [f"{len(unjudged)} NOT JUDGED"] * bool(len(unjudged))
-    # A check of equality has no distance to its bound; a value of zero has none either.
-    if 0 < (worst := members["ratio"].max()) < inf and worst != 1:
-        told.append(f"the {'worst' if len(failed) else 'nearest'} at {worst:.2f} of the bound")
-    # Identical runs have no gap to measure.
-    if words == CHECKS["losslessness"].label and (ties := passed["measured"].count()):
-        told.append(f"{ties} diverge at a near tie")
-    if len(inapplicable):
-        told.append(f"{len(inapplicable)} not applicable")
-    if not applicable:
+    if applicable := len(members) - len(inapplicable):
+        verb = "passes" if len(passed) == 1 else "pass"
+        parts = [f"{len(passed)} of {counted(applicable, 'row')} {verb}"]
+        parts += [f"{len(failed)} FAIL"] * bool(len(failed))
+        parts += [f"{len(unjudged)} NOT JUDGED"] * bool(len(unjudged))
+        # A check of equality has no distance to its bound; a value of zero has none either.
+        if 0 < (worst := members["ratio"].max()) < inf and worst != 1:
+            parts.append(f"the {'worst' if len(failed) else 'nearest'} at {worst:.2f} of the bound")
+        # Identical runs have no gap to measure.
+        if label == CHECKS["losslessness"].label and (ties := passed["measured"].count()):
+            parts.append(f"{ties} diverge at a near tie")
+        parts += [f"{len(inapplicable)} not applicable"] * bool(len(inapplicable))
+    else:
         reasons = members["why"].value_counts()
-        told = [f"not applicable{', for most rows' * (len(reasons) > 1)}: {reasons.index[0]}"]
-    line = f"{words + ':':<{INDENT}}{'; '.join(told)}"
+        parts = [f"not applicable{', for most rows' * (len(reasons) > 1)}: {reasons.index[0]}"]
+    line = f"{label + ':':<{INDENT}}{'; '.join(parts)}"
     yield from wrap(line, WIDTH, subsequent_indent=" " * INDENT)
     named = pd.concat([failed.head(NAMED), unjudged.head(NAMED)])
     for run, why in named[["run", "why"]].itertuples(index=False):
         yield from wrap(f"{run}: {why}", WIDTH, initial_indent="  ", subsequent_indent="    ")
 
 
-def _sensitivity(sensitivity: pd.DataFrame) -> list[str]:
-    """Return what the audit would find in these rows, had they been too fast."""
-    runs, faster = sensitivity["runs"].max(), sensitivity[sensitivity["factor"] > 1]
+def _sensitivity(table: pd.DataFrame) -> list[str]:
+    """Return how many of these rows the audit would find if they were too fast."""
+    runs, faster = table["runs"].max(), table[table["factor"] > 1]
     if not runs:
         return []
     shares = [
         f"{impossible / runs:.0%} ({(impossible + suspicious) / runs:.0%})"
         for impossible, suspicious in zip(faster["impossible"], faster["suspicious"], strict=True)
     ]
-    table = faster.assign(shares=shares).pivot(index="forged", columns="factor", values="shares")
+    shown = faster.assign(shares=shares).pivot(index="forged", columns="factor", values="shares")
     return [
         "",
-        f"No bound of time applies to {sensitivity['unbounded'].max()} of {counted(runs, 'row')}"
-        " with a draft. Had these been made so",
-        "many times too fast, the audit would have found them impossible (and flagged in all):",
-        table.rename_axis(index=None, columns=None).to_string(),
+        f"No bound of time applies to {table['unbounded'].max()} of {counted(runs, 'row')} with"
+        " speculation. Had these been made",
+        "so many times too fast, the audit would have found them impossible (and flagged in all):",
+        shown.rename_axis(index=None, columns=None).to_string(),
     ]
