@@ -135,7 +135,7 @@ NUMBERS = {  # of each figure: its campaign, the lines of each panel, the legend
     "protocols": (
         *(several_ways, [[[0.5, 0.5]] * 2, [[0.8, 0.6], [1.2, 1.4]], [[0, 0], [100, 200]]]),
         ["llama-server, current-cpu", "the study's commands, march-cpu"],
-        ["acceptance rate", "speedup it reports", "failed decodes a run"],
+        ["acceptance rate", "reported speedup", "failed decodes a run"],
     ),
     "levels": (
         *(full, [[[1.1, 1.3]]]),
@@ -143,7 +143,7 @@ NUMBERS = {  # of each figure: its campaign, the lines of each panel, the legend
     ),
     "twins": (
         *(with_twins, [[[1, 1.5], [1, 3]], [[1, 3], [1, 3.0508]], [[1.2, 1.2], [0.9, 0.9]]]),
-        *(["Dense 4B", "MoE Q4", "if routing is even"], ["Dense 4B"] * 3),
+        *(["Dense 4B", "MoE Q4", "uniform routing"], ["Dense 4B"] * 3),
     ),
     "positions": (
         several_methods,
@@ -248,7 +248,7 @@ def test_a_line_for_every_target_and_the_experts_of_the_moe_beside_them():
     assert dense == pytest.approx([pass_cost(width) for width in (1, 2, 3, 5, 9, 17, 33)], rel=0.05)
     (visited,) = lines(experts)
     assert visited[:2] == pytest.approx([8, 256 * (1 - (1 - 8 / 256) ** 2)])
-    assert legend(figure) == ["MoE Q4", "Dense 4B", "its bytes / bandwidth"]
+    assert legend(figure) == ["MoE Q4", "Dense 4B", "its weights / bandwidth"]
 
 
 def test_rounds_and_even_routing_are_hollow_beside_passes_timed_by_themselves():
@@ -264,9 +264,9 @@ def test_rounds_and_even_routing_are_hollow_beside_passes_timed_by_themselves():
     assert seen[-1] < even[-1]
     assert legend(figure) == [
         "MoE Q4",
-        "its bytes / bandwidth",
+        "its weights / bandwidth",
         "a whole round",
-        "if routing is even",
+        "uniform routing",
     ]
 
 

@@ -7,7 +7,7 @@ from json import dumps
 import pandas as pd
 import pytest
 
-from specmoe.page.whatif import whatif_pairs
+from specmoe.page.page import whatif_pairs
 
 from ..paper_analyses import costed, costed_with_timed_passes, fitted_pairs, full, timed_passes
 from .test_page import Reader, page_of

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from specmoe.paper import latex as as_latex
 from specmoe.paper.latex import render_table
 from specmoe.tables import exhibits, rows
-from specmoe.tables.columns import TableColumn
+from specmoe.tables.exhibits import TableColumn
 
 from ..paper_analyses import (
     analysis_of,

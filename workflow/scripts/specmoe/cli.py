@@ -257,14 +257,6 @@ def summarise(campaign: "Opened", suite: str, out: Path) -> None:
     replace_text(out, summarise_suite(rows, suite, campaign.config) + "\n")
 
 
-def render_pdf(document: Path, parts: tuple[Path, ...], log: Path, out: Path) -> None:
-    """Compile a document of the paper, as it ships, with what was rendered for it."""
-    from specmoe.paper.pdf import compile_pdf
-
-    for complaint in compile_pdf(document, parts, out, log):
-        print(f"{document.name}: {complaint}", file=sys.stderr)
-
-
 def document() -> None:
     """Write the configuration's reference: config/reference.md and schema.json."""
     # First: it has pydantic read the texts of the configuration's types.
@@ -281,13 +273,14 @@ VERBS = {
     **dict.fromkeys(["make_model", "fetch_model", "describe_model", "check_upcycled"], "cli"),
     **dict.fromkeys(["measure", "time_passes", "record_trace", "show_trace"], "cli"),
     **dict.fromkeys(["judge", "read_agreement", "collect_table", "summarise"], "cli"),
-    **dict.fromkeys(["render_pdf", "document"], "cli"),
+    "document": "cli",
     "choose_contenders": "analysis.contenders",
     "audit": "audit.report",
     "analyse": "study.analysed",
     "advise": "analysis.terminal",
     "finish": "analysis.terminal",
-    "render_paper": "paper.render",
+    "render_paper": "paper.documents",
+    "render_pdf": "paper.pdf",
     "render_site": "page.page",
     "pack": "runs.manifest",
     "upgrade": "runs.upgrade",

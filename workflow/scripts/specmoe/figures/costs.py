@@ -1,7 +1,8 @@
-"""The figures of times and costs: of a pass, of twins, predicted, break-even, needed by a run."""
+"""Figures of times and costs: of forward passes, upcycled pairs, predictions and runs."""
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pandas as pd
@@ -13,9 +14,9 @@ from matplotlib.ticker import NullLocator, PercentFormatter
 from specmoe.analysis.registry import Analysis
 from specmoe.figures.panels import (
     ACCEPTANCE,
-    GAMMA_WORDS,
+    GAMMA_LABEL,
     REFERENCE_LINE,
-    REFERENCE_WORDS,
+    REFERENCE_TEXT,
     SPEEDUP,
     PlottedColumn,
     add_legend,
@@ -37,12 +38,12 @@ from specmoe.figures.style import Look, short, target_looks
 N_TOKENS_LABEL = "tokens per forward pass"
 _REQUIRED_HEIGHT_IN = 2.8
 
-STEPS = PlottedColumn("steps", "time of a pass (steps)", "steps_low", "steps_high")
+STEPS = PlottedColumn("steps", "time of a pass (baseline tokens)", "steps_low", "steps_high")
 _ROUND = PlottedColumn("round_steps", "", "round_steps_low", "round_steps_high")
 EXPERTS = PlottedColumn("experts", "distinct experts a layer")
-EVEN = PlottedColumn("experts_even", "")
+UNIFORM = PlottedColumn("experts_even", "")
 _BREAK_EVEN = PlottedColumn("break_even", "acceptance rate", "break_even_low", "break_even_high")
-_BESIDE = Look("#444444", "o", ":")
+_GREY = Look("#444444", "o", ":")
 _NEVER: Any = {"color": "#B00020", "marker": "x", "linestyle": "none"}
 # Of each panel: the column of its predictions, and its title.
 _PREDICTIONS = {
@@ -82,20 +83,20 @@ def plot_verification_cost(analysis: Analysis) -> Figure | None:
         bound = (own["bound_share"] * own["steps"]).astype(float)
         panels[0].plot(own["n_tokens"], bound, color=looks[str(series)].colour, linewidth=0.8)
     _mark_one_by_one(panels[0], passes)
-    panels[0].set_ylabel(STEPS.words)
+    panels[0].set_ylabel(STEPS.label)
     seen = routed[routed["experts_seen"].astype(bool)]
     for axes in panels[1:]:
         draw_series(axes, routed, "n_tokens", EXPERTS, looks)
-        draw_series(axes, seen, "n_tokens", EVEN, looks, hollow=True)
-        axes.set_ylabel(EXPERTS.words)
+        draw_series(axes, seen, "n_tokens", UNIFORM, looks, hollow=True)
+        axes.set_ylabel(EXPERTS.label)
         start_at_zero(axes)
     for axes in panels:
         powers_of_two(axes, passes["n_tokens"].astype(int))
     figure.supxlabel(N_TOKENS_LABEL)
-    thin = Line2D([], [], color=_BESIDE.colour, linewidth=0.8, label="its bytes / bandwidth")
+    thin = Line2D([], [], color=_GREY.colour, linewidth=0.8, label="its weights / bandwidth")
     beside = [] if bounded.empty else [thin]
-    beside += [] if rounds.empty else [handle(_BESIDE, "a whole round", hollow=True)]
-    beside += [] if seen.empty else [handle(_BESIDE, "if routing is even", hollow=True)]
+    beside += [] if rounds.empty else [handle(_GREY, "a whole round", hollow=True)]
+    beside += [] if seen.empty else [handle(_GREY, "uniform routing", hollow=True)]
     add_legend(figure, [*series_handles(passes, looks), *beside])
     return figure
 
@@ -110,13 +111,12 @@ def plot_twins(analysis: Analysis) -> Figure | None:
     passes = analysis.twin_passes
     passes = passes.assign(series=passes["model"])
     routed = passes[passes["experts"].notna()]
-    speedups = _at_forced(analysis.twins)
-    shown: list[tuple[pd.DataFrame, Callable[[Axes, pd.DataFrame, Looks], None]]] = [
-        (passes, _draw_steps),
-        (routed, _draw_experts),
-        (speedups, _draw_speedups),
+    panels_of: list[tuple[pd.DataFrame, Callable[[Axes, pd.DataFrame, Looks], None]]] = [
+        (passes, partial(_draw_passes, plotted=STEPS)),
+        (routed, partial(_draw_passes, plotted=EXPERTS)),
+        (_at_forced(analysis.twins), _draw_speedups),
     ]
-    shown = [(rows, plot) for rows, plot in shown if not rows.empty]
+    shown = [(rows, plot) for rows, plot in panels_of if not rows.empty]
     if not shown:
         return None
     families = pd.concat([rows for rows, _ in shown]).drop_duplicates("series")
@@ -127,8 +127,8 @@ def plot_twins(analysis: Analysis) -> Figure | None:
     for axes, (name, rows, plot) in zip(panels, of_panels, strict=True):
         plot(axes, rows[rows["dense_label"] == name], looks)
         axes.set_title(short(name))
-    even = handle(Look("#444444", "o", ":"), "if routing is even", hollow=True)
-    add_legend(figure, [*series_handles(families, looks), *([] if routed.empty else [even])])
+    uniform = handle(_GREY, "uniform routing", hollow=True)
+    add_legend(figure, [*series_handles(families, looks), *([] if routed.empty else [uniform])])
     return figure
 
 
@@ -149,17 +149,11 @@ def _at_forced(cells: pd.DataFrame) -> pd.DataFrame:
     return pd.concat([dense, cells.assign(series=cells["target"], label=cells["target_label"])])
 
 
-def _draw_steps(axes: Axes, rows: pd.DataFrame, looks: Looks) -> None:
-    draw_series(axes, rows, "n_tokens", STEPS, looks)
-    axes.set(xlabel=N_TOKENS_LABEL, ylabel=STEPS.words)
-    powers_of_two(axes, rows["n_tokens"])
-    start_at_zero(axes)
-
-
-def _draw_experts(axes: Axes, rows: pd.DataFrame, looks: Looks) -> None:
-    draw_series(axes, rows, "n_tokens", EXPERTS, looks)
-    draw_series(axes, rows, "n_tokens", EVEN, looks, hollow=True)
-    axes.set(xlabel=N_TOKENS_LABEL, ylabel=EXPERTS.words)
+def _draw_passes(axes: Axes, rows: pd.DataFrame, looks: Looks, plotted: PlottedColumn) -> None:
+    draw_series(axes, rows, "n_tokens", plotted, looks)
+    if plotted is EXPERTS:
+        draw_series(axes, rows, "n_tokens", UNIFORM, looks, hollow=True)
+    axes.set(xlabel=N_TOKENS_LABEL, ylabel=plotted.label)
     powers_of_two(axes, rows["n_tokens"])
     start_at_zero(axes)
 
@@ -167,7 +161,7 @@ def _draw_experts(axes: Axes, rows: pd.DataFrame, looks: Looks) -> None:
 def _draw_speedups(axes: Axes, rows: pd.DataFrame, looks: Looks) -> None:
     draw_series(axes, rows, "forced_acceptance", SPEEDUP, looks)
     gamma = rows["gamma"].iloc[0] if len(rows) else ""
-    axes.set(xlabel=f"acceptance forced, γ = {gamma}", ylabel=SPEEDUP.words)
+    axes.set(xlabel=f"acceptance forced, γ = {gamma}", ylabel=SPEEDUP.label)
     axes.xaxis.set_major_formatter(PercentFormatter(1.0))
     start_at_zero(axes)
     mark_no_change(axes)
@@ -185,18 +179,18 @@ def plot_predicted_speedup(analysis: Analysis) -> Figure | None:
     looks = {series: replace(look, line="none") for series, look in target_looks(cells).items()}
     figure, panels = make_panels(len(_PREDICTIONS))
     cells = cells.astype(dict.fromkeys(["speedup", *_PREDICTIONS], float))
-    for axes, (column, words) in zip(panels, _PREDICTIONS.items(), strict=True):
+    for axes, (column, title) in zip(panels, _PREDICTIONS.items(), strict=True):
         alike_logarithms(axes, cells[["speedup", *_PREDICTIONS]], margin=1.15)
         axes.set_aspect("equal")
         for (series, beyond), members in cells.groupby(["series", "extrapolated"], sort=False):
             look = looks[str(series)]
             scatter(axes, members["speedup"], members[column], look, hollow=bool(beyond))
-        axes.set_title(words)
+        axes.set_title(title)
     figure.supxlabel("measured speedup")
     figure.supylabel("predicted speedup")
     handles = series_handles(cells, looks)
     if cells["extrapolated"].any():
-        handles.append(handle(replace(_BESIDE, line="none"), "wider than measured", hollow=True))
+        handles.append(handle(replace(_GREY, line="none"), "wider than measured", hollow=True))
     add_legend(figure, handles)
     return figure
 
@@ -233,14 +227,13 @@ def plot_break_even(analysis: Analysis) -> Figure | None:
         axes.set_ylim(-0.03, 1.06)
         axes.yaxis.set_major_formatter(PercentFormatter(1.0))
 
-    grey = Look("#444444", "o", "-")
-    handles = [handle(grey, "acceptance at which the speedup is 1")]
+    handles = [handle(replace(_GREY, line="-"), "acceptance at which the speedup is 1")]
     if cells["suite"].notna().any():
-        handles.append(handle(replace(grey, line=":"), "measured, by suite", hollow=True))
+        handles.append(handle(_GREY, "measured, by suite", hollow=True))
     if cells["break_even"].isna().any():
         handles.append(Line2D([], [], label="never pays", **_NEVER))
-    groups, words = cells.groupby("series", sort=False), (GAMMA_WORDS, ACCEPTANCE.words)
-    return draw_panels(groups, draw_panel, target_title, words, handles)
+    groups, labels = cells.groupby("series", sort=False), (GAMMA_LABEL, ACCEPTANCE.label)
+    return draw_panels(groups, draw_panel, target_title, labels, handles)
 
 
 def plot_required_time(analysis: Analysis) -> Figure | None:
@@ -258,8 +251,8 @@ def plot_required_time(analysis: Analysis) -> Figure | None:
     figure, [axes] = make_panels(1, row_in=_REQUIRED_HEIGHT_IN)
     diagonal = alike_logarithms(axes, seconds, margin=1.3)
     axes.fill_between(diagonal, diagonal[0], diagonal, color="#EFEFEF", linewidth=0, zorder=0)
-    words = "faster than its own passes"
-    axes.annotate(words, (0.98, 0.03), xycoords="axes fraction", va="bottom", **REFERENCE_WORDS)
+    faster = "faster than its own passes"
+    axes.annotate(faster, (0.98, 0.03), xycoords="axes fraction", va="bottom", **REFERENCE_TEXT)
     handles = []
     for name, look in target_looks(times.assign(series=series)).items():
         first, here = times[series == name].iloc[0], seconds[series == name]
@@ -279,7 +272,7 @@ def _mark_one_by_one(axes: Axes, passes: pd.DataFrame) -> None:
     axes.plot(widths, widths, **REFERENCE_LINE)
     middle = widths[len(widths) // 2]
     beside: Any = {"xytext": (-3, 3), "textcoords": "offset points"}
-    axes.annotate("one by one", (middle, middle), **beside, **REFERENCE_WORDS)
+    axes.annotate("one by one", (middle, middle), **beside, **REFERENCE_TEXT)
     axes.set_yscale("log", base=2)
     axes.yaxis.set_major_formatter("{x:g}")
     axes.yaxis.set_minor_locator(NullLocator())

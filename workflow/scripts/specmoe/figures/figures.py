@@ -7,12 +7,12 @@ from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 from specmoe.analysis.registry import Analysis
-from specmoe.figures import costs, series, speedup_rows, sweeps
+from specmoe.figures import costs, series, speedup_rows
 from specmoe.figures.style import NARROW_IN, WIDTH_IN, applied
 
 PLOTS: dict[str, Callable[[Analysis], Figure | None]] = {
     name.removeprefix("plot_"): plot
-    for module in (series, sweeps, speedup_rows, costs)
+    for module in (series, speedup_rows, costs)
     for name, plot in vars(module).items()
     if name.startswith("plot_")
 }

@@ -34,35 +34,35 @@ FURTHEST = 3
 
 @dataclass(frozen=True)
 class PlottedColumn:
-    """A column for a vertical axis, its words, and the columns of its interval's ends."""
+    """A column for a vertical axis, its label, and the columns of its interval's ends."""
 
     column: str
-    words: str
+    label: str
     low: str | None = None
     high: str | None = None
 
 
 ACCEPTANCE = PlottedColumn("acceptance_rate", "acceptance rate")
-SPEEDUP = PlottedColumn("speedup", "speedup over no draft", "speedup_low", "speedup_high")
-# How a reference is drawn, and the words beside it.
+SPEEDUP = PlottedColumn("speedup", "speedup over the baseline", "speedup_low", "speedup_high")
+# A reference line, and the text next to it.
 REFERENCE_LINE: Any = {"color": REFERENCE_COLOUR, "linestyle": (0, (6, 2)), "linewidth": 0.9}
-REFERENCE_WORDS: Any = {
+REFERENCE_TEXT: Any = {
     **{"ha": "right", "fontsize": 7, "style": "italic"},
     "color": REFERENCE_COLOUR,
 }
-GAMMA_WORDS = "draft length γ (tokens)"
+GAMMA_LABEL = "draft length γ (tokens)"
 
 
 def draw_panels(
     groups: Iterable[Any],
     draw_panel: Callable[[Axes, pd.DataFrame], None],
     title: Callable[[pd.DataFrame], str],
-    words: tuple[str, str],
+    labels: tuple[str, str],
     handles: Sequence[Line2D | Patch],
     finish: Callable[[Axes], None] | None = None,
     most_columns: int = MAX_COLUMNS,
 ) -> Figure:
-    """Return a figure with a panel for each group of a `groupby`; `words` are those of its axes.
+    """Return a figure with a panel for each group of a `groupby`; `labels` are those of its axes.
 
     Panels share their vertical axis; `finish` sees each after all are drawn.
     """
@@ -74,8 +74,8 @@ def draw_panels(
     if finish:
         for axes in panels:
             finish(axes)
-    figure.supxlabel(words[0])
-    figure.supylabel(words[1])
+    figure.supxlabel(labels[0])
+    figure.supylabel(labels[1])
     add_legend(figure, handles)
     return figure
 

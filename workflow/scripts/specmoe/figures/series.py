@@ -1,4 +1,4 @@
-"""Figures with a panel for each draft or target, and a line for each series of cells in it."""
+"""Figures with a panel for each draft, target or suite, and a line for each series in it."""
 
 from dataclasses import replace
 from itertools import product
@@ -6,13 +6,13 @@ from itertools import product
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator, PercentFormatter
+from matplotlib.ticker import FuncFormatter, MaxNLocator, NullLocator, PercentFormatter
 
-from specmoe.analysis.filters import cells_by_draft, drawn_side_by_side
+from specmoe.analysis.filters import cells_by_draft, cells_by_way, drawn_side_by_side
 from specmoe.analysis.registry import Analysis
 from specmoe.figures.panels import (
     ACCEPTANCE,
-    GAMMA_WORDS,
+    GAMMA_LABEL,
     SPEEDUP,
     PlottedColumn,
     add_legend,
@@ -32,7 +32,16 @@ from specmoe.figures.style import REFERENCE_COLOUR, compared_looks, looks_of, sh
 
 _ACCEPTED = PlottedColumn("accepted", "accepted")
 _SPREAD_PT = 6  # of the lines of a panel over positions, which keeps equal values apart
-_BY_GAMMA = (GAMMA_WORDS, SPEEDUP.words)
+_BY_GAMMA = (GAMMA_LABEL, SPEEDUP.label)
+_ROW_HEIGHT_IN = 1.7
+# The axes are linear below these, so that they can show zero.
+_LEAST_ACCEPTANCE, _LEAST_FAILURES = 1e-3, 1.0
+
+_MOST_LINES = 24
+_LOGARITHMIC = 16  # largest level over the smallest
+_REPORTED = PlottedColumn("speedup", "reported speedup", "speedup_low", "speedup_high")
+_FAILURES = PlottedColumn("decode_failures", "failed decodes a run")
+_OF_PROTOCOLS = (ACCEPTANCE, _REPORTED, _FAILURES)
 
 
 def plot_speedup_by_gamma(analysis: Analysis) -> Figure | None:
@@ -52,12 +61,12 @@ def plot_speedup_by_gamma(analysis: Analysis) -> Figure | None:
         draw_series(axes, members, "gamma", plotted, looks)
         powers_of_two(axes, cells["gamma"])
         axes.set_title(_draft(members))
-        axes.set_ylabel(plotted.words)
+        axes.set_ylabel(plotted.label)
     for gain, accepted in zip(panels[::2], panels[1::2], strict=True):
         mark_no_change(gain)
         start_at_zero(accepted)
         accepted.yaxis.set_major_formatter(PercentFormatter(1.0))
-    figure.supxlabel(GAMMA_WORDS)
+    figure.supxlabel(GAMMA_LABEL)
     add_legend(figure, series_handles(cells, looks))
     return figure
 
@@ -85,6 +94,81 @@ def plot_gamma_curves(analysis: Analysis) -> Figure | None:
 
     groups, handles = cells.groupby("draft_rank"), series_handles(cells, looks)
     return draw_panels(groups, draw_panel, _draft, _BY_GAMMA, handles, mark_no_change)
+
+
+def plot_levels(analysis: Analysis) -> Figure | None:
+    """Show speedup against the level of what a suite varies, or None if no suite has two levels.
+
+    A panel for each suite and target, a line for each draft and γ. Numbers are on their scale.
+    Returns None with more lines than can be told apart, too: the table has them all.
+    """
+    cells = analysis.levels
+    cells = cells[cells.groupby("series")["level"].transform("nunique") > 1]
+    if not 0 < cells["setting"].nunique() <= _MOST_LINES:
+        return None
+    ordered = cells.sort_values(["draft_rank", "gamma"], kind="stable")
+    looks = looks_of(ordered["setting"].unique())
+    groups = [members for _, members in cells.groupby("series", sort=False)]
+    figure, panels = make_panels(len(groups), kinds=0)
+    for axes, members in zip(panels, groups, strict=True):
+        members = members.assign(series=members["setting"])
+        draw_series(axes, members, "level_rank", SPEEDUP, looks)
+        ticks = members.drop_duplicates("level_rank").sort_values("level_rank")
+        least, most = ticks["level_rank"].agg(["min", "max"])
+        if least >= 1 and most > _LOGARITHMIC * least:
+            axes.set_xscale("log", base=2)
+        axes.set_xticks(ticks["level_rank"], ticks["level"])
+        if pd.to_numeric(ticks["level"], errors="coerce").isna().any():  # labels may be long
+            axes.tick_params("x", labelrotation=20)
+        axes.minorticks_off()
+        axes.set_title(target_title(members).replace(" (suite ", "\n(suite "))
+        axes.set_xlabel(members["factor_label"].iloc[0])
+        mark_no_change(axes)
+        start_at_zero(axes)
+    figure.supylabel(SPEEDUP.label)
+    add_legend(figure, [handle(look, short(setting)) for setting, look in looks.items()])
+    return figure
+
+
+def plot_protocols(analysis: Analysis) -> Figure | None:
+    """Show the results of each way of measuring the same cells, or None with a single way.
+
+    A row of panels for each target and draft, a line for each way, over draft length.
+    """
+    cells = cells_by_way(analysis)
+    if cells.empty:
+        return None
+    cells["series"] = cells["way"]
+    rows = [members for _, members in cells.groupby(["target_rank", "draft_rank"])]
+    looks = looks_of(cells["way"].unique())
+    columns = len(_OF_PROTOCOLS)
+    figure, panels = make_panels(
+        columns * len(rows), columns, around_in=0.7, row_in=_ROW_HEIGHT_IN, kinds=columns
+    )
+    for axes, (members, plotted) in zip(panels, product(rows, _OF_PROTOCOLS), strict=True):
+        draw_series(axes, members, "gamma", plotted, looks)
+        powers_of_two(axes, cells["gamma"])
+        axes.set_title(plotted.label)
+        if plotted is ACCEPTANCE:
+            first = members.iloc[0]
+            labels = short(first["target_label"]), short(first["draft_label"])
+            axes.set_ylabel("{}\ndraft {}".format(*labels))
+    most = max(float(cells["decode_failures"].max()), _LEAST_FAILURES)
+    for acceptance, speedup, failures in zip(*[iter(panels)] * columns, strict=True):
+        acceptance.set_yscale("symlog", linthresh=_LEAST_ACCEPTANCE)
+        acceptance.set_ylim(0, 1.5)
+        acceptance.set_yticks([0, 1e-3, 1e-2, 1e-1, 1], minor=False)
+        acceptance.yaxis.set_major_formatter(FuncFormatter(lambda share, _: f"{100 * share:g} %"))
+        start_at_zero(speedup)
+        mark_no_change(speedup)
+        failures.set_yscale("symlog", linthresh=_LEAST_FAILURES)
+        failures.set_ylim(-0.4, 3 * most)  # room for the markers of both ends
+        failures.yaxis.set_major_formatter("{x:g}")
+        for axes in (acceptance, failures):
+            axes.yaxis.set_minor_locator(NullLocator())
+    figure.supxlabel(GAMMA_LABEL)
+    add_legend(figure, [handle(look, way) for way, look in looks.items()])
+    return figure
 
 
 def plot_side_by_side(analysis: Analysis) -> Figure | None:
@@ -163,9 +247,9 @@ def plot_positions(analysis: Analysis) -> Figure | None:
         for _, members in cells.groupby("series", sort=False)
         for kind in ("conditional", "joint")
     ]
-    words = ("position in the draft (tokens)", _ACCEPTED.words)
+    labels = ("position among the draft tokens", _ACCEPTED.label)
     handles = [handle(look, short(drafter)) for drafter, look in looks.items()]
-    return draw_panels(groups, draw_panel, title, words, handles, finish, most_columns=2)
+    return draw_panels(groups, draw_panel, title, labels, handles, finish, most_columns=2)
 
 
 def _draft(members: pd.DataFrame) -> str:

@@ -38,8 +38,8 @@ _MAX_COLUMNS = 4
 _MOST_MARKS = 60
 _TITLE_LETTERS = 72  # of titles side by side
 _LINE_IN = 0.13  # the height of a mark
-_ROW_IN = 0.24  # that of two lines of words
-_NARROW_LETTERS = 20  # of a row's words in a narrow figure
+_ROW_IN = 0.24  # that of two lines of text
+_NARROW_LETTERS = 20  # of a row's label in a narrow figure
 # Between settings, and around all, in marks.
 _GAP = 0.6
 _EDGE = 0.8
@@ -61,10 +61,10 @@ def plot_best_settings(analysis: Analysis) -> Figure | None:
     figure, [axes] = make_panels(1, around_in=0.8, row_in=_ROW_IN * len(rows), single=1)
     samples = {}
     for place, row in enumerate(rows):
-        colour, words = _DECIDES[row["decides"]]
+        colour, label = _DECIDES[row["decides"]]
         look, hollow = Look(colour, "o", "none"), not row["decides"]
         _mark(axes, row, place, look, hollow=hollow)
-        samples[words] = handle(look, words, hollow=hollow)
+        samples[label] = handle(look, label, hollow=hollow)
     axes.axvline(1, **REFERENCE_LINE, zorder=1)
     axes.set_yticks(
         range(len(rows)),
@@ -72,7 +72,7 @@ def plot_best_settings(analysis: Analysis) -> Figure | None:
     )
     axes.set_ylim(len(rows) - 0.4, -0.6)
     axes.set_xlim(0, None)
-    axes.set_xlabel(SPEEDUP.words)
+    axes.set_xlabel(SPEEDUP.label)
     add_legend(figure, list(samples.values()))
     return figure
 
@@ -109,12 +109,12 @@ def plot_categories(analysis: Analysis) -> Figure | None:
 
 
 def _rows(
-    cells: pd.DataFrame, row: str, mark: str, order: str, words: Callable[[Any], str]
+    cells: pd.DataFrame, row: str, mark: str, order: str, name: Callable[[Any], str]
 ) -> Figure:
     """Return a figure of the cells' speedups with their intervals, a panel for each series.
 
     A line for each value of the column `row`, in the order of the column `order`; a mark for each
-    value of the column `mark`, which `words` names in the legend.
+    value of the column `mark`, which `name` labels in the legend.
     """
     looks, markers = target_looks(cells), dict(zip(sorted(cells[mark].unique()), cycle(MARKERS)))
     slots, height = _slots(cells, row, mark, order)
@@ -139,18 +139,18 @@ def _rows(
         axes.xaxis.set_major_formatter("{x:g}")
         axes.set_yticks([mean(places.values()) for places in slots.values()])
         axes.set_yticklabels(map(_label, slots))
-    figure.supxlabel(SPEEDUP.words)
+    figure.supxlabel(SPEEDUP.label)
     grey = [
-        handle(Look(REFERENCE_COLOUR, marker, "none"), words(value))
+        handle(Look(REFERENCE_COLOUR, marker, "none"), name(value))
         for value, marker in markers.items()
     ]
     add_legend(figure, grey)
     return figure
 
 
-def _label(words: str) -> str:
-    """Return the words beside a row, on two lines in a narrow figure."""
-    return short(words) if full_width() == WIDTH_IN else fill(short(words), _NARROW_LETTERS)
+def _label(text: str) -> str:
+    """Return the label of a row, on two lines in a narrow figure."""
+    return short(text) if full_width() == WIDTH_IN else fill(short(text), _NARROW_LETTERS)
 
 
 def _slots(

@@ -4,6 +4,7 @@ In the templates of the paper `<< value >>` prints a value, `<% ... %>` is a sta
 `<# ... #>` a comment, since braces belong to TeX. What is printed is escaped.
 """
 
+import csv
 from collections import Counter
 from collections.abc import Collection
 from math import expm1
@@ -30,8 +31,10 @@ from specmoe.analysis.registry import Analysis, records
 from specmoe.analysis.terminal import environment
 from specmoe.audit.checks import Forged
 from specmoe.config.block import Protocol
-from specmoe.paper.latex import to_latex
+from specmoe.paper.latex import render_table, to_latex
+from specmoe.plan.campaign import ROOT
 from specmoe.tables.exhibits import read_figures, tables_of
+from specmoe.text import spreadsheet_text
 
 DOCUMENTS = ("main", "supplement")
 
@@ -43,6 +46,35 @@ _SYNTAX = {
     for part, marks in (("block", "<% %>"), ("variable", "<< >>"), ("comment", "<# #>"))
     for end, mark in zip(("start", "end"), marks.split(), strict=True)
 }
+
+
+def render_paper(analysis: Path, cells: Path, out: Path) -> None:
+    """Render texts, tables and figures into a folder, and the tables as CSV into another.
+
+    The page shows those of the figures that are saved as SVG too.
+    """
+    from specmoe.figures.figures import save  # which loads matplotlib
+
+    found = Analysis.read(analysis)
+    specifications = ROOT / "paper/tables.yaml"
+    (out / "tables").mkdir(parents=True)
+    for name, table in tables_of(found, specifications).items():
+        text = render_table(name, table, found)
+        (out / f"tables/{name}.tex").write_text(text, encoding="utf-8")
+    write_tables(found, specifications, cells)
+    drawn = save(found, out / "figures")
+    for name, text in render_documents(found, drawn, ROOT / "paper").items():
+        (out / f"{name}.tex").write_text(text, encoding="utf-8")
+
+
+def write_tables(analysis: Analysis, specifications: Path, folder: Path) -> None:
+    """Write `<table>.csv` for each of `exhibits.tables_of`, its cells as text."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, table in tables_of(analysis, specifications).items():
+        heads = [column.head.en for column in table.columns]
+        rows = [[spreadsheet_text(cell.whole) for cell in row] for row in table.rows]
+        with (folder / f"{name}.csv").open("w", encoding="utf-8", newline="") as file:
+            csv.writer(file, lineterminator="\n").writerows([heads, *rows])
 
 
 def render_documents(analysis: Analysis, drawn: Collection[str], paper: Path) -> dict[str, str]:

@@ -13,8 +13,7 @@ import pandas as pd
 
 from specmoe.analysis.number_text import DASH, THIN, percent, shown
 from specmoe.analysis.registry import Analysis, Record
-from specmoe.tables.columns import Cell, TableColumn
-from specmoe.tables.exhibits import Table
+from specmoe.tables.exhibits import Cell, Table, TableColumn
 
 _ESCAPES = {
     "\\": r"\textbackslash{}",

@@ -4,6 +4,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 from collections.abc import Iterable
 from pathlib import Path
@@ -31,6 +32,12 @@ def missing_tex() -> list[str]:
     done = subprocess.run(["kpsewhich", *_PACKAGES], capture_output=True, text=True, check=False)
     found = {Path(line).name for line in done.stdout.splitlines()}
     return [package for package in _PACKAGES if package not in found]
+
+
+def render_pdf(document: Path, parts: tuple[Path, ...], log: Path, out: Path) -> None:
+    """Compile a document of the paper, as it ships, with what was rendered for it."""
+    for complaint in compile_pdf(document, parts, out, log):
+        print(f"{document.name}: {complaint}", file=sys.stderr)
 
 
 def compile_pdf(document: Path, parts: Iterable[Path], out: Path, log: Path) -> list[str]:

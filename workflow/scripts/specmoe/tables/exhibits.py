@@ -1,19 +1,153 @@
 """Tables and figures as `paper/` specifies them, and the tables of a campaign filled in."""
 
-from collections.abc import Collection
+import sys
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from functools import cache, lru_cache
+from math import nan
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
+import pandas as pd
 import yaml
 from pydantic import BaseModel, ConfigDict, Field
 
-from specmoe.analysis import filters
+from specmoe.analysis import filters, number_text
 from specmoe.analysis.number_text import DASH
 from specmoe.analysis.registry import Analysis, Record, records
 from specmoe.tables import rows
-from specmoe.tables.columns import Cell, TableColumn, Words
+
+
+class Words(NamedTuple):
+    """The same words in both languages."""
+
+    en: str
+    zh: str
+
+
+class Cell(NamedTuple):
+    """The neutral text of a cell, and what sets it apart.
+
+    `reach` is the deviation or the interval of the number in `text`. Rows are sorted by `key`, or
+    by the text where it is None. The caption explains the `mark`.
+    """
+
+    text: str
+    key: float | None = None
+    reach: str = ""
+    mark: str = ""
+    strong: bool = False
+
+    @property
+    def whole(self) -> str:
+        """The text with its deviation or interval."""
+        return f"{self.text} {self.reach}" if self.reach else self.text
+
+
+class TableColumn(BaseModel):
+    """A column as `paper/tables.yaml` specifies it; the file explains the fields."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    key: str
+    head: Words
+    print: str | Literal[False] | None = None
+    form: str = "text"
+    out_of: str = ""
+    mark: tuple[str, str] = ("", "")
+    strong: str = ""
+    aside: str = ""
+    optional: bool = False
+    align: str = ""
+
+    @property
+    def kind(self) -> str:
+        """How the column is set and sorted: `prose`, sentences; `text`, or `number`."""
+        words = {"prose": "prose", "text": "text", "commits": "text", "yes_no": "text"}
+        return words.get(self.form, "number")
+
+    @property
+    def asked(self) -> tuple[str, ...]:
+        """What the column asks of a row by one key; forms ask for more."""
+        return self.key, self.out_of, self.mark[1], self.strong
+
+    def show(self, row: Record) -> Cell:
+        """Return the cell of a row."""
+        name, *digits = self.form.split()
+        cell = FORMS[name](self, row, *map(int, digits))
+        mark, flagged = self.mark
+        return cell._replace(
+            mark=mark if mark and row[flagged] else "",
+            strong=bool(self.strong and row[self.strong]),
+        )
+
+
+def _text(column: TableColumn, row: Record) -> Cell:
+    return Cell(number_text.shown(row[column.key]))
+
+
+def _number(form: Callable[..., str]) -> Callable[..., Cell]:
+    def show(column: TableColumn, row: Record, *digits: int) -> Cell:
+        return Cell(form(row[column.key], *digits), sort_key(row[column.key]))
+
+    return show
+
+
+def _mean(column: TableColumn, row: Record) -> Cell:
+    """Show a mean with its standard deviation, in `<key>_sd`."""
+    value, deviation = row[column.key], row[f"{column.key}_sd"]
+    return Cell(number_text.fixed(value), sort_key(value), number_text.plus_minus(deviation))
+
+
+def _measured(column: TableColumn, row: Record, digits: int = 2, scale: int = 1) -> Cell:
+    """Show a number with its interval, from `<key>_low` to `<key>_high`."""
+    keys = (column.key, f"{column.key}_low", f"{column.key}_high")
+    value, low, high = (_scaled(row[key], scale) for key in keys)
+    reach = number_text.interval(low, high, digits, ratio=scale == 1)
+    return Cell(number_text.fixed(value, digits), sort_key(value), reach)
+
+
+def _scaled(value: Any, scale: int) -> float:
+    return nan if pd.isna(value) else scale * float(value)
+
+
+def _interval(column: TableColumn, row: Record) -> Cell:
+    low, high = row[f"{column.key}_low"], row[f"{column.key}_high"]
+    # The one such column is for other prompts.
+    text = number_text.interval(low, high, wide=number_text.TOO_FEW_PROMPTS)
+    return Cell(text or DASH, sort_key(low))
+
+
+def _ratio(column: TableColumn, row: Record) -> Cell:
+    """Show a count out of another one; a dash if that is not known."""
+    part, whole = row[column.key], row[column.out_of]
+    if pd.isna(part) or pd.isna(whole):
+        return Cell(DASH)
+    return Cell(f"{number_text.thousands(part)} / {number_text.thousands(whole)}", sort_key(part))
+
+
+FORMS: dict[str, Callable[..., Cell]] = {
+    "text": _text,
+    "prose": _text,
+    "commits": lambda column, row: Cell(number_text.short_commits(row[column.key])),
+    "yes_no": lambda column, row: Cell("yes" if row[column.key] else "no"),
+    "number": _number(number_text.fixed),
+    "percent": _number(number_text.percent),
+    "count": _number(number_text.thousands),
+    "size": _number(number_text.size),
+    "parameters": _number(number_text.parameters),
+    "mean": _mean,
+    "measured": _measured,
+    "measured_percent": lambda column, row, digits=0: _measured(column, row, digits, scale=100),
+    "interval": _interval,
+    "ratio": _ratio,
+}
+
+
+def sort_key(value: Any) -> float | None:
+    """Return the number by which a browser sorts a value; None for null."""
+    # Infinity has no name that both Python writes and a browser reads.
+    return None if pd.isna(value) else min(float(value), sys.float_info.max)
 
 
 class Exhibit(BaseModel):
