@@ -1,14 +1,13 @@
-"""Whether a claim can be true: each bound of the audit by itself, what is lacking, and the answer.
+"""Claims of others about speed, judged by the bounds of the audit.
 
-What is left out is taken twice. First as the claim would wish: all drafts are accepted, drafting is
-free, rounds draft as few tokens as suits, a mixture shares nothing. A claim that breaks a bound
-even so is impossible. Then as it may well be: nothing is accepted, a drafted token takes as long as
-one of the target, every round drafts gamma tokens, tokens choose their experts evenly. As far as a
-bound goes that holds even so, the claim is possible; between the two it is not decidable without
-the fact that was left out.
+A fact that a claim does not state is assumed twice. First in favour of the claim: all draft tokens
+are accepted, drafting is free, rounds draft as few tokens as suits, an MoE has no shared weights. A
+claim that breaks a bound even so is impossible. Then against it: nothing is accepted, a drafted
+token takes as long as one of the target, every round drafts gamma tokens, routing is uniform. A
+claim that holds a bound even so is possible. Between the two it is not decidable without the fact.
 
-Nothing limits how slow a program is, so no bound is from below, and no unknown fact puts a claim in
-doubt that drafting gains nothing.
+Nothing limits how slow a program is. So no bound is from below, and no unknown fact makes a claim
+doubtful that drafting gains nothing.
 """
 
 import csv
@@ -30,8 +29,8 @@ from specmoe.text import counted
 
 _RATE = (1e-3, 1e6, "give tokens a second, above zero")
 _GB = (1e-3, 1e5, "give GB of 10^9 bytes; 1 GiB is 1.074 GB, 1 MB is 0.001 GB")
-# Each fact with its least and largest value, and what a value outside may have been. Speeds are
-# those of one request, of any so many at once.
+# Each fact with its least and largest value, and a hint for values outside. Speeds are those of one
+# request, whatever their number.
 FACTS = {
     "baseline_tokens_per_second": _RATE,
     "claimed_tokens_per_second": _RATE,
@@ -60,10 +59,10 @@ _AT_MOST = {
 
 
 class Printed(float):
-    """A number with the digits it is printed with: 0.60 may be anything from 0.595 to 0.605."""
+    """A number with its printed digits: 0.60 may be anything from 0.595 to 0.605."""
 
     half: float
-    """Half a unit of the last digit; none for a whole 0 or 1, which nobody rounds to."""
+    """Half a unit of the last digit; none for a whole 0 or 1."""
 
     def __new__(cls, given: str | float) -> "Printed":
         """Read a number, or the text of one."""
@@ -75,14 +74,14 @@ class Printed(float):
 
 
 class Claim(NamedTuple):
-    """A claim: the facts that are known of it, by name."""
+    """A claim and its facts by name."""
 
     name: str
     facts: Mapping[str, Printed]
 
 
 def claim_of(given: Mapping[str, Any], place: str, chips: Mapping[str, float]) -> Claim:
-    """Return a claim from its facts by name; text of numbers will do, and empty text is unknown.
+    """Return a claim from its facts by name, numbers or their text; empty text is unknown.
 
     `chips` has the bandwidth of each known chip in GB/s. Raises ConfigError, one line that begins
     with `place` and names the field.
@@ -126,7 +125,7 @@ def _checked(place: str, name: str, value: Any) -> Printed:
 def read_claims(
     file: Path, more: dict[str, Any], chips: Mapping[str, float]
 ) -> Iterator[Claim | ConfigError]:
-    """Yield the claim of each line of a CSV whose first line has the names of fields, or its fault.
+    """Yield the claim of each line of a CSV whose first line names fields, or its error.
 
     `more` are facts of all claims, which those of a line replace.
     """
@@ -138,10 +137,9 @@ def read_claims(
                 if None in cells or None in cells.values():
                     yield ConfigError(f"{place}: another number of cells than in the first line")
                     continue
-                given = {name: cell.strip() for name, cell in cells.items()}
-                known = more | {name: cell for name, cell in given.items() if cell}
+                known = more | {name: cell.strip() for name, cell in cells.items() if cell.strip()}
                 try:
-                    yield claim_of(dict.fromkeys(given) | known, place, chips)
+                    yield claim_of(dict.fromkeys(cells) | known, place, chips)
                 except ConfigError as error:
                     yield error
     except (UnicodeDecodeError, csv.Error) as error:
@@ -149,7 +147,7 @@ def read_claims(
 
 
 class Verdict(StrEnum):
-    """What can be said of a claim, or of it by one bound."""
+    """The verdict on a claim, or of one bound on it."""
 
     POSSIBLE = "possible"
     IMPOSSIBLE = "impossible"
@@ -158,18 +156,18 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True)
 class Bound:
-    """One bound: the claimed value, the most as the claim would wish, and as it may well be."""
+    """A bound: the claimed value, and the most in favour of the claim and against it."""
 
     name: str
     claimed: float
-    most: float | None  # None: it cannot be had
+    most: float | None  # None: unlimited
     surely: float
     missing: tuple[str, ...]  # the facts that would decide
     why: str
 
     @property
     def verdict(self) -> Verdict:
-        """What the bound says of the claim by itself."""
+        """The verdict of this bound."""
         if self.most is not None and self.claimed > self.most:
             return Verdict.IMPOSSIBLE
         open_to_doubt = self.missing and self.claimed > self.surely
@@ -180,17 +178,16 @@ class Bound:
 class Facts:
     """A claim with what follows from it.
 
-    A round is its tokens and its drafted tokens. Between both ends of `rounds`, which are as the
-    claim would wish, every bound rises or falls all along; without any nothing limits a round.
-    `likely` has what is stated, else that nothing is accepted of gamma tokens; `unknown` are the
-    facts that it lacks.
+    A round is its tokens and its drafted tokens. `rounds` has both ends in favour of the claim,
+    between which every bound is monotonic; without any nothing limits a round. `likely` has the
+    stated round, else that nothing of gamma tokens is accepted. `unknown` are missing facts.
     """
 
     claim: Claim
     speedup: float | None
     baseline: float | None
     rate: float | None
-    steps: float | None  # the time of a drafted token over that of the target alone, if known
+    steps: float | None  # the time of a drafted token over a baseline token's, if known
     rounds: tuple[tuple[float, float], ...]
     likely: tuple[float, float]
     unknown: tuple[str, ...]
@@ -198,7 +195,7 @@ class Facts:
 
 @dataclass(frozen=True)
 class Judged:
-    """A claim, its bounds, and what follows."""
+    """A claim, its bounds and its verdict."""
 
     claim: Claim
     bounds: tuple[Bound, ...]
@@ -207,13 +204,13 @@ class Judged:
 
     @property
     def why(self) -> str:
-        """What the bounds say that decide; that of all if the claim is possible."""
+        """The numbers of the bounds that decide, of all if the claim is possible."""
         deciding = [one for one in self.bounds if one.verdict == self.verdict]
         return "; ".join(f"{one.name}: {one.why}" for one in deciding) or "no bound applies"
 
 
 def judge(claim: Claim, settings: AuditSettings) -> Judged:
-    """Return what can be said of a claim."""
+    """Return the verdict on a claim."""
     facts, size = _facts_of(claim), _size(claim, settings)
     timing = _time(facts, 1 - settings.time_tolerance)
     bounds = (*_accounting(facts), *timing, *_bandwidth(facts, size))
@@ -225,8 +222,8 @@ def judge(claim: Claim, settings: AuditSettings) -> Judged:
     if drafts and facts.speedup is None:
         without += ["speedup"] + ["gamma"] * (not facts.rounds)
     elif not bounds:
-        alone = ("baseline_tokens_per_second", "weights_gb", "bandwidth_gb_s")
-        without += [name for name in alone if name not in claim.facts]
+        needed = ("baseline_tokens_per_second", "weights_gb", "bandwidth_gb_s")
+        without += [name for name in needed if name not in claim.facts]
     verdict = Verdict.UNDECIDED if without else Verdict.POSSIBLE
     return Judged(claim, bounds, verdict, tuple(dict.fromkeys(without)))
 
@@ -242,20 +239,18 @@ def _facts_of(claim: Claim) -> Facts:
         baseline = rate / speedup
     elif speedup and baseline and not rate:
         rate = baseline * speedup
-    alone, draft_ms = get("draft_tokens_per_second"), get("draft_ms")
-    spent = 1000 / alone if alone else draft_ms  # ms a drafted token
-    steps = 0.0 if spent == 0.0 else spent * baseline / 1000 if spent and baseline else None
+    draft_ms: float | None = get("draft_ms")
+    if draft_rate := get("draft_tokens_per_second"):
+        draft_ms = 1000 / draft_rate
+    steps = draft_ms * baseline / 1000 if draft_ms and baseline else 0.0 if draft_ms == 0 else None
     share, stated, gamma = map(get, ("acceptance_rate", "tokens_per_round", "gamma"))
     accepted = 1.0 if share is None else min(1.0, share + share.half)
     # As few are drafted as give the tokens of a round, or none.
     least = max(0.0, stated - stated.half - 1) / (accepted or 1.0) if stated else 0.0
     mean = get("drafted_per_round")
     ends = [mean] if mean else [least, gamma] if stated or gamma else []
-    rounds = tuple(
-        (stated + stated.half if stated else 1 + accepted * drafted, drafted)
-        for drafted in ends
-        if drafted is not None
-    )
+    most = stated + stated.half if stated else None
+    rounds = tuple((most or 1 + accepted * one, one) for one in ends if one is not None)
     drafted = mean or gamma or least
     likely = (stated or 1 + (share or 0) * drafted, drafted)
     unknown = ("gamma",) * (mean is None and gamma is None)
@@ -264,7 +259,7 @@ def _facts_of(claim: Claim) -> Facts:
 
 
 def _size(claim: Claim, settings: AuditSettings) -> Size | None:
-    """Return the target's size, unless a cache may hold it; a mixture may share nothing."""
+    """Return the target's size, unless a cache may hold it; an MoE may have no shared weights."""
     weights, active = claim.facts.get("weights_gb"), claim.facts.get("active_gb")
     if weights is None or weights * 1e9 <= settings.cache_bytes:
         return None
@@ -276,7 +271,7 @@ def _size(claim: Claim, settings: AuditSettings) -> Size | None:
 
 
 def _accounting(facts: Facts) -> Iterator[Bound]:
-    """Compare numbers of the claim that follow from one another, as far as they are rounded."""
+    """Compare numbers of the claim that follow from one another, up to their rounding."""
     get = facts.claim.facts.get
     speedup, rate = get("speedup"), get("claimed_tokens_per_second")
     baseline = get("baseline_tokens_per_second")
@@ -294,10 +289,7 @@ def _accounting(facts: Facts) -> Iterator[Bound]:
 
 
 def _time(facts: Facts, allowed: float) -> Iterator[Bound]:
-    """Yield the bound of time: rounds and drafted tokens one by one, as the audit has it.
-
-    A pass takes at least the time of one over a single token.
-    """
+    """Yield the bound of time, see `bounds.time_needed`."""
     if facts.speedup is None:
         return
     get, (tokens, drafted), steps = facts.claim.facts.get, facts.likely, facts.steps
@@ -327,13 +319,13 @@ def _time(facts: Facts, allowed: float) -> Iterator[Bound]:
 def _bandwidth(facts: Facts, size: Size | None) -> Iterator[Bound]:
     """Yield the bounds of memory, which delivers the weights that each pass reads.
 
-    As the claim would wish, that are those of a single token. It is likely that the tokens of a
-    round choose their experts evenly, and certain which they visit if somebody counted.
+    In favour of the claim these are a single token's. Against it routing is uniform, unless the
+    activated experts were counted.
     """
     get, bandwidth = facts.claim.facts.get, facts.claim.facts.get("bandwidth_gb_s")
     if size is None or bandwidth is None:
         return
-    # Without a word on experts the model may be a mixture, of which a token reads less.
+    # Where experts are not stated the model may be an MoE, of which a token reads less.
     unsaid = ("experts",) if get("experts") is None and get("active_gb") is None else ()
     if facts.baseline is not None:
         read = size.pass_bytes(1) / 1e9
@@ -350,10 +342,8 @@ def _bandwidth(facts: Facts, size: Size | None) -> Iterator[Bound]:
         size = replace(size, seen_experts=((n_tokens, seen),))
     elif size.experts:
         missing += ("experts_visited",)
-    least, read = (
-        size.pass_bytes(1 if seen is None else n_tokens) / 1e9,
-        size.pass_bytes(n_tokens) / 1e9,
-    )
+    read = size.pass_bytes(n_tokens) / 1e9
+    least = size.pass_bytes(1) / 1e9 if seen is None else read
     surely = bandwidth * tokens / read
     why = f"{facts.rate:.4g} tokens/s at up to {most_tokens:.4g} a pass of {least:.4g} GB read"
     why += f" {facts.rate / most_tokens * least:.4g} GB/s of {bandwidth:g}"
@@ -368,10 +358,10 @@ def _bandwidth(facts: Facts, size: Size | None) -> Iterator[Bound]:
 def possible(
     audit: str, out: Path, claim: dict[str, Any] | None = None, claims: Path | None = None
 ) -> None:
-    """Print whether a claim can be true, or each of a CSV, whose verdicts go to the folder `out`.
+    """Print the verdict on a claim, or on each of a CSV, and write these to the folder `out`.
 
-    `audit` is the section of the configuration; with `claims`, `claim` is what all of them share.
-    Raises ConfigError for claims that cannot be read, after the answers about the others.
+    `audit` is the section of the configuration; with `claims`, `claim` has facts of all of them.
+    Raises ConfigError for claims that cannot be read, after the verdicts on the others.
     """
     settings, bandwidths = AuditSettings.model_validate_json(audit), bandwidth_by_chip()
     if not claims:
@@ -386,13 +376,12 @@ def possible(
     with table.open("w", encoding="utf-8", newline="") as file:
         rows = csv.writer(file, lineterminator="\n")
         rows.writerow(("name", "verdict", "without", "why"))
-        rows.writerows(
-            (one.claim.name, one.verdict, " ".join(one.without), one.why) for one in judged
-        )
-    print("\n".join(line for one in judged for line in _describe(one)))
+        for one in judged:
+            rows.writerow((one.claim.name, one.verdict, " ".join(one.without), one.why))
+            print("\n".join(_describe(one)))
     verdicts = [one.verdict for one in judged]
-    told = ", ".join(f"{verdicts.count(verdict)} {verdict}" for verdict in Verdict)
-    print(f"{counted(len(judged), 'claim')}: {told}\n{table}")
+    counts = ", ".join(f"{verdicts.count(verdict)} {verdict}" for verdict in Verdict)
+    print(f"{counted(len(judged), 'claim')}: {counts}\n{table}")
     if faults := [str(one) for one in asked if isinstance(one, ConfigError)]:
         print("\n".join(faults))
         raise ConfigError(
@@ -403,7 +392,7 @@ def possible(
 def _describe(judged: Judged) -> Iterator[str]:
     without = f" without {', '.join(judged.without)}" if judged.without else ""
     yield f"{judged.claim.name or 'This claim'}: {judged.verdict.upper()}{without}"
-    told = [f"{bound.name}, {bound.verdict}: {bound.why}" for bound in judged.bounds]
+    for bound in judged.bounds:
+        yield f"  {bound.name}, {bound.verdict}: {bound.why}"
     if not {"weights_gb", "bandwidth_gb_s"} <= set(judged.claim.facts):
-        told.append("bandwidth, not asked: it takes weights_gb, and bandwidth_gb_s or chip")
-    yield from (f"  {line}" for line in told)
+        yield "  bandwidth, not checked: it takes weights_gb, and bandwidth_gb_s or chip"
