@@ -22,9 +22,9 @@ function draftSteps(pair, costs, gamma, factor) {
 // The steps that a round takes. `held` has the chances that its first 1, 2, ... tokens are all accepted.
 function roundSteps(pair, costs, held, factor) {
   const gamma = held.length;
-  const batch = (width) => costAt(pair, costs, "pass", width) + costAt(pair, costs, "reread", width);
-  const rest = costAt(pair, costs, "rest", Math.max(gamma + 1, pair.knots.rest[0] ?? 0));
-  let steps = gamma * draftSteps(pair, costs, gamma, factor) + batch(gamma + 1) + rest;
+  const batch = (width) => costAt(pair, costs, "pass", width) + costAt(pair, costs, "catchup", width);
+  const overhead = costAt(pair, costs, "overhead", Math.max(gamma + 1, pair.knots.overhead[0] ?? 0));
+  let steps = gamma * draftSteps(pair, costs, gamma, factor) + batch(gamma + 1) + overhead;
   if (pair.replays) {
     held.forEach((all, accepted) => {
       const exactly = (accepted ? held[accepted - 1] : 1) - all;
@@ -88,10 +88,10 @@ function drawn(svg, name, attributes) {
   return element;
 }
 
-// A line of predictions by `x` with its interval, and the cells and the prediction that are points on its plane.
-function draw(svg, ticks, line, cells, here) {
+// A line of predictions by `x` with its interval, and the settings and the prediction that are points on its plane.
+function draw(svg, ticks, line, settings, here) {
   const [left, right, above, below] = [40, 380, 12, 226];
-  const most = 1.08 * Math.max(1, here.speedup, ...[...line, ...cells].map((one) => one.speedup));
+  const most = 1.08 * Math.max(1, here.speedup, ...[...line, ...settings].map((one) => one.speedup));
   const step = [0.2, 0.5, 1, 2, 5, 10, 20].find((one) => most / one <= 6) ?? most / 5;
   const [first, last] = [line[0].x, line.at(-1).x];
   const place = (x) => left + ((x - first) / (last - first)) * (right - left);
@@ -115,10 +115,10 @@ function draw(svg, ticks, line, cells, here) {
   const within = wide < 0 ? line : line.slice(0, wide);
   if (within.length) drawn(svg, "path", { d: path(within), class: "line" });
   if (wide >= 0) drawn(svg, "path", { d: path(line.slice(Math.max(wide - 1, 0))), class: "line beyond" });
-  for (const cell of cells) {
-    if (cell.low !== null) drawn(svg, "path", { d: `M${dot(cell, "low")}L${dot(cell, "high")}`, class: "reach" });
-    const [cx, cy] = [place(cell.x), height(cell.speedup)];
-    drawn(svg, "circle", { cx, cy, r: 4.5, class: cell.own ? "cell" : "cell forced" });
+  for (const setting of settings) {
+    if (setting.low !== null) drawn(svg, "path", { d: `M${dot(setting, "low")}L${dot(setting, "high")}`, class: "reach" });
+    const [cx, cy] = [place(setting.x), height(setting.speedup)];
+    drawn(svg, "circle", { cx, cy, r: 4.5, class: setting.own ? "setting" : "setting forced" });
   }
   drawn(svg, "path", { d: `M${dot(here, "speedup")}m0-8l7 8l-7 8l-7-8z`, class: "here" });
 }
@@ -148,7 +148,7 @@ function askWhatIf(section) {
     const line = lengths.map((length) => ({ ...at(length), x: length, extrapolated: wider(length) || length > known }));
     const [even, least, most] = ["speedup", "high", "low"].map((key) => breakEven(rates, key));
     const tooWide = now.low !== null && now.high > 4 * now.low;
-    const same = pair.cells.filter((cell) => cell.gamma === gamma);
+    const same = pair.settings.filter((setting) => setting.gamma === gamma);
     const words = (one) => `${one.speedup.toFixed(2)}${interval(one)} (${percent(one.rate)} %${one.own ? "" : ", †"})`;
 
     ask.rate.disabled = profile !== null;
@@ -179,14 +179,14 @@ function askWhatIf(section) {
     const [ofRate, ofGamma] = section.querySelectorAll("svg");
     const atRate = (one) => ({ ...one, x: 100 * one.rate });
     draw(ofRate, [0, 20, 40, 60, 80, 100], rates.map(atRate), same.map(atRate), atRate(now));
-    const own = pair.cells.filter((cell) => cell.own).map((cell) => ({ ...cell, x: cell.gamma }));
+    const own = pair.settings.filter((setting) => setting.own).map((setting) => ({ ...setting, x: setting.gamma }));
     draw(ofGamma, [1, 4, 8, 16, 24, 32], line, own, { ...now, x: gamma });
   };
 
   // A pair begins with the best that was measured of it.
   const begin = () => {
-    const { cells, knots, profile } = chosen();
-    const best = [...cells].sort((one, other) => other.own - one.own || other.speedup - one.speedup)[0];
+    const { settings, knots, profile } = chosen();
+    const best = [...settings].sort((one, other) => other.own - one.own || other.speedup - one.speedup)[0];
     ask.gamma.value = best?.gamma ?? knots.draft.at(-1);
     ask.rate.value = best ? 100 * best.rate : 50;
     ask.cost.value = 100;

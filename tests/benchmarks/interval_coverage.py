@@ -21,7 +21,7 @@ import numpy as np
 ROOT = Path(__file__).resolve().parents[2]
 module_path[:0] = [str(ROOT), str(ROOT / "workflow/scripts")]
 
-from tests.planted_speedups import World, held, right_answers, wrong_answers  # noqa: E402
+from tests.simulated_speedups import World, held, right_answers, wrong_answers  # noqa: E402
 
 SEED = 1
 ANSWERS = ROOT / "paper/answers.tex"
@@ -63,11 +63,11 @@ def answers_row(blocks: int, prompts: int, settings: int, times: int) -> str:
         World(block, prompt, blocks, prompts, settings)
         for block, prompt in product((0.01, 0.05), (0.1, 0.3))
     ]
-    cells = [str(one) for one in (blocks, prompts, settings)]
+    columns = [str(one) for one in (blocks, prompts, settings)]
     for staged in (False, True):
         asked = partial(wrong_answers, times=times, seed=SEED, staged=staged)
         wrong = np.max([asked(world) for world in worlds], axis=0)
-        cells += [f"{100 * count / times:.1f}" for count in wrong]
+        columns += [f"{100 * count / times:.1f}" for count in wrong]
         found = {
             speedup: np.mean(
                 [
@@ -78,9 +78,9 @@ def answers_row(blocks: int, prompts: int, settings: int, times: int) -> str:
             )
             for speedup in (0.9, 1.1, 1.2)
         }
-        cells += [f"{100 * right[0] / times:.0f}" for right in found.values()]
-    cells += [f"{count:.1f}" for count in found[1.2][1:]]
-    return " & ".join(cells) + r" \\"
+        columns += [f"{100 * right[0] / times:.0f}" for right in found.values()]
+    columns += [f"{count:.1f}" for count in found[1.2][1:]]
+    return " & ".join(columns) + r" \\"
 
 
 TABLES = {

@@ -13,10 +13,10 @@ import pandas as pd
 
 from specmoe.analysis import cost_tables
 from specmoe.analysis.build import setting_tables
+from specmoe.analysis.compared_settings import compared_campaigns, compared_settings
 from specmoe.analysis.drafts import is_no_control, list_drafts
 from specmoe.analysis.gamma_curves import gamma_curves
 from specmoe.analysis.registry import TABLES, Analysis
-from specmoe.analysis.side_by_side import compared_campaigns, side_by_side
 from specmoe.analysis.summaries import (
     MEASURED_BY,
     acceptance_by_position,
@@ -64,7 +64,7 @@ CAMPAIGN = pd.DataFrame(
         {
             "campaign": "by_hand",
             "source": "measured",
-            "of_study": True,
+            "is_study": True,
             "length_unit": "tokens",
             "synthetic": True,
             "true_shape": False,
@@ -159,7 +159,7 @@ def analysis_of(rows: list[dict]) -> Analysis:
     drafted = runs[runs["draft"] != "none"]
     times = {"decode_ms": 2000.0, "required_ms": 1000.0, "too_fast": False, "too_fast_alone": False}
     return replace(
-        cells_of(rows),
+        settings_of(rows),
         positions=acceptance_by_position(own),
         categories=summarise_categories(own, Statistics()),
         required_time=drafted[["run", "suite", "target", "draft", "gamma"]].assign(
@@ -170,18 +170,18 @@ def analysis_of(rows: list[dict]) -> Analysis:
     )
 
 
-def cells_of(rows: list[dict]) -> Analysis:
+def settings_of(rows: list[dict]) -> Analysis:
     """Return the analysis of runs with no more than what claims are judged by: half the time."""
-    runs, settings = with_conditions(pd.DataFrame(rows)), Statistics()
-    cells = runs.groupby([*MEASURED_BY, "suite", "target", "draft", "gamma", "prompt"])
+    runs, statistics = with_conditions(pd.DataFrame(rows)), Statistics()
+    settings = runs.groupby([*MEASURED_BY, "suite", "target", "draft", "gamma", "prompt"])
     return Analysis(
-        setting_tables(make_pairs(runs, [UNRELATED], {}), settings, str.capitalize),
-        baselines=summarise_baselines(runs, settings),
+        setting_tables(make_pairs(runs, [UNRELATED], {}), statistics, str.capitalize),
+        baselines=summarise_baselines(runs, statistics),
         models=MODELS,
         drafts=list_drafts(runs, lambda model: LABELS.get(model, model)),
         suites=SUITES,
         campaign=CAMPAIGN,
-        flagged=cells.size().reset_index(name="runs").assign(flagged=0, impossible=0),
+        flagged=settings.size().reset_index(name="runs").assign(flagged=0, impossible=0),
     )
 
 
@@ -291,7 +291,7 @@ def compared_with(own: Analysis, *others: Analysis) -> Analysis:
     analyses = [own, *others]
     return replace(
         own,
-        side_by_side=side_by_side(analyses),
+        compared_settings=compared_settings(analyses),
         compared_campaigns=compared_campaigns(analyses),
     )
 
@@ -304,7 +304,7 @@ def compared() -> Analysis:
 
 @cache
 def costed() -> Analysis:
-    """Return two targets whose costs were measured, and cells that follow from them.
+    """Return two targets whose costs were measured, and settings that follow from them.
 
     γ = 16 is beyond the widths of the MoE, where costs go on as straight lines.
     """
@@ -344,9 +344,9 @@ def fitted_pairs(times: pd.DataFrame) -> list[cost_tables.Fitted]:
 
 
 def _costed(times: pd.DataFrame, sizes: dict[str, Size]) -> Analysis:
-    settings, fitted = Statistics(), fitted_pairs(times)
+    statistics, fitted = Statistics(), fitted_pairs(times)
     compared = with_speedups(_cost_runs())
-    predicted = cost_tables.predictions(fitted, compared, settings)
+    predicted = cost_tables.predictions(fitted, compared, statistics)
     agrees = [place % 4 != 0 for place in range(simulated_rounds.N_PREDICT)]
     read = simulated_rounds.frame(simulated_rounds.agreed("B", "moe_q4", (4, 8), agrees))
     return replace(
@@ -357,7 +357,7 @@ def _costed(times: pd.DataFrame, sizes: dict[str, Size]) -> Analysis:
             scores_by_run(simulated_rounds.agreement("moe_q4", agrees)),
             fitted,
             times,
-            settings,
+            statistics,
         ),
         verification=cost_tables.verification(fitted, sizes, 400e9, 512e6),
         fitted_costs=cost_tables.fitted_costs(fitted),
@@ -460,7 +460,7 @@ def advised(analysis, **columns):
         "settings": 3,
         "excluded_settings": 0,
         "idle": 0,
-        "none_left": 0,
+        "lost_settings": 0,
         "prompt_set": "code",
         "unusable_prompts": "",
         "draft": "draft_0.8b",

@@ -6,8 +6,8 @@ from specmoe.tables.exhibits import read_tables, tables_of
 
 from ..conftest import ROOT
 from . import paper_analyses as made
-from .planted_loads import with_loads
-from .planted_twins import with_twins
+from .simulated_loads import with_loads
+from .simulated_pairs import with_upcycled_pairs
 
 SPECIFICATIONS = ROOT / "paper/tables.yaml"
 ABOUT_FIGURES = ROOT / "paper/figures.yaml"
@@ -17,7 +17,7 @@ MAKERS = [
     *(made.full, made.single, made.without_drafts),
     *(made.several_methods, made.several_ways, made.controlled, made.compared),
     *(made.costed, made.costed_with_timed_passes, made.with_categories),
-    *(with_loads, with_twins),
+    *(with_loads, with_upcycled_pairs),
 ]
 # By the identity of the analysis, which is kept for that.
 _MADE = {}

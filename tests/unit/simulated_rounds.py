@@ -25,17 +25,17 @@ def pass_cost(n_tokens: float) -> float:
 
 
 # Of `pass_cost`, what a round takes beyond its pass, where passes are timed by themselves.
-REST_COST = 0.1
+OVERHEAD_COST = 0.1
 
 
-def reread_cost(n_tokens: float) -> float:
+def catchup_cost(n_tokens: float) -> float:
     """Return the true d."""
     return 0.1 + 0.01 * n_tokens
 
 
 def verify_cost(n_tokens: float) -> float:
     """Return the true v of passes timed by themselves."""
-    return 1.0 if n_tokens == 1 else pass_cost(n_tokens) - reread_cost(n_tokens) - REST_COST
+    return 1.0 if n_tokens == 1 else pass_cost(n_tokens) - catchup_cost(n_tokens) - OVERHEAD_COST
 
 
 def pass_times(
@@ -60,7 +60,7 @@ def pass_times(
         for repeat in range(repeats)
         for model, outputs, cost in (
             (target, "all", verify_cost),
-            ("draft_0.8b", "last", reread_cost),
+            ("draft_0.8b", "last", catchup_cost),
         )
         for n_tokens in (1, 2, *(gamma + 1 for gamma in GAMMAS[1:]))
     ]

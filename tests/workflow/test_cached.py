@@ -56,8 +56,8 @@ def test_the_published_study_is_rendered_and_shares_an_axis_with_a_shipped_campa
     assert times["campaign"].value_counts().to_dict() == {"demo": 294, "published": 234}
     comparison = pd.read_parquet(folder / "comparison.parquet")
     assert comparison[["recomputed", "measured"]].notna().all(axis=None)
-    cells = pd.read_parquet(folder / "side_by_side.parquet")
-    assert set(cells["heading"]) == {"demo", "published"}
+    settings = pd.read_parquet(folder / "compared_settings.parquet")
+    assert set(settings["heading"]) == {"demo", "published"}
     # The recorded configuration of the measurements has no such key.
     assert "compare_with" not in json.loads((tmp_path / "results/demo/campaign.json").read_text())
 
@@ -67,10 +67,10 @@ def test_a_campaign_that_an_older_release_rendered_is_not_compared_with(
 ):
     overlay = str(root / "resources/campaigns/true-shape/campaign.yaml")
     copied(shipped("demo") / "results", tmp_path / "results")
-    (tmp_path / "results/demo/analysis/side_by_side.parquet").unlink()
+    (tmp_path / "results/demo/analysis/compared_settings.parquet").unlink()
     compared = ["--configfile", overlay, "--config", "compare_with=[demo]"]
     refused = snakemake("results/true-shape/analysis", *compared, folder=tmp_path, fails=True)
-    fault = "results/demo/analysis/side_by_side.parquet is not there; render that"
+    fault = "results/demo/analysis/compared_settings.parquet is not there; render that"
     assert f"SchemaError: {fault}" in refused
     assert "Traceback" not in refused
 

@@ -89,4 +89,4 @@ def test_plan_and_table_tell_the_levels_apart(results):
     found = sorted(levels[["suite", "level", "draft"]].itertuples(index=False, name=None))
     options = [(level, draft) for level in (TEXT, "none") for draft in ("draft", "draft-p0.5")]
     assert found == [*(("Q8", *one) for one in options), *(("U", n, "draft") for n in "12")]
-    assert pd.read_parquet(results / "analysis/cells.parquet").empty
+    assert pd.read_parquet(results / "analysis/settings.parquet").empty

@@ -86,7 +86,7 @@ def test_infos_say_where_a_model_comes_from_and_its_copy_was_checked(rendered):
 
 
 def test_a_draft_is_accepted_alike_and_what_differs_is_in_the_table(rendered):
-    twins = pd.read_parquet(rendered / "analysis/twins.parquet")
+    twins = pd.read_parquet(rendered / "analysis/upcycled_pairs.parquet")
     assert set(twins["target"]) == {"moe"}
     assert set(twins["dense"]) == {"dense"}
     own = twins[twins["forced_acceptance"].isna()]
@@ -103,7 +103,7 @@ def test_a_draft_is_accepted_alike_and_what_differs_is_in_the_table(rendered):
 
 
 def test_passes_of_both_twins_are_compared(rendered):
-    passes = pd.read_parquet(rendered / "analysis/twin_passes.parquet")
+    passes = pd.read_parquet(rendered / "analysis/upcycled_passes.parquet")
     assert set(passes["model"]) == {"dense", "moe"}
     assert set(passes["n_tokens"]) == {1, 2, 5}
     wide = passes[(passes["model"] == "moe") & (passes["n_tokens"] == 5)].iloc[0]

@@ -63,8 +63,8 @@ def test_the_cost_model_tells_the_pass_from_the_rest_of_a_round(timed):
     assert list(passes["n_tokens"]) == [1, 2, 3, 5, 9]
     assert passes["steps"].is_monotonic_increasing
     rounds = passes[passes["round_steps"].notna()]
-    assert (rounds["reread_steps"] > 0).all()
-    assert (rounds["rest_steps"] >= 0).all()
+    assert (rounds["catchup_steps"] > 0).all()
+    assert (rounds["overhead_steps"] >= 0).all()
 
 
 def test_every_token_of_every_text_is_read(timed):

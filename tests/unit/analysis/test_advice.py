@@ -11,8 +11,8 @@ from scipy import stats
 
 from specmoe.analysis.advice import Answer, Controls, Standing, advise
 from specmoe.analysis.drafts import list_drafts
-from specmoe.analysis.spread import spread_of_cells
-from specmoe.analysis.summaries import CELL, make_pairs, summarise, texts_of, usual
+from specmoe.analysis.repeats import repeats_of_settings
+from specmoe.analysis.summaries import SETTING, make_pairs, summarise, texts_of, usual
 from specmoe.analysis.terminal import render_advice
 from specmoe.audit.checks import CHECKS
 from specmoe.audit.evidence import CheckVerdict, Level
@@ -82,10 +82,10 @@ def audit(runs, *, failed=(), check="draft_time", controls=()):
 def advised(runs, config, audited, infos=INFOS, stages=()):
     """Return the advice for runs, all of them usual."""
     pairs = usual(make_pairs(runs.assign(level=None), config.audit.unrelated_drafts, infos))
-    cells = summarise(pairs, CELL, config.statistics, lambda its: texts_of(its, str))
+    settings = summarise(pairs, SETTING, config.statistics, lambda its: texts_of(its, str))
     compared = pairs[pairs["counts"]]
-    spread = spread_of_cells(compared, config.statistics)
-    return advise(runs, compared, cells, spread, audited, config, infos, stages)
+    spread = repeats_of_settings(compared, config.statistics)
+    return advise(runs, compared, settings, spread, audited, config, infos, stages)
 
 
 def advice_of(runs, config, stages=(), **audits):
@@ -125,7 +125,7 @@ def test_a_free_draft_is_switched_on_at_its_fastest(config):
     row, settings = advice_of(runs, config)
     assert (row["answer"], row["draft"], row["gamma"]) == (Answer.ON, "draft_0.8b", 8)
     assert row["speedup"] == pytest.approx(9, rel=1e-3)
-    assert row["best_low"] > 8.5
+    assert row["simultaneous_low"] > 8.5
     assert (row["settings"], row["excluded_settings"]) == (3, 0)
     assert (row["draft_bytes"], row["added_rss_bytes"]) == (800, 900)
     assert settings["gamma"].tolist() == [8, 4, 2]
@@ -173,7 +173,7 @@ def test_the_answer_to_planted_rates(config, rates, answer, gamma, reason):
     row, settings = advice_of(campaign(*(setting(*one) for one in rates.items())), config)
     assert (row["answer"], row["gamma"]) == (answer, gamma)
     assert row["reason"].startswith(reason)
-    assert all(settings["best_low"].isna() == (settings["blocks"] == 1))
+    assert all(settings["simultaneous_low"].isna() == (settings["blocks"] == 1))
 
 
 def test_an_answer_comes_with_its_command_line(config):
@@ -266,7 +266,7 @@ def test_a_gain_is_on_only_if_it_is_one_on_other_prompts_and_else_on_for_these(c
     runs = campaign(on_prompts(unlike), prompts=unlike)
     here, _ = advice_of(runs, config)
     assert here["answer"] == Answer.HERE
-    assert here["best_low"] > 1 > here["other_prompts_low"]
+    assert here["simultaneous_low"] > 1 > here["other_prompts_low"]
     assert here["reason"] == "no gain is shown for other prompts of this kind"
     assert here["command"].startswith("llama-server")
     text = said(shown(runs, config))
@@ -282,7 +282,7 @@ def test_a_slower_setting_that_gains_on_other_prompts_is_advised_before_a_faster
     fast = on_prompts(unlike, gamma=8)
     sure = on_prompts(dict.fromkeys(sent, np.exp(0.45)))
     row, settings = advice_of(campaign(fast, sure, prompts=sent), config)
-    assert settings.set_index("gamma").loc[8, "best_low"] > 1
+    assert settings.set_index("gamma").loc[8, "simultaneous_low"] > 1
     assert (row["answer"], row["gamma"]) == (Answer.ON, 4)
 
 
@@ -290,7 +290,7 @@ def test_off_needs_every_setting_to_lose_by_itself_so_the_choice_takes_nothing_a
     wide = [setting(gamma, of_spread(0.5, 3, sd=0.2)) for gamma in (8, 16, 32)]
     row, settings = advice_of(campaign(setting(4, of_spread(0.9, 3, sd=0.03)), *wide), config)
     nearest = settings.set_index("gamma").loc[4]
-    assert nearest["best_high"] > 1 > nearest["alone_high"]
+    assert nearest["simultaneous_high"] > 1 > nearest["setting_high"]
     assert row["answer"] == Answer.OFF
 
 
@@ -306,18 +306,18 @@ def test_settings_are_ranked_among_those_on_the_same_prompts_and_texts_answer(co
     alone = settings.set_index("suite").loc["F"]
     assert (alone["standing"], alone["prompt_set"]) == (Standing.BEST, "passage-64")
     # With one setting on its prompts there is no choice to allow for.
-    own = [alone["alone_low"], alone["alone_high"]]
-    assert [alone["best_low"], alone["best_high"]] == pytest.approx(own)
+    own = [alone["setting_low"], alone["setting_high"]]
+    assert [alone["simultaneous_low"], alone["simultaneous_high"]] == pytest.approx(own)
 
 
-def test_settings_with_flagged_runs_or_baselines_are_excluded_settings(config):
+def test_settings_with_flagged_runs_or_baselines_are_excluded(config):
     runs = campaign(setting(4, [99, 100, 101]), setting(8, [59, 60, 61]))
     fastest = runs.loc[(runs["gamma"] == 4), "run"].iloc[0]
     row, settings = advice_of(runs, config, failed=[fastest])
     assert (row["answer"], row["gamma"]) == (Answer.ON, 8)
     assert (row["settings"], row["excluded_settings"], row["flagged"]) == (1, 1, 0)
     assert standings(settings)[4] == Standing.EXCLUDED
-    assert np.isnan(settings.set_index("gamma").loc[4, "best_low"])
+    assert np.isnan(settings.set_index("gamma").loc[4, "simultaneous_low"])
     why = "| excluded: of 6 pairs the audit marks 1 (1 impossible), the machine disturbed 0 |"
     assert why in said(shown(runs, config, failed=[fastest]))
     row, _ = advice_of(runs, config, failed=[runs["run"].iloc[0]])  # a baseline of both
@@ -337,7 +337,7 @@ def of_prompt(runs, gamma, prompt):
     return runs.loc[(runs["gamma"] == gamma) & (runs["prompt"] == prompt), "run"].tolist()
 
 
-def test_one_odd_prompt_leaves_all_settings_and_the_workload_is_answered_without_it(config):
+def test_one_odd_prompt_leaves_all_and_the_workload_is_answered_without_it(config):
     runs = workload((4, [59, 60, 61]), (8, [54, 55, 56]))
     unusable = of_prompt(runs, 4, "text-3")
     runs.loc[runs["run"].isin(unusable), "tokens_per_second"] *= 10
@@ -357,7 +357,7 @@ def test_marks_on_fast_rows_alone_do_not_make_a_loss(config):
     fast = [run for prompt in MANY[:5] for run in of_prompt(runs, 4, prompt)[2:]]
     runs.loc[runs["run"].isin(fast), "tokens_per_second"] *= 1.3
     row, settings = advice_of(runs, config, failed=fast, check="baseline_time")
-    assert row["alone_high"] < 1 < row["whole_high"]
+    assert row["setting_high"] < 1 < row["unfiltered_high"]
     assert (row["answer"], settings["flagged"].tolist()) == (Answer.UNDECIDED, [5])
 
 
@@ -400,7 +400,7 @@ def test_a_setting_that_was_beaten_is_no_rival_and_counts_among_those_chosen_fro
     row, settings = advice_of(runs, config, stages=stages)
     assert (row["answer"], row["settings"]) == (Answer.ON, 2)
     assert standings(settings) == {4: "best", 8: "beaten in the first repeat"}
-    assert 1 < row["best_low"] < alone["best_low"]
+    assert 1 < row["simultaneous_low"] < alone["simultaneous_low"]
 
 
 def disturb(runs, names):
@@ -425,7 +425,7 @@ def test_a_target_of_which_no_pair_is_left_is_not_known_and_says_why(config):
     runs = workload((4, [59, 60, 61]))
     busy = disturb(runs, runs["run"])
     row, settings = advice_of(busy, config)
-    assert (row["answer"], row["none_left"], row["excluded"]) == (Answer.UNKNOWN, 1, 24)
+    assert (row["answer"], row["lost_settings"], row["excluded"]) == (Answer.UNKNOWN, 1, 24)
     assert row["reason"] == "the machine was disturbed during every pair of runs, at every attempt"
     assert settings.empty
     text = rendered(shown(busy, config), "advice.txt.j2")

@@ -40,14 +40,14 @@ def pairs_of(runs):
 
 def test_the_interval_of_a_category_is_that_over_its_prompts():
     runs = pairs_of(compared({"code": [0.1, 0.3, 0.5], "prose": [-0.2, -0.1]}))
-    cells = summarise_categories(runs, SETTINGS).set_index("category")
-    assert cells["prompts"].to_dict() == {"code": 3, "prose": 2}
+    settings = summarise_categories(runs, SETTINGS).set_index("category")
+    assert settings["prompts"].to_dict() == {"code": 3, "prose": 2}
     code = runs[runs["category"] == "code"]
     expected = of_other_prompts(code).interval(SETTINGS.confidence)
-    assert tuple(cells.loc["code", ["speedup_low", "speedup_high"]]) == pytest.approx(expected)
+    assert tuple(settings.loc["code", ["speedup_low", "speedup_high"]]) == pytest.approx(expected)
     # Three prompts that differ by 0.2 are a small sample.
     assert expected.high > exp(0.3 + 0.2)
-    assert cells.loc["code", "speedup"] == pytest.approx(exp(0.3 + 0.01))
+    assert settings.loc["code", "speedup"] == pytest.approx(exp(0.3 + 0.01))
 
 
 def test_prompts_without_a_category_have_no_row():

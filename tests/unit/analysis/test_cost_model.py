@@ -25,9 +25,10 @@ from ..simulated_rounds import (
     DRAFT_COST,
     GAMMAS,
     N_PREDICT,
+    OVERHEAD_COST,
     REPLAY_COST,
-    REST_COST,
     STEP_MS,
+    catchup_cost,
     counts,
     everything,
     forced,
@@ -36,7 +37,6 @@ from ..simulated_rounds import (
     pass_cost,
     pass_times,
     real,
-    reread_cost,
     verify_cost,
 )
 
@@ -50,7 +50,7 @@ def pairs_of(runs):
 
 
 def predicted_of(runs):
-    """Return the predictions of every cell, by the costs fitted on the same runs."""
+    """Return the predictions of every setting, by the costs fitted on the same runs."""
     return predictions(pairs_of(runs), with_speedups(runs), SETTINGS)
 
 
@@ -114,11 +114,11 @@ def test_timed_passes_tell_apart_what_a_round_consists_of():
     assert table["target_efficiency"].to_numpy() == pytest.approx(1 / truth.to_numpy())
     costs = round_costs([pair])
     widths = costs["gamma"] + 1
-    assert costs["reread_steps"].to_numpy() == pytest.approx(widths.map(reread_cost).to_numpy())
-    assert costs["rest_steps"].to_numpy() == pytest.approx(REST_COST)
+    assert costs["catchup_steps"].to_numpy() == pytest.approx(widths.map(catchup_cost).to_numpy())
+    assert costs["overhead_steps"].to_numpy() == pytest.approx(OVERHEAD_COST)
     assert costs["round_steps"].to_numpy() == pytest.approx(widths.map(pass_cost).to_numpy())
     # A replay saves no state, so what a round needs for that counts as its own.
-    assert costs["replay_steps"].to_numpy() == pytest.approx(REPLAY_COST + REST_COST)
+    assert costs["replay_steps"].to_numpy() == pytest.approx(REPLAY_COST + OVERHEAD_COST)
 
 
 def test_an_engine_whose_passes_were_not_timed_is_fitted_on_its_runs_alone():
@@ -127,7 +127,7 @@ def test_an_engine_whose_passes_were_not_timed_is_fitted_on_its_runs_alone():
     (pair,) = fit_pairs(with_speedups(runs), runs, times, SETTINGS)
     assert not pair.model.passes_were_timed
     assert verification([pair], {}, None, 0)["target_efficiency"].isna().all()
-    assert round_costs([pair])[["reread_steps", "rest_steps"]].isna().all(axis=None)
+    assert round_costs([pair])[["catchup_steps", "overhead_steps"]].isna().all(axis=None)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -273,7 +273,7 @@ def test_the_studys_equations_by_hand():
     assert row["equation_1_per_token"] == pytest.approx((1 - each**5) / ((1 - each) * (4 * c + 1)))
 
 
-def test_errors_name_the_worst_cell_of_every_suite_and_of_all():
+def test_errors_name_the_worst_setting_of_every_suite_and_of_all():
     table = pd.DataFrame(
         {
             "suite": ["B", "B", "G", "V"],
@@ -291,7 +291,7 @@ def test_errors_name_the_worst_cell_of_every_suite_and_of_all():
         }
     )
     errors = prediction_errors(table).set_index(["suite", "forced"])
-    assert errors["cells"].to_dict() == {
+    assert errors["settings"].to_dict() == {
         ("B", False): 2,
         ("G", False): 1,
         ("V", True): 1,
@@ -328,8 +328,8 @@ def test_break_even_is_where_the_speedup_is_1():
     table = break_even([pair], pd.DataFrame()).set_index("gamma")
     at = table.loc[4]
     cost = 4 * DRAFT_COST + pass_cost(5)
-    assert at["ceiling"] == pytest.approx(5 / cost)
-    assert at["floor"] == pytest.approx(1 / cost)
+    assert at["at_100"] == pytest.approx(5 / cost)
+    assert at["at_0"] == pytest.approx(1 / cost)
     # Without replays all rounds cost the same: break-even is where a round yields what it costs.
     assert at["break_even"] == pytest.approx((cost - 1) / 4, abs=1e-3)
     assert at["speedup":"speedup_high"].isna().all()
@@ -352,12 +352,12 @@ def models(draw):
 def test_break_even_separates_gain_from_loss(model):
     table = break_even([fitted_once._replace(model=model)], pd.DataFrame())
     assert {1, 4, 8} <= set(table["gamma"])
-    assert (table["floor"] <= table["ceiling"] * (1 + 1e-9)).all()
+    assert (table["at_0"] <= table["at_100"] * (1 + 1e-9)).all()
     never, always = table["break_even"].isna(), table["break_even"] == 0
-    assert (table["ceiling"][never] < 1).all()
-    assert (table["floor"][always] >= 1).all()
+    assert (table["at_100"][never] < 1).all()
+    assert (table["at_0"][always] >= 1).all()
     between = table[~never & ~always]
-    assert ((between["floor"] < 1) & (between["ceiling"] >= 1)).all()
+    assert ((between["at_0"] < 1) & (between["at_100"] >= 1)).all()
 
 
 fitted_once = fitted(repeats=1)

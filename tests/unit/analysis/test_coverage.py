@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from ...planted_speedups import World, held, right_answers, wrong_answers
+from ...simulated_speedups import World, held, right_answers, wrong_answers
 
 
 @pytest.mark.parametrize(("blocks", "prompts", "settings"), [(3, 20, 8), (5, 5, 29), (10, 4, 2)])
@@ -28,7 +28,7 @@ def test_no_answer_is_wrong_more_often_than_its_level_says(
 def test_the_supplement_prints_rates_that_such_targets_have(root):
     """Its rows are those of `interval_coverage.py --only answers`; this counts one again."""
     lines = (root / "paper/answers.tex").read_text().splitlines()
-    rows = [[float(cell) for cell in line.rstrip("\\ ").split(" & ")] for line in lines]
+    rows = [[float(setting) for setting in line.rstrip("\\ ").split(" & ")] for line in lines]
     assert len(rows) == 12
     # 2.5 % of 2000 targets, and three standard errors.
     wrong = [rate for row in rows for rate in (*row[3:6], *row[9:12])]

@@ -3,7 +3,7 @@
 import pandas as pd
 
 from specmoe.analysis.drafts import list_drafts, with_controls
-from specmoe.analysis.filters import method_cells
+from specmoe.analysis.filters import method_settings
 
 from ...recipes import made_info
 from ..paper_analyses import (
@@ -17,7 +17,7 @@ from ..paper_analyses import (
 
 
 def test_the_cells_of_targets_with_several_methods_are_compared():
-    methods = method_cells(several_methods())
+    methods = method_settings(several_methods())
     assert len(methods) == 7
     assert methods.groupby("target")["method"].nunique().to_dict() == {"moe_q4": 4, "dense_4b": 2}
     fastest = methods[methods["best"]].set_index("target")["speedup"].round(2).to_dict()
@@ -26,13 +26,13 @@ def test_the_cells_of_targets_with_several_methods_are_compared():
 
 
 def test_several_draft_models_and_methods_of_different_suites_are_not_compared():
-    assert method_cells(full()).empty
+    assert method_settings(full()).empty
     rows = [
         *baseline_runs(["moe_q4"], ["code"], 2),
         *speculative_runs("B", "moe_q4", "draft_0.8b", 4, [60, 60]),
         *logged_runs("moe_q4", "mtp", "draft-mtp", 4, [70, 70]),
     ]
-    assert method_cells(analysis_of(rows)).empty
+    assert method_settings(analysis_of(rows)).empty
 
 
 def test_what_drafts_is_named_by_its_method_and_what_was_set():

@@ -56,8 +56,8 @@ def test_without_forced_acceptance_rounds_are_their_timed_passes_alone():
     curve = curves(ALWAYS, times=pass_times(repeats=3), fitted=False)
     four = curve[curve["gamma"] == 4].iloc[0]
     # 63 tokens in 12 rounds that draft four and one that drafts two; c is the draft's pass of one.
-    drafting = simulated_rounds.reread_cost(1) * (12 * 4 + 2)
-    rounds = [simulated_rounds.verify_cost(w) + simulated_rounds.reread_cost(w) for w in (5, 3)]
+    drafting = simulated_rounds.catchup_cost(1) * (12 * 4 + 2)
+    rounds = [simulated_rounds.verify_cost(w) + simulated_rounds.catchup_cost(w) for w in (5, 3)]
     steps = drafting + 12 * rounds[0] + rounds[1]
     assert four["predicted"] == pytest.approx((N_PREDICT - 1) / steps, rel=1e-6)
     assert four["predicted"] > four["speedup"]  # what a round takes beside them is missing

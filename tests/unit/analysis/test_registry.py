@@ -15,27 +15,27 @@ def test_a_file_has_labels_and_ranks_and_is_read_as_it_was_written(tmp_path):
     analysis = several_methods()
     analysis.write(tmp_path)
     read = Analysis.read(tmp_path)
-    written = pd.read_parquet(tmp_path / "cells.parquet")
+    written = pd.read_parquet(tmp_path / "settings.parquet")
     assert {"label", "draft_label", "target_rank", "factor"} <= set(written.columns)
     for name in TABLES:
         assert getattr(read, name).shape == getattr(analysis, name).shape
-    pd.testing.assert_frame_equal(read.cells, written)
+    pd.testing.assert_frame_equal(read.settings, written)
 
 
 def test_a_table_that_lacks_a_column_is_refused_with_its_campaign():
-    older = replace(single(), cells=single().cells.drop(columns="acceptance_rate"))
-    message = r"table 'cells' of campaign 'older' has no column 'acceptance_rate'; render that"
+    older = replace(single(), settings=single().settings.drop(columns="acceptance_rate"))
+    message = r"table 'settings' of campaign 'older' has no column 'acceptance_rate'; render that"
     with pytest.raises(SchemaError, match=message):
-        _ = named(older, "older").cells
+        _ = named(older, "older").settings
 
 
 def test_a_column_that_a_reader_adds_is_its_own():
     analysis = full()
-    cells = analysis.cells
-    cells["mine"] = 1
-    assert "mine" not in analysis.cells
+    settings = analysis.settings
+    settings["mine"] = 1
+    assert "mine" not in analysis.settings
     with pytest.raises(AttributeError):
-        _ = analysis.cell
+        _ = analysis.setting
 
 
 @pytest.mark.parametrize("name", TABLES)

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from specmoe.analysis.summaries import (
-    CELL,
+    SETTING,
     acceptance_by_position,
     make_pairs,
     summarise,
@@ -17,7 +17,7 @@ from specmoe.config.measurement import Statistics
 from specmoe.engine import answers
 
 from ..paper_analyses import _row as row_of
-from ..planted_loads import loads, with_loads
+from ..simulated_loads import loads, with_loads
 
 SETTINGS = Statistics()
 
@@ -42,9 +42,9 @@ def runs():
     )
 
 
-def cells_of(runs):
-    """Return the cells as records."""
-    return summarise(make_pairs(runs, [], {}), CELL, SETTINGS).to_dict("records")
+def settings_of(runs):
+    """Return the settings as records."""
+    return summarise(make_pairs(runs, [], {}), SETTING, SETTINGS).to_dict("records")
 
 
 @pytest.mark.parametrize("baseline", [None, "not among the runs"])
@@ -77,32 +77,32 @@ def test_a_suite_without_baselines_of_a_target_without_any_has_no_speedup(runs):
 def test_unknown_rounds_give_nulls_in_a_cell(runs):
     runs["baseline"] = None
     runs = runs.assign(rounds=pd.NA)
-    [cell] = cells_of(runs)
-    assert not cell["paired"]
+    [setting] = settings_of(runs)
+    assert not setting["paired"]
     for column in ("tokens_per_round", "round_ms"):
-        assert np.isnan(cell[column])
-    assert cell["acceptance_rate"] == 30 / 80
+        assert np.isnan(setting[column])
+    assert setting["acceptance_rate"] == 30 / 80
 
 
 def test_a_cell_is_summarised_as_by_hand(runs):
-    [cell] = cells_of(runs)
-    assert cell["runs"] == cell["blocks"] == 2
-    assert cell["tokens_per_second"] == 15.0
-    assert cell["tokens_per_second_sd"] == pytest.approx(np.sqrt(50))
-    assert cell["paired"]
-    assert cell["acceptance_rate"] == 30 / 80
-    assert cell["tokens_per_round"] == 1 + 30 / 20 + 8 / 20
-    assert cell["rounds_per_run"] == 10
-    assert cell["round_ms"] == pytest.approx((63_000 / 20 + 63_000 / 10) / 20)
-    assert cell["baseline_tokens_per_second"] == 15.0
-    assert cell["speedup"] == pytest.approx(1.0)  # twice and half
-    assert cell["speedup_unpaired"] == 1.0  # 15 / 15
+    [setting] = settings_of(runs)
+    assert setting["runs"] == setting["blocks"] == 2
+    assert setting["tokens_per_second"] == 15.0
+    assert setting["tokens_per_second_sd"] == pytest.approx(np.sqrt(50))
+    assert setting["paired"]
+    assert setting["acceptance_rate"] == 30 / 80
+    assert setting["tokens_per_round"] == 1 + 30 / 20 + 8 / 20
+    assert setting["rounds_per_run"] == 10
+    assert setting["round_ms"] == pytest.approx((63_000 / 20 + 63_000 / 10) / 20)
+    assert setting["baseline_tokens_per_second"] == 15.0
+    assert setting["speedup"] == pytest.approx(1.0)  # twice and half
+    assert setting["speedup_unpaired"] == 1.0  # 15 / 15
 
 
 def test_the_papers_acceptance_rate_is_the_mean_over_runs_whatever_they_drafted(runs):
     runs.loc[3, ["accepted", "drafted"]] = 20
-    [cell] = cells_of(runs)
-    assert (cell["acceptance_rate_mean"], cell["acceptance_rate"]) == (0.75, 40 / 60)
+    [setting] = settings_of(runs)
+    assert (setting["acceptance_rate_mean"], setting["acceptance_rate"]) == (0.75, 40 / 60)
 
 
 def test_the_papers_baseline_is_the_mean_over_prompt_lengths_and_repeats(runs):
@@ -128,29 +128,31 @@ def test_a_drafts_reading_of_the_prompt_delays_the_first_token_and_the_whole_ans
     compared = with_speedups(runs)
     assert compared["first_token_ratio"].tolist() == [1.5, 1.5]
     assert compared["end_to_end"].tolist() == pytest.approx([7.3 / 4.65, 4.15 / 7.8])
-    [cell] = cells_of(runs)
-    assert cell["first_token_ratio"] == cell["first_token_ratio_low"] == pytest.approx(1.5)
-    assert cell["end_to_end"] == pytest.approx(np.sqrt(7.3 / 4.65 * 4.15 / 7.8))
-    assert cell["end_to_end_low"] < cell["end_to_end"] < cell["end_to_end_high"]
+    [setting] = settings_of(runs)
+    assert setting["first_token_ratio"] == setting["first_token_ratio_low"] == pytest.approx(1.5)
+    assert setting["end_to_end"] == pytest.approx(np.sqrt(7.3 / 4.65 * 4.15 / 7.8))
+    assert setting["end_to_end_low"] < setting["end_to_end"] < setting["end_to_end_high"]
 
 
 def test_a_cell_with_an_unknown_prompt_time_has_no_time_to_the_first_token(runs):
     runs.loc[3, "prompt_ms"] = None
-    [cell] = cells_of(runs)
-    assert np.isnan([cell["first_token_ratio"], cell["end_to_end"], cell["end_to_end_low"]]).all()
-    assert cell["speedup"] > 0
+    [setting] = settings_of(runs)
+    assert np.isnan(
+        [setting["first_token_ratio"], setting["end_to_end"], setting["end_to_end_low"]]
+    ).all()
+    assert setting["speedup"] > 0
 
 
 def test_a_method_that_never_drafts_has_a_speedup_and_null_counts_by_round(runs):
     never = {"rounds": 0, "drafted": 0, "accepted": 0, "replays": 0, "replays_rejected": 0}
     drafted = runs["draft"] == "d"
     runs.loc[drafted, list(never)] = list(never.values())
-    [cell] = cells_of(runs)
+    [setting] = settings_of(runs)
     by_round = ["acceptance_rate", "tokens_per_round"]
     by_round += ["replays_per_round", "round_ms"]
-    assert np.isnan([cell[column] for column in by_round]).all()
-    assert cell["rounds_per_run"] == 0
-    assert cell["speedup"] > 0
+    assert np.isnan([setting[column] for column in by_round]).all()
+    assert setting["rounds_per_run"] == 0
+    assert setting["speedup"] > 0
 
 
 def test_the_interval_of_a_rate_without_a_draft_is_over_its_blocks(runs):
@@ -169,10 +171,10 @@ def test_the_interval_of_a_rate_without_a_draft_is_over_its_blocks(runs):
 def test_a_disturbed_pair_is_counted_and_changes_no_number(runs):
     lost = run("s2", 90.0, draft="d", gamma=4, repeat=2, baseline="a0", prompt="poem")
     more = pd.concat([runs, pd.DataFrame([lost | {"disturbed_reason": 0.5}])], ignore_index=True)
-    [cell], [usual_one] = cells_of(more), cells_of(runs)
-    assert (cell["excluded"], cell["pairs"], cell["runs"]) == (1, 3, 2)
-    assert cell["prompt_set"] == "passage-64, poem"
-    assert cell["speedup"] == usual_one["speedup"]
+    [setting], [usual_one] = settings_of(more), settings_of(runs)
+    assert (setting["excluded"], setting["pairs"], setting["runs"]) == (1, 3, 2)
+    assert setting["prompt_set"] == "passage-64, poem"
+    assert setting["speedup"] == usual_one["speedup"]
     assert pd.isna(usual_one["excluded"])
 
 
@@ -184,8 +186,8 @@ def test_a_table_by_level_has_a_row_for_each_and_the_usual_cells_have_none_of_th
         run("s1", 20.0, **common, forced_acceptance=0.5, level="0.5"),
     ]
     pairs = make_pairs(pd.DataFrame(forced), [], {})
-    cells = summarise(pairs, [*CELL, "level"], SETTINGS)
-    assert cells.set_index("level")["speedup"].to_dict() == {"0": 0.5, "0.5": 2.0}
+    settings = summarise(pairs, [*SETTING, "level"], SETTINGS)
+    assert settings.set_index("level")["speedup"].to_dict() == {"0": 0.5, "0.5": 2.0}
     assert usual(pairs).empty
 
 
@@ -200,12 +202,12 @@ def test_the_speedup_of_loads_is_that_of_their_throughput_and_a_users_own_is_bes
     rows = pd.DataFrame(loads({1: 1.3, 4: 0.9}))
     slow = rows["gamma"].eq(4) & rows["concurrency"].eq(4)
     rows["tokens_per_second"] *= 1 - 0.5 * slow
-    cells = summarise(make_pairs(rows, [], {}), [*CELL, "level"], SETTINGS)
-    assert cells["level"].tolist() == ["1", "4"]
-    assert cells["baseline_tokens_per_second"].tolist() == pytest.approx([50, 200])
-    assert cells["tokens_per_second"].tolist() == pytest.approx([65, 180])
-    assert cells["speedup"].tolist() == pytest.approx([1.3, 0.9])
-    assert cells["user_speedup"].tolist() == pytest.approx([1.3, 0.45])
+    settings = summarise(make_pairs(rows, [], {}), [*SETTING, "level"], SETTINGS)
+    assert settings["level"].tolist() == ["1", "4"]
+    assert settings["baseline_tokens_per_second"].tolist() == pytest.approx([50, 200])
+    assert settings["tokens_per_second"].tolist() == pytest.approx([65, 180])
+    assert settings["speedup"].tolist() == pytest.approx([1.3, 0.9])
+    assert settings["user_speedup"].tolist() == pytest.approx([1.3, 0.45])
     found = with_loads().levels
     assert found["factor_label"].unique().tolist() == ["Requests at once"]
     assert found["level"].tolist() == ["1", "2", "4"] * 2
@@ -245,4 +247,4 @@ def test_each_position_counts_the_rounds_that_reached_it(rounds, expected):
     assert found["accepted"].tolist() == accepted
     shares = np.array(accepted) / tried
     assert found["conditional"].tolist() == pytest.approx(shares.tolist())
-    assert found["joint"].tolist() == pytest.approx(np.cumprod(shares).tolist())
+    assert found["cumulative"].tolist() == pytest.approx(np.cumprod(shares).tolist())

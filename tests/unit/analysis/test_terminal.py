@@ -27,9 +27,9 @@ def test_a_summary_is_ordered_by_gamma_and_prompt_length(study, root):
 def test_a_suite_of_several_temperatures_has_lines_for_each(study, root):
     runs = [
         run(f"{name}{warm}", rate, suite="T", temperature=warm, level=f"{warm:g}",
-            block=f"T/t/{cell}/{warm:g}/r0", **more)
+            block=f"T/t/{setting}/{warm:g}/r0", **more)
         for warm in (0.0, 0.7)
-        for name, cell, rate, more in [
+        for name, setting, rate, more in [
             ("a", "none/g0", 10.0 + warm, {}),
             ("s", "d/g4", 12.0, {"draft": "d", "gamma": 4, "baseline": f"a{warm}"}),
         ]

@@ -28,19 +28,19 @@ from ..paper_analyses import (
     with_categories,
     without_drafts,
 )
-from ..planted_loads import with_loads
-from ..planted_twins import with_twins
 from ..rendered_tables import ABOUT_FIGURES
+from ..simulated_loads import with_loads
+from ..simulated_pairs import with_upcycled_pairs
 from ..simulated_rounds import pass_cost, verify_cost
 
 # Campaigns for the figures that show nothing of `full`.
 SHOWING = {
     "protocols": several_ways,
-    "side_by_side": compared,
+    "compared_settings": compared,
     **dict.fromkeys(["methods", "positions"], several_methods),
     "categories": with_categories,
     "levels": with_loads,
-    "twins": with_twins,
+    "upcycled_pairs": with_upcycled_pairs,
     **dict.fromkeys(["verification_cost", "predicted_speedup", "break_even"], costed),
     "gamma_curves": costed,
     "best_settings": lambda: advised(full()),
@@ -141,8 +141,11 @@ NUMBERS = {  # of each figure: its campaign, the lines of each panel, the legend
         *(full, [[[1.1, 1.3]]]),
         *(["Draft 0.8B, γ = 8"], ["MoE Q4"]),
     ),
-    "twins": (
-        *(with_twins, [[[1, 1.5], [1, 3]], [[1, 3], [1, 3.0508]], [[1.2, 1.2], [0.9, 0.9]]]),
+    "upcycled_pairs": (
+        *(
+            with_upcycled_pairs,
+            [[[1, 1.5], [1, 3]], [[1, 3], [1, 3.0508]], [[1.2, 1.2], [0.9, 0.9]]],
+        ),
         *(["Dense 4B", "MoE Q4", "uniform routing"], ["Dense 4B"] * 3),
     ),
     "positions": (
@@ -154,7 +157,11 @@ NUMBERS = {  # of each figure: its campaign, the lines of each panel, the legend
             *([[0.5, 1, 1, 1]], [[0.5] * 4]),
         ],
         ["Draft 0.8B", "MTP", "prompt lookup", "n-gram pool"],
-        [f"{of}, {kind}" for of in ("MoE Q4", "Dense 4B") for kind in ("conditional", "joint")],
+        [
+            f"{of}, {kind}"
+            for of in ("MoE Q4", "Dense 4B")
+            for kind in ("conditional", "cumulative")
+        ],
     ),
 }
 
@@ -171,8 +178,10 @@ def test_figures_show_the_numbers_of_the_analysis(name):
 
 def test_intervals_are_those_of_the_analysis():
     analysis = full()
-    cells = analysis.cells.assign(speedup_low=0.1, speedup_high=analysis.cells["speedup"] + 1e-17)
-    for axes in draw("speedup_by_gamma", replace(analysis, cells=cells)).axes[::2]:
+    settings = analysis.settings.assign(
+        speedup_low=0.1, speedup_high=analysis.settings["speedup"] + 1e-17
+    )
+    for axes in draw("speedup_by_gamma", replace(analysis, settings=settings)).axes[::2]:
         shown = [value for line in lines(axes) for value in line]
         assert intervals(axes) == [(pytest.approx(0.1), pytest.approx(value)) for value in shown]
 
@@ -284,8 +293,8 @@ def test_every_cell_is_a_dot_in_each_panel_and_hollow_beyond_the_measured_widths
 def test_break_even_has_a_panel_per_target_with_the_measured_rates():
     moe, dense = draw("break_even", costed()).axes
     assert [axes.get_title() for axes in (moe, dense)] == ["MoE Q4", "Dense 4B"]
-    cells = costed().predictions
-    measured = cells.loc[cells["target"] == "moe_q4", "acceptance_rate"].tolist()
+    settings = costed().predictions
+    measured = settings.loc[settings["target"] == "moe_q4", "acceptance_rate"].tolist()
     assert lines(moe)[-1] == pytest.approx(measured)
 
 

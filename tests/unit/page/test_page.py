@@ -28,7 +28,7 @@ from ..paper_analyses import (
     several_methods,
     without_drafts,
 )
-from ..planted_loads import with_loads
+from ..simulated_loads import with_loads
 
 HOSTILE = """</script><script>planted()</script>" onload='planted()' %&#_ {{ 7 * 7 }} ${7*7}"""
 VOID = {"meta", "link", "img", "source", "br", "rect", "path", "input"}
@@ -139,7 +139,7 @@ def test_the_policy_allows_this_script_and_this_style_and_nothing_else(plain):
 def ones_own(analysis):
     """Return the analysis as one of models that the study knows nothing of."""
     none = pd.DataFrame()
-    own = of_campaign(analysis, of_study=False, synthetic=False)
+    own = of_campaign(analysis, is_study=False, synthetic=False)
     return replace(own, claims=none, comparison=none)
 
 

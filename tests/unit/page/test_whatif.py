@@ -20,7 +20,7 @@ def with_positions(suite="B", gammas=(2, 4), chances=(0.9, 0.5, 0.8, 0.0)):
     key["engine"] = analysis.fitted_costs["engine"].iloc[0]
     rows = [
         {**key, "gamma": gamma, "position": place + 1, "tried": 9, "accepted": 5}
-        | {"conditional": chance, "joint": 0.5}
+        | {"conditional": chance, "cumulative": 0.5}
         for gamma in gammas
         for place, chance in enumerate(chances[:gamma])
     ]
@@ -38,7 +38,7 @@ def test_costs_and_those_without_each_repeat_are_the_models():
             [pair["costs"], *pair["without"]], [model.costs, *model.without], strict=True
         ):
             assert [*chain(*costs.values())] == list(expected)
-        knots = (model.gammas, model.widths, model.reread_widths, model.rest_widths, (0,))
+        knots = (model.gammas, model.widths, model.catchup_widths, model.overhead_widths, (0,))
         assert [tuple(places) for places in pair["knots"].values()] == list(knots)
         assert (pair["replays"], pair["widest"]) == (model.replays, model.widest)
         assert pair["quantile"] == model.quantile
@@ -56,9 +56,9 @@ def test_a_single_repeat_is_null_in_the_json():
 
 def test_measured_cells_and_the_profile_of_the_longest_drafts_are_those_of_the_pair():
     moe, dense = whatif_pairs(with_positions())
-    assert [cell["gamma"] for cell in moe["cells"]] == [4, 16]
-    assert [cell["gamma"] for cell in dense["cells"]] == [4]
-    assert all(cell["own"] and 0 < cell["rate"] < 1 for cell in moe["cells"])
+    assert [setting["gamma"] for setting in moe["settings"]] == [4, 16]
+    assert [setting["gamma"] for setting in dense["settings"]] == [4]
+    assert all(setting["own"] and 0 < setting["rate"] < 1 for setting in moe["settings"])
     assert moe["profile"] == {"suite": "B", "gamma": 4, "chances": [0.9, 0.5, 0.8, 0.0]}
     assert dense["profile"] is None
 

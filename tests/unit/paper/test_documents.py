@@ -24,9 +24,9 @@ from ..paper_analyses import (
     single,
     speculative_runs,
 )
-from ..planted_twins import with_twins
 from ..published_study import analysis_of_study, needs_csv
 from ..rendered_tables import MAKERS, latex
+from ..simulated_pairs import with_upcycled_pairs
 
 PAPER = ROOT / "paper"
 # Made once, and printed from what was simulated.
@@ -46,7 +46,7 @@ def campaign(**columns):
 
 
 def daggers(analysis):
-    """Return, for each cell of the table, whether its speedup is flagged."""
+    """Return, for each setting of the table, whether its speedup is flagged."""
     text = latex("speculation", analysis)
     return [r"$^\dagger$" in line for line in text.splitlines() if "[" in line][1:]
 
@@ -68,8 +68,8 @@ def of_two_prompts():
             lambda: campaign(engine_commit=f"{'a' * 40}, {'b' * 7}"),
             rf"commit \texttt{{{'a' * 12}, bbbbbbb}}",
         ),
-        (single, "Over all cells (on Code) the"),
-        (of_two_prompts, "Over all cells (2 cells on Code; 1 cell on Chinese) the"),
+        (single, "Over all settings (on Code) the"),
+        (of_two_prompts, "Over all settings (2 settings on Code; 1 setting on Chinese) the"),
         (several_methods, "On MoE Q4 and Dense 4B we measured 4 ways of drafting in 7 settings"),
         (lambda: campaign(excluded="N/draft"), r"\textbf{Left out} on purpose: "),
         (controlled, "Controls passed: 4 runs had the outcome that was known beforehand."),
@@ -99,10 +99,10 @@ def test_a_table_or_figure_is_referred_to_only_where_it_is_included(make):
 def test_the_paper_says_what_experts_change():
     words = (
         r"With Draft 0.8B, γ = 2, 4 (50.0 \% of the drafted tokens accepted, 50.0 \% by the dense"
-        r" twin), MoE Q4 has 0.75 [0.75, 0.75] times the speedup of Dense 4B: 0.90 against 1.20,"
-        r" with equal texts in 100 \% of the pairs."
+        r" counterpart), MoE Q4 has 0.75 [0.75, 0.75] times the speedup of Dense 4B: 0.90 against"
+        r" 1.20, with equal texts in 100 \% of the pairs."
     )
-    assert words in documents(with_twins())[0]
+    assert words in documents(with_upcycled_pairs())[0]
 
 
 def test_a_name_cannot_run_latex():
@@ -122,7 +122,7 @@ def test_a_template_escapes_and_refuses_unknown_names(tmp_path):
 
 
 def test_the_study_is_out_of_the_paper_of_ones_own_models():
-    for text in documents(campaign(of_study=False)):
+    for text in documents(campaign(is_study=False)):
         assert not re.search(r"\\section\{[^}]*(?:study|claims|as published)", text)
 
 
@@ -130,15 +130,15 @@ def test_cells_without_baselines_of_their_own_are_flagged():
     analysis = full()
     assert daggers(analysis) == [False] * 5
     assert "dagger marks" not in documents(analysis)[1]
-    paired = analysis.cells["target"] != "dense_4b"
-    unpaired = replace(analysis, cells=analysis.cells.assign(paired=paired))
-    assert "A dagger marks cells whose runs have no baselines" in documents(unpaired)[1]
+    paired = analysis.settings["target"] != "dense_4b"
+    unpaired = replace(analysis, settings=analysis.settings.assign(paired=paired))
+    assert "A dagger marks settings whose runs have no baselines" in documents(unpaired)[1]
     assert daggers(unpaired) == [False, False, False, True, True]
 
 
 def test_a_setting_that_cannot_pay_is_counted_by_its_interval_and_not_by_its_estimate():
-    ends = {"ceiling": [0.9, 0.9, 1.1, 1.3], "ceiling_low": [0.8, 0.8, 0.9, 1.2]}
-    table = pd.DataFrame(ends | {"ceiling_high": [0.95, 1.1, 1.3, 1.4], "break_even": None})
+    ends = {"at_100": [0.9, 0.9, 1.1, 1.3], "at_100_low": [0.8, 0.8, 0.9, 1.2]}
+    table = pd.DataFrame(ends | {"at_100_high": [0.95, 1.1, 1.3, 1.4], "break_even": None})
     settings = table.assign(target="moe_q4", draft="draft_0.8b", gamma=[1, 2, 4, 8])
     columns = {name: None for name in costed().break_even if name not in settings}
     known = cited(replace(costed(), break_even=settings.assign(**columns)))

@@ -16,19 +16,19 @@ from ..published_study import ROOT
 from ..rendered_tables import rows
 
 REPORTED = read_reported(ROOT / "resources/reported")
-CELL = "speedup moe_q4 draft_0.8b 4"
+SETTING = "speedup moe_q4 draft_0.8b 4"
 
 
 def numbers(own, *others):
-    """Return the comparison's numbers of CELL: recomputed, measured."""
-    row = compare_printed(REPORTED, own, others).set_index("what").loc[CELL]
+    """Return the comparison's numbers of SETTING: recomputed, measured."""
+    row = compare_printed(REPORTED, own, others).set_index("what").loc[SETTING]
     assert row["printed"] == "1.15"
     return [None if isnan(row[key]) else round(row[key], 6) for key in ("recomputed", "measured")]
 
 
 def with_speedup(speedup, name, source="measured"):
-    cells = full().cells.assign(speedup_unpaired=speedup)
-    return replace(named(full(), name, source), cells=cells)
+    settings = full().settings.assign(speedup_unpaired=speedup)
+    return replace(named(full(), name, source), settings=settings)
 
 
 def test_recomputed_is_of_the_studys_rows_and_measured_of_another_campaign():
@@ -42,19 +42,19 @@ def test_recomputed_is_of_the_studys_rows_and_measured_of_another_campaign():
 
 def test_a_number_that_two_suites_give_is_none():
     analysis = full()
-    of_b = analysis.cells["suite"] == "B"
-    one, other = (analysis.cells[of_b].assign(suite=suite) for suite in "GQ")
-    rest = analysis.cells[~of_b]
-    assert CELL in recompute(replace(analysis, cells=pd.concat([rest, one])))
-    assert CELL not in recompute(replace(analysis, cells=pd.concat([rest, one, other])))
+    of_b = analysis.settings["suite"] == "B"
+    one, other = (analysis.settings[of_b].assign(suite=suite) for suite in "GQ")
+    rest = analysis.settings[~of_b]
+    assert SETTING in recompute(replace(analysis, settings=pd.concat([rest, one])))
+    assert SETTING not in recompute(replace(analysis, settings=pd.concat([rest, one, other])))
 
 
 def test_where_the_studys_own_suites_are_measured_their_numbers_count():
     analysis = full()
-    faster = analysis.cells[analysis.cells["suite"] == "B"].assign(suite="G")
+    faster = analysis.settings[analysis.settings["suite"] == "B"].assign(suite="G")
     faster["tokens_per_second"] *= 2
-    both = replace(analysis, cells=pd.concat([analysis.cells, faster], ignore_index=True))
-    assert recompute(both)[CELL] == recompute(analysis)[CELL]
+    both = replace(analysis, settings=pd.concat([analysis.settings, faster], ignore_index=True))
+    assert recompute(both)[SETTING] == recompute(analysis)[SETTING]
 
 
 def test_no_curve_is_not_a_count_of_rising_ones():
@@ -67,9 +67,9 @@ def test_what_drafts_without_a_model_is_none_of_the_studys_numbers():
     analysis = full()
     lookup = {"draft": "ngram-simple-n3", "method": "ngram-simple", "speedup_unpaired": 9.0}
     lookup |= {"acceptance_rate_mean": 1.0}
-    cells = pd.concat([analysis.cells, analysis.cells.assign(**lookup)], ignore_index=True)
+    settings = pd.concat([analysis.settings, analysis.settings.assign(**lookup)], ignore_index=True)
     pd.testing.assert_series_equal(
-        pd.Series(recompute(replace(analysis, cells=cells))), pd.Series(recompute(analysis))
+        pd.Series(recompute(replace(analysis, settings=settings))), pd.Series(recompute(analysis))
     )
 
 

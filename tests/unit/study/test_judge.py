@@ -12,7 +12,7 @@ from specmoe.analysis.intervals import Estimate, student_quantile
 from specmoe.study.headline import CLAIMS, CONSTRUCTED
 from specmoe.study.judge import Comparison, conclude, judge_claims
 
-from ..paper_analyses import MODELS, baseline_runs, cells_of, costed, full, speculative_runs
+from ..paper_analyses import MODELS, baseline_runs, costed, full, settings_of, speculative_runs
 from ..published_study import needs_csv
 
 SUPPORTED, CONTRADICTED = "supported", "contradicted"
@@ -44,8 +44,8 @@ def blocks_of(ends):
     return [float(np.exp(middle + arm * distance)) for arm in (-1, 1)][: len(ends)]
 
 
-def cell(target, draft, gamma, *ends, prompt="code", accepted=None, suite="B"):
-    """Return the runs of a cell by the ends of its interval; half of 10 γ tokens are accepted."""
+def setting(target, draft, gamma, *ends, prompt="code", accepted=None, suite="B"):
+    """Return a setting's runs by the ends of its interval; half of 10 γ tokens are accepted."""
     runs = speculative_runs(suite, target, draft, gamma, blocks_of(ends), prompt)
     return [run if accepted is None else run | {"accepted": accepted} for run in runs]
 
@@ -72,7 +72,7 @@ def with_baselines(rows: Iterable[dict]):
 def campaign(*groups, **tables):
     """Return the analysis of groups of rows with their baselines; `tables` replace its own."""
     rows = with_baselines([row for group in groups for row in group])
-    return replace(cells_of(rows), **({"models": ALL_MODELS} | tables))
+    return replace(settings_of(rows), **({"models": ALL_MODELS} | tables))
 
 
 def judged(analysis, claim):
@@ -81,34 +81,36 @@ def judged(analysis, claim):
     return row
 
 
-def with_flagged(analysis, count, column="impossible", **cell):
-    """Return an analysis whose audit marks so many runs of each of some cells."""
+def with_flagged(analysis, count, column="impossible", **setting):
+    """Return an analysis whose audit marks so many runs of each of some settings."""
     flagged = analysis.flagged.copy()
-    flagged.loc[(flagged[list(cell)] == pd.Series(cell)).all(axis=1), column] = count
+    flagged.loc[(flagged[list(setting)] == pd.Series(setting)).all(axis=1), column] = count
     return replace(analysis, flagged=flagged)
 
 
 SMALL, LARGE = "draft_0.8b", "draft_2b"
-# Cells by γ and the ends of their intervals.
-moe, moe_2b = partial(cell, "moe_q4", SMALL), partial(cell, "moe_q4", LARGE)
-moe_q8, dense_4b, dense_9b = (partial(cell, f, SMALL) for f in ("moe_q8", "dense_4b", "dense_9b"))
+# Settings by γ and the ends of their intervals.
+moe, moe_2b = partial(setting, "moe_q4", SMALL), partial(setting, "moe_q4", LARGE)
+moe_q8, dense_4b, dense_9b = (
+    partial(setting, f, SMALL) for f in ("moe_q8", "dense_4b", "dense_9b")
+)
 MOE = moe(4, 60, 62)  # 1.20 to 1.24
 DENSE = dense_4b(4, 60, 62)
 
 
 def curve(*rates_by_gamma, draft=SMALL):
-    """Return cells at γ = 4, 8, ... by their rates."""
+    """Return settings at γ = 4, 8, ... by their rates."""
     return [
         run
         for step, rates in enumerate(rates_by_gamma)
-        for run in cell("moe_q4", draft, 4 * 2**step, *rates)
+        for run in setting("moe_q4", draft, 4 * 2**step, *rates)
     ]
 
 
 def by_mtp(*ends):
-    """Return the runs of a cell that no draft model drafts in."""
+    """Return the runs of a setting that no draft model drafts in."""
     way = {"method": "draft-mtp", "draft_model": None}
-    return [run | way for run in cell("moe_q4", "mtp", 4, *ends)]
+    return [run | way for run in setting("moe_q4", "mtp", 4, *ends)]
 
 
 SWEPT = moe(8, 50, 51, prompt="passage-64", suite="F")
@@ -123,7 +125,7 @@ CASES = {
         # 1.176 to 1.178 rounds to the 1.18 that was printed.
         (SUPPORTED, [moe(4, 58.8, 58.9)]),
         # Nothing is claimed of a target with options of the engine, nor of other ways of drafting.
-        (SUPPORTED, [MOE, cell("moe_q4+poll=0", SMALL, 4, 50, 51), by_mtp(40, 41)]),
+        (SUPPORTED, [MOE, setting("moe_q4+poll=0", SMALL, 4, 50, 51), by_mtp(40, 41)]),
         (NOT_TESTABLE, [by_mtp(40, 41)]),
         # Lengths count where no text was sent.
         (SUPPORTED, [MOE, SWEPT]),
@@ -229,7 +231,7 @@ def test_rates_are_compared_with_the_machines_bandwidth(verdict, gigabytes):
 
 def test_the_sentence_counts_what_holds_and_names_what_decides():
     row = judged(campaign(MOE, moe_2b(4, 50, 51), moe_2b(8, 52, 53)), "moe_gain")
-    assert row["why"] == "1 of 3 cells agree. MoE Q4, Draft 2B, γ = 4: 1.01 [1.00, 1.02]"
+    assert row["why"] == "1 of 3 settings agree. MoE Q4, Draft 2B, γ = 4: 1.01 [1.00, 1.02]"
     row = judged(campaign(moe(4, 60)), "moe_gain")
     assert row["verdict"] == INCONCLUSIVE
     assert "1.20 (one block, no interval)" in row["why"]
@@ -389,7 +391,7 @@ def test_the_published_rows_have_these_verdicts_and_marks(published_analysis):
     found = {claim: (row["verdict"], row["flagged"], row["runs"]) for claim, row in rows.iterrows()}
     assert found == OF_STUDY
     why = rows["why"]
-    assert why["moe_gain"] == "4 of 12 cells agree. MoE Q4, 2B, γ = 4: 1.03 [1.02, 1.03]"
+    assert why["moe_gain"] == "4 of 12 settings agree. MoE Q4, 2B, γ = 4: 1.03 [1.02, 1.03]"
     assert why["moe_reads_its_file"].endswith(
         "38.70 GB a token at 49.9 tok/s need 1\u202f933 [1\u202f926, 1\u202f940] GB/s;"
         " memory delivers 800"

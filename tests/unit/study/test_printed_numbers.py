@@ -17,7 +17,7 @@ REPORTED = ROOT / "resources/reported"
 # The 20 and 39 GB of the MoE and 18 of the dense 9B take longer to read than the shortest it says.
 SHORTEST = "milliseconds to read a file of the MoE or the 9B, lowest"
 
-# Cells of Table 4 that repeat the models' names instead of counting parameters. The counts are
+# Settings of Table 4 that repeat the models' names instead of counting parameters. The counts are
 # those of `families` in config/models.yaml.
 NOMINAL_SIZES = {
     "active_billions dense_2b",
@@ -33,7 +33,7 @@ NOMINAL_SIZES = {
 OTHER = {
     # The range leaves out the 2B draft and γ = 4: 1.03 with the 2B draft at γ = 4.
     "speedup of MoE, lowest": 1.03,
-    # All drafted tokens were accepted in suite F; elsewhere the highest cell is 3.99 %.
+    # All drafted tokens were accepted in suite F; elsewhere the highest setting is 3.99 %.
     "acceptance_percent in any suite, highest": 100,
     # Dense 4B falls from γ = 4 to γ = 8: 1.05, 0.98, 1.12, as Table 5 prints itself.
     "speedup curves that rise with gamma": 5,

@@ -148,7 +148,7 @@ def runs(_study, tmp_path_factory):
 @needs_csv
 def test_the_counters_of_all_234_runs_with_a_draft_are_consistent(runs, published_analysis):
     assert runs["suite"].value_counts().to_dict() == {"A": 18, "B": 144, "C": 36, "D": 72, "F": 36}
-    paired = published_analysis.cells.groupby("suite")["paired"].all()
+    paired = published_analysis.settings.groupby("suite")["paired"].all()
     assert paired.to_dict() == {"B": False, "D": False, "F": True}
     drafted = runs[runs["draft"] != "none"]
     assert len(drafted) == 234

@@ -38,7 +38,7 @@ tables:
     title: [Short drafts, 短草稿]
     section: speculation
     caption: Short drafts.
-    from: cells
+    from: settings
     where: gamma < 8
     columns: [
       {key: label, head: [Target, 目标模型], strong: speedup > 1},
@@ -82,7 +82,7 @@ def test_every_table_has_whole_rows_and_is_one_tabular(make):
 
 def test_a_column_without_values_is_excluded_if_it_is_optional():
     analysis = full()
-    without = replace(analysis, cells=analysis.cells.assign(speedup_unpaired=None))
+    without = replace(analysis, settings=analysis.settings.assign(speedup_unpaired=None))
     for given, there in [(analysis, True), (without, False)]:
         columns = filled(given)["speculation"].columns
         assert ("Unpaired" in [column.head.en for column in columns]) == there
@@ -97,11 +97,11 @@ def test_numbers_are_sorted_by_their_values_and_not_by_their_texts():
 
 
 def test_what_was_not_measured_is_a_dash_and_has_nothing_to_be_sorted_by():
-    unknown = replace(full(), cells=full().cells.assign(acceptance_rate=None))
+    unknown = replace(full(), settings=full().settings.assign(acceptance_rate=None))
     table = filled(unknown)["speculation"]
     place = [column.key for column in table.columns].index("acceptance_rate")
-    cell = table.rows[1][place]
-    assert (cell.text, cell.key) == ("–", None)
+    setting = table.rows[1][place]
+    assert (setting.text, setting.key) == ("–", None)
 
 
 def test_a_model_has_its_rate_if_it_was_measured_in_one_way_alone():

@@ -1,1 +1,1 @@
-"""What rows say: cells, intervals, spread, costs, advice; every number that is shown."""
+"""What rows say: settings, intervals, spread, costs, advice; every number that is shown."""

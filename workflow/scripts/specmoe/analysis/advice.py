@@ -1,6 +1,6 @@
 """Whether to switch speculative decoding on, for each target of a campaign, and with which setting.
 
-A setting is a cell: suite, target, draft and γ, measured with the draft's own acceptance, at the
+A setting is a setting: suite, target, draft and γ, measured with the draft's own acceptance, at the
 campaign's temperature, against baselines of its own. The answer is
 
 - *on*, with the fastest setting whose interval for prompts like these lies above 1;
@@ -45,8 +45,8 @@ from specmoe.analysis.intervals import (
 )
 from specmoe.analysis.launch import launch_line, measuring_line
 from specmoe.analysis.registry import TABLES
-from specmoe.analysis.spread import FEWEST_REPEATS
-from specmoe.analysis.summaries import CELL, drafted_nothing, setting_id
+from specmoe.analysis.repeats import FEWEST_REPEATS
+from specmoe.analysis.summaries import SETTING, drafted_nothing, setting_id
 from specmoe.audit.checks import flagged_runs
 from specmoe.audit.evidence import CheckVerdict, Level
 from specmoe.config.block import ARM_COLUMNS, NO_DRAFT, PASSAGE_PREFIX, Protocol, Stop, Template
@@ -94,7 +94,7 @@ _HARMLESS = frozenset({"determinism", "controls"})
 # Integer columns that are null where a target has no setting.
 _COUNTS = [
     *("more_repeats", "more_prompts", "gamma", "runs", "blocks", "prompts", "flagged"),
-    *("impossible", "excluded", "pairs", "none_left", "idle", "draft_bytes"),
+    *("impossible", "excluded", "pairs", "lost_settings", "idle", "draft_bytes"),
 ]
 # What starts llama-server as a setting was measured, beside its target and γ.
 _ARM = ["method", "draft_model", *ARM_COLUMNS]
@@ -109,17 +109,17 @@ class Advice:
 
     - targets: one row per target, in the order of the campaign's models: answer (`Answer`), reason
       (a sentence), controls (`Controls`), settings (how many were compared on the prompts that
-      answer), excluded_settings, idle (how many more are excluded, or drafted nothing), none_left
-      (of how many more the machine left no undisturbed pair), more_repeats (how many more would
-      decide, see `_repeats_wanted`; null unless the answer is undecided), more_prompts
+      answer), excluded_settings, idle (how many more are excluded, or drafted nothing),
+      lost_settings (of how many more the machine left no undisturbed pair), more_repeats (how many
+      more would decide, see `_repeats_wanted`; null unless the answer is undecided), more_prompts
       (how many more would show a gain on prompts like these, see `prompts_to_gain`, where repeats
       do not limit it; null unless the answer is undecided, or on for these prompts), command (what
       to type next: the line that starts llama-server, or the one that measures more; null if there
       is none), and the columns of the best setting, null without one.
     - settings: one row per setting, those on the prompts that answer first, best first: columns of
-      `summarise`; those of `deciding_intervals`, null if excluded; whole_high, as alone_high
+      `summarise`; those of `deciding_intervals`, null if excluded; unfiltered_high, as setting_high
       with the pairs that the audit marks; prompt_set (the prompts' ids), prompts (their number),
-      sent (in words); block_sd and planning_sd (of all pairs), see `spread_of_cells`;
+      sent (in words); block_sd and planning_sd (of all pairs), see `repeats_of_settings`;
       flagged (runs that the audit flags, or whose baseline it flags), impossible (those that
       are more than suspicious), flagged_prompts and unusable_prompts, see `apply_exclusions`;
       draft_bytes (the draft's file); added_rss_bytes (peak of resident memory over that of the
@@ -133,7 +133,7 @@ class Advice:
 def advise(
     runs: pd.DataFrame,
     compared: pd.DataFrame,
-    cells: pd.DataFrame,
+    measured: pd.DataFrame,
     spread: pd.DataFrame,
     audit: pd.DataFrame,
     config: Config,
@@ -143,22 +143,23 @@ def advise(
     """Return the advice of a campaign.
 
     `runs` are those of `summaries.usual`, those that do not count too; `compared` is
-    `with_speedups` of those that do, `cells` as in `summarise`, `spread` as in `spread_of_cells`,
-    `audit` as in `audit_runs`; `infos` are the models' by id; `stages` are the rows of the last
-    decision of a campaign that was measured in stages.
+    `with_speedups` of those that do, `measured` is `summarise`'s frame, `spread` as in
+    `repeats_of_settings`, `audit` as in `audit_runs`; `infos` are the models' by id; `stages` are
+    the rows of the last decision of a campaign that was measured in stages.
     """
-    members = {cell: rows for cell, rows in _flagged(compared, runs, audit).groupby(CELL)}
+    members = {setting: rows for setting, rows in _flagged(compared, runs, audit).groupby(SETTING)}
     lost = excluded(runs)
     lost = lost[(lost["draft"] != NO_DRAFT) & (lost["protocol"] == Protocol.PAIRED)]
     lost = without_controls(with_controls(lost, config.audit.unrelated_drafts, infos))
     # No one uses a control. The study's protocol has two programs for the two arms.
-    if len(cells):
-        cells = without_controls(cells[cells["paired"] & (cells["protocol"] == Protocol.PAIRED)])
-    candidates, members = apply_exclusions(cells, members, lost, config.statistics)
-    settings = _settings(candidates, members, spread, infos, config)
+    if len(measured):
+        paired = measured["paired"] & (measured["protocol"] == Protocol.PAIRED)
+        measured = without_controls(measured[paired])
+    candidates, members = apply_exclusions(measured, members, lost, config.statistics)
+    settings = _measured_settings(candidates, members, spread, infos, config)
     targets = [name for name in config.models if name in {*runs["target"]}]
     beaten = {
-        tuple(row[name] for name in CELL) for row in stages if row["verdict"] == Verdict.FIRST
+        tuple(row[name] for name in SETTING) for row in stages if row["verdict"] == Verdict.FIRST
     }
     gpu = bool((runs["backend"] != Backend.CPU).any())
     ranked, answers = [], []
@@ -172,8 +173,8 @@ def advise(
         answer = _answer(target, own, own_lost, _controls(audit, target), config)
         undecided = answer["answer"] == Answer.UNDECIDED and answer["more_repeats"] is None
         if answer["answer"] == Answer.HERE or (undecided and answer["settings"]):
-            cell = members[tuple(answer[name] for name in CELL)]
-            prompts = prompts_to_gain(cell, answer["settings"], config.statistics)
+            setting = members[tuple(answer[name] for name in SETTING)]
+            prompts = prompts_to_gain(setting, answer["settings"], config.statistics)
             answer["more_prompts"] = prompts and prompts - answer["prompts"]
         command = _command(answer, own, members, config, gpu=gpu)
         answers.append(answer | {"command": command})
@@ -212,7 +213,7 @@ def _controls(audit: pd.DataFrame, target: str) -> Controls:
     return Controls.PASSED if CheckVerdict.PASS in verdicts else Controls.NONE
 
 
-def _settings(
+def _measured_settings(
     candidates: pd.DataFrame,
     members: Mapping[Any, pd.DataFrame],
     spread: pd.DataFrame,
@@ -222,10 +223,10 @@ def _settings(
     """Return the settings as measured, each by itself."""
     if candidates.empty:
         return pd.DataFrame(columns=_SETTING_COLUMNS)
-    planned = spread.set_index("cell")["planning_sd"]
+    planned = spread.set_index("setting")["planning_sd"]
     more = []
-    for cell in _keys(candidates):
-        own = members[cell]
+    for setting in _keys(candidates):
+        own = members[setting]
         first = own.iloc[0]
         draft = infos.get(first["draft_model"])
         more.append(
@@ -235,7 +236,7 @@ def _settings(
                 "prompts": own["prompt"].nunique(),
                 "sent": _sent(own, config),
                 "block_sd": log_means(own).std(),
-                "planning_sd": planned.loc[setting_id(*cell)],
+                "planning_sd": planned.loc[setting_id(*setting)],
                 # Null without a file, and for a cache of n-grams.
                 "draft_bytes": draft.size_bytes if draft else None,
                 "added_rss_bytes": own["peak_rss_bytes"].max() - own["baseline_rss_bytes"].max(),
@@ -268,7 +269,7 @@ def _ranked(
     own: pd.DataFrame, members: Mapping[Any, pd.DataFrame], beaten: Collection[Any], config: Config
 ) -> pd.DataFrame:
     """Return settings on the same prompts with deciding intervals and standings, the best first."""
-    own = own.sort_values(["speedup", *CELL], ascending=[False, *[True] * len(CELL)])
+    own = own.sort_values(["speedup", *SETTING], ascending=[False, *[True] * len(SETTING)])
     keys = _keys(own)
     own["idle"] = [drafted_nothing(members[key]) for key in keys]
     own["beaten"] = [key in beaten for key in keys]
@@ -291,28 +292,31 @@ def _ranked(
 
 
 def deciding_intervals(
-    cells: Mapping[Any, pd.DataFrame], settings: Statistics, dropped: int = 0
+    settings: Mapping[Any, pd.DataFrame], statistics: Statistics, dropped: int = 0
 ) -> pd.DataFrame:
-    """Return the intervals that decide an answer, a row for each cell.
+    """Return the intervals that decide an answer, a row for each setting.
 
     `dropped` is how many more settings the best was chosen among, see `contenders`.
 
-    All allow for another session. best_low, best_high: on these prompts, if the cell is the best of
-    all; other_prompts_low, other_prompts_high: the same on prompts like these; alone_low,
-    alone_high: on these prompts, of the cell by itself. NaN where nothing was repeated.
+    All allow for another session. simultaneous_low, simultaneous_high: on these prompts, if the
+    setting is the best of all; other_prompts_low, other_prompts_high: the same on prompts like
+    these; setting_low, setting_high: on these prompts, of the setting by itself. NaN where nothing
+    was repeated.
     """
-    blocks = [of_pairs(own) for own in cells.values()]
-    prompts = [of_other_prompts(own) for own in cells.values()]
+    blocks = [of_pairs(own) for own in settings.values()]
+    prompts = [of_other_prompts(own) for own in settings.values()]
     kinds = {
-        "best": (blocks, _repeated(blocks) + dropped),
+        "simultaneous": (blocks, _repeated(blocks) + dropped),
         "other_prompts": (prompts, _repeated(prompts) + dropped),
-        "alone": (blocks, 1),
+        "setting": (blocks, 1),
     }
     ends: dict[str, list[float]] = {}
     for kind, (means, chosen) in kinds.items():
-        its = [mean.interval(settings.confidence, chosen, settings.session_sd) for mean in means]
+        its = [
+            mean.interval(statistics.confidence, chosen, statistics.session_sd) for mean in means
+        ]
         ends |= {f"{kind}_{end}": [getattr(one, end) for one in its] for end in Interval._fields}
-    return pd.DataFrame(ends, index=pd.Index(list(cells), tupleize_cols=False), dtype=float)
+    return pd.DataFrame(ends, index=pd.Index(list(settings), tupleize_cols=False), dtype=float)
 
 
 def _repeated(means: Sequence[Mean]) -> int:
@@ -325,7 +329,7 @@ def _best(usable: pd.DataFrame) -> pd.DataFrame:
 
     It is the first that gains on prompts like these, else on these, else the fastest.
     """
-    gains = [usable[usable[low] > 1] for low in ("other_prompts_low", "best_low")]
+    gains = [usable[usable[low] > 1] for low in ("other_prompts_low", "simultaneous_low")]
     return next((some for some in gains if len(some)), usable).head(1)
 
 
@@ -338,14 +342,14 @@ def _answer(
     left, idle = ((own["standing"] == kind).sum() for kind in (Standing.EXCLUDED, Standing.IDLE))
     compared = own[~own["standing"].isin([Standing.EXCLUDED, Standing.IDLE])]
     usable = compared[compared["standing"] != Standing.BEATEN]
-    none_left = set(_keys(lost)) - set(_keys(ranked))
-    unknown = _unknown(own, usable, controls, disturbed=bool(none_left))
+    lost_settings = set(_keys(lost)) - set(_keys(ranked))
+    unknown = _unknown(own, usable, controls, disturbed=bool(lost_settings))
     answer, reason = (
         (Answer.UNKNOWN, unknown) if unknown else judge(usable, config.audit.looping_share)
     )
     if (
         answer == Answer.OFF
-        and not (own.loc[~(own["idle"] | own["beaten"]), "whole_high"] < 1).all()
+        and not (own.loc[~(own["idle"] | own["beaten"]), "unfiltered_high"] < 1).all()
     ):
         # Marks fall on fast rows alone, so what they leave must not decide that nothing gains.
         answer = Answer.UNDECIDED
@@ -363,7 +367,7 @@ def _answer(
         "settings": len(compared),
         "excluded_settings": int(left),
         "idle": int(idle),
-        "none_left": len(none_left),
+        "lost_settings": len(lost_settings),
         "wanted_repeats": wanted,
         "more_repeats": wanted and wanted - usable["blocks"].min(),
     }
@@ -376,7 +380,7 @@ def _repeats_wanted(usable: pd.DataFrame, config: Config) -> int | None:
     """
     statistics = config.statistics
     gains = usable["speedup"].iloc[0] > 1
-    open_ones = usable.head(1) if gains else usable[~(usable["alone_high"] < 1)]
+    open_ones = usable.head(1) if gains else usable[~(usable["setting_high"] < 1)]
     among = len(usable) if gains else 1
     first = max(FEWEST_REPEATS, int(usable["blocks"].min()) + 1)
     sizes = abs(np.log(open_ones["speedup"].to_numpy(float)))
@@ -388,8 +392,8 @@ def _repeats_wanted(usable: pd.DataFrame, config: Config) -> int | None:
     return None
 
 
-def prompts_to_gain(compared: pd.DataFrame, among: int, settings: Statistics) -> int | None:
-    """Return with how many prompts a cell would gain on prompts like these; None if with no number.
+def prompts_to_gain(compared: pd.DataFrame, among: int, statistics: Statistics) -> int | None:
+    """Return how many prompts would show a gain on prompts like these; None if no number would.
 
     They are taken to be like those that were sent, which are counted again in turn. `among` is how
     many settings the best was chosen from.
@@ -398,7 +402,7 @@ def prompts_to_gain(compared: pd.DataFrame, among: int, settings: Statistics) ->
     sent = logs.shape[1]
     for count in range(sent + 1, MOST_PROMPTS + 1) if sent > 1 else ():
         found = of_blocks_and_prompts(logs[:, np.arange(count) % sent])
-        if logs.mean() > found.reach(settings.confidence, among, settings.session_sd):
+        if logs.mean() > found.reach(statistics.confidence, among, statistics.session_sd):
             return count
     return None
 
@@ -419,7 +423,7 @@ def _command(
         if config.campaign.source != "measured" or answer["more_repeats"] is None:
             return None
         rivals = ranked[ranked["prompt_set"] == answer["prompt_set"]]
-        blocks = pd.concat([members[cell]["block"] for cell in _keys(rivals)])
+        blocks = pd.concat([members[setting]["block"] for setting in _keys(rivals)])
         return measuring_line(map(comparison_of, blocks), answer["wanted_repeats"])
     if answer["answer"] in (Answer.UNKNOWN, Answer.LOOPING):
         return None
@@ -427,8 +431,8 @@ def _command(
     return launch_line(config, answer["target"], answer if on else None, gpu=gpu)
 
 
-def _keys(cells: pd.DataFrame) -> list[tuple[Any, ...]]:
-    return list(cells[CELL].itertuples(index=False, name=None))
+def _keys(settings: pd.DataFrame) -> list[tuple[Any, ...]]:
+    return list(settings[SETTING].itertuples(index=False, name=None))
 
 
 def _unknown(
@@ -450,18 +454,20 @@ def _unknown(
             if idle
             else "too many runs of every setting are flagged by the audit, or disturbed"
         )
-    if usable["best_low"].isna().all():
+    if usable["simultaneous_low"].isna().all():
         return "every setting was measured once, so no interval is known"
     return None
 
 
-def decide(best_low: np.ndarray, other_prompts_low: np.ndarray, alone_high: np.ndarray) -> Answer:
+def decide(
+    simultaneous_low: np.ndarray, other_prompts_low: np.ndarray, setting_high: np.ndarray
+) -> Answer:
     """Return the answer that ends of `deciding_intervals` give, each of all settings."""
     if (other_prompts_low > 1).any():
         return Answer.ON
-    if (best_low > 1).any():
+    if (simultaneous_low > 1).any():
         return Answer.HERE
-    return Answer.OFF if (alone_high < 1).all() else Answer.UNDECIDED
+    return Answer.OFF if (setting_high < 1).all() else Answer.UNDECIDED
 
 
 _REASONS = {
@@ -478,10 +484,10 @@ def judge(usable: pd.DataFrame, looping_share: float) -> tuple[Answer, str]:
 
     They have the columns of `deciding_intervals`, and looping (null: unknown).
     """
-    ends = ("best_low", "other_prompts_low", "alone_high")
+    ends = ("simultaneous_low", "other_prompts_low", "setting_high")
     answer = decide(*(usable[end].to_numpy() for end in ends))
     if answer in (Answer.ON, Answer.HERE) and _best(usable)["looping"].iloc[0] > looping_share:
         answer = Answer.LOOPING
-    if answer == Answer.UNDECIDED and (usable["alone_low"] > 1).any():
+    if answer == Answer.UNDECIDED and (usable["setting_low"] > 1).any():
         return answer, "no interval is above 1 after allowing for the choice among settings"
     return answer, _REASONS[answer]

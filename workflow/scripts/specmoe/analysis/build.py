@@ -11,9 +11,9 @@ from specmoe.analysis.advice import advise
 from specmoe.analysis.drafts import is_no_control, list_drafts
 from specmoe.analysis.gamma_curves import gamma_curves
 from specmoe.analysis.registry import Analysis
-from specmoe.analysis.spread import spread_of_cells
+from specmoe.analysis.repeats import repeats_of_settings
 from specmoe.analysis.summaries import (
-    CELL,
+    SETTING,
     acceptance_by_position,
     make_pairs,
     summarise,
@@ -23,7 +23,7 @@ from specmoe.analysis.summaries import (
     usual,
     with_conditions,
 )
-from specmoe.analysis.twins import compare_twins, twin_passes
+from specmoe.analysis.upcycled_pairs import compare_pairs, upcycled_passes
 from specmoe.audit.checks import count_flagged
 from specmoe.audit.draft_rounds import scores_by_run
 from specmoe.audit.report import Audit
@@ -65,19 +65,19 @@ def analyse(
     runs = with_conditions(runs)
     counted = undisturbed(runs)
     pairs = make_pairs(runs, config.audit.unrelated_drafts, infos)
-    # Pairs of drafts that one would use; controls are in `cells` and `by_prompt` alone.
+    # Pairs of drafts that one would use; controls are in `settings` and `by_prompt` alone.
     own = pairs[pairs["counts"] & is_no_control(pairs)]
     # Forced acceptance makes any draft one, and its levels share the blocks of the other settings.
     costed = pairs[pairs["counts"] & pairs["forced_acceptance"].notna()]
     costed = pd.concat([usual(own), costed]).sort_index()
     tables = setting_tables(pairs, statistics, config.prompt_label)
-    spread = spread_of_cells(pairs[pairs["counts"]], statistics)
+    spread = repeats_of_settings(pairs[pairs["counts"]], statistics)
     seen = seen_experts(pass_times)
     sizes = {model: size_of_info(info, seen.get(model, ())) for model, info in infos.items()}
     pass_times = undisturbed_passes(pass_times)
     at_usual = usual(pairs[pairs["counts"]])
     advice = advise(
-        usual(runs), at_usual, tables["cells"], spread, audit.audit, config, infos, stages
+        usual(runs), at_usual, tables["settings"], spread, audit.audit, config, infos, stages
     )
     models = config.models.items()
     # Both have the same type, because upcycling copies bytes.
@@ -100,8 +100,8 @@ def analyse(
         prediction_errors=cost_tables.prediction_errors(predicted),
         break_even=cost_tables.break_even(fitted, predicted),
         gamma_curves=gamma_curves(usual(own), counted, readings, fitted, pass_times, statistics),
-        twins=compare_twins(costed, dense_of, statistics),
-        twin_passes=twin_passes(pass_times, dense_of, sizes, statistics),
+        twins=compare_pairs(costed, dense_of, statistics),
+        upcycled_passes=upcycled_passes(pass_times, dense_of, sizes, statistics),
         audit=audit.summary,
         flagged=count_flagged(audit.audit),
         sensitivity=audit.sensitivity,
@@ -114,16 +114,18 @@ def analyse(
 
 
 def setting_tables(
-    pairs: pd.DataFrame, settings: Statistics, prompt_label: Callable[[str], str]
+    pairs: pd.DataFrame, statistics: Statistics, prompt_label: Callable[[str], str]
 ) -> dict[str, pd.DataFrame]:
-    """Return the tables `cells` and `levels` of pairs, see `make_pairs`."""
+    """Return the tables `settings` and `levels` of pairs, see `make_pairs`."""
     varied = pairs["forced_acceptance"].notna() | is_no_control(pairs)
     return {
-        "cells": summarise(usual(pairs), CELL, settings, lambda its: texts_of(its, prompt_label)),
+        "settings": summarise(
+            usual(pairs), SETTING, statistics, lambda its: texts_of(its, prompt_label)
+        ),
         "levels": summarise(
             pairs[pairs["level"].notna() & varied],
-            [*CELL, "level"],
-            settings,
+            [*SETTING, "level"],
+            statistics,
             lambda its: {"n_prompt": its["n_prompt"].iloc[0]},
         ),
     }
@@ -176,7 +178,7 @@ def _campaign(runs: pd.DataFrame, config: Config, machine: Mapping[str, Any]) ->
             {
                 "campaign": config.campaign.name,
                 "source": config.campaign.source,
-                "of_study": config.campaign.compare_with_study
+                "is_study": config.campaign.compare_with_study
                 and not TARGETS.isdisjoint(runs["target"]),
                 # What n_prompt counts: the study's own rows have words, engines count tokens.
                 "length_unit": "words" if config.campaign.source == "published" else "tokens",

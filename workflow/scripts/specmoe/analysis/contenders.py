@@ -49,29 +49,29 @@ class Verdict(StrEnum):
     CONTENDER = "contender"  # it is measured further
 
 
-def first_ends(logs: np.ndarray, settings: Statistics) -> tuple[np.ndarray, np.ndarray]:
+def first_ends(logs: np.ndarray, statistics: Statistics) -> tuple[np.ndarray, np.ndarray]:
     """Return both ends of the mean logarithms of one block, for prompts like these.
 
     `logs` is an array (..., settings, prompts) of logarithms of speedup.
     """
-    reach = np.hypot(_first_reach(logs, 1, settings), session_reach(settings.session_sd))
+    reach = np.hypot(_first_reach(logs, 1, statistics), session_reach(statistics.session_sd))
     mean = logs.mean(axis=-1)
     return mean - reach, mean + reach
 
 
-def _first_reach(logs: np.ndarray, blocks: int, settings: Statistics) -> np.ndarray:
+def _first_reach(logs: np.ndarray, blocks: int, statistics: Statistics) -> np.ndarray:
     """Return how far the means of one block's logarithms, or differences of two, may be off."""
     prompts = logs.shape[-1]
     if prompts < 2:
         return np.full(logs.shape[:-1], np.inf)
     of_prompts = logs.std(axis=-1, ddof=1) / math.sqrt(prompts)
-    own = student_quantile(prompts - 1, settings.confidence) * of_prompts
-    of_block = student_quantile(MANY, settings.confidence) * BLOCK_SD * math.sqrt(blocks)
+    own = student_quantile(prompts - 1, statistics.confidence) * of_prompts
+    of_block = student_quantile(MANY, statistics.confidence) * BLOCK_SD * math.sqrt(blocks)
     reach: np.ndarray = np.hypot(own, of_block)
     return reach
 
 
-def beaten_in_first(logs: np.ndarray, settings: Statistics, margin: float) -> np.ndarray:
+def beaten_in_first(logs: np.ndarray, statistics: Statistics, margin: float) -> np.ndarray:
     """Return which settings of one block are beaten, of an array (..., settings, prompts).
 
     Rivals are compared prompt by prompt. The best one stays.
@@ -79,9 +79,9 @@ def beaten_in_first(logs: np.ndarray, settings: Statistics, margin: float) -> np
     means = logs.mean(axis=-1)
     best = np.expand_dims(means.argmax(axis=-1), (-1, -2))
     behind = logs - np.take_along_axis(logs, best, axis=-2)
-    high = behind.mean(axis=-1) + _first_reach(behind, 2, settings)
+    high = behind.mean(axis=-1) + _first_reach(behind, 2, statistics)
     edge = -math.log1p(margin)
-    beaten: np.ndarray = (high < edge) | (first_ends(logs, settings)[1] < edge)
+    beaten: np.ndarray = (high < edge) | (first_ends(logs, statistics)[1] < edge)
     return _but_the_best(beaten, means)
 
 
@@ -121,7 +121,7 @@ def predict(
     alone: pd.DataFrame,
     readings: Mapping[ScoresKey, list[DraftScores]],
     pass_times: pd.DataFrame,
-    settings: Statistics,
+    statistics: Statistics,
     margin: float,
     *,
     replays: bool,
@@ -136,7 +136,7 @@ def predict(
         pair = None
         if arm.method == Method.DRAFT and not arm.p_min:
             draft = str(arm.draft_model)
-            pair = pair_of(alone, draft, readings, pass_times, settings, replays=replays)
+            pair = pair_of(alone, draft, readings, pass_times, statistics, replays=replays)
         rows.append(_row(block, arm) | (pair.of_length(arm.gamma) if pair else {}))
     known = [row for row in rows if "predicted" in row]
     if known:
@@ -154,7 +154,7 @@ def compare_first(
     rivals: Sequence[Arm],
     runs: pd.DataFrame,
     predicted: Iterable[Mapping[str, Any]],
-    settings: Statistics,
+    statistics: Statistics,
     margin: float,
 ) -> list[dict[str, Any]]:
     """Return a row for each setting of a block after the first repeat, with its verdict.
@@ -176,8 +176,8 @@ def compare_first(
             row["speedup"] = math.exp(logs[arm].mean())
     table = pd.DataFrame(logs).dropna().to_numpy(float).T
     if table.size and table.shape[-1] > 1:  # one prompt says nothing of others
-        low, high = first_ends(table, settings)
-        beaten = beaten_in_first(table, settings, margin)
+        low, high = first_ends(table, statistics)
+        beaten = beaten_in_first(table, statistics, margin)
         for arm, *ends, one in zip(logs, low, high, beaten, strict=True):
             rows[arm] |= dict(
                 zip(("speedup_low", "speedup_high"), map(math.exp, ends), strict=True)

@@ -19,12 +19,12 @@ _TIMED_WEIGHT = 0.1
 class TimedSteps(NamedTuple):
     """Passes that were timed by themselves, in steps of the target: by repeat, then width.
 
-    `verified` are v of the target's passes, `reread` are d of its draft's. Each has the repeats as
+    `verified` are v of the target's passes, `catchup` are d of its draft's. Each has the repeats as
     its index and the widths as its columns.
     """
 
     verified: pd.DataFrame
-    reread: pd.DataFrame
+    catchup: pd.DataFrame
 
 
 def timed_steps(times: pd.DataFrame, target: str, draft: str | None) -> TimedSteps | None:
@@ -36,24 +36,24 @@ def timed_steps(times: pd.DataFrame, target: str, draft: str | None) -> TimedSte
     """
     verified = _by_repeat(times, target, Outputs.ALL)
     nothing = pd.DataFrame(index=verified.index, dtype=float)
-    reread = nothing if draft is None else _by_repeat(times, draft, Outputs.LAST)
-    if verified.empty or (reread.empty and draft is not None):
+    catchup = nothing if draft is None else _by_repeat(times, draft, Outputs.LAST)
+    if verified.empty or (catchup.empty and draft is not None):
         return None
     step = verified[1]
-    return TimedSteps(verified.div(step, axis="index"), reread.div(step, axis="index").dropna())
+    return TimedSteps(verified.div(step, axis="index"), catchup.div(step, axis="index").dropna())
 
 
 def timed_costs(
-    times: pd.DataFrame, target: str, draft: str, settings: Statistics, *, replays: bool
+    times: pd.DataFrame, target: str, draft: str, statistics: Statistics, *, replays: bool
 ) -> CostModel | None:
     """Return the costs of a pair from its timed passes alone: c is the draft's own, o and r are 0.
 
     `times` are rows of `pass_times.parquet` of one engine. None unless both models were timed.
     """
     timed = timed_steps(times, target, draft)
-    if timed is None or 1 not in timed.reread:
+    if timed is None or 1 not in timed.catchup:
         return None
-    passes = pd.concat([timed.reread[[1]], *timed], axis="columns", join="inner")
+    passes = pd.concat([timed.catchup[[1]], *timed], axis="columns", join="inner")
     logs = np.log(passes.to_numpy(float))
     if not len(logs):
         return None
@@ -63,13 +63,13 @@ def timed_costs(
     return CostModel(
         gammas=(1,),
         widths=tuple(map(int, timed.verified.columns)),
-        reread_widths=tuple(map(int, timed.reread.columns)),
-        rest_widths=(),
+        catchup_widths=tuple(map(int, timed.catchup.columns)),
+        overhead_widths=(),
         costs=np.append(np.exp(logs.mean(axis=0)), 0.0),
         without=np.pad(without, ((0, 0), (0, 1))),
         replays=replays,
         degrees=len(logs) - 1,
-        confidence=settings.confidence,
+        confidence=statistics.confidence,
     )
 
 
@@ -80,7 +80,7 @@ def _by_repeat(times: pd.DataFrame, model: str, outputs: Outputs) -> pd.DataFram
 
 
 def fit(
-    runs: pd.DataFrame, settings: Statistics, timed: TimedSteps | None = None
+    runs: pd.DataFrame, statistics: Statistics, timed: TimedSteps | None = None
 ) -> CostModel | None:
     """Return the costs of one target with one draft.
 
@@ -106,13 +106,13 @@ def fit(
     unfitted = CostModel(
         gammas=tuple(sorted({int(gamma) for gamma in read["gamma"]})),
         widths=tuple(map(int, timed.verified.columns)) if timed else (1, *of_rounds),
-        reread_widths=tuple(map(int, timed.reread.columns)) if timed else (),
-        rest_widths=of_rounds if timed else (),
+        catchup_widths=tuple(map(int, timed.catchup.columns)) if timed else (),
+        overhead_widths=of_rounds if timed else (),
         costs=np.array([]),
         without=np.array([]),
         replays=bool(none["replays"].sum() > 0),
         degrees=int(read.groupby(["full", "gamma"])["repeat"].nunique().min()) - 1,
-        confidence=settings.confidence,
+        confidence=statistics.confidence,
     )
     sums = _sums(read, unfitted)
     repeats = sorted(read["repeat"].unique())
@@ -125,12 +125,12 @@ def fit(
 
 
 def _sums(read: pd.DataFrame, model: CostModel) -> pd.DataFrame:
-    """Return what the runs of each kind and repeat took in all: drafting, rest, and the work."""
+    """Return what the runs of each kind and repeat took: drafting, overhead, and the work."""
     step = read["step_ms"].to_numpy(float)
     drafting = read["draft_ms"].to_numpy(float) / step
-    rest = read["decode_ms"].to_numpy(float) / step - drafting
+    overhead = read["decode_ms"].to_numpy(float) / step - drafting
     work = np.array([model.work(one) for one in _counts(read)])
-    columns = pd.DataFrame(np.column_stack([drafting, rest, work]), index=read.index)
+    columns = pd.DataFrame(np.column_stack([drafting, overhead, work]), index=read.index)
     return columns.groupby([read["full"], read["gamma"], read["repeat"]]).sum()
 
 
@@ -154,7 +154,7 @@ def _solve(
 
     kept = sums[sums.index.isin(repeats, level="repeat")]
     took = kept.groupby(level=["full", "gamma"]).sum().to_numpy(float)
-    of_drafting, of_rest, of_work = took[:, 0], took[:, 1], took[:, 2:]
+    of_drafting, of_overhead, of_work = took[:, 0], took[:, 1], took[:, 2:]
     drafted = of_work[:, model.draft_costs]
     drafting = (of_drafting[:, None] * (drafted > 0)).sum(axis=0) / drafted.sum(axis=0)
     rises = _rises(model)
@@ -162,15 +162,15 @@ def _solve(
     single[: len(model.widths)] = 1  # v(1), from which v rises
     passes = np.concatenate([[], *(_mean(frame, repeats) for frame in timed or ())])
     work = np.concatenate([of_work[:, len(model.gammas) :], np.eye(len(passes), len(rises))])
-    times = np.concatenate([of_rest, passes])
-    weights = np.repeat([1.0, _TIMED_WEIGHT], [len(of_rest), len(passes)]) / times
+    times = np.concatenate([of_overhead, passes])
+    weights = np.repeat([1.0, _TIMED_WEIGHT], [len(of_overhead), len(passes)]) / times
     found, _ = nnls((work @ rises) * weights[:, None], (times - work @ single) * weights)
     return np.concatenate([drafting, single + rises @ found])
 
 
 def _rises(model: CostModel) -> Array:
     """Return the matrix from what v, d and o rise by at each width, and r, to their values."""
-    sizes = [len(model.widths), len(model.reread_widths), len(model.rest_widths), 1]
+    sizes = [len(model.widths), len(model.catchup_widths), len(model.overhead_widths), 1]
     blocks = [np.tril(np.ones((size, size))) for size in sizes]
     blocks[0][:, 0] = 0  # v(1) is the unit
     rises = np.zeros((sum(sizes), sum(sizes)))

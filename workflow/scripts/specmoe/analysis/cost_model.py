@@ -115,7 +115,7 @@ class CostModel:
     """The costs of one target with one draft, in steps.
 
     `costs` has c at each of `gammas`, v at each of `widths` (the first is 1), d at each of
-    `reread_widths`, o at each of `rest_widths`, and r. The last two lists of widths are empty
+    `catchup_widths`, o at each of `overhead_widths`, and r. The last two lists of widths are empty
     unless passes were timed by themselves. `without` has the costs as fitted without each repeat in
     turn, shape (repeats, costs); it has no rows where a kind of run has a single repeat. `degrees`
     of freedom are the fewest repeats of any kind of run, less one.
@@ -123,8 +123,8 @@ class CostModel:
 
     gammas: tuple[int, ...]
     widths: tuple[int, ...]
-    reread_widths: tuple[int, ...]
-    rest_widths: tuple[int, ...]
+    catchup_widths: tuple[int, ...]
+    overhead_widths: tuple[int, ...]
     costs: Array
     without: Array
     replays: bool
@@ -137,8 +137,8 @@ class CostModel:
         return {
             "draft": self.gammas,
             "pass": self.widths,
-            "reread": self.reread_widths,
-            "rest": self.rest_widths,
+            "catchup": self.catchup_widths,
+            "overhead": self.overhead_widths,
             "replay": (0,),
         }
 
@@ -150,7 +150,7 @@ class CostModel:
     @property
     def passes_were_timed(self) -> bool:
         """Whether v and d were measured by themselves."""
-        return bool(self.reread_widths)
+        return bool(self.catchup_widths)
 
     def reach(self, without: Array) -> Array:
         """Return half the width of the intervals of values, given those without each repeat.
@@ -205,8 +205,8 @@ class CostModel:
         """
         of_kind = {
             "pass": shares([n_tokens], self.widths),
-            "reread": shares([n_tokens], self.reread_widths),
-            "rest": self._rests([n_tokens]),
+            "catchup": shares([n_tokens], self.catchup_widths),
+            "overhead": self._overheads([n_tokens]),
         }
         wanted = of_kind if kind == "round" else {kind: of_kind.get(kind, np.ones(1))}
         parts = [wanted.get(one, np.zeros(len(at))) for one, at in self.knots.items()]
@@ -254,15 +254,15 @@ class CostModel:
     @property
     def widest(self) -> int:
         """The width of the widest rounds and passes that were measured."""
-        return min([widths[-1] for widths in (self.widths, self.rest_widths) if widths])
+        return min([widths[-1] for widths in (self.widths, self.overhead_widths) if widths])
 
     def _drafting(self, gamma: int, tokens: int) -> Array:
         within = min(max(gamma, self.gammas[0]), self.gammas[-1])
         return shares([within], self.gammas, tokens)
 
-    def _rests(self, widths: Sequence[float] | Array) -> Array:
-        least = self.rest_widths[0] if self.rest_widths else 0
-        return shares(np.maximum(widths, least), self.rest_widths)
+    def _overheads(self, widths: Sequence[float] | Array) -> Array:
+        least = self.overhead_widths[0] if self.overhead_widths else 0
+        return shares(np.maximum(widths, least), self.overhead_widths)
 
     def _work(
         self,
@@ -279,8 +279,8 @@ class CostModel:
         """
         passes = shares(batches, self.widths, times)
         passes[0] += single_steps
-        rereads = shares(batches, self.reread_widths, times)
-        return np.concatenate([drafting, passes, rereads, self._rests(rounds), [replays]])
+        catchups = shares(batches, self.catchup_widths, times)
+        return np.concatenate([drafting, passes, catchups, self._overheads(rounds), [replays]])
 
 
 def shares(

@@ -1,4 +1,4 @@
-"""The tables of the cost model: what passes cost, what cells should gain, where SD pays."""
+"""The tables of the cost model: what passes cost, what settings should gain, where SD pays."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
@@ -16,7 +16,7 @@ from specmoe.config.methods import BY_TYPE, Method
 from specmoe.models.info import Size
 
 PAIR = [*MEASURED_BY, "target", "draft"]
-_CELL = [*PAIR, "suite", "gamma", "forced_acceptance"]
+_SETTING = [*PAIR, "suite", "gamma", "forced_acceptance"]
 WHOLE = "all"  # instead of a suite, where a line is of all of them
 
 # Chances of acceptance at which to look for break-even. They are denser towards 1, where the
@@ -42,7 +42,7 @@ class Fitted(NamedTuple):
 
 
 def fit_pairs(
-    compared: pd.DataFrame, runs: pd.DataFrame, pass_times: pd.DataFrame, settings: Statistics
+    compared: pd.DataFrame, runs: pd.DataFrame, pass_times: pd.DataFrame, statistics: Statistics
 ) -> list[Fitted]:
     """Return the costs of every target and draft with runs of forced acceptance.
 
@@ -58,11 +58,11 @@ def fit_pairs(
         first = members.iloc[0]
         draft = first["draft_model"] if BY_TYPE[first["method"]] == Method.DRAFT else None
         timed = timed_steps(of_engine, named["target"], draft)
-        model = fit(members, settings, timed)
+        model = fit(members, statistics, timed)
         if model is not None:
             own = runs[runs["run"].isin(members["baseline"])]
             times = 1000 / own["tokens_per_second"].astype(float)
-            ends = interval_of_rate(times, own["block"], settings.confidence)
+            ends = interval_of_rate(times, own["block"], statistics.confidence)
             step = Estimate(float(times.mean()), *ends)
             fitted.append(Fitted(tuple(map(str, key)), model, step))
     return fitted
@@ -91,7 +91,7 @@ def verification(
       whole file may lie in a cache of `cache_bytes`, so that memory sets no bound).
     - gamma, whose rounds have the width, and of such a round, each in steps with its interval:
       draft_steps (c, per drafted token), round_steps (v + d + o: all of it but drafting),
-      reread_steps (d) and rest_steps (o; both null unless passes were timed by themselves),
+      catchup_steps (d) and overhead_steps (o; both null unless passes were timed by themselves),
       replay_steps (r; one for all gammas, null where the target has no replays).
     """
     rows = []
@@ -137,8 +137,12 @@ def _round_costs(model: CostModel, gamma: int) -> dict[str, float]:
     parts = {
         "draft": model.ratio(float(model.costs[place]), model.without[:, place]),
         "round": model.cost(model.weights("round", n_tokens)),
-        "reread": model.cost(model.weights("reread", n_tokens)) if model.reread_widths else unknown,
-        "rest": model.cost(model.weights("rest", n_tokens)) if model.rest_widths else unknown,
+        "catchup": model.cost(model.weights("catchup", n_tokens))
+        if model.catchup_widths
+        else unknown,
+        "overhead": model.cost(model.weights("overhead", n_tokens))
+        if model.overhead_widths
+        else unknown,
         "replay": model.cost(model.weights("replay")) if model.replays else unknown,
     }
     parts = {name: part if known else unknown for name, part in parts.items()}
@@ -174,12 +178,12 @@ def fitted_costs(fitted: Iterable[Fitted]) -> pd.DataFrame:
 
 
 def predictions(
-    fitted: Iterable[Fitted], compared: pd.DataFrame, settings: Statistics
+    fitted: Iterable[Fitted], compared: pd.DataFrame, statistics: Statistics
 ) -> pd.DataFrame:
-    """Return the speedup that the costs predict from every cell's counts, and the measured one.
+    """Return the speedup that the costs predict from every setting's counts, and the measured one.
 
-    `compared` are rows of `with_speedups` of one temperature. A cell is a suite's target, draft,
-    gamma and forced acceptance (null where none was forced). Cells that the costs were fitted on
+    `compared` are rows of `with_speedups` of one temperature. A setting is a suite's target, draft,
+    gamma and forced acceptance (null where none was forced). Settings that the costs were fitted on
     (0 and 1) are left out. Added columns:
 
     - runs, blocks, acceptance_rate (accepted / drafted), speedup with its interval over blocks.
@@ -199,12 +203,12 @@ def predictions(
 
     def rows(members: pd.DataFrame) -> Iterator[dict[str, Any]]:
         if model := models.get(tuple(map(str, members.iloc[0][PAIR]))):
-            yield _predicted(members, model, settings)
+            yield _predicted(members, model, statistics)
 
-    return by_group(compared, _CELL, rows)
+    return by_group(compared, _SETTING, rows)
 
 
-def _predicted(members: pd.DataFrame, model: CostModel, settings: Statistics) -> dict[str, Any]:
+def _predicted(members: pd.DataFrame, model: CostModel, statistics: Statistics) -> dict[str, Any]:
     counts = [RunCounts.of(row) for row in members.to_dict("records")]
     gamma = counts[0].gamma
     tokens = np.array([one.tokens for one in counts])
@@ -212,7 +216,7 @@ def _predicted(members: pd.DataFrame, model: CostModel, settings: Statistics) ->
     without = np.exp(np.log(tokens / (model.without @ work.T)).mean(axis=1))
     predicted = model.ratio(geometric_mean(tokens / (work @ model.costs)), without)
     speedup = geometric_mean(members["speedup"].to_numpy(float))
-    measured = Estimate(speedup, *of_pairs(members).interval(settings.confidence))
+    measured = Estimate(speedup, *of_pairs(members).interval(statistics.confidence))
     accepted, rounds = members["accepted"].sum(), members["rounds"].sum()
     rate = float(accepted / members["drafted"].sum())
     each = chance_of_each(gamma, float(accepted / rounds))
@@ -253,30 +257,31 @@ def chance_of_each(gamma: int, accepted: float) -> float:
 
 
 def prediction_errors(predicted: pd.DataFrame) -> pd.DataFrame:
-    """Return the errors of the predictions, by suite, then over all cells of real acceptance.
+    """Return the errors of the predictions, by suite, then over all settings of real acceptance.
 
-    Columns: suite, forced (whether acceptance was), cells, median and worst (of |ratio - 1|), the
-    cell of the worst (worst_suite, worst_target, worst_draft, worst_gamma, worst_ratio), inside
-    (the share of measured speedups that lie in the predicted interval; null without intervals), and
-    the median errors of the study's equations (median_1, median_1_per_token, median_2).
+    Columns: suite, forced (whether acceptance was), settings, median and worst (of |ratio - 1|),
+    the setting of the worst (worst_suite, worst_target, worst_draft, worst_gamma, worst_ratio),
+    inside (the share of measured speedups that lie in the predicted interval; null without
+    intervals), and the median errors of the study's equations (median_1, median_1_per_token,
+    median_2).
     """
     if predicted.empty:
         return pd.DataFrame()
-    cells = predicted.assign(forced=predicted["forced_acceptance"].notna())
-    errors = by_group(cells, ["suite", "forced"], _errors)
-    real = cells[~cells["forced"]]
+    settings = predicted.assign(forced=predicted["forced_acceptance"].notna())
+    errors = by_group(settings, ["suite", "forced"], _errors)
+    real = settings[~settings["forced"]]
     whole = [{"suite": WHOLE, "forced": False} | next(_errors(real))] if len(real) else []
     return pd.concat([errors, pd.DataFrame(whole)], ignore_index=True)
 
 
-def _errors(cells: pd.DataFrame) -> Iterator[dict[str, Any]]:
-    errors = (cells["ratio"] - 1).abs()
-    worst = cells.iloc[int(errors.argmax())]
-    known = cells.dropna(subset=["predicted_low", "predicted_high"])
+def _errors(settings: pd.DataFrame) -> Iterator[dict[str, Any]]:
+    errors = (settings["ratio"] - 1).abs()
+    worst = settings.iloc[int(errors.argmax())]
+    known = settings.dropna(subset=["predicted_low", "predicted_high"])
     names = ["equation_1", "equation_1_per_token", "equation_2"]
-    of_equations = (cells[names].div(cells["speedup"], axis=0) - 1).abs().median()
+    of_equations = (settings[names].div(settings["speedup"], axis=0) - 1).abs().median()
     yield {
-        "cells": len(cells),
+        "settings": len(settings),
         "median": float(errors.median()),
         "worst": float(errors.max()),
         **{f"worst_{key}": worst[key] for key in ("suite", "target", "draft", "gamma", "ratio")},
@@ -286,18 +291,18 @@ def _errors(cells: pd.DataFrame) -> Iterator[dict[str, Any]]:
 
 
 def break_even(fitted: Iterable[Fitted], predicted: pd.DataFrame) -> pd.DataFrame:
-    """Return where speculation pays, one row per target, draft, gamma and cell measured with them.
+    """Return where speculation pays: a row for each target, draft, gamma and measured setting.
 
     Every token of a round is assumed to have the same chance, see `CostModel.cycle`. Columns:
 
     - protocol, engine, target, draft, gamma: every gamma fitted on or in `predicted`.
-    - ceiling, floor: speedup with all and with nothing accepted, with intervals.
+    - at_100, at_0: speedup with all and with nothing accepted, with intervals.
     - break_even: the least acceptance rate (accepted / drafted) from which on the speedup is at
-      least 1; 0 where it always is, null where even the ceiling is below 1. Its interval has the
+      least 1; 0 where it always is, null where even at_100 is below 1. Its interval has the
       rates at which the speedup's own interval includes 1; an end is null where no rate is.
     - extrapolated: whether a round's pass is wider than all measured ones.
-    - suite, forced_acceptance, acceptance_rate, speedup, speedup_low, speedup_high: the cell's, of
-      `predicted`; null for a gamma without one.
+    - suite, forced_acceptance, acceptance_rate, speedup, speedup_low, speedup_high: the setting's,
+      of `predicted`; null for a gamma without one.
     """
     measured = {} if predicted.empty else predicted.groupby(PAIR)["gamma"].unique().to_dict()
     rows = []
@@ -305,12 +310,12 @@ def break_even(fitted: Iterable[Fitted], predicted: pd.DataFrame) -> pd.DataFram
         gammas = sorted({*pair.model.gammas, *map(int, measured.get(pair.key, []))})
         rows += [pair.identity | {"gamma": gamma} | _ends(pair.model, gamma) for gamma in gammas]
     frame = pd.DataFrame(rows)
-    cells = ["suite", "forced_acceptance", "acceptance_rate"]
-    cells += ["speedup", "speedup_low", "speedup_high"]
+    settings = ["suite", "forced_acceptance", "acceptance_rate"]
+    settings += ["speedup", "speedup_low", "speedup_high"]
     if frame.empty or predicted.empty:
-        return frame.assign(**dict.fromkeys(cells, np.nan))
+        return frame.assign(**dict.fromkeys(settings, np.nan))
     keys = [*PAIR, "gamma"]
-    return frame.merge(predicted[[*keys, *cells]], how="left", on=keys)
+    return frame.merge(predicted[[*keys, *settings]], how="left", on=keys)
 
 
 def _ends(model: CostModel, gamma: int) -> dict[str, Any]:
@@ -326,8 +331,8 @@ def _ends(model: CostModel, gamma: int) -> dict[str, Any]:
     point, least, most = _crossing(rates, np.column_stack([curve, high, low]))
     ends = (least, most) if known else ()
     values = {
-        **Estimate(curve[0], low[0], high[0]).columns("floor"),
-        **Estimate(curve[-1], low[-1], high[-1]).columns("ceiling"),
+        **Estimate(curve[0], low[0], high[0]).columns("at_0"),
+        **Estimate(curve[-1], low[-1], high[-1]).columns("at_100"),
         **Estimate(point, *ends).columns("break_even"),
     }
     finite = {name: value if np.isfinite(value) else np.nan for name, value in values.items()}

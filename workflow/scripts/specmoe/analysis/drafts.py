@@ -1,7 +1,7 @@
 """What drafted in a campaign, its name, and whether it is a control.
 
-A control is a cell whose outcome is known beforehand, measured to check a campaign. It says nothing
-about a draft that one would use.
+A control is a setting whose outcome is known beforehand, measured to check a campaign. It says
+nothing about a draft that one would use.
 """
 
 from collections.abc import Callable, Collection, Mapping
@@ -15,7 +15,7 @@ from specmoe.models.info import ModelInfo
 
 
 class Control(StrEnum):
-    """What makes a cell a control, if anything."""
+    """What makes a setting a control, if anything."""
 
     SELF = "self"
     UNRELATED = "unrelated"
@@ -23,9 +23,9 @@ class Control(StrEnum):
 
 
 def with_controls(
-    cells: pd.DataFrame, unrelated: Collection[str], infos: Mapping[str, ModelInfo]
+    settings: pd.DataFrame, unrelated: Collection[str], infos: Mapping[str, ModelInfo]
 ) -> pd.DataFrame:
-    """Return cells, or runs, with `control`, a `Control`'s value.
+    """Return settings, or runs, with `control`, a `Control`'s value.
 
     They have the columns target, method and draft_model. `unrelated` are the drafts that know
     nothing of any target, `infos` the models' by id: a file under another name is the same model.
@@ -39,8 +39,8 @@ def with_controls(
             return Control.SELF
         return Control.UNRELATED if draft in unrelated else Control.NONE
 
-    rows = cells[["target", "method", "draft_model"]].itertuples(index=False)
-    return cells.assign(control=[kind(*row).value for row in rows])
+    rows = settings[["target", "method", "draft_model"]].itertuples(index=False)
+    return settings.assign(control=[kind(*row).value for row in rows])
 
 
 def by_model(frame: pd.DataFrame) -> "pd.Series[bool]":
@@ -48,14 +48,14 @@ def by_model(frame: pd.DataFrame) -> "pd.Series[bool]":
     return frame["method"] == METHODS[Method.DRAFT].engine
 
 
-def is_no_control(cells: pd.DataFrame) -> "pd.Series[bool]":
+def is_no_control(settings: pd.DataFrame) -> "pd.Series[bool]":
     """Return which rows of `with_controls` are no controls."""
-    return cells["control"] == Control.NONE
+    return settings["control"] == Control.NONE
 
 
-def without_controls(cells: pd.DataFrame) -> pd.DataFrame:
+def without_controls(settings: pd.DataFrame) -> pd.DataFrame:
     """Return the rows of `with_controls` without its controls."""
-    return cells if cells.empty else cells[is_no_control(cells)]
+    return settings if settings.empty else settings[is_no_control(settings)]
 
 
 def list_drafts(runs: pd.DataFrame, label_of: Callable[[str], str]) -> pd.DataFrame:

@@ -21,7 +21,7 @@ from typing import Any
 import pandas as pd
 
 from specmoe.analysis.intervals import of_pairs
-from specmoe.analysis.summaries import CELL, summarise
+from specmoe.analysis.summaries import SETTING, summarise
 from specmoe.config.measurement import Statistics
 
 # Marks select by speed, so the more they take, the further the rest is from a sample: without the
@@ -63,25 +63,25 @@ def apply_exclusions(
 ) -> tuple[pd.DataFrame, dict[Any, pd.DataFrame]]:
     """Return settings with their numbers, and their compared runs, on the prompts that count.
 
-    `candidates` is `summarise`'s frame of `members`, which has them by cell; `lost` are the runs
+    `candidates` is `summarise`'s frame of `members`, which has them by setting; `lost` are the runs
     that do not count. Added to the settings: unusable_prompts (ids of those that leave all, or
-    none); flagged and impossible (of all their pairs), flagged_prompts (their ids); whole_high (the
-    high end that decides, of all their pairs); excluded_setting, which keeps all its runs.
+    none); flagged and impossible (of all their pairs), flagged_prompts (their ids); unfiltered_high
+    (the high end that decides, of all their pairs); excluded_setting, which keeps all its runs.
     """
     rivals = defaultdict(list)
     rows: dict[Any, dict[Any, Any]] = {}
     for row in candidates.to_dict("records"):
-        key = tuple(row[name] for name in CELL)
+        key = tuple(row[name] for name in SETTING)
         own = members[key]
         marks = {name: int(own[name].sum()) for name in ("flagged", "impossible")}
         prompts = ", ".join(sorted(set(own.loc[own["flagged"], "prompt"])))
         whole = of_pairs(own).interval(statistics.confidence, session_sd=statistics.session_sd)
-        rows[key] = row | marks | {"flagged_prompts": prompts, "whole_high": whole.high}
+        rows[key] = row | marks | {"flagged_prompts": prompts, "unfiltered_high": whole.high}
         rivals[row["target"], row["prompt_set"]].append(key)
     kept = dict(members)
     without = {
         key: set(own["prompt"]) - set(members[key]["prompt"])
-        for key, own in lost.groupby(CELL)
+        for key, own in lost.groupby(SETTING)
         if key in members
     }
     for keys in rivals.values():
@@ -92,7 +92,7 @@ def apply_exclusions(
             usable = own[~(own["flagged"] | own["prompt"].isin(unusable))]
             if not excluded and len(usable) < len(own):
                 kept[key] = usable
-                numbers = summarise(usable, CELL, statistics)
+                numbers = summarise(usable, SETTING, statistics)
                 # What was sent stays.
                 numbers = numbers.drop(columns=["prompt_set", "excluded", "pairs"])
                 rows[key] |= numbers.to_dict("records")[0]

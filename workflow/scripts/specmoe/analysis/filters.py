@@ -18,84 +18,84 @@ GAINS = (Answer.ON, Answer.HERE, Answer.LOOPING)
 """Answers by which a target gains."""
 
 
-def usual_cells(analysis: Analysis) -> pd.DataFrame:
-    """Return the cells but for controls."""
-    return in_series(without_controls(analysis.cells))
+def usual_settings(analysis: Analysis) -> pd.DataFrame:
+    """Return the settings but for controls."""
+    return in_series(without_controls(analysis.settings))
 
 
-def text_cells(analysis: Analysis) -> pd.DataFrame:
-    """Return the cells of suites that do not compare lengths of prompts, but for controls."""
-    cells = without_controls(analysis.cells)
-    return in_series(cells[cells["factor"] != "prompt_tokens"])
+def text_settings(analysis: Analysis) -> pd.DataFrame:
+    """Return the settings of suites that do not compare lengths of prompts, but for controls."""
+    settings = without_controls(analysis.settings)
+    return in_series(settings[settings["factor"] != "prompt_tokens"])
 
 
-def method_cells(analysis: Analysis) -> pd.DataFrame:
-    """Return the cells of targets that a suite measured with several methods, but for controls.
+def method_settings(analysis: Analysis) -> pd.DataFrame:
+    """Return the settings of targets that a suite measured with several methods, but for controls.
 
-    Added: best, see `fastest`; among these cells.
+    Added: best, see `fastest`; among these settings.
     """
-    cells = without_controls(analysis.cells)
-    methods = cells.groupby(["suite", "target", *MEASURED_BY])["method"].transform("nunique")
-    cells = in_series(cells[methods > 1])
-    return cells.assign(best=fastest(cells))
+    settings = without_controls(analysis.settings)
+    methods = settings.groupby(["suite", "target", *MEASURED_BY])["method"].transform("nunique")
+    settings = in_series(settings[methods > 1])
+    return settings.assign(best=fastest(settings))
 
 
-def cells_by_draft(analysis: Analysis) -> pd.DataFrame:
-    """Return the text cells but for those of `method_cells`, which have a figure of their own."""
-    cells, keys = text_cells(analysis), ["suite", "target"]
-    side_by_side = pd.MultiIndex.from_frame(method_cells(analysis)[keys])
-    return in_series(cells[~pd.MultiIndex.from_frame(cells[keys]).isin(side_by_side)])
+def settings_by_draft(analysis: Analysis) -> pd.DataFrame:
+    """Return the text settings without `method_settings`, which have a figure of their own."""
+    settings, keys = text_settings(analysis), ["suite", "target"]
+    compared_settings = pd.MultiIndex.from_frame(method_settings(analysis)[keys])
+    return in_series(settings[~pd.MultiIndex.from_frame(settings[keys]).isin(compared_settings)])
 
 
-def length_cells(analysis: Analysis) -> pd.DataFrame:
+def length_settings(analysis: Analysis) -> pd.DataFrame:
     """Return the levels of prompt length with their `prompt`, but for controls."""
     levels = without_controls(analysis.levels)
     levels = levels[levels["factor"] == "prompt_tokens"]
     return levels.assign(prompt=PASSAGE_PREFIX + levels["level"].astype(object))
 
 
-def control_cells(analysis: Analysis) -> pd.DataFrame:
+def control_settings(analysis: Analysis) -> pd.DataFrame:
     """Return the controls, those that should be accepted first.
 
     Added: `due` (the acceptance rate that they must reach, or not exceed), and controls_passed and
     controls_failed (runs; null where the audit has not counted them).
     """
-    cells = analysis.cells
-    cells = in_series(cells[cells["control"] != Control.NONE])
+    settings = analysis.settings
+    settings = in_series(settings[settings["control"] != Control.NONE])
     keys = [*MEASURED_BY, "target", "draft", "gamma"]
     audit = analysis.audit.reindex(columns=[*keys, "controls_passed", "controls_failed"])
     campaign = analysis.campaign.iloc[0]
     due = {kind: campaign[f"{kind}_acceptance"] for kind in Control if kind != Control.NONE}
-    cells = cells.assign(due=cells["control"].map(due)).merge(audit, how="left", on=keys)
-    return cells.sort_values(["control", "target_rank", "suite", "gamma"], ignore_index=True)
+    settings = settings.assign(due=settings["control"].map(due)).merge(audit, how="left", on=keys)
+    return settings.sort_values(["control", "target_rank", "suite", "gamma"], ignore_index=True)
 
 
-def cells_by_way(analysis: Analysis) -> pd.DataFrame:
-    """Return the cells that were measured in several ways: by two protocols, or two engines.
+def settings_by_protocol(analysis: Analysis) -> pd.DataFrame:
+    """Return the settings that were measured in several ways: by two protocols, or two engines.
 
-    Added: `way`, words for protocol and engine, and `flagged`, the runs that the audit flags; in
-    the campaign's order.
+    Added: `measured_by`, words for protocol and engine, and `flagged`, the runs that the audit
+    flags; in the campaign's order.
     """
-    cells = in_series(analysis.cells)
-    cells["way"] = way_text(cells)
+    settings = in_series(analysis.settings)
+    settings["measured_by"] = way_text(settings)
     key = ["target", "draft", "gamma"]
-    cells = cells[cells.groupby(key)["way"].transform("nunique").gt(1)]
-    cells = cells.merge(
+    settings = settings[settings.groupby(key)["measured_by"].transform("nunique").gt(1)]
+    settings = settings.merge(
         analysis.audit[[*MEASURED_BY, *key, "flagged"]], how="left", on=[*MEASURED_BY, *key]
     )
     suites = {suite: rank for rank, suite in enumerate(analysis.suites["suite"])}
-    return cells.assign(suite_rank=cells["suite"].map(suites)).sort_values(
+    return settings.assign(suite_rank=settings["suite"].map(suites)).sort_values(
         ["target_rank", "draft_rank", "suite_rank", "gamma"], ignore_index=True
     )
 
 
 def prompt_sets(analysis: Analysis) -> list[tuple[int, list[str]]]:
-    """Return each set of prompts of `text_cells` by its labels, after the number of its cells."""
+    """Return each set of prompts of `text_settings` by its labels, after its number of settings."""
     labels = {
         suite: (*dict.fromkeys(label for labels in own for label in labels),)
-        for suite, own in analysis.cells.groupby("suite")["text_labels"]
+        for suite, own in analysis.settings.groupby("suite")["text_labels"]
     }
-    sets = Counter(text_cells(analysis)["suite"].map(labels))
+    sets = Counter(text_settings(analysis)["suite"].map(labels))
     return [(count, [*named]) for named, count in sets.items()]
 
 
@@ -109,11 +109,13 @@ def timed_passes(analysis: Analysis) -> pd.DataFrame:
 def advised_targets(analysis: Analysis) -> pd.DataFrame:
     """Return the advice for targets that were measured with a draft, in order."""
     advice = analysis.advice
-    some = advice[["settings", "excluded_settings", "idle", "none_left"]].sum(axis="columns") > 0
+    some = (
+        advice[["settings", "excluded_settings", "idle", "lost_settings"]].sum(axis="columns") > 0
+    )
     return advice[some].sort_values("target_rank", ignore_index=True)
 
 
-def on_other_prompts(analysis: Analysis) -> dict[str, list[Record]]:
+def settings_on_other_prompts(analysis: Analysis) -> dict[str, list[Record]]:
     """Return, by target, the fastest setting on each set of prompts that does not answer.
 
     Speedups on code and on prose are no rivals, so a target's answer is about one set (`advice`).
@@ -135,7 +137,7 @@ def best_settings(analysis: Analysis) -> list[Record]:
 
     `decides` is "on" or "off", or "" where the setting decides no answer.
     """
-    found, others = [], on_other_prompts(analysis)
+    found, others = [], settings_on_other_prompts(analysis)
     for row in records(advised_targets(analysis)):
         if row["settings"]:
             decides = (
@@ -146,39 +148,39 @@ def best_settings(analysis: Analysis) -> list[Record]:
     return found
 
 
-def told_twins(analysis: Analysis) -> pd.DataFrame:
+def reported_pairs(analysis: Analysis) -> pd.DataFrame:
     """Return one row of the twins for each MoE: over all γ, of the setting that says most.
 
     That is a draft model at its own acceptance; else the highest acceptance that was forced; else
     another way of drafting.
     """
-    cells = analysis.twins
-    forced = cells["forced_acceptance"].astype(float)
-    cells = cells.assign(
-        place=(~by_model(cells)).astype(int) * 2 + forced.notna(),
-        widest=cells["gammas"].map(lambda gammas: len(str(gammas).split())),
+    settings = analysis.upcycled_pairs
+    forced = settings["forced_acceptance"].astype(float)
+    settings = settings.assign(
+        place=(~by_model(settings)).astype(int) * 2 + forced.notna(),
+        widest=settings["gammas"].map(lambda gammas: len(str(gammas).split())),
         share=forced.fillna(1),
     )
-    first = cells.sort_values(
+    first = settings.sort_values(
         ["place", "share", "widest"], ascending=[True, False, False], kind="stable"
     )
     return first.drop_duplicates("target").sort_index(ignore_index=True)
 
 
-def drawn_side_by_side(analysis: Analysis) -> pd.DataFrame:
-    """Return the cells that the figure of campaigns side by side shows, with a column `panel`.
+def drawn_settings(analysis: Analysis) -> pd.DataFrame:
+    """Return the settings that the figure of campaigns side by side shows, with a column `panel`.
 
     A panel is a target and its prompts. Shown are those that several campaigns measured, or all
     where there are none; nothing where a single campaign measured any.
     """
-    cells = analysis.side_by_side
-    if cells["campaign"].nunique() < 2:
-        return cells.iloc[:0].assign(panel=None)
-    cells = cells.assign(
-        panel=cells.groupby(["target_label", "prompts", "suite"], sort=False).ngroup()
+    settings = analysis.compared_settings
+    if settings["campaign"].nunique() < 2:
+        return settings.iloc[:0].assign(panel=None)
+    settings = settings.assign(
+        panel=settings.groupby(["target_label", "prompts", "suite"], sort=False).ngroup()
     )
-    shared = cells[cells.groupby("panel")["campaign"].transform("nunique") > 1]
-    return cells if shared.empty else shared
+    shared = settings[settings.groupby("panel")["campaign"].transform("nunique") > 1]
+    return settings if shared.empty else shared
 
 
 def whole_audit(analysis: Analysis) -> dict[str, Any]:

@@ -29,7 +29,7 @@ PASSES_ERR = 0.08
 """How far a speedup that is predicted from timed passes alone may be from the measured one, as a
 standard deviation of the logarithm. Those of the demo on a virtual machine were too high by 6 % on
 average, with a root mean square of 7 % over 21 settings."""
-_CELL = [*MEASURED_BY, "suite", "target", "draft"]
+_SETTING = [*MEASURED_BY, "suite", "target", "draft"]
 
 
 class Text(NamedTuple):
@@ -78,7 +78,7 @@ def gamma_curves(
     readings: Mapping[ScoresKey, list[DraftScores]],
     fitted: Sequence[Fitted],
     pass_times: pd.DataFrame,
-    settings: Statistics,
+    statistics: Statistics,
 ) -> pd.DataFrame:
     """Return the predicted speedup of every γ up to LONGEST, a row each.
 
@@ -98,13 +98,13 @@ def gamma_curves(
         & (compared["p_min"].fillna(0) == 0)
     ]
     baselines = runs.set_index("run")
-    for cell, members in compared.groupby(_CELL, sort=False):
-        named = dict(zip(_CELL, map(str, cell), strict=True))
+    for setting, members in compared.groupby(_SETTING, sort=False):
+        named = dict(zip(_SETTING, map(str, setting), strict=True))
         replays = bool(members["replays"].fillna(0).gt(0).any())
         draft = str(members["draft_model"].iloc[0])
         alone = baselines.loc[members["baseline"].unique()]
         known = costs.get(tuple(named[name] for name in PAIR))
-        pair = pair_of(alone, draft, readings, pass_times, settings, replays=replays, known=known)
+        pair = pair_of(alone, draft, readings, pass_times, statistics, replays=replays, known=known)
         if pair is None:
             continue
         for gamma in range(1, LONGEST + 1):
@@ -112,7 +112,7 @@ def gamma_curves(
             measured = Estimate(np.nan)
             if not own.empty:
                 speedup = geometric_mean(own["speedup"].to_numpy(float))
-                measured = Estimate(speedup, *of_pairs(own).interval(settings.confidence))
+                measured = Estimate(speedup, *of_pairs(own).interval(statistics.confidence))
             found = pair.of_length(gamma) | measured.columns("speedup")
             rows.append(named | {"gamma": gamma} | found)
     return pd.DataFrame(rows)
@@ -123,7 +123,7 @@ def pair_of(
     draft: str,
     readings: Mapping[ScoresKey, list[DraftScores]],
     pass_times: pd.DataFrame,
-    settings: Statistics,
+    statistics: Statistics,
     *,
     replays: bool,
     known: CostModel | None = None,
@@ -145,5 +145,5 @@ def pair_of(
         return None
     one = alone.iloc[0]
     times = pass_times[pass_times["engine"] == one["engine"]]
-    model = known or timed_costs(times, one["target"], draft, settings, replays=replays)
+    model = known or timed_costs(times, one["target"], draft, statistics, replays=replays)
     return Pair([*texts.values()], model, 0.0 if known else PASSES_ERR) if model else None

@@ -169,7 +169,7 @@ def residual_square(logs: np.ndarray) -> Any:
 
 
 def log_means(compared: pd.DataFrame, ratio: str = "speedup") -> "pd.Series[float]":
-    """Return the mean logarithm of a column of ratios in each block, at all prompts of the cell.
+    """Return the mean logarithm of a column of ratios in each block, at all prompts of the setting.
 
     Where a block lacks a pair that others have, its mean would be that of easier or harder prompts.
     Means are then those of the additive model of blocks and prompts, by least squares: what a block
@@ -197,7 +197,7 @@ def of_pairs(compared: pd.DataFrame, ratio: str = "speedup") -> Mean:
 
 
 def of_other_prompts(compared: pd.DataFrame) -> Mean:
-    """Return the mean speedup of a cell for the kind *prompts like these*.
+    """Return the mean speedup of a setting for the kind *prompts like these*.
 
     It has no error with a single block, or with fewer than two prompts that all blocks have.
     """
@@ -215,7 +215,7 @@ def interval_of_rate(rates: "pd.Series[float]", blocks: pd.Series, confidence: f
 
 
 def logs_by_prompt(compared: pd.DataFrame) -> np.ndarray:
-    """Return a cell's mean logarithms of speedup by block and prompt.
+    """Return a setting's mean logarithms of speedup by block and prompt.
 
     Passes through the prompts are averaged: they are replicates of a block and a prompt. Prompts
     that some block lacks are left out.
@@ -228,7 +228,7 @@ def logs_by_prompt(compared: pd.DataFrame) -> np.ndarray:
 
 def _crossed(compared: pd.DataFrame, ratio: str) -> tuple[np.ndarray, np.ndarray, pd.Index]:
     """Return sums of the logarithms by block and prompt, of how many they are, and the blocks."""
-    # By hand, as a group-by costs ten times as much, and advice reads every cell several times.
+    # By hand, as a group-by costs ten times as much, and advice reads every setting several times.
     (of_block, blocks), (of_prompt, prompts) = (
         pd.factorize(compared[name], sort=True) for name in ("block", "prompt")
     )

@@ -68,7 +68,7 @@ def series(frame: pd.DataFrame, analysis: "Analysis") -> pd.DataFrame:
 
 
 def in_series(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return cells with `series`, which tells apart what a figure draws as one line.
+    """Return settings with `series`, which tells apart what a figure draws as one line.
 
     That is the target, and the suite too where two measured the same; `label` then names the suite.
     """
@@ -113,7 +113,7 @@ def levels(frame: pd.DataFrame, analysis: "Analysis") -> pd.DataFrame:
     )
 
 
-def twins(frame: pd.DataFrame, analysis: "Analysis") -> pd.DataFrame:
+def upcycled_pairs(frame: pd.DataFrame, analysis: "Analysis") -> pd.DataFrame:
     """Add what `series` does; dense_label and dense_rank; setting, words for what drafts."""
     frame = _of_dense(series(frame, analysis), analysis)
     forced = frame["forced_acceptance"].map(
@@ -122,7 +122,7 @@ def twins(frame: pd.DataFrame, analysis: "Analysis") -> pd.DataFrame:
     return frame.assign(setting=_setting(frame, "gammas") + forced)
 
 
-def twin_passes(frame: pd.DataFrame, analysis: "Analysis") -> pd.DataFrame:
+def upcycled_passes(frame: pd.DataFrame, analysis: "Analysis") -> pd.DataFrame:
     """Add label, family and rank of the model; dense_label, dense_rank; is_dense."""
     models = analysis.models.set_index("model")
     named = {column: frame["model"].map(models[column]) for column in ("label", "family")}
@@ -145,9 +145,9 @@ def pairs(frame: pd.DataFrame, analysis: "Analysis") -> pd.DataFrame:
     )
 
 
-def ways(frame: pd.DataFrame, _: "Analysis") -> pd.DataFrame:
-    """Add way, words for protocol and engine."""
-    return frame.assign(way=way_text(frame))
+def protocols(frame: pd.DataFrame, _: "Analysis") -> pd.DataFrame:
+    """Add measured_by: words for protocol and engine."""
+    return frame.assign(measured_by=way_text(frame))
 
 
 def way_text(frame: pd.DataFrame) -> "pd.Series[str]":

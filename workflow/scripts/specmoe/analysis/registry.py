@@ -34,7 +34,7 @@ class Table:
 
 
 _BY = "protocol engine"
-_CELL = f"{_BY} suite target draft gamma"
+_SETTING = f"{_BY} suite target draft gamma"
 _PAIR = f"{_BY} target draft"
 _IN_ORDER = "target_rank suite draft_rank gamma"
 _PAIRS_IN_ORDER = "target_rank draft_rank gamma suite"
@@ -44,9 +44,9 @@ def _table(columns: str, order: str = "", label: Label | None = None) -> Table:
     return Table(columns.split(), order.split(), label)
 
 
-def _cells(columns: str, by: str = "", label: Label | None = labels.series) -> Table:
-    """Return a table of cells, ordered by cell and then by some columns of its own."""
-    return _table(f"{_CELL} {columns}", f"{_IN_ORDER} {by}", label)
+def _settings(columns: str, by: str = "", label: Label | None = labels.series) -> Table:
+    """Return a table of settings, ordered by setting and then by some columns of its own."""
+    return _table(f"{_SETTING} {columns}", f"{_IN_ORDER} {by}", label)
 
 
 def _ends(*names: str) -> str:
@@ -63,10 +63,15 @@ _SUMMARISED = f"""
     acceptance_rate acceptance_rate_mean replays_per_round
     tokens_per_round rounds_per_run round_ms {_RATIOS} speedup_unpaired decode_failures
 """  # see `summaries.summarise`
-_SETTING = f"""
+_PAIRED_ENDS = " ".join(
+    f"{kind}_{end}"
+    for kind in ("simultaneous", "other_prompts", "setting")
+    for end in ("low", "high")
+)
+_ADVISED = f"""
     draft gamma suite method draft_model {" ".join(ARM_COLUMNS)} runs blocks
-    {_RATES} acceptance_rate {_TEXTS} {_RATIOS} best_low best_high prompt_set prompts sent
-    other_prompts_low other_prompts_high alone_low alone_high whole_high block_sd planning_sd
+    {_RATES} acceptance_rate {_TEXTS} {_RATIOS} prompt_set prompts sent
+    {_PAIRED_ENDS} unfiltered_high block_sd planning_sd
     flagged impossible {_EXCLUDED} flagged_prompts unusable_prompts draft_bytes
     added_rss_bytes
 """  # see `advice.Advice`
@@ -79,10 +84,10 @@ TABLES = {
         labels.joined,
     ),
     # A suite, target, draft and γ at the campaign's own conditions, see `summarise`.
-    "cells": _cells(f"{_SUMMARISED} control {_TEXTS} texts text_labels", label=labels.joined),
+    "settings": _settings(f"{_SUMMARISED} control {_TEXTS} texts text_labels", label=labels.joined),
     # A suite, target, draft and γ at a level of what the suite varies, see `summarise`.
     "levels": _table(
-        f"{_CELL} level n_prompt {_SUMMARISED} control {_ends('user_speedup')}",
+        f"{_SETTING} level n_prompt {_SUMMARISED} control {_ends('user_speedup')}",
         "suite target_rank draft_rank gamma level_rank",
         labels.levels,
     ),
@@ -96,21 +101,21 @@ TABLES = {
         "draft label drafter method draft_model", label=labels.drafts
     ),
     "suites": _table("suite title factor runs blocks"),
-    "campaign": _table("campaign of_study source"),
-    "categories": _cells(  # a cell, workload and category, see `summarise_categories`
+    "campaign": _table("campaign is_study source"),
+    "categories": _settings(  # a setting, workload and category, see `summarise_categories`
         f"{_SUMMARISED} workload category category_label prompts",
         "workload category",
     ),
-    "positions": _cells(  # a cell and position of its drafts, see `acceptance_by_position`
-        "position tried accepted conditional joint", "position"
+    "positions": _settings(  # a setting and position of its drafts, see `acceptance_by_position`
+        "position tried accepted conditional cumulative", "position"
     ),
     "advice": _table(  # what to do with a target, see `Advice`
-        "target answer reason controls settings excluded_settings idle none_left"
-        f" more_repeats more_prompts command {_SETTING}",
+        "target answer reason controls settings excluded_settings idle lost_settings"
+        f" more_repeats more_prompts command {_ADVISED}",
         label=labels.joined,
     ),
     "advice_settings": _table(  # a setting that a target's answer is chosen from, see `Advice`
-        f"target standing {_SETTING}",
+        f"target standing {_ADVISED}",
         label=labels.joined,
     ),
     # The next five have no rows where no runs of forced acceptance were measured.
@@ -118,7 +123,8 @@ TABLES = {
     "verification": _table(
         f"{_PAIR} n_tokens timed {_ends('steps', 'ms')} target_efficiency experts experts_even"
         " experts_seen read_bytes bound_ms bound_share in_cache gamma"
-        f" {_ends('draft_steps', 'round_steps', 'reread_steps', 'rest_steps', 'replay_steps')}",
+        f" {_ends('draft_steps', 'round_steps', 'catchup_steps', 'overhead_steps')}"
+        f" {_ends('replay_steps')}",
         "target_rank draft_rank n_tokens",
         labels.pairs,
     ),
@@ -128,7 +134,7 @@ TABLES = {
         "target_rank draft_rank engine without_repeat kind at",
         labels.pairs,
     ),
-    "predictions": _table(  # a cell that the cost model predicts, see `cost_tables.predictions`
+    "predictions": _table(  # a setting that the cost model predicts, see `cost_tables.predictions`
         f"{_PAIR} suite gamma forced_acceptance acceptance_rate {_ends('speedup', 'predicted')}"
         " ratio tokens_per_round equation_1 equation_1_per_token equation_2 extrapolated",
         _PAIRS_IN_ORDER,
@@ -136,30 +142,30 @@ TABLES = {
     ),
     # How far predictions are off in a suite, see `cost_tables.prediction_errors`.
     "prediction_errors": _table(
-        "suite forced cells median worst inside median_1 median_1_per_token median_2 worst_suite"
+        "suite forced settings median worst inside median_1 median_1_per_token median_2 worst_suite"
         " worst_target worst_draft worst_gamma worst_ratio",
     ),
     "break_even": _table(  # where speculation pays, see `cost_tables.break_even`
-        f"{_PAIR} gamma {_ends('floor', 'ceiling', 'break_even')} suite acceptance_rate"
+        f"{_PAIR} gamma {_ends('at_0', 'at_100', 'break_even')} suite acceptance_rate"
         f" {_ends('speedup')} extrapolated forced_acceptance",
         _PAIRS_IN_ORDER,
         labels.pairs,
     ),
     # Without rows where no draft has read its targets' texts.
-    "gamma_curves": _cells(  # a draft length of a suite's pair, see `gamma_curves`
+    "gamma_curves": _settings(  # a draft length of a suite's pair, see `gamma_curves`
         f"{_ends('predicted', 'speedup')} extrapolated",
     ),
-    "twins": _table(  # an MoE beside the dense model that it was upcycled from, see `compare_twins`
-        f"{_CELL} dense gammas method draft_model forced_acceptance prompts pairs repeats"
+    "upcycled_pairs": _table(  # an MoE beside its dense counterpart, see `compare_pairs`
+        f"{_SETTING} dense gammas method draft_model forced_acceptance prompts pairs repeats"
         " acceptance_rate dense_acceptance acceptance_difference same_tokens"
         f" {_ends('speedup', 'dense_speedup', 'ratio')}",
         "dense_rank target_rank suite draft_rank forced_acceptance gamma",
-        labels.twins,
+        labels.upcycled_pairs,
     ),
-    "twin_passes": _table(  # what a pass costs a twin, by its tokens, see `twin_passes`
+    "upcycled_passes": _table(  # what a pass costs a twin, by its tokens, see `upcycled_passes`
         f"engine dense model n_tokens repeats {_ends('steps', 'ratio')} experts experts_even",
         "dense_rank -is_dense rank n_tokens",
-        labels.twin_passes,
+        labels.upcycled_passes,
     ),
     # A way, target, draft and γ, and at last all runs, see `checks.summarise_audit`.
     "audit": _table(
@@ -167,8 +173,8 @@ TABLES = {
         f"target_rank {_BY} draft_rank gamma",
         labels.joined,
     ),
-    "flagged": _table(  # a cell's prompt, see `checks.count_flagged`
-        f"{_CELL} prompt runs flagged impossible"
+    "flagged": _table(  # a setting's prompt, see `checks.count_flagged`
+        f"{_SETTING} prompt runs flagged impossible"
     ),
     "sensitivity": _table(  # a factor by which runs were made too fast
         "forged factor runs unbounded impossible suspicious",
@@ -181,18 +187,18 @@ TABLES = {
     # A printed number and what was measured, see `printed_numbers.compare_printed`.
     "comparison": _table("what source relation printed digits recomputed measured"),
     # The next two have no rows where the configuration names no campaign to compare with.
-    "side_by_side": _table(  # a setting of one of several campaigns, see `side_by_side`
+    "compared_settings": _table(  # a setting of one of several campaigns, see `compared_settings`
         f"heading campaign {_BY} target_label draft_label gamma prompts suite campaigns"
         f" same_files runs blocks paired flagged acceptance_rate {_RATES} {_ends('speedup')}",
     ),
     "compared_campaigns": _table(  # what one of these campaigns ran on, see `compared_campaigns`
         f"heading campaign {_BY} engine_commit backend machine_chip machine_gpu synthetic n_predict"
         " temperature repeats settings engine_options",
-        label=labels.ways,
+        label=labels.protocols,
     ),
     "claims": _table(  # a claim of the study and its verdict, see `judge.judge_claims`
         f"words place {_BY} verdict why comparisons runs flagged unpaired",
-        label=labels.ways,
+        label=labels.protocols,
     ),
 }
 

@@ -21,11 +21,11 @@ from specmoe.config.measurement import Statistics
 from specmoe.models.info import ModelInfo
 from specmoe.runs.schema import excluded, undisturbed
 
-CELL = ["suite", "target", "draft", "gamma"]
+SETTING = ["suite", "target", "draft", "gamma"]
 """A setting at the campaign's own conditions, see `usual`."""
 
-SETTING = [*CELL, "condition"]
-"""Any setting: a cell at what its suite varies."""
+SETTING_AND_CONDITION = [*SETTING, "condition"]
+"""Any setting: a setting at what its suite varies."""
 
 
 def setting_id(suite: str, target: str, draft: str, gamma: int, condition: Any = None) -> str:
@@ -84,7 +84,7 @@ def with_speedups(runs: pd.DataFrame) -> pd.DataFrame:
 
     A run is compared with its own baseline. In a suite where no run has one, as in the published
     study's B and D, each run is compared with its target's mean baseline. Elsewhere a run without a
-    baseline is left out, or one cell would mix the two.
+    baseline is left out, or one setting would mix the two.
 
     Added columns:
 
@@ -145,7 +145,7 @@ def _of_loads(pairs: pd.DataFrame, throughputs: "pd.Series[float]") -> pd.DataFr
     )
 
 
-def summarise_baselines(runs: pd.DataFrame, settings: Statistics) -> pd.DataFrame:
+def summarise_baselines(runs: pd.DataFrame, statistics: Statistics) -> pd.DataFrame:
     """Return one row per way and target: its rate in the suites that have no draft at all.
 
     This is the paper's Table 4. Columns: protocol, engine, target, tokens_per_second (mean over
@@ -165,7 +165,7 @@ def summarise_baselines(runs: pd.DataFrame, settings: Statistics) -> pd.DataFram
         runs=("run", "size"),
     ).reset_index()
     intervals = [
-        interval_of_rate(members["tokens_per_second"], members["block"], settings.confidence)
+        interval_of_rate(members["tokens_per_second"], members["block"], statistics.confidence)
         for _, members in groups
     ]
     ends = ["tokens_per_second_low", "tokens_per_second_high"]
@@ -179,7 +179,7 @@ def _passage_baselines(runs: pd.DataFrame) -> pd.DataFrame:
 def summarise(
     pairs: pd.DataFrame,
     by: Sequence[str],
-    settings: Statistics,
+    statistics: Statistics,
     more: Callable[[pd.DataFrame], Mapping[str, Any]] = lambda members: {},
 ) -> pd.DataFrame:
     """Return one row per setting, sorted: rate, acceptance, speedup with its interval over blocks.
@@ -199,12 +199,12 @@ def summarise(
       rounds_per_run: their number; round_ms: decode time over rounds. Null where a count is not
       known of all, or nothing was drafted; replays that were not counted are none.
     - speedup: geometric mean of the blocks', each of which is that of its runs; speedup_low,
-      speedup_high: its interval, null with a single block. Where a cell is not paired, it leaves
+      speedup_high: its interval, null with a single block. Where a setting is not paired, it leaves
       out how the baseline itself varies.
     - first_token_ratio, end_to_end, user_speedup: the same of these columns of `pairs`, with
       intervals; null unless known of all runs.
-    - speedup_unpaired: the paper's way, the cell's mean rate over its target's mean baseline (see
-      `with_speedups`); null where the target has none.
+    - speedup_unpaired: the paper's way, the setting's mean rate over its target's mean baseline
+      (see `with_speedups`); null where the target has none.
     - decode_failures: failed decodes per run; null where they were not counted.
     """
 
@@ -233,24 +233,24 @@ def summarise(
             "tokens_per_round": 1 + accepted / some_rounds + replays,
             "rounds_per_run": rounds / len(members),
             "round_ms": members["decode_ms"].sum() / some_rounds,
-            **mean_ratio("speedup", members, settings),
-            **mean_ratio("first_token_ratio", members, settings),
-            **mean_ratio("end_to_end", members, settings),
-            **mean_ratio("user_speedup", members, settings),
+            **mean_ratio("speedup", members, statistics),
+            **mean_ratio("first_token_ratio", members, statistics),
+            **mean_ratio("end_to_end", members, statistics),
+            **mean_ratio("user_speedup", members, statistics),
             "speedup_unpaired": rate / first["mean_baseline_tokens_per_second"],
             "decode_failures": _total(members["decode_failures"]) / len(members),
             **more(members),
         }
 
-    cells = by_group(pairs[pairs["counts"]], by, row)
-    if cells.empty:
-        return cells
+    settings = by_group(pairs[pairs["counts"]], by, row)
+    if settings.empty:
+        return settings
     every = pairs.groupby([*by], dropna=False)
     sizes, prompts = every.size(), every["prompt"].unique()
-    at = pd.MultiIndex.from_frame(cells[[*by]])
+    at = pd.MultiIndex.from_frame(settings[[*by]])
     both = pd.Series(sizes.reindex(at).to_numpy(), dtype="Int64")
-    lost = both - cells["runs"]
-    return cells.assign(
+    lost = both - settings["runs"]
+    return settings.assign(
         excluded=lost.where(lost > 0),
         pairs=both,
         prompt_set=[", ".join(sorted(sent)) for sent in prompts.reindex(at)],
@@ -258,7 +258,7 @@ def summarise(
 
 
 def texts_of(members: pd.DataFrame, prompt_label: Callable[[str], str]) -> dict[str, Any]:
-    """Return what a cell's pairs were sent and wrote.
+    """Return what a setting's pairs were sent and wrote.
 
     texts: the ids of the prompts, where those of a workload are one, and their text_labels;
     repetition and looping: means of the runs' own, see `audit.output`, null where no tokens are
@@ -274,8 +274,8 @@ def texts_of(members: pd.DataFrame, prompt_label: Callable[[str], str]) -> dict[
     }
 
 
-def summarise_categories(pairs: pd.DataFrame, settings: Statistics) -> pd.DataFrame:
-    """Return one row per cell, workload and category: columns of `summarise`, and prompts.
+def summarise_categories(pairs: pd.DataFrame, statistics: Statistics) -> pd.DataFrame:
+    """Return one row per setting, workload and category: columns of `summarise`, and prompts.
 
     speedup_low and speedup_high are those of the interval for other prompts of the category; null
     with a single block or a single prompt. prompts counts those with a speedup; category_label
@@ -283,26 +283,26 @@ def summarise_categories(pairs: pd.DataFrame, settings: Statistics) -> pd.DataFr
     """
 
     def of_prompts(its: pd.DataFrame) -> dict[str, Any]:
-        low, high = of_other_prompts(its).interval(settings.confidence)
+        low, high = of_other_prompts(its).interval(statistics.confidence)
         return {"prompts": its["prompt"].nunique(), "speedup_low": low, "speedup_high": high}
 
     known = pairs[pairs["category"].notna()]
-    cells = summarise(known, [*CELL, "workload", "category"], settings, of_prompts)
-    if cells.empty:
-        return cells
-    several = cells.groupby("suite")["workload"].transform("nunique") > 1
-    with_workload = cells["category"] + " (" + cells["workload"] + ")"
-    return cells.assign(category_label=cells["category"].where(~several, with_workload))
+    settings = summarise(known, [*SETTING, "workload", "category"], statistics, of_prompts)
+    if settings.empty:
+        return settings
+    several = settings.groupby("suite")["workload"].transform("nunique") > 1
+    with_workload = settings["category"] + " (" + settings["workload"] + ")"
+    return settings.assign(category_label=settings["category"].where(~several, with_workload))
 
 
 def acceptance_by_position(pairs: pd.DataFrame) -> pd.DataFrame:
-    """Return one row per cell and position of its drafts, where rounds were logged.
+    """Return one row per setting and position of its drafts, where rounds were logged.
 
-    Columns: those of the cell, protocol, engine; position (from 1); tried (rounds that drafted a
+    Columns: those of the setting, protocol, engine; position (from 1); tried (rounds that drafted a
     token there and accepted all before it); accepted (those that accepted it too); conditional
-    (accepted / tried: the chance of a token whose predecessors were accepted); joint (the product
-    up to the position: the chance that a draft so long is accepted as a whole). Positions that were
-    never tried are left out.
+    (accepted / tried: the chance of a token whose predecessors were accepted); cumulative (the
+    product up to the position: the chance that a draft so long is accepted as a whole). Positions
+    that were never tried are left out.
     """
 
     def rows(members: pd.DataFrame) -> Iterator[dict[str, Any]]:
@@ -310,32 +310,38 @@ def acceptance_by_position(pairs: pd.DataFrame) -> pd.DataFrame:
             np.sum([*map(np.asarray, members[f"{name}_per_position"])], axis=0)
             for name in ("drafted", "accepted")
         )
-        joint = 1.0
+        cumulative = 1.0
         for place in np.flatnonzero(tried):
             conditional = accepted[place] / tried[place]
-            joint *= conditional
+            cumulative *= conditional
             counts = {"tried": tried[place], "accepted": accepted[place]}
-            yield {"position": place + 1} | counts | {"conditional": conditional, "joint": joint}
+            yield (
+                {"position": place + 1}
+                | counts
+                | {"conditional": conditional, "cumulative": cumulative}
+            )
 
-    return by_group(pairs[pairs["drafted_per_position"].notna()], [*CELL, *MEASURED_BY], rows)
+    return by_group(pairs[pairs["drafted_per_position"].notna()], [*SETTING, *MEASURED_BY], rows)
 
 
-def mean_ratio(name: str, members: pd.DataFrame, settings: Statistics) -> dict[str, float]:
+def mean_ratio(name: str, members: pd.DataFrame, statistics: Statistics) -> dict[str, float]:
     """Return the geometric mean of a column of ratios over blocks and its ends, by column."""
     known = members[name].notna().all()
-    estimate = of_pairs(members, name).estimate(settings.confidence) if known else Estimate(np.nan)
+    estimate = (
+        of_pairs(members, name).estimate(statistics.confidence) if known else Estimate(np.nan)
+    )
     return estimate.columns(name)
 
 
-def fastest(cells: pd.DataFrame) -> "pd.Series[bool]":
-    """Return whether each cell is the fastest of its target and way on the prompts it was sent.
+def fastest(settings: pd.DataFrame) -> "pd.Series[bool]":
+    """Return whether each setting is the fastest of its target and way on the prompts it was sent.
 
-    The same rule as of advice: cells of other prompts are no rivals, and one that drafted nothing
-    is never the fastest.
+    The same rule as of advice: settings of other prompts are no rivals, and one that drafted
+    nothing is never the fastest.
     """
-    drafting = cells[cells["rounds_per_run"] != 0]
+    drafting = settings[settings["rounds_per_run"] != 0]
     best = drafting.groupby([*MEASURED_BY, "target", "prompt_set"])["speedup"].transform("max")
-    return (drafting["speedup"] == best).reindex(cells.index, fill_value=False)
+    return (drafting["speedup"] == best).reindex(settings.index, fill_value=False)
 
 
 def drafted_nothing(members: pd.DataFrame) -> bool:

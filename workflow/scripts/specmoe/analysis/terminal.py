@@ -17,13 +17,18 @@ from markupsafe import Markup
 from specmoe import text
 from specmoe.analysis import number_text
 from specmoe.analysis.advice import Answer, Controls, Standing
-from specmoe.analysis.filters import advised_targets, on_other_prompts, told_twins, whole_audit
+from specmoe.analysis.filters import (
+    advised_targets,
+    reported_pairs,
+    settings_on_other_prompts,
+    whole_audit,
+)
 from specmoe.analysis.intervals import session_reach
 from specmoe.analysis.launch import with_files
 from specmoe.analysis.number_text import fixed, interval, measured_in, percent
 from specmoe.analysis.registry import TABLES, Analysis, Record, records
-from specmoe.analysis.spread import spread_of_cells
-from specmoe.analysis.summaries import SETTING, make_pairs, summarise
+from specmoe.analysis.repeats import repeats_of_settings
+from specmoe.analysis.summaries import SETTING_AND_CONDITION, make_pairs, summarise
 from specmoe.config.block import NO_DRAFT
 from specmoe.config.engines import Backend
 from specmoe.config.schema import Config
@@ -36,10 +41,10 @@ from specmoe.text import counted, duration, fill_template
 # The ends of the interval that decides an answer, as columns of the best setting.
 _DECIDES = {
     Answer.ON: "other_prompts",
-    Answer.HERE: "best",
-    Answer.LOOPING: "best",
-    Answer.UNDECIDED: "best",
-    Answer.OFF: "alone",
+    Answer.HERE: "simultaneous",
+    Answer.LOOPING: "simultaneous",
+    Answer.UNDECIDED: "simultaneous",
+    Answer.OFF: "setting",
 }
 
 
@@ -68,7 +73,7 @@ def render_advice(analysis: Analysis, template: Path, details: Path) -> str:
         without=[*advice.loc[~advice["target"].isin(advised["target"]), "target"]],
         table=table_of_answers(advised).splitlines(),
         settings={name: records(own) for name, own in settings.groupby("target")},
-        elsewhere=on_other_prompts(analysis),
+        other_prompt_sets=settings_on_other_prompts(analysis),
         categories={name: records(own) for name, own in categories.groupby("target")},
         details=details,
         Answer=Answer,
@@ -85,7 +90,7 @@ def environment(
     numbers = ("fixed", "percent", "thousands", "memory", "interval", "measured_in")
     texts = ("span", "day", "short_commits", "prompt_text")
     env.filters.update({name: getattr(number_text, name) for name in (*numbers, *texts)})
-    env.filters.update(machine_of=machine_of, records=records, told_twins=told_twins)
+    env.filters.update(machine_of=machine_of, records=records, reported_pairs=reported_pairs)
     env.tests["known"] = pd.notna
     return env
 
@@ -175,7 +180,7 @@ def summarise_suite(runs: pd.DataFrame, suite: str, config: Config) -> str:
     own = runs[runs["suite"] == suite]
     pairs = make_pairs(runs, config.audit.unrelated_drafts, {})
     pairs = pairs[pairs["counts"] & (pairs["suite"] == suite)]
-    cells = summarise(pairs, SETTING, config.statistics)
+    settings = summarise(pairs, SETTING_AND_CONDITION, config.statistics)
     parts = [f"Suite {suite}: {config.suites[suite].title}, {counted(len(own), 'run')}"]
     plain = own[own["draft"] == NO_DRAFT]
     if len(plain):
@@ -184,20 +189,20 @@ def summarise_suite(runs: pd.DataFrame, suite: str, config: Config) -> str:
         table = rates.agg(["mean", "std"]).reset_index()
         table = table.rename(columns={"n_prompt": "tokens", "mean": "tok/s", "std": "sd"})
         parts += ["", "Without a draft", _text(table)]
-    if len(cells):
-        spread = spread_of_cells(pairs, config.statistics)
-        beyond = cells["condition"].astype(object).fillna("")
+    if len(settings):
+        spread = repeats_of_settings(pairs, config.statistics)
+        beyond = settings["condition"].astype(object).fillna("")
         table = pd.DataFrame(
             {
-                "target": cells["target"],
-                "draft": cells["draft"],
-                "γ": cells["gamma"],
+                "target": settings["target"],
+                "draft": settings["draft"],
+                "γ": settings["gamma"],
                 **({"at": beyond} if beyond.any() else {}),
-                "tok/s": cells["tokens_per_second"],
-                "acceptance %": cells["acceptance_rate"] * 100,
-                "speedup": cells["speedup"],
-                "low": cells["speedup_low"],
-                "high": cells["speedup_high"],
+                "tok/s": settings["tokens_per_second"],
+                "acceptance %": settings["acceptance_rate"] * 100,
+                "speedup": settings["speedup"],
+                "low": settings["speedup_low"],
+                "high": settings["speedup_high"],
                 "blocks %": spread["block_sd"] * 100,
                 "runs %": spread["within_sd"] * 100,
                 "repeats": spread["repeats_needed"],

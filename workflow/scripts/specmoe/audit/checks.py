@@ -23,7 +23,7 @@ from specmoe.config.block import MEASURED_BY
 ALL = "all"
 """The target and draft in the row that counts the whole campaign."""
 
-_CELL = [*MEASURED_BY, "target", "draft", "gamma"]
+_SETTING = [*MEASURED_BY, "target", "draft", "gamma"]
 _WORDS = ("passed", "failed", "not_applicable", "not_judged")
 _COUNTED = dict(zip(CheckVerdict, _WORDS, strict=True))
 _IDENTITY = ["run", *MEASURED_BY, "suite", "target", "draft", "gamma", "prompt", "repeat"]
@@ -155,12 +155,12 @@ def summarise_audit(audit: pd.DataFrame) -> pd.DataFrame:
     others), and for each check `<check>_passed`, `<check>_failed`, `<check>_not_applicable`,
     `<check>_not_judged` (numbers of runs) and `<check>_worst` (the largest ratio, or null).
     """
-    cells = [
-        dict(zip(_CELL, cell, strict=True)) | _counts(members)
-        for cell, members in audit.groupby(_CELL)
+    settings = [
+        dict(zip(_SETTING, setting, strict=True)) | _counts(members)
+        for setting, members in audit.groupby(_SETTING)
     ]
-    whole = dict.fromkeys(_CELL, ALL) | {"gamma": None} | _counts(audit)
-    return pd.DataFrame([*cells, whole]).astype({"gamma": "Int64"})
+    whole = dict.fromkeys(_SETTING, ALL) | {"gamma": None} | _counts(audit)
+    return pd.DataFrame([*settings, whole]).astype({"gamma": "Int64"})
 
 
 def flagged_runs(audit: pd.DataFrame, level: Level | None = None) -> set[str]:
@@ -180,9 +180,9 @@ def count_flagged(audit: pd.DataFrame) -> pd.DataFrame:
     failed = audit["run"].where(audit["verdict"] == CheckVerdict.FAIL)
     keys = [*MEASURED_BY, "suite", "target", "draft", "gamma", "prompt"]
     broken = failed.where(audit["level"] == Level.IMPOSSIBLE)
-    cells = audit.assign(failed=failed, broken=broken).groupby(keys)
+    settings = audit.assign(failed=failed, broken=broken).groupby(keys)
     counts = {"runs": "run", "flagged": "failed", "impossible": "broken"}
-    return cells.agg(**{name: (of, "nunique") for name, of in counts.items()}).reset_index()
+    return settings.agg(**{name: (of, "nunique") for name, of in counts.items()}).reset_index()
 
 
 def _counts(audit: pd.DataFrame) -> dict[str, Any]:

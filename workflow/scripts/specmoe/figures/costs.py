@@ -101,20 +101,20 @@ def plot_verification_cost(analysis: Analysis) -> Figure | None:
     return figure
 
 
-def plot_twins(analysis: Analysis) -> Figure | None:
-    """Show passes, experts and speedups of MoEs beside those of their dense twins.
+def plot_upcycled_pairs(analysis: Analysis) -> Figure | None:
+    """Show passes, experts and speedups of MoEs beside those of their dense counterparts.
 
     A row for each dense model. Left the time of a pass and in the middle the distinct experts it
     visits against its tokens, hollow if routing is even; right the speedup against the acceptance
     that was forced, at the middle γ. What was not measured of any is left out; None without all.
     """
-    passes = analysis.twin_passes
+    passes = analysis.upcycled_passes
     passes = passes.assign(series=passes["model"])
     routed = passes[passes["experts"].notna()]
     panels_of: list[tuple[pd.DataFrame, Callable[[Axes, pd.DataFrame, Looks], None]]] = [
         (passes, partial(_draw_passes, plotted=STEPS)),
         (routed, partial(_draw_passes, plotted=EXPERTS)),
-        (_at_forced(analysis.twins), _draw_speedups),
+        (_at_forced(analysis.upcycled_pairs), _draw_speedups),
     ]
     shown = [(rows, plot) for rows, plot in panels_of if not rows.empty]
     if not shown:
@@ -132,21 +132,23 @@ def plot_twins(analysis: Analysis) -> Figure | None:
     return figure
 
 
-def _at_forced(cells: pd.DataFrame) -> pd.DataFrame:
-    """Return the speedups at the middle γ of those forced, of MoEs and of their dense twins."""
-    cells = cells[cells["forced_acceptance"].notna() & cells["gamma"].notna()]
-    gammas = sorted(cells["gamma"].unique())
+def _at_forced(settings: pd.DataFrame) -> pd.DataFrame:
+    """Return the speedups at the middle forced γ, of MoEs and of their dense counterparts."""
+    settings = settings[settings["forced_acceptance"].notna() & settings["gamma"].notna()]
+    gammas = sorted(settings["gamma"].unique())
     if not gammas:
-        return cells.assign(series=None)
-    cells = cells[cells["gamma"] == gammas[len(gammas) // 2]]
-    dense = cells.drop_duplicates(["dense", "suite", "draft", "forced_acceptance"])
+        return settings.assign(series=None)
+    settings = settings[settings["gamma"] == gammas[len(gammas) // 2]]
+    dense = settings.drop_duplicates(["dense", "suite", "draft", "forced_acceptance"])
     dense = dense.assign(
         **{column: dense[f"dense_{column}"] for column in _SPEEDUPS},
         series=dense["dense"],
         label=dense["dense_label"],
         family="dense",
     )
-    return pd.concat([dense, cells.assign(series=cells["target"], label=cells["target_label"])])
+    return pd.concat(
+        [dense, settings.assign(series=settings["target"], label=settings["target_label"])]
+    )
 
 
 def _draw_passes(axes: Axes, rows: pd.DataFrame, looks: Looks, plotted: PlottedColumn) -> None:
@@ -168,28 +170,28 @@ def _draw_speedups(axes: Axes, rows: pd.DataFrame, looks: Looks) -> None:
 
 
 def plot_predicted_speedup(analysis: Analysis) -> Figure | None:
-    """Show predicted against measured speedup, a dot for each cell, or None without a prediction.
+    """Show predicted against measured speedup, a dot for each setting; None without predictions.
 
     A panel for the cost model and for each of the study's two equations. Hollow dots used passes
     wider than any that was measured.
     """
-    cells = analysis.predictions
-    if cells.empty:
+    settings = analysis.predictions
+    if settings.empty:
         return None
-    looks = {series: replace(look, line="none") for series, look in target_looks(cells).items()}
+    looks = {series: replace(look, line="none") for series, look in target_looks(settings).items()}
     figure, panels = make_panels(len(_PREDICTIONS))
-    cells = cells.astype(dict.fromkeys(["speedup", *_PREDICTIONS], float))
+    settings = settings.astype(dict.fromkeys(["speedup", *_PREDICTIONS], float))
     for axes, (column, title) in zip(panels, _PREDICTIONS.items(), strict=True):
-        alike_logarithms(axes, cells[["speedup", *_PREDICTIONS]], margin=1.15)
+        alike_logarithms(axes, settings[["speedup", *_PREDICTIONS]], margin=1.15)
         axes.set_aspect("equal")
-        for (series, beyond), members in cells.groupby(["series", "extrapolated"], sort=False):
+        for (series, beyond), members in settings.groupby(["series", "extrapolated"], sort=False):
             look = looks[str(series)]
             scatter(axes, members["speedup"], members[column], look, hollow=bool(beyond))
         axes.set_title(title)
     figure.supxlabel("measured speedup")
     figure.supylabel("predicted speedup")
-    handles = series_handles(cells, looks)
-    if cells["extrapolated"].any():
+    handles = series_handles(settings, looks)
+    if settings["extrapolated"].any():
         handles.append(handle(replace(_GREY, line="none"), "wider than measured", hollow=True))
     add_legend(figure, handles)
     return figure
@@ -200,10 +202,10 @@ def plot_break_even(analysis: Analysis) -> Figure | None:
 
     A panel for each target and draft. None if no pass was measured.
     """
-    cells = analysis.break_even
-    if cells.empty:
+    settings = analysis.break_even
+    if settings.empty:
         return None
-    looks = target_looks(cells)
+    looks = target_looks(settings)
     beside: Any = {"xytext": (4, 3), "textcoords": "offset points", "fontsize": 6}
 
     def draw_panel(axes: Axes, members: pd.DataFrame) -> None:
@@ -223,16 +225,16 @@ def plot_break_even(analysis: Analysis) -> Figure | None:
             draw(axes, of_curve, "gamma", ACCEPTANCE, replace(look, line=":"), 0, hollow=True)
             last = of_curve[["gamma", "acceptance_rate"]].iloc[-1]
             axes.annotate(str(suite), tuple(last), **beside)
-        powers_of_two(axes, cells["gamma"])
+        powers_of_two(axes, settings["gamma"])
         axes.set_ylim(-0.03, 1.06)
         axes.yaxis.set_major_formatter(PercentFormatter(1.0))
 
     handles = [handle(replace(_GREY, line="-"), "acceptance at which the speedup is 1")]
-    if cells["suite"].notna().any():
+    if settings["suite"].notna().any():
         handles.append(handle(_GREY, "measured, by suite", hollow=True))
-    if cells["break_even"].isna().any():
+    if settings["break_even"].isna().any():
         handles.append(Line2D([], [], label="never pays", **_NEVER))
-    groups, labels = cells.groupby("series", sort=False), (GAMMA_LABEL, ACCEPTANCE.label)
+    groups, labels = settings.groupby("series", sort=False), (GAMMA_LABEL, ACCEPTANCE.label)
     return draw_panels(groups, draw_panel, target_title, labels, handles)
 
 

@@ -124,7 +124,7 @@ def dodged(groups: Iterable[Any], step: float = LINE_DODGE_PT) -> list[tuple[Any
 
 def draw(
     axes: Axes,
-    cells: pd.DataFrame,
+    settings: pd.DataFrame,
     x: str,
     plotted: PlottedColumn,
     look: Look,
@@ -132,10 +132,10 @@ def draw(
     *,
     hollow: bool = False,
 ) -> None:
-    """Draw one line of cells with its intervals, shifted sideways by `dodge` points."""
+    """Draw one line of settings with its intervals, shifted sideways by `dodge` points."""
     column = plotted.column
     columns = [x, column, plotted.low or column, plotted.high or column]
-    shown = cells[columns].to_numpy(float, na_value=nan)
+    shown = settings[columns].to_numpy(float, na_value=nan)
     at, values, lows, highs = shown.T
     known = values[np.isfinite(values)]
     figure: Any = axes.figure
@@ -163,15 +163,15 @@ def draw(
 
 def draw_series(
     axes: Axes,
-    cells: pd.DataFrame,
+    settings: pd.DataFrame,
     x: str,
     plotted: PlottedColumn,
     looks: Mapping[str, Look],
     *,
     hollow: bool = False,
 ) -> None:
-    """Draw a line for each series of cells with its intervals, side by side; dotted if hollow."""
-    for (series, members), dodge in dodged(cells.groupby("series", sort=False)):
+    """Draw each series of settings as a line with intervals, side by side; dotted if hollow."""
+    for (series, members), dodge in dodged(settings.groupby("series", sort=False)):
         look = replace(looks[series], line=":") if hollow else looks[series]
         draw(axes, members, x, plotted, look, dodge, hollow=hollow)
 
@@ -192,9 +192,9 @@ def handle(look: Look, label: str, *, hollow: bool = False) -> Line2D:
     return Line2D([], [], label=label, **_line(look, hollow=hollow))
 
 
-def series_handles(cells: pd.DataFrame, looks: Mapping[str, Look]) -> list[Line2D]:
-    """Return the legend's sample of each series of cells (columns series and label), in order."""
-    named = cells.drop_duplicates("series")[["series", "label"]]
+def series_handles(settings: pd.DataFrame, looks: Mapping[str, Look]) -> list[Line2D]:
+    """Return the legend's sample of each series of settings (columns series, label), in order."""
+    named = settings.drop_duplicates("series")[["series", "label"]]
     return [handle(looks[series], short(label)) for series, label in named.itertuples(index=False)]
 
 

@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator, NullLocator, PercentFormatter
 
-from specmoe.analysis.filters import cells_by_draft, cells_by_way, drawn_side_by_side
+from specmoe.analysis.filters import drawn_settings, settings_by_draft, settings_by_protocol
 from specmoe.analysis.registry import Analysis
 from specmoe.figures.panels import (
     ACCEPTANCE,
@@ -49,17 +49,17 @@ def plot_speedup_by_gamma(analysis: Analysis) -> Figure | None:
 
     A row for each draft, a line for each target.
     """
-    cells = cells_by_draft(analysis)
-    if cells.empty:
+    settings = settings_by_draft(analysis)
+    if settings.empty:
         return None
-    looks = target_looks(cells)
-    drafts = [members for _, members in cells.groupby("draft_rank")]
+    looks = target_looks(settings)
+    drafts = [members for _, members in settings.groupby("draft_rank")]
     figure, panels = make_panels(2 * len(drafts), most_columns=2, kinds=2)
     for axes, (members, plotted) in zip(
         panels, product(drafts, (SPEEDUP, ACCEPTANCE)), strict=True
     ):
         draw_series(axes, members, "gamma", plotted, looks)
-        powers_of_two(axes, cells["gamma"])
+        powers_of_two(axes, settings["gamma"])
         axes.set_title(_draft(members))
         axes.set_ylabel(plotted.label)
     for gain, accepted in zip(panels[::2], panels[1::2], strict=True):
@@ -67,7 +67,7 @@ def plot_speedup_by_gamma(analysis: Analysis) -> Figure | None:
         start_at_zero(accepted)
         accepted.yaxis.set_major_formatter(PercentFormatter(1.0))
     figure.supxlabel(GAMMA_LABEL)
-    add_legend(figure, series_handles(cells, looks))
+    add_legend(figure, series_handles(settings, looks))
     return figure
 
 
@@ -76,10 +76,10 @@ def plot_gamma_curves(analysis: Analysis) -> Figure | None:
 
     A panel for each draft, a line for each target; None where no draft has read any text.
     """
-    cells = analysis.gamma_curves
-    if cells.empty:
+    settings = analysis.gamma_curves
+    if settings.empty:
         return None
-    looks = target_looks(cells)
+    looks = target_looks(settings)
 
     def draw_panel(axes: Axes, members: pd.DataFrame) -> None:
         for (series, own), dodge in dodged(members.groupby("series", sort=False)):
@@ -92,7 +92,7 @@ def plot_gamma_curves(analysis: Analysis) -> Figure | None:
             draw(axes, measured, "gamma", SPEEDUP, replace(look, line="none"), dodge)
         powers_of_two(axes, (2**power for power in range(6)))
 
-    groups, handles = cells.groupby("draft_rank"), series_handles(cells, looks)
+    groups, handles = settings.groupby("draft_rank"), series_handles(settings, looks)
     return draw_panels(groups, draw_panel, _draft, _BY_GAMMA, handles, mark_no_change)
 
 
@@ -102,13 +102,13 @@ def plot_levels(analysis: Analysis) -> Figure | None:
     A panel for each suite and target, a line for each draft and γ. Numbers are on their scale.
     Returns None with more lines than can be told apart, too: the table has them all.
     """
-    cells = analysis.levels
-    cells = cells[cells.groupby("series")["level"].transform("nunique") > 1]
-    if not 0 < cells["setting"].nunique() <= _MOST_LINES:
+    settings = analysis.levels
+    settings = settings[settings.groupby("series")["level"].transform("nunique") > 1]
+    if not 0 < settings["setting"].nunique() <= _MOST_LINES:
         return None
-    ordered = cells.sort_values(["draft_rank", "gamma"], kind="stable")
+    ordered = settings.sort_values(["draft_rank", "gamma"], kind="stable")
     looks = looks_of(ordered["setting"].unique())
-    groups = [members for _, members in cells.groupby("series", sort=False)]
+    groups = [members for _, members in settings.groupby("series", sort=False)]
     figure, panels = make_panels(len(groups), kinds=0)
     for axes, members in zip(panels, groups, strict=True):
         members = members.assign(series=members["setting"])
@@ -131,29 +131,29 @@ def plot_levels(analysis: Analysis) -> Figure | None:
 
 
 def plot_protocols(analysis: Analysis) -> Figure | None:
-    """Show the results of each way of measuring the same cells, or None with a single way.
+    """Show the results of each way of measuring the same settings, or None with a single way.
 
     A row of panels for each target and draft, a line for each way, over draft length.
     """
-    cells = cells_by_way(analysis)
-    if cells.empty:
+    settings = settings_by_protocol(analysis)
+    if settings.empty:
         return None
-    cells["series"] = cells["way"]
-    rows = [members for _, members in cells.groupby(["target_rank", "draft_rank"])]
-    looks = looks_of(cells["way"].unique())
+    settings["series"] = settings["measured_by"]
+    rows = [members for _, members in settings.groupby(["target_rank", "draft_rank"])]
+    looks = looks_of(settings["measured_by"].unique())
     columns = len(_OF_PROTOCOLS)
     figure, panels = make_panels(
         columns * len(rows), columns, around_in=0.7, row_in=_ROW_HEIGHT_IN, kinds=columns
     )
     for axes, (members, plotted) in zip(panels, product(rows, _OF_PROTOCOLS), strict=True):
         draw_series(axes, members, "gamma", plotted, looks)
-        powers_of_two(axes, cells["gamma"])
+        powers_of_two(axes, settings["gamma"])
         axes.set_title(plotted.label)
         if plotted is ACCEPTANCE:
             first = members.iloc[0]
             labels = short(first["target_label"]), short(first["draft_label"])
             axes.set_ylabel("{}\ndraft {}".format(*labels))
-    most = max(float(cells["decode_failures"].max()), _LEAST_FAILURES)
+    most = max(float(settings["decode_failures"].max()), _LEAST_FAILURES)
     for acceptance, speedup, failures in zip(*[iter(panels)] * columns, strict=True):
         acceptance.set_yscale("symlog", linthresh=_LEAST_ACCEPTANCE)
         acceptance.set_ylim(0, 1.5)
@@ -171,18 +171,18 @@ def plot_protocols(analysis: Analysis) -> Figure | None:
     return figure
 
 
-def plot_side_by_side(analysis: Analysis) -> Figure | None:
+def plot_compared_settings(analysis: Analysis) -> Figure | None:
     """Show the speedups of several campaigns against draft length, or None if only one has any.
 
-    The panels are those of `drawn_side_by_side`. A line for each campaign and draft. The audit
+    The panels are those of `drawn_settings`. A line for each campaign and draft. The audit
     marks runs of hollow dots.
     """
-    cells = drawn_side_by_side(analysis)
-    if cells.empty:
+    settings = drawn_settings(analysis)
+    if settings.empty:
         return None
     listed = analysis.compared_campaigns["heading"]
-    headings = listed[listed.isin(cells["heading"])].tolist()
-    drafts = cells["draft_label"].drop_duplicates().tolist()
+    headings = listed[listed.isin(settings["heading"])].tolist()
+    drafts = settings["draft_label"].drop_duplicates().tolist()
     looks = compared_looks(headings, drafts)
 
     def draw_panel(axes: Axes, members: pd.DataFrame) -> None:
@@ -192,12 +192,12 @@ def plot_side_by_side(analysis: Analysis) -> Figure | None:
             draw(axes, own, "gamma", SPEEDUP, look, dodge)
             flagged = own[own["flagged"] > 0]
             draw(axes, flagged, "gamma", SPEEDUP, replace(look, line="none"), dodge, hollow=True)
-        powers_of_two(axes, cells["gamma"])
+        powers_of_two(axes, settings["gamma"])
 
     def title(members: pd.DataFrame) -> str:
         """Return the target, and its prompts where there is more than one panel of it."""
         first = members.iloc[0]
-        of_target = cells[cells["target_label"] == first["target_label"]]
+        of_target = settings[settings["target_label"] == first["target_label"]]
         label = short(first["target_label"])
         several = of_target["panel"].nunique() > 1
         return f"{label}\n{short(first['prompts'])}" if several else label
@@ -210,29 +210,31 @@ def plot_side_by_side(analysis: Analysis) -> Figure | None:
         handle(replace(looks[headings[0], draft], colour=REFERENCE_COLOUR), f"draft {short(draft)}")
         for draft in drafts
     ]
-    groups, handles = cells.groupby("panel"), [*campaigns, *of_drafts]
+    groups, handles = settings.groupby("panel"), [*campaigns, *of_drafts]
     return draw_panels(groups, draw_panel, title, _BY_GAMMA, handles, mark_no_change)
 
 
 def plot_positions(analysis: Analysis) -> Figure | None:
-    """Show conditional and joint acceptance by position, or None if no rounds were logged.
+    """Show conditional and cumulative acceptance by position, or None if no rounds were logged.
 
     A row for each target. A line for each method and the file that it loads: its longest drafts, in
     the first setting that has them.
     """
-    cells, line = analysis.positions, ["series", "drafter"]
-    cells = cells[cells["gamma"] == cells.groupby(line)["gamma"].transform("max")]
-    cells = cells[cells["draft_rank"] == cells.groupby(line)["draft_rank"].transform("min")]
-    if cells.empty:
+    settings, line = analysis.positions, ["series", "drafter"]
+    settings = settings[settings["gamma"] == settings.groupby(line)["gamma"].transform("max")]
+    settings = settings[
+        settings["draft_rank"] == settings.groupby(line)["draft_rank"].transform("min")
+    ]
+    if settings.empty:
         return None
-    ordered = cells.sort_values("draft_rank", kind="stable")
+    ordered = settings.sort_values("draft_rank", kind="stable")
     looks = looks_of(ordered["drafter"].drop_duplicates())
 
     def draw_panel(axes: Axes, members: pd.DataFrame) -> None:
         lines = list(members.groupby("drafter", sort=False))
         for (drafter, own), dodge in dodged(lines, min(2, _SPREAD_PT / len(lines))):
             draw(axes, own, "position", _ACCEPTED, looks[drafter], dodge)
-        axes.set_xlim(0.5, cells["position"].max() + 0.5)
+        axes.set_xlim(0.5, settings["position"].max() + 0.5)
         axes.xaxis.set_major_locator(MaxNLocator(8, integer=True))
 
     def title(members: pd.DataFrame) -> str:
@@ -244,8 +246,8 @@ def plot_positions(analysis: Analysis) -> Figure | None:
 
     groups = [
         (kind, members.assign(kind=kind, accepted=members[kind]))
-        for _, members in cells.groupby("series", sort=False)
-        for kind in ("conditional", "joint")
+        for _, members in settings.groupby("series", sort=False)
+        for kind in ("conditional", "cumulative")
     ]
     labels = ("position among the draft tokens", _ACCEPTED.label)
     handles = [handle(look, short(drafter)) for drafter, look in looks.items()]

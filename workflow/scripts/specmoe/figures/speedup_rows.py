@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from specmoe.analysis.filters import best_settings, method_cells
+from specmoe.analysis.filters import best_settings, method_settings
 from specmoe.analysis.number_text import prompts_in_short
 from specmoe.analysis.registry import Analysis, Record, records
 from specmoe.figures.panels import (
@@ -82,10 +82,10 @@ def plot_methods(analysis: Analysis) -> Figure | None:
 
     A line for each setting of what drafts; the marks of its draft lengths stand below each other.
     """
-    cells = method_cells(analysis)
-    if cells.empty:
+    settings = method_settings(analysis)
+    if settings.empty:
         return None
-    return _rows(cells, "draft_label", "gamma", "draft_rank", lambda gamma: f"γ = {gamma}")
+    return _rows(settings, "draft_label", "gamma", "draft_rank", lambda gamma: f"γ = {gamma}")
 
 
 def plot_categories(analysis: Analysis) -> Figure | None:
@@ -94,42 +94,47 @@ def plot_categories(analysis: Analysis) -> Figure | None:
     A line for each category; the marks of the settings stand below each other. Where these would
     be too many for the page or the markers, each target keeps its fastest ones.
     """
-    cells = analysis.categories
-    if cells.empty:
+    settings = analysis.categories
+    if settings.empty:
         return None
-    cells["setting"] = cells["draft_label"].map(short) + ", γ = " + cells["gamma"].astype(str)
-    places = _MOST_MARKS // cells["category_label"].nunique()
-    if cells["setting"].nunique() > len(MARKERS):
-        places = min(places, len(MARKERS) // cells["series"].nunique())
+    settings["setting"] = (
+        settings["draft_label"].map(short) + ", γ = " + settings["gamma"].astype(str)
+    )
+    places = _MOST_MARKS // settings["category_label"].nunique()
+    if settings["setting"].nunique() > len(MARKERS):
+        places = min(places, len(MARKERS) // settings["series"].nunique())
     shown = max(places, 1)
-    means = cells.groupby(["series", "setting"])["speedup"].mean()
+    means = settings.groupby(["series", "setting"])["speedup"].mean()
     fastest = means.groupby("series").rank(ascending=False, method="first") <= shown
-    kept = fastest.reindex(cells.set_index(["series", "setting"]).index).to_numpy(bool)
-    return _rows(cells[kept], "category_label", "setting", "category_label", str)
+    kept = fastest.reindex(settings.set_index(["series", "setting"]).index).to_numpy(bool)
+    return _rows(settings[kept], "category_label", "setting", "category_label", str)
 
 
 def _rows(
-    cells: pd.DataFrame, row: str, mark: str, order: str, name: Callable[[Any], str]
+    settings: pd.DataFrame, row: str, mark: str, order: str, name: Callable[[Any], str]
 ) -> Figure:
-    """Return a figure of the cells' speedups with their intervals, a panel for each series.
+    """Return a figure of the settings' speedups with their intervals, a panel for each series.
 
     A line for each value of the column `row`, in the order of the column `order`; a mark for each
     value of the column `mark`, which `name` labels in the legend.
     """
-    looks, markers = target_looks(cells), dict(zip(sorted(cells[mark].unique()), cycle(MARKERS)))
-    slots, height = _slots(cells, row, mark, order)
-    groups = [members for _, members in cells.groupby("series", sort=False)]
+    looks, markers = (
+        target_looks(settings),
+        dict(zip(sorted(settings[mark].unique()), cycle(MARKERS))),
+    )
+    slots, height = _slots(settings, row, mark, order)
+    groups = [members for _, members in settings.groupby("series", sort=False)]
     columns = min(_MAX_COLUMNS, len(groups))
     row_in = _LINE_IN * height + 0.45
     figure, panels = make_panels(len(groups), _MAX_COLUMNS, around_in=0.9, row_in=row_in, single=1)
     # Beyond all values, and beyond all intervals that are not too wide.
-    values = cells[SPEEDUP.column].max()
-    furthest = max(1, values, cells["speedup_high"].clip(upper=FURTHEST * values).max())
+    values = settings[SPEEDUP.column].max()
+    furthest = max(1, values, settings["speedup_high"].clip(upper=FURTHEST * values).max())
     for axes, members in zip(panels, groups, strict=True):
-        for cell in records(members):
-            place = slots[cell[row]][cell[mark]]
-            colour = looks[cell["series"]].colour
-            _mark(axes, cell, place, Look(colour, markers[cell[mark]], "none"))
+        for setting in records(members):
+            place = slots[setting[row]][setting[mark]]
+            colour = looks[setting["series"]].colour
+            _mark(axes, setting, place, Look(colour, markers[setting[mark]], "none"))
         axes.axvline(1, **REFERENCE_LINE, zorder=1)
         axes.set_xlim(0, 1.04 * furthest)
         axes.set_title(fill(short(members["label"].iloc[0]), _TITLE_LETTERS // columns))
@@ -154,12 +159,12 @@ def _label(text: str) -> str:
 
 
 def _slots(
-    cells: pd.DataFrame, row: str, mark: str, order: str
+    settings: pd.DataFrame, row: str, mark: str, order: str
 ) -> tuple[dict[str, dict[Any, float]], float]:
     """Return how far down each row's marks are, in marks, and the height of all."""
     slots: dict[str, dict[Any, float]] = {}
     top = 0.0
-    ordered = cells.sort_values(order, kind="stable")
+    ordered = settings.sort_values(order, kind="stable")
     for label, members in ordered.groupby(row, sort=False):
         marks = sorted(members[mark].unique())
         slots[str(label)] = {value: top + place for place, value in enumerate(marks)}
@@ -168,7 +173,7 @@ def _slots(
 
 
 def _mark(axes: Axes, row: Record, place: float, look: Look, *, hollow: bool = False) -> None:
-    """Draw the speedup of a cell with its interval, which may go on beyond the edge."""
+    """Draw the speedup of a setting with its interval, which may go on beyond the edge."""
     value, *ends = (row[f"{SPEEDUP.column}{end}"] for end in ("", "_low", "_high"))
     known = all(isfinite(end) for end in ends)
     axes.errorbar(

@@ -86,13 +86,13 @@ def full_width() -> float:
     return width
 
 
-def target_looks(cells: pd.DataFrame) -> dict[str, Look]:
-    """Return the look of each series of cells (columns series and family), in their order."""
+def target_looks(settings: pd.DataFrame) -> dict[str, Look]:
+    """Return the look of each series of settings (columns series and family), in their order."""
     unused = {
         family: zip(cycle(colours), cycle(markers), cycle(_LINES))
         for family, (colours, markers) in _FAMILIES.items()
     }
-    named = cells[["series", "family"]].drop_duplicates().itertuples(index=False)
+    named = settings[["series", "family"]].drop_duplicates().itertuples(index=False)
     return {series: Look(*next(unused[family])) for series, family in named}
 
 

@@ -19,11 +19,11 @@ from specmoe.analysis.cost_tables import PAIR, WHOLE
 from specmoe.analysis.filters import (
     advised_targets,
     best_settings,
-    control_cells,
+    control_settings,
     count_check,
-    method_cells,
+    method_settings,
     prompt_sets,
-    text_cells,
+    text_settings,
     whole_audit,
 )
 from specmoe.analysis.intervals import session_reach
@@ -114,7 +114,7 @@ def render_documents(analysis: Analysis, drawn: Collection[str], paper: Path) ->
 def cited(analysis: Analysis) -> dict[str, Any]:
     """Return what the templates of paper and page know of a campaign, beside its tables."""
     campaign = records(analysis.campaign)[0]
-    cells, passes, judged = text_cells(analysis), analysis.verification, analysis.claims
+    settings, passes, judged = text_settings(analysis), analysis.verification, analysis.claims
     advised, best = advised_targets(analysis), best_settings(analysis)
     whole, own = whole_audit(analysis), analysis.required_time
     own = own[own["campaign"] == analysis.name]
@@ -129,14 +129,14 @@ def cited(analysis: Analysis) -> dict[str, Any]:
         "session": expm1(session_reach(campaign["session_sd"])),
         "compared": [name for name in names if name != analysis.name],
         "prompt_sets": prompt_sets(analysis),
-        "factors": _ends_by_family(cells, "speedup"),
-        "acceptance": _ends(100 * cells["acceptance_rate"]),
-        "way_cells": method_cells(analysis),
+        "factors": _ends_by_family(settings, "speedup"),
+        "acceptance": _ends(100 * settings["acceptance_rate"]),
+        "method_settings": method_settings(analysis),
         "with_loads": "requests" in set(analysis.levels["factor"]),
         # What the audit counts.
         "counts": whole,
         "controls": count_check(whole, "controls"),
-        "control_kinds": control_cells(analysis)["control"].nunique(),
+        "control_kinds": control_settings(analysis)["control"].nunique(),
         "decodes": count_check(whole, "failed_decodes"),
         "too_fast": {name: own[name].sum() for name in ("too_fast", "too_fast_alone")},
         "twice_as_fast": _twice_as_fast(analysis),
@@ -193,31 +193,31 @@ def _twice_as_fast(analysis: Analysis) -> dict[str, float | None]:
 def _break_even(analysis: Analysis) -> dict[str, int]:
     """Return how many settings were costed, never pay, and may or may not, by their intervals."""
     settings = analysis.break_even.drop_duplicates([*PAIR, "gamma"])
-    never, pays = settings["ceiling_high"] < 1, settings["ceiling_low"] > 1
+    never, pays = settings["at_100_high"] < 1, settings["at_100_low"] > 1
     undecided = int((~never & ~pays).sum())
     return {"settings": len(settings), "never": int(never.sum()), "undecided": undecided}
 
 
 def study_commands(analysis: Analysis) -> dict[str, Any]:
-    """Return what the study's commands report: cells by draft length, and failures by engine."""
-    cells = analysis.cells
-    cells = cells[cells["protocol"] == Protocol.PUBLISHED]
-    medians = cells.groupby("gamma")[["acceptance_rate", "speedup"]].median().reset_index()
+    """Return what the study's commands report: settings by draft length, and failures by engine."""
+    settings = analysis.settings
+    settings = settings[settings["protocol"] == Protocol.PUBLISHED]
+    medians = settings.groupby("gamma")[["acceptance_rate", "speedup"]].median().reset_index()
     return {
         "lengths": records(medians),
-        "failures": cells.groupby("engine")["decode_failures"].sum(),
+        "failures": settings.groupby("engine")["decode_failures"].sum(),
     }
 
 
 def study_rounds(analysis: Analysis) -> dict[str, Any]:
     """Return what a round takes beside a single token, in ms, with the first draft.
 
-    `slowest` are the cells of the target with the slowest token, `longest` the rounds of all
+    `slowest` are the settings of the target with the slowest token, `longest` the rounds of all
     targets at the longest draft, `step` their single tokens.
     """
-    cells = text_cells(analysis).dropna(subset="round_ms")
-    cells = cells[cells["draft_rank"] == cells["draft_rank"].min()]
-    step = 1000 / cells["baseline_tokens_per_second"]
-    longest = cells.loc[cells["gamma"] == cells["gamma"].max(), "round_ms"]
-    slowest = cells[step == step.max()].sort_values("gamma")
+    settings = text_settings(analysis).dropna(subset="round_ms")
+    settings = settings[settings["draft_rank"] == settings["draft_rank"].min()]
+    step = 1000 / settings["baseline_tokens_per_second"]
+    longest = settings.loc[settings["gamma"] == settings["gamma"].max(), "round_ms"]
+    slowest = settings[step == step.max()].sort_values("gamma")
     return {"slowest": records(slowest), "longest": _ends(longest), "step": _ends(step)}

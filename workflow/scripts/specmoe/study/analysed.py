@@ -4,8 +4,8 @@ from pathlib import Path
 
 from specmoe.analysis.build import analyse as analyse_runs
 from specmoe.analysis.build import required_times
+from specmoe.analysis.compared_settings import compared_campaigns, compared_settings
 from specmoe.analysis.registry import Analysis
-from specmoe.analysis.side_by_side import compared_campaigns, side_by_side
 from specmoe.audit.report import Audit
 from specmoe.files import read_record
 from specmoe.models.info import load_infos
@@ -40,13 +40,13 @@ def analyse(
     campaigns = [own, *others]
     tables = {
         "required_time": required_times(campaigns),
-        "side_by_side": side_by_side(campaigns),
+        "compared_settings": compared_settings(campaigns),
         "compared_campaigns": compared_campaigns(campaigns),
     }
     reported = read_reported(campaign.root / "resources/reported")
     if config.campaign.source == "published":
         tables["reported"] = compare(reported, own)
-    if own.campaign["of_study"].iloc[0]:
+    if own.campaign["is_study"].iloc[0]:
         tables["claims"] = judge_claims(CLAIMS, own)
         tables["comparison"] = compare_printed(reported, own, others)
     Analysis(own.tables, **tables).write(out)

@@ -23,24 +23,24 @@ _GIGA = 1e9
 _DENSE = ("dense_4b", "dense_9b")
 
 
-def speedups_round_to(cells: pd.DataFrame, low: float, high: float) -> Comparisons:
+def speedups_round_to(settings: pd.DataFrame, low: float, high: float) -> Comparisons:
     """Compare the speedups of MoE targets with bounds that were printed with two decimals."""
-    for row in records(_moe(cells[cells["speedup"].notna()])):
+    for row in records(_moe(settings[settings["speedup"].notna()])):
         yield Comparison(_estimate(row).within(low - 0.005, high + 0.005), _said(row), (row,))
 
 
-def acceptance_is_low(cells: pd.DataFrame) -> Comparisons:
+def acceptance_is_low(settings: pd.DataFrame) -> Comparisons:
     """Compare acceptance rates, the study's means over runs, with 4 %; made ones cannot show any.
 
     Prompts of a stated length are no whole texts.
     """
-    known = cells[cells[_ACCEPTANCE].notna()]
+    known = settings[settings[_ACCEPTANCE].notna()]
     found = known[~known["constructed"].astype(bool)]
     if found.empty and len(known):
         raise Missing(CONSTRUCTED)
     for row in records(found):
         percent = Estimate.exact(100 * row[_ACCEPTANCE])
-        words = f"{_cell(row)}: {_number(percent, ratio=False)} %"
+        words = f"{_setting(row)}: {_number(percent, ratio=False)} %"
         yield Comparison(percent.within(-inf, 4), words, (row,))
 
 
@@ -56,13 +56,13 @@ def gain_without_acceptance(analysis: Analysis) -> Comparisons:
     made = made[made["forced_acceptance"].notna() & (made["acceptance_rate"] <= 0.04)]
     for row in records(_moe(_sized(analysis, made)).query("smallest")):
         accepting = f"made to accept {100 * row['acceptance_rate']:.1f} %"
-        words = f"{_cell(row)}, {accepting}: {_number(_estimate(row))}"
+        words = f"{_setting(row)}, {accepting}: {_number(_estimate(row))}"
         yield Comparison(_estimate(row).minus(_ONE), words, (row,))
     for row in records(_moe(_texts(analysis, "tokens_per_round")).query("smallest")):
         tokens, passes = row["tokens_per_round"], 1 + row["replays_per_round"]
         alone = _estimate(row).times(passes / tokens)
         words = (
-            f"{_cell(row)}: {row['speedup']:.2f} with {tokens:.2f} tokens a round; with"
+            f"{_setting(row)}: {row['speedup']:.2f} with {tokens:.2f} tokens a round; with"
             f" {passes:.3g} it would be {_number(alone)}"
         )
         yield Comparison(alone.minus(_ONE), words, (row,))
@@ -87,7 +87,7 @@ def checking_is_sublinear(analysis: Analysis) -> Comparisons:
         positions = row["gamma"] + 1
         took = _estimate(row).inverse().times(row["tokens_per_round"])
         words = (
-            f"{_cell(row)}: a round of {positions} positions, with its drafting, takes the"
+            f"{_setting(row)}: a round of {positions} positions, with its drafting, takes the"
             f" time of {_number(took)} passes"
         )
         most = Estimate.exact(positions).minus(took._replace(low=-inf))
@@ -103,7 +103,7 @@ def rises_with_gamma(analysis: Analysis) -> Comparisons:
 
 
 def corner_is_best(analysis: Analysis) -> Comparisons:
-    """Compare a target's cell of smallest draft and largest γ with its others.
+    """Compare a target's setting of smallest draft and largest γ with its others.
 
     A target counts that was measured with two drafts and at two γ at least.
     """
@@ -119,7 +119,7 @@ def smaller_draft_gains_more(analysis: Analysis) -> Comparisons:
         for small, large in permutations(rows, 2):
             if small["draft_parameters"] < large["draft_parameters"]:
                 lead = _number(_estimate(small).minus(_estimate(large)), 3, ratio=False)
-                words = f"{_cell(small)}: {lead} more than with {large['draft_label']}"
+                words = f"{_setting(small)}: {lead} more than with {large['draft_label']}"
                 yield _gains_more(small, large, words)
 
 
@@ -168,34 +168,34 @@ def reads_its_file(analysis: Analysis) -> Comparisons:
         yield Comparison(most.minus(needed)._replace(low=-inf), words, (row,))
 
 
-def _sized(analysis: Analysis, cells: pd.DataFrame) -> pd.DataFrame:
-    """Return cells with `draft_parameters`, and whether no draft of the target has fewer."""
+def _sized(analysis: Analysis, settings: pd.DataFrame) -> pd.DataFrame:
+    """Return settings with `draft_parameters`, and whether no draft of the target has fewer."""
     models = analysis.models.set_index("model")["parameters_total"]
     drafts = analysis.drafts.set_index("draft")["draft_model"].map(models)
-    sizes = cells["draft"].map(drafts)
-    smallest = sizes == sizes.groupby(cells["series"]).transform("min")
-    return cells.assign(draft_parameters=sizes, smallest=smallest)
+    sizes = settings["draft"].map(drafts)
+    smallest = sizes == sizes.groupby(settings["series"]).transform("min")
+    return settings.assign(draft_parameters=sizes, smallest=smallest)
 
 
 def _texts(analysis: Analysis, known: str = "speedup") -> pd.DataFrame:
-    """Return the cells of suites that send whole texts, or of all suites if none does."""
-    cells = filters.text_cells(analysis)
-    cells = filters.usual_cells(analysis) if cells.empty else cells
-    return _sized(analysis, cells[cells[known].notna()])
+    """Return the settings of suites that send whole texts, or of all suites if none does."""
+    settings = filters.text_settings(analysis)
+    settings = filters.usual_settings(analysis) if settings.empty else settings
+    return _sized(analysis, settings[settings[known].notna()])
 
 
 def _moe(frame: pd.DataFrame) -> pd.DataFrame:
     return frame[frame["family"] == "moe"]
 
 
-def _groups(cells: pd.DataFrame, *keys: str) -> list[list[Record]]:
-    """Return the cells in groups of equal values of `keys`, each in order of γ."""
-    cells = cells.sort_values("gamma", kind="stable")
-    return [records(members) for _, members in cells.groupby(list(keys), sort=False)]
+def _groups(settings: pd.DataFrame, *keys: str) -> list[list[Record]]:
+    """Return the settings in groups of equal values of `keys`, each in order of γ."""
+    settings = settings.sort_values("gamma", kind="stable")
+    return [records(members) for _, members in settings.groupby(list(keys), sort=False)]
 
 
 def _at_best(analysis: Analysis) -> list[Record]:
-    """Return each target's cell of highest speedup.
+    """Return each target's setting of highest speedup.
 
     The best of several is partly the luckiest, and its interval does not allow for the choice.
     """
@@ -204,7 +204,7 @@ def _at_best(analysis: Analysis) -> list[Record]:
 
 
 def _gains_more(more: Record, less: Record, words: str = "") -> Comparison:
-    """Compare the speedups of two cells, the first of which should be higher."""
+    """Compare the speedups of two settings, the first of which should be higher."""
     margin = _estimate(more).minus(_estimate(less))
     return Comparison(margin, words or f"{_said(more)}, {_said(less)}", (more, less))
 
@@ -214,15 +214,15 @@ def _estimate(row: Record, column: str = "speedup") -> Estimate:
     return Estimate(*(row[f"{column}{end}"] for end in ("", "_low", "_high")))
 
 
-def _cell(row: Record) -> str:
-    """Return a cell's name."""
+def _setting(row: Record) -> str:
+    """Return a setting's name."""
     where = f", length {row['n_prompt']}" if "n_prompt" in row else ""
     return f"{row['label']}, {row['draft_label']}, γ = {row['gamma']}{where}"
 
 
 def _said(row: Record, name: str = "") -> str:
-    """Return a cell's name, or another one, and its speedup."""
-    return f"{name or _cell(row)}: {_number(_estimate(row))}"
+    """Return a setting's name, or another one, and its speedup."""
+    return f"{name or _setting(row)}: {_number(_estimate(row))}"
 
 
 def _number(number: Estimate, digits: int = 2, *, ratio: bool = True) -> str:
@@ -260,7 +260,7 @@ CLAIMS = {
         "Fewer than 4 % of the drafted tokens are accepted, in every suite.",
         "Abstract; Introduction; Sections 4.7, 5.4; Page",
         "any target with a draft whose acceptance rate is known",
-        lambda own: acceptance_is_low(filters.usual_cells(own)),
+        lambda own: acceptance_is_low(filters.usual_settings(own)),
         leans=False,
     ),
     "gain_without_acceptance_moe": Claim(
@@ -289,7 +289,7 @@ CLAIMS = {
         "Section 5.4; Conclusion 3; Page",
         "any target with a draft and a second one, both at two γ",
         corner_is_best,
-        "other cells gain less",
+        "other settings gain less",
         leans=False,
     ),
     "smaller_draft_gains_more": Claim(
@@ -325,7 +325,7 @@ CLAIMS = {
         "Over prompt lengths, MoE targets run 1.19 to 1.26 times as fast.",
         "Contribution 4; Section 4.8; Conclusion 4; Page",
         "an MoE target with a draft on prompts of exact length",
-        lambda own: speedups_round_to(filters.length_cells(own), 1.19, 1.26),
+        lambda own: speedups_round_to(filters.length_settings(own), 1.19, 1.26),
     ),
     "moe_reads_its_file": Claim(
         "Without a draft, every pass of an MoE reads its whole file from memory.",

@@ -1,13 +1,13 @@
 """How comparisons decide a claim, and what each verdict means.
 
-A claim consists of comparisons (this cell gains more than that one, that rate is below 4 %), and
+A claim consists of comparisons (this setting gains more than that one, that rate is below 4 %), and
 says that all of them hold, or some. A comparison holds surely if its whole interval is on
 the claimed arm, fails surely if its whole interval is on the other side, and is open otherwise, as
 without an interval (a single block). The verdicts are:
 
 - supported: enough comparisons hold surely;
-- rests on impossible rows: enough hold surely, but too few of them are of cells without a run that
-  the audit calls impossible;
+- rests on impossible rows: enough hold surely, but too few of them are of settings without a run
+  that the audit calls impossible;
 - contradicted: so many fail surely that enough cannot hold;
 - inconclusive: neither; the numbers agree with the claim and with its contrary;
 - not testable: there is nothing to compare, and the verdict names what is missing.
@@ -18,9 +18,9 @@ that of k (Bonferroni, for partial conjunctions). So a false claim is supported,
 contradicted, by luck in at most half of what the confidence leaves, 2.5 % of cases, however its
 comparisons depend on each other.
 
-Intervals are over blocks: about this machine and these prompts. Two cells count as different if
+Intervals are over blocks: about this machine and these prompts. Two settings count as different if
 their intervals do not overlap, which is stricter than an interval of their difference. The interval
-of a cell that is not paired leaves out the spread of its baseline. Counts of tokens have none:
+of a setting that is not paired leaves out the spread of its baseline. Counts of tokens have none:
 greedy runs repeat them exactly. Impossible rows can contradict what was said of them, so every
 verdict comes with the number of its rows that the audit flagged.
 """
@@ -37,7 +37,7 @@ from specmoe.analysis.intervals import Estimate, student_quantile
 from specmoe.analysis.registry import TABLES, Analysis, Record, records
 from specmoe.config.block import MEASURED_BY, NO_DRAFT, PASSAGE_PREFIX
 
-_CELL_KEYS = ("suite", "target", "draft", "gamma", "prompt")
+_SETTING_KEYS = ("suite", "target", "draft", "gamma", "prompt")
 
 
 class Verdict(StrEnum):
@@ -72,8 +72,8 @@ class Claim(NamedTuple):
     - missing: the runs that a campaign without any comparison lacks.
     - compare: yields the comparisons of an analysis, or raises Missing.
     - agree: follows the count of the comparisons that hold.
-    - leans: whether the spread of baselines could change the verdict. Between cells of one target
-      a common baseline cancels.
+    - leans: whether the spread of baselines could change the verdict. Between settings of one
+      target a common baseline cancels.
     - some: whether one comparison that holds is enough.
     """
 
@@ -81,7 +81,7 @@ class Claim(NamedTuple):
     place: str
     missing: str
     compare: Callable[[Analysis], Comparisons]
-    agree: str = "cells agree"
+    agree: str = "settings agree"
     leans: bool = True
     some: bool = False
 
@@ -141,7 +141,7 @@ def judge_claims(claims: Mapping[str, Claim], analysis: Analysis) -> pd.DataFram
             **way,
             **_judged(claim, part),
         }
-        for way, part in _by_way(analysis)
+        for way, part in _by_protocol(analysis)
         for name, claim in claims.items()
     )
 
@@ -159,7 +159,7 @@ def _judged(claim: Claim, analysis: Analysis) -> Record:
         verdict, deciding = conclude(
             comparisons,
             float(campaign["confidence"]),
-            # Cells that were repeated more often have narrower intervals than this allows for.
+            # Settings that were repeated more often have narrower intervals than this allows for.
             max(1, int(campaign["repeats"]) - 1),
             lambda one: not _runs_of(one.rows, analysis)["impossible"].any(),
             some=claim.some,
@@ -177,13 +177,13 @@ def _judged(claim: Claim, analysis: Analysis) -> Record:
     }
 
 
-def _by_way(analysis: Analysis) -> Iterator[tuple[Record, Analysis]]:
+def _by_protocol(analysis: Analysis) -> Iterator[tuple[Record, Analysis]]:
     """Yield each way that speculation was measured in, and the analysis of its rows alone.
 
     Without speculation they are the ways of the rates. Where a table names the method, it keeps
     what draft models drafted.
     """
-    frames = (analysis.cells, analysis.baselines, analysis.campaign)
+    frames = (analysis.settings, analysis.baselines, analysis.campaign)
     measured = next(frame for frame in frames if not frame.empty)
     tables = [name for name, table in TABLES.items() if set(MEASURED_BY) <= set(table.columns)]
     for way in records(measured[MEASURED_BY].drop_duplicates()):
@@ -197,13 +197,15 @@ def _by_way(analysis: Analysis) -> Iterator[tuple[Record, Analysis]]:
 
 def _runs_of(rows: Sequence[Record], analysis: Analysis) -> pd.DataFrame:
     """Return the rows of `flagged` that rows of other tables are made of."""
-    cells = pd.DataFrame([{key: row[key] for key in _CELL_KEYS if key in row} for row in rows])
+    settings = pd.DataFrame(
+        [{key: row[key] for key in _SETTING_KEYS if key in row} for row in rows]
+    )
     flagged = analysis.flagged
-    if cells.empty:
+    if settings.empty:
         return flagged.iloc[:0]
-    if "draft" not in cells:
+    if "draft" not in settings:
         # A rate without a draft is made of these runs, see `summarise_baselines`.
         speculative = flagged.loc[flagged["draft"] != NO_DRAFT, "suite"]
         passages = flagged["prompt"].str.startswith(PASSAGE_PREFIX)
         flagged = flagged[~flagged["suite"].isin(speculative) & passages]
-    return flagged.merge(cells.drop_duplicates())
+    return flagged.merge(settings.drop_duplicates())

@@ -11,21 +11,21 @@ from pathlib import Path
 import pandas as pd
 
 from specmoe.analysis.drafts import by_model
-from specmoe.analysis.filters import length_cells, text_cells, usual_cells
+from specmoe.analysis.filters import length_settings, text_settings, usual_settings
 from specmoe.analysis.registry import Analysis, records
 from specmoe.config.models import CELLS
 
-_CELL = ["target", "draft", "gamma"]
+_SETTING = ["target", "draft", "gamma"]
 # The places of the study's headline claims.
 _HEADLINE = "Abstract|Contribution|Conclusion"
 # The study's suites of texts with a draft, and its drafts.
 _SUITES = ("B", "D")
 _DRAFTS = ["draft_0.8b", "draft_2b"]
-# Section 5.2 of the study estimates times of this cell.
+# Section 5.2 of the study estimates times of this setting.
 _ESTIMATED = "moe_q4 draft_0.8b 16"
 # Section 5.1 says how long the files of these take to read.
 _LARGE = ["moe_q4", "moe_q8", "dense_9b"]
-# The only cell of its sweep of prompt lengths.
+# The only setting of its sweep of prompt lengths.
 _SWEPT = {"target": "moe_q4", "draft": "draft_0.8b", "gamma": 8}
 
 
@@ -37,9 +37,9 @@ def read_reported(folder: Path) -> pd.DataFrame:
     """
     parts = []
     for number in (3, 4, 5, 6):
-        cells = _read(folder / f"table{number}.csv")
-        ids = [column for column in ("suite", *_CELL) if column in cells.columns]
-        parts.append(_with_names(cells, ids).assign(source=f"Table {number}", relation="="))
+        settings = _read(folder / f"table{number}.csv")
+        ids = [column for column in ("suite", *_SETTING) if column in settings.columns]
+        parts.append(_with_names(settings, ids).assign(source=f"Table {number}", relation="="))
     numbers = pd.concat([*parts, _read(folder / "claims.csv")], ignore_index=True)
     because = _read(folder / "because.csv").set_index("what")["because"]
     numbers = numbers[["what", "source", "relation", "printed"]]
@@ -98,35 +98,35 @@ def _numbers(reported: pd.DataFrame, analysis: Analysis | None) -> "pd.Series[fl
 def recompute(analysis: Analysis) -> dict[str, float]:
     """Return the numbers of an analysis by the words of `resources/reported/`.
 
-    Speedups and acceptance rates are the study's: a cell's mean rate over the target's mean rate
+    Speedups and acceptance rates are the study's: a setting's mean rate over the target's mean rate
     without a draft, and the mean of the runs' own acceptance rates. By prompt length, speedups are
-    against the runs without a draft of that length. Where the study's own suites measured a cell,
-    its numbers are from these suites. A cell that only other suites measured, several of them, has
-    no number. The study's drafts are models, so what drafts otherwise has none.
+    against the runs without a draft of that length. Where the study's own suites measured a
+    setting, its numbers are from these suites. A setting that only other suites measured, several
+    of them, has no number. The study's drafts are models, so what drafts otherwise has none.
     """
-    cells = text_cells(analysis)
-    cells = cells.assign(
-        own=cells["suite"].isin(_SUITES),
-        speedup=cells["speedup_unpaired"],
-        gain_percent=100 * (cells["speedup_unpaired"] - 1),
-        acceptance_percent=100 * cells["acceptance_rate_mean"],
+    settings = text_settings(analysis)
+    settings = settings.assign(
+        own=settings["suite"].isin(_SUITES),
+        speedup=settings["speedup_unpaired"],
+        gain_percent=100 * (settings["speedup_unpaired"] - 1),
+        acceptance_percent=100 * settings["acceptance_rate_mean"],
     )
-    cells = cells[by_model(cells)]
-    cells = cells[cells["own"] == cells.groupby(_CELL)["own"].transform("any")]
-    cells = cells.drop_duplicates(_CELL, keep=False)
+    settings = settings[by_model(settings)]
+    settings = settings[settings["own"] == settings.groupby(_SETTING)["own"].transform("any")]
+    settings = settings.drop_duplicates(_SETTING, keep=False)
     rates = analysis.baselines.drop_duplicates("target", keep=False)
     rates = rates.assign(
         active_billions=rates["parameters_active"] / 1e9,
         total_billions=rates["parameters_total"] / 1e9,
     )
-    of_cells = ["tokens_per_second", "speedup", "gain_percent", "acceptance_percent"]
+    of_settings = ["tokens_per_second", "speedup", "gain_percent", "acceptance_percent"]
     of_rates = ["tokens_per_second", "tokens_per_second_sd", "active_billions", "total_billions"]
     values = {
         "runs total": float(analysis.suites["runs"].sum()),
         **_by_name(analysis.suites, ["suite"], ["runs"]),
         **_by_name(rates, ["target"], of_rates),
-        **_by_name(cells, _CELL, [*of_cells, "tokens_per_round"]),
-        **_ranges(cells, usual_cells(analysis)),
+        **_by_name(settings, _SETTING, [*of_settings, "tokens_per_round"]),
+        **_ranges(settings, usual_settings(analysis)),
         **_lengths(analysis),
     }
     return {**values, **_estimates(values, analysis)}
@@ -149,20 +149,20 @@ def _read(file: Path) -> pd.DataFrame:
     return pd.read_csv(file, dtype=str, keep_default_na=False)
 
 
-def _ranges(cells: pd.DataFrame, usual: pd.DataFrame) -> dict[str, float]:
-    """Return the ends of what cells gained and accepted; those of all suites are `usual`."""
-    moe = cells[cells["family"] == "moe"]
+def _ranges(settings: pd.DataFrame, usual: pd.DataFrame) -> dict[str, float]:
+    """Return the ends of what settings gained and accepted; those of all suites are `usual`."""
+    moe = settings[settings["family"] == "moe"]
     chosen = moe[(moe["draft"] == _DRAFTS[0]) & moe["gamma"].isin([8, 16])]
     by_draft = moe.pivot(index=["target", "gamma"], columns="draft", values="speedup")
     small, large = (by_draft.reindex(columns=_DRAFTS)[draft] for draft in _DRAFTS)
-    curves = cells.sort_values("gamma").groupby(["target", "draft"])["speedup"]
+    curves = settings.sort_values("gamma").groupby(["target", "draft"])["speedup"]
     rising = curves.is_monotonic_increasing[curves.size() > 1]
-    best = cells.groupby("target")["speedup"].max()
+    best = settings.groupby("target")["speedup"].max()
     accepting = {
-        "in suites B and D": cells[cells["own"]],
+        "in suites B and D": settings[settings["own"]],
         "in any suite": usual[by_model(usual)],
-        "at gamma 4": cells[cells["gamma"] == 4],
-        "at gamma 16": cells[cells["gamma"] == 16],
+        "at gamma 4": settings[settings["gamma"] == 4],
+        "at gamma 16": settings[settings["gamma"] == 16],
     }
     return {
         **_range("speedup of MoE", moe["speedup"]),
@@ -178,14 +178,14 @@ def _ranges(cells: pd.DataFrame, usual: pd.DataFrame) -> dict[str, float]:
 
 
 def _lengths(analysis: Analysis) -> dict[str, float]:
-    cells, name = length_cells(analysis), "speedup by prompt length"
-    of_study = (cells[list(_SWEPT)] == pd.Series(_SWEPT)).all(axis=1)
-    cells = cells[of_study].drop_duplicates("n_prompt", keep=False)
-    speedups = cells["speedup"]
+    settings, name = length_settings(analysis), "speedup by prompt length"
+    of_study = (settings[list(_SWEPT)] == pd.Series(_SWEPT)).all(axis=1)
+    settings = settings[of_study].drop_duplicates("n_prompt", keep=False)
+    speedups = settings["speedup"]
     return {
         **_range(name, speedups),
         f"{name}, highest less lowest": speedups.max() - speedups.min(),
-        **_by_name(cells.rename(columns={"speedup": name}), ["n_prompt"], [name]),
+        **_by_name(settings.rename(columns={"speedup": name}), ["n_prompt"], [name]),
     }
 
 

@@ -8,10 +8,10 @@ import pandas as pd
 
 from specmoe.analysis.drafts import Control
 from specmoe.analysis.filters import (
-    control_cells,
+    control_settings,
     count_check,
-    text_cells,
-    usual_cells,
+    text_settings,
+    usual_settings,
     whole_audit,
 )
 from specmoe.analysis.number_text import fixed, percent
@@ -37,10 +37,14 @@ def models(analysis: Analysis) -> pd.DataFrame:
 
     A model that was measured in several ways has several rates, and none here.
     """
-    cells, levels, controls = usual_cells(analysis), analysis.levels, control_cells(analysis)
+    settings, levels, controls = (
+        usual_settings(analysis),
+        analysis.levels,
+        control_settings(analysis),
+    )
     members = {
-        "target": {*cells["target"], *levels["target"]},
-        "draft": {*cells["draft_model"], *levels["draft_model"]},
+        "target": {*settings["target"], *levels["target"]},
+        "draft": {*settings["draft_model"], *levels["draft_model"]},
         "control": set(controls.loc[controls["control"] == Control.UNRELATED, "draft_model"]),
     }
     frame = analysis.models
@@ -59,17 +63,17 @@ def models(analysis: Analysis) -> pd.DataFrame:
 
 
 def speculation(analysis: Analysis) -> pd.DataFrame:
-    """Return the cells of each target; the fastest on the same prompts is flagged `best`."""
-    cells = text_cells(analysis)
-    return cells.assign(best=fastest(cells))
+    """Return the settings of each target; the fastest on the same prompts is flagged `best`."""
+    settings = text_settings(analysis)
+    return settings.assign(best=fastest(settings))
 
 
 def controls(analysis: Analysis) -> pd.DataFrame:
     """Return the controls, with the acceptance that is due."""
-    cells = control_cells(analysis)
-    named = [CONTROLS[control] for control in cells["control"]]
-    arms = zip(named, cells["due"], strict=True)
-    return cells.assign(
+    settings = control_settings(analysis)
+    named = [CONTROLS[control] for control in settings["control"]]
+    arms = zip(named, settings["due"], strict=True)
+    return settings.assign(
         control=[name for name, _ in named],
         due=[f"{arm} {percent(due, 0)}" for (_, arm), due in arms],
     )
@@ -89,7 +93,7 @@ def prediction_errors(analysis: Analysis) -> pd.DataFrame:
         )
         for one in records(errors)
     ]
-    return errors.assign(worst_cell=words)
+    return errors.assign(worst_setting=words)
 
 
 def findings(analysis: Analysis) -> pd.DataFrame:
@@ -123,13 +127,14 @@ def sensitivity(analysis: Analysis) -> pd.DataFrame:
 def claims(analysis: Analysis) -> pd.DataFrame:
     """Return the study's claims with the campaign's verdicts, those that it cannot test last.
 
-    A campaign that measured in several ways has each claim once for each; `way` is null in others.
+    A campaign that measured in several ways has each claim once for each; `measured_by` is null in
+    others.
     """
     judged = analysis.claims
-    way = judged.groupby("way", sort=False).ngroup()
+    measured_by = judged.groupby("measured_by", sort=False).ngroup()
     last = judged["comparisons"] == 0
-    places = (2 * way + last).sort_values(kind="stable").index
-    return judged.loc[places].assign(**({} if way.max() > 0 else {"way": None}))
+    places = (2 * measured_by + last).sort_values(kind="stable").index
+    return judged.loc[places].assign(**({} if measured_by.max() > 0 else {"measured_by": None}))
 
 
 def comparison(analysis: Analysis) -> pd.DataFrame:
@@ -158,11 +163,13 @@ def differences(analysis: Analysis) -> pd.DataFrame:
     return frame.assign(recomputed=given)
 
 
-def side_by_side(analysis: Analysis) -> pd.DataFrame:
+def compared_settings(analysis: Analysis) -> pd.DataFrame:
     """Return what the campaigns compared measured, settings of the same prompts together."""
-    cells = analysis.side_by_side
-    prompted = cells["target_label"] + ", suite " + cells["suite"] + ": " + cells["prompts"]
-    cells = cells.assign(prompted=prompted)
-    cells["place"] = cells.groupby("prompted", sort=False).ngroup()
-    cells["series"] = cells.groupby(["prompted", "draft_label"], sort=False).ngroup()
-    return cells.sort_values(["place", "series", "gamma"], kind="stable")
+    settings = analysis.compared_settings
+    prompted = (
+        settings["target_label"] + ", suite " + settings["suite"] + ": " + settings["prompts"]
+    )
+    settings = settings.assign(prompted=prompted)
+    settings["place"] = settings.groupby("prompted", sort=False).ngroup()
+    settings["series"] = settings.groupby(["prompted", "draft_label"], sort=False).ngroup()
+    return settings.sort_values(["place", "series", "gamma"], kind="stable")

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pandas as pd
 import pytest
 
-from specmoe.analysis.side_by_side import compared_campaigns, side_by_side
+from specmoe.analysis.compared_settings import compared_campaigns, compared_settings
 from specmoe.figures.figures import draw
 
 from ..figures.test_figures import legend, lines
@@ -29,7 +29,7 @@ from ..rendered_tables import filled, shown
 
 def settings(*analyses):
     """Return target, draft, γ, suite and speedups by heading of each setting, in order."""
-    frame = side_by_side(analyses)
+    frame = compared_settings(analyses)
     keys = ["target_label", "draft_label", "gamma", "suite", "prompts"]
     return [
         (*setting[:4], dict(zip(members["heading"], members["speedup"].round(2), strict=True)))
@@ -60,17 +60,17 @@ def test_a_setting_of_both_campaigns_is_one_row_and_comes_first():
 
 
 def test_every_number_is_one_of_a_campaigns_own_cells():
-    frame = side_by_side([full(), named(single(), "other")])
-    assert len(frame) == len(full().cells) + len(single().cells)
+    frame = compared_settings([full(), named(single(), "other")])
+    assert len(frame) == len(full().settings) + len(single().settings)
     other = frame[frame["campaign"] == "other"].iloc[0]
-    [cell] = single().cells.to_dict("records")
+    [setting] = single().settings.to_dict("records")
     for column in ("speedup", "acceptance_rate", "tokens_per_second", "baseline_tokens_per_second"):
-        assert other[column] == cell[column]
+        assert other[column] == setting[column]
     assert pd.isna(other["speedup_low"])  # a single block
 
 
 def test_one_campaign_alone_is_compared_with_nothing():
-    assert side_by_side([full()]).empty
+    assert compared_settings([full()]).empty
     assert compared_campaigns([full()]).empty
 
 
@@ -90,7 +90,7 @@ def test_lengths_in_words_are_not_lengths_in_tokens():
     one = analysis_of(of_prompt("passage-64", "passage-1024", "code"))
     study = named(one, "study", "published")
     study = replace(study, campaign=study.campaign.assign(length_unit="words"))
-    prompts = side_by_side([one, study])["prompts"].tolist()
+    prompts = compared_settings([one, study])["prompts"].tolist()
     assert prompts == ["code, 64, 1024 tokens", "code, 64, 1024 words"]
 
 
@@ -115,30 +115,30 @@ def test_a_campaign_that_measured_in_several_ways_has_a_column_for_each():
         "ways: llama-server, current-cpu",
         "ways: the study's commands, march-cpu",
     ]
-    frame = side_by_side([full(), named(several_ways(), "ways")])
+    frame = compared_settings([full(), named(several_ways(), "ways")])
     assert set(frame["heading"]) == set(headings)
     both = frame[(frame["campaign"] == "ways") & (frame["gamma"] == 4)]
     assert both["speedup"].tolist() == pytest.approx([0.8, 1.2])
 
 
 def test_controls_are_excluded():
-    frame = side_by_side([controlled(), named(full(), "other")])
+    frame = compared_settings([controlled(), named(full(), "other")])
     assert "Stranger" not in set(frame["draft_label"])
     assert not (frame["target_label"] == frame["draft_label"]).any()
 
 
 def test_models_are_matched_by_label_and_told_apart_where_two_share_one():
     other = named(relabelled(full(), "moe_q4", "Mine"), "other")
-    assert {"MoE Q4", "Mine"} <= set(side_by_side([full(), other])["target_label"])
+    assert {"MoE Q4", "Mine"} <= set(compared_settings([full(), other])["target_label"])
     twice = relabelled(relabelled(full(), "moe_q4", "Mine"), "dense_4b", "Mine")
-    labels = set(side_by_side([twice, named(full(), "other")])["target_label"])
+    labels = set(compared_settings([twice, named(full(), "other")])["target_label"])
     assert {"Mine (moe_q4)", "Mine (dense_4b)"} <= labels
 
 
 @pytest.mark.parametrize(("digest", "same"), [("0" * 64, True), ("1" * 64, False), (None, False)])
 def test_shared_settings_say_whether_their_files_are_the_same(digest, same):
     models = MODELS.assign(sha256=digest)
-    frame = side_by_side([full(), named(replace(single(), models=models), "other")])
+    frame = compared_settings([full(), named(replace(single(), models=models), "other")])
     found = frame.groupby("campaigns")["same_files"].unique().map(list).to_dict()
     assert found == {1: [None], 2: [same]}
 
@@ -146,16 +146,16 @@ def test_shared_settings_say_whether_their_files_are_the_same(digest, same):
 def test_runs_that_the_audit_marks_are_counted():
     analysis = full()
     flagged = analysis.flagged.assign(flagged=analysis.flagged["draft"].eq("draft_2b").astype(int))
-    frame = side_by_side([replace(analysis, flagged=flagged), named(full(), "other")])
+    frame = compared_settings([replace(analysis, flagged=flagged), named(full(), "other")])
     found = frame[frame["flagged"] > 0]
     assert found[["campaign", "draft_label"]].to_numpy().tolist() == [["by_hand", "Draft 2B"]]
 
 
 def test_campaigns_that_drafted_nothing_are_named_and_have_no_setting():
     own = compared_with(without_drafts(), named(without_drafts(), "other"))
-    assert own.side_by_side.empty
+    assert own.compared_settings.empty
     assert own.compared_campaigns["settings"].tolist() == [0, 0]
-    frame = side_by_side([without_drafts(), named(single(), "other")])
+    frame = compared_settings([without_drafts(), named(single(), "other")])
     assert frame["heading"].tolist() == ["other"]
 
 
@@ -166,12 +166,12 @@ def test_marks_say_which_files_differ_and_which_cells_have_flagged_runs_which_ar
     models = MODELS.assign(sha256="1" * 64)
     other = replace(single(), models=models, flagged=single().flagged.assign(flagged=1))
     analysis = compared_with(full(), named(other, "other"))
-    rows = filled(analysis)["side_by_side"].rows
+    rows = filled(analysis)["compared_settings"].rows
     assert [[cell.mark for cell in row] for row in rows[:2]] == [
         ["", "*", "", ""],
         ["", "*", "", "†"],
     ]
-    [axes] = draw("side_by_side", analysis).axes
+    [axes] = draw("compared_settings", analysis).axes
     faces = [line.get_markerfacecolor() for line in axes.get_lines() if len(line.get_xdata()) == 1]
     assert "white" in faces
 
@@ -185,7 +185,7 @@ def test_a_table_says_what_the_campaigns_ran_on():
 
 
 def test_the_figure_has_a_panel_for_shared_settings_and_a_colour_for_each_campaign():
-    figure = draw("side_by_side", compared())
+    figure = draw("compared_settings", compared())
     [axes] = figure.axes
     assert axes.get_title() == "Dense 4B"
     assert lines(axes) == [pytest.approx([0.9, 0.8]), pytest.approx([1.2])]
@@ -196,7 +196,7 @@ def test_the_figure_has_a_panel_for_shared_settings_and_a_colour_for_each_campai
 
 def test_the_figure_shows_all_panels_where_campaigns_share_no_setting():
     other = named(relabelled(single(), "dense_4b", "Mine"), "other")
-    figure = draw("side_by_side", compared_with(full(), other))
+    figure = draw("compared_settings", compared_with(full(), other))
     titles = [axes.get_title() for axes in figure.axes]
     assert titles == ["MoE Q4\ncode", "MoE Q4\n64, 1024 tokens", "Dense 4B", "Mine"]
 
@@ -204,8 +204,8 @@ def test_the_figure_shows_all_panels_where_campaigns_share_no_setting():
 def test_campaigns_have_the_same_order_in_the_figure_as_in_the_table():
     # The first setting of all is the other campaign's alone.
     own = analysis_of([*of_prompt("code"), *baseline_runs(["moe_q4"], ["passage-64"], 2)])
-    own = replace(own, cells=own.cells.assign(gamma=8))
+    own = replace(own, settings=own.settings.assign(gamma=8))
     other = named(analysis_of(of_prompt("code")), "other")
     analysis = compared_with(own, other)
-    assert analysis.side_by_side["heading"].tolist() == ["other", "by_hand"]
-    assert legend(draw("side_by_side", analysis))[:2] == ["by_hand", "other"]
+    assert analysis.compared_settings["heading"].tolist() == ["other", "by_hand"]
+    assert legend(draw("compared_settings", analysis))[:2] == ["by_hand", "other"]

@@ -1,20 +1,20 @@
 """Campaigns side by side: what each of them measured of the same target, draft, γ and prompts.
 
-Every number belongs to a cell of one campaign. Nothing is averaged over campaigns, suites, engines
-or protocols.
+Every number belongs to a setting of one campaign. Nothing is averaged over campaigns, suites,
+engines or protocols.
 """
 
 from collections.abc import Sequence
 
 import pandas as pd
 
-from specmoe.analysis.filters import usual_cells
+from specmoe.analysis.filters import usual_settings
 from specmoe.analysis.labels import way_text
 from specmoe.analysis.registry import TABLES, Analysis
-from specmoe.analysis.summaries import CELL
+from specmoe.analysis.summaries import SETTING
 from specmoe.config.block import MEASURED_BY, PASSAGE_PREFIX
 
-# Cells over the same prompts can be compared; `split` separates the suites of one campaign.
+# Settings over the same prompts can be compared; `split` separates the suites of one campaign.
 _PROMPTED = ["target_label", "prompts", "split"]
 _SETTING = [*_PROMPTED, "draft_label", "gamma"]
 _CONDITIONS = [
@@ -23,14 +23,14 @@ _CONDITIONS = [
 ]
 
 
-def side_by_side(analyses: Sequence[Analysis]) -> pd.DataFrame:
+def compared_settings(analyses: Sequence[Analysis]) -> pd.DataFrame:
     """Return one row per setting and heading, settings of several campaigns first.
 
-    A setting is a target, a draft (by their labels), a γ and the prompts (by their names): cells
+    A setting is a target, a draft (by their labels), a γ and the prompts (by their names): settings
     over other prompts are other settings. Where one campaign measured a setting in several suites,
     the settings of its target and prompts are split by suite. A heading is a campaign; a campaign
-    that measured in several ways has a heading for each. Controls and runs of forced acceptance
-    are left out.
+    that measured in several protocols has a heading for each. Controls and runs of forced
+    acceptance are left out.
 
     Columns, besides those of `summarise` that are kept: heading, campaign, target_label,
     draft_label, prompts, suite (all that measured a target over these prompts), campaigns (how many
@@ -40,26 +40,26 @@ def side_by_side(analyses: Sequence[Analysis]) -> pd.DataFrame:
     """
     if len(analyses) < 2:
         return pd.DataFrame()
-    cells = pd.concat([_cells(analysis) for analysis in analyses], ignore_index=True)
-    if cells.empty:
+    settings = pd.concat([_settings(analysis) for analysis in analyses], ignore_index=True)
+    if settings.empty:
         return pd.DataFrame()
-    cells["split"] = ""
-    repeated = cells.duplicated(["heading", *_SETTING], keep=False)
-    prompted = pd.MultiIndex.from_frame(cells[_PROMPTED])
-    cells["split"] = cells["suite"].where(prompted.isin(prompted[repeated]), "")
-    cells["suite"] = cells.groupby(_PROMPTED)["suite"].transform(
+    settings["split"] = ""
+    repeated = settings.duplicated(["heading", *_SETTING], keep=False)
+    prompted = pd.MultiIndex.from_frame(settings[_PROMPTED])
+    settings["split"] = settings["suite"].where(prompted.isin(prompted[repeated]), "")
+    settings["suite"] = settings.groupby(_PROMPTED)["suite"].transform(
         lambda suites: ", ".join(dict.fromkeys(suites))
     )
-    setting = cells.groupby(_SETTING)
-    cells["campaigns"] = setting["campaign"].transform("nunique")
+    setting = settings.groupby(_SETTING)
+    settings["campaigns"] = setting["campaign"].transform("nunique")
     files = setting["files"]
     same = files.transform(lambda own: own.notna().all() and own.nunique() == 1).astype(object)
-    cells["same_files"] = same.where(cells["campaigns"] > 1, None)
-    return _ordered(cells, analyses)[TABLES["side_by_side"].columns]
+    settings["same_files"] = same.where(settings["campaigns"] > 1, None)
+    return _ordered(settings, analyses)[TABLES["compared_settings"].columns]
 
 
 def compared_campaigns(analyses: Sequence[Analysis]) -> pd.DataFrame:
-    """Return one row per heading of `side_by_side`: what its campaign ran on, and how.
+    """Return one row per heading of `compared_settings`: what its campaign ran on, and how.
 
     Columns: those of TABLES; settings counts its own. Without rows for a single analysis.
     """
@@ -70,32 +70,33 @@ def compared_campaigns(analyses: Sequence[Analysis]) -> pd.DataFrame:
     ]
 
 
-def _cells(analysis: Analysis) -> pd.DataFrame:
-    """Return a campaign's cells with the columns that settings of several campaigns have."""
-    cells = usual_cells(analysis)
-    ways = way_text(cells)
+def _settings(analysis: Analysis) -> pd.DataFrame:
+    """Return a campaign's settings with the columns that settings of several campaigns have."""
+    settings = usual_settings(analysis)
+    protocols = way_text(settings)
     labels, unit = _labels(analysis), str(analysis.campaign["length_unit"].iloc[0])
     digests = analysis.models.set_index("model")["sha256"]
-    flagged = analysis.flagged.groupby(CELL)["flagged"].sum().rename("flagged")
-    return cells.merge(flagged, how="left", left_on=CELL, right_index=True).assign(
+    flagged = analysis.flagged.groupby(SETTING)["flagged"].sum().rename("flagged")
+    return settings.merge(flagged, how="left", left_on=SETTING, right_index=True).assign(
         campaign=analysis.name,
-        heading=analysis.name + (": " + ways if ways.nunique() > 1 else ways.str[:0]),
-        prompts=[_prompts(texts, unit) for texts in cells["texts"]],
-        target_label=cells["target"].map(labels),
-        draft_label=cells["draft"].map(labels).fillna(cells["draft_label"]),
-        files=cells["target"].map(digests)
+        heading=analysis.name
+        + (": " + protocols if protocols.nunique() > 1 else protocols.str[:0]),
+        prompts=[_prompts(texts, unit) for texts in settings["texts"]],
+        target_label=settings["target"].map(labels),
+        draft_label=settings["draft"].map(labels).fillna(settings["draft_label"]),
+        files=settings["target"].map(digests)
         + " "
-        + cells["draft_model"].map(digests).fillna("nothing"),
+        + settings["draft_model"].map(digests).fillna("nothing"),
     )
 
 
 def _headings(analysis: Analysis) -> pd.DataFrame:
-    cells = _cells(analysis)
+    settings = _settings(analysis)
     campaign = analysis.campaign.reindex(columns=["campaign", *MEASURED_BY, *_CONDITIONS])
     campaign["engine_options"] = campaign["engine_options"].replace("", None)
-    if cells.empty:
+    if settings.empty:
         return campaign.assign(heading=analysis.name, settings=0)
-    headings = cells.groupby(["campaign", "heading", *MEASURED_BY], sort=False)
+    headings = settings.groupby(["campaign", "heading", *MEASURED_BY], sort=False)
     counted = headings.size().reset_index(name="settings")
     return counted.merge(campaign.drop(columns=MEASURED_BY), on="campaign", validate="m:1")
 
@@ -115,16 +116,16 @@ def _prompts(texts: Sequence[str], unit: str) -> str:
     return ", ".join([*named, *([f"{', '.join(map(str, lengths))} {unit}"] if lengths else [])])
 
 
-def _ordered(cells: pd.DataFrame, analyses: Sequence[Analysis]) -> pd.DataFrame:
-    """Return the cells in order: what several campaigns measured, then as in all tables."""
+def _ordered(settings: pd.DataFrame, analyses: Sequence[Analysis]) -> pd.DataFrame:
+    """Return the settings in order: what several campaigns measured, then as in all tables."""
     labels = dict.fromkeys(label for analysis in analyses for label in _labels(analysis))
     ranks = {label: rank for rank, label in enumerate(labels)}
     # A target's settings over the same prompts stay together.
-    several = cells.groupby(_PROMPTED)["campaigns"].transform("max") > 1
-    return cells.assign(
+    several = settings.groupby(_PROMPTED)["campaigns"].transform("max") > 1
+    return settings.assign(
         alone=~several,
-        target_rank=cells["target_label"].map(ranks),
-        draft_rank=cells["draft_label"].map(ranks),
+        target_rank=settings["target_label"].map(ranks),
+        draft_rank=settings["draft_label"].map(ranks),
     ).sort_values(
         ["alone", "target_rank", "suite", "prompts", "draft_rank", "gamma"],
         kind="stable",

@@ -1,4 +1,4 @@
-"""How much blocks of one cell differ, and how many repeats an interval of stated width needs.
+"""How much blocks of one setting differ, and how many repeats an interval of stated width needs.
 
 Everything here uses the spread of speedups and never their size, so that results do not decide what
 is measured longer.
@@ -13,21 +13,21 @@ import numpy as np
 import pandas as pd
 
 from specmoe.analysis.intervals import log_means, student_quantile
-from specmoe.analysis.summaries import SETTING, by_group, setting_id
+from specmoe.analysis.summaries import SETTING_AND_CONDITION, by_group, setting_id
 from specmoe.config.measurement import Statistics
 
 # The spread of two blocks says next to nothing: with one degree of freedom it is below a tenth of
-# the true spread in 8 of 100 cells.
+# the true spread in 8 of 100 settings.
 FEWEST_REPEATS = 3
 
 
-def spread_of_cells(pairs: pd.DataFrame, settings: Statistics) -> pd.DataFrame:
+def repeats_of_settings(pairs: pd.DataFrame, statistics: Statistics) -> pd.DataFrame:
     """Return one row per setting, sorted: how its speedups spread, and the repeats that it needs.
 
     `pairs` are `with_speedups`. A setting is an arm of a comparison over all repeats. Spreads are
     standard deviations of the logarithm of speedup, which for small ones are relative: 0.02 is 2 %.
 
-    Columns: cell (its `setting_id`), those of SETTING, runs, blocks, and
+    Columns: setting (its `setting_id`), those of SETTING_AND_CONDITION, runs, blocks, and
 
     - block_sd: between the means of blocks; the only spread an interval uses. Null with one block.
     - within_sd: between the runs of a block, pooled over blocks. It is mostly the difference
@@ -37,7 +37,7 @@ def spread_of_cells(pairs: pd.DataFrame, settings: Statistics) -> pd.DataFrame:
       that.
     - repeats_needed: see `repeats_for`, with planning_sd.
     """
-    spread = by_group(pairs, SETTING, _row)
+    spread = by_group(pairs, SETTING_AND_CONDITION, _row)
     if spread.empty:
         return spread
     pooled = [
@@ -46,9 +46,12 @@ def spread_of_cells(pairs: pd.DataFrame, settings: Statistics) -> pd.DataFrame:
     ]
     planning = np.fmax(spread["block_sd"].to_numpy(float), pooled)
     return spread.assign(
-        cell=[setting_id(*setting) for setting in spread[SETTING].itertuples(index=False)],
+        setting=[
+            setting_id(*setting)
+            for setting in spread[SETTING_AND_CONDITION].itertuples(index=False)
+        ],
         planning_sd=planning,
-        repeats_needed=pd.array([repeats_for(sd, settings) for sd in planning], dtype="Int64"),
+        repeats_needed=pd.array([repeats_for(sd, statistics) for sd in planning], dtype="Int64"),
     )
 
 
@@ -62,7 +65,7 @@ def half_width(deviation: float, blocks: int, confidence: float) -> float:
     return math.expm1(student_quantile(blocks - 1, confidence) * deviation / math.sqrt(blocks))
 
 
-def repeats_for(deviation: float, settings: Statistics) -> int | None:
+def repeats_for(deviation: float, statistics: Statistics) -> int | None:
     """Return how many blocks make an interval no wider than ± `settings.precision`.
 
     FEWEST_REPEATS at least; None if the deviation is not known.
@@ -70,10 +73,10 @@ def repeats_for(deviation: float, settings: Statistics) -> int | None:
     if math.isnan(deviation):
         return None
     # Student's t is above the normal quantile, so fewer blocks never suffice.
-    normal = NormalDist().inv_cdf((1 + settings.confidence) / 2)
-    fewest = (normal * deviation / math.log1p(settings.precision)) ** 2
+    normal = NormalDist().inv_cdf((1 + statistics.confidence) / 2)
+    fewest = (normal * deviation / math.log1p(statistics.precision)) ** 2
     blocks = max(FEWEST_REPEATS, math.ceil(fewest))
-    while half_width(deviation, blocks, settings.confidence) > settings.precision:
+    while half_width(deviation, blocks, statistics.confidence) > statistics.precision:
         blocks += 1
     return blocks
 
@@ -89,9 +92,9 @@ def _row(members: pd.DataFrame) -> Iterator[dict[str, Any]]:
     }
 
 
-def _pooled_sd(cells: pd.DataFrame) -> float:
-    """Return the deviation between blocks of several cells; NaN if each has one block."""
-    known = cells[cells["blocks"] > 1]
+def _pooled_sd(settings: pd.DataFrame) -> float:
+    """Return the deviation between blocks of several settings; NaN if each has one block."""
+    known = settings[settings["blocks"] > 1]
     if known.empty:
         return math.nan
     return math.sqrt(np.average(known["block_sd"] ** 2, weights=known["blocks"] - 1))

@@ -10,7 +10,7 @@ import pandas as pd
 
 from specmoe.analysis.registry import Analysis
 
-from .paper_analyses import N_PREDICT, SUITES, cells_of, full
+from .paper_analyses import N_PREDICT, SUITES, full, settings_of
 from .paper_analyses import _row as row_of
 
 PROMPTS = ("code", "poem")
@@ -82,4 +82,4 @@ def with_loads() -> Analysis:
         *loads({1: 1.2, 2: 1.2, 4: 1.2}, gamma=2, noise=0.01, generator=generator),
     ]
     suites = SUITES.iloc[:1].assign(suite="U", factor="requests")
-    return replace(full(), levels=cells_of(rows).levels, suites=pd.concat([SUITES, suites]))
+    return replace(full(), levels=settings_of(rows).levels, suites=pd.concat([SUITES, suites]))

@@ -10,7 +10,7 @@ import pandas as pd
 
 from specmoe.analysis.registry import Analysis
 from specmoe.analysis.summaries import with_speedups
-from specmoe.analysis.twins import compare_twins, twin_passes
+from specmoe.analysis.upcycled_pairs import compare_pairs, upcycled_passes
 from specmoe.config.measurement import Statistics
 from specmoe.models.info import Size
 
@@ -21,7 +21,7 @@ DENSE_OF = {MOE: DENSE}
 SIZES = {MOE: Size(10, 1, 9, 4, 1, 2, "by hand"), DENSE: Size(4, 4, 0, 0, 0, 2, "by hand")}
 
 
-def twin_runs(
+def runs_of_pair(
     speedups: Mapping[str, float],
     *,
     gammas: tuple[int, ...] = (4,),
@@ -47,9 +47,9 @@ def twin_runs(
     return runs.assign(repeat=runs["block"].str.split("/").str[-1].astype(int), **{"iteration": 0})
 
 
-def twins_of(runs: pd.DataFrame) -> pd.DataFrame:
-    """Return what the MoE gains beside its dense twin."""
-    return compare_twins(with_speedups(runs), DENSE_OF, Statistics())
+def pairs_of(runs: pd.DataFrame) -> pd.DataFrame:
+    """Return what the MoE gains beside its dense counterpart."""
+    return compare_pairs(with_speedups(runs), DENSE_OF, Statistics())
 
 
 def pass_times(costs: Mapping[str, Mapping[int, float]], repeats: int = 3) -> pd.DataFrame:
@@ -69,21 +69,21 @@ def pass_times(costs: Mapping[str, Mapping[int, float]], repeats: int = 3) -> pd
 
 
 @cache
-def with_twins() -> Analysis:
+def with_upcycled_pairs() -> Analysis:
     """Return a campaign with twins.
 
-    The MoE gains 0.75 times what its dense twin does, also at forced acceptance; its pass over
-    five tokens costs 3.0 single ones, and the dense model's 1.5.
+    The MoE gains 0.75 times what its dense counterpart does, also at forced acceptance; its pass
+    over five tokens costs 3.0 single ones, and the dense model's 1.5.
     """
     speedups = {DENSE: 1.2, MOE: 0.9}
-    own = twin_runs(speedups, gammas=(2, 4))
+    own = runs_of_pair(speedups, gammas=(2, 4))
     forced = [
-        twin_runs(speedups, gammas=(2, 4), forced=share).assign(suite="I", draft_model=DRAFT)
+        runs_of_pair(speedups, gammas=(2, 4), forced=share).assign(suite="I", draft_model=DRAFT)
         for share in (0.0, 1.0)
     ]
     times = pass_times({DENSE: {1: 10, 5: 15}, MOE: {1: 10, 5: 30}})
     return replace(
         full(),
-        twins=pd.concat([twins_of(runs) for runs in [own, *forced]], ignore_index=True),
-        twin_passes=twin_passes(times, DENSE_OF, SIZES, Statistics()),
+        upcycled_pairs=pd.concat([pairs_of(runs) for runs in [own, *forced]], ignore_index=True),
+        upcycled_passes=upcycled_passes(times, DENSE_OF, SIZES, Statistics()),
     )

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from specmoe.analysis.spread import FEWEST_REPEATS, half_width, repeats_for, spread_of_cells
+from specmoe.analysis.repeats import FEWEST_REPEATS, half_width, repeats_for, repeats_of_settings
 from specmoe.config.measurement import Statistics
 
 from .test_summaries import run
@@ -14,8 +14,8 @@ from .test_summaries import run
 SETTINGS = Statistics()
 
 
-def cell(logs, *, gamma=4, target="t", suite="B", shared=False, temperature=0.0, forced=None):
-    """Return a cell's runs: rows of `logs` are blocks, columns prompts.
+def setting(logs, *, gamma=4, target="t", suite="B", shared=False, temperature=0.0, forced=None):
+    """Return a setting's runs: rows of `logs` are blocks, columns prompts.
 
     `shared`: all γ of a draft are arms of one block.
     """
@@ -34,19 +34,21 @@ def cell(logs, *, gamma=4, target="t", suite="B", shared=False, temperature=0.0,
     return rows.assign(condition=warm if forced is None else f"{forced:g}")
 
 
-def spread(*cells):
-    return spread_of_cells(pd.concat(cells), SETTINGS).set_index("gamma")
+def spread(*settings):
+    return repeats_of_settings(pd.concat(settings), SETTINGS).set_index("gamma")
 
 
 def test_the_spread_between_and_within_blocks_is_as_by_hand():
     # Blocks differ by 0.2, prompts by 0.4, and nothing else.
-    row = spread(cell([[0.0, 0.4], [0.2, 0.6]])).loc[4]
+    row = spread(setting([[0.0, 0.4], [0.2, 0.6]])).loc[4]
     assert row["block_sd"] == pytest.approx(0.2 / np.sqrt(2))
     assert row["within_sd"] == pytest.approx(0.4 / np.sqrt(2))
 
 
 def test_spreads_that_need_several_blocks_or_prompts_are_null():
-    one_block, one_prompt = (spread(cell(logs)).loc[4] for logs in ([[0.0, 0.1]], [[0.0], [0.1]]))
+    one_block, one_prompt = (
+        spread(setting(logs)).loc[4] for logs in ([[0.0, 0.1]], [[0.0], [0.1]])
+    )
     assert one_block[["block_sd", "repeats_needed"]].isna().all()
     assert np.isnan(one_prompt["within_sd"])
     assert one_prompt["block_sd"] > 0
@@ -54,7 +56,7 @@ def test_spreads_that_need_several_blocks_or_prompts_are_null():
 
 def test_a_cell_whose_blocks_agree_by_luck_is_planned_by_its_neighbours_spread():
     lucky, usual = [[0.0]] * 3, [[0.0], [0.1], [0.2]]
-    rows = spread(cell(lucky), cell(usual, gamma=8), cell(lucky, gamma=16, target="other"))
+    rows = spread(setting(lucky), setting(usual, gamma=8), setting(lucky, gamma=16, target="other"))
     assert rows.loc[4, "block_sd"] == 0
     assert rows.loc[4, "planning_sd"] == pytest.approx(0.1 / np.sqrt(2))
     assert rows.loc[8, "planning_sd"] == pytest.approx(0.1)
@@ -72,10 +74,10 @@ def test_the_repeats_are_the_fewest_that_reach_the_precision(deviation, precisio
 
 def test_arms_of_a_block_forced_acceptance_and_temperatures_have_cells_of_their_own():
     logs = [[0.0], [0.1]]
-    cells = [cell(logs, gamma=gamma, shared=True) for gamma in (2, 8)]
-    cells += [cell(logs, forced=0.0), cell(logs, forced=0.5)]
-    cells += [cell(logs, suite="T", temperature=warm) for warm in (0.0, 0.7)]
-    there = spread_of_cells(pd.concat(cells), SETTINGS)
+    settings = [setting(logs, gamma=gamma, shared=True) for gamma in (2, 8)]
+    settings += [setting(logs, forced=0.0), setting(logs, forced=0.5)]
+    settings += [setting(logs, suite="T", temperature=warm) for warm in (0.0, 0.7)]
+    there = repeats_of_settings(pd.concat(settings), SETTINGS)
     ids = ["B/t/d/g2", "B/t/d/g8", "B/t/d/g4/0", "B/t/d/g4/0.5", "T/t/d/g4/0", "T/t/d/g4/0.7"]
-    assert sorted(there["cell"]) == sorted(ids)
+    assert sorted(there["setting"]) == sorted(ids)
     assert set(there["blocks"]) == {2}

@@ -1,23 +1,23 @@
-"""What an MoE gains beside its dense twin is what was planted, and its interval holds that."""
+"""Speedups of an upcycled MoE beside its dense counterpart: as simulated, within their interval."""
 
 import math
 
 import numpy as np
 import pytest
 
-from specmoe.analysis.twins import twin_passes
+from specmoe.analysis.upcycled_pairs import upcycled_passes
 from specmoe.config.measurement import Statistics
 
-from ..planted_twins import DENSE, DENSE_OF, MOE, SIZES, pass_times, twin_runs, twins_of
+from ..simulated_pairs import DENSE, DENSE_OF, MOE, SIZES, pairs_of, pass_times, runs_of_pair
 
 SETTINGS = 400
 
 
 def test_the_ratio_of_speedups_is_paired_by_prompt_and_repeat():
     """What a repeat does to both twins cancels, however much it is."""
-    runs = twin_runs({DENSE: 1.2, MOE: 0.9})
+    runs = runs_of_pair({DENSE: 1.2, MOE: 0.9})
     slow = 1 + 3 * runs["repeat"] * (runs["draft"] != "none")
-    [row] = twins_of(runs.assign(tokens_per_second=runs["tokens_per_second"] / slow)).to_dict(
+    [row] = pairs_of(runs.assign(tokens_per_second=runs["tokens_per_second"] / slow)).to_dict(
         "records"
     )
     assert (row["dense"], row["target"], row["gamma"]) == (DENSE, MOE, 4)
@@ -30,44 +30,44 @@ def test_the_ratio_of_speedups_is_paired_by_prompt_and_repeat():
 
 
 def test_several_draft_lengths_also_have_a_row_together():
-    runs = twin_runs({DENSE: 1.0, MOE: 0.5}, gammas=(2, 4))
+    runs = runs_of_pair({DENSE: 1.0, MOE: 0.5}, gammas=(2, 4))
     faster = 1 + ((runs["target"] == MOE) & (runs["gamma"] == 4))
-    rows = twins_of(runs.assign(tokens_per_second=runs["tokens_per_second"] * faster))
+    rows = pairs_of(runs.assign(tokens_per_second=runs["tokens_per_second"] * faster))
     assert rows["gammas"].tolist() == ["2", "4", "2, 4"]
     assert rows["ratio"].tolist() == pytest.approx([0.5, 1.0, math.sqrt(0.5)])
     assert rows["gamma"].isna().tolist() == [False, False, True]
 
 
 def test_only_what_both_twins_have_is_compared():
-    runs = twin_runs({DENSE: 1.2, MOE: 0.9})
+    runs = runs_of_pair({DENSE: 1.2, MOE: 0.9})
     lacking = runs[(runs["target"] == MOE) | (runs["prompt"] == "code")]
-    assert twins_of(lacking)["pairs"].tolist() == [3]
-    assert twins_of(runs[runs["target"] == MOE]).empty
-    assert twins_of(twin_runs({DENSE: 1.2})).empty
+    assert pairs_of(lacking)["pairs"].tolist() == [3]
+    assert pairs_of(runs[runs["target"] == MOE]).empty
+    assert pairs_of(runs_of_pair({DENSE: 1.2})).empty
 
 
 def test_unlike_tokens_and_acceptance_are_reported():
-    runs = twin_runs({DENSE: 1.2, MOE: 0.9})
+    runs = runs_of_pair({DENSE: 1.2, MOE: 0.9})
     odd = (runs["target"] == MOE) & (runs["prompt"] == "letter")
     runs.loc[odd, "accepted"] = 10
     runs["tokens"] = [[9] if is_odd else [1] for is_odd in odd]
-    [row] = twins_of(runs).to_dict("records")
+    [row] = pairs_of(runs).to_dict("records")
     assert row["same_tokens"] == 0.5
     assert (row["acceptance_rate"], row["dense_acceptance"]) == (0.375, 0.5)
     assert row["acceptance_difference"] == pytest.approx(-0.125)
 
 
 def test_forced_acceptance_is_a_row_of_its_own_whose_tokens_say_nothing():
-    forced = twin_runs({DENSE: 1.2, MOE: 0.6}, forced=0.5)
-    [row] = twins_of(forced).to_dict("records")
+    forced = runs_of_pair({DENSE: 1.2, MOE: 0.6}, forced=0.5)
+    [row] = pairs_of(forced).to_dict("records")
     assert (row["forced_acceptance"], row["ratio"]) == (0.5, pytest.approx(0.5))
     assert np.isnan(row["same_tokens"])
 
 
 def test_a_95_percent_interval_holds_the_planted_ratio_in_about_95_of_100_settings():
     gammas = tuple(range(1, SETTINGS + 1))  # each with an error of its own
-    rows = twins_of(
-        twin_runs({DENSE: 1.2, MOE: 0.9}, gammas=gammas, prompts=("code",), noise=0.1, seed=3)
+    rows = pairs_of(
+        runs_of_pair({DENSE: 1.2, MOE: 0.9}, gammas=gammas, prompts=("code",), noise=0.1, seed=3)
     )
     rows = rows[rows["gamma"].notna()]
     held = (rows["ratio_low"] <= 0.75) & (rows["ratio_high"] >= 0.75)
@@ -77,7 +77,7 @@ def test_a_95_percent_interval_holds_the_planted_ratio_in_about_95_of_100_settin
 
 def test_the_cost_of_passes_is_in_single_ones_and_over_the_dense_twins():
     times = pass_times({DENSE: {1: 10, 5: 15}, MOE: {1: 12, 5: 36}, "another": {1: 5, 5: 5}})
-    rows = twin_passes(times, DENSE_OF, SIZES, Statistics()).set_index(["model", "n_tokens"])
+    rows = upcycled_passes(times, DENSE_OF, SIZES, Statistics()).set_index(["model", "n_tokens"])
     assert set(rows.index.get_level_values("model")) == {DENSE, MOE}
     assert rows["steps"].to_dict() == pytest.approx(
         {(DENSE, 1): 1, (DENSE, 5): 1.5, (MOE, 1): 1, (MOE, 5): 3}

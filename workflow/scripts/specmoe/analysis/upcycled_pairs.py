@@ -22,17 +22,17 @@ _SHARED = [
 _COUNTED = ("drafted", "accepted", "speedup", "tokens")
 
 
-def compare_twins(
-    runs: pd.DataFrame, dense_of: Mapping[str, str], settings: Statistics
+def compare_pairs(
+    runs: pd.DataFrame, dense_of: Mapping[str, str], statistics: Statistics
 ) -> pd.DataFrame:
-    """Return one row per setting that an MoE and its dense twin have on the same prompts.
+    """Return one row per setting that an MoE and its dense counterpart have on the same prompts.
 
     `runs` are pairs of one temperature without controls, `dense_of` names the dense model that each
     MoE was upcycled from. The twins' runs with a prompt in one repeat are a pair, and intervals are
     over repeats. Several γ of a draft also have a row together. Columns:
 
-    - protocol, engine, dense (the dense twin), suite, target (the MoE), draft, method, draft_model,
-      gamma (null: all of `gammas`), forced_acceptance (null: the draft's own).
+    - protocol, engine, dense (the dense counterpart), suite, target (the MoE), draft, method,
+      draft_model, gamma (null: all of `gammas`), forced_acceptance (null: the draft's own).
     - prompts, pairs, repeats: how many.
     - acceptance_rate, dense_acceptance: accepted / drafted of all runs; their difference.
     - same_tokens: share of the pairs with the same tokens; null where acceptance is forced, as the
@@ -48,14 +48,14 @@ def compare_twins(
         by_gamma: dict[Any, pd.DataFrame] = dict(list(members.groupby("gamma")))
         every = {pd.NA: members} if len(by_gamma) > 1 else {}
         for gamma, its in (by_gamma | every).items():
-            yield {"gamma": gamma} | _compared(its, settings)
+            yield {"gamma": gamma} | _compared(its, statistics)
 
     setting = [*MEASURED_BY, "suite", "dense", "target", "draft", "forced_acceptance"]
     return by_group(pairs, setting, rows).astype({"gamma": "Int64"})
 
 
 def _pairs(runs: pd.DataFrame, dense_of: Mapping[str, str]) -> pd.DataFrame:
-    """Return a row for each pair of runs: the MoE's columns, the dense twin's with `dense_`."""
+    """Return a row for each pair of runs: the MoE's columns, the dense model's with `dense_`."""
     runs = runs.assign(block=runs["repeat"])
     routed = runs[runs["target"].isin(dense_of)]
     routed = routed.assign(dense=routed["target"].map(dense_of))
@@ -66,7 +66,7 @@ def _pairs(runs: pd.DataFrame, dense_of: Mapping[str, str]) -> pd.DataFrame:
     return pairs.assign(ratio=pairs["speedup"] / pairs["dense_speedup"])
 
 
-def _compared(pairs: pd.DataFrame, settings: Statistics) -> dict[str, object]:
+def _compared(pairs: pd.DataFrame, statistics: Statistics) -> dict[str, object]:
     own, dense = (_share(pairs[f"{of}accepted"], pairs[f"{of}drafted"]) for of in ("", "dense_"))
     known = pairs[pairs["tokens"].notna() & pairs["dense_tokens"].notna()]
     same = [
@@ -86,9 +86,9 @@ def _compared(pairs: pd.DataFrame, settings: Statistics) -> dict[str, object]:
         "dense_acceptance": dense,
         "acceptance_difference": own - dense,
         "same_tokens": np.nan if forced or not same else float(np.mean(same)),
-        **mean_ratio("speedup", pairs, settings),
-        **mean_ratio("dense_speedup", pairs, settings),
-        **mean_ratio("ratio", pairs, settings),
+        **mean_ratio("speedup", pairs, statistics),
+        **mean_ratio("dense_speedup", pairs, statistics),
+        **mean_ratio("ratio", pairs, statistics),
     }
 
 
@@ -97,17 +97,18 @@ def _share(accepted: pd.Series, drafted: pd.Series) -> float:
     return float(accepted.sum() / drafted.sum()) if counted else np.nan
 
 
-def twin_passes(
+def upcycled_passes(
     pass_times: pd.DataFrame,
     dense_of: Mapping[str, str],
     sizes: Mapping[str, Size],
-    settings: Statistics,
+    statistics: Statistics,
 ) -> pd.DataFrame:
     """Return what a pass costs each of several twins, one row per model and width.
 
     `pass_times` is `pass_times.parquet`, `sizes` the models'. Columns:
 
-    - engine, dense (the dense twin, which has rows too), model, n_tokens (of a pass), repeats.
+    - engine, dense (the dense counterpart, which has rows too), model, n_tokens (of a pass),
+      repeats.
     - steps: the pass over that of a single token, in the same repeat; ratio: steps over the dense
       twin's. Geometric means with intervals, Student's t over repeats.
     - experts: distinct ones that a pass visits in a layer, as counted; experts_even: as expected of
@@ -135,8 +136,8 @@ def twin_passes(
         size, n_tokens = sizes.get(members["model"].iloc[0]), members["n_tokens"].iloc[0]
         yield {
             "repeats": members["repeat"].nunique(),
-            **mean_ratio("steps", members, settings),
-            **mean_ratio("ratio", members, settings),
+            **mean_ratio("steps", members, statistics),
+            **mean_ratio("ratio", members, statistics),
             "experts": members["experts"].astype(float).mean(),
             "experts_even": size.evenly_visited(n_tokens) if size and size.experts else np.nan,
         }
