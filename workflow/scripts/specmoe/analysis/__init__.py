@@ -1,1 +1,5 @@
-"""What rows say: settings, intervals, spread, costs, advice; every number that is shown."""
+"""The analysis: speedups, intervals, costs, predictions and advice.
+
+In: runs, their audit, and timed forward passes.
+Out: an `Analysis`, whose tables hold every number that is shown.
+"""

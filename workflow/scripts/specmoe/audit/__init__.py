@@ -1,1 +1,5 @@
-"""Whether a row can be a measurement of what it says it measures."""
+"""The audit: checks of every run, its sensitivity, and claims of speed.
+
+In: runs, timed forward passes and draft scores, or a claim.
+Out: a verdict of each check on each run, with its reason.
+"""

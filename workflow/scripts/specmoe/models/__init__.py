@@ -1,1 +1,5 @@
-"""Model files: read, fetched, quantized, and made from random weights."""
+"""Model files: downloaded, quantized, upcycled, truncated or synthetic.
+
+In: entries of the configuration, and GGUF files.
+Out: GGUF files, and a `ModelInfo` of each.
+"""

@@ -1,1 +1,5 @@
-"""The web page, and what is pasted elsewhere, from an analysis."""
+"""The web page.
+
+In: an `Analysis`, the paper's figures, and the templates of `paper/site/`.
+Out: one HTML file in two languages, and its data.
+"""

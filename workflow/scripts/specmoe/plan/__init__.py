@@ -1,1 +1,5 @@
-"""Before measuring: the machine, what a campaign has and needs, and how long it may take."""
+"""The plan of a campaign: downloads, disk, memory and time, and the files of every job.
+
+In: the configuration, the machine, and records that exist.
+Out: what is still to be measured, and a refusal of what cannot be.
+"""

@@ -1,1 +1,5 @@
-"""Rows of runs: their schema, and how they come from records or from the study's file."""
+"""The runs of a campaign as a table, and packed campaigns.
+
+In: the records of its jobs, or the rows of the published study.
+Out: `runs.parquet` by one schema, and a manifest of its folder.
+"""
