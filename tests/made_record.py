@@ -41,7 +41,7 @@ def made_record(block: Block) -> dict[str, Any]:
             "command": ["llama-server", "--ctx-size", "512"],
             "environment": {"PATH": "/bin", "HOME": "/root", **LOCALE, **TRACED},
             "server": {"slots": 1, "context": 512, "speculative": arm.speculates}
-            | {"cache_types": ["f16"], "build": "b0-unknown"},
+            | {"cache_types": ["f16"]},
             "processes": 1,
             "start_ms": 90.0,
             "warm_ups": [],
@@ -63,7 +63,7 @@ def _run(block: Block, turn: Any, order: int) -> dict[str, Any]:
     [source] = turn.sources
     seed, generated = block.run_seed(turn.number), block.n_predict
     prompt = [*range(source.length or 14)]
-    observed = ["gpu_clock_mhz", "gpu_throttled", "thermal_pressure"]
+    observed = ["gpu_throttled", "thermal_pressure"]
     run = {
         "run": block.run_id(turn.arm, source.prompt, turn.number),
         "arm": turn.arm.name,
@@ -96,8 +96,6 @@ def _run(block: Block, turn: Any, order: int) -> dict[str, Any]:
         "steal_share": 0.0,
         "wait_share": 0.25,
         "others_share": 0.125,
-        "involuntary_switches": 73,
-        "cpu_share": 0.75,
         **dict.fromkeys(observed),
     }
     if not turn.arm.speculates:

@@ -19,7 +19,6 @@ from specmoe.engine.disturbances import (
     measure_undisturbed,
     observe,
     read_counters,
-    switches,
     waited_s,
 )
 
@@ -30,9 +29,6 @@ QUIET = Observation(
     steal_share=0.0,
     wait_share=0.001,
     others_share=0.0,
-    involuntary_switches=3,
-    cpu_share=0.99,
-    gpu_clock_mhz=None,
     gpu_throttled=None,
     thermal_pressure=None,
 )
@@ -44,7 +40,6 @@ START = State(
     own_s=1.0,
     server_s=20.0,
     waited_s={7: 2.0, 8: 3.0},
-    switches={7: 10, 8: 20},
 )
 SPIN = "print('up', flush=True)\nwhile True: pass"
 
@@ -74,10 +69,9 @@ def test_a_run_whose_machine_disturbance_reason_is_rejected_with_the_reason(plan
     "planted",
     [
         {},
-        {"cpu_share": 0.05, "involuntary_switches": 100_000},  # slow, but undisturbed
         {"steal_share": 0.05, "wait_share": 0.05},  # at the limits, not above
         {"others_share": 0.5},  # others had CPUs that the server did not want: it did not wait
-        {"gpu_clock_mhz": 300, "gpu_throttled": False},
+        {"gpu_throttled": False},
         {"thermal_pressure": "moderate"},
         UNKNOWN._asdict(),
     ],
@@ -94,27 +88,24 @@ def test_an_observation_is_the_difference_of_two_states():
         own_s=2.0,
         server_s=32.0,
         waited_s={7: 2.5, 9: 4.0},  # thread 8 ended, thread 9 is new
-        switches={7: 15, 9: 6},
     )
-    start = START._replace(gpu_clock_mhz=345, gpu_throttled=True)
-    warm = {"gpu_clock_mhz": 1980, "gpu_throttled": False, "thermal_pressure": "heavy"}
-    seen = observe(start, end._replace(**warm), threads=2)
+    start = START._replace(gpu_throttled=True)
+    warm = {"gpu_throttled": False, "thermal_pressure": "heavy"}
+    seen = observe(start, end._replace(**warm))
     cpus = psutil.cpu_count() or 1
     assert seen.steal_share == pytest.approx(4 / (20 + TICK_S))
     assert seen.wait_share == pytest.approx(0.4)
     assert seen.others_share == pytest.approx((16 - 12 - 1 - 2 * TICK_S) / (10 * cpus))
-    assert seen.involuntary_switches == 11
-    assert seen.cpu_share == pytest.approx(0.6)
-    assert seen[5:] == (1980, True, "heavy")
+    assert seen[3:] == (True, "heavy")
 
 
 def test_what_the_system_does_not_count_is_unknown_and_not_zero():
     # Nor is one tick of steal in a short run.
     end = START._replace(clock_s=100.1, busy_s=50.1, steal_s=5.0 + TICK_S)
-    assert observe(START, end, threads=2).steal_share == 0
-    bare = State(100.0, 50.0, None, 1.0, None, None, None)
+    assert observe(START, end).steal_share == 0
+    bare = State(100.0, 50.0, None, 1.0, None, None)
     end = bare._replace(clock_s=101.0, busy_s=51.0)
-    assert observe(bare, end, threads=2) == UNKNOWN
+    assert observe(bare, end) == UNKNOWN
 
 
 class Plan:
@@ -158,22 +149,21 @@ def test_a_run_is_measured_until_it_is_accepted_and_no_more_often_than_asked(
 
 
 @pytest.mark.skipif(not psutil.LINUX, reason="only Linux counts the waiting of a thread")
-def test_a_process_among_competitors_waits_and_loses_its_cpu():
+def test_a_process_among_competitors_waits():
     # All on one CPU, so that the test needs two processes whatever the machine.
     processes = [spinning([sys.executable, "-c", SPIN]) for _ in "ab"]
     for process in processes:
         os.sched_setaffinity(process.pid, {min(os.sched_getaffinity(0))})
-    watch = Watch(processes[0].pid, threads=1, backend=Backend.CPU)
+    watch = Watch(processes[0].pid, backend=Backend.CPU)
     start = watch.start()
 
     def seen():
         observation = watch.stop(start)
-        waited = observation.involuntary_switches and observation.wait_share > 0
-        return observation if waited and observation.cpu_share > 0 else None
+        return observation if observation.wait_share > 0 else None
 
     try:
         assert eventually(seen).others_share >= 0
-        threads = read_counters(os.getpid()).switches
+        threads = read_counters(os.getpid()).waited_s
         assert os.getpid() in threads and len(threads) == psutil.Process().num_threads()
     finally:
         for process in processes:
@@ -181,19 +171,12 @@ def test_a_process_among_competitors_waits_and_loses_its_cpu():
             process.wait()
 
 
-STATUS = """\
-Name:\tllama-server
-Threads:\t9
-voluntary_ctxt_switches:\t2315
-nonvoluntary_ctxt_switches:\t417
-"""
 PRESSURE = "com.apple.system.thermalpressurelevel"
 
 
-def test_a_threads_waiting_and_its_involuntary_switches_are_read_where_the_kernel_counts_them():
+def test_a_threads_waiting_is_read_where_the_kernel_counts_it():
     assert waited_s("131391000 3003229000 2") == 3.003229
     assert [waited_s(text) for text in ("", "0 0 0", "garbage")] == [None] * 3
-    assert [switches(text) for text in (STATUS, "")] == [417, None]
 
 
 @pytest.mark.parametrize(
@@ -212,7 +195,7 @@ def test_a_macs_thermal_pressure_is_named(text, pressure):
 
 def test_a_process_that_ended_is_unknown_and_without_one_tools_that_ended_count():
     counters = read_counters(max(psutil.pids()) + 10_000_000)
-    assert (counters.server_s, counters.waited_s, counters.switches) == (None, None, None)
+    assert (counters.server_s, counters.waited_s) == (None, None)
     before = read_counters(None).server_s
     subprocess.run([sys.executable, "-c", "sum(range(20_000_000))"], check=True)
     assert read_counters(None).server_s > before

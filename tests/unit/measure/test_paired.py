@@ -54,7 +54,7 @@ class StandIn:
     def __init__(self, machine: Machine, arm: Arm, context: int, log: Path):
         self.machine, self.arm, self.log = machine, arm, log
         self.command = [arm.name]
-        self.settings = Settings(1, context, arm.speculates, ("f16",), "b")
+        self.settings = Settings(1, context, arm.speculates, ("f16",))
         self.answered = 0
 
     def happens(self, what: str) -> None:

@@ -1,4 +1,4 @@
-"""What a run's machine gave to others, and the rule that has such a run measured again.
+"""Disturbances of a run by other load, and the rule by which a disturbed run is measured again.
 
 The rule is blind to speeds: it reads counters of the system as shares of the time they cover. A
 value that a system does not report is None. macOS was tested on written texts only.
@@ -16,7 +16,7 @@ import psutil
 
 from specmoe.config.engines import Backend
 from specmoe.config.measurement import Gate
-from specmoe.engine.machine import clock_and_throttling, output_of, text_of
+from specmoe.engine.machine import is_throttled, output_of, text_of
 
 T = TypeVar("T")
 
@@ -37,8 +37,6 @@ class State(NamedTuple):
     own_s: float  # CPU time of this process, the server's client
     server_s: float | None  # CPU time of all threads of the server, ended ones too
     waited_s: Mapping[int, float] | None  # by thread: runnable, but not running
-    switches: Mapping[int, int] | None  # by thread: switches against its will
-    gpu_clock_mhz: int | None = None  # the lowest of several GPUs
     gpu_throttled: bool | None = None  # any of several GPUs
     thermal_pressure: str | None = None  # one of PRESSURES
 
@@ -53,9 +51,6 @@ class Observation(NamedTuple):
     steal_share: float | None  # of the CPU time that the machine asked for: kept by the hypervisor
     wait_share: float | None  # of the run: the longest that a thread was runnable but not running
     others_share: float | None  # of all CPUs' time: used by others than the server and its client
-    involuntary_switches: int | None  # of all threads of the server
-    cpu_share: float | None  # CPU time of the server over wall time times threads
-    gpu_clock_mhz: int | None  # just after the run
     gpu_throttled: bool | None  # just before or just after the run
     thermal_pressure: str | None  # the higher one of before and after the run
 
@@ -65,7 +60,6 @@ class Watch(NamedTuple):
 
     # The engine's own process, see `Server.pid`; None: tools that end by themselves.
     pid: int | None
-    threads: int
     backend: Backend
     gpus: str = ""  # the engine's CUDA_VISIBLE_DEVICES; empty means all
 
@@ -79,7 +73,7 @@ class Watch(NamedTuple):
         # In the opposite order: the tools that read the condition are no part of the run.
         end = read_counters(self.pid)
         condition = read_condition(self.backend, self.gpus)
-        return observe(start, end._replace(**condition), self.threads)
+        return observe(start, end._replace(**condition))
 
 
 def measure_undisturbed(
@@ -110,11 +104,7 @@ def measure_undisturbed(
 
 
 def disturbance_reason(seen: Observation, gate: Gate) -> str | None:
-    """Return why the machine was not the run's own, in words, or None.
-
-    `cpu_share` and `involuntary_switches` have no limit, because they depend on the method and on
-    the engine's flags too.
-    """
+    """Return what disturbed a run, as text, or None."""
     if seen.steal_share is not None and seen.steal_share > gate.steal_share:
         return f"the hypervisor kept {seen.steal_share:.1%} of the CPU time"
     if seen.wait_share is not None:
@@ -130,44 +120,32 @@ def disturbance_reason(seen: Observation, gate: Gate) -> str | None:
     return None
 
 
-def observe(start: State, end: State, threads: int) -> Observation:
-    """Return what happened between two states to a server with `threads` threads."""
+def observe(start: State, end: State) -> Observation:
+    """Return what happened between two states."""
     wall_s, busy_s = end.clock_s - start.clock_s, end.busy_s - start.busy_s
-    steal_share = cpu_share = others_share = None
+    steal_share = others_share = None
     if start.steal_s is not None and end.steal_s is not None:
         steal_s = end.steal_s - start.steal_s
         steal_share = max(steal_s - TICK_S, 0) / max(busy_s + steal_s, TICK_S)
     if start.server_s is not None and end.server_s is not None:
         server_s = end.server_s - start.server_s
-        cpu_share = server_s / (wall_s * threads)
         # Two ticks: one of the machine's time, one of the server's.
         others_s = busy_s - server_s - (end.own_s - start.own_s) - 2 * TICK_S
         others_share = max(others_s, 0) / (wall_s * (psutil.cpu_count() or 1))
-    waited_s = _increases(start.waited_s, end.waited_s)
-    switches = _increases(start.switches, end.switches)
+    # A thread that ended is not known any more.
+    before, after = start.waited_s or {}, end.waited_s or {}
+    waited_s = [value - before.get(thread, 0) for thread, value in after.items()]
     pressures = {start.thermal_pressure, end.thermal_pressure} - {None}
     throttled = {start.gpu_throttled, end.gpu_throttled} - {None}
     return Observation(
         steal_share=steal_share,
         # Not their sum or mean: threads meet after every operation of a graph, so all wait for the
         # one that waits, however many they are.
-        wait_share=max(waited_s) / wall_s if waited_s else None,
+        wait_share=max(waited_s) / wall_s if before and waited_s else None,
         others_share=others_share,
-        involuntary_switches=int(sum(switches)) if switches else None,
-        cpu_share=cpu_share,
-        gpu_clock_mhz=end.gpu_clock_mhz,
         gpu_throttled=any(throttled) if throttled else None,
         thermal_pressure=max(pressures, key=PRESSURES.index, default=None),
     )
-
-
-def _increases(
-    before: Mapping[int, float] | None, after: Mapping[int, float] | None
-) -> list[float]:
-    """Return the increase of each thread's counter; threads that ended are not known any more."""
-    if before is None or after is None:
-        return []
-    return [value - before.get(thread, 0) for thread, value in after.items()]
 
 
 def read_counters(pid: int | None) -> State:
@@ -186,7 +164,6 @@ def read_counters(pid: int | None) -> State:
     # Empty on macOS, and of tools that have ended.
     threads = list(Path(f"/proc/{pid or 0}/task").glob("[0-9]*"))
     waited = {int(thread.name): waited_s(text_of(thread / "schedstat")) for thread in threads}
-    switched = {int(thread.name): switches(text_of(thread / "status")) for thread in threads}
     return State(
         clock_s=time.monotonic(),
         busy_s=sum(getattr(system, kind, 0) for kind in kinds),
@@ -194,7 +171,6 @@ def read_counters(pid: int | None) -> State:
         own_s=time.process_time(),
         server_s=server_s,
         waited_s={thread: value for thread, value in waited.items() if value is not None} or None,
-        switches={thread: value for thread, value in switched.items() if value is not None} or None,
     )
 
 
@@ -204,8 +180,7 @@ def read_condition(backend: Backend, gpus: str) -> dict[str, Any]:
         return {"thermal_pressure": mac_pressure(output_of("notifyutil", "-g", PRESSURE_NAME))}
     if backend != Backend.CUDA:
         return {}
-    clock, throttled = clock_and_throttling(gpus)
-    return {"gpu_clock_mhz": clock, "gpu_throttled": throttled}
+    return {"gpu_throttled": is_throttled(gpus)}
 
 
 def waited_s(schedstat: str) -> float | None:
@@ -216,12 +191,6 @@ def waited_s(schedstat: str) -> float | None:
     """
     fields = schedstat.split()
     return int(fields[1]) / 1e9 if len(fields) == 3 and fields != ["0", "0", "0"] else None
-
-
-def switches(status: str) -> int | None:
-    """Return how often a thread lost its CPU against its will, from its `status`."""
-    found = re.search(r"^nonvoluntary_ctxt_switches:\s*(\d+)$", status, re.MULTILINE)
-    return int(found[1]) if found else None
 
 
 def mac_pressure(notifyutil: str) -> str | None:

@@ -296,17 +296,14 @@ def nvidia_gpus() -> list[tuple[str, int | None]]:
     ]
 
 
-def clock_and_throttling(chosen: str) -> tuple[int | None, bool | None]:
-    """Return the lowest clock of GPUs in MHz, and whether one lowers it; None is unknown.
+def is_throttled(chosen: str) -> bool | None:
+    """Return whether one of the GPUs lowers its clock; None is unknown.
 
     `chosen` has their numbers or UUIDs, as CUDA_VISIBLE_DEVICES; empty means all.
     """
-    clocks, throttled = [], []
-    for ask in _nvidia_gpus(chosen):
-        clock, reasons = ask("ClockInfo", 1), ask("CurrentClocksEventReasons")  # 1: of the SMs
-        clocks += [] if clock is None else [clock]
-        throttled += [] if reasons is None else [bool(reasons & _THROTTLED)]
-    return min(clocks, default=None), any(throttled) if throttled else None
+    asked = [ask("CurrentClocksEventReasons") for ask in _nvidia_gpus(chosen)]
+    known = [bool(reasons & _THROTTLED) for reasons in asked if reasons is not None]
+    return any(known) if known else None
 
 
 def _nvidia_gpus(chosen: str) -> list[Callable[..., Any]]:

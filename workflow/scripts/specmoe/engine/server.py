@@ -34,7 +34,6 @@ _CERTAIN = 1e6  # added to a token's logit; no logit comes near
 _LAST_OF_CONNECTION = {"Connection": "close"}
 # llama.cpp, src/llama-kv-cache.cpp; a model without attention has no such line.
 _CACHE_TYPES = re.compile(r"llama_kv_cache: size = .*\bK \((\w+)\).*\bV \((\w+)\)")
-_BUILD = re.compile(r"print_info: build (\d+) \((\w+)\)")  # common/common.cpp
 
 
 class Asked(TypedDict, total=False):
@@ -54,7 +53,6 @@ class Settings(NamedTuple):
     context: int  # tokens of each slot; llama.cpp rounds it up
     speculative: bool
     cache_types: tuple[str, ...]  # of the target's and the draft's key and value caches; sorted
-    build: str
 
 
 def _completion(prompt: list[int], asked: Asked) -> dict[str, Any]:
@@ -262,13 +260,11 @@ class Server:
                 if answer.status_code == httpx.codes.OK:  # its models are loaded
                     slots, log = answer.json(), self.log_text()
                     types = {kind for kinds in _CACHE_TYPES.findall(log) for kind in kinds}
-                    build = _BUILD.search(log)
                     return Settings(
                         slots=len(slots),
                         context=slots[0]["n_ctx"],
                         speculative=slots[0]["speculative"],
                         cache_types=tuple(sorted(types)),
-                        build=f"b{build[1]}-{build[2]}" if build else "unknown",
                     )
             time.sleep(_POLL_S)
         raise self.error(

@@ -29,7 +29,6 @@ from specmoe.engine.answers import (
 )
 from specmoe.engine.disturbances import Watch, measure_undisturbed
 from specmoe.engine.job import Job
-from specmoe.engine.machine import physical_cores
 from specmoe.engine.server import Server
 from specmoe.errors import MeasurementError
 from specmoe.files import at_home, read_text
@@ -156,8 +155,7 @@ class LiveArm:
             self.start_ms += (time.perf_counter() - clock) * 1000
             self._refuse_other_settings()
             gpus = block.environment.get("CUDA_VISIBLE_DEVICES", "")
-            threads = block.threads or physical_cores()
-            self.watch = Watch(self.server.pid, threads, job.backend, gpus)
+            self.watch = Watch(self.server.pid, job.backend, gpus)
         except BaseException:
             self.server.stop()
             raise

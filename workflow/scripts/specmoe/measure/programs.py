@@ -76,7 +76,7 @@ def measure(passes: TimedPasses, job: Job, program: Path) -> dict[str, Any]:
     gpus = passes.environment.get("CUDA_VISIBLE_DEVICES", "")
     printed, attempts = measure_undisturbed(
         lambda: job.run(program, words, passes.environment, job.run_limit_s),
-        lambda: Watch(None, threads, job.backend, gpus),
+        lambda: Watch(None, job.backend, gpus),
         Gate.model_validate(passes.gate),
         lambda at, why: _logger.info("passes of %s, attempt %d: %s", passes.model, at, why),
     )

@@ -270,7 +270,7 @@ def _probe_alone() -> float:
     with alone():
         measure_undisturbed(
             lambda: rates.append(probe()),
-            lambda: Watch(None, 1, Backend.CPU),
+            lambda: Watch(None, Backend.CPU),
             Gate(),
             lambda _, __: None,
         )
