@@ -1,7 +1,6 @@
 # What others claim: no campaign, engine or model has a part in it.
 ASKED = CONFIG.claim or CONFIG.claims
 POSSIBLE = ["python", SPECMOE, "possible", "--out", "results/possible"]
-POSSIBLE += ["--audit", CONFIG.audit.model_dump_json()]
 POSSIBLE += ["--claim", json.dumps(CONFIG.claim)] if CONFIG.claim else []
 POSSIBLE += ["--claims", CONFIG.claims] if CONFIG.claims else []
 

@@ -30,8 +30,6 @@ def tiny_campaign(engine_bin: Path) -> dict[str, Any]:
             # Other tests disturb nearly every run; nothing is above these limits.
             "gate": {"retries": 1, "steal_share": 0.99, "wait_share": 0.99, "others_share": 0.99},
         },
-        # A disturbed baseline makes its pair look too fast, and flagged rows leave the advice.
-        "audit": {"time_tolerance": 0.99},
         "engines": {"built": {"source": "path", "path": str(engine_bin)}},
         "model_sets": {
             "tiny": {

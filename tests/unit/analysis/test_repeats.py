@@ -63,13 +63,13 @@ def test_a_cell_whose_blocks_agree_by_luck_is_planned_by_its_neighbours_spread()
     assert rows.loc[16, "planning_sd"] == 0  # another target spreads otherwise
 
 
-@given(deviation=st.floats(0, 0.3), precision=st.floats(0.01, 0.2))
-def test_the_repeats_are_the_fewest_that_reach_the_precision(deviation, precision):
-    asked = Statistics(precision=precision)
+@given(deviation=st.floats(0, 0.3), width=st.floats(0.01, 0.2))
+def test_the_repeats_are_the_fewest_that_reach_the_half_width(deviation, width):
+    asked = Statistics(target_half_width=width)
     repeats = repeats_for(deviation, asked)
-    assert half_width(deviation, repeats, asked.confidence) <= precision
+    assert half_width(deviation, repeats, asked.confidence) <= width
     if repeats > FEWEST_REPEATS:
-        assert half_width(deviation, repeats - 1, asked.confidence) > precision
+        assert half_width(deviation, repeats - 1, asked.confidence) > width
 
 
 def test_arms_of_a_block_forced_acceptance_and_temperatures_have_cells_of_their_own():

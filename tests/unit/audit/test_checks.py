@@ -14,6 +14,7 @@ import pytest
 from specmoe.audit.bounds import required_time
 from specmoe.audit.checks import audit_runs, count_flagged, count_sensitivity, summarise_audit
 from specmoe.audit.evidence import Bandwidth, Evidence, Gap
+from specmoe.audit.limits import LIMITS, Limits
 from specmoe.audit.report import Audit, describe_audit
 from specmoe.config.measurement import AuditSettings
 from specmoe.models.info import Size
@@ -135,8 +136,8 @@ def campaign(*more):
     return pd.DataFrame(replaced.values()).convert_dtypes()
 
 
-def gathered(runs, *, sizes=SIZES, settings=SETTINGS, bandwidth=BANDWIDTH, divergences=None):
-    return Evidence(runs, sizes, bandwidth, settings, divergences or {})
+def gathered(runs, *, sizes=SIZES, bandwidth=BANDWIDTH, divergences=None, limits=LIMITS):
+    return Evidence(runs, sizes, bandwidth, SETTINGS, divergences or {}, limits=limits)
 
 
 def audited(*runs, **given):
@@ -266,9 +267,9 @@ def test_a_target_with_options_is_timed_by_its_own_baselines_and_its_draft_by_no
         (speculative(draft="draft_2b"), 0.0),
     ],
 )
-def test_a_draft_that_was_not_measured_alone_is_timed_by_its_stand_in_or_not_at_all(row, ms):
-    stand_ins = plain("dense_0.8b", ms_per_token=10.0), plain("dense_2b")
-    found = after("draft_time", *stand_ins, row, run=row["run"])
+def test_a_draft_that_was_not_measured_alone_is_timed_by_its_proxy_or_not_at_all(row, ms):
+    proxies = plain("dense_0.8b", ms_per_token=10.0), plain("dense_2b")
+    found = after("draft_time", *proxies, row, run=row["run"])
     assert found["bound"] == pytest.approx(0.9 * (row["rounds"] * TARGET_MS + row["drafted"] * ms))
 
 
@@ -304,7 +305,7 @@ MEASURED = {
         "bandwidth", {"sizes": {"target": SIZES["target"]}}, 30 * 17.9e9 / 1.602, 880e9,
         "draft of unknown size left out"),
     "a draft in the cache is left out": (
-        "bandwidth", {"settings": AuditSettings(cache_bytes=2 * 10**9)}, 30 * 17.9e9 / 1.602, 880e9,
+        "bandwidth", {"limits": Limits(cache_bytes=2 * 10**9)}, 30 * 17.9e9 / 1.602, 880e9,
         "draft left out as it fits in the cache"),
     "a single token's experts in every pass": (
         "bandwidth", OF_MOE, (30 * MOE.pass_bytes(1) + 78 * 1.2e9) / 1.602, 880e9, ""),
@@ -315,7 +316,7 @@ MEASURED = {
         "bandwidth", {"bandwidth": None}, None, None, "machine's memory bandwidth is not known"),
     "no size": ("bandwidth", {"sizes": {}}, None, None, "the size of target is not known"),
     "a target in the cache": (
-        "bandwidth", {"settings": AuditSettings(cache_bytes=20 * 10**9)}, None, None,
+        "bandwidth", {"limits": Limits(cache_bytes=20 * 10**9)}, None, None,
         "target fits in a cache and may be read from it"),
 }  # fmt: skip
 
@@ -348,12 +349,12 @@ def test_a_token_that_the_targets_mtp_block_drafts_reads_the_block():
     by_block = campaign()
     drafted = by_block["draft"] == "draft"
     by_block.loc[drafted, ["draft", "draft_model", "method"]] = ["mtp", None, "draft-mtp"]
-    small = AuditSettings(cache_bytes=10**8)
+    small = Limits(cache_bytes=10**8)
     with_block = replace(SIZES["target"], mtp_bytes=500_000_000)
-    found = finding(audited(by_block, sizes={"target": with_block}, settings=small), "bandwidth")
+    found = finding(audited(by_block, sizes={"target": with_block}, limits=small), "bandwidth")
     assert found["measured"] == pytest.approx((30 * 17.9e9 + 78 * 0.5e9) / 1.602)
     assert "and 78 of 0.50 GB (mtp) in 1.60 s" in found["why"]
-    unknown = finding(audited(by_block, settings=small), "bandwidth")
+    unknown = finding(audited(by_block, limits=small), "bandwidth")
     assert "mtp of unknown size left out" in unknown["why"]
 
 
@@ -381,7 +382,7 @@ def test_a_divergence_is_judged_by_how_far_batches_move_its_gap(
     assert found["why"].startswith(LEAVES)
     assert words in found["why"]
     if verdict != "not judged":
-        assert (found["measured"], found["bound"]) == (gap_nats, SETTINGS.tie_factor * 0.1)
+        assert (found["measured"], found["bound"]) == (gap_nats, LIMITS.tie_factor * 0.1)
 
 
 def test_the_repeat_that_differs_from_the_others_is_named():
@@ -513,7 +514,7 @@ def test_batches_that_move_a_gap_by_nats_are_a_fault_of_the_engine():
     audit = audited(campaign(CHANGED), divergences=broken)
     assert failures(audit)[run] == {"losslessness", "batch_noise", "determinism"}
     found = finding(audit, "batch_noise")
-    assert (found["level"], found["bound"]) == ("suspicious", SETTINGS.tie_cap_nats)
+    assert (found["level"], found["bound"]) == ("suspicious", LIMITS.tie_cap_nats)
     assert finding(audit, "losslessness")["why"].partition("; ")[2].startswith("a tie has 0.6")
 
 
@@ -561,7 +562,7 @@ def test_one_token_for_every_prompt_is_a_fault_and_for_one_of_several_a_loop_of_
     zeros, sevens = [0] * 64, [7] * 64
     of_all = collapsed(*with_text(zeros, zeros), *with_text(sevens, sevens, "fact"))
     assert [found["verdict"] for found in of_all] == ["fail"] * 4
-    assert (of_all[0]["level"], of_all[0]["bound"]) == ("suspicious", SETTINGS.commonest_token)
+    assert (of_all[0]["level"], of_all[0]["bound"]) == ("suspicious", LIMITS.commonest_token)
     assert of_all[0]["why"] == "its commonest token is 64 of 64"
     of_one = collapsed(*with_text(zeros, zeros), *with_text(TOKENS, TOKENS, "fact"))
     assert [found["verdict"] for found in of_one] == ["pass"] * 4

@@ -5,12 +5,11 @@ import csv
 import pytest
 
 from specmoe.audit.claims import FIELDS, Claim, Printed, Verdict, claim_of, judge, read_claims
-from specmoe.config.measurement import AuditSettings
+from specmoe.audit.limits import LIMITS, Limits
 from specmoe.errors import ConfigError
 from specmoe.plan.machine import bandwidth_by_chip
 
-SETTINGS = AuditSettings(time_tolerance=0.1)
-EXACT = AuditSettings(time_tolerance=0)
+EXACT = Limits(time_tolerance=0)
 PRINTED = ("gamma", "tokens_per_second", "speedup", "acceptance_percent")
 # A mixture of 1 GB always read, and 64 experts in 32 GB, of which 4, in 2 GB, make a token.
 MOE = {"weights_gb": 33, "active_gb": 3, "experts": 64, "experts_used": 4}
@@ -19,8 +18,8 @@ MOE = {"weights_gb": 33, "active_gb": 3, "experts": 64, "experts_used": 4}
 ALONE = "bandwidth without a draft"
 
 
-def judged(settings=EXACT, **facts):
-    return judge(claim_of(facts, "claim", {}), settings)
+def judged(limits=EXACT, **facts):
+    return judge(claim_of(facts, "claim", {}), limits)
 
 
 # A token of the target takes 20 ms and of the draft 5: 2.8 tokens in 1 + 4 / 4 steps.
@@ -106,13 +105,13 @@ def test_a_claim_is_judged_as_by_hand(name):
 
 
 def test_the_tolerance_of_time_is_the_audits():
-    assert judged(SETTINGS, speedup=3.37, **FREE).verdict == TRUE
-    assert judged(SETTINGS, speedup=3.38, **FREE).verdict == FALSE
+    assert judged(LIMITS, speedup=3.37, **FREE).verdict == TRUE
+    assert judged(LIMITS, speedup=3.38, **FREE).verdict == FALSE
     # Rounds that draft less may save a small gain and no large one.
-    found = judged(SETTINGS, speedup=1.05, **SMALL)
+    found = judged(LIMITS, speedup=1.05, **SMALL)
     assert (found.verdict, found.without) == (Verdict.UNDECIDED, ("drafted_per_round",))
-    assert judged(SETTINGS, speedup=1.05, drafted_per_round=4, **SMALL).verdict == FALSE
-    assert judged(SETTINGS, speedup=1.15, **SMALL).verdict == FALSE
+    assert judged(LIMITS, speedup=1.05, drafted_per_round=4, **SMALL).verdict == FALSE
+    assert judged(LIMITS, speedup=1.15, **SMALL).verdict == FALSE
 
 
 def test_what_is_likely_is_reached_surely_and_many_requests_visit_more():
@@ -153,7 +152,7 @@ def read(root):
 
 
 def test_twenty_claims_have_the_verdicts_that_a_person_gave_them(read):
-    found = [judge(claim, AuditSettings()) for claim in read("twenty.csv")]
+    found = [judge(claim) for claim in read("twenty.csv")]
     said = [(one.verdict.value, " ".join(one.without)) for one in found]
     true, false = ("possible", ""), ("impossible", "")
     lacking = ["draft_tokens_per_second"] * 2, ["experts"], ["experts_visited"]
@@ -166,7 +165,7 @@ def test_twenty_claims_have_the_verdicts_that_a_person_gave_them(read):
 
 
 def test_every_row_of_the_studys_table_5_is_impossible(read):
-    found = [judge(claim, AuditSettings()).verdict for claim in read("table5.csv")]
+    found = [judge(claim).verdict for claim in read("table5.csv")]
     assert found == [Verdict.IMPOSSIBLE] * 18
 
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import yaml
 
+from specmoe.audit.limits import LIMITS
 from specmoe.audit.output import (
     LONGEST_PERIOD,
     Loop,
@@ -14,11 +15,10 @@ from specmoe.audit.output import (
     most_of_one,
     repetition,
 )
-from specmoe.config.measurement import AuditSettings
 
 from ...conftest import ROOT
 
-LIMIT = AuditSettings().looping_share
+LIMIT = LIMITS.looping_share
 LENGTHS = (64, 128, 256, 512)
 
 

@@ -9,29 +9,32 @@ import pytest
 
 from specmoe.audit.checks import audit_runs
 from specmoe.audit.evidence import Bandwidth, Evidence
+from specmoe.audit.limits import LIMITS, Limits
 from specmoe.config.measurement import AuditSettings
 from specmoe.models.expected_sizes import size_of
 
 from ..published_study import config_of_study, needs_csv, runs_of_study
 
 BANDWIDTH = Bandwidth(800e9, stated=True)  # of an Apple M2 Ultra, by its maker
-EXACT = AuditSettings(time_tolerance=0, bandwidth_tolerance=0)
+EXACT = Limits(time_tolerance=0, bandwidth_tolerance=0)
 
 pytestmark = needs_csv
 
 
 @pytest.fixture(scope="module")
 def given(_study, tmp_path_factory):
-    """The evidence of the study's rows, and how to gather it with other sizes or settings."""
+    """The evidence of the study's rows, and how to gather it with other sizes or limits."""
     config = config_of_study(_study)
     runs = runs_of_study(config, tmp_path_factory.mktemp("runs"))
     sizes = {model: size_of(model, config, {}, {}) for model in config.models}
-    return lambda settings, **more: Evidence(runs, sizes | more, BANDWIDTH, settings)
+    return lambda limits, **more: Evidence(
+        runs, sizes | more, BANDWIDTH, AuditSettings(), limits=limits
+    )
 
 
 @pytest.fixture(scope="module")
 def audit(given):
-    return audit_runs(given(AuditSettings()))
+    return audit_runs(given(LIMITS))
 
 
 def failed(audit, check):
@@ -45,7 +48,7 @@ def test_the_time_bound_is_broken_by_every_row_of_b_and_d_and_by_none_of_f(audit
 
 
 def test_the_time_bound_is_broken_by_factors_of_one_and_a_half_to_nine_and_a_half(given, audit):
-    # With the tolerance, and the 0.8B draft faster than its stand-in by the bytes of both files.
+    # With the tolerance, and the 0.8B draft faster than its proxy by the bytes of both files.
     ratios = failed(audit, "draft_time")["ratio"]
     assert [ratios.min(), ratios.max()] == pytest.approx([1.325, 8.558], abs=1e-3)
     # With neither.

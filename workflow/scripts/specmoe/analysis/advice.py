@@ -6,7 +6,7 @@ campaign's temperature, against baselines of its own. The answer is
 - *on*, with the fastest setting whose interval for prompts like these lies above 1;
 - *on for these prompts*, with the fastest whose interval for these prompts does, if there is no
   such setting;
-- *on for looping text*, if more of that setting's text loops than `audit.looping_share`, because
+- *on for looping text*, if more of that setting's text loops than `LIMITS.looping_share`, because
   loops are easy to draft and no other text was measured;
 - *off at these γ*, if every setting's own interval lies below 1. All have to lose, so there is no
   choice among them to allow for (R. L. Berger, Multiparameter Hypothesis Testing and Acceptance
@@ -49,6 +49,7 @@ from specmoe.analysis.repeats import FEWEST_REPEATS
 from specmoe.analysis.summaries import SETTING, drafted_nothing, setting_id
 from specmoe.audit.checks import flagged_runs
 from specmoe.audit.evidence import CheckVerdict, Level
+from specmoe.audit.limits import LIMITS
 from specmoe.config.block import ARM_COLUMNS, NO_DRAFT, PASSAGE_PREFIX, Protocol, Stop, Template
 from specmoe.config.engines import Backend
 from specmoe.config.matrix import comparison_of
@@ -98,6 +99,9 @@ _COUNTS = [
 ]
 # What starts llama-server as a setting was measured, beside its target and γ.
 _ARM = ["method", "draft_model", *ARM_COLUMNS]
+MOST_REPEATS = 30
+"""How many repeats are asked for at most: more take days."""
+
 MOST_PROMPTS = 200
 """How many prompts are asked for at most, to show a gain on prompts like these."""
 _SETTING_COLUMNS = TABLES["advice_settings"].columns
@@ -344,9 +348,7 @@ def _answer(
     usable = compared[compared["standing"] != Standing.BEATEN]
     lost_settings = set(_keys(lost)) - set(_keys(ranked))
     unknown = _unknown(own, usable, controls, disturbed=bool(lost_settings))
-    answer, reason = (
-        (Answer.UNKNOWN, unknown) if unknown else judge(usable, config.audit.looping_share)
-    )
+    answer, reason = (Answer.UNKNOWN, unknown) if unknown else judge(usable)
     if (
         answer == Answer.OFF
         and not (own.loc[~(own["idle"] | own["beaten"]), "unfiltered_high"] < 1).all()
@@ -385,7 +387,7 @@ def _repeats_wanted(usable: pd.DataFrame, config: Config) -> int | None:
     first = max(FEWEST_REPEATS, int(usable["blocks"].min()) + 1)
     sizes = abs(np.log(open_ones["speedup"].to_numpy(float)))
     spreads = open_ones["planning_sd"].to_numpy(float)
-    for count in range(first, statistics.repeats_limit + 1):
+    for count in range(first, MOST_REPEATS + 1):
         found = Mean(sizes, spreads / math.sqrt(count), count - 1)
         if (sizes > found.reach(statistics.confidence, among, statistics.session_sd)).all():
             return count if len(open_ones) else None
@@ -479,14 +481,15 @@ _REASONS = {
 }
 
 
-def judge(usable: pd.DataFrame, looping_share: float) -> tuple[Answer, str]:
+def judge(usable: pd.DataFrame) -> tuple[Answer, str]:
     """Return the answer of settings on the same prompts, the fastest first, and the reason.
 
     They have the columns of `deciding_intervals`, and looping (null: unknown).
     """
     ends = ("simultaneous_low", "other_prompts_low", "setting_high")
     answer = decide(*(usable[end].to_numpy() for end in ends))
-    if answer in (Answer.ON, Answer.HERE) and _best(usable)["looping"].iloc[0] > looping_share:
+    loops = _best(usable)["looping"].iloc[0] > LIMITS.looping_share
+    if loops and answer in (Answer.ON, Answer.HERE):
         answer = Answer.LOOPING
     if answer == Answer.UNDECIDED and (usable["setting_low"] > 1).any():
         return answer, "no interval is above 1 after allowing for the choice among settings"

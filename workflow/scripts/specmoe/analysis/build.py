@@ -26,6 +26,7 @@ from specmoe.analysis.summaries import (
 from specmoe.analysis.upcycled_pairs import compare_pairs, upcycled_passes
 from specmoe.audit.checks import count_flagged
 from specmoe.audit.draft_rounds import scores_by_run
+from specmoe.audit.limits import LIMITS
 from specmoe.audit.report import Audit
 from specmoe.config.block import Stop
 from specmoe.config.matrix import excluded_blocks
@@ -93,7 +94,7 @@ def analyse(
         advice=advice.targets,
         advice_settings=advice.settings,
         verification=cost_tables.verification(
-            fitted, sizes, machine["memory_bandwidth_bytes_per_second"], config.audit.cache_bytes
+            fitted, sizes, machine["memory_bandwidth_bytes_per_second"], LIMITS.cache_bytes
         ),
         fitted_costs=cost_tables.fitted_costs(fitted),
         predictions=predicted,
@@ -146,7 +147,7 @@ def _models(runs: pd.DataFrame, config: Config, infos: Mapping[str, ModelInfo]) 
                 "label": config.label(name),
                 "family": "moe" if info.experts else "dense",
                 **{column: getattr(info, column) for column in _FROM_INFO},
-                "in_cache": info.size_bytes <= config.audit.cache_bytes,
+                "in_cache": info.size_bytes <= LIMITS.cache_bytes,
                 "constructed": config.is_constructed(name),
             }
             for name, info in infos.items()
@@ -199,8 +200,8 @@ def _campaign(runs: pd.DataFrame, config: Config, machine: Mapping[str, Any]) ->
                 "temperature": config.measurement.temperature,
                 "repeats": config.measurement.repeats,
                 "confidence": config.statistics.confidence,
-                "self_acceptance": config.audit.self_acceptance,
-                "unrelated_acceptance": config.audit.unrelated_acceptance,
+                "self_acceptance": LIMITS.self_acceptance,
+                "unrelated_acceptance": LIMITS.unrelated_acceptance,
                 "started_at": runs["started_at"].min(),
                 "ended_at": runs["started_at"].max(),
                 "load_average_max": float(runs["load_average"].max()),

@@ -66,7 +66,7 @@ def half_width(deviation: float, blocks: int, confidence: float) -> float:
 
 
 def repeats_for(deviation: float, statistics: Statistics) -> int | None:
-    """Return how many blocks make an interval no wider than ± `settings.precision`.
+    """Return how many blocks make an interval no wider than ± `statistics.target_half_width`.
 
     FEWEST_REPEATS at least; None if the deviation is not known.
     """
@@ -74,9 +74,9 @@ def repeats_for(deviation: float, statistics: Statistics) -> int | None:
         return None
     # Student's t is above the normal quantile, so fewer blocks never suffice.
     normal = NormalDist().inv_cdf((1 + statistics.confidence) / 2)
-    fewest = (normal * deviation / math.log1p(statistics.precision)) ** 2
+    fewest = (normal * deviation / math.log1p(statistics.target_half_width)) ** 2
     blocks = max(FEWEST_REPEATS, math.ceil(fewest))
-    while half_width(deviation, blocks, statistics.confidence) > statistics.precision:
+    while half_width(deviation, blocks, statistics.confidence) > statistics.target_half_width:
         blocks += 1
     return blocks
 

@@ -191,6 +191,7 @@ def summarise_suite(runs: pd.DataFrame, suite: str, config: Config) -> str:
         parts += ["", "Without a draft", _text(table)]
     if len(settings):
         spread = repeats_of_settings(pairs, config.statistics)
+        width = 100 * config.statistics.target_half_width
         beyond = settings["condition"].astype(object).fillna("")
         table = pd.DataFrame(
             {
@@ -213,7 +214,7 @@ def summarise_suite(runs: pd.DataFrame, suite: str, config: Config) -> str:
             f"With a draft (low, high: {config.statistics.confidence:.0%} interval over blocks;"
             " blocks %, runs %: spread of the speedup",
             "between blocks and within them;"
-            f" repeats: how many ±{100 * config.statistics.precision:g}% takes at the spread seen)",
+            f" repeats: how many ±{width:g}% takes at the spread seen)",
             _text(table),
         ]
     return "\n".join(parts) + "\n"

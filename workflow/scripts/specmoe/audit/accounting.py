@@ -141,7 +141,7 @@ def check_agreement(run: Run, given: Evidence) -> Finding:
     if scores is None:
         prefix = max(common_prefix(run.tokens, one.tokens) for one in texts)
         return Finding(f"it leaves the text that its draft model has scored after {prefix} tokens")
-    tie_nats = given.settings.widest_tie(scores.moved_nats)
+    tie_nats = given.limits.widest_tie(scores.moved_nats)
     found: dict[Counts, Outcome] = {}
     # Where replays were not counted, the run may have any.
     for replays in {True, False} if run.replays is None else {run.replays > 0}:

@@ -48,11 +48,11 @@ def draft_time(run: Run, given: Evidence) -> float:
         return 0.0
     if draft in times:
         return times[draft]
-    stand_in = given.settings.draft_stand_ins.get(draft)
-    if stand_in is None or stand_in not in times or draft not in sizes or stand_in not in sizes:
+    proxy = given.settings.draft_proxies.get(draft)
+    if proxy is None or proxy not in times or draft not in sizes or proxy not in sizes:
         return 0.0
-    share = min(1.0, sizes[draft].pass_bytes(1) / sizes[stand_in].pass_bytes(1))
-    return times[stand_in] * share
+    share = min(1.0, sizes[draft].pass_bytes(1) / sizes[proxy].pass_bytes(1))
+    return times[proxy] * share
 
 
 def check_draft_time(run: Run, given: Evidence) -> Finding:
@@ -64,7 +64,7 @@ def check_draft_time(run: Run, given: Evidence) -> Finding:
     target, times = run.target, given.times_of(run)
     if target not in times:
         return Finding(f"{target} has no baseline run to be timed by")
-    token_ms, tolerated, parts = times[target], 1 - given.settings.time_tolerance, []
+    token_ms, tolerated, parts = times[target], 1 - given.limits.time_tolerance, []
     took, rounds, drafted = run.decode_ms, run.rounds, run.drafted
     if run.speculative and took is not None and rounds is not None and drafted is not None:
         draft_ms = draft_time(run, given)
@@ -125,7 +125,7 @@ def check_baseline_time(run: Run, given: Evidence) -> Finding:
         f" {run.draft_ms:.0f} ms of drafting and {counted(batches, 'batch', 'batches')} that the"
         f" draft model reads again need {needed:.0f} ms; decoding took {run.decode_ms:.0f} ms"
     )
-    return at_least(run.decode_ms, needed * (1 - given.settings.time_tolerance), why)
+    return at_least(run.decode_ms, needed * (1 - given.limits.time_tolerance), why)
 
 
 def check_expected_experts(run: Run, given: Evidence) -> Finding:
@@ -148,13 +148,13 @@ def _read_rate(run: Run, given: Evidence, round_bytes: Callable[[Size, float], f
     as those of a single token. Those of a request are read within its own time, whoever shares
     them.
     """
-    bandwidth, settings = given.bandwidth, given.settings
+    bandwidth, limits = given.bandwidth, given.limits
     if bandwidth is None:
         return Finding("the machine's memory bandwidth is not known")
     if run.target not in given.sizes:
         return Finding(f"the size of {run.target} is not known")
     target = given.sizes[run.target]
-    if target.file_bytes <= settings.cache_bytes:
+    if target.file_bytes <= limits.cache_bytes:
         return Finding(f"{run.target} fits in a cache and may be read from it")
     passes = run.passes_after_prompt if run.speculative else run.timed_tokens
     if not passes or not run.decode_ms:
@@ -169,7 +169,7 @@ def _read_rate(run: Run, given: Evidence, round_bytes: Callable[[Size, float], f
         f" {n_tokens:.1f} tokens a round){and_draft} in {run.decode_ms / 1000:.2f} s read"
         f" {rate / 1e9:.0f} GB/s; memory gives {bandwidth.bytes_per_second / 1e9:.0f} GB/s"
     )
-    return at_most(rate, bandwidth.most(settings), why)
+    return at_most(rate, bandwidth.most(limits), why)
 
 
 def _draft_bytes(run: Run, given: Evidence) -> tuple[float, str]:
@@ -187,7 +187,7 @@ def _draft_bytes(run: Run, given: Evidence) -> tuple[float, str]:
         each = whole = mtp_bytes
     else:
         return 0.0, f", {run.draft} of unknown size left out,"
-    if whole <= given.settings.cache_bytes:
+    if whole <= given.limits.cache_bytes:
         return 0.0, f", {run.draft} left out as it fits in the cache,"
     return run.drafted * each, f" and {run.drafted} of {each / 1e9:.2f} GB ({run.draft})"
 
@@ -200,7 +200,7 @@ def required_time(given: Evidence) -> pd.DataFrame:
     too_fast: whether it took less than that by more than the tolerance; too_fast_alone: whether it
     did even if drafting took no time.
     """
-    tolerated = 1 - given.settings.time_tolerance
+    tolerated = 1 - given.limits.time_tolerance
     rows = []
     for run in given.runs.values():
         took, token_ms = run.decode_ms, given.times_of(run).get(run.target)

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from specmoe.audit.bounds import time_needed, tokens_per_round
-from specmoe.config.measurement import AuditSettings
+from specmoe.audit.limits import LIMITS, Limits
 from specmoe.errors import ConfigError, nearest, one_line
 from specmoe.files import given_file
 from specmoe.models.info import Size, split_by_active
@@ -209,10 +209,10 @@ class Judged:
         return "; ".join(f"{one.name}: {one.why}" for one in deciding) or "no bound applies"
 
 
-def judge(claim: Claim, settings: AuditSettings) -> Judged:
+def judge(claim: Claim, limits: Limits = LIMITS) -> Judged:
     """Return the verdict on a claim."""
-    facts, size = _facts_of(claim), _size(claim, settings)
-    timing = _time(facts, 1 - settings.time_tolerance)
+    facts, size = _facts_of(claim), _size(claim, limits)
+    timing = _time(facts, 1 - limits.time_tolerance)
     bounds = (*_accounting(facts), *timing, *_bandwidth(facts, size))
     if any(bound.verdict == Verdict.IMPOSSIBLE for bound in bounds):
         return Judged(claim, bounds, Verdict.IMPOSSIBLE, ())
@@ -258,10 +258,10 @@ def _facts_of(claim: Claim) -> Facts:
     return Facts(claim, speedup, baseline, rate, steps, rounds, likely, unknown)
 
 
-def _size(claim: Claim, settings: AuditSettings) -> Size | None:
+def _size(claim: Claim, limits: Limits) -> Size | None:
     """Return the target's size, unless a cache may hold it; an MoE may have no shared weights."""
     weights, active = claim.facts.get("weights_gb"), claim.facts.get("active_gb")
-    if weights is None or weights * 1e9 <= settings.cache_bytes:
+    if weights is None or weights * 1e9 <= limits.cache_bytes:
         return None
     experts, used = int(claim.facts.get("experts") or 0), int(claim.facts.get("experts_used") or 0)
     always, routed = (0.0, weights * 1e9) if experts else (weights * 1e9, 0.0)
@@ -363,14 +363,14 @@ def possible(
     `audit` is the section of the configuration; with `claims`, `claim` has facts of all of them.
     Raises ConfigError for claims that cannot be read, after the verdicts on the others.
     """
-    settings, bandwidths = AuditSettings.model_validate_json(audit), bandwidth_by_chip()
+    bandwidths = bandwidth_by_chip()
     if not claims:
         if not claim:
             raise ConfigError("config: claim: say what is known, or name a file: claims=FILE")
-        print("\n".join(_describe(judge(claim_of(claim, "claim", bandwidths), settings))))
+        print("\n".join(_describe(judge(claim_of(claim, "claim", bandwidths)))))
         return
     asked = list(read_claims(claims, claim or {}, bandwidths))
-    judged = [judge(one, settings) for one in asked if not isinstance(one, ConfigError)]
+    judged = [judge(one) for one in asked if not isinstance(one, ConfigError)]
     out.mkdir(parents=True, exist_ok=True)
     table = out / f"{claims.stem}_verdicts.csv"
     with table.open("w", encoding="utf-8", newline="") as file:

@@ -16,6 +16,7 @@ import numpy as np
 import pandas as pd
 
 from specmoe.audit.draft_rounds import DraftScores, ScoresKey
+from specmoe.audit.limits import LIMITS, Limits
 from specmoe.config.block import MEASURED_BY, NO_DRAFT, Protocol, Stop
 from specmoe.config.measurement import AuditSettings
 from specmoe.config.methods import METHODS, Method
@@ -128,9 +129,9 @@ class Bandwidth:
         probed = str(machine["memory_bandwidth_source"]).startswith("probe")
         return None if rate is None else cls(rate, stated=not probed)
 
-    def most(self, settings: AuditSettings) -> float:
+    def most(self, limits: Limits) -> float:
         """Return the highest rate that a true run can reach."""
-        tolerance = 0.0 if self.stated else settings.bandwidth_tolerance
+        tolerance = 0.0 if self.stated else limits.bandwidth_tolerance
         return self.bytes_per_second * (1 + tolerance)
 
 
@@ -184,6 +185,7 @@ class Evidence:
     divergences: Mapping[str, Gap] = field(default_factory=dict)
     # What draft models would have proposed in place of the targets' own tokens.
     draft_scores: Mapping[ScoresKey, list[DraftScores]] = field(default_factory=dict)
+    limits: Limits = LIMITS
 
     def __post_init__(self, rows: pd.DataFrame) -> None:
         """Sort the runs by what checks compare."""

@@ -67,9 +67,9 @@ def _widest_tie(run: Run, divergence: Gap, given: Evidence) -> tuple[float, str]
     Q8_0, of which these move none, left its baseline at 0.006 nats with four requests at once. So
     the cap alone holds there.
     """
-    widest, why = given.settings.tie_cap_nats, "beside other requests"
+    widest, why = given.limits.tie_cap_nats, "beside other requests"
     if run.concurrency == 1:
-        widest = given.settings.widest_tie(divergence.moved_nats)
+        widest = given.limits.widest_tie(divergence.moved_nats)
         why = f"batches were seen to move gaps by {divergence.moved_nats:.3g}"
     if divergence.closed_by is not None:
         why += f", and those of {divergence.closed_by} close this one in the baseline"
@@ -83,7 +83,7 @@ def check_batch_noise(run: Run, given: Evidence) -> Finding:
         return Finding("the target's probabilities in batches were not measured")
     moved = divergence.moved_nats
     why = f"in the baseline, batches alone move gaps of this target by {moved:.3g} nats"
-    return at_most(moved, given.settings.tie_cap_nats, why)
+    return at_most(moved, given.limits.tie_cap_nats, why)
 
 
 def check_determinism(run: Run, given: Evidence) -> Finding:
@@ -120,7 +120,7 @@ def check_collapsed_output(run: Run, given: Evidence) -> Finding:
     prompts, texts = map(set, zip(*given.outputs[run.setting], strict=True))
     why = f"its commonest token is {most_of_one(run.tokens)} of {len(run.tokens)}"
     least = min(most_of_one(text) / len(text) for text in texts)
-    parts = [at_most(least, given.settings.commonest_token, why)]
+    parts = [at_most(least, given.limits.commonest_token, why)]
     if len(prompts) > 1:
         why = f"{counted(len(texts), 'different text')} for {len(prompts)} prompts"
         parts.append(at_least(len(texts), 2, why))
@@ -142,7 +142,7 @@ def _own_loop(run: Run, tokens: tuple[int, ...], given: Evidence) -> Iterator[Fi
         yield Finding(f"{why}; whether its baseline loops is not known")
     else:
         others = looping(baseline.tokens)
-        excess, allowed = looping(tokens) - others, given.settings.looping_excess
+        excess, allowed = looping(tokens) - others, given.limits.looping_excess
         cause = f"in {run.baseline}, {others:.0%} of the text loops"
         own = "" if excess > allowed else ", so the model writes so by itself"
         yield at_most(excess, allowed, f"{why}; {cause}{own}")
@@ -155,10 +155,9 @@ def check_controls(run: Run, given: Evidence) -> Finding:
     model it must accept nearly nothing, and the run must be slower than its baseline, unless the
     machine was disturbed during either.
     """
-    settings = given.settings
     same_file = run.target_sha256 is not None and run.target_sha256 == run.draft_sha256
     is_self = run.by_model and (run.draft_model == run.target or same_file)
-    unrelated = run.by_model and run.draft_model in settings.unrelated_drafts
+    unrelated = run.by_model and run.draft_model in given.settings.unrelated_drafts
     if run.forced_acceptance is not None or not (is_self or unrelated):
         return Finding("no control")
     if not run.drafted or run.accepted is None:
@@ -166,14 +165,14 @@ def check_controls(run: Run, given: Evidence) -> Finding:
     acceptance = run.accepted / run.drafted
     of_drafted = f"{run.accepted} of {run.drafted} drafted tokens accepted ({acceptance:.1%})"
     if is_self:
-        share, rejected = settings.self_acceptance, _fewest_rejections(run)
+        share, rejected = given.limits.self_acceptance, _fewest_rejections(run)
         why = (
             f"{of_drafted}, {rejected} at least rejected; the target drafts for itself, so it"
             f" accepts {share:.0%} at least of what it judges"
         )
         judged = run.accepted + rejected
         return at_least(run.accepted / judged if judged else 1.0, share, why)
-    share = settings.unrelated_acceptance
+    share = given.limits.unrelated_acceptance
     why = f"{of_drafted}; the models are unrelated, so {share:.0%} at most are due"
     parts, baseline = [at_most(acceptance, share, why)], given.baseline(run)
     if baseline is not None and baseline.disturbed_reason is run.disturbed_reason is None:

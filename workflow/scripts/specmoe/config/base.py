@@ -75,6 +75,8 @@ FORMER_KEYS = {
     "host": "it is `machine` now",
     "hosts": "it is `machines` now",
     "left_out": "it is `exclude` now",
+    "precision": "it is `target_half_width` now",
+    "draft_stand_ins": "it is `draft_proxies` now",
     "passes": "it is `prompt_iterations` now",
     "sides": "it is `schedule: auto`, `interleaved` or `sequential` now",
 }

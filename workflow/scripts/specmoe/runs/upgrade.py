@@ -2,6 +2,7 @@
 
 import json
 import re
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +12,26 @@ from specmoe.files import json_of, replace_text
 from specmoe.runs.manifest import SCHEMA, write_manifest
 from specmoe.runs.schema import read_table, write_runs
 
-# By the path in the configuration; `*` stands for any name.
-KEYS = {
+# By the path in the configuration; `*` stands for any name, and None for a key that is gone.
+KEYS: dict[str, str | None] = {
     "host": "machine",
     "campaign.hosts": "campaign.machines",
     "campaign.left_out": "campaign.exclude",
     "measurement.passes": "measurement.prompt_iterations",
     "measurement.sides": "measurement.schedule",
+    "statistics.precision": "statistics.target_half_width",
+    "statistics.repeats_limit": None,
+    "audit.draft_stand_ins": "audit.draft_proxies",
+    "audit.time_tolerance": None,
+    "audit.bandwidth_tolerance": None,
+    "audit.cache_bytes": None,
+    "audit.tie_factor": None,
+    "audit.tie_cap_nats": None,
+    "audit.self_acceptance": None,
+    "audit.unrelated_acceptance": None,
+    "audit.commonest_token": None,
+    "audit.looping_excess": None,
+    "audit.looping_share": None,
 }
 COLUMNS = {
     "width": "n_tokens",
@@ -59,15 +73,16 @@ def upgrade(folder: Path) -> None:
     write_manifest(folder)
 
 
-def renamed_keys(data: Any, place: str = "") -> Any:
+def renamed_keys(data: Any, place: tuple[str, ...] = ()) -> Any:
     """Return a part of a configuration, which stands at `place`, with today's keys and values."""
     if not isinstance(data, dict):
         return data
     new = {}
     for key, value in data.items():
-        path = f"{place}{key}"
-        name = KEYS[path].rpartition(".")[2] if path in KEYS else key
-        value = renamed_keys(value, f"{path}.")
+        path = (*place, key)
+        if (name := _new_key(path)) is None:
+            continue
+        value = renamed_keys(value, path)
         known = VALUES.get(name, {})
         if isinstance(value, str):
             value = known.get(value, value)
@@ -75,6 +90,15 @@ def renamed_keys(data: Any, place: str = "") -> Any:
             value = [known.get(one, one) if isinstance(one, str) else one for one in value]
         new[name] = value
     return new
+
+
+def _new_key(path: tuple[str, ...]) -> str | None:
+    """Return today's name of a key of the configuration; None if the key is gone."""
+    for former, new in KEYS.items():
+        parts = former.split(".")
+        if len(parts) == len(path) and all(map(fnmatchcase, path, parts)):
+            return new and new.rpartition(".")[2]
+    return path[-1]
 
 
 def _renamed(value: Any, name: str | None = None) -> Any:

@@ -149,7 +149,7 @@ def reads_its_file(analysis: Analysis) -> Comparisons:
 
     Rates can refute the claim but never prove it: if that exceeds the bandwidth, it is false, else
     it may be true or false. A probed bandwidth may be too low by a tenth, as
-    `audit.bandwidth_tolerance` says.
+    `audit.limits` says.
     """
     bandwidth = analysis.campaign.iloc[0].get("machine_memory_bandwidth_bytes_per_second")
     if bandwidth is None or not bandwidth > 0:
