@@ -191,10 +191,10 @@ def judge(
     from specmoe.files import replace_text
     from specmoe.measure.divergence import judge_target
     from specmoe.plan.gate import Gate
-    from specmoe.runs.schema import read_runs, row_dicts
+    from specmoe.runs.schema import read_runs
 
     gate, name = Gate(campaign), f"divergences/{target}"
-    rows = row_dicts(read_runs(campaign.data / "runs.parquet"))
+    rows: Any = read_runs(campaign.data / "runs.parquet").to_dict("records")
     workplace, file = campaign.workplace(name, workflow_pid), campaign.model_file(target)
     blocks = [one.block for one in campaign.blocks.values() if one.target == target]
     judged, _ = gate.records.measured_once(

@@ -20,7 +20,7 @@ from specmoe.models.info import load_infos, size_of_info
 from specmoe.plan.campaign import LoadedCampaign
 from specmoe.runs.manifest import check_manifest
 from specmoe.runs.other_tables import read_agreement, read_pass_times, seen_experts
-from specmoe.runs.schema import DISTURBED, asked_of, excluded, read_runs
+from specmoe.runs.schema import DISTURBED, excluded, read_runs
 from specmoe.text import counted
 
 # Arrow's strings suit long columns; on tables as short as these they take more time.
@@ -105,7 +105,9 @@ def _refuse_other_runs(campaign: LoadedCampaign, rows: pd.DataFrame) -> None:
     An overlay may ask for more of a packed campaign than it has.
     """
     blocks = filter(None, map(campaign.asked, campaign.blocks))
-    asked, found = {run for block in blocks for run in block.asked}, {*asked_of(rows)}
+    requests = rows[ASKED].astype(object)
+    found = {*requests.where(requests.notna(), None).itertuples(index=False, name=None)}
+    asked = {run for block in blocks for run in block.asked}
     if wrong := asked ^ found:
         one = min(wrong, key=str)
         named = ", ".join(f"{name} {value}" for name, value in zip(ASKED, one, strict=True))

@@ -1,4 +1,4 @@
-"""From the records of blocks to the rows of `runs.parquet`."""
+"""The collection of runs: rows of `runs.parquet` from the records of blocks."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
@@ -32,7 +32,9 @@ from specmoe.records import Request, first_changes, load
 from specmoe.runs.schema import COLUMNS, check_rows
 
 RunRow = dict[str, Any]
-_compared = itemgetter("block", "prompt", "iteration")  # what a run and its baseline have in common
+_pair = itemgetter("block", "prompt", "iteration")  # that a run shares with its baseline
+_OF_BLOCK = ("protocol", "suite", "block", "target", "n_predict", "temperature", "repeat")
+_OF_PROMPT = ("prompt", "workload", "category")
 
 
 def rows_of_record(
@@ -40,12 +42,10 @@ def rows_of_record(
 ) -> list[RunRow]:
     """Return the rows of a block's record, linked to their baselines.
 
-    Where memory did not hold all arms, a run's baseline is that of its own group (`groups`).
-
-    A row's identity is that of the block which is asked for. `made_by` has the columns of the
-    campaign, engine and target, and `drafts_sha256`: the digests of files that draft, by model.
-    From the record comes only what was measured. Raises LookupError or ValueError for a record with
-    other runs than the block's.
+    Where memory did not hold all arms, a run's baseline is that of its own group (`groups`). The
+    identity of a row is the block's; the record gives only measured values. `made_by` has the
+    columns of the campaign, engine and target, and `drafts_sha256`: digests of draft files, by
+    model. Raises LookupError or ValueError for a record with other runs than the block's.
     """
     runs = {run["run"]: run for run in record["runs"]}
     of_arms = {(arm.get("group", 0), arm["arm"]): arm for arm in record["arms"]}
@@ -58,7 +58,7 @@ def rows_of_record(
         for name, source, number in product(names, block.prompts, range(block.prompt_iterations)):
             arm = arms[name]
             run = runs.pop(block.run_id(arm, source.prompt, number, group))
-            known = of_arms[group, name] | run | shared | _asked(block, arm, source, number)
+            known = of_arms[group, name] | run | shared | _request(block, arm, source, number)
             known["draft_sha256"] = made_by["drafts_sha256"].get(arm.draft_model)
             known["started_at"] = datetime.fromisoformat(run["started_at"])
             known |= _read(run, block, arm)
@@ -71,28 +71,20 @@ def rows_of_record(
     return rows
 
 
-def _asked(block: Block, arm: Arm, source: PromptSource, number: int) -> RunRow:
-    """Return the columns of what was asked: an arm's run of a prompt in a pass."""
+def _request(block: Block, arm: Arm, source: PromptSource, number: int) -> RunRow:
+    """Return the columns of a requested run: an arm's, of a prompt in an iteration."""
     paired = block.protocol == Protocol.PAIRED  # the study's tools need no seed, and stop by length
     return {
         **asdict(arm),
-        "protocol": block.protocol,
-        "suite": block.suite,
-        "block": block.block,
-        "target": block.target,
+        **{name: getattr(block, name) for name in _OF_BLOCK},
+        **{name: getattr(source, name) for name in _OF_PROMPT},
         "engine_options": block.options_text,
         "concurrency": block.slots,
-        "n_predict": block.n_predict,
-        "temperature": block.temperature,
-        "repeat": block.repeat,
         "stop": block.stop if paired else None,
         "recovered": [],
         "method": engine_type(arm.method),
         "draft": arm.setting,
         "level": block.level_of(arm, source),
-        "prompt": source.prompt,
-        "workload": source.workload,
-        "category": source.category,
         "iteration": number,
         "seed": block.run_seed(number) if paired else None,
     }
@@ -101,14 +93,14 @@ def _asked(block: Block, arm: Arm, source: PromptSource, number: int) -> RunRow:
 def link_baselines(rows: Iterable[RunRow]) -> None:
     """Give every speculative row its baseline's id, and the length of the prefix they share.
 
-    The baseline of a row is the run of its block without a draft, of the same prompt and pass. The
-    id stays null in a block without one. The prefix stays null where tokens are not known, and
-    where they need not be the same: at a temperature above zero, and with forced acceptance.
+    The baseline is the run of the same block, prompt and iteration without speculation. The id is
+    null in a block without one. The prefix is null where tokens are not known, and where they need
+    not be equal: at a temperature above zero, and with forced acceptance.
     """
     rows = list(rows)
-    baselines = {_compared(row): row for row in rows if row["draft"] == NO_DRAFT}
+    baselines = {_pair(row): row for row in rows if row["draft"] == NO_DRAFT}
     for row in rows:
-        baseline = baselines.get(_compared(row))
+        baseline = baselines.get(_pair(row))
         if row["draft"] == NO_DRAFT or baseline is None:
             continue
         row["baseline"] = baseline["run"]
@@ -118,7 +110,7 @@ def link_baselines(rows: Iterable[RunRow]) -> None:
 
 
 def _read(run: Mapping[str, Any], block: Block, arm: Arm) -> RunRow:
-    """Return what was read of a run: from its server, or from what the study's tool printed.
+    """Return the measured columns of a run, from its server or the study's tool.
 
     A tool prints neither tokens nor rounds.
     """
@@ -170,7 +162,7 @@ def _count(metrics: Mapping[str, float], name: str) -> int:
 def collect_runs(campaign: LoadedCampaign, suite: str | None, out: Path) -> None:
     """Write the runs of a campaign's records, or of one suite's.
 
-    Raises DamagedFileError and MeasurementError for records that are not what is asked for, or of
+    Raises DamagedFileError, and MeasurementError for records of another configuration, or of
     several machines where one is to measure.
     """
     gate = Gate(campaign)
@@ -182,9 +174,7 @@ def collect_runs(campaign: LoadedCampaign, suite: str | None, out: Path) -> None
     rows = [row for own in by_block.values() for row in own]
     machines = {row["machine"]: row["block"] for row in rows}
     if campaign.config.campaign.machines == "one" and len(machines) > 1:
-        named = ", ".join(
-            f"{machine} (for one {block})" for machine, block in sorted(machines.items())
-        )
+        named = ", ".join(f"{machine} (as {block})" for machine, block in sorted(machines.items()))
         raise MeasurementError(
             f"this campaign has rows of {len(machines)} machines: {named}; give each its own"
             " campaign.name, measure the blocks of one again, or set campaign.machines"
@@ -221,9 +211,9 @@ def rows_of_block(gate: Gate, name: str) -> list[RunRow]:
 
 
 def measured_as_asked(gate: Gate, name: str, asked: Request) -> tuple[Request, dict[str, Any]]:
-    """Return what a job was asked and what it measured, if that is what is asked for now.
+    """Return the request of a record and its measurement.
 
-    Raises MeasurementError if it is something else.
+    Raises MeasurementError if the request is another one than today's.
     """
     file = gate.records.link(name)
     found, measured = load(file)

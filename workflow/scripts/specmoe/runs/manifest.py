@@ -1,7 +1,4 @@
-"""A finished campaign packed: the files from which it is rendered, and their digests.
-
-Whoever wants to vouch for a campaign signs its manifest.
-"""
+"""Shipped campaigns: the files that render them, and their digests, which one may sign."""
 
 import json
 import shutil
@@ -15,11 +12,11 @@ from specmoe.plan.campaign import LoadedCampaign
 
 NAME = "manifest.json"
 CONTENTS = {
-    "agreement.parquet": "what drafts would have proposed in place of their targets' own tokens",
-    **{f"contenders_r{n}.json": "which settings were beaten before a repeat" for n in (0, 1)},
+    "agreement.parquet": "draft models' scores of their targets' texts",
+    **{f"contenders_r{n}.json": "settings that were beaten before a repeat" for n in (0, 1)},
     "campaign.yaml": "the campaign's configuration, which renders it",
     "divergences": "runs that differ from the baselines of a target, judged",
-    "engines.json": "how each llama.cpp was built",
+    "engines.json": "the builds of llama.cpp",
     "machine.json": "the machine",
     NAME: "digests of all other files",
     "models.json": "the models that were measured",
@@ -27,10 +24,10 @@ CONTENTS = {
     "runs.parquet": "one row per run",
     "trace.json": "one prompt decoded round by round",
 }
-"""The files and folders of a packed campaign."""
+"""The files and folders of a shipped campaign."""
 # Editors check the file by it, here and in resources/campaigns/<campaign>/.
 SCHEMA = "# yaml-language-server: $schema=../../../config/schema.json"
-_AGAIN = "get the packed campaign again, or pack it again"
+_AGAIN = "get the shipped campaign again, or pack it again"
 # SHA-256 by path in the folder.
 _DIGESTS = TypeAdapter(dict[str, str])
 
@@ -41,9 +38,9 @@ def pack(
     out: Path,
     trace: tuple[Path, ...] = (),
 ) -> None:
-    """Pack the files of a finished campaign, with a configuration that renders it.
+    """Pack the files of a measured campaign, with a configuration that renders it.
 
-    `engines` are engine.json, `trace` is the demonstration, if there is one.
+    `engines` are engine.json, `trace` is the recorded trace, if there is one.
     """
     (out / "divergences").mkdir(parents=True)
     files = [campaign.folder / name for name in ("runs.parquet", "machine.json", "models.json")]
@@ -61,31 +58,29 @@ def pack(
 
 
 def _digests_of(folder: Path) -> dict[str, str]:
-    """Return the digests of the files of a packed campaign, but for its manifest, in order."""
+    """Return the digests of a shipped campaign's files, without the manifest, in order."""
     files = {file.relative_to(folder): file for file in sorted(folder.rglob("*")) if file.is_file()}
     own = [name for name in files if name.parts[0] in CONTENTS and name != Path(NAME)]
     return {name.as_posix(): sha256_of(files[name]) for name in own}
 
 
 def write_manifest(folder: Path) -> None:
-    """Write the digests of all files of a packed campaign."""
+    """Write the digests of all files of a shipped campaign."""
     text = _DIGESTS.dump_json(_digests_of(folder), indent=1).decode()
     replace_text(folder / NAME, f"{text}\n")
 
 
 def check_manifest(folder: Path) -> None:
-    """Make sure that the files of a packed campaign are those that its manifest names.
+    """Check the files of a shipped campaign against its manifest; ignore files of other names.
 
-    Files of other names are nobody's, and not looked at. Raises DamagedFileError with the first
-    error.
+    Raises DamagedFileError for the first difference.
     """
     manifest = folder / NAME
     try:
         digests = _DIGESTS.validate_python(json_of(manifest.read_bytes()))
     except (OSError, ValueError) as error:
         raise DamagedFileError(
-            f"{manifest} is no list of files, so nothing says that the campaign's are those that"
-            f" were packed; {_AGAIN}"
+            f"{manifest} is no list of files, so the campaign's cannot be checked; {_AGAIN}"
         ) from error
     found = _digests_of(folder)
     for name in digests | found:

@@ -1,4 +1,4 @@
-"""The tables beside that of runs: of passes timed by themselves, and of what drafts propose."""
+"""The tables of timed forward passes and of draft models' scores."""
 
 from collections.abc import Iterable, Mapping
 from functools import partial
@@ -33,8 +33,7 @@ PASS_TIMES = pa.DataFrameSchema(
         "ms": pa.Column(float, _POSITIVE),  # median over the samples
         # Distinct experts of a layer, mean over layers and samples; null of a dense model.
         "experts": pa.Column(float, _POSITIVE, nullable=True),
-        # Why the machine was not the passes' own at the last attempt, see `engine.disturbances`.
-        # Campaigns of before this was looked at have no such column.
+        # Of the last attempt, see `engine.disturbances`; older campaigns have no such column.
         "disturbed_reason": pa.Column(str, nullable=True, required=False),
     },
     unique=["engine", "model", "repeat", "outputs", "n_tokens"],
@@ -45,12 +44,12 @@ _OF_DRAFT = {
     "engine": pa.Column(str),
     "draft": pa.Column(str),
     "draft_sha256": pa.Column(str),
-    # How far batches of other widths moved a lead of this draft.
+    # The farthest that batches of other sizes moved a lead of this draft model.
     "moved_nats": pa.Column(float, _COUNT),
 }
-# Of the draft's likeliest token: whether it is that token, its probability among the ten likeliest
-# (which the engine compares with p_min), and how far it leads the next one, or the target's where
-# they differ.
+# Of the draft model's likeliest token: whether it is that token, its probability among the ten
+# likeliest (which the engine compares with p_min), and its lead over the next one, or over the
+# target's where they differ.
 _OF_TOKEN = {
     "token": pa.Column(int, _COUNT),
     "agrees": pa.Column(bool),
@@ -62,8 +61,7 @@ AGREEMENT = pa.DataFrameSchema(
         **_OF_DRAFT,
         "target": pa.Column(str),
         "prompt": pa.Column(str),
-        # A number for each text that a draft read; a target that writes a prompt's text in two
-        # ways has two.
+        # A number for each scored text; a prompt has two where its target wrote two texts.
         "text": pa.Column(int, _COUNT),
         "position": pa.Column(int, _COUNT),  # of a token of the text, which the next is of
         **_OF_TOKEN,
@@ -89,20 +87,19 @@ def _read(schema: pa.DataFrameSchema, path: Path | None = None) -> pd.DataFrame:
 
 read_pass_times = partial(_read, PASS_TIMES)
 read_agreement = partial(_read, AGREEMENT)
-"""Return the table of a path, checked; without rows if the path is None. Raises SchemaError."""
+"""Return the checked table of a path; without rows if the path is None. Raises SchemaError."""
 
 
 def rows_of_passes(record: Mapping[str, Any], asked: Request) -> list[dict[str, Any]]:
-    """Return the rows of a record that `measure.programs` makes, of what it was asked."""
+    """Return the rows of a record of timed passes and its request."""
     whole = {name: asked[name] for name in ("engine", "model", "repeat", "depth", "samples")}
-    whole |= {"model_sha256": asked["target_sha256"], "machine": record["machine"]}
-    return [
-        whole | {"disturbed_reason": record["disturbed_reason"], **one} for one in record["timings"]
-    ]
+    whole |= {"model_sha256": asked["target_sha256"]}
+    whole |= {name: record[name] for name in ("machine", "disturbed_reason")}
+    return [whole | one for one in record["timings"]]
 
 
 def rows_of_draft(record: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the rows of a record that `measure.programs` makes."""
+    """Return the rows of a record of a draft model's scores."""
     rows = []
     for number, text in enumerate(record["texts"]):
         whole = {name: record[name] for name in _OF_DRAFT}
@@ -133,7 +130,7 @@ def collect_pass_times(campaign: LoadedCampaign, out: Path) -> None:
 
 
 def collect_agreement(records: Iterable[Path], out: Path) -> None:
-    """Write the table of all drafts' records. Raises SchemaError."""
+    """Write the table of all draft models' scores. Raises SchemaError."""
     rows = []
     for file in records:
         with named_if_damaged(file):

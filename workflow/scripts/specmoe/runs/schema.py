@@ -1,10 +1,7 @@
-"""The row of `runs.parquet`: its declaration, reading and writing that check it, which rows count.
+"""The table `runs.parquet`: the declaration of its rows, reading and writing, excluded rows.
 
-Tables beside it are declared where their rows are made, and read and written here.
-
-A row is one run that was measured. A block that fails ends its job with an error and has no rows;
-the job's error and log name it. Units are in the column's name. A value that the protocol does not
-give is null, never zero.
+A row is one run that was measured. A block that fails ends its job with an error and has no rows.
+Units are in the column's name. A value that the protocol does not give is null, never zero.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -21,7 +18,7 @@ import pyarrow
 import pyarrow.parquet as pq
 
 from specmoe.config.base import LONGEST_DRAFT
-from specmoe.config.block import ASKED, Protocol, Schedule, Stop
+from specmoe.config.block import Protocol, Schedule, Stop
 from specmoe.errors import SchemaError, one_line
 
 SCHEMA_VERSION = "10"
@@ -29,9 +26,9 @@ _VERSION_KEY = b"specmoe_schema"
 # No run takes twelve days, and no machine makes so many tokens a second.
 _ABSURD = 1e9
 
-# Which runs count: one that the machine disturbed at every attempt does not, nor does its pair. The
-# rule that finds them (`engine.disturbances`) sees counters of the system and no speed, so leaving
-# them out selects no result. Their rows stay, and the audit names them.
+# A run that was disturbed at every attempt is excluded, and so is its pair. The rule for it
+# (`engine.disturbances`) uses counters of the system and no speed, so it selects no result. Its row
+# stays, and the audit names it.
 DISTURBED = "the machine was disturbed"
 
 
@@ -46,35 +43,33 @@ _measured = partial(_column, gt=0, lt=_ABSURD)
 
 
 class Row(pa.DataFrameModel):
-    """The columns of a run; one whose type has `| None` may be null.
+    """The columns of a run; those of a type with `| None` may be null.
 
     Under protocol `paired`, `decode_ms` starts after the first token, which the prompt's pass
-    gives, so `tokens_per_second` is (generated - 1) / decode time, and always
+    gives. So `tokens_per_second` is (generated - 1) / decode time, and always
     decodes - calls for the prompt = n_predict - 1 - accepted + replays_rejected.
 
-    Under protocol `published` the rate is what the tools print, and is generated / decode time: of
-    llama-speculative its "decoded N tokens in T seconds", all N counted; of llama-bench its rate of
-    a generation from an empty context. There `generated` can exceed `n_predict`, as the last round
-    is not cut.
+    Under protocol `published` the rate is the printed one, generated / decode time: all tokens of
+    llama-speculative, and those of llama-bench from an empty context. There `generated` can exceed
+    `n_predict`, as the last round is not cut.
     """
 
     campaign: str = _column("Its name.")
-    protocol: str = _column("How it was measured.", isin=[*Protocol])
+    protocol: str = _column("The protocol of its measurement.", isin=[*Protocol])
     suite: str = _column("Its suite.")
-    block: str = _column("The comparison that it is a part of, in one repeat.")
-    run: str = _column("Its id: block, arm, prompt and pass.")
+    block: str = _column("One repeat of one comparison.")
+    run: str = _column("Its id: block, arm, prompt and iteration.")
     target: str = _column("The model that verifies.")
-    method: str = _column("The engine's type of drafting.")
-    draft: str = _column("What drafts, with the parameters that someone set.")
-    draft_model: str | None = _column("The model or cache that it loads.")
+    method: str = _column("The engine's name of the drafting method.")
+    draft: str = _column("The draft model or method, with its parameters.")
+    draft_model: str | None = _column("The draft model, head or cache that is loaded.")
     gamma: int = _column("The most tokens that it drafts in a round.", ge=0, le=LONGEST_DRAFT)
     p_min: float | None = _column("Least probability of a drafted token.", ge=0, lt=1)
     n_match: int | None = _positive("Length of the n-grams that are looked up.")
-    level: str | None = _column("Of what its suite varies; null where that is nothing.")
+    level: str | None = _column("The level of what its suite varies; null where that is nothing.")
     prompt: str = _column("The prompt's id.")
     n_prompt: int = _positive(
-        "Tokens of the prompt as the engine read it; words in the published study's own rows with a"
-        " draft."
+        "Tokens of the prompt as the engine read it; words in the study's own speculative rows."
     )
     n_predict: int = _positive("The most tokens to generate.")
     temperature: float = _count("0: greedy.")
@@ -85,7 +80,7 @@ class Row(pa.DataFrameModel):
     )
     seed: int | None = _column("Of the sampler; null where none was set.")
     repeat: int = _count("Of the block.")
-    iteration: int = _count("The time through the prompts of the block.")
+    iteration: int = _count("The pass through the prompts of the block.")
     order: int = _count("Position within the block.")
     schedule: str = _column(
         "Whether the block's processes took turns, all or in groups, or followed one another.",
@@ -94,7 +89,7 @@ class Row(pa.DataFrameModel):
     prompt_ms: float | None = _measured("Time of the prompt's pass.")
     decode_ms: float | None = _measured("Time of the tokens after it.")
     tokens_per_second: float | None = _measured("Rate of decoding.")
-    draft_ms: float | None = _duration("The part of `decode_ms` in which the draft drafted.")
+    draft_ms: float | None = _duration("The part of `decode_ms` that drafting took.")
     generated: int | None = _positive("Tokens of the text.")
     rounds: int | None = _count("Rounds of speculation.")
     drafted: int | None = _count("Tokens drafted in them.")
@@ -110,13 +105,13 @@ class Row(pa.DataFrameModel):
     decodes: int | None = _count("Calls of the target's decode, the prompt's included.")
     decode_failures: int | None = _count("Of those, the failed ones.")
     tokens: tuple[int, ...] | None = _column("Ids of the generated tokens.")
-    baseline: str | None = _column("The run without a draft that it is compared with.")
+    baseline: str | None = _column("The baseline run that it is compared with.")
     common_prefix: int | None = _count("Tokens from the start that equal the baseline's.")
     workload: str | None = _column("The workload that the prompt is of.")
     category: str | None = _column("The category that the workload's file gives the prompt.")
-    stop: str | None = _column("How it was to end; null where the tool decides.", isin=[*Stop])
+    stop: str | None = _column("The requested end; null where the tool decides.", isin=[*Stop])
     stopped_by: str | None = _column(
-        "What ended it: `length` is n_predict, `eos` the target's own end, its last token.",
+        "Its end: `length` is n_predict, `eos` the target's own end, its last token.",
         isin=[*Stop],
     )
     recovered: tuple[str, ...] = _column("Columns that follow from others by arithmetic.")
@@ -124,7 +119,7 @@ class Row(pa.DataFrameModel):
     warm_up_ms: float | None = _duration("All warm-ups of its arm.")
     peak_rss_bytes: int | None = _positive("Of its arm's processes.")
     load_average: float | None = _count("Of the machine, before the run.")
-    reruns: int | None = _count("Times that it was, because the machine was disturbed.")
+    reruns: int | None = _count("Repeated attempts, because the machine was disturbed.")
     disturbed_reason: str | None = _column("How the machine was disturbed at the last attempt.")
     steal_share: float | None = _count(
         "Of the machine's time; see `engine.disturbances`, as below."
@@ -200,16 +195,12 @@ def write_runs(rows: Iterable[Mapping[str, Any]], path: Path) -> None:
 
 
 def check_rows(rows: Iterable[Mapping[str, Any]]) -> pyarrow.Table:
-    """Return rows as a table; raises ValueError naming the first error against the schema.
-
-    A column that a row lacks is null.
-    """
+    """Return rows as a table, null where a row lacks a column; raises ValueError."""
     try:
         table = pyarrow.Table.from_pylist(list(rows), schema=_ARROW_SCHEMA)
     except (TypeError, OverflowError) as error:
         raise ValueError(str(error)) from error
-    _check(table)
-    return table
+    return _checked(table)
 
 
 def frame_of(rows: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
@@ -222,8 +213,9 @@ def _frame(table: pyarrow.Table) -> pd.DataFrame:
     return frame
 
 
-def _check(table: pyarrow.Table) -> None:
+def _checked(table: pyarrow.Table) -> pyarrow.Table:
     validated(_SCHEMA, table.to_pandas(types_mapper=pd.ArrowDtype))
+    return table
 
 
 def validated(schema: pa.DataFrameSchema, frame: pd.DataFrame) -> pd.DataFrame:
@@ -253,7 +245,7 @@ def read_table(path: Path) -> pyarrow.Table:
 
 
 def read_runs(path: Path) -> pd.DataFrame:
-    """Return the runs of a campaign, one a row, checked; columns that nobody reads are left out.
+    """Return the checked runs of a campaign, one a row, without columns of other names.
 
     Integer columns are pandas' nullable `Int64`. Raises SchemaError when the file cannot be read,
     is of another schema version, or breaks the schema.
@@ -263,40 +255,26 @@ def read_runs(path: Path) -> pd.DataFrame:
     if version != SCHEMA_VERSION:
         raise SchemaError(
             f"{path} has schema version {version}, this specmoe reads {SCHEMA_VERSION}; render a"
-            " packed campaign with the release that packed it, and collect the blocks of another"
-            " again (`snakemake --forcerun collect_table`)"
+            " shipped campaign with the release that packed it; collect another one again:"
+            " snakemake --forcerun collect_table"
         )
     with schema_errors(path):
-        if lacking := [name for name in COLUMNS if name not in table.column_names]:
-            raise ValueError(f"it has no column {lacking[0]!r}")
-        table = table.select([*COLUMNS])
-        _check(table)
-    return _frame(table)
-
-
-def asked_of(runs: pd.DataFrame) -> list[tuple[Any, ...]]:
-    """Return what each run was asked for, as `Block.asked` has it."""
-    known = runs[ASKED].astype(object)
-    return [*known.where(known.notna(), None).itertuples(index=False, name=None)]
-
-
-def row_dicts(runs: pd.DataFrame) -> list[dict[str, Any]]:
-    """Return rows by column, one dictionary each."""
-    rows: Any = runs.to_dict("records")
-    return list(rows)
+        if missing := [name for name in COLUMNS if name not in table.column_names]:
+            raise ValueError(f"it has no column {missing[0]!r}")
+        return _frame(_checked(table.select([*COLUMNS])))
 
 
 def undisturbed(runs: pd.DataFrame) -> pd.DataFrame:
-    """Return the runs that estimates may use: undisturbed ones, but for those without a pair.
+    """Return the runs of a whole campaign that estimates may use.
 
-    A run that is compared with a disturbed baseline leaves with it. A baseline stays for the other
-    runs that are compared with it. `runs` are those of a whole campaign.
+    A run that is compared with a disturbed baseline is excluded too. A baseline stays for its other
+    runs.
     """
     return runs[~_excluded(runs)]
 
 
 def excluded(runs: pd.DataFrame) -> pd.DataFrame:
-    """Return the others."""
+    """Return the other runs."""
     return runs[_excluded(runs)]
 
 

@@ -12,7 +12,7 @@ from specmoe.files import json_of, replace_text
 from specmoe.runs.manifest import SCHEMA, write_manifest
 from specmoe.runs.schema import read_table, write_runs
 
-# By the path in the configuration; `*` stands for any name, and None for a key that is gone.
+# By the path in the configuration; None for a key that is gone.
 KEYS: dict[str, str | None] = {
     "host": "machine",
     "campaign.hosts": "campaign.machines",

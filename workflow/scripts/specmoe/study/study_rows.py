@@ -23,7 +23,7 @@ from specmoe.models.expected_sizes import info_of_entry
 from specmoe.models.info import save_infos
 from specmoe.plan.campaign import LoadedCampaign
 from specmoe.runs.collect import RunRow, link_baselines
-from specmoe.runs.schema import COLUMNS, row_dicts, write_runs
+from specmoe.runs.schema import COLUMNS, write_runs
 
 PUBLISHED = "published"  # campaign, protocol and machine of all rows
 ENGINE = "llama.cpp b8240 or b8280"  # its Table 1; which row came from which is not recorded
@@ -86,7 +86,8 @@ def rows_of_csv(file: Path | TextIO) -> list[RunRow]:
     prompts = runs["prompt_key"].replace("code_gen", "code")
     runs["prompt"] = prompts.mask(of_length, PASSAGE_PREFIX + lengths)
     runs["order"] = runs.groupby("block")["started_at"].rank("first").astype(int) - 1
-    rows = [_row(line) for line in row_dicts(runs.astype(object).where(runs.notna(), None))]
+    known: Any = runs.astype(object).where(runs.notna(), None).to_dict("records")
+    rows = [_row(line) for line in known]
     link_baselines(rows)
     return rows
 
