@@ -38,7 +38,7 @@ MOST_ROUNDS = 2
 """Rounds of the demonstration on the page; its data have all."""
 
 # Of the prediction that a reader changes: the kinds of costs, and the names of columns in it.
-_KINDS = ("draft", "pass", "reread", "rest", "replay")
+_KINDS = ("draft", "pass", "catchup", "overhead", "replay")
 _SHORT = {"acceptance_rate": "rate", "speedup_low": "low", "speedup_high": "high"}
 
 
@@ -232,7 +232,7 @@ class Pair(TypedDict):
     replays: bool
     quantile: float | None
     widest: int
-    cells: list[Record]
+    settings: list[Record]
     profile: Record | None
 
 
@@ -256,7 +256,7 @@ def _pair(costs: pd.DataFrame, analysis: Analysis) -> Pair:
         replays=bool(first["replays"]),
         quantile=None if pd.isna(first["quantile"]) else float(first["quantile"]),
         widest=int(first["widest"]),
-        cells=_cells(_of_pair(analysis.break_even, first)),
+        settings=_settings(_of_pair(analysis.break_even, first)),
         profile=_profile(_of_pair(analysis.positions, first)),
     )
 
@@ -269,12 +269,12 @@ def _by_kind(fit: pd.DataFrame, column: str) -> dict[str, list[Any]]:
     return {kind: fit.loc[fit["kind"] == kind, column].tolist() for kind in _KINDS}
 
 
-def _cells(settings: pd.DataFrame) -> list[Record]:
-    """Return the cells that were measured; `own`: at the draft's own acceptance, not forced."""
-    measured = settings[settings["speedup"].notna() & settings["gamma"].le(LONGEST)]
-    cells = measured.assign(own=measured["forced_acceptance"].isna()).rename(columns=_SHORT)
-    cells = cells[["gamma", "own", "speedup", *_SHORT.values()]].astype(object)
-    return records(cells.where(cells.notna(), None))
+def _settings(costed: pd.DataFrame) -> list[Record]:
+    """Return the settings that were measured; `own`: acceptance was not forced."""
+    measured = costed[costed["speedup"].notna() & costed["gamma"].le(LONGEST)]
+    settings = measured.assign(own=measured["forced_acceptance"].isna()).rename(columns=_SHORT)
+    settings = settings[["gamma", "own", "speedup", *_SHORT.values()]].astype(object)
+    return records(settings.where(settings.notna(), None))
 
 
 def _profile(positions: pd.DataFrame) -> Record | None:
