@@ -1,4 +1,4 @@
-"""What a reader does with the page, in a real browser, on the shipped demo."""
+"""The page in a real browser: what a reader does with the shipped demo."""
 
 from functools import cache
 

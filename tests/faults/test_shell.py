@@ -1,4 +1,4 @@
-"""What becomes of a job, and of snakemake, whose surroundings end before they do."""
+"""Jobs, and snakemake, whose surroundings end before they do."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""A release that is not whole is named, fault by fault."""
+"""A release that is not whole is named, error by error."""
 
 import importlib.util
 import re

@@ -1,4 +1,4 @@
-"""What documents, the image, the continuous integration and messages name exists."""
+"""Commands and files that documents, the image and the continuous integration name."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""What the files of rendered campaigns are, for tests of the workflow."""
+"""Files of rendered campaigns, for tests of the workflow."""
 
 import re
 import subprocess

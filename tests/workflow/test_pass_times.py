@@ -1,4 +1,4 @@
-"""Where the engine was built from source, passes are timed and drafts read their targets' texts."""
+"""Timed forward passes and draft scores, with an engine built from source."""
 
 import json
 import shutil

@@ -1,4 +1,4 @@
-"""What rules/README.md lists of snakemake's inside is as the workflow takes it to be."""
+"""Snakemake's inside is as rules/README.md lists it and the workflow uses it."""
 
 import inspect
 import re

@@ -1,4 +1,4 @@
-"""What to switch on: planted cases with a known answer, and the shipped campaign."""
+"""Advice: planted cases with a known answer, and the shipped campaign."""
 
 import re
 from dataclasses import replace

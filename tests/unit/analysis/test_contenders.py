@@ -1,4 +1,4 @@
-"""What is clearly beaten, by prediction and in the first repeat, and what is never dropped."""
+"""Contenders: settings that are clearly beaten, and those that are never dropped."""
 
 from itertools import product
 

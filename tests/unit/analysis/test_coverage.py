@@ -1,4 +1,4 @@
-"""How often intervals hold a planted truth; tests/benchmarks/interval_coverage.py has the table."""
+"""Coverage of intervals on a planted truth; tests/benchmarks/interval_coverage.py has the table."""
 
 import numpy as np
 import pytest

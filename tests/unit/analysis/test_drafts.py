@@ -1,4 +1,4 @@
-"""What drafted, which of it is a control, and the ways of drafting that a suite compares."""
+"""Drafting methods, controls among them, and the methods that a suite compares."""
 
 import pandas as pd
 

@@ -1,4 +1,4 @@
-"""Which prompts answer where the audit marks some pairs: planted cases."""
+"""Exclusions: the prompts that answer if some pairs are flagged; planted cases."""
 
 import pandas as pd
 import pytest

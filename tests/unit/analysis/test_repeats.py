@@ -1,4 +1,4 @@
-"""How blocks spread, and the repeats that follow from it alone."""
+"""The standard deviation of blocks, and the repeats that follow from it alone."""
 
 import numpy as np
 import pandas as pd

@@ -1,4 +1,4 @@
-"""What must hold of the audit whatever a campaign was."""
+"""Properties of the audit that hold for every campaign."""
 
 from hypothesis import given, settings
 from hypothesis import strategies as st

@@ -1,4 +1,4 @@
-"""What is a tie: a gap that batches alone close, there or at another divergence of the target."""
+"""Near ties: gaps that batches alone close, there or at another divergence of the target."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Which exported variables reach the engine's processes, and which are refused."""
+"""Exported variables: those that reach the engine's processes, and those that are refused."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What a suite varies: levels, the blocks they make, ids."""
+"""Factors of a suite: their levels, the blocks that follow, and ids."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""What the configuration says of its models, suites and engines."""
+"""The loaded configuration: its models, suites and engines."""
 
 import pandas as pd
 

@@ -1,4 +1,4 @@
-"""What documents the configuration is what its types say, and editors refuse what specmoe does."""
+"""The reference of the configuration follows its types; editors refuse what specmoe refuses."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""What measuring jobs share: their needs, and a log with their faults."""
+"""Measuring jobs: their needs, and a log with their errors."""
 
 import logging
 from pathlib import Path

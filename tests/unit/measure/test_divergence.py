@@ -1,4 +1,4 @@
-"""Where runs differ from their baselines, and the gap between the two tokens."""
+"""Divergences of runs from their baselines, and the gap between the two tokens."""
 
 import pytest
 

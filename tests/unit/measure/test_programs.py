@@ -1,4 +1,4 @@
-"""What our programs print, and which texts a draft reads."""
+"""Our programs: what they print, and the outputs that a draft model scores."""
 
 import json
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""What the page predicts from is what was fitted and measured, and of fitted pairs alone."""
+"""The page's prediction: from fitted costs and measured settings, for fitted pairs alone."""
 
 from dataclasses import replace
 from itertools import chain

@@ -1,4 +1,4 @@
-"""What the rules take from a campaign follows from its configuration."""
+"""Campaigns as the rules see them, which follow from the configuration."""
 
 import json
 from dataclasses import replace

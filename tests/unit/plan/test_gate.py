@@ -1,4 +1,4 @@
-"""What was measured is compared with what is asked for by the files of today, at every start."""
+"""Records compared with what today's files ask for, at every start."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""What is refused before the first job, all at once, and in what folder; see faults/table.py."""
+"""Refusals before the first job, all at once, in any folder; see faults/table.py."""
 
 import os
 import subprocess

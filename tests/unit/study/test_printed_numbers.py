@@ -1,4 +1,4 @@
-"""What the study prints beside what its own rows give; each difference has its reason.
+"""The study's printed numbers and its own rows; each difference has its reason.
 
 The project's page repeats the tables; neither it nor the paper prints numbers by prompt, so the
 tests compare no means over the three repeats of a prompt.

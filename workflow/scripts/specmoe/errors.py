@@ -1,4 +1,4 @@
-"""What users are told: progress as plain lines, and each error in one, with what to do."""
+"""Messages for users: progress as plain lines, and each error in one, with what to do."""
 
 import difflib
 import errno

@@ -1,4 +1,4 @@
-"""How numbers are put into words, in every text for people."""
+"""Numbers as text, in every text for people."""
 
 import re
 import signal

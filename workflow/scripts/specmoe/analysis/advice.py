@@ -1,4 +1,4 @@
-"""Whether to switch speculative decoding on, for each target of a campaign, and with which setting.
+"""Advice for each target of a campaign: speculation on or off, and with which setting.
 
 A setting is a setting: suite, target, draft and γ, measured with the draft's own acceptance, at the
 campaign's temperature, against baselines of its own. The answer is

@@ -1,4 +1,4 @@
-"""Which settings are clearly beaten before all repeats are measured: advice in stages.
+"""Advice in stages: settings that are clearly beaten before all repeats are measured.
 
 Before the first repeat the speedups of draft models are predicted (`gamma_curves`), after it all
 are measured once. A setting is beaten if its interval lies below the best rival's, or below 1, by

@@ -1,4 +1,4 @@
-"""What a round of speculation costs, as a sum of measured parts, and what follows from them.
+"""The cost of a round of speculation, as a sum of measured parts, and what follows from it.
 
 The unit is the *step*: the time that the target alone takes for one token. A round drafts g tokens
 and verifies them in one pass of width g + 1. On a target that cannot take back a part of a pass

@@ -1,4 +1,4 @@
-"""What drafted in a campaign, its name, and whether it is a control.
+"""The drafting methods of a campaign: their names, and the controls among them.
 
 A control is a setting whose outcome is known beforehand, measured to check a campaign. It says
 nothing about a draft that one would use.

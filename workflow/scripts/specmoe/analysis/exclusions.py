@@ -1,4 +1,4 @@
-"""What settings of a target are compared on, where the audit marks some pairs.
+"""Exclusions: the prompts on which a target's settings are compared if some pairs are flagged.
 
 One unusable prompt must not silence a workload, and marks must not choose the answer. Three rules:
 

@@ -1,4 +1,4 @@
-"""What the rows of tables get besides their numbers: labels of models and drafts, and ranks.
+"""Labels of models and drafting methods, and the ranks that order rows of tables.
 
 Every function takes a table's frame and its analysis, and returns the frame with more columns; to
 do it again changes nothing. The orders of tables and figures are those of the ranks: models as in

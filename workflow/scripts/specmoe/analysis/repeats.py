@@ -1,4 +1,4 @@
-"""How much blocks of one setting differ, and how many repeats an interval of stated width needs.
+"""The standard deviation of blocks of a setting, and the repeats that an interval needs.
 
 Everything here uses the spread of speedups and never their size, so that results do not decide what
 is measured longer.

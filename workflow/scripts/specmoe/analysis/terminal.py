@@ -1,4 +1,4 @@
-"""What the terminal prints of a campaign: its advice, a suite, how its measurement ended.
+"""Text for the terminal: a campaign's advice, a suite, and the end of a measurement.
 
 Advice is written by the templates `advice.txt.j2` and `advice.md.j2`, and as JSON; `environment` is
 that of the templates of paper and page too.

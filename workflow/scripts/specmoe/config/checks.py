@@ -1,4 +1,4 @@
-"""What relates the configuration's keys to each other, and to the files it names.
+"""Checks across the configuration's keys, and of the files that it names.
 
 Each check yields an error's place and what is wrong there; `config.load.load` groups them.
 """

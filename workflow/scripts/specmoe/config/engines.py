@@ -1,4 +1,4 @@
-"""Where llama.cpp comes from, the entries of `engines`; what it computes on, and what it is given.
+"""The entries of `engines`: sources of llama.cpp, backends, and options of its programs.
 
 Its processes are given an environment, and words of the command line.
 """

@@ -1,4 +1,4 @@
-"""How runs are measured, and judged: the sections `measurement`, `statistics` and `audit`."""
+"""The sections `measurement`, `statistics` and `audit` of the configuration."""
 
 from typing import Annotated, Literal
 

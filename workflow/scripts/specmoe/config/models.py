@@ -1,4 +1,4 @@
-"""Where models come from: the entries of `model_sets`."""
+"""The entries of `model_sets`: sources of models."""
 
 import os
 from pathlib import Path

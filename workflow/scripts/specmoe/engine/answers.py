@@ -1,4 +1,4 @@
-"""What llama-server says, read where it comes in: its answers, its counters, and its log.
+"""Responses, counters and log of llama-server, checked where they come in.
 
 With LLAMA_TRACE=1 the log has a line for every verification. A hybrid target cannot undo part of a
 verification: it is restored and decodes the accepted tokens again, a *replay*. A near tie may fall

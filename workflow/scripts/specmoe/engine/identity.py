@@ -1,4 +1,4 @@
-"""Which engine it is: its files, its id, what its description says, and where its jobs measure.
+"""The identity of an engine: its files, its id, its description, and where its jobs measure.
 
 Two configurations may give two engines one name, so an id has a digest of the config entry and the
 files. The Snakefile needs the ids whenever it is parsed: digests of files are kept in a file, and

@@ -1,4 +1,4 @@
-"""What the jobs that measure with an engine share: command line, needs, log, and precautions."""
+"""Jobs that measure with an engine: command line, needs, log, and precautions."""
 
 import logging
 import os

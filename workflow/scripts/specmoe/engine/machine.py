@@ -1,4 +1,4 @@
-"""What every measurement knows of its machine: its id, processor, memory and devices.
+"""The machine of a measurement: its id, processor, memory and devices.
 
 `specmoe.plan.machine` describes it in full. The parsers for macOS and Arm Linux were tested on
 recorded output only, those of NVIDIA's library on made answers.

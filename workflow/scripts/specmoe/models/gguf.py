@@ -1,4 +1,4 @@
-"""What a model's GGUF file says about it: its info, its family, and how it drafts.
+"""Contents of a model's GGUF file: its info, its family, and how it drafts.
 
 llama-server crashes on a head of another width or silently reads the wrong features, and takes a
 head for a draft model. So files are compared before anything is measured.

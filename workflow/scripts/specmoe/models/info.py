@@ -1,4 +1,4 @@
-"""What a model is, as its info says, and what a forward pass reads of it.
+"""The info of a model, and the bytes that a forward pass reads of it.
 
 A model info is `<model>.json`; `models.json` has those of a whole campaign.
 """

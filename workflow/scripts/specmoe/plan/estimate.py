@@ -1,4 +1,4 @@
-"""How long a campaign may take, estimated before anything is measured.
+"""The time that a campaign may take, estimated before anything is measured.
 
 A forward pass takes the bytes it reads divided by the memory's bandwidth, plus a fixed time per
 layer. The fixed time on GPUs is the rest that bandwidth does not explain in the published

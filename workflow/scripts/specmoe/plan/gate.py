@@ -1,4 +1,4 @@
-"""What is refused of a campaign before its first job, and what of it is no longer as measured.
+"""The gate before the first job: refusals, and records that are no longer what is asked.
 
 Gate one: whenever the Snakefile is parsed it looks at the folder it works in and loads the
 configuration here, and before something is made or measured it has the files looked at that the

@@ -1,4 +1,4 @@
-"""What a campaign begins with: whether its files can be measured, and what is there for its plan.
+"""The inventory of a campaign: files that can be measured, and facts for its plan.
 
 Of files only the headers are read. What is made or downloaded later is read back by the rules of
 models, which use the same checks.

@@ -1,4 +1,4 @@
-"""How comparisons decide a claim, and what each verdict means.
+"""Verdicts on claims, and the comparisons that decide them.
 
 A claim consists of comparisons (this setting gains more than that one, that rate is below 4 %), and
 says that all of them hold, or some. A comparison holds surely if its whole interval is on
