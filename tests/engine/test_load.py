@@ -10,8 +10,7 @@ from itertools import pairwise
 
 import pytest
 
-from specmoe.config.block import Arm, PromptSource, Schedule
-from specmoe.config.methods import Method
+from specmoe.config.block import PromptSource
 from specmoe.engine.answers import ACCEPTED, DECODES, DRAFTED, ROUNDS, read_requests
 from specmoe.engine.job import Job
 from specmoe.errors import MeasurementError
@@ -126,18 +125,6 @@ def test_rows_have_their_own_counts_and_those_of_their_load(record):
 def test_a_model_in_f32_writes_alone_what_it_writes_among_others(record):
     drafted = [row for row in rows(record) if row["gamma"]]
     assert [row["common_prefix"] for row in drafted] == [TOKENS] * len(PROMPTS)
-
-
-def test_a_load_of_one_client_and_arms_in_turn(do):
-    by_ngrams = Arm(4, n_match=2, method=Method.NGRAM_SIMPLE, draft="ngram-simple")
-    arms = (ALONE, by_ngrams, WITH_DRAFT)
-    block = at_once(1, arms=arms, schedule=Schedule.SEQUENTIAL, prompts=PROMPTS[-2:])
-    found = rows(do(block))
-    check_rows(found)
-    assert [row["gamma"] for row in found] == [0, 0, 4, 4, 4, 4]
-    assert {row["concurrency"] for row in found} == {1}
-    assert all(row["load_tokens"] >= 2 * TOKENS for row in found)
-    assert len({row["load_s"] for row in found}) == 3
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="kills a process")

@@ -9,7 +9,6 @@ from gguf import GGMLQuantizationType
 from specmoe.errors import ModelError
 from specmoe.files import engine_path, link
 from specmoe.measure.divergence import TOKENS
-from specmoe.models.derived import quantize
 from specmoe.models.gguf import read_info
 
 from ..conftest import ROOT
@@ -49,18 +48,6 @@ def test_a_model_that_is_no_copy_is_refused(check, tmp_path):
     model = upcycled_from(other, used=2)
     with pytest.raises(ModelError, match=r"moe\.gguf: .* differ from those of dense\.gguf"):
         check(source, model, TEXT)
-
-
-def test_a_dense_model_is_widened_for_a_twin_whatever_its_type(engine_bin, tmp_path):
-    source = write_dense(tmp_path / "dense.gguf", kind=GGMLQuantizationType.Q8_0)
-    wide = tmp_path / "wide.gguf"
-    quantize(engine_bin, source, wide, "F16", tmp_path / "quantize.log")
-    info = read_info(upcycled_from(wide))
-    assert (info.type, set(info.tensor_types)) == ("F16", {"F16", "F32"})
-
-
-def test_copies_of_trained_weights_compute_the_same(check, tmp_path):
-    check(TRAINED, write_moe(TRAINED, tmp_path / "moe.gguf", used=2), ASKED)
 
 
 def test_the_shipped_draft_answers_a_chat_in_english_words(start):

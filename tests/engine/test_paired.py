@@ -16,7 +16,6 @@ from specmoe.runs.schema import check_rows
 
 from ..blocks import ALONE, alone, compared, drafting, measured, rows
 from ..processes import alive, eventually
-from ..unit.config.test_environment import HOSTILE
 
 BASELINE = alone(warmups=2)
 COMPARED = compared(BASELINE)
@@ -90,12 +89,6 @@ def test_each_arm_has_a_log_and_a_peak_of_memory_of_its_own(record, module_folde
         assert log.read_text().count("prompt eval time") == len(arm["warm_ups"]) + 2
 
 
-def test_passes_above_temperature_zero_sample_other_texts(do):
-    block = replace(BASELINE, prompt_iterations=2, temperature=1.0)
-    tokens = {(row["prompt"], row["iteration"]): row["tokens"] for row in rows(do(block))}
-    assert all(tokens[prompt, 0] != tokens[prompt, 1] for prompt in ("code", "passage-32"))
-
-
 def test_texts_are_those_of_the_baselines_and_counters_obey_the_servers_arithmetic(record):
     found = {row["run"]: row for row in rows(record)}
     alone = {name: row for name, row in found.items() if not row["gamma"]}
@@ -123,16 +116,6 @@ IDENTITY = (
 
 def by_run(record):
     return {row["run"]: {name: row[name] for name in IDENTITY} for row in rows(record)}
-
-
-def test_hostile_variables_do_not_change_the_rows(do, record, monkeypatch):
-    for name, value in HOSTILE.items():
-        monkeypatch.setenv(name, value)
-    hostile = do(COMPARED)
-    assert by_run(hostile) == by_run(record)
-    for one, other in zip(hostile["arms"], record["arms"], strict=True):
-        assert one["environment"] == other["environment"]
-        assert one["server"] == other["server"]
 
 
 def test_the_record_has_command_line_environment_settings_and_raw_answers(record):
@@ -186,23 +169,6 @@ def test_a_crash_is_named_by_its_signal(long_run, tmp_path):
     with pytest.raises(MeasurementError, match=r"crashed \(killed by SIGKILL\)"):
         while True:
             long_run.complete([1] * 8, n_predict=512, temperature=0, seed=1)
-
-
-@needs_proc
-def test_a_server_that_ended_unseen_by_its_guard_has_no_memory(long_run, tmp_path):
-    assert long_run.private_bytes() > 0
-    [pid] = server_pids(tmp_path)
-    guard = psutil.Process(pid).parent()
-    guard.suspend()
-    try:
-        # Until it has stopped, it may still wait for its child.
-        assert eventually(lambda: guard.status() == psutil.STATUS_STOPPED)
-        os.kill(pid, signal.SIGKILL)
-        assert eventually(lambda: psutil.Process(pid).status() == psutil.STATUS_ZOMBIE)
-        with pytest.raises(MeasurementError, match="llama-server ended"):
-            long_run.private_bytes()
-    finally:
-        guard.resume()
 
 
 @needs_proc

@@ -122,13 +122,6 @@ def test_sources_that_cannot_be_merged_are_compiled_one_by_one(compiled, caplog)
     assert "does not compile with merged sources" in caplog.text
 
 
-def test_a_backend_that_cannot_be_configured_is_named_with_its_packages(repository, tmp_path):
-    (repository / "CMakeLists.txt").write_text("find_package(NoSuchPackage REQUIRED)\n")
-    words = r"backend hip \(what that needs: .*: cmake(?s:.*)\n  \| -- Configuring inc"
-    with (tmp_path / "log").open("w") as log, pytest.raises(EngineError, match=words):
-        compile_llama(repository, tmp_path / "build", Backend.HIP, {}, log.fileno())
-
-
 @pytest.fixture
 def builds(make, monkeypatch):
     """Make an engine with two fallbacks, without its tools; returns what each build adds.

@@ -140,18 +140,6 @@ def test_a_campaign_measured_elsewhere_reads_no_engine_files(ids, binaries, memo
     assert not memory.exists()
 
 
-def test_a_suite_with_an_engine_of_its_own_has_that_engines_id(study, root, memory):
-    study["suites"]["A"] |= {
-        "engine": "march",
-        "protocol": "published",
-        "vary": {"prompt_tokens": [128]},
-    }
-    study["campaign"] |= {"suites": ["A"]}
-    found = engine_ids(load(study, root), Backend.CPU, memory)
-    assert list(found) == ["current", "march"]
-    assert found["march"].startswith("march-cpu-")
-
-
 @pytest.mark.parametrize(
     ("info", "maker"),
     [

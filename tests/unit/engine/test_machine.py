@@ -11,21 +11,16 @@ import psutil
 import pynvml
 import pytest
 
-from specmoe.config.block import Arm
 from specmoe.config.engines import Backend
-from specmoe.config.methods import Method
 from specmoe.engine import machine
 from specmoe.engine.disturbances import read_condition
 from specmoe.engine.machine import (
     Device,
-    groups_in_memory,
     list_devices,
     require_device,
     usable_memory,
 )
 from specmoe.errors import EngineError
-
-from ...blocks import ALONE, compared, drafted
 
 IOREG = '+-o J475cAP\n    {\n      "IOPlatformUUID" = "01234567-89AB-CDEF-0123-456789ABCDEF"\n'
 I7 = "12th Gen Intel(R) Core(TM) i7-12700K"
@@ -186,27 +181,6 @@ GB = 10**9
 )
 def test_models_can_use_a_share_of_the_memory_of_their_backend(backend, gpu_memory, usable):
     assert usable_memory(100 * GB, gpu_memory, backend) == usable
-
-
-@pytest.mark.parametrize(
-    ("usable", "groups"),
-    [
-        # On CUDA the target alone takes 11 GB, with the draft 12 and by n-grams 11.
-        (11 + 12 + 12 + 11, [["baseline", "draft/g4", "draft/g8", "ngram-mod/g8"]]),
-        (11 + 12 + 12, [["baseline", "draft/g4", "draft/g8"], ["baseline", "ngram-mod/g8"]]),
-        (
-            11 + 12,
-            [["baseline", "draft/g4"], ["baseline", "draft/g8"], ["baseline", "ngram-mod/g8"]],
-        ),
-        (11 + 11, []),
-    ],
-)
-def test_where_memory_does_not_hold_all_arms_the_target_alone_is_beside_each_group(usable, groups):
-    by_ngrams = Arm(8, method=Method.NGRAM_MOD, draft="ngram-mod")
-    block = compared(arms=(ALONE, drafted(4), drafted(8), by_ngrams))
-    sizes = {"target": 10 * GB, "draft": GB}
-    found = groups_in_memory(block, block.arms, sizes, Backend.CUDA, usable * GB)
-    assert [[arm.name for arm in group] for group in found] == groups
 
 
 L4 = {"Name": "NVIDIA L4", "MemoryInfo": SimpleNamespace(total=23034 * 2**20)}

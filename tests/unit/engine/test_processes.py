@@ -12,8 +12,6 @@ from specmoe.engine.machine import FOLDER_OF_TESTS, alone, lock_path
 from specmoe.engine.supervise import guarded
 from specmoe.errors import MeasurementError
 
-from ...processes import alive, eventually
-
 MEASURE = (
     "import sys; from specmoe.engine import machine as lock\n"
     "from specmoe.errors import lines_to\n"
@@ -110,20 +108,3 @@ def test_closing_the_pipe_ends_the_command_and_removes_its_folder(tmp_path, comm
 def test_the_commands_own_exit_code_is_kept():
     command = [sys.executable, "-c", "print('up', flush=True); raise SystemExit(7)"]
     assert start(command).wait(30) == 7
-
-
-def test_killing_the_starter_ends_the_command(tmp_path):
-    pid_file = tmp_path / "pid"
-    code = (
-        f"import os, pathlib, time; pathlib.Path({str(pid_file)!r}).write_text(str(os.getpid()));"
-        "time.sleep(600)"
-    )
-    start = (
-        f"import subprocess, time; subprocess.Popen({guarded([sys.executable, '-c', code])!r},"
-        " stdin=subprocess.PIPE); time.sleep(600)"
-    )
-    starter = subprocess.Popen([sys.executable, "-c", start])
-    pid = int(eventually(lambda: pid_file.exists() and pid_file.read_text()))
-    starter.kill()
-    starter.wait()
-    assert eventually(lambda: not alive(pid))

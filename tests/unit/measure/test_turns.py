@@ -51,12 +51,6 @@ def test_every_arm_sends_every_prompt_in_every_pass_exactly_once(
 
 
 @pytest.mark.parametrize("order", ORDERS)
-def test_all_arms_of_a_pass_have_the_same_load(order):
-    sent = {(turn.number, turn.sources) for turn in order(replace(BLOCK, concurrency=2))}
-    assert len(sent) == BLOCK.prompt_iterations
-
-
-@pytest.mark.parametrize("order", ORDERS)
 def test_the_order_is_seeded_and_differs_between_blocks(order):
     assert order(BLOCK) == order(BLOCK)
     others = [replace(BLOCK, order_seed=2), replace(BLOCK, block="B/another/r0")]

@@ -227,15 +227,6 @@ def test_a_model_of_another_digest_than_the_config_gives_is_refused(dense, tmp_p
         describe_model(dense, wrong, None, ("", ""), None, info)
 
 
-def test_a_model_without_a_vocabulary_is_refused(tmp_path):
-    writer = gguf.GGUFWriter(tmp_path / "bare.gguf", "llama")
-    writer.add_block_count(1)
-    writer.add_tensor("token_embd.weight", np.zeros((3, 32), np.float16))
-    finish(writer)
-    with pytest.raises(ModelError, match=r"bare\.gguf: no vocabulary"):
-        read_info(tmp_path / "bare.gguf")
-
-
 @pytest.mark.parametrize(
     ("metadata", "tensor", "fault"),
     [

@@ -119,9 +119,6 @@ PROTECTED = "http://me:secret@127.0.0.1:9"  # a closed port
 WRONG = hashlib.sha256(bytes(255 - byte for byte in SMALL)).hexdigest()
 # Each: what the hub does, the entry, the environment, and what the user is told behind the place.
 REFUSED = {
-    "cut": ({"length": 5}, {}, {},
-        "Consistency check failed: file should be of size 100000 but has size 5;"
-        " the same command downloads it again"),
     "wrong bytes": ({"wrong": True}, {"sha256": SHA256}, {},
         f"damaged: SHA-256 {WRONG}, not {SHA256}; it is deleted, run again to download it anew"),
     "another digest": ({}, {"sha256": "0" * 64}, {},
@@ -133,15 +130,12 @@ REFUSED = {
         f"gated; accept its terms on {{hub}}/a/b, and {ACCOUNT}"),
     "no repository": ({}, {"repository": "a/x"}, {},
         f"{{hub}} has no such repository, or a private one; correct its name, or {ACCOUNT}"),
-    "no revision": ({}, {"revision": "v9"}, {}, "the repository has no such revision; correct it"),
     "no file": ({}, {"file": "cc.gguf"}, {},
         "the repository has no such file at that revision; correct it (similar: c.gguf)"),
     "no network": ({}, {}, {"HF_ENDPOINT": PROTECTED},
         f"http://127.0.0.1:9 {NOT_REACHED.format('ConnectError')}"),
     "an ill server": ({"status": 503}, {}, {},
         f"{{hub}} answers 503 Service Unavailable; {NOT_NOW}"),
-    "a broken token": ({}, {}, {"HF_TOKEN": "hf_sécret"},
-        f"{{hub}} {NOT_REACHED.format('UnicodeEncodeError')}"),
     "a file for the cache": ({}, {}, {"HF_HOME": "/dev/null"},
         f"/dev/null/token: Not a directory; {ROOM}"),
 }  # fmt: skip

@@ -93,7 +93,7 @@ def test_layers_outside_the_core_write_ever_smaller_updates(change, strengths):
             assert plan[tensor].deviation == pytest.approx(strength * in_core[tensor].deviation)
 
 
-@pytest.mark.parametrize("recipe", [LARGE, MOE, Q8])
+@pytest.mark.parametrize("recipe", [MOE, Q8])
 def test_an_mtp_block_reads_the_newest_tokens_embedding_and_changes_nothing_else(tmp_path, recipe):
     without, alone = written(tmp_path, recipe), read_info(tmp_path / "model.gguf")
     with_block = written(tmp_path, varied(recipe, mtp_blocks=1))
@@ -147,20 +147,6 @@ def test_a_recipe_gives_the_file_that_it_always_gave(tmp_path, study, recipe, ty
 def test_a_recipe_that_cannot_be_a_model_is_refused(change, message):
     with pytest.raises(ValueError, match=message):
         varied(CORE, **change)
-
-
-@pytest.mark.parametrize("tied", [False, True])
-def test_the_end_of_a_text_alone_differs_in_a_model_that_ends(tmp_path, tied):
-    recipe, gain = varied(CORE, tied=tied, hidden=1024), 1.5
-    end = byte_level_vocabulary(recipe.vocabulary).end_of_text
-    head = "token_embd.weight" if tied else "output.weight"
-    endless, ending = (written(tmp_path, varied(recipe, end_gain=gain)) for gain in (0, gain))
-    same(endless, ending, but=[head])
-    others, rest = (np.delete(one[head], end, 0) for one in (endless, ending))
-    np.testing.assert_array_equal(others, rest)
-    assert not endless[head][end].any()
-    others = others[others.any(axis=1)].astype(np.float32)
-    assert ending[head][end].astype(np.float32).std() == pytest.approx(gain * others.std(), rel=0.1)
 
 
 @pytest.mark.parametrize(
@@ -244,18 +230,11 @@ def test_stored_weights_do_not_change_with_the_versions_of_libraries(tensor, dig
 def test_a_quantized_tensor_stores_what_would_be_drawn_in_single_precision(
     dtype, rows, blocks, deviation, seed
 ):
-    tensor = Tensor("any", (rows, 256 * blocks), 0.0, deviation, dtype, "any")
+    tensor = Tensor("any", (rows, 256 * blocks), 0.0, deviation, dtype, "any", silent_rows=(0,))
     # Only the step is rounded, to the eleven bits of half precision.
     np.testing.assert_allclose(decoded(tensor, seed), draw(tensor, seed), rtol=2**-10)
-
-
-@pytest.mark.parametrize("dtype", QUANTIZED)
-def test_silent_rows_are_zero_though_their_bytes_are_random(dtype):
-    tensor = replace(MATRIX, dtype=dtype)
-    weights = decoded(tensor)
-    assert set(np.flatnonzero(~weights.any(axis=1))) == {3, 60}
-    blocks = np.concatenate(list(stored(tensor, seed=0)))
-    assert len(np.unique(blocks[3])) >= 16
+    stream = np.concatenate(list(stored(tensor, seed)))
+    assert len(np.unique(stream[0])) >= 16  # silent, but no zeros
 
 
 @pytest.mark.parametrize("dtype", QUANTIZED)
