@@ -11,7 +11,6 @@ from specmoe.measure.trace import (
     WIDTH,
     Recording,
     Round,
-    coloured,
     decode,
     describe,
     visible,
@@ -60,7 +59,7 @@ def test_a_damaged_record_or_one_of_another_version_is_refused(tmp_path, change,
 
 
 def test_words_are_readable_and_harmless():
-    words = recording().word
+    words = recording().text_of
     assert [words(token) for token in (1, 2, 3, 7)] == ["␣one", "two", "↵", "seven"]
     assert [words(token) for token in (4, 5)] == ["⟨4⟩", "⟨5⟩"]  # half a character, no text
     assert words(6) == r"\u001b[31m"
@@ -77,19 +76,12 @@ def test_the_terminal_shows_every_round_and_the_totals():
         "round 3 ✗ ␣one ✗ two → <b> (0 of 2 accepted)",
         "round 4 → seven",
         "",
-        "11 tokens: the first from reading the prompt, the others from 4 rounds. Drafted: 10."
+        "11 tokens: the first from processing the prompt, the others from 4 rounds. Drafted: 10."
         " Accepted: 6.",
     ]
     assert "0.8B drafts for MoE Q4, γ = 4, greedy" in text
     assert "random weights" in text
     assert "random weights" not in describe(recording(synthetic=False))
-
-
-def test_colour_marks_each_token_and_changes_nothing_else():
-    text = describe(recording())
-    shown = coloured(text)
-    assert "\x1b[32m✓ ␣one\x1b[0m" in shown and "\x1b[31m✗ ↵\x1b[0m" in shown
-    assert re.sub("\x1b\\[[0-9;]*m", "", shown) == text
 
 
 def test_the_terminal_gets_short_lines_without_control_characters():

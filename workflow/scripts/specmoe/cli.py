@@ -175,13 +175,12 @@ def record_trace(campaign: "Opened", log: Path, out: Path, workflow_pid: int | N
 
 
 def show_trace(trace: Path, log: Path) -> None:
-    """Show round by round how one prompt was decoded with drafts; a log has it without colours."""
-    from specmoe.measure.trace import Recording, coloured, describe
+    """Show round by round how one prompt is decoded with a draft model, and log it."""
+    from specmoe.measure.trace import Recording, describe
 
     text = describe(Recording.read(trace))
     log.write_text(text, encoding="utf-8")
-    shows_colours = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
-    print(coloured(text) if shows_colours else text, end="")
+    print(text, end="")
 
 
 def judge(

@@ -1,10 +1,9 @@
-"""One prompt decoded with drafts: a target writes, and a draft model says what it had proposed.
+"""The trace of one prompt: the rounds in which a draft model proposes the target's own text.
 
-Nothing is timed. Both models are servers of their own, so that each round can be asked for. The
-record is shown here, round by round for a terminal, and on the page.
+Nothing is timed. Both models have a server of their own, so that each round can be asked for. The
+trace is shown round by round, here for a terminal and on the page.
 """
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -40,7 +39,7 @@ def visible(text: str) -> str:
 
 @dataclass(frozen=True)
 class Round:
-    """A draft, how many of its first tokens are the target's too, and the token after these."""
+    """Draft tokens, how many of the first are the target's too, and the token after these."""
 
     drafted: tuple[int, ...]
     accepted: int
@@ -58,22 +57,22 @@ def decode(
 ) -> Iterator[Round]:
     """Yield the rounds by which a greedy target would have written its text.
 
-    `propose` returns so many tokens at most that the draft writes after the given ones. The first
-    token comes from reading the prompt and belongs to no round; a draft leaves room for the
+    `propose` returns what the draft model writes after the given tokens, so many at most. The first
+    token comes from processing the prompt and belongs to no round. Draft tokens leave room for the
     target's own token.
     """
     written = 1
     while written < len(text):
-        width = min(gamma, len(text) - written - 1)
-        drafted = tuple(propose(text[:written], width)) if width else ()
-        accepted = common_prefix(drafted, text[written : written + width])
+        most = min(gamma, len(text) - written - 1)
+        drafted = tuple(propose(text[:written], most)) if most else ()
+        accepted = common_prefix(drafted, text[written : written + most])
         yield Round(drafted, accepted, text[written + accepted])
         written += accepted + 1
 
 
 @dataclass(frozen=True)
 class Recording:
-    """The text that a target writes greedily, and the rounds by which a draft model gives it."""
+    """The text that a target writes greedily, and the rounds in which a draft model proposes it."""
 
     version: Literal[5]
     target: str  # labels
@@ -109,13 +108,13 @@ class Recording:
         end = "…" if len(text) > _PROMPT_SHOWN else ""
         return " ".join(map(visible, text[:_PROMPT_SHOWN].split())) + end
 
-    def words(self, one: Round) -> list[tuple[str, str]]:
-        """Return the drafted tokens of a round and the target's own, each with its fate."""
-        fates = ["accepted"] * one.accepted + ["rejected"] * (len(one.drafted) - one.accepted)
-        words = map(self.word, (*one.drafted, one.own))
-        return list(zip((*fates, "own"), words, strict=True))
+    def outcomes(self, one: Round) -> list[tuple[str, str]]:
+        """Return the draft tokens of a round and the target's own, as text after their outcomes."""
+        outcomes = ["accepted"] * one.accepted + ["rejected"] * (len(one.drafted) - one.accepted)
+        texts = map(self.text_of, (*one.drafted, one.own))
+        return list(zip((*outcomes, "own"), texts, strict=True))
 
-    def word(self, token: int) -> str:
+    def text_of(self, token: int) -> str:
         """Return a token as readable text that is safe on a terminal; `⟨id⟩` if it is no text."""
         text = self.token_texts[token]
         return visible(text) if text and _REPLACEMENT not in text else f"⟨{token}⟩"
@@ -186,12 +185,12 @@ def describe(recording: Recording) -> str:
         f"  {MARKS['rejected']} rejected: drafted, but the target writes another; and all after it",
         f"  {MARKS['own']} the target's own token, which each round adds",
     )
-    rounds = [_round("prompt", [("own", recording.word(recording.first))])]
+    rounds = [_round("prompt", [("own", recording.text_of(recording.first))])]
     for number, one in enumerate(recording.rounds, start=1):
         counts = f"({one.accepted} of {len(one.drafted)} accepted)" if one.drafted else ""
-        rounds.append(_round(f"round {number}", recording.words(one), counts))
+        rounds.append(_round(f"round {number}", recording.outcomes(one), counts))
     totals = (
-        f"{len(recording.tokens)} tokens: the first from reading the prompt, the others from"
+        f"{len(recording.tokens)} tokens: the first from processing the prompt, the others from"
         f" {len(recording.rounds)} rounds. Drafted: {recording.drafted}. Accepted:"
         f" {recording.accepted}.",
         "The rounds are those of the target's own greedy text, and nothing is timed: a"
@@ -202,18 +201,11 @@ def describe(recording: Recording) -> str:
     return "\n".join(lines).rstrip() + "\n"
 
 
-def _round(label: str, words: Iterable[tuple[str, str]], counts: str = "") -> str:
-    cells = [*(f"{MARKS[fate]} {word}" for fate, word in words), counts]
-    text = "  ".join(cell.replace(" ", _GLUE) for cell in cells)
+def _round(label: str, outcomes: Iterable[tuple[str, str]], counts: str = "") -> str:
+    parts = [*(f"{MARKS[outcome]} {text}" for outcome, text in outcomes), counts]
+    text = "  ".join(part.replace(" ", _GLUE) for part in parts)
     return _wrapped(f"{label:<10}{text}", " " * 10).replace(_GLUE, " ")
 
 
 def _wrapped(text: str, indent: str = "  ") -> str:
     return "\n".join(wrap(text, WIDTH, subsequent_indent=indent, break_on_hyphens=False))
-
-
-def coloured(text: str) -> str:
-    """Return a described record in the colours of the page, for a terminal that shows them."""
-    codes = {MARKS["accepted"]: "32", MARKS["rejected"]: "31", MARKS["own"]: "1;33"}
-    flagged = f"([{''.join(codes)}]) \\S+"
-    return re.sub(flagged, lambda token: f"\x1b[{codes[token[1]]}m{token[0]}\x1b[0m", text)
