@@ -20,9 +20,10 @@ from specmoe.engine.job import Job, server_command
 from specmoe.engine.machine import usable_memory
 from specmoe.engine.server import Server
 from specmoe.measure.divergence import check_upcycled
-from specmoe.models.derived import make_ngram_cache, quantize, truncate
+from specmoe.models.derived import make_model
+from specmoe.models.gguf import read_info
+from specmoe.models.info import save_info
 from specmoe.models.synthetic import write_model
-from specmoe.models.synthetic_drafts import write_draft
 
 from ..blocks import measured
 from ..conftest import build_engine
@@ -114,18 +115,12 @@ def make(engine_bin, root, _study, tmp_path_factory) -> Make:
 
     @cache
     def made(name: str) -> Path:
-        entry = entries[name]
-        out, log = folder / f"{name}{entry.suffix}", folder / f"{name}.log"
-        if entry.kind == "synthetic":
-            write_model(out, entry.recipe)
-        elif entry.kind == "synthetic_draft":
-            write_draft(out, entries[entry.target].recipe, entry.method, entry.block_size)
-        elif entry.kind == "truncate":
-            truncate(made(entry.source), entry.layers, out)
-        elif entry.kind == "quantize":
-            quantize(engine_bin, made(entry.source), out, entry.type, log)
-        else:
-            make_ngram_cache(engine_bin, made(entry.tokenizer), root / entry.text, out, log)
+        out, source = folder / f"{name}{entries[name].suffix}", entries[name].made_from
+        if source:
+            info = made(source).with_suffix(".json")
+            save_info(read_info(info.with_suffix(".gguf")), info)
+        engine = engine_bin.with_name("engine.json")
+        make_model(entries, name, engine, root, out, folder / f"{name}.log")
         return out
 
     return made

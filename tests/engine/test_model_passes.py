@@ -5,8 +5,6 @@ from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
-import gguf
-import numpy as np
 import pytest
 
 from specmoe.config.block import Outputs, TimedPasses
@@ -42,17 +40,6 @@ def even(module_folder) -> Path:
     return path
 
 
-@pytest.fixture(scope="module")
-def skewed(module_folder) -> Path:
-    """The same MoE with larger router weights for the first experts, which then win more often."""
-    path = module_folder / "skewed.gguf"
-    write_model(path, MOE)
-    for tensor in gguf.GGUFReader(path, "r+").tensors:
-        if tensor.name.endswith("ffn_gate_inp.weight"):
-            tensor.data[:] *= (1 / np.arange(1, MOE.experts + 1))[:, None]
-    return path
-
-
 @pytest.fixture
 def measured(job, model_passes):
     """Time the passes of a model; return the timings by outputs and width."""
@@ -71,23 +58,14 @@ def test_every_width_is_timed_with_all_outputs_and_with_the_last(measured, famil
     assert all(one["experts"] is None for one in timings.values())
 
 
-def test_a_single_token_visits_its_own_experts_and_more_tokens_visit_more(measured, even):
+def test_more_tokens_visit_more_experts_as_uniform_routing_does(measured, even):
     timings = measured(even)
     seen = [timings["all", n_tokens]["experts"] for n_tokens in WIDTHS]
     assert seen[0] == MOE.experts_used
     assert all(less < more for less, more in pairwise(seen))
     assert [timings["last", n_tokens]["experts"] for n_tokens in WIDTHS] == seen
-
-
-def test_even_routing_is_near_its_formula_and_skewed_routing_below_it(measured, even, skewed):
     by_formula = Size(0, 0.0, 1.0, MOE.experts, MOE.experts_used, MOE.layers, "").evenly_visited
-    of_even, of_skewed = measured(even), measured(skewed)
-    for n_tokens in WIDTHS[1:]:
-        seen = of_even["all", n_tokens]["experts"]
-        assert seen == pytest.approx(by_formula(n_tokens), rel=0.1)
-        assert of_skewed["all", n_tokens]["experts"] < seen
-    widest = of_skewed["all", WIDTHS[-1]]["experts"]
-    assert widest < 0.85 * of_even["all", WIDTHS[-1]]["experts"]
+    assert seen == pytest.approx([*map(by_formula, WIDTHS)], rel=0.1)
 
 
 def test_a_text_that_is_too_short_and_a_missing_model_are_named(measured, family, tmp_path):
@@ -150,7 +128,6 @@ def test_texts_are_read_alike_in_any_order_and_nearly_alike_in_any_batches(read_
     ("unreadable", "why"),
     [
         (text(PROMPT, (5, 700)), "text 1 .* a token that the draft's vocabulary of 384 lacks"),
-        (text(PROMPT, (-1,)), "text 1 has .* a token that"),
         (text(PROMPT, (7,) * 100_000), r"text 1 has 100039 tokens, and the draft's context is"),
         (text((), (7, 8)), "text 1 has no prompt"),
         (text(PROMPT, ()), "nothing after it"),

@@ -10,11 +10,9 @@ import psutil
 import pytest
 
 from specmoe.config.block import Schedule
-from specmoe.engine.machine import WORKING_BYTES
 from specmoe.errors import MeasurementError
-from specmoe.runs.schema import check_rows
 
-from ..blocks import ALONE, alone, compared, drafting, measured, rows
+from ..blocks import ALONE, alone, compared, measured, rows
 from ..processes import alive, eventually
 
 BASELINE = alone(warmups=2)
@@ -39,45 +37,6 @@ def test_in_turn_gives_the_tokens_and_counters_of_together_and_no_server_is_left
     assert by_run(record) == by_run(sequential)
     assert len(by_run(record)) == 4
     assert server_pids(tmp_path) == server_pids(module_folder) == []
-
-
-WAYS = drafting(
-    {"method": "draft", "drafts": ["draft"]},
-    {"method": "draft", "drafts": ["target"]},  # for itself
-    {"method": "ngram-mod", "n_match": [2]},
-)
-
-
-@needs_proc
-def test_settings_that_memory_does_not_hold_are_grouped_with_a_baseline_each(do, job, tmp_path):
-    drafts = {**job.drafts, "target": job.target}
-    two = round(2.5 * WORKING_BYTES)  # processes
-    record = do(WAYS, drafts=drafts, usable_memory=two)
-    assert record["schedule"] == "grouped"
-    names = ["draft/g4", "target/g4", "ngram-mod/g4-n2"]
-    assert record["groups"] == [["baseline", name] for name in names]
-    found = rows(record)
-    check_rows(found)
-    assert len(found) == 2 * 2 * 3
-    at = {row["run"]: row["order"] for row in found}
-    for row in (row for row in found if row["gamma"]):
-        assert row["common_prefix"] == 32
-        # The baseline of its own group, on the same prompt: just before or after it.
-        assert abs(at[row["baseline"]] - row["order"]) == 1
-    assert len({row["baseline"] for row in found} - {None}) == 2 * 3
-    for prompt in ("code", "passage-32"):
-        of = {row["draft"]: row for row in found if row["prompt"] == prompt}
-        # What the target proposes to itself is right.
-        assert of["target"]["accepted"] == of["target"]["drafted"] > of["draft"]["accepted"]
-        assert {name: (row["method"], row["draft_model"]) for name, row in of.items()} == {
-            "none": ("none", None),
-            "draft": ("draft-simple", "draft"),
-            "target": ("draft-simple", "target"),
-            "ngram-mod-n2": ("ngram-mod", None),
-        }
-    assert server_pids(tmp_path) == []
-    logs = {path.name for path in tmp_path.glob("*.baseline*.log")}
-    assert logs == {f"server.baseline{again}.log" for again in ("", "-2", "-3")}
 
 
 def test_each_arm_has_a_log_and_a_peak_of_memory_of_its_own(record, module_folder):

@@ -1,4 +1,4 @@
-"""The rule that has a run measured again, the counters it reads, and a real contest for CPUs."""
+"""The rule by which a disturbed run is measured again, and the counters that it reads."""
 
 import os
 import subprocess
@@ -7,13 +7,11 @@ import sys
 import psutil
 import pytest
 
-from specmoe.config.engines import Backend
 from specmoe.config.measurement import Gate
 from specmoe.engine.disturbances import (
     TICK_S,
     Observation,
     State,
-    Watch,
     disturbance_reason,
     mac_pressure,
     measure_undisturbed,
@@ -21,8 +19,6 @@ from specmoe.engine.disturbances import (
     read_counters,
     waited_s,
 )
-
-from ...processes import eventually
 
 GATE = Gate(retries=2, steal_share=0.05, wait_share=0.05, others_share=0.1)
 QUIET = Observation(
@@ -41,13 +37,6 @@ START = State(
     server_s=20.0,
     waited_s={7: 2.0, 8: 3.0},
 )
-SPIN = "print('up', flush=True)\nwhile True: pass"
-
-
-def spinning(command):
-    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-    assert process.stdout.readline() == b"up\n"
-    return process
 
 
 @pytest.mark.parametrize(
@@ -148,29 +137,6 @@ def test_a_run_is_measured_until_it_is_accepted_and_no_more_often_than_asked(
     assert (columns["disturbed_reason"] is not None) == rejected
 
 
-@pytest.mark.skipif(not psutil.LINUX, reason="only Linux counts the waiting of a thread")
-def test_a_process_among_competitors_waits():
-    # All on one CPU, so that the test needs two processes whatever the machine.
-    processes = [spinning([sys.executable, "-c", SPIN]) for _ in "ab"]
-    for process in processes:
-        os.sched_setaffinity(process.pid, {min(os.sched_getaffinity(0))})
-    watch = Watch(processes[0].pid, backend=Backend.CPU)
-    start = watch.start()
-
-    def seen():
-        observation = watch.stop(start)
-        return observation if observation.wait_share > 0 else None
-
-    try:
-        assert eventually(seen).others_share >= 0
-        threads = read_counters(os.getpid()).waited_s
-        assert os.getpid() in threads and len(threads) == psutil.Process().num_threads()
-    finally:
-        for process in processes:
-            process.kill()
-            process.wait()
-
-
 PRESSURE = "com.apple.system.thermalpressurelevel"
 
 
@@ -191,6 +157,11 @@ def test_a_threads_waiting_is_read_where_the_kernel_counts_it():
 )
 def test_a_macs_thermal_pressure_is_named(text, pressure):
     assert mac_pressure(text) == pressure
+
+
+@pytest.mark.skipif(not psutil.LINUX, reason="only Linux counts the waiting of a thread")
+def test_every_thread_of_a_process_has_a_counter():
+    assert len(read_counters(os.getpid()).waited_s) == psutil.Process().num_threads()
 
 
 def test_a_process_that_ended_is_unknown_and_without_one_tools_that_ended_count():

@@ -151,14 +151,6 @@ def test_the_parts_of_a_split_model_become_one_file_with_all_other_metadata(tmp_
     assert changed == {"qwen35moe.block_count", "qwen35moe.nextn_predict_layers"}
 
 
-def test_a_file_that_is_no_language_model_is_refused(tmp_path):
-    writer = gguf.GGUFWriter(tmp_path / "other.gguf", "clip")
-    writer.add_tensor("any", np.ones(32, dtype=np.float32))
-    finish(writer)
-    with pytest.raises(ModelError, match=r"no whole number under 'clip.block_count'"):
-        truncate(tmp_path / "other.gguf", 1, tmp_path / "cut.gguf")
-
-
 def test_values_of_any_type_are_copied_and_every_start_is_aligned(tmp_path):
     writer = gguf.GGUFWriter(tmp_path / "odd.gguf", "llama")
     writer.add_custom_alignment(64)

@@ -149,18 +149,6 @@ def test_a_file_cut_anywhere_or_changed_in_its_header_is_refused_with_one_line(d
 
 
 @pytest.fixture
-def changed(tmp_path: Path):
-    """Write the dense model with some fields of its recipe changed."""
-
-    def write(**fields: int) -> Path:
-        path = tmp_path / f"{'_'.join(fields)}.gguf"
-        write_model(path, varied(TINY, **fields))
-        return path
-
-    return write
-
-
-@pytest.fixture
 def parts(tmp_path: Path, dense: Path) -> list[Path]:
     return split_model(dense, tmp_path, "split", 3)
 
@@ -184,8 +172,9 @@ def test_a_truncated_part_and_a_missing_part_are_named(parts):
         read_info(parts[0])
 
 
-def test_parts_of_another_model_and_a_lone_part_are_refused(tmp_path, changed, parts):
-    split_model(changed(layers=8), tmp_path / "larger", "split", 3)[1].replace(parts[1])
+def test_parts_of_another_model_and_a_lone_part_are_refused(tmp_path, parts):
+    write_model(tmp_path / "other.gguf", varied(TINY, layers=8))
+    split_model(tmp_path / "other.gguf", tmp_path / "larger", "split", 3)[1].replace(parts[1])
     with pytest.raises(ModelError, match="tensors that its parts should have; fetch or make"):
         read_info(parts[0])
     with pytest.raises(ModelError, match=r"tensors that its parts .* names like x-00001-of-00002"):
@@ -209,12 +198,8 @@ def test_a_model_of_another_family_is_refused(dense, wrong, message):
     known = {"tensors": info.tensor_count, "parameters": info.parameters_total * 1.019}
     check_family(info, FAMILY.model_copy(update=known), dense)
     check_family(info, FAMILY.model_copy(update=known | {"tensors": None}), dense)
-    with pytest.raises(ModelError) as caught:
+    with pytest.raises(ModelError, match=f": {message.format(info=info)}; correct"):
         check_family(info, FAMILY.model_copy(update=known | wrong), dense)
-    assert str(caught.value) == (
-        f"{dense}: not of the family that the config names: {message.format(info=info)};"
-        " correct the model's file or its family"
-    )
 
 
 def test_a_model_of_another_digest_than_the_config_gives_is_refused(dense, tmp_path):
