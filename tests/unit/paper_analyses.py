@@ -14,8 +14,8 @@ import pandas as pd
 from specmoe.analysis import cost_tables
 from specmoe.analysis.build import setting_tables
 from specmoe.analysis.compared_settings import compared_campaigns, compared_settings
-from specmoe.analysis.drafts import is_no_control, list_drafts
 from specmoe.analysis.gamma_curves import gamma_curves
+from specmoe.analysis.labels import is_no_control, list_drafts
 from specmoe.analysis.registry import TABLES, Analysis
 from specmoe.analysis.summaries import (
     MEASURED_BY,

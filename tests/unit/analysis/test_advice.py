@@ -9,9 +9,9 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from specmoe.analysis.advice import Answer, Controls, Standing, advise
-from specmoe.analysis.drafts import list_drafts
-from specmoe.analysis.repeats import repeats_of_settings
+from specmoe.analysis.advice import Answer, Controls, Status, advise
+from specmoe.analysis.follow_up import setting_sds
+from specmoe.analysis.labels import list_drafts
 from specmoe.analysis.summaries import SETTING, make_pairs, summarise, texts_of, usual
 from specmoe.analysis.terminal import render_advice
 from specmoe.audit.checks import CHECKS
@@ -84,21 +84,20 @@ def advised(runs, config, audited, infos=INFOS, stages=()):
     pairs = usual(make_pairs(runs.assign(level=None), config.audit.unrelated_drafts, infos))
     settings = summarise(pairs, SETTING, config.statistics, lambda its: texts_of(its, str))
     compared = pairs[pairs["counts"]]
-    spread = repeats_of_settings(compared, config.statistics)
-    return advise(runs, compared, settings, spread, audited, config, infos, stages)
+    sds = setting_sds(compared, config.statistics)
+    return advise(runs, compared, settings, sds, audited, config, infos, stages)
 
 
 def advice_of(runs, config, stages=(), **audits):
     advice = advised(runs, config, audit(runs, **audits), stages=stages)
-    [row] = advice.targets.to_dict("records")
-    return row, advice.settings
+    [row] = advice["advice"].to_dict("records")
+    return row, advice["advice_settings"]
 
 
 def shown(runs, config, **audits):
     advice = advised(runs, config, audit(runs, **audits))
     drafts = list_drafts(runs, lambda model: LABELS.get(model, model))
-    tables = {"advice": advice.targets, "advice_settings": advice.settings, "drafts": drafts}
-    return replace(full(), **tables)
+    return replace(full(), **advice, drafts=drafts)
 
 
 TEMPLATES = Path(__file__).parents[3] / "paper"
@@ -113,8 +112,8 @@ def said(analysis):
     return " ".join(rendered(analysis, "advice.md.j2").split())
 
 
-def standings(settings):
-    return dict(zip(settings["gamma"], settings["standing"], strict=True))
+def statuses(settings):
+    return dict(zip(settings["gamma"], settings["status"], strict=True))
 
 
 def test_a_free_draft_is_switched_on_at_its_fastest(config):
@@ -304,7 +303,7 @@ def test_settings_are_ranked_among_those_on_the_same_prompts_and_texts_answer(co
     assert (row["settings"], len(settings)) == (2, 3)
     assert row["prompt_set"] == "code, passage-64"
     alone = settings.set_index("suite").loc["F"]
-    assert (alone["standing"], alone["prompt_set"]) == (Standing.BEST, "passage-64")
+    assert (alone["status"], alone["prompt_set"]) == (Status.BEST, "passage-64")
     # With one setting on its prompts there is no choice to allow for.
     own = [alone["setting_low"], alone["setting_high"]]
     assert [alone["simultaneous_low"], alone["simultaneous_high"]] == pytest.approx(own)
@@ -316,7 +315,7 @@ def test_settings_with_flagged_runs_or_baselines_are_excluded(config):
     row, settings = advice_of(runs, config, failed=[fastest])
     assert (row["answer"], row["gamma"]) == (Answer.ON, 8)
     assert (row["settings"], row["excluded_settings"], row["flagged"]) == (1, 1, 0)
-    assert standings(settings)[4] == Standing.EXCLUDED
+    assert statuses(settings)[4] == Status.EXCLUDED
     assert np.isnan(settings.set_index("gamma").loc[4, "simultaneous_low"])
     why = "| excluded: of 6 pairs the audit marks 1 (1 impossible), the machine disturbed 0 |"
     assert why in said(shown(runs, config, failed=[fastest]))
@@ -383,7 +382,7 @@ def test_a_setting_that_drafted_nothing_is_neither_the_fastest_nor_in_the_way_of
     runs[counts] = runs[counts].where(~idle, 0)
     row, settings = advice_of(runs, config)
     assert (row["answer"], row["gamma"], row["idle"]) == (Answer.OFF, 4, 1)
-    assert standings(settings)[8] == Standing.IDLE
+    assert statuses(settings)[8] == Status.IDLE
     text = said(shown(runs, config))
     assert "1 that drafted nothing" in text
     alone, _ = advice_of(runs[runs["gamma"] != 4], config)
@@ -399,7 +398,7 @@ def test_a_setting_that_was_beaten_is_no_rival_and_counts_among_those_chosen_fro
     alone, _ = advice_of(campaign(setting(4, [70, 71, 72])), config)
     row, settings = advice_of(runs, config, stages=stages)
     assert (row["answer"], row["settings"]) == (Answer.ON, 2)
-    assert standings(settings) == {4: "best", 8: "beaten in the first repeat"}
+    assert statuses(settings) == {4: "best", 8: "beaten in the first repeat"}
     assert 1 < row["simultaneous_low"] < alone["simultaneous_low"]
 
 

@@ -1,6 +1,6 @@
-"""Advice for each target of a campaign: speculation on or off, and with which setting.
+"""Advice for each target of a campaign: whether to switch speculative decoding on, and how.
 
-A setting is a setting: suite, target, draft and γ, measured with the draft's own acceptance, at the
+A setting is a suite, target, draft and γ, measured with the draft's own acceptance, at the
 campaign's temperature, against baselines of its own. The answer is
 
 - *on*, with the fastest setting whose interval for prompts like these lies above 1;
@@ -13,18 +13,16 @@ campaign's temperature, against baselines of its own. The answer is
   Sampling, Technometrics 24, 1982);
 - or *undecided*, with the number of repeats that would decide.
 
-The intervals that decide allow for another session (`intervals.Mean.reach`), and the first two for
-the choice among settings. A setting that drafted nothing, or that was clearly beaten
-before all repeats were measured (see `contenders`), is neither the fastest nor in the way of *off*.
+These intervals allow for another session (`intervals.Mean.reach`), the first two also for the
+choice among settings. A setting that drafted nothing, or that was beaten before all repeats were
+measured (see `contenders`), is neither the fastest nor in the way of *off*.
 
-Settings are ranked among those that were measured on the same prompts, as speedups on code and on
-prose are no rivals. The set of prompts that answers is the one with most whole texts, because
-people send texts; among equals, the one with most prompts, then one whose texts may end.
+Settings are compared only on the same prompts. The set of prompts that answers is the one with most
+whole texts, as people send texts; then the one with most prompts, then one whose texts may end.
 """
 
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
@@ -32,20 +30,16 @@ import numpy as np
 import pandas as pd
 
 from specmoe.analysis.contenders import Verdict
-from specmoe.analysis.drafts import with_controls, without_controls
 from specmoe.analysis.exclusions import apply_exclusions
-from specmoe.analysis.intervals import (
-    Interval,
-    Mean,
-    log_means,
-    logs_by_prompt,
-    of_blocks_and_prompts,
-    of_other_prompts,
-    of_pairs,
+from specmoe.analysis.follow_up import (
+    launch_line,
+    measuring_line,
+    prompts_to_gain,
+    repeats_to_decide,
 )
-from specmoe.analysis.launch import launch_line, measuring_line
+from specmoe.analysis.intervals import Interval, Mean, log_means, of_other_prompts, of_pairs
+from specmoe.analysis.labels import with_controls, without_controls
 from specmoe.analysis.registry import TABLES
-from specmoe.analysis.repeats import FEWEST_REPEATS
 from specmoe.analysis.summaries import SETTING, drafted_nothing, setting_id
 from specmoe.audit.checks import flagged_runs
 from specmoe.audit.evidence import CheckVerdict, Level
@@ -70,7 +64,7 @@ class Answer(StrEnum):
     UNKNOWN = "not known"
 
 
-class Standing(StrEnum):
+class Status(StrEnum):
     """What became of a setting among those of its target on the same prompts."""
 
     BEST = "best"
@@ -99,57 +93,42 @@ _COUNTS = [
 ]
 # What starts llama-server as a setting was measured, beside its target and γ.
 _ARM = ["method", "draft_model", *ARM_COLUMNS]
-MOST_REPEATS = 30
-"""How many repeats are asked for at most: more take days."""
-
-MOST_PROMPTS = 200
-"""How many prompts are asked for at most, to show a gain on prompts like these."""
 _SETTING_COLUMNS = TABLES["advice_settings"].columns
-
-
-@dataclass(frozen=True)
-class Advice:
-    """The answer for each target, and the settings it was chosen from.
-
-    - targets: one row per target, in the order of the campaign's models: answer (`Answer`), reason
-      (a sentence), controls (`Controls`), settings (how many were compared on the prompts that
-      answer), excluded_settings, idle (how many more are excluded, or drafted nothing),
-      lost_settings (of how many more the machine left no undisturbed pair), more_repeats (how many
-      more would decide, see `_repeats_wanted`; null unless the answer is undecided), more_prompts
-      (how many more would show a gain on prompts like these, see `prompts_to_gain`, where repeats
-      do not limit it; null unless the answer is undecided, or on for these prompts), command (what
-      to type next: the line that starts llama-server, or the one that measures more; null if there
-      is none), and the columns of the best setting, null without one.
-    - settings: one row per setting, those on the prompts that answer first, best first: columns of
-      `summarise`; those of `deciding_intervals`, null if excluded; unfiltered_high, as setting_high
-      with the pairs that the audit marks; prompt_set (the prompts' ids), prompts (their number),
-      sent (in words); block_sd and planning_sd (of all pairs), see `repeats_of_settings`;
-      flagged (runs that the audit flags, or whose baseline it flags), impossible (those that
-      are more than suspicious), flagged_prompts and unusable_prompts, see `apply_exclusions`;
-      draft_bytes (the draft's file); added_rss_bytes (peak of resident memory over that of the
-      baselines; null where not recorded); standing (`Standing`).
-    """
-
-    targets: pd.DataFrame
-    settings: pd.DataFrame
 
 
 def advise(
     runs: pd.DataFrame,
     compared: pd.DataFrame,
     measured: pd.DataFrame,
-    spread: pd.DataFrame,
+    sds: pd.DataFrame,
     audit: pd.DataFrame,
     config: Config,
     infos: Mapping[str, ModelInfo],
     stages: Iterable[Mapping[str, Any]] = (),
-) -> Advice:
-    """Return the advice of a campaign.
+) -> dict[str, pd.DataFrame]:
+    """Return the tables `advice`, the answer for each target, and `advice_settings`.
 
     `runs` are those of `summaries.usual`, those that do not count too; `compared` is
-    `with_speedups` of those that do, `measured` is `summarise`'s frame, `spread` as in
-    `repeats_of_settings`, `audit` as in `audit_runs`; `infos` are the models' by id; `stages` are
-    the rows of the last decision of a campaign that was measured in stages.
+    `with_speedups` of those that do, `measured` is `summarise`'s frame, `sds` that of
+    `setting_sds`, `audit` that of `audit_runs`; `infos` are the models' by id; `stages` are the
+    rows of the last decision of a campaign that was measured in stages. Columns:
+
+    - advice: a row for each target, in the order of the campaign's models: answer (`Answer`),
+      reason (a sentence), controls (`Controls`), settings (how many were compared on the prompts
+      that answer), excluded_settings, idle (how many more are excluded, or drafted nothing),
+      lost_settings (of how many more the machine left no undisturbed pair), more_repeats (how many
+      more would decide, see `repeats_to_decide`; null unless the answer is undecided), more_prompts
+      (how many more would show a gain on prompts like these, see `prompts_to_gain`, where repeats
+      do not limit it; null unless the answer is undecided, or on for these prompts), command (the
+      line that starts llama-server, or that measures more; null if there is none), and the columns
+      of the best setting, null without one.
+    - advice_settings: a row for each setting, those on the prompts that answer first, best first:
+      columns of `summarise`; of `deciding_intervals`, null if excluded; prompt_set (the prompts'
+      ids), prompts (their number), sent (in words); block_sd and planning_sd (of all pairs);
+      flagged (runs that the audit flags, or whose baseline it flags), impossible (those that are
+      more than suspicious), unfiltered_high, flagged_prompts and unusable_prompts, see
+      `apply_exclusions`; draft_bytes (the draft's file); added_rss_bytes (peak of resident memory
+      over that of the baselines; null where not recorded); status (`Status`).
     """
     members = {setting: rows for setting, rows in _flagged(compared, runs, audit).groupby(SETTING)}
     lost = excluded(runs)
@@ -160,7 +139,7 @@ def advise(
         paired = measured["paired"] & (measured["protocol"] == Protocol.PAIRED)
         measured = without_controls(measured[paired])
     candidates, members = apply_exclusions(measured, members, lost, config.statistics)
-    settings = _measured_settings(candidates, members, spread, infos, config)
+    settings = _measured_settings(candidates, members, sds, infos, config)
     targets = [name for name in config.models if name in {*runs["target"]}]
     beaten = {
         tuple(row[name] for name in SETTING) for row in stages if row["verdict"] == Verdict.FIRST
@@ -172,7 +151,7 @@ def advise(
         sets = [rivals for _, rivals in own.groupby("prompt_set", sort=False)]
         sets.sort(key=_claim, reverse=True)
         in_order = [_ranked(rivals, members, beaten, config) for rivals in sets]
-        own = pd.concat(in_order) if in_order else own.assign(standing=[])
+        own = pd.concat(in_order) if in_order else own.assign(status=[])
         own_lost = lost[lost["target"] == target]
         answer = _answer(target, own, own_lost, _controls(audit, target), config)
         undecided = answer["answer"] == Answer.UNDECIDED and answer["more_repeats"] is None
@@ -185,12 +164,11 @@ def advise(
         ranked.append(own)
     # Frames without rows would turn the columns of the others into objects.
     known = [own for own in ranked if len(own)] or [settings]
-    return Advice(
-        pd.DataFrame(answers, columns=TABLES["advice"].columns).astype(
-            dict.fromkeys(_COUNTS, "Int64")
-        ),
-        pd.concat(known, ignore_index=True)[_SETTING_COLUMNS],
-    )
+    advice = pd.DataFrame(answers, columns=TABLES["advice"].columns)
+    return {
+        "advice": advice.astype(dict.fromkeys(_COUNTS, "Int64")),
+        "advice_settings": pd.concat(known, ignore_index=True)[_SETTING_COLUMNS],
+    }
 
 
 def _flagged(compared: pd.DataFrame, runs: pd.DataFrame, audit: pd.DataFrame) -> pd.DataFrame:
@@ -220,14 +198,14 @@ def _controls(audit: pd.DataFrame, target: str) -> Controls:
 def _measured_settings(
     candidates: pd.DataFrame,
     members: Mapping[Any, pd.DataFrame],
-    spread: pd.DataFrame,
+    sds: pd.DataFrame,
     infos: Mapping[str, ModelInfo],
     config: Config,
 ) -> pd.DataFrame:
     """Return the settings as measured, each by itself."""
     if candidates.empty:
         return pd.DataFrame(columns=_SETTING_COLUMNS)
-    planned = spread.set_index("setting")["planning_sd"]
+    planned = sds.set_index("setting")["planning_sd"]
     more = []
     for setting in _keys(candidates):
         own = members[setting]
@@ -262,7 +240,7 @@ def _sent(own: pd.DataFrame, config: Config) -> str:
 
 
 def _claim(rivals: pd.DataFrame) -> tuple[bool, int, int, bool]:
-    """Return what makes settings on the same prompts the ones that answer."""
+    """Return the key by which settings on the same prompts are the ones that answer."""
     prompts = str(rivals["prompt_set"].iloc[0]).split(", ")
     usable = bool((~rivals["excluded_setting"]).any())
     texts = sum(not prompt.startswith(PASSAGE_PREFIX) for prompt in prompts)
@@ -272,7 +250,7 @@ def _claim(rivals: pd.DataFrame) -> tuple[bool, int, int, bool]:
 def _ranked(
     own: pd.DataFrame, members: Mapping[Any, pd.DataFrame], beaten: Collection[Any], config: Config
 ) -> pd.DataFrame:
-    """Return settings on the same prompts with deciding intervals and standings, the best first."""
+    """Return settings on the same prompts with deciding intervals and statuses, the best first."""
     own = own.sort_values(["speedup", *SETTING], ascending=[False, *[True] * len(SETTING)])
     keys = _keys(own)
     own["idle"] = [drafted_nothing(members[key]) for key in keys]
@@ -286,26 +264,24 @@ def _ranked(
     deciding = deciding.reindex(pd.Index(keys, tupleize_cols=False))
     own = own.assign(**{str(name): deciding[name].to_numpy() for name in deciding})
     best = _best(own[counts]).index
-    own["standing"] = np.select(
+    own["status"] = np.select(
         [own["excluded_setting"], own["idle"], own["beaten"], own.index.isin(best)],
-        [Standing.EXCLUDED, Standing.IDLE, Standing.BEATEN, Standing.BEST],
-        Standing.COMPARED,
+        [Status.EXCLUDED, Status.IDLE, Status.BEATEN, Status.BEST],
+        Status.COMPARED,
     )
-    order = {standing: rank for rank, standing in enumerate(Standing)}
-    return own.sort_values("standing", key=lambda column: column.map(order), kind="stable")
+    order = {status: rank for rank, status in enumerate(Status)}
+    return own.sort_values("status", key=lambda column: column.map(order), kind="stable")
 
 
 def deciding_intervals(
     settings: Mapping[Any, pd.DataFrame], statistics: Statistics, dropped: int = 0
 ) -> pd.DataFrame:
-    """Return the intervals that decide an answer, a row for each setting.
+    """Return the intervals that decide an answer, a row for each setting; NaN without repeats.
 
-    `dropped` is how many more settings the best was chosen among, see `contenders`.
-
-    All allow for another session. simultaneous_low, simultaneous_high: on these prompts, if the
-    setting is the best of all; other_prompts_low, other_prompts_high: the same on prompts like
-    these; setting_low, setting_high: on these prompts, of the setting by itself. NaN where nothing
-    was repeated.
+    All allow for another session. simultaneous_low, simultaneous_high: on these prompts, after the
+    choice of the best; other_prompts_low, other_prompts_high: the same on prompts like these;
+    setting_low, setting_high: on these prompts, without a choice. `dropped` is how many more
+    settings the best was chosen among, see `contenders`.
     """
     blocks = [of_pairs(own) for own in settings.values()]
     prompts = [of_other_prompts(own) for own in settings.values()]
@@ -343,9 +319,9 @@ def _answer(
     """Return a target's row; `lost` are its runs that do not count."""
     # Settings on the prompts that answer come first.
     own = ranked[ranked["prompt_set"] == ranked["prompt_set"].iloc[0]] if len(ranked) else ranked
-    left, idle = ((own["standing"] == kind).sum() for kind in (Standing.EXCLUDED, Standing.IDLE))
-    compared = own[~own["standing"].isin([Standing.EXCLUDED, Standing.IDLE])]
-    usable = compared[compared["standing"] != Standing.BEATEN]
+    left, idle = ((own["status"] == kind).sum() for kind in (Status.EXCLUDED, Status.IDLE))
+    compared = own[~own["status"].isin([Status.EXCLUDED, Status.IDLE])]
+    usable = compared[compared["status"] != Status.BEATEN]
     lost_settings = set(_keys(lost)) - set(_keys(ranked))
     unknown = _unknown(own, usable, controls, disturbed=bool(lost_settings))
     answer, reason = (Answer.UNKNOWN, unknown) if unknown else judge(usable)
@@ -360,7 +336,8 @@ def _answer(
     best: dict[str, Any] = (
         {str(key): value.iloc[0] for key, value in usable.items()} if len(usable) else nothing
     )
-    wanted = _repeats_wanted(usable, config) if answer == Answer.UNDECIDED else None
+    undecided = answer == Answer.UNDECIDED
+    wanted = repeats_to_decide(usable, config.statistics) if undecided else None
     return best | {
         "target": target,
         "answer": answer.value,
@@ -373,40 +350,6 @@ def _answer(
         "wanted_repeats": wanted,
         "more_repeats": wanted and wanted - usable["blocks"].min(),
     }
-
-
-def _repeats_wanted(usable: pd.DataFrame, config: Config) -> int | None:
-    """Return how many repeats of all would decide, if speedups and spreads stay; None if none do.
-
-    The fastest has to gain for sure; if it loses, all that do not surely lose have to.
-    """
-    statistics = config.statistics
-    gains = usable["speedup"].iloc[0] > 1
-    open_ones = usable.head(1) if gains else usable[~(usable["setting_high"] < 1)]
-    among = len(usable) if gains else 1
-    first = max(FEWEST_REPEATS, int(usable["blocks"].min()) + 1)
-    sizes = abs(np.log(open_ones["speedup"].to_numpy(float)))
-    spreads = open_ones["planning_sd"].to_numpy(float)
-    for count in range(first, MOST_REPEATS + 1):
-        found = Mean(sizes, spreads / math.sqrt(count), count - 1)
-        if (sizes > found.reach(statistics.confidence, among, statistics.session_sd)).all():
-            return count if len(open_ones) else None
-    return None
-
-
-def prompts_to_gain(compared: pd.DataFrame, among: int, statistics: Statistics) -> int | None:
-    """Return how many prompts would show a gain on prompts like these; None if no number would.
-
-    They are taken to be like those that were sent, which are counted again in turn. `among` is how
-    many settings the best was chosen from.
-    """
-    logs = logs_by_prompt(compared)
-    sent = logs.shape[1]
-    for count in range(sent + 1, MOST_PROMPTS + 1) if sent > 1 else ():
-        found = of_blocks_and_prompts(logs[:, np.arange(count) % sent])
-        if logs.mean() > found.reach(statistics.confidence, among, statistics.session_sd):
-            return count
-    return None
 
 
 def _command(
@@ -450,7 +393,7 @@ def _unknown(
     if controls == Controls.FAILED:
         return "its controls fail, so its other measurements do not count"
     if usable.empty:
-        idle = (own["standing"] == Standing.IDLE).any()
+        idle = (own["status"] == Status.IDLE).any()
         return (
             "no setting that counts drafted anything on these prompts"
             if idle

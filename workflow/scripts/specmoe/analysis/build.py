@@ -8,10 +8,10 @@ import pandas as pd
 
 from specmoe.analysis import cost_tables
 from specmoe.analysis.advice import advise
-from specmoe.analysis.drafts import is_no_control, list_drafts
+from specmoe.analysis.follow_up import setting_sds
 from specmoe.analysis.gamma_curves import gamma_curves
+from specmoe.analysis.labels import is_no_control, list_drafts
 from specmoe.analysis.registry import Analysis
-from specmoe.analysis.repeats import repeats_of_settings
 from specmoe.analysis.summaries import (
     SETTING,
     acceptance_by_position,
@@ -72,13 +72,13 @@ def analyse(
     costed = pairs[pairs["counts"] & pairs["forced_acceptance"].notna()]
     costed = pd.concat([usual(own), costed]).sort_index()
     tables = setting_tables(pairs, statistics, config.prompt_label)
-    spread = repeats_of_settings(pairs[pairs["counts"]], statistics)
+    sds = setting_sds(pairs[pairs["counts"]], statistics)
     seen = seen_experts(pass_times)
     sizes = {model: size_of_info(info, seen.get(model, ())) for model, info in infos.items()}
     pass_times = undisturbed_passes(pass_times)
     at_usual = usual(pairs[pairs["counts"]])
-    advice = advise(
-        usual(runs), at_usual, tables["settings"], spread, audit.audit, config, infos, stages
+    tables |= advise(
+        usual(runs), at_usual, tables["settings"], sds, audit.audit, config, infos, stages
     )
     models = config.models.items()
     # Both have the same type, because upcycling copies bytes.
@@ -91,8 +91,6 @@ def analyse(
         baselines=summarise_baselines(usual(counted), statistics),
         categories=summarise_categories(usual(own), statistics),
         positions=acceptance_by_position(usual(own)),
-        advice=advice.targets,
-        advice_settings=advice.settings,
         verification=cost_tables.verification(
             fitted, sizes, machine["memory_bandwidth_bytes_per_second"], LIMITS.cache_bytes
         ),
@@ -101,7 +99,7 @@ def analyse(
         prediction_errors=cost_tables.prediction_errors(predicted),
         break_even=cost_tables.break_even(fitted, predicted),
         gamma_curves=gamma_curves(usual(own), counted, readings, fitted, pass_times, statistics),
-        twins=compare_pairs(costed, dense_of, statistics),
+        upcycled_pairs=compare_pairs(costed, dense_of, statistics),
         upcycled_passes=upcycled_passes(pass_times, dense_of, sizes, statistics),
         audit=audit.summary,
         flagged=count_flagged(audit.audit),

@@ -1,7 +1,6 @@
-"""Campaigns side by side: what each of them measured of the same target, draft, γ and prompts.
+"""Settings that several campaigns measured: the same target, draft, γ and prompts side by side.
 
-Every number belongs to a setting of one campaign. Nothing is averaged over campaigns, suites,
-engines or protocols.
+Every number is of one campaign: nothing is averaged over campaigns, suites, engines or protocols.
 """
 
 from collections.abc import Sequence
@@ -9,7 +8,7 @@ from collections.abc import Sequence
 import pandas as pd
 
 from specmoe.analysis.filters import usual_settings
-from specmoe.analysis.labels import way_text
+from specmoe.analysis.labels import protocols
 from specmoe.analysis.registry import TABLES, Analysis
 from specmoe.analysis.summaries import SETTING
 from specmoe.config.block import MEASURED_BY, PASSAGE_PREFIX
@@ -24,18 +23,17 @@ _CONDITIONS = [
 
 
 def compared_settings(analyses: Sequence[Analysis]) -> pd.DataFrame:
-    """Return one row per setting and heading, settings of several campaigns first.
+    """Return a row for each setting and heading, settings of several campaigns first.
 
-    A setting is a target, a draft (by their labels), a γ and the prompts (by their names): settings
-    over other prompts are other settings. Where one campaign measured a setting in several suites,
-    the settings of its target and prompts are split by suite. A heading is a campaign; a campaign
-    that measured in several protocols has a heading for each. Controls and runs of forced
-    acceptance are left out.
+    A setting is a target and a draft (by label), a γ and the prompts (by name). Where one campaign
+    measured it in several suites, the settings of its target and prompts are split by suite. A
+    heading is a campaign; one that measured by several protocols has a heading for each. Controls
+    and runs of forced acceptance are not compared.
 
     Columns, besides those of `summarise` that are kept: heading, campaign, target_label,
     draft_label, prompts, suite (all that measured a target over these prompts), campaigns (how many
     measured the setting), same_files (whether these have the same files of target and draft, as
-    far as digests are known; null for a single campaign), flagged (runs that the audit marks).
+    far as digests are known; null for a single campaign), flagged (runs that the audit flags).
     Without rows for a single analysis.
     """
     if len(analyses) < 2:
@@ -52,41 +50,47 @@ def compared_settings(analyses: Sequence[Analysis]) -> pd.DataFrame:
     )
     setting = settings.groupby(_SETTING)
     settings["campaigns"] = setting["campaign"].transform("nunique")
-    files = setting["files"]
-    same = files.transform(lambda own: own.notna().all() and own.nunique() == 1).astype(object)
-    settings["same_files"] = same.where(settings["campaigns"] > 1, None)
-    return _ordered(settings, analyses)[TABLES["compared_settings"].columns]
+    same = setting["files"].transform(lambda own: own.notna().all() and own.nunique() == 1)
+    settings["same_files"] = same.astype(object).where(settings["campaigns"] > 1, None)
+    # A target's settings over the same prompts stay together, then follow the order of all tables.
+    labels = dict.fromkeys(label for analysis in analyses for label in _labels(analysis))
+    ranks = {label: rank for rank, label in enumerate(labels)}
+    settings = settings.assign(
+        single=settings.groupby(_PROMPTED)["campaigns"].transform("max") == 1,
+        target_rank=settings["target_label"].map(ranks),
+        draft_rank=settings["draft_label"].map(ranks),
+    )
+    order = ["single", "target_rank", "suite", "prompts", "draft_rank", "gamma"]
+    settings = settings.sort_values(order, kind="stable", ignore_index=True)
+    return settings[TABLES["compared_settings"].columns]
 
 
 def compared_campaigns(analyses: Sequence[Analysis]) -> pd.DataFrame:
-    """Return one row per heading of `compared_settings`: what its campaign ran on, and how.
+    """Return a row for each heading of `compared_settings`: what its campaign ran on, and how.
 
     Columns: those of TABLES; settings counts its own. Without rows for a single analysis.
     """
     if len(analyses) < 2:
         return pd.DataFrame()
-    return pd.concat(map(_headings, analyses), ignore_index=True)[
-        TABLES["compared_campaigns"].columns
-    ]
+    headings = pd.concat(map(_headings, analyses), ignore_index=True)
+    return headings[TABLES["compared_campaigns"].columns]
 
 
 def _settings(analysis: Analysis) -> pd.DataFrame:
     """Return a campaign's settings with the columns that settings of several campaigns have."""
-    settings = usual_settings(analysis)
-    protocols = way_text(settings)
+    settings = protocols(usual_settings(analysis))
     labels, unit = _labels(analysis), str(analysis.campaign["length_unit"].iloc[0])
     digests = analysis.models.set_index("model")["sha256"]
+    drafts = settings["draft_model"].map(digests).fillna("nothing")
     flagged = analysis.flagged.groupby(SETTING)["flagged"].sum().rename("flagged")
+    own = ": " + settings["measured_by"]
     return settings.merge(flagged, how="left", left_on=SETTING, right_index=True).assign(
         campaign=analysis.name,
-        heading=analysis.name
-        + (": " + protocols if protocols.nunique() > 1 else protocols.str[:0]),
+        heading=analysis.name + (own if own.nunique() > 1 else own.str[:0]),
         prompts=[_prompts(texts, unit) for texts in settings["texts"]],
         target_label=settings["target"].map(labels),
         draft_label=settings["draft"].map(labels).fillna(settings["draft_label"]),
-        files=settings["target"].map(digests)
-        + " "
-        + settings["draft_model"].map(digests).fillna("nothing"),
+        files=settings["target"].map(digests) + " " + drafts,
     )
 
 
@@ -114,20 +118,3 @@ def _prompts(texts: Sequence[str], unit: str) -> str:
     named = [text for text in texts if not text.startswith(PASSAGE_PREFIX)]
     lengths = sorted(int(text.removeprefix(PASSAGE_PREFIX)) for text in {*texts} - {*named})
     return ", ".join([*named, *([f"{', '.join(map(str, lengths))} {unit}"] if lengths else [])])
-
-
-def _ordered(settings: pd.DataFrame, analyses: Sequence[Analysis]) -> pd.DataFrame:
-    """Return the settings in order: what several campaigns measured, then as in all tables."""
-    labels = dict.fromkeys(label for analysis in analyses for label in _labels(analysis))
-    ranks = {label: rank for rank, label in enumerate(labels)}
-    # A target's settings over the same prompts stay together.
-    several = settings.groupby(_PROMPTED)["campaigns"].transform("max") > 1
-    return settings.assign(
-        alone=~several,
-        target_rank=settings["target_label"].map(ranks),
-        draft_rank=settings["draft_label"].map(ranks),
-    ).sort_values(
-        ["alone", "target_rank", "suite", "prompts", "draft_rank", "gamma"],
-        kind="stable",
-        ignore_index=True,
-    )

@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from specmoe.analysis.drafts import is_no_control, with_controls
 from specmoe.analysis.gamma_curves import pair_of
 from specmoe.analysis.intervals import MANY, session_reach, student_quantile
+from specmoe.analysis.labels import is_no_control, with_controls
 from specmoe.analysis.number_text import measured
 from specmoe.analysis.summaries import with_speedups
 from specmoe.audit.draft_rounds import DraftScores, ScoresKey, scores_by_run

@@ -1,4 +1,4 @@
-"""The rows of an analysis that tables, figures and sentences choose from its tables."""
+"""Rows of an analysis that several tables, figures and sentences show."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -6,9 +6,8 @@ from typing import Any
 
 import pandas as pd
 
-from specmoe.analysis.advice import Answer, Standing
-from specmoe.analysis.drafts import Control, by_model, without_controls
-from specmoe.analysis.labels import in_series, way_text
+from specmoe.analysis.advice import Answer, Status
+from specmoe.analysis.labels import Control, by_model, in_series, protocols, without_controls
 from specmoe.analysis.registry import Analysis, Record, records
 from specmoe.analysis.summaries import fastest
 from specmoe.audit.checks import ALL
@@ -43,8 +42,8 @@ def method_settings(analysis: Analysis) -> pd.DataFrame:
 def settings_by_draft(analysis: Analysis) -> pd.DataFrame:
     """Return the text settings without `method_settings`, which have a figure of their own."""
     settings, keys = text_settings(analysis), ["suite", "target"]
-    compared_settings = pd.MultiIndex.from_frame(method_settings(analysis)[keys])
-    return in_series(settings[~pd.MultiIndex.from_frame(settings[keys]).isin(compared_settings)])
+    shown = pd.MultiIndex.from_frame(method_settings(analysis)[keys])
+    return in_series(settings[~pd.MultiIndex.from_frame(settings[keys]).isin(shown)])
 
 
 def length_settings(analysis: Analysis) -> pd.DataFrame:
@@ -60,8 +59,7 @@ def control_settings(analysis: Analysis) -> pd.DataFrame:
     Added: `due` (the acceptance rate that they must reach, or not exceed), and controls_passed and
     controls_failed (runs; null where the audit has not counted them).
     """
-    settings = analysis.settings
-    settings = in_series(settings[settings["control"] != Control.NONE])
+    settings = in_series(analysis.settings[analysis.settings["control"] != Control.NONE])
     keys = [*MEASURED_BY, "target", "draft", "gamma"]
     audit = analysis.audit.reindex(columns=[*keys, "controls_passed", "controls_failed"])
     campaign = analysis.campaign.iloc[0]
@@ -76,13 +74,11 @@ def settings_by_protocol(analysis: Analysis) -> pd.DataFrame:
     Added: `measured_by`, words for protocol and engine, and `flagged`, the runs that the audit
     flags; in the campaign's order.
     """
-    settings = in_series(analysis.settings)
-    settings["measured_by"] = way_text(settings)
+    settings = protocols(in_series(analysis.settings))
     key = ["target", "draft", "gamma"]
     settings = settings[settings.groupby(key)["measured_by"].transform("nunique").gt(1)]
-    settings = settings.merge(
-        analysis.audit[[*MEASURED_BY, *key, "flagged"]], how="left", on=[*MEASURED_BY, *key]
-    )
+    keys = [*MEASURED_BY, *key]
+    settings = settings.merge(analysis.audit[[*keys, "flagged"]], how="left", on=keys)
     suites = {suite: rank for rank, suite in enumerate(analysis.suites["suite"])}
     return settings.assign(suite_rank=settings["suite"].map(suites)).sort_values(
         ["target_rank", "draft_rank", "suite_rank", "gamma"], ignore_index=True
@@ -109,25 +105,23 @@ def timed_passes(analysis: Analysis) -> pd.DataFrame:
 def advised_targets(analysis: Analysis) -> pd.DataFrame:
     """Return the advice for targets that were measured with a draft, in order."""
     advice = analysis.advice
-    some = (
-        advice[["settings", "excluded_settings", "idle", "lost_settings"]].sum(axis="columns") > 0
-    )
-    return advice[some].sort_values("target_rank", ignore_index=True)
+    counts = advice[["settings", "excluded_settings", "idle", "lost_settings"]]
+    return advice[counts.sum(axis="columns") > 0].sort_values("target_rank", ignore_index=True)
 
 
 def settings_on_other_prompts(analysis: Analysis) -> dict[str, list[Record]]:
     """Return, by target, the fastest setting on each set of prompts that does not answer.
 
-    Speedups on code and on prose are no rivals, so a target's answer is about one set (`advice`).
+    Settings are compared only on the same prompts, so an answer is about one set (`advice`).
     Added to the columns of `advice_settings`: settings, how many are compared.
     """
     settings = analysis.advice_settings
     answering = analysis.advice.set_index("target")["prompt_set"].to_dict()
     found: dict[str, list[Record]] = {}
     for (target, prompts), own in settings.groupby(["target", "prompt_set"], sort=False):
-        compared = own[~own["standing"].isin([Standing.EXCLUDED, Standing.IDLE])]
+        compared = own[~own["status"].isin([Status.EXCLUDED, Status.IDLE])]
         if prompts != answering.get(target) and len(compared):
-            best = records(compared[compared["standing"] == Standing.BEST])[0]
+            best = records(compared[compared["status"] == Status.BEST])[0]
             found.setdefault(str(target), []).append(best | {"settings": len(compared)})
     return found
 
@@ -138,32 +132,28 @@ def best_settings(analysis: Analysis) -> list[Record]:
     `decides` is "on" or "off", or "" where the setting decides no answer.
     """
     found, others = [], settings_on_other_prompts(analysis)
+    decides = dict.fromkeys(GAINS, "on") | {Answer.OFF: "off"}
     for row in records(advised_targets(analysis)):
         if row["settings"]:
-            decides = (
-                "on" if row["answer"] in GAINS else "off" if row["answer"] == Answer.OFF else ""
-            )
-            found.append(row | {"decides": decides})
+            found.append(row | {"decides": decides.get(row["answer"], "")})
         found += [other | {"decides": ""} for other in others.get(row["target"], [])]
     return found
 
 
 def reported_pairs(analysis: Analysis) -> pd.DataFrame:
-    """Return one row of the twins for each MoE: over all γ, of the setting that says most.
+    """Return one row of `upcycled_pairs` for each MoE: over all γ, of the most telling setting.
 
     That is a draft model at its own acceptance; else the highest acceptance that was forced; else
-    another way of drafting.
+    another drafting method.
     """
-    settings = analysis.upcycled_pairs
-    forced = settings["forced_acceptance"].astype(float)
-    settings = settings.assign(
-        place=(~by_model(settings)).astype(int) * 2 + forced.notna(),
-        widest=settings["gammas"].map(lambda gammas: len(str(gammas).split())),
-        share=forced.fillna(1),
-    )
-    first = settings.sort_values(
-        ["place", "share", "widest"], ascending=[True, False, False], kind="stable"
-    )
+    pairs = analysis.upcycled_pairs
+    forced = pairs["forced_acceptance"].astype(float)
+    order: dict[str, Any] = {
+        "place": (~by_model(pairs)).astype(int) * 2 + forced.notna(),
+        "share": -forced.fillna(1),
+        "widest": -pairs["gammas"].map(lambda gammas: len(str(gammas).split())),
+    }
+    first = pairs.assign(**order).sort_values([*order], kind="stable")
     return first.drop_duplicates("target").sort_index(ignore_index=True)
 
 

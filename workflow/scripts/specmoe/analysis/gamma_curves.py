@@ -17,8 +17,8 @@ import pandas as pd
 from specmoe.analysis.cost_fit import timed_costs
 from specmoe.analysis.cost_model import CostModel
 from specmoe.analysis.cost_tables import PAIR, Fitted
-from specmoe.analysis.drafts import by_model
 from specmoe.analysis.intervals import MANY, Estimate, of_pairs, student_quantile
+from specmoe.analysis.labels import by_model
 from specmoe.analysis.summaries import geometric_mean
 from specmoe.audit.draft_rounds import DraftScores, Limits, ScoresKey, rounds_from_agreement
 from specmoe.config.block import MEASURED_BY, Protocol, Stop

@@ -1,10 +1,12 @@
-"""Labels of models and drafting methods, and the ranks that order rows of tables.
+"""Names of what tables show: controls, labels of models and drafts, and ranks.
 
-Every function takes a table's frame and its analysis, and returns the frame with more columns; to
-do it again changes nothing. The orders of tables and figures are those of the ranks: models as in
-`Analysis.models` (MoE first, then by size), drafts as in `drafts`, targets without one before them.
+Functions of a table's frame and its analysis return the frame with more columns; to call one again
+changes nothing. Tables and figures are in the order of the ranks: models as in `Analysis.models`
+(MoE first, then by size), drafts as in `drafts`, targets without one before them.
 """
 
+from collections.abc import Callable, Collection, Mapping
+from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
@@ -12,7 +14,8 @@ import pandas as pd
 from specmoe.config.block import NO_DRAFT
 from specmoe.config.engines import without_digits
 from specmoe.config.factors import FACTORS
-from specmoe.config.methods import BY_TYPE, METHODS
+from specmoe.config.methods import BY_TYPE, METHODS, PARAMETERS, Method, draft_label
+from specmoe.models.info import ModelInfo
 
 if TYPE_CHECKING:
     from specmoe.analysis.registry import Analysis
@@ -20,6 +23,85 @@ if TYPE_CHECKING:
 _OF_TARGET = ["family", "parameters_total", "parameters_active", "size_bytes", "type"]
 _OF_TARGET += ["in_cache", "constructed"]
 _PROTOCOL_WORDS = {"paired": "llama-server", "published": "the study's commands"}
+
+
+class Control(StrEnum):
+    """What makes a setting a control: one whose outcome is known beforehand, to check a campaign.
+
+    It says nothing about a draft that one would use.
+    """
+
+    SELF = "self"
+    UNRELATED = "unrelated"
+    NONE = ""
+
+
+def with_controls(
+    settings: pd.DataFrame, unrelated: Collection[str], infos: Mapping[str, ModelInfo]
+) -> pd.DataFrame:
+    """Return settings, or runs, with `control`, a `Control`'s value.
+
+    They have the columns target, method and draft_model. `unrelated` are the drafts that know
+    nothing of any target, `infos` the models' by id: a file under another name is the same model.
+    """
+
+    def kind(target: str, method: str, draft: str) -> Control:
+        ours, theirs = (infos[one].sha256 if one in infos else None for one in (target, draft))
+        if method != METHODS[Method.DRAFT].engine:
+            return Control.NONE
+        if draft == target or (ours is not None and ours == theirs):
+            return Control.SELF
+        return Control.UNRELATED if draft in unrelated else Control.NONE
+
+    rows = settings[["target", "method", "draft_model"]].itertuples(index=False)
+    return settings.assign(control=[kind(*row).value for row in rows])
+
+
+def by_model(frame: pd.DataFrame) -> "pd.Series[bool]":
+    """Return which rows are of a draft model; heads, MTP and n-grams are others."""
+    return frame["method"] == METHODS[Method.DRAFT].engine
+
+
+def is_no_control(settings: pd.DataFrame) -> "pd.Series[bool]":
+    """Return which rows of `with_controls` are no controls."""
+    return settings["control"] == Control.NONE
+
+
+def without_controls(settings: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows of `with_controls` without its controls."""
+    return settings if settings.empty else settings[is_no_control(settings)]
+
+
+def list_drafts(runs: pd.DataFrame, label_of: Callable[[str], str]) -> pd.DataFrame:
+    """Return one row per setting of what drafts, in the order of the runs.
+
+    `runs` is `schema.read_runs`'s frame, `label_of` returns a model's label. Columns: draft, label,
+    drafter (the label without parameters), method (the engine's types), draft_model (null for a
+    method that loads no file).
+
+    A file is named if it is a draft model, or if a target has the same method with another file or
+    with none.
+    """
+    drafting = runs[runs["draft"] != NO_DRAFT]
+    files = drafting.groupby(["method", "target"])["draft_model"].nunique(dropna=False)
+    most = files.groupby("method").max() if len(files) else files
+    rows = []
+    for row in drafting.drop_duplicates("draft").to_dict("records"):
+        method, file = BY_TYPE[row["method"]], row["draft_model"]
+        named = isinstance(file, str) and (method == Method.DRAFT or most[row["method"]] > 1)
+        file_label = label_of(file) if named else None
+        parameters = {key: row.get(key) for key in PARAMETERS}
+        known = {key: value for key, value in parameters.items() if not pd.isna(value)}
+        rows.append(
+            {
+                "draft": row["draft"],
+                "label": draft_label(method, file_label, known),
+                "drafter": draft_label(method, file_label, {}),
+                "method": row["method"],
+                "draft_model": file,
+            }
+        )
+    return pd.DataFrame(rows)
 
 
 def drafts(frame: pd.DataFrame, analysis: "Analysis") -> pd.DataFrame:
@@ -42,19 +124,18 @@ def joined(frame: pd.DataFrame, analysis: "Analysis") -> pd.DataFrame:
     draft_label, drafter (the label without parameters), draft_rank; of the suite: factor.
     """
     if "target" in frame:
-        models = analysis.models.set_index("model")
-        ranks = frame["target"].map(_rank(analysis))
-        columns = {name: frame["target"].map(models[name]) for name in ["label", *_OF_TARGET]}
-        frame = frame.assign(**columns, target_label=columns["label"], target_rank=ranks)
-    if "draft" in frame:
-        drafts = analysis.drafts.set_index("draft")
-        ranks = frame["draft"].map(drafts["rank"].to_dict() | {NO_DRAFT: -1})
-        labels = {
-            f"draft_{name}".replace("draft_drafter", "drafter"): frame["draft"].map(drafts[name])
-            for name in ("label", "drafter")
-        }
+        target, models = frame["target"], analysis.models.set_index("model")
         frame = frame.assign(
-            **{name: label.astype(object) for name, label in labels.items()}, draft_rank=ranks
+            **{name: target.map(models[name]) for name in ["label", *_OF_TARGET]},
+            target_label=target.map(models["label"]),
+            target_rank=target.map(_rank(analysis)),
+        )
+    if "draft" in frame:
+        draft, drafts = frame["draft"], analysis.drafts.set_index("draft")
+        frame = frame.assign(
+            draft_label=draft.map(drafts["label"]).astype(object),
+            drafter=draft.map(drafts["drafter"]).astype(object),
+            draft_rank=draft.map(drafts["rank"].to_dict() | {NO_DRAFT: -1}),
         )
     if "suite" in frame:
         suites = analysis.suites.set_index("suite")
@@ -82,7 +163,7 @@ def in_series(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def levels(frame: pd.DataFrame, analysis: "Analysis") -> pd.DataFrame:
-    """Add what `joined` does; setting, words for what drafts; factor_label, and varied, a heading.
+    """Add what `joined` does; setting (draft and γ in words); factor_label, and varied, a heading.
 
     series: the suite and target; label: the target, and the suite where several varied something;
     level_rank: the level itself if all of the suite are numbers, else its place among them.
@@ -97,12 +178,10 @@ def levels(frame: pd.DataFrame, analysis: "Analysis") -> pd.DataFrame:
     label = frame["target_label"]
     units = {name: factor.unit for name, factor in FACTORS.items()}
     units["prompt_tokens"] = analysis.campaign["length_unit"].iloc[0]
-    factors = frame["factor"].map(
-        {
-            name: f"{FACTORS[name].label} ({unit})".removesuffix(" ()")
-            for name, unit in units.items()
-        }
-    )
+    headings = {
+        name: f"{FACTORS[name].label} ({unit})".removesuffix(" ()") for name, unit in units.items()
+    }
+    factors = frame["factor"].map(headings)
     return frame.assign(
         setting=_setting(frame, "gamma"),
         factor_label=factors,
@@ -114,8 +193,8 @@ def levels(frame: pd.DataFrame, analysis: "Analysis") -> pd.DataFrame:
 
 
 def upcycled_pairs(frame: pd.DataFrame, analysis: "Analysis") -> pd.DataFrame:
-    """Add what `series` does; dense_label and dense_rank; setting, words for what drafts."""
-    frame = _of_dense(series(frame, analysis), analysis)
+    """Add what `series` does; dense_label and dense_rank; setting (draft and γ in words)."""
+    frame = _with_dense(series(frame, analysis), analysis)
     forced = frame["forced_acceptance"].map(
         lambda share: "" if pd.isna(share) else f", {100 * share:g} % forced"
     )
@@ -128,7 +207,7 @@ def upcycled_passes(frame: pd.DataFrame, analysis: "Analysis") -> pd.DataFrame:
     named = {column: frame["model"].map(models[column]) for column in ("label", "family")}
     ranks = frame["model"].map(_rank(analysis))
     frame = frame.assign(**named, rank=ranks, is_dense=frame["model"] == frame["dense"])
-    return _of_dense(frame, analysis)
+    return _with_dense(frame, analysis)
 
 
 def pairs(frame: pd.DataFrame, analysis: "Analysis") -> pd.DataFrame:
@@ -145,17 +224,13 @@ def pairs(frame: pd.DataFrame, analysis: "Analysis") -> pd.DataFrame:
     )
 
 
-def protocols(frame: pd.DataFrame, _: "Analysis") -> pd.DataFrame:
-    """Add measured_by: words for protocol and engine."""
-    return frame.assign(measured_by=way_text(frame))
+def protocols(frame: pd.DataFrame, _: "Analysis | None" = None) -> pd.DataFrame:
+    """Add measured_by: protocol and engine in words."""
+    engine = frame["engine"].map(without_digits)
+    return frame.assign(measured_by=frame["protocol"].map(_PROTOCOL_WORDS) + ", " + engine)
 
 
-def way_text(frame: pd.DataFrame) -> "pd.Series[str]":
-    """Return words for the protocol and engine of each row."""
-    return frame["protocol"].map(_PROTOCOL_WORDS) + ", " + frame["engine"].map(without_digits)
-
-
-def _of_dense(frame: pd.DataFrame, analysis: "Analysis") -> pd.DataFrame:
+def _with_dense(frame: pd.DataFrame, analysis: "Analysis") -> pd.DataFrame:
     return frame.assign(
         dense_label=frame["dense"].map(analysis.models.set_index("model")["label"]),
         dense_rank=frame["dense"].map(_rank(analysis)),

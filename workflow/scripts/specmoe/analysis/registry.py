@@ -115,7 +115,7 @@ TABLES = {
         label=labels.joined,
     ),
     "advice_settings": _table(  # a setting that a target's answer is chosen from, see `Advice`
-        f"target standing {_ADVISED}",
+        f"target status {_ADVISED}",
         label=labels.joined,
     ),
     # The next five have no rows where no runs of forced acceptance were measured.
@@ -218,6 +218,7 @@ class Analysis:
     ) -> None:
         """Take frames by name; tables that are not given have no rows."""
         self.tables = {**(tables or {}), **more}
+        assert self.tables.keys() <= TABLES.keys()
         self._asked: dict[str, pd.DataFrame] = {}
 
     def __getattr__(self, name: str) -> pd.DataFrame:

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from specmoe.analysis.drafts import with_controls
 from specmoe.analysis.intervals import Estimate, interval_of_rate, of_other_prompts, of_pairs
+from specmoe.analysis.labels import with_controls
 from specmoe.audit.output import looping, repetition
 from specmoe.config.block import MEASURED_BY, NO_DRAFT, PASSAGE_PREFIX
 from specmoe.config.measurement import Statistics

@@ -16,18 +16,17 @@ from markupsafe import Markup
 
 from specmoe import text
 from specmoe.analysis import number_text
-from specmoe.analysis.advice import Answer, Controls, Standing
+from specmoe.analysis.advice import Answer, Controls, Status
 from specmoe.analysis.filters import (
     advised_targets,
     reported_pairs,
     settings_on_other_prompts,
     whole_audit,
 )
+from specmoe.analysis.follow_up import setting_sds, with_files
 from specmoe.analysis.intervals import session_reach
-from specmoe.analysis.launch import with_files
 from specmoe.analysis.number_text import fixed, interval, measured_in, percent
 from specmoe.analysis.registry import TABLES, Analysis, Record, records
-from specmoe.analysis.repeats import repeats_of_settings
 from specmoe.analysis.summaries import SETTING_AND_CONDITION, make_pairs, summarise
 from specmoe.config.block import NO_DRAFT
 from specmoe.config.engines import Backend
@@ -77,7 +76,7 @@ def render_advice(analysis: Analysis, template: Path, details: Path) -> str:
         categories={name: records(own) for name, own in categories.groupby("target")},
         details=details,
         Answer=Answer,
-        Standing=Standing,
+        Status=Status,
         too_few=number_text.TOO_FEW_PROMPTS,
     )
 
@@ -190,7 +189,7 @@ def summarise_suite(runs: pd.DataFrame, suite: str, config: Config) -> str:
         table = table.rename(columns={"n_prompt": "tokens", "mean": "tok/s", "std": "sd"})
         parts += ["", "Without a draft", _text(table)]
     if len(settings):
-        spread = repeats_of_settings(pairs, config.statistics)
+        sds = setting_sds(pairs, config.statistics)
         width = 100 * config.statistics.target_half_width
         beyond = settings["condition"].astype(object).fillna("")
         table = pd.DataFrame(
@@ -204,9 +203,9 @@ def summarise_suite(runs: pd.DataFrame, suite: str, config: Config) -> str:
                 "speedup": settings["speedup"],
                 "low": settings["speedup_low"],
                 "high": settings["speedup_high"],
-                "blocks %": spread["block_sd"] * 100,
-                "runs %": spread["within_sd"] * 100,
-                "repeats": spread["repeats_needed"],
+                "blocks %": sds["block_sd"] * 100,
+                "runs %": sds["within_sd"] * 100,
+                "repeats": sds["repeats_needed"],
             }
         )
         parts += [

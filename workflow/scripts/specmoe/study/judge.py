@@ -32,8 +32,8 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from specmoe.analysis.drafts import by_model
 from specmoe.analysis.intervals import Estimate, student_quantile
+from specmoe.analysis.labels import by_model
 from specmoe.analysis.registry import TABLES, Analysis, Record, records
 from specmoe.config.block import MEASURED_BY, NO_DRAFT, PASSAGE_PREFIX
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pandas as pd
 
-from specmoe.analysis.drafts import by_model
 from specmoe.analysis.filters import length_settings, text_settings, usual_settings
+from specmoe.analysis.labels import by_model
 from specmoe.analysis.registry import Analysis, records
 from specmoe.config.models import CELLS
 

@@ -6,7 +6,6 @@ Each function of a table's name returns a frame of values that columns format, i
 
 import pandas as pd
 
-from specmoe.analysis.drafts import Control
 from specmoe.analysis.filters import (
     control_settings,
     count_check,
@@ -14,6 +13,7 @@ from specmoe.analysis.filters import (
     usual_settings,
     whole_audit,
 )
+from specmoe.analysis.labels import Control
 from specmoe.analysis.number_text import fixed, percent
 from specmoe.analysis.registry import Analysis, Record, records
 from specmoe.analysis.summaries import fastest

@@ -1,9 +1,9 @@
-"""Drafting methods, controls among them, and the methods that a suite compares."""
+"""Controls, labels of drafts, and the drafting methods that a suite compares."""
 
 import pandas as pd
 
-from specmoe.analysis.drafts import list_drafts, with_controls
 from specmoe.analysis.filters import method_settings
+from specmoe.analysis.labels import list_drafts, with_controls
 
 from ...recipes import made_info
 from ..paper_analyses import (
@@ -16,7 +16,7 @@ from ..paper_analyses import (
 )
 
 
-def test_the_cells_of_targets_with_several_methods_are_compared():
+def test_the_settings_of_targets_with_several_methods_are_compared():
     methods = method_settings(several_methods())
     assert len(methods) == 7
     assert methods.groupby("target")["method"].nunique().to_dict() == {"moe_q4": 4, "dense_4b": 2}
@@ -53,15 +53,15 @@ def test_a_file_is_named_where_a_target_has_several_for_a_method():
     assert list_drafts(both, str.upper)["label"].tolist() == ["EAGLE-3 (A)", "EAGLE-3 (B)"]
 
 
-CELLS = pd.DataFrame(
+SETTINGS = pd.DataFrame(
     [("t", "t"), ("t", "copy"), ("t", "stranger"), ("t", "d")], columns=["target", "draft_model"]
 ).assign(method="draft-simple")
 
 
 def kinds(digests):
-    """Return the kinds of `CELLS`; `stranger` is unrelated."""
+    """Return the kinds of `SETTINGS`; `stranger` is unrelated."""
     infos = {model: made_info(sha256=digest) for model, digest in digests.items()}
-    return with_controls(CELLS, ["stranger"], infos)["control"].tolist()
+    return with_controls(SETTINGS, ["stranger"], infos)["control"].tolist()
 
 
 def test_a_target_its_copy_and_unrelated_drafts_are_controls():
@@ -70,7 +70,7 @@ def test_a_target_its_copy_and_unrelated_drafts_are_controls():
 
 
 def test_only_a_whole_draft_model_is_a_control():
-    others = CELLS.assign(method="draft-mtp")
+    others = SETTINGS.assign(method="draft-mtp")
     assert set(with_controls(others, ["stranger"], {})["control"]) == {""}
 
 

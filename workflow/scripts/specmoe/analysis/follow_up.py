@@ -1,0 +1,190 @@
+"""Measurements that would decide more, and the lines for a shell that follow from an answer.
+
+Repeats are planned by the spread of speedups and never by their size, so that results do not decide
+what is measured longer.
+"""
+
+import math
+import shlex
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from specmoe.analysis.intervals import (
+    Mean,
+    log_means,
+    logs_by_prompt,
+    of_blocks_and_prompts,
+    student_quantile,
+)
+from specmoe.analysis.summaries import SETTING_AND_CONDITION, by_group, setting_id
+from specmoe.config.block import Arm
+from specmoe.config.measurement import Statistics
+from specmoe.config.methods import BY_TYPE, PARAMETERS
+from specmoe.config.models import HubModel, PathModel
+from specmoe.config.schema import Config
+from specmoe.engine.job import computing_flags, speculation_flags
+from specmoe.files import parts_of
+
+# With one degree of freedom the spread of two blocks is below a tenth of the true one in 8 of 100.
+FEWEST_REPEATS = 3
+MOST_REPEATS = 30  # asked for at most: more take days
+# How many prompts are asked for at most, to show a gain on prompts like these.
+MOST_PROMPTS = 200
+
+
+def setting_sds(pairs: pd.DataFrame, statistics: Statistics) -> pd.DataFrame:
+    """Return a row for each setting: standard deviations of its speedup, and repeats it needs.
+
+    `pairs` are `with_speedups`. Deviations are of the logarithm of speedup, about relative: 0.02 is
+    2 %. Columns: setting (its `setting_id`), those of SETTING_AND_CONDITION, runs, blocks, and
+
+    - block_sd: between the means of blocks, which intervals use. Null with one block.
+    - within_sd: between the runs of a block, mostly between its prompts, pooled over blocks. Null
+      where blocks have one run.
+    - planning_sd: the larger of block_sd and that of all settings of the suite and target, pooled.
+      Few blocks can agree by luck.
+    - repeats_needed: see `repeats_for`, with planning_sd.
+    """
+    sds = by_group(pairs, SETTING_AND_CONDITION, _sds)
+    if sds.empty:
+        return sds
+    pooled = {
+        key: math.sqrt(np.average(own["block_sd"] ** 2, weights=own["blocks"] - 1))
+        for key, own in sds[sds["blocks"] > 1].groupby(["suite", "target"])
+    }
+    groups = zip(sds["suite"], sds["target"], strict=True)
+    planning = np.fmax(
+        sds["block_sd"].to_numpy(float), [pooled.get(key, math.nan) for key in groups]
+    )
+    rows = sds[SETTING_AND_CONDITION].itertuples(index=False)
+    return sds.assign(
+        setting=[setting_id(*row) for row in rows],
+        planning_sd=planning,
+        repeats_needed=pd.array([repeats_for(sd, statistics) for sd in planning], dtype="Int64"),
+    )
+
+
+def _sds(members: pd.DataFrame) -> Iterator[dict[str, Any]]:
+    logs, block = members["speedup"].astype(float).map(math.log), members["block"]
+    yield {
+        "runs": len(members),
+        "blocks": block.nunique(),
+        "block_sd": log_means(members).std(),
+        "within_sd": math.sqrt(logs.groupby(block).var().mean()),
+    }
+
+
+def half_width(deviation: float, blocks: int, confidence: float) -> float:
+    """Return half the width of Student's interval of a ratio, as a share; NaN with one block."""
+    if blocks < 2:
+        return math.nan
+    return math.expm1(student_quantile(blocks - 1, confidence) * deviation / math.sqrt(blocks))
+
+
+def repeats_for(deviation: float, statistics: Statistics) -> int | None:
+    """Return how many blocks make an interval no wider than ± `statistics.target_half_width`.
+
+    FEWEST_REPEATS at least; None if the deviation is not known.
+    """
+    if math.isnan(deviation):
+        return None
+    # Student's t is above the normal quantile, so fewer blocks never suffice.
+    normal = NormalDist().inv_cdf((1 + statistics.confidence) / 2)
+    fewest = (normal * deviation / math.log1p(statistics.target_half_width)) ** 2
+    blocks = max(FEWEST_REPEATS, math.ceil(fewest))
+    while half_width(deviation, blocks, statistics.confidence) > statistics.target_half_width:
+        blocks += 1
+    return blocks
+
+
+def repeats_to_decide(usable: pd.DataFrame, statistics: Statistics) -> int | None:
+    """Return how many repeats of all would decide, if speedups and deviations stay; None: none.
+
+    `usable` are the settings on the same prompts, the fastest first. That one has to gain for sure;
+    if it loses, all settings that do not surely lose have to.
+    """
+    gains = usable["speedup"].iloc[0] > 1
+    open_ones = usable.head(1) if gains else usable[~(usable["setting_high"] < 1)]
+    among = len(usable) if gains else 1
+    first = max(FEWEST_REPEATS, int(usable["blocks"].min()) + 1)
+    sizes = abs(np.log(open_ones["speedup"].to_numpy(float)))
+    sds = open_ones["planning_sd"].to_numpy(float)
+    for count in range(first, MOST_REPEATS + 1):
+        found = Mean(sizes, sds / math.sqrt(count), count - 1)
+        if (sizes > found.reach(statistics.confidence, among, statistics.session_sd)).all():
+            return count if len(open_ones) else None
+    return None
+
+
+def prompts_to_gain(compared: pd.DataFrame, among: int, statistics: Statistics) -> int | None:
+    """Return how many prompts would show a gain on prompts like these; None if no number would.
+
+    More prompts are taken to be like those that were sent, which are counted again in turn. `among`
+    is how many settings the best was chosen from.
+    """
+    logs = logs_by_prompt(compared)
+    sent = logs.shape[1]
+    for count in range(sent + 1, MOST_PROMPTS + 1) if sent > 1 else ():
+        found = of_blocks_and_prompts(logs[:, np.arange(count) % sent])
+        if logs.mean() > found.reach(statistics.confidence, among, statistics.session_sd):
+            return count
+    return None
+
+
+def launch_line(
+    config: Config, target: str, setting: Mapping[str, Any] | None = None, *, gpu: bool
+) -> str:
+    """Return the line that starts llama-server with a target; `gpu`: whether the backend is one.
+
+    `setting` has the columns of a run that speculates; None gives the line without speculation. The
+    line leaves out flags that only measuring needs, such as counters and one slot.
+    """
+    layers = config.measurement.gpu_layers if gpu else 0
+    flags = computing_flags(layers, config.measurement.engine_args)
+    line = ["llama-server", "-m", file_of(config, target), *flags]
+    if setting is not None:
+        file = setting["draft_model"]
+        parameters: dict[str, Any] = {
+            name: parameter.number(setting[name])
+            for name, parameter in PARAMETERS.items()
+            if pd.notna(setting[name])
+        }
+        arm = Arm(int(setting["gamma"]), method=BY_TYPE[setting["method"]], **parameters)
+        line += speculation_flags(arm, None if pd.isna(file) else file_of(config, file), layers)
+    return shlex.join(line)
+
+
+# What a line has for the files that configure the campaign, see `with_files`.
+_CONFIGFILES = "--configfile CAMPAIGN.yaml "
+
+
+def measuring_line(comparisons: Iterable[str], repeats: int) -> str:
+    """Return the line that brings comparisons to so many repeats, and advises again."""
+    keys = ", ".join(f"{comparison}: {repeats}" for comparison in sorted(set(comparisons)))
+    wanted = shlex.quote(f"measurement={{more_repeats: {{{keys}}}}}")
+    return f"snakemake --cores 1 advise {_CONFIGFILES}--config {wanted}"
+
+
+def with_files(line: str, files: Iterable[Path]) -> str:
+    """Return a line with the files that configured this call of snakemake; there may be none."""
+    named = shlex.join(map(str, files))
+    return line.replace(_CONFIGFILES, f"--configfile {named} " if named else "")
+
+
+def file_of(config: Config, model: str) -> str:
+    """Return where a model's file is, from the folder in which snakemake was called.
+
+    For a split model of the hub it is the name of the first part: all parts are in the hub's cache,
+    and llama.cpp finds the others by that name.
+    """
+    entry = config.models[model]
+    if isinstance(entry, PathModel):
+        return entry.path
+    if isinstance(entry, HubModel) and len(parts_of(entry.file)) > 1:
+        return entry.file
+    return f"results/models/{config.campaign.models}/{model}.gguf"
