@@ -21,15 +21,12 @@ def in_shell(root, command, folder):
     )
 
 
-def test_a_job_that_the_system_kills_says_so(root, tmp_path):
+def test_a_job_that_the_system_kills_says_so_and_one_that_fails_says_no_more(root, tmp_path):
     done = in_shell(root, """python3 -c 'import os; os.kill(os.getpid(), 9)' | tee log""", tmp_path)
     assert done.returncode == 128 + signal.SIGKILL
     assert done.stderr.splitlines()[-1].startswith(
         "MemoryError: the system killed this job (SIGKILL), as it does where memory ends; end other"
     )
-
-
-def test_a_job_that_fails_by_itself_says_no_more(root, tmp_path):
     done = in_shell(root, "echo its own words | tee log; exit 3", tmp_path)
     assert (done.returncode, done.stdout, done.stderr) == (3, "its own words\n", "")
 

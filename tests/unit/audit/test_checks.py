@@ -395,19 +395,6 @@ def test_the_repeat_that_differs_from_the_others_is_named():
     assert (alone["verdict"], alone["why"]) == ("not applicable", "there is one repeat")
 
 
-@pytest.mark.parametrize("rejected", [[0, 0, 1, 1, 2, 0, 1, 1], [8] * 8])
-def test_rounds_by_length_show_every_rejection(rejected):
-    lengths = {
-        "drafted_lengths": [0] * 8 + [8],
-        "accepted_lengths": [rejected.count(8 - accepted) for accepted in range(9)],
-    }
-    run = {"draft": "target", "run": "self", "gamma": 8, "rounds": 8, "drafted": 64}
-    row = speculative(**run, **lengths, accepted=64 - sum(rejected))
-    found = after("controls", row, run="self")
-    assert found["verdict"] == "fail"
-    assert f"{sum(map(bool, rejected))} at least rejected" in found["why"]
-
-
 def test_runs_are_counted_by_cell_by_prompt_and_in_all():
     # It breaks several checks.
     bad = speculative(1, decode_ms=160.2, tokens_per_second=630 / 1.602, decode_failures=3)
@@ -438,7 +425,6 @@ TEXTS = [
         " draft model proposes alone can be scored); expected experts (target has no",
         "Impossible if it fails: token accounting: 7 of 7 rows pass agreement: not applicable"),
     ([unrelated()], {}, "; controls 1 of 1 passed not", "controls: 1 of 1 row passes"),
-    ([unrelated(), unrelated(run="K", accepted=40)], {}, "1 of 2 passed", "at 3.17 of the bound"),
     ([HALF], {},
         "1 impossible, 0 suspicious draft-time bound, 1 run; B/target/draft/g4/r1: 20 rounds at",
         "2 of 3 rows pass; 1 FAIL; the worst at 1.20 of the bound; 4 not applicable"
@@ -447,9 +433,6 @@ TEXTS = [
     ([], {"bandwidth": Bandwidth(390e9, stated=True)},
         "memory-bandwidth bound, 6 runs; P/target/none/r0: 63 passes of 17.90 GB",
         "1 of 7 rows passes; 6 FAIL; the worst at 1.53 of the bound"),
-    ([speculative(1, decode_failures=3)], {},
-        "failed decodes, 1 run; B/target/draft/g4/r1: 3 decodes failed",
-        "failed decodes: 6 of 7 rows pass; 1 FAIL B/target/draft/g4/r1: 3"),
     ([UNJUDGED], {"divergences": evidence(UNJUDGED["run"], 39, 0.02)},
         "losslessness of 1 run (the baseline's probabilities are known for 39 only)",
         "2 of 3 rows pass; 1 NOT JUDGED; 4 not applicable B/target/draft/g4/r2: leaves"),
@@ -509,17 +492,15 @@ def test_the_sensitivity_counts_rows_made_too_fast_by_level():
 
 
 def test_batches_that_move_a_gap_by_nats_are_a_fault_of_the_engine():
-    run = CHANGED["run"]
-    broken = {run: Gap(40, 4.9, moved_nats=5.0, closed_by=4)}
+    broken = {CHANGED["run"]: Gap(40, 4.9, moved_nats=5.0, closed_by=4)}
     audit = audited(campaign(CHANGED), divergences=broken)
-    assert failures(audit)[run] == {"losslessness", "batch_noise", "determinism"}
-    found = finding(audit, "batch_noise")
-    assert (found["level"], found["bound"]) == ("suspicious", LIMITS.tie_cap_nats)
-    assert finding(audit, "losslessness")["why"].partition("; ")[2].startswith("a tie has 0.6")
+    assert failures(audit)[CHANGED["run"]] == {"losslessness", "batch_noise", "determinism"}
+    assert finding(audit, "batch_noise")["bound"] == LIMITS.tie_cap_nats
+    assert "a tie has 0.6" in finding(audit, "losslessness")["why"]
 
 
 def with_text(tokens, alone, prompt="code"):
-    """Return a run with a draft and its baseline, and what each wrote to a prompt."""
+    """Return the baseline and a speculative run of a prompt, by their tokens."""
     baseline = plain(run=f"alone {prompt}", prompt=prompt, tokens=alone)
     more = {"run": f"drafted {prompt}", "baseline": baseline["run"]}
     return [baseline, speculative(prompt=prompt, tokens=tokens, **more)]
@@ -532,8 +513,6 @@ def collapsed(*rows):
 
 
 LOOP = [1, 2, 3, 4, 5, 6, 7] * 7  # 49 tokens
-
-
 LOOPS = [*range(100, 115), *LOOP]
 SAYS = "49 of 64 tokens, from token 16 on, repeat a sequence of 7"
 
@@ -663,6 +642,12 @@ SAID = {
     "a tie early in a long draft is one rejection": (
         "controls", [speculative(**TIE)], "pass",
         r"^60 of 64 drafted tokens accepted \(93.8%\), 1 at least rejected"),
+    # Of eight rounds of eight tokens, five accepted less.
+    "rounds by length show every rejection": (
+        "controls",
+        [speculative(**TIE | {"accepted": 58, "drafted_lengths": [0] * 8 + [8],
+                              "accepted_lengths": [0, 0, 0, 0, 0, 0, 1, 4, 3]})],
+        "fail", "58 of 64 .*, 5 at least rejected"),
     "the same file under another name is the target itself": (
         "controls", [speculative(1, draft_sha256="target")], "fail", ""),
     "an unrelated draft accepts nearly nothing and is slower": (
@@ -687,7 +672,5 @@ def test_a_text_that_ends_in_its_first_round_has_the_passes_of_that_round():
     counters = {"rounds": 1, "drafted": 4, "accepted": 4, "accepted_per_position": [1] * 4}
     counters |= {"replays": 0, "replays_rejected": 0, "decodes": 2, "decode_ms": 60.0}
     run = ended(2, **counters | {"tokens_per_second": 1 / 0.06, "draft_ms": 4 * DRAFT_MS})
-    audit = audited(campaign(run))
-    assert failures(audit) == {run["run"]: {"determinism"}}  # the other repeats are longer
-    assert finding(audit, "bandwidth")["verdict"] == "pass"
-    assert finding(audit, "bandwidth")["why"].startswith("1 pass of")
+    found = after("bandwidth", run)
+    assert (found["verdict"], found["why"][:10]) == ("pass", "1 pass of ")

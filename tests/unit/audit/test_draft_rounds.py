@@ -1,4 +1,4 @@
-"""Rounds from a reading, against a server that is played; rounds that are not the draft's."""
+"""Rounds from scores against a simulated server; rounds that are not the draft model's."""
 
 import re
 from dataclasses import replace
@@ -160,17 +160,6 @@ def test_a_draft_that_prefers_hardly_anything_tells_nothing():
     assert possible_outcomes(one, 8, 0.5, Limits(count, replays=True), 0.5) == {}
 
 
-@pytest.mark.parametrize(
-    ("agrees", "expected"),
-    [([False] * 12, (Counts(10, 0, 0), 34)), ([True] * 12, (Counts(2, 0, 8), 8))],
-)
-def test_a_text_that_never_agrees_and_one_that_always_does(agrees, expected):
-    # Twelve tokens: the prompt's, then rounds of four, never past the token before the last.
-    counts, drafted = expected
-    outcomes = possible_outcomes(reading(agrees), 4, 0.0, Limits(12), 0.1)
-    assert outcomes == {counts: Outcome(drafted, drafted, ())}
-
-
 RUN = "B/target/draft/g4/r1"
 KEY = ("current-cpu", "target", "draft", "code")
 READING = DraftScores(
@@ -208,13 +197,9 @@ def forged(more):
     return {name: DUE[name] + number for name, number in more_of.items()}
 
 
-def test_the_rounds_of_the_reading_pass():
-    assert found().verdict == "pass"
-    assert "as by the draft model's scores" in found().why
-
-
 @pytest.mark.parametrize("more", [1, -1, 2, -3])
 def test_a_single_accepted_token_more_or_less_is_found(more):
+    assert found().verdict == "pass"
     finding = found(**forged(more))
     assert finding.verdict == "fail"
     assert f"{DUE['accepted'] + more} accepted, {DUE['accepted']} by the draft model" in finding.why

@@ -58,8 +58,8 @@ def drafted(prompt="code", **more):
     return load(row, 70, 5.2) | {"tokens": text_of(prompt)} | more
 
 
-def findings(*changed, gaps=None, single=True):
-    rows = [alone(), alone("poem"), drafted(), drafted("poem"), *([plain()] if single else [])]
+def findings(*changed, gaps=None):
+    rows = [alone(), alone("poem"), drafted(), drafted("poem"), plain()]
     by_run = {row["run"]: row for row in rows} | {row["run"]: row for row in changed}
     whole = dict.fromkeys(["load_tokens", "load_decodes"], "Int64")
     frame = pd.DataFrame(by_run.values()).astype(whole)
@@ -105,14 +105,6 @@ def test_planted_faults_of_loads_are_caught(check, row, says):
     assert says in one["why"]
 
 
-def test_without_a_run_of_a_single_request_nothing_times_a_pass():
-    one = found("draft_time", single=False)
-    assert (one["verdict"], one["why"]) == (
-        "not applicable",
-        "target has no baseline run to be timed by",
-    )
-
-
 def test_what_others_share_is_not_judged_by_a_baseline_of_its_own():
     assert "shared with other requests" in found("baseline_time")["why"]
     again = drafted(run=SPECULATIVE.replace("/r0/", "/r1/"), repeat=1, tokens=TOKENS[::-1])
@@ -135,9 +127,3 @@ def test_a_wrong_token_is_found_on_either_arm():
     one = found("losslessness", alone(tokens=wrong), gaps=behind)
     assert one["verdict"] == "fail"
     assert "3 nats above the baseline's" in one["why"]
-
-
-def test_a_load_of_one_client_times_its_target_like_any_run():
-    one = {"level": "1", "concurrency": 1}
-    row = alone(**one, run="B/target/1/draft/r0/alone/code/p0")
-    assert found("draft_time", row, single=False)["verdict"] == "pass"

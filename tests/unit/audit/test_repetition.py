@@ -42,8 +42,7 @@ def refrains():
 
 
 def test_repetition_by_hand():
-    assert repetition([1, 2, 3]) == 0
-    assert repetition(range(10)) == 0
+    assert repetition([1, 2, 3]) == repetition(range(10)) == 0
     # Five 4-grams of one kind: four of them repeat the first.
     assert repetition([7] * 8) == 4 / 5
     # 1234 1234: 1234 comes twice among five.

@@ -17,6 +17,7 @@ FORMER = {
     "host": {"chip": "c"},
     "campaign": {"name": "old", "hosts": "any"},
     "measurement": {"sides": "in_turn", "passes": 2},
+    "statistics": {"precision": 0.1, "repeats_limit": 9},
     "suites": {"K": {"drafts": ["itself", "draft_0.8b"]}},
     "prompts": {"texts": {"a.b": {"file": "x"}}},
 }
@@ -24,6 +25,7 @@ TODAY = {
     "machine": {"chip": "c"},
     "campaign": {"name": "old", "machines": "any"},
     "measurement": {"schedule": "sequential", "prompt_iterations": 2},
+    "statistics": {"target_half_width": 0.1},
     "suites": {"K": {"drafts": ["self", "draft_0.8b"]}},
     "prompts": {"texts": {"a.b": {"file": "x"}}},
 }

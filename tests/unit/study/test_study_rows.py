@@ -160,16 +160,6 @@ def test_the_counters_of_all_234_runs_with_a_draft_are_consistent(runs, publishe
     assert (rate / drafted["tokens_per_second"]).between(1 - 2e-4, 1 + 2e-4).all()
 
 
-@needs_csv
-def test_acceptance_is_complete_in_suite_f_and_beyond_four_percent_in_21_other_runs(runs):
-    drafted = runs[runs["draft"] != "none"]
-    rates = drafted["accepted"] / drafted["drafted"]
-    in_sweep = drafted["suite"] == "F"
-    assert (rates[in_sweep] == 1).all()
-    assert (rates[~in_sweep] >= 0.04).sum() == 21
-    assert rates[~in_sweep].max() == pytest.approx(0.11364, abs=5e-6)
-
-
 def imported(csv, study, folder):
     """Import rows of the study into a folder."""
     config = config_of_study(study)
