@@ -21,7 +21,7 @@ rule judge_divergences:
         " --log {log.server} --out {output.judged} 2>&1 | tee {log.judge}"
 
 
-rule read_agreement:
+rule score_draft:
     """Read what a draft's targets wrote alone with the draft: what would it have proposed?"""
     input:
         specmoe=SPECMOE,
@@ -30,19 +30,19 @@ rule read_agreement:
         draft="<models>/{draft}.gguf",
         info="<models>/{draft}.json",
         records=of(
-            "draft", lambda draft: CAMPAIGN.record_files(CAMPAIGN.readings[draft])
+            "draft", lambda draft: CAMPAIGN.record_files(CAMPAIGN.draft_scoring[draft])
         ),
     output:
         **described("<campaign>/machines/agreement/{draft}.json"),
         read="<campaign>/agreement/{draft}.json",
     log:
-        read="<logs>/read_agreement/{draft}.log",
-        engine="<logs>/read_agreement/{draft}.engine.log",
+        read="<logs>/score_draft/{draft}.log",
+        engine="<logs>/score_draft/{draft}.engine.log",
     threads: workflow.cores
     params:
         **MACHINE,
     shell:
-        "{params.before}python {input.specmoe} read_agreement --campaign {params.campaign}"
+        "{params.before}python {input.specmoe} score_draft --campaign {params.campaign}"
         " --draft {wildcards.draft:q} --workflow-pid $PPID"
         " --log {log.engine} --out {output.read} 2>&1 | tee {log.read}"
 

@@ -11,8 +11,8 @@ from itertools import pairwise
 import pytest
 
 from specmoe.config.block import PromptSource
-from specmoe.engine.answers import ACCEPTED, DECODES, DRAFTED, ROUNDS, read_requests
 from specmoe.engine.job import Job
+from specmoe.engine.responses import ACCEPTED, DECODES, DRAFTED, ROUNDS, read_requests
 from specmoe.errors import MeasurementError
 from specmoe.measure.arm import LiveArm
 from specmoe.models.derived import quantize

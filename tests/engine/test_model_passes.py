@@ -9,7 +9,7 @@ import pytest
 
 from specmoe.config.block import Outputs, TimedPasses
 from specmoe.errors import MeasurementError
-from specmoe.measure.programs import Proposal, Text, measure, read, widest_move
+from specmoe.measure.model_passes import Proposal, Text, measure, read, widest_move
 from specmoe.models.info import Size
 from specmoe.models.synthetic import write_model
 

@@ -10,8 +10,8 @@ import pytest
 from specmoe.config.block import Arm
 from specmoe.config.engines import NGRAM_MAKER
 from specmoe.config.methods import Method
-from specmoe.engine.answers import ACCEPTED_AT, DRAFTED, ROUNDS
 from specmoe.engine.job import speculation_flags
+from specmoe.engine.responses import ACCEPTED_AT, DRAFTED, ROUNDS
 from specmoe.measure.divergence import read_in_batches
 from specmoe.measure.trace import common_prefix
 from specmoe.models.synthetic import write_model

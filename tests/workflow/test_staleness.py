@@ -65,7 +65,7 @@ def test_an_edit_renders_again_and_only_a_new_version_measures_again(checkout, e
     planned = jobs(checkout("-n", "tables"))
     assert planned["collect_table"] == 3  # with what describes machine and models
     assert "measure_block" not in planned
-    for module in ("specmoe/engine/answers.py", "specmoe/models/gguf.py", "specmoe/cli.py"):
+    for module in ("specmoe/engine/responses.py", "specmoe/models/gguf.py", "specmoe/cli.py"):
         edit(module)
         assert "Nothing to be done" in checkout("-n", "runs"), module
     edit("specmoe/config/block.py", "MEASURE_VERSION = 0")

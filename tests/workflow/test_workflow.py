@@ -15,7 +15,7 @@ import psutil
 import pytest
 import yaml
 
-from specmoe.engine.machine import FOLDER_OF_TESTS, alone
+from specmoe.engine.machine import FOLDER_OF_TESTS, measuring_lock
 from specmoe.runs.schema import read_runs
 
 from ..conftest import linked, merge, verb
@@ -153,7 +153,7 @@ def test_a_block_waits_for_a_measurement_of_any_user(measured, tmp_path, monkeyp
     monkeypatch.setenv(FOLDER_OF_TESTS, str(tmp_path))
     (measured / "results/tiny/blocks/S/target/r0.jsonl").resolve().unlink()
     asked = ["--campaign", "results/tiny/campaign.json", "--block", "S/target/r0", "--log", "log"]
-    with alone():
+    with measuring_lock():
         waiting = subprocess.Popen(
             verb("measure", *asked), cwd=measured, stdout=subprocess.PIPE, text=True
         )

@@ -14,7 +14,7 @@ from specmoe.analysis.summaries import (
     with_speedups,
 )
 from specmoe.config.measurement import Statistics
-from specmoe.engine import answers
+from specmoe.engine import responses
 
 from ..paper_analyses import _row as row_of
 from ..simulated_loads import loads, with_loads
@@ -229,8 +229,8 @@ def test_the_speedup_of_loads_is_that_of_their_throughput_and_a_users_own_is_bes
     ],
 )
 def test_each_position_counts_the_rounds_that_reached_it(rounds, expected):
-    trace = [answers.Verification(*one) for one in rounds]
-    counts = answers.counts_of(trace, 4)
+    trace = [responses.Verification(*one) for one in rounds]
+    counts = responses.counts_of(trace, 4)
     lengths = counts["accepted_lengths"]
     row = run("s", 50.0, draft="d", gamma=4) | {
         "drafted_per_position": counts["drafted_per_position"],

@@ -8,7 +8,7 @@ import pytest
 from specmoe.config.engines import Backend
 from specmoe.config.methods import Method
 from specmoe.engine.identity import Workplace
-from specmoe.engine.job import alone_at, log_of_job
+from specmoe.engine.job import exclusive_job, log_of_job
 from specmoe.engine.machine import FOLDER_OF_TESTS, machine_id
 from specmoe.errors import MeasurementError
 
@@ -25,7 +25,7 @@ def job(tmp_path, monkeypatch):
     Path("h").write_text(f'{{"id": "{machine_id()}", "chip": "c", "gpu_memory_bytes": 1000}}')
     workplace = Workplace(Path("r"), Path("e/engine.json"), Path("h"), 2.0, 0.5)
     files = Path("t"), Path("l/r0.server.log"), {"draft": Path("d")}
-    with alone_at(workplace, {}, *files) as job:
+    with exclusive_job(workplace, {}, *files) as job:
         yield job
 
 

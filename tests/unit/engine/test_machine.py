@@ -13,7 +13,7 @@ import pytest
 
 from specmoe.config.engines import Backend
 from specmoe.engine import machine
-from specmoe.engine.disturbances import read_condition
+from specmoe.engine.disturbance import read_condition
 from specmoe.engine.machine import (
     Device,
     list_devices,

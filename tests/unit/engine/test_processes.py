@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from specmoe.engine.machine import FOLDER_OF_TESTS, alone, lock_path
+from specmoe.engine.machine import FOLDER_OF_TESTS, lock_path, measuring_lock
 from specmoe.engine.supervise import guarded
 from specmoe.errors import MeasurementError
 
@@ -16,7 +16,7 @@ MEASURE = (
     "import sys; from specmoe.engine import machine as lock\n"
     "from specmoe.errors import lines_to\n"
     "lock.POLL_S = 0.01\n"
-    "with lines_to(sys.stdout), lock.alone():\n"
+    "with lines_to(sys.stdout), lock.measuring_lock():\n"
     "    print('measuring', flush=True)\n"
     "    sys.stdin.read()"
 )
@@ -73,7 +73,7 @@ def test_the_lock_is_where_every_user_writes_whatever_their_tmpdir(monkeypatch, 
 def test_what_is_no_lock_file_is_refused_by_name_and_does_not_hang(folder, make):
     make(lock_path())
     line = r"specmoe-measuring\.lock cannot be opened as the lock"
-    with pytest.raises(MeasurementError, match=line), alone():
+    with pytest.raises(MeasurementError, match=line), measuring_lock():
         pass
 
 

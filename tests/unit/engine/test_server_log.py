@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from specmoe.engine.answers import (
+from specmoe.engine.responses import (
     Verification,
     counts_of,
     first_error,

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from specmoe.config.engines import Backend
-from specmoe.engine.machine import FOLDER_OF_TESTS, Device, alone
+from specmoe.engine.machine import FOLDER_OF_TESTS, Device, measuring_lock
 from specmoe.errors import MeasurementError
 from specmoe.plan import machine as module
 from specmoe.plan.gate import load_campaign
@@ -171,7 +171,7 @@ def command(study, root, tmp_path):
 
 def test_the_verb_waits_for_a_measurement_before_it_probes(command, tmp_path, monkeypatch):
     monkeypatch.setenv(FOLDER_OF_TESTS, str(tmp_path))
-    with alone():
+    with measuring_lock():
         waiting = subprocess.Popen(
             [*command, '{"chip": "unknown"}'],
             stdout=subprocess.PIPE,

@@ -147,7 +147,7 @@ def time_passes(
     workflow_pid: int | None = None,
 ) -> None:
     """Time the passes of one model by themselves, alone on the machine."""
-    from specmoe.measure.programs import time_passes
+    from specmoe.measure.model_passes import time_passes
     from specmoe.plan.gate import Gate
 
     name, gate = f"pass_times/{model}/r{repeat}", Gate(campaign)
@@ -160,7 +160,7 @@ def time_passes(
 
 def record_trace(campaign: "Opened", log: Path, out: Path, workflow_pid: int | None = None) -> None:
     """Decode one prompt with a target, and ask a draft model for the drafts of every round."""
-    from specmoe.engine.job import alone_at
+    from specmoe.engine.job import exclusive_job
     from specmoe.files import replace_text
     from specmoe.measure.trace import record
 
@@ -169,7 +169,7 @@ def record_trace(campaign: "Opened", log: Path, out: Path, workflow_pid: int | N
     drafts = {model: campaign.model_file(model) for model in asked.draft_models}
     workplace = campaign.workplace("trace", workflow_pid)
     target = campaign.model_file(asked.target)
-    with alone_at(workplace, asked.environment, target, log, drafts) as job:
+    with exclusive_job(workplace, asked.environment, target, log, drafts) as job:
         recording = record(asked, job, campaign.config)
     replace_text(out, recording.to_json())
 
@@ -204,22 +204,22 @@ def judge(
     replace_text(out, json.dumps(judged, indent=1) + "\n")
 
 
-def read_agreement(
+def score_draft(
     campaign: "Opened", draft: str, log: Path, out: Path, workflow_pid: int | None = None
 ) -> None:
     """Read the texts of a draft's targets with it: what would it have proposed."""
     from specmoe.files import replace_text
-    from specmoe.measure.programs import read_texts
+    from specmoe.measure.model_passes import score_texts
     from specmoe.plan.gate import Gate
     from specmoe.records import load
 
-    gate, name, blocks = Gate(campaign), f"agreement/{draft}", campaign.readings[draft]
+    gate, name, blocks = Gate(campaign), f"agreement/{draft}", campaign.draft_scoring[draft]
     records = ((campaign.block(one), load(gate.records.link(f"blocks/{one}"))[1]) for one in blocks)
     workplace, file = campaign.workplace(name, workflow_pid), campaign.model_file(draft)
     read, _ = gate.records.measured_once(
         name,
         gate.rereading(draft, blocks),
-        lambda: read_texts(draft, records, workplace, file, log),
+        lambda: score_texts(draft, records, workplace, file, log),
     )
     replace_text(out, json.dumps(read) + "\n")
 
@@ -271,7 +271,7 @@ VERBS = {
     **dict.fromkeys(["check", "build_engine", "build_program"], "cli"),
     **dict.fromkeys(["make_model", "fetch_model", "describe_model", "check_upcycled"], "cli"),
     **dict.fromkeys(["measure", "time_passes", "record_trace", "show_trace"], "cli"),
-    **dict.fromkeys(["judge", "read_agreement", "collect_table", "summarise"], "cli"),
+    **dict.fromkeys(["judge", "score_draft", "collect_table", "summarise"], "cli"),
     "document": "cli",
     "choose_contenders": "analysis.contenders",
     "audit": "audit.report",

@@ -216,7 +216,7 @@ def choose_contenders(campaign: LoadedCampaign, stage: int, out: Path) -> None:
     rows = []
     if stage == 0:
         passes = undisturbed_passes(read_passes(gate, repeats=[0]))
-        files = [campaign.folder / f"agreement/{draft}.json" for draft in campaign.readings]
+        files = [campaign.folder / f"agreement/{draft}.json" for draft in campaign.draft_scoring]
         read = [row for file in files for row in rows_of_draft(read_record(file))]
         readings = scores_by_run(pd.DataFrame(read)) if read else {}
     else:

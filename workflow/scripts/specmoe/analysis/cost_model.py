@@ -2,7 +2,7 @@
 
 The unit is the *step*: the time that the target alone takes for one token. A round drafts g tokens
 and verifies them in one pass of width g + 1. On a target that cannot take back a part of a pass
-(see `engine.answers`) a round that accepts a < g tokens is followed by a replay, a pass of width
+(see `engine.responses`) a round that accepts a < g tokens is followed by a replay, a pass of width
 a + 2 that gives one more token. A run of N timed tokens then takes, in steps,
 
     drafted * c(gamma)

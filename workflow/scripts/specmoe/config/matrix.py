@@ -42,7 +42,7 @@ def list_blocks(config: Config, *, gpu: bool) -> list[Block]:
     ]
     if config.measurement.drop_beaten is None:
         return blocks
-    read = {name for names in list_readings(config, blocks).values() for name in names}
+    read = {name for names in list_draft_scoring(config, blocks).values() for name in names}
     texts = [texts_of(block) for block in blocks if block.repeat == 0]
     return [one for one in texts if one.block in read] + blocks
 
@@ -159,8 +159,8 @@ def list_timed_passes(config: Config, blocks: Iterable[Block]) -> list[TimedPass
     ]
 
 
-def list_readings(config: Config, blocks: Iterable[Block]) -> dict[str, list[str]]:
-    """Return, by draft model, the blocks whose texts it reads: see `measure.programs`.
+def list_draft_scoring(config: Config, blocks: Iterable[Block]) -> dict[str, list[str]]:
+    """Return, by draft model, the blocks whose texts it reads: see `measure.model_passes`.
 
     It drafts there alone and greedily. In stages it reads before the first repeat what targets
     write in blocks of their own. The reading knows no options of the engine, and its program

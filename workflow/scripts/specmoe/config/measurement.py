@@ -10,7 +10,7 @@ from specmoe.config.engines import EngineArgs, EngineVariable
 
 
 class Gate(Strict):
-    """Limits of the rule in `engine.disturbances`, and how often it may have a run measured again.
+    """Limits of the rule in `engine.disturbance`, and how often it may have a run measured again.
 
     They look at what the machine gave to others, never at a speed.
     """

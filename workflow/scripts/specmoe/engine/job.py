@@ -16,8 +16,8 @@ from specmoe.config.engines import Backend, engine_environment
 from specmoe.config.methods import METHODS, PARAMETERS, Method, is_ngram
 from specmoe.engine.identity import Workplace
 from specmoe.engine.machine import (
-    alone,
     check_same_machine,
+    measuring_lock,
     physical_cores,
     require_device,
     usable_memory,
@@ -151,7 +151,7 @@ def _end_with(pid: int) -> None:
 
 
 @contextmanager
-def alone_at(
+def exclusive_job(
     workplace: Workplace,
     environment: Mapping[str, str],
     target: Path,
@@ -172,7 +172,7 @@ def alone_at(
     usable = usable_memory(memory, machine.get("gpu_memory_bytes"), backend)
     limits = workplace.start_limit_s, workplace.run_limit_s
     files = workplace.root, workplace.binaries, target, drafts or {}, server_log
-    with alone():
+    with measuring_lock():
         require_device(backend, workplace.binaries / "llama-server", environment)
         yield Job(*files, *limits, backend, usable)
 

@@ -91,7 +91,7 @@ def processor_name() -> str:
 
 
 @contextmanager
-def alone() -> Iterator[None]:
+def measuring_lock() -> Iterator[None]:
     """Hold the measuring lock, after waiting for any other measurement on this machine to end.
 
     The kernel frees it when the process ends, however it ends. Raises MeasurementError if what is

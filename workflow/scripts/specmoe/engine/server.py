@@ -15,18 +15,18 @@ import httpx
 import psutil
 
 from specmoe.config.engines import engine_environment
-from specmoe.engine.answers import first_error, read_counters, read_events
 from specmoe.engine.process import (
     count_failures,
     living_peak_bytes,
     wait_and_measure,
     with_end_of_log,
 )
+from specmoe.engine.responses import first_error, read_counters, read_events
 from specmoe.engine.supervise import guarded
 from specmoe.errors import MeasurementError
 from specmoe.text import exit_status
 
-TRACED = {"LLAMA_TRACE": "1"}  # logs a line for every verification, see engine.answers
+TRACED = {"LLAMA_TRACE": "1"}  # logs a line for every verification, see engine.responses
 _POLL_S = 0.02
 _CERTAIN = 1e6  # added to a token's logit; no logit comes near
 # llama-server closes a connection after a stream and does not say so (tools/server/server-http.cpp:
@@ -36,7 +36,7 @@ _LAST_OF_CONNECTION = {"Connection": "close"}
 _CACHE_TYPES = re.compile(r"llama_kv_cache: size = .*\bK \((\w+)\).*\bV \((\w+)\)")
 
 
-class Asked(TypedDict, total=False):
+class Options(TypedDict, total=False):
     """What `/completion` is asked for after a prompt, streamed or not."""
 
     n_predict: Required[int]
@@ -55,7 +55,7 @@ class Settings(NamedTuple):
     cache_types: tuple[str, ...]  # of the target's and the draft's key and value caches; sorted
 
 
-def _completion(prompt: list[int], asked: Asked) -> dict[str, Any]:
+def _completion(prompt: list[int], asked: Options) -> dict[str, Any]:
     slot = asked.get("slot")
     return {
         "prompt": prompt,
@@ -176,12 +176,12 @@ class Server:
     def tokenize(self, text: str) -> list[int]:
         """Return the token ids of `text` in the target's vocabulary."""
         asked = {"content": text, "add_special": True}
-        ids: list[int] = self._ask("/tokenize", asked)["tokens"]
+        ids: list[int] = self._post("/tokenize", asked)["tokens"]
         return ids
 
     def detokenize(self, ids: list[int]) -> str:
         """Return the text of token ids."""
-        return str(self._ask("/detokenize", {"tokens": ids})["content"])
+        return str(self._post("/detokenize", {"tokens": ids})["content"])
 
     def apply_template(self, messages: Sequence[Mapping[str, Any]], thinking: bool | None) -> str:
         """Return a chat as the target's own template writes it, up to where the answer starts.
@@ -192,7 +192,7 @@ class Server:
         asked: dict[str, Any] = {"messages": list(messages)}
         if thinking is not None:
             asked["chat_template_kwargs"] = {"enable_thinking": thinking}
-        return str(self._ask("/apply-template", asked)["prompt"])
+        return str(self._post("/apply-template", asked)["prompt"])
 
     def complete(
         self,
@@ -201,7 +201,7 @@ class Server:
         n_probs: int = 0,
         reuse: bool = False,
         chosen: int | None = None,
-        **asked: Unpack[Asked],
+        **asked: Unpack[Options],
     ) -> dict[str, Any]:
         """Generate exactly `n_predict` tokens after `prompt` and return the server's answer.
 
@@ -216,15 +216,15 @@ class Server:
         body = _completion(prompt, asked) | {"cache_prompt": reuse, "n_probs": n_probs}
         if chosen is not None:
             body["logit_bias"] = [[chosen, _CERTAIN]]
-        return dict(self._ask("/completion", body))
+        return dict(self._post("/completion", body))
 
     def stream(
-        self, prompt: list[int], **asked: Unpack[Asked]
+        self, prompt: list[int], **asked: Unpack[Options]
     ) -> Generator[dict[str, Any], None, None]:
         """Generate as `complete` does, and return the events of the answer as they arrive.
 
-        See `answers.read_events`. Closing the iterator closes the connection, and the server gives
-        the request up. Several threads may stream from one server. Raises MeasurementError.
+        See `responses.read_events`. Closing the iterator closes the connection, and the server
+        gives the request up. Several threads may stream at once. Raises MeasurementError.
         """
         body = _completion(prompt, asked) | {"cache_prompt": False, "stream": True}
         request = self._client.stream("POST", "/completion", json=body, headers=_LAST_OF_CONNECTION)
@@ -234,7 +234,7 @@ class Server:
             yield from read_events(response.raise_for_status().iter_bytes())
 
     def metrics(self) -> dict[str, float]:
-        """Return the server's counters by name, see `answers.read_counters`."""
+        """Return the server's counters by name, see `responses.read_counters`."""
         with self._named_errors("/metrics"):
             answer = self._client.get("/metrics")
             return read_counters(answer.raise_for_status().text)
@@ -272,7 +272,7 @@ class Server:
             " (measurement.start_limit_s)"
         )
 
-    def _ask(self, path: str, body: dict[str, Any]) -> Any:
+    def _post(self, path: str, body: dict[str, Any]) -> Any:
         with self._named_errors(path):
             return json.loads(self._client.post(path, json=body).raise_for_status().content)
 

@@ -18,7 +18,9 @@ from specmoe.config.engines import value_of
 from specmoe.config.measurement import Gate
 from specmoe.config.methods import METHODS, is_ngram
 from specmoe.config.workloads import Content, read_content
-from specmoe.engine.answers import (
+from specmoe.engine.disturbance import Watch, measure_undisturbed
+from specmoe.engine.job import Job
+from specmoe.engine.responses import (
     ACCEPTED,
     DRAFTED,
     Request,
@@ -27,8 +29,6 @@ from specmoe.engine.answers import (
     stopped_by,
     tokens_per_second,
 )
-from specmoe.engine.disturbances import Watch, measure_undisturbed
-from specmoe.engine.job import Job
 from specmoe.engine.server import Server
 from specmoe.errors import MeasurementError
 from specmoe.files import at_home, read_text
@@ -94,7 +94,7 @@ def _text(server: Server, source: PromptSource, block: Block, file: Path) -> str
     return content
 
 
-def refuse_short(
+def check_length(
     server: Server, ids: Sequence[int], answer: Mapping[str, Any], asked: int, *, until_end: bool
 ) -> None:
     """Raise MeasurementError unless a server read all of a prompt and generated what was asked for.
@@ -153,7 +153,7 @@ class LiveArm:
         try:
             self._load()
             self.start_ms += (time.perf_counter() - clock) * 1000
-            self._refuse_other_settings()
+            self._check_settings()
             gpus = block.environment.get("CUDA_VISIBLE_DEVICES", "")
             self.watch = Watch(self.server.pid, job.backend, gpus)
         except BaseException:
@@ -182,7 +182,7 @@ class LiveArm:
         if cause:
             raise cause
 
-    def _refuse_other_settings(self) -> None:
+    def _check_settings(self) -> None:
         """Raise MeasurementError unless the server's settings are those of the block."""
         block, settings = self.block, self.server.settings
         rounded_up = math.ceil(block.context / CONTEXT_STEP) * CONTEXT_STEP
@@ -281,7 +281,7 @@ class LiveArm:
             slot=None if block.concurrency is None else slot,
         )
         wall_ms = (time.perf_counter() - clock) * 1000
-        refuse_short(server, ids, answer, n_predict, until_end=until_end)
+        check_length(server, ids, answer, n_predict, until_end=until_end)
         run = {
             "process": self.processes - 1,
             "request": number,
@@ -308,7 +308,7 @@ class LiveArm:
         )
         run = about | measured | attempts
         if len(run["answer"]["tokens"]) > 1:  # a single one needs no round
-            self.refuse_undrafted(f"run {run['run']}", run["metrics"])
+            self.check_drafted(f"run {run['run']}", run["metrics"])
         _logger.debug(describe_run(run))
         return run
 
@@ -325,7 +325,7 @@ class LiveArm:
             "seed": self.block.run_seed(number),
         }
 
-    def refuse_undrafted(self, name: str, metrics: Mapping[str, float]) -> None:
+    def check_drafted(self, name: str, metrics: Mapping[str, float]) -> None:
         """Raise MeasurementError if every round has a draft, and the server drafted nothing."""
         method = self.arm.method
         must = method is not None and METHODS[method].always_drafts and not self.arm.p_min

@@ -13,10 +13,10 @@ from statistics import fmean
 from typing import Any, NamedTuple
 
 from specmoe.config.block import Arm, Block, PromptSource, Protocol, Schedule, shuffle_key
-from specmoe.engine.answers import tokens_per_second
 from specmoe.engine.identity import Workplace
-from specmoe.engine.job import Job, alone_at, log_of_job
+from specmoe.engine.job import Job, exclusive_job, log_of_job
 from specmoe.engine.machine import groups_in_memory, machine_id
+from specmoe.engine.responses import tokens_per_second
 from specmoe.files import info_beside
 from specmoe.measure import study_commands
 from specmoe.measure.arm import LiveArm, Run, prompt_ids
@@ -51,7 +51,7 @@ def measure_block(
         require_template(load_info(info_beside(target)), target, block.suite)
     server_log = log.with_suffix(".server.log")
     given = workplace, block.environment, target, server_log, drafts
-    with log_of_job(log), alone_at(*given) as job:
+    with log_of_job(log), exclusive_job(*given) as job:
         return measure(block, job)
 
 
@@ -200,7 +200,7 @@ def _measure_group(
             for arm in beside:
                 live[arm] = servers.enter_context(LiveArm(block, arm, job, group))
                 if block.schedule == Schedule.AUTO and len(beside) > 1:
-                    _refuse_excess(live.values(), len(beside), job)
+                    _check_memory(live.values(), len(beside), job)
             server = live[beside[0]].server
             ids = {one.prompt: prompt_ids(server, one, block, job.root) for one in block.prompts}
             for arm in beside:
@@ -217,7 +217,7 @@ def _measure_group(
     return live, runs
 
 
-def _refuse_excess(live: Iterable[LiveArm], arms: int, job: Job) -> None:
+def _check_memory(live: Iterable[LiveArm], arms: int, job: Job) -> None:
     """Raise _MemoryExceededError if all arms as large as the largest live one exceed the memory.
 
     Mapped weights are shared; what a process has copied of them is its own.

@@ -17,7 +17,7 @@ import pandas as pd
 
 from specmoe.config.block import Arm, Block
 from specmoe.engine.identity import Workplace
-from specmoe.engine.job import Job, alone_at, server_command
+from specmoe.engine.job import Job, exclusive_job, server_command
 from specmoe.engine.machine import machine_id, physical_cores
 from specmoe.engine.server import Server
 from specmoe.errors import ModelError
@@ -205,7 +205,7 @@ def judge_target(
     engine = read_record(workplace.engine)
     facts = {"target": target, "engine": engine["id"], "engine_commit": engine["commit"]}
     environment = next(iter(blocks.values())).environment  # that of all blocks
-    with alone_at(workplace, environment, model, log) as job:
+    with exclusive_job(workplace, environment, model, log) as job:
         return facts | judge_all(find_divergences(rows, target), blocks, job)
 
 

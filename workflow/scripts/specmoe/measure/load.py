@@ -17,9 +17,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from specmoe.config.block import PromptSource
-from specmoe.engine.answers import DECODES, PROCESSING
-from specmoe.engine.disturbances import measure_undisturbed
-from specmoe.engine.server import Asked
+from specmoe.engine.disturbance import measure_undisturbed
+from specmoe.engine.responses import DECODES, PROCESSING
+from specmoe.engine.server import Options
 from specmoe.measure.arm import LiveArm, describe_run
 
 # Fewest tokens of a filler: the second shows that its client generates.
@@ -100,7 +100,9 @@ class _Load:
         with self.lock:
             self.fillers += 1
             self.arm.sent[slot] += 1
-        asked = Asked(n_predict=n_predict, temperature=block.temperature, seed=self.seed, slot=slot)
+        asked = Options(
+            n_predict=n_predict, temperature=block.temperature, seed=self.seed, slot=slot
+        )
         so_far = 0
         with closing(self.arm.server.stream(ids, **asked)) as events:
             for event in events:
@@ -130,7 +132,7 @@ def measure_load(
         one.gate,
         lambda at, why: _logger.debug("attempt %d at %s: %s", at, name, why),
     )
-    one.refuse_undrafted(f"load {name}", of_load["load_metrics"])
+    one.check_drafted(f"load {name}", of_load["load_metrics"])
     _logger.debug(
         f"load {name}: {block.slots} at once for {of_load['load_s']:.2f} s,"
         f" {of_load['load_tokens_per_second']:.1f} tok/s"

@@ -17,7 +17,7 @@ from specmoe.config.engines import Backend, detect_backend
 from specmoe.config.matrix import (
     blocks_in_order,
     choose_demonstration,
-    list_readings,
+    list_draft_scoring,
     list_timed_passes,
     without,
 )
@@ -312,15 +312,15 @@ class LoadedCampaign:
         return [file] if (self.timed_passes if self.measured else file.exists()) else []
 
     @cached_property
-    def readings(self) -> dict[str, list[str]]:
+    def draft_scoring(self) -> dict[str, list[str]]:
         """The drafts that read the texts of their targets, with the blocks that have these."""
-        return list_readings(self.config, self.blocks.values())
+        return list_draft_scoring(self.config, self.blocks.values())
 
     @property
     def agreement(self) -> list[Path]:
         """The table of what drafts would have proposed, in a list; empty if there is none."""
         file = self.data / "agreement.parquet"
-        return [file] if (self.readings if self.measured else file.exists()) else []
+        return [file] if (self.draft_scoring if self.measured else file.exists()) else []
 
     def machine_priority(self, repeat: str) -> float:
         """Return the priority of describing the machine: just above the repeat's first block."""

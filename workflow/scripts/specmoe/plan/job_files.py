@@ -98,7 +98,7 @@ class JobFiles:
         campaign = self.campaign
         infos = [*map(campaign.info, sorted(campaign.config.measured_networks))]
         if stage == "0":
-            read, passes = campaign.readings, campaign.timed_passes
+            read, passes = campaign.draft_scoring, campaign.timed_passes
             return {
                 "infos": infos,
                 "texts": campaign.record_files(sorted({*chain(*read.values())})),
@@ -131,7 +131,7 @@ class JobFiles:
             case "models":
                 return {"records": [*map(campaign.info, campaign.config.measured_networks)]}
             case "agreement":
-                drafts = campaign.readings
+                drafts = campaign.draft_scoring
                 return {"records": [campaign.folder / f"agreement/{one}.json" for one in drafts]}
             case "pass_times":
                 names = product(campaign.timed_passes, campaign.first_blocks)

@@ -21,12 +21,12 @@ import yaml
 
 from specmoe.config.engines import COPYING, Backend
 from specmoe.config.measurement import Gate
-from specmoe.engine.disturbances import Watch, measure_undisturbed
+from specmoe.engine.disturbance import Watch, measure_undisturbed
 from specmoe.engine.machine import (
     Device,
-    alone,
     list_devices,
     machine_id,
+    measuring_lock,
     nvidia_gpus,
     output_of,
     physical_cores,
@@ -249,7 +249,7 @@ def describe_machine(
         if engine:
             from specmoe.engine.build import require_tested
 
-            with alone():
+            with measuring_lock():
                 environment = campaign.config.measurement.environment
                 require_tested(engine.parent, campaign.backend, environment)
     replace_text(out, written)
@@ -267,7 +267,7 @@ def _probe_alone() -> float:
     # A probe beside other programs is low, so it is repeated as runs are. Nothing raises it, so the
     # highest counts and not the last.
     rates: list[float] = []
-    with alone():
+    with measuring_lock():
         measure_undisturbed(
             lambda: rates.append(probe()),
             lambda: Watch(None, Backend.CPU),

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 
 from specmoe.config.block import NO_DRAFT, Arm, Block, PromptSource, Protocol
 from specmoe.config.methods import engine_type
-from specmoe.engine.answers import (
+from specmoe.engine.responses import (
     ACCEPTED,
     ACCEPTED_AT,
     DECODES,

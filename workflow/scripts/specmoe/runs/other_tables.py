@@ -33,7 +33,7 @@ PASS_TIMES = pa.DataFrameSchema(
         "ms": pa.Column(float, _POSITIVE),  # median over the samples
         # Distinct experts of a layer, mean over layers and samples; null of a dense model.
         "experts": pa.Column(float, _POSITIVE, nullable=True),
-        # Of the last attempt, see `engine.disturbances`; older campaigns have no such column.
+        # Of the last attempt, see `engine.disturbance`; older campaigns have no such column.
         "disturbed_reason": pa.Column(str, nullable=True, required=False),
     },
     unique=["engine", "model", "repeat", "outputs", "n_tokens"],

@@ -27,7 +27,7 @@ _VERSION_KEY = b"specmoe_schema"
 _ABSURD = 1e9
 
 # A run that was disturbed at every attempt is excluded, and so is its pair. The rule for it
-# (`engine.disturbances`) uses counters of the system and no speed, so it selects no result. Its row
+# (`engine.disturbance`) uses counters of the system and no speed, so it selects no result. Its row
 # stays, and the audit names it.
 DISTURBED = "the machine was disturbed"
 
@@ -121,9 +121,7 @@ class Row(pa.DataFrameModel):
     load_average: float | None = _count("Of the machine, before the run.")
     reruns: int | None = _count("Repeated attempts, because the machine was disturbed.")
     disturbed_reason: str | None = _column("How the machine was disturbed at the last attempt.")
-    steal_share: float | None = _count(
-        "Of the machine's time; see `engine.disturbances`, as below."
-    )
+    steal_share: float | None = _count("Of the machine's time; see `engine.disturbance`, as below.")
     wait_share: float | None = _count("Of the run's time, waiting for a processor.")
     others_share: float | None = _count("Of the machine's time, taken by other processes.")
     gpu_throttled: bool | None = _column("By heat or power.")

@@ -3,10 +3,10 @@
 import json
 from dataclasses import replace
 
-from specmoe.config.matrix import list_readings
+from specmoe.config.matrix import list_draft_scoring
 from specmoe.config.methods import Method
 from specmoe.config.schema import Config
-from specmoe.measure.programs import read_timings, texts_of, widest_move
+from specmoe.measure.model_passes import read_timings, texts_of, widest_move
 
 from ...blocks import alone, compared
 
@@ -30,7 +30,7 @@ def test_repeats_of_a_text_are_read_once_and_other_texts_of_a_prompt_too():
 def test_a_draft_reads_only_texts_from_which_its_runs_follow(study):
     config = Config.model_validate(study)
     usual = compared()
-    assert list_readings(config, [alone(), usual]) == {"draft": [usual.block]}
+    assert list_draft_scoring(config, [alone(), usual]) == {"draft": [usual.block]}
     for other in (
         {"arms": (usual.arms[0], replace(usual.arms[1], method=Method.MTP))},
         {"protocol": "published"},
@@ -39,9 +39,9 @@ def test_a_draft_reads_only_texts_from_which_its_runs_follow(study):
         {"arms": usual.arms[1:]},
         {"arms": (usual.arms[0], replace(usual.arms[1], forced_acceptance=0.5))},
     ):
-        assert list_readings(config, [replace(usual, **other)]) == {}
+        assert list_draft_scoring(config, [replace(usual, **other)]) == {}
     study["measurement"]["pass_samples"] = 0  # no program is built
-    assert list_readings(Config.model_validate(study), [usual]) == {}
+    assert list_draft_scoring(Config.model_validate(study), [usual]) == {}
 
 
 def test_a_move_that_changes_the_token_is_as_wide_as_both_leads():

@@ -19,9 +19,9 @@ from typing import Any, NamedTuple
 from specmoe.config.block import Arm, Block, TimedPasses
 from specmoe.config.measurement import Gate
 from specmoe.engine.build import PROGRAM
-from specmoe.engine.disturbances import Watch, measure_undisturbed
+from specmoe.engine.disturbance import Watch, measure_undisturbed
 from specmoe.engine.identity import Workplace, fact
-from specmoe.engine.job import Job, alone_at
+from specmoe.engine.job import Job, exclusive_job
 from specmoe.engine.machine import machine_id, physical_cores
 from specmoe.files import engine_path, info_beside
 
@@ -63,7 +63,7 @@ def time_passes(
     While the machine serves others they are timed again, as runs are. `log` receives the program's
     errors. Raises MeasurementError when the program fails or hangs.
     """
-    with alone_at(workplace, passes.environment, model, log) as job:
+    with exclusive_job(workplace, passes.environment, model, log) as job:
         return measure(passes, job, workplace.engine.with_name(PROGRAM))
 
 
@@ -154,7 +154,7 @@ def widest_move(one: Iterable[Sequence[Proposal]], other: Iterable[Sequence[Prop
     return max(moves, default=0.0)
 
 
-def read_texts(
+def score_texts(
     draft: str,
     records: Iterable[tuple[Block, Mapping[str, Any]]],
     workplace: Workplace,
@@ -174,7 +174,7 @@ def read_texts(
     ends = accumulate(len(texts[number].tokens) for number in shortest)
     some = [number for number, end in zip(shortest, ends, strict=True) if end <= _TOKENS_AGAIN]
     again = some or shortest[:1]
-    with alone_at(workplace, block.environment, file, log) as job:
+    with exclusive_job(workplace, block.environment, file, log) as job:
         found = read(texts, block, job, program)
         moves = [
             widest_move(

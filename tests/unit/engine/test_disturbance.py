@@ -8,7 +8,7 @@ import psutil
 import pytest
 
 from specmoe.config.measurement import Gate
-from specmoe.engine.disturbances import (
+from specmoe.engine.disturbance import (
     TICK_S,
     Observation,
     State,
