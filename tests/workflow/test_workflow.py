@@ -181,9 +181,9 @@ def test_a_failed_block_is_named_and_what_is_excluded_on_purpose_is_said(tiny, c
     runs = read_runs(tmp_path / "results/tiny/runs.parquet")
     assert set(runs["suite"] + runs["target"]) == {"Starget", "Ntarget"}
     paper = (tmp_path / "paper/main.tex").read_text()
-    assert r"\textbf{Left out} on purpose: 2 runs, those of N/draft." in paper
+    assert r"\textbf{Excluded} on purpose: 2 runs, those of N/draft." in paper
     page = (tmp_path / "results/tiny/site/index.html").read_text()
-    assert "Left out on purpose: 2 runs, of N/draft." in page
+    assert "Excluded on purpose: 2 runs, of N/draft." in page
     assert "略去 2 次运行：N/draft" in page
 
 
@@ -206,12 +206,12 @@ def test_going_back_to_another_campaign_copies_what_is_rendered_of_it(measured, 
 
 def test_the_plan_is_printed_first_and_includes_measured_times(measured, tiny, campaign):
     printed = campaign(tiny, "plan")
-    head = "tiny: 4 runs and 2 of targets alone, in 2 blocks, all measured\n"
+    head = "tiny: 4 runs and 2 baselines, in 2 blocks, all measured\n"
     assert printed.startswith(head)
     assert len(printed.partition("details: results/tiny/plan.md\n")[0].splitlines()) <= 22
     assert re.search(r"\| 4 \| .+ s \| 1: .+ s \|", (measured / "results/tiny/plan.md").read_text())
     tiny["suites"]["S"]["gammas"] = [4, 8]
-    assert campaign(tiny, "runs").startswith("tiny: 6 runs and 2 of targets alone, in 2 blocks")
+    assert campaign(tiny, "runs").startswith("tiny: 6 runs and 2 baselines, in 2 blocks")
 
 
 def test_nothing_is_downloaded_that_does_not_fit(tiny, campaign, tmp_path):

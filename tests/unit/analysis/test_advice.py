@@ -272,7 +272,10 @@ def test_a_gain_is_on_only_if_it_is_one_on_other_prompts_and_else_on_for_these(c
     assert "(`moe_q4`): on for these prompts No gain is shown for other prompts" in text
     assert "| Draft 0.8B, γ = 4 | B | text-0, text-1, text-2, text-3 | 1.16 [" in text
     assert here["more_prompts"] > 0
-    assert f"{here['more_prompts']} more prompts like these would show that others gain" in text
+    assert (
+        f"{here['more_prompts']} more prompts like these would show a gain on similar prompts"
+        in text
+    )
 
 
 def test_a_slower_setting_that_gains_on_other_prompts_is_advised_before_a_faster_one(config):
@@ -317,7 +320,7 @@ def test_settings_with_flagged_runs_or_baselines_are_excluded(config):
     assert (row["settings"], row["excluded_settings"], row["flagged"]) == (1, 1, 0)
     assert statuses(settings)[4] == Status.EXCLUDED
     assert np.isnan(settings.set_index("gamma").loc[4, "simultaneous_low"])
-    why = "| excluded: of 6 pairs the audit marks 1 (1 impossible), the machine disturbed 0 |"
+    why = "| excluded: of 6 pairs, 1 flagged (1 impossible), 0 disturbed |"
     assert why in said(shown(runs, config, failed=[fastest]))
     row, _ = advice_of(runs, config, failed=[runs["run"].iloc[0]])  # a baseline of both
     assert (row["answer"], row["excluded_settings"]) == (Answer.UNKNOWN, 2)
@@ -346,7 +349,7 @@ def test_one_odd_prompt_leaves_all_and_the_workload_is_answered_without_it(confi
     assert settings["unusable_prompts"].tolist() == ["text-3", "text-3"]
     assert settings["flagged"].tolist() == [3, 0]
     text = said(shown(runs, config, failed=unusable, check="baseline_time"))
-    assert "Left out of 24 pairs: 3 that the audit marks (on text-3)" in text
+    assert "Excluded of 24 pairs: 3 flagged (on text-3)" in text
     assert "the prompts text-3, of which a setting has no pair left" in text
 
 
@@ -417,7 +420,7 @@ def test_disturbed_pairs_leave_the_answer_and_are_counted_beside_it(config):
     assert row["speedup"] == pytest.approx(1.2, rel=1e-3)
     text = said(shown(disturb(runs, busy), config))
     assert "Measured: 3 blocks, 22 runs" in text
-    assert "Left out of 24 pairs: 0 that the audit marks, 2 that the machine disturbed." in text
+    assert "Excluded of 24 pairs: 0 flagged, 2 disturbed." in text
 
 
 def test_a_target_of_which_no_pair_is_left_is_not_known_and_says_why(config):
@@ -473,7 +476,7 @@ def test_controls_and_the_studys_commands_are_no_settings(config):
     assert row["answer"] == Answer.UNKNOWN
     assert row["reason"] == "no run with a draft was measured against baselines of its own"
     text = rendered(shown(campaign(itself, tools), config), "advice.txt.j2")
-    assert text.endswith("real ones.\nNo runs with a draft and their own baselines: moe_q4\n")
+    assert text.endswith("real ones.\nNo runs with speculation and their own baselines: moe_q4\n")
 
 
 def looping_in(runs, looped):
@@ -531,7 +534,7 @@ def test_the_terminal_has_a_line_for_each_target_and_a_command_to_be_pasted(conf
     heads, answer, _, more, command = lines[lines.index("") + 1 :][:5]
     assert heads.startswith("target  answer     best setting       prompts  speedup")
     assert answer.startswith("MoE Q4  undecided  Draft 0.8B, γ = 4  2        1.04 [0.")
-    assert re.fullmatch(r"MoE Q4, \d+ more repeats would decide, if spreads stay:", more)
+    assert re.fullmatch(r"MoE Q4, \d+ more repeats would decide, if speedups vary as before:", more)
     assert command.startswith("  snakemake --cores 1 advise --configfile CAMPAIGN.yaml --config")
     assert len(lines) <= 12
 

@@ -70,8 +70,8 @@ def of_two_prompts():
         ),
         (single, "Over all settings (on Code) the"),
         (of_two_prompts, "Over all settings (2 settings on Code; 1 setting on Chinese) the"),
-        (several_methods, "On MoE Q4 and Dense 4B we measured 4 ways of drafting in 7 settings"),
-        (lambda: campaign(excluded="N/draft"), r"\textbf{Left out} on purpose: "),
+        (several_methods, "On MoE Q4 and Dense 4B we measured 4 drafting methods in 7 settings"),
+        (lambda: campaign(excluded="N/draft"), r"\textbf{Excluded} on purpose: "),
         (controlled, "Controls passed: 4 runs had the outcome that was known beforehand."),
         (lambda: controlled(failed=1), r"\textbf{Controls failed}: 1 run did not have"),
         (
@@ -98,9 +98,9 @@ def test_a_table_or_figure_is_referred_to_only_where_it_is_included(make):
 
 def test_the_paper_says_what_experts_change():
     words = (
-        r"With Draft 0.8B, γ = 2, 4 (50.0 \% of the drafted tokens accepted, 50.0 \% by the dense"
+        r"With Draft 0.8B, γ = 2, 4 (50.0 \% of the draft tokens accepted, 50.0 \% by its dense"
         r" counterpart), MoE Q4 has 0.75 [0.75, 0.75] times the speedup of Dense 4B: 0.90 against"
-        r" 1.20, with equal texts in 100 \% of the pairs."
+        r" 1.20, with equal outputs in 100 \% of the pairs."
     )
     assert words in documents(with_upcycled_pairs())[0]
 

@@ -69,9 +69,7 @@ def test_the_study_fits_the_machine_it_was_made_on(plan_of, study):
     plan = plan_of(study)
     assert plan.shortfalls == []
     text = screen(plan)
-    assert re.match(
-        r"m2-ultra: 306 runs and 48 of targets alone, in 33 blocks; 0.7 to 2.5 h on", text
-    )
+    assert re.match(r"m2-ultra: 306 runs and 48 baselines, in 33 blocks; 0.7 to 2.5 h on", text)
     runs = re.findall(r"^(\w+) .* +\d+ +(\d+)  [\d.]+ to [\d.]+ (?:s|min|h)$", text, re.MULTILINE)
     whole = [("total", "354")]
     assert runs == [("A", "18"), ("B", "168"), ("C", "36"), ("D", "96"), ("F", "36"), *whole]
@@ -193,7 +191,7 @@ def test_the_measured_time_is_beside_the_estimate_and_sets_the_pace_of_the_rest(
     assert f"| {expected} | 6: {duration(taken)} |" in details(plan)
 
 
-def test_prompts_methods_and_passes_timed_by_themselves_are_in_the_plan(plan_of, study):
+def test_prompts_methods_and_timed_passes_are_in_the_plan(plan_of, study):
     plan = plan_of(study)
     needed, context, prompt = plan.fullest
     assert f"{prompt} is the longest: about {needed} tokens with the output" in screen(plan)
@@ -203,11 +201,11 @@ def test_prompts_methods_and_passes_timed_by_themselves_are_in_the_plan(plan_of,
     text = details(plan)
     assert "| MoE Q4 | 0.8B | 4, 8, 16 |" in text
     assert "| – | – | 10 | 32 to 1024 |" in text
-    assert "passes of 6 models are timed by themselves" in text
+    assert "forward passes of 6 models are timed" in text
     assert plan.whole_s == plan.timed_s + sum(plan.estimated_s.values())
     study["measurement"] |= {"pass_samples": 0, "engine_args": ["--poll", 0]}
     text = details(plan_of(study))
-    assert "by themselves" not in text
+    assert "are timed" not in text
     assert "without these options of the engine: `--poll 0`" in text
 
 
