@@ -12,7 +12,7 @@ golden: setup ## Compare what shipped campaigns render to with tests/golden.txt.
 	$(VENV)/bin/python tests/golden.py
 
 demo: setup ## Measure the whole matrix on one trained family; render paper and page from it.
-	$(SNAKEMAKE) paper site --configfile config/demo.yaml
+	$(SNAKEMAKE) paper page --configfile config/demo.yaml
 
 test: lint ## Lint, then run every test, with a real llama.cpp.
 	$(VENV)/bin/pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder
@@ -24,7 +24,7 @@ lint: setup ## Check style, types and rules.
 	$(VENV)/bin/mypy workflow/scripts/specmoe
 	$(SNAKEMAKE) --lint
 
-smoke: setup ## Plan the study and render a cached campaign, to try a Python.
+smoke: setup ## Plan the study and render a shipped campaign, to try a Python.
 	$(SNAKEMAKE) -n
 	scratch=$$(mktemp -d) && \
 	$(SNAKEMAKE) tables --directory "$$scratch" \

@@ -37,11 +37,11 @@ include: "rules/models.smk"
 include: "rules/blocks.smk"
 include: "rules/demonstration.smk"
 include: "rules/collect.smk"
-include: "rules/published.smk"
+include: "rules/study.smk"
 include: "rules/audit.smk"
 include: "rules/analysis.smk"
 include: "rules/paper.smk"
-include: "rules/possible.smk"
+include: "rules/claims.smk"
 
 
 rule tables:
@@ -61,10 +61,10 @@ rule paper:
         lambda wildcards: [] if missing_tex() else PDF_FILES,
 
 
-rule site:
-    """Measure missing runs; render the page, results/<campaign>/site/index.html."""
+rule page:
+    """Measure missing runs; render the page, results/<campaign>/page/index.html."""
     input:
-        rules.render_site.output,
+        rules.write_page.output,
 
 
 rule runs:
@@ -90,12 +90,20 @@ rule engine:
 # The targets that people type, in groups; other rules are steps to these.
 TARGETS = {
     "Plan and answer": ["plan", "advise"],
-    "Results": ["paper", "site", "audit_runs", "tables"],
-    "Other people's numbers": ["possible"],
+    "Results": ["paper", "page", "audit", "tables"],
+    "Other people's numbers": ["check_claim"],
     "Data": ["runs", "models", "engine", "pack_campaign"],
 }
 if DEMONSTRATION:
-    TARGETS["Results"].append("demo_trace")
+    TARGETS["Results"].append("trace")
+FORMER_TARGETS = {
+    "site": "page",
+    "audit_runs": "audit",
+    "demo_trace": "trace",
+    "possible": "check_claim",
+}
+for former in filter(FORMER_TARGETS.get, sys.argv[1:]):
+    sys.exit(f"ConfigError: the target `{former}` is `{FORMER_TARGETS[former]}` now")
 SUITE_TARGETS = [f"suite_{one}" for one in CONFIG.campaign.suites if CAMPAIGN.measured]
 TARGETS["Results"][2:2] = SUITE_TARGETS[:1]  # which stands for all
 
@@ -122,11 +130,13 @@ onstart:
     if scheduled("plan", *MAKING):
         stop_at_errors()
     if scheduled(*MAKING):
-        room = CONFIG.room if scheduled("fetch_model") else "ignored"
+        checked = CONFIG.check_capacity and scheduled("fetch_model")
         planned = subprocess.run(
-            [*PLAN_COMMAND, "--room", room], input=PLANNED, text=True
+            [*PLAN_COMMAND, *["--check-capacity"] * checked],
+            input=PLANNED,
+            text=True,
         )
-        if planned.returncode and room == "checked":
+        if planned.returncode and checked:
             sys.exit(planned.returncode)
     # The plan has compared what was recorded before.
     if any(job.output for job in workflow.dag.needrun_jobs()):

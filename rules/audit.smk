@@ -47,7 +47,7 @@ rule score_draft:
         " --log {log.engine} --out {output.read} 2>&1 | tee {log.read}"
 
 
-rule audit_runs:
+rule audit:
     """Check every run against the bounds of what the machine and models can do."""
     input:
         **RENDERING,
@@ -56,6 +56,6 @@ rule audit_runs:
     output:
         directory("<campaign>/audit"),
     log:
-        "<logs>/audit_runs.log",
+        "<logs>/audit.log",
     shell:
         "python {input.specmoe} audit --campaign {input.campaign} --out {output} 2>&1 | tee {log}"

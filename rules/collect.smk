@@ -41,7 +41,7 @@ rule pack_campaign:
         # The demonstration is optional: without a record the campaign is packed without it.
         trace=[TRACE] if DEMONSTRATION and Path(TRACE).exists() else [],
     output:
-        directory("<campaign>/cached"),
+        directory("<campaign>/packed"),
     log:
         "<logs>/pack_campaign.log",
     localrule: True

@@ -50,7 +50,7 @@ CONFIG = CAMPAIGN.config
 FILES = JobFiles(CAMPAIGN)
 SUITES = "|".join(map(re.escape, CONFIG.campaign.suites))
 # Whether its rows and all that describes them were packed, and not measured here.
-PACKED = CONFIG.campaign.source == "cached"
+PACKED = CONFIG.campaign.source == "shipped"
 # The package, which `python` runs by its folder; see `specmoe/cli.py` for its verbs. Whatever renders
 # has its modules as inputs: an edit renders again. Only an edit of what makes rows collects again,
 # because divergences are then judged again. What is measured is measured again where MEASURE_VERSION

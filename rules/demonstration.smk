@@ -1,5 +1,5 @@
 # One prompt decoded with drafts, round by round, for newcomers at the terminal and for the page.
-# A campaign without draft models or of published rows has no demonstration.
+# A campaign without draft models or of the study's rows has no demonstration.
 DEMONSTRATION = CAMPAIGN.demonstration
 TRACE = str(CAMPAIGN.trace_file)
 # Whether the page shows it.
@@ -29,13 +29,13 @@ if DEMONSTRATION:
             " --workflow-pid $PPID --log {log.server} --out {output.record} 2>&1 | tee {log.record}"
 
     # It has no output, so it runs at every call.
-    rule demo_trace:
+    rule trace:
         """Decode one prompt with drafts; show what each round drafted, accepted and replaced."""
         input:
             specmoe=SPECMOE,
             trace=TRACE,
         log:
-            "<logs>/demo_trace.log",
+            "<logs>/trace.log",
         localrule: True
         shell:
             "python {input.specmoe} show_trace --trace {input.trace} --log {log}"

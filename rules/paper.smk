@@ -81,7 +81,7 @@ rule fill_pdf:
         "cp {input.pdf} paper/ 2>&1 | tee {log}"
 
 
-rule render_site:
+rule write_page:
     """Render the campaign's page, in one file, with the data behind its tables."""
     input:
         **RENDERING,
@@ -92,12 +92,12 @@ rule render_site:
         sources=sorted(PAPER.glob("site/*.*")),
         trace=TRACE if PAGED else [],
     output:
-        data=directory("<campaign>/site/data"),
-        page="<campaign>/site/index.html",
+        data=directory("<campaign>/page/data"),
+        page="<campaign>/page/index.html",
     log:
-        "<logs>/render_site.log",
+        "<logs>/write_page.log",
     params:
         out=subpath(output.page, parent=True),
     shell:
-        "python {input.specmoe} render_site --analysis {input.analysis} --figures {input.figures}"
+        "python {input.specmoe} write_page --analysis {input.analysis} --figures {input.figures}"
         " --trace {input.trace} --out {params.out} 2>&1 | tee {log}"

@@ -199,7 +199,7 @@ def shipped(snakemake: Snakemake, once: Once) -> Callable[[str], Path]:
 
 
 @pytest.fixture(scope="session")
-def demo_site(
+def demo_page(
     snakemake: Snakemake,
     once: Once,
     shipped: Callable[[str], Path],
@@ -210,9 +210,9 @@ def demo_site(
 
     def render(folder: Path) -> str:
         copied(shipped("demo"), folder)
-        return snakemake("site", "--configfile", overlay, folder=folder)
+        return snakemake("page", "--configfile", overlay, folder=folder)
 
-    return copied(once("site", render), tmp_path_factory.mktemp("demo_site"))
+    return copied(once("page", render), tmp_path_factory.mktemp("demo_page"))
 
 
 @pytest.fixture

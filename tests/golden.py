@@ -26,10 +26,10 @@ import pandas as pd
 ROOT = Path(__file__).resolve().parents[1]
 DIGESTS = ROOT / "tests/golden.txt"
 BLOCKS = ROOT / "tests/golden_blocks.tar.xz"
-STUDY = "published"
+STUDY = "atomgradient"
 STUDY_ROWS = ROOT.parent / "shared/reference/published/runs.csv"
 SCRATCH = ROOT / "results/golden"
-TARGETS = ["tables", "site", "advise"]
+TARGETS = ["tables", "page", "advise"]
 COLLECT = """
 import json
 from pathlib import Path
@@ -92,7 +92,7 @@ def keep(results: Path, folder: Path) -> None:
         write(folder / f"tables/{file.name}", file.read_text())
     for name in ("advice.json", "advice.md"):
         write(folder / f"advice/{name}", (results / name).read_text())
-    write(folder / "page/index.txt", page_text((results / "site/index.html").read_text()))
+    write(folder / "page/index.txt", page_text((results / "page/index.html").read_text()))
 
 
 def csv(file: Path) -> str:

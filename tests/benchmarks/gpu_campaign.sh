@@ -177,7 +177,7 @@ say() {
     [[ ! -d $work/results/$name/blocks ]] ||
         measured=$(find "$work/results/$name/blocks" -name '*.jsonl' | wc -l)
     [[ ! -f $work/results/engines/$engine/engine.json ]] || built=yes
-    [[ ! -f $work/results/$name/cached/manifest.json ]] || packed=yes
+    [[ ! -f $work/results/$name/packed/manifest.json ]] || packed=yes
     echo "$name after $SECONDS s: llama.cpp built: $built;" \
         "models: $(written_models) of $(wc -w <<<"$model_ids"); blocks: $measured of $blocks;" \
         "packed: $packed; $1"
@@ -207,7 +207,7 @@ step() {
     tar -czf "$result" --exclude='*.server*.log' "results/$name" \
         results/engines/*/engine.json results/models/*/*.json step.log
     (($(stat -c %s "$result") <= largest_result)) || echo "$result is larger than 16 MiB" >&2
-    if [[ -f results/$name/cached/manifest.json ]]; then
+    if [[ -f results/$name/packed/manifest.json ]]; then
         say "nothing is left; the campaign is $result"
     else
         say "next: another step ($work/step.log)"

@@ -1,4 +1,4 @@
-"""The published protocol on real engines: their tools on a model with a recurrent state."""
+"""The study's protocol on real engines: their tools on a model with a recurrent state."""
 
 from dataclasses import replace
 
@@ -13,7 +13,7 @@ from ..blocks import DRAFTED, alone, compared, measured, rows
 BASELINE = alone(
     suite="F",
     prompts=(PromptSource("passage-16", "passage.txt", 16),),
-    protocol=Protocol.PUBLISHED,
+    protocol=Protocol.STUDY,
 )
 SPECULATIVE = compared(BASELINE, arms=(DRAFTED,))
 

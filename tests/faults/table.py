@@ -279,12 +279,12 @@ def another_package_on_the_path(scene: Scene) -> None:
 # Before the first job.
 refused({
     # The configuration.
-    "a_key_given_twice": (written("room: checked\nroom: ignored\n"),
-        r"campaign\.yaml: the key 'room' is in line \d+ and again in \d+"),
+    "a_key_given_twice": (written("check_capacity: true\ncheck_capacity: false\n"),
+        r"campaign\.yaml: the key 'check_capacity' is in line \d+ and again in \d+"),
     "results_on_a_disk_that_is_not_mounted": (link_to_nothing("results/tiny"),
         "campaign: results/tiny is a link to /not/mounted, which is not there; mount or make it"),
-    "a_cached_campaign_that_is_not_there": (put("campaign.source", "cached"),
-        r"campaign: there is no \S*resources/campaigns/tiny, where a cached campaign is"),
+    "a_shipped_campaign_that_is_not_there": (put("campaign.source", "shipped"),
+        r"campaign: there is no \S*resources/campaigns/tiny, where a shipped campaign is"),
     "braces_in_the_name_of_a_prompt": (text("as{x}.txt", "a text"),
         r"prompts.texts.code.file: '\S*as\{x\}\.txt' has braces,"
         " by which snakemake names wildcards"),

@@ -261,7 +261,7 @@ def several_ways() -> Analysis:
     tools = [
         row
         | {key: f"tools/{row[key]}" for key in ("suite", "block", "run")}
-        | {"protocol": "published", "engine": "march-cpu-0a1b2c3d"}
+        | {"protocol": "study", "engine": "march-cpu-0a1b2c3d"}
         | (
             {
                 "tokens_per_second": faster[row["gamma"]],

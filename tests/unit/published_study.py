@@ -32,7 +32,7 @@ needs_csv = pytest.mark.skipif(
 
 def config_of_study(study: dict[str, Any]) -> Config:
     """Return the configuration of the published campaign; `study` is the default one."""
-    overlay = yaml.safe_load((ROOT / "config/published.yaml").read_text())
+    overlay = yaml.safe_load((ROOT / "config/atomgradient.yaml").read_text())
     merged = deepcopy(study)
     merged["campaign"] |= overlay["campaign"]
     merged["machine"] = overlay["machine"]

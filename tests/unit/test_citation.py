@@ -6,6 +6,8 @@ import tomllib
 import pytest
 import yaml
 
+from specmoe.study.study_rows import COMMIT
+
 from ..conftest import ROOT
 
 
@@ -28,7 +30,7 @@ def test_the_pinned_commits_are_those_that_run(citation, study):
     commits = {work["title"]: work["commit"] for work in citation["references"] if "commit" in work}
     [llama_cpp] = [commit for title, commit in commits.items() if title.startswith("llama.cpp")]
     assert llama_cpp == study["engines"]["current"]["commit"]
-    assert study["published"]["commit"] in commits.values()
+    assert COMMIT in commits.values()
 
 
 def test_the_works_are_those_of_the_bibliography(citation):

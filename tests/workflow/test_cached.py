@@ -1,4 +1,4 @@
-"""Cached and published campaigns are rendered without an engine, models or a compiler."""
+"""Shipped campaigns and the study's rows are rendered without an engine, models or a compiler."""
 
 import json
 import os
@@ -18,7 +18,7 @@ from ..unit.published_study import CSV, needs_csv
 from .conftest import files_of, pages
 from .test_workflow import jobs
 
-RENDERED = {"analyse_runs", "audit_runs", "fill_paper", "record_campaign", "render_paper", "paper"}
+RENDERED = {"analyse_runs", "audit", "fill_paper", "record_campaign", "render_paper", "paper"}
 RENDERED |= set() if missing_tex() else {"fill_pdf", "render_pdf"}
 
 
@@ -28,23 +28,23 @@ def test_the_published_study_is_rendered_and_shares_an_axis_with_a_shipped_campa
 ):
     # Older than what it is compared with, so it is analysed again.
     copied(shipped("demo") / "results", tmp_path / "results")
-    (tmp_path / "mine.yaml").write_text(yaml.safe_dump({"published": {"file": str(CSV)}}))
-    own = [str(root / "config/published.yaml"), str(tmp_path / "mine.yaml")]
+    (tmp_path / "mine.yaml").write_text(yaml.safe_dump({"study_rows": str(CSV)}))
+    own = [str(root / "config/atomgradient.yaml"), str(tmp_path / "mine.yaml")]
     overlay = str(root / "resources/campaigns/demo/campaign.yaml")
     about_it = "campaign={compare_with_study: true}"
-    compared = ["--configfile", overlay, "--config", "compare_with=[published]", about_it]
+    compared = ["--configfile", overlay, "--config", "compare_with=[atomgradient]", about_it]
 
     def published(*args):
         return snakemake(*args, "--configfile", *own, folder=tmp_path)
 
     refused = snakemake("-n", "paper", *compared, folder=tmp_path, fails=True)
-    fault = "ConfigError: config: compare_with: there is no results/published/analysis; render"
-    assert f"{fault} campaign 'published' first" in refused
+    fault = "ConfigError: config: compare_with: there is no results/atomgradient/analysis; render"
+    assert f"{fault} campaign 'atomgradient' first" in refused
 
     planned = jobs(published("-n", "paper"))
-    assert set(planned) == {*RENDERED, "fetch_published", "import_published", "total"}
-    assert "audit of published: 306 runs, 216 impossible" in published("paper")
-    audit = pd.read_parquet(tmp_path / "results/published/audit/audit.parquet")
+    assert set(planned) == {*RENDERED, "fetch_study_rows", "import_study_rows", "total"}
+    assert "audit of atomgradient: 306 runs, 216 impossible" in published("paper")
+    audit = pd.read_parquet(tmp_path / "results/atomgradient/audit/audit.parquet")
     broken = audit[(audit["check"] == "draft_time") & (audit["verdict"] == "fail")]
     assert broken["suite"].value_counts().to_dict() == {"B": 144, "D": 72}
     assert "MoE Q4" in (tmp_path / "paper/tables/speculation.tex").read_text()
@@ -53,11 +53,11 @@ def test_the_published_study_is_rendered_and_shares_an_axis_with_a_shipped_campa
     snakemake("results/demo/analysis", *compared, folder=tmp_path)
     folder = tmp_path / "results/demo/analysis"
     times = pd.read_parquet(folder / "required_time.parquet")
-    assert times["campaign"].value_counts().to_dict() == {"demo": 294, "published": 234}
+    assert times["campaign"].value_counts().to_dict() == {"demo": 294, "atomgradient": 234}
     comparison = pd.read_parquet(folder / "comparison.parquet")
     assert comparison[["recomputed", "measured"]].notna().all(axis=None)
     settings = pd.read_parquet(folder / "compared_settings.parquet")
-    assert set(settings["heading"]) == {"demo", "published"}
+    assert set(settings["heading"]) == {"demo", "atomgradient"}
     # The recorded configuration of the measurements has no such key.
     assert "compare_with" not in json.loads((tmp_path / "results/demo/campaign.json").read_text())
 
@@ -85,9 +85,9 @@ def test_the_paper_of_a_shipped_campaign_has_the_length_of_a_submission(
     assert 6 <= pages(rendered / "paper/main.pdf") <= 12  # with references, and four of claims
 
 
-def test_every_table_of_the_analysis_with_rows_is_beside_the_page(demo_site):
-    data = demo_site / "results/demo/site/data"
-    for path in (demo_site / "results/demo/analysis").glob("*.parquet"):
+def test_every_table_of_the_analysis_with_rows_is_beside_the_page(demo_page):
+    data = demo_page / "results/demo/page/data"
+    for path in (demo_page / "results/demo/analysis").glob("*.parquet"):
         frame = pd.read_parquet(path)
         assert (data / path.name).exists() == bool(len(frame))
         if len(frame):
@@ -103,7 +103,7 @@ def test_every_shipped_campaign_is_complete_and_documents_count_its_rows(study, 
         assert set(runs["machine"]) == {json.loads((folder / "machine.json").read_text())["id"]}
         assert set(runs["target"]) <= set(json.loads((folder / "models.json").read_text()))
         overlay = yaml.safe_load((folder / "campaign.yaml").read_text())
-        assert overlay["campaign"]["source"] == "cached"
+        assert overlay["campaign"]["source"] == "shipped"
     config = load(merge(study, yaml.safe_load((root / "config/demo.yaml").read_text())), root)
     counts["make demo"] = sum(block.runs for block in list_blocks(config, gpu=False))
     assert f"measures {counts['make demo']} runs" in (root / "README.md").read_text()
@@ -124,8 +124,8 @@ def test_a_packed_campaign_is_rendered_to_the_same_bytes(
     shipped = tmp_path_factory.mktemp("shipped")
     for name in ("Snakefile", "config", "envs", "paper", "rules", "resources", "workflow"):
         (shutil.copytree if (root / name).is_dir() else shutil.copy)(root / name, shipped / name)
-    shutil.copytree(measured / "results/tiny/cached", shipped / "resources/campaigns/tiny")
-    sealed = json.loads((measured / "results/tiny/cached/manifest.json").read_text())
+    shutil.copytree(measured / "results/tiny/packed", shipped / "resources/campaigns/tiny")
+    sealed = json.loads((measured / "results/tiny/packed/manifest.json").read_text())
     assert "trace.json" not in sealed  # no demonstration was asked for
     elsewhere = tmp_path_factory.mktemp("elsewhere")
     overlay = str(shipped / "resources/campaigns/tiny/campaign.yaml")

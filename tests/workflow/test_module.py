@@ -43,7 +43,7 @@ def test_a_module_audits_a_shipped_campaign(tmp_path, root):
     (tmp_path / "Snakefile").write_text(OTHER.format(root=root, place="Snakefile"))
     shipped = (root / "resources/campaigns/demo/campaign.yaml").read_text()
     (tmp_path / "campaign.yaml").write_text(shipped)
-    code, printed = run(tmp_path, "specmoe_audit_runs")
+    code, printed = run(tmp_path, "specmoe_audit")
     assert code == 0, printed
     assert (tmp_path / "results/demo/audit/audit.parquet").exists()
 

@@ -92,5 +92,5 @@ def test_the_rounds_of_every_run_are_those_of_the_reading(timed):
 def test_times_and_readings_are_packed_and_nothing_is_timed_or_read_again(timed):
     folder, run = timed
     for name in ("pass_times.parquet", "agreement.parquet"):
-        assert (folder / "cached" / name).read_bytes() == (folder / name).read_bytes()
+        assert (folder / "packed" / name).read_bytes() == (folder / name).read_bytes()
     assert "Nothing to be done" in run("--dry-run", "results/tiny/analysis")

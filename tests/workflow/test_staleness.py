@@ -59,7 +59,7 @@ def test_an_edit_renders_again_and_only_a_new_version_measures_again(checkout, e
     assert "Nothing to be done" in checkout("-n", "tables")
     edit("specmoe/page/page.py")
     planned = jobs(checkout("-n", "tables"))
-    assert {"audit_runs", "analyse_runs", "render_paper"} <= set(planned)
+    assert {"audit", "analyse_runs", "render_paper"} <= set(planned)
     assert not {"measure_block", "collect_table", "judge_divergences"} & set(planned)
     edit("specmoe/runs/collect.py")
     planned = jobs(checkout("-n", "tables"))
@@ -78,7 +78,7 @@ def test_a_prompt_of_the_same_time_is_measured_whatever_snakemake_is_told(checko
     prompt.write_text("Write a function that adds two numbers.\n")
     os.utime(prompt, ns=(times.st_atime_ns, times.st_mtime_ns))
     said = "results/tiny: not measured as it is asked for now: blocks/S/target/r0 and 1 more"
-    assert said in checkout("audit_runs", "--allowed-rules", "collect_table", "audit_runs")
+    assert said in checkout("audit", "--allowed-rules", "collect_table", "audit")
     with suppress(AssertionError):
         checkout("--touch", "tables")
     printed = checkout("tables", "--rerun-triggers", "mtime")

@@ -46,7 +46,7 @@ def test_a_suite_needs_only_its_own_blocks_and_no_option(root, tmp_path):
 def test_help_lists_the_targets_that_people_type_and_no_intermediate_step(snakemake, tmp_path):
     printed = snakemake("help", folder=tmp_path)
     targets = re.findall(r"^  (\w+) +[A-Z].*\.$", printed, re.MULTILINE)
-    assert {"plan", "paper", "tables", "runs", "site", "advise", "suite_A"} <= set(targets)
+    assert {"plan", "paper", "tables", "runs", "page", "advise", "suite_A"} <= set(targets)
     assert "\nSuites: suite_A, suite_B, suite_C, suite_D, suite_F\n" in printed
     assert len(printed.partition("\nSuites")[0].splitlines()) <= 25
     assert not {"collect_table", "record_campaign", "measure_block", "fill_paper"} & set(targets)
@@ -174,7 +174,7 @@ def test_a_failed_block_is_named_and_what_is_excluded_on_purpose_is_said(tiny, c
     assert not (tmp_path / "paper").exists()
     assert "To render the others without what fails, name it in campaign.exclude" in printed
     tiny["campaign"] |= {"suites": ["S", "N"], "exclude": ["N/draft"]}
-    printed = campaign(tiny, "paper/main.tex", "site")
+    printed = campaign(tiny, "paper/main.tex", "page")
     assert "measure_block" not in jobs(printed)
     audit = (tmp_path / "results/tiny/audit/audit.txt").read_text()
     assert "2 rows excluded by the configuration: N/draft/r0" in audit
@@ -182,7 +182,7 @@ def test_a_failed_block_is_named_and_what_is_excluded_on_purpose_is_said(tiny, c
     assert set(runs["suite"] + runs["target"]) == {"Starget", "Ntarget"}
     paper = (tmp_path / "paper/main.tex").read_text()
     assert r"\textbf{Excluded} on purpose: 2 runs, those of N/draft." in paper
-    page = (tmp_path / "results/tiny/site/index.html").read_text()
+    page = (tmp_path / "results/tiny/page/index.html").read_text()
     assert "Excluded on purpose: 2 runs, of N/draft." in page
     assert "略去 2 次运行：N/draft" in page
 

@@ -210,12 +210,12 @@ def test_an_undecided_answer_comes_with_more_repeats_and_their_command(config):
         f"B/moe_q4/draft_0.8b/4: {repeats}, B/moe_q4/draft_0.8b/8: {repeats}"
         "}}'"
     )
-    shipped = config.campaign.model_copy(update={"source": "cached"})
-    cached, _ = advice_of(
+    shipped = config.campaign.model_copy(update={"source": "shipped"})
+    advice, _ = advice_of(
         campaign(setting(4, [50, 52, 54])), config.model_copy(update={"campaign": shipped})
     )
-    assert cached["more_repeats"] > 0
-    assert cached["command"] is None
+    assert advice["more_repeats"] > 0
+    assert advice["command"] is None
 
 
 def of_spread(speedup, repeats, sd=0.04):
@@ -470,7 +470,7 @@ def test_failed_controls_leave_nothing_to_advise(config, verdicts, controls, ans
 
 def test_controls_and_the_studys_commands_are_no_settings(config):
     itself = setting(4, [99, 100, 101], draft="moe_q4")
-    tools = [run | {"protocol": "published"} for run in setting(8, [99, 100, 101])]
+    tools = [run | {"protocol": "study"} for run in setting(8, [99, 100, 101])]
     row, settings = advice_of(campaign(itself, tools), config)
     assert settings.empty
     assert row["answer"] == Answer.UNKNOWN

@@ -101,12 +101,12 @@ def unrelated(**more):
     return speculative(**{"draft": "unrelated"} | counters | time | more)
 
 
-def published(**more):
+def by_study(**more):
     """Return a run of llama-speculative as far as its output goes: 256 < 257 = 1 + 236 + 20."""
     return speculative(
         **{
-            "protocol": "published",
-            "run": "published",
+            "protocol": "study",
+            "run": "by_study",
             "n_predict": 256,
             "generated": 257,
             "rounds": 236,
@@ -232,12 +232,12 @@ def test_a_planted_fault_is_caught_by_its_own_checks_and_in_its_own_row(fault):
 
 
 def test_rounds_that_were_not_printed_follow_from_the_tokens_and_the_row_says_so():
-    row = published(rounds=None, recovered=[])
+    row = by_study(rounds=None, recovered=[])
     alone = [
-        plain(model, protocol="published", run=f"{model} alone", decode_ms=64 * ms)
+        plain(model, protocol="study", run=f"{model} alone", decode_ms=64 * ms)
         for model, ms in [("target", TARGET_MS), ("draft", DRAFT_MS)]
     ]
-    found = after("draft_time", row, *alone, run="published")
+    found = after("draft_time", row, *alone, run="by_study")
     assert found["verdict"] == "pass"
     assert found["why"].startswith("236 rounds at 30.00 ms")
     assert "1 row with values recovered by arithmetic" in texts_of(campaign(row, *alone))[1]
@@ -274,7 +274,7 @@ def test_a_draft_that_was_not_measured_alone_is_timed_by_its_proxy_or_not_at_all
 
 
 def test_a_run_is_timed_by_its_own_protocol_and_engine_and_by_the_fastest_of_them():
-    for other in ({"protocol": "published"}, {"engine": "march-cpu"}):
+    for other in ({"protocol": "study"}, {"engine": "march-cpu"}):
         found = after("draft_time", speculative(1, **other))
         assert found["why"] == "target has no baseline run to be timed by"
     slowed = [plain(repeat=repeat, ms_per_token=10 * TARGET_MS) for repeat in (0, 1)]
@@ -586,12 +586,12 @@ SAID = {
     "without a baseline the prompt needs one decode at least": (
         "accounting", [speculative(1, baseline=None, decodes=30)], "fail",
         "^decodes: 30, 30 and one for the prompt at least$"),
-    "under protocol published another number of rounds is caught": (
-        "accounting", [published(rounds=235)], "fail", "replays: .*, not 257"),
+    "under protocol study another number of rounds is caught": (
+        "accounting", [by_study(rounds=235)], "fail", "replays: .*, not 257"),
     "a time that was printed in whole milliseconds fits its rate": (
-        "accounting", [published(**PRINTED)], "pass", ""),
+        "accounting", [by_study(**PRINTED)], "pass", ""),
     "another rate does not": (
-        "accounting", [published(**PRINTED | {"tokens_per_second": 1680.0})], "fail",
+        "accounting", [by_study(**PRINTED | {"tokens_per_second": 1680.0})], "fail",
         "tok/s times seconds: 75.6, not 73"),
     "a text may end within the last round": ("accounting", [ended(60)], "pass", ""),
     "no more of the last round is cut than it drafts": (
@@ -613,7 +613,7 @@ SAID = {
     "a run of a stated length is held to its time however short it is": (
         "baseline_time", [FEW | LENGTH, ended(9, **IN_NINE) | LENGTH], "fail", ""),
     "failed decodes that were not counted are never taken for zero": (
-        "failed_decodes", [published()], "not applicable", ""),
+        "failed_decodes", [by_study()], "not applicable", ""),
     "the text of a run of forced acceptance may leave its baseline": (
         "losslessness", [FORCED], "not applicable", "forced"),
     "a target that accepts its own tokens by force is no control": (

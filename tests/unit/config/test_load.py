@@ -61,9 +61,9 @@ def test_only_models_that_a_suite_runs_and_their_sources_are_needed(study):
 
 
 def test_a_suite_can_be_measured_by_another_protocol_and_engine(study):
-    study["suites"]["F"] |= {"protocol": "published", "engine": "march"}
+    study["suites"]["F"] |= {"protocol": "study", "engine": "march"}
     config = load(study, ROOT)
-    assert (config.protocol_of("F"), config.engine_of("F")) == ("published", "march")
+    assert (config.protocol_of("F"), config.engine_of("F")) == ("study", "march")
     assert (config.protocol_of("B"), config.engine_of("B")) == ("paired", "current")
     assert config.used_engines == list(config.of_campaign().engines) == ["current", "march"]
 

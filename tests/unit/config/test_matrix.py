@@ -105,7 +105,7 @@ def test_no_draft_beside_others_adds_no_block_and_counts_these_runs_as_the_suite
 
 
 def test_the_studys_commands_measure_the_target_alone_only_where_a_suite_names_it(study):
-    study["measurement"]["protocol"] = "published"
+    study["measurement"]["protocol"] = "study"
     found = blocks_of(study)
     arms = {block.suite: [arm.name for arm in block.arms] for block in found}
     assert arms["D"] == [f"draft_0.8b/{gamma}" for gamma in GAMMAS]
@@ -117,7 +117,7 @@ def test_the_studys_commands_measure_the_target_alone_only_where_a_suite_names_i
 
 def test_passes_multiply_the_runs_but_not_those_of_the_studys_commands(study):
     study["measurement"] |= {"prompt_iterations": 2, "n_predict": 8}
-    study["suites"]["F"] |= {"protocol": "published", "engine": "march"}
+    study["suites"]["F"] |= {"protocol": "study", "engine": "march"}
     found = blocks_of(study)
     assert {block.suite: block.prompt_iterations for block in found} == dict.fromkeys("ABCD", 2) | {
         "F": 1

@@ -108,7 +108,7 @@ def test_a_recorded_configuration_has_its_prompts_without_the_file(asked, tmp_pa
     data = asked()
     recorded = load(data, ROOT).of_campaign().model_dump(mode="json", exclude_unset=True)
     (tmp_path / "asked.jsonl").unlink()
-    cached = merge(data, {"workloads": recorded["workloads"], "campaign": {"source": "cached"}})
+    cached = merge(data, {"workloads": recorded["workloads"], "campaign": {"source": "shipped"}})
     assert [one.prompt for one in blocks_of(cached)[0].prompts] == [
         *("asked-1", "asked-own", "asked-3"),
     ]
@@ -150,7 +150,7 @@ def test_a_broken_file_is_refused_with_its_name_and_line(asked, lines, said):
         ({}, {"sample": 4}, "has 3 prompts, and its workload wants 4"),
         ({}, {"file": "no.jsonl"}, "no.jsonl: cannot be read (No such file or directory)"),
         ({"prompts": ["code"]}, {"stop": "eos"}, "suites.W: all prompts of a suite stop alike"),
-        ({"protocol": "published"}, {}, "suites.W: protocol published knows neither workloads"),
+        ({"protocol": "study"}, {}, "suites.W: protocol study knows neither workloads"),
         (
             {"vary": {"forced_acceptance": [1]}},
             {"stop": "eos"},

@@ -33,7 +33,7 @@ def test_a_draft_reads_only_texts_from_which_its_runs_follow(study):
     assert list_draft_scoring(config, [alone(), usual]) == {"draft": [usual.block]}
     for other in (
         {"arms": (usual.arms[0], replace(usual.arms[1], method=Method.MTP))},
-        {"protocol": "published"},
+        {"protocol": "study"},
         {"temperature": 0.7},
         {"engine_args": ("-fa", "off")},
         {"arms": usual.arms[1:]},

@@ -98,7 +98,7 @@ BASELINE = alone(
     prompts=(PromptSource("passage-8", "topic.txt", 8),),
     n_predict=64,
     threads=2,
-    protocol=Protocol.PUBLISHED,
+    protocol=Protocol.STUDY,
 )
 SPECULATIVE = compared(
     BASELINE, arms=(DRAFTED,), prompts=(*BASELINE.prompts, PromptSource("code", "code.txt"))
@@ -215,7 +215,7 @@ def test_a_row_has_what_the_tools_print_and_null_for_what_they_do_not(do, tmp_pa
     written = rows(do(SPECULATIVE))
     row = written[0]
     assert set(row) == set(COLUMNS)
-    assert (row["protocol"], row["generated"], row["decode_failures"]) == ("published", 65, 1)
+    assert (row["protocol"], row["generated"], row["decode_failures"]) == ("study", 65, 1)
     assert (row["drafted"], row["accepted"], row["decode_ms"]) == (208, 12, 15888)
     for column in ("rounds", "tokens", "replays", "decodes", "seed", "accepted_per_position"):
         assert row[column] is None

@@ -184,7 +184,7 @@ def test_the_headline_is_what_was_found(root):
     assert headline(undecided).startswith("No gain is shown for MoE Q4: 1.40× at best")
     costs = headline(replace(ones_own(costed()), advice=full().advice))
     assert re.match(r"At \d+ of \d+ pairs of draft model and length, drafting cannot", costs)
-    published = of_campaign(controlled(), source="published")
+    published = of_campaign(controlled(), source="study_rows")
     assert re.match(r"\d+ of \d+ published runs are faster than possible", headline(published))
 
 

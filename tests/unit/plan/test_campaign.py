@@ -26,7 +26,7 @@ def campaign_of(tmp_path):
 
 
 def test_engines_have_ids_and_every_block_has_one_of_them(study, campaign_of):
-    study["suites"]["F"] |= {"protocol": "published", "engine": "march"}
+    study["suites"]["F"] |= {"protocol": "study", "engine": "march"}
     campaign = campaign_of(study)
     assert list(campaign.engine_ids) == ["current", "march"]
     assert campaign.engine_id == campaign.engine_ids["current"]
@@ -73,15 +73,15 @@ def test_priorities_fall_in_the_order_of_blocks_and_the_machine_is_described_fir
 def test_targets_with_greedy_drafts_are_judged_and_published_rows_are_not(study, campaign_of):
     targets = ["dense_4b", "dense_9b", "moe_q4", "moe_q8"]
     assert campaign_of(study).judged_targets == targets
-    assert campaign_of(study, source="published").judged_targets == []
-    study["measurement"]["protocol"] = "published"
+    assert campaign_of(study, source="study_rows").judged_targets == []
+    study["measurement"]["protocol"] = "study"
     study["campaign"] |= {"suites": ["A", "C", "F"], "source": "measured"}
     assert campaign_of(study).judged_targets == []
 
 
-def test_a_cached_campaign_ships_its_trace(synthetic, campaign_of):
+def test_a_shipped_campaign_ships_its_trace(synthetic, campaign_of):
     synthetic["campaign"]["name"] = "demo"
-    shipped = campaign_of(synthetic, source="cached")
+    shipped = campaign_of(synthetic, source="shipped")
     assert shipped.ships_trace
     assert shipped.trace_file == ROOT / "resources/campaigns/demo/trace.json"
     measured = campaign_of(synthetic, source="measured")
@@ -94,8 +94,8 @@ def test_passes_are_timed_where_the_engine_is_built_here_and_samples_are_wanted(
     timed = campaign_of(synthetic)
     assert {"moe_q4", "draft_0.8b"} <= set(timed.timed_passes)
     assert timed.pass_times == [timed.data / "pass_times.parquet"]
-    # A cached campaign has them if it ships them.
-    shipped = campaign_of(synthetic, source="cached", name="demo")
+    # A shipped campaign has them if it ships them.
+    shipped = campaign_of(synthetic, source="shipped", name="demo")
     assert shipped.pass_times == [ROOT / "resources/campaigns/demo/pass_times.parquet"]
     engine, synthetic["campaign"] = synthetic["engines"]["current"], dict(timed.config.campaign)
     synthetic["engines"]["current"] = {"source": "path", "path": "/opt/llama.cpp/bin"}

@@ -133,7 +133,7 @@ def test_a_plan_that_does_not_fit_says_what_and_gives_commands_to_choose_from(pl
     assert "SUITE" not in text
     assert "| Dense 4B | 5.5 GB |" in details(plan)
     assert "| MoE Q8 | 39.7 GB, too much |" in details(plan)
-    study["room"] = "ignored"
+    study["check_capacity"] = False
     text = screen(plan_of(study, machine=laptop, free=50 * 10**9))
     assert "\ntoo much: disk      87.2 GB needed" in text
     assert "SUITE" in text
@@ -158,7 +158,7 @@ def test_arms_that_the_memory_does_not_hold_at_once_follow_one_another(plan_of, 
     small = plan_of(study, machine=gpu | {"gpu_memory_bytes": 24 * 2**30}, backend=Backend.CUDA)
     assert {"MoE Q8", "Dense 9B"} & {one.what for one in small.shortfalls} == {"MoE Q8"}
     # The study's commands always follow one another.
-    for changed in ({"schedule": "sequential"}, {"schedule": "auto", "protocol": "published"}):
+    for changed in ({"schedule": "sequential"}, {"schedule": "auto", "protocol": "study"}):
         study["measurement"] |= changed
         assert plan_of(study, machine=gpu, backend=Backend.CUDA).divided == 0
 
@@ -226,7 +226,7 @@ def plant(campaign, block, seconds=10.0, **before):
 
 def test_a_campaign_measured_in_part_by_both_protocols_is_planned(artefact):
     campaign, blocks = artefact
-    by_commands = [block for block in blocks if block.protocol == Protocol.PUBLISHED][:2]
+    by_commands = [block for block in blocks if block.protocol == Protocol.STUDY][:2]
     by_server = [block for block in blocks if block.protocol == Protocol.PAIRED]
     for block, seconds in zip((*by_commands, *by_server[:2]), (10, 12, 13, 14), strict=True):
         plant(campaign, block, seconds)

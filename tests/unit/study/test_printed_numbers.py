@@ -7,7 +7,7 @@ tests compare no means over the three repeats of a prompt.
 import pandas as pd
 import pytest
 
-from specmoe.config.matrix import PUBLISHED_PASSAGE
+from specmoe.config.matrix import STUDY_PASSAGE
 from specmoe.study.printed_numbers import compare, read_reported
 
 from ..published_study import CSV, ROOT, needs_csv
@@ -98,6 +98,6 @@ def test_numbers_that_differ_by_rounding_or_definition_alone_say_so(compared):
 def test_the_prompts_of_suite_f_are_as_the_paper_says():
     rows = pd.read_csv(CSV)
     swept = rows[rows["job_id"].str.startswith("F_")]
-    words = len((ROOT / PUBLISHED_PASSAGE).read_text().split())
+    words = len((ROOT / STUDY_PASSAGE).read_text().split())
     assert words == 156
     assert {256, 512, 1024} == {length for length in swept["n_prompt"] if length > words}

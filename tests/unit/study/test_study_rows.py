@@ -17,7 +17,7 @@ from specmoe.study.study_rows import (
     HALF_ACCEPTANCE,
     Counters,
     download,
-    import_published,
+    import_study_rows,
     recover,
     rows_of_csv,
 )
@@ -165,7 +165,7 @@ def imported(csv, study, folder):
     config = config_of_study(study)
     given = config.machine.model_dump(exclude_none=True)
     campaign = SimpleNamespace(config=config.of_campaign())
-    import_published(campaign, csv, given, folder)
+    import_study_rows(campaign, csv, given, folder)
 
 
 def test_rows_that_were_edited_after_the_download_are_refused(study, tmp_path):
@@ -209,9 +209,9 @@ def test_a_file_with_the_right_digest_is_written_and_another_refused(web, tmp_pa
         download(source, DIGEST, out)
         assert out.read_bytes() == CONTENT
         out.unlink()
-        with pytest.raises(DownloadError, match=f"SHA-256 {DIGEST}, the config says 0000"):
+        with pytest.raises(DownloadError, match=f"SHA-256 {DIGEST}, expected 0000"):
             download(source, "0" * 64, out)
         assert not out.exists()
     for absent in (f"{web}/absent", "absent.csv"):
-        with pytest.raises(DownloadError, match=r"cannot be read \(.+\); .*published\.file"):
+        with pytest.raises(DownloadError, match=r"cannot be read \(.+\); .*study_rows"):
             download(absent, DIGEST, tmp_path / "out")

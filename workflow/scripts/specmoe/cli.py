@@ -280,12 +280,12 @@ VERBS = {
     "finish": "analysis.terminal",
     "render_paper": "paper.documents",
     "render_pdf": "paper.pdf",
-    "render_site": "page.page",
+    "write_page": "page.page",
     "pack": "runs.manifest",
     "upgrade": "runs.upgrade",
-    "fetch_published": "study.study_rows",
-    "import_published": "study.study_rows",
-    "possible": "audit.claims",
+    "fetch_study_rows": "study.study_rows",
+    "import_study_rows": "study.study_rows",
+    "check_claim": "audit.claims",
 }
 """The module of each verb's function, which has its name."""
 

@@ -180,7 +180,7 @@ def _campaign(runs: pd.DataFrame, config: Config, machine: Mapping[str, Any]) ->
                 "is_study": config.campaign.compare_with_study
                 and not TARGETS.isdisjoint(runs["target"]),
                 # What n_prompt counts: the study's own rows have words, engines count tokens.
-                "length_unit": "words" if config.campaign.source == "published" else "tokens",
+                "length_unit": "words" if config.campaign.source == "study_rows" else "tokens",
                 "synthetic": all(map(config.is_synthetic, config.measured_models)),
                 # A model of a family has the shape of the published one: its info was checked.
                 "true_shape": all(

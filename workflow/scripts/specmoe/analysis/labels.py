@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _OF_TARGET = ["family", "parameters_total", "parameters_active", "size_bytes", "type"]
 _OF_TARGET += ["in_cache", "constructed"]
-_PROTOCOL_WORDS = {"paired": "llama-server", "published": "the study's commands"}
+_PROTOCOL_WORDS = {"paired": "llama-server", "study": "the study's commands"}
 
 
 class Control(StrEnum):

@@ -233,7 +233,7 @@ def finish(campaign: LoadedCampaign) -> None:
     if not all(is_newer(runs, record) for record in records):
         return
     rows, audit = read_runs(runs), campaign.folder / "audit/audit.txt"
-    results = (campaign.folder / "site/index.html", Path("paper/main.pdf"), Path("paper/main.tex"))
+    results = (campaign.folder / "page/index.html", Path("paper/main.pdf"), Path("paper/main.tex"))
     text = fill_template(
         ROOT / "paper/finished.txt.j2",
         runs=len(rows),

@@ -66,7 +66,7 @@ def _output(run: Run) -> Iterator[Finding]:
         yield _same("ids of generated tokens", len(run.tokens), run.generated)
     tokens, rate, ms = run.timed_tokens, run.tokens_per_second, run.decode_ms
     if tokens and rate is not None and ms is not None:
-        rounded = _PRINTED_MS / ms if run.protocol == Protocol.PUBLISHED and ms else 0.0
+        rounded = _PRINTED_MS / ms if run.protocol == Protocol.STUDY and ms else 0.0
         yield _same("tok/s times seconds", rate * ms / 1000, tokens, _RATE_TOLERANCE + rounded)
 
 
@@ -83,7 +83,7 @@ def _rounds(run: Run) -> Iterator[Finding]:
         # llama-speculative ends between rounds and counts all tokens of the last one. llama-server
         # never drafts past the tokens left to generate, so a round is cut only where the text ends;
         # what is missing are steps without a draft.
-        if run.protocol == Protocol.PUBLISHED:
+        if run.protocol == Protocol.STUDY:
             yield _same(what, given, run.generated)
         else:
             yield _most(what, given, run.generated + run.cut)

@@ -355,7 +355,7 @@ def _bandwidth(facts: Facts, size: Size | None) -> Iterator[Bound]:
     yield Bound("bandwidth", facts.rate, most, surely, doubts, why)
 
 
-def possible(
+def check_claim(
     audit: str, out: Path, claim: dict[str, Any] | None = None, claims: Path | None = None
 ) -> None:
     """Print the verdict on a claim, or on each of a CSV, and write these to the folder `out`.

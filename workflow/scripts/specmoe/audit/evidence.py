@@ -44,7 +44,7 @@ class Run(_Columns):
         the first, and each round gives one besides those it accepts.
         """
         run = cls(**{name: _plain(value) for name, value in row.items()})
-        missing = run.protocol == Protocol.PUBLISHED and run.speculative and run.rounds is None
+        missing = run.protocol == Protocol.STUDY and run.speculative and run.rounds is None
         if not missing or run.generated is None or run.accepted is None:
             return run
         rounds = run.generated - 1 - run.accepted

@@ -74,7 +74,7 @@ def audit(campaign: LoadedCampaign, out: Path) -> None:
     Raises DamagedFileError, SchemaError and MeasurementError for rows that are not the campaign's.
     """
     config, data = campaign.config, campaign.data
-    if config.campaign.source == "cached":
+    if config.campaign.source == "shipped":
         check_manifest(data)
     runs, models, machine = data / "runs.parquet", data / "models.json", data / "machine.json"
     times = read_pass_times(*campaign.pass_times)
@@ -87,7 +87,7 @@ def audit(campaign: LoadedCampaign, out: Path) -> None:
         with named_if_damaged(file):
             gaps |= gaps_of(read_record(file))
     rows = read_runs(runs)
-    if config.campaign.source != "published":
+    if config.campaign.source != "study_rows":
         _refuse_other_runs(campaign, rows)
     scores = scores_by_run(read_agreement(*campaign.agreement))
     evidence = Evidence(rows, sizes, bandwidth, config.audit, gaps, scores)

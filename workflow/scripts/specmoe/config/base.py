@@ -72,6 +72,8 @@ FORMER_KEYS = {
     "temperatures": "it is `vary: {temperature: [...]}` now",
     "@@forced": "it is `vary: {forced_acceptance: [...]}` now",
     "concurrency": "it is `vary: {requests: [...]}` now",
+    "room": "it is `check_capacity: true` or `false` now",
+    "published": "its rows are fetched without it; `study_rows` names a copy",
     "host": "it is `machine` now",
     "hosts": "it is `machines` now",
     "left_out": "it is `exclude` now",

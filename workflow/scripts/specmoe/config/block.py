@@ -28,7 +28,7 @@ class Protocol(StrEnum):
     """How a run is measured: by llama-server (both arms), or by the study's own commands."""
 
     PAIRED = "paired"
-    PUBLISHED = "published"
+    STUDY = "study"
 
 
 class Template(StrEnum):
@@ -49,7 +49,7 @@ class Stop(StrEnum):
 class PromptSource:
     """A prompt's id and file, and how many of its first tokens are sent (None: all).
 
-    Protocol `published` counts words instead of tokens, as the study does.
+    Protocol `study` counts words instead of tokens, as the study does.
     """
 
     prompt: str

@@ -180,7 +180,7 @@ def _of_protocol(config: Config, name: str, suite: Suite) -> Errors:
     if config.protocol_of(name) == Protocol.PAIRED:
         # The audit asks the campaign's engine about runs that diverge from their baselines.
         if engine != config.campaign.engine:
-            error = "measures by protocol published alone; for paired give it its own campaign"
+            error = "measures by protocol study alone; for paired give it its own campaign"
             yield "engine", f"{engine!r} {error}"
         return
     options = {*suite.vary} - {"prompt_tokens", "temperature"} or config.measurement.engine_args
@@ -194,7 +194,7 @@ def _of_protocol(config: Config, name: str, suite: Suite) -> Errors:
         ("", ends, "knows neither workloads nor `stop: eos`"),
     ]:
         if given:
-            yield key, f"protocol published {error}"
+            yield key, f"protocol study {error}"
 
 
 def _of_prompts(config: Config, name: str, suite: Suite) -> Errors:

@@ -67,7 +67,7 @@ class PathEngine(Strict):
 
     source: Literal["path"]
     path: UserPath
-    """folder of `llama-server`, `llama-quantize` and `llama-bench` (for protocol `published` also
+    """folder of `llama-server`, `llama-quantize` and `llama-bench` (for protocol `study` also
     `llama-speculative`, for models of kind `ngram_cache` also `llama-lookup-create`), with the
     shared libraries they load, if any"""
     commit: str = "unknown"

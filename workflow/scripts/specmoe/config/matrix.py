@@ -24,7 +24,7 @@ from specmoe.config.workloads import TextsWorkload, sending_of
 
 # The text of the study's suite F (its repository, commit 4a72d16), which sends its first n words:
 # "Please write a detailed analysis of " and 50 times "the following topic. ", 156 in all.
-PUBLISHED_PASSAGE = "resources/prompts/published_topic.txt"
+STUDY_PASSAGE = "resources/prompts/published_topic.txt"
 # What blocks have of `measurement` as it is there.
 _AS_GIVEN = {"n_predict", "temperature", "seed", "warmups", "order_seed", "context", "threads"}
 _AS_GIVEN |= {"environment", "gate"}
@@ -199,8 +199,8 @@ def _comparisons(config: Config, name: str, gpu: bool) -> Iterator[Block]:
     """Yield the first block of each comparison of a suite, under the comparison's id."""
     suite, measurement = config.suites[name], config.measurement
     protocol = config.protocol_of(name)
-    published = protocol == Protocol.PUBLISHED
-    passage = PUBLISHED_PASSAGE if published else config.prompts.passage
+    by_study = protocol == Protocol.STUDY
+    passage = STUDY_PASSAGE if by_study else config.prompts.passage
     prompts = tuple(_prompts(config, suite))
     [stop] = config.stops_of(name)
     for target in suite.targets:
@@ -215,7 +215,7 @@ def _comparisons(config: Config, name: str, gpu: bool) -> Iterator[Block]:
             arms=arms,
             prompts=prompts,
             # The study goes through its prompts once.
-            prompt_iterations=1 if published else measurement.prompt_iterations,
+            prompt_iterations=1 if by_study else measurement.prompt_iterations,
             warmup_tokens=min(measurement.warmup_tokens, measurement.n_predict),
             gpu_layers=measurement.gpu_layers if gpu else 0,
             schedule=measurement.schedule,
@@ -273,7 +273,7 @@ def _prompts(config: Config, suite: Suite) -> Iterator[PromptSource]:
 def choose_demonstration(config: Config, *, gpu: bool) -> Block | None:
     """Return the block of the demonstration: the campaign's first text, and a draft model.
 
-    The result is None if no draft model drafts after a whole text, and for published rows, which
+    The result is None if no draft model drafts after a whole text, and for the study's rows, which
     come without models. `gpu`: the backend uses one.
     """
     fitting = [
@@ -284,7 +284,7 @@ def choose_demonstration(config: Config, *, gpu: bool) -> Block | None:
         for source in block.prompts
         if source.length is None
     ]
-    if config.campaign.source == "published" or not fitting:
+    if config.campaign.source == "study_rows" or not fitting:
         return None
     # A target that drafts for itself is a control, and a level is one suite's.
     block, arm, source = min(

@@ -38,7 +38,7 @@ class Measurement(Strict):
 
     protocol: Protocol = Protocol.PAIRED
     """`paired`: a llama-server process for each arm of a comparison, on the same prompts;
-    `published`: the study's own commands, llama-bench and llama-speculative"""
+    `study`: the study's own commands, llama-bench and llama-speculative"""
     n_predict: int = Field(default=256, gt=1)
     """tokens that each run generates; with `stop: eos` at most"""
     stop: Stop = Stop.LENGTH

@@ -10,9 +10,7 @@ from typing import Literal, Self
 from pydantic import Field
 
 from specmoe.config.base import (
-    COMMIT,
     AboveZero,
-    Digest,
     Distinct,
     DraftLength,
     InputPath,
@@ -49,7 +47,7 @@ class Campaign(Strict):
     """one of `model_sets`"""
     suites: Distinct[Name] = Field(min_length=1)
     """the experiments: names in `suites`"""
-    source: Literal["measured", "cached", "published"] = "measured"
+    source: Literal["measured", "shipped", "study_rows"] = "measured"
     """where the runs come from: measured here, read from `resources/campaigns/<name>/`, or the
     published study's own rows"""
     compare_with_study: bool = False
@@ -105,7 +103,7 @@ class Suite(Strict):
     """draft lengths γ: the most tokens drafted in a round"""
     prompts: Distinct[Name | Positive] = Field(default=[])
     """names in `prompts.texts`, sent whole; a whole number is a passage of so many tokens, cut from
-    `prompts.passage` (protocol `published` counts words of the study's text)"""
+    `prompts.passage` (protocol `study` counts words of the study's text)"""
     workloads: Distinct[Name] = Field(default=[])
     """names in `workloads`, every prompt of which is sent"""
     vary: Vary = Field(default={})
@@ -119,7 +117,7 @@ class Suite(Strict):
     protocol: Protocol | None = None
     """replaces the campaign's protocol for this suite"""
     engine: Name | None = None
-    """replaces the campaign's engine for this suite, under protocol `published`"""
+    """replaces the campaign's engine for this suite, under protocol `study`"""
 
     @property
     def ways(self) -> list[Drafting]:
@@ -128,21 +126,6 @@ class Suite(Strict):
         simple = [Drafting(method=Method.DRAFT, drafts=models)] if models else []
         assert self.methods != ALL  # see `load.load`
         return [*simple, *self.methods]
-
-
-class Published(Strict):
-    """Where the published study's rows are; they belong to its authors and do not ship here."""
-
-    repository: str
-    """repository on GitHub"""
-    commit: str = Field(pattern=COMMIT)
-    """commit of the repository"""
-    path: str
-    """path of the CSV in the repository"""
-    sha256: Digest
-    """SHA-256 of the CSV"""
-    file: UserPath | None = None
-    """path of a copy that you already have; nothing is downloaded then"""
 
 
 class Machine(Strict):
@@ -170,18 +153,20 @@ class Config(Strict):
     measurement: Measurement = Measurement()
     statistics: Statistics = Statistics()
     machine: Machine = Machine()
-    room: Literal["checked", "ignored"] = "checked"
-    """`ignored` downloads and measures what does not seem to fit disk or memory"""
+    check_capacity: bool = True
+    """`false` downloads and measures what does not seem to fit disk or memory"""
     compare_with: list[Name] = Field(default=[])
     """campaigns, rendered before in this folder, to compare with"""
-    # What `possible` is asked about is no part of a campaign.
+    # What `check_claim` is asked about is no part of a campaign.
     claim: dict[str, str | float | None] = Field(default={}, exclude=True)
-    """facts of a claim, which `possible` answers; with `claims` those that all of them share"""
+    """facts of a claim, which `check_claim` answers; with `claims` those that all of them share"""
     claims: UserPath | None = Field(default=None, exclude=True)
-    """a CSV with a claim a line, for `possible`"""
+    """a CSV with a claim a line, for `check_claim`"""
     engines: dict[Name, Engine]
     families: dict[Name, Family] = Field(default={})
-    published: Published
+    study_rows: UserPath | None = None
+    """path of a copy of the study's `runs.csv`; without it `source: study_rows`
+    downloads the file"""
     audit: AuditSettings = AuditSettings()
     model_sets: dict[Name, dict[Name, Model]]
     suites: dict[Name, Suite]

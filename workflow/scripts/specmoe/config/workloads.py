@@ -136,7 +136,7 @@ class WorkloadBase(Strict):
     stop: Stop | None = None
     """replaces `measurement.stop`"""
     prompts: list[WorkloadPrompt] = Field(default=[])
-    """its prompts, written by specmoe whenever it reads their file; a cached campaign has them
+    """its prompts, written by specmoe whenever it reads their file; a shipped campaign has them
     without the file"""
 
 

@@ -19,7 +19,7 @@ from specmoe.errors import EngineError
 from specmoe.files import file_digests, named_if_damaged, read_record, remembered_digests
 
 BINARIES = ("llama-server", "llama-quantize", "llama-bench")
-# Only protocol `published` needs it; an engine built elsewhere may lack it.
+# Only protocol `study` needs it; an engine built elsewhere may lack it.
 EXTRA_BINARIES = ("llama-speculative",)
 ALL_BINARIES = (*BINARIES, *EXTRA_BINARIES, NGRAM_MAKER)
 # Shared libraries (RPATH $ORIGIN), and on a Mac the GPU's kernels: compiled, or as source with its

@@ -63,7 +63,7 @@ def summary(block: Block, record: Mapping[str, Any]) -> str:
     """
     rates: dict[str, list[float]] = {}
     for run in record["runs"]:
-        if block.protocol == Protocol.PUBLISHED:
+        if block.protocol == Protocol.STUDY:
             rate = run["reading"]["tokens_per_second"]
         else:
             rate = run.get("load_tokens_per_second", tokens_per_second(run["answer"]))
@@ -98,7 +98,7 @@ def measure(block: Block, job: Job) -> dict[str, Any]:
     that turns out to be too large for the memory is divided, and what was measured before stays.
     Raises MeasurementError, with the end of the engine's log, if any run is not a measurement.
     """
-    if block.protocol == Protocol.PUBLISHED:
+    if block.protocol == Protocol.STUDY:
         return study_commands.measure(block, job)
     schedule, waiting = arrange(block, job)
     groups: list[list[LiveArm]] = []

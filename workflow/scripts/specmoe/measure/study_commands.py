@@ -1,4 +1,4 @@
-"""The published protocol: the study's own commands and the numbers it read from them.
+"""The study's protocol: the study's own commands and the numbers it read from them.
 
 A baseline is one `llama-bench` run of an empty context, a speculative run one `llama-speculative`
 run. What the study did not report is kept too: the tool's counters and its failed decodes.
@@ -120,7 +120,7 @@ def _command(block: Block, arm: Arm, job: Job, environment: Mapping[str, str]) -
     tool = job.binaries / (SPECULATIVE if arm.speculates else BENCH)
     if not tool.is_file():
         raise MeasurementError(
-            f"the engine has no {tool}, which protocol published needs: build the engine again, or"
+            f"the engine has no {tool}, which protocol study needs: build the engine again, or"
             " put it into the folder that the engine's `path` names"
         )
     command = [str(tool), "-m", str(engine_path(job.target)), "-n", str(block.n_predict)]

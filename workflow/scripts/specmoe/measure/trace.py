@@ -131,7 +131,7 @@ class Recording:
         except ValueError as error:
             raise SchemaError(
                 f"{path} is no record of a decoding, version 5: {first_error(error)};"
-                " delete it, and `snakemake demo_trace` makes another"
+                " delete it, and `snakemake trace` makes another"
             ) from error
 
 

@@ -50,7 +50,7 @@ class Picture(NamedTuple):
     height: int
 
 
-def render_site(analysis: Path, figures: Path, out: Path, trace: Path | None = None) -> None:
+def write_page(analysis: Path, figures: Path, out: Path, trace: Path | None = None) -> None:
     """Render the page, `index.html`, into a folder, with its data in `data/` beside it.
 
     `figures` is the folder of the paper's figures, `trace` the recorded demonstration.
@@ -159,7 +159,7 @@ def kind_of(analysis: Analysis) -> str:
     random weights in the sizes of real models; `real`: any other models.
     """
     campaign = records(analysis.campaign)[0]
-    if campaign["source"] == "published":
+    if campaign["source"] == "study_rows":
         return "published"
     if not campaign["synthetic"]:
         return "real"

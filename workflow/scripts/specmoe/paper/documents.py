@@ -201,7 +201,7 @@ def _break_even(analysis: Analysis) -> dict[str, int]:
 def study_commands(analysis: Analysis) -> dict[str, Any]:
     """Return what the study's commands report: settings by draft length, and failures by engine."""
     settings = analysis.settings
-    settings = settings[settings["protocol"] == Protocol.PUBLISHED]
+    settings = settings[settings["protocol"] == Protocol.STUDY]
     medians = settings.groupby("gamma")[["acceptance_rate", "speedup"]].median().reset_index()
     return {
         "lengths": records(medians),

@@ -63,8 +63,9 @@ class LoadedCampaign:
     @property
     def data(self) -> Path:
         """The folder of the campaign's runs and of the facts about its machine and models."""
-        cached = self.root / "resources/campaigns" / self.config.campaign.name
-        folders = {"measured": self.folder, "cached": cached, "published": self.folder / "imported"}
+        shipped = self.root / "resources/campaigns" / self.config.campaign.name
+        study_rows = self.folder / "imported"
+        folders = {"measured": self.folder, "shipped": shipped, "study_rows": study_rows}
         return folders[self.config.campaign.source]
 
     @property
@@ -80,7 +81,7 @@ class LoadedCampaign:
     @property
     def text(self) -> str:
         """What `file` holds: all but sections on which no row depends."""
-        unshared = {"machine", "room", "compare_with"}
+        unshared = {"machine", "check_capacity", "compare_with"}
         config = self.config.of_campaign()
         if self.measured:  # jobs need not look for it, nor whoever reads the results elsewhere
             chosen = config.campaign.model_copy(update={"backend": self.backend})
@@ -338,7 +339,7 @@ class LoadedCampaign:
 
         The published rows hold no tokens, so a published campaign has no such targets.
         """
-        if self.config.campaign.source == "published":
+        if self.config.campaign.source == "study_rows":
             return []
         judged = {
             block.target
@@ -354,12 +355,12 @@ class LoadedCampaign:
 
     @property
     def ships_trace(self) -> bool:
-        """Whether it is cached, and ships the record of the demonstration."""
+        """Whether it is shipped, with the record of the demonstration."""
         return not self.measured and (self.data / "trace.json").exists()
 
     @property
     def trace_file(self) -> Path:
-        """The record of the demonstration: shipped with a cached campaign, or made here."""
+        """The record of the demonstration: shipped with a shipped campaign, or made here."""
         return (self.data if self.ships_trace else self.folder) / "trace.json"
 
 

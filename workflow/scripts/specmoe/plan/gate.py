@@ -136,8 +136,8 @@ def _folders(campaign: LoadedCampaign) -> Errors:
         if folder.is_symlink() and not folder.exists():
             to = folder.readlink()
             yield "campaign", f"{folder} is a link to {to}, which is not there; mount or make it"
-    if campaign.config.campaign.source == "cached" and not campaign.data.is_dir():
-        yield "campaign", f"there is no {campaign.data}, where a cached campaign is"
+    if campaign.config.campaign.source == "shipped" and not campaign.data.is_dir():
+        yield "campaign", f"there is no {campaign.data}, where a shipped campaign is"
     for name in campaign.config.compare_with:
         analysis = campaign.results / name / "analysis"
         if not analysis.is_dir():

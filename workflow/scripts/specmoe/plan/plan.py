@@ -286,11 +286,11 @@ class Plan:
         return draft_label(arm.method, file, given) if arm.method else arm.setting
 
 
-def plan(results: Path, room: str = "ignored", configfile: tuple[Path, ...] = ()) -> None:
+def plan(results: Path, check_capacity: bool = False, configfile: tuple[Path, ...] = ()) -> None:
     """Say what a campaign needs and how long it may take; its configuration is on stdin.
 
     `configfile` are the files that configure it, for lines to be pasted. Raises PlanError if the
-    campaign does not fit, and `room` is `checked`.
+    campaign does not fit, and `check_capacity` is set.
     """
     # A command line may be too short for a configuration of hundreds of suites or prompts.
     config = Config.model_validate_json(sys.stdin.read())
@@ -308,7 +308,7 @@ def plan(results: Path, room: str = "ignored", configfile: tuple[Path, ...] = ()
     print(describe(planned, "plan.txt.j2", details, configfile), end="", flush=True)
     facts = {"estimated_s": planned.estimated_s}
     replace_text(campaign.plan_file, json.dumps(facts) + "\n")
-    if room == "checked" and planned.shortfalls:
+    if check_capacity and planned.shortfalls:
         raise PlanError("nothing is downloaded, because this campaign does not fit, see above")
 
 
@@ -331,7 +331,7 @@ def describe(
         plan=plan,
         name=plan.config.campaign.name,
         added=added_runs(plan.blocks, plan.config),
-        refused=bool(plan.shortfalls) and plan.config.room == "checked",
+        refused=bool(plan.shortfalls) and plan.config.check_capacity,
         # llama.cpp took 9 minutes on two cores, and 3.5 on 16 with CUDA.
         build_minutes=max(3, round(18 / plan.description["physical_cores"])),
         acceptance=ACCEPTANCE,

@@ -114,7 +114,7 @@ def _read(run: Mapping[str, Any], block: Block, arm: Arm) -> RunRow:
 
     A tool prints neither tokens nor rounds.
     """
-    if block.protocol == Protocol.PUBLISHED:
+    if block.protocol == Protocol.STUDY:
         reading: RunRow = run["reading"]
         # Less than a millisecond is printed as 0.000 s.
         return reading | {name: reading[name] or None for name in ("prompt_ms", "decode_ms")}

@@ -51,7 +51,7 @@ def pack(
     described = [read_record(file) for file in engines]
     (out / "engines.json").write_text(json.dumps(described, indent=1) + "\n")
     config = read_record(campaign.file)
-    config["campaign"]["source"] = "cached"
+    config["campaign"]["source"] = "shipped"
     # JSON is YAML, and so a file for --configfile.
     (out / "campaign.yaml").write_text(f"{SCHEMA}\n{json.dumps(config, indent=1)}\n")
     write_manifest(out)

@@ -49,7 +49,7 @@ class Row(pa.DataFrameModel):
     gives. So `tokens_per_second` is (generated - 1) / decode time, and always
     decodes - calls for the prompt = n_predict - 1 - accepted + replays_rejected.
 
-    Under protocol `published` the rate is the printed one, generated / decode time: all tokens of
+    Under protocol `study` the rate is the printed one, generated / decode time: all tokens of
     llama-speculative, and those of llama-bench from an empty context. There `generated` can exceed
     `n_predict`, as the last round is not cut.
     """

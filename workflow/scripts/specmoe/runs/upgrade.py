@@ -19,6 +19,8 @@ KEYS: dict[str, str | None] = {
     "campaign.left_out": "campaign.exclude",
     "measurement.passes": "measurement.prompt_iterations",
     "measurement.sides": "measurement.schedule",
+    "published": None,
+    "room": "check_capacity",
     "statistics.precision": "statistics.target_half_width",
     "statistics.repeats_limit": None,
     "audit.draft_stand_ins": "audit.draft_proxies",
@@ -46,6 +48,8 @@ COLUMNS = {
 }
 # By the new name of a key or column.
 VALUES = {
+    "protocol": {"published": "study"},
+    "source": {"cached": "shipped", "published": "study_rows"},
     "schedule": {"together": "interleaved", "in_turn": "sequential", "in groups": "grouped"},
     "drafts": {"itself": "self"},
 }

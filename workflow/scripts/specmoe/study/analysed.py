@@ -44,7 +44,7 @@ def analyse(
         "compared_campaigns": compared_campaigns(campaigns),
     }
     reported = read_reported(campaign.root / "resources/reported")
-    if config.campaign.source == "published":
+    if config.campaign.source == "study_rows":
         tables["reported"] = compare(reported, own)
     if own.campaign["is_study"].iloc[0]:
         tables["claims"] = judge_claims(CLAIMS, own)

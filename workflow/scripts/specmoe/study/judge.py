@@ -97,7 +97,7 @@ def conclude(
     """Return the verdict on a claim that all of its comparisons hold, or some, and what decides.
 
     That is the comparison nearest to failing, or the one that holds best if some suffice. The
-    intervals have `degrees` of freedom; `possible` says whether a comparison's runs can be true.
+    intervals have `degrees` of freedom; `check_claim` says whether a comparison's runs can be true.
     """
 
     def widening(intervals: int) -> float:

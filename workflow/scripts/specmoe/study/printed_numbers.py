@@ -74,7 +74,7 @@ def compare_printed(
     """
     source = reported["source"]
     chosen = reported[(source == CELLS) | source.str.contains(_HEADLINE)].reset_index(drop=True)
-    of_study = (one for one in [own, *others] if one.campaign["source"].iloc[0] == "published")
+    of_study = (one for one in [own, *others] if one.campaign["source"].iloc[0] == "study_rows")
     study = next(of_study, None)
     return _with_digits(
         chosen.assign(

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TextIO
 import httpx
 import pandas as pd
 
-from specmoe.config.block import NO_DRAFT, PASSAGE_PREFIX, Arm, Schedule
+from specmoe.config.block import NO_DRAFT, PASSAGE_PREFIX, Arm, Protocol, Schedule
 from specmoe.config.methods import METHODS, Method, engine_type
 from specmoe.errors import DownloadError, SchemaError
 from specmoe.files import replace_text, sha256_of
@@ -25,7 +25,12 @@ from specmoe.plan.campaign import LoadedCampaign
 from specmoe.runs.collect import RunRow, link_baselines
 from specmoe.runs.schema import COLUMNS, write_runs
 
-PUBLISHED = "published"  # campaign, protocol and machine of all rows
+STUDY = "atomgradient"  # campaign and machine of all rows
+# The authors' rows, which belong to them and do not ship here.
+REPOSITORY, COMMIT = "AtomGradient/speculative-moe-research", "4a72d16"
+ADDRESS = f"https://github.com/{REPOSITORY}/raw/{COMMIT}/results/csv/runs.csv"
+SHA256 = "338dddbfc91809979856f7ad0e1036878047792b7744781e34694cea1c7776ec"
+
 ENGINE = "llama.cpp b8240 or b8280"  # its Table 1; which row came from which is not recorded
 
 # Half of the last digit that llama-speculative prints of its acceptance (in percent, three
@@ -131,7 +136,7 @@ def study_machine(given: Mapping[str, str | float]) -> dict[str, Any]:
     """Return `machine.json` of the study's machine, from what the configuration states of it."""
     memory, bandwidth = given.get("memory_gb"), given.get("memory_bandwidth_gb_s")
     return {
-        "id": PUBLISHED,
+        "id": STUDY,
         "chip": given.get("chip"),
         "gpu": given.get("gpu"),
         "memory_bytes": memory and round(float(memory) * 2**30),
@@ -147,7 +152,8 @@ def _row(line: Mapping[str, Any]) -> RunRow:
     arm = f"g{line['gamma']}" if drafts else Arm().name
     row = {
         **{name: line.get(name) for name in COLUMNS},
-        **dict.fromkeys(["campaign", "protocol", "machine"], PUBLISHED),
+        **dict.fromkeys(["campaign", "machine"], STUDY),
+        "protocol": Protocol.STUDY,
         "run": f"{line['block']}/{arm}/{line['prompt']}",
         "target": line["target_model"],
         "level": prompt.removeprefix(PASSAGE_PREFIX) if of_length else None,
@@ -193,7 +199,7 @@ def _row(line: Mapping[str, Any]) -> RunRow:
     }
 
 
-def import_published(
+def import_study_rows(
     campaign: LoadedCampaign, csv: Path, given: dict[str, str | float], out: Path
 ) -> None:
     """Write the study's rows as ours into a folder, with what is known of models and machine.
@@ -202,10 +208,9 @@ def import_published(
     study's.
     """
     config = campaign.config
-    if (found := sha256_of(csv)) != config.published.sha256:
+    if (found := sha256_of(csv)) != SHA256:
         raise SchemaError(
-            f"{csv} is not the published runs.csv: its SHA-256 is {found}, not"
-            f" {config.published.sha256}; delete it"
+            f"{csv} is not the published runs.csv: its SHA-256 is {found}, not {SHA256}; delete it"
         )
     write_runs(rows_of_csv(csv), out / "runs.parquet")
     infos = {model: info_of_entry(model, config) for model in config.measured_models}
@@ -227,17 +232,15 @@ def download(source: str, sha256: str, out: Path) -> None:
     except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise DownloadError(
-            f"{source}: cannot be read ({reason}); check the network, or set published.file to the"
+            f"{source}: cannot be read ({reason}); check the network, or set study_rows to the"
             " path of a copy"
         ) from error
     digest = hashlib.sha256(content).hexdigest()
     if digest != sha256:
-        raise DownloadError(f"{source}: SHA-256 {digest}, the config says {sha256}; not used")
+        raise DownloadError(f"{source}: SHA-256 {digest}, expected {sha256}; not used")
     out.write_bytes(content)
 
 
-def fetch_published(campaign: LoadedCampaign, out: Path) -> None:
+def fetch_study_rows(campaign: LoadedCampaign, out: Path) -> None:
     """Get the published study's rows: download them, or take the user's copy."""
-    published = campaign.config.published
-    address = f"https://github.com/{published.repository}/raw/{published.commit}/{published.path}"
-    download(published.file or address, published.sha256, out)
+    download(campaign.config.study_rows or ADDRESS, SHA256, out)

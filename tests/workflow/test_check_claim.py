@@ -1,4 +1,4 @@
-"""The target `possible`, without any campaign."""
+"""The target `check_claim`, without any campaign."""
 
 import pytest
 
@@ -6,7 +6,7 @@ import pytest
 @pytest.fixture
 def ask(snakemake, tmp_path):
     def run(*config, **options):
-        return snakemake("possible", "--config", *config, folder=tmp_path, **options)
+        return snakemake("check_claim", "--config", *config, folder=tmp_path, **options)
 
     return run
 
@@ -16,7 +16,7 @@ def test_a_claim_on_the_command_line_is_judged_and_nothing_is_made(ask, tmp_path
     printed = ask(claim)
     assert "This claim: IMPOSSIBLE" in printed
     made = {path.name for path in (tmp_path / "results").rglob("*") if path.is_file()}
-    assert made <= {"possible.log"}
+    assert made <= {"check_claim.log"}
 
 
 def test_a_slip_is_one_line_and_says_nothing_of_the_campaigns_blocks(ask):
@@ -33,4 +33,4 @@ def test_a_line_that_cannot_be_read_is_named_and_the_others_are_judged(ask, tmp_
     assert "a: IMPOSSIBLE" in printed
     assert f"{file}, line 3: acceptance_rate: 2 is not within 0 and 1" in printed
     assert f"ConfigError: {file}: 1 of 2 lines cannot be read" in printed
-    assert len((tmp_path / "results/possible/mine_verdicts.csv").read_text().splitlines()) == 2
+    assert len((tmp_path / "results/claims/mine_verdicts.csv").read_text().splitlines()) == 2

@@ -1,4 +1,4 @@
-"""`demo_trace` shows the demonstration, and decodes it if there is no record yet."""
+"""`trace` shows the demonstration, and decodes it if there is no record yet."""
 
 from specmoe.measure.trace import Recording
 
@@ -6,7 +6,7 @@ from .test_workflow import jobs
 
 
 def test_one_prompt_is_decoded_shown_round_by_round_and_packed(tiny, campaign, tmp_path):
-    printed = campaign(tiny, "demo_trace")
+    printed = campaign(tiny, "trace")
     folder = tmp_path / "results/tiny"
     made = Recording.read(folder / "trace.json")
     assert len(made.tokens) == 64
@@ -15,13 +15,13 @@ def test_one_prompt_is_decoded_shown_round_by_round_and_packed(tiny, campaign, t
     assert f"Drafted: {made.drafted}. Accepted: {made.accepted}." in printed
     assert "\x1b" not in printed
     assert not (folder / "blocks").exists()  # it needs none of the campaign's runs
-    assert "round 1 " in (folder / "logs/demo_trace.log").read_text()
-    assert set(jobs(campaign(tiny, "pack_campaign", "demo_trace"))) >= {"demo_trace"}
-    assert (folder / "cached/trace.json").read_bytes() == (folder / "trace.json").read_bytes()
+    assert "round 1 " in (folder / "logs/trace.log").read_text()
+    assert set(jobs(campaign(tiny, "pack_campaign", "trace"))) >= {"trace"}
+    assert (folder / "packed/trace.json").read_bytes() == (folder / "trace.json").read_bytes()
 
 
 def test_a_campaign_without_a_draft_has_no_such_target(tiny, campaign):
     tiny["campaign"]["suites"] = ["N"]
     listed = campaign(tiny, "--list")
-    assert "demo_trace" not in listed
+    assert "trace" not in listed
     assert "suite_N" in listed

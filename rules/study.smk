@@ -1,21 +1,21 @@
-# The published study's rows as a campaign.
-rule fetch_published:
+# The study's rows as a campaign.
+rule fetch_study_rows:
     """Get the authors' own rows and check their digest."""
     input:
         specmoe=SPECMOE,
     output:
         "<campaign>/imported/runs.csv",
     log:
-        "<logs>/fetch_published.log",
+        "<logs>/fetch_study_rows.log",
     localrule: True
     params:
         campaign=str(CAMPAIGN.file),
-        entry=always(CONFIG.published.model_dump_json()),
+        entry=always(CONFIG.study_rows),
     shell:
-        "python {input.specmoe} fetch_published --campaign {params.campaign} --out {output} 2>&1 | tee {log}"
+        "python {input.specmoe} fetch_study_rows --campaign {params.campaign} --out {output} 2>&1 | tee {log}"
 
 
-rule import_published:
+rule import_study_rows:
     """Convert the authors' rows to our schema, with what is known of their models and machine."""
     input:
         **RENDERING,
@@ -26,10 +26,10 @@ rule import_published:
         models="<campaign>/imported/models.json",
         runs="<campaign>/imported/runs.parquet",
     log:
-        "<logs>/import_published.log",
+        "<logs>/import_study_rows.log",
     params:
         given=always(GIVEN),
         out=subpath(output.runs, parent=True),
     shell:
-        "python {input.specmoe} import_published --campaign {input.campaign} --csv {input.csv}"
+        "python {input.specmoe} import_study_rows --campaign {input.campaign} --csv {input.csv}"
         " --given {params.given:q} --out {params.out} 2>&1 | tee {log}"
