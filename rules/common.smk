@@ -171,8 +171,7 @@ def scheduled(*names):
 def stop_at_errors():
     """End snakemake if the campaign cannot be measured, with a line for each error."""
     try:
-        for note in check(CAMPAIGN, os.environ):
-            print(note)
+        check(CAMPAIGN, os.environ)
     except ExceptionGroup as errors:
         sys.exit(error_message(errors))
 

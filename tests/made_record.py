@@ -46,7 +46,6 @@ def made_record(block: Block) -> dict[str, Any]:
             "start_ms": 90.0,
             "warm_ups": [],
             "warm_up_ms": 0,
-            "private_bytes": 20_000_000,
             "peak_rss_bytes": 50_000_000,
         }
         for arm in block.arms

@@ -24,18 +24,9 @@ def upcycled_from(source: Path, **keys: int) -> Path:
     return write_moe(source, source.with_name("moe.gguf"), experts=8, **keys)
 
 
-@pytest.mark.parametrize(
-    ("architecture", "kind", "used"),
-    [
-        ("llama", GGMLQuantizationType.F16, 3),
-        ("qwen3", GGMLQuantizationType.Q8_0, 1),
-    ],
-)
-def test_a_copy_computes_the_same_with_one_expert_and_with_several(
-    check, tmp_path, architecture, kind, used
-):
-    source = write_dense(tmp_path / "dense.gguf", architecture, kind)
-    found = check(source, upcycled_from(source, used=used), TEXT)
+def test_a_copy_computes_the_same_with_several_experts(check, tmp_path):
+    source = write_dense(tmp_path / "dense.gguf", "qwen3", GGMLQuantizationType.Q8_0)
+    found = check(source, upcycled_from(source, used=3), TEXT)
     assert found["tokens"] == TOKENS
     assert found["median_nats"] < 0.05
 

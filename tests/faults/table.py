@@ -326,10 +326,6 @@ unread({
 # Under snakemake.
 told({"no_cores": (more_repeats, "--cores 0 leaves no core to work with")}, "runs", "--cores", "0")
 told({
-    "a_chat_template_that_reads_the_clock": (asked_by_template("strftime_now('%d')"),
-        r"The chat template of \S*/chatty\.gguf writes the date or time \(strftime_now\)"),
-}, "plan", fails=False)  # fmt: skip
-told({
     "no_certificates_a_long_temporary_folder_and_another_package_on_the_path": (
         exported(SSL_CERT_FILE="/no/such/file"), long_temporary_folder, another_package_on_the_path,
         more_repeats, "4 of 4 blocks"),

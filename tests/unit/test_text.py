@@ -28,7 +28,10 @@ def test_what_takes_longer_comes_later(ratio, words):
         (255, "exit code 255"),
         (-9, "killed by SIGKILL"),
         (137, "killed by SIGKILL"),
-        (-4, "killed by SIGILL, an instruction that this processor lacks"),
+        (
+            -4,
+            "killed by SIGILL, an unknown instruction; set campaign.engine: portable",
+        ),
     ],
 )
 def test_an_end_by_a_signal_is_named_however_the_exit_code_tells_it(code, words):

@@ -29,7 +29,6 @@ class Machine:
     """What happens on a machine of stand-ins, and how they behave."""
 
     decode_ms: tuple[float, ...] = (100.0,)  # of a server's requests; the last one holds on
-    private_bytes: int | None = 0
     live: list[str] = field(default_factory=list)
     events: list[tuple[str, ...]] = field(default_factory=list)  # arm, what, live arms
     requests: list[dict[str, Any]] = field(default_factory=list)
@@ -97,9 +96,6 @@ class StandIn:
     def decode_failures(self):
         return 0
 
-    def private_bytes(self):
-        return self.machine.private_bytes
-
     def log_text(self):
         return self.log.read_text()
 
@@ -138,9 +134,9 @@ def job(tmp_path):
     )
 
 
-# One copy of the weights, and 1 GB for each process; on CUDA each process has the weights.
+# 1 GB for each process; each has the weights, but on Metal processes share them.
 NEEDED = {
-    Backend.CPU: 11 * GB + 3 * WORKING_BYTES,
+    Backend.METAL: 11 * GB + 3 * WORKING_BYTES,
     Backend.CUDA: 3 * 10 * GB + 2 * GB + 3 * WORKING_BYTES,
 }
 
@@ -157,7 +153,7 @@ def test_arms_are_together_where_memory_holds_them(job, backend):
 
 def test_each_group_has_the_target_alone_and_runs_are_compared_with_those_of_their_group(job):
     block = replace(BLOCK, arms=(*BLOCK.arms, drafted(2)))
-    job = replace(job, usable_memory=11 * GB + 3 * WORKING_BYTES)
+    job = replace(job, backend=Backend.METAL, usable_memory=11 * GB + 3 * WORKING_BYTES)
     record = measured(block, job)
     assert record["groups"] == [SIDES, ["baseline", "draft/g2"]]
     for event in job.machine.events:
@@ -238,29 +234,6 @@ def test_passes_of_sampled_texts_have_seeds_of_their_own_and_greedy_ones_share_o
     }
     assert {one["seed"] for one in job.machine.requests} == set(seeds)
     assert len({run["run"] for run in record["runs"]}) == 18
-
-
-@pytest.mark.parametrize(
-    ("private", "usable", "schedule"),
-    [
-        # Three processes of 25 GB and the mapped target of 10 GB need 85 GB, two need 60 GB.
-        (25 * GB, 85 * GB, "interleaved"),
-        (25 * GB, 84 * GB, "grouped"),
-        (25 * GB, 60 * GB, "grouped"),
-        (25 * GB, 59 * GB, "sequential"),
-        (None, 84 * GB, "interleaved"),  # where the system does not tell, nothing is decided
-    ],
-)
-def test_arms_are_divided_if_their_private_memory_exceeds_what_is_usable(
-    job, private, usable, schedule
-):
-    machine = Machine(private_bytes=private)
-    record = measured(BLOCK, replace(job, usable_memory=usable, machine=machine))
-    assert record["schedule"] == schedule
-    again = 2 if schedule == "grouped" else 0  # of the target alone
-    assert len(record["runs"]) == BLOCK.runs + again
-    assert machine.live == []
-    assert {arm["private_bytes"] for arm in record["arms"]} == {private}
 
 
 @in_each_schedule

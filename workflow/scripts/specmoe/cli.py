@@ -31,8 +31,7 @@ def check(campaign: Path | None = None, results: Path = Path("results")) -> None
     from specmoe.plan.gate import check, load_campaign
 
     given = read_mapping(campaign or Path("/dev/stdin"))
-    for note in check(load_campaign(overlaid(ROOT, given), ROOT, results), os.environ):
-        print(note)
+    check(load_campaign(overlaid(ROOT, given), ROOT, results), os.environ)
 
 
 def build_engine(campaign: "Opened", id: str, log: Path) -> None:
@@ -84,8 +83,7 @@ def describe_model(campaign: "Opened", model: str, out: Path, digests: Path | No
 
     config, file = campaign.config, campaign.model_file(model)
     stated = config.models[model], config.family(model), config.origin(model) or ("", "")
-    if clock := describe_model(file, *stated, digests, out):
-        print(clock)
+    describe_model(file, *stated, digests, out)
 
 
 def check_upcycled(campaign: "Opened", model: str, engine: Path, log: Path, out: Path) -> None:

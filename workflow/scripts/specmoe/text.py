@@ -49,8 +49,9 @@ def exit_status(code: int) -> str:
         name = signal.Signals(number).name
     except ValueError:
         return f"exit code {code}"
-    lacks = ", an instruction that this processor lacks" if number == signal.SIGILL else ""
-    return f"killed by {name}{lacks}"
+    if number == signal.SIGILL:
+        name += ", an unknown instruction; set campaign.engine: portable"
+    return f"killed by {name}"
 
 
 def spreadsheet_text(value: Any) -> Any:

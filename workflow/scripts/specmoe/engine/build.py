@@ -18,7 +18,7 @@ from specmoe.config.engines import CMAKE_FLAGS, Backend, Engine, GitEngine, Path
 from specmoe.config.models import Recipe
 from specmoe.engine.identity import ALL_BINARIES, install, measuring_files
 from specmoe.engine.job import server_command
-from specmoe.engine.machine import machine_id, output_of, processor_name, require_device
+from specmoe.engine.machine import output_of, require_device
 from specmoe.engine.process import cmake_cache, run_build_tool
 from specmoe.engine.server import Server
 from specmoe.errors import EngineError, MeasurementError
@@ -84,7 +84,6 @@ def make_engine(
     `log` receives the output of every tool. `environment` is `measurement.environment`, which may
     choose the device that the engine is tested on. Raises EngineError.
     """
-    shutil.rmtree(folder / _TESTED, ignore_errors=True)  # by machines that tested another build
     with log.open("w") as output:
         if isinstance(engine, PathEngine):
             install(Path(engine.path), folder / "bin")
@@ -102,7 +101,6 @@ def make_engine(
         "binaries_sha256": {file.name: sha256_of(file) for file in measuring_files(folder / "bin")},
     }
     (folder / "engine.json").write_text(json.dumps(facts, indent=1) + "\n")
-    mark_tested(folder)
 
 
 def _built(
@@ -188,7 +186,6 @@ SELF_TEST_RECIPE = Recipe(
 )
 SELF_TEST_TOKENS = 8
 SELF_TEST_S = 60.0  # limit of its start, and of its one request
-_TESTED = "tested"  # folder of notes in an engine's folder
 
 
 def self_test(
@@ -227,35 +224,6 @@ def self_test(
             raise EngineError(f"the engine fails its self-test: {error}") from error
     if len(answer["tokens"]) != SELF_TEST_TOKENS:
         raise EngineError(f"the engine fails its self-test: it generated {answer['tokens']}")
-
-
-def mark_tested(engine: Path) -> None:
-    """Note in an engine's folder that it passed its self-test on this machine."""
-    _mark(engine).parent.mkdir(exist_ok=True)
-    _mark(engine).touch()
-
-
-def require_tested(engine: Path, backend: Backend, environment: Mapping[str, str]) -> None:
-    """Test an engine on this machine, unless it was. Raises EngineError if it does not run here.
-
-    `engine` is its folder, `environment` is `measurement.environment`.
-    """
-    if _mark(engine).exists():
-        return
-    _mark(engine).parent.mkdir(exist_ok=True)
-    try:
-        self_test(engine / "bin", backend, _mark(engine).with_suffix(".log"), environment)
-    except EngineError as error:
-        raise EngineError(
-            f"engine {engine.name} was built on another machine and does not run on this one"
-            f" ({processor_name()}, {machine_id()}); measure with campaign.engine: portable, which"
-            f" fits every processor, or build the engine here in a folder of its own: {error}"
-        ) from error
-    mark_tested(engine)
-
-
-def _mark(engine: Path) -> Path:
-    return engine / _TESTED / f"{machine_id()}.ok"
 
 
 PROGRAM = "model_passes"

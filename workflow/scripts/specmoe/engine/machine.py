@@ -204,12 +204,11 @@ def bytes_together(
 ) -> int:
     """Return the bytes that the processes of some arms need while all are live.
 
-    `sizes` has the bytes of models' files. `COPYING` backends copy the weights for each process.
-    Elsewhere files are mapped and shared; what the CPU backend repacks is not, and is found by
-    measuring (`measure.block`).
+    `sizes` has the bytes of models' files. Each process has a copy of the weights: on a GPU, or as
+    the CPU backend repacks them. Metal alone computes on the mapped files, which processes share.
     """
     files = [model for arm in arms for model in block.files_of(arm)]
-    weights = sum(sizes[model] for model in (files if backend in COPYING else {*files}))
+    weights = sum(sizes[model] for model in ({*files} if backend == Backend.METAL else files))
     return weights + len(arms) * working_bytes(block.slots, block.context)
 
 

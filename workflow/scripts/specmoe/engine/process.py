@@ -121,26 +121,11 @@ def with_end_of_log(reason: str, text: str, log: Path) -> MeasurementError:
 def peak_rss_bytes() -> int:
     """Return the largest peak memory of the processes that have ended so far, in bytes."""
     # The only children are guards and, through them, their commands.
-    return _peak_bytes(resource.getrusage(resource.RUSAGE_CHILDREN))
-
-
-def _peak_bytes(used: resource.struct_rusage) -> int:
-    return used.ru_maxrss if sys.platform == "darwin" else used.ru_maxrss * 1024
+    used = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+    return used if sys.platform == "darwin" else used * 1024
 
 
 def living_peak_bytes(pid: int) -> int | None:
     """Return the peak memory of a process, in bytes; None where the system does not say (macOS)."""
     found = re.search(r"^VmHWM:\s*(\d+) kB", text_of(Path(f"/proc/{pid}/status")), re.MULTILINE)
     return int(found[1]) * 1024 if found else None
-
-
-def wait_and_measure(process: "subprocess.Popen[bytes]") -> int | None:
-    """Wait until a process ends; return the peak memory of the largest of it and its children.
-
-    In bytes; None if the process had been waited for already.
-    """
-    if process.poll() is not None:
-        return None
-    _, status, used = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
-    return _peak_bytes(used)

@@ -18,7 +18,7 @@ from specmoe.config.engines import engine_environment
 from specmoe.engine.process import (
     count_failures,
     living_peak_bytes,
-    wait_and_measure,
+    peak_rss_bytes,
     with_end_of_log,
 )
 from specmoe.engine.responses import first_error, read_counters, read_events
@@ -128,18 +128,6 @@ class Server:
         """End the process."""
         self.stop()
 
-    def private_bytes(self) -> int | None:
-        """Return the bytes of the running server's resident memory that no file backs.
-
-        Mapped weights, which processes share, do not count. None where the system does not say.
-        """
-        try:
-            memory = psutil.Process(self.pid).memory_info()
-        except psutil.NoSuchProcess as error:
-            raise self._end_error() from error
-        # Linux alone tells apart what is mapped from files.
-        return int(memory.rss - memory.shared) if hasattr(memory, "shared") else None
-
     @property
     def pid(self) -> int:
         """The id of the running server's own process, a child of its guard."""
@@ -166,9 +154,9 @@ class Server:
         with suppress(MeasurementError):  # it has ended
             peak = living_peak_bytes(self.pid)
         self._process.stdin.close()
-        at_end = wait_and_measure(self._process)
-        # What Linux tells at the end is never below the peak of the process that started it.
-        self.peak_rss_bytes = peak or at_end
+        self._process.wait()
+        # On Linux that of ended processes is never below the peak of the one that started them.
+        self.peak_rss_bytes = peak or peak_rss_bytes()
         self._process = None
         self._client.close()
         self._folder.cleanup()

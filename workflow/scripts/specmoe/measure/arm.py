@@ -125,7 +125,6 @@ class LiveArm:
         self.prompts: Mapping[str, list[int]] = {}  # as token ids
         self.start_ms = 0.0  # of all its servers
         self.warm_ups: list[dict[str, float]] = []
-        self.private_bytes: int | None = None
         self.processes = 0
         self.sent: Counter[int] = Counter()  # requests of the present server, by slot
         self.gate = Gate.model_validate(block.gate)
@@ -239,7 +238,6 @@ class LiveArm:
             if took >= LONG_WARMUP_S * 1000 or took >= SETTLED * before:
                 break
             before = took
-        self.private_bytes = self.server.private_bytes()
 
     def _warm_up(self, ids: list[int], n_predict: int) -> float:
         """Send a request and return the time of its generated tokens in ms."""
@@ -353,7 +351,6 @@ class LiveArm:
             "start_ms": self.start_ms,
             "warm_ups": self.warm_ups,
             "warm_up_ms": sum(one["wall_ms"] for one in self.warm_ups),
-            "private_bytes": self.private_bytes,
             "peak_rss_bytes": max(self._peaks, default=None),
             # For what reads again what the target wrote alone.
             "prompts": None if self.arm.speculates else self.prompts,

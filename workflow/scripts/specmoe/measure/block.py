@@ -6,7 +6,7 @@ even hold one setting beside the target alone, servers follow one another.
 """
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from statistics import fmean
@@ -87,31 +87,21 @@ def summary(block: Block, record: Mapping[str, Any]) -> str:
     return "; ".join(filter(None, parts))
 
 
-class _MemoryExceededError(Exception):
-    """Processes as large as those that are live exceed the memory; its argument: how many fit."""
-
-
 def measure(block: Block, job: Job) -> dict[str, Any]:
     """Do all runs of a block by its protocol and return its record: its arms, and the raw answers.
 
-    In the paired protocol groups of arms follow one another, each with the target alone. A group
-    that turns out to be too large for the memory is divided, and what was measured before stays.
-    Raises MeasurementError, with the end of the engine's log, if any run is not a measurement.
+    In the paired protocol groups of arms follow one another, each with the baseline. Raises
+    MeasurementError, with the end of the engine's log, if any run is not a measurement.
     """
     if block.protocol == Protocol.STUDY:
         return study_commands.measure(block, job)
-    schedule, waiting = arrange(block, job)
+    schedule, arms_of_groups = arrange(block, job)
     groups: list[list[LiveArm]] = []
     runs: list[Run] = []
-    while waiting:
-        turns = turns_of(block, waiting[0], interleaved=schedule != Schedule.SEQUENTIAL)
-        try:
-            live, own = _measure_group(turns, block, job, len(groups), len(runs))
-        except _MemoryExceededError as error:
-            _logger.info("memory does not hold %d arms of %s", len(waiting[0]), block.block)
-            schedule, waiting = _smaller(waiting, error.args[0])
-            continue
-        groups.append([live[arm] for arm in waiting.pop(0)])
+    for arms in arms_of_groups:
+        turns = turns_of(block, arms, interleaved=schedule != Schedule.SEQUENTIAL)
+        live, own = _measure_group(turns, block, job, len(groups), len(runs))
+        groups.append([live[arm] for arm in arms])
         runs += own
     return {
         "schedule": schedule,
@@ -135,18 +125,6 @@ def arrange(block: Block, job: Job) -> tuple[Schedule, list[list[Arm]]]:
     if not groups:
         return Schedule.SEQUENTIAL, [[*block.arms]]
     return Schedule.GROUPED if groups[1:] else Schedule.INTERLEAVED, groups
-
-
-def _smaller(groups: Sequence[Sequence[Arm]], fit: int) -> tuple[Schedule, list[list[Arm]]]:
-    """Return groups of `fit` processes, or one in turn where not even a pair fits."""
-    arms = [arm for group in groups for arm in group]
-    alone = [arm for arm in dict.fromkeys(arms) if not arm.speculates]
-    drafting = [arm for arm in arms if arm.speculates]
-    each = fit - len(alone)
-    if each < 1:
-        return Schedule.SEQUENTIAL, [[*alone, *drafting]]
-    starts = range(0, len(drafting), each)
-    return Schedule.GROUPED, [[*alone, *drafting[at : at + each]] for at in starts]
 
 
 class Turn(NamedTuple):
@@ -199,8 +177,6 @@ def _measure_group(
         with ExitStack() as servers:
             for arm in beside:
                 live[arm] = servers.enter_context(LiveArm(block, arm, job, group))
-                if block.schedule == Schedule.AUTO and len(beside) > 1:
-                    _check_memory(live.values(), len(beside), job)
             server = live[beside[0]].server
             ids = {one.prompt: prompt_ids(server, one, block, job.root) for one in block.prompts}
             for arm in beside:
@@ -215,14 +191,3 @@ def _measure_group(
     for one in live.values():
         one.add_traces([run for run in runs if run["arm"] == one.arm.name])
     return live, runs
-
-
-def _check_memory(live: Iterable[LiveArm], arms: int, job: Job) -> None:
-    """Raise _MemoryExceededError if all arms as large as the largest live one exceed the memory.
-
-    Mapped weights are shared; what a process has copied of them is its own.
-    """
-    private = max(one.server.private_bytes() or 0 for one in live)
-    left = max(job.usable_memory - job.target.stat().st_size, 0)
-    if private * arms > left:
-        raise _MemoryExceededError(left // private)

@@ -46,17 +46,6 @@ def read_info(path: Path, sha256: str | None = None) -> ModelInfo:
         return _card(header, digest, sum(part.stat().st_size for part in parts))
 
 
-def describe_clock(path: Path) -> str:
-    """Return what to know of a chat template that writes the date or time; empty of others."""
-    # The one function for it, see llama.cpp's common/jinja/.
-    if b"strftime_now" not in (read_header(path).chat_template or b""):
-        return ""
-    return (
-        f"The chat template of {path} writes the date or time (strftime_now): chats of another day"
-        " are other prompts, so measure them in one."
-    )
-
-
 def check_family(info: ModelInfo, family: Family, path: Path) -> None:
     """Make sure that a model is of the network the configuration says; raises ModelError if not."""
     known = {
@@ -166,8 +155,8 @@ def describe_model(
     origin: tuple[str, str],
     digests: Path | None,
     out: Path,
-) -> str:
-    """Write the info of a model; return what is to be said of its clock, or nothing.
+) -> None:
+    """Write the info of a model.
 
     `origin` is where its weights are from, and their licence, or empty. `digests` has those of a
     download, which was hashed and checked then. Raises ModelError for a file that is not what the
@@ -187,7 +176,6 @@ def describe_model(
     if family:
         check_family(info, family, model)
     save_info(replace(info, origin=origin[0], licence=origin[1]), out)
-    return describe_clock(model)
 
 
 _BY_ARCHITECTURE: Final = {"eagle3": Method.EAGLE3, "dflash": Method.DFLASH}

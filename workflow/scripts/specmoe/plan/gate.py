@@ -112,22 +112,20 @@ def load_campaign(data: Mapping[str, Any], root: Path, results: Path) -> LoadedC
     return campaign
 
 
-def check(campaign: LoadedCampaign, exported: Mapping[str, str]) -> list[str]:
+def check(campaign: LoadedCampaign, exported: Mapping[str, str]) -> None:
     """Make sure that a campaign can be measured as far as its files, now here, and variables say.
 
-    `exported` is the environment of the workflow. Returns what to know of the files. Raises an
-    ExceptionGroup of all errors.
+    `exported` is the environment of the workflow. Raises an ExceptionGroup of all errors.
     """
     from specmoe.plan.inventory import check_headers  # needs numpy
 
-    errors, notes = check_headers(campaign)
+    errors = check_headers(campaign)
     try:
         refuse_exported(campaign.config.measurement.environment, exported)
     except MeasurementError as error:
         errors.append(error)
     if errors:
         raise ExceptionGroup("errors of the campaign", errors)
-    return notes
 
 
 def _folders(campaign: LoadedCampaign) -> Errors:

@@ -21,7 +21,7 @@ from specmoe.engine.identity import require_programs
 from specmoe.errors import ConfigError, ModelError, SpecmoeError
 from specmoe.files import existing, free_bytes, given_file, is_held, require_files
 from specmoe.models import hub
-from specmoe.models.gguf import check_family, check_pair, describe_clock, read_info
+from specmoe.models.gguf import check_family, check_pair, read_info
 from specmoe.models.info import ModelInfo, load_info, require_template
 from specmoe.plan.campaign import LoadedCampaign
 from specmoe.plan.gate import Gate
@@ -34,8 +34,8 @@ BYTES_PER_TOKEN = 4  # of prompt texts
 _OF_NO_FILE = {"label", "family", "sha256", "size_bytes", "size_gb"}
 
 
-def check_headers(campaign: LoadedCampaign) -> tuple[Errors, list[str]]:
-    """Return the errors of a campaign's prompts and models, and what to know of those.
+def check_headers(campaign: LoadedCampaign) -> Errors:
+    """Return the errors of a campaign's prompts and models.
 
     Errors name the path that the configuration has.
     """
@@ -62,13 +62,11 @@ def check_headers(campaign: LoadedCampaign) -> tuple[Errors, list[str]]:
             method = arm.method if arm.draft_model in known else None
             with _collecting(errors):
                 check_pair(target, draft, method, one_vocabulary=same)
-    notes = []
     for name, suite in {block.target: block.suite for block in blocks if block.sends_chats}.items():
         if found := origin(name):
             with _collecting(errors):
                 require_template(found[1], found[0], suite)
-                notes.append(describe_clock(found[0]))
-    return errors, [*filter(None, notes)]
+    return errors
 
 
 @contextmanager

@@ -246,12 +246,6 @@ def describe_machine(
                 refuse_another_kind(read_record(first) | stated(given), facts)
         else:
             replace_text(first, written)
-        if engine:
-            from specmoe.engine.build import require_tested
-
-            with measuring_lock():
-                environment = campaign.config.measurement.environment
-                require_tested(engine.parent, campaign.backend, environment)
     replace_text(out, written)
 
 
