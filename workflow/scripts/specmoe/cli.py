@@ -273,7 +273,7 @@ VERBS = {
     "document": "cli",
     "choose_contenders": "analysis.contenders",
     "audit": "audit.report",
-    "analyse": "study.analysed",
+    "analyse": "study.headline",
     "advise": "analysis.terminal",
     "finish": "analysis.terminal",
     "render_paper": "paper.documents",

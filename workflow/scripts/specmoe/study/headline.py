@@ -1,20 +1,31 @@
-"""The headline claims of the published study, and how each is compared with a campaign.
+"""The headline claims of the study, and the analysis of a campaign, which judges them.
 
 `CLAIMS` has those that the study's abstract, contributions, conclusions and tables rest on, in our
-words; a bound that is not the study's own is in the words. A function gets what a campaign measured
-in one way (protocol and engine) and yields comparisons; module `judge` says how these decide.
+words. A function gets the analysis of one protocol and engine and yields comparisons; module
+`judge` has the rule by which these decide.
 """
 
 from itertools import pairwise, permutations
 from math import inf, isnan
+from pathlib import Path
 
 import pandas as pd
 
 from specmoe.analysis import filters
+from specmoe.analysis.build import analyse as analyse_runs
+from specmoe.analysis.build import required_times
+from specmoe.analysis.compared_settings import compared_campaigns, compared_settings
 from specmoe.analysis.intervals import Estimate
 from specmoe.analysis.number_text import fixed, measured
 from specmoe.analysis.registry import Analysis, Record, records
-from specmoe.study.judge import Claim, Comparison, Comparisons, Missing
+from specmoe.audit.report import Audit
+from specmoe.files import read_record
+from specmoe.models.info import load_infos
+from specmoe.plan.campaign import LoadedCampaign
+from specmoe.runs.other_tables import read_agreement, read_pass_times
+from specmoe.runs.schema import read_runs
+from specmoe.study.judge import Claim, Comparison, Comparisons, Missing, judge_claims
+from specmoe.study.printed_numbers import compare, compare_printed, read_reported
 
 CONSTRUCTED = "acceptance was constructed: the targets have random weights or copied experts"
 _ACCEPTANCE = "acceptance_rate_mean"
@@ -30,10 +41,7 @@ def speedups_round_to(settings: pd.DataFrame, low: float, high: float) -> Compar
 
 
 def acceptance_is_low(settings: pd.DataFrame) -> Comparisons:
-    """Compare acceptance rates, the study's means over runs, with 4 %; made ones cannot show any.
-
-    Prompts of a stated length are no whole texts.
-    """
+    """Compare acceptance rates, the study's means over runs, with 4 %, unless they were made."""
     known = settings[settings[_ACCEPTANCE].notna()]
     found = known[~known["constructed"].astype(bool)]
     if found.empty and len(known):
@@ -49,8 +57,8 @@ def gain_without_acceptance(analysis: Analysis) -> Comparisons:
 
     A round and its replay yield L tokens, the target's own included. Without the accepted ones they
     would yield one a pass in the same time, so with p passes a round the speedup would be S p / L.
-    As a pass takes one step at least, no true row can have S p > L. Where the engine was made to
-    accept no more than 4 %, the measured speedup decides as it is.
+    No valid run has S p > L. Where the engine was forced to accept 4 % at most, the measured
+    speedup decides.
     """
     made = analysis.predictions
     made = made[made["forced_acceptance"].notna() & (made["acceptance_rate"] <= 0.04)]
@@ -60,20 +68,19 @@ def gain_without_acceptance(analysis: Analysis) -> Comparisons:
         yield Comparison(_estimate(row).minus(_ONE), words, (row,))
     for row in records(_moe(_texts(analysis, "tokens_per_round")).query("smallest")):
         tokens, passes = row["tokens_per_round"], 1 + row["replays_per_round"]
-        alone = _estimate(row).times(passes / tokens)
+        without = _estimate(row).times(passes / tokens)
         words = (
             f"{_setting(row)}: {row['speedup']:.2f} with {tokens:.2f} tokens a round; with"
-            f" {passes:.3g} it would be {_number(alone)}"
+            f" {passes:.3g} it would be {_number(without)}"
         )
-        yield Comparison(alone.minus(_ONE), words, (row,))
+        yield Comparison(without.minus(_ONE), words, (row,))
 
 
 def checking_is_sublinear(analysis: Analysis) -> Comparisons:
-    """Compare what checking the positions of a round costs with as many single passes.
+    """Compare the cost of a verification with that of as many single passes.
 
     Where passes were timed by themselves, their times decide. Elsewhere a round of L tokens at
-    speedup S takes the time of L / S single passes. As that includes drafting, it is an upper
-    bound: whether it is drafting that makes a round dear is not known.
+    speedup S takes the time of L / S single passes: an upper bound, as it includes drafting.
     """
     passes = filters.timed_passes(analysis)
     for row in records(passes[passes["n_tokens"] > 1]):
@@ -95,7 +102,7 @@ def checking_is_sublinear(analysis: Analysis) -> Comparisons:
 
 
 def rises_with_gamma(analysis: Analysis) -> Comparisons:
-    """Compare the speedups of neighbouring γ, of each target with each draft."""
+    """Compare the speedups of neighbouring γ, of each target with each draft model."""
     for curve in _groups(_texts(analysis), "series", "draft"):
         for before, after in pairwise(curve):
             to = f"γ = {after['gamma']}"
@@ -103,9 +110,9 @@ def rises_with_gamma(analysis: Analysis) -> Comparisons:
 
 
 def corner_is_best(analysis: Analysis) -> Comparisons:
-    """Compare a target's setting of smallest draft and largest γ with its others.
+    """Compare the setting of smallest draft model and largest γ with a target's others.
 
-    A target counts that was measured with two drafts and at two γ at least.
+    The target needs two draft models and two γ at least.
     """
     for rows in _groups(_texts(analysis), "series"):
         if min(len({row[key] for row in rows}) for key in ("draft", "gamma")) > 1:
@@ -114,7 +121,7 @@ def corner_is_best(analysis: Analysis) -> Comparisons:
 
 
 def smaller_draft_gains_more(analysis: Analysis) -> Comparisons:
-    """Compare the speedups of two drafts of an MoE target at the same γ."""
+    """Compare the speedups of two draft models of an MoE target at the same γ."""
     for rows in _groups(_moe(_texts(analysis)), "series", "gamma"):
         for small, large in permutations(rows, 2):
             if small["draft_parameters"] < large["draft_parameters"]:
@@ -135,9 +142,9 @@ def between_the_dense(analysis: Analysis) -> Comparisons:
 
 
 def gain_follows(analysis: Analysis, column: str, *, holds: bool) -> Comparisons:
-    """Compare the gains of an MoE and a dense target, at their best, with their parameters.
+    """Compare the best gains of an MoE and a dense target in the order of their parameters.
 
-    That with more of them gains more, or less if the claim is that the gain does not follow them.
+    The one with more of them gains more, or less if the claim denies that (not `holds`).
     """
     for less, more in permutations(_at_best(analysis), 2):
         if less["family"] != more["family"] and less[column] < more[column]:
@@ -145,19 +152,19 @@ def gain_follows(analysis: Analysis, column: str, *, holds: bool) -> Comparisons
 
 
 def reads_its_file(analysis: Analysis) -> Comparisons:
-    """Compare what MoE targets would read without a draft, file size times rate, with the memory.
+    """Compare the baselines of MoE targets, file size times rate, with the memory's bandwidth.
 
-    Rates can refute the claim but never prove it: if that exceeds the bandwidth, it is false, else
-    it may be true or false. A probed bandwidth may be too low by a tenth, as
-    `audit.limits` says.
+    Rates can refute the claim but never prove it. A probed bandwidth may be too low by a tenth, see
+    `audit.limits`.
     """
     bandwidth = analysis.campaign.iloc[0].get("machine_memory_bandwidth_bytes_per_second")
     if bandwidth is None or not bandwidth > 0:
         raise Missing("the machine's memory bandwidth is not known")
-    rates = records(_moe(analysis.baselines))
-    if rates and all(row["in_cache"] for row in rates):
+    baselines = _moe(analysis.baselines)
+    rates = records(baselines[~baselines["in_cache"].astype(bool)])
+    if len(baselines) and not rates:
         raise Missing("a cache may hold the weights of these targets")
-    for row in (row for row in rates if not row["in_cache"]):
+    for row in rates:
         size = row["size_bytes"] / _GIGA
         needed = _estimate(row, "tokens_per_second").times(size)
         words = (
@@ -169,7 +176,7 @@ def reads_its_file(analysis: Analysis) -> Comparisons:
 
 
 def _sized(analysis: Analysis, settings: pd.DataFrame) -> pd.DataFrame:
-    """Return settings with `draft_parameters`, and whether no draft of the target has fewer."""
+    """Return settings with `draft_parameters`, and `smallest`: the target's fewest."""
     models = analysis.models.set_index("model")["parameters_total"]
     drafts = analysis.drafts.set_index("draft")["draft_model"].map(models)
     sizes = settings["draft"].map(drafts)
@@ -195,10 +202,7 @@ def _groups(settings: pd.DataFrame, *keys: str) -> list[list[Record]]:
 
 
 def _at_best(analysis: Analysis) -> list[Record]:
-    """Return each target's setting of highest speedup.
-
-    The best of several is partly the luckiest, and its interval does not allow for the choice.
-    """
+    """Return each target's setting of highest speedup; its interval ignores the choice."""
     groups = _groups(_texts(analysis), "series")
     return [max(rows, key=lambda row: float(row["speedup"])) for rows in groups]
 
@@ -336,3 +340,38 @@ CLAIMS = {
         leans=False,
     ),
 }
+
+
+def analyse(
+    campaign: LoadedCampaign, audit: Path, out: Path, compare_with: tuple[Path, ...] = ()
+) -> None:
+    """Write every table of a campaign's analysis to a folder.
+
+    `audit` is the folder of its audit; `compare_with` are analyses of other campaigns.
+    """
+    config, data = campaign.config, campaign.data
+    runs = read_runs(data / "runs.parquet")
+    own = analyse_runs(
+        runs,
+        config,
+        load_infos(data / "models.json"),
+        read_record(data / "machine.json"),
+        Audit.read(audit),
+        read_pass_times(*campaign.pass_times),
+        read_agreement(*campaign.agreement),
+        read_record(campaign.stages[-1])["settings"] if campaign.stages else [],
+    )
+    others = [Analysis.read(folder) for folder in compare_with]
+    campaigns = [own, *others]
+    tables = {
+        "required_time": required_times(campaigns),
+        "compared_settings": compared_settings(campaigns),
+        "compared_campaigns": compared_campaigns(campaigns),
+    }
+    reported = read_reported(campaign.root / "resources/reported")
+    if config.campaign.source == "study_rows":
+        tables["reported"] = compare(reported, own)
+    if own.campaign["is_study"].iloc[0]:
+        tables["claims"] = judge_claims(CLAIMS, own)
+        tables["comparison"] = compare_printed(reported, own, others)
+    Analysis(own.tables, **tables).write(out)

@@ -1,28 +1,25 @@
 """Verdicts on claims, and the comparisons that decide them.
 
-A claim consists of comparisons (this setting gains more than that one, that rate is below 4 %), and
-says that all of them hold, or some. A comparison holds surely if its whole interval is on
-the claimed arm, fails surely if its whole interval is on the other side, and is open otherwise, as
-without an interval (a single block). The verdicts are:
+A claim has comparisons (this setting gains more than that one, that rate is below 4 %), of which
+all must hold, or some. A comparison holds if its whole interval is on the claimed side, fails if it
+is on the other side, and is open otherwise. A single block has no interval. The verdicts are:
 
-- supported: enough comparisons hold surely;
-- rests on impossible rows: enough hold surely, but too few of them are of settings without a run
-  that the audit calls impossible;
-- contradicted: so many fail surely that enough cannot hold;
-- inconclusive: neither; the numbers agree with the claim and with its contrary;
+- supported: enough comparisons hold;
+- rests on impossible rows: enough hold, but too few of them are of settings without an impossible
+  run;
+- contradicted: so many fail that enough cannot hold;
+- inconclusive: neither;
 - not testable: there is nothing to compare, and the verdict names what is missing.
 
 A verdict keeps its level whatever the number of comparisons. If k of n must hold, the intervals
-that support a claim are widened to the level of n - k + 1 at once, and those that contradict it to
-that of k (Bonferroni, for partial conjunctions). So a false claim is supported, and a true one
-contradicted, by luck in at most half of what the confidence leaves, 2.5 % of cases, however its
-comparisons depend on each other.
+that support a claim are simultaneous for n - k + 1, and those that contradict it for k (Bonferroni,
+for partial conjunctions). So a false claim is supported, and a true one contradicted, in at most
+2.5 % of cases, however its comparisons depend on each other.
 
-Intervals are over blocks: about this machine and these prompts. Two settings count as different if
-their intervals do not overlap, which is stricter than an interval of their difference. The interval
-of a setting that is not paired leaves out the spread of its baseline. Counts of tokens have none:
-greedy runs repeat them exactly. Impossible rows can contradict what was said of them, so every
-verdict comes with the number of its rows that the audit flagged.
+Intervals are over blocks: about this machine and these prompts. Two settings differ if their
+intervals do not overlap, which is stricter than an interval of their difference. An unpaired
+setting's interval omits the variance of its baseline. Counts of tokens have no interval: greedy
+runs repeat them exactly.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -51,7 +48,7 @@ class Verdict(StrEnum):
 
 
 class Comparison(NamedTuple):
-    """One comparison of a claim: its margin on the claimed arm, its text, and its rows."""
+    """One comparison of a claim: its margin on the claimed side, its text, and its rows."""
 
     margin: Estimate
     text: str
@@ -94,14 +91,15 @@ def conclude(
     *,
     some: bool = False,
 ) -> tuple[Verdict, Comparison]:
-    """Return the verdict on a claim that all of its comparisons hold, or some, and what decides.
+    """Return the verdict on a claim, and the comparison that decides.
 
-    That is the comparison nearest to failing, or the one that holds best if some suffice. The
-    intervals have `degrees` of freedom; `check_claim` says whether a comparison's runs can be true.
+    All comparisons must hold, or some. The decisive one is nearest to failing, or holds best if
+    some suffice. The intervals have `degrees` of freedom; `possible` excludes comparisons with
+    impossible runs.
     """
 
     def widening(intervals: int) -> float:
-        """Return how many times as wide so many intervals are if all hold at once."""
+        """Return the factor by which so many simultaneous intervals are wider."""
         each = 1 - (1 - confidence) / intervals
         return float(student_quantile(degrees, each) / student_quantile(degrees, confidence))
 
@@ -122,10 +120,9 @@ def conclude(
 
 
 def judge_claims(claims: Mapping[str, Claim], analysis: Analysis) -> pd.DataFrame:
-    """Return what a campaign says of each claim, one row each.
+    """Return the verdict on each claim, one row per protocol and engine.
 
-    Suites that were measured in different ways (protocol and engine) are judged apart: there is a
-    row for each way. The study's drafts are models, so what drafts otherwise decides no claim.
+    The study's draft models decide; other methods do not.
 
     Columns: claim, statement, place, protocol, engine, verdict (a `Verdict`), why (the numbers
     that decide it, or what is missing), comparisons, runs (that it rests on), flagged (those that
@@ -134,20 +131,15 @@ def judge_claims(claims: Mapping[str, Claim], analysis: Analysis) -> pd.DataFram
     prompts whose spread could change the verdict).
     """
     return pd.DataFrame(
-        {
-            "claim": name,
-            "statement": claim.statement,
-            "place": claim.place,
-            **way,
-            **_judged(claim, part),
-        }
-        for way, part in _by_protocol(analysis)
+        {"claim": name, "statement": claim.statement, "place": claim.place}
+        | {**key, **_judged(claim, part)}
+        for key, part in _by_protocol(analysis)
         for name, claim in claims.items()
     )
 
 
 def _judged(claim: Claim, analysis: Analysis) -> Record:
-    """Return what an analysis, all measured in one way, says of a claim."""
+    """Return the verdict on a claim by the analysis of one protocol and engine."""
     comparisons: list[Comparison] = []
     verdict, why = Verdict.NOT_TESTABLE, f"no runs of {claim.missing}"
     try:
@@ -178,33 +170,30 @@ def _judged(claim: Claim, analysis: Analysis) -> Record:
 
 
 def _by_protocol(analysis: Analysis) -> Iterator[tuple[Record, Analysis]]:
-    """Yield each way that speculation was measured in, and the analysis of its rows alone.
+    """Yield each protocol and engine of speculative runs, or else of baselines, and its analysis.
 
-    Without speculation they are the ways of the rates. Where a table names the method, it keeps
-    what draft models drafted.
+    Tables that name the method keep the rows of draft models.
     """
     frames = (analysis.settings, analysis.baselines, analysis.campaign)
     measured = next(frame for frame in frames if not frame.empty)
     tables = [name for name, table in TABLES.items() if set(MEASURED_BY) <= set(table.columns)]
-    for way in records(measured[MEASURED_BY].drop_duplicates()):
+    for key in records(measured[MEASURED_BY].drop_duplicates()):
         parts = {}
         for name in tables:
             frame = getattr(analysis, name)
-            own = (frame[MEASURED_BY] == pd.Series(way)).all(axis="columns")
+            own = (frame[MEASURED_BY] == pd.Series(key)).all(axis="columns")
             parts[name] = frame[own & by_model(frame) if "method" in frame else own]
-        yield way, replace(analysis, **parts)
+        yield key, replace(analysis, **parts)
 
 
 def _runs_of(rows: Sequence[Record], analysis: Analysis) -> pd.DataFrame:
     """Return the rows of `flagged` that rows of other tables are made of."""
-    settings = pd.DataFrame(
-        [{key: row[key] for key in _SETTING_KEYS if key in row} for row in rows]
-    )
+    settings = pd.DataFrame([{k: row[k] for k in _SETTING_KEYS if k in row} for row in rows])
     flagged = analysis.flagged
     if settings.empty:
         return flagged.iloc[:0]
     if "draft" not in settings:
-        # A rate without a draft is made of these runs, see `summarise_baselines`.
+        # The runs of a baseline's rate, see `summarise_baselines`.
         speculative = flagged.loc[flagged["draft"] != NO_DRAFT, "suite"]
         passages = flagged["prompt"].str.startswith(PASSAGE_PREFIX)
         flagged = flagged[~flagged["suite"].isin(speculative) & passages]

@@ -1,7 +1,6 @@
-"""The numbers a study printed, each beside the same number computed from an analysis.
+"""The study's printed numbers, compared with the same numbers of an analysis.
 
-A number has words for a name: a quantity and its ids, such as `speedup moe_q4 draft_0.8b 16`.
-`recompute` returns the numbers of an analysis by name, `resources/reported/` has the printed ones.
+The name of a number is a quantity and its ids, such as `speedup moe_q4 draft_0.8b 16`.
 """
 
 from collections.abc import Iterable
@@ -47,7 +46,7 @@ def read_reported(folder: Path) -> pd.DataFrame:
 
 
 def compare(reported: pd.DataFrame, analysis: Analysis) -> pd.DataFrame:
-    """Return `read_reported`'s frame with what an analysis gives for each number.
+    """Return `read_reported`'s frame with the same numbers of an analysis.
 
     Added columns: digits (decimals printed), recomputed (NaN where the analysis has no such
     number), equal: whether it is the printed number at its digits; for `<`, whether it is below.
@@ -65,12 +64,11 @@ def compare(reported: pd.DataFrame, analysis: Analysis) -> pd.DataFrame:
 def compare_printed(
     reported: pd.DataFrame, own: Analysis, others: Iterable[Analysis]
 ) -> pd.DataFrame:
-    """Return the printed cells and headline numbers beside what campaigns give for them.
+    """Return the printed settings and headline numbers next to those of campaigns.
 
-    Columns: those of `read_reported`, digits (decimals printed), recomputed (from the campaign of
-    the study's own rows, if it is this one or one of `others`) and measured (from this campaign, if
-    it is another). Both are NaN where there is no such campaign or number. All are the study's
-    quantities, see `recompute`.
+    Columns: those of `read_reported`, digits (decimals printed), recomputed (from the study's own
+    rows, if this campaign or one of `others` has them) and measured (from this campaign, if it is
+    another). NaN where there is no such number.
     """
     source = reported["source"]
     chosen = reported[(source == CELLS) | source.str.contains(_HEADLINE)].reset_index(drop=True)
@@ -96,13 +94,12 @@ def _numbers(reported: pd.DataFrame, analysis: Analysis | None) -> "pd.Series[fl
 
 
 def recompute(analysis: Analysis) -> dict[str, float]:
-    """Return the numbers of an analysis by the words of `resources/reported/`.
+    """Return the numbers of an analysis by the names of `resources/reported/`.
 
-    Speedups and acceptance rates are the study's: a setting's mean rate over the target's mean rate
-    without a draft, and the mean of the runs' own acceptance rates. By prompt length, speedups are
-    against the runs without a draft of that length. Where the study's own suites measured a
-    setting, its numbers are from these suites. A setting that only other suites measured, several
-    of them, has no number. The study's drafts are models, so what drafts otherwise has none.
+    Speedups and acceptance rates are the study's: a setting's mean rate over the target's mean
+    baseline rate (by prompt length, over that of the same length), and the mean of the runs' own
+    acceptance rates. The study's own suites decide, else a suite that measured the setting alone.
+    Only draft models have numbers.
     """
     settings = text_settings(analysis)
     settings = settings.assign(
