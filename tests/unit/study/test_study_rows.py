@@ -1,6 +1,5 @@
 """The published rows become ours: each number where it belongs, the lost counters recovered."""
 
-import hashlib
 import json
 from io import StringIO
 from types import SimpleNamespace
@@ -16,7 +15,7 @@ from specmoe.runs.schema import check_rows, read_runs
 from specmoe.study.study_rows import (
     HALF_ACCEPTANCE,
     Counters,
-    download,
+    fetch_study_rows,
     import_study_rows,
     recover,
     rows_of_csv,
@@ -170,7 +169,7 @@ def imported(csv, study, folder):
 
 def test_rows_that_were_edited_after_the_download_are_refused(study, tmp_path):
     (tmp_path / "runs.csv").write_text("job_id\n")
-    with pytest.raises(SchemaError, match=r"is not the published runs\.csv: its SHA-256 is"):
+    with pytest.raises(SchemaError, match=r"is not the study's runs\.csv: its SHA-256 is"):
         imported(tmp_path / "runs.csv", study, tmp_path)
     assert not (tmp_path / "runs.parquet").exists()
 
@@ -185,33 +184,25 @@ def test_runs_models_and_machine_are_written(study, tmp_path):
     assert machine["memory_bytes"] == 192 * 2**30
 
 
-CONTENT = b"rows"
-DIGEST = hashlib.sha256(CONTENT).hexdigest()
+def fetched(source, out):
+    """Fetch the rows from a path, or from their address."""
+    fetch_study_rows(SimpleNamespace(config=SimpleNamespace(study_rows=source)), out)
 
 
-@pytest.fixture
-def web(monkeypatch):
-    """An address that has CONTENT, in a web that has nothing else."""
-
+@pytest.mark.parametrize("status", [200, 404])
+def test_rows_are_downloaded_or_copied_and_an_absent_file_is_named(status, monkeypatch, tmp_path):
     def get(source, *, follow_redirects, timeout):
         assert follow_redirects and timeout
-        status = 200 if source == "https://there/rows" else 404
-        return httpx.Response(status, content=CONTENT, request=httpx.Request("GET", source))
+        return httpx.Response(status, content=b"rows", request=httpx.Request("GET", source))
 
     monkeypatch.setattr(httpx, "get", get)
-    return "https://there/rows"
-
-
-def test_a_file_with_the_right_digest_is_written_and_another_refused(web, tmp_path):
-    (tmp_path / "mine").write_bytes(CONTENT)
-    for source in (web, str(tmp_path / "mine")):
-        out = tmp_path / "out"
-        download(source, DIGEST, out)
-        assert out.read_bytes() == CONTENT
+    (tmp_path / "mine").write_bytes(b"rows")
+    out = tmp_path / "out"
+    for source in [tmp_path / "mine", *[None] * (status == 200)]:
+        fetched(source, out)
+        assert out.read_bytes() == b"rows"
         out.unlink()
-        with pytest.raises(DownloadError, match=f"SHA-256 {DIGEST}, expected 0000"):
-            download(source, "0" * 64, out)
+    for source in [tmp_path / "absent.csv", *[None] * (status == 404)]:
+        with pytest.raises(DownloadError, match=r"cannot be read \(.+\); .*set study_rows"):
+            fetched(source, out)
         assert not out.exists()
-    for absent in (f"{web}/absent", "absent.csv"):
-        with pytest.raises(DownloadError, match=r"cannot be read \(.+\); .*study_rows"):
-            download(absent, DIGEST, tmp_path / "out")

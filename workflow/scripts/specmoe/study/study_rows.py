@@ -1,11 +1,10 @@
-"""The published study's own rows, fetched and as rows of ours.
+"""The study's own rows, fetched and imported.
 
-The authors' CSV has one line per run: what llama-bench printed of a run without a draft, what
-llama-speculative printed of a run with one. It lacks the counters of llama-speculative, but three
-of the numbers it has, each at the digits its tool prints, determine them; see `recover`.
+The authors' CSV has one line per run, as llama-bench printed a baseline run, and llama-speculative
+a speculative one. It lacks the counters of llama-speculative, but three of its numbers, each at its
+printed digits, determine them; see `recover`.
 """
 
-import hashlib
 import json
 import math
 from collections.abc import Mapping
@@ -17,7 +16,7 @@ import pandas as pd
 
 from specmoe.config.block import NO_DRAFT, PASSAGE_PREFIX, Arm, Protocol, Schedule
 from specmoe.config.methods import METHODS, Method, engine_type
-from specmoe.errors import DownloadError, SchemaError
+from specmoe.errors import DownloadError, SchemaError, one_line
 from specmoe.files import replace_text, sha256_of
 from specmoe.models.expected_sizes import info_of_entry
 from specmoe.models.info import save_infos
@@ -51,7 +50,7 @@ _NAMES = {
 
 
 class Counters(NamedTuple):
-    """What a run of llama-speculative counted: tokens, rounds, accepted tokens, milliseconds."""
+    """The counters of a run of llama-speculative."""
 
     generated: int
     rounds: int
@@ -64,16 +63,13 @@ def rows_of_csv(file: Path | TextIO) -> list[RunRow]:
 
     Differences from rows measured here:
 
-    - Suite F compares one draft at one γ with the target alone, in a block. Elsewhere each γ is a
-      block of its own: the study's runs followed one another with minutes between them.
+    - Suite F compares one setting with the baseline in a block. Elsewhere each γ is a block of its
+      own, without baseline: the study's runs had minutes between them.
     - `passage-<n>` is a nominal length. llama-bench generates from an empty context whatever n is;
-      the runs of suite F with a draft sent the first n words of a text of at most 156.
+      the speculative runs of suite F sent the first n words of a text of at most 156.
     - `n_prompt` is as recorded: tokens of llama-bench, words of llama-speculative.
-    - Runs of suite F with a draft have as baseline the run without one of the same nominal length
-      and repeat. No other suite has runs of both kinds.
-    - `started_at` is the recorded time, read as UTC since it has no zone. The intervals between
-      runs of different length show that it was taken at the end of a run.
-    - The seed is null: greedy decoding needs none, and none was set.
+    - `started_at` is the recorded time, taken as UTC, at the end of a run.
+    - The seed is null, as greedy decoding needs none.
 
     Raises SchemaError, naming the job, for a line whose numbers do not fit exactly one set of
     counters.
@@ -100,7 +96,7 @@ def rows_of_csv(file: Path | TextIO) -> list[RunRow]:
 def recover(
     *, rate: float, ms_per_token: float, acceptance_rate: float, gamma: int, n_predict: int
 ) -> list[Counters]:
-    """Return all counters that a run of llama-speculative can have had: one, but for chance.
+    """Return all possible counters of a run of llama-speculative: one, except by chance.
 
     With N tokens in V rounds of γ drafted tokens, of which A were accepted, after a first token
     from the prompt (llama.cpp, examples/speculative/speculative.cpp):
@@ -133,7 +129,7 @@ def recover(
 
 
 def study_machine(given: Mapping[str, str | float]) -> dict[str, Any]:
-    """Return `machine.json` of the study's machine, from what the configuration states of it."""
+    """Return `machine.json` of the study's machine, from the configuration."""
     memory, bandwidth = given.get("memory_gb"), given.get("memory_bandwidth_gb_s")
     return {
         "id": STUDY,
@@ -202,15 +198,15 @@ def _row(line: Mapping[str, Any]) -> RunRow:
 def import_study_rows(
     campaign: LoadedCampaign, csv: Path, given: dict[str, str | float], out: Path
 ) -> None:
-    """Write the study's rows as ours into a folder, with what is known of models and machine.
+    """Write the study's rows, models and machine into a folder, in our formats.
 
-    `given` is what the user states of the machine. Raises SchemaError for another file than the
+    `given` has the stated facts of the machine. Raises SchemaError for another file than the
     study's.
     """
     config = campaign.config
     if (found := sha256_of(csv)) != SHA256:
         raise SchemaError(
-            f"{csv} is not the published runs.csv: its SHA-256 is {found}, not {SHA256}; delete it"
+            f"{csv} is not the study's runs.csv: its SHA-256 is {found}, not {SHA256}; delete it"
         )
     write_runs(rows_of_csv(csv), out / "runs.parquet")
     infos = {model: info_of_entry(model, config) for model in config.measured_models}
@@ -218,29 +214,21 @@ def import_study_rows(
     replace_text(out / "machine.json", json.dumps(study_machine(given), indent=1) + "\n")
 
 
-def download(source: str, sha256: str, out: Path) -> None:
-    """Write the file at `source`, an address or a path, to `out`, if it has this SHA-256.
+def fetch_study_rows(campaign: LoadedCampaign, out: Path) -> None:
+    """Download the study's rows, or copy the user's; `import_study_rows` checks their SHA-256.
 
-    Raises DownloadError, and writes nothing, if the file cannot be read or is another one.
+    Raises DownloadError, and writes nothing, if the file cannot be read.
     """
+    source = campaign.config.study_rows
     try:
-        if source.startswith(("http://", "https://")):
-            answer = httpx.get(source, follow_redirects=True, timeout=DOWNLOAD_LIMIT_S)
+        if source is None:
+            answer = httpx.get(ADDRESS, follow_redirects=True, timeout=DOWNLOAD_LIMIT_S)
             content = answer.raise_for_status().content
         else:
             content = Path(source).read_bytes()
-    except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+    except (httpx.HTTPError, OSError) as error:
         raise DownloadError(
-            f"{source}: cannot be read ({reason}); check the network, or set study_rows to the"
-            " path of a copy"
+            f"{source or ADDRESS}: cannot be read ({one_line(error) or type(error).__name__});"
+            " check the network, or set study_rows to the path of a copy"
         ) from error
-    digest = hashlib.sha256(content).hexdigest()
-    if digest != sha256:
-        raise DownloadError(f"{source}: SHA-256 {digest}, expected {sha256}; not used")
     out.write_bytes(content)
-
-
-def fetch_study_rows(campaign: LoadedCampaign, out: Path) -> None:
-    """Get the published study's rows: download them, or take the user's copy."""
-    download(campaign.config.study_rows or ADDRESS, SHA256, out)
