@@ -197,7 +197,7 @@ TABLES = {
         label=labels.protocols,
     ),
     "claims": _table(  # a claim of the study and its verdict, see `judge.judge_claims`
-        f"words place {_BY} verdict why comparisons runs flagged unpaired",
+        f"statement place {_BY} verdict why comparisons runs flagged unpaired",
         label=labels.protocols,
     ),
 }
