@@ -9,7 +9,7 @@ import pytest
 
 from specmoe.config.block import Outputs, TimedPasses
 from specmoe.errors import MeasurementError
-from specmoe.measure.model_passes import Proposal, Text, measure, read, widest_move
+from specmoe.measure.model_passes import Proposal, Text, measure, score, widest_move
 from specmoe.models.info import Size
 from specmoe.models.synthetic import write_model
 
@@ -88,7 +88,7 @@ def read_all(job, family, model_passes):
 
     def reading(*texts: Text, n_tokens: int = 8) -> list[list[Proposal]]:
         own = replace(job, target=family["draft"])
-        return read(texts, alone(), own, model_passes, n_tokens)
+        return score(texts, alone(), own, model_passes, n_tokens)
 
     return reading
 
@@ -127,8 +127,8 @@ def test_texts_are_read_alike_in_any_order_and_nearly_alike_in_any_batches(read_
 @pytest.mark.parametrize(
     ("unreadable", "why"),
     [
-        (text(PROMPT, (5, 700)), "text 1 .* a token that the draft's vocabulary of 384 lacks"),
-        (text(PROMPT, (7,) * 100_000), r"text 1 has 100039 tokens, and the draft's context is"),
+        (text(PROMPT, (5, 700)), "text 1 .* draft model's vocabulary of 384 lacks"),
+        (text(PROMPT, (7,) * 100_000), "text 1 has 100039 tokens, .* draft model's context"),
         (text((), (7, 8)), "text 1 has no prompt"),
         (text(PROMPT, ()), "nothing after it"),
     ],

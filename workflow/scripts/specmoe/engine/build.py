@@ -1,7 +1,7 @@
-"""The engine, llama.cpp: fetched, built, tested on a real model, described; and our own program.
+"""The engine, llama.cpp, and our own program: fetched, built, tested and described.
 
-A build leaves a work folder that a later build continues from. `engine.json` has no time and no
-path of the machine, so building the same engine again does not change it.
+A later build continues from the work folder of an earlier one. `engine.json` has no time and no
+path of the machine, so a second build of the same engine does not change it.
 """
 
 import json
@@ -31,11 +31,7 @@ PYPI_PACKAGE = "llama-cpp-python"
 
 
 def fetch(engine: PypiEngine | GitEngine, work: Path, output: int) -> Path:
-    """Return the folder of llama.cpp's sources in `work`, fetched unless it has this commit.
-
-    The file `output` receives what the tools print. Raises EngineError, and DownloadError for a
-    source distribution that cannot be downloaded.
-    """
+    """Return the folder of llama.cpp's sources in `work`, fetched unless it has this commit."""
     source = work / f"source-{engine.commit}"
     if not source.exists():
         _logger.info("fetching llama.cpp %s", engine.commit)
@@ -81,8 +77,7 @@ def make_engine(
 ) -> None:
     """Make a tested engine in `folder`: `bin/` with its programs, and `engine.json`.
 
-    `log` receives the output of every tool. `environment` is `measurement.environment`, which may
-    choose the device that the engine is tested on. Raises EngineError.
+    `log` receives what the tools print; `environment` may choose the device. Raises EngineError.
     """
     with log.open("w") as output:
         if isinstance(engine, PathEngine):
@@ -138,10 +133,7 @@ def _built(
 def compile_llama(
     source: Path, build: Path, backend: Backend, flags: Mapping[str, str], output: int
 ) -> None:
-    """Compile with merged sources, or one by one where another commit's cannot be merged.
-
-    The file `output` receives what the tools print. Raises EngineError.
-    """
+    """Compile with merged sources, or one by one where another commit's cannot be merged."""
     build.mkdir(parents=True, exist_ok=True)
     # A later build of our programs must find the recipe that this build had.
     recipe = Path(shutil.copy2(RECIPE, build)).absolute()
@@ -194,7 +186,6 @@ def self_test(
     """Quantize a small synthetic model and generate with it; raises EngineError if that fails.
 
     Some virtual machines cannot run the matrix kernels that only a quantized model uses.
-    `environment` is `measurement.environment`.
     """
     # They load numpy, and jobs that measure import this module.
     from specmoe.models.derived import quantize
@@ -231,10 +222,7 @@ _SOURCE = Path(__file__).with_name(f"{PROGRAM}.cpp")
 
 
 def build_program(engine: Path, output: int) -> None:
-    """Compile our program into the folder of an engine that was built from source.
-
-    The file `output` receives what the tools print. Raises EngineError.
-    """
+    """Compile our program into the folder of an engine that was built from source."""
     build = engine / "work" / "build"
     source = cmake_cache(build).get("CMAKE_HOME_DIRECTORY")
     # CMake's files name their folder, so a build that was moved or copied is of no use.

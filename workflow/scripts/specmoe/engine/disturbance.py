@@ -82,14 +82,11 @@ def measure_undisturbed(
     gate: Gate,
     report: Callable[[int, str], None],
 ) -> tuple[T, dict[str, Any]]:
-    """Call `run` until the rule accepts an attempt, at most `gate.retries` times more.
+    """Call `run` until it is undisturbed, at most `gate.retries` times more.
 
-    Returns its last result, and what a record holds of the attempts: how many were before it, why
-    the rule rejects this one too, and what happened to it.
-
-    `prepare` is called before each attempt and returns what observes it. The last attempt counts
-    even if the rule rejects it, so no result decides which one counts. `report` is called after
-    each attempt that the rule rejects, with its number from 1 and the reason.
+    Return its last result, which counts even if it is disturbed, and the record's columns about it.
+    `prepare` is called before each attempt and returns what observes it. `report` is called after
+    each disturbed attempt with its number, from 1, and the reason.
     """
     for again in range(gate.retries + 1):
         watch = prepare()
@@ -151,7 +148,7 @@ def observe(start: State, end: State) -> Observation:
 def read_counters(pid: int | None) -> State:
     """Return the counters; those of process `pid` are None if it has ended.
 
-    Without one, they are of all tools that this process has run to their end.
+    Without `pid`, they are of all tools that this process has run to their end.
     """
     system = psutil.cpu_times()
     kinds = ("user", "nice", "system", "irq", "softirq")

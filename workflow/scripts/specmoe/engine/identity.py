@@ -28,10 +28,7 @@ _LIBRARIES = ("lib*.so*", "*.dylib", "*.metallib", "ggml-metal*", "ggml-common.h
 
 
 def engine_files(folder: Path) -> list[Path]:
-    """Return the engine's programs and libraries in a folder.
-
-    They include links from one name of a library to another, see `is_alias`.
-    """
+    """Return the engine's programs, libraries and links between libraries in a folder."""
     programs = [folder / name for name in ALL_BINARIES]
     libraries = {file for pattern in _LIBRARIES for file in folder.glob(pattern)}
     return [file for file in [*programs, *sorted(libraries)] if file.is_file()]
@@ -61,10 +58,7 @@ def require_programs(folder: Path) -> None:
 
 
 def install(built: Path, binaries: Path) -> None:
-    """Copy the engine's files from `built` to the folder `binaries`, and delete what it had.
-
-    Raises EngineError if one of `BINARIES` is missing.
-    """
+    """Copy the engine's files from `built` to the folder `binaries`, and delete what it had."""
     require_programs(built)
     # The programs must not load libraries of an earlier build.
     shutil.rmtree(binaries, ignore_errors=True)
@@ -76,8 +70,7 @@ def install(built: Path, binaries: Path) -> None:
 def engine_ids(config: Config, backend: Backend, memory: Path) -> dict[str, str]:
     """Return the ids of a campaign's engines by their names; the campaign's own engine is first.
 
-    `memory` is the folder that keeps digests. A campaign that is not measured here needs no
-    engine, so no engine's files are read for it.
+    `memory` is the folder that keeps digests. No engine's files are read for a shipped campaign.
     """
     measured = config.campaign.source == "measured"
     ids = {}
@@ -93,9 +86,8 @@ def engine_ids(config: Config, backend: Backend, memory: Path) -> dict[str, str]
 def engine_id(name: str, backend: Backend, entry: Engine, files: Mapping[str, str]) -> str:
     """Return `<name>-<backend>-<digits>`; the digits are a digest of the config entry and files.
 
-    `files` holds the digests, by name, of an engine built elsewhere. If it has any, the engine's
-    folder does not count. Keys with their default value do not count either, so that a new key of
-    the configuration changes no id.
+    `files` holds the digests, by name, of an engine built elsewhere, and replaces its folder. Keys
+    with their default value do not count, so that a new key of the configuration changes no id.
     """
     passive = {"path"} if files else set()
     facts = entry.model_dump(exclude_defaults=True, exclude=passive) | {"files": dict(files)}
@@ -106,9 +98,8 @@ def engine_id(name: str, backend: Backend, entry: Engine, files: Mapping[str, st
 def digests_of_engine(folder: Path, memory: Path) -> dict[str, str]:
     """Return the SHA-256 of each file of the engine in a folder, by name.
 
-    For a folder without programs, such as one on a disk that is not mounted, the digests are the
-    last known ones, so that campaigns measured with that engine do not become stale. `memory` is
-    the folder that keeps them.
+    Without the folder's programs, on an unmounted disk say, they are the last known ones in
+    `memory`, so that campaigns measured with that engine do not become stale.
     """
     place = hashlib.sha256(str(folder.absolute()).encode()).hexdigest()[:ID_DIGITS]
     kept = memory / f"{folder.name}-{place}.json"
@@ -119,9 +110,9 @@ def digests_of_engine(folder: Path, memory: Path) -> dict[str, str]:
 
 
 def maker_of(info: Path, engines: Path, own: str) -> str:
-    """Return the id of the engine that made a model, described beside the model.
+    """Return the id of the engine that made a model, from the description beside the model.
 
-    If there is no info, or the folder `engines` no longer has that engine, the id is `own`.
+    Without one, or if the folder `engines` no longer has that engine, the id is `own`.
     """
     maker = str(fact(info, "id")) if info.exists() else own
     return maker if (engines / maker / "engine.json").exists() else own

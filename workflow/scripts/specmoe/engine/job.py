@@ -41,12 +41,11 @@ def server_command(
 ) -> list[str]:
     """Return llama-server's command line, without the address it listens on.
 
-    Each of the server's `slots` has `context` tokens of its own: without `--kv-unified` the engine
-    divides the context among them (src/llama-context.cpp). It reuses no earlier prompt, and counts.
-    `speculation`, see `speculation_flags`, is the only difference between a speculative run
-    and its baseline. `gpu_layers` 0 means a backend without GPU; `args` are `engine_args`. What is
-    set here is refused there, see `config.environment`. The engines of March and of November 2026
-    both know the flag `--no-webui`, and no other name of it.
+    Each of the `slots` has `context` tokens of its own: without `--kv-unified` the engine divides
+    the context among them (src/llama-context.cpp). `speculation`, see `speculation_flags`, is the
+    only difference between a speculative run and its baseline. `args` are `engine_args`; they
+    cannot have the flags set here, see `config.environment`. `--no-webui` is a name that all
+    engines know.
     """
     command = [str(binary), "--model", str(target), "--ctx-size", str(slots * context)]
     command += ["--parallel", str(slots), "--ctx-checkpoints", "0", "--cache-ram", "0"]
@@ -56,10 +55,7 @@ def server_command(
 
 
 def computing_flags(gpu_layers: int, args: Sequence[str]) -> list[str]:
-    """Return the flags of every arm: those that put a target on the GPU, and `engine_args`.
-
-    `gpu_layers` 0 means a backend without GPU.
-    """
+    """Return the flags of every arm: those that put a target on the GPU, and `engine_args`."""
     flags = ["--gpu-layers", str(gpu_layers)] if gpu_layers else []
     if gpu_layers and not {"--flash-attn", "-fa"} & {*args}:
         flags += ["--flash-attn", "on"]
@@ -67,10 +63,9 @@ def computing_flags(gpu_layers: int, args: Sequence[str]) -> list[str]:
 
 
 def speculation_flags(arm: Arm, file: Path | str | None, gpu_layers: int) -> list[str]:
-    """Return the flags by which an arm differs from the target alone.
+    """Return the flags by which an arm differs from the baseline; `file` is what it loads.
 
-    `file` is what the method loads. With `--spec-draft-p-min 0` a model proposes γ tokens even
-    where it is unsure.
+    With `--spec-draft-p-min 0` a draft model proposes γ tokens even where it is unsure.
     """
     if not (method := arm.method):
         return []
@@ -133,10 +128,9 @@ class Job:
     def run(
         self, program: Path, words: Iterable[object], environment: Mapping[str, str], limit_s: float
     ) -> str:
-        """Return what a program of ours prints; its errors are appended to the log.
+        """Return what our program prints; its errors are appended to the log.
 
-        Raises MeasurementError, with the end of the log, if it fails or takes longer than the limit
-        of a start and `limit_s`.
+        Raises MeasurementError if it fails or takes longer than the limit of a start and `limit_s`.
         """
         command = [str(program), *map(str, words)]
         own = engine_environment(environment, os.environ)
@@ -158,11 +152,10 @@ def exclusive_job(
     server_log: Path,
     drafts: Mapping[str, Path] | None = None,
 ) -> Iterator[Job]:
-    """Give the job of measuring a target, only on the campaign's machine, alone.
+    """Give the job of measuring a target, on the campaign's machine and with no other measurement.
 
-    The process ends when the workflow does. `environment` has the variables that the configuration
-    gives the engine, `drafts` what drafts for the target. Raises MeasurementError on another
-    machine, and EngineError if the engine's GPU has gone.
+    The process ends when the workflow does. Raises MeasurementError on another machine, and
+    EngineError if the engine's GPU has gone.
     """
     if workplace.workflow_pid:
         Thread(target=_end_with, args=(workplace.workflow_pid,), daemon=True).start()
@@ -179,10 +172,7 @@ def exclusive_job(
 
 @contextmanager
 def log_of_job(path: Path) -> Iterator[None]:
-    """Write what the room `measure` logs to a job's own log: every run, and the job's error.
-
-    Runs are logged at level DEBUG, which the console leaves out.
-    """
+    """Write what `measure` logs to a job's own log: every run, and the job's error."""
     with path.open("w", encoding="utf-8") as file:
         hold(file)
         try:

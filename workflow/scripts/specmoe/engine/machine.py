@@ -35,8 +35,7 @@ _logger = logging.getLogger(__name__)
 def machine_id() -> str:
     """Return 12 hex digits that identify this machine and reveal nothing else about it.
 
-    They survive a new host name, network or kernel. The system's machine id alone is not enough:
-    machines set up from one image share it.
+    The system's own id alone is not enough: machines set up from one image share it.
     """
     facts = [
         system_id(),
@@ -75,9 +74,9 @@ def system_id() -> str:
 def processor_name() -> str:
     """Return the processor's name, or its architecture if the system does not name it.
 
-    Linux names x86 processors. On Arm it names the board of small computers (`Raspberry Pi 5 Model
-    B Rev 1.0`); for servers, lscpu names the cores (`Neoverse-V1`). The id of a machine needs the
-    name at every start, and py-cpuinfo takes 1.4 s for it, and knows no boards.
+    On Arm, Linux names the board of small computers (`Raspberry Pi 5 Model B Rev 1.0`), and lscpu
+    the cores of servers (`Neoverse-V1`). py-cpuinfo takes 1.4 s at every start, and knows no
+    boards.
     """
     if platform.system() == "Darwin":
         name = output_of("sysctl", "-n", "machdep.cpu.brand_string")
@@ -92,10 +91,10 @@ def processor_name() -> str:
 
 @contextmanager
 def measuring_lock() -> Iterator[None]:
-    """Hold the measuring lock, after waiting for any other measurement on this machine to end.
+    """Hold the lock of measurements, after waiting for any other measurement on this machine.
 
-    The kernel frees it when the process ends, however it ends. Raises MeasurementError if what is
-    in its place cannot be opened as a file: a folder, or a link.
+    The kernel frees it when the process ends. Raises MeasurementError if no file can be opened
+    there.
     """
     from filelock import FileLock, Timeout  # with asyncio, which rules need not import
 
@@ -133,7 +132,7 @@ def lock_path() -> Path:
 def physical_cores() -> int:
     """Return the number of physical cores, or of logical ones if that is unknown.
 
-    No more than this process may use: batch systems and containers bind their jobs to some.
+    Batch systems and containers may bind the process to fewer.
     """
     cores = psutil.cpu_count(logical=False) or os.cpu_count() or 1
     # macOS has no such call.
@@ -151,10 +150,7 @@ def text_of(file: Path) -> str:
 
 
 def output_of(*command: str, environment: Mapping[str, str] | None = None) -> str:
-    """Return what a tool prints; empty if it is absent, fails or hangs.
-
-    Without `environment` it has this process's, and speaks English.
-    """
+    """Return what a tool prints in English; empty if it is absent, fails or hangs."""
     try:
         done = subprocess.run(
             command,
@@ -217,7 +213,7 @@ def groups_in_memory(
 ) -> list[list[Arm]]:
     """Return some arms of a block in groups, as large as `usable` bytes hold at once.
 
-    The target alone is in every group. Empty if memory does not even hold one setting beside it.
+    The baseline is in every group. Empty if memory does not even hold one setting beside it.
     """
     alone = [arm for arm in arms if not arm.speculates]
     groups: list[list[Arm]] = []
@@ -255,10 +251,7 @@ class Device(NamedTuple):
 
 
 def list_devices(server: Path, environment: Mapping[str, str]) -> list[Device] | None:
-    """Return the devices that a llama-server finds; None if it cannot list them.
-
-    `environment` is `measurement.environment`, which may choose among them.
-    """
+    """Return the devices that a llama-server finds; None if it cannot list them."""
     own = engine_environment(environment, os.environ)
     printed = output_of(str(server), "--list-devices", environment=own)
     if not printed:
@@ -269,7 +262,7 @@ def list_devices(server: Path, environment: Mapping[str, str]) -> list[Device] |
 def require_device(backend: Backend, server: Path, environment: Mapping[str, str]) -> None:
     """Raise EngineError if a llama-server finds no device of its backend.
 
-    It would compute on the CPU then, in silence. Engines that cannot list devices are believed.
+    It would compute on the CPU and not say so. Engines that cannot list devices are trusted.
     """
     if backend not in _PREFIX:
         return
@@ -306,9 +299,9 @@ def is_throttled(chosen: str) -> bool | None:
 
 
 def _nvidia_gpus(chosen: str) -> list[Callable[..., Any]]:
-    """Return what asks each of NVIDIA's GPUs; it gives None for what a GPU cannot answer.
+    """Return a function for each NVIDIA GPU that answers questions, with None if it cannot.
 
-    There is none without a driver, or if a chosen one is not there.
+    None of them without a driver, or if a chosen GPU is absent.
     """
     import pynvml  # it takes a twentieth of a second
 

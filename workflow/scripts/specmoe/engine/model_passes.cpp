@@ -1,35 +1,28 @@
-// Our own program on one model, for what no program of llama.cpp does.
+// Our program on one model, for what no program of llama.cpp does.
 //
 // Usage: model_passes time MODEL TEXT THREADS GPU_LAYERS DEPTH SAMPLES OUTPUTS COUNTS
-//        model_passes read MODEL TEXTS THREADS GPU_LAYERS N_TOKENS
+//        model_passes score MODEL TEXTS THREADS GPU_LAYERS N_TOKENS
 //
-// `time` times one forward pass of a model by its tokens, and counts the experts that it visits. A pass
+// `time` times one forward pass by its tokens, and counts the experts that it activates. A pass
 // decodes `n_tokens` consecutive tokens of a text behind `depth` others, in one sequence, as a target
-// verifies a draft. llama-bench gives the output of the last token only, llama-batched-bench decodes
-// one token of each of many sequences; neither is that pass. OUTPUTS and COUNTS are lists with
-// commas, OUTPUTS of `all` and `last`.
-//
-// Each sample starts at another place of the text. Within a sample all passes start from the same
-// state and follow one another in random order. Standard output receives one JSON object a line:
+// verifies draft tokens. llama-bench gives the output of the last token only; llama-batched-bench
+// decodes one token of each of many sequences. OUTPUTS (`all`, `last`) and COUNTS are lists with
+// commas. Each sample starts at another place of the text. Within a sample all passes start from the
+// same state, in random order. The first line is {"tokens": ...}, the length of the text; then
 //
 //     {"sample": 0, "n_tokens": 5, "experts": [11, 13]}          distinct experts of each MoE layer
 //     {"sample": 0, "n_tokens": 5, "outputs": "all", "ms": 1.25}
 //
-// The first line is {"tokens": ...}, the length of the text.
-//
-// `read` reads texts with a draft, and says at each of their tokens what the draft would have
-// proposed. What a greedy draft proposes depends on the tokens before it alone, and as long as it
-// agrees these are the target's own. So one reading of the text that a target wrote gives every draft
-// length. Each line of the file of texts is the length of a prompt, and the ids of the prompt and of
-// the tokens that the target wrote. The prompt is read at once, as llama-server does, and the rest in
-// batches of `n_tokens`. Standard output receives one JSON object for each token that was written:
+// `score` says at each token of a text what a draft model would have proposed. That depends on the
+// tokens before it alone, so one scoring of a target's output gives every draft length. A line of
+// TEXTS is the length of a prompt, and the ids of the prompt and of the target's output. The prompt is
+// processed at once, as llama-server does, and the rest in batches of `n_tokens`. For each token:
 //
 //     {"text": 0, "position": 3, "token": 5, "agrees": true, "confidence": 0.9, "lead_nats": 2.1}
 //
-// `token` is the draft's likeliest, `confidence` its probability among the ten likeliest, which
-// llama-server compares with p_min (common/speculative.cpp). `lead_nats` is how far that token leads
-// the next one where the two agree, and the target's token where they do not: how much rounding
-// would have to move to make it otherwise.
+// `token` is the draft model's likeliest, `confidence` its probability among the ten likeliest, which
+// llama-server compares with p_min (common/speculative.cpp). `lead_nats` is how far it leads the next
+// token where the two models agree, and the target's token where they do not.
 
 #include <algorithm>
 #include <chrono>
@@ -311,11 +304,11 @@ int check(const std::vector<Text> & texts, const llama_model * model) {
         const auto [least, most] = std::minmax_element(text.tokens.begin(), text.tokens.end());
         if (text.prompt < 1 || text.prompt >= length || *least < 0 || *most >= vocabulary) {
             fail("text " + std::to_string(number) + " has no prompt, nothing after it, or a token" +
-                 " that the draft's vocabulary of " + std::to_string(vocabulary) + " lacks");
+                 " that the draft model's vocabulary of " + std::to_string(vocabulary) + " lacks");
         }
         if (length > context) {
             fail("text " + std::to_string(number) + " has " + std::to_string(length) +
-                 " tokens, and the draft's context is " + std::to_string(context));
+                 " tokens, and the draft model's context is " + std::to_string(context));
         }
         longest = std::max(longest, length);
     }
@@ -338,14 +331,16 @@ void print(int text, int position, llama_token target, const float * logits, int
            text, position, token, agrees ? "true" : "false", 1 / sum, lead);
 }
 
-// Read one text; the output of each token that is not the last tells the next one.
-void read(llama_context * context, llama_batch & batch, const Text & text, int number, int n_tokens) {
+// Score one text; the output of each token that is not the last tells the next one.
+void score(llama_context * context, llama_batch & batch, const Text & text, int number,
+           int n_tokens) {
     const int vocabulary = llama_vocab_n_tokens(llama_model_get_vocab(llama_get_model(context)));
     const int last = (int) text.tokens.size() - 1;
     llama_memory_clear(llama_get_memory(context), true);
     for (int at = 0; at < last;) {
         const bool prompt = at < text.prompt;
-        const int end = std::min(prompt ? text.prompt : last, at + (prompt ? PROMPT_BATCH : n_tokens));
+        const int most = at + (prompt ? PROMPT_BATCH : n_tokens);
+        const int end = std::min(prompt ? text.prompt : last, most);
         fill(batch, &text.tokens[at], end - at, at, text.prompt - 1);
         if (llama_decode(context, batch) != 0) {
             fail("text " + std::to_string(number) + " failed to decode");
@@ -358,7 +353,7 @@ void read(llama_context * context, llama_batch & batch, const Text & text, int n
     }
 }
 
-void read_all(llama_model * model, const std::string & file, int threads, int n_tokens) {
+void score_all(llama_model * model, const std::string & file, int threads, int n_tokens) {
     const std::vector<Text> texts = read_texts(file);
     llama_context_params params = llama_context_default_params();
     params.n_ctx = (uint32_t) check(texts, model);
@@ -367,7 +362,7 @@ void read_all(llama_model * model, const std::string & file, int threads, int n_
     llama_context * context = context_of(model, params, threads);
     llama_batch batch = llama_batch_init(PROMPT_BATCH, 0, 1);
     for (size_t number = 0; number < texts.size(); number++) {
-        read(context, batch, texts[number], (int) number, n_tokens);
+        score(context, batch, texts[number], (int) number, n_tokens);
     }
     llama_batch_free(batch);
     llama_free(context);
@@ -388,8 +383,8 @@ int main(int, char ** argv) {
     if (!model) {
         fail("cannot load " + file);
     }
-    if (task == "read") {
-        read_all(model, text, threads, atoi(argv[6]));
+    if (task == "score") {
+        score_all(model, text, threads, atoi(argv[6]));
     } else {
         Options options{threads, gpu_layers, atoi(argv[6]), atoi(argv[7]), split(argv[8]), {}};
         for (const auto & n_tokens : split(argv[9])) {

@@ -33,10 +33,8 @@ def run_tool(
 ) -> tuple[str, str]:
     """Run a tool of the engine, and return what it printed: to standard output, and to error.
 
-    Its command and standard error are appended to `log`.
-    `environment` is the tool's whole environment, see `config.engines.engine_environment`. The tool
-    ends when this process ends. Raises MeasurementError, with the end of the tool's log, if it
-    fails or takes longer than `limit_s`.
+    `log` receives its command and standard error; `environment` is all that it has. It ends when
+    this process ends. Raises MeasurementError if it fails or takes longer than `limit_s`.
     """
     name = Path(command[0]).name
     with tempfile.TemporaryFile() as out, log.open("ab+") as error:
@@ -73,8 +71,7 @@ def run_tool(
 def run_build_tool(command: list[str], output: int, error: str) -> None:
     """Run a tool that fetches or builds; the file `output` receives its command and what it prints.
 
-    Raises EngineError with `error` as its reason, and the tool's last lines, if it fails, and for
-    one that is not installed.
+    Raises EngineError with `error` and the tool's last lines if it fails or is not installed.
     """
     last = deque[str](maxlen=LOG_LINES_SHOWN)
     if not shutil.which(command[0]):

@@ -1,8 +1,8 @@
 """Responses, counters and log of llama-server, checked where they come in.
 
 With LLAMA_TRACE=1 the log has a line for every verification. A hybrid target cannot undo part of a
-verification: it is restored and decodes the accepted tokens again, a *replay*. A near tie may fall
-the other way in this smaller batch; it is replayed again.
+verification: it is restored and decodes the accepted tokens again, a *replay*. A near tie may be
+decided otherwise in this smaller batch; it is replayed again.
 """
 
 import json
@@ -29,14 +29,12 @@ _DATA = b"data: "
 
 
 def read_events(chunks: Iterable[bytes]) -> Iterator[dict[str, Any]]:
-    """Read the events of a streamed answer from the bytes that came.
+    """Yield the events of a streamed response from its bytes.
 
     An event has the ids of its `tokens`, one or none, and with `tokens_predicted` how many there
-    are so far. A token that ends within a character has no event, and the next one counts both
-    (llama.cpp, tools/server/server-context.cpp, `process_token` and `send_partial_response`).
-
-    Raises ValueError for an event that says that the server failed, and for a stream that ends
-    without its last event, which has `stop`.
+    are so far. A token that ends within a character has no event; the next one counts both
+    (llama.cpp, tools/server/server-context.cpp, `send_partial_response`). Raises ValueError if the
+    server failed, and for a stream without its last event, which has `stop`.
     """
     rest, stop = b"", False
     for chunk in chunks:
@@ -57,8 +55,7 @@ def read_events(chunks: Iterable[bytes]) -> Iterator[dict[str, Any]]:
 def read_counters(text: str) -> dict[str, float]:
     """Return the counters of `/metrics` by name, without the `llamacpp:` prefix.
 
-    Counters per draft position are named `..._per_pos_total/0`, `/1` and so on. Raises ValueError
-    if they are not counters.
+    Counters per draft position are named `..._per_pos_total/0`. Raises ValueError if damaged.
     """
     return {
         "/".join([sample.name.removeprefix("llamacpp:"), *sample.labels.values()]): sample.value
@@ -68,10 +65,7 @@ def read_counters(text: str) -> dict[str, float]:
 
 
 def tokens_per_second(answer: Mapping[str, Any]) -> float | None:
-    """Return the decoding rate of an answer, or None if it is a single token.
-
-    The first token comes from the prompt's pass.
-    """
+    """Return the decoding rate of a response; None of one token, which the prompt's pass gives."""
     after_first = len(answer["tokens"]) - 1
     return after_first / answer["timings"]["predicted_ms"] * 1000 if after_first else None
 
@@ -138,10 +132,7 @@ def read_requests(log: str) -> dict[int, list[Request]]:
 
 
 def first_error(log: str) -> str | None:
-    """Return the first error that a server logged, in its words; None without any.
-
-    Of a command line that it refuses, the server says that before it logs.
-    """
+    """Return the first error in a server's log; None without any."""
     found = _FIRST_ERROR.search(log)
     return found[1].strip() if found else None
 
@@ -153,9 +144,9 @@ def reason_not_to_speculate(log: str) -> str | None:
 
 
 def counts_of(verifications: Sequence[Verification], longest: int) -> dict[str, Any]:
-    """Return what a run's row has of its verifications, see `runs.schema.Row`.
+    """Return a row's counts of a run's verifications, see `runs.schema.Row`.
 
-    `longest` is the most tokens of a draft. Replays that were rejected in part gave no token.
+    `longest` is the longest draft. Replays that were rejected in part gave no token.
     """
     rounds = [*_rounds(verifications)]
     accepted, drafted = (Counter(of) for of in zip(*rounds, strict=True)) if rounds else ({}, {})

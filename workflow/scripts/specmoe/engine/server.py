@@ -72,8 +72,8 @@ def _completion(prompt: list[int], asked: Options) -> dict[str, Any]:
 class Server:
     """A running llama-server, reached over a Unix socket in a private folder.
 
-    Use it as a context manager: the process always ends with the block. Every error raises
-    MeasurementError with the end of the server's log.
+    It is a context manager that always ends the process. Every error is a MeasurementError with the
+    end of the server's log.
     """
 
     def __init__(
@@ -84,10 +84,7 @@ class Server:
         run_limit_s: float,
         environment: Mapping[str, str] | None = None,
     ):
-        """Prepare `command` (from `job.server_command`) to run with its output in `log`.
-
-        `environment` is `measurement.environment`, which is added to the process's environment.
-        """
+        """Prepare `command` (from `job.server_command`) to run with its output in `log`."""
         # Not in TMPDIR, which may be long: a socket's path has at most 103 bytes on macOS.
         self._folder = tempfile.TemporaryDirectory(prefix="specmoe-", dir="/tmp")
         self._socket = Path(self._folder.name, "s.sock")
@@ -172,10 +169,9 @@ class Server:
         return str(self._post("/detokenize", {"tokens": ids})["content"])
 
     def apply_template(self, messages: Sequence[Mapping[str, Any]], thinking: bool | None) -> str:
-        """Return a chat as the target's own template writes it, up to where the answer starts.
+        """Return a chat as the target's own template writes it, up to where the response starts.
 
-        A target without one is refused before, see `info.require_template`. `thinking` is the
-        template's `enable_thinking`; None: its default.
+        `thinking` is the template's `enable_thinking`; None: its default.
         """
         asked: dict[str, Any] = {"messages": list(messages)}
         if thinking is not None:
@@ -191,15 +187,15 @@ class Server:
         chosen: int | None = None,
         **asked: Unpack[Options],
     ) -> dict[str, Any]:
-        """Generate exactly `n_predict` tokens after `prompt` and return the server's answer.
+        """Generate exactly `n_predict` tokens after `prompt` and return the server's response.
 
-        With `until_end` its last token may be the one that ends the target's text, and its
-        `stop_type` is then `eos`. Otherwise such tokens are never sampled.
+        With `until_end` its last token may end the target's text, and its `stop_type` is then
+        `eos`.
 
-        The answer has the `n_probs` most probable candidates for each token, by the model alone
-        whatever the sampling: `completion_probabilities[i].top_logprobs`, best first. With `reuse`
-        the server does not read again what `prompt` shares with the request before. `chosen` is
-        the token that is sampled, however improbable.
+        For each token, `completion_probabilities[i].top_logprobs` has the `n_probs` likeliest of
+        the model, best first, whatever the sampling. With `reuse` the server does not process again
+        what `prompt` shares with the request before. `chosen` is the token that is sampled, however
+        improbable.
         """
         body = _completion(prompt, asked) | {"cache_prompt": reuse, "n_probs": n_probs}
         if chosen is not None:
@@ -209,10 +205,10 @@ class Server:
     def stream(
         self, prompt: list[int], **asked: Unpack[Options]
     ) -> Generator[dict[str, Any], None, None]:
-        """Generate as `complete` does, and return the events of the answer as they arrive.
+        """Generate as `complete` does, and yield the events of the response, see `read_events`.
 
-        See `responses.read_events`. Closing the iterator closes the connection, and the server
-        gives the request up. Several threads may stream at once. Raises MeasurementError.
+        The server gives the request up when the iterator is closed. Several threads may stream at
+        once.
         """
         body = _completion(prompt, asked) | {"cache_prompt": False, "stream": True}
         request = self._client.stream("POST", "/completion", json=body, headers=_LAST_OF_CONNECTION)

@@ -43,7 +43,7 @@ SETTLED = 0.95
 # Tokens of the prompt that a warm-up reads. Reading whole prompts took four fifths of the demo's
 # warm-ups, and what settles is the rate of decoding.
 WARM_UP_PROMPT = 32
-_TRACELESS = 2  # warm-ups of a method that remembers
+_TRACELESS = 2  # warm-ups of a stateful method
 
 _logger = logging.getLogger(__name__)
 
@@ -51,8 +51,7 @@ _logger = logging.getLogger(__name__)
 def prompt_ids(server: Server, source: PromptSource, block: Block, root: Path) -> list[int]:
     """Return the token ids of a prompt in the target's vocabulary, cut to the prompt's length.
 
-    Raises MeasurementError if the text is shorter than that, or the context too small for the
-    prompt and what the block generates.
+    Raises MeasurementError if the text is too short, or the context too small for what follows.
     """
     ids = server.tokenize(_text(server, source, block, root / source.file))
     if source.length is not None:
@@ -97,7 +96,7 @@ def _text(server: Server, source: PromptSource, block: Block, file: Path) -> str
 def check_length(
     server: Server, ids: Sequence[int], answer: Mapping[str, Any], asked: int, *, until_end: bool
 ) -> None:
-    """Raise MeasurementError unless a server read all of a prompt and generated what was asked for.
+    """Raise MeasurementError unless all of a prompt was processed and `asked` tokens generated.
 
     With `until_end` it may generate less because the target ended its text.
     """
@@ -112,10 +111,7 @@ def check_length(
 
 
 class LiveArm:
-    """An arm whose server runs, or has run; it counts the requests of the server's log.
-
-    An arm whose method remembers has several servers, one after the other, see `prepare`.
-    """
+    """An arm whose server runs, or has run; a stateful method has several, one after the other."""
 
     def __init__(self, block: Block, arm: Arm, job: Job, group: int = 0):
         """Prepare an arm, whose server runs in its context; `group` is that of those beside it."""
@@ -129,7 +125,7 @@ class LiveArm:
         self.sent: Counter[int] = Counter()  # requests of the present server, by slot
         self.gate = Gate.model_validate(block.gate)
         self._job = job
-        self._remembers = arm.method is not None and METHODS[arm.method].remembers
+        self._is_stateful = arm.method is not None and METHODS[arm.method].remembers
         self._peaks: list[int] = []
         # What each server that has ended logged of its requests, by slot and in the slot's order.
         self._logged: list[dict[int, list[Request]]] = []
@@ -165,8 +161,7 @@ class LiveArm:
     def _load(self) -> None:
         """Start the server.
 
-        It may end where it cannot draft as asked, or continue without speculation or with shorter
-        drafts: its log says so. Raises MeasurementError.
+        Raises MeasurementError if its log says that it drafts otherwise: not at all, or less.
         """
         cause: MeasurementError | None = None
         try:
@@ -214,11 +209,8 @@ class LiveArm:
         self._logged.append(of_slots)
 
     def prepare(self) -> Watch:
-        """Make the server ready for a run, and return what observes it.
-
-        A method that remembers gets a new server for every run.
-        """
-        if self._remembers and self._measured:
+        """Return what observes a run, with the server ready, or new for a stateful method."""
+        if self._is_stateful and self._measured:
             self.stop()
             self.start()
             self.warm_up()
@@ -227,7 +219,7 @@ class LiveArm:
     def warm_up(self) -> None:
         """Send short requests until one is long, or no faster than the one before."""
         longest = max(self.prompts.values(), key=len)
-        if self._remembers:
+        if self._is_stateful:
             # One token after one token leaves nothing to look up.
             for _ in range(min(self.block.warmups, _TRACELESS)):
                 self._warm_up(longest[:1], 1)
@@ -257,11 +249,11 @@ class LiveArm:
         counted: bool = False,
         warm_up: bool = False,
     ) -> Run:
-        """Return what one request gave: its answer, its time and its place in logs.
+        """Return what one request gave: its response, its time and its place in logs.
 
-        `counted`: with how the server's counters moved, which says something of a server that
-        serves nothing else. Only a run that counts may end before `n_predict` tokens, where its
-        block lets the target end its text. Raises MeasurementError for an answer that is not whole.
+        `counted`: with how the server's counters moved, which is of use if it serves nothing else.
+        Only a run may end before `n_predict` tokens. Raises MeasurementError for an incomplete
+        response.
         """
         block, server = self.block, self.server
         until_end = block.stop == Stop.EOS and not warm_up
@@ -311,9 +303,9 @@ class LiveArm:
         return run
 
     def about(self, source: PromptSource, number: int, order: int) -> Run:
-        """Return what is known of a run before it is measured; `order` is its place in the block.
+        """Return what is known of a run before it is measured.
 
-        `number` is that of the pass through the prompts.
+        `number` is that of the iteration through the prompts, `order` the run's place in the block.
         """
         return {
             "run": self.block.run_id(self.arm, source.prompt, number, self.group),
@@ -324,11 +316,13 @@ class LiveArm:
         }
 
     def check_drafted(self, name: str, metrics: Mapping[str, float]) -> None:
-        """Raise MeasurementError if every round has a draft, and the server drafted nothing."""
+        """Raise MeasurementError if a method that always drafts drafted nothing."""
         method = self.arm.method
         must = method is not None and METHODS[method].always_drafts and not self.arm.p_min
         if must and not metrics.get(DRAFTED):
-            raise self.server.error(f"{name}: the server drafted nothing; its draft is not in use")
+            raise self.server.error(
+                f"{name}: the server drafted nothing; its draft model is not in use"
+            )
 
     def add_traces(self, runs: Iterable[Run]) -> None:
         """Add to the arm's own runs what the logs of its ended servers hold about them."""
@@ -352,7 +346,7 @@ class LiveArm:
             "warm_ups": self.warm_ups,
             "warm_up_ms": sum(one["wall_ms"] for one in self.warm_ups),
             "peak_rss_bytes": max(self._peaks, default=None),
-            # For what reads again what the target wrote alone.
+            # For draft scoring.
             "prompts": None if self.arm.speculates else self.prompts,
         }
 
@@ -360,7 +354,7 @@ class LiveArm:
 def cache_types(block: Block, arm: Arm) -> tuple[str, ...]:
     """Return the types of keys and values that an arm's caches should have, sorted.
 
-    A model that drafts has a cache of its own, whatever it is a part of.
+    A draft model has a cache of its own.
     """
     drafts = arm.method is not None and not is_ngram(arm.method)
     types = {

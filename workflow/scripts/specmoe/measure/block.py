@@ -1,8 +1,8 @@
-"""A block measured: its arms on the same prompts, in groups that memory holds at once.
+"""The measurement of a block: its arms on the same prompts, in groups that memory holds at once.
 
 Speculation flags are the only difference of a run and its baseline. In the paired protocol all
-servers of a group are live and take turns, so that the two are seconds apart; where memory does not
-even hold one setting beside the target alone, servers follow one another.
+servers of a group are live and take turns, so that the two are seconds apart. Where memory does not
+hold the baseline and one setting, servers follow one another.
 """
 
 import logging
@@ -33,7 +33,7 @@ NAMED = 3
 def measure_block(
     block: Block, workplace: Workplace, target: Path, drafts: Mapping[str, Path], log: Path
 ) -> dict[str, Any]:
-    """Measure a block by its protocol, alone on the machine, and return its record.
+    """Measure a block by its protocol, with no other measurement, and return its record.
 
     `target` and `drafts`, by model, are what its arms load; `log` receives a line for every run,
     and each arm's server has a log beside it.
@@ -56,11 +56,7 @@ def measure_block(
 
 
 def summary(block: Block, record: Mapping[str, Any]) -> str:
-    """Return a measured block in a line: the rate alone, and drafting as ratios of it.
-
-    Of many settings the fastest are named. Runs that were measured again, and decodes that failed,
-    are counted.
-    """
+    """Return a measured block in a line: the baseline's rate, and the fastest settings' ratios."""
     rates: dict[str, list[float]] = {}
     for run in record["runs"]:
         if block.protocol == Protocol.STUDY:
@@ -88,10 +84,9 @@ def summary(block: Block, record: Mapping[str, Any]) -> str:
 
 
 def measure(block: Block, job: Job) -> dict[str, Any]:
-    """Do all runs of a block by its protocol and return its record: its arms, and the raw answers.
+    """Do all runs of a block by its protocol; return its record: its arms, and raw responses.
 
-    In the paired protocol groups of arms follow one another, each with the baseline. Raises
-    MeasurementError, with the end of the engine's log, if any run is not a measurement.
+    Raises MeasurementError, with the end of the engine's log, if a run fails.
     """
     if block.protocol == Protocol.STUDY:
         return study_commands.measure(block, job)
@@ -113,10 +108,7 @@ def measure(block: Block, job: Job) -> dict[str, Any]:
 
 
 def arrange(block: Block, job: Job) -> tuple[Schedule, list[list[Arm]]]:
-    """Return how a block's arms share the machine, as configured or as memory allows: in groups.
-
-    In turn they are one group, whose processes follow one another.
-    """
+    """Return the schedule of a block's arms, and their groups, as memory allows."""
     if block.schedule != Schedule.AUTO:
         return block.schedule, [[*block.arms]]
     files = {**job.drafts, block.target: job.target}
@@ -139,9 +131,9 @@ class Turn(NamedTuple):
 def turns_of(block: Block, arms: Sequence[Arm], *, interleaved: bool) -> list[Turn]:
     """Return the turns of some arms of a block in order.
 
-    In each pass the prompts come in random order. Where all arms are live they take turns for each
-    prompt, in random order, so that a run and its baseline are seconds apart. Else they follow one
-    another, in an order that turns round from repeat to repeat: what drifts steadily favours none.
+    In each iteration the prompts come in random order. Interleaved arms take turns for each prompt,
+    in random order, so that a run and its baseline are seconds apart. Sequential arms follow one
+    another, reversed in every second repeat, so that a steady drift favours none.
     """
 
     def drawn(where: str) -> bytes:
@@ -158,7 +150,7 @@ def turns_of(block: Block, arms: Sequence[Arm], *, interleaved: bool) -> list[Tu
     if not interleaved:
         in_order = arms if block.repeat % 2 == 0 else arms[::-1]
         return [Turn(arm, what, number, (arm,)) for arm in in_order for number, _, what in sent]
-    # Those with a draft start first: they need most.
+    # Those that speculate start first: they need most.
     live = tuple(sorted(arms, key=lambda arm: not arm.speculates))
     return [
         Turn(arm, what, number, live)

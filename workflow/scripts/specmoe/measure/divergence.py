@@ -1,9 +1,8 @@
-"""Texts read again by a server, token by token or in batches, with what it finds likeliest.
+"""Divergences of speculative runs from their baselines: near ties of the target, or not.
 
-Why do a speculative run's tokens differ from its baseline's: a near tie of the target, or not? A
-verification is a batch, and takes other kernels than a single row. By how much does the
-baseline's token lead the run's, if the target reads the tokens before it one by one, and if it
-reads them in batches as wide as that run's? If batches alone close the gap, they are the cause.
+A verification is a batch, and takes other kernels than a single row. The baseline's server
+processes the tokens before a divergence again, one by one and in batches as large as the run's. If
+the lead of the baseline's token closes in batches alone, they are the cause.
 """
 
 import logging
@@ -48,8 +47,8 @@ def read_in_batches(
 ) -> Iterator[Candidates]:
     """Yield the `asked` likeliest next tokens, best first, after a prompt and after each batch.
 
-    The server reads the prompt as in every run, then `tokens` in batches of `sizes`. With sizes of
-    1 it reads as it generates without a draft. Raises MeasurementError if it reads otherwise.
+    The server processes the prompt as in every run, then `tokens` in batches of `sizes`; batches of
+    1 are how it generates without speculation. Raises MeasurementError if it does otherwise.
     """
     # The engine leaves out the candidates of a token that ends within a character, so a whole one
     # is sampled in place of the likeliest.
@@ -91,10 +90,7 @@ class Divergence:
 
 
 def find_divergences(rows: Iterable[Mapping[str, Any]], target: str) -> list[Divergence]:
-    """Return where runs of a target differ from their baselines, from rows of `runs.parquet`.
-
-    Runs of a target may have several options of the engine.
-    """
+    """Return where runs of a target differ from their baselines, from rows of `runs.parquet`."""
     by_run = {row["run"]: row for row in rows if row["target"] == target}
     found = []
     for row in by_run.values():
@@ -133,10 +129,9 @@ def widths(gamma: int, slots: int = 1) -> list[int]:
 def judge(baseline_token: int, token: int, readings: Mapping[int, Candidates]) -> dict[str, Any]:
     """Return by how many nats the baseline's token leads the one that the run took.
 
-    `readings` holds the target's candidates after the common prefix, best first, by the width of
-    the batches in which it read that; it has width 1, `gap_nats`, which is negative only if the
-    baseline does not repeat itself. That gap is a lower bound if one of the two tokens is not among
-    the candidates, and a reading in batches without both is left out.
+    `readings` holds the likeliest tokens after the common prefix by the size of the batches. With
+    size 1, `gap_nats` is negative only if the baseline does not repeat itself, and a lower bound if
+    one of the two tokens is not listed; larger batches count only with both.
     """
     gaps = {
         n_tokens: _logprob_of(baseline_token, found) - _logprob_of(token, found)
@@ -152,8 +147,7 @@ def judge_all(
 ) -> dict[str, Any]:
     """Judge the divergences of one target, in a server with the baseline's command line.
 
-    There is a server for each set of options. `blocks` holds the baselines' blocks by id. Raises
-    MeasurementError when a server fails.
+    There is a server for each set of options. `blocks` holds the baselines' blocks by id.
     """
     groups: dict[str, list[Divergence]] = {}
     for divergence in divergences:
@@ -197,10 +191,9 @@ def judge_target(
     model: Path,
     log: Path,
 ) -> dict[str, Any]:
-    """Judge the divergences of a target's runs, alone on the machine.
+    """Judge the divergences of a target's runs, with no other measurement.
 
-    `rows` are those of `runs.parquet`, `blocks` the campaign's by id; `log` receives the engine's
-    output.
+    `rows` are those of `runs.parquet`, `blocks` the campaign's by id.
     """
     engine = read_record(workplace.engine)
     facts = {"target": target, "engine": engine["id"], "engine_commit": engine["commit"]}
@@ -230,10 +223,9 @@ def check_upcycled(
 ) -> dict[str, Any]:
     """Return by how many nats an upcycled model and its dense one, `source`, differ on a text.
 
-    Kernels of experts round otherwise, so two tokens that are about equally likely may change
-    places. The dense model goes on after the start of `text`, both read that token by token, and
-    the median counts of the differences of its tokens' logarithms of probability. Raises ModelError
-    if it is wider than that of a copy.
+    Kernels of experts round otherwise, so near ties may be decided otherwise. The dense model
+    continues the start of `text`; the median counts of the differences of its tokens' logarithms of
+    probability. Raises ModelError if that is wider than a copy's.
     """
     found: list[list[float]] = []
     for file in (source, model):

@@ -1,10 +1,10 @@
 """A steady load: several clients keep one server busy, and some of their requests are measured.
 
-A load is one arm of a block in one pass through its prompts. Each client has a slot of the server
-and sends its next request as soon as the last has ended: first a ramp of requests that do not
-count, *fillers*, of unlike lengths; once every client has had a token, the prompts of the block,
-each once; then fillers until the last measured request has ended. The load's throughput is the
-tokens that all clients got from the first measured request to the last one's end over that time.
+A load is one arm of a block in one iteration through its prompts. Each client has a slot of the
+server and sends its next request as soon as the last has ended: *fillers* of different lengths that
+do not count; once every client has had a token, each prompt of the block; then fillers until the
+last measured request has ended. The throughput is of all clients, from the first measured request
+to the end of the last.
 """
 
 import logging
@@ -118,10 +118,10 @@ class _Load:
 def measure_load(
     one: LiveArm, sources: Sequence[PromptSource], number: int, order: int
 ) -> list[dict[str, Any]]:
-    """Return the runs of one load in a pass; `order` is the place of its first run in the block.
+    """Return the runs of one load; `order` is the place of its first run in the block.
 
-    A load during which the machine was taken away is measured again as a whole. Raises
-    MeasurementError for an error of any request.
+    A disturbed load is measured again as a whole. Raises MeasurementError for an error of any
+    request.
     """
     block = one.block
     about = [one.about(source, number, order + place) for place, source in enumerate(sources)]

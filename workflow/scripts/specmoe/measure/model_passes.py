@@ -1,11 +1,8 @@
-"""Our own program on a model: its passes timed by themselves, and texts that it reads again.
+"""Results of our program `engine/model_passes.cpp`: timed forward passes, and draft scores.
 
-What the program does, and why none of llama.cpp does it, is said in `engine/model_passes.cpp`.
-
-A greedy target accepts what it would have written itself. So whether a draft agrees with a token
-depends on the text before it alone, and one reading of what targets wrote alone gives the rounds of
-every draft length (see `audit.draft_rounds`). Texts are read in batches; some are read again in
-narrower ones, which tells how far rounding moves what the draft prefers.
+A greedy target accepts what it would have written itself. So a draft model that scores the target's
+output once, token by token, gives the rounds of every draft length (see `audit.draft_rounds`). It
+is scored in batches, and some in smaller ones, which shows how far rounding moves the scores.
 """
 
 import json
@@ -25,19 +22,18 @@ from specmoe.engine.job import Job, exclusive_job
 from specmoe.engine.machine import machine_id, physical_cores
 from specmoe.files import engine_path, info_beside
 
-WIDTH = 32
-# A draft proposes token by token, and has read the text before in batches of γ + 1.
+BATCH = 32
+# A draft model proposes token by token, after batches of γ + 1.
 _NARROWER = (1, 2, 8)
-_TOKENS_AGAIN = 256  # of texts that are read again
+_TOKENS_AGAIN = 256  # of texts that are scored again
 
 _logger = logging.getLogger(__name__)
 
 
 def read_timings(text: str) -> list[dict[str, Any]]:
-    """Return the passes of each width with the same outputs, over all samples, in order.
+    """Return the passes of each number of tokens with the same outputs, over all samples, in order.
 
-    `ms` is their median, `experts` the distinct ones of a layer, as a mean over layers and samples;
-    None of a dense model.
+    `ms` is their median; `experts` are the activated ones, as a mean over layers and samples.
     """
     lines: Sequence[dict[str, object]] = [json.loads(line) for line in text.splitlines()]
     times: dict[tuple[str, int], list[float]] = {}
@@ -58,11 +54,7 @@ def read_timings(text: str) -> list[dict[str, Any]]:
 def time_passes(
     passes: TimedPasses, workplace: Workplace, model: Path, log: Path
 ) -> dict[str, Any]:
-    """Time the passes of a model alone on the machine, and return their record.
-
-    While the machine serves others they are timed again, as runs are. `log` receives the program's
-    errors. Raises MeasurementError when the program fails or hangs.
-    """
+    """Time the forward passes of a model, again if disturbed, and return their record."""
     with exclusive_job(workplace, passes.environment, model, log) as job:
         return measure(passes, job, workplace.engine.with_name(PROGRAM))
 
@@ -98,7 +90,7 @@ class Text(NamedTuple):
 
 
 Proposal = dict[str, Any]
-"""What a draft would propose in place of one token of a text: a line that the program prints.
+"""What a draft model would propose in place of one token: a line that the program prints.
 
 `token` is its likeliest token, `agrees` whether that is the text's own, `confidence` its
 probability among the ten likeliest, which the engine compares with p_min. `lead_nats` is how far it
@@ -107,7 +99,7 @@ leads the next one, or the text's own where they differ.
 
 
 def texts_of(records: Iterable[tuple[Block, Mapping[str, Any]]]) -> list[Text]:
-    """Return the texts that targets wrote alone, from blocks with their records, each once."""
+    """Return the outputs of baselines, from blocks with their records, each once."""
     texts = set()
     for block, record in records:
         prompts = next(filter(None, (arm["prompts"] for arm in record["arms"])))
@@ -120,19 +112,18 @@ def texts_of(records: Iterable[tuple[Block, Mapping[str, Any]]]) -> list[Text]:
     return sorted(texts)
 
 
-def read(
-    texts: Sequence[Text], block: Block, job: Job, program: Path, n_tokens: int = WIDTH
+def score(
+    texts: Sequence[Text], block: Block, job: Job, program: Path, n_tokens: int = BATCH
 ) -> list[list[Proposal]]:
-    """Return what a draft, which is the job's model, proposes for texts read in batches of a width.
+    """Return the scores of texts by a draft model, the job's, in batches of `n_tokens`.
 
-    `program` runs as the processes of `block` do. Raises MeasurementError, with the end of the
-    program's log, if it fails or hangs.
+    `program` runs as the processes of `block` do. Raises MeasurementError if it fails or hangs.
     """
     file = job.server_log.with_suffix(".texts")
     lines = [[len(one.prompt_tokens), *one.prompt_tokens, *one.tokens] for one in texts]
     file.write_text("".join(" ".join(map(str, line)) + "\n" for line in lines))
     threads = block.threads or physical_cores()
-    words = "read", engine_path(job.target), file, threads, block.gpu_layers, n_tokens
+    words = "score", engine_path(job.target), file, threads, block.gpu_layers, n_tokens
     printed = job.run(program, words, block.environment, job.run_limit_s * len(texts))
     file.unlink()
     proposals: list[list[Proposal]] = [[] for _ in texts]
@@ -142,9 +133,9 @@ def read(
 
 
 def widest_move(one: Iterable[Sequence[Proposal]], other: Iterable[Sequence[Proposal]]) -> float:
-    """Return by how many nats two readings of the same texts in other batches differ at most.
+    """Return by how many nats two scorings of the same texts in other batches differ at most.
 
-    Where they propose different tokens, that is what both leads have to be overcome by.
+    Where they propose different tokens, both leads have to be overcome.
     """
     moves = [
         abs(a["lead_nats"] - b["lead_nats"] * (1 if a["token"] == b["token"] else -1))
@@ -161,10 +152,9 @@ def score_texts(
     file: Path,
     log: Path,
 ) -> dict[str, Any]:
-    """Read what targets wrote alone with a draft, alone on the machine; return its proposals.
+    """Score the outputs of baselines by a draft model; return the record.
 
-    `records` are those of blocks in which targets wrote alone; `log` receives the program's output.
-    Raises MeasurementError if the program fails.
+    `records` are those of blocks with a baseline; `log` receives the program's output.
     """
     blocks = [*records]
     texts, block = texts_of(blocks), blocks[0][0]
@@ -175,11 +165,11 @@ def score_texts(
     some = [number for number, end in zip(shortest, ends, strict=True) if end <= _TOKENS_AGAIN]
     again = some or shortest[:1]
     with exclusive_job(workplace, block.environment, file, log) as job:
-        found = read(texts, block, job, program)
+        found = score(texts, block, job, program)
         moves = [
             widest_move(
                 [found[number] for number in again],
-                read([texts[number] for number in again], block, job, program, n_tokens),
+                score([texts[number] for number in again], block, job, program, n_tokens),
             )
             for n_tokens in _NARROWER
         ]

@@ -47,8 +47,8 @@ Reading = dict[str, Any]
 def measure(block: Block, job: Job) -> dict[str, Any]:
     """Do all runs of a block, each in a process of its own, and return its record.
 
-    Failed decodes are counted; they are no error. Raises MeasurementError when a tool fails, hangs
-    or prints no result.
+    Failed decodes are counted. Raises MeasurementError when a tool fails, hangs or prints no
+    result.
     """
     job.server_log.write_bytes(b"")
     environment = engine_environment(block.environment, os.environ)
@@ -77,10 +77,7 @@ def measure(block: Block, job: Job) -> dict[str, Any]:
 
 
 def read_bench(text: str) -> Reading | None:
-    """Return llama-bench's result for one prompt length and one generation; None if it has none.
-
-    The first row of its CSV times the prompt, the second the generation from an empty context.
-    """
+    """Return llama-bench's result for one prompt length and one generation; None if it has none."""
     lines = text.splitlines()
     header = next((at for at, line in enumerate(lines) if line.startswith("build_commit,")), None)
     rows = [] if header is None else list(csv.DictReader(lines[header:]))

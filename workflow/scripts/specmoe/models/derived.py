@@ -1,19 +1,16 @@
-"""Models that are made here: written, cut, upcycled, quantized, counted, or linked into place.
+"""Models that are made here: written, truncated, upcycled, quantized, or linked into place.
 
-A cut has the first layers with the embedding, norm and head: drafting with a part of the target's
-own layers is self-speculation (Draft & Verify, LayerSkip).
+The first layers of a model with its embedding, norm and head draft by self-speculation (Draft &
+Verify, LayerSkip).
 
-An upcycled model is an MoE of equal experts, made from a dense one (sparse upcycling, Komatsuzaki
-et al., 2023). Every expert is a copy of the layer's feed-forward block, so whichever the router
-chooses, the layer computes what the dense one computes. llama.cpp normalises the weights of the
-chosen experts, so that they sum to one (src/models/llama.cpp and qwen3moe.cpp: `norm_w` of
-`build_moe_ffn`).
+An upcycled model is an MoE of identical experts, made from a dense one (sparse upcycling,
+Komatsuzaki et al., 2023). Every expert is a copy of the feed-forward layer, so the MoE computes
+what the dense model computes. llama.cpp normalises the weights of the chosen experts
+(src/models/llama.cpp and qwen3moe.cpp: `norm_w` of `build_moe_ffn`). Weights of any type are copied
+as they are stored.
 
-Both copy weights as they are stored, whatever their type.
-
-A file of n-grams is what the engine drafts from in retrieval (REST). It counts which token follows
-each pair of tokens in a text, by ids, so it serves the models of one vocabulary (llama.cpp,
-examples/lookup/lookup-create.cpp and common/ngram-cache.cpp).
+A file of n-grams counts which token follows each pair of tokens in a text, for retrieval (REST). It
+serves the models of one vocabulary (llama.cpp, examples/lookup/lookup-create.cpp).
 """
 
 import json
@@ -67,9 +64,8 @@ def make_model(
 ) -> None:
     """Make one of the models of the configuration; what it is made from lies beside it.
 
-    `engine` is the engine.json of the one whose tools are used; it is kept in `makers/` beside the
-    model. Texts are relative to `root`; `log` receives what the tools print. Raises ModelError and
-    EngineError.
+    `engine` is the engine.json of the tools; it is kept in `makers/` beside the model. Texts are
+    relative to `root`. Raises ModelError and EngineError.
     """
     entry = models[name]
     source = out.with_name(f"{entry.made_from}.gguf")
@@ -113,8 +109,8 @@ def _keep_maker(engine: Path, made: Path) -> None:
 def truncate(source: Path, layers: int, out: Path) -> None:
     """Write the first `layers` layers of a model, split or whole, atomically as one GGUF file.
 
-    All metadata stays but what counts layers or parts; blocks that predict further tokens go.
-    Raises ModelError if the model has no such part, cannot be read, or the disk is full or fails.
+    Metadata stays but what counts layers or parts; MTP layers go. Raises ModelError if the model
+    has no such part or cannot be read.
     """
     header = read_header(source)
     with named_if_no_model(source):
@@ -158,10 +154,9 @@ _SUMMED: Final = 12
 
 
 def upcycle(source: Path, model: UpcycleModel, out: Path) -> None:
-    """Write the MoE of equal experts that `model` describes from the dense model `source`.
+    """Write the MoE of identical experts that `model` describes from the dense model `source`.
 
-    Raises ModelError if the source is of another architecture, has experts, or cannot be read, or
-    if the disk is too small, full, or fails. Nothing unfinished is left.
+    Raises ModelError if the source is of another architecture, has experts, or cannot be read.
     """
     header = read_header(source)
     try:
@@ -230,9 +225,8 @@ def _of_each(pieces: Callable[[], Iterable[bytes]], experts: int) -> Iterator[by
 def _directions(model: UpcycleModel, layer: int, hidden: int) -> Iterator[bytes]:
     """Yield a layer's router: a random direction for each expert, normal numbers / √hidden.
 
-    The hidden states that it reads are the layer's real ones, so routing is as uneven as they are.
-    The numbers depend on the seed and the layer alone: numpy's own normal numbers may change
-    between its versions (NEP 19), and logarithms between machines; a model's digest must not.
+    The hidden states are real, so routing is as uneven as they are. numpy's normal numbers may
+    change between its versions (NEP 19) and logarithms between machines; a model's digest must not.
     """
     stream = np.random.SFC64(np.random.SeedSequence([model.seed, layer]))
     words = stream.random_raw(model.experts * hidden * _SUMMED // 4).astype("<u8", copy=False)
@@ -245,10 +239,7 @@ def _directions(model: UpcycleModel, layer: int, hidden: int) -> Iterator[bytes]
 def quantize(
     binaries: Path, source: Path, target: Path, kind: str, log: Path, imatrix: str | None = None
 ) -> None:
-    """Write `target`, the model `source` quantized to the type `kind`, with llama-quantize.
-
-    `imatrix` is an importance matrix, `log` receives llama-quantize's output. Raises EngineError.
-    """
+    """Write `target`, the model `source` quantized to the type `kind`; raises EngineError."""
     options = ["--allow-requantize", *(["--imatrix", imatrix] if imatrix else [])]
     command = [str(binaries / "llama-quantize"), *options, str(engine_path(source))]
     code = _run_logged([*command, str(target), kind], log)
@@ -260,8 +251,8 @@ def quantize(
 def make_ngram_cache(binaries: Path, tokenizer: Path, text: Path, out: Path, log: Path) -> None:
     """Write the file of n-grams of a text in the vocabulary of the model `tokenizer`, atomically.
 
-    `log` receives the tool's output. Raises EngineError if the engine lacks the tool or it fails,
-    and ModelError for a text without n-grams or a full disk.
+    Raises EngineError if the engine's tool is absent or fails, ModelError for a text without
+    n-grams.
     """
     tool = binaries / NGRAM_MAKER
     if not tool.is_file():

@@ -1,4 +1,4 @@
-"""The size of a model whose file may not exist yet, from its config entry or its source."""
+"""Sizes of models whose files may not exist yet, from their config entries or sources."""
 
 import re
 from collections.abc import Mapping
@@ -74,11 +74,10 @@ def size_of(
 
 
 def info_of_entry(model: str, config: Config) -> ModelInfo:
-    """Return the info of a hub model whose file is not there.
+    """Return the info of a hub model whose file is not there, from the entry and its family.
 
-    It has what the entry and its family say: sizes as rounded there, the type as in the file's
-    name. What only the file tells (digests, types of tensors, the context's length) is null.
-    Raises ConfigError for a model of another kind, or without a family or a size.
+    What only the file tells (digests, types of tensors, the context's length) is null. Raises
+    ConfigError for a model of another kind, or without a family or a size.
     """
     entry, family, size = config.models[model], config.family(model), size_of(model, config, {}, {})
     if not isinstance(entry, HubModel) or family is None or size is None:
@@ -135,10 +134,10 @@ def _file_bytes(
 
 
 def _of_experts(entry: UpcycleModel, family: Family | None, source: Size) -> Size:
-    """Return the size of a model whose experts are copies of its source's feed-forward blocks.
+    """Return the size of a model whose experts are copies of its source's feed-forward layers.
 
-    The blocks have the share of the source's bytes that they have of its family's parameters.
-    Without that number the size is the largest possible: as many copies of the whole model.
+    These have the share of the source's bytes that they have of its family's parameters. Without
+    that number the size is the largest possible: as many copies of the whole model.
     """
     share, basis = 1.0, "at most: its source times its experts"
     if family is not None and family.feed_forward is not None:

@@ -1,7 +1,7 @@
-"""Contents of a model's GGUF file: its info, its family, and how it drafts.
+"""Contents of a model's GGUF file: its info, its family, and the method that it drafts by.
 
-llama-server crashes on a head of another width or silently reads the wrong features, and takes a
-head for a draft model. So files are compared before anything is measured.
+llama-server crashes on a head of another hidden size or silently reads the wrong features, and
+takes a head for a draft model. So files are compared before anything is measured.
 """
 
 import hashlib
@@ -35,10 +35,9 @@ _PARAMETERS_TOLERANCE: Final = 0.02
 
 
 def read_info(path: Path, sha256: str | None = None) -> ModelInfo:
-    """Return the info of a model, split or whole.
+    """Return the info of a model, split or whole; raises ModelError for no language model.
 
-    Reads the whole file once, for its digest, unless that is given. Raises ModelError as
-    `read_header` does, and for a file that is no language model.
+    Reads the whole file once, for its digest, unless that is given.
     """
     header, parts = read_header(path), files_of_model(path)
     digest = sha256 or digest_of_parts([sha256_of(part) for part in parts])
@@ -69,10 +68,7 @@ def check_family(info: ModelInfo, family: Family, path: Path) -> None:
 def active_parameters(
     tensors: Sequence[TensorInfo], layers: int, experts: int, experts_used: int
 ) -> int:
-    """Return how many parameters are multiplied for one token.
-
-    The embedding table counts only where it is the output matrix too.
-    """
+    """Return how many parameters are multiplied for one token."""
     counted = [(one, one.elements) for one in _multiplied(tensors, layers)]
     return _of_token(counted, experts, experts_used)
 
@@ -121,10 +117,9 @@ def _card(header: Header, sha256: str, size_bytes: int) -> ModelInfo:
 
 
 def _mtp_bytes(tensors: Sequence[TensorInfo], layers: int, experts: int, used: int) -> int:
-    """Return the bytes that the first block after the layers reads to draft a token.
+    """Return the bytes that the first MTP layer reads to draft a token.
 
-    The token's logits are the target's own output matrix times what the block computes, unless the
-    block has one of its own.
+    It uses the target's output matrix unless it has one of its own.
     """
     # The block's own table, like the target's, is looked up.
     own, table = f"blk.{layers}.nextn.shared_head_head.weight", f"blk.{layers}.nextn.embed_tokens"
@@ -138,8 +133,8 @@ def _mtp_bytes(tensors: Sequence[TensorInfo], layers: int, experts: int, used: i
 def _multiplied(tensors: Sequence[TensorInfo], layers: int) -> Iterator[TensorInfo]:
     """Yield the tensors that ordinary decoding multiplies with.
 
-    One row of the embedding table is looked up, not multiplied, unless the table is the output
-    matrix too. Blocks after the last layer predict further tokens; ordinary decoding skips them.
+    One row of the embedding table is looked up, unless the table is the output matrix too. Ordinary
+    decoding skips the MTP layers, which come last.
     """
     tied = all(tensor.name != "output.weight" for tensor in tensors)
     for tensor in tensors:
@@ -156,11 +151,10 @@ def describe_model(
     digests: Path | None,
     out: Path,
 ) -> None:
-    """Write the info of a model.
+    """Write the info of a model; raises ModelError if it is not what the configuration says.
 
     `origin` is where its weights are from, and their licence, or empty. `digests` has those of a
-    download, which was hashed and checked then. Raises ModelError for a file that is not what the
-    configuration says.
+    download, which was hashed then.
     """
     parts = files_of_model(model)
     lines = digests.read_text().splitlines() if digests else []
@@ -199,10 +193,7 @@ def drafts_by(header: Header) -> Method:
 
 
 def check_fit(target: Header, draft: Header, method: Method, file: Path) -> None:
-    """Make sure that a file drafts by a method for a target; raises ModelError if it cannot.
-
-    `file` names the draft in the error.
-    """
+    """Raise ModelError unless a file, named `file`, drafts by a method for a target."""
     with named_if_no_model(file):
         own = drafts_by(draft)
         # A whole model with an MTP block can lend it.
@@ -224,10 +215,9 @@ def check_fit(target: Header, draft: Header, method: Method, file: Path) -> None
 
 
 def check_pair(target: Path, draft: Path, method: Method | None, *, one_vocabulary: bool) -> None:
-    """Make sure that a draft has its target's vocabulary, and what its method needs if it is named.
+    """Raise ModelError unless a draft model has its target's vocabulary and fits its method.
 
-    llama-server only logs a mismatch, and runs on without speculative decoding; of a file of
-    n-grams it cannot know. Raises ModelError.
+    llama-server only logs a mismatch and continues without speculation.
     """
     if not one_vocabulary:
         raise ModelError(

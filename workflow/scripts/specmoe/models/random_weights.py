@@ -1,11 +1,9 @@
-"""Draw a tensor's random weights, and encode them as a GGUF file stores them.
+"""Random weights of a tensor, and how a GGUF file stores them.
 
 A weight is one of sixteen evenly spaced values, and every type stores the same network. Q8_0 and
-Q4_K are encoded here and some rows at a time: the `gguf` package cannot write Q4_K, and would need
-the weights of a model of true shape as floats.
-
-Layouts: llama.cpp, block_q8_0 and block_q4_K in ggml/src/ggml-common.h, get_scale_min_k4 and
-dequantize_row_q4_K in ggml/src/ggml-quants.c.
+Q4_K are encoded here some rows at a time: the `gguf` package cannot write Q4_K, and would need the
+weights of a full-size model as floats. Layouts: llama.cpp, ggml/src/ggml-common.h and
+ggml-quants.c.
 """
 
 import hashlib
@@ -67,10 +65,10 @@ class Tensor:
 
 
 def draw(tensor: Tensor, seed: int) -> npt.NDArray[np.float32]:
-    """Draw the weights of one tensor; they depend only on the arguments.
+    """Return the weights of one tensor; they depend only on the arguments.
 
     The random bits are shaped here, because numpy's distributions may change between its versions
-    (NEP 19), and a model's digest must not depend on the installed version.
+    (NEP 19).
     """
     if tensor.diagonal:
         rows, columns = tensor.shape
@@ -127,10 +125,10 @@ def q4_k(levels: Levels, steps: Steps) -> npt.NDArray[np.uint8]:
 
 
 def _blocks(tensor: Tensor, seed: int) -> Iterator[npt.NDArray[np.uint8]]:
-    """Encode the weights that `draw` would return, without drawing all of them at once.
+    """Yield the encoded weights that `draw` would return, without drawing all of them at once.
 
-    Blocks of silent rows keep their random levels and have a scale of zero: the system might share
-    or compress pages of zeros, which would then be faster to read than weights.
+    Blocks of silent rows keep random levels with a scale of zero: pages of zeros might be shared or
+    compressed, and be faster to read than weights.
     """
     *outer, columns = tensor.shape
     steps = np.full(prod(outer), tensor.deviation / LEVEL_DEVIATION, dtype=np.float32)

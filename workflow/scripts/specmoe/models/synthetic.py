@@ -1,10 +1,8 @@
 """Qwen3.5-shaped models with random weights, nested in each other, for runs without downloads.
 
-A family shares one seed and one width. Its smallest member is the *core*: every larger member
-starts with the same layers, and each further layer adds only a small update to the residual stream.
-A small member therefore drafts for a large one with a real acceptance rate between 0 and 1: it
-comes from the argmax of two networks that nearly agree. The vocabulary is a byte-level BPE of any
-size.
+The smallest member of a family is the *core*. Larger ones start with the same layers, and each
+further layer adds a small update to the residual stream. So the core drafts for them with an
+acceptance rate between 0 and 1: two networks nearly agree. The vocabulary is a byte-level BPE.
 
 Tensor names, shapes and metadata: llama.cpp, src/models/qwen35.cpp and qwen35moe.cpp.
 """
@@ -108,10 +106,7 @@ def byte_level_vocabulary(size: int) -> Vocabulary:
 
 
 def write_model(path: Path, recipe: Recipe) -> None:
-    """Write the model to `path` atomically; the same recipe gives the same bytes.
-
-    Raises ModelError if the disk is too small, full, or fails.
-    """
+    """Write the model to `path` atomically; the same recipe gives the same bytes."""
     writer = gguf.GGUFWriter(None, recipe.architecture)
     _add_metadata(writer, recipe)
     drawn = [
@@ -162,12 +157,11 @@ def _block(number: int, layer: int, tensors: Iterable[Tensor]) -> Iterator[Tenso
 
 
 def _mtp_block(recipe: Recipe, layer: int) -> Iterator[Tensor]:
-    """Yield the block that drafts by multi-token prediction.
+    """Yield the MTP layer, which is the core's first layer of full attention once more.
 
-    It is the core's first layer of full attention once more. A trained block merges the embedding
-    of the newest token with the target's hidden state of the one before. This one passes the
-    embedding on, which is nearly what that layer reads in the target if the layers before it are
-    weak. The hidden state holds nothing about the newest token, so its half of the matrix is zero.
+    A trained one merges the embedding of the newest token with the target's hidden state of the one
+    before. This one passes the embedding on, which is nearly what that layer reads in the target if
+    the layers before it are weak.
     """
     yield from _layer(recipe, layer)
     merge = _matrix(recipe, "nextn.eh_proj", (recipe.hidden, 2 * recipe.hidden))
@@ -204,8 +198,8 @@ def _layer(recipe: Recipe, layer: int) -> Iterator[Tensor]:
 def _strength(recipe: Recipe, layer: int) -> float:
     """Return the strength of a layer's updates: 1 in the core, after it falling as 1 / layer.
 
-    With equally strong later layers, a draft of medium size would have so few of the target's that
-    it would draft no better than the core alone.
+    With equally strong later layers, a draft model of medium size would draft no better than the
+    core.
     """
     if layer in recipe.core:
         return 1.0

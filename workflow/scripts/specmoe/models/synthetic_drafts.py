@@ -1,12 +1,11 @@
-"""Drafts that read the hidden states of a synthetic target: EAGLE-3, DFlash and DSpark.
+"""Draft models that read the hidden states of a synthetic target: EAGLE-3, DFlash and DSpark.
 
-Trained drafts of these kinds have learned what their target does; random ones would be accepted by
-chance. So these are constructed from the target's recipe: each does what the first layer of full
-attention in the target's core does, without the gate of its attention. A draft is accepted as often
-as that layer decides the next token, so the core should be that layer alone.
+Random ones would be accepted by chance. So these are constructed from the target's recipe: each
+does what the first layer of full attention in the target's core does, without the gate of its
+attention. They are accepted as often as that layer decides the next token.
 
 Tensor names, shapes and metadata: llama.cpp, src/models/eagle3.cpp and dflash.cpp. Matrices have
-one row an output, as in numpy; H is the width of the residual stream.
+one row an output, as in numpy; H is the size of the residual stream.
 """
 
 from math import sqrt
@@ -44,7 +43,7 @@ _SILENCE: Final = 100.0
 
 
 class _Core:
-    """The layer of the target that drafts repeat, with what is around the target's layers.
+    """The layer of the target that draft models repeat, with what is around the target's layers.
 
     The average gate of the attention is in its output matrix.
     """
@@ -84,10 +83,9 @@ class _Core:
 
 
 def write_draft(path: Path, target: Recipe, method: DraftMethod, block_size: int) -> None:
-    """Write the draft for a synthetic target atomically, matrices in F16.
+    """Write the draft model for a synthetic target atomically, matrices in F16.
 
-    `block_size` is the longest block that DFlash and DSpark draft. Raises ModelError if the disk is
-    full or fails.
+    `block_size` is the longest block that DFlash and DSpark draft.
     """
     core, architecture = _Core(target), "eagle3" if method == "eagle3" else "dflash"
     if method == "eagle3":
@@ -119,11 +117,11 @@ def _new(name: str, weights: Matrix) -> NewTensor:
 
 
 def _eagle3(core: _Core) -> Draft:
-    """Return a draft whose attention copies the newest token and repeats the core's heads.
+    """Return a draft model whose attention copies the newest token and repeats the core's heads.
 
     EAGLE-3 adds attention over [embedding; features] to a residual stream that starts with the
-    features. Here the features have no weight: heads of their own put the embedding there instead,
-    each a slice of it.
+    features. Here they have no weight: heads of their own put slices of the embedding there
+    instead.
     """
     recipe, hidden, size = core.recipe, core.recipe.hidden, core.recipe.head_size
     copying = hidden // size
@@ -156,11 +154,11 @@ def _eagle3(core: _Core) -> Draft:
 
 
 def _dspark(core: _Core, block_size: int) -> Draft:
-    """Return a draft that repeats the core for the newest token, then follows a bigram model.
+    """Return a draft model that repeats the core for the newest token, then follows a bigram model.
 
-    The block's first position has the newest token, so it needs no more than the core's layer over
-    the target's hidden states. All others have masks. Their logits are silent, and what the Markov
-    head adds is the core's guess from the token before alone.
+    The block's first position needs no more than the core's layer over the target's hidden states.
+    The others have masks with silent logits: the Markov head adds the core's guess from the token
+    before.
     """
     recipe, (own_embedding, head) = core.recipe, core.tables()
     mask, ones = recipe.vocabulary - 1, np.ones(recipe.hidden, np.float32)
@@ -190,10 +188,10 @@ def _dspark(core: _Core, block_size: int) -> Draft:
 
 
 def _dflash(core: _Core, block_size: int) -> Draft:
-    """Return a draft whose first layer copies the newest token to all masks of its block.
+    """Return a draft model whose first layer copies the newest token to all masks of its block.
 
-    The second layer repeats the core. So all positions draft the newest token's successor, which is
-    right for the first position; the others are accepted by chance.
+    The second layer repeats the core. So all positions draft the newest token's successor: right
+    for the first position, by chance for the others.
     """
     recipe, (own_embedding, head) = core.recipe, core.tables()
     hidden, size, mask = recipe.hidden, recipe.head_size, recipe.vocabulary - 1
@@ -254,10 +252,9 @@ def _dflash_metadata(core: _Core, block_size: int) -> dict[str, int | bool | lis
 
 
 def _without_context(core: _Core, embedding: Matrix) -> Matrix:
-    """Return the core's normed hidden state after each token alone, without attention.
+    """Return the core's normed hidden state after each token without attention, (vocabulary, H).
 
-    Shape (vocabulary, H). It is computed in double precision, so that the digits that differ
-    between machines do not reach the file.
+    In double precision: the digits that differ between machines do not reach the file.
     """
     before = embedding.astype(np.float64)
     gate, up, down = (
