@@ -1,9 +1,8 @@
-"""Targets with planted speedups: do the kinds of interval hold the truth, are answers right?"""
+"""Simulated targets of known speedups, and how often intervals and answers are right on them."""
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
@@ -26,7 +25,7 @@ MARGIN = 0.1  # that an example of the configuration asks for
 
 @dataclass(frozen=True)
 class World:
-    """Targets with planted speedups, all of whose settings were measured on the same prompts."""
+    """Targets with known speedups, all of whose settings were measured on the same prompts."""
 
     block: float  # deviations of the logarithm of speedup: between blocks
     prompt: float  # between prompts
@@ -159,21 +158,13 @@ def wrong_answers(
     return on, gain, off
 
 
-class Right(NamedTuple):
-    """How many targets are found to gain or to lose; and the settings that each stage measures."""
-
-    count: int
-    first: float = math.nan
-    further: float = math.nan
-
-
 def right_answers(
     world: World, speedup: float, *, times: int, seed: int, staged: bool = False
-) -> Right:
+) -> tuple[float, ...]:
     """Return how many of so many targets are found to gain, or to lose, as their best setting does.
 
     It has this speedup on the prompts that are sent, and the others spread evenly from there to
-    half of it.
+    half of it. If `staged`, the settings that each stage measures follow.
     """
     truths = math.log(speedup) - np.linspace(0, math.log(2), world.settings)
     generator = np.random.default_rng(seed)
@@ -181,4 +172,4 @@ def right_answers(
     stages = kept_in_stages(logs, truths.tolist(), generator) if staged else ()
     found = answers(logs, stages[1] if stages else None)
     right = sum(one in (GAINS if speedup > 1 else (Answer.OFF,)) for one in found)
-    return Right(right, *(float(kept.sum(axis=1).mean()) for kept in stages))
+    return right, *(float(kept.sum(axis=1).mean()) for kept in stages)

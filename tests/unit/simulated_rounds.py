@@ -111,20 +111,11 @@ def row(
     suite: str, target: str, draft: str, gamma: int, repeat: int, **more: Any
 ) -> dict[str, Any]:
     """Return a row without what was measured."""
-    forced = more.get("forced_acceptance")
-    block = f"{suite}/{target}/{draft}/g{gamma}/a{forced}/r{repeat}"
-    given = {
-        "suite": suite,
-        "block": block,
-        "run": f"{block}/passage-64",
-        "gamma": gamma,
-        "prompt": "passage-64",
-        "repeat": repeat,
-        "prompt_ms": 80.0,
-        "generated": N_PREDICT,
-        "baseline": f"{suite}/{target}/none/g0/aNone/r{repeat}/passage-64",
-    }
-    return made_row(target, draft, **given | more)
+    block = f"{suite}/{target}/{draft}/g{gamma}/a{more.get('forced_acceptance')}/r{repeat}"
+    names = {"suite": suite, "block": block, "run": f"{block}/passage-64", "prompt": "passage-64"}
+    numbers = {"gamma": gamma, "repeat": repeat, "prompt_ms": 80.0, "generated": N_PREDICT}
+    baseline = f"{suite}/{target}/none/g0/aNone/r{repeat}/passage-64"
+    return made_row(target, draft, **names | numbers | {"baseline": baseline} | more)
 
 
 def timed(row: dict[str, Any], scale: float = 1.0) -> dict[str, Any]:
@@ -166,18 +157,11 @@ def forced(
                 for repeat in range(repeats)
             ]
     drifts = generator.normal(0, drift, repeats) if drift else np.zeros(repeats)
-    return [
-        timed(
-            one,
-            float(
-                np.exp(
-                    generator.normal(0, noise)
-                    + (drifts[one["repeat"]] if one["draft"] != "none" else 0)
-                )
-            ),
-        )
+    errors = [
+        generator.normal(0, noise) + drifts[one["repeat"]] * (one["draft"] != "none")
         for one in rows
     ]
+    return [timed(one, float(np.exp(error))) for one, error in zip(rows, errors, strict=True)]
 
 
 def real(
@@ -227,7 +211,7 @@ def _by_agreement(agrees: Sequence[bool], *, hybrid: bool) -> Callable[[int], in
 
 
 def agreement(target: str, agrees: Sequence[bool]) -> pd.DataFrame:
-    """Return the draft's reading of that text as the table `agreement`."""
+    """Return the draft's scores of that text as the table `agreement`."""
     return pd.DataFrame(
         {
             **{"engine": "current-cpu", "draft": "draft_0.8b", "draft_sha256": "d"},

@@ -1,4 +1,4 @@
-"""Advice: planted cases with a known answer, and the shipped campaign."""
+"""Advice on simulated campaigns with a known answer."""
 
 import re
 from dataclasses import replace
@@ -22,7 +22,6 @@ from specmoe.paper.documents import cited
 
 from ...recipes import made_info
 from ..paper_analyses import LABELS, baseline_runs, full, speculative_runs
-from ..rendered_tables import latex
 
 PROMPTS = ["code", "passage-64"]
 INFOS = {
@@ -242,9 +241,6 @@ def test_a_session_decides_only_what_no_other_session_may_turn(config, rates, al
         row, _ = advice_of(runs, of_sessions)
         assert row["answer"] == expected
     assert pd.isna(row["more_repeats"])
-    text = said(shown(runs, of_sessions))
-    assert "Another session may differ by ±6 %" in text
-    assert ("Neither more repeats nor more prompts" in text) == (apart == Answer.UNDECIDED)
 
 
 def on_prompts(of_prompt, gamma=4):
@@ -261,21 +257,11 @@ def test_a_gain_is_on_only_if_it_is_one_on_other_prompts_and_else_on_for_these(c
     unlike = {f"text-{n}": 1.2 + 0.3 * (-1) ** n for n in range(4)}
     on, _ = advice_of(campaign(on_prompts(alike), prompts=alike), config)
     assert (on["answer"], on["other_prompts_low"] > 1) == (Answer.ON, True)
-    assert on["reason"] == "the interval of the best setting is above 1 for other prompts too"
-    runs = campaign(on_prompts(unlike), prompts=unlike)
-    here, _ = advice_of(runs, config)
+    here, _ = advice_of(campaign(on_prompts(unlike), prompts=unlike), config)
     assert here["answer"] == Answer.HERE
     assert here["simultaneous_low"] > 1 > here["other_prompts_low"]
-    assert here["reason"] == "no gain is shown for other prompts of this kind"
     assert here["command"].startswith("llama-server")
-    text = said(shown(runs, config))
-    assert "(`moe_q4`): on for these prompts No gain is shown for other prompts" in text
-    assert "| Draft 0.8B, γ = 4 | B | text-0, text-1, text-2, text-3 | 1.16 [" in text
     assert here["more_prompts"] > 0
-    assert (
-        f"{here['more_prompts']} more prompts like these would show a gain on similar prompts"
-        in text
-    )
 
 
 def test_a_slower_setting_that_gains_on_other_prompts_is_advised_before_a_faster_one(config):
@@ -320,8 +306,6 @@ def test_settings_with_flagged_runs_or_baselines_are_excluded(config):
     assert (row["settings"], row["excluded_settings"], row["flagged"]) == (1, 1, 0)
     assert statuses(settings)[4] == Status.EXCLUDED
     assert np.isnan(settings.set_index("gamma").loc[4, "simultaneous_low"])
-    why = "| excluded: of 6 pairs, 1 flagged (1 impossible), 0 disturbed |"
-    assert why in said(shown(runs, config, failed=[fastest]))
     row, _ = advice_of(runs, config, failed=[runs["run"].iloc[0]])  # a baseline of both
     assert (row["answer"], row["excluded_settings"]) == (Answer.UNKNOWN, 2)
     assert row["reason"] == "too many runs of every setting are flagged by the audit, or disturbed"
@@ -339,7 +323,7 @@ def of_prompt(runs, gamma, prompt):
     return runs.loc[(runs["gamma"] == gamma) & (runs["prompt"] == prompt), "run"].tolist()
 
 
-def test_one_odd_prompt_leaves_all_and_the_workload_is_answered_without_it(config):
+def test_one_unusable_prompt_leaves_all_and_the_workload_is_answered_without_it(config):
     runs = workload((4, [59, 60, 61]), (8, [54, 55, 56]))
     unusable = of_prompt(runs, 4, "text-3")
     runs.loc[runs["run"].isin(unusable), "tokens_per_second"] *= 10
@@ -353,7 +337,7 @@ def test_one_odd_prompt_leaves_all_and_the_workload_is_answered_without_it(confi
     assert "the prompts text-3, of which a setting has no pair left" in text
 
 
-def test_marks_on_fast_rows_alone_do_not_make_a_loss(config):
+def test_flags_on_fast_runs_alone_do_not_make_a_loss(config):
     """Without the fastest fifth of its pairs a setting looks surely slow."""
     runs = workload((4, [47, 47.2, 47.4]))
     fast = [run for prompt in MANY[:5] for run in of_prompt(runs, 4, prompt)[2:]]
@@ -375,7 +359,7 @@ def test_an_engine_that_fails_fast_is_never_switched_on_by_the_rows_that_slip_th
         check="draft_time",
     )
     assert (row["answer"], row["gamma"]) == (Answer.UNDECIDED, 4)
-    assert row["reason"].endswith("with the pairs that the audit marks one is not below")
+    assert row["reason"].endswith("with the pairs that the audit flags one is not below")
 
 
 def test_a_setting_that_drafted_nothing_is_neither_the_fastest_nor_in_the_way_of_off(config):
@@ -386,8 +370,6 @@ def test_a_setting_that_drafted_nothing_is_neither_the_fastest_nor_in_the_way_of
     row, settings = advice_of(runs, config)
     assert (row["answer"], row["gamma"], row["idle"]) == (Answer.OFF, 4, 1)
     assert statuses(settings)[8] == Status.IDLE
-    text = said(shown(runs, config))
-    assert "1 that drafted nothing" in text
     alone, _ = advice_of(runs[runs["gamma"] != 4], config)
     assert alone["answer"] == Answer.UNKNOWN
     assert alone["reason"] == "no setting that counts drafted anything on these prompts"
@@ -439,17 +421,14 @@ def test_the_answer_says_what_it_compares_and_what_is_fastest_on_other_prompts(c
     lengths = [run for run in setting(4, [59, 60, 61], suite="F") if run["prompt"] != "code"]
     runs = campaign(setting(4, [39, 40, 41]), setting(8, [36, 37, 38]), lengths)
     analysis = shown(runs, config)
-    text = said(analysis)
-    assert "The interval of every setting by itself is below 1 on these prompts" in text
-    assert "Compared: 2 settings on the same prompts" in text
-    assert "On passage-64: the fastest of 1 is Draft 0.8B, γ = 4: 1.20 [" in text
+    assert "On passage-64: the fastest of 1 is Draft 0.8B, γ = 4: 1.20 [" in said(analysis)
     # The paper names it where its own interval is above 1.
     [gain] = cited(analysis)["gains_elsewhere"]
     assert (gain["label"], gain["gamma"], gain["prompt_set"]) == ("MoE Q4", 4, "passage-64")
     assert not cited(shown(campaign(setting(4, [39, 40, 41])), config))["gains_elsewhere"]
 
 
-def test_runs_that_fail_determinism_alone_are_not_excluded_settings(config):
+def test_runs_that_fail_determinism_alone_are_not_excluded(config):
     runs = campaign(setting(4, [99, 100, 101]))
     row, _ = advice_of(runs, config, failed=set(runs["run"]), check="determinism")
     assert row["answer"] == Answer.ON
@@ -491,41 +470,10 @@ def test_what_gains_on_text_that_loops_is_on_for_looping_text_and_never_on(confi
     assert (few["answer"], few["looping"]) == (Answer.ON, pytest.approx(0.095))
     assert few["repetition"] == pytest.approx(15 / 197)
     more, _ = advice_of(looping_in(gaining, 21), config)
-    assert (more["answer"], more["looping"]) == (Answer.LOOPING, pytest.approx(0.105))
-    many, settings = advice_of(looping_in(gaining, 120), config)
-    assert (many["answer"], many["looping"]) == (Answer.LOOPING, pytest.approx(0.6))
-    assert many["reason"] == "the text loops, so nothing is known of text that does not"
-    assert many["command"] is None
-    assert settings["looping"].tolist() == pytest.approx([0.6])
+    assert (more["answer"], more["command"]) == (Answer.LOOPING, None)
     # A loss on text that is easy to draft stays a loss.
     off, _ = advice_of(looping_in(campaign(setting(8, [39, 40, 41])), 200), config)
     assert off["answer"] == Answer.OFF
-
-
-def drafting_with(runs, draft, method):
-    """Return runs whose draft model is replaced by a method that loads no file."""
-    drafts = runs["draft"] != "none"
-    columns = {"draft": draft, "method": method, "draft_model": None}
-    return runs.assign(**{key: runs[key].where(~drafts, value) for key, value in columns.items()})
-
-
-ONCE = campaign(setting(2, [66, 70, 74]))
-TEXTS = {
-    "no file": (drafting_with(ONCE, "mtp", "draft-mtp"), "Costs: no file besides the target's;"),
-    "memory": (ONCE.assign(peak_rss_bytes=5_000), "peak memory did not grow"),
-    "one block": (campaign(setting(4, [100]), repeats=1), "| 2.00 | | |", "Measured: 1 block,"),
-    "limit": (
-        campaign(setting(4, of_spread(1.0, 30)), repeats=30),
-        "Neither more repeats nor more prompts",
-    ),
-}
-
-
-@pytest.mark.parametrize("case", TEXTS)
-def test_the_text_says(config, case):
-    runs, *parts = TEXTS[case]
-    text = said(shown(runs, config))
-    assert [part for part in parts if part not in text] == []
 
 
 def test_the_terminal_has_a_line_for_each_target_and_a_command_to_be_pasted(config):
@@ -537,15 +485,6 @@ def test_the_terminal_has_a_line_for_each_target_and_a_command_to_be_pasted(conf
     assert re.fullmatch(r"MoE Q4, \d+ more repeats would decide, if speedups vary as before:", more)
     assert command.startswith("  snakemake --cores 1 advise --configfile CAMPAIGN.yaml --config")
     assert len(lines) <= 12
-
-
-def test_the_table_has_the_answer_and_the_reason_to_leave_it_off(config):
-    loss = campaign(setting(4, [39, 40, 41], target="dense_4b"), target="dense_4b")
-    text = latex("advice", shown(pd.concat([campaign(setting(4, [99, 100, 101])), loss]), config))
-    lines = [line for line in text.splitlines() if line.endswith(r"\\")]
-    assert r"MoE Q4 & \textbf{switch on} & Draft 0.8B & 4 & 2.00 & [" in lines[1]
-    assert r"Dense 4B & leave off at these γ & Draft 0.8B & 4 & 0.80" in lines[2]
-    assert "the interval of every setting by itself is below 1 on these prompts" in lines[3]
 
 
 def test_of_equal_sets_of_prompts_the_one_whose_texts_may_end_answers(config):

@@ -1,4 +1,4 @@
-"""Coverage of intervals on a planted truth; tests/benchmarks/interval_coverage.py has the table."""
+"""Coverage of intervals on a known truth; tests/benchmarks/interval_coverage.py has the table."""
 
 import numpy as np
 import pytest
@@ -26,9 +26,9 @@ def test_no_answer_is_wrong_more_often_than_its_level_says(
 
 
 def test_the_supplement_prints_rates_that_such_targets_have(root):
-    """Its rows are those of `interval_coverage.py --only answers`; this counts one again."""
+    """Its rows are those of `interval_coverage.py`; this counts one again."""
     lines = (root / "paper/answers.tex").read_text().splitlines()
-    rows = [[float(setting) for setting in line.rstrip("\\ ").split(" & ")] for line in lines]
+    rows = [[float(one) for one in line.rstrip("\\ ").split(" & ")] for line in lines]
     assert len(rows) == 12
     # 2.5 % of 2000 targets, and three standard errors.
     wrong = [rate for row in rows for rate in (*row[3:6], *row[9:12])]

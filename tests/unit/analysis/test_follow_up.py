@@ -55,18 +55,14 @@ def sds(*settings):
     return setting_sds(pd.concat(settings), STATISTICS).set_index("gamma")
 
 
-def test_the_spread_between_and_within_blocks_is_as_by_hand():
+def test_the_deviation_of_blocks_is_as_by_hand():
     # Blocks differ by 0.2, prompts by 0.4, and nothing else.
     row = sds(setting([[0.0, 0.4], [0.2, 0.6]])).loc[4]
     assert row["block_sd"] == pytest.approx(0.2 / np.sqrt(2))
-    assert row["within_sd"] == pytest.approx(0.4 / np.sqrt(2))
 
 
-def test_spreads_that_need_several_blocks_or_prompts_are_null():
-    one_block, one_prompt = (sds(setting(logs)).loc[4] for logs in ([[0.0, 0.1]], [[0.0], [0.1]]))
-    assert one_block[["block_sd", "repeats_needed"]].isna().all()
-    assert np.isnan(one_prompt["within_sd"])
-    assert one_prompt["block_sd"] > 0
+def test_one_block_has_no_deviation():
+    assert sds(setting([[0.0, 0.1]])).loc[4, ["block_sd", "repeats_needed"]].isna().all()
 
 
 def test_a_setting_whose_blocks_agree_by_luck_is_planned_by_its_neighbours():

@@ -22,7 +22,7 @@ whole texts, as people send texts; then the one with most prompts, then one whos
 """
 
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from enum import StrEnum
 from typing import Any
 
@@ -37,7 +37,7 @@ from specmoe.analysis.follow_up import (
     prompts_to_gain,
     repeats_to_decide,
 )
-from specmoe.analysis.intervals import Interval, Mean, log_means, of_other_prompts, of_pairs
+from specmoe.analysis.intervals import Interval, log_means, of_other_prompts, of_pairs
 from specmoe.analysis.labels import with_controls, without_controls
 from specmoe.analysis.registry import TABLES
 from specmoe.analysis.summaries import SETTING, drafted_nothing, setting_id
@@ -172,24 +172,20 @@ def advise(
 
 
 def _flagged(compared: pd.DataFrame, runs: pd.DataFrame, audit: pd.DataFrame) -> pd.DataFrame:
-    """Return the compared runs with their baselines' memory, and whether the audit marks either."""
+    """Return the compared runs with their baselines' memory, and whether either is flagged."""
     telling = audit[~audit["check"].isin(_HARMLESS)]
     pairs = compared[["run", "baseline"]]
-    flagged, impossible = (
-        pairs.isin(found).any(axis="columns")
-        for found in (flagged_runs(telling), flagged_runs(telling, Level.IMPOSSIBLE))
-    )
-    memory = runs.set_index("run")["peak_rss_bytes"]
+    memory = runs.set_index("run")["peak_rss_bytes"].astype(float)
     return compared.assign(
-        flagged=flagged,
-        impossible=impossible,
+        flagged=pairs.isin(flagged_runs(telling)).any(axis="columns"),
+        impossible=pairs.isin(flagged_runs(telling, Level.IMPOSSIBLE)).any(axis="columns"),
+        peak_rss_bytes=compared["peak_rss_bytes"].astype(float),
         baseline_rss_bytes=compared["baseline"].map(memory),
-    ).astype({"peak_rss_bytes": float, "baseline_rss_bytes": float})
+    )
 
 
 def _controls(audit: pd.DataFrame, target: str) -> Controls:
-    checked = audit[(audit["check"] == "controls") & (audit["target"] == target)]
-    verdicts = set(checked["verdict"])
+    verdicts = {*audit.loc[(audit["check"] == "controls") & (audit["target"] == target), "verdict"]}
     if CheckVerdict.FAIL in verdicts:
         return Controls.FAILED
     return Controls.PASSED if CheckVerdict.PASS in verdicts else Controls.NONE
@@ -231,8 +227,7 @@ def _sent(own: pd.DataFrame, config: Config) -> str:
     """Return how the prompts of a setting's runs were sent, and when these ended."""
     named = [config.workloads.get(name) for name in own["workload"].dropna().unique()]
     templates = {workload.template for workload in named if workload is not None}
-    if own["workload"].isna().any():
-        templates.add(Template.RAW)
+    templates |= {Template.RAW} if own["workload"].isna().any() else set()
     kinds = {Template.CHAT: "chats", Template.RAW: "raw texts"}
     sent = " and ".join(words for template, words in kinds.items() if template in templates)
     until_end = own["stop"].iloc[0] == Stop.EOS
@@ -285,23 +280,21 @@ def deciding_intervals(
     """
     blocks = [of_pairs(own) for own in settings.values()]
     prompts = [of_other_prompts(own) for own in settings.values()]
-    kinds = {
-        "simultaneous": (blocks, _repeated(blocks) + dropped),
-        "other_prompts": (prompts, _repeated(prompts) + dropped),
-        "setting": (blocks, 1),
-    }
     ends: dict[str, list[float]] = {}
-    for kind, (means, chosen) in kinds.items():
-        its = [
-            mean.interval(statistics.confidence, chosen, statistics.session_sd) for mean in means
-        ]
-        ends |= {f"{kind}_{end}": [getattr(one, end) for one in its] for end in Interval._fields}
+    for kind, means, choice in (
+        ("simultaneous", blocks, True),
+        ("other_prompts", prompts, True),
+        ("setting", blocks, False),
+    ):
+        # The best is chosen among those with an interval.
+        repeated = max(sum(not math.isnan(mean.error) for mean in means), 1)
+        chosen = repeated + dropped if choice else 1
+        level = statistics.confidence, chosen, statistics.session_sd
+        intervals = [mean.interval(*level) for mean in means]
+        ends |= {
+            f"{kind}_{end}": [getattr(one, end) for one in intervals] for end in Interval._fields
+        }
     return pd.DataFrame(ends, index=pd.Index(list(settings), tupleize_cols=False), dtype=float)
-
-
-def _repeated(means: Sequence[Mean]) -> int:
-    """Return among how many settings the best is chosen, those with an interval; one at least."""
-    return max(sum(not math.isnan(mean.error) for mean in means), 1)
 
 
 def _best(usable: pd.DataFrame) -> pd.DataFrame:
@@ -319,19 +312,19 @@ def _answer(
     """Return a target's row; `lost` are its runs that do not count."""
     # Settings on the prompts that answer come first.
     own = ranked[ranked["prompt_set"] == ranked["prompt_set"].iloc[0]] if len(ranked) else ranked
-    left, idle = ((own["status"] == kind).sum() for kind in (Status.EXCLUDED, Status.IDLE))
     compared = own[~own["status"].isin([Status.EXCLUDED, Status.IDLE])]
     usable = compared[compared["status"] != Status.BEATEN]
     lost_settings = set(_keys(lost)) - set(_keys(ranked))
     unknown = _unknown(own, usable, controls, disturbed=bool(lost_settings))
     answer, reason = (Answer.UNKNOWN, unknown) if unknown else judge(usable)
-    if (
-        answer == Answer.OFF
-        and not (own.loc[~(own["idle"] | own["beaten"]), "unfiltered_high"] < 1).all()
-    ):
-        # Marks fall on fast rows alone, so what they leave must not decide that nothing gains.
-        answer = Answer.UNDECIDED
-        reason = "no interval is above 1, and with the pairs that the audit marks one is not below"
+    if answer == Answer.OFF:
+        unfiltered = own.loc[~(own["idle"] | own["beaten"]), "unfiltered_high"]
+        if not (unfiltered < 1).all():
+            # Flags fall on fast runs alone: what they leave must not decide that nothing gains.
+            answer = Answer.UNDECIDED
+            reason = (
+                "no interval is above 1, and with the pairs that the audit flags one is not below"
+            )
     nothing = {"excluded": len(lost) or None, "pairs": len(lost)} if ranked.empty else {}
     best: dict[str, Any] = (
         {str(key): value.iloc[0] for key, value in usable.items()} if len(usable) else nothing
@@ -344,8 +337,8 @@ def _answer(
         "reason": reason,
         "controls": controls.value,
         "settings": len(compared),
-        "excluded_settings": int(left),
-        "idle": int(idle),
+        "excluded_settings": int((own["status"] == Status.EXCLUDED).sum()),
+        "idle": int((own["status"] == Status.IDLE).sum()),
         "lost_settings": len(lost_settings),
         "wanted_repeats": wanted,
         "more_repeats": wanted and wanted - usable["blocks"].min(),
@@ -360,17 +353,14 @@ def _command(
     *,
     gpu: bool,
 ) -> str | None:
-    """Return the line that starts llama-server as advised, or measures more; None if none.
-
-    What pays on looping text is no advice for other text.
-    """
+    """Return the line that starts llama-server as advised, or measures more; None if none."""
     if answer["answer"] == Answer.UNDECIDED:
         if config.campaign.source != "measured" or answer["more_repeats"] is None:
             return None
         rivals = ranked[ranked["prompt_set"] == answer["prompt_set"]]
         blocks = pd.concat([members[setting]["block"] for setting in _keys(rivals)])
         return measuring_line(map(comparison_of, blocks), answer["wanted_repeats"])
-    if answer["answer"] in (Answer.UNKNOWN, Answer.LOOPING):
+    if answer["answer"] in (Answer.UNKNOWN, Answer.LOOPING):  # loops are no advice for other text
         return None
     on = answer["answer"] in (Answer.ON, Answer.HERE)
     return launch_line(config, answer["target"], answer if on else None, gpu=gpu)
@@ -384,21 +374,16 @@ def _unknown(
     own: pd.DataFrame, usable: pd.DataFrame, controls: Controls, *, disturbed: bool
 ) -> str | None:
     """Return why nothing is known of a target; None if something is."""
+    if own.empty and disturbed:
+        return f"{DISTURBED} during every pair of runs, at every attempt"
     if own.empty:
-        return (
-            f"{DISTURBED} during every pair of runs, at every attempt"
-            if disturbed
-            else "no run with a draft was measured against baselines of its own"
-        )
+        return "no run with a draft was measured against baselines of its own"
     if controls == Controls.FAILED:
         return "its controls fail, so its other measurements do not count"
+    if usable.empty and (own["status"] == Status.IDLE).any():
+        return "no setting that counts drafted anything on these prompts"
     if usable.empty:
-        idle = (own["status"] == Status.IDLE).any()
-        return (
-            "no setting that counts drafted anything on these prompts"
-            if idle
-            else "too many runs of every setting are flagged by the audit, or disturbed"
-        )
+        return "too many runs of every setting are flagged by the audit, or disturbed"
     if usable["simultaneous_low"].isna().all():
         return "every setting was measured once, so no interval is known"
     return None

@@ -85,7 +85,7 @@ def analyse(
     dense_of = {name: made.source for name, made in models if isinstance(made, UpcycleModel)}
     fitted = cost_tables.fit_pairs(costed, counted, pass_times, statistics)
     predicted = cost_tables.predictions(fitted, costed, statistics)
-    readings = {} if agreement is None else scores_by_run(agreement)
+    scores = {} if agreement is None else scores_by_run(agreement)
     return Analysis(
         tables,
         baselines=summarise_baselines(usual(counted), statistics),
@@ -98,7 +98,7 @@ def analyse(
         predictions=predicted,
         prediction_errors=cost_tables.prediction_errors(predicted),
         break_even=cost_tables.break_even(fitted, predicted),
-        gamma_curves=gamma_curves(usual(own), counted, readings, fitted, pass_times, statistics),
+        gamma_curves=gamma_curves(usual(own), counted, scores, fitted, pass_times, statistics),
         upcycled_pairs=compare_pairs(costed, dense_of, statistics),
         upcycled_passes=upcycled_passes(pass_times, dense_of, sizes, statistics),
         audit=audit.summary,

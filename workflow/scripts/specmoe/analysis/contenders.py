@@ -4,8 +4,8 @@ Before the first repeat the speedups of draft models are predicted (`gamma_curve
 are measured once. A setting is beaten if its interval lies below the best rival's, or below 1, by
 more than the margin that the configuration states (`measurement.drop_beaten`), and then it is
 measured no further. If all settings of a block are beaten, its best one is not: only further
-repeats can show that it is slower. `tests/benchmarks/interval_coverage.py` (table `answers`) shows
-how often answers are wrong with and without that.
+repeats can show that it is slower. `tests/benchmarks/interval_coverage.py` counts wrong answers
+with and without that.
 """
 
 import json
@@ -118,8 +118,8 @@ def rivals_of(
 def predict(
     block: Block,
     rivals: Sequence[Arm],
-    alone: pd.DataFrame,
-    readings: Mapping[ScoresKey, list[DraftScores]],
+    baselines: pd.DataFrame,
+    scores: Mapping[ScoresKey, list[DraftScores]],
     pass_times: pd.DataFrame,
     statistics: Statistics,
     margin: float,
@@ -128,7 +128,7 @@ def predict(
 ) -> list[dict[str, Any]]:
     """Return a row for each setting of a block before it is measured, with its verdict.
 
-    `alone` are the runs of what the target wrote alone, `replays` says whether it replays rounds.
+    `baselines` are runs of the target by itself, `replays` says whether it replays rounds.
     Nothing is predicted of other methods than draft models, nor of those that may stop early.
     """
     rows = []
@@ -136,7 +136,7 @@ def predict(
         pair = None
         if arm.method == Method.DRAFT and not arm.p_min:
             draft = str(arm.draft_model)
-            pair = pair_of(alone, draft, readings, pass_times, statistics, replays=replays)
+            pair = pair_of(baselines, draft, scores, pass_times, statistics, replays=replays)
         rows.append(_row(block, arm) | (pair.of_length(arm.gamma) if pair else {}))
     known = [row for row in rows if "predicted" in row]
     if known:
@@ -178,10 +178,8 @@ def compare_first(
     if table.size and table.shape[-1] > 1:  # one prompt says nothing of others
         low, high = first_ends(table, statistics)
         beaten = beaten_in_first(table, statistics, margin)
-        for arm, *ends, one in zip(logs, low, high, beaten, strict=True):
-            rows[arm] |= dict(
-                zip(("speedup_low", "speedup_high"), map(math.exp, ends), strict=True)
-            )
+        for arm, least, most, one in zip(logs, low, high, beaten, strict=True):
+            rows[arm] |= {"speedup_low": math.exp(least), "speedup_high": math.exp(most)}
             rows[arm]["verdict"] = Verdict.FIRST if one else Verdict.CONTENDER
     known = [row for row in rows.values() if {"predicted", "speedup_low"} <= row.keys()]
     if any(
@@ -218,24 +216,24 @@ def choose_contenders(campaign: LoadedCampaign, stage: int, out: Path) -> None:
         passes = undisturbed_passes(read_passes(gate, repeats=[0]))
         files = [campaign.folder / f"agreement/{draft}.json" for draft in campaign.draft_scoring]
         read = [row for file in files for row in rows_of_draft(read_record(file))]
-        readings = scores_by_run(pd.DataFrame(read)) if read else {}
+        scores = scores_by_run(pd.DataFrame(read)) if read else {}
     else:
         before = read_record(campaign.contenders(0))["settings"]
     for block in blocks:
         rivals = rivals_of(block, config.audit.unrelated_drafts, infos)
         if stage == 0:
             texts = texts_of(block).block
-            alone = rows_of_block(gate, texts) if texts in campaign.blocks else []
+            plain = rows_of_block(gate, texts) if texts in campaign.blocks else []
             replays = infos[block.target].replays
-            given = frame_of(alone), readings, passes, statistics, margin
-            rows += predict(block, rivals, *given, replays=replays)
+            facts = frame_of(plain), scores, passes, statistics, margin
+            rows += predict(block, rivals, *facts, replays=replays)
         else:
             runs = frame_of(rows_of_block(gate, block.block))
             rows += compare_first(block, rivals, runs, before, statistics, margin)
     for row in rows:
         row["measured"] = row["verdict"] == Verdict.CONTENDER
     replace_text(out, json.dumps({"settings": rows}, indent=1) + "\n")
-    print("\n".join(describe(rows, stage)))
+    print(describe(rows, stage))
 
 
 _STAGES = [
@@ -245,26 +243,21 @@ _STAGES = [
 ]
 
 
-def describe(rows: Sequence[Mapping[str, Any]], stage: int) -> list[str]:
-    """Return the tables of all settings after a stage, a target each."""
-    lines = ["", _STAGES[stage]]
-    for target in dict.fromkeys(row["target"] for row in rows):
-        own = [row for row in rows if row["target"] == target]
-        table = pd.DataFrame(
-            {
-                "setting": [
-                    ", ".join(filter(None, [row["draft"], f"γ = {row['gamma']}", row["level"]]))
-                    for row in own
-                ],
-                "suite": [row["suite"] for row in own],
-                "predicted": [_number(row, "predicted") for row in own],
-                "measured": [_number(row, "speedup") for row in own],
-                "": [str(row["verdict"]) for row in own],
-            }
-        )
-        lines += ["", f"{target}: speedups", table.to_string(index=False)]
-    return lines
+def describe(rows: Sequence[Mapping[str, Any]], stage: int) -> str:
+    """Return the table of all settings after a stage."""
 
+    def number(row: Mapping[str, Any], name: str) -> str:
+        return measured(row.get(name), row.get(f"{name}_low"), row.get(f"{name}_high"))
 
-def _number(row: Mapping[str, Any], name: str) -> str:
-    return measured(row.get(name), row.get(f"{name}_low"), row.get(f"{name}_high"))
+    table = [
+        {
+            "target": row["target"],
+            "setting": ", ".join(filter(None, [row["draft"], f"γ = {row['gamma']}", row["level"]])),
+            "suite": row["suite"],
+            "predicted": number(row, "predicted"),
+            "speedup": number(row, "speedup"),
+            "": str(row["verdict"]),
+        }
+        for row in rows
+    ]
+    return f"\n{_STAGES[stage]}\n\n{pd.DataFrame(table).to_string(index=False)}"

@@ -69,27 +69,22 @@ def fit_pairs(
 
 
 def verification(
-    fitted: Iterable[Fitted],
-    sizes: Mapping[str, Size],
-    bandwidth: float | None,
-    cache_bytes: float,
+    fitted: Iterable[Fitted], sizes: Mapping[str, Size], bandwidth: float | None, cache_bytes: float
 ) -> pd.DataFrame:
-    """Return v at every width measured, one row per target, draft and width; the roofline.
+    """Return v of every pass measured, a row for each target, draft and n_tokens; the roofline.
 
     Columns:
 
     - protocol, engine, target, draft, n_tokens (of a pass).
     - timed: whether passes were timed by themselves; elsewhere v holds d and o.
-    - steps (v) with steps_low and steps_high (null of 1, which is the unit), ms with ms_low
-      and ms_high.
-    - target_efficiency: v(1) / v, the time of a single token's pass over this one's (MoESD, arXiv
-      2505.19645); null unless timed.
+    - steps (v) and ms with their ends; those of steps are null of one token, which is the unit.
+    - target_efficiency: v(1) / v (MoESD, arXiv 2505.19645); null unless timed.
     - experts: distinct ones that a pass visits in each layer, as seen, else as expected of even
       routing; experts_even: the latter; both null if dense. experts_seen: whether they were seen.
     - read_bytes (of weights, by one pass), bound_ms (read_bytes over `bandwidth`, in bytes a
-      second), bound_share (bound_ms / ms: how much of the bound is reached), in_cache (whether the
-      whole file may lie in a cache of `cache_bytes`, so that memory sets no bound).
-    - gamma, whose rounds have the width, and of such a round, each in steps with its interval:
+      second), bound_share (bound_ms / ms), in_cache (whether the whole file may lie in a cache of
+      `cache_bytes`, so that memory sets no bound).
+    - gamma, whose rounds have so many tokens, and of such a round, each in steps with its interval:
       draft_steps (c, per drafted token), round_steps (v + d + o: all of it but drafting),
       catchup_steps (d) and overhead_steps (o; both null unless passes were timed by themselves),
       replay_steps (r; one for all gammas, null where the target has no replays).
@@ -131,46 +126,39 @@ def verification(
 
 def _round_costs(model: CostModel, gamma: int) -> dict[str, float]:
     """Return what a round of γ drafted tokens costs; all null of a γ that was not fitted on."""
-    n_tokens, unknown = gamma + 1, Estimate(np.nan)
-    known = gamma in model.gammas
-    place = model.gammas.index(gamma) if known else 0
-    parts = {
-        "draft": model.ratio(float(model.costs[place]), model.without[:, place]),
-        "round": model.cost(model.weights("round", n_tokens)),
-        "catchup": model.cost(model.weights("catchup", n_tokens))
-        if model.catchup_widths
-        else unknown,
-        "overhead": model.cost(model.weights("overhead", n_tokens))
-        if model.overhead_widths
-        else unknown,
-        "replay": model.cost(model.weights("replay")) if model.replays else unknown,
-    }
-    parts = {name: part if known else unknown for name, part in parts.items()}
-    steps = [part.columns(f"{name}_steps") for name, part in parts.items()]
+    fitted, unknown = gamma in model.gammas, Estimate(np.nan)
+    parts = {"draft": unknown}
+    if fitted:
+        place = model.gammas.index(gamma)
+        parts["draft"] = model.ratio(float(model.costs[place]), model.without[:, place])
+    for kind, known in {
+        "round": True,
+        "catchup": model.catchup_widths,
+        "overhead": model.overhead_widths,
+        "replay": model.replays,
+    }.items():
+        weights = model.weights(kind, gamma + 1)
+        parts[kind] = model.cost(weights) if fitted and known else unknown
+    steps = [part.columns(f"{kind}_steps") for kind, part in parts.items()]
     return {name: value for columns in steps for name, value in columns.items()}
 
 
 def fitted_costs(fitted: Iterable[Fitted]) -> pd.DataFrame:
-    """Return the costs of the model itself, one row per pair, cost, and repeat left out.
+    """Return the costs of the model itself, a row for each pair, cost, and fit without a repeat.
 
-    Columns:
-
-    - protocol, engine, target, draft.
-    - kind: "draft" (c), "pass" (v), "reread" (d), "rest" (o) or "replay" (r).
-    - at: γ of c, the width of v, d and o; 0 of r.
-    - without_repeat: without which repeat the costs are fitted, from 1; 0: with all of them.
-    - steps: the cost.
-    - replays, quantile, widest: the pair's, see `CostModel`.
+    Columns: protocol, engine, target, draft; kind, see `CostModel.knots`; at: γ of c, the width of
+    v, d and o, 0 of r; without_repeat: without which repeat the costs are fitted, from 1 (0: with
+    all of them); steps: the cost; replays, quantile, widest: the pair's, see `CostModel`.
     """
     rows = []
     for pair in fitted:
         model = pair.model
         places = [(kind, at) for kind, knots in model.knots.items() for at in knots]
-        of_pair = {name: getattr(model, name) for name in ("replays", "quantile", "widest")}
+        common = {name: getattr(model, name) for name in ("replays", "quantile", "widest")}
         rows += [
             pair.identity
             | {"kind": kind, "at": at, "without_repeat": repeat, "steps": float(steps)}
-            | of_pair
+            | common
             for repeat, costs in enumerate([model.costs, *model.without])
             for (kind, at), steps in zip(places, costs, strict=True)
         ]
@@ -183,18 +171,18 @@ def predictions(
     """Return the speedup that the costs predict from every setting's counts, and the measured one.
 
     `compared` are rows of `with_speedups` of one temperature. A setting is a suite's target, draft,
-    gamma and forced acceptance (null where none was forced). Settings that the costs were fitted on
-    (0 and 1) are left out. Added columns:
+    gamma and forced acceptance (null: none). The costs were fitted on 0 and 1, which have no row.
+    Columns:
 
     - runs, blocks, acceptance_rate (accepted / drafted), speedup with its interval over blocks.
     - predicted: geometric mean over the runs of timed tokens / (work @ costs), with an interval
       from the repeats fitted on; ratio: predicted / speedup.
     - tokens_per_round (those of replays included).
-    - equation_1: the published study's (1 - a^(g+1)) / ((1 - a) (c g + 1)) with a the acceptance
-      rate as it counts it, accepted / drafted; equation_1_per_token: the same with a the chance of
-      each drafted token whose predecessors were accepted, as the equation means it.
-    - equation_2: its g / (g c + v(g + 1)), which counts g tokens a round, whether or not they were
-      accepted.
+    - equation_1: the study's (1 - a^(g+1)) / ((1 - a) (c g + 1)), where a pass of any width costs
+      one step, with a the acceptance rate as it counts it, accepted / drafted;
+      equation_1_per_token: the same with a the chance of each drafted token whose predecessors were
+      accepted, as the equation means it.
+    - equation_2: its g / (g c + v(g + 1)), which counts g tokens a round, accepted or not.
     - extrapolated: whether a pass was wider than all measured ones.
     """
     unseen = ~compared["forced_acceptance"].isin([0, 1])
@@ -238,16 +226,15 @@ def _predicted(members: pd.DataFrame, model: CostModel, statistics: Statistics) 
 
 
 def classical_speedup(gamma: int, acceptance: float, draft_cost: float) -> float:
-    """Return the study's equation 1, where a pass of any width costs one step."""
+    """Return the study's equation 1."""
     tokens = float((acceptance ** np.arange(gamma + 1)).sum())
     return tokens / (draft_cost * gamma + 1)
 
 
 def chance_of_each(gamma: int, accepted: float) -> float:
-    """Return the chance of acceptance of each drafted token whose predecessors were accepted.
+    """Return the chance a of each drafted token whose predecessors were accepted.
 
-    `accepted` is the mean number of accepted tokens a round of `gamma`, which is a + a^2 + ... +
-    a^gamma for the chance a.
+    `accepted` is the mean number of accepted tokens a round of `gamma`: a + a^2 + ... + a^gamma.
     """
     from scipy.optimize import brentq
 
@@ -260,10 +247,8 @@ def prediction_errors(predicted: pd.DataFrame) -> pd.DataFrame:
     """Return the errors of the predictions, by suite, then over all settings of real acceptance.
 
     Columns: suite, forced (whether acceptance was), settings, median and worst (of |ratio - 1|),
-    the setting of the worst (worst_suite, worst_target, worst_draft, worst_gamma, worst_ratio),
-    inside (the share of measured speedups that lie in the predicted interval; null without
-    intervals), and the median errors of the study's equations (median_1, median_1_per_token,
-    median_2).
+    the setting of the worst, inside (the share of measured speedups in the predicted interval; null
+    without intervals), and the median errors of the study's equations.
     """
     if predicted.empty:
         return pd.DataFrame()

@@ -1,21 +1,19 @@
 """Exclusions: the prompts on which a target's settings are compared if some pairs are flagged.
 
-One unusable prompt must not silence a workload, and marks must not choose the answer. Three rules:
+A flagged run must not silence a workload, nor choose the answer. Three rules:
 
-- A row that no true run can be (`Level.IMPOSSIBLE`) says that its setting measured something else
-  than decoding. A bound finds the worst of such rows only, so the rest are no better: the whole
-  setting is excluded.
-- Suspicious pairs leave. Marks fall on the fastest repeats of a prompt, so the rest is slower, and
-  blocks are compared at the same prompts (`intervals.log_means`), so that it does not matter which
-  prompt the marks fall on. To leave out the prompt in all repeats instead was tried: it changes the
-  prompts that the answer is about, and then intervals hold the truth of those sent less often.
-  As the rest is slower, `advice` says *off* only if it holds with the flagged pairs too.
-- A prompt of which some setting has no pair left leaves all settings on the same prompts, or they
-  would be ranked on different ones.
+- A run that no valid run can be (`Level.IMPOSSIBLE`) says that its setting measured something else
+  than decoding. A bound finds the worst of such runs only, so the whole setting is excluded.
+- Suspicious pairs leave. Flags fall on the fastest repeats of a prompt, and blocks are compared at
+  the same prompts (`intervals.log_means`), so it does not matter which prompt they fall on. To
+  exclude the prompt from all repeats was tried: intervals then hold the truth of those sent less
+  often. As flags make the other pairs slower, *off* must hold with the flagged pairs too.
+- A prompt of which some setting has no pair left leaves all settings on the same prompts, so that
+  they are ranked on the same ones.
 """
 
 from collections import defaultdict
-from collections.abc import Mapping, Set
+from collections.abc import Iterable, Mapping, Set
 from typing import Any
 
 import pandas as pd
@@ -24,8 +22,8 @@ from specmoe.analysis.intervals import of_pairs
 from specmoe.analysis.summaries import SETTING, summarise
 from specmoe.config.measurement import Statistics
 
-# Marks select by speed, so the more they take, the further the rest is from a sample: without the
-# fastest quarter of normal errors their mean is 0.4 deviations lower.
+# Flags select by speed: without the fastest quarter of normal errors their mean is 0.4 deviations
+# lower.
 MOST_FLAGGED = 0.25
 
 
@@ -73,10 +71,13 @@ def apply_exclusions(
     for row in candidates.to_dict("records"):
         key = tuple(row[name] for name in SETTING)
         own = members[key]
-        marks = {name: int(own[name].sum()) for name in ("flagged", "impossible")}
-        prompts = ", ".join(sorted(set(own.loc[own["flagged"], "prompt"])))
-        whole = of_pairs(own).interval(statistics.confidence, session_sd=statistics.session_sd)
-        rows[key] = row | marks | {"flagged_prompts": prompts, "unfiltered_high": whole.high}
+        every = of_pairs(own).interval(statistics.confidence, session_sd=statistics.session_sd)
+        rows[key] = row | {
+            "flagged": int(own["flagged"].sum()),
+            "impossible": int(own["impossible"].sum()),
+            "flagged_prompts": _listed(own.loc[own["flagged"], "prompt"]),
+            "unfiltered_high": every.high,
+        }
         rivals[row["target"], row["prompt_set"]].append(key)
     kept = dict(members)
     without = {
@@ -86,18 +87,21 @@ def apply_exclusions(
     }
     for keys in rivals.values():
         own_lost = {key: without[key] for key in keys if key in without}
-        unusable, excluded_keys = find_exclusions({key: members[key] for key in keys}, own_lost)
+        unusable, excluded = find_exclusions({key: members[key] for key in keys}, own_lost)
         for key in keys:
-            excluded, own = key in excluded_keys, members[key]
+            own = members[key]
             usable = own[~(own["flagged"] | own["prompt"].isin(unusable))]
-            if not excluded and len(usable) < len(own):
-                kept[key] = usable
-                numbers = summarise(usable, SETTING, statistics)
-                # What was sent stays.
-                numbers = numbers.drop(columns=["prompt_set", "excluded", "pairs"])
-                rows[key] |= numbers.to_dict("records")[0]
-            rows[key] |= {
-                "excluded_setting": excluded,
-                "unusable_prompts": "" if excluded else ", ".join(sorted(unusable)),
-            }
+            rows[key] |= {"excluded_setting": True, "unusable_prompts": ""}
+            if key not in excluded:
+                rows[key] |= {"excluded_setting": False, "unusable_prompts": _listed(unusable)}
+                if len(usable) < len(own):
+                    kept[key] = usable
+                    numbers = summarise(usable, SETTING, statistics)
+                    # What was sent stays.
+                    numbers = numbers.drop(columns=["prompt_set", "excluded", "pairs"])
+                    rows[key] |= numbers.to_dict("records")[0]
     return (pd.DataFrame(list(rows.values())) if rows else candidates), kept
+
+
+def _listed(prompts: Iterable[str]) -> str:
+    return ", ".join(sorted(set(prompts)))

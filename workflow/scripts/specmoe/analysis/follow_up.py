@@ -44,13 +44,19 @@ def setting_sds(pairs: pd.DataFrame, statistics: Statistics) -> pd.DataFrame:
     2 %. Columns: setting (its `setting_id`), those of SETTING_AND_CONDITION, runs, blocks, and
 
     - block_sd: between the means of blocks, which intervals use. Null with one block.
-    - within_sd: between the runs of a block, mostly between its prompts, pooled over blocks. Null
-      where blocks have one run.
     - planning_sd: the larger of block_sd and that of all settings of the suite and target, pooled.
       Few blocks can agree by luck.
     - repeats_needed: see `repeats_for`, with planning_sd.
     """
-    sds = by_group(pairs, SETTING_AND_CONDITION, _sds)
+
+    def row(members: pd.DataFrame) -> Iterator[dict[str, Any]]:
+        yield {
+            "runs": len(members),
+            "blocks": members["block"].nunique(),
+            "block_sd": log_means(members).std(),
+        }
+
+    sds = by_group(pairs, SETTING_AND_CONDITION, row)
     if sds.empty:
         return sds
     pooled = {
@@ -67,16 +73,6 @@ def setting_sds(pairs: pd.DataFrame, statistics: Statistics) -> pd.DataFrame:
         planning_sd=planning,
         repeats_needed=pd.array([repeats_for(sd, statistics) for sd in planning], dtype="Int64"),
     )
-
-
-def _sds(members: pd.DataFrame) -> Iterator[dict[str, Any]]:
-    logs, block = members["speedup"].astype(float).map(math.log), members["block"]
-    yield {
-        "runs": len(members),
-        "blocks": block.nunique(),
-        "block_sd": log_means(members).std(),
-        "within_sd": math.sqrt(logs.groupby(block).var().mean()),
-    }
 
 
 def half_width(deviation: float, blocks: int, confidence: float) -> float:

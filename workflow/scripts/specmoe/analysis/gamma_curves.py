@@ -1,10 +1,9 @@
-"""The speedup of every draft length, from one reading and the costs of passes.
+"""Predicted speedup of every draft length, from one draft scoring and the costs of passes.
 
-A draft's reading of its targets' texts gives the rounds of any setting
-(`audit.draft_rounds`), the cost model what
-those rounds take. Where a pair has no runs of forced acceptance, its costs are those of
-the passes that were timed by themselves alone: rounds take nothing beside them, and PASSES_ERR says
-how far that is from the truth.
+A draft's scores of its targets' texts give the rounds of any setting (`audit.draft_rounds`), the
+cost model what these take. A pair without runs of forced acceptance has the costs of its passes
+that were timed by themselves: rounds take nothing beside them, and PASSES_ERR says how far that is
+from the truth.
 """
 
 from collections.abc import Mapping, Sequence
@@ -32,17 +31,10 @@ average, with a root mean square of 7 % over 21 settings."""
 _SETTING = [*MEASURED_BY, "suite", "target", "draft"]
 
 
-class Text(NamedTuple):
-    """A draft's reading of a text, and how runs after that prompt may go on."""
-
-    reading: DraftScores
-    limits: Limits
-
-
 class Pair(NamedTuple):
-    """The texts that a suite's runs of a draft wrote, and what rounds cost there."""
+    """The texts that a suite's runs of a draft wrote, as scored, and what rounds cost there."""
 
-    texts: Sequence[Text]
+    texts: Sequence[tuple[DraftScores, Limits]]
     model: CostModel
     # Of the logarithm of speedup; 0 where costs are fitted to runs of forced acceptance.
     error: float
@@ -52,10 +44,8 @@ class Pair(NamedTuple):
 
         Also whether a pass was wider than all that were measured: `extrapolated`.
         """
-        played = [
-            rounds_from_agreement(text.reading.agrees, gamma, text.limits) for text in self.texts
-        ]
-        tokens = np.array([len(text.reading.tokens) - 1.0 for text in self.texts])
+        played = [rounds_from_agreement(text.agrees, gamma, limits) for text, limits in self.texts]
+        tokens = np.array([len(text.tokens) - 1.0 for text, _ in self.texts])
         work = np.array([self.model.played(rounds, gamma) for rounds in played])
         took = work @ self.model.costs
         value = geometric_mean(tokens / took)
@@ -75,7 +65,7 @@ class Pair(NamedTuple):
 def gamma_curves(
     compared: pd.DataFrame,
     runs: pd.DataFrame,
-    readings: Mapping[ScoresKey, list[DraftScores]],
+    scores: Mapping[ScoresKey, list[DraftScores]],
     fitted: Sequence[Fitted],
     pass_times: pd.DataFrame,
     statistics: Statistics,
@@ -102,9 +92,9 @@ def gamma_curves(
         named = dict(zip(_SETTING, map(str, setting), strict=True))
         replays = bool(members["replays"].fillna(0).gt(0).any())
         draft = str(members["draft_model"].iloc[0])
-        alone = baselines.loc[members["baseline"].unique()]
+        own = baselines.loc[members["baseline"].unique()]
         known = costs.get(tuple(named[name] for name in PAIR))
-        pair = pair_of(alone, draft, readings, pass_times, statistics, replays=replays, known=known)
+        pair = pair_of(own, draft, scores, pass_times, statistics, replays=replays, known=known)
         if pair is None:
             continue
         for gamma in range(1, LONGEST + 1):
@@ -119,31 +109,31 @@ def gamma_curves(
 
 
 def pair_of(
-    alone: pd.DataFrame,
+    baselines: pd.DataFrame,
     draft: str,
-    readings: Mapping[ScoresKey, list[DraftScores]],
+    scores: Mapping[ScoresKey, list[DraftScores]],
     pass_times: pd.DataFrame,
     statistics: Statistics,
     *,
     replays: bool,
     known: CostModel | None = None,
 ) -> Pair | None:
-    """Return a target and its draft, from runs of the target alone; None if too little is known.
+    """Return a target and its draft, from the target's baselines; None if too little is known.
 
-    Each text counts once, as far as the draft has read it; `replays`: whether the target replays
+    Each text counts once, as far as the draft has scored it; `replays`: whether the target replays
     rounds; `known`: costs that were fitted to runs.
     """
-    texts: dict[tuple[str, tuple[int, ...]], Text] = {}
-    for run in alone.to_dict("records"):
+    texts: dict[tuple[str, tuple[int, ...]], tuple[DraftScores, Limits]] = {}
+    for run in baselines.to_dict("records"):
         tokens = tuple(map(int, run["tokens"]))
-        read = readings.get((run["engine"], run["target"], draft, run["prompt"]), [])
-        found = next((one for one in read if one.tokens == tokens and len(tokens) > 1), None)
+        scored = scores.get((run["engine"], run["target"], draft, run["prompt"]), [])
+        found = next((one for one in scored if one.tokens == tokens and len(tokens) > 1), None)
         if found:
             limits = Limits(int(run["n_predict"]), run["stopped_by"] == Stop.EOS, replays)
-            texts[run["prompt"], tokens] = Text(found, limits)
+            texts[run["prompt"], tokens] = found, limits
     if not texts:
         return None
-    one = alone.iloc[0]
+    one = baselines.iloc[0]
     times = pass_times[pass_times["engine"] == one["engine"]]
     model = known or timed_costs(times, one["target"], draft, statistics, replays=replays)
     return Pair([*texts.values()], model, 0.0 if known else PASSES_ERR) if model else None

@@ -11,7 +11,7 @@ mean logarithms of ratios, each to a baseline of its own block.
 
 Answers allow for another session too (`session_sd` in `Mean.interval`): all settings then move
 together, so its part is added once and is not multiplied for the choice.
-`tests/benchmarks/interval_coverage.py` shows how often each kind holds the truth.
+`tests/unit/analysis/test_coverage.py` shows how often each kind holds the truth.
 """
 
 import math
@@ -197,7 +197,7 @@ def of_pairs(compared: pd.DataFrame, ratio: str = "speedup") -> Mean:
 
 
 def of_other_prompts(compared: pd.DataFrame) -> Mean:
-    """Return the mean speedup of a setting for the kind *prompts like these*.
+    """Return the mean speedup of a setting: the kind *prompts like these*.
 
     It has no error with a single block, or with fewer than two prompts that all blocks have.
     """
@@ -207,8 +207,8 @@ def of_other_prompts(compared: pd.DataFrame) -> Mean:
 def interval_of_rate(rates: "pd.Series[float]", blocks: pd.Series, confidence: float) -> Interval:
     """Return the interval of a rate, or of a time, over blocks.
 
-    A block's rate is the arithmetic mean of its runs. The logarithms of the blocks' rates make the
-    interval, so that it stays above 0 however few and unlike the blocks are.
+    A block's rate is the arithmetic mean of its runs. The interval is of the blocks' logarithms, so
+    that it stays above 0.
     """
     means = rates.astype(float).groupby(blocks).mean()
     return of_blocks(np.log(means.to_numpy())).interval(confidence)

@@ -6,22 +6,13 @@ from typing import Any
 
 import pandas as pd
 
-DASH = "–"
-"""The text of a value that was not measured."""
-
-TOO_FEW = "too few repeats"
-"""The text of an interval that says next to nothing."""
-
-TOO_FEW_PROMPTS = "too few prompts"
-"""The same of an interval for other prompts."""
-
-_WIDEST = 4  # the high end over the low one
-
-_COMMIT_DIGITS = 12
-
-_NAMED_PROMPTS = 8
-
+DASH = "–"  # of a value that was not measured
+TOO_FEW = "too few repeats"  # of an interval that says next to nothing
+TOO_FEW_PROMPTS = "too few prompts"  # the same of an interval for other prompts
 THIN = "\N{NARROW NO-BREAK SPACE}"
+_WIDEST = 4  # the high end over the low one
+_COMMIT_DIGITS = 12
+_NAMED_PROMPTS = 8
 
 
 def shown(value: Any) -> str:
@@ -73,12 +64,12 @@ def day(time: Any) -> str:
 
 def parameters(count: int | None) -> str:
     """Return a number of parameters in billions (B), or below half a billion in millions (M)."""
-    return _scaled(count, 1e9, "B") if _at_least(count, 5e8) else _scaled(count, 1e6, "M")
+    return _scaled(count, *((1e9, "B") if pd.notna(count) and count >= 5e8 else (1e6, "M")))
 
 
 def size(count: int | None) -> str:
     """Return a file's number of bytes in gigabytes or megabytes (powers of ten)."""
-    return _scaled(count, 1e9, "GB") if _at_least(count, 1e9) else _scaled(count, 1e6, "MB")
+    return _scaled(count, *((1e9, "GB") if pd.notna(count) and count >= 1e9 else (1e6, "MB")))
 
 
 def memory(count: int | None) -> str:
@@ -135,10 +126,6 @@ def measured(
 def measured_in(row: Mapping[str, Any], name: str, *, ratio: bool = True) -> str:
     """Return the number in a row's column, with its interval in `<name>_low` and `<name>_high`."""
     return measured(row[name], row[f"{name}_low"], row[f"{name}_high"], ratio=ratio)
-
-
-def _at_least(count: int | None, bound: float) -> bool:
-    return bool(pd.notna(count) and count >= bound)
 
 
 def _scaled(count: float | None, divisor: float, unit: str) -> str:

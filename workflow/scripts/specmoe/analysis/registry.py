@@ -22,7 +22,7 @@ Label = Callable[[pd.DataFrame, "Analysis"], pd.DataFrame]
 class Table:
     """A table of the analysis.
 
-    - columns: those that later rooms use, beside those that `label` adds.
+    - columns: those that other packages use, beside those that `label` adds.
     - order: the columns that rows are sorted by; a `-` before one means falling. Rows without any
       stay as they were computed.
     - label: adds labels and ranks, see module `labels`; null where nothing is added.
@@ -63,18 +63,14 @@ _SUMMARISED = f"""
     acceptance_rate acceptance_rate_mean replays_per_round
     tokens_per_round rounds_per_run round_ms {_RATIOS} speedup_unpaired decode_failures
 """  # see `summaries.summarise`
-_PAIRED_ENDS = " ".join(
-    f"{kind}_{end}"
-    for kind in ("simultaneous", "other_prompts", "setting")
-    for end in ("low", "high")
-)
 _ADVISED = f"""
     draft gamma suite method draft_model {" ".join(ARM_COLUMNS)} runs blocks
     {_RATES} acceptance_rate {_TEXTS} {_RATIOS} prompt_set prompts sent
-    {_PAIRED_ENDS} unfiltered_high block_sd planning_sd
+    simultaneous_low simultaneous_high other_prompts_low other_prompts_high
+    setting_low setting_high unfiltered_high block_sd planning_sd
     flagged impossible {_EXCLUDED} flagged_prompts unusable_prompts draft_bytes
     added_rss_bytes
-"""  # see `advice.Advice`
+"""  # see `advice.advise`
 
 # Beside each name is what a row means; functions in backquotes explain the columns.
 TABLES = {
@@ -109,12 +105,12 @@ TABLES = {
     "positions": _settings(  # a setting and position of its drafts, see `acceptance_by_position`
         "position tried accepted conditional cumulative", "position"
     ),
-    "advice": _table(  # what to do with a target, see `Advice`
+    "advice": _table(  # what to do with a target, see `advise`
         "target answer reason controls settings excluded_settings idle lost_settings"
         f" more_repeats more_prompts command {_ADVISED}",
         label=labels.joined,
     ),
-    "advice_settings": _table(  # a setting that a target's answer is chosen from, see `Advice`
+    "advice_settings": _table(  # a setting that a target's answer is chosen from, see `advise`
         f"target status {_ADVISED}",
         label=labels.joined,
     ),
@@ -205,9 +201,9 @@ TABLES = {
 
 @dataclass(init=False, eq=False)
 class Analysis:
-    """The tables of one campaign, by name; later rooms compute no numbers of their own.
+    """The tables of one campaign, by name; other packages compute no numbers of their own.
 
-    A frame is checked, labelled and put in order when it is first asked for; a file was when it was
+    A frame is checked, labelled and put in order when it is first read; a file was when it was
     written. `dataclasses.replace` gives an analysis with other tables.
     """
 
@@ -219,7 +215,7 @@ class Analysis:
         """Take frames by name; tables that are not given have no rows."""
         self.tables = {**(tables or {}), **more}
         assert self.tables.keys() <= TABLES.keys()
-        self._asked: dict[str, pd.DataFrame] = {}
+        self._frames: dict[str, pd.DataFrame] = {}
 
     def __getattr__(self, name: str) -> pd.DataFrame:
         """Return a table, as a frame that the caller may add columns to.
@@ -228,9 +224,9 @@ class Analysis:
         """
         if name not in TABLES:
             raise AttributeError(name)
-        if name not in self._asked:
-            self._asked[name] = self._made(name)
-        return self._asked[name].copy(deep=False)
+        if name not in self._frames:
+            self._frames[name] = self._made(name)
+        return self._frames[name].copy(deep=False)
 
     @property
     def name(self) -> str:
@@ -259,10 +255,7 @@ class Analysis:
         return frame.sort_values(by, ascending=rising, ignore_index=True) if by else frame
 
     def _with_columns(self, name: str, frame: pd.DataFrame) -> pd.DataFrame:
-        """Return a table with every column that is used of it.
-
-        A campaign without speculation has tables without rows, and those may lack columns.
-        """
+        """Return a table with every column that is used of it; one without rows may lack some."""
         lacking = [column for column in TABLES[name].columns if column not in frame.columns]
         if frame.empty:
             return frame.reindex(columns=[*frame.columns, *lacking]).astype(object)

@@ -84,74 +84,58 @@ def with_speedups(runs: pd.DataFrame) -> pd.DataFrame:
 
     A run is compared with its own baseline. In a suite where no run has one, as in the published
     study's B and D, each run is compared with its target's mean baseline. Elsewhere a run without a
-    baseline is left out, or one setting would mix the two.
-
-    Added columns:
+    baseline has no row, or one setting would mix the two. Added columns:
 
     - paired: whether the baseline is the run's own.
-    - mean_baseline_tokens_per_second: what the paper divides by, the target's mean rate without a
-      draft over all prompts of exact length, at the run's temperature. Unlike the paper's Table 4
+    - mean_baseline_tokens_per_second: what the study divides by, the target's mean rate without a
+      draft over all prompts of exact length, at the run's temperature. Unlike the study's Table 4
       it includes the sweep of prompt lengths. Null where the target has no such run.
-    - baseline_tokens_per_second: the rate that the run is compared with.
-    - speedup: the ratio of the run's rate to that one.
-    - first_token_ratio: the run's time to the first token over its own baseline's. The draft reads
-      the prompt too, and that time is no part of the rate.
-    - end_to_end: the speedup of the whole answer: the baseline's time for prompt and tokens over
-      the run's. Both are null where a time is not known.
+    - baseline_tokens_per_second: the rate that the run is compared with; speedup: the ratio to it.
+    - first_token_ratio: the run's time to the first token, without which rates are, over that of
+      its own baseline; end_to_end: the speedup of prompt and tokens. Null where a time is unknown.
     - condition: see `with_conditions`.
     - user_speedup: of a run in a load (see `measure.load`), the speedup of its own rate; its rate,
       its baseline's, and speedup are then the throughputs of both loads. Null for others.
     """
+    parts = ["prompt_ms", "decode_ms"]
+    baselines = runs.set_index("run")[["tokens_per_second", "load_tokens_per_second", *parts]]
     drafted = with_conditions(runs)
-    drafted = drafted[drafted["draft"] != NO_DRAFT].copy()
-    rates = runs.set_index("run")["tokens_per_second"]
-    own = drafted["baseline"].map(rates).astype(float)
-    drafted["paired"] = own.notna()
-    in_paired_suite = drafted.groupby("suite")["paired"].transform("any").astype(bool)
+    drafted = drafted[drafted["draft"] != NO_DRAFT]
+    own = drafted["baseline"].map(baselines["tokens_per_second"]).astype(float)
     keys = [*MEASURED_BY, "target", "temperature"]
     means = _passage_baselines(runs).groupby(keys)["tokens_per_second"].mean()
-    of_target = pd.MultiIndex.from_frame(drafted[keys])
-    drafted["mean_baseline_tokens_per_second"] = means.reindex(of_target).to_numpy(float)
-    drafted["baseline_tokens_per_second"] = own.where(
-        in_paired_suite, drafted["mean_baseline_tokens_per_second"]
-    )
+    mean = means.reindex(pd.MultiIndex.from_frame(drafted[keys])).to_numpy(float)
+    drafted = drafted.assign(paired=own.notna(), mean_baseline_tokens_per_second=mean)
+    in_paired_suite = drafted.groupby("suite")["paired"].transform("any").astype(bool)
+    drafted = drafted.assign(baseline_tokens_per_second=own.where(in_paired_suite, mean))
     # A text that ends with its first token has no rate.
     rated = drafted["baseline_tokens_per_second"].notna() & drafted["tokens_per_second"].notna()
     compared = drafted[rated]
-    parts = ["prompt_ms", "decode_ms"]
-    times = compared[parts].astype(float)
-    baseline = runs.set_index("run")[parts].astype(float).reindex(compared["baseline"])
-    baseline = baseline.set_index(compared.index)
-    return _of_loads(
-        compared.assign(
-            speedup=compared["tokens_per_second"] / compared["baseline_tokens_per_second"],
-            first_token_ratio=times["prompt_ms"] / baseline["prompt_ms"],
-            end_to_end=baseline.sum(axis=1, skipna=False) / times.sum(axis=1, skipna=False),
-        ),
-        runs.set_index("run")["load_tokens_per_second"].astype(float),
+    baseline = baselines.reindex(compared["baseline"]).set_index(compared.index)
+    times, baseline_times = (one[parts].astype(float) for one in (compared, baseline))
+    speedup = compared["tokens_per_second"] / compared["baseline_tokens_per_second"]
+    in_load = compared["load_s"].notna()
+    load, baseline_load = (
+        one["load_tokens_per_second"].astype(float) for one in (compared, baseline)
     )
-
-
-def _of_loads(pairs: pd.DataFrame, throughputs: "pd.Series[float]") -> pd.DataFrame:
-    """Return pairs with the throughputs of loads for the rates of the runs in them."""
-    in_load = pairs["load_s"].notna()
-    own = throughputs.reindex(pairs["run"]).to_numpy()
-    alone = throughputs.reindex(pairs["baseline"]).to_numpy()
-    return pairs.assign(
-        tokens_per_second=pairs["tokens_per_second"].mask(in_load, own),
-        baseline_tokens_per_second=pairs["baseline_tokens_per_second"].mask(in_load, alone),
-        user_speedup=pairs["speedup"].where(in_load),
-        speedup=pairs["speedup"].mask(in_load, own / alone),
+    return compared.assign(
+        tokens_per_second=compared["tokens_per_second"].mask(in_load, load),
+        baseline_tokens_per_second=compared["baseline_tokens_per_second"].mask(
+            in_load, baseline_load
+        ),
+        speedup=speedup.mask(in_load, load / baseline_load),
+        user_speedup=speedup.where(in_load),
+        first_token_ratio=times["prompt_ms"] / baseline_times["prompt_ms"],
+        end_to_end=baseline_times.sum(axis=1, skipna=False) / times.sum(axis=1, skipna=False),
     )
 
 
 def summarise_baselines(runs: pd.DataFrame, statistics: Statistics) -> pd.DataFrame:
-    """Return one row per way and target: its rate in the suites that have no draft at all.
+    """Return a row for each protocol, engine and target: its rate in suites that have no draft.
 
-    This is the paper's Table 4. Columns: protocol, engine, target, tokens_per_second (mean over
-    prompts of exact length and repeats) with tokens_per_second_sd, prompt_tokens_per_second, runs,
-    and the interval of the rate over blocks, tokens_per_second_low and tokens_per_second_high (see
-    `interval_of_rate`), null with a single block.
+    This is the study's Table 4. Columns: tokens_per_second (mean over prompts of exact length and
+    repeats) with its interval over blocks, null with a single one, and tokens_per_second_sd;
+    prompt_tokens_per_second; runs.
     """
     speculative_suites = set(runs.loc[runs["draft"] != NO_DRAFT, "suite"])
     plain = _passage_baselines(runs)
@@ -182,7 +166,7 @@ def summarise(
     statistics: Statistics,
     more: Callable[[pd.DataFrame], Mapping[str, Any]] = lambda members: {},
 ) -> pd.DataFrame:
-    """Return one row per setting, sorted: rate, acceptance, speedup with its interval over blocks.
+    """Return a row for each setting, sorted: rate, acceptance, speedup with its interval.
 
     `pairs` is `make_pairs`'s frame, `by` the columns that make a setting, `more` returns further
     columns of the pairs of one that count; without any it has no row. Columns added:
@@ -191,27 +175,22 @@ def summarise(
     - pairs: runs and the pairs that do not count; excluded: how many these are, null for none, so
       that tables may leave the column out; prompt_set: the ids of the prompts of all.
     - paired: whether every run is compared with a baseline of its own.
-    - tokens_per_second, tokens_per_second_sd: over runs.
-    - baseline_tokens_per_second: mean over the runs' baselines.
+    - tokens_per_second, tokens_per_second_sd: over runs; baseline_tokens_per_second: their mean.
     - acceptance_rate: accepted / drafted tokens, summed over runs; acceptance_rate_mean: the
-      paper's way, mean of the runs' own rates; replays_per_round: those that gave a token;
-      tokens_per_round: 1 + accepted / rounds, and these;
-      rounds_per_run: their number; round_ms: decode time over rounds. Null where a count is not
-      known of all, or nothing was drafted; replays that were not counted are none.
-    - speedup: geometric mean of the blocks', each of which is that of its runs; speedup_low,
-      speedup_high: its interval, null with a single block. Where a setting is not paired, it leaves
-      out how the baseline itself varies.
-    - first_token_ratio, end_to_end, user_speedup: the same of these columns of `pairs`, with
-      intervals; null unless known of all runs.
-    - speedup_unpaired: the paper's way, the setting's mean rate over its target's mean baseline
-      (see `with_speedups`); null where the target has none.
+      study's, the mean of the runs' own rates.
+    - replays_per_round: those that gave a token (that were not counted are none);
+      tokens_per_round: 1 + accepted / rounds, and these; rounds_per_run; round_ms: decode time over
+      rounds. Null where a count is not known of all, or nothing was drafted.
+    - speedup, first_token_ratio, end_to_end, user_speedup: geometric means of blocks, each of which
+      is that of its runs, with intervals; null unless known of all runs. Where a setting is not
+      paired, the interval does not include how the baseline itself varies.
+    - speedup_unpaired: the study's, the setting's mean rate over its target's mean baseline (see
+      `with_speedups`); null where the target has none.
     - decode_failures: failed decodes per run; null where they were not counted.
     """
 
     def row(members: pd.DataFrame) -> Iterator[dict[str, Any]]:
-        accepted, drafted, rounds = (
-            _total(members[name]) for name in ("accepted", "drafted", "rounds")
-        )
+        accepted, rounds = _total(members["accepted"]), _total(members["rounds"])
         # A method that finds no draft has no rounds to take a mean over.
         some_rounds = rounds if rounds > 0 else np.nan
         replays = (members["replays"] - members["replays_rejected"]).fillna(0).sum() / some_rounds
@@ -219,24 +198,22 @@ def summarise(
         rates = members["accepted"].astype(float) / members["drafted"].astype(float)
         first = members.iloc[0]
         yield {
-            **first[[*MEASURED_BY, "method", "draft_model"]],
-            "control": first["control"],
+            **first[[*MEASURED_BY, "method", "draft_model", "control"]],
             "runs": len(members),
             "blocks": members["block"].nunique(),
             "paired": bool(members["paired"].all()),
             "tokens_per_second": rate,
             "tokens_per_second_sd": members["tokens_per_second"].std(),
             "baseline_tokens_per_second": members["baseline_tokens_per_second"].mean(),
-            "acceptance_rate": accepted / drafted if drafted > 0 else np.nan,
+            "acceptance_rate": acceptance_rate(members["accepted"], members["drafted"]),
             "acceptance_rate_mean": rates.mean(),
             "replays_per_round": replays,
             "tokens_per_round": 1 + accepted / some_rounds + replays,
             "rounds_per_run": rounds / len(members),
             "round_ms": members["decode_ms"].sum() / some_rounds,
-            **mean_ratio("speedup", members, statistics),
-            **mean_ratio("first_token_ratio", members, statistics),
-            **mean_ratio("end_to_end", members, statistics),
-            **mean_ratio("user_speedup", members, statistics),
+            **mean_ratios(
+                members, statistics, "speedup", "first_token_ratio", "end_to_end", "user_speedup"
+            ),
             "speedup_unpaired": rate / first["mean_baseline_tokens_per_second"],
             "decode_failures": _total(members["decode_failures"]) / len(members),
             **more(members),
@@ -314,23 +291,31 @@ def acceptance_by_position(pairs: pd.DataFrame) -> pd.DataFrame:
         for place in np.flatnonzero(tried):
             conditional = accepted[place] / tried[place]
             cumulative *= conditional
-            counts = {"tried": tried[place], "accepted": accepted[place]}
-            yield (
-                {"position": place + 1}
-                | counts
-                | {"conditional": conditional, "cumulative": cumulative}
-            )
+            yield {
+                "position": place + 1,
+                "tried": tried[place],
+                "accepted": accepted[place],
+                "conditional": conditional,
+                "cumulative": cumulative,
+            }
 
     return by_group(pairs[pairs["drafted_per_position"].notna()], [*SETTING, *MEASURED_BY], rows)
 
 
-def mean_ratio(name: str, members: pd.DataFrame, statistics: Statistics) -> dict[str, float]:
-    """Return the geometric mean of a column of ratios over blocks and its ends, by column."""
-    known = members[name].notna().all()
-    estimate = (
-        of_pairs(members, name).estimate(statistics.confidence) if known else Estimate(np.nan)
-    )
-    return estimate.columns(name)
+def mean_ratios(members: pd.DataFrame, statistics: Statistics, *names: str) -> dict[str, float]:
+    """Return the geometric means of columns of ratios over blocks and their ends, by column."""
+    found: dict[str, float] = {}
+    for name in names:
+        known = members[name].notna().all()
+        mean = of_pairs(members, name).estimate(statistics.confidence) if known else None
+        found |= (mean or Estimate(np.nan)).columns(name)
+    return found
+
+
+def acceptance_rate(accepted: pd.Series, drafted: pd.Series) -> float:
+    """Return accepted / drafted tokens of runs, NaN unless known of all and some were drafted."""
+    total = _total(drafted)
+    return float(_total(accepted) / total) if total > 0 else np.nan
 
 
 def fastest(settings: pd.DataFrame) -> "pd.Series[bool]":

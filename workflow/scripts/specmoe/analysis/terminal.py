@@ -124,26 +124,18 @@ def table_of_answers(advised: pd.DataFrame) -> str:
 
 def advice_values(analysis: Analysis) -> dict[str, Any]:
     """Return the advice as plain values; an unknown value is null."""
-    advice, settings, categories = (
-        records(getattr(analysis, name)[TABLES[name].columns])
-        for name in ("advice", "advice_settings", "categories")
-    )
-    targets = []
-    for row in advice:
-        own, by_category = (
-            [_plain(one) for one in rows if one["target"] == row["target"]]
-            for rows in (settings, categories)
-        )
-        more = {"by_category": by_category} if by_category else {}
-        targets.append(_plain(row) | {"measured": own} | more)
+
+    def plain(name: str) -> list[Record]:
+        frame = getattr(analysis, name)[TABLES[name].columns]
+        return records(frame.astype(object).where(frame.notna(), None))
+
+    targets, settings, categories = map(plain, ("advice", "advice_settings", "categories"))
+    for row in targets:
+        row["measured"] = [one for one in settings if one["target"] == row["target"]]
+        if by_category := [one for one in categories if one["target"] == row["target"]]:
+            row["by_category"] = by_category
     confidence = float(analysis.campaign["confidence"].iloc[0])
     return {"campaign": analysis.name, "confidence": confidence, "targets": targets}
-
-
-def _plain(row: Record) -> dict[str, Any]:
-    """Return a row whose values are Python's own, which JSON knows."""
-    plain = {key: value.item() if hasattr(value, "item") else value for key, value in row.items()}
-    return {key: None if pd.isna(value) else value for key, value in plain.items()}
 
 
 def advise(
@@ -180,19 +172,19 @@ def summarise_suite(runs: pd.DataFrame, suite: str, config: Config) -> str:
     pairs = make_pairs(runs, config.audit.unrelated_drafts, {})
     pairs = pairs[pairs["counts"] & (pairs["suite"] == suite)]
     settings = summarise(pairs, SETTING_AND_CONDITION, config.statistics)
-    parts = [f"Suite {suite}: {config.suites[suite].title}, {counted(len(own), 'run')}"]
+    tables = {}
     plain = own[own["draft"] == NO_DRAFT]
     if len(plain):
         varied = ["temperature"] if plain["temperature"].nunique() > 1 else []
         rates = plain.groupby(["target", "n_prompt", "prompt", *varied])["tokens_per_second"]
-        table = rates.agg(["mean", "std"]).reset_index()
-        table = table.rename(columns={"n_prompt": "tokens", "mean": "tok/s", "std": "sd"})
-        parts += ["", "Without a draft", _text(table)]
+        names = {"n_prompt": "tokens", "mean": "tok/s", "std": "sd"}
+        tables["Baselines"] = rates.agg(["mean", "std"]).reset_index().rename(columns=names)
     if len(settings):
         sds = setting_sds(pairs, config.statistics)
-        width = 100 * config.statistics.target_half_width
+        width, level = 100 * config.statistics.target_half_width, config.statistics.confidence
         beyond = settings["condition"].astype(object).fillna("")
-        table = pd.DataFrame(
+        head = f"Speculation (low, high: {level:.0%} interval; repeats: how many ±{width:g}% takes)"
+        tables[head] = pd.DataFrame(
             {
                 "target": settings["target"],
                 "draft": settings["draft"],
@@ -203,28 +195,19 @@ def summarise_suite(runs: pd.DataFrame, suite: str, config: Config) -> str:
                 "speedup": settings["speedup"],
                 "low": settings["speedup_low"],
                 "high": settings["speedup_high"],
-                "blocks %": sds["block_sd"] * 100,
-                "runs %": sds["within_sd"] * 100,
+                "sd %": sds["block_sd"] * 100,
                 "repeats": sds["repeats_needed"],
             }
         )
-        parts += [
-            "",
-            f"With a draft (low, high: {config.statistics.confidence:.0%} interval over blocks;"
-            " blocks %, runs %: spread of the speedup",
-            "between blocks and within them;"
-            f" repeats: how many ±{width:g}% takes at the spread seen)",
-            _text(table),
-        ]
+    parts = [f"Suite {suite}: {config.suites[suite].title}, {counted(len(own), 'run')}"]
+    for head, table in tables.items():
+        printed = table.to_string(index=False, float_format="{:.2f}".format, na_rep="-")
+        parts += ["", head, printed]
     return "\n".join(parts) + "\n"
 
 
-def _text(table: pd.DataFrame) -> str:
-    return table.to_string(index=False, float_format="{:.2f}".format, na_rep="-")
-
-
 def finish(campaign: LoadedCampaign) -> None:
-    """Say how a campaign's measurement ended and where results are; nothing before all is there."""
+    """Print how a campaign's measurement ended and where results are, once all are there."""
     runs, records = campaign.data / "runs.parquet", campaign.record_files(campaign.blocks)
 
     def is_newer(file: Path, than: Path) -> bool:

@@ -1,7 +1,7 @@
-"""Twins: a dense model, and MoEs upcycled from its file, which write the same text.
+"""Upcycled pairs: a dense model and an MoE that was made from its file, which write the same text.
 
-They have the same tokens, acceptance and active weights, up to a router. So where they gain unlike,
-it is because of the experts that a pass over several tokens has to read.
+Tokens, acceptance and active weights are the same, up to a router. So a difference in gain is due
+to the experts that a pass over several tokens has to read.
 """
 
 from collections.abc import Iterator, Mapping
@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from specmoe.analysis.summaries import by_group, mean_ratio
+from specmoe.analysis.summaries import acceptance_rate, by_group, mean_ratios
 from specmoe.config.block import MEASURED_BY, Outputs
 from specmoe.config.measurement import Statistics
 from specmoe.models.info import Size
@@ -25,11 +25,11 @@ _COUNTED = ("drafted", "accepted", "speedup", "tokens")
 def compare_pairs(
     runs: pd.DataFrame, dense_of: Mapping[str, str], statistics: Statistics
 ) -> pd.DataFrame:
-    """Return one row per setting that an MoE and its dense counterpart have on the same prompts.
+    """Return a row for each setting that an MoE and its dense counterpart have on the same prompts.
 
     `runs` are pairs of one temperature without controls, `dense_of` names the dense model that each
-    MoE was upcycled from. The twins' runs with a prompt in one repeat are a pair, and intervals are
-    over repeats. Several γ of a draft also have a row together. Columns:
+    MoE was upcycled from. Both runs with a prompt in one repeat are a pair, and intervals are over
+    repeats. Several γ of a draft also have a row together. Columns:
 
     - protocol, engine, dense (the dense counterpart), suite, target (the MoE), draft, method,
       draft_model, gamma (null: all of `gammas`), forced_acceptance (null: the draft's own).
@@ -37,12 +37,18 @@ def compare_pairs(
     - acceptance_rate, dense_acceptance: accepted / drafted of all runs; their difference.
     - same_tokens: share of the pairs with the same tokens; null where acceptance is forced, as the
       text then is no model's.
-    - speedup, dense_speedup, ratio of the first to the second: geometric means, each with its
-      interval, Student's t over repeats. The ratio's is on the pairs' own.
+    - speedup, dense_speedup, ratio of the first to the second: geometric means with intervals.
     """
-    pairs = _pairs(runs, dense_of)
+    runs = runs.assign(block=runs["repeat"])
+    routed = runs[runs["target"].isin(dense_of)]
+    routed = routed.assign(dense=routed["target"].map(dense_of))
+    dense = runs[["target", *_SHARED, *_COUNTED]].rename(
+        columns={"target": "dense", **{name: f"dense_{name}" for name in _COUNTED}}
+    )
+    pairs = routed.merge(dense, on=["dense", *_SHARED], validate="m:1")
     if pairs.empty:
         return pd.DataFrame()
+    pairs = pairs.assign(ratio=pairs["speedup"] / pairs["dense_speedup"])
 
     def rows(members: pd.DataFrame) -> Iterator[dict[str, Any]]:
         by_gamma: dict[Any, pd.DataFrame] = dict(list(members.groupby("gamma")))
@@ -54,20 +60,9 @@ def compare_pairs(
     return by_group(pairs, setting, rows).astype({"gamma": "Int64"})
 
 
-def _pairs(runs: pd.DataFrame, dense_of: Mapping[str, str]) -> pd.DataFrame:
-    """Return a row for each pair of runs: the MoE's columns, the dense model's with `dense_`."""
-    runs = runs.assign(block=runs["repeat"])
-    routed = runs[runs["target"].isin(dense_of)]
-    routed = routed.assign(dense=routed["target"].map(dense_of))
-    dense = runs[["target", *_SHARED, *_COUNTED]].rename(
-        columns={"target": "dense", **{name: f"dense_{name}" for name in _COUNTED}}
-    )
-    pairs = routed.merge(dense, on=["dense", *_SHARED], validate="m:1")
-    return pairs.assign(ratio=pairs["speedup"] / pairs["dense_speedup"])
-
-
 def _compared(pairs: pd.DataFrame, statistics: Statistics) -> dict[str, object]:
-    own, dense = (_share(pairs[f"{of}accepted"], pairs[f"{of}drafted"]) for of in ("", "dense_"))
+    own = acceptance_rate(pairs["accepted"], pairs["drafted"])
+    dense = acceptance_rate(pairs["dense_accepted"], pairs["dense_drafted"])
     known = pairs[pairs["tokens"].notna() & pairs["dense_tokens"].notna()]
     same = [
         list(one) == list(other)
@@ -86,15 +81,8 @@ def _compared(pairs: pd.DataFrame, statistics: Statistics) -> dict[str, object]:
         "dense_acceptance": dense,
         "acceptance_difference": own - dense,
         "same_tokens": np.nan if forced or not same else float(np.mean(same)),
-        **mean_ratio("speedup", pairs, statistics),
-        **mean_ratio("dense_speedup", pairs, statistics),
-        **mean_ratio("ratio", pairs, statistics),
+        **mean_ratios(pairs, statistics, "speedup", "dense_speedup", "ratio"),
     }
-
-
-def _share(accepted: pd.Series, drafted: pd.Series) -> float:
-    counted = accepted.notna().all() and drafted.sum() > 0
-    return float(accepted.sum() / drafted.sum()) if counted else np.nan
 
 
 def upcycled_passes(
@@ -103,14 +91,14 @@ def upcycled_passes(
     sizes: Mapping[str, Size],
     statistics: Statistics,
 ) -> pd.DataFrame:
-    """Return what a pass costs each of several twins, one row per model and width.
+    """Return what a pass costs the models of upcycled pairs, a row for each model and n_tokens.
 
     `pass_times` is `pass_times.parquet`, `sizes` the models'. Columns:
 
     - engine, dense (the dense counterpart, which has rows too), model, n_tokens (of a pass),
       repeats.
-    - steps: the pass over that of a single token, in the same repeat; ratio: steps over the dense
-      twin's. Geometric means with intervals, Student's t over repeats.
+    - steps: the pass over that of a single token, in the same repeat; ratio: steps over those of
+      the dense counterpart. Geometric means with intervals over repeats.
     - experts: distinct ones that a pass visits in a layer, as counted; experts_even: as expected of
       even routing. Null if dense.
     """
@@ -122,22 +110,21 @@ def upcycled_passes(
     passes = passes.assign(
         steps=passes["ms"] / passes["ms_single"], block=passes["repeat"], prompt="passage"
     )
-    twins = {**dense_of, **{dense: dense for dense in dense_of.values()}}
-    of_twins = passes[passes["model"].isin(twins)]
-    of_twins = of_twins.assign(dense=of_twins["model"].map(twins))
+    members = {**dense_of, **{dense: dense for dense in dense_of.values()}}
+    paired = passes[passes["model"].isin(members)]
+    paired = paired.assign(dense=paired["model"].map(members))
     dense = passes[["model", *keys, "n_tokens", "steps"]]
     dense = dense.rename(columns={"model": "dense", "steps": "dense_steps"})
-    pairs = of_twins.merge(dense, on=["dense", *keys, "n_tokens"], validate="m:1")
+    pairs = paired.merge(dense, on=["dense", *keys, "n_tokens"], validate="m:1")
     pairs = pairs.assign(ratio=pairs["steps"] / pairs["dense_steps"])
-    # A family needs two members.
+    # A dense model alone is no pair.
     pairs = pairs[pairs.groupby("dense")["model"].transform("nunique") > 1]
 
     def row(members: pd.DataFrame) -> Iterator[dict[str, Any]]:
         size, n_tokens = sizes.get(members["model"].iloc[0]), members["n_tokens"].iloc[0]
         yield {
             "repeats": members["repeat"].nunique(),
-            **mean_ratio("steps", members, statistics),
-            **mean_ratio("ratio", members, statistics),
+            **mean_ratios(members, statistics, "steps", "ratio"),
             "experts": members["experts"].astype(float).mean(),
             "experts_even": size.evenly_visited(n_tokens) if size and size.experts else np.nan,
         }
