@@ -419,19 +419,18 @@ TEXTS = [
     ([], {},
         "audit of by_hand: 7 runs, 0 impossible, 0 suspicious not checked: agreement (only what a"
         " draft model proposes alone can be scored); expected experts (target has no",
-        "Impossible if it fails: token accounting: 7 of 7 rows pass agreement: not applicable"),
+        "impossible token accounting 7 0 0 0 1.00 agreement 0 0 7 0 draft-time bound 3 0 4 0 0.60"),
     ([unrelated(), HALF], {},
         "1 impossible, 0 suspicious; controls 1 of 1 passed draft-time bound, 1 run;"
         " B/target/draft/g4/r1: 20 rounds at",
-        "3 of 4 rows pass; 1 FAIL; the worst at 1.20 of the bound; 4 not applicable"
-        " B/target/draft/g4/r1: 20 rounds at 30.00 ms"),
+        "draft-time bound, fail: B/target/draft/g4/r1: 20 rounds at 30.00 ms"),
     ([UNJUDGED], {"divergences": evidence(UNJUDGED["run"], 39, 0.02)},
         "losslessness of 1 run (the baseline's probabilities are known for 39 only)",
-        "2 of 3 rows pass; 1 NOT JUDGED; 4 not applicable B/target/draft/g4/r2: leaves"),
+        "losslessness, not judged: B/target/draft/g4/r2: leaves"),
     ([plain(repeat=1, disturbed_reason="a thread waited")], {"bandwidth": None},
         "bandwidth is not known); expected experts (target has no experts); batch noise (the",
         "2 rows are in no estimate: the machine was disturbed at every attempt during 1 of them"
-        " (P/target/none/r1), the others are compared with these Impossible"),
+        " (P/target/none/r1), the others are compared with these"),
 ]  # fmt: skip
 
 

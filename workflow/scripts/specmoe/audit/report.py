@@ -1,7 +1,7 @@
 """The audit of a campaign: its runs are read, compared with the configuration, and checked."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from math import inf
+from functools import partial
 from pathlib import Path
 from textwrap import wrap
 from typing import NamedTuple, Self
@@ -26,8 +26,9 @@ from specmoe.text import counted
 # Arrow's strings suit long columns; on tables as short as these they take more time.
 pd.set_option("mode.string_storage", "python")
 
-WIDTH, INDENT = 100, 24
+WIDTH = 100
 NAMED = 3  # runs of a check
+_indented = partial(wrap, width=WIDTH, initial_indent="  ", subsequent_indent="    ")
 
 
 def table_files(folder: Path, names: Iterable[str]) -> dict[str, Path]:
@@ -140,11 +141,8 @@ def describe_audit(
         lines += wrap(line, WIDTH, subsequent_indent="  ")
     if recovered := sum(bool(run.recovered) for run in given.runs.values()):
         lines.append(f"{counted(recovered, 'row')} with values recovered by arithmetic")
-    for level, members in found.audit.groupby("level", sort=False):
-        lines += ["", f"{str(level).capitalize()} if it fails:"]
-        for name, of_check in members.groupby("check", sort=False):
-            lines += _details(CHECKS[str(name)].label, of_check)
-    return summary, "\n".join([*lines, *_sensitivity(found.sensitivity)]) + "\n"
+    lines += [*_details(found.audit), *_sensitivity(found.sensitivity)]
+    return summary, "\n".join(lines) + "\n"
 
 
 def _summary(found: Audit, given: Evidence) -> list[str]:
@@ -160,7 +158,7 @@ def _summary(found: Audit, given: Evidence) -> list[str]:
         if failed := (verdicts == CheckVerdict.FAIL).sum():
             worst = members.iloc[members["ratio"].argmax()]
             line = f"{label}, {counted(failed, 'run')}; {worst['run']}: {worst['why']}"
-            lines += wrap(line, WIDTH, initial_indent="  ", subsequent_indent="    ")
+            lines += _indented(line)
         unjudged = members.loc[verdicts == CheckVerdict.NOT_JUDGED, "why"]
         if len(unjudged):
             reason = unjudged.iloc[0].partition("; ")[2]
@@ -168,7 +166,7 @@ def _summary(found: Audit, given: Evidence) -> list[str]:
         elif members["ratio"].isna().all():
             unchecked.append(f"{label} ({members['why'].value_counts().index[0]})")
     text = f"not checked: {'; '.join(unchecked)}" if unchecked else ""
-    lines += wrap(text, WIDTH, initial_indent="  ", subsequent_indent="    ")
+    lines += _indented(text)
     table = found.sensitivity
     table = table[table["forged"] == Forged.DECODING].set_index("factor")
     if table["runs"].any():
@@ -180,32 +178,21 @@ def _summary(found: Audit, given: Evidence) -> list[str]:
     return lines
 
 
-def _details(label: str, members: pd.DataFrame) -> Iterator[str]:
-    """Yield the outcome of a check, given its rows of `audit_runs`, and its worst rows."""
-    members = members.sort_values("ratio", ascending=False, kind="stable")
-    passed, failed, inapplicable, unjudged = (
-        members[members["verdict"] == verdict] for verdict in CheckVerdict
-    )
-    if applicable := len(members) - len(inapplicable):
-        verb = "passes" if len(passed) == 1 else "pass"
-        parts = [f"{len(passed)} of {counted(applicable, 'row')} {verb}"]
-        parts += [f"{len(failed)} FAIL"] * bool(len(failed))
-        parts += [f"{len(unjudged)} NOT JUDGED"] * bool(len(unjudged))
-        # A check of equality has no distance to its bound; a value of zero has none either.
-        if 0 < (worst := members["ratio"].max()) < inf and worst != 1:
-            parts.append(f"the {'worst' if len(failed) else 'nearest'} at {worst:.2f} of the bound")
-        # Identical runs have no gap to measure.
-        if label == CHECKS["losslessness"].label and (ties := passed["measured"].count()):
-            parts.append(f"{ties} diverge at a near tie")
-        parts += [f"{len(inapplicable)} not applicable"] * bool(len(inapplicable))
-    else:
-        reasons = members["why"].value_counts()
-        parts = [f"not applicable{', for most rows' * (len(reasons) > 1)}: {reasons.index[0]}"]
-    line = f"{label + ':':<{INDENT}}{'; '.join(parts)}"
-    yield from wrap(line, WIDTH, subsequent_indent=" " * INDENT)
-    named = pd.concat([failed.head(NAMED), unjudged.head(NAMED)])
-    for run, why in named[["run", "why"]].itertuples(index=False):
-        yield from wrap(f"{run}: {why}", WIDTH, initial_indent="  ", subsequent_indent="    ")
+def _details(audit: pd.DataFrame) -> Iterator[str]:
+    """Yield a table of the checks, and the worst runs that each fails or cannot judge."""
+    checks = audit.groupby(["level", "check"], sort=False)
+    table = checks["verdict"].value_counts().unstack(fill_value=0)
+    table = table.reindex(list(checks.groups)).reindex(columns=[*CheckVerdict], fill_value=0)
+    table["value / bound"] = checks["ratio"].max()
+    table = table.sort_index(level=0, sort_remaining=False, kind="stable")
+    labels = {name: check.label for name, check in CHECKS.items()}
+    table = table.rename(index=labels).rename_axis(index=["level", "check"], columns=None)
+    yield from ["", *table.to_string(float_format="{:.2f}".format, na_rep="").splitlines()]
+    worst = audit.sort_values("ratio", ascending=False, kind="stable")
+    for verdict in (CheckVerdict.FAIL, CheckVerdict.NOT_JUDGED):
+        members = worst[worst["verdict"] == verdict].groupby("check", sort=False).head(NAMED)
+        for check, run, why in members[["check", "run", "why"]].itertuples(index=False):
+            yield from _indented(f"{labels[check]}, {verdict}: {run}: {why}")
 
 
 def _sensitivity(table: pd.DataFrame) -> list[str]:

@@ -1,7 +1,8 @@
-"""Packed campaigns of the version before, brought to today's names."""
+"""Shipped campaigns of the version before, brought to today's names."""
 
 import json
 import re
+from collections.abc import Callable
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
@@ -53,50 +54,33 @@ VALUES = {
     "schedule": {"together": "interleaved", "in_turn": "sequential", "in groups": "grouped"},
     "drafts": {"itself": "self"},
 }
+Place = tuple[str, ...]
 
 
 def upgrade(folder: Path) -> None:
-    """Rewrite a packed campaign with today's keys and columns, and its manifest.
+    """Rewrite a shipped campaign with today's keys and columns, and its manifest.
 
     Raises ConfigError or SchemaError if a file is not what the version before packed.
     """
     file = folder / "campaign.yaml"
-    data = renamed_keys(json_of(file.read_text("utf-8").partition("\n")[2]))
+    data = renamed(json_of(file.read_text("utf-8").partition("\n")[2]), _new_key)
     replace_text(file, f"{SCHEMA}\n{json.dumps(data, indent=1)}\n")
-    rows = [_renamed(row) for row in read_table(folder / "runs.parquet").to_pylist()]
+    rows = [renamed(row, _new_column) for row in read_table(folder / "runs.parquet").to_pylist()]
     write_runs(rows, folder / "runs.parquet")
     for name in ("pass_times.parquet", "agreement.parquet"):
         if (folder / name).exists():
             table = read_table(folder / name)
-            names = [COLUMNS.get(one, one) for one in table.column_names]
+            names = [_new_column((one,)) for one in table.column_names]
             pq.write_table(table.rename_columns(names), folder / name)
-    for judged in folder.glob("divergences/*.json"):
-        replace_text(judged, json.dumps(_renamed(json_of(judged.read_bytes())), indent=1) + "\n")
+    for file in folder.glob("divergences/*.json"):
+        judged = renamed(json_of(file.read_bytes()), _new_column)
+        replace_text(file, json.dumps(judged, indent=1) + "\n")
     if (folder / "host.json").exists():
         (folder / "host.json").replace(folder / "machine.json")
     write_manifest(folder)
 
 
-def renamed_keys(data: Any, place: tuple[str, ...] = ()) -> Any:
-    """Return a part of a configuration, which stands at `place`, with today's keys and values."""
-    if not isinstance(data, dict):
-        return data
-    new = {}
-    for key, value in data.items():
-        path = (*place, key)
-        if (name := _new_key(path)) is None:
-            continue
-        value = renamed_keys(value, path)
-        known = VALUES.get(name, {})
-        if isinstance(value, str):
-            value = known.get(value, value)
-        elif isinstance(value, list):
-            value = [known.get(one, one) if isinstance(one, str) else one for one in value]
-        new[name] = value
-    return new
-
-
-def _new_key(path: tuple[str, ...]) -> str | None:
+def _new_key(path: Place) -> str | None:
     """Return today's name of a key of the configuration; None if the key is gone."""
     for former, new in KEYS.items():
         parts = former.split(".")
@@ -105,13 +89,22 @@ def _new_key(path: tuple[str, ...]) -> str | None:
     return path[-1]
 
 
-def _renamed(value: Any, name: str | None = None) -> Any:
-    """Return a row, or a part of a record, with today's names and the ids that follow from them."""
+def _new_column(path: Place) -> str:
+    return COLUMNS.get(path[-1], path[-1])
+
+
+def renamed(
+    value: Any, new_key: Callable[[Place], str | None], path: Place = (), name: str = ""
+) -> Any:
+    """Return a part of a configuration or record with today's names, values and ids.
+
+    `new_key` returns the name of the key at a path; `name` is the one of the value itself.
+    """
     if isinstance(value, dict):
-        keys = {key: str(COLUMNS.get(key, key)) for key in value}
-        return {keys[key]: _renamed(one, keys[key]) for key, one in value.items()}
+        parts = [(new_key((*path, key)), (*path, key), part) for key, part in value.items()]
+        return {new: renamed(part, new_key, at, new) for new, at, part in parts if new is not None}
     if isinstance(value, list):
-        return [_renamed(one) for one in value]
+        return [renamed(part, new_key, path, name) for part in value]
     if name in ("run", "baseline") and isinstance(value, str):
         return re.sub(r"/alone(?=[-/])", "/baseline", value)
-    return VALUES.get(name or "", {}).get(value, value) if isinstance(value, str) else value
+    return VALUES.get(name, {}).get(value, value) if isinstance(value, str) else value
