@@ -11,7 +11,6 @@ from specmoe.engine.job import Job
 from specmoe.engine.process import count_failures
 from specmoe.errors import MeasurementError
 from specmoe.measure.study_commands import read_bench, read_speculative
-from specmoe.runs.schema import COLUMNS, read_runs, write_runs
 
 from ...blocks import ALONE, DRAFTED, alone, compared, drafted, measured, rows
 
@@ -181,11 +180,6 @@ def test_the_target_alone_is_measured_first_and_then_each_gamma(do):
     assert [row["gamma"] for row in (alone, four, eight)] == [0, 4, 8]
 
 
-def test_an_engine_without_the_tool_is_reported_with_the_remedy(tmp_path):
-    with pytest.raises(MeasurementError, match=r"no .*llama-speculative, .* build the engine"):
-        measured(SPECULATIVE, job_in(tmp_path))
-
-
 @pytest.mark.parametrize(
     ("behaviour", "fault"),
     [
@@ -211,17 +205,7 @@ def test_a_tool_that_ends_before_its_result_is_written_is_run_again(do, tmp_path
     assert [run["output"] for run in record["runs"]] == [""]
 
 
-def test_a_row_has_what_the_tools_print_and_null_for_what_they_do_not(do, tmp_path):
-    written = rows(do(SPECULATIVE))
-    row = written[0]
-    assert set(row) == set(COLUMNS)
-    assert (row["protocol"], row["generated"], row["decode_failures"]) == ("study", 65, 1)
+def test_a_row_is_null_where_the_tools_print_nothing(do):
+    row, _ = rows(do(SPECULATIVE))
     assert (row["drafted"], row["accepted"], row["decode_ms"]) == (208, 12, 15888)
-    for column in ("rounds", "tokens", "replays", "decodes", "seed", "accepted_per_position"):
-        assert row[column] is None
-    assert row["recovered"] == []
-    [plain] = rows(do(BASELINE))
-    assert (plain["n_prompt"], plain["tokens_per_second"]) == (8 * 8, 7.651418)
-    assert plain["drafted"] is plain["accepted"] is None
-    write_runs([plain, *written], tmp_path / "runs.parquet")
-    assert len(read_runs(tmp_path / "runs.parquet")) == 3
+    assert row["rounds"] is row["tokens"] is row["seed"] is None

@@ -52,11 +52,6 @@ def test_a_model_without_family_is_assumed_to_be_dense_and_may_have_no_size(stud
     assert "taken for dense" in size().basis
 
 
-def test_a_file_of_unknown_size_has_at_most_two_bytes_for_each_parameter(size, entry):
-    del entry["size_gb"]
-    assert size().file_bytes == pytest.approx(34.66e9 * 2, rel=1e-3)
-
-
 def test_the_size_of_a_synthetic_draft_is_estimated_from_its_targets_recipe(study, root, tmp_path):
     overlay = yaml.safe_load((root / "config/methods.yaml").read_text())
     config = load(merge(study, overlay), root)

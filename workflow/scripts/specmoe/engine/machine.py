@@ -26,7 +26,7 @@ from specmoe.files import named_if_damaged, read_record
 
 # A driver may first have to wake what it is asked about, or to compile its kernels.
 TOOL_LIMIT_S = 60
-POLL_S = 1.0  # seldom enough not to disturb what another process measures
+POLL_S = 1.0  # rarely enough not to disturb what another process measures
 FOLDER_OF_TESTS, _LOCK = "SPECMOE_TESTS_LOCK_FOLDER", "specmoe-measuring.lock"
 
 _logger = logging.getLogger(__name__)
@@ -191,7 +191,7 @@ def usable_memory(memory_bytes: int, gpu_memory_bytes: int | None, backend: Back
 
 
 def working_bytes(slots: int, context: int) -> int:
-    """Return the bytes that a process with so many slots needs beside its weights."""
+    """Return the bytes that a process with so many slots needs besides its weights."""
     return WORKING_BYTES + (slots - 1) * context * CACHE_BYTES_PER_TOKEN
 
 

@@ -52,7 +52,7 @@ class Settings(NamedTuple):
     slots: int
     context: int  # tokens of each slot; llama.cpp rounds it up
     speculative: bool
-    cache_types: tuple[str, ...]  # of the target's and the draft's key and value caches; sorted
+    cache_types: tuple[str, ...]  # of all key and value caches; sorted
 
 
 def _completion(prompt: list[int], asked: Options) -> dict[str, Any]:

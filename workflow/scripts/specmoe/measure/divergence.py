@@ -26,8 +26,8 @@ from specmoe.measure.arm import prompt_ids
 CANDIDATES_ASKED = 1000  # a token that is not among them is no near tie
 _WHOLE = "a"
 
-# A target with a sliding window keeps no more than the window of what it has read, so it would read
-# a prompt anew instead of the next batch. With this flag it keeps all, and still looks no farther.
+# A target with a sliding window keeps no more than the window, so it would process a prompt again
+# instead of the next batch. With this flag it keeps all, and still looks no farther.
 _KEEPS_ALL = "--swa-full"
 
 _logger = logging.getLogger(__name__)

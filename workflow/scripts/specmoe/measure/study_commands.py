@@ -55,7 +55,7 @@ def measure(block: Block, job: Job) -> dict[str, Any]:
     recorded = {name: at_home(value) for name, value in environment.items()}
     arms: list[dict[str, Any]] = []
     runs: list[dict[str, Any]] = []
-    # The study's order: the target alone comes first.
+    # The study's order: the baseline comes first.
     for arm in block.arms:
         command = _command(block, arm, job, environment)
         for source in block.prompts:

@@ -199,7 +199,7 @@ def check_fit(target: Header, draft: Header, method: Method, file: Path) -> None
         # A whole model with an MTP block can lend it.
         lends = method == Method.MTP and has_mtp_block(draft)
         width = target.number_of_architecture("embedding_length")
-        # A head reads the hidden states of its target; a model those of its own width.
+        # A head reads the hidden states of its target; a model its own.
         needed = draft.number("eagle3.target_hidden_size", 0)
         needed = needed or draft.number_of_architecture("embedding_length")
     if own != method and not lends:
@@ -209,8 +209,8 @@ def check_fit(target: Header, draft: Header, method: Method, file: Path) -> None
         )
     if method != Method.DRAFT and width != needed:
         raise ModelError(
-            f"{file} reads hidden states of {needed} values, and its target's have {width}; choose"
-            " the head that was made for this target"
+            f"{file} expects hidden size {needed}, its target has {width}; use a head that was"
+            " trained for this target"
         )
 
 
@@ -222,7 +222,7 @@ def check_pair(target: Path, draft: Path, method: Method | None, *, one_vocabula
     if not one_vocabulary:
         raise ModelError(
             f"{draft} cannot draft for {target}: their vocabularies differ, and a token's number"
-            " would mean another token; choose a draft of the target's own family"
+            " would mean another token; choose a draft model of the target's family"
         )
     if method and not is_ngram(method):
         check_fit(read_header(target), read_header(draft), method, draft)

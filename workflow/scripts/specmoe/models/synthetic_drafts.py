@@ -31,7 +31,7 @@ from specmoe.models.synthetic import (
 
 Matrix = npt.NDArray[np.float32]
 Draft = tuple[dict[str, Matrix], dict[str, int | bool | list[int]]]
-"""The weights of a draft, by the name of a tensor without `.weight`, and its own metadata."""
+"""The weights of a draft model, by the name of a tensor without `.weight`, and its own metadata."""
 
 # A head that copies its own position has queries and keys of this gain. With 64 elements its score
 # is 32 there and at most about 12 for another token, so nearly all of its weight is there.
