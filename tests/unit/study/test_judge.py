@@ -13,7 +13,6 @@ from specmoe.study.headline import CLAIMS, CONSTRUCTED
 from specmoe.study.judge import Comparison, conclude, judge_claims
 
 from ..paper_analyses import MODELS, baseline_runs, costed, full, settings_of, speculative_runs
-from ..published_study import needs_csv
 
 SUPPORTED, CONTRADICTED = "supported", "contradicted"
 IMPOSSIBLE_ROWS = "rests on impossible rows"
@@ -340,36 +339,3 @@ def test_acceptance_of_models_made_for_it_decides_nothing(claim):
     row = judged(made, claim)
     assert (row["verdict"], row["why"]) == (NOT_TESTABLE, CONSTRUCTED)
     assert judged(made, "moe_gain")["verdict"] != NOT_TESTABLE
-
-
-# What the study's own rows say of its claims: the verdict, how many of the runs it rests on the
-# audit marks, and why, where that is not support.
-OF_STUDY = {
-    "moe_gain": (CONTRADICTED, 144, 144),  # the 2B draft and γ = 4 gain 1.03 to 1.16
-    "moe_gain_small_draft": (IMPOSSIBLE_ROWS, 48, 48),  # the reading that fits
-    "acceptance_low": (IMPOSSIBLE_ROWS, 216, 216),
-    "acceptance_low_everywhere": (CONTRADICTED, 216, 234),  # 100 % in suite F
-    "gain_without_acceptance_moe": (IMPOSSIBLE_ROWS, 72, 72),
-    "checking_is_sublinear": (IMPOSSIBLE_ROWS, 216, 216),
-    "rises_with_gamma": (CONTRADICTED, 216, 216),  # Dense 4B falls from 1.05 to 0.98
-    "best_configuration": (IMPOSSIBLE_ROWS, 144, 144),
-    "smaller_draft_gains_more": (IMPOSSIBLE_ROWS, 144, 144),
-    "between_at_best": (IMPOSSIBLE_ROWS, 48, 48),
-    "gain_follows_total": (CONTRADICTED, 48, 48),  # Dense 9B gains more than the MoE of 35 B
-    "gain_ignores_active": (IMPOSSIBLE_ROWS, 48, 48),
-    "lengths_gain": (INCONCLUSIVE, 0, 18),  # 1.26 at 32 words, between 1.242 and 1.269
-    "moe_reads_its_file": (CONTRADICTED, 0, 18),  # it would take 1139 and 1933 of 800 GB/s
-}
-
-
-@needs_csv
-def test_the_published_rows_have_these_verdicts_and_marks(published_analysis):
-    rows = judge_claims(CLAIMS, published_analysis).set_index("claim")
-    found = {claim: (row["verdict"], row["flagged"], row["runs"]) for claim, row in rows.iterrows()}
-    assert found == OF_STUDY
-    why = rows["why"]
-    assert why["moe_gain"] == "4 of 12 settings agree. MoE Q4, 2B, γ = 4: 1.03 [1.02, 1.03]"
-    assert why["moe_reads_its_file"].endswith(
-        "38.70 GB a token at 49.9 tok/s need 1\u202f933 [1\u202f926, 1\u202f940] GB/s;"
-        " memory delivers 800"
-    )

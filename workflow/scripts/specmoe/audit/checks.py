@@ -33,29 +33,26 @@ class Check(NamedTuple):
     """A check of runs; `meaning` is what no valid run does."""
 
     label: str
-    level: Level
     meaning: str
     find: Callable[[Run, Evidence], Finding]
+    level: Level = Level.IMPOSSIBLE
     of_time: bool = False  # it fails where a run took less time than it needs
 
 
 CHECKS = {
     "accounting": Check(
         "token accounting",
-        Level.IMPOSSIBLE,
         "Give another number of tokens than its rounds and accepted tokens add up to.",
         accounting.check_accounting,
     ),
     "agreement": Check(
         "agreement",
-        Level.IMPOSSIBLE,
         "Count other rounds, drafted or accepted tokens than the draft's reading of the same text"
         " gives, near ties excepted.",
         accounting.check_agreement,
     ),
     "draft_time": Check(
         "draft-time bound",
-        Level.IMPOSSIBLE,
         "Take less time than its own passes and drafted tokens need at the speeds measured without"
         " a draft.",
         bounds.check_draft_time,
@@ -63,63 +60,58 @@ CHECKS = {
     ),
     "bandwidth": Check(
         "memory-bandwidth bound",
-        Level.IMPOSSIBLE,
         "Read its weights faster than the machine's memory delivers them.",
         bounds.check_bandwidth,
         of_time=True,
     ),
     "baseline_time": Check(
         "baseline time",
-        Level.SUSPICIOUS,
         "Take less time than all its passes at the speed of its own baseline and its own logged"
         " drafting.",
         bounds.check_baseline_time,
+        Level.SUSPICIOUS,
         of_time=True,
     ),
     "expected_experts": Check(
         "expected experts",
-        Level.SUSPICIOUS,
         "Read the experts that its tokens are expected to visit faster than the machine's memory"
         " delivers them.",
         bounds.check_expected_experts,
+        Level.SUSPICIOUS,
         of_time=True,
     ),
     "failed_decodes": Check(
         "failed decodes",
-        Level.IMPOSSIBLE,
         "Count as a measurement although the engine reported decodes that failed.",
         output.check_failed_decodes,
     ),
     "losslessness": Check(
         "losslessness",
-        Level.IMPOSSIBLE,
         "Leave the text that the target writes alone, where the target's own probabilities are not"
         " a near tie.",
         output.check_losslessness,
     ),
     "batch_noise": Check(
         "batch noise",
-        Level.SUSPICIOUS,
         "Come from an engine whose probabilities move with the size of a batch by more than"
         " rounding explains.",
         output.check_batch_noise,
+        Level.SUSPICIOUS,
     ),
     "determinism": Check(
         "determinism",
-        Level.IMPOSSIBLE,
         "Write other tokens than its repeats, although nothing is left to chance.",
         output.check_determinism,
     ),
     "collapsed_output": Check(
         "collapsed output",
-        Level.SUSPICIOUS,
         "Write one token again and again, or the same text, whatever the prompt, as broken weights"
         " or kernels do; or loop where the target alone does not.",
         output.check_collapsed_output,
+        Level.SUSPICIOUS,
     ),
     "controls": Check(
         "controls",
-        Level.IMPOSSIBLE,
         "Reject its own tokens when a target drafts for itself, or accept, or gain by, those of an"
         " unrelated draft.",
         output.check_controls,

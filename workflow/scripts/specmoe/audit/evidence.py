@@ -151,17 +151,13 @@ class Gap(NamedTuple):
 
 
 def gaps_of(judged: Mapping[str, Any]) -> dict[str, Gap]:
-    """Return the gap of each run of a target that left its baseline, from `divergence.judge_all`.
-
-    Records that were made before batches were measured have no gaps by batch, and are left out.
-    """
-    divergences = [one for one in judged["divergences"] if "gap_nats_by_batch" in one]
+    """Return the gap of each run that left its baseline, from `divergence.judge_all`."""
     moved: dict[str, float] = defaultdict(float)  # by options of the target
-    found = {}
-    for one in divergences:
+    for one in judged["divergences"]:
         options, gaps = one.get("engine_options", ""), one["gap_nats_by_batch"].values()
-        moved[options] = max(moved[options], *(abs(gap - one["gap_nats"]) for gap in gaps), 0.0)
-    for one in divergences:
+        moved[options] = max([moved[options], *(abs(gap - one["gap_nats"]) for gap in gaps)])
+    found = {}
+    for one in judged["divergences"]:
         closing = [int(size) for size, gap in one["gap_nats_by_batch"].items() if gap <= 0]
         widest, closed_by = moved[one.get("engine_options", "")], min(closing, default=None)
         found[one["run"]] = Gap(one["position"], one["gap_nats"], widest, closed_by)
