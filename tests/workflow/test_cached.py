@@ -13,9 +13,9 @@ from specmoe.config.matrix import list_blocks
 from specmoe.paper.pdf import missing_tex
 from specmoe.runs.schema import read_runs
 
-from ..conftest import copied, merge, needs_tex
+from ..conftest import copied, merge
 from ..unit.published_study import CSV, needs_csv
-from .conftest import files_of, pages
+from .conftest import files_of
 from .test_workflow import jobs
 
 RENDERED = {"analyse_runs", "audit", "fill_paper", "record_campaign", "render_paper", "paper"}
@@ -43,12 +43,12 @@ def test_the_published_study_is_rendered_and_shares_an_axis_with_a_shipped_campa
 
     planned = jobs(published("-n", "paper"))
     assert set(planned) == {*RENDERED, "fetch_study_rows", "import_study_rows", "total"}
-    assert "audit of atomgradient: 306 runs, 216 impossible" in published("paper")
+    assert "audit of atomgradient: 306 runs, 216 impossible" in published("tables")
     audit = pd.read_parquet(tmp_path / "results/atomgradient/audit/audit.parquet")
     broken = audit[(audit["check"] == "draft_time") & (audit["verdict"] == "fail")]
     assert broken["suite"].value_counts().to_dict() == {"B": 144, "D": 72}
     assert "MoE Q4" in (tmp_path / "paper/tables/speculation.tex").read_text()
-    assert "Nothing to be done" in published("paper")
+    assert "Nothing to be done" in published("-n", "tables")
 
     snakemake("results/demo/analysis", *compared, folder=tmp_path)
     folder = tmp_path / "results/demo/analysis"
@@ -73,16 +73,6 @@ def test_a_campaign_that_an_older_release_rendered_is_not_compared_with(
     fault = "results/demo/analysis/compared_settings.parquet is not there; render that"
     assert f"SchemaError: {fault}" in refused
     assert "Traceback" not in refused
-
-
-@needs_tex
-def test_the_paper_of_a_shipped_campaign_has_the_length_of_a_submission(
-    shipped, snakemake, root, tmp_path
-):
-    rendered = copied(shipped("true-shape"), tmp_path)
-    overlay = str(root / "resources/campaigns/true-shape/campaign.yaml")
-    snakemake("paper/main.pdf", "--configfile", overlay, folder=rendered)
-    assert 6 <= pages(rendered / "paper/main.pdf") <= 12  # with references, and four of claims
 
 
 def test_every_table_of_the_analysis_with_rows_is_beside_the_page(demo_page):

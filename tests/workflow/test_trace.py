@@ -2,10 +2,11 @@
 
 from specmoe.measure.trace import Recording
 
+from ..conftest import copied
 from .test_workflow import jobs
 
 
-def test_one_prompt_is_decoded_shown_round_by_round_and_packed(tiny, campaign, tmp_path):
+def test_one_prompt_is_decoded_shown_round_by_round_and_packed(tiny, campaign, finished, tmp_path):
     printed = campaign(tiny, "trace")
     folder = tmp_path / "results/tiny"
     made = Recording.read(folder / "trace.json")
@@ -16,6 +17,7 @@ def test_one_prompt_is_decoded_shown_round_by_round_and_packed(tiny, campaign, t
     assert "\x1b" not in printed
     assert not (folder / "blocks").exists()  # it needs none of the campaign's runs
     assert "round 1 " in (folder / "logs/trace.log").read_text()
+    copied(finished, tmp_path)
     assert set(jobs(campaign(tiny, "pack_campaign", "trace"))) >= {"trace"}
     assert (folder / "packed/trace.json").read_bytes() == (folder / "trace.json").read_bytes()
 
