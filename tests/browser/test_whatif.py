@@ -137,7 +137,7 @@ def test_the_answer_has_the_numbers_that_were_asked_for(visit, path, pairs):
 def test_the_measured_profile_can_be_asked_for_where_there_is_one(visit, path, pairs):
     page = visit(path).page
     ask(page, gamma=4)
-    page.get_by_role("checkbox", name="as measured (suite B, γ = 4)").check()
+    page.get_by_role("checkbox", name="as measured (suite moe_speculative, γ = 4)").check()
     assert page.locator("#whatif-rate").is_disabled()
     value, low, high = predicted(pairs[0], by_position(4), 1.0)
     assert f"{value:.2f} [{low:.2f}, {high:.2f}]" in answer(page)

@@ -95,7 +95,10 @@ CAMPAIGN = pd.DataFrame(
 )
 
 SUITES = pd.DataFrame(
-    [("B", "Drafts_50%", None, 1200, 12), ("F", "Lengths", "prompt_tokens", 34, 5)],
+    [
+        ("moe_speculative", "Drafts_50%", None, 1200, 12),
+        ("prompt_length", "Lengths", "prompt_tokens", 34, 5),
+    ],
     columns=["suite", "title", "factor", "runs", "blocks"],
 )
 
@@ -147,7 +150,7 @@ def logged_runs(
             "replays_rejected": 0,
         }
         | columns
-        for row in speculative_runs("M", target, draft, gamma, rates)
+        for row in speculative_runs("methods", target, draft, gamma, rates)
     ]
 
 
@@ -195,13 +198,13 @@ def full() -> Analysis:
     return analysis_of(
         [
             *baseline_runs(["moe_q4", "dense_4b"], ["code", "passage-64", "passage-1024"], 2),
-            *speculative_runs("B", "moe_q4", "draft_0.8b", 4, [60, 60]),
-            *speculative_runs("B", "moe_q4", "draft_0.8b", 8, [70, 70]),
-            *speculative_runs("B", "moe_q4", "draft_2b", 4, [50, 50]),
-            *speculative_runs("B", "dense_4b", "draft_0.8b", 4, [45, 45]),
-            *speculative_runs("B", "dense_4b", "draft_0.8b", 8, [40, 40]),
-            *speculative_runs("F", "moe_q4", "draft_0.8b", 8, [55, 55], "passage-64"),
-            *speculative_runs("F", "moe_q4", "draft_0.8b", 8, [65, 65], "passage-1024"),
+            *speculative_runs("moe_speculative", "moe_q4", "draft_0.8b", 4, [60, 60]),
+            *speculative_runs("moe_speculative", "moe_q4", "draft_0.8b", 8, [70, 70]),
+            *speculative_runs("moe_speculative", "moe_q4", "draft_2b", 4, [50, 50]),
+            *speculative_runs("moe_speculative", "dense_4b", "draft_0.8b", 4, [45, 45]),
+            *speculative_runs("moe_speculative", "dense_4b", "draft_0.8b", 8, [40, 40]),
+            *speculative_runs("prompt_length", "moe_q4", "draft_0.8b", 8, [55, 55], "passage-64"),
+            *speculative_runs("prompt_length", "moe_q4", "draft_0.8b", 8, [65, 65], "passage-1024"),
         ]
     )
 
@@ -212,7 +215,7 @@ def single() -> Analysis:
     return analysis_of(
         [
             *baseline_runs(["dense_4b"], ["code", "passage-64"], 1),
-            *speculative_runs("B", "dense_4b", "draft_0.8b", 4, [60]),
+            *speculative_runs("moe_speculative", "dense_4b", "draft_0.8b", 4, [60]),
         ]
     )
 
@@ -330,9 +333,9 @@ def _cost_runs() -> pd.DataFrame:
         [
             *simulated_rounds.forced("moe_q4", gammas=(1, 2, 4, 8), repeats=3, noise=0.01),
             *simulated_rounds.forced("dense_4b", hybrid=False, repeats=3, noise=0.01),
-            *simulated_rounds.real("B", "moe_q4", 4, 0.7),
-            *simulated_rounds.real("B", "moe_q4", 16, 0.7),
-            *simulated_rounds.real("D", "dense_4b", 4, 0.3, hybrid=False),
+            *simulated_rounds.real("moe_speculative", "moe_q4", 4, 0.7),
+            *simulated_rounds.real("moe_speculative", "moe_q4", 16, 0.7),
+            *simulated_rounds.real("dense_speculative", "dense_4b", 4, 0.3, hybrid=False),
         ]
     )
 
@@ -348,7 +351,9 @@ def _costed(times: pd.DataFrame, sizes: dict[str, Size]) -> Analysis:
     compared = with_speedups(_cost_runs())
     predicted = cost_tables.predictions(fitted, compared, statistics)
     agrees = [place % 4 != 0 for place in range(simulated_rounds.N_PREDICT)]
-    read = simulated_rounds.frame(simulated_rounds.agreed("B", "moe_q4", (4, 8), agrees))
+    read = simulated_rounds.frame(
+        simulated_rounds.agreed("moe_speculative", "moe_q4", (4, 8), agrees)
+    )
     return replace(
         full(),
         gamma_curves=gamma_curves(
@@ -391,10 +396,10 @@ def controlled(failed: int = 0) -> Analysis:
     """
     rows = [
         *baseline_runs(["moe_q4", "dense_4b"], ["code", "passage-64"], 2),
-        *speculative_runs("B", "moe_q4", "draft_0.8b", 4, [60, 60]),
-        *speculative_runs("K", "moe_q4", "moe_q4", 4, [155, 155]),
-        *speculative_runs("K", "moe_q4", UNRELATED, 4, [105, 105]),
-        *speculative_runs("K", "moe_q4", UNRELATED, 8, [105, 105], "passage-64"),
+        *speculative_runs("moe_speculative", "moe_q4", "draft_0.8b", 4, [60, 60]),
+        *speculative_runs("controls", "moe_q4", "moe_q4", 4, [155, 155]),
+        *speculative_runs("controls", "moe_q4", UNRELATED, 4, [105, 105]),
+        *speculative_runs("controls", "moe_q4", UNRELATED, 8, [105, 105], "passage-64"),
     ]
     counts = {"protocol": "paired", "engine": "current-cpu", "target": "moe_q4", "gamma": 4}
     audit = [

@@ -46,7 +46,10 @@ def test_the_published_study_is_rendered_and_shares_an_axis_with_a_shipped_campa
     assert "audit of atomgradient: 306 runs, 216 impossible" in published("tables")
     audit = pd.read_parquet(tmp_path / "results/atomgradient/audit/audit.parquet")
     broken = audit[(audit["check"] == "draft_time") & (audit["verdict"] == "fail")]
-    assert broken["suite"].value_counts().to_dict() == {"B": 144, "D": 72}
+    assert broken["suite"].value_counts().to_dict() == {
+        "moe_speculative": 144,
+        "dense_speculative": 72,
+    }
     assert "MoE Q4" in (tmp_path / "paper/tables/speculation.tex").read_text()
     assert "Nothing to be done" in published("-n", "tables")
 

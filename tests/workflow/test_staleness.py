@@ -43,7 +43,29 @@ def edit(module_folder):
 
     def change(*modules: str, added: str = "EDITED = True") -> None:
         restore()
-        edit("specmoe/engine/responses.py", "specmoe/models/gguf.py", "specmoe/cli.py")
+        for module in modules:
+            file = module_folder / "workflow/scripts" / module
+            edited[file] = file.read_text()
+            file.write_text(f"{edited[file]}{added}\n")
+
+    def restore() -> None:
+        for file, text in edited.items():
+            file.write_text(text)
+
+    yield change
+    restore()
+
+
+def test_an_edit_renders_again_and_only_a_new_version_measures_again(checkout, edit):
+    edit("specmoe/page/page.py")
+    planned = jobs(checkout("-n", "tables"))
+    assert {"audit", "analyse_runs", "render_paper"} <= set(planned)
+    assert not {"measure_block", "collect_table", "judge_divergences"} & set(planned)
+    edit("specmoe/runs/collect.py")
+    planned = jobs(checkout("-n", "tables"))
+    assert planned["collect_table"] == 3  # with what describes machine and models
+    assert "measure_block" not in planned
+    edit("specmoe/engine/responses.py", "specmoe/models/gguf.py", "specmoe/cli.py")
     assert "Nothing to be done" in checkout("-n", "runs")
     edit("specmoe/config/block.py", added="MEASURE_VERSION = 0")
     assert jobs(checkout("-n", "runs"))["measure_block"] == 2

@@ -14,21 +14,30 @@ from .conftest import pages
 
 REPEATS = 2
 N_PREDICT = 32
-CAMPAIGN = {"suites": ["B", "D", "F", "K", "M"], "compare_with_study": True}
+CAMPAIGN = {
+    "suites": ["moe_speculative", "dense_speculative", "prompt_length", "controls", "methods"],
+    "compare_with_study": True,
+}
 SUITES = {
-    "B": {
+    "moe_speculative": {
         **{"targets": ["moe_q4"], "drafts": ["draft_0.8b"], "gammas": [4, 16]},
         "prompts": ["code", "long_reasoning"],
     },
-    "D": {"targets": ["dense_9b"], "gammas": [4], "prompts": ["code"]},
-    "F": {"vary": {"prompt_tokens": [32]}},
+    "dense_speculative": {"targets": ["dense_9b"], "gammas": [4], "prompts": ["code"]},
+    "prompt_length": {"vary": {"prompt_tokens": [32]}},
     # The MoE itself and an unrelated draft, each beside no draft.
-    "K": {"targets": ["moe_q4"], "prompts": ["code"]},
+    "controls": {"targets": ["moe_q4"], "prompts": ["code"]},
     # A draft model, five kinds of n-grams and MTP.
-    "M": {"targets": ["moe_q4"], "prompts": ["code_to_edit"]},
+    "methods": {"targets": ["moe_q4"], "prompts": ["code_to_edit"]},
 }
 # With the targets alone beside the 8 and 2 runs of B and D.
-RUNS = {"B": 8 + 4, "D": 2 + 2, "F": 4, "K": 6, "M": 2 * (3 + 4 + 1 + 1)}
+RUNS = {
+    "moe_speculative": 8 + 4,
+    "dense_speculative": 2 + 2,
+    "prompt_length": 4,
+    "controls": 6,
+    "methods": 2 * (3 + 4 + 1 + 1),
+}
 
 
 @pytest.fixture(scope="module")
@@ -83,7 +92,7 @@ def test_every_row_passes_the_checks_of_the_audit_that_use_no_times(
 def test_the_controls_accept_as_they_must_and_the_paper_says_what_the_audit_found(
     synthetic_folder, speculative
 ):
-    controls = speculative[speculative["suite"] == "K"]
+    controls = speculative[speculative["suite"] == "controls"]
     acceptance = (controls["accepted"] / controls["drafted"]).astype(float)
     assert acceptance[controls["draft"] == controls["target"]].min() >= 0.95
     assert acceptance[controls["draft"] == "stranger"].max() <= 0.05

@@ -34,7 +34,7 @@ def jobs(printed: str) -> dict[str, int]:
 def test_a_suite_needs_only_its_own_blocks_and_no_option(root, tmp_path):
     command = [sys.executable, "-m", "snakemake", "--snakefile", str(root / "Snakefile")]
     command += ["--directory", str(tmp_path)]
-    plan = [*command, "-n", "suite_D"]
+    plan = [*command, "-n", "suite_dense_speculative"]
     done = subprocess.run(plan, check=True, capture_output=True, text=True)
     planned = jobs(done.stdout + done.stderr)
     # Two targets, one draft, three repeats.
@@ -46,8 +46,10 @@ def test_a_suite_needs_only_its_own_blocks_and_no_option(root, tmp_path):
 def test_help_lists_the_targets_that_people_type_and_no_intermediate_step(snakemake, tmp_path):
     printed = snakemake("help", folder=tmp_path)
     targets = re.findall(r"^  (\w+) +[A-Z].*\.$", printed, re.MULTILINE)
-    assert {"plan", "paper", "tables", "runs", "page", "advise", "suite_A"} <= set(targets)
-    assert "\nSuites: suite_A, suite_B, suite_C, suite_D, suite_F\n" in printed
+    assert {"plan", "paper", "tables", "runs", "page", "advise", "suite_moe_baseline"} <= set(
+        targets
+    )
+    assert "\nSuites: suite_moe_baseline, suite_moe_speculative, suite_dense_baseline," in printed
     assert len(printed.partition("\nSuites")[0].splitlines()) <= 25
     assert not {"collect_table", "record_campaign", "measure_block", "fill_paper"} & set(targets)
     assert not (tmp_path / "results/m2-ultra/plan.json").exists()  # help makes no plan

@@ -29,7 +29,7 @@ def test_several_draft_models_and_methods_of_different_suites_are_not_compared()
     assert method_settings(full()).empty
     rows = [
         *baseline_runs(["moe_q4"], ["code"], 2),
-        *speculative_runs("B", "moe_q4", "draft_0.8b", 4, [60, 60]),
+        *speculative_runs("moe_speculative", "moe_q4", "draft_0.8b", 4, [60, 60]),
         *logged_runs("moe_q4", "mtp", "draft-mtp", 4, [70, 70]),
     ]
     assert method_settings(analysis_of(rows)).empty

@@ -52,7 +52,7 @@ def test_an_origin_is_that_of_the_package_whatever_was_made_of_its_file(study, p
 
 
 def test_only_models_that_a_suite_runs_and_their_sources_are_needed(study):
-    study["campaign"] |= {"models": "study_types", "suites": ["C"]}
+    study["campaign"] |= {"models": "study_types", "suites": ["dense_baseline"]}
     config = load(study, ROOT)
     assert config.measured_models == ["dense_0.8b", "dense_9b", "dense_2b", "dense_4b"]
     assert {*config.needed_models} - {*config.measured_models} == {"2b_bf16", "4b_bf16"}
@@ -61,10 +61,16 @@ def test_only_models_that_a_suite_runs_and_their_sources_are_needed(study):
 
 
 def test_a_suite_can_be_measured_by_another_protocol_and_engine(study):
-    study["suites"]["F"] |= {"protocol": "study", "engine": "march"}
+    study["suites"]["prompt_length"] |= {"protocol": "study", "engine": "march"}
     config = load(study, ROOT)
-    assert (config.protocol_of("F"), config.engine_of("F")) == ("study", "march")
-    assert (config.protocol_of("B"), config.engine_of("B")) == ("paired", "current")
+    assert (config.protocol_of("prompt_length"), config.engine_of("prompt_length")) == (
+        "study",
+        "march",
+    )
+    assert (config.protocol_of("moe_speculative"), config.engine_of("moe_speculative")) == (
+        "paired",
+        "current",
+    )
     assert config.used_engines == list(config.of_campaign().engines) == ["current", "march"]
 
 

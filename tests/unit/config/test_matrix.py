@@ -46,10 +46,19 @@ def test_the_study_has_the_runs_of_the_papers_table_3_and_48_of_targets_alone(bl
         for number in range(block.prompt_iterations)
     }
     # B and D name no draft `none`: the paper has 144 and 72 runs with a draft.
-    assert Counter(runs.values()) == {"A": 18, "B": 144 + 24, "C": 36, "D": 72 + 24, "F": 36}
+    assert Counter(runs.values()) == {
+        "moe_baseline": 18,
+        "moe_speculative": 144 + 24,
+        "dense_baseline": 36,
+        "dense_speculative": 72 + 24,
+        "prompt_length": 36,
+    }
     assert sum(block.runs for block in blocks) == len(runs) == 354
     assert added_runs(blocks, load(study, ROOT)) == 354 - 306
-    assert {"B/moe_q4/r0/draft_0.8b/g8/code/p0", "B/moe_q4/r0/baseline/code/p0"} <= runs.keys()
+    assert {
+        "moe_speculative/moe_q4/r0/draft_0.8b/g8/code/p0",
+        "moe_speculative/moe_q4/r0/baseline/code/p0",
+    } <= runs.keys()
     assert len({block.block for block in blocks}) == len(blocks) == 33
 
 
@@ -73,11 +82,11 @@ GAMMAS = ["g4", "g8", "g16"]
     ],
 )
 def test_settings_are_excluded_of_all_repeats_or_of_one(study, names, gone):
-    study["campaign"]["exclude"] = [f"B/moe_q8/{name}" for name in names]
+    study["campaign"]["exclude"] = [f"moe_speculative/moe_q8/{name}" for name in names]
     config = load(study, ROOT)
     excluded = excluded_blocks(config)
     assert [[arm.name for arm in block.arms] for block in excluded] == gone
-    kept = [block for block in list_blocks(config, gpu=False) if block.suite == "B"]
+    kept = [block for block in list_blocks(config, gpu=False) if block.suite == "moe_speculative"]
     whole = 6 * (1 + 6)  # two targets, three repeats; γ 4, 8 and 16 of two drafts
     assert sum(len(block.arms) for block in [*kept, *excluded]) == whole
 
@@ -89,17 +98,17 @@ def test_a_block_has_its_baseline_first_and_a_arm_for_each_setting(blocks):
         assert block.speculates != (block.arms == (Arm(),))
         assert len(block.models) == 1 + len(block.drafters)
     found = {block.block: block for block in blocks}
-    arms = found["D/dense_4b/r1"].arms
+    arms = found["dense_speculative/dense_4b/r1"].arms
     assert [arm.name for arm in arms] == ["baseline", *(f"draft_0.8b/{g}" for g in GAMMAS)]
-    assert found["B/moe_q4/r0"].models == ("moe_q4", "draft_0.8b", "draft_2b")
-    lengths = [source.length for source in found["F/moe_q4/r0"].prompts]
+    assert found["moe_speculative/moe_q4/r0"].models == ("moe_q4", "draft_0.8b", "draft_2b")
+    lengths = [source.length for source in found["prompt_length/moe_q4/r0"].prompts]
     assert lengths == [32, 64, 128, 256, 512, 1024]
 
 
 def test_no_draft_beside_others_adds_no_block_and_counts_these_runs_as_the_suites_own(
     study, blocks
 ):
-    study["suites"]["D"]["drafts"] = ["none", "draft_0.8b"]
+    study["suites"]["dense_speculative"]["drafts"] = ["none", "draft_0.8b"]
     assert blocks_of(study) == blocks
     assert added_runs(blocks, load(study, ROOT)) == 24
 
@@ -108,20 +117,20 @@ def test_the_studys_commands_measure_the_target_alone_only_where_a_suite_names_i
     study["measurement"]["protocol"] = "study"
     found = blocks_of(study)
     arms = {block.suite: [arm.name for arm in block.arms] for block in found}
-    assert arms["D"] == [f"draft_0.8b/{gamma}" for gamma in GAMMAS]
-    assert arms["F"] == ["baseline", "draft_0.8b/g8"]
-    assert arms["A"] == ["baseline"]
+    assert arms["dense_speculative"] == [f"draft_0.8b/{gamma}" for gamma in GAMMAS]
+    assert arms["prompt_length"] == ["baseline", "draft_0.8b/g8"]
+    assert arms["moe_baseline"] == ["baseline"]
     assert sum(block.runs for block in found) == 306
     assert added_runs(found, load(study, ROOT)) == 0
 
 
 def test_passes_multiply_the_runs_but_not_those_of_the_studys_commands(study):
     study["measurement"] |= {"prompt_iterations": 2, "n_predict": 8}
-    study["suites"]["F"] |= {"protocol": "study", "engine": "march"}
+    study["suites"]["prompt_length"] |= {"protocol": "study", "engine": "march"}
     found = blocks_of(study)
-    assert {block.suite: block.prompt_iterations for block in found} == dict.fromkeys("ABCD", 2) | {
-        "F": 1
-    }
+    assert {block.suite: block.prompt_iterations for block in found} == dict.fromkeys(
+        study["campaign"]["suites"], 2
+    ) | {"prompt_length": 1}
     assert sum(block.runs for block in found) == 2 * (354 - 36) + 36
     assert {block.warmup_tokens for block in found} == {8}  # no longer than a run
 
@@ -150,15 +159,15 @@ def test_the_order_of_two_blocks_depends_on_those_two_alone(names, seed):
 
 
 def test_repeats_are_samples_above_temperature_0(study):
-    blocks = only("F", study, prompts=["code"], vary={"temperature": [0, 0.7]})
+    blocks = only("prompt_length", study, prompts=["code"], vary={"temperature": [0, 0.7]})
     assert [block.run_seed(0) for block in blocks] == [42, 42, 42, 42, 43, 44]
     assert [block.run_seed(1) - block.run_seed(0) for block in blocks] == [0] * 3 + [1000] * 3
 
 
 def test_more_repeats_add_blocks_to_one_comparison_alone(study, blocks):
-    study["measurement"]["more_repeats"] = {"B/moe_q4": 5}
+    study["measurement"]["more_repeats"] = {"moe_speculative/moe_q4": 5}
     added = {block.block for block in blocks_of(study)} - {block.block for block in blocks}
-    assert added == {f"B/moe_q4/r{repeat}" for repeat in (3, 4)}
+    assert added == {f"moe_speculative/moe_q4/r{repeat}" for repeat in (3, 4)}
 
 
 def test_only_a_gpu_backend_puts_layers_on_the_gpu(study):
@@ -176,10 +185,11 @@ def passes_of(data):
 
 def test_targets_verify_and_drafts_read_again_at_the_widths_of_their_rounds(synthetic):
     passes = passes_of(synthetic)
-    gammas = {gamma for suite in "ABCDFK" for gamma in synthetic["suites"][suite].get("gammas", [])}
+    suites = [one for one in synthetic["campaign"]["suites"] if one != "methods"]
+    gammas = {gamma for suite in suites for gamma in synthetic["suites"][suite].get("gammas", [])}
     assert set(passes["draft_0.8b"].widths) == {1, 2, *(gamma + 1 for gamma in gammas)}
     assert passes["draft_0.8b"].outputs == (Outputs.LAST,)
     assert passes["dense_9b"].outputs == (Outputs.ALL,)
     # It drafts for itself in the controls.
     both = {model for model, one in passes.items() if len(one.outputs) == 2}
-    assert both == set(synthetic["suites"]["K"]["targets"])
+    assert both == set(synthetic["suites"]["controls"]["targets"])

@@ -50,7 +50,7 @@ def test_a_shipped_file_names_the_schema_and_follows_it(file):
     "wrong",
     [
         {"campain": {}},
-        {"suites": {"B": {"gamas": [4]}}},
+        {"suites": {"moe_speculative": {"gamas": [4]}}},
         {"engines": {"mine": {"source": "path", "paht": "/opt"}}},
         {"model_sets": {"mine": {"target": {"kind": "path", "file": "a.gguf"}}}},
         {"model_sets": {"synthetic": {"moe": {"recipe": {"layer": 4}}}}},

@@ -37,7 +37,7 @@ def test_a_fault_is_named_with_its_place(study, base, overlay, line):
 
 
 def test_a_campaign_s_part_of_the_configuration_fits_a_command_line(study):
-    study["suites"]["B"]["title"] = "x" * 200_000
+    study["suites"]["moe_speculative"]["title"] = "x" * 200_000
     assert "config: top level: the campaign's part has 2" in fault(study)
 
 

@@ -20,7 +20,11 @@ def test_the_first_pair_of_the_campaign_is_decoded(synthetic):
 
 @pytest.mark.parametrize(
     "campaign",
-    [{"suites": ["A", "C"]}, {"suites": ["F"]}, {"suites": ["A", "B"], "source": "study_rows"}],
+    [
+        {"suites": ["moe_baseline", "dense_baseline"]},
+        {"suites": ["prompt_length"]},
+        {"suites": ["moe_baseline", "moe_speculative"], "source": "study_rows"},
+    ],
 )
 def test_a_campaign_without_drafts_after_a_text_or_of_published_rows_has_none(study, campaign):
     study["campaign"] |= campaign

@@ -13,7 +13,7 @@ from ..paper_analyses import costed, costed_with_timed_passes, fitted_pairs, ful
 from .test_page import Reader, page_of
 
 
-def with_positions(suite="B", gammas=(2, 4), chances=(0.9, 0.5, 0.8, 0.0)):
+def with_positions(suite="moe_speculative", gammas=(2, 4), chances=(0.9, 0.5, 0.8, 0.0)):
     """Return the campaign with timed passes, and acceptance by position of its MoE."""
     key = {"protocol": "paired", "suite": suite, "target": "moe_q4", "draft": "draft_0.8b"}
     analysis = costed_with_timed_passes()
@@ -59,7 +59,11 @@ def test_measured_cells_and_the_profile_of_the_longest_drafts_are_those_of_the_p
     assert [setting["gamma"] for setting in moe["settings"]] == [4, 16]
     assert [setting["gamma"] for setting in dense["settings"]] == [4]
     assert all(setting["own"] and 0 < setting["rate"] < 1 for setting in moe["settings"])
-    assert moe["profile"] == {"suite": "B", "gamma": 4, "chances": [0.9, 0.5, 0.8, 0.0]}
+    assert moe["profile"] == {
+        "suite": "moe_speculative",
+        "gamma": 4,
+        "chances": [0.9, 0.5, 0.8, 0.0],
+    }
     assert dense["profile"] is None
 
 

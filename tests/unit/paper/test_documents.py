@@ -53,9 +53,11 @@ def daggers(analysis):
 
 def of_two_prompts():
     rows = baseline_runs(["moe_q4"], ["code", "chinese"], 2)
-    rows += speculative_runs("B", "moe_q4", "draft_2b", 4, [60, 60], "code")
-    rows += speculative_runs("B", "moe_q4", "draft_2b", 8, [60, 60], "code")
-    return analysis_of([*rows, *speculative_runs("G", "moe_q4", "draft_2b", 2, [60], "chinese")])
+    rows += speculative_runs("moe_speculative", "moe_q4", "draft_2b", 4, [60, 60], "code")
+    rows += speculative_runs("moe_speculative", "moe_q4", "draft_2b", 8, [60, 60], "code")
+    return analysis_of(
+        [*rows, *speculative_runs("draft_length", "moe_q4", "draft_2b", 2, [60], "chinese")]
+    )
 
 
 @pytest.mark.parametrize(

@@ -26,13 +26,15 @@ def campaign_of(tmp_path):
 
 
 def test_engines_have_ids_and_every_block_has_one_of_them(study, campaign_of):
-    study["suites"]["F"] |= {"protocol": "study", "engine": "march"}
+    study["suites"]["prompt_length"] |= {"protocol": "study", "engine": "march"}
     campaign = campaign_of(study)
     assert list(campaign.engine_ids) == ["current", "march"]
     assert campaign.engine_id == campaign.engine_ids["current"]
     assert campaign.engine_names[campaign.engine_id] == "current"
     used = {block.suite: campaign.engine_of_block(name) for name, block in campaign.blocks.items()}
-    assert used == dict.fromkeys("ABCD", campaign.engine_id) | {"F": campaign.engine_ids["march"]}
+    assert used == dict.fromkeys(study["campaign"]["suites"], campaign.engine_id) | {
+        "prompt_length": campaign.engine_ids["march"]
+    }
 
 
 def test_a_model_keeps_the_engine_that_made_it(study, tmp_path, campaign_of):
@@ -75,7 +77,10 @@ def test_targets_with_greedy_drafts_are_judged_and_published_rows_are_not(study,
     assert campaign_of(study).judged_targets == targets
     assert campaign_of(study, source="study_rows").judged_targets == []
     study["measurement"]["protocol"] = "study"
-    study["campaign"] |= {"suites": ["A", "C", "F"], "source": "measured"}
+    study["campaign"] |= {
+        "suites": ["moe_baseline", "dense_baseline", "prompt_length"],
+        "source": "measured",
+    }
     assert campaign_of(study).judged_targets == []
 
 
@@ -135,7 +140,7 @@ def test_the_time_left_is_the_plans_at_the_pace_of_what_was_measured(study, camp
 
 
 def test_a_repeat_follows_the_last_block_even_of_a_repeat_that_is_excluded(study, campaign_of):
-    study["campaign"]["suites"] = ["A"]
+    study["campaign"]["suites"] = ["moe_baseline"]
     blocks = campaign_of(study).blocks
     last = [name for name, block in blocks.items() if block.repeat == 0][-1]
     excluded = [name for name, block in blocks.items() if block.repeat == 1]

@@ -72,11 +72,21 @@ def test_the_study_fits_the_machine_it_was_made_on(plan_of, study):
     assert re.match(r"m2-ultra: 306 runs and 48 baselines, in 33 blocks; 0.7 to 2.5 h on", text)
     runs = re.findall(r"^(\w+) .* +\d+ +(\d+)  [\d.]+ to [\d.]+ (?:s|min|h)$", text, re.MULTILINE)
     whole = [("total", "354")]
-    assert runs == [("A", "18"), ("B", "168"), ("C", "36"), ("D", "96"), ("F", "36"), *whole]
+    assert runs == [
+        ("moe_baseline", "18"),
+        ("moe_speculative", "168"),
+        ("dense_baseline", "36"),
+        ("dense_speculative", "96"),
+        ("prompt_length", "36"),
+        *whole,
+    ]
     assert "engine    to be built first: current, about 3 min\n" in text
     assert text.endswith("\n\ndetails: results/x/plan.md\n")
     assert len(text.splitlines()) <= 22
-    study["campaign"]["suites"] = ["C", "F"]  # all of which name the target alone
+    study["campaign"]["suites"] = [
+        "dense_baseline",
+        "prompt_length",
+    ]  # all of which name the target alone
     assert screen(plan_of(study)).startswith("m2-ultra: 72 runs, in 15 blocks; ")
 
 
@@ -121,14 +131,15 @@ def test_models_that_are_quantized_here_need_disk_space_for_their_sources_too(pl
 def test_a_plan_that_does_not_fit_says_what_and_gives_commands_to_choose_from(plan_of, study):
     laptop = M2_ULTRA | {"chip": "Apple M2", "memory_bytes": 32 * 2**30}
     plan = plan_of(study, machine=laptop, free=50 * 10**9)
-    assert plan.fitting == ["C", "D", "F"]
+    assert plan.fitting == ["dense_baseline", "dense_speculative", "prompt_length"]
     text = screen(plan)
     assert "does not fit this machine\n" in text
     assert "\ndisk      87.2 GB needed, 50.0 GB free       hub\n" in text
     assert re.search(
         r"\nmemory    42.5 GB needed, 25.8 GB usable     MoE Q8 with 2B; \d smaller needs", text
     )
-    given = "--configfile 'my own.yaml' --config campaign='{suites: [C, D, F]}'"
+    fitting = f"{{suites: [{', '.join(plan.fitting)}]}}"
+    given = f"--configfile 'my own.yaml' --config campaign='{fitting}'"
     assert f"snakemake --cores 1 plan {given}\n" in text
     assert "SUITE" not in text
     assert "| Dense 4B | 5.5 GB |" in details(plan)
@@ -138,7 +149,7 @@ def test_a_plan_that_does_not_fit_says_what_and_gives_commands_to_choose_from(pl
     assert "\ntoo much: disk      87.2 GB needed" in text
     assert "SUITE" in text
     # Without the large models it fits.
-    study["campaign"]["suites"] = ["C"]
+    study["campaign"]["suites"] = ["dense_baseline"]
     plan = plan_of(study, machine=laptop, free=50 * 10**9)
     assert plan.shortfalls == []
     assert "moe_q4" not in {item.model for item in plan.downloads}
@@ -151,7 +162,7 @@ def test_arms_that_the_memory_does_not_hold_at_once_follow_one_another(plan_of, 
     plan = plan_of(study, machine=gpu, backend=Backend.CUDA)
     assert plan.shortfalls == []
     groups = {block.block: len(plan.groups_of(block)) for block in plan.blocks}
-    assert (groups["B/moe_q4/r0"], groups["B/moe_q8/r0"]) == (3, 0)
+    assert (groups["moe_speculative/moe_q4/r0"], groups["moe_speculative/moe_q8/r0"]) == (3, 0)
     assert {count for name, count in groups.items() if "/dense_4b/" in name} == {1}
     divided = sum(count != 1 for count in groups.values())
     assert f"does not hold all arms of {divided} blocks at once" in details(plan)
@@ -177,15 +188,15 @@ def test_what_is_unknown_is_reported_as_such(plan_of, study):
 
 def test_the_measured_time_is_beside_the_estimate_and_sets_the_pace_of_the_rest(plan_of, study):
     nothing = plan_of(study)
-    done = [block for block in nothing.estimated_s if block.startswith("A/")]
+    done = [block for block in nothing.estimated_s if block.startswith("moe_baseline/")]
     twice = {block: 2 * nothing.estimated_s[block] for block in done}
-    plan = plan_of(study, measured_s=twice, measuring=("B/moe_q4/r0",))
+    plan = plan_of(study, measured_s=twice, measuring=("moe_speculative/moe_q4/r0",))
     rest = sum(seconds for block, seconds in plan.estimated_s.items() if block not in twice)
     assert plan.left_s == pytest.approx(2 * rest)
     assert nothing.left_s == pytest.approx(sum(nothing.estimated_s.values()))
     text = screen(plan)
     assert f"blocks, 6 measured; the others take {duration(plan.left_s)} at their pace\n" in text
-    assert "\nnow       B/moe_q4/r0 is being measured by another process\n" in text
+    assert "\nnow       moe_speculative/moe_q4/r0 is being measured by another process\n" in text
     taken = sum(twice.values())
     expected = duration(LOW * taken / 2, HIGH * taken / 2)
     assert f"| {expected} | 6: {duration(taken)} |" in details(plan)

@@ -41,7 +41,7 @@ def test_recomputed_is_of_the_studys_rows_and_measured_of_another_campaign():
 
 def test_a_number_that_two_suites_give_is_none():
     analysis = full()
-    of_b = analysis.settings["suite"] == "B"
+    of_b = analysis.settings["suite"] == "moe_speculative"
     one, other = (analysis.settings[of_b].assign(suite=suite) for suite in "GQ")
     rest = analysis.settings[~of_b]
     assert SETTING in recompute(replace(analysis, settings=pd.concat([rest, one])))
@@ -50,7 +50,9 @@ def test_a_number_that_two_suites_give_is_none():
 
 def test_where_the_studys_own_suites_are_measured_their_numbers_count():
     analysis = full()
-    faster = analysis.settings[analysis.settings["suite"] == "B"].assign(suite="G")
+    faster = analysis.settings[analysis.settings["suite"] == "moe_speculative"].assign(
+        suite="draft_length"
+    )
     faster["tokens_per_second"] *= 2
     both = replace(analysis, settings=pd.concat([analysis.settings, faster], ignore_index=True))
     assert recompute(both)[SETTING] == recompute(analysis)[SETTING]

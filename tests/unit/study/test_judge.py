@@ -43,7 +43,7 @@ def blocks_of(ends):
     return [float(np.exp(middle + arm * distance)) for arm in (-1, 1)][: len(ends)]
 
 
-def setting(target, draft, gamma, *ends, prompt="code", accepted=None, suite="B"):
+def setting(target, draft, gamma, *ends, prompt="code", accepted=None, suite="moe_speculative"):
     """Return a setting's runs by the ends of its interval; half of 10 γ tokens are accepted."""
     runs = speculative_runs(suite, target, draft, gamma, blocks_of(ends), prompt)
     return [run if accepted is None else run | {"accepted": accepted} for run in runs]
@@ -54,7 +54,7 @@ def alone(target, *ends):
     rates = blocks_of(ends)
     runs = baseline_runs([target], ["passage-64"], len(rates))
     return [
-        run | {"suite": "A", "block": f"A{run['block']}", "run": f"A{run['run']}"}
+        run | {"suite": "moe_baseline", "block": f"A{run['block']}", "run": f"A{run['run']}"}
         | {"tokens_per_second": rate}
         for run, rate in zip(runs, rates, strict=True)
     ]  # fmt: skip
@@ -112,7 +112,8 @@ def by_mtp(*ends):
     return [run | way for run in setting("moe_q4", "mtp", 4, *ends)]
 
 
-SWEPT = moe(8, 50, 51, prompt="passage-64", suite="F")
+SWEEP = {"prompt": "passage-64", "suite": "prompt_length"}
+SWEPT = moe(8, 50, 51, **SWEEP)
 ACCEPTED = moe(4, 60, accepted=1)  # 2.5 %
 
 CASES = {
@@ -190,7 +191,7 @@ CASES = {
         (SUPPORTED, [MOE, dense_4b(4, 50, 51), dense_9b(4, 70, 71)]),
     ],
     "lengths_gain": [
-        *((verdict, [moe(4, *ends, prompt="passage-64", suite="F")]) for verdict, ends in [
+        *((verdict, [moe(4, *ends, **SWEEP)]) for verdict, ends in [
             (SUPPORTED, (60, 62)), (CONTRADICTED, (70, 72)), (INCONCLUSIVE, (58, 62)),
         ]),
         (NOT_TESTABLE, [MOE]),

@@ -58,8 +58,12 @@ def test_the_counters_of_a_run_with_a_draft_are_recovered_and_named():
     check_rows([row])
     unknown = ["tokens", "decode_failures", "target_sha256", "draft_sha256", "seed", "load_average"]
     assert [row[column] for column in unknown] == [None] * len(unknown)
-    assert row["run"] == "B/moe_q4/draft_2b/g8/r1/g8/code"
-    assert (row["suite"], row["method"], row["prompt"]) == ("B", "draft-simple", "code")
+    assert row["run"] == "moe_speculative/moe_q4/draft_2b/g8/r1/g8/code"
+    assert (row["suite"], row["method"], row["prompt"]) == (
+        "moe_speculative",
+        "draft-simple",
+        "code",
+    )
     assert (row["generated"], row["rounds"], row["drafted"], row["accepted"]) == (257, 250, 2000, 6)
     assert row["decode_ms"] == 4000.0
     assert row["recovered"] == ["generated", "decode_ms", "rounds", "drafted", "accepted"]
@@ -68,7 +72,7 @@ def test_the_counters_of_a_run_with_a_draft_are_recovered_and_named():
 
 def test_a_run_of_llama_bench_has_its_time_from_its_time_per_token():
     [row] = rows_of(BENCH)
-    assert row["run"] == "F/compared/r1/baseline/passage-512"
+    assert row["run"] == "prompt_length/compared/r1/baseline/passage-512"
     assert (row["generated"], row["decode_ms"], row["prompt_ms"]) == (256, 5120.0, 340.5)
     assert row["rounds"] is row["drafted"] is row["accepted"] is None
     assert row["recovered"] == ["generated", "decode_ms"]
@@ -140,9 +144,19 @@ def runs(_study, tmp_path_factory):
 
 @needs_csv
 def test_the_counters_of_all_234_runs_with_a_draft_are_consistent(runs, published_analysis):
-    assert runs["suite"].value_counts().to_dict() == {"A": 18, "B": 144, "C": 36, "D": 72, "F": 36}
+    assert runs["suite"].value_counts().to_dict() == {
+        "moe_baseline": 18,
+        "moe_speculative": 144,
+        "dense_baseline": 36,
+        "dense_speculative": 72,
+        "prompt_length": 36,
+    }
     paired = published_analysis.settings.groupby("suite")["paired"].all()
-    assert paired.to_dict() == {"B": False, "D": False, "F": True}
+    assert paired.to_dict() == {
+        "moe_speculative": False,
+        "dense_speculative": False,
+        "prompt_length": True,
+    }
     drafted = runs[runs["draft"] != "none"]
     assert len(drafted) == 234
     assert (drafted["generated"] == drafted["accepted"] + drafted["rounds"] + 1).all()

@@ -56,9 +56,9 @@ class Campaign(Strict):
     numbers. Only for its models, and for stand-ins that say something about it"""
     exclude: list[str] = Field(default=[])
     """what is not measured on purpose, because it fails on this machine: a target in
-    a suite, `B/moe_q8`, what drafts for it, `B/moe_q8/draft_2b`, or one setting of that,
-    `B/moe_q8/draft_2b/g8`; `/r1` behind any of them leaves out its second repeat alone. Everything
-    else is rendered, and says what was left out"""
+    a suite, `methods/moe_q8`, what drafts for it, `methods/moe_q8/draft_2b`, or one setting of
+    that, `methods/moe_q8/draft_2b/g8`; `/r1` behind any of them excludes its second repeat alone.
+    Everything else is rendered, and says what was excluded"""
 
 
 class Prompt(Strict):

@@ -13,12 +13,13 @@ from specmoe.analysis.filters import length_settings, text_settings, usual_setti
 from specmoe.analysis.labels import by_model
 from specmoe.analysis.registry import Analysis, records
 from specmoe.config.models import CELLS
+from specmoe.study.study_rows import SUITES
 
 _SETTING = ["target", "draft", "gamma"]
 # The places of the study's headline claims.
 _HEADLINE = "Abstract|Contribution|Conclusion"
-# The study's suites of texts with a draft, and its drafts.
-_SUITES = ("B", "D")
+# The study's suites of texts with a draft model, and its draft models.
+_TEXT_SUITES = (SUITES["B"], SUITES["D"])
 _DRAFTS = ["draft_0.8b", "draft_2b"]
 # Section 5.2 of the study estimates times of this setting.
 _ESTIMATED = "moe_q4 draft_0.8b 16"
@@ -103,7 +104,7 @@ def recompute(analysis: Analysis) -> dict[str, float]:
     """
     settings = text_settings(analysis)
     settings = settings.assign(
-        own=settings["suite"].isin(_SUITES),
+        own=settings["suite"].isin(_TEXT_SUITES),
         speedup=settings["speedup_unpaired"],
         gain_percent=100 * (settings["speedup_unpaired"] - 1),
         acceptance_percent=100 * settings["acceptance_rate_mean"],
@@ -118,9 +119,11 @@ def recompute(analysis: Analysis) -> dict[str, float]:
     )
     of_settings = ["tokens_per_second", "speedup", "gain_percent", "acceptance_percent"]
     of_rates = ["tokens_per_second", "tokens_per_second_sd", "active_billions", "total_billions"]
+    letters = {name: letter for letter, name in SUITES.items()}
+    suites = analysis.suites.assign(suite=analysis.suites["suite"].replace(letters))
     values = {
         "runs total": float(analysis.suites["runs"].sum()),
-        **_by_name(analysis.suites, ["suite"], ["runs"]),
+        **_by_name(suites, ["suite"], ["runs"]),
         **_by_name(rates, ["target"], of_rates),
         **_by_name(settings, _SETTING, [*of_settings, "tokens_per_round"]),
         **_ranges(settings, usual_settings(analysis)),

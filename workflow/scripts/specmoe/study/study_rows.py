@@ -39,6 +39,15 @@ HALF_RATE = 0.5e-3 + 1e-9
 
 DOWNLOAD_LIMIT_S = 60
 
+# Its suites, by the letters of its Table 3.
+SUITES = {
+    "A": "moe_baseline",
+    "B": "moe_speculative",
+    "C": "dense_baseline",
+    "D": "dense_speculative",
+    "F": "prompt_length",
+}
+
 # What columns of the CSV are here.
 _NAMES = {
     "timestamp": "started_at",
@@ -77,10 +86,10 @@ def rows_of_csv(file: Path | TextIO) -> list[RunRow]:
     lines = pd.read_csv(file, keep_default_na=False, na_values=[""])
     runs = lines.rename(columns=_NAMES)
     runs["started_at"] = pd.to_datetime(runs["started_at"], utc=True, format="ISO8601")
-    runs["suite"] = runs["job_id"].str[0]
+    runs["suite"] = runs["job_id"].str[0].map(SUITES)
     gammas, lengths, repeats = (runs[name].astype(str) for name in ("gamma", "n_prompt", "repeat"))
     models = runs["target_model"] + "/" + runs["draft"] + "/g" + gammas
-    models = models.mask(runs["suite"] == "F", "compared")
+    models = models.mask(runs["suite"] == SUITES["F"], "compared")
     runs["block"] = runs["suite"] + "/" + models + "/r" + repeats
     # Runs of llama-bench and of suite F are named by their length.
     of_length = runs["prompt_key"].isin(["bench", "sweep"])
