@@ -12,8 +12,8 @@ from specmoe.analysis.gamma_curves import PASSES_ERR
 from specmoe.analysis.intervals import (
     MANY,
     Mean,
-    of_blocks,
-    of_blocks_and_prompts,
+    block_mean,
+    crossed_mean,
     student_quantile,
 )
 from specmoe.config.measurement import Statistics
@@ -84,8 +84,8 @@ def held(world: World, *, times: int, seed: int) -> dict[str, float]:
         world.logs(generator, times, useless, other_prompts=other) for other in (False, True)
     )
     means = {
-        "these prompts": of_blocks(these.mean(axis=-1)),
-        "prompts like these": of_blocks_and_prompts(others),
+        "these prompts": block_mean(these.mean(axis=-1)),
+        "prompts like these": crossed_mean(others),
     }
     shares = {}
     for kind, mean in means.items():
@@ -102,7 +102,7 @@ def answers(logs: np.ndarray, kept: np.ndarray | None = None) -> list[Answer]:
     `kept`, an array (times, settings), says which settings were measured to the end. The best is
     chosen among all of the first repeat, and *off* is said of those that were kept.
     """
-    these, others = of_blocks(logs.mean(axis=-1)), of_blocks_and_prompts(logs)
+    these, others = block_mean(logs.mean(axis=-1)), crossed_mean(logs)
     settings = logs.shape[1]
 
     def end(mean: Mean, side: int, among: int) -> np.ndarray:

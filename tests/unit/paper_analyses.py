@@ -13,7 +13,7 @@ import pandas as pd
 
 from specmoe.analysis import cost_tables
 from specmoe.analysis.build import setting_tables
-from specmoe.analysis.compared_settings import compared_campaigns, compared_settings
+from specmoe.analysis.filters import compared_campaigns, compared_settings
 from specmoe.analysis.gamma_curves import gamma_curves
 from specmoe.analysis.labels import is_no_control, list_drafts
 from specmoe.analysis.registry import TABLES, Analysis
@@ -67,7 +67,7 @@ CAMPAIGN = pd.DataFrame(
             "is_study": True,
             "length_unit": "tokens",
             "synthetic": True,
-            "true_shape": False,
+            "full_size": False,
             "protocol": "paired",
             "engine": "current",
             "engine_commit": "0123456789abcdef",

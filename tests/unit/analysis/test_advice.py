@@ -12,7 +12,7 @@ from scipy import stats
 from specmoe.analysis.advice import Answer, Controls, Status, advise
 from specmoe.analysis.follow_up import setting_sds
 from specmoe.analysis.labels import list_drafts
-from specmoe.analysis.summaries import SETTING, make_pairs, summarise, texts_of, usual
+from specmoe.analysis.summaries import SETTING, describe_texts, make_pairs, summarise, usual
 from specmoe.analysis.terminal import render_advice
 from specmoe.audit.checks import CHECKS
 from specmoe.audit.evidence import CheckVerdict, Level
@@ -81,7 +81,7 @@ def audit(runs, *, failed=(), check="draft_time", controls=()):
 def advised(runs, config, audited, infos=INFOS, stages=()):
     """Return the advice for runs, all of them usual."""
     pairs = usual(make_pairs(runs.assign(level=None), config.audit.unrelated_drafts, infos))
-    settings = summarise(pairs, SETTING, config.statistics, lambda its: texts_of(its, str))
+    settings = summarise(pairs, SETTING, config.statistics, lambda its: describe_texts(its, str))
     compared = pairs[pairs["counts"]]
     sds = setting_sds(compared, config.statistics)
     return advise(runs, compared, settings, sds, audited, config, infos, stages)

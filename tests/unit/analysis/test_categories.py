@@ -5,7 +5,7 @@ from math import exp, nan
 import pandas as pd
 import pytest
 
-from specmoe.analysis.intervals import of_other_prompts
+from specmoe.analysis.intervals import mean_on_other_prompts
 from specmoe.analysis.summaries import make_pairs, summarise_categories
 from specmoe.config.measurement import Statistics
 
@@ -43,7 +43,7 @@ def test_the_interval_of_a_category_is_that_over_its_prompts():
     settings = summarise_categories(runs, SETTINGS).set_index("category")
     assert settings["prompts"].to_dict() == {"code": 3, "prose": 2}
     code = runs[runs["category"] == "code"]
-    expected = of_other_prompts(code).interval(SETTINGS.confidence)
+    expected = mean_on_other_prompts(code).interval(SETTINGS.confidence)
     assert tuple(settings.loc["code", ["speedup_low", "speedup_high"]]) == pytest.approx(expected)
     # Three prompts that differ by 0.2 are a small sample.
     assert expected.high > exp(0.3 + 0.2)

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pandas as pd
 import pytest
 
-from specmoe.analysis.compared_settings import compared_campaigns, compared_settings
+from specmoe.analysis.filters import compared_campaigns, compared_settings
 from specmoe.figures.figures import draw
 
 from ..figures.test_figures import legend, lines

@@ -11,7 +11,7 @@ from specmoe.analysis.contenders import (
     beaten_by_prediction,
     beaten_in_first,
     compare_first,
-    rivals_of,
+    find_rivals,
 )
 from specmoe.config.block import Arm
 from specmoe.config.measurement import Statistics
@@ -61,7 +61,7 @@ def test_controls_and_forced_acceptance_are_no_rivals():
     arms = [Arm(), drafted(4), drafted(8, share=0.5)]
     arms += [drafted(4, draft=name, draft_model=name) for name in ("target", "other")]
     block = compared(arms=tuple(arms))
-    assert rivals_of(block, {"other"}, {}) == [arms[1]]
+    assert find_rivals(block, {"other"}, {}) == [arms[1]]
 
 
 def runs_of(speedups):

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from specmoe.analysis.follow_up import (
     FEWEST_REPEATS,
-    file_of,
     half_width,
     launch_line,
     measuring_line,
+    model_file,
     repeats_for,
     setting_sds,
     with_files,
@@ -110,7 +110,7 @@ def mine(study):
 
 def test_files_are_named_where_they_are(mine, root):
     config = load(mine, root)
-    assert [file_of(config, model) for model in ("own", "split", "whole")] == [
+    assert [model_file(config, model) for model in ("own", "split", "whole")] == [
         "/models/my target's.gguf", "x-00001-of-00002.gguf", "results/models/mine/whole.gguf"
     ]  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""Predicted draft lengths against runs whose costs and agreements are planted."""
+"""Predicted draft lengths against runs of known costs and agreements."""
 
 import numpy as np
 import pytest
@@ -30,8 +30,8 @@ def curves(agrees, *, times=None, gammas=GAMMAS, fitted=True, hybrid=True):
     times = read_pass_times(None) if times is None else times
     costs = fit_pairs(compared, runs, times, SETTINGS)
     own = compared[compared["forced_acceptance"].isna()]
-    readings = scores_by_run(agreement("moe_q4", agrees))
-    return gamma_curves(own, runs, readings, costs, times, SETTINGS)
+    scores = scores_by_run(agreement("moe_q4", agrees))
+    return gamma_curves(own, runs, scores, costs, times, SETTINGS)
 
 
 @pytest.mark.parametrize("hybrid", [True, False])
@@ -46,10 +46,9 @@ def test_with_fitted_costs_every_measured_setting_is_predicted(agrees, hybrid):
 
 
 def test_a_length_that_nobody_ran_is_what_a_run_of_it_gives():
-    told = curves(AGREES, gammas=(4,)).set_index("gamma")["predicted"]
-    ran = curves(AGREES, gammas=(6, 20)).set_index("gamma")["speedup"]
-    assert told[6] == pytest.approx(ran[6], rel=1e-6)
-    assert told[20] == pytest.approx(ran[20], rel=1e-6)
+    predicted = curves(AGREES, gammas=(4,)).set_index("gamma").loc[[6, 20], "predicted"]
+    ran = curves(AGREES, gammas=(6, 20)).set_index("gamma").loc[[6, 20], "speedup"]
+    assert predicted.tolist() == pytest.approx(ran.tolist(), rel=1e-6)
 
 
 def test_without_forced_acceptance_rounds_are_their_timed_passes_alone():
@@ -63,12 +62,12 @@ def test_without_forced_acceptance_rounds_are_their_timed_passes_alone():
     assert four["predicted"] > four["speedup"]  # what a round takes beside them is missing
 
 
-def test_without_a_reading_or_costs_nothing_is_predicted():
+def test_without_scores_or_costs_nothing_is_predicted():
     runs = frame(agreed("B", "moe_q4", (4,), AGREES))
     given = with_speedups(runs), runs
-    for readings, times in (
+    for scores, times in (
         (scores_by_run(read_agreement(None)), pass_times()),
         (scores_by_run(agreement("moe_q4", AGREES)), read_pass_times(None)),
         (scores_by_run(agreement("moe_q4", AGREES).assign(prompt="other")), pass_times()),
     ):
-        assert gamma_curves(*given, readings, [], times, SETTINGS).empty
+        assert gamma_curves(*given, scores, [], times, SETTINGS).empty

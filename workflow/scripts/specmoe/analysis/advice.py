@@ -37,7 +37,7 @@ from specmoe.analysis.follow_up import (
     prompts_to_gain,
     repeats_to_decide,
 )
-from specmoe.analysis.intervals import Interval, log_means, of_other_prompts, of_pairs
+from specmoe.analysis.intervals import Interval, log_means, mean_on_other_prompts, mean_speedup
 from specmoe.analysis.labels import with_controls, without_controls
 from specmoe.analysis.registry import TABLES
 from specmoe.analysis.summaries import SETTING, drafted_nothing, setting_id
@@ -278,8 +278,8 @@ def deciding_intervals(
     setting_low, setting_high: on these prompts, without a choice. `dropped` is how many more
     settings the best was chosen among, see `contenders`.
     """
-    blocks = [of_pairs(own) for own in settings.values()]
-    prompts = [of_other_prompts(own) for own in settings.values()]
+    blocks = [mean_speedup(own) for own in settings.values()]
+    prompts = [mean_on_other_prompts(own) for own in settings.values()]
     ends: dict[str, list[float]] = {}
     for kind, means, choice in (
         ("simultaneous", blocks, True),

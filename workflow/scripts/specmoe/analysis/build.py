@@ -15,11 +15,11 @@ from specmoe.analysis.registry import Analysis
 from specmoe.analysis.summaries import (
     SETTING,
     acceptance_by_position,
+    describe_texts,
     make_pairs,
     summarise,
     summarise_baselines,
     summarise_categories,
-    texts_of,
     usual,
     with_conditions,
 )
@@ -37,12 +37,6 @@ from specmoe.models.info import ModelInfo, size_of_info
 from specmoe.runs.other_tables import seen_experts, undisturbed_passes
 from specmoe.runs.schema import undisturbed
 
-# What the analysis takes over from a model's info.
-_FROM_INFO = [
-    *("parameters_total", "parameters_active", "size_bytes", "type"),
-    *("experts", "experts_used", "sha256"),
-]
-
 
 def analyse(
     runs: pd.DataFrame,
@@ -58,9 +52,8 @@ def analyse(
 
     `runs` is `schema.read_runs`'s frame; runs that do not count (see `runs.schema`) are in no
     estimate, and counted as `excluded` in tables of settings. `infos` are the models', `machine` is
-    the machine's description, `audit` the audit of `runs`, `pass_times` and, if
-    there is one, `agreement` are the tables of `runs.other_tables`, `stages` the rows of the last
-    decision of `contenders`.
+    the machine's description, `pass_times` and `agreement` are the tables of `runs.other_tables`,
+    `stages` the rows of the last decision of `contenders`.
     """
     statistics = config.statistics
     runs = with_conditions(runs)
@@ -119,7 +112,7 @@ def setting_tables(
     varied = pairs["forced_acceptance"].notna() | is_no_control(pairs)
     return {
         "settings": summarise(
-            usual(pairs), SETTING, statistics, lambda its: texts_of(its, prompt_label)
+            usual(pairs), SETTING, statistics, lambda its: describe_texts(its, prompt_label)
         ),
         "levels": summarise(
             pairs[pairs["level"].notna() & varied],
@@ -144,7 +137,13 @@ def _models(runs: pd.DataFrame, config: Config, infos: Mapping[str, ModelInfo]) 
                 "model": name,
                 "label": config.label(name),
                 "family": "moe" if info.experts else "dense",
-                **{column: getattr(info, column) for column in _FROM_INFO},
+                "parameters_total": info.parameters_total,
+                "parameters_active": info.parameters_active,
+                "size_bytes": info.size_bytes,
+                "type": info.type,
+                "experts": info.experts,
+                "experts_used": info.experts_used,
+                "sha256": info.sha256,
                 "in_cache": info.size_bytes <= LIMITS.cache_bytes,
                 "constructed": config.is_constructed(name),
             }
@@ -183,7 +182,7 @@ def _campaign(runs: pd.DataFrame, config: Config, machine: Mapping[str, Any]) ->
                 "length_unit": "words" if config.campaign.source == "study_rows" else "tokens",
                 "synthetic": all(map(config.is_synthetic, config.measured_models)),
                 # A model of a family has the shape of the published one: its info was checked.
-                "true_shape": all(
+                "full_size": all(
                     config.models[name].kind == "synthetic" and config.models[name].family
                     for name in config.measured_models
                 ),
@@ -198,8 +197,6 @@ def _campaign(runs: pd.DataFrame, config: Config, machine: Mapping[str, Any]) ->
                 "temperature": config.measurement.temperature,
                 "repeats": config.measurement.repeats,
                 "confidence": config.statistics.confidence,
-                "self_acceptance": LIMITS.self_acceptance,
-                "unrelated_acceptance": LIMITS.unrelated_acceptance,
                 "started_at": runs["started_at"].min(),
                 "ended_at": runs["started_at"].max(),
                 "load_average_max": float(runs["load_average"].max()),

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from specmoe.analysis.gamma_curves import pair_of
+from specmoe.analysis.gamma_curves import scored_pair
 from specmoe.analysis.intervals import MANY, session_reach, student_quantile
 from specmoe.analysis.labels import is_no_control, with_controls
 from specmoe.analysis.number_text import measured
@@ -64,10 +64,10 @@ def _first_reach(logs: np.ndarray, blocks: int, statistics: Statistics) -> np.nd
     prompts = logs.shape[-1]
     if prompts < 2:
         return np.full(logs.shape[:-1], np.inf)
-    of_prompts = logs.std(axis=-1, ddof=1) / math.sqrt(prompts)
-    own = student_quantile(prompts - 1, statistics.confidence) * of_prompts
-    of_block = student_quantile(MANY, statistics.confidence) * BLOCK_SD * math.sqrt(blocks)
-    reach: np.ndarray = np.hypot(own, of_block)
+    prompt_error = logs.std(axis=-1, ddof=1) / math.sqrt(prompts)
+    own = student_quantile(prompts - 1, statistics.confidence) * prompt_error
+    block_error = student_quantile(MANY, statistics.confidence) * BLOCK_SD * math.sqrt(blocks)
+    reach: np.ndarray = np.hypot(own, block_error)
     return reach
 
 
@@ -104,7 +104,7 @@ def _but_the_best(beaten: np.ndarray, means: np.ndarray) -> np.ndarray:
     return kept
 
 
-def rivals_of(
+def find_rivals(
     block: Block, unrelated: Collection[str], infos: Mapping[str, ModelInfo]
 ) -> list[Arm]:
     """Return the arms of a block that may beat each other: no controls, no forced acceptance."""
@@ -136,8 +136,8 @@ def predict(
         pair = None
         if arm.method == Method.DRAFT and not arm.p_min:
             draft = str(arm.draft_model)
-            pair = pair_of(baselines, draft, scores, pass_times, statistics, replays=replays)
-        rows.append(_row(block, arm) | (pair.of_length(arm.gamma) if pair else {}))
+            pair = scored_pair(baselines, draft, scores, pass_times, statistics, replays=replays)
+        rows.append(_row(block, arm) | (pair.predict_speedup(arm.gamma) if pair else {}))
     known = [row for row in rows if "predicted" in row]
     if known:
         means, low, high = (
@@ -220,7 +220,7 @@ def choose_contenders(campaign: LoadedCampaign, stage: int, out: Path) -> None:
     else:
         before = read_record(campaign.contenders(0))["settings"]
     for block in blocks:
-        rivals = rivals_of(block, config.audit.unrelated_drafts, infos)
+        rivals = find_rivals(block, config.audit.unrelated_drafts, infos)
         if stage == 0:
             texts = texts_of(block).block
             plain = rows_of_block(gate, texts) if texts in campaign.blocks else []

@@ -82,11 +82,10 @@ def _by_repeat(times: pd.DataFrame, model: str, outputs: Outputs) -> pd.DataFram
 def fit(
     runs: pd.DataFrame, statistics: Statistics, timed: TimedSteps | None = None
 ) -> CostModel | None:
-    """Return the costs of one target with one draft.
+    """Return the costs of one target with one draft; None without runs of both forced kinds.
 
     `runs` are rows of `schema.read_runs`'s frame with `step_ms`, the target's time for a token in
-    their own baseline. Only runs with an forced acceptance of 0 or 1 are used.
-    Returns None unless there are some of both.
+    their own baseline; those with a forced acceptance of 0 or 1 are used.
 
     All costs but c, which the engine logs, solve one least-squares problem in which none is
     negative and v, d and o never fall with the width. Its equations are those of each gamma with

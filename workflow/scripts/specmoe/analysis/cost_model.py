@@ -214,19 +214,17 @@ class CostModel:
 
     def work(self, counts: RunCounts) -> Array:
         """Return a run's amount of each cost; its time in steps is `work @ costs`."""
-        rounds = counts.widths()
+        rounds, drafts = counts.widths(), (counts.gamma, counts.drafted)
         batches = np.append(rounds, counts.replay_width())
         times = np.append(np.ones(len(rounds)), counts.replays)
-        drafting = self._drafting(counts.gamma, counts.drafted)
-        return self._work(drafting, batches, times, rounds, counts.replays, counts.single_steps)
+        return self._work(drafts, batches, times, rounds, counts.replays, counts.single_steps)
 
     def played(self, rounds: Rounds, gamma: int) -> Array:
         """Return the same of rounds that are known one by one."""
         drafted, held = np.array(rounds.drafted_lengths, float), np.array(rounds.accepted_lengths)
         replayed = held[held < drafted] + 2.0 if self.replays else np.array([])
-        batches = np.concatenate([drafted + 1, replayed])
-        drafting = self._drafting(gamma, int(drafted.sum()))
-        return self._work(drafting, batches, 1.0, drafted + 1, len(replayed), rounds.single_steps)
+        batches, drafts = np.concatenate([drafted + 1, replayed]), (gamma, int(drafted.sum()))
+        return self._work(drafts, batches, 1.0, drafted + 1, len(replayed), rounds.single_steps)
 
     def cycle(self, gamma: int, chance: float) -> tuple[float, float, Array]:
         """Return a round's expected accepted tokens, all tokens it yields, and its work.
@@ -248,7 +246,7 @@ class CostModel:
         batches = np.arange(2, gamma + 3, dtype=float)
         batches[-1] = gamma + 1  # the round's own, behind its possible replays
         times, own = np.append(partly, 1.0), np.array([gamma + 1.0])
-        work = self._work(self._drafting(gamma, gamma), batches, times, own, replays)
+        work = self._work((gamma, gamma), batches, times, own, replays)
         return accepted, 1 + accepted + replays, work
 
     @property
@@ -266,7 +264,7 @@ class CostModel:
 
     def _work(
         self,
-        drafting: Array,
+        drafts: tuple[int, int],
         batches: Array,
         times: Array | float,
         rounds: Array,
@@ -275,8 +273,10 @@ class CostModel:
     ) -> Array:
         """Return the amount of each cost in passes of the given widths.
 
-        `times`: how often each was; `rounds`: the widths of those that are rounds.
+        `drafts`: γ and how many tokens were drafted; `times`: how often each pass was; `rounds`:
+        the widths of those that are rounds.
         """
+        drafting = self._drafting(*drafts)
         passes = shares(batches, self.widths, times)
         passes[0] += single_steps
         catchups = shares(batches, self.catchup_widths, times)

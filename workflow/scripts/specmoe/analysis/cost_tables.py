@@ -8,7 +8,7 @@ import pandas as pd
 
 from specmoe.analysis.cost_fit import fit, timed_steps
 from specmoe.analysis.cost_model import Array, CostModel, RunCounts, counts_are_known
-from specmoe.analysis.intervals import Estimate, interval_of_rate, of_pairs
+from specmoe.analysis.intervals import Estimate, interval_of_rate, mean_speedup
 from specmoe.analysis.summaries import by_group, geometric_mean
 from specmoe.config.block import MEASURED_BY
 from specmoe.config.measurement import Statistics
@@ -204,7 +204,7 @@ def _predicted(members: pd.DataFrame, model: CostModel, statistics: Statistics) 
     without = np.exp(np.log(tokens / (model.without @ work.T)).mean(axis=1))
     predicted = model.ratio(geometric_mean(tokens / (work @ model.costs)), without)
     speedup = geometric_mean(members["speedup"].to_numpy(float))
-    measured = Estimate(speedup, *of_pairs(members).interval(statistics.confidence))
+    measured = Estimate(speedup, *mean_speedup(members).interval(statistics.confidence))
     accepted, rounds = members["accepted"].sum(), members["rounds"].sum()
     rate = float(accepted / members["drafted"].sum())
     each = chance_of_each(gamma, float(accepted / rounds))

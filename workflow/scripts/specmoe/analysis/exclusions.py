@@ -18,7 +18,7 @@ from typing import Any
 
 import pandas as pd
 
-from specmoe.analysis.intervals import of_pairs
+from specmoe.analysis.intervals import mean_speedup
 from specmoe.analysis.summaries import SETTING, summarise
 from specmoe.config.measurement import Statistics
 
@@ -71,7 +71,7 @@ def apply_exclusions(
     for row in candidates.to_dict("records"):
         key = tuple(row[name] for name in SETTING)
         own = members[key]
-        every = of_pairs(own).interval(statistics.confidence, session_sd=statistics.session_sd)
+        every = mean_speedup(own).interval(statistics.confidence, session_sd=statistics.session_sd)
         rows[key] = row | {
             "flagged": int(own["flagged"].sum()),
             "impossible": int(own["impossible"].sum()),

@@ -16,9 +16,9 @@ import pandas as pd
 
 from specmoe.analysis.intervals import (
     Mean,
+    crossed_mean,
     log_means,
     logs_by_prompt,
-    of_blocks_and_prompts,
     student_quantile,
 )
 from specmoe.analysis.summaries import SETTING_AND_CONDITION, by_group, setting_id
@@ -126,7 +126,7 @@ def prompts_to_gain(compared: pd.DataFrame, among: int, statistics: Statistics) 
     logs = logs_by_prompt(compared)
     sent = logs.shape[1]
     for count in range(sent + 1, MOST_PROMPTS + 1) if sent > 1 else ():
-        found = of_blocks_and_prompts(logs[:, np.arange(count) % sent])
+        found = crossed_mean(logs[:, np.arange(count) % sent])
         if logs.mean() > found.reach(statistics.confidence, among, statistics.session_sd):
             return count
     return None
@@ -142,7 +142,7 @@ def launch_line(
     """
     layers = config.measurement.gpu_layers if gpu else 0
     flags = computing_flags(layers, config.measurement.engine_args)
-    line = ["llama-server", "-m", file_of(config, target), *flags]
+    line = ["llama-server", "-m", model_file(config, target), *flags]
     if setting is not None:
         file = setting["draft_model"]
         parameters: dict[str, Any] = {
@@ -151,7 +151,7 @@ def launch_line(
             if pd.notna(setting[name])
         }
         arm = Arm(int(setting["gamma"]), method=BY_TYPE[setting["method"]], **parameters)
-        line += speculation_flags(arm, None if pd.isna(file) else file_of(config, file), layers)
+        line += speculation_flags(arm, None if pd.isna(file) else model_file(config, file), layers)
     return shlex.join(line)
 
 
@@ -172,7 +172,7 @@ def with_files(line: str, files: Iterable[Path]) -> str:
     return line.replace(_CONFIGFILES, f"--configfile {named} " if named else "")
 
 
-def file_of(config: Config, model: str) -> str:
+def model_file(config: Config, model: str) -> str:
     """Return where a model's file is, from the folder in which snakemake was called.
 
     For a split model of the hub it is the name of the first part: all parts are in the hub's cache,

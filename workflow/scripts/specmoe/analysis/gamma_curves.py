@@ -16,7 +16,7 @@ import pandas as pd
 from specmoe.analysis.cost_fit import timed_costs
 from specmoe.analysis.cost_model import CostModel
 from specmoe.analysis.cost_tables import PAIR, Fitted
-from specmoe.analysis.intervals import MANY, Estimate, of_pairs, student_quantile
+from specmoe.analysis.intervals import MANY, Estimate, mean_speedup, student_quantile
 from specmoe.analysis.labels import by_model
 from specmoe.analysis.summaries import geometric_mean
 from specmoe.audit.draft_rounds import DraftScores, Limits, ScoresKey, rounds_from_agreement
@@ -39,7 +39,7 @@ class Pair(NamedTuple):
     # Of the logarithm of speedup; 0 where costs are fitted to runs of forced acceptance.
     error: float
 
-    def of_length(self, gamma: int) -> dict[str, Any]:
+    def predict_speedup(self, gamma: int) -> dict[str, Any]:
         """Return the predicted speedup of γ over the texts, which weigh alike, with its interval.
 
         Also whether a pass was wider than all that were measured: `extrapolated`.
@@ -94,7 +94,7 @@ def gamma_curves(
         draft = str(members["draft_model"].iloc[0])
         own = baselines.loc[members["baseline"].unique()]
         known = costs.get(tuple(named[name] for name in PAIR))
-        pair = pair_of(own, draft, scores, pass_times, statistics, replays=replays, known=known)
+        pair = scored_pair(own, draft, scores, pass_times, statistics, replays=replays, known=known)
         if pair is None:
             continue
         for gamma in range(1, LONGEST + 1):
@@ -102,13 +102,13 @@ def gamma_curves(
             measured = Estimate(np.nan)
             if not own.empty:
                 speedup = geometric_mean(own["speedup"].to_numpy(float))
-                measured = Estimate(speedup, *of_pairs(own).interval(statistics.confidence))
-            found = pair.of_length(gamma) | measured.columns("speedup")
+                measured = Estimate(speedup, *mean_speedup(own).interval(statistics.confidence))
+            found = pair.predict_speedup(gamma) | measured.columns("speedup")
             rows.append(named | {"gamma": gamma} | found)
     return pd.DataFrame(rows)
 
 
-def pair_of(
+def scored_pair(
     baselines: pd.DataFrame,
     draft: str,
     scores: Mapping[ScoresKey, list[DraftScores]],

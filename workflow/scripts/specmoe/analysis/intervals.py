@@ -3,9 +3,9 @@
 The block is the unit of repetition: its runs share engine processes and minutes. Intervals are of
 mean logarithms of ratios, each to a baseline of its own block.
 
-1. *These prompts* (`of_pairs`): Student's t on the means of blocks. Every block sends the same
+1. *These prompts* (`mean_speedup`): Student's t on the means of blocks. Every block sends the same
    prompts, so it is about those. Tables and figures print this one.
-2. *Prompts like these* (`of_other_prompts`): prompts are random too, crossed with blocks.
+2. *Prompts like these* (`mean_on_other_prompts`): prompts are random too, crossed with blocks.
 3. *The best of several settings*: either of them at Bonferroni's share of the level (`settings` in
    `Mean.interval`), because the best of many settings is partly the luckiest.
 
@@ -75,7 +75,7 @@ class Estimate(NamedTuple):
 MANY = 1e6
 """Degrees of freedom at which Student's t is the normal distribution."""
 SESSION_CONFIDENCE = 0.96
-"""Two-sided: an answer reaches as far as 98 % of the sessions on one arm."""
+"""Two-sided: an answer reaches as far as 98 % of the sessions on one side."""
 
 
 def student_quantile(degrees: Any, confidence: float) -> Any:
@@ -109,8 +109,8 @@ class Mean(NamedTuple):
         of several owes nearly all of its error to having been chosen, and the session adds to that.
         """
         own = student_quantile(self.degrees, 1 - (1 - confidence) / settings) * self.error
-        of_session = session_reach(session_sd)
-        return np.hypot(own, of_session) if settings == 1 else own + of_session
+        session = session_reach(session_sd)
+        return np.hypot(own, session) if settings == 1 else own + session
 
     def interval(self, confidence: float, settings: int = 1, session_sd: float = 0.0) -> Interval:
         """Return the interval of the ratio itself, see `reach`."""
@@ -124,7 +124,7 @@ class Mean(NamedTuple):
         return Estimate(math.exp(self.log), *self.interval(confidence))
 
 
-def of_blocks(means: np.ndarray) -> Mean:
+def block_mean(means: np.ndarray) -> Mean:
     """Return the mean of an array (..., blocks) of mean logarithms of blocks.
 
     Its interval is Student's: the kind *these prompts*.
@@ -135,7 +135,7 @@ def of_blocks(means: np.ndarray) -> Mean:
     return Mean(means.mean(axis=-1), means.std(axis=-1, ddof=1) / math.sqrt(blocks), blocks - 1)
 
 
-def of_blocks_and_prompts(logs: np.ndarray) -> Mean:
+def crossed_mean(logs: np.ndarray) -> Mean:
     """Return the mean of an array (..., blocks, prompts) for the kind *prompts like these*.
 
     Every block sends every prompt, so both are crossed, and both are random: with b blocks and p
@@ -191,17 +191,17 @@ def log_means(compared: pd.DataFrame, ratio: str = "speedup") -> "pd.Series[floa
     return pd.Series(effects[: len(sums)] + effects[len(sums) :].mean(), index=names)
 
 
-def of_pairs(compared: pd.DataFrame, ratio: str = "speedup") -> Mean:
+def mean_speedup(compared: pd.DataFrame, ratio: str = "speedup") -> Mean:
     """Return the mean of a column of ratios over blocks: the kind *these prompts*."""
-    return of_blocks(log_means(compared, ratio).to_numpy())
+    return block_mean(log_means(compared, ratio).to_numpy())
 
 
-def of_other_prompts(compared: pd.DataFrame) -> Mean:
+def mean_on_other_prompts(compared: pd.DataFrame) -> Mean:
     """Return the mean speedup of a setting: the kind *prompts like these*.
 
     It has no error with a single block, or with fewer than two prompts that all blocks have.
     """
-    return of_blocks_and_prompts(logs_by_prompt(compared))
+    return crossed_mean(logs_by_prompt(compared))
 
 
 def interval_of_rate(rates: "pd.Series[float]", blocks: pd.Series, confidence: float) -> Interval:
@@ -211,7 +211,7 @@ def interval_of_rate(rates: "pd.Series[float]", blocks: pd.Series, confidence: f
     that it stays above 0.
     """
     means = rates.astype(float).groupby(blocks).mean()
-    return of_blocks(np.log(means.to_numpy())).interval(confidence)
+    return block_mean(np.log(means.to_numpy())).interval(confidence)
 
 
 def logs_by_prompt(compared: pd.DataFrame) -> np.ndarray:

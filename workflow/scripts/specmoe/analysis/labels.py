@@ -73,14 +73,11 @@ def without_controls(settings: pd.DataFrame) -> pd.DataFrame:
 
 
 def list_drafts(runs: pd.DataFrame, label_of: Callable[[str], str]) -> pd.DataFrame:
-    """Return one row per setting of what drafts, in the order of the runs.
+    """Return a row for each draft of the runs, in their order.
 
-    `runs` is `schema.read_runs`'s frame, `label_of` returns a model's label. Columns: draft, label,
-    drafter (the label without parameters), method (the engine's types), draft_model (null for a
-    method that loads no file).
-
-    A file is named if it is a draft model, or if a target has the same method with another file or
-    with none.
+    `label_of` returns a model's label. Columns: draft, label, drafter (the label without
+    parameters), method (the engine's types), draft_model (null for a method that loads no file). A
+    file is named if it is a draft model, or if a target has the same method with another or none.
     """
     drafting = runs[runs["draft"] != NO_DRAFT]
     files = drafting.groupby(["method", "target"])["draft_model"].nunique(dropna=False)

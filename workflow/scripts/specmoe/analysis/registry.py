@@ -57,7 +57,7 @@ def _ends(*names: str) -> str:
 _RATES = "tokens_per_second baseline_tokens_per_second"
 _RATIOS = _ends("speedup", "first_token_ratio", "end_to_end")
 _EXCLUDED = "excluded pairs"
-_TEXTS = "repetition looping"  # see `summaries.texts_of`
+_TEXTS = "repetition looping"  # see `summaries.describe_texts`
 _SUMMARISED = f"""
     method draft_model runs blocks {_EXCLUDED} prompt_set paired {_RATES} tokens_per_second_sd
     acceptance_rate acceptance_rate_mean replays_per_round

@@ -13,7 +13,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from specmoe.analysis.intervals import Estimate, interval_of_rate, of_other_prompts, of_pairs
+from specmoe.analysis.intervals import (
+    Estimate,
+    interval_of_rate,
+    mean_on_other_prompts,
+    mean_speedup,
+)
 from specmoe.analysis.labels import with_controls
 from specmoe.audit.output import looping, repetition
 from specmoe.config.block import MEASURED_BY, NO_DRAFT, PASSAGE_PREFIX
@@ -234,7 +239,7 @@ def summarise(
     )
 
 
-def texts_of(members: pd.DataFrame, prompt_label: Callable[[str], str]) -> dict[str, Any]:
+def describe_texts(members: pd.DataFrame, prompt_label: Callable[[str], str]) -> dict[str, Any]:
     """Return what a setting's pairs were sent and wrote.
 
     texts: the ids of the prompts, where those of a workload are one, and their text_labels;
@@ -260,7 +265,7 @@ def summarise_categories(pairs: pd.DataFrame, statistics: Statistics) -> pd.Data
     """
 
     def of_prompts(its: pd.DataFrame) -> dict[str, Any]:
-        low, high = of_other_prompts(its).interval(statistics.confidence)
+        low, high = mean_on_other_prompts(its).interval(statistics.confidence)
         return {"prompts": its["prompt"].nunique(), "speedup_low": low, "speedup_high": high}
 
     known = pairs[pairs["category"].notna()]
@@ -307,7 +312,7 @@ def mean_ratios(members: pd.DataFrame, statistics: Statistics, *names: str) -> d
     found: dict[str, float] = {}
     for name in names:
         known = members[name].notna().all()
-        mean = of_pairs(members, name).estimate(statistics.confidence) if known else None
+        mean = mean_speedup(members, name).estimate(statistics.confidence) if known else None
         found |= (mean or Estimate(np.nan)).columns(name)
     return found
 

@@ -163,7 +163,7 @@ def kind_of(analysis: Analysis) -> str:
         return "published"
     if not campaign["synthetic"]:
         return "real"
-    return "shape" if campaign["true_shape"] else "synthetic"
+    return "shape" if campaign["full_size"] else "synthetic"
 
 
 def pair(english: str, chinese: str) -> Markup:

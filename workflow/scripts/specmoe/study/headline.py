@@ -14,7 +14,7 @@ import pandas as pd
 from specmoe.analysis import filters
 from specmoe.analysis.build import analyse as analyse_runs
 from specmoe.analysis.build import required_times
-from specmoe.analysis.compared_settings import compared_campaigns, compared_settings
+from specmoe.analysis.filters import compared_campaigns, compared_settings
 from specmoe.analysis.intervals import Estimate
 from specmoe.analysis.number_text import fixed, measured
 from specmoe.analysis.registry import Analysis, Record, records
