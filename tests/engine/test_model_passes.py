@@ -28,7 +28,7 @@ PASSES = TimedPasses(
     threads=1,
     gpu_layers=0,
     environment={},
-    gate={"retries": 0},
+    reruns=None,
 )
 
 

@@ -294,11 +294,6 @@ refused({
     # Models.
     "a_model_of_billions_of_layers": (own(with_billions_of_layers),
         r"ModelError: \S*/own\.gguf: layers: Input should be .* in the metadata"),
-    "no_importance_matrix": (
-        put("model_sets.tiny.q4", {"kind": "quantize", "source": "target", "type": "Q4_0",
-                                   "imatrix": "no.dat"}),
-        put("suites.N.targets", ["q4"]),
-        r"ConfigError: config: no file no\.dat; correct its path"),
 })  # fmt: skip
 
 # Records, by the verb that collects them.

@@ -51,7 +51,7 @@ def synthetic_folder(snakemake, engine_bin, root, module_folder) -> Path:
         # It disturbs nearly every run, and no test looks at a time.
         "measurement": {
             **{"repeats": REPEATS, "n_predict": N_PREDICT, "warmups": 1, "threads": 1},
-            "gate": {"retries": 0},
+            "reruns": None,
         },
     }
     (module_folder / "engine.yaml").write_text(yaml.safe_dump(overlay))

@@ -3,7 +3,7 @@
 import pandas as pd
 
 from specmoe.config.load import load
-from specmoe.config.models import TARGETS
+from specmoe.config.models import TARGETS, families
 
 from ...conftest import ROOT
 
@@ -57,7 +57,7 @@ def test_only_models_that_a_suite_runs_and_their_sources_are_needed(study):
     assert config.measured_models == ["dense_0.8b", "dense_9b", "dense_2b", "dense_4b"]
     assert {*config.needed_models} - {*config.measured_models} == {"2b_bf16", "4b_bf16"}
     # A quantized model is of the family of its source.
-    assert config.family("moe_q4") == config.families["qwen3.5-35b-a3b"]
+    assert config.family("moe_q4") == families()["qwen3.5-35b-a3b"]
 
 
 def test_a_suite_can_be_measured_by_another_protocol_and_engine(study):

@@ -7,7 +7,6 @@ import sys
 import psutil
 import pytest
 
-from specmoe.config.measurement import Gate
 from specmoe.engine.disturbance import (
     TICK_S,
     Observation,
@@ -20,7 +19,6 @@ from specmoe.engine.disturbance import (
     waited_s,
 )
 
-GATE = Gate(retries=2, steal_share=0.05, wait_share=0.05, others_share=0.1)
 QUIET = Observation(
     steal_share=0.0,
     wait_share=0.001,
@@ -51,7 +49,7 @@ START = State(
 )
 def test_a_run_whose_machine_disturbance_reason_is_rejected_with_the_reason(planted, words):
     seen = QUIET._replace(**planted)
-    assert str(disturbance_reason(seen, GATE)).startswith(words)
+    assert str(disturbance_reason(seen)).startswith(words)
 
 
 @pytest.mark.parametrize(
@@ -66,7 +64,7 @@ def test_a_run_whose_machine_disturbance_reason_is_rejected_with_the_reason(plan
     ],
 )
 def test_a_run_that_nothing_disturbed_is_accepted_however_slow(planted):
-    assert disturbance_reason(QUIET._replace(**planted), GATE) is None
+    assert disturbance_reason(QUIET._replace(**planted)) is None
 
 
 def test_an_observation_is_the_difference_of_two_states():
@@ -114,22 +112,22 @@ STOLEN = QUIET._replace(steal_share=0.5)
 
 
 @pytest.mark.parametrize(
-    ("retries", "seen", "attempt", "again", "rejected"),
+    ("reruns", "seen", "attempt", "again", "rejected"),
     [
         (2, [QUIET], 1, 0, False),
         (2, [STOLEN, QUIET], 2, 1, False),
         (2, [STOLEN, STOLEN, STOLEN], 3, 2, True),
         (0, [STOLEN], 1, 0, True),
+        (None, [STOLEN], 1, 0, False),
     ],
 )
 def test_a_run_is_measured_until_it_is_accepted_and_no_more_often_than_asked(
-    retries, seen, attempt, again, rejected
+    reruns, seen, attempt, again, rejected
 ):
     attempts, watch = iter(range(1, 10)), Plan(*seen)
     said = []
-    gate = GATE.model_copy(update={"retries": retries})
     result, columns = measure_undisturbed(
-        lambda: next(attempts), lambda: watch, gate, lambda *one: said.append(one)
+        lambda: next(attempts), lambda: watch, reruns, lambda *one: said.append(one)
     )
     assert [number for number, _ in said] == list(range(1, again + rejected + 1))
     assert (result, columns["reruns"]) == (attempt, again)

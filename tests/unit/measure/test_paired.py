@@ -239,7 +239,7 @@ def test_a_run_that_is_measured_again_keeps_its_last_answer_and_its_place(
     job, monkeypatch, schedule
 ):
     monkeypatch.setattr("specmoe.engine.disturbance.disturbance_reason", lambda *_: "busy")
-    block = replace(BLOCK, gate={"retries": 2}, schedule=schedule)
+    block = replace(BLOCK, reruns=2, schedule=schedule)
     job = replace(job, machine=Machine(decode_ms=(100.0, 90.0, 80.0, 70.0)))
     runs = measured(block, job)["runs"]
     assert len(job.machine.requests) == 3 * len(runs)

@@ -90,11 +90,10 @@ def router(path, layer=0):
     return tensors_of(path)[f"blk.{layer}.ffn_gate_inp.weight"].data
 
 
-def test_a_router_depends_on_the_seed_and_the_layer_alone_and_on_no_machine(made):
-    one, other = made(seed=7), made(name="other", seed=1)
+def test_a_router_depends_on_the_layer_alone_and_on_no_machine(made):
+    one = made()
     digest = hashlib.sha256(router(one, layer=2).astype("<f4").tobytes()).hexdigest()
-    assert digest.startswith("617d28a1")
-    assert not (router(one) == router(other)).any()
+    assert digest.startswith("0acd39f1")
     assert not (router(one) == router(one, layer=1)).any()
 
 

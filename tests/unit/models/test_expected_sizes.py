@@ -59,7 +59,7 @@ def test_the_size_of_a_synthetic_draft_is_estimated_from_its_targets_recipe(stud
     for name, size in sizes.items():
         entry = config.models[name]
         target = config.models[entry.target].recipe
-        write_draft(tmp_path / name, target, entry.method, entry.block_size)
+        write_draft(tmp_path / name, target, entry.method)
         assert 1 < size.file_bytes / (tmp_path / name).stat().st_size < 2.5
         assert size.basis == "at most, by its target's recipe; taken for dense"
 

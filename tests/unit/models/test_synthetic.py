@@ -13,7 +13,7 @@ from gguf.quants import dequantize
 from hypothesis import given
 from hypothesis import strategies as st
 
-from specmoe.config.models import Recipe
+from specmoe.config.models import Recipe, families
 from specmoe.errors import ModelError
 from specmoe.models import random_weights
 from specmoe.models.gguf import active_parameters, read_info
@@ -165,7 +165,7 @@ def test_a_true_shape_has_the_parameters_of_its_family_and_the_size_of_its_type(
     study, model, total, active, size_gb
 ):
     shape = Recipe(**study["model_sets"]["true_shape"][model]["recipe"])
-    family = study["families"][study["model_sets"]["true_shape"][model]["family"]]
+    family = families()[study["model_sets"]["true_shape"][model]["family"]]
     announced = [tensor.info for tensor in tensors(shape)]
     if size_gb:
         size = sum(tensor.size_bytes for tensor in announced)
@@ -173,11 +173,10 @@ def test_a_true_shape_has_the_parameters_of_its_family_and_the_size_of_its_type(
     parameters = sum(tensor.elements for tensor in announced)
     multiplied = active_parameters(announced, shape.layers, shape.experts, shape.experts_used)
     assert (parameters / 1e9, multiplied / 1e9) == pytest.approx((total, active), abs=0.001)
-    assert (family["parameters"], family["parameters_active"]) == (parameters, multiplied)
-    assert family["tensors"] == len(announced)
-    assert (family["layers"], family["vocabulary"]) == (shape.layers, shape.vocabulary)
-    experts = family.get("experts", 0), family.get("experts_used", 0)
-    assert experts == (shape.experts, shape.experts_used)
+    assert (family.parameters, family.parameters_active) == (parameters, multiplied)
+    assert family.tensors == len(announced)
+    assert (family.layers, family.vocabulary) == (shape.layers, shape.vocabulary)
+    assert (family.experts, family.experts_used) == (shape.experts, shape.experts_used)
 
 
 TRUE_SIZE = 248_320

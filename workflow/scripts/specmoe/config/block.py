@@ -17,6 +17,9 @@ SELF = "self"  # among a suite's drafts: every target drafts for itself
 # A warm-up that decodes so long is the last: what settles takes less. In 42 processes of the
 # true-shape MoE (1.2 to 6.5 s) the first warm-up took as long as the second, in the median.
 LONG_WARMUP_S = 1.0
+WARMUP_TOKENS = 16
+"""Tokens that each warm-up generates; at most those of a run. Fewer leave no room to draft."""
+
 # How a suite is measured, as columns of its rows. Rates of two ways are not comparable.
 MEASURED_BY = ["protocol", "engine"]
 # Tokens before every pass that is timed by itself, as in the middle of a run.
@@ -156,15 +159,15 @@ class Block:
     seed: int
     warmups: int  # at most, of each process
     warmup_tokens: int
-    order_seed: int
     context: int
     threads: int
     gpu_layers: int
+    order_seed: int = 1  # of the prompts and arms; one for all campaigns
     schedule: Schedule = Schedule.AUTO
     protocol: Protocol = Protocol.PAIRED
     # Variables of the engine's processes, in addition to those that every engine process has.
     environment: dict[str, str] = field(default_factory=dict, hash=False)
-    gate: dict[str, float] = field(default_factory=dict, hash=False)  # see `measurement.Gate`
+    reruns: int | None = None  # of a disturbed run, at most; None: no run is judged
     stop: Stop = Stop.LENGTH
     sendings: dict[str, Sending] = field(default_factory=dict, hash=False)  # by workload
     # Further words of llama-server's command line, see `config.engines`.
@@ -274,7 +277,7 @@ class TimedPasses:
     threads: int
     gpu_layers: int
     environment: dict[str, str]
-    gate: dict[str, float]  # see `config.measurement.Gate`
+    reruns: int | None
 
 
 def shuffle_key(seed: int, name: str) -> bytes:

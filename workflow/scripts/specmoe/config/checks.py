@@ -11,7 +11,7 @@ from pathlib import Path
 from specmoe.config import matrix
 from specmoe.config.block import NO_DRAFT, PASSAGE_PREFIX, SELF, Protocol, Stop
 from specmoe.config.methods import METHODS, Drafting, Method, is_ngram
-from specmoe.config.models import NgramCache, SyntheticDraft, SyntheticModel
+from specmoe.config.models import NgramCache, SyntheticDraft, SyntheticModel, families
 from specmoe.config.schema import Config, Suite
 from specmoe.config.workloads import TextsWorkload
 from specmoe.errors import ConfigError, listed, nearest
@@ -62,7 +62,7 @@ def members(config: Config) -> Errors:
         yield "model_sets", f"{word!r} has a meaning among drafts and names no model"
     for name, model in models.items():
         place = f"model_sets.{config.campaign.models}.{name}"
-        yield from unknown([model.family], config.families, f"{place}.family", "family")
+        yield from unknown([model.family], families(), f"{place}.family", "family")
         yield from _of_source(config, name, f"{place}.{model.source_key}")
         if isinstance(model, SyntheticDraft):
             yield from _of_target(config, model, f"{place}.target")

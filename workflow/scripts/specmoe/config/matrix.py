@@ -8,6 +8,7 @@ from specmoe.config.block import (
     DEPTH,
     NO_DRAFT,
     SELF,
+    WARMUP_TOKENS,
     Arm,
     Block,
     Outputs,
@@ -25,9 +26,10 @@ from specmoe.config.workloads import TextsWorkload, sending_of
 # The text of the study's suite F (its repository, commit 4a72d16), which sends its first n words:
 # "Please write a detailed analysis of " and 50 times "the following topic. ", 156 in all.
 STUDY_PASSAGE = "resources/prompts/published_topic.txt"
+ORDER_SEED = 1  # of the blocks of a repeat
 # What blocks have of `measurement` as it is there.
-_AS_GIVEN = {"n_predict", "temperature", "seed", "warmups", "order_seed", "context", "threads"}
-_AS_GIVEN |= {"environment", "gate"}
+_AS_GIVEN = {"n_predict", "temperature", "seed", "warmups", "context", "threads"}
+_AS_GIVEN |= {"environment", "reruns"}
 # In the ids of blocks of targets alone, before the first repeat of a campaign.
 TEXTS = "texts-alone"
 
@@ -56,7 +58,7 @@ def texts_of(block: Block) -> Block:
 def blocks_in_order(config: Config, *, gpu: bool) -> list[Block]:
     """Return every block in the order of measurement; `gpu`: the backend uses one."""
     measurement = config.measurement
-    return block_order(list_blocks(config, gpu=gpu), measurement.order_seed, measurement.order)
+    return block_order(list_blocks(config, gpu=gpu), ORDER_SEED, measurement.order)
 
 
 def excluded_blocks(config: Config) -> list[Block]:
@@ -153,7 +155,7 @@ def list_timed_passes(config: Config, blocks: Iterable[Block]) -> list[TimedPass
             threads=measurement.threads,
             gpu_layers=timed[0].gpu_layers,
             environment=measurement.environment,
-            gate=measurement.gate.model_dump(),
+            reruns=measurement.reruns,
         )
         for model, found in passes.items()
     ]
@@ -216,7 +218,7 @@ def _comparisons(config: Config, name: str, gpu: bool) -> Iterator[Block]:
             prompts=prompts,
             # The study goes through its prompts once.
             prompt_iterations=1 if by_study else measurement.prompt_iterations,
-            warmup_tokens=min(measurement.warmup_tokens, measurement.n_predict),
+            warmup_tokens=min(WARMUP_TOKENS, measurement.n_predict),
             gpu_layers=measurement.gpu_layers if gpu else 0,
             schedule=measurement.schedule,
             protocol=protocol,

@@ -4,33 +4,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from specmoe.config.base import Name, Positive, Share, Strict, Times
+from specmoe.config.base import Count, Name, Positive, Strict, Times
 from specmoe.config.block import Protocol, Schedule, Stop
 from specmoe.config.engines import EngineArgs, EngineVariable
-
-
-class Gate(Strict):
-    """Limits of the rule in `engine.disturbance`, and how often it may have a run measured again.
-
-    They look at what the machine gave to others, never at a speed.
-    """
-
-    retries: int = Field(default=2, ge=0)
-    """most times that a run is measured again; the last one counts, and its row says how many there
-    were. A run that was disturbed every time is left out of all estimates with its pair, and
-    counted. 0 records the indicators and measures nothing again"""
-    # Limits are reasoned, not fitted: a run of whose time a share is taken away is slower by about
-    # that share, and half of the audit's tolerance of 10 percent leaves room for the rest.
-    steal_share: Share = 0.05
-    """a run is measured again if the hypervisor kept more than this share of the CPU time that the
-    machine asked for"""
-    wait_share: Share = 0.05
-    """a run is measured again if one thread of the server waited for a CPU for more than this share
-    of the run (Linux)"""
-    # Weaker evidence, hence wider: others may have used CPUs that the server did not want.
-    others_share: Share = 0.1
-    """a run is measured again if other processes used more than this share of all CPUs; asked only
-    where the system does not count waiting (macOS)"""
 
 
 class Measurement(Strict):
@@ -68,15 +44,10 @@ class Measurement(Strict):
     warmups: int = Field(default=6, ge=0)
     """the most warm-ups of each process. They are timed, kept in the block's record and not
     counted; they end once one is no faster than the one before, or decodes for a second"""
-    # Fewer leave no room for a draft.
-    warmup_tokens: int = Field(default=16, gt=2)
-    """tokens that each warm-up generates; at most `n_predict`"""
     pass_samples: int = Field(default=8, ge=0)
     """places of the passage at which the passes of every target and draft are timed by themselves,
     by width, in each repeat. 0 times none and lets no draft read its targets' texts; an engine of
     source `path` does neither"""
-    order_seed: int = 1
-    """seed of the order of the blocks, and of the prompts in a block"""
     order: Literal["mixed", "by_target"] = "mixed"
     """order of the blocks of a repeat: `mixed` shuffles them, `by_target` keeps those of a target
     together, for machines that cannot hold two targets in memory"""
@@ -94,11 +65,14 @@ class Measurement(Strict):
     engine_args: EngineArgs = Field(default=[])
     """further words of every llama-server's command line, such as `[--numa, distribute]`; rows have
     them. Flags that other keys decide are refused, and the engine judges the rest"""
-    gate: Gate = Gate()
-    start_limit_s: Positive = 600
-    """seconds after which loading a model counts as hung; a change makes no result outdated"""
-    run_limit_s: Positive = 600
-    """seconds after which a run counts as hung; a change makes no result outdated"""
+    reruns: Count | None = 2
+    """most times that a run is repeated which other load disturbed, by the rule in
+    `engine.disturbance`; its row says how many there were. A run that was disturbed every time is
+    excluded from all estimates with its pair, and counted. null records the load and judges no
+    run"""
+    time_limit_s: Positive = 600
+    """seconds after which loading a model, or a run, counts as hung; a change makes no result
+    outdated"""
 
 
 class Statistics(Strict):

@@ -1,10 +1,12 @@
 """The entries of `model_sets`: sources of models."""
 
 import os
+from functools import cache
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal, Self
 
-from pydantic import Field, ValidationInfo, field_validator, model_validator
+import yaml
+from pydantic import Field, TypeAdapter, ValidationInfo, field_validator, model_validator
 
 from specmoe.config.base import (
     AboveZero,
@@ -32,25 +34,24 @@ class Family(Strict):
     Every file that names the family is checked against it, and the plan estimates with it.
     """
 
-    architecture: str
-    """as GGUF names it"""
-    vocabulary: Positive
-    """tokens of the vocabulary"""
+    architecture: str  # as GGUF names it
+    vocabulary: Positive  # tokens
     layers: Positive
-    """number of layers"""
     parameters: AboveZero
-    """number of parameters"""
-    parameters_active: AboveZero
-    """number of parameters that are multiplied for one token"""
-    experts: int = Field(default=0, ge=0)
-    """routed experts of a layer; 0 if dense"""
-    experts_used: int = Field(default=0, ge=0)
-    """routed experts that one token visits"""
-    tensors: Positive | None = None
-    """number of tensors; without it they are not counted"""
+    parameters_active: AboveZero  # multiplied for one token
+    experts: Count = 0  # routed experts of a layer; 0 if dense
+    experts_used: Count = 0  # that one token activates
+    tensors: Positive | None = None  # None: not counted
+    # Parameters of a dense network's feed-forward layers. The plan sizes upcycled models by it;
+    # without it, as if all weights were copied.
     feed_forward: Positive | None = None
-    """parameters of the feed-forward blocks of a dense network. The plan sizes upcycled models by
-    it; without it, as if all weights were copied"""
+
+
+@cache
+def families() -> dict[str, Family]:
+    """Return the trained networks of `resources/families.yaml`."""
+    text = Path(__file__).parents[4].joinpath("resources/families.yaml").read_text("utf-8")
+    return TypeAdapter(dict[str, Family]).validate_python(yaml.safe_load(text))
 
 
 class ModelBase(Strict):
@@ -65,7 +66,7 @@ class ModelBase(Strict):
     """its name in tables and figures; without it the name of a `path` or `hub` model's file, and
     the id of any other"""
     family: Name | None = None
-    """one of `families`"""
+    """the trained network that the file is checked against, of `resources/families.yaml`"""
 
     @property
     def made_from(self) -> str | None:
@@ -109,9 +110,9 @@ class HubModel(ReadyModel):
     revision: str = Field(default="main", pattern=r"^\S+$")
     """commit, tag or branch of the repository"""
     file: str = Field(pattern=r"\.gguf$")
-    """path in the repository; of a split model `…-00001-of-0000n.gguf`"""
+    """path in the repository or wheel; of a split model `…-00001-of-0000n.gguf`"""
     size_bytes: Positive | None = None
-    """exact size of all parts in bytes, checked after the download"""
+    """exact size of all parts in bytes"""
     size_gb: AboveZero | None = None
     """size of the download in GB, rounded, for the plan"""
 
@@ -121,12 +122,10 @@ class QuantizeModel(ModelBase):
 
     kind: Literal["quantize"]
     source: Name
-    """id of the model to quantize"""
+    """id of the model that it is made from"""
     type: str = Field(pattern=r"^[A-Z0-9_]+$")
     """as llama-quantize names it. What the source has quantized is decoded first, so a wider type
     holds the same weights"""
-    imatrix: InputPath | None = None
-    """path of an importance matrix"""
 
 
 class TruncateModel(ModelBase):
@@ -134,7 +133,7 @@ class TruncateModel(ModelBase):
 
     kind: Literal["truncate"]
     source: Name
-    """id of the model to cut"""
+    """id of the model that it is made from"""
     layers: Positive
     """layers to keep, fewer than the model has"""
 
@@ -142,22 +141,21 @@ class TruncateModel(ModelBase):
 class UpcycleModel(ModelBase):
     """An MoE of equal experts: copies of a dense model's feed-forward block, behind a router.
 
-    It computes what the dense model computes, whichever experts the router chooses.
+    It computes what the dense model computes, whichever experts the router chooses. The dense model
+    has architecture `llama` or `qwen3`; its file's bytes are copied, and nothing is quantized
+    again.
     """
 
     weights = "copied"
     kind: Literal["upcycle"]
     source: Name
-    """id of the dense model, of architecture `llama` or `qwen3`; its file's bytes are copied, and
-    nothing is quantized again"""
+    """id of the model that it is made from"""
     # llama.cpp, src/llama-hparams.h: LLAMA_MAX_EXPERTS
     experts: int = Field(ge=2, le=1024)
     """experts of a layer. Each is a copy of its own in the file, since one that they shared would
     cost nothing to read"""
     used: Positive = 1
     """experts that one token visits; their weights sum to one"""
-    seed: int = Field(default=0, ge=0)
-    """of the router's random directions"""
 
     @model_validator(mode="after")
     def _no_more_used_than_there_are(self) -> Self:
@@ -214,8 +212,6 @@ class Recipe(Strict):
     epsilon: NotNegative = 0.15
     """strength, relative to the core, of the layers before the core and of the first one after
     it"""
-    routed_epsilon: NotNegative = 0.1
-    """strength of the routed experts, in every layer"""
     mtp_blocks: Literal[0, 1] = 0
     """blocks after the last layer that draft by multi-token prediction (MTP), with the weights of
     the core's first layer of full attention. They accept most if that layer alone is the core:
@@ -223,8 +219,6 @@ class Recipe(Strict):
     # Byte-level BPE leaves the rest of a larger vocabulary unused.
     vocabulary: Positive = 384
     """tokens of the vocabulary"""
-    context_length: Positive = 4096
-    """longest context in tokens"""
     seed: int = 0
     """seed of the weights"""
     dtype: Literal["F16", "BF16", "Q8_0", "Q4_K"] = "F16"
@@ -308,8 +302,6 @@ class SyntheticDraft(ModelBase):
     method: DraftMethod
     """how it drafts. If the target's core is one layer of full attention, about half of the first
     drafted tokens are accepted and fewer of the later ones, of `dflash` by chance"""
-    block_size: Positive = 16
-    """longest block of `dspark`, and one more than that of `dflash`"""
 
 
 class NgramCache(ModelBase):
@@ -337,11 +329,11 @@ class PackageModel(ModelBase):
     wheel_sha256: Digest
     """SHA-256 of the wheel, which must fit any machine"""
     file: str = Field(pattern=r"\.gguf$")
-    """path of the file in the wheel"""
+    """path in the repository or wheel; of a split model `…-00001-of-0000n.gguf`"""
     size_bytes: Positive
-    """exact size of the file in bytes"""
+    """exact size of all parts in bytes"""
     sha256: Digest
-    """SHA-256 of the file"""
+    """SHA-256 of the file; of a split model a list"""
     licence: str = Field(min_length=1)
     """licence of the weights, for the model's info"""
 

@@ -24,7 +24,7 @@ from specmoe.config.engines import Backend, Engine, GitEngine, PathEngine, PypiE
 from specmoe.config.factors import Vary
 from specmoe.config.measurement import AuditSettings, Measurement, Statistics
 from specmoe.config.methods import Drafting, Method
-from specmoe.config.models import AnyModel, Family, Model
+from specmoe.config.models import AnyModel, Family, Model, families
 from specmoe.config.workloads import Category, Workload
 from specmoe.files import named_if_damaged, read_record
 
@@ -163,7 +163,6 @@ class Config(Strict):
     claims: UserPath | None = Field(default=None, exclude=True)
     """a CSV with a claim a line, for `check_claim`"""
     engines: dict[Name, Engine]
-    families: dict[Name, Family] = Field(default={})
     study_rows: UserPath | None = None
     """path of a copy of the study's `runs.csv`; without it `source: study_rows`
     downloads the file"""
@@ -253,7 +252,7 @@ class Config(Strict):
         entry = self.models[model]
         if entry.family is None and entry.kind == "quantize":
             return self.family(entry.source)
-        return None if entry.family is None else self.families[entry.family]
+        return None if entry.family is None else families()[entry.family]
 
     def origin(self, model: str) -> tuple[str, str] | None:
         """Return where a model's weights are from, and their licence; None if no package has them.

@@ -99,20 +99,6 @@ Category = Annotated[
 ]
 
 
-class Columns(Strict):
-    """What the keys of a line of JSON are called; further keys are ignored."""
-
-    prompt: Key = "prompt"
-    """the prompt; of a list of turns the first is sent"""
-    messages: Key = "messages"
-    """a chat of several turns, each with `role` and `content`; the last is the user's. It needs
-    `template: chat`"""
-    category: Key = "category"
-    """what results are grouped by"""
-    id: Key = "id"
-    """the prompt's id; a line without one has its number"""
-
-
 class WorkloadPrompt(Strict):
     """One prompt of a workload."""
 
@@ -136,8 +122,7 @@ class WorkloadBase(Strict):
     stop: Stop | None = None
     """replaces `measurement.stop`"""
     prompts: list[WorkloadPrompt] = Field(default=[])
-    """its prompts, written by specmoe whenever it reads their file; a shipped campaign has them
-    without the file"""
+    """written by specmoe whenever it reads their file; a shipped campaign has them without it"""
 
 
 class FileWorkload(WorkloadBase):
@@ -147,11 +132,17 @@ class FileWorkload(WorkloadBase):
     file: InputPath
     """path, relative to the workflow's folder or absolute; blank lines are skipped"""
     sample: Positive | None = None
-    """takes so many of the prompts, of each category its share. A larger sample with the same seed
+    """takes so many of the prompts, of each category its share. A larger sample
     has what a smaller one has, as far as shares allow; ids stay"""
-    seed: int = Field(default=0, ge=0)
-    """seed of the sample"""
-    columns: Columns = Columns()
+    columns: dict[Literal["prompt", "messages", "category", "id"], Key] = Field(default={})
+    """keys of a line of JSON that have other names, such as `{prompt: turns, id: question_id}`:
+    `prompt` (of a list of turns the first is sent), `messages` (a chat of several turns, each with
+    `role` and `content`, the last one the user's; it needs `template: chat`), `category`, and `id`
+    (a line without one has its number). Further keys are ignored"""
+
+    def column(self, name: Literal["prompt", "messages", "category", "id"]) -> str:
+        """Return the key of a line of JSON that has a part of a prompt."""
+        return self.columns.get(name, name)
 
 
 class TextsWorkload(WorkloadBase):
@@ -168,8 +159,10 @@ Workload = Annotated[AnyWorkload, Field(discriminator="kind")]
 
 def sending_of(workload: AnyWorkload) -> Sending:
     """Return how a workload's prompts are read and sent."""
-    columns = workload.columns if isinstance(workload, FileWorkload) else Columns()
-    return Sending(workload.template, workload.thinking, columns.prompt, columns.messages)
+    if isinstance(workload, TextsWorkload):
+        return Sending(workload.template, workload.thinking)
+    keys = workload.column("prompt"), workload.column("messages")
+    return Sending(workload.template, workload.thinking, *keys)
 
 
 def prompts_of_file(workload: FileWorkload, file: Path) -> list[WorkloadPrompt]:
@@ -193,24 +186,23 @@ def prompts_of_file(workload: FileWorkload, file: Path) -> list[WorkloadPrompt]:
     if len(found) < (wanted := workload.sample or 1):
         raise ConfigError(f"{file} has {len(found)} prompts, and its workload wants {wanted}")
     prompts = list(found.values())
-    return sample(prompts, workload.sample, workload.seed) if workload.sample else prompts
+    return sample(prompts, workload.sample) if workload.sample else prompts
 
 
 def _prompt(workload: FileWorkload, line: str, number: int) -> WorkloadPrompt:
-    columns = workload.columns
-    fields = _fields_of(Path(workload.file), line, columns.prompt)
-    content = content_of(fields, columns.prompt, columns.messages)
+    keys = workload.column("prompt"), workload.column("messages")
+    fields = _fields_of(Path(workload.file), line, keys[0])
+    content = content_of(fields, *keys)
     if not isinstance(content, str) and workload.template == Template.RAW:
         raise ValueError(
-            f"{columns.messages!r} need the workload's key `template: chat`; raw texts have no"
-            " turns"
+            f"{keys[1]!r} need the workload's key `template: chat`; raw texts have no turns"
         )
-    name, category = fields.get(columns.id), fields.get(columns.category)
+    name, category = (fields.get(workload.column(one)) for one in ("id", "category"))
     name = str(number) if name in (None, "") else name
     return WorkloadPrompt(id=name, category=category, line=number)
 
 
-def sample(prompts: list[WorkloadPrompt], count: int, seed: int) -> list[WorkloadPrompt]:
+def sample(prompts: list[WorkloadPrompt], count: int, seed: int = 0) -> list[WorkloadPrompt]:
     """Return `count` of the prompts in their order, of each category its share.
 
     Shares are rounded by largest remainders. Which prompts of a category are taken depends on their

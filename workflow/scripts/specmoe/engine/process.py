@@ -61,7 +61,9 @@ def run_tool(
         text, logged = (file.read().decode(errors="replace") for file in (out, error))
     if code is None:
         raise with_end_of_log(
-            f"timeout: {name} took longer than {limit_s:g} s (measurement.run_limit_s)", logged, log
+            f"timeout: {name} took longer than {limit_s:g} s (measurement.time_limit_s)",
+            logged,
+            log,
         )
     if code != 0:
         raise with_end_of_log(f"{name} failed ({exit_status(code)})", logged, log)

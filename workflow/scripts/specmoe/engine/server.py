@@ -252,8 +252,7 @@ class Server:
                     )
             time.sleep(_POLL_S)
         raise self.error(
-            f"llama-server was not ready after {self._start_limit_s:g} s"
-            " (measurement.start_limit_s)"
+            f"llama-server was not ready after {self._start_limit_s:g} s (measurement.time_limit_s)"
         )
 
     def _post(self, path: str, body: dict[str, Any]) -> Any:
@@ -268,7 +267,7 @@ class Server:
         except httpx.TimeoutException as error:
             raise self.error(
                 f"timeout: {path} took longer than {self._run_limit_s:g} s"
-                " (measurement.run_limit_s)"
+                " (measurement.time_limit_s)"
             ) from error
         except httpx.TransportError as error:
             raise self._end_error(f"llama-server does not answer: {error}") from error

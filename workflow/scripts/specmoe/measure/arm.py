@@ -15,7 +15,6 @@ from typing import Any, Self
 
 from specmoe.config.block import LONG_WARMUP_S, Arm, Block, PromptSource, Sending, Stop, Template
 from specmoe.config.engines import value_of
-from specmoe.config.measurement import Gate
 from specmoe.config.methods import METHODS, is_ngram
 from specmoe.config.workloads import Content, read_content
 from specmoe.engine.disturbance import Watch, measure_undisturbed
@@ -123,7 +122,6 @@ class LiveArm:
         self.warm_ups: list[dict[str, float]] = []
         self.processes = 0
         self.sent: Counter[int] = Counter()  # requests of the present server, by slot
-        self.gate = Gate.model_validate(block.gate)
         self._job = job
         self._is_stateful = arm.method is not None and METHODS[arm.method].remembers
         self._peaks: list[int] = []
@@ -293,7 +291,7 @@ class LiveArm:
         measured, attempts = measure_undisturbed(
             partial(self.request, ids, block.n_predict, about["seed"], counted=True),
             self.prepare,
-            self.gate,
+            block.reruns,
             lambda at, why: _logger.debug("attempt %d at %s: %s", at, about["run"], why),
         )
         run = about | measured | attempts

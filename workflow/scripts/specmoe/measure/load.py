@@ -129,7 +129,7 @@ def measure_load(
     (of_load, requests), attempts = measure_undisturbed(
         lambda: _attempt(one, sources, block.run_seed(number)),
         one.prepare,
-        one.gate,
+        block.reruns,
         lambda at, why: _logger.debug("attempt %d at %s: %s", at, name, why),
     )
     one.check_drafted(f"load {name}", of_load["load_metrics"])

@@ -14,7 +14,6 @@ from statistics import fmean, median
 from typing import Any, NamedTuple
 
 from specmoe.config.block import Arm, Block, TimedPasses
-from specmoe.config.measurement import Gate
 from specmoe.engine.build import PROGRAM
 from specmoe.engine.disturbance import Watch, measure_undisturbed
 from specmoe.engine.identity import Workplace, fact
@@ -69,7 +68,7 @@ def measure(passes: TimedPasses, job: Job, program: Path) -> dict[str, Any]:
     printed, attempts = measure_undisturbed(
         lambda: job.run(program, words, passes.environment, job.run_limit_s),
         lambda: Watch(None, job.backend, gpus),
-        Gate.model_validate(passes.gate),
+        passes.reruns,
         lambda at, why: _logger.info("passes of %s, attempt %d: %s", passes.model, at, why),
     )
     return {

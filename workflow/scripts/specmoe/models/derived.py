@@ -75,7 +75,7 @@ def make_model(
         case SyntheticDraft():
             target = models[entry.target]
             assert isinstance(target, SyntheticModel)
-            write_draft(out, target.recipe, entry.method, entry.block_size)
+            write_draft(out, target.recipe, entry.method)
         case TruncateModel():
             truncate(source, entry.layers, out)
         case UpcycleModel():
@@ -84,7 +84,7 @@ def make_model(
             link(Path(entry.path), out)
         case QuantizeModel():
             assert engine is not None
-            quantize(engine.parent / "bin", source, out, entry.type, log, entry.imatrix)
+            quantize(engine.parent / "bin", source, out, entry.type, log)
             _keep_maker(engine, out)
         case NgramCache():
             assert engine is not None
@@ -228,7 +228,7 @@ def _directions(model: UpcycleModel, layer: int, hidden: int) -> Iterator[bytes]
     The hidden states are real, so routing is as uneven as they are. numpy's normal numbers may
     change between its versions (NEP 19) and logarithms between machines; a model's digest must not.
     """
-    stream = np.random.SFC64(np.random.SeedSequence([model.seed, layer]))
+    stream = np.random.SFC64(np.random.SeedSequence([0, layer]))
     words = stream.random_raw(model.experts * hidden * _SUMMED // 4).astype("<u8", copy=False)
     sums = words.view("<u2").reshape(-1, _SUMMED).sum(axis=1, dtype=np.int64)
     # The variance of a whole number below n, uniform, is (n² - 1) / 12.
@@ -236,12 +236,9 @@ def _directions(model: UpcycleModel, layer: int, hidden: int) -> Iterator[bytes]
     yield (normal / sqrt(hidden)).astype("<f4").tobytes()
 
 
-def quantize(
-    binaries: Path, source: Path, target: Path, kind: str, log: Path, imatrix: str | None = None
-) -> None:
+def quantize(binaries: Path, source: Path, target: Path, kind: str, log: Path) -> None:
     """Write `target`, the model `source` quantized to the type `kind`; raises EngineError."""
-    options = ["--allow-requantize", *(["--imatrix", imatrix] if imatrix else [])]
-    command = [str(binaries / "llama-quantize"), *options, str(engine_path(source))]
+    command = [str(binaries / "llama-quantize"), "--allow-requantize", str(engine_path(source))]
     code = _run_logged([*command, str(target), kind], log)
     if code != 0:
         target.unlink(missing_ok=True)

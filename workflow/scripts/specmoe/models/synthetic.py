@@ -39,6 +39,8 @@ CHAT_TEMPLATE = (
 # for some seeds and prompts). If they are too strong, the layers amplify rounding (from 1.5 on, the
 # error of Q8_0 flips one drafted token in ten).
 _UPDATE_GAIN = 0.8
+ROUTED_EPSILON = 0.1  # strength of the routed experts, relative to the core, in every layer
+CONTEXT_LENGTH = 4096  # tokens
 # Full attention averages over the context, and its sigmoid gate halves the result.
 _ATTENTION_GAIN = 2.0
 # Sharpens random attention, which would otherwise average over the whole context.
@@ -190,7 +192,7 @@ def _layer(recipe: Recipe, layer: int) -> Iterator[Tensor]:
         # that.
         yield _vector("ffn_gate_inp_shexp", hidden, 0.0)
         yield from _feed_forward(recipe, "_shexp", (), recipe.ffn, 2 * gain)
-        gain = recipe.routed_epsilon * _UPDATE_GAIN
+        gain = ROUTED_EPSILON * _UPDATE_GAIN
     yield _random("ffn_gate_inp.weight", (experts, hidden), 0.0, 1 / sqrt(hidden))
     yield from _feed_forward(recipe, "_exps", (experts,), recipe.expert_ffn, gain)
 
@@ -283,7 +285,7 @@ def _vector(name: str, size: int, value: float) -> Tensor:
 
 def add_shape(writer: gguf.GGUFWriter, recipe: Recipe, heads: int, kv_heads: int) -> None:
     """Write the widths and the rotation of a recipe's layers, with so many attention heads."""
-    writer.add_context_length(recipe.context_length)
+    writer.add_context_length(CONTEXT_LENGTH)
     writer.add_embedding_length(recipe.hidden)
     writer.add_feed_forward_length(recipe.ffn)
     writer.add_head_count(heads)
@@ -301,7 +303,7 @@ def _add_metadata(writer: gguf.GGUFWriter, recipe: Recipe) -> None:
     if recipe.attention == "full":
         # The engine demands layers that read a window only. This window holds the whole context.
         writer.add_rope_freq_base_swa(ROPE_BASE)
-        writer.add_sliding_window(recipe.context_length)
+        writer.add_sliding_window(CONTEXT_LENGTH)
         writer.add_sliding_window_pattern([True] * (recipe.layers + recipe.mtp_blocks))
     else:
         _add_hybrid_metadata(writer, recipe)

@@ -82,7 +82,7 @@ class _Core:
         return embedding, embedding if self.recipe.tied else self._drawn("output")
 
 
-def write_draft(path: Path, target: Recipe, method: DraftMethod, block_size: int) -> None:
+def write_draft(path: Path, target: Recipe, method: DraftMethod, block_size: int = 16) -> None:
     """Write the draft model for a synthetic target atomically, matrices in F16.
 
     `block_size` is the longest block that DFlash and DSpark draft.

@@ -14,12 +14,12 @@ from typing import NamedTuple
 
 from specmoe.config.block import Block
 from specmoe.config.engines import PathEngine
-from specmoe.config.models import HubModel, NgramCache, PathModel, QuantizeModel
+from specmoe.config.models import HubModel, NgramCache, PathModel
 from specmoe.config.schema import Config
 from specmoe.config.workloads import numbered_lines
 from specmoe.engine.identity import require_programs
 from specmoe.errors import ConfigError, ModelError, SpecmoeError
-from specmoe.files import existing, free_bytes, given_file, is_held, require_files
+from specmoe.files import existing, free_bytes, is_held, require_files
 from specmoe.models import hub
 from specmoe.models.gguf import check_family, check_pair, read_info
 from specmoe.models.info import ModelInfo, load_info, require_template
@@ -90,10 +90,6 @@ def _check_texts(config: Config, blocks: Iterable[Block], root: Path, errors: Er
             if not numbered_lines(root / text):
                 what = "it is a prompt" if text in texts else "its n-grams are to be counted"
                 raise ConfigError(f"{root / text} has no text, and {what}")
-    for model in models:
-        if isinstance(model, QuantizeModel) and model.imatrix:
-            with _collecting(errors):
-                given_file(Path(model.imatrix))
 
 
 def _read_models(campaign: LoadedCampaign, errors: Errors) -> dict[str, tuple[Path, ModelInfo]]:

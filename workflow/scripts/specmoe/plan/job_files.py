@@ -48,8 +48,6 @@ class JobFiles:
             files |= {"source_info": campaign.info(source), "source": campaign.model_file(source)}
         if isinstance(entry, QuantizeModel | NgramCache):
             files["engine"] = campaign.engine_file(campaign.engine_of_model(model))
-        if isinstance(entry, QuantizeModel) and entry.imatrix:
-            files["imatrix"] = Path(entry.imatrix)
         if isinstance(entry, NgramCache):
             files["text"] = campaign.root / entry.text
         return files

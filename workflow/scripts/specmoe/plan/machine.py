@@ -20,7 +20,6 @@ import psutil
 import yaml
 
 from specmoe.config.engines import COPYING, Backend
-from specmoe.config.measurement import Gate
 from specmoe.engine.disturbance import Watch, measure_undisturbed
 from specmoe.engine.machine import (
     Device,
@@ -265,7 +264,7 @@ def _probe_alone() -> float:
         measure_undisturbed(
             lambda: rates.append(probe()),
             lambda: Watch(None, Backend.CPU),
-            Gate(),
+            2,
             lambda _, __: None,
         )
     return max(rates)
