@@ -9,8 +9,7 @@ import pytest
 
 from specmoe.analysis.cost_tables import break_even, chance_of_each
 
-from ..unit.page.test_page import page_of
-from ..unit.page.test_whatif import with_positions
+from ..unit.page.test_page import page_of, with_positions
 from ..unit.paper_analyses import fitted_pairs, timed_passes
 from .conftest import READERS
 

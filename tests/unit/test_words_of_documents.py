@@ -42,7 +42,8 @@ def shipped(*endings):
     names = subprocess.run(
         ["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True
     )
-    return [name for name in names.stdout.splitlines() if name.endswith(endings)]
+    listed = names.stdout.splitlines()
+    return [one for one in listed if one.endswith(endings) and (ROOT / one).is_file()]
 
 
 # The history, what is generated from docstrings, and what a model wrote.

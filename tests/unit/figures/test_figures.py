@@ -41,7 +41,7 @@ SHOWING = {
     "categories": with_categories,
     "levels": with_loads,
     "upcycled_pairs": with_upcycled_pairs,
-    **dict.fromkeys(["verification_cost", "predicted_speedup", "break_even"], costed),
+    **dict.fromkeys(["verification_cost", "break_even"], costed),
     "gamma_curves": costed,
     "best_settings": lambda: advised(full()),
 }
@@ -277,17 +277,6 @@ def test_rounds_and_even_routing_are_hollow_beside_passes_timed_by_themselves():
         "a whole round",
         "uniform routing",
     ]
-
-
-def test_every_cell_is_a_dot_in_each_panel_and_hollow_beyond_the_measured_widths():
-    panels = draw("predicted_speedup", costed()).axes
-    for axes in panels:
-        dots = [line for line in axes.get_lines() if line.get_marker() in "o^"]
-        assert sum(len(line.get_xdata()) for line in dots) == 3
-        hollow = [line for line in dots if line.get_markerfacecolor() == "white"]
-        assert [len(line.get_xdata()) for line in hollow] == [1]
-        low, high = axes.get_xlim()
-        assert all(low < value < high for line in dots for value in line.get_ydata())
 
 
 def test_break_even_has_a_panel_per_target_with_the_measured_rates():

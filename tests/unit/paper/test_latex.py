@@ -1,12 +1,120 @@
-"""Text becomes LaTeX that prints it and does nothing else."""
+"""The paper compiles confined, prints what it is given, and has no number of its own."""
+
+import re
+from pathlib import Path
 
 import pytest
 
 from specmoe.analysis import number_text
+from specmoe.errors import PaperError
+from specmoe.paper import pdf
 from specmoe.paper.latex import to_latex
-from specmoe.paper.pdf import compile_pdf
 
 from ...conftest import needs_tex
+from ..rendered_tables import TABLES
+
+PAPER = Path(__file__).parents[3] / "paper"
+NOTE = r"\documentclass{article}\begin{document}%s\end{document}"
+
+# Digits that are no results: formulas, years, names and numbers of others' equations.
+_NO_RESULTS = [
+    r"<<.*?>>|<%.*?%>|<#.*?#>",
+    r"(?<!\\)%[^\n]*",
+    r"\\begin\{equation\}.*?\\end\{equation\}",
+    r"\$[^$]*\$",
+    r"\\(?:cite[pt]?|ref|label|input|bibliography\w*)(?:\[[^]]*\])?\{[^}]*\}",
+    r"\\documentclass\[[^]]*\]",
+    r"\\setlength\{\\\w+\}\{[^}]*\}",
+    # Simulated once, see tests/unit/analysis/test_coverage.py and tests/benchmarks/.
+    r"\\begin\{(table|figure)\}.*?\\end\{\1\}",
+    r"Over 300 simulated campaigns.*? an open end",
+    # Names, and what quantities are.
+    r"0\.8B|BF16|S2-MoE|Qwen3\.6-35B-A3B|RTX~3090|99th percentile",
+    r"as 0\\,ms apart|to 0 where|2\.5\\,\\% for each",
+    r"equation~\([12]\)",  # the study's
+    # Its text (Section 2.3, Table 2), its files and its rows, see study/test_printed_numbers.py.
+    r"128 experts, of which a token uses two|256 and eight|UD-Q4\\_K\\_XL|Q4\\_K\\_M",
+    r"one text of 156 words|those of 256, 512 and 1024 words|b8240 and b8280",
+    r"April 2026",  # when llama.cpp learned to undo drafts on recurrent targets
+    r"Apple M2 Ultra",  # the study's machine
+    r"Qwen3\.5",
+    r"-\{\}-cores 1",
+]
+
+
+def texts():
+    """Return the documents, and the captions."""
+    documents = [(PAPER / name).read_text() for name in ("main.tex.j2", "supplement.tex.j2")]
+    return [*documents, "\n".join(about.caption for about in TABLES.values())]
+
+
+def test_every_number_of_the_texts_is_computed():
+    for text in texts():
+        for pattern in _NO_RESULTS:
+            text = re.sub(pattern, " ", text, flags=re.DOTALL)
+        assert [line for line in text.splitlines() if re.search(r"\d", line)] == []
+
+
+def test_every_work_that_is_cited_is_in_the_bibliography():
+    text = "".join(texts())
+    known = re.findall(r"^@\w+\{([^,]+),", (PAPER / "references.bib").read_text(), re.MULTILINE)
+    cited = {
+        key.strip()
+        for keys in re.findall(r"\\cite[pt]?\{([^}]*)\}", text)
+        for key in keys.split(",")
+    }
+    assert cited - set(known) == set()
+    assert len(known) == len(set(known))
+
+
+def test_complaints_are_what_a_reader_would_see():
+    log = """LaTeX Warning: Reference `tab:x' on page 3 undefined on input line 7.
+Package natbib Warning: Citation `who' on page 1 undefined on input line 9.
+LaTeX Warning: Label `fig:a' multiply defined.
+LaTeX Warning: Font shape undefined, using another.
+Overfull \\hbox (4.9pt too wide) in paragraph at lines 3--4
+Overfull \\hbox (5.1pt too wide) in paragraph at lines 5--6
+Overfull \\vbox (12.0pt too high) has occurred while \\output is active
+"""
+    found = pdf.complaints(log)
+    assert [line for line in found if "Overfull" in line] == log.splitlines()[5:]
+    assert set(log.splitlines()[:3]) <= set(found)
+
+
+def compiled(tmp_path, body):
+    """Compile a document of that text; return its file and the log."""
+    document, out, log = (tmp_path / name for name in ("note.tex", "note.pdf", "tex.log"))
+    document.write_text(NOTE % body)
+    pdf.compile_pdf(document, [], out, log)
+    return out, log.read_text()
+
+
+@needs_tex
+@pytest.mark.parametrize(
+    "hostile",
+    [
+        r"\input{/etc/passwd}",
+        r"\newread\x\openin\x=../note.tex \ifeof\x\errmessage{refused}\fi",
+        r"\newwrite\x\immediate\openout\x=../pwned",
+    ],
+)
+def test_a_document_reaches_nothing_outside_its_folder(tmp_path, hostile):
+    with pytest.raises(PaperError, match=r"note\.tex: .*TeX's log is"):
+        compiled(tmp_path, hostile)
+    assert not list(tmp_path.rglob("pwned*"))
+
+
+@needs_tex
+def test_a_document_is_in_its_place_and_runs_no_command(tmp_path):
+    out, _ = compiled(tmp_path, r"\immediate\write18{touch pwned}Words.")
+    assert out.read_bytes().startswith(b"%PDF")
+    assert not list(tmp_path.rglob("pwned"))
+
+
+def test_without_tex_the_error_says_what_to_install(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(PaperError, match=r"note\.pdf needs latexmk; on Debian or Ubuntu `apt-get"):
+        compiled(tmp_path, "Words.")
 
 
 @pytest.mark.parametrize(
@@ -44,5 +152,5 @@ def test_every_character_that_is_kept_has_a_font(tmp_path):
     lines = "\n".join(kept)
     document.write_text(f"{preamble}{gamma}\\begin{{document}}{lines}\\end{{document}}")
     log = tmp_path / "kept.log"
-    assert compile_pdf(document, [], tmp_path / "kept.pdf", log) == []
+    assert pdf.compile_pdf(document, [], tmp_path / "kept.pdf", log) == []
     assert "Missing character" not in log.read_text()

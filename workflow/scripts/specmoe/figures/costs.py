@@ -1,4 +1,4 @@
-"""Figures of times and costs: of forward passes, upcycled pairs, predictions and runs."""
+"""Figures of times and costs: of forward passes, upcycled pairs, rounds and runs."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -9,7 +9,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import NullLocator, PercentFormatter
+from matplotlib.ticker import LogLocator, NullLocator, PercentFormatter
 
 from specmoe.analysis.registry import Analysis
 from specmoe.figures.panels import (
@@ -20,15 +20,14 @@ from specmoe.figures.panels import (
     SPEEDUP,
     PlottedColumn,
     add_legend,
-    alike_logarithms,
     draw,
     draw_panels,
     draw_series,
     handle,
+    line_style,
     make_panels,
     mark_no_change,
     powers_of_two,
-    scatter,
     series_handles,
     start_at_zero,
     target_title,
@@ -45,12 +44,6 @@ UNIFORM = PlottedColumn("experts_even", "")
 _BREAK_EVEN = PlottedColumn("break_even", "acceptance rate", "break_even_low", "break_even_high")
 _GREY = Look("#444444", "o", ":")
 _NEVER: Any = {"color": "#B00020", "marker": "x", "linestyle": "none"}
-# Of each panel: the column of its predictions, and its title.
-_PREDICTIONS = {
-    "predicted": "cost model",
-    "equation_1": "equation 1 of the study",
-    "equation_2": "equation 2 of the study",
-}
 _SPEEDUPS = ["speedup", "speedup_low", "speedup_high"]
 Looks = dict[str, Look]
 
@@ -169,34 +162,6 @@ def _draw_speedups(axes: Axes, rows: pd.DataFrame, looks: Looks) -> None:
     mark_no_change(axes)
 
 
-def plot_predicted_speedup(analysis: Analysis) -> Figure | None:
-    """Show predicted against measured speedup, a dot for each setting; None without predictions.
-
-    A panel for the cost model and for each of the study's two equations. Hollow dots used passes
-    wider than any that was measured.
-    """
-    settings = analysis.predictions
-    if settings.empty:
-        return None
-    looks = {series: replace(look, line="none") for series, look in target_looks(settings).items()}
-    figure, panels = make_panels(len(_PREDICTIONS))
-    settings = settings.astype(dict.fromkeys(["speedup", *_PREDICTIONS], float))
-    for axes, (column, title) in zip(panels, _PREDICTIONS.items(), strict=True):
-        alike_logarithms(axes, settings[["speedup", *_PREDICTIONS]], margin=1.15)
-        axes.set_aspect("equal")
-        for (series, beyond), members in settings.groupby(["series", "extrapolated"], sort=False):
-            look = looks[str(series)]
-            scatter(axes, members["speedup"], members[column], look, hollow=bool(beyond))
-        axes.set_title(title)
-    figure.supxlabel("measured speedup")
-    figure.supylabel("predicted speedup")
-    handles = series_handles(settings, looks)
-    if settings["extrapolated"].any():
-        handles.append(handle(replace(_GREY, line="none"), "wider than measured", hollow=True))
-    add_legend(figure, handles)
-    return figure
-
-
 def plot_break_even(analysis: Analysis) -> Figure | None:
     """Show the acceptance rate that a draft must reach and the rate it reached, against γ.
 
@@ -251,7 +216,13 @@ def plot_required_time(analysis: Analysis) -> Figure | None:
     seconds = times[["required_ms", "decode_ms"]].astype(float) / 1000
     series = times["campaign"] + " " + times["family"]
     figure, [axes] = make_panels(1, row_in=_REQUIRED_HEIGHT_IN)
-    diagonal = alike_logarithms(axes, seconds, margin=1.3)
+    diagonal = (seconds.min().min() / 1.3, seconds.max().max() * 1.3)
+    axes.set(xscale="log", yscale="log", xlim=diagonal, ylim=diagonal)
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axis.set_minor_locator(NullLocator())
+        axis.set_major_formatter("{x:g}")
+    axes.plot(diagonal, diagonal, **REFERENCE_LINE)
     axes.fill_between(diagonal, diagonal[0], diagonal, color="#EFEFEF", linewidth=0, zorder=0)
     faster = "faster than its own passes"
     axes.annotate(faster, (0.98, 0.03), xycoords="axes fraction", va="bottom", **REFERENCE_TEXT)
@@ -259,7 +230,8 @@ def plot_required_time(analysis: Analysis) -> Figure | None:
     for name, look in target_looks(times.assign(series=series)).items():
         first, here = times[series == name].iloc[0], seconds[series == name]
         dots = replace(look, line="none")
-        scatter(axes, here["required_ms"], here["decode_ms"], dots)
+        small = line_style(dots) | {"markersize": 4, "markeredgewidth": 0.3}
+        axes.plot(here["required_ms"], here["decode_ms"], **small, zorder=2)
         family = {"moe": "MoE", "dense": "dense"}[first["family"]]
         handles.append(handle(dots, f"{short(first['campaign'])}, {family} ({len(here)})"))
     axes.set_xlabel("time needed, one by one (s)")

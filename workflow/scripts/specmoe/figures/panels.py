@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
-from matplotlib.ticker import FixedLocator, LogLocator, NullLocator
+from matplotlib.ticker import FixedLocator, NullLocator
 from matplotlib.transforms import ScaledTranslation
 
 from specmoe.figures.style import (
@@ -147,7 +146,7 @@ def draw(
         capsize=2,
         elinewidth=0.8,
         transform=axes.transData + ScaledTranslation(dodge / 72, 0, figure.dpi_scale_trans),
-        **_line(look, hollow=hollow),
+        **line_style(look, hollow=hollow),
     )
     # Matplotlib ignores a shifted line when it chooses the limits of the axes.
     reach = [
@@ -176,7 +175,8 @@ def draw_series(
         draw(axes, members, x, plotted, look, dodge, hollow=hollow)
 
 
-def _line(look: Look, *, hollow: bool = False) -> dict[str, Any]:
+def line_style(look: Look, *, hollow: bool = False) -> dict[str, Any]:
+    """Return the options that matplotlib draws a look with; hollow marks are white inside."""
     return {
         "color": look.colour,
         "marker": look.marker,
@@ -189,7 +189,7 @@ def _line(look: Look, *, hollow: bool = False) -> dict[str, Any]:
 
 def handle(look: Look, label: str, *, hollow: bool = False) -> Line2D:
     """Return the legend's sample of a line."""
-    return Line2D([], [], label=label, **_line(look, hollow=hollow))
+    return Line2D([], [], label=label, **line_style(look, hollow=hollow))
 
 
 def series_handles(settings: pd.DataFrame, looks: Mapping[str, Look]) -> list[Line2D]:
@@ -227,26 +227,3 @@ def powers_of_two(axes: Axes, values: Iterable[int]) -> None:
     axes.xaxis.set_major_locator(FixedLocator(ticks))
     axes.xaxis.set_minor_locator(NullLocator())
     axes.xaxis.set_major_formatter("{x:.0f}")
-
-
-def plain_logarithm(axis: Axis) -> None:
-    """Label a logarithmic axis at 1, 2, 5, 10, ... and without powers."""
-    axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-    axis.set_minor_locator(NullLocator())
-    axis.set_major_formatter("{x:g}")
-
-
-def alike_logarithms(axes: Axes, values: pd.DataFrame, margin: float) -> tuple[float, float]:
-    """Make both axes logarithmic and alike; return their limits, beyond all values by a factor."""
-    limits = (float(values.min().min()) / margin, float(values.max().max()) * margin)
-    axes.set(xscale="log", yscale="log", xlim=limits, ylim=limits)
-    for axis in (axes.xaxis, axes.yaxis):
-        plain_logarithm(axis)
-    axes.plot(limits, limits, **REFERENCE_LINE)
-    return limits
-
-
-def scatter(axes: Axes, x: pd.Series, y: pd.Series, look: Look, *, hollow: bool = False) -> None:
-    """Draw many small dots without intervals."""
-    small = {"markersize": 4, "markeredgewidth": 0.8 if hollow else 0.3, "linestyle": "none"}
-    axes.plot(x, y, **(_line(look, hollow=hollow) | small), zorder=2)

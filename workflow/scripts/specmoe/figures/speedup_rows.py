@@ -21,6 +21,7 @@ from specmoe.figures.panels import (
     SPEEDUP,
     add_legend,
     handle,
+    line_style,
     make_panels,
 )
 from specmoe.figures.style import (
@@ -118,10 +119,8 @@ def _rows(
     A line for each value of the column `row`, in the order of the column `order`; a mark for each
     value of the column `mark`, which `name` labels in the legend.
     """
-    looks, markers = (
-        target_looks(settings),
-        dict(zip(sorted(settings[mark].unique()), cycle(MARKERS))),
-    )
+    looks = target_looks(settings)
+    markers = dict(zip(sorted(settings[mark].unique()), cycle(MARKERS)))
     slots, height = _slots(settings, row, mark, order)
     groups = [members for _, members in settings.groupby("series", sort=False)]
     columns = min(_MAX_COLUMNS, len(groups))
@@ -181,13 +180,8 @@ def _mark(axes: Axes, row: Record, place: float, look: Look, *, hollow: bool = F
         [place],
         # Blocks that agree to the last digit give ends a rounding error beyond the value.
         xerr=[[max(value - ends[0], 0)], [max(ends[1] - value, 0)]] if known else None,
-        color=look.colour,
-        marker=look.marker,
         markersize=4,
-        markerfacecolor="white" if hollow else look.colour,
-        markeredgecolor=look.colour if hollow else "white",
-        markeredgewidth=0.8 if hollow else 0.4,
         elinewidth=0.8,
         capsize=1.5,
-        linestyle="none",
+        **line_style(look, hollow=hollow),
     )
