@@ -113,7 +113,7 @@ def test_a_block_prints_a_line_with_the_progress_and_the_end_what_was_measured(f
     printed = (finished / "printed.txt").read_text().splitlines()
     of_blocks = [line for line in printed if " of 2 blocks" in line]
     assert re.fullmatch(
-        r"1 of 2 blocks, \d+ min left: [NS]/target/r0: [\d.]+ tok/s alone(; \S+ [\d.]+×)?.*",
+        r"1 of 2 blocks, \d+ min left: [NS]/target/r0: baseline [\d.]+ tok/s(; \S+ [\d.]+×)?.*",
         of_blocks[0],
     )
     assert re.fullmatch(r"2 of 2 blocks: [NS]/target/.+ tok/s.*", of_blocks[1])

@@ -260,10 +260,10 @@ def test_a_block_is_said_in_a_line_with_ratios_of_the_rate_alone():
 
     runs = [run_of("baseline", 50), run_of("d/g4", 40), run_of("d/g4", 80, reruns=2)]
     record = {"runs": runs}
-    assert summary(BLOCK, record) == "50.0 tok/s alone; d/g4 1.20×; 1 run measured again"
+    assert summary(BLOCK, record) == "baseline 50.0 tok/s; d/g4 1.20×; 1 run measured again"
     runs += [run_of(f"d/g{gamma}", 5, decode_failures=1) for gamma in (8, 16, 32)]
     assert summary(BLOCK, record) == (
-        "50.0 tok/s alone; d/g4 1.20×, d/g8 0.10×, d/g16 0.10×; 1 slower setting;"
+        "baseline 50.0 tok/s; d/g4 1.20×, d/g8 0.10×, d/g16 0.10×; 1 slower setting;"
         " 1 run measured again; 3 failed decodes"
     )
     assert summary(BLOCK, {"runs": runs[1:3]}) == "d/g4 60.0 tok/s; 1 run measured again"

@@ -80,7 +80,7 @@ def test_in_turn_one_arm_follows_the_other_in_an_order_that_turns_round():
     ]
     assert orders == [[*SIDES], [*SIDES[::-1]]] * 2
     by_arm = [
-        [(turn.sources, turn.number) for turn in turns]
+        [(turn.sources, turn.iteration) for turn in turns]
         for _, turns in groupby(sequential(BLOCK), lambda turn: turn.arm)
     ]
     assert all(one == by_arm[0] for one in by_arm)

@@ -88,15 +88,13 @@ def measure_undisturbed(
     run: Callable[[], T],
     prepare: Callable[[], Watch],
     reruns: int | None,
-    report: Callable[[int, str], None],
 ) -> tuple[T, dict[str, Any]]:
     """Call `run` until it is undisturbed, at most `reruns` times more; None: call it once.
 
     Return its last result, which counts even if it is disturbed, and the record's columns about it.
-    `prepare` is called before each attempt and returns what observes it. `report` is called after
-    each disturbed attempt with its number, from 1, and the reason.
+    `prepare` is called before each attempt and returns what observes it.
     """
-    for again in range((reruns or 0) + 1):
+    for again in range((reruns or 0) + 1):  # noqa: B007
         watch = prepare()
         start = watch.start()
         result = run()
@@ -104,7 +102,6 @@ def measure_undisturbed(
         reason = None if reruns is None else disturbance_reason(observation)
         if reason is None:
             break
-        report(again + 1, reason)
     return result, {"reruns": again, "disturbed_reason": reason, **observation._asdict()}
 
 

@@ -285,14 +285,13 @@ class LiveArm:
         return run
 
     def run(self, source: PromptSource, number: int, order: int) -> Run:
-        """Measure a prompt in a pass, again where the machine was not its own; see `about`."""
+        """Measure a prompt, again if the run is disturbed; see `about`."""
         about = self.about(source, number, order)
         ids, block = self.prompts[source.prompt], self.block
         measured, attempts = measure_undisturbed(
             partial(self.request, ids, block.n_predict, about["seed"], counted=True),
             self.prepare,
             block.reruns,
-            lambda at, why: _logger.debug("attempt %d at %s: %s", at, about["run"], why),
         )
         run = about | measured | attempts
         if len(run["answer"]["tokens"]) > 1:  # a single one needs no round
@@ -366,6 +365,8 @@ def describe_run(run: Mapping[str, Any]) -> str:
     rate, metrics = tokens_per_second(run["answer"]), run.get("metrics", {})
     line = f"run {run['order'] + 1}: {run['run']}: {run['wall_ms'] / 1000:.2f} s,"
     line += f" {len(run['answer']['tokens'])} tokens" if rate is None else f" {rate:.1f} tok/s"
+    if run["reruns"]:
+        line += f", measured again {run['reruns']} times"
     if drafted := metrics.get(DRAFTED):
         line += f", acceptance {metrics.get(ACCEPTED, 0) / drafted:.1%}"
     return line

@@ -74,7 +74,7 @@ def summary(block: Block, record: Mapping[str, Any]) -> str:
     again = sum(bool(run.get("reruns")) for run in record["runs"])
     failures = sum(run["decode_failures"] for run in record["runs"])
     parts = [
-        f"{alone:.1f} tok/s alone" if alone else "",
+        f"baseline {alone:.1f} tok/s" if alone else "",
         ", ".join(drafting),
         counted(len(ranked) - NAMED, "slower setting") if len(ranked) > NAMED else "",
         f"{counted(again, 'run')} measured again" if again else "",
@@ -124,8 +124,8 @@ class Turn(NamedTuple):
 
     arm: Arm
     sources: tuple[PromptSource, ...]  # one; those of a load in the order in which they are sent
-    number: int  # of the pass through the prompts
-    beside: tuple[Arm, ...]  # whose processes are live then
+    iteration: int  # through the prompts
+    live: tuple[Arm, ...]  # whose processes run then
 
 
 def turns_of(block: Block, arms: Sequence[Arm], *, interleaved: bool) -> list[Turn]:
@@ -165,21 +165,21 @@ def _measure_group(
     """Return the arms that take some turns, and their runs; `first` is the place of the first."""
     live: dict[Arm, LiveArm] = {}
     runs: list[Run] = []
-    for beside in dict.fromkeys(turn.beside for turn in turns):
+    for arms in dict.fromkeys(turn.live for turn in turns):
         with ExitStack() as servers:
-            for arm in beside:
+            for arm in arms:
                 live[arm] = servers.enter_context(LiveArm(block, arm, job, group))
-            server = live[beside[0]].server
+            server = live[arms[0]].server
             ids = {one.prompt: prompt_ids(server, one, block, job.root) for one in block.prompts}
-            for arm in beside:
+            for arm in arms:
                 live[arm].prompts = ids
                 live[arm].warm_up()
-            for turn in (turn for turn in turns if turn.beside == beside):
+            for turn in (turn for turn in turns if turn.live == arms):
                 one, order = live[turn.arm], first + len(runs)
                 if block.concurrency is None:
-                    runs.append(one.run(turn.sources[0], turn.number, order))
+                    runs.append(one.run(turn.sources[0], turn.iteration, order))
                 else:
-                    runs += measure_load(one, turn.sources, turn.number, order)
+                    runs += measure_load(one, turn.sources, turn.iteration, order)
     for one in live.values():
         one.add_traces([run for run in runs if run["arm"] == one.arm.name])
     return live, runs

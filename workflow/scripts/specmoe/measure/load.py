@@ -130,7 +130,6 @@ def measure_load(
         lambda: _attempt(one, sources, block.run_seed(number)),
         one.prepare,
         block.reruns,
-        lambda at, why: _logger.debug("attempt %d at %s: %s", at, name, why),
     )
     one.check_drafted(f"load {name}", of_load["load_metrics"])
     _logger.debug(

@@ -69,7 +69,6 @@ def measure(passes: TimedPasses, job: Job, program: Path) -> dict[str, Any]:
         lambda: job.run(program, words, passes.environment, job.run_limit_s),
         lambda: Watch(None, job.backend, gpus),
         passes.reruns,
-        lambda at, why: _logger.info("passes of %s, attempt %d: %s", passes.model, at, why),
     )
     return {
         "machine": machine_id(),

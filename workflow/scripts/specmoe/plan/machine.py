@@ -261,12 +261,7 @@ def _probe_alone() -> float:
     # highest counts and not the last.
     rates: list[float] = []
     with measuring_lock():
-        measure_undisturbed(
-            lambda: rates.append(probe()),
-            lambda: Watch(None, Backend.CPU),
-            2,
-            lambda _, __: None,
-        )
+        measure_undisturbed(lambda: rates.append(probe()), lambda: Watch(None, Backend.CPU), 2)
     return max(rates)
 
 
