@@ -304,6 +304,8 @@ unread({
         " run snakemake again, which measures what is asked for now"),
     "a_record_of_an_older_configuration": (say(CONFIG, "measurement.seed", 7),
         r"was measured with another configuration \(seed: 42 before, 7 now\); run snakemake"),
+    "a_record_that_is_damaged_in_the_store": (change(RECORD, lambda text: text[:-9]),
+        "is damaged: its checksum is another; delete"),
     "a_record_with_an_absurd_time": (in_record("runs.0.answer.timings.predicted_ms", 1e308),
         f"{damaged} .*decode_ms"),
 })  # fmt: skip
@@ -335,9 +337,6 @@ told({
     # Results.
     "a_campaign_of_another_machine": (say("results/tiny/machines/r0.json", "id", ANOTHER),
         more_repeats, "this campaign was begun on another machine"),
-    "a_record_that_is_damaged_in_the_store": (
-        change(RECORD, lambda text: text[:-9]), delete(ROWS),
-        "is damaged: its checksum is another; delete"),
     "a_file_for_the_folder_of_results": (delete("results"), write("results", ""),
         "ConfigError: results is a file where a folder belongs; move it away"),
 })  # fmt: skip

@@ -13,7 +13,7 @@ EXACT = Limits(time_tolerance=0)
 PRINTED = ("gamma", "tokens_per_second", "speedup", "acceptance_percent")
 # A mixture of 1 GB always read, and 64 experts in 32 GB, of which 4, in 2 GB, make a token.
 MOE = {"weights_gb": 33, "active_gb": 3, "experts": 64, "experts_used": 4}
-ALONE = "bandwidth without a draft"
+ALONE = "bandwidth of the baseline"
 
 
 def judged(limits=EXACT, **facts):

@@ -81,8 +81,8 @@ def _rounds(run: Run) -> Iterator[Finding]:
         given = 1 + rounds + accepted + (run.replays or 0) - (run.replays_rejected or 0)
         what = "1 + rounds + accepted + replays"
         # llama-speculative ends between rounds and counts all tokens of the last one. llama-server
-        # never drafts past the tokens left to generate, so a round is cut only where the text ends;
-        # what is missing are steps without a draft.
+        # never drafts past the tokens left to generate, so a round is cut only where the text ends.
+        # The sum lacks single steps.
         if run.protocol == Protocol.STUDY:
             yield _same(what, given, run.generated)
         else:

@@ -47,14 +47,14 @@ CHECKS = {
     ),
     "agreement": Check(
         "agreement",
-        "Count other rounds, drafted or accepted tokens than the draft's reading of the same text"
-        " gives, near ties excepted.",
+        "Count other rounds, drafted or accepted tokens than the draft model's scores of the same"
+        " text give, near ties excepted.",
         accounting.check_agreement,
     ),
     "draft_time": Check(
         "draft-time bound",
-        "Take less time than its own passes and drafted tokens need at the speeds measured without"
-        " a draft.",
+        "Take less time than its own passes and drafted tokens need at the speeds of the"
+        " baselines.",
         bounds.check_draft_time,
         of_time=True,
     ),
@@ -87,8 +87,7 @@ CHECKS = {
     ),
     "losslessness": Check(
         "losslessness",
-        "Leave the text that the target writes alone, where the target's own probabilities are not"
-        " a near tie.",
+        "Leave the baseline's text where the target's own probabilities are not a near tie.",
         output.check_losslessness,
     ),
     "batch_noise": Check(
@@ -106,14 +105,14 @@ CHECKS = {
     "collapsed_output": Check(
         "collapsed output",
         "Write one token again and again, or the same text, whatever the prompt, as broken weights"
-        " or kernels do; or loop where the target alone does not.",
+        " or kernels do; or loop where the baseline does not.",
         output.check_collapsed_output,
         Level.SUSPICIOUS,
     ),
     "controls": Check(
         "controls",
         "Reject its own tokens when a target drafts for itself, or accept, or gain by, those of an"
-        " unrelated draft.",
+        " unrelated draft model.",
         output.check_controls,
     ),
 }

@@ -332,7 +332,7 @@ def _bandwidth(facts: Facts, size: Size | None) -> Iterator[Bound]:
         why = f"{facts.baseline:.4g} tokens/s at {read:.4g} GB a pass read"
         why += f" {facts.baseline * read:.4g} GB/s of {bandwidth:g}"
         limits = (None if unsaid else bandwidth / read), bandwidth / read
-        yield Bound("bandwidth without a draft", facts.baseline, *limits, unsaid, why)
+        yield Bound("bandwidth of the baseline", facts.baseline, *limits, unsaid, why)
     if facts.rate is None or not facts.rounds:
         return
     (tokens, drafted), (most_tokens, _) = facts.likely, max(facts.rounds)

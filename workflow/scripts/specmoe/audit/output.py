@@ -39,7 +39,7 @@ def check_losslessness(run: Run, given: Evidence) -> Finding:
     """Check that greedy speculation gives the baseline's tokens, near ties excepted."""
     baseline, divergence = given.baseline(run), given.divergences.get(run.run)
     if not run.speculative or run.temperature > 0:
-        return Finding("only greedy runs with a draft must equal their baseline")
+        return Finding("only greedy speculative runs must equal their baseline")
     if run.forced_acceptance is not None:
         return Finding(_FORCED)
     if baseline is None or run.tokens is None or baseline.tokens is None:

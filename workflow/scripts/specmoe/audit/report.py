@@ -71,7 +71,7 @@ class Audit(NamedTuple):
 def audit(campaign: LoadedCampaign, out: Path) -> None:
     """Write the audit of a campaign to a folder, and print it in a few lines.
 
-    A packed campaign is believed by its manifest.
+    A shipped campaign is checked by its manifest.
     Raises DamagedFileError, SchemaError and MeasurementError for rows that are not the campaign's.
     """
     config, data = campaign.config, campaign.data
@@ -103,7 +103,7 @@ def audit(campaign: LoadedCampaign, out: Path) -> None:
 def _refuse_other_runs(campaign: LoadedCampaign, rows: pd.DataFrame) -> None:
     """Raise MeasurementError unless the rows are the runs of the campaign's blocks.
 
-    An overlay may ask for more of a packed campaign than it has.
+    An overlay may ask for more of a shipped campaign than it has.
     """
     blocks = filter(None, map(campaign.asked, campaign.blocks))
     requests = rows[ASKED].astype(object)

@@ -135,7 +135,7 @@ def between_the_dense(analysis: Analysis) -> Comparisons:
     best = _at_best(analysis)
     ends = {name: [row for row in best if row["target"] == name] for name in _DENSE}
     if lacking := [name for name in _DENSE if not ends[name]]:
-        raise Missing(f"no runs of {' or of '.join(lacking)} with a draft")
+        raise Missing(f"no runs of {' or of '.join(lacking)} with a draft model")
     for row in (row for row in best if row["family"] == "moe"):
         yield from (_gains_more(row, low) for low in ends["dense_4b"])
         yield from (_gains_more(high, row) for high in ends["dense_9b"])
@@ -233,21 +233,22 @@ def _number(number: Estimate, digits: int = 2, *, ratio: bool = True) -> str:
     """Return a number and, if it has one, its interval; `ratio` as in `interval`."""
     if number.low == number.high:
         return fixed(number.value, digits)
-    alone = " (one block, no interval)" if isnan(number.low) else ""
-    return measured(*number, digits, ratio=ratio) + alone
+    note = " (one block, no interval)" if isnan(number.low) else ""
+    return measured(*number, digits, ratio=ratio) + note
 
 
 CLAIMS = {
     "moe_gain": Claim(
-        "With a draft, MoE targets run 1.18 to 1.30 times as fast.",
+        "With speculative decoding, MoE targets run 1.18 to 1.30 times as fast.",
         "Abstract; Introduction; Contribution 2; Conclusion 1",
-        "an MoE target with a draft",
+        "an MoE target with a draft model",
         lambda own: speedups_round_to(_texts(own), 1.18, 1.30),
     ),
     "moe_gain_small_draft": Claim(
-        "With the smallest draft at γ = 8 and 16, MoE targets run 1.18 to 1.30 times as fast.",
+        "With the smallest draft model at γ = 8 and 16, MoE targets run 1.18 to 1.30 times as"
+        " fast.",
         "Abstract; Introduction; Contribution 2; Conclusion 1; Page",
-        "an MoE target with a draft at γ = 8 or 16",
+        "an MoE target with a draft model at γ = 8 or 16",
         lambda own: speedups_round_to(
             _texts(own).query("smallest and gamma in [8, 16]"), 1.18, 1.30
         ),
@@ -256,71 +257,71 @@ CLAIMS = {
         "On whole texts, fewer than 4 % of the drafted tokens are accepted, on MoE and dense"
         " targets.",
         "Abstract; Contribution 1; Section 4.2; Conclusion 1",
-        "any target with a draft whose acceptance rate is known",
+        "any target with a draft model whose acceptance rate is known",
         lambda own: acceptance_is_low(_texts(own, _ACCEPTANCE)),
         leans=False,
     ),
     "acceptance_low_everywhere": Claim(
         "Fewer than 4 % of the drafted tokens are accepted, in every suite.",
         "Abstract; Introduction; Sections 4.7, 5.4; Page",
-        "any target with a draft whose acceptance rate is known",
+        "any target with a draft model whose acceptance rate is known",
         lambda own: acceptance_is_low(filters.usual_settings(own)),
         leans=False,
     ),
     "gain_without_acceptance_moe": Claim(
-        "With the smallest draft, MoE targets gain although fewer than 4 % of the tokens are"
+        "With the smallest draft model, MoE targets gain although fewer than 4 % of the tokens are"
         " accepted.",
         "Abstract; Introduction; Contribution 2; Section 2.2; Conclusion 1; Page",
-        "an MoE target with a draft whose rounds are known",
+        "an MoE target with a draft model whose rounds are known",
         gain_without_acceptance,
     ),
     "checking_is_sublinear": Claim(
         "Checking the positions of a round costs less than as many single passes.",
         "Abstract; Sections 2.2, 4.4, 5.2; Page",
-        "any target with a draft whose rounds are known",
+        "any target with a draft model whose rounds are known",
         checking_is_sublinear,
     ),
     "rises_with_gamma": Claim(
-        "The speedup rises with every step to a larger γ, on all targets with all drafts.",
+        "The speedup rises with every step to a larger γ, on all targets with all draft models.",
         "Abstract; Section 4.4, Figure 2; Section 5.4; Page",
-        "any target with a draft at two γ",
+        "any target with a draft model at two γ",
         rises_with_gamma,
         "steps to a larger γ agree",
         leans=False,
     ),
     "best_configuration": Claim(
-        "The best configuration is the smallest draft with the largest γ.",
+        "The best configuration is the smallest draft model with the largest γ.",
         "Section 5.4; Conclusion 3; Page",
-        "any target with a draft and a second one, both at two γ",
+        "any target with a draft model and a second one, both at two γ",
         corner_is_best,
         "other settings gain less",
         leans=False,
     ),
     "smaller_draft_gains_more": Claim(
-        "Of two drafts, the smaller one gains more on MoE targets.",
+        "Of two draft models, the smaller one gains more on MoE targets.",
         "Abstract; Sections 4.5, 5.4; Page",
-        "an MoE target with a draft and a second one at the same γ",
+        "an MoE target with a draft model and a second one at the same γ",
         smaller_draft_gains_more,
         "pairs of drafts agree",
     ),
     "between_at_best": Claim(
         "At their best, MoE targets gain more than the dense 4B and less than the dense 9B.",
         "Contribution 3; Section 4.3; Conclusion 2",
-        "an MoE target with a draft",
+        "an MoE target with a draft model",
         between_the_dense,
         "comparisons agree",
     ),
     "gain_follows_total": Claim(
         "The gain follows the target's total parameters.",
         "Abstract; Contribution 3; Section 4.3; Conclusion 2; Page",
-        "both an MoE and a dense target with a draft",
+        "both an MoE and a dense target with a draft model",
         lambda own: gain_follows(own, "parameters_total", holds=True),
         "pairs of an MoE and a dense target agree",
     ),
     "gain_ignores_active": Claim(
         "The gain does not follow the target's active parameters.",
         "Abstract; Contribution 3; Section 4.3; Conclusion 2",
-        "both an MoE and a dense target with a draft",
+        "both an MoE and a dense target with a draft model",
         lambda own: gain_follows(own, "parameters_active", holds=False),
         "pairs of an MoE and a dense target agree",
         some=True,  # one pair whose gain does not is enough
@@ -328,13 +329,13 @@ CLAIMS = {
     "lengths_gain": Claim(
         "Over prompt lengths, MoE targets run 1.19 to 1.26 times as fast.",
         "Contribution 4; Section 4.8; Conclusion 4; Page",
-        "an MoE target with a draft on prompts of exact length",
+        "an MoE target with a draft model on prompts of exact length",
         lambda own: speedups_round_to(filters.length_settings(own), 1.19, 1.26),
     ),
     "moe_reads_its_file": Claim(
-        "Without a draft, every pass of an MoE reads its whole file from memory.",
+        "Without speculation, every pass of an MoE reads its whole file from memory.",
         "Abstract; Introduction; Sections 2.3, 4.1, 5.1, 5.2; Page",
-        "an MoE target without a draft on prompts of exact length",
+        "an MoE target without speculation on prompts of exact length",
         reads_its_file,
         "targets could read so much",
         leans=False,

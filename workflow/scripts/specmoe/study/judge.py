@@ -126,7 +126,7 @@ def judge_claims(claims: Mapping[str, Claim], analysis: Analysis) -> pd.DataFram
 
     Columns: claim, statement, place, protocol, engine, verdict (a `Verdict`), why (the numbers
     that decide it, or what is missing), comparisons, runs (that it rests on), flagged (those that
-    break a check of the audit; both count runs with a draft, or runs without one where the
+    break a check of the audit; both count speculative runs, or baseline runs where the
     claim is about baseline rates), unpaired (whether some are compared with a baseline of other
     prompts whose spread could change the verdict).
     """
