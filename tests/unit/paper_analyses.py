@@ -13,7 +13,7 @@ import pandas as pd
 
 from specmoe.analysis import cost_tables
 from specmoe.analysis.build import setting_tables
-from specmoe.analysis.filters import compared_campaigns, compared_settings
+from specmoe.analysis.filters import compare_campaigns, compare_settings
 from specmoe.analysis.gamma_curves import gamma_curves
 from specmoe.analysis.labels import is_no_control, list_drafts
 from specmoe.analysis.registry import TABLES, Analysis
@@ -294,8 +294,8 @@ def compared_with(own: Analysis, *others: Analysis) -> Analysis:
     analyses = [own, *others]
     return replace(
         own,
-        compared_settings=compared_settings(analyses),
-        compared_campaigns=compared_campaigns(analyses),
+        compared_settings=compare_settings(analyses),
+        compared_campaigns=compare_campaigns(analyses),
     )
 
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pandas as pd
 import pytest
 
-from specmoe.analysis.filters import compared_campaigns, compared_settings
+from specmoe.analysis.filters import compare_campaigns, compare_settings
 from specmoe.figures.figures import draw
 
 from ..figures.test_figures import legend, lines
@@ -29,7 +29,7 @@ from ..rendered_tables import filled
 
 def settings(*analyses):
     """Return target, draft, γ, suite and speedups by heading of each setting, in order."""
-    frame = compared_settings(analyses)
+    frame = compare_settings(analyses)
     keys = ["target_label", "draft_label", "gamma", "suite", "prompts"]
     return [
         (*setting[:4], dict(zip(members["heading"], members["speedup"].round(2), strict=True)))
@@ -60,7 +60,7 @@ def test_a_setting_of_both_campaigns_is_one_row_and_comes_first():
 
 
 def test_every_number_is_one_of_a_campaigns_own():
-    frame = compared_settings([full(), named(single(), "other")])
+    frame = compare_settings([full(), named(single(), "other")])
     assert len(frame) == len(full().settings) + len(single().settings)
     other = frame[frame["campaign"] == "other"].iloc[0]
     [setting] = single().settings.to_dict("records")
@@ -70,8 +70,8 @@ def test_every_number_is_one_of_a_campaigns_own():
 
 
 def test_one_campaign_alone_is_compared_with_nothing():
-    assert compared_settings([full()]).empty
-    assert compared_campaigns([full()]).empty
+    assert compare_settings([full()]).empty
+    assert compare_campaigns([full()]).empty
 
 
 def test_a_setting_is_known_by_its_prompts_whatever_suites_are_called():
@@ -90,7 +90,7 @@ def test_lengths_in_words_are_not_lengths_in_tokens():
     one = analysis_of(of_prompt("passage-64", "passage-1024", "code"))
     study = named(one, "study", "published")
     study = replace(study, campaign=study.campaign.assign(length_unit="words"))
-    prompts = compared_settings([one, study])["prompts"].tolist()
+    prompts = compare_settings([one, study])["prompts"].tolist()
     assert prompts == ["code, 64, 1024 tokens", "code, 64, 1024 words"]
 
 
@@ -109,36 +109,36 @@ def test_suites_are_told_apart_where_a_campaign_measured_the_same_in_several():
 
 
 def test_a_campaign_that_measured_in_several_ways_has_a_column_for_each():
-    headings = compared_campaigns([full(), named(several_ways(), "ways")])["heading"].tolist()
+    headings = compare_campaigns([full(), named(several_ways(), "ways")])["heading"].tolist()
     assert headings == [
         "by_hand",
         "ways: llama-server, current-cpu",
         "ways: the study's commands, march-cpu",
     ]
-    frame = compared_settings([full(), named(several_ways(), "ways")])
+    frame = compare_settings([full(), named(several_ways(), "ways")])
     assert set(frame["heading"]) == set(headings)
     both = frame[(frame["campaign"] == "ways") & (frame["gamma"] == 4)]
     assert both["speedup"].tolist() == pytest.approx([0.8, 1.2])
 
 
 def test_controls_are_excluded():
-    frame = compared_settings([controlled(), named(full(), "other")])
+    frame = compare_settings([controlled(), named(full(), "other")])
     assert "Stranger" not in set(frame["draft_label"])
     assert not (frame["target_label"] == frame["draft_label"]).any()
 
 
 def test_models_are_matched_by_label_and_told_apart_where_two_share_one():
     other = named(relabelled(full(), "moe_q4", "Mine"), "other")
-    assert {"MoE Q4", "Mine"} <= set(compared_settings([full(), other])["target_label"])
+    assert {"MoE Q4", "Mine"} <= set(compare_settings([full(), other])["target_label"])
     twice = relabelled(relabelled(full(), "moe_q4", "Mine"), "dense_4b", "Mine")
-    labels = set(compared_settings([twice, named(full(), "other")])["target_label"])
+    labels = set(compare_settings([twice, named(full(), "other")])["target_label"])
     assert {"Mine (moe_q4)", "Mine (dense_4b)"} <= labels
 
 
 @pytest.mark.parametrize(("digest", "same"), [("0" * 64, True), ("1" * 64, False), (None, False)])
 def test_shared_settings_say_whether_their_files_are_the_same(digest, same):
     models = MODELS.assign(sha256=digest)
-    frame = compared_settings([full(), named(replace(single(), models=models), "other")])
+    frame = compare_settings([full(), named(replace(single(), models=models), "other")])
     found = frame.groupby("campaigns")["same_files"].unique().map(list).to_dict()
     assert found == {1: [None], 2: [same]}
 
@@ -146,7 +146,7 @@ def test_shared_settings_say_whether_their_files_are_the_same(digest, same):
 def test_runs_that_the_audit_marks_are_counted():
     analysis = full()
     flagged = analysis.flagged.assign(flagged=analysis.flagged["draft"].eq("draft_2b").astype(int))
-    frame = compared_settings([replace(analysis, flagged=flagged), named(full(), "other")])
+    frame = compare_settings([replace(analysis, flagged=flagged), named(full(), "other")])
     found = frame[frame["flagged"] > 0]
     assert found[["campaign", "draft_label"]].to_numpy().tolist() == [["by_hand", "Draft 2B"]]
 
@@ -155,7 +155,7 @@ def test_campaigns_that_drafted_nothing_are_named_and_have_no_setting():
     own = compared_with(without_drafts(), named(without_drafts(), "other"))
     assert own.compared_settings.empty
     assert own.compared_campaigns["settings"].tolist() == [0, 0]
-    frame = compared_settings([without_drafts(), named(single(), "other")])
+    frame = compare_settings([without_drafts(), named(single(), "other")])
     assert frame["heading"].tolist() == ["other"]
 
 

@@ -207,7 +207,7 @@ def count_check(counts: Mapping[str, Any], check: str) -> dict[str, Any]:
     }
 
 
-def compared_settings(analyses: Sequence[Analysis]) -> pd.DataFrame:
+def compare_settings(analyses: Sequence[Analysis]) -> pd.DataFrame:
     """Return a row for each setting and heading, settings of several campaigns first.
 
     A setting is a target and a draft (by label), a γ and the prompts (by name). Where one campaign
@@ -250,7 +250,7 @@ def compared_settings(analyses: Sequence[Analysis]) -> pd.DataFrame:
     return settings[TABLES["compared_settings"].columns]
 
 
-def compared_campaigns(analyses: Sequence[Analysis]) -> pd.DataFrame:
+def compare_campaigns(analyses: Sequence[Analysis]) -> pd.DataFrame:
     """Return a row for each heading of `compared_settings`: what its campaign ran on, and how.
 
     Columns: those of TABLES; settings counts its own. Without rows for a single analysis.

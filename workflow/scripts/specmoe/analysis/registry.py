@@ -183,11 +183,11 @@ TABLES = {
     # A printed number and what was measured, see `printed_numbers.compare_printed`.
     "comparison": _table("what source relation printed digits recomputed measured"),
     # The next two have no rows where the configuration names no campaign to compare with.
-    "compared_settings": _table(  # a setting of one of several campaigns, see `compared_settings`
+    "compared_settings": _table(  # a setting of one of several campaigns, see `compare_settings`
         f"heading campaign {_BY} target_label draft_label gamma prompts suite campaigns"
         f" same_files runs blocks paired flagged acceptance_rate {_RATES} {_ends('speedup')}",
     ),
-    "compared_campaigns": _table(  # what one of these campaigns ran on, see `compared_campaigns`
+    "compared_campaigns": _table(  # what one of these campaigns ran on, see `compare_campaigns`
         f"heading campaign {_BY} engine_commit backend machine_chip machine_gpu synthetic n_predict"
         " temperature repeats settings engine_options",
         label=labels.protocols,

@@ -14,7 +14,7 @@ import pandas as pd
 from specmoe.analysis import filters
 from specmoe.analysis.build import analyse as analyse_runs
 from specmoe.analysis.build import required_times
-from specmoe.analysis.filters import compared_campaigns, compared_settings
+from specmoe.analysis.filters import compare_campaigns, compare_settings
 from specmoe.analysis.intervals import Estimate
 from specmoe.analysis.number_text import fixed, measured
 from specmoe.analysis.registry import Analysis, Record, records
@@ -366,8 +366,8 @@ def analyse(
     campaigns = [own, *others]
     tables = {
         "required_time": required_times(campaigns),
-        "compared_settings": compared_settings(campaigns),
-        "compared_campaigns": compared_campaigns(campaigns),
+        "compared_settings": compare_settings(campaigns),
+        "compared_campaigns": compare_campaigns(campaigns),
     }
     reported = read_reported(campaign.root / "resources/reported")
     if config.campaign.source == "study_rows":
