@@ -60,11 +60,11 @@ def made_record(block: Block) -> dict[str, Any]:
 
 def _run(block: Block, turn: Any, order: int) -> dict[str, Any]:
     [source] = turn.sources
-    seed, generated = block.run_seed(turn.number), block.n_predict
+    seed, generated = block.run_seed(turn.iteration), block.n_predict
     prompt = [*range(source.length or 14)]
     observed = ["gpu_throttled", "thermal_pressure"]
     run = {
-        "run": block.run_id(turn.arm, source.prompt, turn.number),
+        "run": block.run_id(turn.arm, source.prompt, turn.iteration),
         "arm": turn.arm.name,
         "order": order,
         "load_average": 0.5,
