@@ -22,7 +22,7 @@ rule judge_divergences:
 
 
 rule score_draft:
-    """Read what a draft's targets wrote alone with the draft: what would it have proposed?"""
+    """Read the outputs of a draft model's targets with it: its scores."""
     input:
         specmoe=SPECMOE,
         engine="<engine>/engine.json",

@@ -8,7 +8,7 @@ PAGED = DEMONSTRATION and (CAMPAIGN.measured or CAMPAIGN.ships_trace)
 if DEMONSTRATION:
 
     rule record_trace:
-        """Decode one prompt, and ask the draft model for the drafts of every round."""
+        """Decode one prompt, and ask the draft model for the draft tokens of every round."""
         input:
             specmoe=SPECMOE,
             engine="<engine>/engine.json",

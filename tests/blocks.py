@@ -35,7 +35,7 @@ DRAFTED = drafted(p_min=0.0)
 
 
 def alone(**more: Any) -> Block:
-    """Return a block of a target alone; its prompts are a text and a passage of exact length."""
+    """Return a block of a baseline; its prompts are a text and a passage of exact length."""
     block = Block(
         block="",
         suite="A",
@@ -59,12 +59,12 @@ def alone(**more: Any) -> Block:
 
 
 def compared(of: Block | None = None, **more: Any) -> Block:
-    """Return a block with the same prompts and a draft: the target alone beside γ = 4."""
+    """Return a block with the same prompts and a draft model: the baseline beside γ = 4."""
     return changed(of or alone(), **{"suite": "B", "arms": (ALONE, DRAFTED)} | more)
 
 
 def drafting(*ways: Mapping[str, Any], gammas: Sequence[int] = (4,), **way: Any) -> Block:
-    """Return a block of the target alone and of all settings of some ways of drafting, or of one.
+    """Return a block of the baseline and of all settings of some drafting methods, or of one.
 
     A way has one file at most.
     """

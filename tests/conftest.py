@@ -170,7 +170,7 @@ def module_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 def once(tmp_path_factory: pytest.TempPathFactory) -> Once:
     """Give a folder that is made once for all test processes; later ones wait, and only read it."""
     # As deep as the folders of tests: the workflow's own files are relative inputs, and a campaign
-    # that is copied to another depth would be made anew.
+    # that is copied to another depth would be made again.
     shared = tmp_path_factory.getbasetemp()
     if "PYTEST_XDIST_WORKER" in os.environ:
         shared = shared.parent / "once"

@@ -9,7 +9,7 @@ from .recipes import SMALL
 
 
 def tiny_campaign(engine_bin: Path) -> dict[str, Any]:
-    """Return a campaign of two blocks on unquantized models: a comparison, and a target alone."""
+    """Return a campaign of two blocks on unquantized models: a comparison, and a baseline."""
     without = {
         "title": "None",
         "targets": ["target"],

@@ -42,7 +42,8 @@ def march_bin(snakemake, _study) -> Path:
 
 @pytest.fixture(scope="session")
 def family(tmp_path_factory) -> dict[str, Path]:
-    """A draft, and a dense target and an MoE that begin with its layers and have twice as many."""
+    """A draft model, and a dense target and an MoE that begin with its layers and have twice as
+    many."""
     folder = tmp_path_factory.mktemp("family")
     recipes = {"draft": SMALL, "target": DENSE, "moe": MOE}
     for name, recipe in recipes.items():

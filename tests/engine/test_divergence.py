@@ -63,7 +63,7 @@ def test_a_planted_token_is_far_behind_the_baselines_own_and_a_prefix_is_asked_a
 
 @pytest.fixture
 def server(serve):
-    """The target, without a draft."""
+    """The target, without speculation."""
     with serve(BASELINE, ALONE) as running:
         yield running
 

@@ -30,7 +30,7 @@ GENERATED = "tokens_predicted_total"
 
 
 def at_once(clients=CLIENTS, **more):
-    """Return a block of a load: a target alone, and with a draft."""
+    """Return a block of a load: a baseline, and with a draft model."""
     given = {"prompts": PROMPTS, "warmups": 1, "n_predict": TOKENS}
     return compared(concurrency=clients, level=str(clients), **given | more)
 

@@ -1,4 +1,4 @@
-"""Every way of drafting on a real llama-server: its counts, its text, and how it fails."""
+"""Every drafting method on a real llama-server: its counts, its text, and how it fails."""
 
 from dataclasses import replace
 from typing import Any
@@ -17,7 +17,7 @@ REPEATED = "def mean(values):\n    return sum(values) / len(values)\n\n\n" * 4
 
 
 def block_of(*ways: Any) -> Block:
-    """Return a block of the target alone and of all settings of some ways of drafting, γ = 4."""
+    """Return a block of the baseline and of all settings of some drafting methods, γ = 4."""
     sources = tuple(PromptSource(name, f"{name}.txt") for name in ("repeated", "other"))
     return replace(drafting(*ways), prompts=sources, n_predict=64, warmups=2)
 
@@ -62,7 +62,7 @@ def test_lookups_and_drafts_leave_the_text_as_it_is_and_counts_add_up(rows_of):
     repeated = [row for row in rows if row["prompt"] == "repeated"]
     for given in LOOKUPS:
         assert sum(row["drafted"] for row in repeated if row["method"] == given["method"]) > 0
-    # A method that remembers begins anew in every pass.
+    # A method that remembers begins again in every pass.
     for prompt in ("repeated", "other"):
         of = [row for row in rows if (row["draft"], row["prompt"]) == ("ngram-mod-n2", prompt)]
         first, second = of

@@ -1,4 +1,5 @@
-"""Our program on a real engine: passes, experts that they visit, and texts that a draft reads."""
+"""Our program on a real engine: passes, experts that they visit, and texts that a draft model
+reads."""
 
 import math
 from dataclasses import replace
@@ -84,7 +85,7 @@ def text(prompt, tokens):
 
 @pytest.fixture
 def read_all(job, family, model_passes):
-    """Read texts with the draft, in batches of a width."""
+    """Read texts with the draft model, in batches of a width."""
 
     def reading(*texts: Text, n_tokens: int = 8) -> list[list[Proposal]]:
         own = replace(job, target=family["draft"])
@@ -95,7 +96,7 @@ def read_all(job, family, model_passes):
 
 @pytest.fixture
 def generated(start, family):
-    """What the draft itself writes after the prompt, with its likeliest tokens."""
+    """What the draft model itself writes after the prompt, with its likeliest tokens."""
     with start(family["draft"]) as server:
         return server.complete(list(PROMPT), n_predict=24, temperature=0, seed=1, n_probs=2)
 

@@ -45,7 +45,7 @@ class Spoken(NamedTuple):
     speculative: bool
     drafted: int
     rounds: int
-    accepted: list[int]  # tokens at each position of a draft
+    accepted: list[int]  # tokens at each position of a draft model
 
     @property
     def first_share(self) -> float:
@@ -85,7 +85,7 @@ def speak(start, texts) -> Callable[..., Spoken]:
 
 @pytest.fixture(scope="module")
 def lead(start, texts) -> Callable[..., float]:
-    """Give by how many nats a target alone prefers its own text where another text leaves it."""
+    """Give by how many nats a baseline prefers its own text where another text leaves it."""
 
     def nats(target: Path, number: int, own: list[int], other: list[int]) -> float:
         same = common_prefix(own, other)
@@ -98,11 +98,11 @@ def lead(start, texts) -> Callable[..., float]:
 
 
 def flags_of(method: str, draft: Path | None = None) -> list[str]:
-    """Return the flags of one way of drafting."""
+    """Return the flags of one drafting method."""
     return speculation_flags(Arm(GAMMA, method=Method(method)), draft, gpu_layers=0)
 
 
-# Target, way of drafting, draft; least share of first tokens accepted and least accepted length.
+# Target, drafting method, draft; least share of first tokens accepted and least accepted length.
 # Over 96 tokens after five prompts they were: MTP 0.63 and 2.5, EAGLE-3 0.59 and 2.1, DFlash 0.63
 # and 1.6, DSpark 0.62 and 2.0, first layers 0.83 and 3.4, n-grams 0.58 and 2.6; with full attention
 # all are higher.

@@ -17,7 +17,7 @@ TOKENS = 40
 
 @pytest.fixture
 def do(job):
-    """Record the demonstration with a target and a draft."""
+    """Record the demonstration with a target and a draft model."""
 
     def run(target, draft, gamma=4, **more):
         block = replace(compared(alone(n_predict=TOKENS), arms=(drafted(gamma),)), **more)

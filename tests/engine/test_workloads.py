@@ -26,7 +26,7 @@ QUESTIONS = [
 
 @pytest.fixture(scope="module")
 def models(module_folder) -> dict[str, Path]:
-    """A draft and a target that end their texts, of which the target has a chat template."""
+    """A draft model and a target that end their texts, of which the target has a chat template."""
     write_model(module_folder / "target.gguf", varied(CHAT, layers=8))
     write_model(module_folder / "draft.gguf", varied(CHAT, chat_template=False))
     return {name: module_folder / f"{name}.gguf" for name in ("target", "draft")}

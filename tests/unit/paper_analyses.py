@@ -104,7 +104,7 @@ SUITES = pd.DataFrame(
 
 
 def baseline_runs(targets: Iterable[str], prompts: Iterable[str], repeats: int) -> list[dict]:
-    """Return runs without a draft, all at BASELINE_RATE."""
+    """Return runs without speculation, all at BASELINE_RATE."""
     return [
         _row("P", target, "none", 0, prompt, repeat, BASELINE_RATE)
         for target in targets
@@ -116,7 +116,7 @@ def baseline_runs(targets: Iterable[str], prompts: Iterable[str], repeats: int) 
 def speculative_runs(
     suite: str, target: str, draft: str, gamma: int, rates: Iterable[float], prompt: str = "code"
 ) -> list[dict]:
-    """Return runs with a draft, a block for each rate (tok/s); half of the drafted is kept."""
+    """Return runs with speculation, a block for each rate (tok/s); half of the drafted is kept."""
     return [
         _row(suite, target, draft, gamma, prompt, repeat, rate)
         | {
@@ -222,7 +222,7 @@ def single() -> Analysis:
 
 @cache
 def several_methods() -> Analysis:
-    """Return two targets with several ways of drafting; every second round keeps all or nothing.
+    """Return two targets with several drafting methods; every second round keeps all or nothing.
 
     Speedups: MoE with the 0.8B draft 1.20 and 1.40 (γ = 4, 8), MTP 1.50, n-grams 1.10, others
     1.60; dense with the 0.8B draft 0.90, and n-grams, which never draft, 0.98.

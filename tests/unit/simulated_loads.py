@@ -15,11 +15,11 @@ from .paper_analyses import N_PREDICT, SUITES, full, settings_of
 from .paper_analyses import _row as row_of
 
 PROMPTS = ("code", "poem")
-USER_RATE = 50.0  # of the target without a draft: a pass gives every user a token
+USER_RATE = 50.0  # of the target without speculation: a pass gives every user a token
 
 
 def loads(gains: Mapping[int, float], gamma: int = 4, noise: float = 0.0) -> list[dict[str, Any]]:
-    """Return runs with a draft and without, by the gain at each number of requests.
+    """Return runs with speculation and without, by the gain at each number of requests.
 
     The gain of a block is off by a normal error of its logarithm, with the deviation `noise`.
     """

@@ -127,7 +127,7 @@ def timed(row: dict[str, Any], scale: float = 1.0) -> dict[str, Any]:
 
 
 def plain(suite: str, target: str, repeat: int) -> dict[str, Any]:
-    """Return a run without a draft."""
+    """Return a run without speculation."""
     decode_ms = (N_PREDICT - 1) * STEP_MS
     return row(suite, target, "none", 0, repeat, decode_ms=decode_ms) | {"baseline": None}
 
@@ -145,7 +145,7 @@ def forced(
     """Return a suite V: runs with nothing and everything accepted, and their baselines.
 
     `noise` and `drift` are deviations of the logarithm of time: of each run, and of what all runs
-    with a draft of a repeat share.
+    with a draft model of a repeat share.
     """
     generator = generator or np.random.default_rng(7)
     rows = [plain("V", target, repeat) for repeat in range(repeats)]
@@ -186,7 +186,8 @@ def real(
 def agreed(
     suite: str, target: str, gammas: Iterable[int], agrees: Sequence[bool], *, hybrid: bool = True
 ) -> list[dict[str, Any]]:
-    """Return runs of a draft that agrees with its target's text there, and their baselines."""
+    """Return runs of a draft model that agrees with its target's text there, and their
+    baselines."""
     text = {"tokens": list(range(N_PREDICT)), "n_predict": N_PREDICT, "p_min": 0.0}
     rows = [plain(suite, target, repeat) for repeat in range(2)]
     rows += [
@@ -211,7 +212,7 @@ def _by_agreement(agrees: Sequence[bool], *, hybrid: bool) -> Callable[[int], in
 
 
 def agreement(target: str, agrees: Sequence[bool]) -> pd.DataFrame:
-    """Return the draft's scores of that text as the table `agreement`."""
+    """Return the draft model's scores of that text as the table `agreement`."""
     return pd.DataFrame(
         {
             **{"engine": "current-cpu", "draft": "draft_0.8b", "draft_sha256": "d"},

@@ -82,7 +82,7 @@ def test_the_rounds_of_every_run_are_those_of_the_reading(timed):
     assert len(found) == 2 * 2 * len(GAMMAS) * len(CHANCES)
     assert set(found["verdict"]) == {"pass"}
     assert not found["why"].str.contains("tie").any()
-    # The draft did stop early, and did go on.
+    # The draft model did stop early, and did go on.
     runs = read_runs(timed[0] / "runs.parquet").query("suite == 'R'")
     drafted = runs.groupby(["gamma", "p_min"])["drafted"].sum()
     stopped = drafted.xs(CHANCES[1], level="p_min") / drafted.xs(0, level="p_min")

@@ -18,7 +18,7 @@ def staged(snakemake, engine_bin, model_passes, module_folder):
     config = tiny_campaign(engine_bin)
     built_from_source(config, module_folder, engine_bin)
     config["campaign"]["suites"] = ["S"]
-    # A draft as large as its target: every γ is slower, by prediction and measured.
+    # A draft model as large as its target: every γ is slower, by prediction and measured.
     config["model_sets"]["tiny"]["draft"]["recipe"]["layers"] = 16
     ways = [{"method": "draft", "drafts": ["draft"], "gammas": [1, 16]}]
     ways += [{"method": "ngram-simple", "gammas": [4]}]

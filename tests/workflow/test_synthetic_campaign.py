@@ -25,12 +25,12 @@ SUITES = {
     },
     "dense_speculative": {"targets": ["dense_9b"], "gammas": [4], "prompts": ["code"]},
     "prompt_length": {"vary": {"prompt_tokens": [32]}},
-    # The MoE itself and an unrelated draft, each beside no draft.
+    # The MoE itself and an unrelated draft, each beside no draft model.
     "controls": {"targets": ["moe_q4"], "prompts": ["code"]},
     # A draft model, five kinds of n-grams and MTP.
     "methods": {"targets": ["moe_q4"], "prompts": ["code_to_edit"]},
 }
-# With the targets alone beside the 8 and 2 runs of B and D.
+# With the baselines beside the 8 and 2 runs of B and D.
 RUNS = {
     "moe_speculative": 8 + 4,
     "dense_speculative": 2 + 2,

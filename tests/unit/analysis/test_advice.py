@@ -453,7 +453,7 @@ def test_controls_and_the_studys_commands_are_no_settings(config):
     row, settings = advice_of(campaign(itself, tools), config)
     assert settings.empty
     assert row["answer"] == Answer.UNKNOWN
-    assert row["reason"] == "no run with a draft was measured against baselines of its own"
+    assert row["reason"] == "no run with speculation was measured against baselines of its own"
     text = rendered(shown(campaign(itself, tools), config), "advice.txt.j2")
     assert text.endswith("real ones.\nNo runs with speculation and their own baselines: moe_q4\n")
 

@@ -34,7 +34,7 @@ STATISTICS = Statistics()
 def setting(logs, *, gamma=4, target="t", suite="B", shared=False, temperature=0.0, forced=None):
     """Return a setting's runs: rows of `logs` are blocks, columns prompts.
 
-    `shared`: all γ of a draft are arms of one block.
+    `shared`: all γ of a draft model are arms of one block.
     """
     comparison = f"{suite}/{target}/d" + ("" if shared else f"/g{gamma}")
     common = {"suite": suite, "target": target, "draft": "d", "gamma": gamma}

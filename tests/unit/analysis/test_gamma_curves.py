@@ -54,7 +54,8 @@ def test_a_length_that_nobody_ran_is_what_a_run_of_it_gives():
 def test_without_forced_acceptance_rounds_are_their_timed_passes_alone():
     curve = curves(ALWAYS, times=pass_times(repeats=3), fitted=False)
     four = curve[curve["gamma"] == 4].iloc[0]
-    # 63 tokens in 12 rounds that draft four and one that drafts two; c is the draft's pass of one.
+    # 63 tokens in 12 rounds that draft four and one that drafts two; c is the draft model's pass
+    # of one.
     drafting = simulated_rounds.catchup_cost(1) * (12 * 4 + 2)
     rounds = [simulated_rounds.verify_cost(w) + simulated_rounds.catchup_cost(w) for w in (5, 3)]
     steps = drafting + 12 * rounds[0] + rounds[1]

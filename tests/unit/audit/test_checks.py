@@ -1,8 +1,8 @@
 """The audit of small campaigns: good rows pass all, each planted fault is caught.
 
-The rows are a dense model of 17.9 GB at 30 ms a token with a draft of 1.2 GB at 6 ms, three repeats
-of one prompt. Their counters are those of a hybrid target: 64 tokens = 1 of the prompt's pass
-+ 20 rounds + 34 accepted + 9 replays - 1 rejected replay + 1 step without a draft.
+The rows are a dense model of 17.9 GB at 30 ms a token with a draft model of 1.2 GB at 6 ms, three
+repeats of one prompt. Their counters are those of a hybrid target: 64 tokens = 1 of the prompt's
+pass + 20 rounds + 34 accepted + 9 replays - 1 rejected replay + 1 step without speculation.
 """
 
 import re
@@ -41,7 +41,7 @@ SIZES = {
 
 
 def plain(target="target", repeat=0, ms_per_token=TARGET_MS, **more):
-    """Return a run without a draft."""
+    """Return a run without speculation."""
     given = {
         "run": f"P/{target}/none/r{repeat}",
         "suite": "P",
@@ -62,9 +62,9 @@ def plain(target="target", repeat=0, ms_per_token=TARGET_MS, **more):
 
 
 def speculative(repeat=0, **more):
-    """Return a run with a draft whose rounds cost 33 ms and replays 30, as dense models' do.
+    """Return a run with speculation whose rounds cost 33 ms and replays 30, as dense models' do.
 
-    The draft reads the batches of 20 rounds and 9 replays again.
+    The draft model reads the batches of 20 rounds and 9 replays again.
     """
     draft, target = more.get("draft", "draft"), more.get("target", "target")
     return plain(
@@ -301,10 +301,10 @@ MEASURED = {
     "nothing exceeds a stated bandwidth": (
         "bandwidth", {"bandwidth": Bandwidth(390e9, stated=True)},
         (30 * 17.9e9 + 78 * 1.2e9) / 1.602, 390e9, "memory gives 390 GB/s"),
-    "a draft of unknown size is left out": (
+    "a draft model of unknown size is left out": (
         "bandwidth", {"sizes": {"target": SIZES["target"]}}, 30 * 17.9e9 / 1.602, 880e9,
         "draft of unknown size left out"),
-    "a draft in the cache is left out": (
+    "a draft model in the cache is left out": (
         "bandwidth", {"limits": Limits(cache_bytes=2 * 10**9)}, 30 * 17.9e9 / 1.602, 880e9,
         "draft left out as it fits in the cache"),
     "a single token's experts in every pass": (
@@ -466,7 +466,8 @@ def test_the_sensitivity_counts_rows_made_too_fast_by_level():
     }
     # 1602 ms: below 1388 it is suspicious, below 961 impossible.
     assert found["decode time"] == [[0, 0], [0, 3], [3, 0], [3, 0], [3, 0], [3, 0]]
-    # The audit believes the draft's times alone, so a shorter logged time of drafting saves none.
+    # The audit believes the draft model's times alone, so a shorter logged time of drafting saves
+    # none.
     assert found["with drafting"] == [[0, 0], [0, 3], [3, 0], [3, 0], [3, 0], [3, 0]]
     # Half of the rounds need half of the time. No fewer than 13 rounds of 4 can give the tokens.
     assert found["with counters"] == [[0, 0], [0, 0], [0, 0], [3, 0], [3, 0], [3, 0]]
@@ -543,7 +544,7 @@ def ended(tokens, **more):
     return speculative(1, **row | ({"baseline": None} if tokens < 64 else {}) | more)
 
 
-# Where no step without a draft hides a round.
+# Where no step without speculation hides a round.
 FULL = {"accepted": 35, "accepted_per_position": [14, 11, 6, 4], "decodes": 30}
 FORCED = speculative(1, forced_acceptance=1.0, draft="target", tokens=[1] * 64)
 SAMPLED = [speculative(repeat, temperature=0.7, tokens=TOKENS[::-1]) for repeat in range(3)]

@@ -20,7 +20,7 @@ def judged(limits=EXACT, **facts):
     return judge(claim_of(facts, "claim", {}), limits)
 
 
-# A token of the target takes 20 ms and of the draft 5: 2.8 tokens in 1 + 4 / 4 steps.
+# A token of the target takes 20 ms and of the draft model 5: 2.8 tokens in 1 + 4 / 4 steps.
 TIMED = {"baseline_tokens_per_second": 50, "gamma": 4, "drafted_per_round": 4}
 TIMED |= {"acceptance_rate": 0.45, "draft_tokens_per_second": 200}
 # 1 + 8 x 0.25 = 3 tokens a round; 0.25 may have been up to 0.255, so 3.04. As 0.250, 3.004.
@@ -53,13 +53,14 @@ CLAIMS = {
     "drafted tokens take their time one by one": [
         (TIMED | {"claimed_tokens_per_second": 71}, FALSE, {"time": (1 + 4 * 0.455) / 2}),
         (TIMED | {"claimed_tokens_per_second": 69}, TRUE, {})],
-    "a draft of unknown speed is no slower than its target": [
+    "a draft model of unknown speed is no slower than its target": [
         # One token drafted at one step at most: 1.9 tokens in 2 steps; all in one if it is free.
         ({"speedup": 1.5, "gamma": 1, "acceptance_rate": 0.9}, "draft_tokens_per_second",
             {"time": 1.95}),
         ({"speedup": 1.5, "gamma": 1, "acceptance_rate": 0.9, "draft_ms": 5},
             "baseline_tokens_per_second", {})],
-    # However little may be accepted and however slow the draft may be; what is known still counts.
+    # However little may be accepted and however slow the draft model may be; what is known still
+    # counts.
     "nothing limits how slow a program is": [
         ({"speedup": 0.65, "gamma": 3}, TRUE, {}),
         (SLOW | {"speedup": 0.5}, TRUE, {}),
@@ -84,7 +85,7 @@ CLAIMS = {
         (FIVE | {"claimed_tokens_per_second": 1.01 * EVEN}, "experts_visited", {}),
         (FIVE | {"claimed_tokens_per_second": 1.01 * EVEN, "experts_visited": 8}, TRUE, {}),
         (FIVE | {"claimed_tokens_per_second": 1.01 * EVEN, "experts_visited": 40}, FALSE, {})],
-    "what is not about drafting needs no draft": [
+    "what is not about drafting needs no draft model": [
         ({"baseline_tokens_per_second": 50}, "weights_gb bandwidth_gb_s", {}),
         ({}, "baseline_tokens_per_second weights_gb bandwidth_gb_s", {}),
         ({"claimed_tokens_per_second": 50, "gamma": 4}, "speedup", {})],

@@ -23,15 +23,15 @@ from specmoe.audit.evidence import Evidence
 from .test_checks import SETTINGS, TOKENS, campaign, speculative
 
 END = -1  # a text's last token, where the target ends it
-WRONG = -2  # what a draft proposes that is not the target's
+WRONG = -2  # what a draft model proposes that is not the target's
 BEHIND = -3  # what the target would write behind its end
 
 
 def play(text, agrees, drafts, gamma, limits):
     """Return (drafted, accepted) of each round, replays and plain steps, as llama-server works.
 
-    `drafts(at, count)` says whether the draft goes on behind `count` tokens in place of those from
-    `at` on.
+    `drafts(at, count)` says whether the draft model goes on behind `count` tokens in place of
+    those from `at` on.
     """
     written, rounds, replays, single = 1, [], 0, 0
     while written < len(text):

@@ -62,7 +62,8 @@ def test_the_time_bound_is_broken_by_factors_of_one_and_a_half_to_nine_and_a_hal
 
 
 def test_the_bandwidth_is_exceeded_by_as_many_rows_as_by_the_independent_count(audit):
-    # Both counts include what the draft reads. The bandwidth is stated, so there is no tolerance.
+    # Both counts include what the draft model reads. The bandwidth is stated, so there is no
+    # tolerance.
     exceeded = set(failed(audit, "bandwidth")["run"])
     assert len(exceeded) == 117
     assert len(exceeded | set(failed(audit, "expected_experts")["run"])) == 153

@@ -45,7 +45,7 @@ def test_the_study_has_the_runs_of_the_papers_table_3_and_48_of_targets_alone(bl
         for source in block.prompts
         for number in range(block.prompt_iterations)
     }
-    # B and D name no draft `none`: the paper has 144 and 72 runs with a draft.
+    # B and D name no draft model `none`: the paper has 144 and 72 runs with speculation.
     assert Counter(runs.values()) == {
         "moe_baseline": 18,
         "moe_speculative": 144 + 24,

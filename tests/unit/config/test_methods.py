@@ -1,4 +1,4 @@
-"""The ways of drafting: what they are called, what they take, what they multiply to."""
+"""The drafting methods: what they are called, what they take, what they multiply to."""
 
 import pytest
 from pydantic import ValidationError
@@ -8,12 +8,12 @@ from specmoe.config.methods import BY_TYPE, METHODS, Drafting, Method, engine_ty
 
 
 def arms(gammas=(), **given):
-    """Return the arms of a way of drafting."""
+    """Return the arms of a drafting method."""
     return [Arm(draft="d", **setting) for setting in Drafting(**given).settings(list(gammas))]
 
 
 def fault(**given):
-    """Return the line that refuses a way of drafting."""
+    """Return the line that refuses a drafting method."""
     with pytest.raises(ValidationError) as refused:
         Drafting(**given)
     return refused.value.errors()[0]["msg"]

@@ -115,7 +115,7 @@ class StandInJob(Job):
 
 @pytest.fixture
 def job(tmp_path):
-    """The job of a target of 10 GB and a draft of 1 GB on a machine of 100 GB."""
+    """The job of a target of 10 GB and a draft model of 1 GB on a machine of 100 GB."""
     (tmp_path / "code.txt").write_text("x" * 20)
     (tmp_path / "passage.txt").write_text("y" * 100)
     for name, size in (("t.gguf", 10 * GB), ("d.gguf", GB)):
@@ -178,7 +178,7 @@ def test_the_order_of_runs_is_recorded_and_every_arm_has_its_facts_and_log(job, 
     live = [event[2:] for event in job.machine.events if event[1] == "run"]
     assert {len(arms) for arms in live} == ({3} if together else {1})
     started = [arm for arm, what, *_ in job.machine.events if what == "starts"]
-    # Those with a draft start first, because they need most.
+    # Those with a draft model start first, because they need most.
     assert started == (["draft/g4", "draft/g8", "baseline"] if together else SIDES)
     order = [arm for arm, _ in groupby(run["arm"] for run in record["runs"])]
     assert (order == SIDES) != together

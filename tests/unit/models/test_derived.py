@@ -1,4 +1,4 @@
-"""Models made of others: MoEs of equal experts, cuts, and files of n-grams."""
+"""Models made of others: MoEs of identical experts, cuts, and files of n-grams."""
 
 import hashlib
 import json

@@ -120,7 +120,7 @@ WRONG = hashlib.sha256(bytes(255 - byte for byte in SMALL)).hexdigest()
 # Each: what the hub does, the entry, the environment, and what the user is told behind the place.
 REFUSED = {
     "wrong bytes": ({"wrong": True}, {"sha256": SHA256}, {},
-        f"damaged: SHA-256 {WRONG}, not {SHA256}; it is deleted, run again to download it anew"),
+        f"damaged: SHA-256 {WRONG}, not {SHA256}; it is deleted, run again to download it"),
     "another digest": ({}, {"sha256": "0" * 64}, {},
         f"another file: the config says SHA-256 {'0' * 64}, the hub announces {SHA256}; correct the"
         " one, or the revision"),

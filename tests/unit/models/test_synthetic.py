@@ -47,7 +47,7 @@ def same(small, large, *, but=()):
         np.testing.assert_array_equal(small[name], large[name], err_msg=name)
 
 
-# A draft of a target with full attention is dense, as the core of an MoE is.
+# A draft model of a target with full attention is dense, as the core of an MoE is.
 @pytest.mark.parametrize(
     ("small", "large"),
     [

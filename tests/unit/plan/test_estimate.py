@@ -52,8 +52,9 @@ def test_a_higher_forced_acceptance_takes_less_time_a_token():
     drafted = pass_seconds(DENSE, 1, M2_ULTRA)
     times = [seconds_per_token(DENSE, M2_ULTRA, drafted, 8, forced) for forced in (0, 0.5, 1)]
     assert times == sorted(times, reverse=True)
-    # None accepted: two tokens from eight passes of the draft, one over nine positions and one over
-    # two. All accepted: nine tokens from eight passes of the draft and one over nine positions.
+    # None accepted: two tokens from eight passes of the draft model, one over nine positions and
+    # one over two. All accepted: nine tokens from eight passes of the draft model and one over
+    # nine positions.
     single, two, wide = (pass_seconds(DENSE, n_tokens, M2_ULTRA) for n_tokens in (1, 2, 9))
     assert times[0] == pytest.approx((8 * single + wide + two) / 2)
     assert times[-1] == pytest.approx((8 * single + wide) / 9)

@@ -60,7 +60,7 @@ def measured(load):
     engine.write_text(json.dumps({"binaries_sha256": digests}))
     campaign.models_folder.mkdir(parents=True)
     campaign.model_file("target").symlink_to(campaign.config.models["target"].path)
-    campaign.model_file("draft").write_text("weights of the draft")
+    campaign.model_file("draft").write_text("weights of the draft model")
     for model in ("target", "draft"):
         file = campaign.model_file(model)
         [digest] = file_digests([file], seen_of_model(file)).values()

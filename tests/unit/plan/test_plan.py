@@ -86,7 +86,7 @@ def test_the_study_fits_the_machine_it_was_made_on(plan_of, study):
     study["campaign"]["suites"] = [
         "dense_baseline",
         "prompt_length",
-    ]  # all of which name the target alone
+    ]  # all of which name the baseline
     assert screen(plan_of(study)).startswith("m2-ultra: 72 runs, in 15 blocks; ")
 
 

@@ -22,7 +22,7 @@ def block(_study):
 
 @pytest.fixture
 def made(block):
-    """The record of a block: the target alone and γ = 4, with a text and a passage."""
+    """The record of a block: the baseline and γ = 4, with a text and a passage."""
     return made_record(block)
 
 
@@ -79,7 +79,7 @@ def test_who_a_row_is_comes_from_the_block_that_is_asked_for(made, block):
 
 @pytest.fixture
 def pair(row_of):
-    """The rows of the target alone and of its draft, not linked."""
+    """The rows of the baseline and of its draft, not linked."""
     unlinked = {"baseline": None, "common_prefix": None}
     return [row_of(arm) | unlinked for arm in ("baseline", "draft/g4")]
 

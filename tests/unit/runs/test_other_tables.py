@@ -77,7 +77,7 @@ RECORD = {
 
 
 def collected(folder, **changed):
-    """Collect one record of a draft into a table and return the table's file."""
+    """Collect one record of a draft model into a table and return the table's file."""
     file = folder / "d.json"
     file.write_text(json.dumps(RECORD | {"texts": [RECORD["texts"][0] | changed]}))
     collect_agreement([file], folder / "agreement.parquet")

@@ -32,7 +32,7 @@ def with_speedup(speedup, name, source="measured"):
 
 def test_recomputed_is_of_the_studys_rows_and_measured_of_another_campaign():
     study, other = with_speedup(1.15, "published", "study_rows"), with_speedup(9.0, "other")
-    # By hand: 60 tok/s with the draft, 50 without.
+    # By hand: 60 tok/s with the draft model, 50 without.
     assert numbers(full()) == [None, 1.2]
     assert numbers(study) == [1.15, None]
     assert numbers(full(), other, study) == [1.15, 1.2]

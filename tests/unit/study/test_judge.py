@@ -50,7 +50,7 @@ def setting(target, draft, gamma, *ends, prompt="code", accepted=None, suite="mo
 
 
 def alone(target, *ends):
-    """Return runs without a draft, by the ends of their interval."""
+    """Return runs without speculation, by the ends of their interval."""
     rates = blocks_of(ends)
     runs = baseline_runs([target], ["passage-64"], len(rates))
     return [
@@ -124,7 +124,7 @@ CASES = {
         (NOT_TESTABLE, [DENSE]),
         # 1.176 to 1.178 rounds to the 1.18 that was printed.
         (SUPPORTED, [moe(4, 58.8, 58.9)]),
-        # Nothing is claimed of a target with options of the engine, nor of other ways of drafting.
+        # Nothing is claimed of a target with options of the engine, nor of other drafting methods.
         (SUPPORTED, [MOE, setting("moe_q4+poll=0", SMALL, 4, 50, 51), by_mtp(40, 41)]),
         (NOT_TESTABLE, [by_mtp(40, 41)]),
         # Lengths count where no text was sent.

@@ -23,7 +23,7 @@ from specmoe.study.study_rows import (
 
 from ..published_study import CSV, config_of_study, needs_csv, runs_of_study
 
-# A run with a draft: 257 tokens in 4.000 s, 250 rounds of 8, 6 accepted.
+# A run with speculation: 257 tokens in 4.000 s, 250 rounds of 8, 6 accepted.
 LINE = {
     "job_id": "B_moe_q4_draft_2b_g8_code_gen_r1",
     "timestamp": "2026-03-14T22:24:31.757445",
@@ -40,7 +40,7 @@ LINE = {
     "draft_acceptance_rate": 0.003,
     "status": "ok",
 }
-# A run without a draft, of suite F.
+# A run without speculation, of suite F.
 BENCH = LINE | {
     **{"job_id": "F_base_np512_r1", "draft_model": "none", "draft_len": 0},
     **{"n_prompt": 512, "prompt_key": "sweep", "draft_acceptance_rate": None},

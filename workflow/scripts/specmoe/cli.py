@@ -157,7 +157,7 @@ def time_passes(
 
 
 def record_trace(campaign: "Opened", log: Path, out: Path, workflow_pid: int | None = None) -> None:
-    """Decode one prompt with a target, and ask a draft model for the drafts of every round."""
+    """Decode one prompt with a target, and record the draft tokens of every round."""
     from specmoe.engine.job import exclusive_job
     from specmoe.files import replace_text
     from specmoe.measure.trace import record
@@ -205,7 +205,7 @@ def judge(
 def score_draft(
     campaign: "Opened", draft: str, log: Path, out: Path, workflow_pid: int | None = None
 ) -> None:
-    """Read the texts of a draft's targets with it: what would it have proposed."""
+    """Score the outputs of a draft model's targets with it."""
     from specmoe.files import replace_text
     from specmoe.measure.model_passes import score_texts
     from specmoe.plan.gate import Gate

@@ -167,7 +167,7 @@ def head_of(file: Path) -> Head | None:
 def load(file: Path) -> tuple[Request, dict[str, Any]]:
     """Return what a record was asked and what it measured. Raises DamagedFileError."""
     at = file if not file.is_symlink() else Path(os.path.relpath(file.resolve()))
-    remedy = f"delete {at} and run snakemake again, which measures it anew"
+    remedy = f"delete {at} and run snakemake again, which measures it again"
     try:
         lines = file.read_bytes().split(b"\n")
     except OSError as error:

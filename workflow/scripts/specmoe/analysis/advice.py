@@ -1,6 +1,6 @@
 """Advice for each target of a campaign: whether to switch speculative decoding on, and how.
 
-A setting is a suite, target, draft and γ, measured with the draft's own acceptance, at the
+A setting is a suite, target, draft and γ, measured with the draft model's own acceptance, at the
 campaign's temperature, against baselines of its own. The answer is
 
 - *on*, with the fastest setting whose interval for prompts like these lies above 1;
@@ -127,8 +127,8 @@ def advise(
       ids), prompts (their number), sent (in words); block_sd and planning_sd (of all pairs);
       flagged (runs that the audit flags, or whose baseline it flags), impossible (those that are
       more than suspicious), unfiltered_high, flagged_prompts and unusable_prompts, see
-      `apply_exclusions`; draft_bytes (the draft's file); added_rss_bytes (peak of resident memory
-      over that of the baselines; null where not recorded); status (`Status`).
+      `apply_exclusions`; draft_bytes (the draft model's file); added_rss_bytes (peak of resident
+      memory over that of the baselines; null where not recorded); status (`Status`).
     """
     members = {setting: rows for setting, rows in _flagged(compared, runs, audit).groupby(SETTING)}
     lost = excluded(runs)
@@ -377,7 +377,7 @@ def _unknown(
     if own.empty and disturbed:
         return f"{DISTURBED} during every pair of runs, at every attempt"
     if own.empty:
-        return "no run with a draft was measured against baselines of its own"
+        return "no run with speculation was measured against baselines of its own"
     if controls == Controls.FAILED:
         return "its controls fail, so its other measurements do not count"
     if usable.empty and (own["status"] == Status.IDLE).any():

@@ -61,7 +61,8 @@ def analyse(
     pairs = make_pairs(runs, config.audit.unrelated_drafts, infos)
     # Pairs of drafts that one would use; controls are in `settings` and `by_prompt` alone.
     own = pairs[pairs["counts"] & is_no_control(pairs)]
-    # Forced acceptance makes any draft one, and its levels share the blocks of the other settings.
+    # Forced acceptance makes any draft model one, and its levels share the blocks of the other
+    # settings.
     costed = pairs[pairs["counts"] & pairs["forced_acceptance"].notna()]
     costed = pd.concat([usual(own), costed]).sort_index()
     tables = setting_tables(pairs, statistics, config.prompt_label)

@@ -46,7 +46,7 @@ def timed_steps(times: pd.DataFrame, target: str, draft: str | None) -> TimedSte
 def timed_costs(
     times: pd.DataFrame, target: str, draft: str, statistics: Statistics, *, replays: bool
 ) -> CostModel | None:
-    """Return the costs of a pair from its timed passes alone: c is the draft's own, o and r are 0.
+    """Return the costs of a pair from its timed passes alone: o and r are 0.
 
     `times` are rows of `pass_times.parquet` of one engine. None unless both models were timed.
     """

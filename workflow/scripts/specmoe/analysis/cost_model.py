@@ -1,6 +1,6 @@
 """The cost of a round of speculation, as a sum of measured parts, and what follows from it.
 
-The unit is the *step*: the time that the target alone takes for one token. A round drafts g tokens
+The unit is the *step*: the time that the baseline takes for one token. A round drafts g tokens
 and verifies them in one pass of width g + 1. On a target that cannot take back a part of a pass
 (see `engine.responses`) a round that accepts a < g tokens is followed by a replay, a pass of width
 a + 2 that gives one more token. A run of N timed tokens then takes, in steps,
@@ -9,10 +9,10 @@ a + 2 that gives one more token. A run of N timed tokens then takes, in steps,
     + sum of v(n) + d(n) over rounds and replays
     + sum of o(n) over rounds + replays * r + single steps
 
-- c(gamma): the draft's time for one drafted token;
+- c(gamma): the draft model's time for one drafted token;
 - v(b): one pass of the target over b tokens; v(1) = 1;
-- d(b): the draft reads every batch of a round or replay again (`common_speculative_process` in
-  llama.cpp), which the engine counts neither as drafting nor as verifying;
+- d(b): the draft model reads every batch of a round or replay again (`common_speculative_process`
+  in llama.cpp), which the engine counts neither as drafting nor as verifying;
 - o(b): what else a round of that width takes, such as saving the state of a hybrid target;
 - r: what a replay takes beyond its pass and its re-reading: restoring the state;
 

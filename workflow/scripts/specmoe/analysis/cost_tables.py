@@ -25,7 +25,7 @@ _CHANCES = 1 - np.linspace(1, 0, 401) ** 2
 
 
 class Fitted(NamedTuple):
-    """The costs of a target with a draft; `key` are the values of PAIR.
+    """The costs of a target with a draft model; `key` are the values of PAIR.
 
     `step_ms` is the target's mean time for a token in the baselines of the runs fitted on, with its
     interval over blocks.

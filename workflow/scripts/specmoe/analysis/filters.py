@@ -114,7 +114,7 @@ def timed_passes(analysis: Analysis) -> pd.DataFrame:
 
 
 def advised_targets(analysis: Analysis) -> pd.DataFrame:
-    """Return the advice for targets that were measured with a draft, in order."""
+    """Return the advice for targets that were measured with a draft model, in order."""
     advice = analysis.advice
     counts = advice[["settings", "excluded_settings", "idle", "lost_settings"]]
     return advice[counts.sum(axis="columns") > 0].sort_values("target_rank", ignore_index=True)
@@ -210,10 +210,10 @@ def count_check(counts: Mapping[str, Any], check: str) -> dict[str, Any]:
 def compare_settings(analyses: Sequence[Analysis]) -> pd.DataFrame:
     """Return a row for each setting and heading, settings of several campaigns first.
 
-    A setting is a target and a draft (by label), a γ and the prompts (by name). Where one campaign
-    measured it in several suites, the settings of its target and prompts are split by suite. A
-    heading is a campaign; one that measured by several protocols has a heading for each. Controls
-    and runs of forced acceptance are not compared.
+    A setting is a target and a draft model (by label), a γ and the prompts (by name). Where one
+    campaign measured it in several suites, the settings of its target and prompts are split by
+    suite. A heading is a campaign; one that measured by several protocols has a heading for each.
+    Controls and runs of forced acceptance are not compared.
 
     Columns, besides those of `summarise` that are kept: heading, campaign, target_label,
     draft_label, prompts, suite (all that measured a target over these prompts), campaigns (how many

@@ -1,7 +1,7 @@
 """Predicted speedup of every draft length, from one draft scoring and the costs of passes.
 
-A draft's scores of its targets' texts give the rounds of any setting (`audit.draft_rounds`), the
-cost model what these take. A pair without runs of forced acceptance has the costs of its passes
+A draft model's scores of its targets' texts give the rounds of any setting (`audit.draft_rounds`),
+the cost model what these take. A pair without runs of forced acceptance has the costs of its passes
 that were timed by themselves: rounds take nothing beside them, and PASSES_ERR says how far that is
 from the truth.
 """
@@ -32,7 +32,7 @@ _SETTING = [*MEASURED_BY, "suite", "target", "draft"]
 
 
 class Pair(NamedTuple):
-    """The texts that a suite's runs of a draft wrote, as scored, and what rounds cost there."""
+    """The scored outputs of a suite's runs with a draft model, and the costs of rounds."""
 
     texts: Sequence[tuple[DraftScores, Limits]]
     model: CostModel
@@ -72,11 +72,11 @@ def gamma_curves(
 ) -> pd.DataFrame:
     """Return the predicted speedup of every γ up to LONGEST, a row each.
 
-    `compared` are rows of `with_speedups` at the drafts' own acceptance, `runs` has their
-    baselines. A pair is a suite's target and the draft of its greedy runs that stop nowhere early
-    (`p_min`). Columns: protocol, engine, suite, target, draft, gamma, predicted and the measured
-    speedup, each with its interval (null where γ was not measured), extrapolated (whether a pass
-    was wider than all measured ones).
+    `compared` are rows of `with_speedups` at the draft models' own acceptance, `runs` has their
+    baselines. A pair is a suite's target and the draft model of its greedy runs that stop nowhere
+    early (`p_min`). Columns: protocol, engine, suite, target, draft, gamma, predicted and the
+    measured speedup, each with its interval (null where γ was not measured), extrapolated (whether
+    a pass was wider than all measured ones).
     """
     costs = {pair.key: pair.model for pair in fitted}
     rows = []
@@ -120,8 +120,8 @@ def scored_pair(
 ) -> Pair | None:
     """Return a target and its draft, from the target's baselines; None if too little is known.
 
-    Each text counts once, as far as the draft has scored it; `replays`: whether the target replays
-    rounds; `known`: costs that were fitted to runs.
+    Each text counts once, as far as the draft model has scored it; `replays`: whether the target
+    replays rounds; `known`: costs that were fitted to runs.
     """
     texts: dict[tuple[str, tuple[int, ...]], tuple[DraftScores, Limits]] = {}
     for run in baselines.to_dict("records"):

@@ -28,7 +28,7 @@ _PROTOCOL_WORDS = {"paired": "llama-server", "study": "the study's commands"}
 class Control(StrEnum):
     """What makes a setting a control: one whose outcome is known beforehand, to check a campaign.
 
-    It says nothing about a draft that one would use.
+    It says nothing about a draft model that one would use.
     """
 
     SELF = "self"
@@ -41,7 +41,7 @@ def with_controls(
 ) -> pd.DataFrame:
     """Return settings, or runs, with `control`, a `Control`'s value.
 
-    They have the columns target, method and draft_model. `unrelated` are the drafts that know
+    They have the columns target, method and draft_model. `unrelated` are the draft models that know
     nothing of any target, `infos` the models' by id: a file under another name is the same model.
     """
 
@@ -73,7 +73,7 @@ def without_controls(settings: pd.DataFrame) -> pd.DataFrame:
 
 
 def list_drafts(runs: pd.DataFrame, label_of: Callable[[str], str]) -> pd.DataFrame:
-    """Return a row for each draft of the runs, in their order.
+    """Return a row for each draft model of the runs, in their order.
 
     `label_of` returns a model's label. Columns: draft, label, drafter (the label without
     parameters), method (the engine's types), draft_model (null for a method that loads no file). A
@@ -117,7 +117,7 @@ def drafts(frame: pd.DataFrame, analysis: "Analysis") -> pd.DataFrame:
 def joined(frame: pd.DataFrame, analysis: "Analysis") -> pd.DataFrame:
     """Add what models, drafts and suites say of the target, draft and suite of each row.
 
-    Of the target: label, also as target_label, family, sizes, target_rank; of the draft:
+    Of the target: label, also as target_label, family, sizes, target_rank; of the draft model:
     draft_label, drafter (the label without parameters), draft_rank; of the suite: factor.
     """
     if "target" in frame:
@@ -208,9 +208,9 @@ def upcycled_passes(frame: pd.DataFrame, analysis: "Analysis") -> pd.DataFrame:
 
 
 def pairs(frame: pd.DataFrame, analysis: "Analysis") -> pd.DataFrame:
-    """Add what `joined` does, and `series`: the target, and the draft too where it has several.
+    """Add what `joined` does, and `series`: the target, and the draft model if it has several.
 
-    `label` then names the draft.
+    `label` then names the draft model.
     """
     frame = joined(frame, analysis)
     several = frame.groupby("target")["draft"].transform("nunique").gt(1)

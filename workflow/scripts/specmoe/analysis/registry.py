@@ -74,7 +74,7 @@ _ADVISED = f"""
 
 # Beside each name is what a row means; functions in backquotes explain the columns.
 TABLES = {
-    "baselines": _table(  # a target without a draft, see `summarise_baselines`
+    "baselines": _table(  # a target without speculation, see `summarise_baselines`
         f"target {_ends('tokens_per_second')} tokens_per_second_sd prompt_tokens_per_second runs",
         "target_rank",
         labels.joined,
@@ -102,7 +102,7 @@ TABLES = {
         f"{_SUMMARISED} workload category category_label prompts",
         "workload category",
     ),
-    "positions": _settings(  # a setting and position of its drafts, see `acceptance_by_position`
+    "positions": _settings(  # a setting and a position, see `acceptance_by_position`
         "position tried accepted conditional cumulative", "position"
     ),
     "advice": _table(  # what to do with a target, see `advise`
@@ -147,7 +147,7 @@ TABLES = {
         _PAIRS_IN_ORDER,
         labels.pairs,
     ),
-    # Without rows where no draft has read its targets' texts.
+    # Without rows where no draft model scored its targets.
     "gamma_curves": _settings(  # a draft length of a suite's pair, see `gamma_curves`
         f"{_ends('predicted', 'speedup')} extrapolated",
     ),
@@ -158,7 +158,7 @@ TABLES = {
         "dense_rank target_rank suite draft_rank forced_acceptance gamma",
         labels.upcycled_pairs,
     ),
-    "upcycled_passes": _table(  # what a pass costs a twin, by its tokens, see `upcycled_passes`
+    "upcycled_passes": _table(  # costs of passes of such a pair, see `upcycled_passes`
         f"engine dense model n_tokens repeats {_ends('steps', 'ratio')} experts experts_even",
         "dense_rank -is_dense rank n_tokens",
         labels.upcycled_passes,
@@ -175,7 +175,7 @@ TABLES = {
     "sensitivity": _table(  # a factor by which runs were made too fast
         "forged factor runs unbounded impossible suspicious",
     ),
-    # A run with a draft, also of campaigns to compare with, see `bounds.required_time`.
+    # A run with speculation, also of campaigns to compare with, see `bounds.required_time`.
     "required_time": _table("campaign family decode_ms required_ms too_fast too_fast_alone"),
     # Without rows for campaigns that are not about the published study.
     # A printed number and what the study's rows give, see `printed_numbers.compare`.

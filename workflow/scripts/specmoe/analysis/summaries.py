@@ -3,7 +3,7 @@
 All functions take and return frames. The block is the unit of repetition: runs of one block share
 an engine process, so only the spread between blocks says how well a number would repeat.
 
-A pair is a run with a draft and the baseline that it is compared with. Pairs are made once, by
+A pair is a run with speculation and the baseline that it is compared with. Pairs are made once, by
 `make_pairs`, and every table of settings is a `summarise` of them by some columns.
 """
 
@@ -85,16 +85,16 @@ def make_pairs(
 
 
 def with_speedups(runs: pd.DataFrame) -> pd.DataFrame:
-    """Return the runs with a draft that have a baseline, with their speedup.
+    """Return the runs with speculation that have a baseline, with their speedup.
 
     A run is compared with its own baseline. In a suite where no run has one, as in the published
     study's B and D, each run is compared with its target's mean baseline. Elsewhere a run without a
     baseline has no row, or one setting would mix the two. Added columns:
 
     - paired: whether the baseline is the run's own.
-    - mean_baseline_tokens_per_second: what the study divides by, the target's mean rate without a
-      draft over all prompts of exact length, at the run's temperature. Unlike the study's Table 4
-      it includes the sweep of prompt lengths. Null where the target has no such run.
+    - mean_baseline_tokens_per_second: what the study divides by, the target's mean rate without
+      speculation over all prompts of exact length, at the run's temperature. Unlike the study's
+      Table 4 it includes the sweep of prompt lengths. Null where the target has no such run.
     - baseline_tokens_per_second: the rate that the run is compared with; speedup: the ratio to it.
     - first_token_ratio: the run's time to the first token, without which rates are, over that of
       its own baseline; end_to_end: the speedup of prompt and tokens. Null where a time is unknown.
@@ -136,7 +136,7 @@ def with_speedups(runs: pd.DataFrame) -> pd.DataFrame:
 
 
 def summarise_baselines(runs: pd.DataFrame, statistics: Statistics) -> pd.DataFrame:
-    """Return a row for each protocol, engine and target: its rate in suites that have no draft.
+    """Return a row for each protocol, engine and target: its rate in suites without speculation.
 
     This is the study's Table 4. Columns: tokens_per_second (mean over prompts of exact length and
     repeats) with its interval over blocks, null with a single one, and tokens_per_second_sd;
@@ -196,7 +196,7 @@ def summarise(
 
     def row(members: pd.DataFrame) -> Iterator[dict[str, Any]]:
         accepted, rounds = _total(members["accepted"]), _total(members["rounds"])
-        # A method that finds no draft has no rounds to take a mean over.
+        # A method that finds no draft tokens has no rounds to take a mean over.
         some_rounds = rounds if rounds > 0 else np.nan
         replays = (members["replays"] - members["replays_rejected"]).fillna(0).sum() / some_rounds
         rate = members["tokens_per_second"].mean()
@@ -278,12 +278,12 @@ def summarise_categories(pairs: pd.DataFrame, statistics: Statistics) -> pd.Data
 
 
 def acceptance_by_position(pairs: pd.DataFrame) -> pd.DataFrame:
-    """Return one row per setting and position of its drafts, where rounds were logged.
+    """Return one row per setting and position of its draft tokens, where rounds were logged.
 
     Columns: those of the setting, protocol, engine; position (from 1); tried (rounds that drafted a
     token there and accepted all before it); accepted (those that accepted it too); conditional
     (accepted / tried: the chance of a token whose predecessors were accepted); cumulative (the
-    product up to the position: the chance that a draft so long is accepted as a whole). Positions
+    product up to the position: the chance that all tokens up to it are accepted). Positions
     that were never tried are left out.
     """
 

@@ -29,10 +29,10 @@ def compare_pairs(
 
     `runs` are pairs of one temperature without controls, `dense_of` names the dense model that each
     MoE was upcycled from. Both runs with a prompt in one repeat are a pair, and intervals are over
-    repeats. Several γ of a draft also have a row together. Columns:
+    repeats. Several γ of a draft model also have a row together. Columns:
 
     - protocol, engine, dense (the dense counterpart), suite, target (the MoE), draft, method,
-      draft_model, gamma (null: all of `gammas`), forced_acceptance (null: the draft's own).
+      draft_model, gamma (null: all of `gammas`), forced_acceptance (null: the draft model's own).
     - prompts, pairs, repeats: how many.
     - acceptance_rate, dense_acceptance: accepted / drafted of all runs; their difference.
     - same_tokens: share of the pairs with the same tokens; null where acceptance is forced, as the

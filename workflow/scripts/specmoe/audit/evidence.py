@@ -130,7 +130,7 @@ class Bandwidth:
         return None if rate is None else cls(rate, stated=not probed)
 
     def most(self, limits: Limits) -> float:
-        """Return the highest rate that a true run can reach."""
+        """Return the highest rate that a valid run can reach."""
         tolerance = 0.0 if self.stated else limits.bandwidth_tolerance
         return self.bytes_per_second * (1 + tolerance)
 

@@ -84,19 +84,19 @@ class Schedule(StrEnum):
 
     AUTO = "auto"  # together where memory holds them
     INTERLEAVED = "interleaved"  # all processes live, taking turns prompt by prompt
-    GROUPED = "grouped"  # together in groups that memory holds, each with the target alone
+    GROUPED = "grouped"  # together in groups that memory holds, each with the baseline
     SEQUENTIAL = "sequential"  # one process after the other
 
 
 @dataclass(frozen=True)
 class Arm:
-    """One setting of a comparison, which one engine process measures; by default the target alone.
+    """One setting of a comparison, which one engine process measures; by default the baseline.
 
     What drafts is `draft`, see `Drafting.drafter_id`, by `method`, from the file `draft_model` if
     it loads one.
     """
 
-    gamma: int = 0  # most tokens drafted in a round; 0: the target alone
+    gamma: int = 0  # most tokens drafted in a round; 0: the baseline
     # Share of the drafted tokens that the engine accepts unseen; None: it accepts those that match.
     forced_acceptance: float | None = None
     # See `methods.PARAMETERS`; None: the method does not take it.
@@ -121,7 +121,7 @@ class Arm:
         return setting if self.speculates else "baseline"
 
     def name_in(self, group: int) -> str:
-        """Return its name among the processes of a block, whose groups have a target alone each."""
+        """Return its name among the processes of a block, whose groups have a baseline each."""
         return f"{self.name}-{group + 1}" if group and not self.speculates else self.name
 
     @property
@@ -145,7 +145,7 @@ ARM_COLUMNS = [one.name for one in fields(Arm) if one.name in PARAMETERS]
 
 @dataclass(frozen=True)
 class Block:
-    """One comparison in one repeat: a target alone, and with all settings that draft for it."""
+    """One comparison in one repeat: a baseline, and with all settings that draft for it."""
 
     block: str
     suite: str
@@ -213,7 +213,7 @@ class Block:
 
     @property
     def measures_alone(self) -> bool:
-        """Whether the target alone is one of the arms."""
+        """Whether the baseline is one of the arms."""
         return any(not arm.speculates for arm in self.arms)
 
     @property
@@ -260,8 +260,8 @@ class Block:
 class Outputs(StrEnum):
     """Which tokens of a pass get an output."""
 
-    ALL = "all"  # as a target verifies a draft
-    LAST = "last"  # as a draft reads what its target has verified
+    ALL = "all"  # as a target verifies draft tokens
+    LAST = "last"  # as a draft model reads what its target has verified
 
 
 @dataclass(frozen=True)

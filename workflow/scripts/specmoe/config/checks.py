@@ -84,7 +84,7 @@ def _of_source(config: Config, name: str, place: str) -> Errors:
 
 
 def _of_target(config: Config, draft: SyntheticDraft, place: str) -> Errors:
-    """Check that a draft's target has a recipe that such a draft can be constructed from."""
+    """Check that a draft model's target has a recipe to construct it from."""
     target = config.models.get(draft.target)
     yield from unknown([draft.target], config.models, place, "model")
     if target is not None and not isinstance(target, SyntheticModel):
@@ -155,7 +155,7 @@ def _of_ways(config: Config, name: str, suite: Suite) -> Errors:
         known = [*([SELF] if way.method == Method.DRAFT else []), *config.models]
         yield from unknown(way.drafts, known, f"{here}.drafts", "model")
     if not suite.drafts and not suite.methods:
-        yield "", "name a draft or a method; `drafts: [none]` measures the targets alone"
+        yield "", "name a draft model or a method; `drafts: [none]` measures the baselines"
     for way in suite.ways:
         if "gamma" in METHODS[way.method].flags and not way.gammas and not suite.gammas:
             yield "gammas", f"a suite that drafts needs at least one γ, for {way.method}"

@@ -30,7 +30,7 @@ ORDER_SEED = 1  # of the blocks of a repeat
 # What blocks have of `measurement` as it is there.
 _AS_GIVEN = {"n_predict", "temperature", "seed", "warmups", "context", "threads"}
 _AS_GIVEN |= {"environment", "reruns"}
-# In the ids of blocks of targets alone, before the first repeat of a campaign.
+# In the ids of blocks of baselines, before the first repeat of a campaign.
 TEXTS = "texts-alone"
 
 
@@ -118,7 +118,7 @@ def block_order(blocks: Iterable[Block], seed: int, order: str = "mixed") -> lis
 
 
 def added_runs(blocks: Iterable[Block], config: Config) -> int:
-    """Return how many runs of targets alone are the baselines of suites that name no `none`."""
+    """Return how many runs of baselines are the baselines of suites that name no `none`."""
     return sum(
         len(block.prompts) * block.prompt_iterations
         for block in blocks
@@ -127,7 +127,7 @@ def added_runs(blocks: Iterable[Block], config: Config) -> int:
 
 
 def list_timed_passes(config: Config, blocks: Iterable[Block]) -> list[TimedPasses]:
-    """Return the passes of each target, and of each draft, that speculates in some block.
+    """Return the passes of each target, and of each draft model, that speculates in some block.
 
     Their widths are those of single tokens, of the shortest replays, and of the rounds of every γ.
     There are none for an engine built elsewhere, because the program that times them needs its
@@ -237,7 +237,7 @@ def _comparisons(config: Config, name: str, gpu: bool) -> Iterator[Block]:
 
 
 def _arms(suite: Suite, target: str, protocol: Protocol) -> Iterator[Arm]:
-    """Yield a target alone, then each setting of all that drafts for it.
+    """Yield a baseline, then each setting of all that drafts for it.
 
     The study's commands compare with baselines of other prompts unless a suite names its own.
     """

@@ -33,7 +33,7 @@ class Measurement(Strict):
     schedule: Literal[Schedule.AUTO, Schedule.INTERLEAVED, Schedule.SEQUENTIAL] = Schedule.AUTO
     """`interleaved`: the processes of a block are all live and take turns, prompt by prompt;
     `sequential`: they follow one another, in an order that turns round from repeat to repeat;
-    `auto`: together where memory holds them, else in groups, each with the target alone, and in
+    `auto`: together where memory holds them, else in groups, each with the baseline, and in
     turn where it does not even hold one setting beside it"""
     more_repeats: dict[str, Times] = Field(default={})
     """repeats of single comparisons, by the block's id without its repeat; `advise` says which"""
@@ -46,8 +46,8 @@ class Measurement(Strict):
     counted; they end once one is no faster than the one before, or decodes for a second"""
     pass_samples: int = Field(default=8, ge=0)
     """places of the passage at which the passes of every target and draft are timed by themselves,
-    by width, in each repeat. 0 times none and lets no draft read its targets' texts; an engine of
-    source `path` does neither"""
+    by width, in each repeat. 0 times none and lets no draft model score its targets' outputs; an
+    engine of source `path` does neither"""
     order: Literal["mixed", "by_target"] = "mixed"
     """order of the blocks of a repeat: `mixed` shuffles them, `by_target` keeps those of a target
     together, for machines that cannot hold two targets in memory"""

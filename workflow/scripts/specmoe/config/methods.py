@@ -1,4 +1,4 @@
-"""The ways of drafting: their names, what each loads, the parameters it takes, and their labels.
+"""The drafting methods: their names, what each loads, the parameters it takes, and their labels.
 
 `PARAMETERS` has what ids and labels say of a parameter; it is also a field of
 `config.methods.Drafting` and `config.block.Arm`, and a column of rows.
@@ -143,7 +143,7 @@ def draft_label(method: Method, file_label: str | None, parameters: Mapping[str,
 
 
 class Drafting(Strict):
-    """One way of drafting; its lists multiply."""
+    """One drafting method; its lists multiply."""
 
     method: Method
     """`draft` is a second model"""

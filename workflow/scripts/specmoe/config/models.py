@@ -25,7 +25,7 @@ from specmoe.files import parts_of
 UNVERIFIED: Literal["unverified"] = "unverified"
 
 DraftMethod = Literal["eagle3", "dflash", "dspark"]
-"""A way of drafting that reads the target's hidden states."""
+"""A drafting method that reads the target's hidden states."""
 
 
 class Family(Strict):
@@ -129,7 +129,7 @@ class QuantizeModel(ModelBase):
 
 
 class TruncateModel(ModelBase):
-    """A draft cut from another model of the set: its first layers, with its norm and head."""
+    """A draft model cut from another model of the set: its first layers, with its norm and head."""
 
     kind: Literal["truncate"]
     source: Name
@@ -139,7 +139,7 @@ class TruncateModel(ModelBase):
 
 
 class UpcycleModel(ModelBase):
-    """An MoE of equal experts: copies of a dense model's feed-forward block, behind a router.
+    """An MoE of identical experts: copies of a dense model's feed-forward block, behind a router.
 
     It computes what the dense model computes, whichever experts the router chooses. The dense model
     has architecture `llama` or `qwen3`; its file's bytes are copied, and nothing is quantized
@@ -293,7 +293,7 @@ class SyntheticModel(ModelBase):
 
 
 class SyntheticDraft(ModelBase):
-    """A draft for a synthetic target, constructed from the target's recipe and written here."""
+    """A draft model for a synthetic target, constructed from the target's recipe."""
 
     weights = "random"
     kind: Literal["synthetic_draft"]

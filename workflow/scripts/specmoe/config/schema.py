@@ -92,13 +92,13 @@ class Suite(Strict):
     """models of the campaign's set"""
     drafts: Distinct[Name] = Field(default=[])
     """draft models of the set; `self` lets each target draft for itself. Each is compared with
-    the target alone, measured beside it. `none` as the only entry measures targets alone; beside
+    the baseline, measured beside it. `none` as the only entry measures baselines; beside
     others it counts these runs as the suite's own"""
     methods: list[Drafting] | Literal["all"] = Field(default=[])
-    """further ways of drafting, each compared with the target alone; `all` tries every method that
-    the targets' and the drafts' files are made for at every γ of `gammas`, and n-grams at lengths
-    of their own: 3 tokens looked up and 8 drafted, and in the pool also 24 and 64, as llama.cpp
-    advises for MoEs"""
+    """further drafting methods, each compared with the baseline; `all` tries every method that
+    the targets' and the draft models' files are made for at every γ of `gammas`, and n-grams at
+    lengths of their own: 3 tokens looked up and 8 drafted, and in the pool also 24 and 64, as
+    llama.cpp advises for MoEs"""
     gammas: Distinct[DraftLength] = Field(default=[])
     """draft lengths γ: the most tokens drafted in a round"""
     prompts: Distinct[Name | Positive] = Field(default=[])
@@ -121,7 +121,7 @@ class Suite(Strict):
 
     @property
     def ways(self) -> list[Drafting]:
-        """All ways of drafting: the suite's draft models, then its further methods."""
+        """All drafting methods: the suite's draft models, then its further methods."""
         models = [draft for draft in self.drafts if draft != NO_DRAFT]
         simple = [Drafting(method=Method.DRAFT, drafts=models)] if models else []
         assert self.methods != ALL  # see `load.load`

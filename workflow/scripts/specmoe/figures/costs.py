@@ -163,7 +163,7 @@ def _draw_speedups(axes: Axes, rows: pd.DataFrame, looks: Looks) -> None:
 
 
 def plot_break_even(analysis: Analysis) -> Figure | None:
-    """Show the acceptance rate that a draft must reach and the rate it reached, against γ.
+    """Show the acceptance rate that pays, and the rate that was reached, against γ.
 
     A panel for each target and draft. None if no pass was measured.
     """
@@ -204,7 +204,7 @@ def plot_break_even(analysis: Analysis) -> Figure | None:
 
 
 def plot_required_time(analysis: Analysis) -> Figure | None:
-    """Show every run with a draft of each campaign as a dot, or None if there are none.
+    """Show every run with speculation of each campaign as a dot, or None if there are none.
 
     No run can be below the diagonal: its passes, one by one, need more time than it took.
     """

@@ -208,7 +208,7 @@ def add_legend(figure: Figure, handles: Sequence[Line2D | Patch]) -> None:
 
 
 def mark_no_change(axes: Axes) -> None:
-    """Draw the line above which a draft pays."""
+    """Draw the line above which speculation pays."""
     axes.axhline(1, **REFERENCE_LINE, zorder=1)
 
 

@@ -1,4 +1,4 @@
-"""Figures with a panel for each draft, target or suite, and a line for each series in it."""
+"""Figures with a panel for each draft model, target or suite, and a line for each series in it."""
 
 from dataclasses import replace
 from itertools import product
@@ -47,7 +47,7 @@ _OF_PROTOCOLS = (ACCEPTANCE, _REPORTED, _FAILURES)
 def plot_speedup_by_gamma(analysis: Analysis) -> Figure | None:
     """Show speedup and acceptance rate against draft length, or None without drafts.
 
-    A row for each draft, a line for each target.
+    A row for each draft model, a line for each target.
     """
     settings = settings_by_draft(analysis)
     if settings.empty:
@@ -74,7 +74,7 @@ def plot_speedup_by_gamma(analysis: Analysis) -> Figure | None:
 def plot_gamma_curves(analysis: Analysis) -> Figure | None:
     """Show the speedup predicted of every γ, with the measured ones as marks.
 
-    A panel for each draft, a line for each target; None where no draft has read any text.
+    A panel for each draft model, a line for each target; None without draft scores.
     """
     settings = analysis.gamma_curves
     if settings.empty:
@@ -99,8 +99,8 @@ def plot_gamma_curves(analysis: Analysis) -> Figure | None:
 def plot_levels(analysis: Analysis) -> Figure | None:
     """Show speedup against the level of what a suite varies, or None if no suite has two levels.
 
-    A panel for each suite and target, a line for each draft and γ. Numbers are on their scale.
-    Returns None with more lines than can be told apart, too: the table has them all.
+    A panel for each suite and target, a line for each draft model and γ. Numbers are on their
+    scale. Returns None with more lines than can be told apart, too: the table has them all.
     """
     settings = analysis.levels
     settings = settings[settings.groupby("series")["level"].transform("nunique") > 1]
@@ -174,8 +174,8 @@ def plot_protocols(analysis: Analysis) -> Figure | None:
 def plot_compared_settings(analysis: Analysis) -> Figure | None:
     """Show the speedups of several campaigns against draft length, or None if only one has any.
 
-    The panels are those of `drawn_settings`. A line for each campaign and draft. The audit
-    marks runs of hollow dots.
+    The panels are those of `drawn_settings`. A line for each campaign and draft. Hollow marks have
+    flagged runs.
     """
     settings = drawn_settings(analysis)
     if settings.empty:

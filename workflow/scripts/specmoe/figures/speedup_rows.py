@@ -79,7 +79,7 @@ def plot_best_settings(analysis: Analysis) -> Figure | None:
 
 
 def plot_methods(analysis: Analysis) -> Figure | None:
-    """Show the speedup of each way of drafting, or None if no target has several.
+    """Show the speedup of each drafting method, or None if no target has several.
 
     A line for each setting of what drafts; the marks of its draft lengths stand below each other.
     """

@@ -103,7 +103,7 @@ def looks_of(names: Iterable[str]) -> dict[str, Look]:
 
 
 def compared_looks(campaigns: Iterable[str], drafts: Iterable[str]) -> dict[tuple[str, str], Look]:
-    """Return the look of each campaign and draft: a colour a campaign, marker and line a draft."""
+    """Return the look of each campaign (its colour) and draft model (its marker and line)."""
     of_drafts = list(zip(drafts, cycle(MARKERS), cycle(_LINES)))
     return {
         (campaign, draft): Look(colour, marker, line)

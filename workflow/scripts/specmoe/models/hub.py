@@ -92,7 +92,7 @@ def fetch(model: HubModel, out: Path, digests: Path) -> None:
             path.unlink(missing_ok=True)  # the link to it
             raise ModelError(
                 f"{place}: damaged: SHA-256 {hashed[path]}, not {expected}; it is deleted, run"
-                " again to download it anew"
+                " again to download it"
             )
         if not stated:
             _logger.info("%s: the config has no sha256; give it %s", place, hashed[path])

@@ -219,8 +219,8 @@ class Pair(TypedDict):
 
     `knots` are the γ or widths of each kind of cost, `costs` the steps there, `without` the same as
     fitted without each repeat. `quantile` is null, and `without` empty, with a single repeat.
-    `profile` has a suite's γ, and the `chances` of the tokens at each position of its drafts if all
-    before them held.
+    `profile` has a suite's γ, and the `chances` of the tokens at each position if all earlier ones
+    were accepted.
     """
 
     target: str

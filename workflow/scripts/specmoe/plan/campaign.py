@@ -314,12 +314,12 @@ class LoadedCampaign:
 
     @cached_property
     def draft_scoring(self) -> dict[str, list[str]]:
-        """The drafts that read the texts of their targets, with the blocks that have these."""
+        """The draft models that score outputs of their targets, with the blocks of these."""
         return list_draft_scoring(self.config, self.blocks.values())
 
     @property
     def agreement(self) -> list[Path]:
-        """The table of what drafts would have proposed, in a list; empty if there is none."""
+        """The table of draft scores, in a list; empty if there is none."""
         file = self.data / "agreement.parquet"
         return [file] if (self.draft_scoring if self.measured else file.exists()) else []
 
@@ -335,7 +335,7 @@ class LoadedCampaign:
 
     @cached_property
     def judged_targets(self) -> list[str]:
-        """The targets whose greedy runs with a draft must give their baselines' tokens, or a tie.
+        """The targets whose greedy speculative runs must give the baselines' tokens, or a tie.
 
         The published rows hold no tokens, so a published campaign has no such targets.
         """

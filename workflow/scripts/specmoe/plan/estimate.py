@@ -80,7 +80,7 @@ def seconds_per_token(
     forced: float | None = None,
     slots: int = 1,
 ) -> float:
-    """Return the time of one generated token with a draft, each token of which takes `drafted_s`.
+    """Return the time of a generated token with speculation; a draft token takes `drafted_s`.
 
     A round drafts `gamma` tokens and verifies them once. After a rejection, the target reads the
     accepted tokens again, as on the hybrid models of the study; that gives one more token.

@@ -350,7 +350,7 @@ def _check_models(campaign: LoadedCampaign) -> None:
         if place is None:
             raise DamagedFileError(
                 f"{file} is not the file that its info describes (SHA-256); delete it and run"
-                " snakemake again, which makes it anew"
+                " snakemake again, which makes it again"
             )
         file.unlink()
         info.unlink()

@@ -176,9 +176,9 @@ def take_inventory(campaign: LoadedCampaign, blocks: list[Block]) -> Inventory:
     for block in blocks:
         name, request = f"blocks/{block.block}", gate.block(block.block)
         seconds = gate.records.seconds(name, request)
-        anew = {one for model in block.models for one in config.lineage(model)} & remade
-        if seconds is not None and anew:
-            changed[block.block] = ", ".join(f"model {one}: another entry" for one in sorted(anew))
+        again = {one for model in block.models for one in config.lineage(model)} & remade
+        if seconds is not None and again:
+            changed[block.block] = ", ".join(f"model {one}: another entry" for one in sorted(again))
         elif seconds is not None:
             measured[block.block] = seconds
         elif reason := gate.records.latest_change(name, request):

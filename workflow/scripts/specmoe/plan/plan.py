@@ -187,7 +187,7 @@ class Plan:
         if self.machine is None or not all(model in self.sizes for model in needed):
             return None
         tokens = [*map(self.tokens_of, block.prompts)]
-        # The target alone is measured in each group.
+        # The baseline is measured in each group.
         arms = tuple(arm for group in self.groups_of(block) for arm in group) or block.arms
         return block_seconds(replace(block, arms=arms), tokens, self.sizes, self.machine)
 
@@ -253,7 +253,7 @@ class Plan:
     def rows(self) -> list[dict[str, Any]]:
         """Of each suite its blocks, runs, seconds (None: unknown) and measured blocks, see `plan`.
 
-        A row has also each target's ways of drafting, with their draft lengths.
+        A row has also each target's drafting methods, with their draft lengths.
         """
         rows = []
         for suite in self.config.campaign.suites:

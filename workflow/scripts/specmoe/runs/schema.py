@@ -132,7 +132,7 @@ class Row(pa.DataFrameModel):
     backend: str = _column("What the engine computes with.")
     machine: str = _column("Id of the machine.")
     target_sha256: str | None = _column("Of the target's file.")
-    draft_sha256: str | None = _column("Of the draft's file.")
+    draft_sha256: str | None = _column("Of the draft model's file.")
     concurrency: int = _positive("Requests at once.")
     load_s: float | None = _measured(
         "The steady load that it was a part of (`measure.load`), from its first measured request to"
