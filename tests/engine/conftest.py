@@ -62,8 +62,7 @@ def job_in(engine_bin, family, prompt_folder) -> Callable[[Path], Job]:
             target=family["target"],
             drafts={"draft": family["draft"]},
             server_log=folder / "server.log",
-            start_limit_s=60,
-            run_limit_s=120,
+            time_limit_s=120,
             backend=Backend.CPU,
             usable_memory=usable_memory(psutil.virtual_memory().total, None, Backend.CPU),
         )
@@ -132,9 +131,7 @@ def check(engine_bin, tmp_path):
     """Compare an upcycled model with its dense one on what this one writes after a text."""
 
     def checked(source: Path, model: Path, text: str) -> dict[str, Any]:
-        place = Workplace(
-            tmp_path, engine_bin.with_name("engine.json"), tmp_path / "machine", 60, 120
-        )
+        place = Workplace(tmp_path, engine_bin.with_name("engine.json"), tmp_path / "machine", 120)
         return check_upcycled(source, model, text, place, {}, 0, tmp_path / "log")
 
     return checked
@@ -150,6 +147,6 @@ def start(engine_bin, tmp_path_factory):
         command = server_command(
             program, model, context=context, threads=1, gpu_layers=0, args=words
         )
-        return Server(command, folder / f"{next(numbers)}.log", 60, 120)
+        return Server(command, folder / f"{next(numbers)}.log", 120)
 
     return server

@@ -117,7 +117,7 @@ def server_pids(log_folder: Path) -> list[int]:
 @pytest.fixture
 def long_run(serve):
     """A server with time for a long request, in which a test plants a fault."""
-    with serve(alone(context=4096), ALONE, run_limit_s=3) as server:
+    with serve(alone(context=4096), ALONE, time_limit_s=3) as server:
         yield server
 
 
@@ -132,8 +132,8 @@ def test_a_crash_is_named_by_its_signal(long_run, tmp_path):
 
 @needs_proc
 def test_a_hang_ends_at_the_time_limit_and_leaves_no_server(serve, tmp_path):
-    timeout = pytest.raises(MeasurementError, match=r"timeout: /completion took longer than 1 s")
-    with timeout, serve(BASELINE, ALONE, run_limit_s=1) as server:
+    timeout = pytest.raises(MeasurementError, match=r"timeout: /completion took longer than 3 s")
+    with timeout, serve(BASELINE, ALONE, time_limit_s=3) as server:
         [pid] = server_pids(tmp_path)
         os.kill(pid, signal.SIGSTOP)
         server.complete([1] * 8, n_predict=8, temperature=0, seed=1)

@@ -135,7 +135,7 @@ def ids(study, root, memory):
 
 
 def test_a_campaign_measured_elsewhere_reads_no_engine_files(ids, binaries, memory, hashed):
-    assert ids(binaries, "cached")
+    assert ids(binaries, "shipped")
     assert hashed == []
     assert not memory.exists()
 

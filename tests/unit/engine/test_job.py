@@ -23,7 +23,7 @@ def job(tmp_path, monkeypatch):
     Path("e").mkdir()
     Path("e/engine.json").write_text('{"backend": "cuda"}')
     Path("h").write_text(f'{{"id": "{machine_id()}", "chip": "c", "gpu_memory_bytes": 1000}}')
-    workplace = Workplace(Path("r"), Path("e/engine.json"), Path("h"), 2.0, 0.5)
+    workplace = Workplace(Path("r"), Path("e/engine.json"), Path("h"), 2.0)
     files = Path("t"), Path("l/r0.server.log"), {"draft": Path("d")}
     with exclusive_job(workplace, {}, *files) as job:
         yield job
@@ -31,7 +31,7 @@ def job(tmp_path, monkeypatch):
 
 def test_a_job_has_the_programs_limits_and_memory_of_its_workplace(job):
     assert (job.binaries, job.target) == (Path("e/bin"), Path("t"))
-    assert (job.start_limit_s, job.run_limit_s) == (2.0, 0.5)
+    assert job.time_limit_s == 2.0
     # What its backend can use of the GPU's memory.
     assert (job.backend, job.usable_memory) == (Backend.CUDA, 950)
 

@@ -52,7 +52,6 @@ def test_a_move_that_changes_the_token_is_as_wide_as_both_leads():
 
 def test_times_are_medians_and_experts_means_over_samples_and_layers():
     lines = [
-        {"tokens": 4957},
         {"sample": 0, "n_tokens": 5, "experts": [10, 12]},
         {"sample": 1, "n_tokens": 5, "experts": [13, 13]},
         *({"sample": 0, "n_tokens": 5, "outputs": "all", "ms": ms} for ms in (1.0, 9.0, 2.0)),

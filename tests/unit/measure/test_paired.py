@@ -127,8 +127,7 @@ def job(tmp_path):
         target=tmp_path / "t.gguf",
         drafts={"draft": tmp_path / "d.gguf"},
         server_log=tmp_path / "r0.server.log",
-        start_limit_s=1,
-        run_limit_s=1,
+        time_limit_s=1,
         backend=Backend.CPU,
         usable_memory=100 * GB,
     )

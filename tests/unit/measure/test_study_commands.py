@@ -106,7 +106,7 @@ OLD_MANUAL = "--draft, --draft-n, --draft-max N   number of tokens to draft"
 NEW_MANUAL = "--spec-draft-n-max N   number of tokens to draft\n--draft N   has been removed"
 
 
-def job_in(folder, run_limit_s=60.0):
+def job_in(folder, time_limit_s=60.0):
     """Return a job whose files are in one folder."""
     return Job(
         root=folder,
@@ -114,8 +114,7 @@ def job_in(folder, run_limit_s=60.0):
         target=Path("t.gguf"),
         drafts={"draft": Path("d.gguf")},
         server_log=folder / "log",
-        start_limit_s=60,
-        run_limit_s=run_limit_s,
+        time_limit_s=time_limit_s,
         backend=Backend.CPU,
         usable_memory=10**9,
     )

@@ -124,8 +124,6 @@ REFUSED = {
     "another digest": ({}, {"sha256": "0" * 64}, {},
         f"another file: the config says SHA-256 {'0' * 64}, the hub announces {SHA256}; correct the"
         " one, or the revision"),
-    "another size": ({}, {"size_bytes": 5}, {},
-        "100000 bytes in 1 part(s), the config says 5; correct the one, or the revision"),
     "gated": (GATED, {}, {},
         f"gated; accept its terms on {{hub}}/a/b, and {ACCOUNT}"),
     "no repository": ({}, {"repository": "a/x"}, {},

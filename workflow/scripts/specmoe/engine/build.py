@@ -204,7 +204,7 @@ def self_test(
         )
         server_log = log.with_suffix(".selftest.log")
         try:
-            with Server(command, server_log, SELF_TEST_S, SELF_TEST_S, environment) as server:
+            with Server(command, server_log, SELF_TEST_S, environment) as server:
                 answer = server.complete(
                     server.tokenize("self-test"),
                     n_predict=SELF_TEST_TOKENS,

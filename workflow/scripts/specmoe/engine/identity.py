@@ -19,9 +19,8 @@ from specmoe.errors import EngineError
 from specmoe.files import file_digests, named_if_damaged, read_record, remembered_digests
 
 BINARIES = ("llama-server", "llama-quantize", "llama-bench")
-# Only protocol `study` needs it; an engine built elsewhere may lack it.
-EXTRA_BINARIES = ("llama-speculative",)
-ALL_BINARIES = (*BINARIES, *EXTRA_BINARIES, NGRAM_MAKER)
+# Engines built elsewhere may lack the last two.
+ALL_BINARIES = (*BINARIES, "llama-speculative", NGRAM_MAKER)
 # Shared libraries (RPATH $ORIGIN), and on a Mac the GPU's kernels: compiled, or as source with its
 # headers.
 _LIBRARIES = ("lib*.so*", "*.dylib", "*.metallib", "ggml-metal*", "ggml-common.h")
@@ -125,8 +124,7 @@ class Workplace:
     root: Path  # prompt files are relative to this folder
     engine: Path  # engine.json
     machine: Path  # the description of the machine, if it exists
-    start_limit_s: float
-    run_limit_s: float
+    time_limit_s: float  # of loading a model, and of a run
     workflow_pid: int | None = None  # jobs end when this process ends
 
     @property

@@ -96,8 +96,7 @@ class Job:
     target: Path  # GGUF
     drafts: Mapping[str, Path]  # what arms draft from, by model: GGUFs, and caches of n-grams
     server_log: Path  # receives the engine's output; each arm of a block has a log beside it
-    start_limit_s: float
-    run_limit_s: float
+    time_limit_s: float
     backend: Backend
     usable_memory: int  # bytes that models can use
 
@@ -122,8 +121,7 @@ class Job:
 
     def server(self, block: Block, arm: Arm, log: Path, *more: str) -> Server:
         """Return the server of an arm, not yet started, with `more` words of its command line."""
-        limits = self.start_limit_s, self.run_limit_s
-        return Server([*self.command(block, arm), *more], log, *limits, block.environment)
+        return Server([*self.command(block, arm), *more], log, self.time_limit_s, block.environment)
 
     def run(
         self, program: Path, words: Iterable[object], environment: Mapping[str, str], limit_s: float
@@ -134,7 +132,7 @@ class Job:
         """
         command = [str(program), *map(str, words)]
         own = engine_environment(environment, os.environ)
-        return run_tool(command, self.server_log, self.start_limit_s + limit_s, own)[0]
+        return run_tool(command, self.server_log, self.time_limit_s + limit_s, own)[0]
 
 
 def _end_with(pid: int) -> None:
@@ -163,11 +161,10 @@ def exclusive_job(
     machine = read_record(workplace.machine) if workplace.machine.exists() else {}
     backend, memory = workplace.backend, psutil.virtual_memory().total
     usable = usable_memory(memory, machine.get("gpu_memory_bytes"), backend)
-    limits = workplace.start_limit_s, workplace.run_limit_s
     files = workplace.root, workplace.binaries, target, drafts or {}, server_log
     with measuring_lock():
         require_device(backend, workplace.binaries / "llama-server", environment)
-        yield Job(*files, *limits, backend, usable)
+        yield Job(*files, workplace.time_limit_s, backend, usable)
 
 
 @contextmanager

@@ -8,7 +8,7 @@
 // verifies draft tokens. llama-bench gives the output of the last token only; llama-batched-bench
 // decodes one token of each of many sequences. OUTPUTS (`all`, `last`) and COUNTS are lists with
 // commas. Each sample starts at another place of the text. Within a sample all passes start from the
-// same state, in random order. The first line is {"tokens": ...}, the length of the text; then
+// same state, in random order. Standard output has a JSON object a line:
 //
 //     {"sample": 0, "n_tokens": 5, "experts": [11, 13]}          distinct experts of each MoE layer
 //     {"sample": 0, "n_tokens": 5, "outputs": "all", "ms": 1.25}
@@ -250,7 +250,6 @@ void time_passes(llama_model * model, const Options & options, const std::string
     if ((int) text.size() <= options.depth + widest) {
         fail("the text has " + std::to_string(text.size()) + " tokens, too few");
     }
-    printf("{\"tokens\": %zu}\n", text.size());
     count_experts(model, options, text);
     Bench bench(model, options, text, nullptr);
     std::vector<std::pair<int, std::string>> passes;

@@ -11,6 +11,7 @@ import tempfile
 from collections import deque
 from collections.abc import Mapping
 from pathlib import Path
+from typing import IO
 
 from specmoe.config.engines import build_environment
 from specmoe.engine.machine import text_of
@@ -28,6 +29,20 @@ _CAUSE = re.compile(
 )
 
 
+def start_guarded(
+    command: list[str], out: IO[bytes], error: IO[bytes] | int, environment: Mapping[str, str]
+) -> "subprocess.Popen[bytes]":
+    """Start a command of `supervise.guarded`, which ends when its standard input is closed."""
+    return subprocess.Popen(
+        command,
+        stdin=subprocess.PIPE,
+        stdout=out,
+        stderr=error,
+        start_new_session=True,
+        env=environment,
+    )
+
+
 def run_tool(
     command: list[str], log: Path, limit_s: float, environment: Mapping[str, str]
 ) -> tuple[str, str]:
@@ -41,14 +56,7 @@ def run_tool(
         error.write(f"$ {shlex.join(command)}\n".encode())
         error.flush()
         start = error.tell()
-        with subprocess.Popen(
-            guarded(command),
-            stdin=subprocess.PIPE,
-            stdout=out,
-            stderr=error,
-            start_new_session=True,
-            env=environment,
-        ) as process:
+        with start_guarded(guarded(command), out, error, environment) as process:
             assert process.stdin is not None
             try:
                 code = process.wait(limit_s)

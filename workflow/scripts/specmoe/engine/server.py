@@ -19,6 +19,7 @@ from specmoe.engine.process import (
     count_failures,
     living_peak_bytes,
     peak_rss_bytes,
+    start_guarded,
     with_end_of_log,
 )
 from specmoe.engine.responses import first_error, read_counters, read_events
@@ -80,8 +81,7 @@ class Server:
         self,
         command: list[str],
         log: Path,
-        start_limit_s: float,
-        run_limit_s: float,
+        time_limit_s: float,
         environment: Mapping[str, str] | None = None,
     ):
         """Prepare `command` (from `job.server_command`) to run with its output in `log`."""
@@ -91,8 +91,7 @@ class Server:
         self.command = [*command, "--host", str(self._socket)]
         self.environment = engine_environment(environment or {}, os.environ) | TRACED
         self._log = log
-        self._start_limit_s = start_limit_s
-        self._run_limit_s = run_limit_s
+        self._time_limit_s = time_limit_s
         self._process: subprocess.Popen[bytes] | None = None
         self.settings: Settings  # known once its models are loaded
         self.peak_rss_bytes: int | None = None  # known once the process has ended
@@ -100,20 +99,14 @@ class Server:
             # A socket is not encrypted; to verify, httpx reads SSL_CERT_FILE, which may be absent.
             transport=httpx.HTTPTransport(uds=str(self._socket), verify=False),
             base_url="http://llama-server",
-            timeout=run_limit_s,
+            timeout=time_limit_s,
         )
 
     def __enter__(self) -> Self:
         """Start the process and wait until its models are loaded."""
         with self._log.open("wb") as log:
-            self._process = subprocess.Popen(
-                guarded(self.command, scratch=self._folder.name),
-                stdin=subprocess.PIPE,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-                env=self.environment,
-            )
+            command = guarded(self.command, scratch=self._folder.name)
+            self._process = start_guarded(command, log, subprocess.STDOUT, self.environment)
         try:
             self.settings = self._wait_until_ready()
         except BaseException:
@@ -236,7 +229,7 @@ class Server:
         return self._log.read_text(errors="replace")
 
     def _wait_until_ready(self) -> Settings:
-        deadline = time.monotonic() + self._start_limit_s
+        deadline = time.monotonic() + self._time_limit_s
         while time.monotonic() < deadline:
             self._raise_if_ended("llama-server ended while loading", loading=True)
             with suppress(httpx.TransportError):  # not listening yet
@@ -252,7 +245,7 @@ class Server:
                     )
             time.sleep(_POLL_S)
         raise self.error(
-            f"llama-server was not ready after {self._start_limit_s:g} s (measurement.time_limit_s)"
+            f"llama-server was not ready after {self._time_limit_s:g} s (measurement.time_limit_s)"
         )
 
     def _post(self, path: str, body: dict[str, Any]) -> Any:
@@ -266,7 +259,7 @@ class Server:
             yield
         except httpx.TimeoutException as error:
             raise self.error(
-                f"timeout: {path} took longer than {self._run_limit_s:g} s"
+                f"timeout: {path} took longer than {self._time_limit_s:g} s"
                 " (measurement.time_limit_s)"
             ) from error
         except httpx.TransportError as error:

@@ -236,8 +236,7 @@ def check_upcycled(
             threads=physical_cores(),
             gpu_layers=gpu_layers,
         )
-        limits = workplace.start_limit_s, workplace.run_limit_s
-        with Server(command, log, *limits, environment) as server:
+        with Server(command, log, workplace.time_limit_s, environment) as server:
             if not found:
                 prompt = server.tokenize(text)[:PROMPT_TOKENS]
                 answer = server.complete(prompt, n_predict=TOKENS, temperature=0, seed=0)

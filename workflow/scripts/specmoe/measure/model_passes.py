@@ -66,7 +66,7 @@ def measure(passes: TimedPasses, job: Job, program: Path) -> dict[str, Any]:
     words = "time", engine_path(job.target), job.root / passes.text, *counts, *lists
     gpus = passes.environment.get("CUDA_VISIBLE_DEVICES", "")
     printed, attempts = measure_undisturbed(
-        lambda: job.run(program, words, passes.environment, job.run_limit_s),
+        lambda: job.run(program, words, passes.environment, job.time_limit_s),
         lambda: Watch(None, job.backend, gpus),
         passes.reruns,
     )
@@ -122,7 +122,7 @@ def score(
     file.write_text("".join(" ".join(map(str, line)) + "\n" for line in lines))
     threads = block.threads or physical_cores()
     words = "score", engine_path(job.target), file, threads, block.gpu_layers, n_tokens
-    printed = job.run(program, words, block.environment, job.run_limit_s * len(texts))
+    printed = job.run(program, words, block.environment, job.time_limit_s * len(texts))
     file.unlink()
     proposals: list[list[Proposal]] = [[] for _ in texts]
     for one in map(json.loads, printed.splitlines()):

@@ -142,7 +142,7 @@ def _measure_run(
     """Return what a tool's run gave. Raises MeasurementError if it fails or prints no result."""
     for _ in range(ATTEMPTS):
         started_at, clock = datetime.now(UTC), time.perf_counter()
-        text, log = run_tool(command, job.server_log, job.run_limit_s, environment)
+        text, log = run_tool(command, job.server_log, job.time_limit_s, environment)
         wall_ms = (time.perf_counter() - clock) * 1000
         reading = read_bench(text) or read_speculative(log)
         if reading is not None:

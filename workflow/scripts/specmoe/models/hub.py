@@ -64,15 +64,9 @@ def fetch(model: HubModel, out: Path, digests: Path) -> None:
     """Make `out` a link to a verified model, downloaded unless it is cached; write its `digests`.
 
     A part must have the digest of the config, else of the hub. Raises ModelError if it cannot be
-    downloaded or has another digest or size.
+    downloaded or has another digest.
     """
     parts, places = _located(model), [_place(model, name) for name in model.files]
-    size = sum(part.size for part in parts)
-    if model.size_bytes not in (None, size):
-        raise ModelError(
-            f"{places[0]}: {size} bytes in {len(parts)} part(s), the config says"
-            f" {model.size_bytes}; correct the one, or the revision"
-        )
     for place, part, stated in zip(places, parts, model.digests, strict=True):
         if stated and part.announced not in (None, stated):
             raise ModelError(

@@ -135,8 +135,7 @@ class LoadedCampaign:
             root=self.root,
             engine=self.engine_file(engine or self.engine_id),
             machine=self.folder / f"machines/{job}.json" if self.shared else self.machine_file,
-            start_limit_s=self.config.measurement.time_limit_s,
-            run_limit_s=self.config.measurement.time_limit_s,
+            time_limit_s=self.config.measurement.time_limit_s,
             workflow_pid=workflow_pid,
         )
 
