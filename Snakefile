@@ -156,5 +156,5 @@ onsuccess:
 
 
 onerror:
-    if CAMPAIGN.measured and not ASKED:
+    if CAMPAIGN.measured and not CLAIM:
         print(CAMPAIGN.describe_missing())

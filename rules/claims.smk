@@ -1,12 +1,14 @@
 # What others claim: no campaign, engine or model has a part in it.
-ASKED = CONFIG.claim or CONFIG.claims
+CLAIM = CONFIG.claim
 CHECK_CLAIM = ["python", SPECMOE, "check_claim", "--out", "results/claims"]
-CHECK_CLAIM += ["--claim", json.dumps(CONFIG.claim)] if CONFIG.claim else []
-CHECK_CLAIM += ["--claims", CONFIG.claims] if CONFIG.claims else []
+if CLAIM:
+    CHECK_CLAIM += (
+        ["--file", CLAIM] if isinstance(CLAIM, str) else ["--claim", json.dumps(CLAIM)]
+    )
 
 
 rule check_claim:
-    """Say whether a claim about speed can be true: --config claim='{...}' or claims=FILE."""
+    """Say whether a claim about speed can be true: --config claim='{...}' or claim=FILE."""
     log:
         "results/claims/check_claim.log",
     localrule: True

@@ -37,7 +37,7 @@ def test_the_rounds_give_the_text_of_the_target(do, family):
 
 
 def test_a_chat_is_decoded_to_its_end_and_no_further(do, tmp_path):
-    write_model(tmp_path / "chat.gguf", varied(SMALL, end_gain=1.5, chat_template=True))
+    write_model(tmp_path / "chat.gguf", varied(SMALL, chat=True))
     made = do(
         tmp_path / "chat.gguf",
         tmp_path / "chat.gguf",

@@ -12,7 +12,7 @@ from specmoe.models.synthetic import write_model
 from ..blocks import chatting, measured, rows
 from ..recipes import SMALL, varied
 
-CHAT = varied(SMALL, end_gain=1.5, chat_template=True)
+CHAT = varied(SMALL, chat=True)
 TURNS = [
     {"role": "user", "content": "Name a tree."},
     {"role": "assistant", "content": "Oak."},
@@ -28,7 +28,7 @@ QUESTIONS = [
 def models(module_folder) -> dict[str, Path]:
     """A draft model and a target that end their texts, of which the target has a chat template."""
     write_model(module_folder / "target.gguf", varied(CHAT, layers=8))
-    write_model(module_folder / "draft.gguf", varied(CHAT, chat_template=False))
+    write_model(module_folder / "draft.gguf", CHAT)
     return {name: module_folder / f"{name}.gguf" for name in ("target", "draft")}
 
 

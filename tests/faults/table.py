@@ -144,7 +144,7 @@ def asked_by_template(scene: Scene, written: str) -> None:
     """Send a chat to a model whose template writes something in place of a message's text."""
     file, content = scene.file("chatty.gguf"), b"message['content']"
     recipe = scene.models["target"]["recipe"]
-    write_model(file, Recipe(**recipe | {"chat_template": True}))
+    write_model(file, Recipe(**recipe | {"chat": True}))
     weights = file.read_bytes()
     assert content in weights
     file.write_bytes(weights.replace(content, written.encode().ljust(len(content))))

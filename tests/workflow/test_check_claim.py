@@ -29,7 +29,7 @@ def test_a_slip_is_one_line_and_says_nothing_of_the_campaigns_blocks(ask):
 def test_a_line_that_cannot_be_read_is_named_and_the_others_are_judged(ask, tmp_path):
     file = tmp_path / "mine.csv"
     file.write_text("name,speedup,gamma,acceptance_rate\na,1.5,4,0.02\nb,1.2,4,2\n")
-    printed = ask(f"claims={file}", fails=True)
+    printed = ask(f"claim={file}", fails=True)
     assert "a: IMPOSSIBLE" in printed
     assert f"{file}, line 3: acceptance_rate: 2 is not within 0 and 1" in printed
     assert f"ConfigError: {file}: 1 of 2 lines cannot be read" in printed

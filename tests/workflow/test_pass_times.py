@@ -6,13 +6,13 @@ import shutil
 import pandas as pd
 import pytest
 
-from specmoe.config.engines import Backend, GitEngine
+from specmoe.config.engines import Backend, PypiEngine
 from specmoe.engine.identity import engine_id
 from specmoe.runs.schema import read_runs
 
 from ..small_campaign import run_campaign, tiny_campaign
 
-ENTRY = {"source": "git", "url": "https://example.org/llama.cpp", "tag": "b1", "commit": "0123456"}
+ENTRY = {"source": "pypi", "version": "0.0.1", "sha256": "0" * 64, "commit": "0123456"}
 TIMED = {("target", "all"), ("draft", "last")}
 GAMMAS, CHANCES = [1, 2, 4, 8], [0, 0.2]
 
@@ -20,7 +20,7 @@ GAMMAS, CHANCES = [1, 2, 4, 8], [0, 0.2]
 def built_from_source(config, folder, engine_bin):
     """Let a campaign in a folder take the tests' engine for one that was built there."""
     config["engines"]["built"] = ENTRY
-    built = folder / "results/engines" / engine_id("built", Backend.CPU, GitEngine(**ENTRY), {})
+    built = folder / "results/engines" / engine_id("built", Backend.CPU, PypiEngine(**ENTRY), {})
     built.mkdir(parents=True)
     for part in engine_bin.parent.iterdir():
         (built / part.name).symlink_to(part)

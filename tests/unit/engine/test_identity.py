@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from specmoe import files as module
-from specmoe.config.engines import Backend, GitEngine, PathEngine, PypiEngine, without_digits
+from specmoe.config.engines import Backend, PathEngine, PypiEngine, without_digits
 from specmoe.config.load import load
 from specmoe.engine import build
 from specmoe.engine.build import make_engine
@@ -29,7 +29,6 @@ PYPI = PypiEngine(
     commit="0123456",
     cmake={"GGML_NATIVE": "ON", "LLAMA_CURL": "OFF"},
 )
-GIT = GitEngine(source="git", url="https://example.org/llama", tag="b1", commit="0123456")
 HERE = PathEngine(source="path", path="/here")
 NAME, ALIAS = "libmade.so.0.1", "libmade.so.0"
 
@@ -79,8 +78,6 @@ def test_an_id_is_name_backend_and_eight_digits():
         (PYPI, {"sha256": "1" * 64}),
         (PYPI, {"commit": "0123457"}),
         (PYPI, {"cmake": {"GGML_NATIVE": "OFF", "LLAMA_CURL": "OFF"}}),
-        (PYPI, {"fallbacks": [{"GGML_NATIVE": "OFF"}]}),
-        (GIT, {"tag": "b2"}),
         (HERE, {"path": "/there"}),  # while its files are unknown
     ],
 )
@@ -88,9 +85,9 @@ def test_a_change_of_the_build_makes_another_id(entry, change):
     assert of(entry.model_copy(update=change)) != of(entry)
 
 
-def test_the_order_of_flags_and_default_values_do_not_change_the_id():
+def test_the_order_of_flags_does_not_change_the_id():
     turned = {"LLAMA_CURL": "OFF", "GGML_NATIVE": "ON"}
-    assert of(PYPI.model_copy(update={"cmake": turned, "fallbacks": []})) == of(PYPI)
+    assert of(PYPI.model_copy(update={"cmake": turned})) == of(PYPI)
 
 
 def test_the_id_of_an_engine_built_elsewhere_depends_on_its_files_only():

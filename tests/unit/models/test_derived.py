@@ -118,7 +118,7 @@ def test_a_source_of_another_architecture_or_with_other_blocks_is_refused(tmp_pa
 
 
 MOE = varied(TINY, layers=8, experts=4, experts_used=2, expert_ffn=32, mtp_blocks=1)
-FULL = varied(TINY, layers=4, attention="full", core_layers=1, mtp_blocks=1)
+FULL = varied(TINY, layers=4, attention="full", core=0, mtp_blocks=1)
 
 
 @pytest.fixture
@@ -215,7 +215,7 @@ def test_the_file_is_what_the_tool_wrote_and_its_info_names_the_vocabulary(tmp_p
     write_model(tmp_path / "model.gguf", TINY)
     tokenizer = read_info(tmp_path / "model.gguf")
     save_info(tokenizer, tmp_path / "model.json")
-    entry = NgramCache(kind="ngram_cache", tokenizer="model", text="text.txt")
+    entry = NgramCache(kind="ngram_cache", source="model", text="text.txt")
     make_model({"counted": entry}, "counted", engine, tmp_path, made, tmp_path / "log")
     assert made.read_text() == "counts"
     assert not list(tmp_path.glob(".*"))

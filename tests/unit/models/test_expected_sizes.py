@@ -32,7 +32,7 @@ def size(study, root):
     return of
 
 
-def test_sizes_of_the_hub_and_the_config_take_precedence_over_the_rounded_one(size, entry):
+def test_sizes_of_the_hub_take_precedence_over_those_of_the_config(size, entry):
     assert size(moe_q4=7).file_bytes == 7
     entry["size_bytes"] = 20_600_000_123
     assert (size().file_bytes, size().basis) == (20_600_000_123, "the config")
@@ -47,7 +47,7 @@ def test_the_size_of_a_quantized_model_is_estimated_from_its_family(study, size)
 def test_a_model_without_family_is_assumed_to_be_dense_and_may_have_no_size(study, size):
     study["model_sets"]["study"]["moe_q4"] = OWN
     assert size() is None
-    study["model_sets"]["study"]["moe_q4"] = OWN | {"size_gb": 2}
+    study["model_sets"]["study"]["moe_q4"] = OWN | {"size_bytes": 2 * 10**9}
     assert size().pass_bytes(9) == 2e9
     assert "taken for dense" in size().basis
 

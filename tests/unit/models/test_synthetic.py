@@ -25,7 +25,7 @@ from ...recipes import varied
 
 LARGE = varied(CORE, layers=6)
 MOE = varied(LARGE, experts=8, experts_used=2, expert_ffn=32)
-FULL = varied(CORE, attention="full", core_layers=1)
+FULL = varied(CORE, attention="full", core=0)
 FULL_MOE = varied(FULL, layers=3, experts=8, experts_used=2, expert_ffn=32)
 Q8 = varied(MOE, dtype="Q8_0")
 Q4 = varied(MOE, hidden=256, expert_ffn=256, dtype="Q4_K")
@@ -80,14 +80,15 @@ def test_a_moe_is_the_dense_model_and_the_gate_of_its_shared_expert_halves_it(tm
     [
         ({"layers": 9}, [1, 1, 1, 1, 0.1, 0.1 * 4 / 5, 0.1 * 4 / 6, 0.4 / 7, 0.05]),
         # A core that starts later has weak layers before it too.
-        ({"core_first": 3, "core_layers": 1}, [0.1, 0.1, 0.1, 1, 0.1, 0.1 * 4 / 5]),
+        ({"core": 3}, [0.1, 0.1, 0.1, 1, 0.1, 0.1 * 4 / 5]),
         ({"epsilon": 0.0}, [1, 1, 1, 1, 0, 0]),
     ],
 )
 def test_layers_outside_the_core_write_ever_smaller_updates(change, strengths):
     recipe = varied(LARGE, **{"epsilon": 0.1} | change)
-    plan, in_core = planned(recipe), planned(varied(recipe, core_first=0, core_layers=9))
+    plan = planned(recipe)
     for layer, strength in enumerate(strengths):
+        in_core = planned(varied(recipe, core=layer))
         for name in ("ffn_down", "attn_output" if layer % 4 == 3 else "ssm_out"):
             tensor = f"blk.{layer}.{name}.weight"
             assert plan[tensor].deviation == pytest.approx(strength * in_core[tensor].deviation)
@@ -112,9 +113,9 @@ def test_an_mtp_block_reads_the_newest_tokens_embedding_and_changes_nothing_else
     [
         ("dense_0.8b", "F16", "b9509070b8668ea1"),
         ("stranger", "F16", "fb6e3db535573ff5"),
-        (varied(MOE, mtp_blocks=1, chat_template=True), "F16", "0541a94a19dec039"),
-        (varied(FULL_MOE, mtp_blocks=1, dtype="BF16", end_gain=1.5), "BF16", "3244bd9bb10b1d26"),
-        (varied(Q8, mtp_blocks=1, end_gain=1.5), "Q8_0", "4a59ba71b4cfb048"),
+        (varied(MOE, mtp_blocks=1, chat=True), "F16", "c7f4612dbeb79047"),
+        (varied(FULL_MOE, mtp_blocks=1, dtype="BF16", chat=True), "BF16", "775b27062b381be3"),
+        (varied(Q8, mtp_blocks=1, chat=True), "Q8_0", "bc2bee579bd7c049"),
         (varied(Q4, tied=True), "Q4_K_S", "2e9c1f2fdfb79cf9"),
     ],
 )
@@ -134,8 +135,8 @@ def test_a_recipe_gives_the_file_that_it_always_gave(tmp_path, study, recipe, ty
         ({"head_size": 18}, "head_size must be a multiple of 4"),
         ({"experts": 4, "experts_used": 5, "expert_ffn": 32}, "experts_used must be at most"),
         ({"experts": 4, "experts_used": 2}, "an MoE needs experts_used and expert_ffn"),
-        ({"core_first": 4}, "core_first must be one of the layers"),
-        ({"core_layers": 3, "mtp_blocks": 1}, "MTP block needs a layer of full attention"),
+        ({"core": 4}, "core must be one of the layers"),
+        ({"core": 1, "mtp_blocks": 1}, "MTP block needs a layer of full attention"),
         ({"dtype": "Q8_0", "ffn": 48}, r"Q8_0 needs hidden, ffn, .* to be multiples of 32"),
         ({"dtype": "Q4_K", "hidden": 256}, "Q4_K needs routed experts"),
         (

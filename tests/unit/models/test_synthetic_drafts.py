@@ -17,9 +17,9 @@ from specmoe.models.synthetic_drafts import write_draft
 
 from ...recipes import TINY, varied
 
-DENSE = varied(TINY, layers=5, core_first=3, core_layers=1)
+DENSE = varied(TINY, layers=5, core=3)
 HYBRID = varied(DENSE, experts=4, experts_used=2, expert_ffn=32)
-FULL = varied(TINY, layers=2, core_layers=1, attention="full")
+FULL = varied(TINY, layers=2, core=0, attention="full")
 TARGETS = [pytest.param(HYBRID, id="hybrid MoE"), pytest.param(FULL, id="full attention")]
 METHODS = ["eagle3", "dflash", "dspark"]
 
@@ -47,7 +47,7 @@ def test_a_draft_has_its_targets_vocabulary_and_the_same_bytes_again(tmp_path, r
     assert (tmp_path / "draft.gguf").read_bytes() == first
 
 
-TARGET = varied(TINY, core_first=3, core_layers=1, mtp_blocks=1)
+TARGET = varied(TINY, core=3, mtp_blocks=1)
 WIDER = varied(TARGET, hidden=64)
 HEADS = (Method.EAGLE3, Method.DFLASH, Method.DSPARK)
 

@@ -32,7 +32,7 @@ class Own:
     def __init__(self, study, folder):
         self.config, self.folder = study, folder
         self.target, self.draft = (folder / f"own-{name}.gguf" for name in ("target", "draft"))
-        write_model(self.target, varied(TINY, layers=8, chat_template=True))
+        write_model(self.target, varied(TINY, layers=8, chat=True))
         write_model(self.draft, TINY)
         self.models = {
             "target": {"kind": "path", "path": str(self.target)},
@@ -85,7 +85,7 @@ def test_what_is_made_of_a_foreign_vocabulary_is_named_by_its_source(own, entry)
     own.models["foreign"] = own.models["draft"]
     source = {"source": "foreign"}
     if entry["kind"] == "ngram_cache":
-        source = {"tokenizer": "foreign", "text": "resources/prompts/code.txt"}
+        source = {"source": "foreign", "text": "resources/prompts/code.txt"}
         way = {"method": "ngram-cache", "drafts": ["draft"]}
         own.config["suites"]["S"] |= {"drafts": [], "methods": [way]}
     own.models["draft"] = entry | source
@@ -94,7 +94,7 @@ def test_what_is_made_of_a_foreign_vocabulary_is_named_by_its_source(own, entry)
 
 
 def test_a_head_that_is_named_as_a_draft_model_is_refused(own):
-    write_draft(own.draft, varied(TINY, core_first=3, core_layers=1), "eagle3", 16)
+    write_draft(own.draft, varied(TINY, core=3), "eagle3", 16)
     [line] = own.lines()
     assert "drafts as EAGLE-3 (eagle3)" in line
 

@@ -122,13 +122,8 @@ def _checked(place: str, name: str, value: Any) -> Printed:
     return number
 
 
-def read_claims(
-    file: Path, more: dict[str, Any], chips: Mapping[str, float]
-) -> Iterator[Claim | ConfigError]:
-    """Yield the claim of each line of a CSV whose first line names fields, or its error.
-
-    `more` are facts of all claims, which those of a line replace.
-    """
+def read_claims(file: Path, chips: Mapping[str, float]) -> Iterator[Claim | ConfigError]:
+    """Yield the claim of each line of a CSV whose first line names fields, or its error."""
     try:
         with given_file(file).open(encoding="utf-8-sig", newline="") as text:
             lines = csv.DictReader(text, strict=True)
@@ -137,7 +132,7 @@ def read_claims(
                 if None in cells or None in cells.values():
                     yield ConfigError(f"{place}: another number of cells than in the first line")
                     continue
-                known = more | {name: cell.strip() for name, cell in cells.items() if cell.strip()}
+                known = {name: cell.strip() for name, cell in cells.items() if cell.strip()}
                 try:
                     yield claim_of(dict.fromkeys(cells) | known, place, chips)
                 except ConfigError as error:
@@ -355,26 +350,23 @@ def _bandwidth(facts: Facts, size: Size | None) -> Iterator[Bound]:
     yield Bound("bandwidth", facts.rate, most, surely, doubts, why)
 
 
-def check_claim(
-    audit: str, out: Path, claim: dict[str, Any] | None = None, claims: Path | None = None
-) -> None:
+def check_claim(out: Path, claim: dict[str, Any] | None = None, file: Path | None = None) -> None:
     """Print the verdict on a claim, or on each of a CSV, and write these to the folder `out`.
 
-    `audit` is the section of the configuration; with `claims`, `claim` has facts of all of them.
     Raises ConfigError for claims that cannot be read, after the verdicts on the others.
     """
     bandwidths = bandwidth_by_chip()
-    if not claims:
+    if not file:
         if not claim:
-            raise ConfigError("config: claim: say what is known, or name a file: claims=FILE")
+            raise ConfigError("config: claim: say what is known, or name a file: claim=FILE")
         print("\n".join(_describe(judge(claim_of(claim, "claim", bandwidths)))))
         return
-    asked = list(read_claims(claims, claim or {}, bandwidths))
+    asked = list(read_claims(file, bandwidths))
     judged = [judge(one) for one in asked if not isinstance(one, ConfigError)]
     out.mkdir(parents=True, exist_ok=True)
-    table = out / f"{claims.stem}_verdicts.csv"
-    with table.open("w", encoding="utf-8", newline="") as file:
-        rows = csv.writer(file, lineterminator="\n")
+    table = out / f"{file.stem}_verdicts.csv"
+    with table.open("w", encoding="utf-8", newline="") as written:
+        rows = csv.writer(written, lineterminator="\n")
         rows.writerow(("name", "verdict", "without", "why"))
         for one in judged:
             rows.writerow((one.claim.name, one.verdict, " ".join(one.without), one.why))
@@ -384,9 +376,7 @@ def check_claim(
     print(f"{counted(len(judged), 'claim')}: {counts}\n{table}")
     if faults := [str(one) for one in asked if isinstance(one, ConfigError)]:
         print("\n".join(faults))
-        raise ConfigError(
-            f"{claims}: {len(faults)} of {len(asked)} lines cannot be read: see above"
-        )
+        raise ConfigError(f"{file}: {len(faults)} of {len(asked)} lines cannot be read: see above")
 
 
 def _describe(judged: Judged) -> Iterator[str]:

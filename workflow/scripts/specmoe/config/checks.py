@@ -63,7 +63,7 @@ def members(config: Config) -> Errors:
     for name, model in models.items():
         place = f"model_sets.{config.campaign.models}.{name}"
         yield from unknown([model.family], families(), f"{place}.family", "family")
-        yield from _of_source(config, name, f"{place}.{model.source_key}")
+        yield from _of_source(config, name, f"{place}.source")
         if isinstance(model, SyntheticDraft):
             yield from _of_target(config, model, f"{place}.target")
     for name, workload in config.workloads.items():

@@ -31,35 +31,18 @@ def without_digits(engine_id: str) -> str:
     return re.sub(rf"-[0-9a-f]{{{ID_DIGITS}}}$", "", engine_id)
 
 
-class EngineBuild(Strict):
-    """An engine that is built from source."""
-
-    commit: str = Field(pattern=COMMIT)
-    """commit of llama.cpp; of a git repository it is checked"""
-    cmake: dict[str, str] = Field(default={})
-    """CMake definitions, all strings"""
-    fallbacks: list[dict[str, str]] = Field(default=[])
-    """definitions to add to `cmake`, tried in turn when the finished engine fails its self-test"""
-
-
-class PypiEngine(EngineBuild):
+class PypiEngine(Strict):
     """The llama.cpp in a source distribution of llama-cpp-python."""
 
     source: Literal["pypi"]
+    commit: str = Field(pattern=COMMIT)
+    """commit of llama.cpp, as rows record it"""
+    cmake: dict[str, str] = Field(default={})
+    """CMake definitions, all strings"""
     version: PackageVersion
     """version of llama-cpp-python"""
     sha256: Digest
     """SHA-256 of the source distribution"""
-
-
-class GitEngine(EngineBuild):
-    """A tag of a git repository; specmoe checks its commit."""
-
-    source: Literal["git"]
-    url: str
-    """the repository"""
-    tag: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._/-]*$")
-    """tag to check out"""
 
 
 class PathEngine(Strict):
@@ -74,7 +57,7 @@ class PathEngine(Strict):
     """commit of llama.cpp, as rows record it"""
 
 
-Engine = Annotated[PypiEngine | GitEngine | PathEngine, Field(discriminator="source")]
+Engine = Annotated[PypiEngine | PathEngine, Field(discriminator="source")]
 
 
 class Backend(StrEnum):

@@ -59,7 +59,6 @@ class ModelBase(Strict):
 
     suffix: ClassVar[str] = ".gguf"
     file_key: ClassVar[str] = ""  # names the first part of a ready-made file
-    source_key: ClassVar[str] = "source"  # names the model that it is made from, if it is
     weights: ClassVar[Literal["trained", "random", "copied"]] = "trained"
 
     label: str = ""
@@ -71,7 +70,7 @@ class ModelBase(Strict):
     @property
     def made_from(self) -> str | None:
         """The id of the model whose file this one's is made from; None if there is none."""
-        return getattr(self, self.source_key, None)
+        return getattr(self, "source", None)
 
     @property
     def files(self) -> list[str]:
@@ -112,9 +111,7 @@ class HubModel(ReadyModel):
     file: str = Field(pattern=r"\.gguf$")
     """path in the repository or wheel; of a split model `…-00001-of-0000n.gguf`"""
     size_bytes: Positive | None = None
-    """exact size of all parts in bytes"""
-    size_gb: AboveZero | None = None
-    """size of the download in GB, rounded, for the plan"""
+    """size of all parts in bytes, for the plan"""
 
 
 class QuantizeModel(ModelBase):
@@ -172,7 +169,7 @@ class Recipe(Strict):
     """The recipe of a synthetic model; sizes are counts of elements, not bytes.
 
     Members of one family differ only in `layers`, `experts`, `experts_used`, `expert_ffn`,
-    `mtp_blocks`, `dtype` and `chat_template`. For llama-quantize's K-quants `hidden`, `ffn`,
+    `mtp_blocks` and `dtype`. For llama-quantize's K-quants `hidden`, `ffn`,
     `expert_ffn`, `heads * head_size` and `gdn_value_heads * gdn_head_size` must be multiples of
     256.
     """
@@ -205,17 +202,15 @@ class Recipe(Strict):
     """routed experts that one token visits"""
     expert_ffn: Count = 0
     """inner width of a routed expert"""
-    core_first: int = 0
-    """first layer of the core, counted from 0"""
-    core_layers: Positive = 4
-    """layers of the core, which have full strength"""
+    core: Count | None = None
+    """the one layer that has full strength, counted from 0; without it the first four have"""
     epsilon: NotNegative = 0.15
     """strength, relative to the core, of the layers before the core and of the first one after
     it"""
     mtp_blocks: Literal[0, 1] = 0
     """blocks after the last layer that draft by multi-token prediction (MTP), with the weights of
     the core's first layer of full attention. They accept most if that layer alone is the core:
-    `core_first: 3, core_layers: 1`"""
+    `core: 3`"""
     # Byte-level BPE leaves the rest of a larger vocabulary unused.
     vocabulary: Positive = 384
     """tokens of the vocabulary"""
@@ -226,11 +221,9 @@ class Recipe(Strict):
     output, and all else is Q8_0 then. Quantized weights are written directly"""
     tied: bool = False
     """the embedding is the output matrix too"""
-    end_gain: NotNegative = 0.0
-    """strength of the token that ends a text, relative to the others; with 0 the model never ends,
-    with 1.5 after some dozens of tokens. Members of one family share it"""
-    chat_template: bool = False
-    """the file has a chat template, which writes chats as plain words"""
+    chat: bool = False
+    """the file has a chat template, which writes chats as plain words, and the model ends its texts
+    after some dozens of tokens. Without it the model never ends. Members of one family share it"""
 
     @model_validator(mode="after")
     def _refuse_shapes(self) -> Self:
@@ -242,7 +235,7 @@ class Recipe(Strict):
         short = self.attention == "hybrid" and self.layers < ATTENTION_INTERVAL
         errors = {
             "layers must be at least 4, for one with full attention": short,
-            "core_first must be one of the layers": not 0 <= self.core_first < self.layers,
+            "core must be one of the layers": (self.core or 0) >= self.layers,
             "an MTP block needs a layer of full attention in the core": self.mtp_blocks
             and self.first_full_attention is None,
             "kv_heads must divide heads": self.heads % self.kv_heads,
@@ -270,9 +263,9 @@ class Recipe(Strict):
         return "qwen35moe" if self.experts else "qwen35"
 
     @property
-    def core(self) -> range:
+    def core_layers(self) -> range:
         """The layers that have full strength."""
-        return range(self.core_first, min(self.core_first + self.core_layers, self.layers))
+        return range(min(4, self.layers)) if self.core is None else range(self.core, self.core + 1)
 
     def has_full_attention(self, layer: int) -> bool:
         """Whether a layer reads all earlier positions, and is no Gated DeltaNet."""
@@ -281,7 +274,7 @@ class Recipe(Strict):
     @property
     def first_full_attention(self) -> int | None:
         """The first layer of the core that has full attention, which drafts repeat; or None."""
-        return next(filter(self.has_full_attention, self.core), None)
+        return next(filter(self.has_full_attention, self.core_layers), None)
 
 
 class SyntheticModel(ModelBase):
@@ -305,14 +298,16 @@ class SyntheticDraft(ModelBase):
 
 
 class NgramCache(ModelBase):
-    """A file of n-grams that llama-lookup-create makes from a text; it drafts without a network."""
+    """A file of n-grams that llama-lookup-create makes from a text; it drafts without a network.
+
+    Of `source` it takes the vocabulary, which all targets that it drafts for must have.
+    """
 
     suffix: ClassVar[str] = ".ngrams"
-    source_key: ClassVar[str] = "tokenizer"
 
     kind: Literal["ngram_cache"]
-    tokenizer: Name
-    """id of a model with the vocabulary of all targets that it drafts for"""
+    source: Name
+    """id of the model that it is made from"""
     text: InputPath
     """path of the text, relative to the workflow's folder or absolute. Targets accept what it
     shares with their own text, so a synthetic model needs text of its own"""
@@ -331,7 +326,7 @@ class PackageModel(ModelBase):
     file: str = Field(pattern=r"\.gguf$")
     """path in the repository or wheel; of a split model `…-00001-of-0000n.gguf`"""
     size_bytes: Positive
-    """exact size of all parts in bytes"""
+    """size of all parts in bytes, for the plan"""
     sha256: Digest
     """SHA-256 of the file; of a split model a list"""
     licence: str = Field(min_length=1)

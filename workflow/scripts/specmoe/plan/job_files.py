@@ -35,7 +35,7 @@ class JobFiles:
         models = self.campaign.config.models
         entry = models[model]
         named = [entry, models[entry.target]] if isinstance(entry, SyntheticDraft) else [entry]
-        return [one.model_dump_json(exclude={"label", "family", "size_gb"}) for one in named]
+        return [one.model_dump_json(exclude={"label", "family", "size_bytes"}) for one in named]
 
     def made_from(self, model: str) -> Files:
         """Return what a model is made from: another one, whose info says that it is whole; texts.

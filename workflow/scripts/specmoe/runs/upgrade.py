@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,14 @@ KEYS: dict[str, str | None] = {
     "measurement.sides": "measurement.schedule",
     "published": None,
     "families": None,
+    "engines.*.fallbacks": None,
+    "prompts.texts.*.label": None,
+    "model_sets.*.*.size_gb": None,
+    "model_sets.*.*.tokenizer": "model_sets.*.*.source",
+    "model_sets.*.*.recipe.core_first": None,
+    "model_sets.*.*.recipe.core_layers": None,
+    "model_sets.*.*.recipe.end_gain": None,
+    "model_sets.*.*.recipe.chat_template": None,
     "model_sets.*.*.imatrix": None,
     "model_sets.*.*.block_size": None,
     "model_sets.*.*.seed": None,
@@ -101,6 +109,17 @@ def _new_key(path: Place) -> str | None:
     return path[-1]
 
 
+def _merged(section: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the keys of a section in which several former ones are merged."""
+    new: dict[str, Any] = {}
+    if "core_layers" in section:  # a recipe
+        new["core"] = section["core_first"] if section["core_layers"] == 1 else None
+        new["chat"] = section.get("chat_template", False)
+    if section.get("size_gb"):
+        new["size_bytes"] = section.get("size_bytes") or round(section["size_gb"] * 1e9)
+    return new
+
+
 def _new_column(path: Place) -> str:
     return COLUMNS.get(path[-1], path[-1])
 
@@ -113,6 +132,7 @@ def renamed(
     `new_key` returns the name of the key at a path; `name` is the one of the value itself.
     """
     if isinstance(value, dict):
+        value = value | _merged(value)
         parts = [(new_key((*path, key)), (*path, key), part) for key, part in value.items()]
         return {new: renamed(part, new_key, at, new) for new, at, part in parts if new is not None}
     if isinstance(value, list):
