@@ -167,7 +167,7 @@ WOBBLE = np.array([0.99, 1, 1.01])
         ),
     ],
 )
-def test_the_answer_to_planted_rates(config, rates, answer, gamma, reason):
+def test_the_answer_to_known_rates(config, rates, answer, gamma, reason):
     row, settings = advice_of(campaign(*(setting(*one) for one in rates.items())), config)
     assert (row["answer"], row["gamma"]) == (answer, gamma)
     assert row["reason"].startswith(reason)
@@ -362,7 +362,7 @@ def test_an_engine_that_fails_fast_is_never_switched_on_by_the_rows_that_slip_th
     assert row["reason"].endswith("with the pairs that the audit flags one is not below")
 
 
-def test_a_setting_that_drafted_nothing_is_neither_the_fastest_nor_in_the_way_of_off(config):
+def test_a_setting_that_drafted_nothing_is_not_the_fastest_and_no_obstacle_to_off(config):
     runs = workload((4, [39, 40, 41]), (8, [50, 51, 52]))
     idle = runs["gamma"] == 8
     counts = ["rounds", "drafted", "accepted"]
@@ -375,7 +375,7 @@ def test_a_setting_that_drafted_nothing_is_neither_the_fastest_nor_in_the_way_of
     assert alone["reason"] == "no setting that counts drafted anything on these prompts"
 
 
-def test_a_setting_that_was_beaten_is_no_rival_and_counts_among_those_chosen_from(config):
+def test_a_setting_that_was_beaten_is_not_compared_and_counts_among_those_chosen_from(config):
     runs = campaign(setting(4, [70, 71, 72]), setting(8, [40, 41, 42]))
     runs = runs[(runs["gamma"] != 8) | (runs["repeat"] == 0)]
     beaten = {"suite": "B", "target": "moe_q4", "draft": "draft_0.8b", "gamma": 8}

@@ -50,12 +50,12 @@ def of_prompt(*prompts, suite="B", rate=60):
 
 def test_a_setting_of_both_campaigns_is_one_row_and_comes_first():
     assert settings(full(), named(single(), "other")) == [
-        ("Dense 4B", "Draft 0.8B", 4, "B", {"by_hand": 0.9, "other": 1.2}),
-        ("Dense 4B", "Draft 0.8B", 8, "B", {"by_hand": 0.8}),
-        ("MoE Q4", "Draft 0.8B", 4, "B", {"by_hand": 1.2}),
-        ("MoE Q4", "Draft 0.8B", 8, "B", {"by_hand": 1.4}),
-        ("MoE Q4", "Draft 2B", 4, "B", {"by_hand": 1.0}),
-        ("MoE Q4", "Draft 0.8B", 8, "F", {"by_hand": 1.2}),
+        ("Dense 4B", "Draft 0.8B", 4, "moe_speculative", {"by_hand": 0.9, "other": 1.2}),
+        ("Dense 4B", "Draft 0.8B", 8, "moe_speculative", {"by_hand": 0.8}),
+        ("MoE Q4", "Draft 0.8B", 4, "moe_speculative", {"by_hand": 1.2}),
+        ("MoE Q4", "Draft 0.8B", 8, "moe_speculative", {"by_hand": 1.4}),
+        ("MoE Q4", "Draft 2B", 4, "moe_speculative", {"by_hand": 1.0}),
+        ("MoE Q4", "Draft 0.8B", 8, "prompt_length", {"by_hand": 1.2}),
     ]
 
 

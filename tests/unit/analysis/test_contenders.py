@@ -11,7 +11,7 @@ from specmoe.analysis.contenders import (
     beaten_by_prediction,
     beaten_in_first,
     compare_first,
-    find_rivals,
+    select_arms,
 )
 from specmoe.config.block import Arm
 from specmoe.config.measurement import Statistics
@@ -57,11 +57,11 @@ def test_a_prediction_is_beaten_by_another_or_by_one_and_the_best_stays_without_
     assert beaten(0.41, 0.4, others=True).tolist() == [True, True]
 
 
-def test_controls_and_forced_acceptance_are_no_rivals():
+def test_controls_and_forced_acceptance_are_not_compared():
     arms = [Arm(), drafted(4), drafted(8, share=0.5)]
     arms += [drafted(4, draft=name, draft_model=name) for name in ("target", "other")]
     block = compared(arms=tuple(arms))
-    assert find_rivals(block, {"other"}, {}) == [arms[1]]
+    assert select_arms(block, {"other"}, {}) == [arms[1]]
 
 
 def runs_of(speedups):
@@ -98,7 +98,7 @@ def test_one_prompt_has_no_interval_and_nothing_is_beaten():
     assert "speedup_low" not in rows[0]
 
 
-def test_a_setting_that_fails_to_decode_is_neither_beaten_nor_a_rival():
+def test_a_setting_that_fails_to_decode_is_neither_beaten_nor_compared():
     block = compared(arms=(Arm(), drafted(4), drafted(8)))
     runs = runs_of({4: 3.0, 8: 1.0})
     asked = block, block.arms[1:]

@@ -15,7 +15,7 @@ campaign's temperature, against baselines of its own. The answer is
 
 These intervals allow for another session (`intervals.Mean.reach`), the first two also for the
 choice among settings. A setting that drafted nothing, or that was beaten before all repeats were
-measured (see `contenders`), is neither the fastest nor in the way of *off*.
+measured (see `contenders`), is neither the fastest nor an obstacle to *off*.
 
 Settings are compared only on the same prompts. The set of prompts that answers is the one with most
 whole texts, as people send texts; then the one with most prompts, then one whose texts may end.
@@ -148,9 +148,9 @@ def advise(
     ranked, answers = [], []
     for target in targets:
         own = settings[settings["target"] == target]
-        sets = [rivals for _, rivals in own.groupby("prompt_set", sort=False)]
+        sets = [peers for _, peers in own.groupby("prompt_set", sort=False)]
         sets.sort(key=_claim, reverse=True)
-        in_order = [_ranked(rivals, members, beaten, config) for rivals in sets]
+        in_order = [_ranked(peers, members, beaten, config) for peers in sets]
         own = pd.concat(in_order) if in_order else own.assign(status=[])
         own_lost = lost[lost["target"] == target]
         answer = _answer(target, own, own_lost, _controls(audit, target), config)
@@ -231,15 +231,15 @@ def _sent(own: pd.DataFrame, config: Config) -> str:
     kinds = {Template.CHAT: "chats", Template.RAW: "raw texts"}
     sent = " and ".join(words for template, words in kinds.items() if template in templates)
     until_end = own["stop"].iloc[0] == Stop.EOS
-    return f"{sent}, {'until the model ends' if until_end else 'to a stated length'}"
+    return f"{sent}, {'until the model ends' if until_end else 'to a fixed length'}"
 
 
-def _claim(rivals: pd.DataFrame) -> tuple[bool, int, int, bool]:
+def _claim(peers: pd.DataFrame) -> tuple[bool, int, int, bool]:
     """Return the key by which settings on the same prompts are the ones that answer."""
-    prompts = str(rivals["prompt_set"].iloc[0]).split(", ")
-    usable = bool((~rivals["excluded_setting"]).any())
+    prompts = str(peers["prompt_set"].iloc[0]).split(", ")
+    usable = bool((~peers["excluded_setting"]).any())
     texts = sum(not prompt.startswith(PASSAGE_PREFIX) for prompt in prompts)
-    return usable, texts, len(prompts), bool(rivals["until_end"].iloc[0])
+    return usable, texts, len(prompts), bool(peers["until_end"].iloc[0])
 
 
 def _ranked(
@@ -357,8 +357,8 @@ def _command(
     if answer["answer"] == Answer.UNDECIDED:
         if config.campaign.source != "measured" or answer["more_repeats"] is None:
             return None
-        rivals = ranked[ranked["prompt_set"] == answer["prompt_set"]]
-        blocks = pd.concat([members[setting]["block"] for setting in _keys(rivals)])
+        peers = ranked[ranked["prompt_set"] == answer["prompt_set"]]
+        blocks = pd.concat([members[setting]["block"] for setting in _keys(peers)])
         return measuring_line(map(comparison_of, blocks), answer["wanted_repeats"])
     if answer["answer"] in (Answer.UNKNOWN, Answer.LOOPING):  # loops are no advice for other text
         return None

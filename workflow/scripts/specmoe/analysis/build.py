@@ -1,4 +1,4 @@
-"""The tables of the analysis, from which the paper and the page are rendered."""
+"""Computation of all tables of an analysis."""
 
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence

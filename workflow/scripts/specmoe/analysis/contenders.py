@@ -1,7 +1,7 @@
 """Advice in stages: settings that are clearly beaten before all repeats are measured.
 
 Before the first repeat the speedups of draft models are predicted (`gamma_curves`), after it all
-are measured once. A setting is beaten if its interval lies below the best rival's, or below 1, by
+are measured once. A setting is beaten if its interval lies below the best one's, or below 1, by
 more than the margin that the configuration states (`measurement.drop_beaten`), and then it is
 measured no further. If all settings of a block are beaten, its best one is not: only further
 repeats can show that it is slower. `tests/benchmarks/interval_coverage.py` counts wrong answers
@@ -104,7 +104,7 @@ def _but_the_best(beaten: np.ndarray, means: np.ndarray) -> np.ndarray:
     return kept
 
 
-def find_rivals(
+def select_arms(
     block: Block, unrelated: Collection[str], infos: Mapping[str, ModelInfo]
 ) -> list[Arm]:
     """Return the arms of a block that may beat each other: no controls, no forced acceptance."""
@@ -117,7 +117,7 @@ def find_rivals(
 
 def predict(
     block: Block,
-    rivals: Sequence[Arm],
+    arms: Sequence[Arm],
     baselines: pd.DataFrame,
     scores: Mapping[ScoresKey, list[DraftScores]],
     pass_times: pd.DataFrame,
@@ -132,7 +132,7 @@ def predict(
     Nothing is predicted of other methods than draft models, nor of those that may stop early.
     """
     rows = []
-    for arm in rivals:
+    for arm in arms:
         pair = None
         if arm.method == Method.DRAFT and not arm.p_min:
             draft = str(arm.draft_model)
@@ -151,7 +151,7 @@ def predict(
 
 def compare_first(
     block: Block,
-    rivals: Sequence[Arm],
+    arms: Sequence[Arm],
     runs: pd.DataFrame,
     predicted: Iterable[Mapping[str, Any]],
     statistics: Statistics,
@@ -160,11 +160,11 @@ def compare_first(
     """Return a row for each setting of a block after the first repeat, with its verdict.
 
     `runs` are those of the block, `predicted` the rows before it. A setting with failed decodes is
-    neither beaten nor a rival, as it may be fast because it fails. Where a prediction turns out to
+    neither beaten nor compared, as it may be fast because it fails. Where a prediction turns out to
     be wrong, no other one of the block is believed.
     """
     before = {row["setting"]: dict(row) for row in predicted}
-    rows = {arm: _row(block, arm) | before.get(setting_of(block, arm), {}) for arm in rivals}
+    rows = {arm: _row(block, arm) | before.get(setting_of(block, arm), {}) for arm in arms}
     pairs = with_speedups(undisturbed(runs))
     logs = {}
     for arm, row in rows.items():
@@ -220,16 +220,16 @@ def choose_contenders(campaign: LoadedCampaign, stage: int, out: Path) -> None:
     else:
         before = read_record(campaign.contenders(0))["settings"]
     for block in blocks:
-        rivals = find_rivals(block, config.audit.unrelated_drafts, infos)
+        arms = select_arms(block, config.audit.unrelated_drafts, infos)
         if stage == 0:
             texts = texts_of(block).block
             plain = rows_of_block(gate, texts) if texts in campaign.blocks else []
             replays = infos[block.target].replays
             facts = frame_of(plain), scores, passes, statistics, margin
-            rows += predict(block, rivals, *facts, replays=replays)
+            rows += predict(block, arms, *facts, replays=replays)
         else:
             runs = frame_of(rows_of_block(gate, block.block))
-            rows += compare_first(block, rivals, runs, before, statistics, margin)
+            rows += compare_first(block, arms, runs, before, statistics, margin)
     for row in rows:
         row["measured"] = row["verdict"] == Verdict.CONTENDER
     replace_text(out, json.dumps({"settings": rows}, indent=1) + "\n")

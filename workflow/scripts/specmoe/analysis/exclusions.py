@@ -66,7 +66,7 @@ def apply_exclusions(
     none); flagged and impossible (of all their pairs), flagged_prompts (their ids); unfiltered_high
     (the high end that decides, of all their pairs); excluded_setting, which keeps all its runs.
     """
-    rivals = defaultdict(list)
+    peers = defaultdict(list)
     rows: dict[Any, dict[Any, Any]] = {}
     for row in candidates.to_dict("records"):
         key = tuple(row[name] for name in SETTING)
@@ -78,14 +78,14 @@ def apply_exclusions(
             "flagged_prompts": _listed(own.loc[own["flagged"], "prompt"]),
             "unfiltered_high": every.high,
         }
-        rivals[row["target"], row["prompt_set"]].append(key)
+        peers[row["target"], row["prompt_set"]].append(key)
     kept = dict(members)
     without = {
         key: set(own["prompt"]) - set(members[key]["prompt"])
         for key, own in lost.groupby(SETTING)
         if key in members
     }
-    for keys in rivals.values():
+    for keys in peers.values():
         own_lost = {key: without[key] for key in keys if key in without}
         unusable, excluded = find_exclusions({key: members[key] for key in keys}, own_lost)
         for key in keys:

@@ -1,7 +1,7 @@
 """Measurements that would decide more, and the lines for a shell that follow from an answer.
 
-Repeats are planned by the spread of speedups and never by their size, so that results do not decide
-what is measured longer.
+Repeats are planned by the deviation of speedups and never by their size: results do not decide what
+is measured longer.
 """
 
 import math
@@ -30,7 +30,7 @@ from specmoe.config.schema import Config
 from specmoe.engine.job import computing_flags, speculation_flags
 from specmoe.files import parts_of
 
-# With one degree of freedom the spread of two blocks is below a tenth of the true one in 8 of 100.
+# With one degree of freedom a deviation is below a tenth of the true one in 8 of 100 settings.
 FEWEST_REPEATS = 3
 MOST_REPEATS = 30  # asked for at most: more take days
 # How many prompts are asked for at most, to show a gain on prompts like these.
@@ -138,7 +138,7 @@ def launch_line(
     """Return the line that starts llama-server with a target; `gpu`: whether the backend is one.
 
     `setting` has the columns of a run that speculates; None gives the line without speculation. The
-    line leaves out flags that only measuring needs, such as counters and one slot.
+    line has no flags that only measuring needs, such as counters and one slot.
     """
     layers = config.measurement.gpu_layers if gpu else 0
     flags = computing_flags(layers, config.measurement.engine_args)

@@ -218,7 +218,7 @@ def logs_by_prompt(compared: pd.DataFrame) -> np.ndarray:
     """Return a setting's mean logarithms of speedup by block and prompt.
 
     Passes through the prompts are averaged: they are replicates of a block and a prompt. Prompts
-    that some block lacks are left out.
+    that some block lacks do not count.
     """
     sums, counts, _ = _crossed(compared, "speedup")
     known = counts.all(axis=0)

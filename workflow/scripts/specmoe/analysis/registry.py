@@ -93,7 +93,7 @@ TABLES = {
         " experts_used sha256 in_cache constructed",
         "-family parameters_total size_bytes model",  # "moe" is after "dense" in the alphabet
     ),
-    "drafts": _table(  # a setting of what drafts, see `list_drafts`
+    "drafts": _table(  # a drafting method with its parameters, see `list_drafts`
         "draft label drafter method draft_model", label=labels.drafts
     ),
     "suites": _table("suite title factor runs blocks"),
@@ -163,7 +163,7 @@ TABLES = {
         "dense_rank -is_dense rank n_tokens",
         labels.upcycled_passes,
     ),
-    # A way, target, draft and γ, and at last all runs, see `checks.summarise_audit`.
+    # A protocol, engine, target, draft and γ, and at last all runs, see `checks.summarise_audit`.
     "audit": _table(
         f"{_PAIR} gamma runs flagged impossible suspicious",
         f"target_rank {_BY} draft_rank gamma",

@@ -1,7 +1,7 @@
-"""Summaries of runs: what the tables and figures show, with intervals from repeats.
+"""Summaries of runs by setting, with intervals from repeats.
 
 All functions take and return frames. The block is the unit of repetition: runs of one block share
-an engine process, so only the spread between blocks says how well a number would repeat.
+an engine process, so only the deviation between blocks says how well a number would repeat.
 
 A pair is a run with speculation and the baseline that it is compared with. Pairs are made once, by
 `make_pairs`, and every table of settings is a `summarise` of them by some columns.
@@ -284,7 +284,7 @@ def acceptance_by_position(pairs: pd.DataFrame) -> pd.DataFrame:
     token there and accepted all before it); accepted (those that accepted it too); conditional
     (accepted / tried: the chance of a token whose predecessors were accepted); cumulative (the
     product up to the position: the chance that all tokens up to it are accepted). Positions
-    that were never tried are left out.
+    that were never tried have no row.
     """
 
     def rows(members: pd.DataFrame) -> Iterator[dict[str, Any]]:
@@ -324,10 +324,9 @@ def acceptance_rate(accepted: pd.Series, drafted: pd.Series) -> float:
 
 
 def fastest(settings: pd.DataFrame) -> "pd.Series[bool]":
-    """Return whether each setting is the fastest of its target and way on the prompts it was sent.
+    """Return whether each setting is the fastest of its target and protocol on its prompts.
 
-    The same rule as of advice: settings of other prompts are no rivals, and one that drafted
-    nothing is never the fastest.
+    One that drafted nothing is never the fastest, as in advice.
     """
     drafting = settings[settings["rounds_per_run"] != 0]
     best = drafting.groupby([*MEASURED_BY, "target", "prompt_set"])["speedup"].transform("max")
