@@ -332,9 +332,6 @@ def test_one_unusable_prompt_leaves_all_and_the_workload_is_answered_without_it(
     assert row["speedup"] == pytest.approx(1.2, rel=1e-3)
     assert settings["unusable_prompts"].tolist() == ["text-3", "text-3"]
     assert settings["flagged"].tolist() == [3, 0]
-    text = said(shown(runs, config, failed=unusable, check="baseline_time"))
-    assert "Excluded of 24 pairs: 3 flagged (on text-3)" in text
-    assert "the prompts text-3, of which a setting has no pair left" in text
 
 
 def test_flags_on_fast_runs_alone_do_not_make_a_loss(config):
@@ -400,9 +397,6 @@ def test_disturbed_pairs_leave_the_answer_and_are_counted_beside_it(config):
     row, _ = advice_of(disturb(runs, busy), config)
     assert (row["answer"], row["excluded"], row["pairs"]) == (Answer.ON, 2, 24)
     assert row["speedup"] == pytest.approx(1.2, rel=1e-3)
-    text = said(shown(disturb(runs, busy), config))
-    assert "Measured: 3 blocks, 22 runs" in text
-    assert "Excluded of 24 pairs: 0 flagged, 2 disturbed." in text
 
 
 def test_a_target_of_which_no_pair_is_left_is_not_known_and_says_why(config):
@@ -412,9 +406,6 @@ def test_a_target_of_which_no_pair_is_left_is_not_known_and_says_why(config):
     assert (row["answer"], row["lost_settings"], row["excluded"]) == (Answer.UNKNOWN, 1, 24)
     assert row["reason"] == "the machine was disturbed during every pair of runs, at every attempt"
     assert settings.empty
-    text = rendered(shown(busy, config), "advice.txt.j2")
-    assert "MoE Q4  not known" in text
-    assert "MoE Q4: the machine was disturbed during every pair" in text
 
 
 def test_the_answer_says_what_it_compares_and_what_is_fastest_on_other_prompts(config):
@@ -453,9 +444,7 @@ def test_controls_and_the_studys_commands_are_no_settings(config):
     row, settings = advice_of(campaign(itself, tools), config)
     assert settings.empty
     assert row["answer"] == Answer.UNKNOWN
-    assert row["reason"] == "no run with speculation was measured against baselines of its own"
-    text = rendered(shown(campaign(itself, tools), config), "advice.txt.j2")
-    assert text.endswith("real ones.\nNo runs with speculation and their own baselines: moe_q4\n")
+    assert row["reason"] == "no run with a draft was measured against baselines of its own"
 
 
 def looping_in(runs, looped):
