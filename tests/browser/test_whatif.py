@@ -33,7 +33,7 @@ def pairs():
     """The same pairs in Python, in the order of the page."""
     moe_first = sorted(fitted_pairs(timed_passes()), key=lambda pair: not pair.model.replays)
     assert [pair.identity["target"] for pair in moe_first] == ["moe_q4", "dense_4b"]
-    assert moe_first[0].model.passes_were_timed
+    assert moe_first[0].model.catchup_widths
     return moe_first
 
 

@@ -123,7 +123,7 @@ def test_an_engine_whose_passes_were_not_timed_is_fitted_on_its_runs_alone():
     runs = frame(forced())
     times = pass_times().assign(engine="another")
     (pair,) = fit_pairs(with_speedups(runs), runs, times, SETTINGS)
-    assert not pair.model.passes_were_timed
+    assert not pair.model.catchup_widths
     assert verification([pair], {}, None, 0)["target_efficiency"].isna().all()
     assert round_costs([pair])[["catchup_steps", "overhead_steps"]].isna().all(axis=None)
 

@@ -9,10 +9,10 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import stats
 
 from specmoe.analysis.follow_up import (
     FEWEST_REPEATS,
-    half_width,
     launch_line,
     measuring_line,
     model_file,
@@ -78,9 +78,14 @@ def test_a_setting_whose_blocks_agree_by_luck_is_planned_by_its_neighbours():
 def test_the_repeats_are_the_fewest_that_reach_the_half_width(deviation, width):
     statistics = Statistics(target_half_width=width)
     repeats = repeats_for(deviation, statistics)
-    assert half_width(deviation, repeats, statistics.confidence) <= width
+
+    def reach(blocks):
+        quantile = stats.t.ppf((1 + statistics.confidence) / 2, blocks - 1)
+        return quantile * deviation / math.sqrt(blocks)
+
+    assert reach(repeats) <= math.log1p(width)
     if repeats > FEWEST_REPEATS:
-        assert half_width(deviation, repeats - 1, statistics.confidence) > width
+        assert reach(repeats - 1) > math.log1p(width)
 
 
 def test_arms_of_a_block_forced_acceptance_and_temperatures_are_settings_of_their_own():

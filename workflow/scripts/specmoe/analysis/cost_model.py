@@ -147,11 +147,6 @@ class CostModel:
         """Where in `costs` the drafted tokens' are."""
         return slice(0, len(self.gammas))
 
-    @property
-    def passes_were_timed(self) -> bool:
-        """Whether v and d were measured by themselves."""
-        return bool(self.catchup_widths)
-
     def reach(self, without: Array) -> Array:
         """Return half the width of the intervals of values, given those without each repeat.
 

@@ -99,6 +99,7 @@ def verification(
                 parts = model.weights("pass", n_tokens)
                 steps = model.ratio(float(parts @ model.costs), model.without @ parts)
                 ms = steps.times(pair.step_ms.value)
+            timed = bool(model.catchup_widths)
             read = size.pass_bytes(n_tokens) if size else np.nan
             bound = 1000 * read / bandwidth if bandwidth else np.nan
             routed = size if size and size.experts else None
@@ -106,10 +107,10 @@ def verification(
                 pair.identity
                 | {
                     "n_tokens": n_tokens,
-                    "timed": model.passes_were_timed,
+                    "timed": timed,
                     **steps.columns("steps"),
                     **ms.columns("ms"),
-                    "target_efficiency": 1 / steps.value if model.passes_were_timed else np.nan,
+                    "target_efficiency": 1 / steps.value if timed else np.nan,
                     "experts": routed.visited(n_tokens) if routed else np.nan,
                     "experts_even": routed.evenly_visited(n_tokens) if routed else np.nan,
                     "experts_seen": bool(routed and routed.seen_experts),

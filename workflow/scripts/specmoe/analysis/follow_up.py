@@ -8,13 +8,13 @@ import math
 import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from statistics import NormalDist
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from specmoe.analysis.intervals import (
+    MANY,
     Mean,
     crossed_mean,
     log_means,
@@ -75,13 +75,6 @@ def setting_sds(pairs: pd.DataFrame, statistics: Statistics) -> pd.DataFrame:
     )
 
 
-def half_width(deviation: float, blocks: int, confidence: float) -> float:
-    """Return half the width of Student's interval of a ratio, as a share; NaN with one block."""
-    if blocks < 2:
-        return math.nan
-    return math.expm1(student_quantile(blocks - 1, confidence) * deviation / math.sqrt(blocks))
-
-
 def repeats_for(deviation: float, statistics: Statistics) -> int | None:
     """Return how many blocks make an interval no wider than ± `statistics.target_half_width`.
 
@@ -89,11 +82,11 @@ def repeats_for(deviation: float, statistics: Statistics) -> int | None:
     """
     if math.isnan(deviation):
         return None
-    # Student's t is above the normal quantile, so fewer blocks never suffice.
-    normal = NormalDist().inv_cdf((1 + statistics.confidence) / 2)
-    fewest = (normal * deviation / math.log1p(statistics.target_half_width)) ** 2
-    blocks = max(FEWEST_REPEATS, math.ceil(fewest))
-    while half_width(deviation, blocks, statistics.confidence) > statistics.target_half_width:
+    # Student's t falls with the degrees of freedom, so fewer blocks never suffice.
+    reach, confidence = math.log1p(statistics.target_half_width), statistics.confidence
+    fewest = (student_quantile(MANY, confidence) * deviation / reach) ** 2
+    blocks: int = max(FEWEST_REPEATS, math.ceil(fewest))
+    while student_quantile(blocks - 1, confidence) * deviation / math.sqrt(blocks) > reach:
         blocks += 1
     return blocks
 

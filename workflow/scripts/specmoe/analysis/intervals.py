@@ -150,22 +150,17 @@ def crossed_mean(logs: np.ndarray) -> Mean:
     if min(blocks, prompts) < 2:
         return Mean(mean, np.nan, 1)
     degrees = np.array([blocks - 1, prompts - 1, (blocks - 1) * (prompts - 1)])
+    rest = logs - logs.mean(axis=-1, keepdims=True) - logs.mean(axis=-2, keepdims=True)
+    rest = rest + logs.mean(axis=(-1, -2), keepdims=True)
     of_block = prompts * logs.mean(axis=-1).var(axis=-1, ddof=1)
     of_prompt = blocks * logs.mean(axis=-2).var(axis=-1, ddof=1)
-    squares = np.stack([of_block, of_prompt, residual_square(logs)], axis=-1)
+    of_rest = (rest**2).sum(axis=(-1, -2)) / degrees[2]
+    squares = np.stack([of_block, of_prompt, of_rest], axis=-1)
     two = squares[..., :2]
     total = np.maximum(two.sum(axis=-1) - squares[..., 2], two.max(axis=-1))
     with np.errstate(invalid="ignore"):  # nothing may vary
         effective = np.nan_to_num(total**2 / (squares**2 / degrees).sum(axis=-1))
     return Mean(mean, np.sqrt(total / (blocks * prompts)), np.maximum(effective, degrees.min()))
-
-
-def residual_square(logs: np.ndarray) -> Any:
-    """Return the mean square of what its means by row and by column leave of tables (..., b, p)."""
-    rows, columns = logs.shape[-2:]
-    of_row, of_column = logs.mean(axis=-1, keepdims=True), logs.mean(axis=-2, keepdims=True)
-    rest = logs - of_row - of_column + logs.mean(axis=(-1, -2), keepdims=True)
-    return (rest**2).sum(axis=(-1, -2)) / ((rows - 1) * (columns - 1))
 
 
 def log_means(compared: pd.DataFrame, ratio: str = "speedup") -> "pd.Series[float]":
