@@ -444,7 +444,7 @@ def test_controls_and_the_studys_commands_are_no_settings(config):
     row, settings = advice_of(campaign(itself, tools), config)
     assert settings.empty
     assert row["answer"] == Answer.UNKNOWN
-    assert row["reason"] == "no run with a draft was measured against baselines of its own"
+    assert row["reason"] == "no run with speculation was measured against baselines of its own"
 
 
 def looping_in(runs, looped):
