@@ -98,3 +98,11 @@ def test_captions_are_of_25_words_and_so_is_each_of_their_notes():
 def test_a_modules_docstring_is_a_noun_phrase(name):
     text = ast.get_docstring(ast.parse((ROOT / name).read_text())) or ""
     assert not re.match(rf"(?:{'|'.join(CLAUSES)})\b", text)
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_a_file_that_a_document_names_exists(name):
+    folders = "config|envs|profiles|resources|rules|tests|workflow"
+    named = re.findall(rf"`((?:{folders})/[\w./-]+)`", (ROOT / name).read_text())
+    made = ("config/my-models.yaml", "resources/campaigns/<")
+    assert [one for one in named if not one.startswith(made) and not (ROOT / one).exists()] == []
