@@ -203,12 +203,6 @@ def in_record(scene: Scene, path: str, value: Any) -> None:
     save(file, request, measured, 1.0)
 
 
-def of_another_block(scene: Scene) -> None:
-    [other] = scene.file("results/tiny/blocks/N").rglob("r0.jsonl")
-    scene.file(RECORD).unlink()
-    scene.file(RECORD).write_bytes(other.read_bytes())
-
-
 @deed
 def rows(scene: Scene, changed: Callable[[pa.Table], pa.Table]) -> None:
     pq.write_table(changed(pq.read_table(scene.file(ROWS))), scene.file(ROWS))
@@ -299,9 +293,6 @@ refused({
 # Records, by the verb that collects them.
 damaged = f"{RECORD} is damaged:"
 unread({
-    "a_record_of_another_block": (of_another_block,
-        rf"{RECORD} was measured with another configuration \(.*suite: N before, S now.*\);"
-        " run snakemake again, which measures what is asked for now"),
     "a_record_of_an_older_configuration": (say(CONFIG, "measurement.seed", 7),
         r"was measured with another configuration \(seed: 42 before, 7 now\); run snakemake"),
     "a_record_that_is_damaged_in_the_store": (change(RECORD, lambda text: text[:-9]),
