@@ -133,7 +133,7 @@ def speculative_runs(
 def logged_runs(
     target: str, draft: str, method: str, gamma: int, rates: Iterable[float], **columns: Any
 ) -> list[dict]:
-    """Return runs of suite M whose ten rounds were logged; every second one keeps all its tokens.
+    """Return runs of a suite whose ten rounds were logged; every second one keeps all its tokens.
 
     `method` has the engine's types, `columns` replace others of each row.
     """

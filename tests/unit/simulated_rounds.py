@@ -142,7 +142,7 @@ def forced(
     drift: float = 0.0,
     generator: np.random.Generator | None = None,
 ) -> list[dict[str, Any]]:
-    """Return a suite V: runs with nothing and everything accepted, and their baselines.
+    """Return runs that cost models are fitted on: nothing and everything accepted, and baselines.
 
     `noise` and `drift` are deviations of the logarithm of time: of each run, and of what all runs
     with a draft model of a repeat share.

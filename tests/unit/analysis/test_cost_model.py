@@ -59,7 +59,7 @@ def round_costs(pairs):
 
 
 def fitted(**how):
-    """Return the costs fitted on a suite V."""
+    """Return the costs fitted on runs of forced acceptance."""
     (pair,) = pairs_of(frame(forced(**how)))
     return pair
 
@@ -96,7 +96,7 @@ def test_known_costs_are_recovered(hybrid):
 
 
 def timed_pair(**noise):
-    """Return the costs fitted on a suite V and on passes timed by themselves."""
+    """Return the costs fitted on runs of forced acceptance and on passes timed by themselves."""
     runs = frame(forced(**noise))
     times = pass_times(repeats=noise.get("repeats", 2), noise=noise.get("noise", 0.0))
     (pair,) = fit_pairs(with_speedups(runs), runs, times, SETTINGS)
