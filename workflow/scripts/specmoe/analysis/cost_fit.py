@@ -101,12 +101,12 @@ def fit(
     if full.empty or none.empty:
         return None
     read = pd.concat([full.assign(full=True), none.assign(full=False)])
-    of_rounds = tuple(sorted({round(float(one.widths().max())) for one in _counts(full)}))
+    round_widths = tuple(sorted({round(float(one.widths().max())) for one in _counts(full)}))
     unfitted = CostModel(
         gammas=tuple(sorted({int(gamma) for gamma in read["gamma"]})),
-        widths=tuple(map(int, timed.verified.columns)) if timed else (1, *of_rounds),
+        widths=tuple(map(int, timed.verified.columns)) if timed else (1, *round_widths),
         catchup_widths=tuple(map(int, timed.catchup.columns)) if timed else (),
-        overhead_widths=of_rounds if timed else (),
+        overhead_widths=round_widths if timed else (),
         costs=np.array([]),
         without=np.array([]),
         replays=bool(none["replays"].sum() > 0),
@@ -153,16 +153,16 @@ def _solve(
 
     kept = sums[sums.index.isin(repeats, level="repeat")]
     took = kept.groupby(level=["full", "gamma"]).sum().to_numpy(float)
-    of_drafting, of_overhead, of_work = took[:, 0], took[:, 1], took[:, 2:]
-    drafted = of_work[:, model.draft_costs]
-    drafting = (of_drafting[:, None] * (drafted > 0)).sum(axis=0) / drafted.sum(axis=0)
+    drafting_steps, overhead_steps, amounts = took[:, 0], took[:, 1], took[:, 2:]
+    drafted = amounts[:, model.draft_costs]
+    drafting = (drafting_steps[:, None] * (drafted > 0)).sum(axis=0) / drafted.sum(axis=0)
     rises = _rises(model)
     single = np.zeros(len(rises))
     single[: len(model.widths)] = 1  # v(1), from which v rises
     passes = np.concatenate([[], *(_mean(frame, repeats) for frame in timed or ())])
-    work = np.concatenate([of_work[:, len(model.gammas) :], np.eye(len(passes), len(rises))])
-    times = np.concatenate([of_overhead, passes])
-    weights = np.repeat([1.0, _TIMED_WEIGHT], [len(of_overhead), len(passes)]) / times
+    work = np.concatenate([amounts[:, len(model.gammas) :], np.eye(len(passes), len(rises))])
+    times = np.concatenate([overhead_steps, passes])
+    weights = np.repeat([1.0, _TIMED_WEIGHT], [len(overhead_steps), len(passes)]) / times
     found, _ = nnls((work @ rises) * weights[:, None], (times - work @ single) * weights)
     return np.concatenate([drafting, single + rises @ found])
 

@@ -67,9 +67,9 @@ class RunCounts:
     @property
     def single_steps(self) -> int:
         """Return how many passes drafted nothing, such as the one for a run's last token."""
-        given = self.accepted + self.rounds + self.replays - self.replays_rejected
+        yielded = self.accepted + self.rounds + self.replays - self.replays_rejected
         # Where a text ends within a round, tokens were accepted that it does not have.
-        return max(self.tokens - given, 0)
+        return max(self.tokens - yielded, 0)
 
     def widths(self) -> Array:
         """Return the width of every round's pass.
@@ -198,12 +198,12 @@ class CostModel:
 
         Those of `round` give v + d + o: a round of that width, not drafted.
         """
-        of_kind = {
+        by_kind = {
             "pass": shares([n_tokens], self.widths),
             "catchup": shares([n_tokens], self.catchup_widths),
             "overhead": self._overheads([n_tokens]),
         }
-        wanted = of_kind if kind == "round" else {kind: of_kind.get(kind, np.ones(1))}
+        wanted = by_kind if kind == "round" else {kind: by_kind.get(kind, np.ones(1))}
         parts = [wanted.get(one, np.zeros(len(at))) for one, at in self.knots.items()]
         return np.concatenate(parts)
 

@@ -54,10 +54,10 @@ def fit_pairs(
     fitted = []
     for key, members in forced.groupby(PAIR, sort=False):
         named = dict(zip(PAIR, map(str, key), strict=True))
-        of_engine = pass_times[pass_times["engine"] == named["engine"]]
+        own_times = pass_times[pass_times["engine"] == named["engine"]]
         first = members.iloc[0]
         draft = first["draft_model"] if BY_TYPE[first["method"]] == Method.DRAFT else None
-        timed = timed_steps(of_engine, named["target"], draft)
+        timed = timed_steps(own_times, named["target"], draft)
         model = fit(members, statistics, timed)
         if model is not None:
             own = runs[runs["run"].isin(members["baseline"])]
@@ -265,14 +265,14 @@ def _errors(settings: pd.DataFrame) -> Iterator[dict[str, Any]]:
     worst = settings.iloc[int(errors.argmax())]
     known = settings.dropna(subset=["predicted_low", "predicted_high"])
     names = ["equation_1", "equation_1_per_token", "equation_2"]
-    of_equations = (settings[names].div(settings["speedup"], axis=0) - 1).abs().median()
+    equation_errors = (settings[names].div(settings["speedup"], axis=0) - 1).abs().median()
     yield {
         "settings": len(settings),
         "median": float(errors.median()),
         "worst": float(errors.max()),
         **{f"worst_{key}": worst[key] for key in ("suite", "target", "draft", "gamma", "ratio")},
         "inside": known["speedup"].between(known["predicted_low"], known["predicted_high"]).mean(),
-        **{name.replace("equation", "median"): float(of_equations[name]) for name in names},
+        **{name.replace("equation", "median"): float(equation_errors[name]) for name in names},
     }
 
 

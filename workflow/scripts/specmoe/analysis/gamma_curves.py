@@ -54,8 +54,8 @@ class Pair(NamedTuple):
         if self.error:
             # Passes that were timed once have no interval of their own. Single steps do not err.
             steps = np.array([rounds.single_steps for rounds in played])
-            of_rounds = float(1 - (steps / took).mean())
-            more = self.error * of_rounds * student_quantile(MANY, self.model.confidence)
+            share = float(1 - (steps / took).mean())
+            more = self.error * share * student_quantile(MANY, self.model.confidence)
             reach = hypot(0.0 if isnan(reach) else reach, more)
         widest = max(max(rounds.drafted_lengths, default=0) for rounds in played) + 1
         predicted = Estimate(value, value / exp(reach), value * exp(reach))

@@ -152,10 +152,10 @@ def crossed_mean(logs: np.ndarray) -> Mean:
     degrees = np.array([blocks - 1, prompts - 1, (blocks - 1) * (prompts - 1)])
     rest = logs - logs.mean(axis=-1, keepdims=True) - logs.mean(axis=-2, keepdims=True)
     rest = rest + logs.mean(axis=(-1, -2), keepdims=True)
-    of_block = prompts * logs.mean(axis=-1).var(axis=-1, ddof=1)
-    of_prompt = blocks * logs.mean(axis=-2).var(axis=-1, ddof=1)
-    of_rest = (rest**2).sum(axis=(-1, -2)) / degrees[2]
-    squares = np.stack([of_block, of_prompt, of_rest], axis=-1)
+    block_square = prompts * logs.mean(axis=-1).var(axis=-1, ddof=1)
+    prompt_square = blocks * logs.mean(axis=-2).var(axis=-1, ddof=1)
+    rest_square = (rest**2).sum(axis=(-1, -2)) / degrees[2]
+    squares = np.stack([block_square, prompt_square, rest_square], axis=-1)
     two = squares[..., :2]
     total = np.maximum(two.sum(axis=-1) - squares[..., 2], two.max(axis=-1))
     with np.errstate(invalid="ignore"):  # nothing may vary
@@ -176,10 +176,10 @@ def log_means(compared: pd.DataFrame, ratio: str = "speedup") -> "pd.Series[floa
         plain = pd.Series(sums.sum(axis=1) / counts.sum(axis=1), index=names)
     if (counts == counts[0]).all():
         return plain
-    of_block, of_prompt = counts.nonzero()
-    design = np.hstack([np.eye(len(sums))[of_block], np.eye(len(sums[0]))[of_prompt]])
-    weights = np.sqrt(counts[of_block, of_prompt])
-    values = sums[of_block, of_prompt] / weights
+    block_at, prompt_at = counts.nonzero()
+    design = np.hstack([np.eye(len(sums))[block_at], np.eye(len(sums[0]))[prompt_at]])
+    weights = np.sqrt(counts[block_at, prompt_at])
+    values = sums[block_at, prompt_at] / weights
     effects, _, rank, _ = np.linalg.lstsq(design * weights[:, None], values, rcond=None)
     if rank < design.shape[1] - 1:
         return plain
@@ -224,11 +224,11 @@ def logs_by_prompt(compared: pd.DataFrame) -> np.ndarray:
 def _crossed(compared: pd.DataFrame, ratio: str) -> tuple[np.ndarray, np.ndarray, pd.Index]:
     """Return sums of the logarithms by block and prompt, of how many they are, and the blocks."""
     # By hand, as a group-by costs ten times as much, and advice reads every setting several times.
-    (of_block, blocks), (of_prompt, prompts) = (
+    (block_at, blocks), (prompt_at, prompts) = (
         pd.factorize(compared[name], sort=True) for name in ("block", "prompt")
     )
     shape = len(blocks), len(prompts)
-    place = of_block * len(prompts) + of_prompt
+    place = block_at * len(prompts) + prompt_at
     logs = np.log(compared[ratio].to_numpy(dtype=float))
     sums, counts = (
         np.bincount(place, weights, minlength=shape[0] * shape[1]).reshape(shape)

@@ -212,7 +212,7 @@ class Analysis:
     def __init__(
         self, tables: Mapping[str, pd.DataFrame | Path] | None = None, **more: pd.DataFrame
     ) -> None:
-        """Take frames by name; tables that are not given have no rows."""
+        """Take frames by name; other tables have no rows."""
         self.tables = {**(tables or {}), **more}
         assert self.tables.keys() <= TABLES.keys()
         self._frames: dict[str, pd.DataFrame] = {}
@@ -245,10 +245,10 @@ class Analysis:
         return cls(table_files(folder, TABLES))
 
     def _made(self, name: str) -> pd.DataFrame:
-        given = self.tables.get(name, pd.DataFrame())
-        if isinstance(given, Path):
-            return self._with_columns(name, pd.read_parquet(given))
-        frame, table = self._with_columns(name, given), TABLES[name]
+        source = self.tables.get(name, pd.DataFrame())
+        if isinstance(source, Path):
+            return self._with_columns(name, pd.read_parquet(source))
+        frame, table = self._with_columns(name, source), TABLES[name]
         frame = table.label(frame, self) if table.label else frame
         by = [column.removeprefix("-") for column in table.order]
         rising = [not column.startswith("-") for column in table.order]

@@ -264,12 +264,12 @@ def summarise_categories(pairs: pd.DataFrame, statistics: Statistics) -> pd.Data
     names the workload too where a suite sends several. Without rows where no prompt has a category.
     """
 
-    def of_prompts(its: pd.DataFrame) -> dict[str, Any]:
+    def prompt_columns(its: pd.DataFrame) -> dict[str, Any]:
         low, high = mean_on_other_prompts(its).interval(statistics.confidence)
         return {"prompts": its["prompt"].nunique(), "speedup_low": low, "speedup_high": high}
 
     known = pairs[pairs["category"].notna()]
-    settings = summarise(known, [*SETTING, "workload", "category"], statistics, of_prompts)
+    settings = summarise(known, [*SETTING, "workload", "category"], statistics, prompt_columns)
     if settings.empty:
         return settings
     several = settings.groupby("suite")["workload"].transform("nunique") > 1
