@@ -56,25 +56,18 @@ def render_paper(analysis: Path, cells: Path, out: Path) -> None:
     from specmoe.figures.figures import save  # which loads matplotlib
 
     found = Analysis.read(analysis)
-    specifications = ROOT / "paper/tables.yaml"
     (out / "tables").mkdir(parents=True)
-    for name, table in tables_of(found, specifications).items():
+    cells.mkdir(parents=True, exist_ok=True)
+    for name, table in tables_of(found, ROOT / "paper/tables.yaml").items():
         text = render_table(name, table, found)
         (out / f"tables/{name}.tex").write_text(text, encoding="utf-8")
-    write_tables(found, specifications, cells)
+        heads = [column.head.en for column in table.columns]
+        rows = [[spreadsheet_text(cell.whole) for cell in row] for row in table.rows]
+        with (cells / f"{name}.csv").open("w", encoding="utf-8", newline="") as file:
+            csv.writer(file, lineterminator="\n").writerows([heads, *rows])
     drawn = save(found, out / "figures")
     for name, text in render_documents(found, drawn, ROOT / "paper").items():
         (out / f"{name}.tex").write_text(text, encoding="utf-8")
-
-
-def write_tables(analysis: Analysis, specifications: Path, folder: Path) -> None:
-    """Write `<table>.csv` for each of `exhibits.tables_of`, its cells as text."""
-    folder.mkdir(parents=True, exist_ok=True)
-    for name, table in tables_of(analysis, specifications).items():
-        heads = [column.head.en for column in table.columns]
-        rows = [[spreadsheet_text(cell.whole) for cell in row] for row in table.rows]
-        with (folder / f"{name}.csv").open("w", encoding="utf-8", newline="") as file:
-            csv.writer(file, lineterminator="\n").writerows([heads, *rows])
 
 
 def render_documents(analysis: Analysis, drawn: Collection[str], paper: Path) -> dict[str, str]:
