@@ -3,9 +3,9 @@
 import pytest
 
 from specmoe.measure.divergence import (
+    batch_sizes,
     find_divergences,
     judge,
-    widths,
 )
 
 
@@ -48,7 +48,7 @@ def test_other_runs_do_not_diverge(other):
     assert find_divergences([PLAIN, other], "t") == []
 
 
-def test_a_gap_is_the_lead_of_the_baselines_token_by_width_of_batch():
+def test_a_gap_is_the_lead_of_the_baselines_token_by_size_of_batch():
     one_by_one = {7: -0.5, 9: -0.75, 3: -3.0}
     judged = judge(7, 9, {1: one_by_one, 2: {9: -0.5, 7: -0.625}})
     assert judged == {"likeliest": 7, "gap_nats": 0.25, "gap_nats_by_batch": {2: -0.125}}
@@ -62,5 +62,5 @@ def test_a_gap_is_the_lead_of_the_baselines_token_by_width_of_batch():
     ("gamma", "asked"),
     [(1, [2]), (2, [2, 3]), (4, [2, 4, 5]), (7, [2, 4, 8]), (16, [2, 4, 8, 16, 17])],
 )
-def test_widths_are_powers_of_two_and_a_full_verification(gamma, asked):
-    assert widths(gamma) == asked
+def test_batch_sizes_are_powers_of_two_and_a_full_verification(gamma, asked):
+    assert batch_sizes(gamma) == asked

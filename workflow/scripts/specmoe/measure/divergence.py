@@ -117,8 +117,8 @@ def find_divergences(rows: Iterable[Mapping[str, Any]], target: str) -> list[Div
     return found
 
 
-def widths(gamma: int, slots: int = 1) -> list[int]:
-    """Return the widths of batches to ask about, up to a full verification of all requests at once.
+def batch_sizes(gamma: int, slots: int = 1) -> list[int]:
+    """Return the sizes of batches to ask about, up to a full verification of all requests.
 
     Kernels change at powers of two, and take the remaining rows one by one.
     """
@@ -155,10 +155,10 @@ def judge_all(
     judged = []
     commands = []
     for number, (options, members) in enumerate(groups.items()):
-        # Of one request after the other; reading in wide batches stands for requests at once.
+        # Of one request after the other; large batches stand for requests at once.
         some_block = replace(blocks[members[0].baseline_block], concurrency=None)
         log = job.server_log.with_suffix(f".{number}.log") if number else job.server_log
-        # Candidates after a prompt and a prefix that was read in batches of a width.
+        # Candidates after a prompt and a prefix that was read in batches of a size.
         known: dict[tuple[str, tuple[int, ...], int], Candidates] = {}
         with job.server(some_block, Arm(), log, _KEEPS_ALL) as server:
             baseline, count = some_block.block, len(members)
@@ -169,7 +169,7 @@ def judge_all(
                 [source] = [source for source in block.prompts if source.prompt == one.prompt]
                 prompt = prompt_ids(server, source, block, job.root)
                 readings = {}
-                for n_tokens in (1, *widths(one.gamma, block.slots)):
+                for n_tokens in (1, *batch_sizes(one.gamma, block.slots)):
                     question = one.prompt, one.prefix, n_tokens
                     if question not in known:
                         # Only the first batch may be smaller.
