@@ -30,8 +30,8 @@ def check(campaign: Path | None = None, results: Path = Path("results")) -> None
     from specmoe.plan.campaign import ROOT
     from specmoe.plan.gate import check, load_campaign
 
-    given = read_mapping(campaign or Path("/dev/stdin"))
-    check(load_campaign(overlaid(ROOT, given), ROOT, results), os.environ)
+    overlay = read_mapping(campaign or Path("/dev/stdin"))
+    check(load_campaign(overlaid(ROOT, overlay), ROOT, results), os.environ)
 
 
 def build_engine(campaign: "Opened", id: str, log: Path) -> None:
@@ -100,8 +100,8 @@ def check_upcycled(campaign: "Opened", model: str, engine: Path, log: Path, out:
     workplace = replace(campaign.workplace("", None), engine=engine)
     text = read_text(campaign.root / campaign.config.prompts.passage)
     environment = campaign.config.measurement.environment
-    found = check_upcycled(*files, text, workplace, environment, layers, log)
-    replace_text(out, json.dumps(found) + "\n")
+    comparison = check_upcycled(*files, text, workplace, environment, layers, log)
+    replace_text(out, json.dumps(comparison) + "\n")
 
 
 def measure(campaign: "Opened", block: str, log: Path, workflow_pid: int | None = None) -> None:
@@ -120,9 +120,9 @@ def measure(campaign: "Opened", block: str, log: Path, workflow_pid: int | None 
         name, request, lambda: measure_block(one, workplace, target, drafts, log)
     )
     gate.records.relink(name, request)
-    said = summary(one, record) if fresh else "kept, as it was measured before"
-    said = said if one.arms else "nothing, as all its settings are beaten"
-    print(f"{campaign.describe_progress()}: {block}: {said}", flush=True)
+    message = summary(one, record) if fresh else "kept, as it was measured before"
+    message = message if one.arms else "nothing, as all its settings are beaten"
+    print(f"{campaign.describe_progress()}: {block}: {message}", flush=True)
 
 
 def _check_pairs(block: "Block", target: Path, drafts: Mapping[str, Path]) -> None:
@@ -162,13 +162,13 @@ def record_trace(campaign: "Opened", log: Path, out: Path, workflow_pid: int | N
     from specmoe.files import replace_text
     from specmoe.measure.trace import record
 
-    asked = campaign.demonstration
-    assert asked is not None
-    drafts = {model: campaign.model_file(model) for model in asked.draft_models}
+    demonstration = campaign.demonstration
+    assert demonstration is not None
+    drafts = {model: campaign.model_file(model) for model in demonstration.draft_models}
     workplace = campaign.workplace("trace", workflow_pid)
-    target = campaign.model_file(asked.target)
-    with exclusive_job(workplace, asked.environment, target, log, drafts) as job:
-        recording = record(asked, job, campaign.config)
+    target = campaign.model_file(demonstration.target)
+    with exclusive_job(workplace, demonstration.environment, target, log, drafts) as job:
+        recording = record(demonstration, job, campaign.config)
     replace_text(out, recording.to_json())
 
 
@@ -290,8 +290,8 @@ VERBS = {
 
 def function_of(verb: str) -> Callable[..., None]:
     """Return what a verb calls."""
-    found: Callable[..., None] = getattr(import_module(f"specmoe.{VERBS[verb]}"), verb)
-    return found
+    function: Callable[..., None] = getattr(import_module(f"specmoe.{VERBS[verb]}"), verb)
+    return function
 
 
 def arguments(verb: Callable[..., None], words: Sequence[str]) -> dict[str, Any]:
@@ -308,12 +308,12 @@ def arguments(verb: Callable[..., None], words: Sequence[str]) -> dict[str, Any]
         reading = _reading(parameter.annotation, "+" if needed else "*")
         reading |= {"required": True} if needed else {"default": parameter.default}
         parser.add_argument(f"--{name.replace('_', '-')}", **reading)
-    given = vars(parser.parse_args(words))
+    options = vars(parser.parse_args(words))
     if "campaign" in parameters and _is_campaign(parameters["campaign"].annotation):
         from specmoe.plan.campaign import open_campaign
 
-        given["campaign"] = open_campaign(given["campaign"])
-    return {name: tuple(one) if isinstance(one, list) else one for name, one in given.items()}
+        options["campaign"] = open_campaign(options["campaign"])
+    return {name: tuple(one) if isinstance(one, list) else one for name, one in options.items()}
 
 
 def _reading(kind: Any, several: str) -> dict[str, Any]:

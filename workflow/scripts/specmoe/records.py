@@ -33,25 +33,25 @@ def digest_of(request: Request) -> str:
     return hashlib.sha256(json.dumps(request, sort_keys=True).encode()).hexdigest()[:_DIGITS]
 
 
-def changes(found: Any, asked: Any, name: str = "") -> Iterator[str]:
-    """Yield how what was asked before differs from what is asked now; UNKNOWN is no difference.
+def changes(before: Any, now: Any, name: str = "") -> Iterator[str]:
+    """Yield how an earlier request differs from today's; UNKNOWN is no difference.
 
     This is the one comparison of the two: at every start, and when records are collected.
     """
-    if UNKNOWN in (str(found), str(asked)):
+    if UNKNOWN in (str(before), str(now)):
         return
-    if isinstance(found, dict) and isinstance(asked, dict):
-        for key in dict.fromkeys([*found, *asked]):
-            yield from changes(found.get(key), asked.get(key), f"{name}.{key}".lstrip("."))
-    elif isinstance(found, dict) or isinstance(asked, dict):
-        yield f"{name} is {'left out' if asked is None else 'added'}"
-    elif found != asked:
-        yield f"{name}: {_shown(found)} before, {_shown(asked)} now"
+    if isinstance(before, dict) and isinstance(now, dict):
+        for key in dict.fromkeys([*before, *now]):
+            yield from changes(before.get(key), now.get(key), f"{name}.{key}".lstrip("."))
+    elif isinstance(before, dict) or isinstance(now, dict):
+        yield f"{name} is {'left out' if now is None else 'added'}"
+    elif before != now:
+        yield f"{name}: {_shown(before)} before, {_shown(now)} now"
 
 
-def first_changes(found: Request, asked: Request) -> str:
+def first_changes(before: Request, now: Request) -> str:
     """Return the first of `changes` in one line; empty if there are none."""
-    listed = [*changes(found, asked)]
+    listed = [*changes(before, now)]
     more = f", and {len(listed) - _SHOWN} more" if len(listed) > _SHOWN else ""
     return ", ".join(listed[:_SHOWN]) + more
 
@@ -113,8 +113,8 @@ class Records:
         link.unlink(missing_ok=True)
         link.symlink_to(os.path.relpath(file, link.parent))
 
-    def unlink_changed(self, name: str, asked: Request) -> str:
-        """Remove the link to a record of something else than is asked; return what differs.
+    def unlink_changed(self, name: str, request: Request) -> str:
+        """Remove the link to a record of another request; return what differs.
 
         The record stays in the store; one that is no link, as in a copy, moves there. Empty if
         there is none, or nothing differs.
@@ -124,7 +124,7 @@ class Records:
         if head is None:
             link.unlink(missing_ok=True)  # it may point to what was deleted
             return ""
-        if changed := first_changes(head.request, asked):
+        if changed := first_changes(head.request, request):
             if not link.is_symlink():
                 file = self.kept(name, head.request)
                 file.parent.mkdir(parents=True, exist_ok=True)
@@ -132,19 +132,19 @@ class Records:
             link.unlink(missing_ok=True)
         return changed
 
-    def seconds(self, name: str, asked: Request) -> float | None:
+    def seconds(self, name: str, request: Request) -> float | None:
         """Return how long a job took that is measured as asked; None if it is to be measured."""
-        for file in (self.link(name), self.kept(name, asked)):
-            if (head := head_of(file)) and not first_changes(head.request, asked):
+        for file in (self.link(name), self.kept(name, request)):
+            if (head := head_of(file)) and not first_changes(head.request, request):
                 return head.seconds
         return None
 
-    def latest_change(self, name: str, asked: Request) -> str:
+    def latest_change(self, name: str, request: Request) -> str:
         """Return how the latest record of a job differs from what is asked; empty without one."""
         files = (self.folder / "store" / name).glob("*.jsonl")
         heads = (head_of(file) for file in sorted(files, key=lambda file: -file.stat().st_mtime))
         latest = next(filter(None, heads), None)
-        return first_changes(latest.request, asked) if latest else ""
+        return first_changes(latest.request, request) if latest else ""
 
 
 def save(file: Path, request: Request, measured: dict[str, Any], seconds: float) -> None:

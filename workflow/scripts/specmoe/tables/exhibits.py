@@ -67,8 +67,8 @@ class TableColumn(BaseModel):
         return words.get(self.form, "number")
 
     @property
-    def asked(self) -> tuple[str, ...]:
-        """What the column asks of a row by one key; forms ask for more."""
+    def keys(self) -> tuple[str, ...]:
+        """The keys of a row that the column reads; forms read more."""
         return self.key, self.out_of, self.mark[1], self.strong
 
     def show(self, row: Record) -> Cell:
@@ -232,9 +232,9 @@ def _filled(about: Specification, source: str, analysis: Analysis) -> Table:
     frame = choose(analysis) if choose else getattr(analysis, source)
     if about.where:
         frame = frame.query(about.where)
-    asked = [about.group, about.above, about.below]
-    asked += [key for column in about.columns for key in column.asked]
-    for key in filter(None, asked):
+    keys = [about.group, about.above, about.below]
+    keys += [key for column in about.columns for key in column.keys]
+    for key in filter(None, keys):
         if not key.isidentifier() and len(frame):
             frame = frame.assign(**{key: frame.eval(key)})
     found = records(frame)
