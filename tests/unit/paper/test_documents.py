@@ -56,7 +56,7 @@ def of_two_prompts():
     rows += speculative_runs("moe_speculative", "moe_q4", "draft_2b", 4, [60, 60], "code")
     rows += speculative_runs("moe_speculative", "moe_q4", "draft_2b", 8, [60, 60], "code")
     return analysis_of(
-        [*rows, *speculative_runs("draft_length", "moe_q4", "draft_2b", 2, [60], "chinese")]
+        [*rows, *speculative_runs("quantization", "moe_q4", "draft_2b", 2, [60], "chinese")]
     )
 
 
