@@ -135,7 +135,7 @@ def exported(scene: Scene, **variables: str) -> None:
 @deed
 def text(scene: Scene, name: str, content: str) -> None:
     scene.file(name).write_text(content)
-    entry = {"label": "Code", "file": str(scene.file(name))}
+    entry = {"file": str(scene.file(name))}
     scene.config["prompts"] = {"texts": {"code": entry}}
 
 

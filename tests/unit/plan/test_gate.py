@@ -28,7 +28,7 @@ def config(study, tmp_path):
     (tmp_path / "own.txt").write_text("What is asked.")
     (tmp_path / "own.gguf").write_text("weights of the target")
     tiny = tiny_campaign(engine)
-    tiny["prompts"] = {"texts": {"own": {"label": "Own", "file": str(tmp_path / "own.txt")}}}
+    tiny["prompts"] = {"texts": {"own": {"file": str(tmp_path / "own.txt")}}}
     tiny["model_sets"]["tiny"]["target"] = {"kind": "path", "path": str(tmp_path / "own.gguf")}
     for suite in tiny["suites"].values():
         suite["prompts"] = ["own"]
@@ -103,7 +103,7 @@ DEEDS = {
     ),
     "another seed": (lambda folder, config: config["measurement"].update(seed=7), set()),
     "another label": (
-        lambda folder, config: config["prompts"]["texts"]["own"].update(label="Other"),
+        lambda folder, config: config["prompts"]["texts"]["own"].update(category="other"),
         ALL,
     ),
     "the prompt elsewhere": (
