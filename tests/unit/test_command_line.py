@@ -22,16 +22,17 @@ def test_options_have_the_types_of_the_parameters():
         needed: Path | None,
         other: tuple[str, ...] = (),
         text: str = "usual",
+        check: bool = False,
     ) -> None:
         """Make something."""
 
     words = "--run-limit-s 2 --files a b --given {} --needed"
     assert arguments(make, [*words.split(), "--other"]) == {
         **{"run_limit_s": 2.0, "files": (Path("a"), Path("b")), "given": {}, "needed": None},
-        **{"other": (), "text": "usual"},
+        **{"other": (), "text": "usual", "check": False},
     }
-    found = arguments(make, [*words.split(), "n", "--text", "x"])
-    assert (found["needed"], found["text"]) == (Path("n"), "x")
+    found = arguments(make, [*words.split(), "n", "--text", "x", "--check"])
+    assert (found["needed"], found["text"], found["check"]) == (Path("n"), "x", True)
 
 
 @pytest.mark.parametrize("words", ["", "--out", "--out a --other c"])

@@ -298,8 +298,8 @@ def arguments(verb: Callable[..., None], words: Sequence[str]) -> dict[str, Any]
     """Return what a command line gives a verb: `words` are those behind its name.
 
     Each parameter is an option of its name, `pass_times` is `--pass-times`. One without a default
-    is required, one of type `X | None` may stand without a value, a tuple takes several values and
-    a dictionary JSON.
+    is required, one of type `X | None` may stand without a value, a tuple takes several values,
+    a dictionary JSON, and a `bool` none.
     """
     parser = ArgumentParser(prog=f"specmoe {verb.__name__}", description=verb.__doc__)
     parameters = inspect.signature(verb).parameters
@@ -321,6 +321,8 @@ def _reading(kind: Any, several: str) -> dict[str, Any]:
     origin, inner = get_origin(kind), get_args(kind)
     if _is_campaign(kind):
         return {"type": Path}
+    if kind is bool:
+        return {"action": "store_true"}
     if origin is UnionType:
         return _reading(inner[0], several) | {"nargs": "?"}
     if origin is tuple:
