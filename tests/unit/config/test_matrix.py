@@ -13,10 +13,12 @@ from specmoe.config.load import load
 from specmoe.config.matrix import (
     added_runs,
     block_order,
+    choose_demonstration,
     excluded_blocks,
     list_blocks,
     list_timed_passes,
 )
+from specmoe.config.methods import Method
 
 from ...blocks import alone
 from ...conftest import ROOT
@@ -193,3 +195,24 @@ def test_targets_verify_and_drafts_read_again_at_the_widths_of_their_rounds(synt
     # It drafts for itself in the controls.
     both = {model for model, one in passes.items() if len(one.outputs) == 2}
     assert both == set(synthetic["suites"]["controls"]["targets"])
+
+
+def test_the_first_pair_of_the_campaign_is_decoded(synthetic):
+    block = choose_demonstration(load(synthetic, ROOT), gpu=False)
+    arm = Arm(4, method=Method.DRAFT, draft="draft_0.8b", draft_model="draft_0.8b")
+    assert block.target == "moe_q4"
+    assert [source.file for source in block.prompts] == ["resources/prompts/short_factual.txt"]
+    assert (block.n_predict, block.temperature, block.arms) == (64, 0, (arm,))
+
+
+@pytest.mark.parametrize(
+    "campaign",
+    [
+        {"suites": ["moe_baseline", "dense_baseline"]},
+        {"suites": ["prompt_length"]},
+        {"suites": ["moe_baseline", "moe_speculative"], "source": "study_rows"},
+    ],
+)
+def test_a_campaign_without_drafts_after_a_text_or_of_published_rows_has_none(study, campaign):
+    study["campaign"] |= campaign
+    assert choose_demonstration(load(study, ROOT), gpu=False) is None

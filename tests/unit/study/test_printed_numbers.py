@@ -18,7 +18,7 @@ REPORTED = ROOT / "resources/reported"
 SHORTEST = "milliseconds to read a file of the MoE or the 9B, lowest"
 
 # Settings of Table 4 that repeat the models' names instead of counting parameters. The counts are
-# those of `families` in config/models.yaml.
+# those of resources/families.yaml.
 NOMINAL_SIZES = {
     "active_billions dense_2b",
     "active_billions moe_q4",

@@ -1,4 +1,4 @@
-"""A campaign as rules and jobs see it: its configuration, block_order, engines and paths.
+"""A campaign as rules and jobs see it: its configuration, blocks, engines and paths.
 
 The Snakefile makes this object whenever it is parsed, and every measuring job from campaign.json,
 so nothing heavy is imported here.
