@@ -17,6 +17,9 @@ SELF = "self"  # among a suite's drafts: every target drafts for itself
 # A warm-up that decodes so long is the last: what settles takes less. In 42 processes of the
 # true-shape MoE (1.2 to 6.5 s) the first warm-up took as long as the second, in the median.
 LONG_WARMUP_S = 1.0
+ORDER_SEED = 1
+"""Seed of the order of the blocks of a repeat, and of the prompts and arms of a block."""
+
 WARMUP_TOKENS = 16
 """Tokens that each warm-up generates; at most those of a run. Fewer leave no room to draft."""
 
@@ -162,7 +165,7 @@ class Block:
     context: int
     threads: int
     gpu_layers: int
-    order_seed: int = 1  # of the prompts and arms; one for all campaigns
+    order_seed: int = ORDER_SEED  # of the prompts and arms
     schedule: Schedule = Schedule.AUTO
     protocol: Protocol = Protocol.PAIRED
     # Variables of the engine's processes, in addition to those that every engine process has.

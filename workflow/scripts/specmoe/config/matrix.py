@@ -7,6 +7,7 @@ from itertools import chain, product
 from specmoe.config.block import (
     DEPTH,
     NO_DRAFT,
+    ORDER_SEED,
     SELF,
     WARMUP_TOKENS,
     Arm,
@@ -26,7 +27,6 @@ from specmoe.config.workloads import TextsWorkload, sending_of
 # The text of the study's suite F (its repository, commit 4a72d16), which sends its first n words:
 # "Please write a detailed analysis of " and 50 times "the following topic. ", 156 in all.
 STUDY_PASSAGE = "resources/prompts/published_topic.txt"
-ORDER_SEED = 1  # of the blocks of a repeat
 # What blocks have of `measurement` as it is there.
 _AS_GIVEN = {"n_predict", "temperature", "seed", "warmups", "context", "threads"}
 _AS_GIVEN |= {"environment", "reruns"}
