@@ -35,7 +35,9 @@ class JobFiles:
         models = self.campaign.config.models
         entry = models[model]
         named = [entry, models[entry.target]] if isinstance(entry, SyntheticDraft) else [entry]
-        return [one.model_dump_json(exclude={"label", "family", "size_bytes"}) for one in named]
+        # The hub tells the size of its file; of a wheel's the log names it.
+        unused = {"label", "family"} | ({"size_bytes"} if isinstance(entry, HubModel) else set())
+        return [one.model_dump_json(exclude=unused) for one in named]
 
     def made_from(self, model: str) -> Files:
         """Return what a model is made from: another one, whose info says that it is whole; texts.
