@@ -56,7 +56,7 @@ def test_a_broken_answer_is_named(path, answer, ask, error, tmp_path):
     program.write_text(_PROGRAM.format(python=sys.executable, answers=VALID | {path: answer}))
     program.chmod(program.stat().st_mode | stat.S_IXUSR)
     with (
-        Server([str(program)], tmp_path / "server.log", 30, 30) as server,
+        Server([str(program)], tmp_path / "server.log", 30) as server,
         pytest.raises(MeasurementError, match=error),
     ):
         ask(server)
