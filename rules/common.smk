@@ -56,7 +56,9 @@ PACKED = CONFIG.campaign.source == "shipped"
 # because divergences are then judged again. What is measured is measured again where MEASURE_VERSION
 # is raised; models, checks and engines stay as they are.
 SPECMOE = ancient(str(SCRIPTS / "specmoe"))
-MODULES = SCRIPTS.glob("specmoe/**/*.py")
+MODULES = (
+    file for kind in ("py", "yaml") for file in SCRIPTS.glob(f"specmoe/**/*.{kind}")
+)
 RENDERING = {
     "specmoe": SPECMOE,
     # The module that was changed last stands for all of them, at the cost of one.

@@ -39,7 +39,7 @@ def test_a_table_is_printed_after_each_stage_and_provisional_ones_say_so(staged)
     _, first, second, _ = staged
     assert "This is provisional, and the numbers are predicted" in first
     assert "This is provisional, and intervals are of one block" in second
-    assert second.count("target: speedups") == 1
+    assert second.count("This is provisional") == 1
 
 
 def test_what_is_beaten_is_measured_no_further_and_has_its_row(staged):
