@@ -11,10 +11,10 @@ from pathlib import Path
 
 import numpy as np
 
-from specmoe.config.block import Side
+from specmoe.config.block import Arm
 from specmoe.config.methods import Method
-from specmoe.engine.answers import ACCEPTED, ACCEPTED_AT, DRAFTED, ROUNDS
 from specmoe.engine.job import server_command, speculation_flags
+from specmoe.engine.responses import ACCEPTED, ACCEPTED_AT, DRAFTED, ROUNDS
 from specmoe.engine.server import Server
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -51,7 +51,7 @@ def chats(server: Server, held_out: Path, count: int) -> Iterator[tuple[str, lis
 def count_accepted(command: list[str], log: Path, held_out: Path, count: int) -> dict[str, Counter]:
     """Return the counters of every category."""
     found: dict[str, Counter[str]] = {}
-    with Server(command, log, start_limit_s=300, run_limit_s=600) as server:
+    with Server(command, log, time_limit_s=600) as server:
         before = server.metrics()
         for category, prompt in chats(server, held_out, count):
             answer = server.complete(
@@ -73,14 +73,14 @@ def main() -> None:
         parser.add_argument(name, type=Path)
     parser.add_argument("--count", type=int, default=HELD_OUT)
     arguments = parser.parse_args()
-    side = Side(gamma=GAMMA)
+    arm = Arm(gamma=GAMMA, method=Method.DRAFT)
     command = server_command(
         arguments.server,
         arguments.target,
         context=CONTEXT,
         threads=1,
         gpu_layers=0,
-        speculation=speculation_flags([Method.DRAFT], side, arguments.draft, 0),
+        speculation=speculation_flags(arm, arguments.draft, 0),
     )
     log = arguments.record.with_suffix(".log")
     found = count_accepted(command, log, arguments.held_out, arguments.count)
