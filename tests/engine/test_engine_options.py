@@ -73,7 +73,7 @@ def test_both_arms_have_the_words_and_the_row_says_so(do):
         (Arm(4, method=Method.NGRAM_MOD), ("q4_0", "q8_0")),
     ],
 )
-def test_the_types_of_a_arms_caches_follow_from_its_words(arm, types):
+def test_the_types_of_an_arms_caches_follow_from_its_words(arm, types):
     block = with_args(compared(), "-ctk", "f16", "-ctk", "q8_0", "-ctv", "q4_0")
     assert cache_types(block, arm) == types
 

@@ -93,7 +93,7 @@ def test_settings_are_excluded_of_all_repeats_or_of_one(study, names, gone):
     assert sum(len(block.arms) for block in [*kept, *excluded]) == whole
 
 
-def test_a_block_has_its_baseline_first_and_a_arm_for_each_setting(blocks):
+def test_a_block_has_its_baseline_first_and_an_arm_for_each_setting(blocks):
     for block in blocks:
         assert block.measures_alone
         assert block.arms[0] == Arm()

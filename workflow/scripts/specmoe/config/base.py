@@ -70,7 +70,7 @@ _SAY_IT = ("value_error", "missing", "union_tag_invalid", "unknown_key")
 FORMER_KEYS = {
     "prompt_lengths": "give them in `prompts`, or as `vary: {prompt_tokens: [...]}`",
     "temperatures": "it is `vary: {temperature: [...]}` now",
-    "@@forced": "it is `vary: {forced_acceptance: [...]}` now",
+    "imposed_acceptance": "it is `vary: {forced_acceptance: [...]}` now",
     "concurrency": "it is `vary: {requests: [...]}` now",
     "gate": "its limits are constants; `reruns` says how often a disturbed run is repeated",
     "start_limit_s": "it is `time_limit_s` now",
