@@ -16,7 +16,10 @@ REPEATS = 2
 N_PREDICT = 32
 CAMPAIGN = {
     "suites": ["moe_speculative", "dense_speculative", "prompt_length", "controls", "methods"],
-    "compare_with_study": {"moe_q4": "random-moe-122m-q4", "dense_9b": "random-59m-f16"},
+    "compare_with_study": {
+        **{"moe_q4": "random-moe-122m-q4", "dense_9b": "random-59m-f16"},
+        "draft_0.8b": "random-8m-q8",
+    },
 }
 SUITES = {
     "moe_speculative": {
