@@ -79,7 +79,11 @@ def test_heads_are_accepted_in_part_or_as_forced_and_need_no_replay(rows_of, mak
     alone, mtp, dflash = block.arms
     forced = replace(mtp, forced_acceptance=0), replace(dflash, forced_acceptance=1)
     block = replace(block, arms=(alone, mtp, dflash, *forced), context=1024)
-    rows = rows_of(block, target=make("moe_f16"), drafts={"dflash": make("dflash")})
+    rows = rows_of(
+        block,
+        target=make("random-hybrid-moe16-f16"),
+        drafts={"dflash": make("random-hybrid-dflash")},
+    )
     assert len(rows) == 2 * 4
     for row in rows:
         assert row["replays"] == 0

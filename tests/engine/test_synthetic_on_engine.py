@@ -106,12 +106,12 @@ def flags_of(method: str, draft: Path | None = None) -> list[str]:
 # and 1.6, DSpark 0.62 and 2.0, first layers 0.83 and 3.4, n-grams 0.58 and 2.6; with full attention
 # all are higher.
 WAYS = [
-    ("moe_f16", "draft", "cut_q4", 0.5, 2.2),
-    ("moe_f16", "eagle3", "eagle3", 0.4, 1.6),
-    ("moe_f16", "dflash", "dflash", 0.4, 1.4),
-    ("moe_f16", "ngram-cache", "ngrams", 0.2, 1.3),
-    ("full_f16", "mtp", None, 0.5, 2.0),
-    ("full_f16", "dspark", "full_dspark", 0.5, 1.6),
+    ("random-hybrid-moe16-f16", "draft", "random-hybrid-4layers-q4", 0.5, 2.2),
+    ("random-hybrid-moe16-f16", "eagle3", "random-hybrid-eagle3", 0.4, 1.6),
+    ("random-hybrid-moe16-f16", "dflash", "random-hybrid-dflash", 0.4, 1.4),
+    ("random-hybrid-moe16-f16", "ngram-cache", "random-hybrid-ngrams", 0.2, 1.3),
+    ("random-full-moe16-f16", "mtp", None, 0.5, 2.0),
+    ("random-full-moe16-f16", "dspark", "random-full-dspark", 0.5, 1.6),
 ]
 
 
@@ -130,7 +130,7 @@ def test_a_way_of_drafting_is_accepted_and_changes_no_token_but_at_a_tie(
     assert said.mean_accepted_length >= length
 
 
-@pytest.mark.parametrize("target", ["moe_q4"])
+@pytest.mark.parametrize("target", ["random-hybrid-moe16-q4"])
 def test_a_quantized_target_still_accepts_what_its_mtp_block_drafts(make, speak, target):
     said = speak(make(target), *flags_of("mtp"))
     assert said.speculative

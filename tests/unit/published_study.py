@@ -18,6 +18,7 @@ from specmoe.models.expected_sizes import info_of_entry
 from specmoe.models.info import ModelInfo, size_of_info
 from specmoe.runs.other_tables import read_pass_times
 from specmoe.runs.schema import read_runs, write_runs
+from specmoe.study.headline import with_study_names
 from specmoe.study.study_rows import rows_of_csv, study_machine
 
 from ..conftest import ROOT
@@ -41,19 +42,19 @@ def config_of_study(study: dict[str, Any]) -> Config:
 
 def runs_of_study(config: Config, folder: Path) -> Any:
     """Return the rows as the analysis reads them, written to `folder` before."""
-    write_runs(rows_of_csv(CSV), folder / "runs.parquet")
+    write_runs(rows_of_csv(CSV, config.campaign.compare_with_study), folder / "runs.parquet")
     return read_runs(folder / "runs.parquet")
 
 
 def analysis_of_study(study: dict[str, Any], folder: Path) -> Analysis:
-    """Return the analysis of the published campaign, read back from `folder`."""
+    """Return the analysis of the published campaign by its own names, read back from `folder`."""
     config = config_of_study(study)
     infos = {model: info_of_entry(model, config) for model in config.measured_models}
     machine = study_machine(config.machine.model_dump(exclude_none=True))
     analysis_of_runs(runs_of_study(config, folder), config, infos, machine).write(
         folder / "analysis"
     )
-    return Analysis.read(folder / "analysis")
+    return with_study_names(Analysis.read(folder / "analysis"))
 
 
 def analysis_of_runs(

@@ -19,6 +19,12 @@ from .conftest import files_of
 from .test_workflow import jobs
 
 RENDERED = {"analyse_runs", "audit", "fill_paper", "record_campaign", "render_paper", "paper"}
+# The demo's models in the roles of the study's.
+OF_STUDY = {
+    **{"moe_q4": "smollm2-moe16-q4", "moe_q8": "smollm2-moe16-q8"},
+    **{"dense_4b": "smollm2-135m-q4", "dense_9b": "smollm2-135m-q8"},
+    **{"draft_0.8b": "smollm2-draft-42m", "draft_2b": "smollm2-135m-q4-draft"},
+}
 RENDERED |= set() if missing_tex() else {"fill_pdf", "render_pdf"}
 
 
@@ -31,7 +37,7 @@ def test_the_published_study_is_rendered_and_shares_an_axis_with_a_shipped_campa
     (tmp_path / "mine.yaml").write_text(yaml.safe_dump({"study_rows": str(CSV)}))
     own = [str(root / "config/atomgradient.yaml"), str(tmp_path / "mine.yaml")]
     overlay = str(root / "resources/campaigns/demo/campaign.yaml")
-    about_it = "campaign={compare_with_study: true}"
+    about_it = f"campaign={{compare_with_study: {json.dumps(OF_STUDY)}}}"
     compared = ["--configfile", overlay, "--config", "compare_with=[atomgradient]", about_it]
 
     def published(*args):
@@ -50,7 +56,7 @@ def test_the_published_study_is_rendered_and_shares_an_axis_with_a_shipped_campa
         "moe_speculative": 144,
         "dense_speculative": 72,
     }
-    assert "MoE Q4" in (tmp_path / "paper/tables/speculation.tex").read_text()
+    assert "Qwen3.5 35B-A3B Q4" in (tmp_path / "paper/tables/speculation.tex").read_text()
     assert "Nothing to be done" in published("-n", "tables")
 
     snakemake("results/demo/analysis", *compared, folder=tmp_path)

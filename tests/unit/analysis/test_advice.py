@@ -24,9 +24,19 @@ from ...recipes import made_info
 from ..paper_analyses import LABELS, baseline_runs, full, speculative_runs
 
 PROMPTS = ["code", "passage-64"]
+# The models of the default configuration by what the hand-made campaigns call them.
+BY_HAND = {
+    "qwen3.5-35b-a3b-q4": "moe_q4",
+    "qwen3.5-4b-q8": "dense_4b",
+    "qwen3.5-0.8b-q8": "draft_0.8b",
+}
 INFOS = {
     model: made_info(sha256=model, size_bytes=size)
-    for model, size in [("moe_q4", 20_000), ("dense_4b", 4_000), ("draft_0.8b", 800)]
+    for model, size in [
+        ("qwen3.5-35b-a3b-q4", 20_000),
+        ("qwen3.5-4b-q8", 4_000),
+        ("qwen3.5-0.8b-q8", 800),
+    ]
 }
 
 
@@ -37,7 +47,15 @@ def config(study, root):
     return load(study, root)
 
 
-def setting(gamma, rates, *, target="moe_q4", draft="draft_0.8b", suite="B", prompts=PROMPTS):
+def setting(
+    gamma,
+    rates,
+    *,
+    target="qwen3.5-35b-a3b-q4",
+    draft="qwen3.5-0.8b-q8",
+    suite="B",
+    prompts=PROMPTS,
+):
     """Return a setting's runs of some prompts; the baselines run at 50 tok/s."""
     return [
         run
@@ -46,7 +64,7 @@ def setting(gamma, rates, *, target="moe_q4", draft="draft_0.8b", suite="B", pro
     ]
 
 
-def campaign(*settings, repeats=3, target="moe_q4", prompts=PROMPTS):
+def campaign(*settings, repeats=3, target="qwen3.5-35b-a3b-q4", prompts=PROMPTS):
     """Return the runs of settings and of their baselines."""
     runs = pd.DataFrame(
         [*baseline_runs([target], prompts, repeats), *(run for one in settings for run in one)]
@@ -70,7 +88,12 @@ def audit(runs, *, failed=(), check="draft_time", controls=()):
     ]
     rows += [
         {
-            **{"run": f"k{n}", "target": "moe_q4", "check": "controls", "verdict": verdict},
+            **{
+                "run": f"k{n}",
+                "target": "qwen3.5-35b-a3b-q4",
+                "check": "controls",
+                "verdict": verdict,
+            },
             "level": Level.IMPOSSIBLE,
         }
         for n, verdict in enumerate(controls)
@@ -95,8 +118,9 @@ def advice_of(runs, config, stages=(), **audits):
 
 def shown(runs, config, **audits):
     advice = advised(runs, config, audit(runs, **audits))
-    drafts = list_drafts(runs, lambda model: LABELS.get(model, model))
-    return replace(full(), **advice, drafts=drafts)
+    drafts = list_drafts(runs, lambda model: LABELS.get(BY_HAND.get(model), model))
+    ids = {name: model for model, name in BY_HAND.items()}
+    return replace(full(), **advice, drafts=drafts, models=full().models.replace({"model": ids}))
 
 
 TEMPLATES = Path(__file__).parents[3] / "paper"
@@ -121,7 +145,7 @@ def test_a_free_draft_is_switched_on_at_its_fastest(config):
         *(setting(g, [50 * (g + 1) * wobble for wobble in (0.99, 1, 1.01)]) for g in (2, 4, 8))
     )
     row, settings = advice_of(runs, config)
-    assert (row["answer"], row["draft"], row["gamma"]) == (Answer.ON, "draft_0.8b", 8)
+    assert (row["answer"], row["draft"], row["gamma"]) == (Answer.ON, "qwen3.5-0.8b-q8", 8)
     assert row["speedup"] == pytest.approx(9, rel=1e-3)
     assert row["simultaneous_low"] > 8.5
     assert (row["settings"], row["excluded_settings"]) == (3, 0)
@@ -178,12 +202,12 @@ def test_an_answer_comes_with_its_command_line(config):
     model = "results/models/study/{}.gguf"
     on, _ = advice_of(campaign(setting(8, [59, 60, 61])), config)
     assert on["command"] == (
-        f"llama-server -m {model.format('moe_q4')} --spec-type draft-simple"
-        f" --model-draft {model.format('draft_0.8b')}"
+        f"llama-server -m {model.format('qwen3.5-35b-a3b-q4')} --spec-type draft-simple"
+        f" --model-draft {model.format('qwen3.5-0.8b-q8')}"
         " --spec-draft-n-max 8 --spec-draft-n-min 0 --spec-draft-p-min 0"
     )
     off, _ = advice_of(campaign(setting(8, [39, 40, 41])), config)
-    assert off["command"] == f"llama-server -m {model.format('moe_q4')}"
+    assert off["command"] == f"llama-server -m {model.format('qwen3.5-35b-a3b-q4')}"
     unknown, _ = advice_of(campaign(setting(4, [100]), repeats=1), config)
     assert unknown["command"] is None
 
@@ -206,7 +230,8 @@ def test_an_undecided_answer_comes_with_more_repeats_and_their_command(config):
     assert row["command"] == (
         "snakemake --cores 1 advise --configfile CAMPAIGN.yaml --config"
         " 'measurement={more_repeats: {"
-        f"B/moe_q4/draft_0.8b/4: {repeats}, B/moe_q4/draft_0.8b/8: {repeats}"
+        f"B/qwen3.5-35b-a3b-q4/qwen3.5-0.8b-q8/4: {repeats},"
+        f" B/qwen3.5-35b-a3b-q4/qwen3.5-0.8b-q8/8: {repeats}"
         "}}'"
     )
     shipped = config.campaign.model_copy(update={"source": "shipped"})
@@ -375,7 +400,7 @@ def test_a_setting_that_drafted_nothing_is_not_the_fastest_and_no_obstacle_to_of
 def test_a_setting_that_was_beaten_is_not_compared_and_counts_among_those_chosen_from(config):
     runs = campaign(setting(4, [70, 71, 72]), setting(8, [40, 41, 42]))
     runs = runs[(runs["gamma"] != 8) | (runs["repeat"] == 0)]
-    beaten = {"suite": "B", "target": "moe_q4", "draft": "draft_0.8b", "gamma": 8}
+    beaten = {"suite": "B", "target": "qwen3.5-35b-a3b-q4", "draft": "qwen3.5-0.8b-q8", "gamma": 8}
     stages = [beaten | {"verdict": "beaten in the first repeat"}]
     alone, _ = advice_of(campaign(setting(4, [70, 71, 72])), config)
     row, settings = advice_of(runs, config, stages=stages)
@@ -439,7 +464,7 @@ def test_failed_controls_leave_nothing_to_advise(config, verdicts, controls, ans
 
 
 def test_controls_and_the_studys_commands_are_no_settings(config):
-    itself = setting(4, [99, 100, 101], draft="moe_q4")
+    itself = setting(4, [99, 100, 101], draft="qwen3.5-35b-a3b-q4")
     tools = [run | {"protocol": "study"} for run in setting(8, [99, 100, 101])]
     row, settings = advice_of(campaign(itself, tools), config)
     assert settings.empty

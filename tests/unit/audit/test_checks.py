@@ -21,7 +21,10 @@ from specmoe.models.info import Size
 
 from ...blocks import row as made_row
 
-SETTINGS = AuditSettings(unrelated_drafts=["unrelated"])
+SETTINGS = AuditSettings(
+    unrelated_drafts=["unrelated"],
+    draft_proxies={"draft_0.8b": "dense_0.8b", "draft_2b": "dense_2b"},
+)
 BANDWIDTH = Bandwidth(800e9, stated=False)
 TARGET_MS, DRAFT_MS = 30.0, 6.0
 TOKENS = list(range(100, 164))

@@ -10,7 +10,6 @@ import pytest
 from specmoe.audit.checks import audit_runs
 from specmoe.audit.evidence import Bandwidth, Evidence
 from specmoe.audit.limits import LIMITS, Limits
-from specmoe.config.measurement import AuditSettings
 from specmoe.models.expected_sizes import size_of
 
 from ..published_study import config_of_study, needs_csv, runs_of_study
@@ -28,7 +27,7 @@ def given(_study, tmp_path_factory):
     runs = runs_of_study(config, tmp_path_factory.mktemp("runs"))
     sizes = {model: size_of(model, config, {}, {}) for model in config.models}
     return lambda limits, **more: Evidence(
-        runs, sizes | more, BANDWIDTH, AuditSettings(), limits=limits
+        runs, sizes | more, BANDWIDTH, config.audit, limits=limits
     )
 
 
@@ -56,7 +55,7 @@ def test_the_time_bound_is_broken_by_factors_of_one_and_a_half_to_nine_and_a_hal
     ratios = failed(audit, "draft_time")["ratio"]
     assert [ratios.min(), ratios.max()] == pytest.approx([1.325, 8.558], abs=1e-3)
     # With neither.
-    exact = given(EXACT, **{"dense_0.8b": given(EXACT).sizes["draft_0.8b"]})
+    exact = given(EXACT, **{"qwen3.5-0.8b-bf16": given(EXACT).sizes["qwen3.5-0.8b-q8"]})
     ratios = failed(audit_runs(exact), "draft_time")["ratio"]
     assert [ratios.min(), ratios.max()] == pytest.approx([1.633, 9.509], abs=1e-3)
 

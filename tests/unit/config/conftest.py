@@ -8,7 +8,12 @@ from specmoe.config.schema import Config
 
 from ...conftest import ROOT, merge
 
-SUITE = {"title": "Own", "targets": ["moe_q4"], "drafts": ["draft_0.8b"], "gammas": [4]}
+SUITE = {
+    "title": "Own",
+    "targets": ["qwen3.5-35b-a3b-q4"],
+    "drafts": ["qwen3.5-0.8b-q8"],
+    "gammas": [4],
+}
 SUITE |= {"prompts": ["code"]}
 
 

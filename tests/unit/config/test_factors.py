@@ -31,11 +31,11 @@ TEXTS = ["code", "chinese"]
 )
 def test_each_level_is_a_comparison_with_the_target_alone(first, factor, levels, ids, differs):
     blocks = first(vary={factor: levels}, prompts=TEXTS)
-    assert [block.block for block in blocks] == [f"own/moe_q4/{one}/r0" for one in ids]
+    assert [block.block for block in blocks] == [f"own/qwen3.5-35b-a3b-q4/{one}/r0" for one in ids]
     assert len({differs(block) for block in blocks}) == len(levels)
     for block in blocks:
-        assert [arm.name for arm in block.arms] == ["baseline", "draft_0.8b/g4"]
-        assert (block.target, block.factor) == ("moe_q4", factor)
+        assert [arm.name for arm in block.arms] == ["baseline", "qwen3.5-0.8b-q8/g4"]
+        assert (block.target, block.factor) == ("qwen3.5-35b-a3b-q4", factor)
         assert {block.level_of(arm, block.prompts[0]) for arm in block.arms} == {block.level}
 
 
@@ -53,9 +53,9 @@ def test_each_level_is_a_comparison_with_the_target_alone(first, factor, levels,
 def test_prompts_and_arms_of_all_levels_share_a_block(first, factor, levels, found):
     texts = {"prompts": []} if factor == "prompt_tokens" else {}
     [block] = first(vary={factor: levels}, **texts)
-    assert block.block == "own/moe_q4/r0"
+    assert block.block == "own/qwen3.5-35b-a3b-q4/r0"
     assert found == {
-        (arm.name.removeprefix("draft_0.8b/"), block.level_of(arm, source))
+        (arm.name.removeprefix("qwen3.5-0.8b-q8/"), block.level_of(arm, source))
         for arm in block.arms
         for source in block.prompts
     }

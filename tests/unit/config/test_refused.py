@@ -42,5 +42,5 @@ def test_a_campaign_s_part_of_the_configuration_fits_a_command_line(study):
 
 
 def test_a_missing_key_of_a_model_is_named_without_the_kind_in_its_place(study):
-    del study["model_sets"]["study"]["moe_q4"]["file"]
-    assert fault(study) == "config: model_sets.study.moe_q4.file: Field required"
+    del study["model_sets"]["study"]["qwen3.5-35b-a3b-q4"]["file"]
+    assert fault(study) == "config: model_sets.study.qwen3.5-35b-a3b-q4.file: Field required"

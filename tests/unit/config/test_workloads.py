@@ -37,7 +37,11 @@ def asked(synthetic, tmp_path):
         asked = {"kind": "file", "file": str(file), "template": "chat"}
         synthetic["workloads"] = {"asked": asked | more}
         synthetic["campaign"]["suites"] = ["W"]
-        of_models = {"targets": ["moe_q4"], "drafts": ["draft_0.8b"], "gammas": [4]}
+        of_models = {
+            "targets": ["random-moe-122m-q4"],
+            "drafts": ["random-8m-q8"],
+            "gammas": [4],
+        }
         synthetic["suites"]["W"] = {"title": "W", "workloads": ["asked"]} | of_models | dict(suite)
         return synthetic
 

@@ -15,39 +15,44 @@ from ...recipes import SMALL, TINY
 
 OWN = {"kind": "hub", "repository": "a/b", "file": "own.gguf"}
 
+DRAFTS = ("random-hybrid-eagle3", "random-hybrid-dflash", "random-full-dspark")
+
 
 @pytest.fixture
 def entry(study):
     """The entry of a model that a test may change."""
-    return study["model_sets"]["study"]["moe_q4"]
+    return study["model_sets"]["study"]["qwen3.5-35b-a3b-q4"]
 
 
 @pytest.fixture
 def size(study, root):
     """Return the size of a model of the study's set as the configuration is now."""
 
-    def of(model="moe_q4", infos=None, **asked):
+    def of(model="qwen3.5-35b-a3b-q4", infos=None, **asked):
         return size_of(model, load(study, root), infos or {}, asked)
 
     return of
 
 
 def test_sizes_of_the_hub_take_precedence_over_those_of_the_config(size, entry):
-    assert size(moe_q4=7).file_bytes == 7
+    assert size(**{"qwen3.5-35b-a3b-q4": 7}).file_bytes == 7
     entry["size_bytes"] = 20_600_000_123
     assert (size().file_bytes, size().basis) == (20_600_000_123, "the config")
 
 
 def test_the_size_of_a_quantized_model_is_estimated_from_its_family(study, size):
     study["campaign"]["models"] = "study_types"
-    for model, expected in (("moe_q8", 34.66e9 * 8.5 / 8), ("35b_bf16", 69.32e9)):
+    for model, expected in (
+        ("qwen3.5-35b-a3b-q8", 34.66e9 * 8.5 / 8),
+        ("qwen3.5-35b-a3b-bf16", 69.32e9),
+    ):
         assert size(model).file_bytes == pytest.approx(expected, rel=1e-3)
 
 
 def test_a_model_without_family_is_assumed_to_be_dense_and_may_have_no_size(study, size):
-    study["model_sets"]["study"]["moe_q4"] = OWN
+    study["model_sets"]["study"]["qwen3.5-35b-a3b-q4"] = OWN
     assert size() is None
-    study["model_sets"]["study"]["moe_q4"] = OWN | {"size_bytes": 2 * 10**9}
+    study["model_sets"]["study"]["qwen3.5-35b-a3b-q4"] = OWN | {"size_bytes": 2 * 10**9}
     assert size().pass_bytes(9) == 2e9
     assert "taken for dense" in size().basis
 
@@ -55,7 +60,7 @@ def test_a_model_without_family_is_assumed_to_be_dense_and_may_have_no_size(stud
 def test_the_size_of_a_synthetic_draft_is_estimated_from_its_targets_recipe(study, root, tmp_path):
     overlay = yaml.safe_load((root / "config/methods.yaml").read_text())
     config = load(merge(study, overlay), root)
-    sizes = {name: size_of(name, config, {}, {}) for name in ("eagle3", "dflash", "full_dspark")}
+    sizes = {name: size_of(name, config, {}, {}) for name in DRAFTS}
     for name, size in sizes.items():
         entry = config.models[name]
         target = config.models[entry.target].recipe
@@ -66,7 +71,10 @@ def test_the_size_of_a_synthetic_draft_is_estimated_from_its_targets_recipe(stud
 
 @pytest.mark.parametrize("recipe", [TINY, SMALL])
 def test_the_size_of_a_synthetic_model_is_estimated_from_its_recipe(study, size, tmp_path, recipe):
-    study["model_sets"]["study"]["moe_q4"] = {"kind": "synthetic", "recipe": recipe.model_dump()}
+    study["model_sets"]["study"]["qwen3.5-35b-a3b-q4"] = {
+        "kind": "synthetic",
+        "recipe": recipe.model_dump(),
+    }
     write_model(tmp_path / "model.gguf", recipe)
     written = (tmp_path / "model.gguf").stat().st_size
     assert size().file_bytes == pytest.approx(written, rel=0.2)
@@ -75,7 +83,7 @@ def test_the_size_of_a_synthetic_model_is_estimated_from_its_recipe(study, size,
 def test_the_info_of_an_entry_has_null_where_only_the_file_has_the_value(study, root, size, entry):
     entry["file"] = "BF16/Qwen3.5-35B-A3B-UD-Q4_K_XL-00001-of-00002.gguf"
     entry["sha256"] = ["0" * 64, "1" * 64]
-    info = info_of_entry("moe_q4", load(study, root))
+    info = info_of_entry("qwen3.5-35b-a3b-q4", load(study, root))
     assert (info.size_bytes, info.type) == (20_600_000_000, "UD-Q4_K_XL")
     assert (info.experts, info.experts_used, info.layers) == (256, 8, 40)
     assert info.sha256 is info.tensor_types is info.context_length is None
@@ -84,14 +92,14 @@ def test_the_info_of_an_entry_has_null_where_only_the_file_has_the_value(study, 
 
 def test_a_model_without_file_and_family_has_no_card(study, root, entry):
     del entry["family"]
-    with pytest.raises(ConfigError, match="model 'moe_q4'"):
-        info_of_entry("moe_q4", load(study, root))
+    with pytest.raises(ConfigError, match=r"model 'qwen3\.5-35b-a3b-q4'"):
+        info_of_entry("qwen3.5-35b-a3b-q4", load(study, root))
 
 
 def test_a_cut_has_its_layers_share_of_its_source(synthetic, size):
-    cut = {"kind": "truncate", "source": "moe_q8", "layers": 7}
+    cut = {"kind": "truncate", "source": "random-moe-122m-q8", "layers": 7}
     synthetic["model_sets"]["synthetic"]["cut"] = cut
-    half, whole = size("cut"), size("moe_q8")
+    half, whole = size("cut"), size("random-moe-122m-q8")
     assert (half.layers, whole.layers) == (7, 14)
     assert half.file_bytes == pytest.approx(whole.file_bytes / 2, abs=1)
     assert half.basis == "its source's layers; taken for dense"
@@ -99,9 +107,14 @@ def test_a_cut_has_its_layers_share_of_its_source(synthetic, size):
 
 def test_an_upcycled_model_has_its_sources_feed_forward_blocks_as_often_as_experts(study, size):
     study["campaign"] |= {"models": "smollm2", "suites": ["mine"]}
-    suite = {"title": "Any", "targets": ["moe_16"], "drafts": ["none"], "prompts": ["code"]}
+    suite = {
+        "title": "Any",
+        "targets": ["smollm2-moe16-q4"],
+        "drafts": ["none"],
+        "prompts": ["code"],
+    }
     study["suites"]["mine"] = suite
-    dense, moe = size("smollm2"), size("moe_16_2")
+    dense, moe = size("smollm2-135m-q4"), size("smollm2-moe16-2used-q4")
     assert (dense.file_bytes, dense.experts, dense.layers) == (98_362_432, 0, 30)
     copied = 98_362_432 * 79_626_240 / 134_515_008
     assert moe.file_bytes == pytest.approx(98_362_432 + 15 * copied, abs=1)

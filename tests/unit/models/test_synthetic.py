@@ -111,8 +111,8 @@ def test_an_mtp_block_reads_the_newest_tokens_embedding_and_changes_nothing_else
 @pytest.mark.parametrize(
     ("recipe", "type_", "digest"),
     [
-        ("dense_0.8b", "F16", "b9509070b8668ea1"),
-        ("stranger", "F16", "fb6e3db535573ff5"),
+        ("random-8m-f16", "F16", "b9509070b8668ea1"),
+        ("random-unrelated-8m-f16", "F16", "fb6e3db535573ff5"),
         (varied(MOE, mtp_blocks=1, chat=True), "F16", "c7f4612dbeb79047"),
         (varied(FULL_MOE, mtp_blocks=1, dtype="BF16", chat=True), "BF16", "775b27062b381be3"),
         (varied(Q8, mtp_blocks=1, chat=True), "Q8_0", "bc2bee579bd7c049"),
@@ -153,13 +153,13 @@ def test_a_recipe_that_cannot_be_a_model_is_refused(change, message):
 @pytest.mark.parametrize(
     ("model", "total", "active", "size_gb"),
     [
-        ("dense_0.8b", 0.752, 0.752, None),
-        ("dense_2b", 1.882, 1.882, None),
-        ("dense_4b", 4.206, 4.206, None),
-        ("dense_9b", 8.954, 7.937, None),
-        ("moe_q8", 34.661, 2.946, 36.9),
-        ("moe_q4", 34.661, 2.946, 20.3),
-        ("moe_q4_mtp", 35.505, 2.946, 20.8),
+        ("random-0.8b-q8", 0.752, 0.752, None),
+        ("random-2b-q8", 1.882, 1.882, None),
+        ("random-4b-q8", 4.206, 4.206, None),
+        ("random-9b-q8", 8.954, 7.937, None),
+        ("random-35b-a3b-q8", 34.661, 2.946, 36.9),
+        ("random-35b-a3b-q4", 34.661, 2.946, 20.3),
+        ("random-35b-a3b-mtp-q4", 35.505, 2.946, 20.8),
     ],
 )
 def test_a_true_shape_has_the_parameters_of_its_family_and_the_size_of_its_type(

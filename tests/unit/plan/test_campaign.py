@@ -39,11 +39,14 @@ def test_engines_have_ids_and_every_block_has_one_of_them(study, campaign_of):
 
 def test_a_model_keeps_the_engine_that_made_it(study, tmp_path, campaign_of):
     campaign = campaign_of(study)
-    assert campaign.engine_of_model("moe_q4") == campaign.engine_id
-    for file in ("models/study/makers/moe_q4.json", "engines/other-cpu-00000000/engine.json"):
+    assert campaign.engine_of_model("qwen3.5-35b-a3b-q4") == campaign.engine_id
+    for file in (
+        "models/study/makers/qwen3.5-35b-a3b-q4.json",
+        "engines/other-cpu-00000000/engine.json",
+    ):
         (tmp_path / file).parent.mkdir(parents=True)
         (tmp_path / file).write_text(json.dumps({"id": "other-cpu-00000000"}))
-    assert campaign.engine_of_model("moe_q4") == "other-cpu-00000000"
+    assert campaign.engine_of_model("qwen3.5-35b-a3b-q4") == "other-cpu-00000000"
 
 
 def test_a_job_finds_what_is_asked_for(study, campaign_of, tmp_path):
@@ -73,7 +76,7 @@ def test_priorities_fall_in_the_order_of_blocks_and_the_machine_is_described_fir
 
 
 def test_targets_with_greedy_drafts_are_judged_and_published_rows_are_not(study, campaign_of):
-    targets = ["dense_4b", "dense_9b", "moe_q4", "moe_q8"]
+    targets = ["qwen3.5-35b-a3b-q4", "qwen3.5-35b-a3b-q8", "qwen3.5-4b-q8", "qwen3.5-9b-bf16"]
     assert campaign_of(study).judged_targets == targets
     assert campaign_of(study, source="study_rows").judged_targets == []
     study["measurement"]["protocol"] = "study"
@@ -97,7 +100,7 @@ def test_passes_are_timed_where_the_engine_is_built_here_and_samples_are_wanted(
     synthetic, campaign_of
 ):
     timed = campaign_of(synthetic)
-    assert {"moe_q4", "draft_0.8b"} <= set(timed.timed_passes)
+    assert {"random-moe-122m-q4", "random-8m-q8"} <= set(timed.timed_passes)
     assert timed.pass_times == [timed.data / "pass_times.parquet"]
     # A shipped campaign has them if it ships them.
     shipped = campaign_of(synthetic, source="shipped", name="demo")

@@ -14,16 +14,25 @@ from specmoe.plan.estimate import Machine, block_seconds, pass_seconds, seconds_
 
 M2_ULTRA = Machine(800e9, gpu=True, cores=24)
 DENSE = Size(10**9, 1e9, 0, 0, 0, 32, "")
-MODELS = ["moe_q4", "moe_q8", "dense_4b", "dense_9b", "draft_0.8b", "draft_2b", "target", "draft"]
+MODELS = [
+    "qwen3.5-35b-a3b-q4",
+    "qwen3.5-35b-a3b-q8",
+    "qwen3.5-4b-q8",
+    "qwen3.5-9b-bf16",
+    "qwen3.5-0.8b-q8",
+    "qwen3.5-2b-q8",
+    "target",
+    "draft",
+]
 SIZES = dict.fromkeys(MODELS, DENSE)
 # Tokens a second in the study's Table 4, the source of the time per layer.
 PUBLISHED = {
-    "dense_0.8b": 138.0,
-    "dense_2b": 110.4,
-    "moe_q4": 55.3,
-    "moe_q8": 49.9,
-    "dense_4b": 67.2,
-    "dense_9b": 33.4,
+    "qwen3.5-0.8b-bf16": 138.0,
+    "qwen3.5-2b-q8": 110.4,
+    "qwen3.5-35b-a3b-q4": 55.3,
+    "qwen3.5-35b-a3b-q8": 49.9,
+    "qwen3.5-4b-q8": 67.2,
+    "qwen3.5-9b-bf16": 33.4,
 }
 
 
@@ -61,7 +70,9 @@ def test_a_higher_forced_acceptance_takes_less_time_a_token():
 
 
 def test_a_second_pass_costs_the_runs_again_and_no_warm_up(config):
-    [block] = [b for b in list_blocks(config, gpu=True) if b.block == "moe_baseline/moe_q4/r0"]
+    [block] = [
+        b for b in list_blocks(config, gpu=True) if b.block == "moe_baseline/qwen3.5-35b-a3b-q4/r0"
+    ]
     once, twice, thrice = (
         block_seconds(replace(block, prompt_iterations=n), [64], SIZES, M2_ULTRA) for n in (1, 2, 3)
     )

@@ -21,6 +21,7 @@ from specmoe.text import duration
 
 from ...conftest import merge
 
+MOE = "Qwen3.5 35B-A3B Q8"
 M2_ULTRA = {
     "chip": "Apple M2 Ultra",
     "memory_bytes": 192 * 2**30,
@@ -90,22 +91,29 @@ def test_the_study_fits_the_machine_it_was_made_on(plan_of, study):
     assert screen(plan_of(study)).startswith("m2-ultra: 72 runs, in 15 blocks; ")
 
 
-def test_a_file_that_two_models_share_is_downloaded_once_and_nothing_that_is_here(plan_of, study):
-    # draft_2b and dense_2b are one file.
+def test_a_file_is_downloaded_once_and_nothing_that_is_here(plan_of, study):
     sizes = {item.model: item.size_bytes for item in plan_of(study).downloads}
     assert len(sizes) == 7
-    assert "dense_2b" not in sizes
     assert sum(sizes.values()) == pytest.approx(87.2e9)
-    plan = plan_of(study, cached=frozenset({"moe_q8"}), made=frozenset({"moe_q4"}))
+    plan = plan_of(
+        study, cached=frozenset({"qwen3.5-35b-a3b-q8"}), made=frozenset({"qwen3.5-35b-a3b-q4"})
+    )
     assert len(plan.downloads) == 5
-    assert {"moe_q8", "moe_q4"}.isdisjoint(item.model for item in plan.downloads)
-    study["model_sets"]["study"]["moe_q4"]["sha256"] = "0" * 64
+    assert {"qwen3.5-35b-a3b-q8", "qwen3.5-35b-a3b-q4"}.isdisjoint(
+        item.model for item in plan.downloads
+    )
+    study["model_sets"]["study"]["qwen3.5-35b-a3b-q4"]["sha256"] = "0" * 64
     without = {one.model: ", no SHA-256" in one.basis for one in plan_of(study).downloads}
-    assert [name for name, lacks in without.items() if not lacks] == ["moe_q4"]
+    assert [name for name, lacks in without.items() if not lacks] == ["qwen3.5-35b-a3b-q4"]
 
 
 def test_a_model_of_a_package_is_planned_with_where_pip_finds_it(plan_of, study):
-    suite = {"title": "Any", "targets": ["moe_64"], "drafts": ["none"], "prompts": ["code"]}
+    suite = {
+        "title": "Any",
+        "targets": ["smollm2-moe64-q4"],
+        "drafts": ["none"],
+        "prompts": ["code"],
+    }
     study["suites"]["mine"] = suite
     study["campaign"] |= {"models": "smollm2", "suites": ["mine"]}
     plan = plan_of(study)
@@ -121,8 +129,20 @@ def test_models_that_are_quantized_here_need_disk_space_for_their_sources_too(pl
     study["campaign"]["models"] = "study_types"
     plan = plan_of(study)
     downloads, made = ({item.model for item in items} for items in (plan.downloads, plan.made))
-    assert downloads == {"dense_0.8b", "dense_9b", "2b_bf16", "4b_bf16", "35b_bf16"}
-    assert made == {"draft_0.8b", "draft_2b", "dense_2b", "dense_4b", "moe_q4", "moe_q8"}
+    assert downloads == {
+        "qwen3.5-0.8b-bf16",
+        "qwen3.5-9b-bf16",
+        "qwen3.5-2b-bf16",
+        "qwen3.5-4b-bf16",
+        "qwen3.5-35b-a3b-bf16",
+    }
+    assert made == {
+        "qwen3.5-0.8b-q8",
+        "qwen3.5-2b-q8",
+        "qwen3.5-4b-q8",
+        "qwen3.5-35b-a3b-q4",
+        "qwen3.5-35b-a3b-q8",
+    }
     needed = sum(item.size_bytes for item in [*plan.downloads, *plan.made])
     assert plan_of(study, free=int(needed * 0.99)).shortfalls
     assert not plan_of(study, free=int(needed * 1.01)).shortfalls
@@ -136,14 +156,15 @@ def test_a_plan_that_does_not_fit_says_what_and_gives_commands_to_choose_from(pl
     assert "does not fit this machine\n" in text
     assert "\ndisk      87.2 GB needed, 50.0 GB free       hub\n" in text
     assert re.search(
-        r"\nmemory    42.5 GB needed, 25.8 GB usable     MoE Q8 with 2B; \d smaller needs", text
+        rf"\nmemory    42.5 GB needed, 25.8 GB usable +{MOE} with Qwen3.5 2B Q8; \d smaller needs",
+        text,
     )
     fitting = f"{{suites: [{', '.join(plan.fitting)}]}}"
     given = f"--configfile 'my own.yaml' --config campaign='{fitting}'"
     assert f"snakemake --cores 1 plan {given}\n" in text
     assert "SUITE" not in text
-    assert "| Dense 4B | 5.5 GB |" in details(plan)
-    assert "| MoE Q8 | 39.7 GB, too much |" in details(plan)
+    assert "| Qwen3.5 4B Q8 | 5.5 GB |" in details(plan)
+    assert f"| {MOE} | 39.7 GB, too much |" in details(plan)
     study["check_capacity"] = False
     text = screen(plan_of(study, machine=laptop, free=50 * 10**9))
     assert "\ntoo much: disk      87.2 GB needed" in text
@@ -152,7 +173,7 @@ def test_a_plan_that_does_not_fit_says_what_and_gives_commands_to_choose_from(pl
     study["campaign"]["suites"] = ["dense_baseline"]
     plan = plan_of(study, machine=laptop, free=50 * 10**9)
     assert plan.shortfalls == []
-    assert "moe_q4" not in {item.model for item in plan.downloads}
+    assert "qwen3.5-35b-a3b-q4" not in {item.model for item in plan.downloads}
 
 
 def test_arms_that_the_memory_does_not_hold_at_once_follow_one_another(plan_of, study):
@@ -162,12 +183,15 @@ def test_arms_that_the_memory_does_not_hold_at_once_follow_one_another(plan_of, 
     plan = plan_of(study, machine=gpu, backend=Backend.CUDA)
     assert plan.shortfalls == []
     groups = {block.block: len(plan.groups_of(block)) for block in plan.blocks}
-    assert (groups["moe_speculative/moe_q4/r0"], groups["moe_speculative/moe_q8/r0"]) == (3, 0)
-    assert {count for name, count in groups.items() if "/dense_4b/" in name} == {1}
+    assert (
+        groups["moe_speculative/qwen3.5-35b-a3b-q4/r0"],
+        groups["moe_speculative/qwen3.5-35b-a3b-q8/r0"],
+    ) == (3, 0)
+    assert {count for name, count in groups.items() if "/qwen3.5-4b-q8/" in name} == {1}
     divided = sum(count != 1 for count in groups.values())
     assert f"does not hold all arms of {divided} blocks at once" in details(plan)
     small = plan_of(study, machine=gpu | {"gpu_memory_bytes": 24 * 2**30}, backend=Backend.CUDA)
-    assert {"MoE Q8", "Dense 9B"} & {one.what for one in small.shortfalls} == {"MoE Q8"}
+    assert {MOE, "Qwen3.5 9B BF16"} & {one.what for one in small.shortfalls} == {MOE}
     # The study's commands always follow one another.
     for changed in ({"schedule": "sequential"}, {"schedule": "auto", "protocol": "study"}):
         study["measurement"] |= changed
@@ -180,7 +204,7 @@ def test_what_is_unknown_is_reported_as_such(plan_of, study):
     assert "set machine.memory_bandwidth_gb_s" in text
     assert text.count("  unknown\n") == 7
     entry = {"kind": "hub", "repository": "a/b", "file": "c.gguf"}
-    study["model_sets"]["study"]["dense_4b"] = entry
+    study["model_sets"]["study"]["qwen3.5-4b-q8"] = entry
     text = screen(plan_of(study))
     assert "and 1 of unknown size" in text
     assert "  unknown\n" in text
@@ -190,13 +214,16 @@ def test_the_measured_time_is_beside_the_estimate_and_sets_the_pace_of_the_rest(
     nothing = plan_of(study)
     done = [block for block in nothing.estimated_s if block.startswith("moe_baseline/")]
     twice = {block: 2 * nothing.estimated_s[block] for block in done}
-    plan = plan_of(study, measured_s=twice, measuring=("moe_speculative/moe_q4/r0",))
+    plan = plan_of(study, measured_s=twice, measuring=("moe_speculative/qwen3.5-35b-a3b-q4/r0",))
     rest = sum(seconds for block, seconds in plan.estimated_s.items() if block not in twice)
     assert plan.left_s == pytest.approx(2 * rest)
     assert nothing.left_s == pytest.approx(sum(nothing.estimated_s.values()))
     text = screen(plan)
     assert f"blocks, 6 measured; the others take {duration(plan.left_s)} at their pace\n" in text
-    assert "\nnow       moe_speculative/moe_q4/r0 is being measured by another process\n" in text
+    assert (
+        "\nnow       moe_speculative/qwen3.5-35b-a3b-q4/r0 is being measured by another process\n"
+        in text
+    )
     taken = sum(twice.values())
     expected = duration(LOW * taken / 2, HIGH * taken / 2)
     assert f"| {expected} | 6: {duration(taken)} |" in details(plan)
@@ -210,7 +237,7 @@ def test_prompts_methods_and_timed_passes_are_in_the_plan(plan_of, study):
     longer = replace(plan, found=replace(plan.found, prompt_tokens=long))
     assert "; code may not fit: about " in screen(longer)
     text = details(plan)
-    assert "| MoE Q4 | 0.8B | 4, 8, 16 |" in text
+    assert "| Qwen3.5 35B-A3B Q4 | Qwen3.5 0.8B Q8 | 4, 8, 16 |" in text
     assert "| – | – | 10 | 32 to 1024 |" in text
     assert "forward passes of 6 models are timed" in text
     assert plan.whole_s == plan.timed_s + sum(plan.estimated_s.values())

@@ -118,9 +118,11 @@ def test_a_file_drafts_as_it_was_made_for(own):
     models |= {"there": own.models["draft"], "gone": {"kind": "path", "path": "gone.gguf"}}
     own.config["suites"]["S"] |= {"targets": ["there"], "drafts": [], "methods": "all"}
     known = files_say(own.campaign().config, own.folder)
-    blocks = ("moe_f16", "moe_q4", "draft_f16", "there", "gone", "eagle3")
-    assert [name for name in blocks if Method.MTP in known(name)] == ["moe_f16", "moe_q4"]
-    made_for = [known(name) for name in ("eagle3", "dspark", "ngrams", "cut_q8", "there", "gone")]
+    moes = ["random-hybrid-moe16-f16", "random-hybrid-moe16-q4"]
+    blocks = (*moes, "random-hybrid-draft-f16", "there", "gone", "random-hybrid-eagle3")
+    assert [name for name in blocks if Method.MTP in known(name)] == moes
+    heads = [f"random-hybrid-{name}" for name in ("eagle3", "dspark", "ngrams", "4layers-q8")]
+    made_for = [known(name) for name in (*heads, "there", "gone")]
     plain = [{Method.DRAFT}] * 3
     assert made_for == [{Method.EAGLE3}, {Method.DSPARK}, {Method.NGRAM_CACHE}, *plain]
 

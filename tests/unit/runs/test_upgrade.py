@@ -15,7 +15,8 @@ from ...made_record import MADE_BY, made_record, small_block
 NAME = "campaign.yaml"
 FORMER = {
     "host": {"chip": "c"},
-    "campaign": {"name": "old", "hosts": "any"},
+    "campaign": {"name": "old", "hosts": "any", "models": "s", "compare_with_study": True},
+    "model_sets": {"s": {"moe_q4": {}, "own": {}}},
     "measurement": {"sides": "in_turn", "passes": 2},
     "statistics": {"precision": 0.1, "repeats_limit": 9},
     "suites": {"K": {"drafts": ["itself", "draft_0.8b"]}},
@@ -23,7 +24,11 @@ FORMER = {
 }
 TODAY = {
     "machine": {"chip": "c"},
-    "campaign": {"name": "old", "machines": "any"},
+    "campaign": {
+        **{"name": "old", "machines": "any", "models": "s"},
+        "compare_with_study": {"moe_q4": "moe_q4"},
+    },
+    "model_sets": {"s": {"moe_q4": {}, "own": {}}},
     "measurement": {"schedule": "sequential", "prompt_iterations": 2},
     "statistics": {"target_half_width": 0.1},
     "suites": {"K": {"drafts": ["self", "draft_0.8b"]}},

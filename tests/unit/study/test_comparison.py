@@ -1,5 +1,6 @@
 """The study beside a campaign: printed, recomputed and measured numbers, and the times of all."""
 
+import json
 from dataclasses import replace
 from math import isnan
 
@@ -9,9 +10,18 @@ import pytest
 from specmoe.analysis.build import required_times
 from specmoe.errors import ConfigError
 from specmoe.plan.gate import load_campaign
+from specmoe.study.headline import with_study_names
 from specmoe.study.printed_numbers import compare_printed, read_reported, recompute
 
-from ..paper_analyses import full, named, without_drafts
+from ..paper_analyses import (
+    MODELS,
+    analysis_of,
+    baseline_runs,
+    full,
+    named,
+    speculative_runs,
+    without_drafts,
+)
 from ..published_study import ROOT
 
 REPORTED = read_reported(ROOT / "resources/reported")
@@ -37,6 +47,19 @@ def test_recomputed_is_of_the_studys_rows_and_measured_of_another_campaign():
     assert numbers(study) == [1.15, None]
     assert numbers(full(), other, study) == [1.15, 1.2]
     assert numbers(study, other) == [1.15, None]
+
+
+def test_a_models_id_becomes_the_studys_name_of_it_as_a_target_or_as_a_draft_model():
+    names = {"moe_q4": "moe", "dense_2b": "small", "draft_2b": "small"}
+    rows = [*baseline_runs(["moe", "small"], ["code", "passage-64"], 2)]
+    rows += speculative_runs("moe_speculative", "moe", "small", 4, [60, 60])
+    models = pd.DataFrame([{"model": "moe"}, {"model": "small"}]).merge(MODELS, "left", "model")
+    made = replace(analysis_of(rows), models=models)
+    campaign = made.campaign.assign(study_names=json.dumps(names))
+    found = with_study_names(replace(made, campaign=campaign))
+    assert found.settings[["target", "draft"]].to_numpy().tolist() == [["moe_q4", "draft_2b"]]
+    assert set(found.baselines["target"]) == {"moe_q4", "dense_2b"}
+    assert sorted(found.models["model"]) == ["dense_2b", "draft_2b", "moe_q4"]
 
 
 def test_a_number_that_two_suites_give_is_none():

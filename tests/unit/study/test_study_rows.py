@@ -186,7 +186,8 @@ def test_rows_that_were_edited_after_the_download_are_refused(study, tmp_path):
 def test_runs_models_and_machine_are_written(study, tmp_path):
     imported(CSV, study, tmp_path)
     assert len(read_runs(tmp_path / "runs.parquet")) == 306
-    assert json.loads((tmp_path / "models.json").read_text())["moe_q4"]["type"] == "UD-Q4_K_XL"
+    models = json.loads((tmp_path / "models.json").read_text())
+    assert models["qwen3.5-35b-a3b-q4"]["type"] == "UD-Q4_K_XL"
     machine = json.loads((tmp_path / "machine.json").read_text())
     assert machine["memory_bandwidth_bytes_per_second"] == 800e9
     assert machine["memory_bytes"] == 192 * 2**30

@@ -1,5 +1,6 @@
 """Computation of all tables of an analysis."""
 
+import json
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
@@ -171,14 +172,18 @@ def _suites(runs: pd.DataFrame, config: Config) -> pd.DataFrame:
 
 
 def _campaign(runs: pd.DataFrame, config: Config, machine: Mapping[str, Any]) -> pd.DataFrame:
-    first = runs.iloc[0]
+    first, measured = runs.iloc[0], {*runs["target"], *runs["draft_model"]}
+    study_names = config.campaign.compare_with_study.items()
+    names = {name: model for name, model in study_names if model in measured}
     return pd.DataFrame(
         [
             {
                 "campaign": config.campaign.name,
                 "source": config.campaign.source,
-                "is_study": config.campaign.compare_with_study
-                and not TARGETS.isdisjoint(runs["target"]),
+                "is_study": not TARGETS.isdisjoint(
+                    name for name, model in names.items() if model in {*runs["target"]}
+                ),
+                "study_names": json.dumps(names),
                 # What n_prompt counts: the study's own rows have words, engines count tokens.
                 "length_unit": "words" if config.campaign.source == "study_rows" else "tokens",
                 "synthetic": all(map(config.is_synthetic, config.measured_models)),

@@ -118,7 +118,7 @@ class Arm:
 
     @property
     def name(self) -> str:
-        """The arm's id within its block: `draft_2b/g8`."""
+        """The arm's id within its block: `small/g8`."""
         forced = "" if self.forced_acceptance is None else f"-a{self.forced_acceptance:g}"
         setting = f"{self.draft}/g{self.gamma}{self.variant}{forced}"
         return setting if self.speculates else "baseline"

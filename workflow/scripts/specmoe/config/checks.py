@@ -43,6 +43,9 @@ def names(config: Config) -> Errors:
     yield from unknown([campaign.engine], config.engines, "campaign.engine", "engine")
     yield from unknown([campaign.models], config.model_sets, "campaign.models", "model set")
     yield from unknown(campaign.suites, config.suites, "campaign.suites", "suite")
+    models = [model for models in config.model_sets.values() for model in models]
+    named = campaign.compare_with_study.values()
+    yield from unknown(named, models, "campaign.compare_with_study", "model")
     if len({campaign.name, *config.compare_with}) < 1 + len(config.compare_with):
         yield "compare_with", f"name each campaign once, and not this one, {campaign.name!r}"
 

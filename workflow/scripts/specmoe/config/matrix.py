@@ -81,8 +81,8 @@ def without(block: Block, excluded: Collection[str]) -> Block | None:
 def names_of(block: Block, arm: Arm) -> set[str]:
     """Return the names by which someone leaves an arm out of a block.
 
-    They are the ids of its comparison, `methods/moe_q8`, of what drafts, `methods/moe_q8/draft_2b`,
-    and of its setting, `methods/moe_q8/draft_2b/g8`; and each with one repeat, `methods/moe_q8/r1`.
+    They are the ids of its comparison, `methods/big`, of what drafts, `methods/big/small`,
+    and of its setting, `methods/big/small/g8`; and each with one repeat, `methods/big/r1`.
     """
     comparison = comparison_of(block.block)
     of_arm = {f"{comparison}/{arm.draft}", setting_of(block, arm)} if arm.speculates else set()
@@ -91,7 +91,7 @@ def names_of(block: Block, arm: Arm) -> set[str]:
 
 
 def setting_of(block: Block, arm: Arm) -> str:
-    """Return the id of a setting in all its repeats: `methods/moe_q8/draft_2b/g8`."""
+    """Return the id of a setting in all its repeats: `methods/big/small/g8`."""
     return f"{comparison_of(block.block)}/{arm.name}"
 
 

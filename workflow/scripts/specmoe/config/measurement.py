@@ -92,10 +92,8 @@ class Statistics(Strict):
 class AuditSettings(Strict):
     """What the audit cannot know about draft models. Its tolerances are in `audit.limits`."""
 
-    draft_proxies: dict[Name, Name] = Field(
-        default={"draft_0.8b": "dense_0.8b", "draft_2b": "dense_2b"}
-    )
+    draft_proxies: dict[Name, Name] = Field(default={})
     """for a draft model without a baseline, the model that times it: the same network in a file of
-    another type, or the same file under another id"""
+    another type"""
     unrelated_drafts: list[Name] = Field(default=[])
     """draft models that have nothing in common with any target"""

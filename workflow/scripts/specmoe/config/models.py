@@ -369,7 +369,12 @@ AnyModel = (
 Model = Annotated[AnyModel, Field(discriminator="kind")]
 
 
-# The targets of `resources/reported/table5.csv`, by the ids that shipped model sets give them.
+StudyModel = Literal[
+    "moe_q4", "moe_q8", "dense_0.8b", "dense_2b", "dense_4b", "dense_9b", "draft_0.8b", "draft_2b"
+]
+"""The study's own names of its models: what they are for, and their size."""
+
+# The targets of `resources/reported/table5.csv`.
 TARGETS = frozenset({"moe_q4", "moe_q8", "dense_4b", "dense_9b"})
 
 # The source of its cells among `resources/reported/`.

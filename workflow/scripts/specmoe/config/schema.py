@@ -24,7 +24,7 @@ from specmoe.config.engines import Backend, Engine, PathEngine, PypiEngine
 from specmoe.config.factors import Vary
 from specmoe.config.measurement import AuditSettings, Measurement, Statistics
 from specmoe.config.methods import Drafting, Method
-from specmoe.config.models import AnyModel, Family, Model, families
+from specmoe.config.models import AnyModel, Family, Model, StudyModel, families
 from specmoe.config.workloads import Category, Workload
 from specmoe.files import named_if_damaged, read_record
 
@@ -50,14 +50,15 @@ class Campaign(Strict):
     source: Literal["measured", "shipped", "study_rows"] = "measured"
     """where the runs come from: measured here, read from `resources/campaigns/<name>/`, or the
     published study's own rows"""
-    compare_with_study: bool = False
-    """whether the campaign is about the published study: where a target is named as one of its
-    (`moe_q4`, `moe_q8`, `dense_4b`, `dense_9b`), paper and page have its question, claims and
-    numbers. Only for its models, and for stand-ins that say something about it"""
+    compare_with_study: dict[StudyModel, Name] = Field(default={})
+    """which models are the published study's, or stand for them: ids by its own names, such as
+    `{moe_q4: qwen3.5-35b-a3b-q4}`. A campaign whose targets are among them (`moe_q4`, `moe_q8`,
+    `dense_4b` or `dense_9b`) is about the study: paper and page have its question, claims and
+    numbers"""
     exclude: list[str] = Field(default=[])
     """what is not measured on purpose, because it fails on this machine: a target in
-    a suite, `methods/moe_q8`, what drafts for it, `methods/moe_q8/draft_2b`, or one setting of
-    that, `methods/moe_q8/draft_2b/g8`; `/r1` behind any of them excludes its second repeat alone.
+    a suite, `methods/big`, what drafts for it, `methods/big/small`, or one setting of
+    that, `methods/big/small/g8`; `/r1` behind any of them excludes its second repeat alone.
     Everything else is rendered, and says what was excluded"""
 
 
@@ -226,8 +227,11 @@ class Config(Strict):
     def of_campaign(self) -> Self:
         """Return the part of this configuration that the campaign uses."""
         sent = {name for suite in self.selected_suites.values() for name in suite.workloads}
+        names = self.campaign.compare_with_study.items()
+        known = {name: model for name, model in names if model in self.models}
         return self.model_copy(
             update={
+                "campaign": self.campaign.model_copy(update={"compare_with_study": known}),
                 "engines": {name: self.engines[name] for name in self.used_engines},
                 "model_sets": {self.campaign.models: self.models},
                 "suites": self.selected_suites,

@@ -5,10 +5,11 @@ import re
 from collections.abc import Callable, Mapping
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pyarrow.parquet as pq
 
+from specmoe.config.models import StudyModel
 from specmoe.files import json_of, replace_text
 from specmoe.runs.manifest import SCHEMA, write_manifest
 from specmoe.runs.schema import read_table, write_runs
@@ -84,6 +85,11 @@ def upgrade(folder: Path) -> None:
     """
     file = folder / "campaign.yaml"
     data = renamed(json_of(file.read_text("utf-8").partition("\n")[2]), _new_key)
+    about = data["campaign"]
+    if isinstance(about.get("compare_with_study"), bool):  # of models with the study's names
+        own = get_args(StudyModel) if about["compare_with_study"] else ()
+        known = data["model_sets"][about["models"]]
+        about["compare_with_study"] = {name: name for name in own if name in known}
     replace_text(file, f"{SCHEMA}\n{json.dumps(data, indent=1)}\n")
     rows = [renamed(row, _new_column) for row in read_table(folder / "runs.parquet").to_pylist()]
     write_runs(rows, folder / "runs.parquet")

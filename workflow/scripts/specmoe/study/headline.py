@@ -5,6 +5,7 @@ words. A function gets the analysis of one protocol and engine and yields compar
 `judge` has the rule by which these decide.
 """
 
+import json
 from itertools import pairwise, permutations
 from math import inf, isnan
 from pathlib import Path
@@ -370,9 +371,28 @@ def analyse(
         "compared_campaigns": compare_campaigns(campaigns),
     }
     reported = read_reported(campaign.root / "resources/reported")
+    judged = with_study_names(own)
     if config.campaign.source == "study_rows":
-        tables["reported"] = compare(reported, own)
+        tables["reported"] = compare(reported, judged)
     if own.campaign["is_study"].iloc[0]:
-        tables["claims"] = judge_claims(CLAIMS, own)
-        tables["comparison"] = compare_printed(reported, own, others)
+        tables["claims"] = judge_claims(CLAIMS, judged)
+        tables["comparison"] = compare_printed(reported, judged, map(with_study_names, others))
     Analysis(own.tables, **tables).write(out)
+
+
+def with_study_names(analysis: Analysis) -> Analysis:
+    """Return the analysis with the study's own names of its models in place of their ids.
+
+    The study has two names for a model that is both a target and a draft model.
+    """
+    ids: dict[str, str] = json.loads(analysis.campaign["study_names"].iloc[0])
+    if not ids:
+        return analysis
+    targets_last = sorted(ids, key=lambda name: not name.startswith("draft_"))
+    as_target = {ids[name]: name for name in targets_last}  # where two names are one model's
+    as_draft = {ids[name]: name for name in reversed(targets_last)}
+    columns = {"target": as_target, "draft": as_draft, "draft_model": as_draft}
+    tables = {name: getattr(analysis, name).replace(columns) for name in analysis.tables}
+    models = [analysis.models.replace({"model": names}) for names in (as_target, as_draft)]
+    tables["models"] = pd.concat(models).sort_index(kind="stable").drop_duplicates("model")
+    return Analysis(tables)

@@ -67,8 +67,8 @@ class Counters(NamedTuple):
     decode_ms: int
 
 
-def rows_of_csv(file: Path | TextIO) -> list[RunRow]:
-    """Return the rows of the authors' `runs.csv`.
+def rows_of_csv(file: Path | TextIO, ids: Mapping[Any, str] | None = None) -> list[RunRow]:
+    """Return the rows of the authors' `runs.csv`; `ids` are the models' by the study's names.
 
     Differences from rows measured here:
 
@@ -85,6 +85,7 @@ def rows_of_csv(file: Path | TextIO) -> list[RunRow]:
     """
     lines = pd.read_csv(file, keep_default_na=False, na_values=[""])
     runs = lines.rename(columns=_NAMES)
+    runs = runs.replace({"target_model": ids or {}, "draft": ids or {}})
     runs["started_at"] = pd.to_datetime(runs["started_at"], utc=True, format="ISO8601")
     runs["suite"] = runs["job_id"].str[0].map(SUITES)
     gammas, lengths, repeats = (runs[name].astype(str) for name in ("gamma", "n_prompt", "repeat"))
@@ -217,7 +218,7 @@ def import_study_rows(
         raise SchemaError(
             f"{csv} is not the study's runs.csv: its SHA-256 is {found}, not {SHA256}; delete it"
         )
-    write_runs(rows_of_csv(csv), out / "runs.parquet")
+    write_runs(rows_of_csv(csv, config.campaign.compare_with_study), out / "runs.parquet")
     infos = {model: info_of_entry(model, config) for model in config.measured_models}
     save_infos(infos, out / "models.json")
     replace_text(out / "machine.json", json.dumps(study_machine(given), indent=1) + "\n")
