@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
+from specmoe.engine.answers import ACCEPTED, ACCEPTED_AT, DRAFTED, ROUNDS
 
 from specmoe.config.block import Side
 from specmoe.config.methods import Method
-from specmoe.engine.answers import ACCEPTED, ACCEPTED_AT, DRAFTED, ROUNDS
 from specmoe.engine.job import server_command, speculation_flags
 from specmoe.engine.server import Server
 

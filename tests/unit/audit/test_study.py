@@ -11,7 +11,7 @@ from specmoe.audit.checks import audit_runs
 from specmoe.audit.evidence import Bandwidth, Evidence
 from specmoe.audit.limits import LIMITS, Limits
 from specmoe.config.measurement import AuditSettings
-from specmoe.models.expected_sizes import size_of
+from specmoe.plan.estimate import size_of
 
 from ..published_study import config_of_study, needs_csv, runs_of_study
 

@@ -23,9 +23,8 @@ from pathlib import Path
 from typing import Any
 
 from specmoe.config.block import MEASURE_VERSION, Block, PromptSource, Sending
-from specmoe.config.checks import Errors, stop_at
 from specmoe.config.engines import NGRAM_MAKER, refuse_exported
-from specmoe.config.load import PLAIN, FilesSay, load
+from specmoe.config.load import PLAIN, Errors, FilesSay, load, stop_at
 from specmoe.config.methods import Method
 from specmoe.config.models import (
     NgramCache,

@@ -22,7 +22,6 @@ from specmoe.config.schema import Config
 from specmoe.engine.machine import groups_in_memory, usable_memory, working_bytes
 from specmoe.errors import PlanError
 from specmoe.files import at_home, read_record, replace_text
-from specmoe.models.expected_sizes import size_of
 from specmoe.models.info import Size
 from specmoe.plan.campaign import ROOT, LoadedCampaign
 from specmoe.plan.estimate import (
@@ -31,6 +30,7 @@ from specmoe.plan.estimate import (
     LOW,
     Machine,
     block_seconds,
+    size_of,
     timed_passes_seconds,
 )
 from specmoe.plan.inventory import Inventory, take_inventory
