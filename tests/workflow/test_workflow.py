@@ -208,12 +208,12 @@ def test_going_back_to_another_campaign_copies_what_is_rendered_of_it(measured, 
 
 def test_the_plan_is_printed_first_and_includes_measured_times(measured, tiny, campaign):
     printed = campaign(tiny, "plan")
-    head = "tiny: 4 runs and 2 baselines, in 2 blocks, all measured\n"
+    head = "tiny: 6 runs, in 2 blocks, all measured\n"
     assert printed.startswith(head)
     assert len(printed.partition("details: results/tiny/plan.md\n")[0].splitlines()) <= 22
     assert re.search(r"\| 4 \| .+ s \| 1: .+ s \|", (measured / "results/tiny/plan.md").read_text())
     tiny["suites"]["S"]["gammas"] = [4, 8]
-    assert campaign(tiny, "runs").startswith("tiny: 6 runs and 2 baselines, in 2 blocks")
+    assert campaign(tiny, "runs").startswith("tiny: 8 runs, in 2 blocks")
 
 
 def test_nothing_is_downloaded_that_does_not_fit(tiny, campaign, tmp_path):

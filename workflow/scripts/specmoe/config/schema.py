@@ -91,7 +91,7 @@ class Suite(Strict):
     drafts: Distinct[Name] = Field(default=[])
     """draft models of the set; `self` lets each target draft for itself. Each is compared with
     the baseline, measured beside it. `none` as the only entry measures baselines; beside
-    others it counts these runs as the suite's own"""
+    others it adds them by protocol `study`, which has none by itself"""
     methods: list[Drafting] | Literal["all"] = Field(default=[])
     """further drafting methods, each compared with the baseline; `all` tries every method that
     the targets' and the draft models' files are made for at every γ of `gammas`, and n-grams at

@@ -15,8 +15,9 @@ from pathlib import Path
 from specmoe.config.block import Block, Protocol, TimedPasses
 from specmoe.config.engines import Backend, detect_backend
 from specmoe.config.matrix import (
-    blocks_in_order,
+    block_order,
     choose_demonstration,
+    list_blocks,
     list_draft_scoring,
     list_timed_passes,
     without,
@@ -188,7 +189,8 @@ class LoadedCampaign:
     @cached_property
     def blocks(self) -> dict[str, Block]:
         """Every block of the campaign by id, in the order of measurement."""
-        return {block.block: block for block in blocks_in_order(self.config, gpu=self.gpu)}
+        blocks = list_blocks(self.config, gpu=self.gpu)
+        return {one.block: one for one in block_order(blocks, self.config.measurement.order)}
 
     def contenders(self, stage: int) -> Path:
         """Return what is known of all settings before a repeat: what is measured, and why not."""

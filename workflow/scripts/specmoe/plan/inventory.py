@@ -4,7 +4,6 @@ Of files only the headers are read. What is made or downloaded later is read bac
 models, which use the same checks.
 """
 
-import json
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -30,8 +29,6 @@ Errors = list[Exception]
 
 NOT_HASHED = "not hashed: headers only are read"
 BYTES_PER_TOKEN = 4  # of prompt texts
-# The keys of an entry that leave the model's file as it is.
-_OF_NO_FILE = {"label", "family", "sha256", "size_bytes"}
 
 
 def check_headers(campaign: LoadedCampaign) -> Errors:
@@ -152,7 +149,7 @@ class Inventory:
     hub_folder: Folder
     models_folder: Folder
     measured_s: Mapping[str, float]  # of the measured blocks that the configuration still asks for
-    changed: Mapping[str, str]  # how the configuration or a model of a measured block has changed
+    changed: Mapping[str, str]  # what differs in the request of a block that was measured before
     prompt_tokens: Mapping[str, int]  # by prompt, estimated from the size of its text
     unbuilt: tuple[str, ...] = ()  # engines that are built first
     measuring: tuple[str, ...] = ()  # blocks that another process measures now
@@ -170,16 +167,12 @@ def take_inventory(campaign: LoadedCampaign, blocks: list[Block]) -> Inventory:
         and name not in files
         and not entry.size_bytes
     }
-    remade = _remade_models(campaign)
     measured, changed = {}, {}
     gate = Gate(campaign)
     for block in blocks:
         name, request = f"blocks/{block.block}", gate.block(block.block)
         seconds = gate.records.seconds(name, request)
-        again = {one for model in block.models for one in config.lineage(model)} & remade
-        if seconds is not None and again:
-            changed[block.block] = ", ".join(f"model {one}: another entry" for one in sorted(again))
-        elif seconds is not None:
+        if seconds is not None:
             measured[block.block] = seconds
         elif reason := gate.records.latest_change(name, request):
             changed[block.block] = reason
@@ -205,23 +198,6 @@ def take_inventory(campaign: LoadedCampaign, blocks: list[Block]) -> Inventory:
         ),
         measuring=tuple(block.block for block in blocks if is_held(campaign.log_of(block.block))),
     )
-
-
-def _remade_models(campaign: LoadedCampaign) -> set[str]:
-    """Return the models whose entries have changed since campaign.json was written."""
-    config = campaign.config
-    with suppress(OSError, ValueError, LookupError, TypeError, AttributeError):  # a damaged one
-        before = json.loads(campaign.file.read_bytes())["model_sets"][config.campaign.models]
-        now = {
-            name: config.models[name].model_dump(mode="json", exclude=_OF_NO_FILE)
-            for name in config.needed_models
-        }
-        return {
-            name
-            for name, entry in now.items()
-            if any(before[name].get(key, value) != value for key, value in entry.items())
-        }
-    return set()
 
 
 def _prompt_tokens(blocks: Iterable[Block], root: Path) -> dict[str, int]:

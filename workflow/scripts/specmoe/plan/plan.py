@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from specmoe.config.block import Arm, Block, PromptSource, Protocol, Schedule, TimedPasses
 from specmoe.config.engines import Backend
-from specmoe.config.matrix import added_runs, list_blocks, list_timed_passes
+from specmoe.config.matrix import list_blocks, list_timed_passes
 from specmoe.config.methods import PARAMETERS, Method, draft_label
 from specmoe.config.models import UNVERIFIED, HubModel, PathModel
 from specmoe.config.schema import Config
@@ -330,7 +330,6 @@ def describe(
         ROOT / "paper" / template,
         plan=plan,
         name=plan.config.campaign.name,
-        added=added_runs(plan.blocks, plan.config),
         refused=bool(plan.shortfalls) and plan.config.check_capacity,
         # llama.cpp took 9 minutes on two cores, and 3.5 on 16 with CUDA.
         build_minutes=max(3, round(18 / plan.description["physical_cores"])),
