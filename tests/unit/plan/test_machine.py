@@ -4,7 +4,6 @@ import json
 import platform
 import subprocess
 from types import SimpleNamespace
-from unittest.mock import Mock
 
 import psutil
 import pytest
@@ -22,7 +21,7 @@ from ...conftest import verb
 BANDWIDTH, SOURCE = "memory_bandwidth_bytes_per_second", "memory_bandwidth_source"
 KEYS = [
     *("id", "chip", "architecture", "physical_cores", "logical_cores", "memory_bytes"),
-    *("gpu", "gpu_count", "gpu_memory_bytes", "system", "power_source", "given", "devices"),
+    *("gpu", "gpu_count", "gpu_memory_bytes", "system", "given", "devices"),
     *(BANDWIDTH, SOURCE),
 ]
 
@@ -144,19 +143,6 @@ def test_every_known_chip_is_named_once_and_has_a_figure_and_a_source(root):
     for entry in table:
         assert set(entry) == {"names", "gb_per_second", "source"}
         assert 10 < entry["gb_per_second"] < 10_000
-
-
-@pytest.mark.parametrize(("plugged", "source"), [(True, "mains"), (False, "battery"), (None, None)])
-def test_a_battery_gives_the_power_source_and_without_a_release_file_the_kernel_is_the_system(
-    monkeypatch, gpus, plugged, source
-):
-    gpus()
-    battery = SimpleNamespace(power_plugged=plugged)
-    monkeypatch.setattr(platform, "release", lambda: "6.1.0")
-    monkeypatch.setattr(platform, "freedesktop_os_release", Mock(side_effect=OSError))
-    monkeypatch.setattr(psutil, "sensors_battery", lambda: battery)
-    facts = described(probe=lambda: 1e9)
-    assert (facts["power_source"], facts["system"]) == (source, "Linux 6.1.0")
 
 
 @pytest.fixture

@@ -37,14 +37,12 @@ from specmoe.config.models import (
 )
 from specmoe.config.schema import Config
 from specmoe.config.workloads import numbered_lines
-from specmoe.engine.identity import measuring_files
+from specmoe.engine.identity import fact, measuring_files
 from specmoe.errors import ConfigError, DamagedFileError, MeasurementError, ModelError
 from specmoe.files import (
     digest_of_parts,
     file_digests,
     files_of_model,
-    named_if_damaged,
-    read_record,
     read_text,
     seen_of_model,
 )
@@ -274,10 +272,7 @@ def _fact(description: Path, key: str) -> Any:
 
     Raises DamagedFileError for one that is not what the workflow wrote.
     """
-    if not description.exists():
-        return UNKNOWN
-    with named_if_damaged(description):
-        return read_record(description)[key]
+    return fact(description, key) if description.exists() else UNKNOWN
 
 
 def refresh(campaign: LoadedCampaign) -> None:

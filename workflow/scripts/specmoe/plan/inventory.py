@@ -18,7 +18,7 @@ from specmoe.config.schema import Config
 from specmoe.config.workloads import numbered_lines
 from specmoe.engine.identity import require_programs
 from specmoe.errors import ConfigError, ModelError, SpecmoeError
-from specmoe.files import existing, free_bytes, is_held, require_files
+from specmoe.files import existing, free_bytes, require_files
 from specmoe.models import hub
 from specmoe.models.gguf import check_family, check_pair, read_info
 from specmoe.models.info import ModelInfo, load_info, require_template
@@ -152,7 +152,6 @@ class Inventory:
     changed: Mapping[str, str]  # what differs in the request of a block that was measured before
     prompt_tokens: Mapping[str, int]  # by prompt, estimated from the size of its text
     unbuilt: tuple[str, ...] = ()  # engines that are built first
-    measuring: tuple[str, ...] = ()  # blocks that another process measures now
 
 
 def take_inventory(campaign: LoadedCampaign, blocks: list[Block]) -> Inventory:
@@ -196,7 +195,6 @@ def take_inventory(campaign: LoadedCampaign, blocks: list[Block]) -> Inventory:
             if not isinstance(config.engines[name], PathEngine)
             and not campaign.engine_file(engine).exists()
         ),
-        measuring=tuple(block.block for block in blocks if is_held(campaign.log_of(block.block))),
     )
 
 
