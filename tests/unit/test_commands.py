@@ -85,22 +85,6 @@ def test_every_command_of_a_document_exists(document, monkeypatch):
     assert [command for command in commands if PROGRAMS[command[0]](command[1:])] == []
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        "make demonstration",
-        "snakemake --cores 1 suite_Z --configfile config/demo.yaml",
-        "snakemake --cores 1 paper --configfile config/none.yaml",
-        "snakemake --core-count 1 paper",
-        "pytest tests/none",
-    ],
-)
-def test_a_command_that_does_not_exist_is_found(wrong, monkeypatch):
-    monkeypatch.chdir(ROOT)
-    program, *words = wrong.split()
-    assert PROGRAMS[program](words)
-
-
 def test_the_image_installs_what_the_check_installs(root):
     assert ".ci/packages" in (root / ".ci/run").read_text()
     text = (root / "Containerfile").read_text()

@@ -57,13 +57,13 @@ def read_mapping(path: Path) -> dict[str, Any]:
     return found
 
 
-def overlaid(root: Path, given: Mapping[str, Any]) -> Mapping[str, Any]:
+def merge_catalogs(root: Path, given: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the catalogs of the workflow, whose folder is `root`, with an overlay upon them."""
     catalogs = [read_mapping(root / f"config/{catalog}.yaml") for catalog in CATALOGS]
-    return reduce(_laid_over, [*catalogs, given])
+    return reduce(_merge, [*catalogs, given])
 
 
-def _laid_over(below: Mapping[str, Any], above: Mapping[str, Any]) -> Mapping[str, Any]:
+def _merge(below: Mapping[str, Any], above: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return a mapping with another one upon it, key by key, as snakemake merges them.
 
     Only where both have a section: aliases in each other would make a mapping without an end.
@@ -72,12 +72,12 @@ def _laid_over(below: Mapping[str, Any], above: Mapping[str, Any]) -> Mapping[st
     for key, value in above.items():
         own = below.get(key)
         sections = isinstance(own, Mapping) and isinstance(value, Mapping)
-        merged[key] = _laid_over(own or {}, value) if sections else value
+        merged[key] = _merge(own or {}, value) if sections else value
     return merged
 
 
 PLAIN = frozenset([Method.DRAFT])
-FilesSay = Callable[[str], frozenset[Method]]
+MethodsOf = Callable[[str], frozenset[Method]]
 """Gives the methods of drafting that a model's file is made for, by the model's id.
 
 A draft model has `PLAIN`, and MTP too if it has the block; other files have their own alone.
@@ -87,28 +87,28 @@ A draft model has `PLAIN`, and MTP too if it has the block; other files have the
 def load(
     data: Mapping[str, Any],
     root: Path,
-    files_say: Callable[[Config], FilesSay] = lambda _: lambda _: PLAIN,
+    methods_of_files: Callable[[Config], MethodsOf] = lambda _: lambda _: PLAIN,
 ) -> Config:
     """Return the checked configuration, with every suite's methods by name.
 
     `data` is the merged mapping that Snakemake read; prompt files and shipped models are relative
-    to `root`, the workflow's folder; `files_say` returns what model files say of drafting. Raises
+    to `root`, the workflow's folder. `methods_of_files` reads what model files are made for. Raises
     ConfigError with a line for each error: its place and the remedy.
     """
     try:
         config = Config.model_validate(data, context={"root": root})
     except ValidationError as error:
-        raise ConfigError(listed([f"config: {line}" for line in lines_of(error)])) from error
+        raise ConfigError(listed([f"config: {line}" for line in _lines_of(error)])) from error
     stop_at(_check_names(config))
     stop_at(_check_members(config), _check_files(config, root))
-    config = _expanded(config, root, files_say(config))
+    config = _expand(config, root, methods_of_files(config))
     stop_at(_check_length(config))
     stop_at(*(_check_suite(config, name) for name in config.selected_suites))
     stop_at(_check_repeats_and_excluded(config))
     return config
 
 
-def _expanded(config: Config, root: Path, known: FilesSay) -> Config:
+def _expand(config: Config, root: Path, known: MethodsOf) -> Config:
     """Return the configuration with the methods and prompts of its suites.
 
     A campaign that is not measured here keeps the prompts that its configuration has.
@@ -133,7 +133,7 @@ def _expanded(config: Config, root: Path, known: FilesSay) -> Config:
     )
 
 
-def _with_methods(suite: Suite, known: FilesSay) -> Suite:
+def _with_methods(suite: Suite, known: MethodsOf) -> Suite:
     """Return a suite whose drafts draft as their files can, and whose targets by all else.
 
     Targets with a block for it draft by MTP, and every target by n-grams at lengths of their own.
@@ -164,7 +164,7 @@ _TAG_DEPTH = {"engines": 2, "model_sets": 3, "workloads": 2}
 _UNION_BRANCHES = ("list[", "literal[")
 
 
-def lines_of(error: ValidationError) -> Iterator[str]:
+def _lines_of(error: ValidationError) -> Iterator[str]:
     """Yield a line for each value that the schema refuses, with its place.
 
     A value of several types has an error for each of them: the one that got deepest says most.

@@ -64,7 +64,7 @@ def size_of(
     entry, family = config.models[model], config.family(model)
     source = size_of(entry.made_from, config, infos, asked) if entry.made_from else None
     if isinstance(entry, UpcycleModel):
-        return _of_experts(entry, config.family(entry.source), source) if source else None
+        return _size_of_experts(entry, config.family(entry.source), source) if source else None
     known = _file_bytes(entry, config, family, source)
     if model in asked:
         known = asked[model], "the hub"
@@ -142,7 +142,7 @@ def _file_bytes(
     return (round(family.parameters * bits / 8), "its family and type") if family else None
 
 
-def _of_experts(entry: UpcycleModel, family: Family | None, source: Size) -> Size:
+def _size_of_experts(entry: UpcycleModel, family: Family | None, source: Size) -> Size:
     """Return the size of a model whose experts are copies of its source's feed-forward layers.
 
     These have the share of the source's bytes that they have of its family's parameters. Without

@@ -24,7 +24,7 @@ from typing import Any
 
 from specmoe.config.block import MEASURE_VERSION, Block, PromptSource, Sending
 from specmoe.config.engines import NGRAM_MAKER, refuse_exported
-from specmoe.config.load import PLAIN, Errors, FilesSay, load, stop_at
+from specmoe.config.load import PLAIN, Errors, MethodsOf, load, stop_at
 from specmoe.config.methods import Method
 from specmoe.config.models import (
     NgramCache,
@@ -102,10 +102,12 @@ def load_campaign(data: Mapping[str, Any], root: Path, results: Path) -> LoadedC
     folder of all campaigns' results. Raises ConfigError with a line for each error.
     """
     config = load(
-        data, root, lambda given: files_say(given, results / "models" / given.campaign.models)
+        data,
+        root,
+        lambda given: methods_of_files(given, results / "models" / given.campaign.models),
     )
     campaign = LoadedCampaign(config, root, results)
-    stop_at(_folders(campaign))
+    stop_at(_check_folders(campaign))
     return campaign
 
 
@@ -125,7 +127,7 @@ def check(campaign: LoadedCampaign, exported: Mapping[str, str]) -> None:
         raise ExceptionGroup("errors of the campaign", errors)
 
 
-def _folders(campaign: LoadedCampaign) -> Errors:
+def _check_folders(campaign: LoadedCampaign) -> Errors:
     """Check the folders that a campaign writes to, and those that it is to find."""
     for folder in (campaign.results, campaign.folder, campaign.models_folder):
         if folder.is_symlink() and not folder.exists():
@@ -140,7 +142,7 @@ def _folders(campaign: LoadedCampaign) -> Errors:
             yield "compare_with", f"there is no {analysis}; {first}"
 
 
-def files_say(config: Config, models_folder: Path) -> FilesSay:
+def methods_of_files(config: Config, models_folder: Path) -> MethodsOf:
     """Return what the files of a configuration's models say of drafting.
 
     `models_folder` is where the workflow puts them. A file that is not here yet says nothing, and
@@ -162,12 +164,12 @@ def files_say(config: Config, models_folder: Path) -> FilesSay:
             case TruncateModel() | UpcycleModel():
                 return PLAIN
         path = entry.path if isinstance(entry, PathModel) else models_folder / f"{model}.gguf"
-        return _read(Path(path))
+        return _read_methods(Path(path))
 
     return methods_of
 
 
-def _read(path: Path) -> frozenset[Method]:
+def _read_methods(path: Path) -> frozenset[Method]:
     """Return what a file says; one that is missing or broken is refused where it is needed."""
     if not path.is_file():  # opening a pipe would wait for a writer
         return PLAIN

@@ -13,8 +13,7 @@ from typing import NamedTuple
 
 from specmoe.config.block import Block
 from specmoe.config.engines import PathEngine
-from specmoe.config.models import HubModel, NgramCache, PathModel
-from specmoe.config.schema import Config
+from specmoe.config.models import HubModel, PathModel
 from specmoe.config.workloads import numbered_lines
 from specmoe.engine.identity import require_programs
 from specmoe.errors import ConfigError, ModelError, SpecmoeError
@@ -38,7 +37,7 @@ def check_headers(campaign: LoadedCampaign) -> Errors:
     """
     errors: Errors = []
     config, blocks = campaign.config, list(campaign.blocks.values())
-    _check_texts(config, blocks, campaign.root, errors)
+    _check_texts(blocks, campaign.root, errors)
     for engine, name in campaign.engine_names.items():
         entry = config.engines[name]
         if isinstance(entry, PathEngine) and not campaign.engine_file(engine).exists():
@@ -74,19 +73,12 @@ def _collecting(errors: Errors) -> Iterator[None]:
         errors.append(error)
 
 
-def _check_texts(config: Config, blocks: Iterable[Block], root: Path, errors: Errors) -> None:
-    """Check the texts of prompts, and what else models are made with.
-
-    A line of a workload was read with the configuration.
-    """
-    texts = {source.file for block in blocks for source in block.prompts if source.line is None}
-    models = [config.models[name] for name in config.needed_models]
-    counted = {model.text for model in models if isinstance(model, NgramCache)}
-    for text in sorted(texts | counted):
+def _check_texts(blocks: Iterable[Block], root: Path, errors: Errors) -> None:
+    """Check the texts of prompts. A line of a workload was read with the configuration."""
+    for text in sorted({one.file for block in blocks for one in block.prompts if one.line is None}):
         with _collecting(errors):
             if not numbered_lines(root / text):
-                what = "it is a prompt" if text in texts else "its n-grams are to be counted"
-                raise ConfigError(f"{root / text} has no text, and {what}")
+                raise ConfigError(f"{root / text} has no text, and it is a prompt")
 
 
 def _read_models(campaign: LoadedCampaign, errors: Errors) -> dict[str, tuple[Path, ModelInfo]]:
