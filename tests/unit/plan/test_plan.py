@@ -41,7 +41,7 @@ def plan_of(root):
             "made": frozenset(),
             "infos": {},
             "cached": frozenset(),
-            "asked": {},
+            "hub_bytes": {},
             "hub_folder": Folder(Path("hub"), free, 1),
             "models_folder": Folder(Path("models"), free, 1),
             "measured_s": {},

@@ -80,7 +80,7 @@ def measure(campaign: "Opened", block: str, log: Path, workflow_pid: int | None 
     from specmoe.measure.block import measure_block, summary
     from specmoe.plan.gate import Gate
 
-    one, gate = campaign.asked(block) or campaign.block(block), Gate(campaign)
+    one, gate = campaign.remaining(block) or campaign.block(block), Gate(campaign)
     target = campaign.model_file(one.target)
     drafts = {model: campaign.model_file(model) for model in one.draft_models}
     workplace = campaign.workplace(block, workflow_pid, campaign.engine_of_block(block))

@@ -87,13 +87,13 @@ COPYING = (Backend.CUDA, Backend.HIP, Backend.VULKAN)
 _GPU_VENDORS = ("0x1002", "0x8086", "0x10de")
 
 
-def detect_backend(asked: Backend, devices: Path = Path("/sys/class/drm")) -> Backend:
+def detect_backend(configured: Backend, devices: Path = Path("/sys/class/drm")) -> Backend:
     """Return the configured backend, or for `auto` the best one of this machine.
 
     A GPU counts only if both its driver and the tools to build for it are there.
     """
-    if asked != Backend.AUTO:
-        return asked
+    if configured != Backend.AUTO:
+        return configured
     if platform.system() == "Darwin" and platform.machine() == "arm64":
         return Backend.METAL
     if shutil.which("nvcc") and shutil.which("nvidia-smi"):

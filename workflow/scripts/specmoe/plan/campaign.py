@@ -206,7 +206,7 @@ class LoadedCampaign:
         """The decisions of a campaign that drops what is beaten, in order; empty in others."""
         return sorted({file for one in self.blocks.values() for file in self.contenders_of(one)})
 
-    def asked(self, name: str) -> Block | None:
+    def remaining(self, name: str) -> Block | None:
         """Return a block without what is beaten; None if that is not decided yet."""
         block = self.block(name)
         for file in self.contenders_of(block):

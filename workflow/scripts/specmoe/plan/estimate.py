@@ -53,21 +53,21 @@ _TYPE_IN_NAME = re.compile(r"-((?:UD-)?(?:I?Q\d\w*|BF16|F16|F32))(?:-\d{5}-of-\d
 
 
 def size_of(
-    model: str, config: Config, infos: Mapping[str, ModelInfo], asked: Mapping[str, int]
+    model: str, config: Config, infos: Mapping[str, ModelInfo], hub_bytes: Mapping[str, int]
 ) -> Size | None:
     """Return what is known of a model's size; None if nothing is.
 
-    `infos` has the models whose files are here, `asked` the bytes of others as the hub says.
+    `infos` has the models whose files are here, `hub_bytes` the bytes of others as the hub says.
     """
     if model in infos:
         return size_of_info(infos[model])
     entry, family = config.models[model], config.family(model)
-    source = size_of(entry.made_from, config, infos, asked) if entry.made_from else None
+    source = size_of(entry.made_from, config, infos, hub_bytes) if entry.made_from else None
     if isinstance(entry, UpcycleModel):
         return _size_of_experts(entry, config.family(entry.source), source) if source else None
     known = _file_bytes(entry, config, family, source)
-    if model in asked:
-        known = asked[model], "the hub"
+    if model in hub_bytes:
+        known = hub_bytes[model], "the hub"
     if known is None:
         return None
     file_bytes, basis = known

@@ -202,13 +202,13 @@ class Gate:
 
     @cached_property
     def requests(self) -> dict[str, Request]:
-        """What each job that keeps a record is asked, by the record's name."""
+        """The request of each job that keeps a record, by the record's name."""
         campaign = self.campaign
-        asked = {f"blocks/{name}": self.block(name) for name in campaign.blocks}
+        requests = {f"blocks/{name}": self.block(name) for name in campaign.blocks}
         for model in campaign.timed_passes:
             for repeat in campaign.first_blocks:
-                asked[f"pass_times/{model}/r{repeat}"] = self.passes(model, repeat)
-        return asked
+                requests[f"pass_times/{model}/r{repeat}"] = self.passes(model, repeat)
+        return requests
 
     @property
     def records(self) -> Records:
@@ -216,11 +216,11 @@ class Gate:
         return Records(self.campaign.folder)
 
     def block(self, name: str) -> Request:
-        """Return what the job of a block is asked."""
-        block, asked = self.campaign.block(name), self.campaign.asked(name)
+        """Return the request of a block's job."""
+        block, remaining = self.campaign.block(name), self.campaign.remaining(name)
         engine = self.campaign.config.engine_of(block.suite)
         plain = {key: value for key, value in asdict(block).items() if key not in _LISTS}
-        arms = asked and {arm.name: asdict(arm) for arm in asked.arms}
+        arms = remaining and {arm.name: asdict(arm) for arm in remaining.arms}
         listed = {
             "prompts": {source.prompt: self._prompt(source, block) for source in block.prompts},
             "arms": UNKNOWN if arms is None else arms,
@@ -229,14 +229,14 @@ class Gate:
         return dict(json.loads(json.dumps(files | plain | listed)))  # as a record has it
 
     def passes(self, model: str, repeat: int) -> Request:
-        """Return what the job that times a model's passes before a repeat is asked."""
+        """Return the request of the job that times a model's passes before a repeat."""
         passes = self.campaign.timed_passes[model]
         files = self._files(self.campaign.config.campaign.engine, model)
         own = {"repeat": repeat, "text": self._digest_of_text(Path(passes.text), None)}
         return dict(json.loads(json.dumps(files | asdict(passes) | own)))
 
     def rereading(self, model: str, blocks: Iterable[str]) -> Request:
-        """Return what the job is asked that has a model read again what blocks wrote."""
+        """Return the request of the job in which a model scores outputs of blocks."""
         heads = {name: head_of(self.records.link(f"blocks/{name}")) for name in blocks}
         written = {name: head.sha256 if head else UNKNOWN for name, head in heads.items()}
         return self._files(self.campaign.config.campaign.engine, model) | {"read": written}
@@ -295,8 +295,8 @@ def refresh(campaign: LoadedCampaign) -> None:
         return
     gate = Gate(campaign)
     lacking = []
-    for name, asked in gate.requests.items():
-        gate.records.unlink_changed(name, asked)
+    for name, request in gate.requests.items():
+        gate.records.unlink_changed(name, request)
         if not gate.records.link(name).exists():
             lacking.append(name)
     if lacking and any((campaign.folder / made).exists() for made in _MADE_OF_RECORDS):

@@ -137,7 +137,7 @@ class Inventory:
     made: frozenset[str]  # models in the folder where blocks look for them
     infos: Mapping[str, ModelInfo]  # of all models whose files can be read now
     cached: frozenset[str]  # complete hub models in the user's cache
-    asked: Mapping[str, int]  # bytes of hub models, as the hub says
+    hub_bytes: Mapping[str, int]  # bytes of hub models, as the hub says
     hub_folder: Folder
     models_folder: Folder
     measured_s: Mapping[str, float]  # of the measured blocks that the configuration still asks for
@@ -151,7 +151,7 @@ def take_inventory(campaign: LoadedCampaign, blocks: list[Block]) -> Inventory:
     config, files = campaign.config, model_files(campaign)
     made = frozenset(name for name, file in files.items() if file == campaign.model_file(name))
     infos = {name: info_here(file, campaign.info(name)) for name, file in files.items()}
-    asked = {
+    hub_bytes = {
         name: hub.ask_size(entry)
         for name in config.needed_models
         if isinstance(entry := config.models[name], HubModel)
@@ -175,7 +175,7 @@ def take_inventory(campaign: LoadedCampaign, blocks: list[Block]) -> Inventory:
         made=made,
         infos={name: info for name, info in infos.items() if info},
         cached=frozenset(files) - made,
-        asked={name: size for name, size in asked.items() if size is not None},
+        hub_bytes={name: size for name, size in hub_bytes.items() if size is not None},
         hub_folder=hub_folder,
         models_folder=models_folder,
         measured_s=measured,

@@ -87,7 +87,7 @@ class Plan:
         return {
             name: size
             for name in self.config.needed_models
-            if (size := size_of(name, self.config, self.found.infos, self.found.asked))
+            if (size := size_of(name, self.config, self.found.infos, self.found.hub_bytes))
         }
 
     @cached_property
@@ -198,9 +198,9 @@ class Plan:
     @property
     def fullest(self) -> tuple[int, int, str]:
         """The tokens that a run takes of its context, the context, and the prompt: the fullest."""
-        asked = [(block, one) for block in self.blocks for one in block.prompts]
+        runs = [(block, one) for block in self.blocks for one in block.prompts]
         block, one = max(
-            asked, key=lambda run: (self.tokens_of(run[1]) + run[0].n_predict) / run[0].context
+            runs, key=lambda run: (self.tokens_of(run[1]) + run[0].n_predict) / run[0].context
         )
         return self.tokens_of(one) + block.n_predict, block.context, one.prompt
 
