@@ -10,7 +10,7 @@ import pytest
 from specmoe.audit.checks import audit_runs
 from specmoe.audit.evidence import Bandwidth, Evidence
 from specmoe.audit.limits import LIMITS, Limits
-from specmoe.config.measurement import AuditSettings
+from specmoe.config.schema import AuditSettings
 from specmoe.plan.estimate import size_of
 
 from ..published_study import config_of_study, needs_csv, runs_of_study
