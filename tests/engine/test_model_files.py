@@ -1,26 +1,44 @@
 """Model files on a real engine: upcycled ones compute what their dense ones do, split ones load."""
 
 import re
+from pathlib import Path
 
+import pytest
+from gguf import GGMLQuantizationType
+
+from specmoe.errors import ModelError
 from specmoe.files import engine_path, link
+from specmoe.measure.divergence import TOKENS
 from specmoe.models.gguf import read_info
 
 from ..conftest import ROOT
-from ..dense_model import write_dense, write_moe
+from ..dense_model import weights_of, write_dense, write_moe
 from ..splitting import split_model
 
 TRAINED = ROOT / "resources/drafts/smollm2-draft.gguf"
+TEXT = "def mean(values):\n    return sum(values) / len(values)\n"
 ASKED = "Explain in three sentences why the sky is blue."
 
 
-def test_a_copy_computes_the_same_with_several_experts(start, tmp_path):
-    source = write_dense(tmp_path / "dense.gguf", "qwen3")
-    answers = []
-    for file in (source, write_moe(source, tmp_path / "moe.gguf", experts=8, used=3)):
-        with start(file) as server:
-            prompt = server.tokenize("def mean(values):\n    return")
-            answers.append(server.complete(prompt, n_predict=32, temperature=0, seed=0)["tokens"])
-    assert answers[0] == answers[1]
+def upcycled_from(source: Path, **keys: int) -> Path:
+    return write_moe(source, source.with_name("moe.gguf"), experts=8, **keys)
+
+
+def test_a_copy_computes_the_same_with_several_experts(check, tmp_path):
+    source = write_dense(tmp_path / "dense.gguf", "qwen3", GGMLQuantizationType.Q8_0)
+    found = check(source, upcycled_from(source, used=3), TEXT)
+    assert found["tokens"] == TOKENS
+    assert found["median_nats"] < 0.05
+
+
+def test_a_model_that_is_no_copy_is_refused(check, tmp_path):
+    source = write_dense(tmp_path / "dense.gguf")
+    weights = weights_of("llama")
+    weights["blk.2.ffn_down.weight"] *= 0.8
+    other = write_dense(tmp_path / "other.gguf", weights=weights)
+    model = upcycled_from(other, used=2)
+    with pytest.raises(ModelError, match=r"moe\.gguf: .* differ from those of dense\.gguf"):
+        check(source, model, TEXT)
 
 
 def test_the_shipped_draft_answers_a_chat_in_english_words(start):
