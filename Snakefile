@@ -15,7 +15,7 @@ if not ROOT.is_dir():
     )
 sys.path.insert(0, str(ROOT / "workflow/scripts"))
 
-from specmoe.config.load import overlaid, read_mapping
+from specmoe.config.load import merge_catalogs, read_mapping
 from specmoe.errors import ConfigError, error_message
 
 # What the command line gives, or another workflow that uses this one as a module, is an overlay. A
@@ -24,7 +24,7 @@ try:
     # Snakemake has read these, and of two equal keys it took the last.
     for file in workflow.configfiles:
         read_mapping(Path(file))
-    config = overlaid(ROOT, config)
+    config = merge_catalogs(ROOT, config)
 except ConfigError as error:
     sys.exit(error_message(error))
 

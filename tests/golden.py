@@ -33,12 +33,13 @@ TARGETS = ["tables", "page", "advise"]
 COLLECT = """
 import json
 from pathlib import Path
-from specmoe.config.matrix import blocks_in_order
 from specmoe.config.schema import read_config
+from specmoe.plan.campaign import LoadedCampaign
 from specmoe.runs.collect import rows_of_record
 from specmoe.runs.schema import write_runs
 rows = []
-for block in blocks_in_order(read_config(Path("config.json")), gpu=False):
+config = read_config(Path("config.json"))
+for block in LoadedCampaign(config, Path("."), Path("results")).blocks.values():
     made_by, record = json.loads(Path(f"blocks/{block.block}.json").read_text())
     rows += rows_of_record(record, block, made_by)
 write_runs(rows, Path("runs.parquet"))

@@ -16,7 +16,7 @@ from specmoe.analysis.intervals import (
     crossed_mean,
     student_quantile,
 )
-from specmoe.config.measurement import Statistics
+from specmoe.config.schema import Statistics
 
 STATISTICS = Statistics()
 CONFIDENCE = STATISTICS.confidence

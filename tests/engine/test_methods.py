@@ -8,7 +8,7 @@ import pytest
 from specmoe.audit.checks import audit_runs
 from specmoe.audit.evidence import CheckVerdict, Evidence
 from specmoe.config.block import Block, PromptSource
-from specmoe.config.measurement import AuditSettings
+from specmoe.config.schema import AuditSettings
 from specmoe.runs.schema import check_rows, read_runs, write_runs
 
 from ..blocks import drafting, measured, rows

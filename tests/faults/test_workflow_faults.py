@@ -13,7 +13,9 @@ import pytest
 
 from specmoe import cli, errors
 from specmoe.audit.report import audit
+from specmoe.config.load import merge_catalogs, read_mapping
 from specmoe.plan.campaign import open_campaign
+from specmoe.plan.gate import check, load_campaign
 
 from .table import AUDIT, CONFIG, FAULTS, ROWS, Scene
 
@@ -73,13 +75,18 @@ REFUSED = [name for name, fault in FAULTS.items() if not fault.ask and not fault
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_cannot_be_measured_is_refused_in_its_line(name, scene, monkeypatch):
+def test_what_cannot_be_measured_is_refused_in_its_line(name, scene, root, monkeypatch):
     """As snakemake refuses it before the first job."""
     fault = FAULTS[name]
     fault.inject(scene)
     monkeypatch.chdir(scene.folder)
+
+    def start():
+        config = merge_catalogs(root, read_mapping(scene.write_config()))
+        check(load_campaign(config, root, Path("results")), os.environ)
+
     with pytest.raises(SystemExit) as ended:
-        errors.run(lambda: cli.check(scene.write_config()))
+        errors.run(start)
     lines = str(ended.value.code).splitlines()
     assert any(re.fullmatch(f".*(?:{fault.says}).*", line) for line in lines), lines
 

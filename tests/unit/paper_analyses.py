@@ -29,7 +29,7 @@ from specmoe.analysis.summaries import (
 )
 from specmoe.audit.checks import ALL, CHECKS
 from specmoe.audit.draft_rounds import scores_by_run
-from specmoe.config.measurement import Statistics
+from specmoe.config.schema import Statistics
 from specmoe.models.info import Size
 from specmoe.runs.other_tables import read_pass_times
 

@@ -14,8 +14,8 @@ from specmoe.audit.evidence import Bandwidth, Evidence
 from specmoe.audit.report import Audit
 from specmoe.config.load import load
 from specmoe.config.schema import Config
-from specmoe.models.expected_sizes import info_of_entry
 from specmoe.models.info import ModelInfo, size_of_info
+from specmoe.plan.estimate import info_of_entry
 from specmoe.runs.other_tables import read_pass_times
 from specmoe.runs.schema import read_runs, write_runs
 from specmoe.study.headline import with_study_names

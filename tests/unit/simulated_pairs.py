@@ -11,7 +11,7 @@ import pandas as pd
 from specmoe.analysis.registry import Analysis
 from specmoe.analysis.summaries import with_speedups
 from specmoe.analysis.upcycled_pairs import compare_pairs, upcycled_passes
-from specmoe.config.measurement import Statistics
+from specmoe.config.schema import Statistics
 from specmoe.models.info import Size
 
 from .paper_analyses import baseline_runs, full, speculative_runs

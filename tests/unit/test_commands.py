@@ -85,31 +85,6 @@ def test_every_command_of_a_document_exists(document, monkeypatch):
     assert [command for command in commands if PROGRAMS[command[0]](command[1:])] == []
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        "make demonstration",
-        "snakemake --cores 1 suite_Z --configfile config/demo.yaml",
-        "snakemake --cores 1 paper --configfile config/none.yaml",
-        "snakemake --core-count 1 paper",
-        "pytest tests/none",
-    ],
-)
-def test_a_command_that_does_not_exist_is_found(wrong, monkeypatch):
-    monkeypatch.chdir(ROOT)
-    program, *words = wrong.split()
-    assert PROGRAMS[program](words)
-
-
-def test_the_workflow_may_only_read_and_each_job_ends():
-    workflow = yaml.safe_load((ROOT / WORKFLOW).read_text())
-    assert workflow["permissions"] == {"contents": "read"}
-    assert workflow["concurrency"]["cancel-in-progress"] is True
-    for job in workflow["jobs"].values():
-        assert job["timeout-minutes"] <= 120
-        assert "permissions" not in job
-
-
 def test_the_image_installs_what_the_check_installs(root):
     assert ".ci/packages" in (root / ".ci/run").read_text()
     text = (root / "Containerfile").read_text()

@@ -10,12 +10,12 @@ import yaml
 
 from specmoe.config.load import load
 from specmoe.config.matrix import list_blocks
-from specmoe.paper.pdf import missing_tex
+from specmoe.paper.pdf import complaints, missing_tex
 from specmoe.runs.schema import read_runs
 
-from ..conftest import copied, merge
+from ..conftest import copied, merge, needs_tex
 from ..unit.published_study import CSV, needs_csv
-from .conftest import files_of
+from .conftest import files_of, pages
 from .test_workflow import jobs
 
 RENDERED = {"analyse_runs", "audit", "fill_paper", "record_campaign", "render_paper", "paper"}
@@ -84,13 +84,16 @@ def test_a_campaign_that_an_older_release_rendered_is_not_compared_with(
     assert "Traceback" not in refused
 
 
-def test_every_table_of_the_analysis_with_rows_is_beside_the_page(demo_page):
-    data = demo_page / "results/demo/page/data"
-    for path in (demo_page / "results/demo/analysis").glob("*.parquet"):
-        frame = pd.read_parquet(path)
-        assert (data / path.name).exists() == bool(len(frame))
-        if len(frame):
-            assert len(pd.read_csv(data / f"{path.stem}.csv")) == len(frame)
+@needs_tex
+def test_the_paper_and_its_supplement_compile_without_a_complaint(
+    snakemake, shipped, tmp_path, root
+):
+    overlay = str(root / "resources/campaigns/demo/campaign.yaml")
+    snakemake("paper", "--configfile", overlay, folder=copied(shipped("demo"), tmp_path))
+    for document in ("main", "supplement"):
+        log = tmp_path / f"results/demo/logs/render_pdf/{document}.tex.log"
+        assert complaints(log.read_text()) == []
+    assert 6 <= pages(tmp_path / "paper/main.pdf") <= 12  # with references and claims
 
 
 def test_every_shipped_campaign_is_complete_and_documents_count_its_rows(study, root):

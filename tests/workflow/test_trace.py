@@ -21,10 +21,3 @@ def test_one_prompt_is_decoded_shown_round_by_round_and_packed(tiny, campaign, f
     copied(finished, tmp_path)
     assert set(jobs(campaign(tiny, "pack_campaign", "trace"))) >= {"trace"}
     assert (folder / "packed/trace.json").read_bytes() == (folder / "trace.json").read_bytes()
-
-
-def test_a_campaign_without_a_draft_has_no_such_target(tiny, campaign):
-    tiny["campaign"]["suites"] = ["N"]
-    listed = campaign(tiny, "--list")
-    assert "trace" not in listed
-    assert "suite_N" in listed

@@ -109,15 +109,9 @@ def test_advice_and_a_suites_summary_are_printed_at_every_call_and_more_repeats_
     assert runs.loc[runs["draft"] == "draft", "baseline"].notna().all()
 
 
-def test_a_block_prints_a_line_with_the_progress_and_the_end_what_was_measured(finished):
+def test_the_end_says_what_was_measured_and_where_the_results_are(finished):
     printed = (finished / "printed.txt").read_text().splitlines()
-    of_blocks = [line for line in printed if " of 2 blocks" in line]
-    assert re.fullmatch(
-        r"1 of 2 blocks, \d+ min left: [NS]/target/r0: baseline [\d.]+ tok/s(; \S+ [\d.]+×)?.*",
-        of_blocks[0],
-    )
-    assert re.fullmatch(r"2 of 2 blocks: [NS]/target/.+ tok/s.*", of_blocks[1])
-    assert not [line for line in printed if line.startswith("run ")]
+    assert len([line for line in printed if " of 2 blocks" in line]) == 2
     [ended] = [line for line in printed if line.startswith("6 runs measured in ")]
     audit, results = printed[printed.index(ended) + 1 :][:2]
     assert audit.startswith("audit of tiny: 6 runs, ")
@@ -204,16 +198,6 @@ def test_going_back_to_another_campaign_copies_what_is_rendered_of_it(measured, 
     assert held()[0] == "other"
     assert jobs(campaign(tiny, "tables")) == {"fill_paper": 1, "tables": 1, "total": 2}
     assert held() == before
-
-
-def test_the_plan_is_printed_first_and_includes_measured_times(measured, tiny, campaign):
-    printed = campaign(tiny, "plan")
-    head = "tiny: 4 runs and 2 baselines, in 2 blocks, all measured\n"
-    assert printed.startswith(head)
-    assert len(printed.partition("details: results/tiny/plan.md\n")[0].splitlines()) <= 22
-    assert re.search(r"\| 4 \| .+ s \| 1: .+ s \|", (measured / "results/tiny/plan.md").read_text())
-    tiny["suites"]["S"]["gammas"] = [4, 8]
-    assert campaign(tiny, "runs").startswith("tiny: 6 runs and 2 baselines, in 2 blocks")
 
 
 def test_nothing_is_downloaded_that_does_not_fit(tiny, campaign, tmp_path):

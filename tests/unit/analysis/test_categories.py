@@ -7,7 +7,7 @@ import pytest
 
 from specmoe.analysis.intervals import mean_on_other_prompts
 from specmoe.analysis.summaries import make_pairs, summarise_categories
-from specmoe.config.measurement import Statistics
+from specmoe.config.schema import Statistics
 
 from ..paper_analyses import BASELINE_RATE
 from .test_summaries import run

@@ -14,7 +14,7 @@ from specmoe.analysis.contenders import (
     select_arms,
 )
 from specmoe.config.block import Arm
-from specmoe.config.measurement import Statistics
+from specmoe.config.schema import Statistics
 
 from ...blocks import compared, drafted, row
 

@@ -15,7 +15,7 @@ from specmoe.analysis.cost_tables import (
     verification,
 )
 from specmoe.analysis.summaries import with_speedups
-from specmoe.config.measurement import Statistics
+from specmoe.config.schema import Statistics
 from specmoe.models.info import Size
 from specmoe.runs.other_tables import read_pass_times
 

@@ -22,8 +22,8 @@ from specmoe.analysis.follow_up import (
 )
 from specmoe.config.block import Arm
 from specmoe.config.load import load
-from specmoe.config.measurement import Statistics
 from specmoe.config.methods import Method
+from specmoe.config.schema import Statistics
 from specmoe.engine.job import server_command, speculation_flags
 
 from .test_summaries import run

@@ -7,7 +7,7 @@ from specmoe.analysis.cost_tables import fit_pairs
 from specmoe.analysis.gamma_curves import LONGEST, gamma_curves
 from specmoe.analysis.summaries import with_speedups
 from specmoe.audit.draft_rounds import scores_by_run
-from specmoe.config.measurement import Statistics
+from specmoe.config.schema import Statistics
 from specmoe.runs.other_tables import read_agreement, read_pass_times
 
 from .. import simulated_rounds

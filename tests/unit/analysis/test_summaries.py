@@ -13,7 +13,7 @@ from specmoe.analysis.summaries import (
     usual,
     with_speedups,
 )
-from specmoe.config.measurement import Statistics
+from specmoe.config.schema import Statistics
 from specmoe.engine import responses
 
 from ..paper_analyses import _row as row_of

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from specmoe.analysis.upcycled_pairs import upcycled_passes
-from specmoe.config.measurement import Statistics
+from specmoe.config.schema import Statistics
 
 from ..simulated_pairs import DENSE, DENSE_OF, MOE, SIZES, pairs_of, pass_times, runs_of_pair
 

@@ -16,7 +16,7 @@ from specmoe.audit.checks import audit_runs, count_flagged, count_sensitivity, s
 from specmoe.audit.evidence import Bandwidth, Evidence, Gap
 from specmoe.audit.limits import LIMITS, Limits
 from specmoe.audit.report import Audit, describe_audit
-from specmoe.config.measurement import AuditSettings
+from specmoe.config.schema import AuditSettings
 from specmoe.models.info import Size
 
 from ...blocks import row as made_row

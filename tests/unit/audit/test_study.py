@@ -10,7 +10,7 @@ import pytest
 from specmoe.audit.checks import audit_runs
 from specmoe.audit.evidence import Bandwidth, Evidence
 from specmoe.audit.limits import LIMITS, Limits
-from specmoe.models.expected_sizes import size_of
+from specmoe.plan.estimate import size_of
 
 from ..published_study import config_of_study, needs_csv, runs_of_study
 

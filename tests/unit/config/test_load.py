@@ -67,20 +67,6 @@ def test_only_models_that_a_suite_runs_and_their_sources_are_needed(study):
     assert config.family("qwen3.5-35b-a3b-q4") == families()["qwen3.5-35b-a3b"]
 
 
-def test_a_suite_can_be_measured_by_another_protocol_and_engine(study):
-    study["suites"]["prompt_length"] |= {"protocol": "study", "engine": "march"}
-    config = load(study, ROOT)
-    assert (config.protocol_of("prompt_length"), config.engine_of("prompt_length")) == (
-        "study",
-        "march",
-    )
-    assert (config.protocol_of("moe_speculative"), config.engine_of("moe_speculative")) == (
-        "paired",
-        "current",
-    )
-    assert config.used_engines == list(config.of_campaign().engines) == ["current", "march"]
-
-
 def test_a_shipped_file_is_found_from_every_folder(study, planned, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     study["campaign"]["models"] = "smollm2"

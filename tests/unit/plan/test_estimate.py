@@ -1,16 +1,149 @@
-"""The estimate of a campaign's time follows from the bytes it reads."""
+"""Estimates of sizes, from the hub, the config, a family or a recipe, and of a campaign's time."""
 
 from dataclasses import replace
 
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
 from specmoe.config.load import load
 from specmoe.config.matrix import list_blocks
-from specmoe.models.expected_sizes import size_of
-from specmoe.models.info import Size
-from specmoe.plan.estimate import Machine, block_seconds, pass_seconds, seconds_per_token
+from specmoe.errors import ConfigError
+from specmoe.models.info import Size, size_of_info
+from specmoe.models.synthetic import write_model
+from specmoe.models.synthetic_drafts import write_draft
+from specmoe.plan.estimate import (
+    Machine,
+    block_seconds,
+    info_of_entry,
+    pass_seconds,
+    seconds_per_token,
+    size_of,
+)
+
+from ...conftest import merge
+from ...recipes import SMALL, TINY
+
+OWN = {"kind": "hub", "repository": "a/b", "file": "own.gguf"}
+
+DRAFTS = ("random-hybrid-eagle3", "random-hybrid-dflash", "random-full-dspark")
+
+
+@pytest.fixture
+def entry(study):
+    """The entry of a model that a test may change."""
+    return study["model_sets"]["study"]["qwen3.5-35b-a3b-q4"]
+
+
+@pytest.fixture
+def size(study, root):
+    """Return the size of a model of the study's set as the configuration is now."""
+
+    def of(model="qwen3.5-35b-a3b-q4", infos=None, **asked):
+        return size_of(model, load(study, root), infos or {}, asked)
+
+    return of
+
+
+def test_sizes_of_the_hub_take_precedence_over_those_of_the_config(size, entry):
+    assert size(**{"qwen3.5-35b-a3b-q4": 7}).file_bytes == 7
+    entry["size_bytes"] = 20_600_000_123
+    assert (size().file_bytes, size().basis) == (20_600_000_123, "the config")
+
+
+def test_the_size_of_a_quantized_model_is_estimated_from_its_family(study, size):
+    study["campaign"]["models"] = "study_types"
+    for model, expected in (
+        ("qwen3.5-35b-a3b-q8", 34.66e9 * 8.5 / 8),
+        ("qwen3.5-35b-a3b-bf16", 69.32e9),
+    ):
+        assert size(model).file_bytes == pytest.approx(expected, rel=1e-3)
+
+
+def test_a_model_without_family_is_assumed_to_be_dense_and_may_have_no_size(study, size):
+    study["model_sets"]["study"]["qwen3.5-35b-a3b-q4"] = OWN
+    assert size() is None
+    study["model_sets"]["study"]["qwen3.5-35b-a3b-q4"] = OWN | {"size_bytes": 2 * 10**9}
+    assert size().pass_bytes(9) == 2e9
+    assert "taken for dense" in size().basis
+
+
+def test_the_size_of_a_synthetic_draft_is_estimated_from_its_targets_recipe(study, root, tmp_path):
+    overlay = yaml.safe_load((root / "config/methods.yaml").read_text())
+    config = load(merge(study, overlay), root)
+    sizes = {name: size_of(name, config, {}, {}) for name in DRAFTS}
+    for name, size in sizes.items():
+        entry = config.models[name]
+        target = config.models[entry.target].recipe
+        write_draft(tmp_path / name, target, entry.method)
+        assert 1 < size.file_bytes / (tmp_path / name).stat().st_size < 2.5
+        assert size.basis == "at most, by its target's recipe; taken for dense"
+
+
+@pytest.mark.parametrize("recipe", [TINY, SMALL])
+def test_the_size_of_a_synthetic_model_is_estimated_from_its_recipe(study, size, tmp_path, recipe):
+    study["model_sets"]["study"]["qwen3.5-35b-a3b-q4"] = {
+        "kind": "synthetic",
+        "recipe": recipe.model_dump(),
+    }
+    write_model(tmp_path / "model.gguf", recipe)
+    written = (tmp_path / "model.gguf").stat().st_size
+    assert size().file_bytes == pytest.approx(written, rel=0.2)
+
+
+def test_the_info_of_an_entry_has_null_where_only_the_file_has_the_value(study, root, size, entry):
+    entry["file"] = "BF16/Qwen3.5-35B-A3B-UD-Q4_K_XL-00001-of-00002.gguf"
+    entry["sha256"] = ["0" * 64, "1" * 64]
+    info = info_of_entry("qwen3.5-35b-a3b-q4", load(study, root))
+    assert (info.size_bytes, info.type) == (20_600_000_000, "UD-Q4_K_XL")
+    assert (info.experts, info.experts_used, info.layers) == (256, 8, 40)
+    assert info.sha256 is info.tensor_types is info.context_length is None
+    assert size_of_info(info).pass_bytes(5) == pytest.approx(size().pass_bytes(5))
+
+
+def test_a_model_without_file_and_family_has_no_card(study, root, entry):
+    del entry["family"]
+    with pytest.raises(ConfigError, match=r"model 'qwen3\.5-35b-a3b-q4'"):
+        info_of_entry("qwen3.5-35b-a3b-q4", load(study, root))
+
+
+def test_a_cut_has_its_layers_share_of_its_source(synthetic, size):
+    cut = {"kind": "truncate", "source": "random-moe-122m-q8", "layers": 7}
+    synthetic["model_sets"]["synthetic"]["cut"] = cut
+    half, whole = size("cut"), size("random-moe-122m-q8")
+    assert (half.layers, whole.layers) == (7, 14)
+    assert half.file_bytes == pytest.approx(whole.file_bytes / 2, abs=1)
+    assert half.basis == "its source's layers; taken for dense"
+
+
+def test_an_upcycled_model_has_its_sources_feed_forward_blocks_as_often_as_experts(study, size):
+    study["campaign"] |= {"models": "smollm2", "suites": ["mine"]}
+    suite = {
+        "title": "Any",
+        "targets": ["smollm2-moe16-q4"],
+        "drafts": ["none"],
+        "prompts": ["code"],
+    }
+    study["suites"]["mine"] = suite
+    dense, moe = size("smollm2-135m-q4"), size("smollm2-moe16-2used-q4")
+    assert (dense.file_bytes, dense.experts, dense.layers) == (98_362_432, 0, 30)
+    copied = 98_362_432 * 79_626_240 / 134_515_008
+    assert moe.file_bytes == pytest.approx(98_362_432 + 15 * copied, abs=1)
+    assert (moe.experts, moe.experts_used, moe.layers) == (16, 2, 30)
+    assert moe.basis == "its source's family"
+    # One expert more than the dense model reads, for the second that a token visits.
+    assert moe.pass_bytes(1) == pytest.approx(dense.pass_bytes(1) + copied)
+
+
+def test_an_upcycled_model_without_a_family_has_its_largest_size_or_none(study, size):
+    moe = {"kind": "upcycle", "source": "own", "experts": 8}
+    study["model_sets"]["study"] |= {"own": OWN, "moe": moe}
+    assert size("moe") is None
+    found = size("moe", own=1000)
+    assert (found.file_bytes, found.pass_bytes(1)) == (8000, 1000)
+    assert found.basis == "at most: its source times its experts"
+
 
 M2_ULTRA = Machine(800e9, gpu=True, cores=24)
 DENSE = Size(10**9, 1e9, 0, 0, 0, 32, "")

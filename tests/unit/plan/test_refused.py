@@ -16,8 +16,8 @@ from specmoe.models.synthetic_drafts import write_draft
 from specmoe.plan.gate import (
     check,
     drop_stale_locks,
-    files_say,
     load_campaign,
+    methods_of_files,
 )
 
 from ...conftest import ROOT, merge
@@ -117,7 +117,7 @@ def test_a_file_drafts_as_it_was_made_for(own):
     models = own.config["model_sets"]["methods"]
     models |= {"there": own.models["draft"], "gone": {"kind": "path", "path": "gone.gguf"}}
     own.config["suites"]["S"] |= {"targets": ["there"], "drafts": [], "methods": "all"}
-    known = files_say(own.campaign().config, own.folder)
+    known = methods_of_files(own.campaign().config, own.folder)
     moes = ["random-hybrid-moe16-f16", "random-hybrid-moe16-q4"]
     blocks = (*moes, "random-hybrid-draft-f16", "there", "gone", "random-hybrid-eagle3")
     assert [name for name in blocks if Method.MTP in known(name)] == moes

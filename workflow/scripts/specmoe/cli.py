@@ -8,7 +8,6 @@ the others are imported when they are called, so that each starts fast.
 
 import inspect
 import json
-import os
 import sys
 from argparse import ArgumentParser
 from collections.abc import Callable, Mapping, Sequence
@@ -22,16 +21,6 @@ from specmoe import errors
 if TYPE_CHECKING:
     from specmoe.config.block import Block
     from specmoe.plan.campaign import LoadedCampaign as Opened
-
-
-def check(campaign: Path | None = None, results: Path = Path("results")) -> None:
-    """Say all that is wrong with a configuration, from a file or stdin, and with its files."""
-    from specmoe.config.load import overlaid, read_mapping
-    from specmoe.plan.campaign import ROOT
-    from specmoe.plan.gate import check, load_campaign
-
-    overlay = read_mapping(campaign or Path("/dev/stdin"))
-    check(load_campaign(overlaid(ROOT, overlay), ROOT, results), os.environ)
 
 
 def build_engine(campaign: "Opened", id: str, log: Path) -> None:
@@ -109,7 +98,7 @@ def measure(campaign: "Opened", block: str, log: Path, workflow_pid: int | None 
     from specmoe.measure.block import measure_block, summary
     from specmoe.plan.gate import Gate
 
-    one, gate = campaign.asked(block) or campaign.block(block), Gate(campaign)
+    one, gate = campaign.remaining(block) or campaign.block(block), Gate(campaign)
     target = campaign.model_file(one.target)
     drafts = {model: campaign.model_file(model) for model in one.draft_models}
     workplace = campaign.workplace(block, workflow_pid, campaign.engine_of_block(block))
@@ -126,11 +115,8 @@ def measure(campaign: "Opened", block: str, log: Path, workflow_pid: int | None 
 
 
 def _check_pairs(block: "Block", target: Path, drafts: Mapping[str, Path]) -> None:
-    """Raise ModelError for a file of a block that cannot draft for its target.
-
-    By itself, as it loads numpy, which no other repeat needs.
-    """
-    from specmoe.models.gguf import check_made_pair
+    """Raise ModelError for a file of a block that cannot draft for its target."""
+    from specmoe.models.gguf import check_made_pair  # loads numpy, which no other repeat needs
 
     for arm in block.drafters:
         if arm.method and arm.draft_model:
@@ -266,7 +252,7 @@ def document() -> None:
 VERBS = {
     "plan": "plan.plan",
     "describe_machine": "plan.machine",
-    **dict.fromkeys(["check", "build_engine", "build_program"], "cli"),
+    **dict.fromkeys(["build_engine", "build_program"], "cli"),
     **dict.fromkeys(["make_model", "fetch_model", "describe_model", "check_upcycled"], "cli"),
     **dict.fromkeys(["measure", "time_passes", "record_trace", "show_trace"], "cli"),
     **dict.fromkeys(["judge", "score_draft", "collect_table", "summarise"], "cli"),

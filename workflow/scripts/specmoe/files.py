@@ -1,15 +1,14 @@
 """Small functions about files that several modules need: digests, models, records."""
 
-import fcntl
 import hashlib
 import json
 import os
 import re
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -183,24 +182,6 @@ def json_of(text: str | bytes) -> Any:
         return json.loads(text)
     except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
         raise ValueError(f"it is no JSON ({error})") from error
-
-
-def hold(file: IO[str]) -> None:
-    """Mark an open file as held until this process closes it or ends, however it ends."""
-    with suppress(OSError):  # not every file system has such marks
-        fcntl.flock(file, fcntl.LOCK_SH)
-
-
-def is_held(path: Path) -> bool:
-    """Return whether a process holds a file, see `hold`."""
-    try:
-        with path.open("rb") as file:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    except OSError:
-        pass
-    return False
 
 
 def at_home(text: str) -> str:

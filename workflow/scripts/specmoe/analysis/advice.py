@@ -47,8 +47,7 @@ from specmoe.audit.limits import LIMITS
 from specmoe.config.block import ARM_COLUMNS, NO_DRAFT, PASSAGE_PREFIX, Protocol, Stop, Template
 from specmoe.config.engines import Backend
 from specmoe.config.matrix import comparison_of
-from specmoe.config.measurement import Statistics
-from specmoe.config.schema import Config
+from specmoe.config.schema import Config, Statistics
 from specmoe.models.info import ModelInfo
 from specmoe.runs.schema import DISTURBED, excluded
 

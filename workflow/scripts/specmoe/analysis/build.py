@@ -31,9 +31,8 @@ from specmoe.audit.limits import LIMITS
 from specmoe.audit.report import Audit
 from specmoe.config.block import Stop
 from specmoe.config.matrix import excluded_blocks
-from specmoe.config.measurement import Statistics
 from specmoe.config.models import TARGETS, UpcycleModel
-from specmoe.config.schema import Config
+from specmoe.config.schema import Config, Statistics
 from specmoe.models.info import ModelInfo, size_of_info
 from specmoe.runs.other_tables import seen_experts, undisturbed_passes
 from specmoe.runs.schema import undisturbed

@@ -26,8 +26,8 @@ from specmoe.analysis.summaries import with_speedups
 from specmoe.audit.draft_rounds import DraftScores, ScoresKey, scores_by_run
 from specmoe.config.block import Arm, Block
 from specmoe.config.matrix import setting_of, texts_of
-from specmoe.config.measurement import Statistics
 from specmoe.config.methods import Method, engine_type
+from specmoe.config.schema import Statistics
 from specmoe.files import read_record, replace_text
 from specmoe.models.info import ModelInfo, load_info
 from specmoe.plan.campaign import LoadedCampaign

@@ -8,7 +8,7 @@ import pandas as pd
 
 from specmoe.analysis.cost_model import Array, CostModel, RunCounts, counts_are_known
 from specmoe.config.block import Outputs
-from specmoe.config.measurement import Statistics
+from specmoe.config.schema import Statistics
 
 # Runs decide what rounds take, and passes timed by themselves what of that is the pass. With equal
 # weights, noise in which a pass exceeds its round would make rounds too slow in the fit, and fewer

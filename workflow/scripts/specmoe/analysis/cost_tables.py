@@ -11,8 +11,8 @@ from specmoe.analysis.cost_model import Array, CostModel, RunCounts, counts_are_
 from specmoe.analysis.intervals import Estimate, interval_of_rate, mean_speedup
 from specmoe.analysis.summaries import by_group, geometric_mean
 from specmoe.config.block import MEASURED_BY
-from specmoe.config.measurement import Statistics
 from specmoe.config.methods import BY_TYPE, Method
+from specmoe.config.schema import Statistics
 from specmoe.models.info import Size
 
 PAIR = [*MEASURED_BY, "target", "draft"]

@@ -20,7 +20,7 @@ import pandas as pd
 
 from specmoe.analysis.intervals import mean_speedup
 from specmoe.analysis.summaries import SETTING, summarise
-from specmoe.config.measurement import Statistics
+from specmoe.config.schema import Statistics
 
 # Flags select by speed: without the fastest quarter of normal errors their mean is 0.4 deviations
 # lower.

@@ -23,10 +23,9 @@ from specmoe.analysis.intervals import (
 )
 from specmoe.analysis.summaries import SETTING_AND_CONDITION, by_group, setting_id
 from specmoe.config.block import Arm
-from specmoe.config.measurement import Statistics
 from specmoe.config.methods import BY_TYPE, PARAMETERS
 from specmoe.config.models import HubModel, PathModel
-from specmoe.config.schema import Config
+from specmoe.config.schema import Config, Statistics
 from specmoe.engine.job import computing_flags, speculation_flags
 from specmoe.files import parts_of
 

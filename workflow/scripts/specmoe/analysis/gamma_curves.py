@@ -21,7 +21,7 @@ from specmoe.analysis.labels import by_model
 from specmoe.analysis.summaries import geometric_mean
 from specmoe.audit.draft_rounds import DraftScores, Limits, ScoresKey, rounds_from_agreement
 from specmoe.config.block import MEASURED_BY, Protocol, Stop
-from specmoe.config.measurement import Statistics
+from specmoe.config.schema import Statistics
 
 LONGEST = 32
 PASSES_ERR = 0.08

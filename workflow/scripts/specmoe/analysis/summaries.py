@@ -22,7 +22,7 @@ from specmoe.analysis.intervals import (
 from specmoe.analysis.labels import with_controls
 from specmoe.audit.output import looping, repetition
 from specmoe.config.block import MEASURED_BY, NO_DRAFT, PASSAGE_PREFIX
-from specmoe.config.measurement import Statistics
+from specmoe.config.schema import Statistics
 from specmoe.models.info import ModelInfo
 from specmoe.runs.schema import excluded, undisturbed
 

@@ -12,7 +12,7 @@ import pandas as pd
 
 from specmoe.analysis.summaries import acceptance_rate, by_group, mean_ratios
 from specmoe.config.block import MEASURED_BY, Outputs
-from specmoe.config.measurement import Statistics
+from specmoe.config.schema import Statistics
 from specmoe.models.info import Size
 
 _SHARED = [

@@ -18,8 +18,8 @@ import pandas as pd
 from specmoe.audit.draft_rounds import DraftScores, ScoresKey
 from specmoe.audit.limits import LIMITS, Limits
 from specmoe.config.block import MEASURED_BY, NO_DRAFT, Protocol, Stop
-from specmoe.config.measurement import AuditSettings
 from specmoe.config.methods import METHODS, Method
+from specmoe.config.schema import AuditSettings
 from specmoe.models.info import Size
 from specmoe.plan.machine import bandwidth_of
 from specmoe.runs.schema import Row, undisturbed

@@ -43,7 +43,7 @@ UserPath = Annotated[
 ]
 
 
-def _without_braces(path: str) -> str:
+def _check_braces(path: str) -> str:
     # A job whose input cannot be named is left out in silence where its output is there.
     if {"{", "}"} & set(path):
         raise ValueError(f"{path!r} has braces, by which snakemake names wildcards; rename it")
@@ -51,17 +51,17 @@ def _without_braces(path: str) -> str:
 
 
 # One that is an input of a rule.
-InputPath = Annotated[UserPath, AfterValidator(_without_braces)]
+InputPath = Annotated[UserPath, AfterValidator(_check_braces)]
 
 
-def _distinct(values: list[Any]) -> list[Any]:
+def _check_distinct(values: list[Any]) -> list[Any]:
     if len(set(values)) < len(values):
         raise ValueError("a value is named twice")
     return values
 
 
 T = TypeVar("T")
-Distinct = Annotated[list[T], AfterValidator(_distinct)]
+Distinct = Annotated[list[T], AfterValidator(_check_distinct)]
 """A list whose values differ."""
 
 # The errors whose message, or lack of a value, makes what was given needless to repeat.

@@ -87,13 +87,13 @@ COPYING = (Backend.CUDA, Backend.HIP, Backend.VULKAN)
 _GPU_VENDORS = ("0x1002", "0x8086", "0x10de")
 
 
-def detect_backend(asked: Backend, devices: Path = Path("/sys/class/drm")) -> Backend:
+def detect_backend(configured: Backend, devices: Path = Path("/sys/class/drm")) -> Backend:
     """Return the configured backend, or for `auto` the best one of this machine.
 
     A GPU counts only if both its driver and the tools to build for it are there.
     """
-    if asked != Backend.AUTO:
-        return asked
+    if configured != Backend.AUTO:
+        return configured
     if platform.system() == "Darwin" and platform.machine() == "arm64":
         return Backend.METAL
     if shutil.which("nvcc") and shutil.which("nvidia-smi"):
@@ -151,7 +151,7 @@ def steers(name: str) -> bool:
     return bool(_STEERING.fullmatch(name)) and not _PLACE.fullmatch(name)
 
 
-def _variable(name: str) -> str:
+def _check_variable(name: str) -> str:
     if not steers(name) or _REFUSED.fullmatch(name):
         raise ValueError(
             f"{name!r} does not set up how an engine computes (as CUDA_VISIBLE_DEVICES,"
@@ -161,7 +161,7 @@ def _variable(name: str) -> str:
     return name
 
 
-EngineVariable = Annotated[str, AfterValidator(_variable)]
+EngineVariable = Annotated[str, AfterValidator(_check_variable)]
 
 
 def refuse_exported(given: Iterable[str], exported: Iterable[str]) -> None:
@@ -198,7 +198,7 @@ _SET: dict[str, str] = {
 _FLAG = re.compile(r"-(?!\.?\d).*")
 
 
-def _accepted(words: list[str]) -> list[str]:
+def _check_flags(words: list[str]) -> list[str]:
     for word in filter(_FLAG.fullmatch, words):
         # The engine reads `_` as `-`. Only names of one dash differ by their letters' case.
         name = word.lstrip("-").replace("_", "-")
@@ -209,7 +209,7 @@ def _accepted(words: list[str]) -> list[str]:
     return words
 
 
-def _printable(word: str) -> str:
+def _check_printable(word: str) -> str:
     if not word or not word.isprintable():
         raise ValueError(f"{word!r} is empty, or cannot be printed")
     return word
@@ -218,10 +218,10 @@ def _printable(word: str) -> str:
 _Word = Annotated[
     str,
     BeforeValidator(lambda value: str(value) if type(value) in (int, float) else value),
-    AfterValidator(_printable),
+    AfterValidator(_check_printable),
     WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "number"}]}),
 ]
-EngineArgs = Annotated[list[_Word], AfterValidator(_accepted)]
+EngineArgs = Annotated[list[_Word], AfterValidator(_check_flags)]
 
 
 def value_of(args: Sequence[str], *names: str) -> str | None:

@@ -37,12 +37,12 @@ class Factor:
     text: Callable[[Any], str] = "{:g}".format  # of a level
 
 
-def _of_lengths(block: Block, lengths: list[int]) -> Block:
+def _set_lengths(block: Block, lengths: list[int]) -> Block:
     prompts = (replace(PromptSource.of_length(one), level=f"{one}") for one in lengths)
     return replace(block, prompts=tuple(prompts))
 
 
-def _forced(block: Block, shares: list[float]) -> Block:
+def _force_acceptance(block: Block, shares: list[float]) -> Block:
     arms = (
         replace(arm, forced_acceptance=share, level=f"{share:g}") if arm.speculates else arm
         for arm in block.arms
@@ -52,7 +52,7 @@ def _forced(block: Block, shares: list[float]) -> Block:
 
 
 FACTORS: dict[str, Factor] = {
-    "prompt_tokens": Factor("Prompt length", "tokens", Positive, _of_lengths, shares_block=True),
+    "prompt_tokens": Factor("Prompt length", "tokens", Positive, _set_lengths, shares_block=True),
     "temperature": Factor(
         "Temperature",
         "",
@@ -60,7 +60,11 @@ FACTORS: dict[str, Factor] = {
         lambda block, temperature: replace(block, temperature=temperature),
     ),
     "forced_acceptance": Factor(
-        "Forced acceptance", "", Annotated[float, Field(ge=0, le=1)], _forced, shares_block=True
+        "Forced acceptance",
+        "",
+        Annotated[float, Field(ge=0, le=1)],
+        _force_acceptance,
+        shares_block=True,
     ),
     # A load, even of a single client; without this factor requests follow one another.
     "requests": Factor(
@@ -79,7 +83,7 @@ FACTORS: dict[str, Factor] = {
 }
 
 
-def _checked(vary: dict[str, list[Any]]) -> dict[str, list[Any]]:
+def _check_levels(vary: dict[str, list[Any]]) -> dict[str, list[Any]]:
     """Return a suite's factor with its levels in their types; raises ValueError.
 
     One without levels is none, so that an overlay can take a factor away.
@@ -102,7 +106,7 @@ def _checked(vary: dict[str, list[Any]]) -> dict[str, list[Any]]:
 
 Vary = Annotated[
     dict[str, list[Any]],
-    AfterValidator(_checked),
+    AfterValidator(_check_levels),
     WithJsonSchema(
         {
             "type": "object",

@@ -4,8 +4,10 @@ The Snakefile loads it before it defines any rule, so a wrong name never reaches
 come in groups: where one finds errors, the later ones would stumble over them.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import reduce
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +15,14 @@ import yaml
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from specmoe.config import checks
+from specmoe.config import matrix
 from specmoe.config.base import describe_error
-from specmoe.config.block import NO_DRAFT, SELF
-from specmoe.config.checks import stop_at
+from specmoe.config.block import NO_DRAFT, PASSAGE_PREFIX, SELF, Protocol, Stop
 from specmoe.config.methods import METHODS, Drafting, Method, is_ngram
+from specmoe.config.models import NgramCache, SyntheticDraft, SyntheticModel, families
 from specmoe.config.schema import ALL, Config, Suite
 from specmoe.config.workloads import AnyWorkload, TextsWorkload, WorkloadPrompt, prompts_of_file
-from specmoe.errors import ConfigError, listed, one_line
+from specmoe.errors import ConfigError, listed, nearest, one_line
 from specmoe.files import json_of
 
 CATALOGS = ("engines", "models", "prompts", "suites", "config")
@@ -55,13 +57,13 @@ def read_mapping(path: Path) -> dict[str, Any]:
     return found
 
 
-def overlaid(root: Path, given: Mapping[str, Any]) -> Mapping[str, Any]:
+def merge_catalogs(root: Path, given: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the catalogs of the workflow, whose folder is `root`, with an overlay upon them."""
     catalogs = [read_mapping(root / f"config/{catalog}.yaml") for catalog in CATALOGS]
-    return reduce(_laid_over, [*catalogs, given])
+    return reduce(_merge, [*catalogs, given])
 
 
-def _laid_over(below: Mapping[str, Any], above: Mapping[str, Any]) -> Mapping[str, Any]:
+def _merge(below: Mapping[str, Any], above: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return a mapping with another one upon it, key by key, as snakemake merges them.
 
     Only where both have a section: aliases in each other would make a mapping without an end.
@@ -70,12 +72,12 @@ def _laid_over(below: Mapping[str, Any], above: Mapping[str, Any]) -> Mapping[st
     for key, value in above.items():
         own = below.get(key)
         sections = isinstance(own, Mapping) and isinstance(value, Mapping)
-        merged[key] = _laid_over(own or {}, value) if sections else value
+        merged[key] = _merge(own or {}, value) if sections else value
     return merged
 
 
 PLAIN = frozenset([Method.DRAFT])
-FilesSay = Callable[[str], frozenset[Method]]
+MethodsOf = Callable[[str], frozenset[Method]]
 """Gives the methods of drafting that a model's file is made for, by the model's id.
 
 A draft model has `PLAIN`, and MTP too if it has the block; other files have their own alone.
@@ -85,28 +87,28 @@ A draft model has `PLAIN`, and MTP too if it has the block; other files have the
 def load(
     data: Mapping[str, Any],
     root: Path,
-    files_say: Callable[[Config], FilesSay] = lambda _: lambda _: PLAIN,
+    methods_of_files: Callable[[Config], MethodsOf] = lambda _: lambda _: PLAIN,
 ) -> Config:
     """Return the checked configuration, with every suite's methods by name.
 
     `data` is the merged mapping that Snakemake read; prompt files and shipped models are relative
-    to `root`, the workflow's folder; `files_say` returns what model files say of drafting. Raises
+    to `root`, the workflow's folder. `methods_of_files` reads what model files are made for. Raises
     ConfigError with a line for each error: its place and the remedy.
     """
     try:
         config = Config.model_validate(data, context={"root": root})
     except ValidationError as error:
-        raise ConfigError(listed([f"config: {line}" for line in lines_of(error)])) from error
-    stop_at(checks.names(config))
-    stop_at(checks.members(config), checks.files(config, root))
-    config = _expanded(config, root, files_say(config))
-    stop_at(checks.length(config))
-    stop_at(*(checks.suite(config, name) for name in config.selected_suites))
-    stop_at(checks.repeats_and_excluded(config))
+        raise ConfigError(listed([f"config: {line}" for line in _lines_of(error)])) from error
+    stop_at(_check_names(config))
+    stop_at(_check_members(config), _check_files(config, root))
+    config = _expand(config, root, methods_of_files(config))
+    stop_at(_check_length(config))
+    stop_at(*(_check_suite(config, name) for name in config.selected_suites))
+    stop_at(_check_repeats_and_excluded(config))
     return config
 
 
-def _expanded(config: Config, root: Path, known: FilesSay) -> Config:
+def _expand(config: Config, root: Path, known: MethodsOf) -> Config:
     """Return the configuration with the methods and prompts of its suites.
 
     A campaign that is not measured here keeps the prompts that its configuration has.
@@ -118,8 +120,7 @@ def _expanded(config: Config, root: Path, known: FilesSay) -> Config:
     workloads: dict[str, AnyWorkload] = {}
     if config.campaign.source == "measured":
         texts = config.prompts.texts
-        sent = {name for suite in suites.values() for name in suite.workloads}
-        for name in filter(sent.__contains__, config.workloads):
+        for name in {name for suite in suites.values() for name in suite.workloads}:
             workload = config.workloads[name]
             prompts = (
                 [WorkloadPrompt(id=one, category=texts[one].category) for one in workload.texts]
@@ -132,14 +133,7 @@ def _expanded(config: Config, root: Path, known: FilesSay) -> Config:
     )
 
 
-# How many tokens are looked up, and how many are drafted at most: short ones as of a draft model,
-# and of the pool also what llama.cpp advises for MoEs (docs/speculative.md, ngram-mod: `n-match`
-# 24, 48 to 64 drafted).
-_NGRAM_LENGTHS = [(3, 8)]
-_LENGTHS_OF_POOL = [*_NGRAM_LENGTHS, (24, 64)]
-
-
-def _with_methods(suite: Suite, known: FilesSay) -> Suite:
+def _with_methods(suite: Suite, known: MethodsOf) -> Suite:
     """Return a suite whose drafts draft as their files can, and whose targets by all else.
 
     Targets with a block for it draft by MTP, and every target by n-grams at lengths of their own.
@@ -154,11 +148,13 @@ def _with_methods(suite: Suite, known: FilesSay) -> Suite:
     if with_block and Method.MTP not in by_method:
         ways.append(Drafting(method=Method.MTP, targets=with_block))
     for method in filter(is_ngram, Method):
-        lengths = _LENGTHS_OF_POOL if method == Method.NGRAM_MOD else _NGRAM_LENGTHS
-        ways += [
-            Drafting(method=method, gammas=[gamma], n_match=[n_match])
-            for n_match, gamma in (lengths if "gamma" in METHODS[method].flags else [])
-        ] or [Drafting(method=method)]
+        if "gamma" not in METHODS[method].flags:
+            ways.append(Drafting(method=method))
+            continue
+        # Tokens that are looked up, and drafted at most: as few as of a draft model, and of the
+        # pool also what llama.cpp advises for MoEs (docs/speculative.md, ngram-mod).
+        for n_match, gamma in [(3, 8), *([(24, 64)] if method == Method.NGRAM_MOD else [])]:
+            ways.append(Drafting(method=method, gammas=[gamma], n_match=[n_match]))
     return suite.model_copy(update={"drafts": simple, "methods": ways})
 
 
@@ -168,7 +164,7 @@ _TAG_DEPTH = {"engines": 2, "model_sets": 3, "workloads": 2}
 _UNION_BRANCHES = ("list[", "literal[")
 
 
-def lines_of(error: ValidationError) -> Iterator[str]:
+def _lines_of(error: ValidationError) -> Iterator[str]:
     """Yield a line for each value that the schema refuses, with its place.
 
     A value of several types has an error for each of them: the one that got deepest says most.
@@ -183,3 +179,223 @@ def lines_of(error: ValidationError) -> Iterator[str]:
     for place, reason in errors.items():
         if place not in deeper:
             yield describe_error(reason, place)
+
+
+Errors = Iterator[tuple[str, str]]
+"""Places, such as the key of a suite or none for the suite as a whole; and what is wrong there."""
+
+# Bytes of the campaign's part of the configuration, which the rule `record_campaign` has in its
+# command line: Linux takes 128 KiB. Shipped campaigns have 11 kB.
+LONGEST = 100_000
+
+
+def stop_at(*checks: Errors) -> None:
+    """Raise ConfigError with a line for each error that checks find."""
+    if errors := list(dict.fromkeys(chain.from_iterable(checks))):
+        raise ConfigError(listed([f"config: {place}: {error}" for place, error in errors]))
+
+
+def _unknown(names: Iterable[str | None], known: Collection[str], place: str, what: str) -> Errors:
+    """Yield the error of each name that is not among the known ones; None names nothing."""
+    for name in names:
+        if name is not None and name not in known:
+            yield place, f"unknown {what} {name!r}; {nearest(name, known)}"
+
+
+def _check_names(config: Config) -> Errors:
+    """Check what the campaign names."""
+    campaign = config.campaign
+    yield from _unknown([campaign.engine], config.engines, "campaign.engine", "engine")
+    yield from _unknown([campaign.models], config.model_sets, "campaign.models", "model set")
+    yield from _unknown(campaign.suites, config.suites, "campaign.suites", "suite")
+    models = [model for models in config.model_sets.values() for model in models]
+    named = campaign.compare_with_study.values()
+    yield from _unknown(named, models, "campaign.compare_with_study", "model")
+    if len({campaign.name, *config.compare_with}) < 1 + len(config.compare_with):
+        yield "compare_with", f"name each campaign once, and not this one, {campaign.name!r}"
+
+
+def _check_members(config: Config) -> Errors:
+    """Check what suites, models and workloads name."""
+    models, texts = config.models, config.prompts.texts
+    for name, suite in config.selected_suites.items():
+        drafts, place = [NO_DRAFT, SELF, *models], f"suites.{name}"
+        yield from _unknown([suite.engine], config.engines, f"{place}.engine", "engine")
+        yield from _unknown(suite.targets, models, f"{place}.targets", "model")
+        yield from _unknown(suite.drafts, drafts, f"{place}.drafts", "model")
+        yield from _unknown(suite.workloads, config.workloads, f"{place}.workloads", "workload")
+        named = (prompt for prompt in suite.prompts if isinstance(prompt, str))
+        yield from _unknown(named, texts, f"{place}.prompts", "prompt")
+    for word in {NO_DRAFT, SELF} & models.keys():
+        yield "model_sets", f"{word!r} has a meaning among drafts and names no model"
+    for name, model in models.items():
+        place = f"model_sets.{config.campaign.models}.{name}"
+        yield from _unknown([model.family], families(), f"{place}.family", "family")
+        yield from _check_source(config, name, f"{place}.source")
+        if isinstance(model, SyntheticDraft):
+            yield from _check_target(config, model, f"{place}.target")
+    for name, workload in config.workloads.items():
+        if f"{name}-".startswith(PASSAGE_PREFIX) or name in texts:
+            yield "workloads", f"{name!r} is a prompt's name; take another one"
+        if isinstance(workload, TextsWorkload):
+            yield from _unknown(workload.texts, texts, f"workloads.{name}.texts", "prompt")
+
+
+def _check_source(config: Config, name: str, place: str) -> Errors:
+    """Check what a model is made from, and that this is not the model itself in the end."""
+    models, seen = config.models, [name]
+    yield from _unknown([models[name].made_from], models, place, "model")
+    while (source := models[seen[-1]].made_from) in models and source not in seen:
+        seen.append(source)
+    if source in seen:
+        yield place, f"{source!r} is made from itself"
+
+
+def _check_target(config: Config, draft: SyntheticDraft, place: str) -> Errors:
+    """Check that a draft model's target has a recipe to construct it from."""
+    target = config.models.get(draft.target)
+    yield from _unknown([draft.target], config.models, place, "model")
+    if target is not None and not isinstance(target, SyntheticModel):
+        yield place, f"{draft.target!r} is not of kind synthetic"
+    elif target is not None and target.recipe.first_full_attention is None:
+        yield place, f"the core of {draft.target!r} has no layer of full attention"
+    elif target is not None and target.recipe.hidden % target.recipe.head_size:
+        yield place, f"{draft.target!r}: hidden is no multiple of head_size"
+
+
+def _check_files(config: Config, root: Path) -> Errors:
+    """Check that the texts which the configuration names are there."""
+    files = {f"prompts.texts.{name}.file": p.file for name, p in config.prompts.texts.items()}
+    files["prompts.passage"] = config.prompts.passage
+    for name, model in config.models.items():
+        if isinstance(model, NgramCache):
+            files[f"model_sets.{config.campaign.models}.{name}.text"] = model.text
+    for place, file in files.items():
+        if not (root / file).is_file():
+            yield place, f"no file {file!r} in the workflow's folder"
+
+
+def _check_length(config: Config) -> Errors:
+    """Check that jobs can be given the campaign's part of the configuration."""
+    if (size := len(config.of_campaign().model_dump_json())) > LONGEST:
+        yield (
+            "top level",
+            f"the campaign's part has {size / 1e3:,.0f} kB, and jobs are given"
+            f" {LONGEST / 1e3:.0f} kB at most; shorten its lists and texts, or divide the campaign",
+        )
+
+
+def _check_repeats_and_excluded(config: Config) -> Errors:
+    """Check that what is repeated or left out exists, and what is left to measure.
+
+    Every suite keeps a block, and so does the first repeat: it describes the machine for all
+    others.
+    """
+    measured, place = matrix.list_blocks(config, gpu=False), "campaign.exclude"
+    known = sorted({matrix.comparison_of(block.block) for block in measured})
+    more = config.measurement.more_repeats
+    yield from _unknown(more, known, "measurement.more_repeats", "comparison")
+    if not config.campaign.exclude:
+        return
+    every = [*measured, *matrix.excluded_blocks(config)]
+    known = sorted({name for b in every for arm in b.arms for name in matrix.names_of(b, arm)})
+    yield from _unknown(config.campaign.exclude, known, place, "block, comparison or setting")
+    for suite in config.campaign.suites:
+        if all(block.suite != suite for block in measured):
+            yield place, f"nothing of suite {suite} is left; take it out of campaign.suites"
+    if all(block.repeat for block in measured):
+        yield place, "no block of the first repeat is left, and it describes the machine"
+
+
+def _check_suite(config: Config, name: str) -> Errors:
+    """Yield the errors that the first check finds which finds any: the next one builds on it."""
+    for check in (_check_methods, _check_protocol, _check_prompts, _check_blocks):
+        if errors := [*check(config, name, config.suites[name])]:
+            yield from ((f"suites.{name}.{key}".rstrip("."), error) for key, error in errors)
+            return
+
+
+def _check_methods(config: Config, name: str, suite: Suite) -> Errors:
+    for number, way in enumerate(suite.methods):
+        assert isinstance(way, Drafting)  # spelled out by now
+        here = f"methods.{number}"
+        yield from _unknown(way.targets, suite.targets, f"{here}.targets", "target of the suite")
+        known = [*([SELF] if way.method == Method.DRAFT else []), *config.models]
+        yield from _unknown(way.drafts, known, f"{here}.drafts", "model")
+    if not suite.drafts and not suite.methods:
+        yield "", "name a draft model or a method; `drafts: [none]` measures the baselines"
+    for way in suite.ways:
+        if "gamma" in METHODS[way.method].flags and not way.gammas and not suite.gammas:
+            yield "gammas", f"a suite that drafts needs at least one γ, for {way.method}"
+        # common/ngram-map.cpp, `common_ngram_simple_draft`
+        if way.method == Method.NGRAM_SIMPLE and any(
+            setting["gamma"] < setting["n_match"] for setting in way.settings(suite.gammas)
+        ):
+            yield "methods", f"{way.method} never drafts with a γ below n_match"
+        # What the suite varies in vain beside this way, and why.
+        by_text, remembers = is_ngram(way.method), METHODS[way.method].remembers
+        apart = {
+            "forced_acceptance": by_text and "drafts where text repeats, whatever is accepted",
+            "requests": remembers and "keeps what it saw of one request for the others",
+        }
+        for factor in suite.vary.keys() & {key for key, why in apart.items() if why}:
+            why = f"{way.method} {apart[factor]}; give it a suite of its own"
+            yield f"vary.{factor}", why
+
+
+def _check_protocol(config: Config, name: str, suite: Suite) -> Errors:
+    engine = config.engine_of(name)
+    if config.protocol_of(name) == Protocol.PAIRED:
+        # The audit asks the campaign's engine about runs that diverge from their baselines.
+        if engine != config.campaign.engine:
+            error = "measures by protocol study alone; for paired give it its own campaign"
+            yield "engine", f"{engine!r} {error}"
+        return
+    options = {*suite.vary} - {"prompt_tokens", "temperature"} or config.measurement.engine_args
+    texts = any(isinstance(prompt, str) for prompt in suite.prompts)
+    baselines = texts and NO_DRAFT in suite.drafts
+    ends = suite.workloads or config.measurement.stop == Stop.EOS
+    for key, given, error in [
+        ("methods", suite.methods, "knows draft models alone; name them in `drafts`"),
+        ("vary", options, "takes no engine_args, and varies prompt_tokens or temperature"),
+        ("prompts", baselines, "has no baselines on texts; give lengths"),
+        ("", ends, "knows neither workloads nor `stop: eos`"),
+    ]:
+        if given:
+            yield key, f"protocol study {error}"
+
+
+def _check_prompts(config: Config, name: str, suite: Suite) -> Errors:
+    sent = [*suite.prompts, *suite.workloads]
+    if ("prompt_tokens" in suite.vary) == bool(sent):
+        yield "", "name prompts or workloads, or vary prompt_tokens in their place"
+    stops = config.stops_of(name)
+    if len(stops) > 1:
+        yield "", "all prompts of a suite stop alike; give those of another `stop` another suite"
+    if "forced_acceptance" in suite.vary and Stop.EOS in stops:
+        yield "vary.forced_acceptance", "its text ends anywhere; use stop: length"
+
+
+def _check_blocks(config: Config, name: str, suite: Suite) -> Errors:
+    measurement, blocks = config.measurement, matrix.suite_blocks(config, name)
+    prompts = blocks[0].prompts
+    first = [block for block in blocks if block.repeat == 0]
+    settings = Counter(matrix.setting_of(block, arm) for block in first for arm in block.arms)
+    [(setting, times)] = settings.most_common(1)
+    if times > 1:
+        # Whatever finds runs by their names would find the last.
+        yield "", f"two settings have the name {setting!r}; their values differ too little for two"
+    if len(prompts) < (clients := max(block.concurrency or 0 for block in blocks)):
+        yield (
+            "vary.requests",
+            f"{clients} clients need as many prompts at least, to be busy at once, and this suite"
+            f" has {len(prompts)}; several times as many make a steady load",
+        )
+    gamma = max(arm.gamma for block in blocks for arm in block.arms)
+    longest = max(source.length or 0 for source in prompts)
+    if longest + measurement.n_predict + gamma >= measurement.context:
+        yield (
+            "",
+            f"measurement.context = {measurement.context} does not hold {longest} tokens of a"
+            f" passage, measurement.n_predict = {measurement.n_predict} and γ = {gamma}",
+        )

@@ -55,12 +55,6 @@ def texts_of(block: Block) -> Block:
     return replace(block, block=name, arms=(Arm(),))
 
 
-def blocks_in_order(config: Config, *, gpu: bool) -> list[Block]:
-    """Return every block in the order of measurement; `gpu`: the backend uses one."""
-    measurement = config.measurement
-    return block_order(list_blocks(config, gpu=gpu), ORDER_SEED, measurement.order)
-
-
 def excluded_blocks(config: Config) -> list[Block]:
     """Return what the configuration leaves out: blocks, with the arms that are not measured."""
     excluded = []
@@ -100,8 +94,10 @@ def comparison_of(block: str) -> str:
     return block.rpartition("/")[0]
 
 
-def block_order(blocks: Iterable[Block], seed: int, order: str = "mixed") -> list[Block]:
-    """Return the blocks in the order of measurement.
+def block_order(
+    blocks: Iterable[Block], order: str = "mixed", seed: int = ORDER_SEED
+) -> list[Block]:
+    """Return the blocks in the order of measurement, which `measurement.order` names.
 
     Repeats follow one another. Within a repeat, blocks are shuffled: drift of the machine affects
     all suites alike. The order of two blocks depends on those two alone, so adding blocks reorders
@@ -115,15 +111,6 @@ def block_order(blocks: Iterable[Block], seed: int, order: str = "mixed") -> lis
         return block.repeat, not texts, stretch, shuffle_key(seed, block.block)
 
     return sorted(blocks, key=sort_key)
-
-
-def added_runs(blocks: Iterable[Block], config: Config) -> int:
-    """Return how many runs of baselines are the baselines of suites that name no `none`."""
-    return sum(
-        len(block.prompts) * block.prompt_iterations
-        for block in blocks
-        if block.measures_alone and NO_DRAFT not in config.suites[block.suite].drafts
-    )
 
 
 def list_timed_passes(config: Config, blocks: Iterable[Block]) -> list[TimedPasses]:

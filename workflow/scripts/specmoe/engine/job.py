@@ -25,7 +25,7 @@ from specmoe.engine.machine import (
 from specmoe.engine.process import run_tool
 from specmoe.engine.server import Server
 from specmoe.errors import SpecmoeError, error_message, lines_to
-from specmoe.files import engine_path, hold, read_record
+from specmoe.files import engine_path, read_record
 
 
 def server_command(
@@ -171,7 +171,6 @@ def exclusive_job(
 def log_of_job(path: Path) -> Iterator[None]:
     """Write what `measure` logs to a job's own log: every run, and the job's error."""
     with path.open("w", encoding="utf-8") as file:
-        hold(file)
         try:
             with lines_to(file, "specmoe.measure", logging.DEBUG):
                 yield

@@ -114,13 +114,13 @@ def truncate(source: Path, layers: int, out: Path) -> None:
     """
     header = read_header(source)
     with named_if_no_model(source):
-        metadata = _of_first_layers(source, header, layers)
+        metadata = _metadata_of_layers(source, header, layers)
         writer = writer_of(header.architecture, metadata)
     kept = [tensor for tensor in header.tensors if tensor.block is None or tensor.block < layers]
     write_gguf(out, writer, list(map(copied, kept)))
 
 
-def _of_first_layers(source: Path, header: Header, layers: int) -> Metadata:
+def _metadata_of_layers(source: Path, header: Header, layers: int) -> Metadata:
     """Return the metadata of the first layers; raises ModelError if they are no model."""
     blocks = header.number_of_architecture("block_count")
     own = blocks - header.number_of_architecture("nextn_predict_layers", 0)
@@ -161,7 +161,7 @@ def upcycle(source: Path, model: UpcycleModel, out: Path) -> None:
     header = read_header(source)
     try:
         _check_dense(header)
-        writer = writer_of(_MOES[header.architecture], _with_experts(header, model))
+        writer = writer_of(_MOES[header.architecture], _metadata_of_experts(header, model))
     except ValueError as error:
         raise ModelError(f"{source}: cannot be upcycled: {error}") from error
     write_gguf(out, writer, list(_tensors(header.tensors, model)))
@@ -181,7 +181,7 @@ def _check_dense(header: Header) -> None:
         raise ValueError(f"it {'has' if strange[0] in found else 'lacks'} a tensor {strange[0]}")
 
 
-def _with_experts(header: Header, model: UpcycleModel) -> Metadata:
+def _metadata_of_experts(header: Header, model: UpcycleModel) -> Metadata:
     """Return the metadata of the MoE: the dense model's, with the numbers of experts."""
     moe = _MOES[header.architecture]
     renamed = {
@@ -208,21 +208,21 @@ def _tensors(dense: Sequence[TensorInfo], model: UpcycleModel) -> Iterator[NewTe
         if name == "gate.weight":
             shape = (tensor.dimensions[0], model.experts)
             router = TensorInfo(f"blk.{layer}.ffn_gate_inp.weight", shape, GGMLQuantizationType.F32)
-            yield NewTensor(router, partial(_directions, model, layer, tensor.dimensions[0]))
+            yield NewTensor(router, partial(_draw_router, model, layer, tensor.dimensions[0]))
         info = replace(
             tensor,
             name=f"blk.{layer}.ffn_{name.replace('.', '_exps.')}",
             dimensions=(*tensor.dimensions, model.experts),
         )
-        yield NewTensor(info, partial(_of_each, whole.pieces, model.experts))
+        yield NewTensor(info, partial(_repeat_pieces, whole.pieces, model.experts))
 
 
-def _of_each(pieces: Callable[[], Iterable[bytes]], experts: int) -> Iterator[bytes]:
+def _repeat_pieces(pieces: Callable[[], Iterable[bytes]], experts: int) -> Iterator[bytes]:
     for _ in range(experts):
         yield from pieces()
 
 
-def _directions(model: UpcycleModel, layer: int, hidden: int) -> Iterator[bytes]:
+def _draw_router(model: UpcycleModel, layer: int, hidden: int) -> Iterator[bytes]:
     """Yield a layer's router: a random direction for each expert, normal numbers / √hidden.
 
     The hidden states are real, so routing is as uneven as they are. numpy's normal numbers may

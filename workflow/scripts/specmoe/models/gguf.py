@@ -42,7 +42,7 @@ def read_info(path: Path, sha256: str | None = None) -> ModelInfo:
     header, parts = read_header(path), files_of_model(path)
     digest = sha256 or digest_of_parts([sha256_of(part) for part in parts])
     with named_if_no_model(path):
-        return _card(header, digest, sum(part.stat().st_size for part in parts))
+        return _info_of_header(header, digest, sum(part.stat().st_size for part in parts))
 
 
 def check_family(info: ModelInfo, family: Family, path: Path) -> None:
@@ -80,7 +80,7 @@ def _of_token(counted: Sequence[tuple[TensorInfo, int]], experts: int, used: int
     return always + (routed * used // experts if experts else 0)
 
 
-def _card(header: Header, sha256: str, size_bytes: int) -> ModelInfo:
+def _info_of_header(header: Header, sha256: str, size_bytes: int) -> ModelInfo:
     number, tensors = header.number_of_architecture, header.tensors
     predictors = number("nextn_predict_layers", 0)
     experts, used = number("expert_count", 0), number("expert_used_count", 0)

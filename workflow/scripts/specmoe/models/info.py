@@ -32,7 +32,7 @@ _IF_KNOWN = Field(exclude_if=lambda text: not text)
 class ModelInfo:
     """A model as far as a measurement depends on it; all parts of a split one.
 
-    Null is what only the file tells, see `expected_sizes.info_of_entry`.
+    Null is what only the file tells, see `plan.estimate.info_of_entry`.
     """
 
     __pydantic_config__ = ConfigDict(extra="forbid")

@@ -50,7 +50,7 @@ class _Core:
 
     def __init__(self, recipe: Recipe) -> None:
         layer = recipe.first_full_attention
-        assert layer is not None  # see `config.checks`
+        assert layer is not None  # see `config.load`
         self.recipe, self.layer = recipe, layer
         self._plan = {one.name.removesuffix(".weight"): one for one in tensors(recipe)}
         self.norm = self._drawn("output_norm")  # (H,), before the target's head

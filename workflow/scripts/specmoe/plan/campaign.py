@@ -15,8 +15,9 @@ from pathlib import Path
 from specmoe.config.block import Block, Protocol, TimedPasses
 from specmoe.config.engines import Backend, detect_backend
 from specmoe.config.matrix import (
-    blocks_in_order,
+    block_order,
     choose_demonstration,
+    list_blocks,
     list_draft_scoring,
     list_timed_passes,
     without,
@@ -24,7 +25,7 @@ from specmoe.config.matrix import (
 from specmoe.config.schema import Config, read_config
 from specmoe.engine.identity import Workplace, engine_ids, maker_of
 from specmoe.errors import ConfigError
-from specmoe.files import is_held, named_if_damaged, read_record, replace_text
+from specmoe.files import named_if_damaged, read_record, replace_text
 from specmoe.records import head_of
 from specmoe.text import counted
 
@@ -188,7 +189,8 @@ class LoadedCampaign:
     @cached_property
     def blocks(self) -> dict[str, Block]:
         """Every block of the campaign by id, in the order of measurement."""
-        return {block.block: block for block in blocks_in_order(self.config, gpu=self.gpu)}
+        blocks = list_blocks(self.config, gpu=self.gpu)
+        return {one.block: one for one in block_order(blocks, self.config.measurement.order)}
 
     def contenders(self, stage: int) -> Path:
         """Return what is known of all settings before a repeat: what is measured, and why not."""
@@ -204,7 +206,7 @@ class LoadedCampaign:
         """The decisions of a campaign that drops what is beaten, in order; empty in others."""
         return sorted({file for one in self.blocks.values() for file in self.contenders_of(one)})
 
-    def asked(self, name: str) -> Block | None:
+    def remaining(self, name: str) -> Block | None:
         """Return a block without what is beaten; None if that is not decided yet."""
         block = self.block(name)
         for file in self.contenders_of(block):
@@ -228,7 +230,7 @@ class LoadedCampaign:
         return [self.data / f"divergences/{target}.json" for target in self.judged_targets]
 
     def log_of(self, block: str) -> Path:
-        """Return the log of the job that measures a block, which the job holds while it runs."""
+        """Return the log of the job that measures a block."""
         return self.folder / f"logs/measure_block/{block}.log"
 
     def describe_missing(self) -> str:
@@ -237,14 +239,11 @@ class LoadedCampaign:
         missing = [block for block, file in files if not file.exists()]
         if not missing:
             return ""
-        begun = [block for block in missing if self.log_of(block).exists()]
-        running = [block for block in begun if is_held(self.log_of(block))]
-        failed = [block for block in begun if block not in running]
+        failed = [block for block in missing if self.log_of(block).exists()]
         named = "".join(f"\n  {block}: see {self.log_of(block)}" for block in failed[:5])
-        now = f"being measured by another process {len(running)}, " if running else ""
         return (
-            f"Not measured: {len(missing)} of {counted(len(self.blocks), 'block')} ({now}failed or"
-            f" interrupted {len(failed)}, not started {len(missing) - len(begun)}).{named}\n"
+            f"Not measured: {len(missing)} of {counted(len(self.blocks), 'block')} (failed or"
+            f" interrupted {len(failed)}, not started {len(missing) - len(failed)}).{named}\n"
             "Measured blocks are kept; the same command goes on. To render the others without what"
             " fails, name it in campaign.exclude."
         )

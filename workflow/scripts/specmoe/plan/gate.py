@@ -23,9 +23,8 @@ from pathlib import Path
 from typing import Any
 
 from specmoe.config.block import MEASURE_VERSION, Block, PromptSource, Sending
-from specmoe.config.checks import Errors, stop_at
 from specmoe.config.engines import NGRAM_MAKER, refuse_exported
-from specmoe.config.load import PLAIN, FilesSay, load
+from specmoe.config.load import PLAIN, Errors, MethodsOf, load, stop_at
 from specmoe.config.methods import Method
 from specmoe.config.models import (
     NgramCache,
@@ -38,14 +37,12 @@ from specmoe.config.models import (
 )
 from specmoe.config.schema import Config
 from specmoe.config.workloads import numbered_lines
-from specmoe.engine.identity import measuring_files
+from specmoe.engine.identity import fact, measuring_files
 from specmoe.errors import ConfigError, DamagedFileError, MeasurementError, ModelError
 from specmoe.files import (
     digest_of_parts,
     file_digests,
     files_of_model,
-    named_if_damaged,
-    read_record,
     read_text,
     seen_of_model,
 )
@@ -105,10 +102,12 @@ def load_campaign(data: Mapping[str, Any], root: Path, results: Path) -> LoadedC
     folder of all campaigns' results. Raises ConfigError with a line for each error.
     """
     config = load(
-        data, root, lambda given: files_say(given, results / "models" / given.campaign.models)
+        data,
+        root,
+        lambda given: methods_of_files(given, results / "models" / given.campaign.models),
     )
     campaign = LoadedCampaign(config, root, results)
-    stop_at(_folders(campaign))
+    stop_at(_check_folders(campaign))
     return campaign
 
 
@@ -128,7 +127,7 @@ def check(campaign: LoadedCampaign, exported: Mapping[str, str]) -> None:
         raise ExceptionGroup("errors of the campaign", errors)
 
 
-def _folders(campaign: LoadedCampaign) -> Errors:
+def _check_folders(campaign: LoadedCampaign) -> Errors:
     """Check the folders that a campaign writes to, and those that it is to find."""
     for folder in (campaign.results, campaign.folder, campaign.models_folder):
         if folder.is_symlink() and not folder.exists():
@@ -143,7 +142,7 @@ def _folders(campaign: LoadedCampaign) -> Errors:
             yield "compare_with", f"there is no {analysis}; {first}"
 
 
-def files_say(config: Config, models_folder: Path) -> FilesSay:
+def methods_of_files(config: Config, models_folder: Path) -> MethodsOf:
     """Return what the files of a configuration's models say of drafting.
 
     `models_folder` is where the workflow puts them. A file that is not here yet says nothing, and
@@ -165,12 +164,12 @@ def files_say(config: Config, models_folder: Path) -> FilesSay:
             case TruncateModel() | UpcycleModel():
                 return PLAIN
         path = entry.path if isinstance(entry, PathModel) else models_folder / f"{model}.gguf"
-        return _read(Path(path))
+        return _read_methods(Path(path))
 
     return methods_of
 
 
-def _read(path: Path) -> frozenset[Method]:
+def _read_methods(path: Path) -> frozenset[Method]:
     """Return what a file says; one that is missing or broken is refused where it is needed."""
     if not path.is_file():  # opening a pipe would wait for a writer
         return PLAIN
@@ -203,13 +202,13 @@ class Gate:
 
     @cached_property
     def requests(self) -> dict[str, Request]:
-        """What each job that keeps a record is asked, by the record's name."""
+        """The request of each job that keeps a record, by the record's name."""
         campaign = self.campaign
-        asked = {f"blocks/{name}": self.block(name) for name in campaign.blocks}
+        requests = {f"blocks/{name}": self.block(name) for name in campaign.blocks}
         for model in campaign.timed_passes:
             for repeat in campaign.first_blocks:
-                asked[f"pass_times/{model}/r{repeat}"] = self.passes(model, repeat)
-        return asked
+                requests[f"pass_times/{model}/r{repeat}"] = self.passes(model, repeat)
+        return requests
 
     @property
     def records(self) -> Records:
@@ -217,11 +216,11 @@ class Gate:
         return Records(self.campaign.folder)
 
     def block(self, name: str) -> Request:
-        """Return what the job of a block is asked."""
-        block, asked = self.campaign.block(name), self.campaign.asked(name)
+        """Return the request of a block's job."""
+        block, remaining = self.campaign.block(name), self.campaign.remaining(name)
         engine = self.campaign.config.engine_of(block.suite)
         plain = {key: value for key, value in asdict(block).items() if key not in _LISTS}
-        arms = asked and {arm.name: asdict(arm) for arm in asked.arms}
+        arms = remaining and {arm.name: asdict(arm) for arm in remaining.arms}
         listed = {
             "prompts": {source.prompt: self._prompt(source, block) for source in block.prompts},
             "arms": UNKNOWN if arms is None else arms,
@@ -230,14 +229,14 @@ class Gate:
         return dict(json.loads(json.dumps(files | plain | listed)))  # as a record has it
 
     def passes(self, model: str, repeat: int) -> Request:
-        """Return what the job that times a model's passes before a repeat is asked."""
+        """Return the request of the job that times a model's passes before a repeat."""
         passes = self.campaign.timed_passes[model]
         files = self._files(self.campaign.config.campaign.engine, model)
         own = {"repeat": repeat, "text": self._digest_of_text(Path(passes.text), None)}
         return dict(json.loads(json.dumps(files | asdict(passes) | own)))
 
     def rereading(self, model: str, blocks: Iterable[str]) -> Request:
-        """Return what the job is asked that has a model read again what blocks wrote."""
+        """Return the request of the job in which a model scores outputs of blocks."""
         heads = {name: head_of(self.records.link(f"blocks/{name}")) for name in blocks}
         written = {name: head.sha256 if head else UNKNOWN for name, head in heads.items()}
         return self._files(self.campaign.config.campaign.engine, model) | {"read": written}
@@ -275,10 +274,7 @@ def _fact(description: Path, key: str) -> Any:
 
     Raises DamagedFileError for one that is not what the workflow wrote.
     """
-    if not description.exists():
-        return UNKNOWN
-    with named_if_damaged(description):
-        return read_record(description)[key]
+    return fact(description, key) if description.exists() else UNKNOWN
 
 
 def refresh(campaign: LoadedCampaign) -> None:
@@ -299,8 +295,8 @@ def refresh(campaign: LoadedCampaign) -> None:
         return
     gate = Gate(campaign)
     lacking = []
-    for name, asked in gate.requests.items():
-        gate.records.unlink_changed(name, asked)
+    for name, request in gate.requests.items():
+        gate.records.unlink_changed(name, request)
         if not gate.records.link(name).exists():
             lacking.append(name)
     if lacking and any((campaign.folder / made).exists() for made in _MADE_OF_RECORDS):

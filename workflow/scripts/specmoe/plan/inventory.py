@@ -4,7 +4,6 @@ Of files only the headers are read. What is made or downloaded later is read bac
 models, which use the same checks.
 """
 
-import json
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -14,12 +13,11 @@ from typing import NamedTuple
 
 from specmoe.config.block import Block
 from specmoe.config.engines import PathEngine
-from specmoe.config.models import HubModel, NgramCache, PathModel
-from specmoe.config.schema import Config
+from specmoe.config.models import HubModel, PathModel
 from specmoe.config.workloads import numbered_lines
 from specmoe.engine.identity import require_programs
 from specmoe.errors import ConfigError, ModelError, SpecmoeError
-from specmoe.files import existing, free_bytes, is_held, require_files
+from specmoe.files import existing, free_bytes, require_files
 from specmoe.models import hub
 from specmoe.models.gguf import check_family, check_pair, read_info
 from specmoe.models.info import ModelInfo, load_info, require_template
@@ -30,8 +28,6 @@ Errors = list[Exception]
 
 NOT_HASHED = "not hashed: headers only are read"
 BYTES_PER_TOKEN = 4  # of prompt texts
-# The keys of an entry that leave the model's file as it is.
-_OF_NO_FILE = {"label", "family", "sha256", "size_bytes"}
 
 
 def check_headers(campaign: LoadedCampaign) -> Errors:
@@ -41,7 +37,7 @@ def check_headers(campaign: LoadedCampaign) -> Errors:
     """
     errors: Errors = []
     config, blocks = campaign.config, list(campaign.blocks.values())
-    _check_texts(config, blocks, campaign.root, errors)
+    _check_texts(blocks, campaign.root, errors)
     for engine, name in campaign.engine_names.items():
         entry = config.engines[name]
         if isinstance(entry, PathEngine) and not campaign.engine_file(engine).exists():
@@ -77,19 +73,12 @@ def _collecting(errors: Errors) -> Iterator[None]:
         errors.append(error)
 
 
-def _check_texts(config: Config, blocks: Iterable[Block], root: Path, errors: Errors) -> None:
-    """Check the texts of prompts, and what else models are made with.
-
-    A line of a workload was read with the configuration.
-    """
-    texts = {source.file for block in blocks for source in block.prompts if source.line is None}
-    models = [config.models[name] for name in config.needed_models]
-    counted = {model.text for model in models if isinstance(model, NgramCache)}
-    for text in sorted(texts | counted):
+def _check_texts(blocks: Iterable[Block], root: Path, errors: Errors) -> None:
+    """Check the texts of prompts. A line of a workload was read with the configuration."""
+    for text in sorted({one.file for block in blocks for one in block.prompts if one.line is None}):
         with _collecting(errors):
             if not numbered_lines(root / text):
-                what = "it is a prompt" if text in texts else "its n-grams are to be counted"
-                raise ConfigError(f"{root / text} has no text, and {what}")
+                raise ConfigError(f"{root / text} has no text, and it is a prompt")
 
 
 def _read_models(campaign: LoadedCampaign, errors: Errors) -> dict[str, tuple[Path, ModelInfo]]:
@@ -148,14 +137,13 @@ class Inventory:
     made: frozenset[str]  # models in the folder where blocks look for them
     infos: Mapping[str, ModelInfo]  # of all models whose files can be read now
     cached: frozenset[str]  # complete hub models in the user's cache
-    asked: Mapping[str, int]  # bytes of hub models, as the hub says
+    hub_bytes: Mapping[str, int]  # bytes of hub models, as the hub says
     hub_folder: Folder
     models_folder: Folder
     measured_s: Mapping[str, float]  # of the measured blocks that the configuration still asks for
-    changed: Mapping[str, str]  # how the configuration or a model of a measured block has changed
+    changed: Mapping[str, str]  # what differs in the request of a block that was measured before
     prompt_tokens: Mapping[str, int]  # by prompt, estimated from the size of its text
     unbuilt: tuple[str, ...] = ()  # engines that are built first
-    measuring: tuple[str, ...] = ()  # blocks that another process measures now
 
 
 def take_inventory(campaign: LoadedCampaign, blocks: list[Block]) -> Inventory:
@@ -163,23 +151,19 @@ def take_inventory(campaign: LoadedCampaign, blocks: list[Block]) -> Inventory:
     config, files = campaign.config, model_files(campaign)
     made = frozenset(name for name, file in files.items() if file == campaign.model_file(name))
     infos = {name: info_here(file, campaign.info(name)) for name, file in files.items()}
-    asked = {
+    hub_bytes = {
         name: hub.ask_size(entry)
         for name in config.needed_models
         if isinstance(entry := config.models[name], HubModel)
         and name not in files
         and not entry.size_bytes
     }
-    remade = _remade_models(campaign)
     measured, changed = {}, {}
     gate = Gate(campaign)
     for block in blocks:
         name, request = f"blocks/{block.block}", gate.block(block.block)
         seconds = gate.records.seconds(name, request)
-        again = {one for model in block.models for one in config.lineage(model)} & remade
-        if seconds is not None and again:
-            changed[block.block] = ", ".join(f"model {one}: another entry" for one in sorted(again))
-        elif seconds is not None:
+        if seconds is not None:
             measured[block.block] = seconds
         elif reason := gate.records.latest_change(name, request):
             changed[block.block] = reason
@@ -191,7 +175,7 @@ def take_inventory(campaign: LoadedCampaign, blocks: list[Block]) -> Inventory:
         made=made,
         infos={name: info for name, info in infos.items() if info},
         cached=frozenset(files) - made,
-        asked={name: size for name, size in asked.items() if size is not None},
+        hub_bytes={name: size for name, size in hub_bytes.items() if size is not None},
         hub_folder=hub_folder,
         models_folder=models_folder,
         measured_s=measured,
@@ -203,25 +187,7 @@ def take_inventory(campaign: LoadedCampaign, blocks: list[Block]) -> Inventory:
             if not isinstance(config.engines[name], PathEngine)
             and not campaign.engine_file(engine).exists()
         ),
-        measuring=tuple(block.block for block in blocks if is_held(campaign.log_of(block.block))),
     )
-
-
-def _remade_models(campaign: LoadedCampaign) -> set[str]:
-    """Return the models whose entries have changed since campaign.json was written."""
-    config = campaign.config
-    with suppress(OSError, ValueError, LookupError, TypeError, AttributeError):  # a damaged one
-        before = json.loads(campaign.file.read_bytes())["model_sets"][config.campaign.models]
-        now = {
-            name: config.models[name].model_dump(mode="json", exclude=_OF_NO_FILE)
-            for name in config.needed_models
-        }
-        return {
-            name
-            for name, entry in now.items()
-            if any(before[name].get(key, value) != value for key, value in entry.items())
-        }
-    return set()
 
 
 def _prompt_tokens(blocks: Iterable[Block], root: Path) -> dict[str, int]:

@@ -76,21 +76,21 @@ class JobFiles:
 
         Raises ConfigError for a block that the campaign does not have.
         """
-        asked = self.campaign.block(block)
+        one = self.campaign.block(block)
         config, models = self.campaign.config, self.campaign.models_folder
         engine = self.campaign.engine_of_block(block)
-        prompts = {source.file for source in asked.prompts}
+        prompts = {source.file for source in one.prompts}
         return {
             "engine": self.campaign.engine_file(engine),
             "upcycled": [
                 models / f"upcycled/{engine}/{model}.json"
-                for model in asked.models
+                for model in one.models
                 if isinstance(config.models[model], UpcycleModel)
             ],
             "prompts": [self.campaign.root / file for file in sorted(prompts)],
-            "contenders": self.campaign.contenders_of(asked),
-            "models": [*map(self.campaign.model_file, asked.models)],
-            "infos": [*map(self.campaign.info, asked.models)],
+            "contenders": self.campaign.contenders_of(one),
+            "models": [*map(self.campaign.model_file, one.models)],
+            "infos": [*map(self.campaign.info, one.models)],
         }
 
     def of_contenders(self, stage: str) -> Files:

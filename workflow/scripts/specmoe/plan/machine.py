@@ -66,8 +66,6 @@ def describe(
     GPUs are null if they are unknown or if the GPUs share the system's memory.
     """
     gpus = _gpus(backend, devices)
-    battery = psutil.sensors_battery()
-    mains = battery.power_plugged if battery else None
     hardware: Facts = {
         "id": machine_id(),
         "chip": processor_name(),
@@ -79,7 +77,6 @@ def describe(
         "gpu_count": len(gpus) or None,
         "gpu_memory_bytes": sum(size or 0 for _, size in gpus) or None,
         "system": _system(),
-        "power_source": None if mains is None else "mains" if mains else "battery",
         "given": ", ".join(sorted(given)),
         "devices": ", ".join(f"{one.name}: {one.description}" for one in devices) or None,
     }

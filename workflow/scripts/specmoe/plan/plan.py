@@ -15,14 +15,13 @@ from typing import Any, NamedTuple
 
 from specmoe.config.block import Arm, Block, PromptSource, Protocol, Schedule, TimedPasses
 from specmoe.config.engines import Backend
-from specmoe.config.matrix import added_runs, list_blocks, list_timed_passes
+from specmoe.config.matrix import list_blocks, list_timed_passes
 from specmoe.config.methods import PARAMETERS, Method, draft_label
 from specmoe.config.models import UNVERIFIED, HubModel, PathModel
 from specmoe.config.schema import Config
 from specmoe.engine.machine import groups_in_memory, usable_memory, working_bytes
 from specmoe.errors import PlanError
 from specmoe.files import at_home, read_record, replace_text
-from specmoe.models.expected_sizes import size_of
 from specmoe.models.info import Size
 from specmoe.plan.campaign import ROOT, LoadedCampaign
 from specmoe.plan.estimate import (
@@ -31,6 +30,7 @@ from specmoe.plan.estimate import (
     LOW,
     Machine,
     block_seconds,
+    size_of,
     timed_passes_seconds,
 )
 from specmoe.plan.inventory import Inventory, take_inventory
@@ -87,7 +87,7 @@ class Plan:
         return {
             name: size
             for name in self.config.needed_models
-            if (size := size_of(name, self.config, self.found.infos, self.found.asked))
+            if (size := size_of(name, self.config, self.found.infos, self.found.hub_bytes))
         }
 
     @cached_property
@@ -198,9 +198,9 @@ class Plan:
     @property
     def fullest(self) -> tuple[int, int, str]:
         """The tokens that a run takes of its context, the context, and the prompt: the fullest."""
-        asked = [(block, one) for block in self.blocks for one in block.prompts]
+        runs = [(block, one) for block in self.blocks for one in block.prompts]
         block, one = max(
-            asked, key=lambda run: (self.tokens_of(run[1]) + run[0].n_predict) / run[0].context
+            runs, key=lambda run: (self.tokens_of(run[1]) + run[0].n_predict) / run[0].context
         )
         return self.tokens_of(one) + block.n_predict, block.context, one.prompt
 
@@ -330,7 +330,6 @@ def describe(
         ROOT / "paper" / template,
         plan=plan,
         name=plan.config.campaign.name,
-        added=added_runs(plan.blocks, plan.config),
         refused=bool(plan.shortfalls) and plan.config.check_capacity,
         # llama.cpp took 9 minutes on two cores, and 3.5 on 16 with CUDA.
         build_minutes=max(3, round(18 / plan.description["physical_cores"])),

@@ -193,7 +193,7 @@ def collect_runs(campaign: LoadedCampaign, suite: str | None, out: Path) -> None
 def rows_of_block(gate: Gate, name: str) -> list[RunRow]:
     """Return the rows of a block's record. Raises as `collect_runs` does."""
     request, record = measured_as_asked(gate, f"blocks/{name}", gate.block(name))
-    block = gate.campaign.asked(name)
+    block = gate.campaign.remaining(name)
     assert block is not None
     description = gate.campaign.engine_file(gate.campaign.engine_of_block(name))
     with named_if_damaged(description):

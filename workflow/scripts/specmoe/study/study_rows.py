@@ -18,9 +18,9 @@ from specmoe.config.block import NO_DRAFT, PASSAGE_PREFIX, Arm, Protocol, Schedu
 from specmoe.config.methods import METHODS, Method, engine_type
 from specmoe.errors import DownloadError, SchemaError, one_line
 from specmoe.files import replace_text, sha256_of
-from specmoe.models.expected_sizes import info_of_entry
 from specmoe.models.info import save_infos
 from specmoe.plan.campaign import LoadedCampaign
+from specmoe.plan.estimate import info_of_entry
 from specmoe.runs.collect import RunRow, link_baselines
 from specmoe.runs.schema import COLUMNS, write_runs
 
