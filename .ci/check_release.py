@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import yaml
 
 from specmoe.errors import DamagedFileError
-from specmoe.runs.manifest import check_manifest
+from specmoe.runs.shipped import check_manifest
 from specmoe.runs.schema import SCHEMA_VERSION
 
 ROOT = Path(__file__).resolve().parents[1]

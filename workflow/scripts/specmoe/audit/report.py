@@ -18,7 +18,7 @@ from specmoe.errors import MeasurementError, SchemaError
 from specmoe.files import named_if_damaged, read_record
 from specmoe.models.info import load_infos, size_of_info
 from specmoe.plan.campaign import LoadedCampaign
-from specmoe.runs.manifest import check_manifest
+from specmoe.runs.shipped import check_manifest
 from specmoe.runs.other_tables import read_agreement, read_pass_times, seen_experts
 from specmoe.runs.schema import DISTURBED, excluded, read_runs
 from specmoe.text import counted
