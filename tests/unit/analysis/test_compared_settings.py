@@ -6,14 +6,11 @@ import pandas as pd
 import pytest
 
 from specmoe.analysis.filters import compare_campaigns, compare_settings
-from specmoe.figures.figures import draw
 
-from ..figures.test_figures import legend, lines
 from ..paper_analyses import (
     MODELS,
     analysis_of,
     baseline_runs,
-    compared,
     compared_with,
     controlled,
     full,
@@ -43,9 +40,6 @@ def of_prompt(*prompts, suite="B", rate=60):
     for prompt in prompts:
         rows += speculative_runs(suite, "moe_q4", "draft_0.8b", 4, [rate, rate], prompt)
     return rows
-
-
-# Rows and columns.
 
 
 def test_a_setting_of_both_campaigns_is_one_row_and_comes_first():
@@ -159,45 +153,11 @@ def test_campaigns_that_drafted_nothing_are_named_and_have_no_setting():
     assert frame["heading"].tolist() == ["other"]
 
 
-# What is shown.
-
-
-def test_marks_say_which_files_differ_and_which_settings_have_flagged_runs_which_are_hollow():
+def test_marks_say_which_files_differ_and_which_settings_have_flagged_runs():
     models = MODELS.assign(sha256="1" * 64)
     other = replace(single(), models=models, flagged=single().flagged.assign(flagged=1))
-    analysis = compared_with(full(), named(other, "other"))
-    rows = filled(analysis)["compared_settings"].rows
+    rows = filled(compared_with(full(), named(other, "other")))["compared_settings"].rows
     assert [[cell.mark for cell in row] for row in rows[:2]] == [
         ["", "*", "", ""],
         ["", "*", "", "†"],
     ]
-    [axes] = draw("compared_settings", analysis).axes
-    faces = [line.get_markerfacecolor() for line in axes.get_lines() if len(line.get_xdata()) == 1]
-    assert "white" in faces
-
-
-def test_the_figure_has_a_panel_for_shared_settings_and_a_colour_for_each_campaign():
-    figure = draw("compared_settings", compared())
-    [axes] = figure.axes
-    assert axes.get_title() == "Dense 4B"
-    assert lines(axes) == [pytest.approx([0.9, 0.8]), pytest.approx([1.2])]
-    assert legend(figure) == ["by_hand", "other", "draft Draft 0.8B"]
-    colours = {line.get_color() for line in axes.get_lines() if line.get_marker() in "os^v"}
-    assert len(colours) == 2
-
-
-def test_the_figure_shows_all_panels_where_campaigns_share_no_setting():
-    other = named(relabelled(single(), "dense_4b", "Mine"), "other")
-    figure = draw("compared_settings", compared_with(full(), other))
-    titles = [axes.get_title() for axes in figure.axes]
-    assert titles == ["MoE Q4\ncode", "MoE Q4\n64, 1024 tokens", "Dense 4B", "Mine"]
-
-
-def test_campaigns_have_the_same_order_in_the_figure_as_in_the_table():
-    # The first setting of all is the other campaign's alone.
-    own = analysis_of([*of_prompt("code"), *baseline_runs(["moe_q4"], ["passage-64"], 2)])
-    own = replace(own, settings=own.settings.assign(gamma=8))
-    other = named(analysis_of(of_prompt("code")), "other")
-    analysis = compared_with(own, other)
-    assert analysis.compared_settings["heading"].tolist() == ["other", "by_hand"]
-    assert legend(draw("compared_settings", analysis))[:2] == ["by_hand", "other"]

@@ -18,7 +18,6 @@ from specmoe.tables.exhibits import read_figures
 from ..audit.test_checks import SETTINGS, SIZES, campaign, unrelated
 from ..paper_analyses import (
     advised,
-    compared,
     costed,
     costed_with_timed_passes,
     full,
@@ -36,7 +35,6 @@ from ..simulated_rounds import pass_cost, verify_cost
 # Campaigns for the figures that show nothing of `full`.
 SHOWING = {
     "protocols": several_ways,
-    "compared_settings": compared,
     **dict.fromkeys(["methods", "positions"], several_methods),
     "categories": with_categories,
     "levels": with_loads,
