@@ -13,7 +13,7 @@ import pytest
 
 from specmoe.audit.bounds import required_time
 from specmoe.audit.checks import audit_runs, count_flagged, count_sensitivity, summarise_audit
-from specmoe.audit.evidence import Bandwidth, Evidence, Gap
+from specmoe.audit.evidence import Bandwidth, Evidence, Gap, gaps_of
 from specmoe.audit.limits import LIMITS, Limits
 from specmoe.audit.report import Audit, describe_audit
 from specmoe.config.measurement import AuditSettings
@@ -650,3 +650,32 @@ def test_a_text_that_ends_in_its_first_round_has_the_passes_of_that_round():
     run = ended(2, **counters | {"tokens_per_second": 1 / 0.06, "draft_ms": 4 * DRAFT_MS})
     found = after("bandwidth", run)
     assert (found["verdict"], found["why"][:10]) == ("pass", "1 pass of ")
+
+
+def gaps(*divergences):
+    return gaps_of({"target": "t", "divergences": list(divergences)})
+
+
+def divergence(run, gap, by_width, options=""):
+    return {
+        "run": run,
+        "engine_options": options,
+        "position": 5,
+        "gap_nats": gap,
+        "gap_nats_by_batch": by_width,
+    }
+
+
+def test_the_narrowest_batches_that_give_the_runs_token_are_named():
+    found = gaps(divergence("B", 0.25, {"2": 0.25, "4": -0.125, "5": -0.25}))
+    assert found == {"B": Gap(5, gap_nats=0.25, moved_nats=0.5, closed_by=4)}
+
+
+@pytest.mark.parametrize(("options", "near"), [("", 0.5), ("-ctk q8_0", 0.125)])
+def test_batches_move_the_gaps_of_a_target_as_far_as_at_any_of_its_divergences(options, near):
+    """Those with other options by themselves."""
+    found = gaps(
+        divergence("near", 0.25, {"2": 0.125}), divergence("far", 3.0, {"2": 2.5}, options)
+    )
+    assert {run: gap.moved_nats for run, gap in found.items()} == {"near": near, "far": 0.5}
+    assert {gap.closed_by for gap in found.values()} == {None}
