@@ -4,8 +4,11 @@ from dataclasses import replace
 from math import isnan
 
 import pandas as pd
+import pytest
 
 from specmoe.analysis.build import required_times
+from specmoe.errors import ConfigError
+from specmoe.plan.gate import load_campaign
 from specmoe.study.printed_numbers import compare_printed, read_reported, recompute
 
 from ..paper_analyses import full, named, without_drafts
@@ -75,3 +78,8 @@ def test_a_campaign_compared_with_brings_its_own_times_alone():
     other = named(full(), "other")
     other = replace(other, required_time=required_times([other, named(full(), "third")]))
     assert set(required_times([full(), other])["campaign"]) == {"by_hand", "other"}
+
+
+def test_a_campaign_that_was_not_rendered_is_refused_with_the_command(study, tmp_path):
+    with pytest.raises(ConfigError, match=r"there is no .*/mine/analysis; render campaign 'mine'"):
+        load_campaign(study | {"compare_with": ["mine"]}, ROOT, tmp_path)
