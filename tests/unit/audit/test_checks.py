@@ -395,15 +395,15 @@ def test_the_repeat_that_differs_from_the_others_is_named():
     assert (alone["verdict"], alone["why"]) == ("not applicable", "there is one repeat")
 
 
-def test_runs_are_counted_by_cell_by_prompt_and_in_all():
+def test_runs_are_counted_by_setting_by_prompt_and_in_all():
     # It breaks several checks.
     bad = speculative(1, decode_ms=160.2, tokens_per_second=630 / 1.602, decode_failures=3)
     audit = audited(campaign(bad))
     summary = summarise_audit(audit).set_index(["target", "draft"])
-    cell, whole = summary.loc[("target", "draft")], summary.loc[("all", "all")]
-    assert (cell["runs"], cell["flagged"], cell["gamma"]) == (3, 1, 4)
-    assert (cell["draft_time_passed"], cell["draft_time_failed"]) == (2, 1)
-    assert cell["draft_time_worst"] == pytest.approx(0.9 * 1068 / 160.2)
+    setting, whole = summary.loc[("target", "draft")], summary.loc[("all", "all")]
+    assert (setting["runs"], setting["flagged"], setting["gamma"]) == (3, 1, 4)
+    assert (setting["draft_time_passed"], setting["draft_time_failed"]) == (2, 1)
+    assert setting["draft_time_worst"] == pytest.approx(0.9 * 1068 / 160.2)
     assert (whole["runs"], whole["flagged"], whole["draft_time_not_applicable"]) == (7, 1, 4)
     assert pd.isna(whole["gamma"])
     assert pd.isna(whole["controls_worst"])
@@ -414,7 +414,7 @@ def test_runs_are_counted_by_cell_by_prompt_and_in_all():
 
 UNJUDGED = speculative(2, tokens=TOKENS[::-1])
 HALF = speculative(1, decode_ms=801.0, tokens_per_second=63 / 0.801)
-# Rows, options, what is printed, and what the whole text has besides.
+# Rows, options, what is printed, and what the whole text also has.
 TEXTS = [
     ([], {},
         "audit of by_hand: 7 runs, 0 impossible, 0 suspicious not checked: agreement (only what a"

@@ -128,10 +128,7 @@ NUMBERS = {  # of each figure: its campaign, the lines of each panel, the legend
         ["llama-server, current-cpu", "the study's commands, march-cpu"],
         ["acceptance rate", "reported speedup", "failed decodes a run"],
     ),
-    "levels": (
-        *(full, [[[1.1, 1.3]]]),
-        *(["Draft 0.8B, γ = 8"], ["MoE Q4"]),
-    ),
+    "levels": (full, [[[1.1, 1.3]]], ["Draft 0.8B, γ = 8"], ["MoE Q4"]),
     "upcycled_pairs": (
         *(
             with_upcycled_pairs,

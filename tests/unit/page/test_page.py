@@ -283,7 +283,7 @@ def test_a_single_repeat_is_null_in_the_json():
     dumps(pairs, allow_nan=False)
 
 
-def test_measured_cells_and_the_profile_of_the_longest_drafts_are_those_of_the_pair():
+def test_measured_settings_and_the_profile_of_the_longest_drafts_are_those_of_the_pair():
     moe, dense = whatif_pairs(with_positions())
     assert [setting["gamma"] for setting in moe["settings"]] == [4, 16]
     assert [setting["gamma"] for setting in dense["settings"]] == [4]

@@ -109,7 +109,7 @@ def test_the_study_is_out_of_the_paper_of_ones_own_models():
         assert not re.search(r"\\section\{[^}]*(?:study|claims|as published)", text)
 
 
-def test_cells_without_baselines_of_their_own_are_flagged():
+def test_settings_without_baselines_of_their_own_are_flagged():
     analysis = full()
     assert daggers(analysis) == [False] * 5
     assert "dagger marks" not in documents(analysis)[1]

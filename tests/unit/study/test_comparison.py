@@ -1,4 +1,4 @@
-"""The study beside a campaign: printed, recomputed and measured numbers, and the times of all."""
+"""The study next to a campaign: printed, recomputed and measured numbers, and the times of all."""
 
 from dataclasses import replace
 from math import isnan
