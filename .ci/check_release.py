@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 import yaml
 
 from specmoe.errors import DamagedFileError
-from specmoe.runs.manifest import check_manifest
 from specmoe.runs.schema import SCHEMA_VERSION
+from specmoe.runs.shipped import check_manifest
 
 ROOT = Path(__file__).resolve().parents[1]
 UNRELEASED = "Unreleased"

@@ -43,9 +43,7 @@ def made_record(block: Block) -> dict[str, Any]:
             "server": {"slots": 1, "context": 512, "speculative": arm.speculates}
             | {"cache_types": ["f16"]},
             "processes": 1,
-            "start_ms": 90.0,
             "warm_ups": [],
-            "warm_up_ms": 0,
             "peak_rss_bytes": 50_000_000,
         }
         for arm in block.arms

@@ -6,8 +6,9 @@ from itertools import product
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.optimize import brentq
 
-from specmoe.analysis.cost_tables import break_even, chance_of_each
+from specmoe.analysis.cost_tables import break_even
 
 from ..unit.page.test_page import page_of, with_positions
 from ..unit.paper_analyses import fitted_pairs, timed_passes
@@ -54,7 +55,9 @@ def predicted(pair, held, factor):
 
 
 def alike(gamma, rate):
-    return chance_of_each(gamma, rate * gamma) ** np.arange(1, gamma + 1)
+    """Return the chances that 1, 2, ... tokens are accepted, each by one chance, of their mean."""
+    powers = np.arange(1, gamma + 1)
+    return brentq(lambda chance: (chance**powers).mean() - rate, 0.0, 1.0, xtol=1e-15) ** powers
 
 
 def by_position(gamma):

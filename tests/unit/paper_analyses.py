@@ -290,7 +290,7 @@ def named(analysis: Analysis, name: str, source: str = "measured") -> Analysis:
 
 
 def compared_with(own: Analysis, *others: Analysis) -> Analysis:
-    """Return a campaign's analysis with others set beside it."""
+    """Return a campaign's analysis next to others."""
     analyses = [own, *others]
     return replace(
         own,
@@ -301,7 +301,7 @@ def compared_with(own: Analysis, *others: Analysis) -> Analysis:
 
 @cache
 def compared() -> Analysis:
-    """Return `full` beside `single`, in which the dense target has a speedup of 1.20 at γ = 4."""
+    """Return `full` next to `single`, in which the dense target has a speedup of 1.20 at γ = 4."""
     return compared_with(full(), named(single(), "other"))
 
 

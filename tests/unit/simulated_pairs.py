@@ -40,7 +40,7 @@ def runs_of_pair(
 
 
 def pairs_of(runs: pd.DataFrame) -> pd.DataFrame:
-    """Return what the MoE gains beside its dense counterpart."""
+    """Return what the MoE gains next to its dense counterpart."""
     return compare_pairs(with_speedups(runs), DENSE_OF, Statistics())
 
 

@@ -286,7 +286,6 @@ def test_a_gain_is_on_only_if_it_is_one_on_other_prompts_and_else_on_for_these(c
     assert here["answer"] == Answer.HERE
     assert here["simultaneous_low"] > 1 > here["other_prompts_low"]
     assert here["command"].startswith("llama-server")
-    assert here["more_prompts"] > 0
 
 
 def test_a_slower_setting_that_gains_on_other_prompts_is_advised_before_a_faster_one(config):
@@ -367,20 +366,6 @@ def test_flags_on_fast_runs_alone_do_not_make_a_loss(config):
     row, settings = advice_of(runs, config, failed=fast, check="baseline_time")
     assert row["setting_high"] < 1 < row["unfiltered_high"]
     assert (row["answer"], settings["flagged"].tolist()) == (Answer.UNDECIDED, [5])
-
-
-def test_an_engine_that_fails_fast_is_never_switched_on_by_the_rows_that_slip_through(config):
-    # All its rows are three times too fast; the bound finds one in twenty-four.
-    runs = workload((16, [149, 150, 151]))
-    row, _ = advice_of(runs, config, failed=of_prompt(runs, 16, "text-0")[:1], check="draft_time")
-    assert (row["answer"], row["excluded_settings"], row["impossible"]) == (Answer.UNKNOWN, 1, None)
-    row, _ = advice_of(
-        workload((16, [149, 150, 151]), (4, [39, 40, 41])),
-        config,
-        failed=of_prompt(runs, 16, "text-0")[:1],
-        check="draft_time",
-    )
-    assert (row["answer"], row["gamma"]) == (Answer.UNDECIDED, 4)
     assert row["reason"].endswith("with the pairs that the audit flags one is not below")
 
 

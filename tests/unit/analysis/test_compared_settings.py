@@ -2,18 +2,14 @@
 
 from dataclasses import replace
 
-import pandas as pd
 import pytest
 
 from specmoe.analysis.filters import compare_campaigns, compare_settings
-from specmoe.figures.figures import draw
 
-from ..figures.test_figures import legend, lines
 from ..paper_analyses import (
     MODELS,
     analysis_of,
     baseline_runs,
-    compared,
     compared_with,
     controlled,
     full,
@@ -45,9 +41,6 @@ def of_prompt(*prompts, suite="B", rate=60):
     return rows
 
 
-# Rows and columns.
-
-
 def test_a_setting_of_both_campaigns_is_one_row_and_comes_first():
     assert settings(full(), named(single(), "other")) == [
         ("Dense 4B", "Draft 0.8B", 4, "moe_speculative", {"by_hand": 0.9, "other": 1.2}),
@@ -57,21 +50,6 @@ def test_a_setting_of_both_campaigns_is_one_row_and_comes_first():
         ("MoE Q4", "Draft 2B", 4, "moe_speculative", {"by_hand": 1.0}),
         ("MoE Q4", "Draft 0.8B", 8, "prompt_length", {"by_hand": 1.2}),
     ]
-
-
-def test_every_number_is_one_of_a_campaigns_own():
-    frame = compare_settings([full(), named(single(), "other")])
-    assert len(frame) == len(full().settings) + len(single().settings)
-    other = frame[frame["campaign"] == "other"].iloc[0]
-    [setting] = single().settings.to_dict("records")
-    for column in ("speedup", "acceptance_rate", "tokens_per_second", "baseline_tokens_per_second"):
-        assert other[column] == setting[column]
-    assert pd.isna(other["speedup_low"])  # a single block
-
-
-def test_one_campaign_alone_is_compared_with_nothing():
-    assert compare_settings([full()]).empty
-    assert compare_campaigns([full()]).empty
 
 
 def test_a_setting_is_known_by_its_prompts_whatever_suites_are_called():
@@ -143,7 +121,7 @@ def test_shared_settings_say_whether_their_files_are_the_same(digest, same):
     assert found == {1: [None], 2: [same]}
 
 
-def test_runs_that_the_audit_marks_are_counted():
+def test_runs_that_the_audit_flags_are_counted():
     analysis = full()
     flagged = analysis.flagged.assign(flagged=analysis.flagged["draft"].eq("draft_2b").astype(int))
     frame = compare_settings([replace(analysis, flagged=flagged), named(full(), "other")])
@@ -159,45 +137,11 @@ def test_campaigns_that_drafted_nothing_are_named_and_have_no_setting():
     assert frame["heading"].tolist() == ["other"]
 
 
-# What is shown.
-
-
-def test_marks_say_which_files_differ_and_which_settings_have_flagged_runs_which_are_hollow():
+def test_marks_say_which_files_differ_and_which_settings_have_flagged_runs():
     models = MODELS.assign(sha256="1" * 64)
     other = replace(single(), models=models, flagged=single().flagged.assign(flagged=1))
-    analysis = compared_with(full(), named(other, "other"))
-    rows = filled(analysis)["compared_settings"].rows
+    rows = filled(compared_with(full(), named(other, "other")))["compared_settings"].rows
     assert [[cell.mark for cell in row] for row in rows[:2]] == [
         ["", "*", "", ""],
         ["", "*", "", "†"],
     ]
-    [axes] = draw("compared_settings", analysis).axes
-    faces = [line.get_markerfacecolor() for line in axes.get_lines() if len(line.get_xdata()) == 1]
-    assert "white" in faces
-
-
-def test_the_figure_has_a_panel_for_shared_settings_and_a_colour_for_each_campaign():
-    figure = draw("compared_settings", compared())
-    [axes] = figure.axes
-    assert axes.get_title() == "Dense 4B"
-    assert lines(axes) == [pytest.approx([0.9, 0.8]), pytest.approx([1.2])]
-    assert legend(figure) == ["by_hand", "other", "draft Draft 0.8B"]
-    colours = {line.get_color() for line in axes.get_lines() if line.get_marker() in "os^v"}
-    assert len(colours) == 2
-
-
-def test_the_figure_shows_all_panels_where_campaigns_share_no_setting():
-    other = named(relabelled(single(), "dense_4b", "Mine"), "other")
-    figure = draw("compared_settings", compared_with(full(), other))
-    titles = [axes.get_title() for axes in figure.axes]
-    assert titles == ["MoE Q4\ncode", "MoE Q4\n64, 1024 tokens", "Dense 4B", "Mine"]
-
-
-def test_campaigns_have_the_same_order_in_the_figure_as_in_the_table():
-    # The first setting of all is the other campaign's alone.
-    own = analysis_of([*of_prompt("code"), *baseline_runs(["moe_q4"], ["passage-64"], 2)])
-    own = replace(own, settings=own.settings.assign(gamma=8))
-    other = named(analysis_of(of_prompt("code")), "other")
-    analysis = compared_with(own, other)
-    assert analysis.compared_settings["heading"].tolist() == ["other", "by_hand"]
-    assert legend(draw("compared_settings", analysis))[:2] == ["by_hand", "other"]

@@ -40,12 +40,6 @@ def test_what_is_clearly_beaten_in_the_first_repeat_leaves(speedups, expected):
     assert beaten_in_first(of_means(*speedups), SETTINGS, MARGIN).tolist() == expected
 
 
-def test_a_wider_margin_shows_less():
-    logs = of_means(1.3, 0.9)
-    assert beaten_in_first(logs, SETTINGS, 0.1).any()
-    assert not beaten_in_first(logs, SETTINGS, 0.5).any()
-
-
 def test_a_prediction_is_beaten_by_another_or_by_one_and_the_best_stays_without_others():
     def beaten(*speedups, others=False):
         means = np.log(speedups)

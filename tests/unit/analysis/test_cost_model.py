@@ -8,7 +8,6 @@ from specmoe.analysis.cost_model import CostModel, RunCounts, shares
 from specmoe.analysis.cost_tables import (
     WHOLE,
     break_even,
-    chance_of_each,
     fit_pairs,
     prediction_errors,
     predictions,
@@ -161,13 +160,6 @@ def test_predicted_intervals_hold_the_truth_as_often_as_they_say(timed):
 
 
 @pytest.mark.parametrize("gamma", GAMMAS)
-@pytest.mark.parametrize("chance", [0.0, 0.3, 0.9, 1.0])
-def test_the_chance_of_each_token_follows_from_the_accepted_of_a_round(gamma, chance):
-    accepted = sum(chance**power for power in range(1, gamma + 1))
-    assert chance_of_each(gamma, accepted) == pytest.approx(chance, abs=1e-9)
-
-
-@pytest.mark.parametrize("gamma", GAMMAS)
 @pytest.mark.parametrize("accept", [nothing, everything])
 @pytest.mark.parametrize("hybrid", [True, False])
 def test_a_runs_widths_are_known_where_every_round_yields_the_same(gamma, accept, hybrid):
@@ -266,9 +258,6 @@ def test_the_studys_equations_by_hand():
     a, c = row["acceptance_rate"], DRAFT_COST
     assert row["equation_1"] == pytest.approx((1 - a**5) / ((1 - a) * (4 * c + 1)))
     assert row["equation_2"] == pytest.approx(4 / (4 * c + pass_cost(5)))
-    accepted = runs["accepted"].iloc[-2:].sum() / runs["rounds"].iloc[-2:].sum()
-    each = chance_of_each(4, accepted)
-    assert row["equation_1_per_token"] == pytest.approx((1 - each**5) / ((1 - each) * (4 * c + 1)))
 
 
 def test_errors_name_the_worst_setting_of_every_suite_and_of_all():
@@ -284,7 +273,6 @@ def test_errors_name_the_worst_setting_of_every_suite_and_of_all():
             "predicted_low": [0.9, 1.1, np.nan, 0.5],
             "predicted_high": [1.1, 1.2, np.nan, 1.5],
             "equation_1": 1.0,
-            "equation_1_per_token": 2.0,
             "equation_2": 3.0,
         }
     )

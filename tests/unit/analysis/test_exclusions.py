@@ -45,5 +45,7 @@ WITHOUT_P0 = setting().query("prompt != 'p0'")
         ),
     ],
 )
-def test_prompts_that_leave_all_settings_and_settings_set_aside(settings, lost, unusable, excluded):
+def test_prompts_that_leave_all_settings_and_settings_that_are_excluded(
+    settings, lost, unusable, excluded
+):
     assert find_exclusions(settings, lost) == (unusable, excluded)

@@ -1,4 +1,4 @@
-"""Repeats that follow from the spread of blocks alone, and lines that a shell reads as measured."""
+"""Repeats planned by the deviation of blocks alone, and lines that a shell reads as measured."""
 
 import math
 import shlex

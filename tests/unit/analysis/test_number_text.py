@@ -40,6 +40,11 @@ def test_what_was_not_measured_is_a_dash_and_not_zero(null):
         ("interval", (1.0, None), "[1.00, –]"),
         ("interval", (-0.1, 0.4), "[−0.10, 0.40]"),
         ("measured", (1.0, None, None), "1.00"),
+        ("span", ((0.592, 0.594), 2), "0.59"),
+        ("span", ((0.59, 0.6), 2, "–"), "0.59–0.60"),
+        ("prompts_in_short", ("chats-a, chats-b",), "chats (2)"),
+        ("prompts_in_short", ("chats-a",), "chats-a"),
+        ("prompts_in_short", ("code, passage-64",), "code, passage-64"),
     ],
 )
 def test_numbers_read_as_in_print(form, given, text):

@@ -1,21 +1,28 @@
 """Summaries by hand, and what must hold of any."""
 
+from math import exp, nan
+
 import numpy as np
 import pandas as pd
 import pytest
 
+from specmoe.analysis.intervals import mean_on_other_prompts
 from specmoe.analysis.summaries import (
     SETTING,
     acceptance_by_position,
     make_pairs,
     summarise,
     summarise_baselines,
+    summarise_categories,
     usual,
     with_speedups,
 )
+from specmoe.analysis.terminal import summarise_suite
+from specmoe.config.load import load
 from specmoe.config.schema import Statistics
 from specmoe.engine import responses
 
+from ..paper_analyses import BASELINE_RATE
 from ..paper_analyses import _row as row_of
 from ..simulated_loads import loads, with_loads
 
@@ -242,3 +249,60 @@ def test_each_position_counts_the_rounds_that_reached_it(rounds, expected):
     shares = np.array(accepted) / tried
     assert found["conditional"].tolist() == pytest.approx(shares.tolist())
     assert found["cumulative"].tolist() == pytest.approx(np.cumprod(shares).tolist())
+
+
+def compared(logs_of_category, blocks=3):
+    """Return runs whose speedups are these, by category a log for each prompt."""
+    rows = []
+    for category, logs in logs_of_category.items():
+        for number, log in enumerate(logs):
+            for block in range(blocks):
+                name = f"{category}{number}/{block}"
+                common = {
+                    **{"suite": "B", "block": f"B/t/d/r{block}", "prompt": f"{category}{number}"},
+                    **{"workload": "mine", "category": category},
+                    **{"stop": "length", "stopped_by": "length", "tokens": [*range(64)]},
+                }
+                rate = BASELINE_RATE * exp(log + 0.01 * block)
+                drafted = {"draft": "d", "gamma": 4, "baseline": f"{name}/0"}
+                rows.append(run(f"{name}/0", BASELINE_RATE, **common))
+                rows.append(run(f"{name}/4", rate, **common, **drafted))
+    return pd.DataFrame(rows)
+
+
+def test_the_interval_of_a_category_is_that_over_its_prompts():
+    runs = make_pairs(compared({"code": [0.1, 0.3, 0.5], "prose": [-0.2, -0.1]}), [], {})
+    settings = summarise_categories(runs, SETTINGS).set_index("category")
+    assert settings["prompts"].to_dict() == {"code": 3, "prose": 2}
+    code = runs[runs["category"] == "code"]
+    expected = mean_on_other_prompts(code).interval(SETTINGS.confidence)
+    assert tuple(settings.loc["code", ["speedup_low", "speedup_high"]]) == pytest.approx(expected)
+    # Three prompts that differ by 0.2 are a small sample.
+    assert expected.high > exp(0.3 + 0.2)
+    assert settings.loc["code", "speedup"] == pytest.approx(exp(0.3 + 0.01))
+
+
+def test_a_run_without_a_rate_has_no_speedup_and_spoils_none():
+    runs = compared({"code": [0.1, 0.2]})
+    runs.loc[runs["run"] == "code0/0/4", "tokens_per_second"] = nan
+    runs.loc[runs["run"] == "code1/1/0", "tokens_per_second"] = nan
+    found = make_pairs(runs, [], {})
+    assert len(found) == 4
+    assert found["speedup"].notna().all()
+
+
+def test_a_suite_of_several_temperatures_has_lines_for_each(study, root):
+    runs = [
+        run(f"{name}{warm}", rate, suite="temperature", temperature=warm, level=f"{warm:g}",
+            block=f"temperature/t/{setting}/{warm:g}/r0", **more)
+        for warm in (0.0, 0.7)
+        for name, setting, rate, more in [
+            ("a", "none/g0", 10.0 + warm, {}),
+            ("s", "d/g4", 12.0, {"draft": "d", "gamma": 4, "baseline": f"a{warm}"}),
+        ]
+    ]  # fmt: skip
+    text = summarise_suite(pd.DataFrame(runs), "temperature", load(study, root))
+    assert text.startswith("Suite temperature: ")
+    numbers = [line.split() for line in text.splitlines() if line.strip().startswith("t ")]
+    assert [row[3:5] for row in numbers[:2]] == [["0.00", "10.00"], ["0.70", "10.70"]]
+    assert [(row[3], row[6]) for row in numbers[2:]] == [("0", "1.20"), ("0.7", "1.12")]

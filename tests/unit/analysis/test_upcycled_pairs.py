@@ -1,4 +1,4 @@
-"""Speedups of an upcycled MoE beside its dense counterpart: as simulated, within their interval."""
+"""Speedups of an upcycled MoE next to its dense counterpart, as simulated."""
 
 import math
 
@@ -46,9 +46,9 @@ def test_only_what_both_have_is_compared():
 
 def test_unlike_tokens_and_acceptance_are_reported():
     runs = runs_of_pair({DENSE: 1.2, MOE: 0.9})
-    odd = (runs["target"] == MOE) & (runs["prompt"] == "letter")
-    runs.loc[odd, "accepted"] = 10
-    runs["tokens"] = [[9] if is_odd else [1] for is_odd in odd]
+    other = (runs["target"] == MOE) & (runs["prompt"] == "letter")
+    runs.loc[other, "accepted"] = 10
+    runs["tokens"] = [[9] if differs else [1] for differs in other]
     [row] = pairs_of(runs).to_dict("records")
     assert row["same_tokens"] == 0.5
     assert (row["acceptance_rate"], row["dense_acceptance"]) == (0.375, 0.5)

@@ -13,7 +13,7 @@ import pytest
 
 from specmoe.audit.bounds import required_time
 from specmoe.audit.checks import audit_runs, count_flagged, count_sensitivity, summarise_audit
-from specmoe.audit.evidence import Bandwidth, Evidence, Gap
+from specmoe.audit.evidence import Bandwidth, Evidence, Gap, gaps_of
 from specmoe.audit.limits import LIMITS, Limits
 from specmoe.audit.report import Audit, describe_audit
 from specmoe.config.schema import AuditSettings
@@ -398,15 +398,15 @@ def test_the_repeat_that_differs_from_the_others_is_named():
     assert (alone["verdict"], alone["why"]) == ("not applicable", "there is one repeat")
 
 
-def test_runs_are_counted_by_cell_by_prompt_and_in_all():
+def test_runs_are_counted_by_setting_by_prompt_and_in_all():
     # It breaks several checks.
     bad = speculative(1, decode_ms=160.2, tokens_per_second=630 / 1.602, decode_failures=3)
     audit = audited(campaign(bad))
     summary = summarise_audit(audit).set_index(["target", "draft"])
-    cell, whole = summary.loc[("target", "draft")], summary.loc[("all", "all")]
-    assert (cell["runs"], cell["flagged"], cell["gamma"]) == (3, 1, 4)
-    assert (cell["draft_time_passed"], cell["draft_time_failed"]) == (2, 1)
-    assert cell["draft_time_worst"] == pytest.approx(0.9 * 1068 / 160.2)
+    setting, whole = summary.loc[("target", "draft")], summary.loc[("all", "all")]
+    assert (setting["runs"], setting["flagged"], setting["gamma"]) == (3, 1, 4)
+    assert (setting["draft_time_passed"], setting["draft_time_failed"]) == (2, 1)
+    assert setting["draft_time_worst"] == pytest.approx(0.9 * 1068 / 160.2)
     assert (whole["runs"], whole["flagged"], whole["draft_time_not_applicable"]) == (7, 1, 4)
     assert pd.isna(whole["gamma"])
     assert pd.isna(whole["controls_worst"])
@@ -417,7 +417,7 @@ def test_runs_are_counted_by_cell_by_prompt_and_in_all():
 
 UNJUDGED = speculative(2, tokens=TOKENS[::-1])
 HALF = speculative(1, decode_ms=801.0, tokens_per_second=63 / 0.801)
-# Rows, options, what is printed, and what the whole text has besides.
+# Rows, options, what is printed, and what the whole text also has.
 TEXTS = [
     ([], {},
         "audit of by_hand: 7 runs, 0 impossible, 0 suspicious not checked: agreement (only what a"
@@ -653,3 +653,32 @@ def test_a_text_that_ends_in_its_first_round_has_the_passes_of_that_round():
     run = ended(2, **counters | {"tokens_per_second": 1 / 0.06, "draft_ms": 4 * DRAFT_MS})
     found = after("bandwidth", run)
     assert (found["verdict"], found["why"][:10]) == ("pass", "1 pass of ")
+
+
+def gaps(*divergences):
+    return gaps_of({"target": "t", "divergences": list(divergences)})
+
+
+def divergence(run, gap, by_width, options=""):
+    return {
+        "run": run,
+        "engine_options": options,
+        "position": 5,
+        "gap_nats": gap,
+        "gap_nats_by_batch": by_width,
+    }
+
+
+def test_the_narrowest_batches_that_give_the_runs_token_are_named():
+    found = gaps(divergence("B", 0.25, {"2": 0.25, "4": -0.125, "5": -0.25}))
+    assert found == {"B": Gap(5, gap_nats=0.25, moved_nats=0.5, closed_by=4)}
+
+
+@pytest.mark.parametrize(("options", "near"), [("", 0.5), ("-ctk q8_0", 0.125)])
+def test_batches_move_the_gaps_of_a_target_as_far_as_at_any_of_its_divergences(options, near):
+    """Those with other options by themselves."""
+    found = gaps(
+        divergence("near", 0.25, {"2": 0.125}), divergence("far", 3.0, {"2": 2.5}, options)
+    )
+    assert {run: gap.moved_nats for run, gap in found.items()} == {"near": near, "far": 0.5}
+    assert {gap.closed_by for gap in found.values()} == {None}

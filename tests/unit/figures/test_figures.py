@@ -6,7 +6,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.colors import to_hex
 from numpy import isfinite
 
 from specmoe.audit.bounds import required_time
@@ -18,7 +17,6 @@ from specmoe.tables.exhibits import read_figures
 from ..audit.test_checks import SETTINGS, SIZES, campaign, unrelated
 from ..paper_analyses import (
     advised,
-    compared,
     costed,
     costed_with_timed_passes,
     full,
@@ -36,7 +34,6 @@ from ..simulated_rounds import pass_cost, verify_cost
 # Campaigns for the figures that show nothing of `full`.
 SHOWING = {
     "protocols": several_ways,
-    "compared_settings": compared,
     **dict.fromkeys(["methods", "positions"], several_methods),
     "categories": with_categories,
     "levels": with_loads,
@@ -76,12 +73,6 @@ def intervals(axes):
 def legend(figure):
     """Return the words of a figure's legend."""
     return [text.get_text() for text in figure.legends[0].get_texts()]
-
-
-def luminance(colour):
-    """Return how light a colour is in greyscale, 0..255."""
-    red, green, blue = (int(to_hex(colour)[at : at + 2], 16) for at in (1, 3, 5))
-    return 0.299 * red + 0.587 * green + 0.114 * blue
 
 
 def assert_fits(figure):
@@ -137,10 +128,7 @@ NUMBERS = {  # of each figure: its campaign, the lines of each panel, the legend
         ["llama-server, current-cpu", "the study's commands, march-cpu"],
         ["acceptance rate", "reported speedup", "failed decodes a run"],
     ),
-    "levels": (
-        *(full, [[[1.1, 1.3]]]),
-        *(["Draft 0.8B, γ = 8"], ["MoE Q4"]),
-    ),
+    "levels": (full, [[[1.1, 1.3]]], ["Draft 0.8B, γ = 8"], ["MoE Q4"]),
     "upcycled_pairs": (
         *(
             with_upcycled_pairs,
@@ -315,7 +303,6 @@ def test_runs_stand_beside_the_diagonal_where_they_take_what_their_passes_need()
     assert [len(one.get_xydata()) for one in series] == [2, 2, 2, 2]
     assert series[0].get_xydata().tolist() == [[1.068, 1.602]] * 2
     assert len({one.get_marker() for one in series}) == 4
-    assert abs(luminance(series[0].get_color()) - luminance(series[1].get_color())) > 40
     assert legend(figure) == [
         f"{name}, {of} (2)" for name in ("published", "synthetic") for of in ("MoE", "dense")
     ]

@@ -13,7 +13,6 @@ from tempfile import TemporaryDirectory
 import pandas as pd
 import pytest
 
-from specmoe.analysis.number_text import prompts_in_short, span
 from specmoe.figures.figures import save
 from specmoe.measure.trace import Recording
 from specmoe.page import page
@@ -61,12 +60,6 @@ def page_of(analysis, root, figures=None, recording=None):
 def plain(root):
     """The page of the usual campaign, without figures."""
     return page_of(full(), root)
-
-
-@pytest.fixture(scope="module")
-def answered(root):
-    """The page of the usual campaign with an answer."""
-    return page_of(advised(full()), root)
 
 
 PICTURE = page.Picture("data:,wide", 63, 40), page.Picture("data:,narrow", 31, 80)
@@ -201,20 +194,6 @@ def test_an_axis_holds_all_intervals_and_one():
     assert page.scale([]) == (pytest.approx(1.272), [])
 
 
-def test_prompts_of_one_workload_are_named_by_it():
-    assert prompts_in_short("chats-a, chats-b") == "chats (2)"
-    assert prompts_in_short("chats-a") == "chats-a"
-    assert prompts_in_short("code, passage-64") == "code, passage-64"
-
-
-def test_a_card_has_the_answer_with_its_facts_and_the_line_to_paste(answered):
-    markup, words = card(answered)
-    assert "Best setting最好的设置Draft 0.8B, γ = 8" in words
-    assert "Speedup加速比1.40 [1.20, 1.60]" in words
-    assert "llama-server -m a.gguf" in words
-    assert 'data-answer="switch on"' in markup
-
-
 def test_a_card_of_an_undecided_target_says_how_many_repeats_would_decide(root):
     measured = {"end_to_end": 1.3, "first_token_ratio": 1.2, "command": "snakemake"}
     _, text = card(page_of(advised(full(), answer="undecided", more_repeats=7, **measured), root))
@@ -226,11 +205,6 @@ def test_a_figure_has_a_drawing_for_phones(root):
     page = Reader(page_of(with_loads(), root, {"levels": PICTURE}))
     assert "figure-levels" in page.attributes("id")
     assert page.attributes("srcset", "src") == ["data:,narrow", "data:,wide"]
-
-
-def test_a_range_whose_ends_print_the_same_is_one_value():
-    assert span((0.592, 0.594), 2) == "0.59"
-    assert span((0.59, 0.6), 2, "–") == "0.59–0.60"
 
 
 def test_the_first_screen_says_whether_controls_passed_and_nothing_of_those_there_are_none(root):
@@ -309,7 +283,7 @@ def test_a_single_repeat_is_null_in_the_json():
     dumps(pairs, allow_nan=False)
 
 
-def test_measured_cells_and_the_profile_of_the_longest_drafts_are_those_of_the_pair():
+def test_measured_settings_and_the_profile_of_the_longest_drafts_are_those_of_the_pair():
     moe, dense = whatif_pairs(with_positions())
     assert [setting["gamma"] for setting in moe["settings"]] == [4, 16]
     assert [setting["gamma"] for setting in dense["settings"]] == [4]

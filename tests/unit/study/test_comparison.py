@@ -1,4 +1,4 @@
-"""The study beside a campaign: printed, recomputed and measured numbers, and the times of all."""
+"""The study next to a campaign: printed, recomputed and measured numbers, and the times of all."""
 
 import json
 from dataclasses import replace
@@ -104,11 +104,5 @@ def test_a_campaign_compared_with_brings_its_own_times_alone():
 
 
 def test_a_campaign_that_was_not_rendered_is_refused_with_the_command(study, tmp_path):
-    asked = study | {"compare_with": ["published", "mine"]}
-    for name in asked["compare_with"]:
-        with pytest.raises(ConfigError) as caught:
-            load_campaign(asked, ROOT, tmp_path)
-        message = str(caught.value).splitlines()[0]
-        assert f"there is no {tmp_path / name / 'analysis'}; render campaign {name!r}" in message
-        (tmp_path / name / "analysis").mkdir(parents=True)
-    load_campaign(asked, ROOT, tmp_path)
+    with pytest.raises(ConfigError, match=r"there is no .*/mine/analysis; render campaign 'mine'"):
+        load_campaign(study | {"compare_with": ["mine"]}, ROOT, tmp_path)

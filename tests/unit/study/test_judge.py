@@ -81,7 +81,7 @@ def judged(analysis, claim):
 
 
 def with_flagged(analysis, count, column="impossible", **setting):
-    """Return an analysis whose audit marks so many runs of each of some settings."""
+    """Return an analysis whose audit flags so many runs of each of some settings."""
     flagged = analysis.flagged.copy()
     flagged.loc[(flagged[list(setting)] == pd.Series(setting)).all(axis=1), column] = count
     return replace(analysis, flagged=flagged)
@@ -262,7 +262,7 @@ def test_passes_timed_by_themselves_decide_what_checking_costs(steps, verdict):
     assert f"a pass over 5 tokens takes the time of {steps:.2f}" in row["why"]
 
 
-def test_a_verdict_counts_the_runs_it_rests_on_and_those_the_audit_marks():
+def test_a_verdict_counts_the_runs_it_rests_on_and_those_the_audit_flags():
     analysis = campaign(MOE, moe_2b(4, 60, 62), DENSE, SWEPT)
     analysis = with_flagged(analysis, 1, "flagged", target="moe_q4", draft=LARGE)
     analysis = with_flagged(analysis, 2, "flagged", target="dense_4b")
@@ -270,7 +270,7 @@ def test_a_verdict_counts_the_runs_it_rests_on_and_those_the_audit_marks():
     assert (row["verdict"], row["flagged"], row["runs"]) == (SUPPORTED, 1, 4)
 
 
-def test_cells_compared_with_other_prompts_are_flagged_unpaired():
+def test_settings_compared_with_other_prompts_are_flagged_unpaired():
     others = [run | {"baseline": None} for run in [*MOE, *moe(8, 70, 71)]]
     analysis = campaign(others, alone("moe_q4", 50, 50))
     assert judged(analysis, "moe_gain")["unpaired"]

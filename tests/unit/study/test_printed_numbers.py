@@ -58,7 +58,7 @@ def compared(reported, published_analysis):
     return compare(reported, published_analysis)
 
 
-def test_every_printed_cell_is_transcribed_as_printed(reported):
+def test_every_printed_number_is_transcribed_as_printed(reported):
     assert reported["source"].value_counts()[
         ["Table 3", "Table 4", "Table 5", "Table 6"]
     ].to_dict() == {"Table 3": 6, "Table 4": 6 * 4, "Table 5": 18 * 3, "Table 6": 6 * 2 * 3}

@@ -115,7 +115,7 @@ def test_a_model_has_its_rate_if_it_was_measured_in_one_way_alone():
     assert len(without.columns) == 8
 
 
-def test_two_suites_with_the_same_cell_are_told_apart():
+def test_two_suites_with_the_same_setting_are_told_apart():
     runs = baseline_runs(["moe_q4"], ["code"], 1)
     for suite, rate in [("B", 60), ("C", 70)]:
         runs += speculative_runs(suite, "moe_q4", "draft_2b", 4, [rate])

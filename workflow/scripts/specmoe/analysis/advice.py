@@ -31,12 +31,7 @@ import pandas as pd
 
 from specmoe.analysis.contenders import Verdict
 from specmoe.analysis.exclusions import apply_exclusions
-from specmoe.analysis.follow_up import (
-    launch_line,
-    measuring_line,
-    prompts_to_gain,
-    repeats_to_decide,
-)
+from specmoe.analysis.follow_up import launch_line, measuring_line, repeats_to_decide
 from specmoe.analysis.intervals import Interval, log_means, mean_on_other_prompts, mean_speedup
 from specmoe.analysis.labels import with_controls, without_controls
 from specmoe.analysis.registry import TABLES
@@ -87,7 +82,7 @@ _HARMLESS = frozenset({"determinism", "controls"})
 
 # Integer columns that are null where a target has no setting.
 _COUNTS = [
-    *("more_repeats", "more_prompts", "gamma", "runs", "blocks", "prompts", "flagged"),
+    *("more_repeats", "gamma", "runs", "blocks", "prompts", "flagged"),
     *("impossible", "excluded", "pairs", "lost_settings", "idle", "draft_bytes"),
 ]
 # What starts llama-server as a setting was measured, beside its target and γ.
@@ -116,11 +111,9 @@ def advise(
       reason (a sentence), controls (`Controls`), settings (how many were compared on the prompts
       that answer), excluded_settings, idle (how many more are excluded, or drafted nothing),
       lost_settings (of how many more the machine left no undisturbed pair), more_repeats (how many
-      more would decide, see `repeats_to_decide`; null unless the answer is undecided), more_prompts
-      (how many more would show a gain on prompts like these, see `prompts_to_gain`, where repeats
-      do not limit it; null unless the answer is undecided, or on for these prompts), command (the
-      line that starts llama-server, or that measures more; null if there is none), and the columns
-      of the best setting, null without one.
+      more would decide, see `repeats_to_decide`; null unless the answer is undecided), command
+      (the line that starts llama-server, or that measures more; null if there is none), and the
+      columns of the best setting, null without one.
     - advice_settings: a row for each setting, those on the prompts that answer first, best first:
       columns of `summarise`; of `deciding_intervals`, null if excluded; prompt_set (the prompts'
       ids), prompts (their number), sent (in words); block_sd and planning_sd (of all pairs);
@@ -153,11 +146,6 @@ def advise(
         own = pd.concat(in_order) if in_order else own.assign(status=[])
         own_lost = lost[lost["target"] == target]
         answer = _answer(target, own, own_lost, _controls(audit, target), config)
-        undecided = answer["answer"] == Answer.UNDECIDED and answer["more_repeats"] is None
-        if answer["answer"] == Answer.HERE or (undecided and answer["settings"]):
-            setting = members[tuple(answer[name] for name in SETTING)]
-            prompts = prompts_to_gain(setting, answer["settings"], config.statistics)
-            answer["more_prompts"] = prompts and prompts - answer["prompts"]
         command = _command(answer, own, members, config, gpu=gpu)
         answers.append(answer | {"command": command})
         ranked.append(own)

@@ -180,9 +180,7 @@ def predictions(
       from the repeats fitted on; ratio: predicted / speedup.
     - tokens_per_round (those of replays included).
     - equation_1: the study's (1 - a^(g+1)) / ((1 - a) (c g + 1)), where a pass of any width costs
-      one step, with a the acceptance rate as it counts it, accepted / drafted;
-      equation_1_per_token: the same with a the chance of each drafted token whose predecessors were
-      accepted, as the equation means it.
+      one step, with a the acceptance rate as it counts it, accepted / drafted.
     - equation_2: its g / (g c + v(g + 1)), which counts g tokens a round, accepted or not.
     - extrapolated: whether a pass was wider than all measured ones.
     """
@@ -208,7 +206,6 @@ def _predicted(members: pd.DataFrame, model: CostModel, statistics: Statistics) 
     measured = Estimate(speedup, *mean_speedup(members).interval(statistics.confidence))
     accepted, rounds = members["accepted"].sum(), members["rounds"].sum()
     rate = float(accepted / members["drafted"].sum())
-    each = chance_of_each(gamma, float(accepted / rounds))
     tokens_per_round = sum(one.tokens - one.single_steps for one in counts) / float(rounds)
     drafting, passing = model.draft_cost(gamma), model.pass_cost(gamma + 1)
     return {
@@ -219,29 +216,10 @@ def _predicted(members: pd.DataFrame, model: CostModel, statistics: Statistics) 
         **predicted.columns("predicted"),
         "ratio": predicted.value / speedup,
         "tokens_per_round": tokens_per_round,
-        "equation_1": classical_speedup(gamma, rate, drafting),
-        "equation_1_per_token": classical_speedup(gamma, each, drafting),
+        "equation_1": float((rate ** np.arange(gamma + 1)).sum()) / (drafting * gamma + 1),
         "equation_2": gamma / (gamma * drafting + passing),
         "extrapolated": any(one.widths().max() > model.widest for one in counts),
     }
-
-
-def classical_speedup(gamma: int, acceptance: float, draft_cost: float) -> float:
-    """Return the study's equation 1."""
-    tokens = float((acceptance ** np.arange(gamma + 1)).sum())
-    return tokens / (draft_cost * gamma + 1)
-
-
-def chance_of_each(gamma: int, accepted: float) -> float:
-    """Return the chance a of each drafted token whose predecessors were accepted.
-
-    `accepted` is the mean number of accepted tokens a round of `gamma`: a + a^2 + ... + a^gamma.
-    """
-    from scipy.optimize import brentq
-
-    powers = np.arange(1, gamma + 1)
-    most = min(max(accepted, 0.0), float(gamma))
-    return float(brentq(lambda chance: float((chance**powers).sum()) - most, 0.0, 1.0))
 
 
 def prediction_errors(predicted: pd.DataFrame) -> pd.DataFrame:
@@ -264,7 +242,7 @@ def _errors(settings: pd.DataFrame) -> Iterator[dict[str, Any]]:
     errors = (settings["ratio"] - 1).abs()
     worst = settings.iloc[int(errors.argmax())]
     known = settings.dropna(subset=["predicted_low", "predicted_high"])
-    names = ["equation_1", "equation_1_per_token", "equation_2"]
+    names = ["equation_1", "equation_2"]
     equation_errors = (settings[names].div(settings["speedup"], axis=0) - 1).abs().median()
     yield {
         "settings": len(settings),

@@ -168,22 +168,6 @@ def reported_pairs(analysis: Analysis) -> pd.DataFrame:
     return first.drop_duplicates("target").sort_index(ignore_index=True)
 
 
-def drawn_settings(analysis: Analysis) -> pd.DataFrame:
-    """Return the settings that the figure of campaigns side by side shows, with a column `panel`.
-
-    A panel is a target and its prompts. Shown are those that several campaigns measured, or all
-    where there are none; nothing where a single campaign measured any.
-    """
-    settings = analysis.compared_settings
-    if settings["campaign"].nunique() < 2:
-        return settings.iloc[:0].assign(panel=None)
-    settings = settings.assign(
-        panel=settings.groupby(["target_label", "prompts", "suite"], sort=False).ngroup()
-    )
-    shared = settings[settings.groupby("panel")["campaign"].transform("nunique") > 1]
-    return settings if shared.empty else shared
-
-
 def whole_audit(analysis: Analysis) -> dict[str, Any]:
     """Return the audit's counts of all runs, see `checks.summarise_audit`; empty without audit."""
     audit = analysis.audit

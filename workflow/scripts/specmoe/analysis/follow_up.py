@@ -13,14 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from specmoe.analysis.intervals import (
-    MANY,
-    Mean,
-    crossed_mean,
-    log_means,
-    logs_by_prompt,
-    student_quantile,
-)
+from specmoe.analysis.intervals import MANY, Mean, log_means, student_quantile
 from specmoe.analysis.summaries import SETTING_AND_CONDITION, by_group, setting_id
 from specmoe.config.block import Arm
 from specmoe.config.methods import BY_TYPE, PARAMETERS
@@ -32,8 +25,6 @@ from specmoe.files import parts_of
 # With one degree of freedom a deviation is below a tenth of the true one in 8 of 100 settings.
 FEWEST_REPEATS = 3
 MOST_REPEATS = 30  # asked for at most: more take days
-# How many prompts are asked for at most, to show a gain on prompts like these.
-MOST_PROMPTS = 200
 
 
 def setting_sds(pairs: pd.DataFrame, statistics: Statistics) -> pd.DataFrame:
@@ -106,21 +97,6 @@ def repeats_to_decide(usable: pd.DataFrame, statistics: Statistics) -> int | Non
         found = Mean(sizes, sds / math.sqrt(count), count - 1)
         if (sizes > found.reach(statistics.confidence, among, statistics.session_sd)).all():
             return count if len(open_ones) else None
-    return None
-
-
-def prompts_to_gain(compared: pd.DataFrame, among: int, statistics: Statistics) -> int | None:
-    """Return how many prompts would show a gain on prompts like these; None if no number would.
-
-    More prompts are taken to be like those that were sent, which are counted again in turn. `among`
-    is how many settings the best was chosen from.
-    """
-    logs = logs_by_prompt(compared)
-    sent = logs.shape[1]
-    for count in range(sent + 1, MOST_PROMPTS + 1) if sent > 1 else ():
-        found = crossed_mean(logs[:, np.arange(count) % sent])
-        if logs.mean() > found.reach(statistics.confidence, among, statistics.session_sd):
-            return count
     return None
 
 

@@ -194,9 +194,12 @@ def mean_speedup(compared: pd.DataFrame, ratio: str = "speedup") -> Mean:
 def mean_on_other_prompts(compared: pd.DataFrame) -> Mean:
     """Return the mean speedup of a setting: the kind *prompts like these*.
 
-    It has no error with a single block, or with fewer than two prompts that all blocks have.
+    Iterations are averaged: they are replicates of a block and a prompt. Prompts that some block
+    lacks do not count. It has no error with a single block, or with fewer than two such prompts.
     """
-    return crossed_mean(logs_by_prompt(compared))
+    sums, counts, _ = _crossed(compared, "speedup")
+    known = counts.all(axis=0)
+    return crossed_mean(sums[:, known] / counts[:, known])
 
 
 def interval_of_rate(rates: "pd.Series[float]", blocks: pd.Series, confidence: float) -> Interval:
@@ -207,18 +210,6 @@ def interval_of_rate(rates: "pd.Series[float]", blocks: pd.Series, confidence: f
     """
     means = rates.astype(float).groupby(blocks).mean()
     return block_mean(np.log(means.to_numpy())).interval(confidence)
-
-
-def logs_by_prompt(compared: pd.DataFrame) -> np.ndarray:
-    """Return a setting's mean logarithms of speedup by block and prompt.
-
-    Passes through the prompts are averaged: they are replicates of a block and a prompt. Prompts
-    that some block lacks do not count.
-    """
-    sums, counts, _ = _crossed(compared, "speedup")
-    known = counts.all(axis=0)
-    logs: np.ndarray = sums[:, known] / counts[:, known]
-    return logs
 
 
 def _crossed(compared: pd.DataFrame, ratio: str) -> tuple[np.ndarray, np.ndarray, pd.Index]:

@@ -18,9 +18,9 @@ from specmoe.errors import MeasurementError, SchemaError
 from specmoe.files import named_if_damaged, read_record
 from specmoe.models.info import load_infos, size_of_info
 from specmoe.plan.campaign import LoadedCampaign
-from specmoe.runs.manifest import check_manifest
 from specmoe.runs.other_tables import read_agreement, read_pass_times, seen_experts
 from specmoe.runs.schema import DISTURBED, excluded, read_runs
+from specmoe.runs.shipped import check_manifest
 from specmoe.text import counted
 
 # Arrow's strings suit long columns; on tables as short as these they take more time.
@@ -141,7 +141,7 @@ def describe_audit(
         lines += wrap(line, WIDTH, subsequent_indent="  ")
     if recovered := sum(bool(run.recovered) for run in given.runs.values()):
         lines.append(f"{counted(recovered, 'row')} with values recovered by arithmetic")
-    lines += [*_details(found.audit), *_sensitivity(found.sensitivity)]
+    lines += _details(found.audit)
     return summary, "\n".join(lines) + "\n"
 
 
@@ -193,22 +193,3 @@ def _details(audit: pd.DataFrame) -> Iterator[str]:
         members = worst[worst["verdict"] == verdict].groupby("check", sort=False).head(NAMED)
         for check, run, why in members[["check", "run", "why"]].itertuples(index=False):
             yield from _indented(f"{labels[check]}, {verdict}: {run}: {why}")
-
-
-def _sensitivity(table: pd.DataFrame) -> list[str]:
-    """Return how many of these rows the audit would find if they were too fast."""
-    runs, faster = table["runs"].max(), table[table["factor"] > 1]
-    if not runs:
-        return []
-    shares = [
-        f"{impossible / runs:.0%} ({(impossible + suspicious) / runs:.0%})"
-        for impossible, suspicious in zip(faster["impossible"], faster["suspicious"], strict=True)
-    ]
-    shown = faster.assign(shares=shares).pivot(index="forged", columns="factor", values="shares")
-    return [
-        "",
-        f"No bound of time applies to {table['unbounded'].max()} of {counted(runs, 'row')} with"
-        " speculation. Had these been made",
-        "so many times too fast, the audit would have found them impossible (and flagged in all):",
-        shown.rename_axis(index=None, columns=None).to_string(),
-    ]

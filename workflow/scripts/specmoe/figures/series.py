@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator, NullLocator, PercentFormatter
 
-from specmoe.analysis.filters import drawn_settings, settings_by_draft, settings_by_protocol
+from specmoe.analysis.filters import settings_by_draft, settings_by_protocol
 from specmoe.analysis.registry import Analysis
 from specmoe.figures.panels import (
     ACCEPTANCE,
@@ -28,7 +28,7 @@ from specmoe.figures.panels import (
     start_at_zero,
     target_title,
 )
-from specmoe.figures.style import REFERENCE_COLOUR, compared_looks, looks_of, short, target_looks
+from specmoe.figures.style import looks_of, short, target_looks
 
 _ACCEPTED = PlottedColumn("accepted", "accepted")
 _SPREAD_PT = 6  # of the lines of a panel over positions, which keeps equal values apart
@@ -169,49 +169,6 @@ def plot_protocols(analysis: Analysis) -> Figure | None:
     figure.supxlabel(GAMMA_LABEL)
     add_legend(figure, [handle(look, way) for way, look in looks.items()])
     return figure
-
-
-def plot_compared_settings(analysis: Analysis) -> Figure | None:
-    """Show the speedups of several campaigns against draft length, or None if only one has any.
-
-    The panels are those of `drawn_settings`. A line for each campaign and draft. Hollow marks have
-    flagged runs.
-    """
-    settings = drawn_settings(analysis)
-    if settings.empty:
-        return None
-    listed = analysis.compared_campaigns["heading"]
-    headings = listed[listed.isin(settings["heading"])].tolist()
-    drafts = settings["draft_label"].drop_duplicates().tolist()
-    looks = compared_looks(headings, drafts)
-
-    def draw_panel(axes: Axes, members: pd.DataFrame) -> None:
-        lines = members.groupby(["heading", "draft_label"], sort=False)
-        for (line, own), dodge in dodged(lines):
-            look = looks[line]
-            draw(axes, own, "gamma", SPEEDUP, look, dodge)
-            flagged = own[own["flagged"] > 0]
-            draw(axes, flagged, "gamma", SPEEDUP, replace(look, line="none"), dodge, hollow=True)
-        powers_of_two(axes, settings["gamma"])
-
-    def title(members: pd.DataFrame) -> str:
-        """Return the target, and its prompts where there is more than one panel of it."""
-        first = members.iloc[0]
-        of_target = settings[settings["target_label"] == first["target_label"]]
-        label = short(first["target_label"])
-        several = of_target["panel"].nunique() > 1
-        return f"{label}\n{short(first['prompts'])}" if several else label
-
-    campaigns = [
-        handle(replace(looks[heading, drafts[0]], marker="", line="-"), short(heading))
-        for heading in headings
-    ]
-    of_drafts = [
-        handle(replace(looks[headings[0], draft], colour=REFERENCE_COLOUR), f"draft {short(draft)}")
-        for draft in drafts
-    ]
-    groups, handles = settings.groupby("panel"), [*campaigns, *of_drafts]
-    return draw_panels(groups, draw_panel, title, _BY_GAMMA, handles, mark_no_change)
 
 
 def plot_positions(analysis: Analysis) -> Figure | None:

@@ -35,7 +35,6 @@ _FAMILIES = {
     "dense": (("#C4570A", "#EBA13C", "#8A3B00", "#F2C078"), ("^", "v", "<", ">", "X")),
 }
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "p", "*", "h", "d", "8")
-_CAMPAIGN_COLOURS = ("#882255", "#44AA99", "#332288", "#999933", "#CC6677")
 _LINES = ("-", (0, (4, 1.5)), (0, (1, 1)), (0, (5, 1, 1, 1)))
 _DRAFT_COLOURS = ("#882255", "#44AA99", "#DDCC77", "#6699CC", "#999933")
 
@@ -100,16 +99,6 @@ def looks_of(names: Iterable[str]) -> dict[str, Look]:
     """Return a look for each name, in their order."""
     looks = zip(names, cycle(_DRAFT_COLOURS), cycle(MARKERS), cycle(_LINES))
     return {name: Look(colour, marker, line) for name, colour, marker, line in looks}
-
-
-def compared_looks(campaigns: Iterable[str], drafts: Iterable[str]) -> dict[tuple[str, str], Look]:
-    """Return the look of each campaign (its colour) and draft model (its marker and line)."""
-    of_drafts = list(zip(drafts, cycle(MARKERS), cycle(_LINES)))
-    return {
-        (campaign, draft): Look(colour, marker, line)
-        for campaign, colour in zip(campaigns, cycle(_CAMPAIGN_COLOURS))
-        for draft, marker, line in of_drafts
-    }
 
 
 def short(label: str) -> str:

@@ -118,7 +118,6 @@ class LiveArm:
         self.server: Server
         self.watch: Watch
         self.prompts: Mapping[str, list[int]] = {}  # as token ids
-        self.start_ms = 0.0  # of all its servers
         self.warm_ups: list[dict[str, float]] = []
         self.processes = 0
         self.sent: Counter[int] = Counter()  # requests of the present server, by slot
@@ -140,12 +139,10 @@ class LiveArm:
 
     def start(self) -> None:
         """Start a server; raises MeasurementError if it is not as the arm asks."""
-        clock = time.perf_counter()
         block, job = self.block, self._job
         self.server = job.server(block, self.arm, job.log_of(self.arm, self.group))
         try:
             self._load()
-            self.start_ms += (time.perf_counter() - clock) * 1000
             self._check_settings()
             gpus = block.environment.get("CUDA_VISIBLE_DEVICES", "")
             self.watch = Watch(self.server.pid, job.backend, gpus)
@@ -339,9 +336,7 @@ class LiveArm:
             "environment": {name: at_home(value) for name, value in environment.items()},
             "server": self.server.settings._asdict(),
             "processes": self.processes,
-            "start_ms": self.start_ms,
             "warm_ups": self.warm_ups,
-            "warm_up_ms": sum(one["wall_ms"] for one in self.warm_ups),
             "peak_rss_bytes": max(self._peaks, default=None),
             # For draft scoring.
             "prompts": None if self.arm.speculates else self.prompts,

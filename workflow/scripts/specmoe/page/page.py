@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from math import isnan
 from pathlib import Path
-from typing import Any, NamedTuple, TypedDict
+from typing import Any, NamedTuple
 
 import pandas as pd
 from markupsafe import Markup, escape
@@ -214,51 +214,35 @@ def _joined(*files: Path) -> Markup:
     return Markup("\n".join(file.read_text(encoding="utf-8") for file in files))  # noqa: S704
 
 
-class Pair(TypedDict):
-    """A target and draft with fitted costs.
+def whatif_pairs(analysis: Analysis) -> list[Record]:
+    """Return the targets and draft models whose costs were fitted, in the order of tables.
 
-    `knots` are the γ or widths of each kind of cost, `costs` the steps there, `without` the same as
-    fitted without each repeat. `quantile` is null, and `without` empty, with a single repeat.
-    `profile` has a suite's γ, and the `chances` of the tokens at each position if all earlier ones
-    were accepted.
+    Names are labels. `knots` are the γ or widths of each kind of cost, `costs` the steps there, and
+    `without` the same as fitted without each repeat. With a single repeat `quantile` is null and
+    `without` empty. `profile` has a suite's γ, and the `chances` of the tokens at each position if
+    all earlier ones were accepted.
     """
-
-    target: str
-    draft: str
-    engine: str
-    knots: dict[str, list[int]]
-    costs: dict[str, list[float]]
-    without: list[dict[str, list[float]]]
-    replays: bool
-    quantile: float | None
-    widest: int
-    settings: list[Record]
-    profile: Record | None
-
-
-def whatif_pairs(analysis: Analysis) -> list[Pair]:
-    """Return the pairs whose costs were fitted, in the order of tables; names are labels."""
     pairs = analysis.fitted_costs.groupby(PAIR, sort=False)
     return [_pair(costs, analysis) for _, costs in pairs]
 
 
-def _pair(costs: pd.DataFrame, analysis: Analysis) -> Pair:
+def _pair(costs: pd.DataFrame, analysis: Analysis) -> Record:
     first = costs.iloc[0]
     fits = [fit for _, fit in costs.groupby("without_repeat")]
     steps, *without = (_by_kind(fit, "steps") for fit in fits)
-    return Pair(
-        target=first["target_label"],
-        draft=first["draft_label"],
-        engine=first["engine"],
-        knots=_by_kind(fits[0], "at"),
-        costs=steps,
-        without=without,
-        replays=bool(first["replays"]),
-        quantile=None if pd.isna(first["quantile"]) else float(first["quantile"]),
-        widest=int(first["widest"]),
-        settings=_settings(_of_pair(analysis.break_even, first)),
-        profile=_profile(_of_pair(analysis.positions, first)),
-    )
+    return {
+        "target": first["target_label"],
+        "draft": first["draft_label"],
+        "engine": first["engine"],
+        "knots": _by_kind(fits[0], "at"),
+        "costs": steps,
+        "without": without,
+        "replays": bool(first["replays"]),
+        "quantile": None if pd.isna(first["quantile"]) else float(first["quantile"]),
+        "widest": int(first["widest"]),
+        "settings": _settings(_of_pair(analysis.break_even, first)),
+        "profile": _profile(_of_pair(analysis.positions, first)),
+    }
 
 
 def _of_pair(frame: pd.DataFrame, pair: pd.Series) -> pd.DataFrame:

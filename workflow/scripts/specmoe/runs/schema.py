@@ -115,8 +115,6 @@ class Row(pa.DataFrameModel):
         isin=[*Stop],
     )
     recovered: tuple[str, ...] = _column("Columns that follow from others by arithmetic.")
-    start_ms: float | None = _duration("Until the models of its arm's processes were loaded.")
-    warm_up_ms: float | None = _duration("All warm-ups of its arm.")
     peak_rss_bytes: int | None = _positive("Of its arm's processes.")
     load_average: float | None = _count("Of the machine, before the run.")
     reruns: int | None = _count("Repeated attempts, because the machine was disturbed.")

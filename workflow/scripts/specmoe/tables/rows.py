@@ -110,7 +110,7 @@ def findings(analysis: Analysis) -> pd.DataFrame:
 
 
 def sensitivity(analysis: Analysis) -> pd.DataFrame:
-    """Return the shares of runs that the audit would mark if they were too fast, by factor."""
+    """Return the shares of runs that the audit would flag if they were too fast, by factor."""
     frame = analysis.sensitivity
     shares = frame.assign(
         impossible=frame["impossible"] / frame["runs"],

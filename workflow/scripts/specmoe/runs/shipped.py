@@ -1,18 +1,101 @@
-"""Shipped campaigns of the version before, brought to today's names."""
+"""Shipped campaigns: packing, digests, which one may sign, and the names of the version before."""
 
 import json
 import re
+import shutil
 from collections.abc import Callable, Mapping
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, get_args
 
 import pyarrow.parquet as pq
+from pydantic import TypeAdapter
 
 from specmoe.config.models import StudyModel
-from specmoe.files import json_of, replace_text
-from specmoe.runs.manifest import SCHEMA, write_manifest
+from specmoe.errors import DamagedFileError
+from specmoe.files import json_of, read_record, replace_text, sha256_of
+from specmoe.plan.campaign import LoadedCampaign
 from specmoe.runs.schema import read_table, write_runs
+
+NAME = "manifest.json"
+CONTENTS = {
+    "agreement.parquet": "draft models' scores of their targets' texts",
+    **{f"contenders_r{n}.json": "settings that were beaten before a repeat" for n in (0, 1)},
+    "campaign.yaml": "the campaign's configuration, which renders it",
+    "divergences": "runs that differ from the baselines of a target, judged",
+    "engines.json": "the builds of llama.cpp",
+    "machine.json": "the machine",
+    NAME: "digests of all other files",
+    "models.json": "the models that were measured",
+    "pass_times.parquet": "passes timed by themselves",
+    "runs.parquet": "one row per run",
+    "trace.json": "one prompt decoded round by round",
+}
+"""The files and folders of a shipped campaign."""
+# Editors check the file by it, here and in resources/campaigns/<campaign>/.
+SCHEMA = "# yaml-language-server: $schema=../../../config/schema.json"
+_AGAIN = "get the shipped campaign again, or pack it again"
+# SHA-256 by path in the folder.
+_DIGESTS = TypeAdapter(dict[str, str])
+
+
+def pack(
+    campaign: LoadedCampaign,
+    engines: tuple[Path, ...],
+    out: Path,
+    trace: tuple[Path, ...] = (),
+) -> None:
+    """Pack the files of a measured campaign, with a configuration that renders it.
+
+    `engines` are engine.json, `trace` is the recorded trace, if there is one.
+    """
+    (out / "divergences").mkdir(parents=True)
+    files = [campaign.folder / name for name in ("runs.parquet", "machine.json", "models.json")]
+    for file in (*files, *campaign.pass_times, *campaign.agreement, *campaign.stages, *trace):
+        shutil.copy(file, out)
+    for file in campaign.divergences:
+        shutil.copy(file, out / "divergences")
+    described = [read_record(file) for file in engines]
+    (out / "engines.json").write_text(json.dumps(described, indent=1) + "\n")
+    config = read_record(campaign.file)
+    config["campaign"]["source"] = "shipped"
+    # JSON is YAML, and so a file for --configfile.
+    (out / "campaign.yaml").write_text(f"{SCHEMA}\n{json.dumps(config, indent=1)}\n")
+    write_manifest(out)
+
+
+def _digests_of(folder: Path) -> dict[str, str]:
+    """Return the digests of a shipped campaign's files, without the manifest, in order."""
+    files = {file.relative_to(folder): file for file in sorted(folder.rglob("*")) if file.is_file()}
+    own = [name for name in files if name.parts[0] in CONTENTS and name != Path(NAME)]
+    return {name.as_posix(): sha256_of(files[name]) for name in own}
+
+
+def write_manifest(folder: Path) -> None:
+    """Write the digests of all files of a shipped campaign."""
+    text = _DIGESTS.dump_json(_digests_of(folder), indent=1).decode()
+    replace_text(folder / NAME, f"{text}\n")
+
+
+def check_manifest(folder: Path) -> None:
+    """Check the files of a shipped campaign against its manifest; ignore files of other names.
+
+    Raises DamagedFileError for the first difference.
+    """
+    manifest = folder / NAME
+    try:
+        digests = _DIGESTS.validate_python(json_of(manifest.read_bytes()))
+    except (OSError, ValueError) as error:
+        raise DamagedFileError(
+            f"{manifest} is no list of files, so the campaign's cannot be checked; {_AGAIN}"
+        ) from error
+    found = _digests_of(folder)
+    for name in digests | found:
+        if digests.get(name) != found.get(name):
+            reason = "not the file that" if name in digests else "not among the files that"
+            reason = reason if name in found else "missing, one that"
+            raise DamagedFileError(f"{folder / name} is {reason} {NAME} names; {_AGAIN}")
+
 
 # By the path in the configuration; None for a key that is gone.
 KEYS: dict[str, str | None] = {
