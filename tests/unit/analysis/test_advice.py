@@ -106,7 +106,7 @@ def advised(runs, config, audited, infos=INFOS, stages=()):
     pairs = usual(make_pairs(runs.assign(level=None), config.audit.unrelated_drafts, infos))
     settings = summarise(pairs, SETTING, config.statistics, lambda its: describe_texts(its, str))
     compared = pairs[pairs["counts"]]
-    sds = setting_sds(compared, config.statistics)
+    sds = setting_sds(compared)
     return advise(runs, compared, settings, sds, audited, config, infos, stages)
 
 

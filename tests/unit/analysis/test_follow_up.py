@@ -1,34 +1,25 @@
 """Repeats planned by the deviation of blocks alone, and lines that a shell reads as measured."""
 
-import math
 import shlex
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from scipy import stats
 
 from specmoe.analysis.follow_up import (
-    FEWEST_REPEATS,
     launch_line,
     measuring_line,
     model_file,
-    repeats_for,
     setting_sds,
     with_files,
 )
 from specmoe.config.block import Arm
 from specmoe.config.load import load
 from specmoe.config.methods import Method
-from specmoe.config.schema import Statistics
 from specmoe.engine.job import server_command, speculation_flags
 
 from .test_summaries import run
-
-STATISTICS = Statistics()
 
 
 def setting(logs, *, gamma=4, target="t", suite="B", shared=False, temperature=0.0, forced=None):
@@ -52,7 +43,7 @@ def setting(logs, *, gamma=4, target="t", suite="B", shared=False, temperature=0
 
 
 def sds(*settings):
-    return setting_sds(pd.concat(settings), STATISTICS).set_index("gamma")
+    return setting_sds(pd.concat(settings)).set_index("gamma")
 
 
 def test_the_deviation_of_blocks_is_as_by_hand():
@@ -62,7 +53,7 @@ def test_the_deviation_of_blocks_is_as_by_hand():
 
 
 def test_one_block_has_no_deviation():
-    assert sds(setting([[0.0, 0.1]])).loc[4, ["block_sd", "repeats_needed"]].isna().all()
+    assert np.isnan(sds(setting([[0.0, 0.1]])).loc[4, "block_sd"])
 
 
 def test_a_setting_whose_blocks_agree_by_luck_is_planned_by_its_neighbours():
@@ -74,26 +65,12 @@ def test_a_setting_whose_blocks_agree_by_luck_is_planned_by_its_neighbours():
     assert rows.loc[16, "planning_sd"] == 0  # another target spreads otherwise
 
 
-@given(deviation=st.floats(0, 0.3), width=st.floats(0.01, 0.2))
-def test_the_repeats_are_the_fewest_that_reach_the_half_width(deviation, width):
-    statistics = Statistics(target_half_width=width)
-    repeats = repeats_for(deviation, statistics)
-
-    def reach(blocks):
-        quantile = stats.t.ppf((1 + statistics.confidence) / 2, blocks - 1)
-        return quantile * deviation / math.sqrt(blocks)
-
-    assert reach(repeats) <= math.log1p(width)
-    if repeats > FEWEST_REPEATS:
-        assert reach(repeats - 1) > math.log1p(width)
-
-
 def test_arms_of_a_block_forced_acceptance_and_temperatures_are_settings_of_their_own():
     logs = [[0.0], [0.1]]
     settings = [setting(logs, gamma=gamma, shared=True) for gamma in (2, 8)]
     settings += [setting(logs, forced=0.0), setting(logs, forced=0.5)]
     settings += [setting(logs, suite="T", temperature=warm) for warm in (0.0, 0.7)]
-    there = setting_sds(pd.concat(settings), STATISTICS)
+    there = setting_sds(pd.concat(settings))
     ids = ["B/t/d/g2", "B/t/d/g8", "B/t/d/g4/0", "B/t/d/g4/0.5", "T/t/d/g4/0", "T/t/d/g4/0.7"]
     assert sorted(there["setting"]) == sorted(ids)
     assert set(there["blocks"]) == {2}
@@ -130,7 +107,7 @@ def test_a_shell_reads_the_names_as_they_are(mine, root):
 def test_the_flags_are_those_that_were_measured(mine, root, gpu):
     config = load(mine, root)
     arm = {"gamma": 4, "p_min": 0.0}
-    setting = {"draft_model": "whole", "method": "draft-simple", "n_match": math.nan} | arm
+    setting = {"draft_model": "whole", "method": "draft-simple", "n_match": np.nan} | arm
     words = shlex.split(launch_line(config, "own", setting, gpu=gpu))
     layers = config.measurement.gpu_layers if gpu else 0
     measured = server_command(

@@ -92,7 +92,7 @@ TODAY = {
     },
     "model_sets": {"s": {"moe_q4": {}, "own": {}}},
     "measurement": {"schedule": "sequential", "prompt_iterations": 2},
-    "statistics": {"target_half_width": 0.1},
+    "statistics": {},
     "suites": {"K": {"drafts": ["self", "draft_0.8b"]}},
     "prompts": {"texts": {"a.b": {"file": "x"}}},
 }

@@ -66,7 +66,7 @@ def analyse(
     costed = pairs[pairs["counts"] & pairs["forced_acceptance"].notna()]
     costed = pd.concat([usual(own), costed]).sort_index()
     tables = setting_tables(pairs, statistics, config.prompt_label)
-    sds = setting_sds(pairs[pairs["counts"]], statistics)
+    sds = setting_sds(pairs[pairs["counts"]])
     seen = seen_experts(pass_times)
     sizes = {model: size_of_info(info, seen.get(model, ())) for model, info in infos.items()}
     pass_times = undisturbed_passes(pass_times)

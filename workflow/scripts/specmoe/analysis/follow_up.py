@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from specmoe.analysis.intervals import MANY, Mean, log_means, student_quantile
+from specmoe.analysis.intervals import Mean, log_means
 from specmoe.analysis.summaries import SETTING_AND_CONDITION, by_group, setting_id
 from specmoe.config.block import Arm
 from specmoe.config.methods import BY_TYPE, PARAMETERS
@@ -27,8 +27,8 @@ FEWEST_REPEATS = 3
 MOST_REPEATS = 30  # asked for at most: more take days
 
 
-def setting_sds(pairs: pd.DataFrame, statistics: Statistics) -> pd.DataFrame:
-    """Return a row for each setting: standard deviations of its speedup, and repeats it needs.
+def setting_sds(pairs: pd.DataFrame) -> pd.DataFrame:
+    """Return a row for each setting: standard deviations of its speedup.
 
     `pairs` are `with_speedups`. Deviations are of the logarithm of speedup, about relative: 0.02 is
     2 %. Columns: setting (its `setting_id`), those of SETTING_AND_CONDITION, runs, blocks, and
@@ -36,7 +36,6 @@ def setting_sds(pairs: pd.DataFrame, statistics: Statistics) -> pd.DataFrame:
     - block_sd: between the means of blocks, which intervals use. Null with one block.
     - planning_sd: the larger of block_sd and that of all settings of the suite and target, pooled.
       Few blocks can agree by luck.
-    - repeats_needed: see `repeats_for`, with planning_sd.
     """
 
     def row(members: pd.DataFrame) -> Iterator[dict[str, Any]]:
@@ -61,24 +60,7 @@ def setting_sds(pairs: pd.DataFrame, statistics: Statistics) -> pd.DataFrame:
     return sds.assign(
         setting=[setting_id(*row) for row in rows],
         planning_sd=planning,
-        repeats_needed=pd.array([repeats_for(sd, statistics) for sd in planning], dtype="Int64"),
     )
-
-
-def repeats_for(deviation: float, statistics: Statistics) -> int | None:
-    """Return how many blocks make an interval no wider than ± `statistics.target_half_width`.
-
-    FEWEST_REPEATS at least; None if the deviation is not known.
-    """
-    if math.isnan(deviation):
-        return None
-    # Student's t falls with the degrees of freedom, so fewer blocks never suffice.
-    reach, confidence = math.log1p(statistics.target_half_width), statistics.confidence
-    fewest = (student_quantile(MANY, confidence) * deviation / reach) ** 2
-    blocks: int = max(FEWEST_REPEATS, math.ceil(fewest))
-    while student_quantile(blocks - 1, confidence) * deviation / math.sqrt(blocks) > reach:
-        blocks += 1
-    return blocks
 
 
 def repeats_to_decide(usable: pd.DataFrame, statistics: Statistics) -> int | None:

@@ -180,10 +180,9 @@ def summarise_suite(runs: pd.DataFrame, suite: str, config: Config) -> str:
         names = {"n_prompt": "tokens", "mean": "tok/s", "std": "sd"}
         tables["Baselines"] = rates.agg(["mean", "std"]).reset_index().rename(columns=names)
     if len(settings):
-        sds = setting_sds(pairs, config.statistics)
-        width, level = 100 * config.statistics.target_half_width, config.statistics.confidence
+        sds = setting_sds(pairs)
         beyond = settings["condition"].astype(object).fillna("")
-        head = f"Speculation (low, high: {level:.0%} interval; repeats: how many ±{width:g}% takes)"
+        head = f"Speculation (low, high: {config.statistics.confidence:.0%} interval)"
         tables[head] = pd.DataFrame(
             {
                 "target": settings["target"],
@@ -196,7 +195,6 @@ def summarise_suite(runs: pd.DataFrame, suite: str, config: Config) -> str:
                 "low": settings["speedup_low"],
                 "high": settings["speedup_high"],
                 "sd %": sds["block_sd"] * 100,
-                "repeats": sds["repeats_needed"],
             }
         )
     parts = [f"Suite {suite}: {config.suites[suite].title}, {counted(len(own), 'run')}"]

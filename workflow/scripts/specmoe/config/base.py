@@ -68,30 +68,21 @@ Distinct = Annotated[list[T], AfterValidator(_check_distinct)]
 _SAY_IT = ("value_error", "missing", "union_tag_invalid", "unknown_key")
 
 FORMER_KEYS = {
-    "prompt_lengths": "give them in `prompts`, or as `vary: {prompt_tokens: [...]}`",
-    "temperatures": "it is `vary: {temperature: [...]}` now",
-    "imposed_acceptance": "it is `vary: {forced_acceptance: [...]}` now",
-    "concurrency": "it is `vary: {requests: [...]}` now",
-    "gate": "its limits are constants; `reruns` says how often a disturbed run is repeated",
-    "start_limit_s": "it is `time_limit_s` now",
-    "run_limit_s": "it is `time_limit_s` now",
-    "claims": "it is `claim: FILE` now",
-    "size_gb": "it is `size_bytes` now",
-    "tokenizer": "it is `source` now",
-    "core_first": "it is `core: LAYER` now",
-    "end_gain": "it is `chat: true` now",
-    "families": "they are in resources/families.yaml",
-    "room": "it is `check_capacity: true` or `false` now",
-    "published": "its rows are fetched without it; `study_rows` names a copy",
-    "host": "it is `machine` now",
-    "hosts": "it is `machines` now",
-    "left_out": "it is `exclude` now",
-    "precision": "it is `target_half_width` now",
-    "draft_stand_ins": "it is `draft_proxies` now",
-    "passes": "it is `prompt_iterations` now",
-    "sides": "it is `schedule: auto`, `interleaved` or `sequential` now",
+    **dict.fromkeys(["prompt_lengths", "temperatures", "imposed_acceptance"], "vary"),
+    "concurrency": "vary",
+    "start_limit_s": "time_limit_s",
+    "run_limit_s": "time_limit_s",
+    "claims": "claim",
+    "tokenizer": "source",
+    "room": "check_capacity",
+    "host": "machine",
+    "hosts": "machines",
+    "left_out": "exclude",
+    "draft_stand_ins": "draft_proxies",
+    "passes": "prompt_iterations",
+    "sides": "schedule",
 }
-"""Keys of earlier versions, and what to give in their place."""
+"""Keys of earlier versions, and today's: for messages, and to upgrade packed campaigns."""
 
 
 class Strict(BaseModel):
@@ -111,8 +102,9 @@ class Strict(BaseModel):
         if isinstance(data, Mapping):
             for key in data:
                 if key not in cls.model_fields:
-                    hint = FORMER_KEYS.get(key) or nearest(str(key), cls.model_fields)
-                    said = {"shown": repr(key), "hint": hint}
+                    new = FORMER_KEYS.get(key)
+                    hint = f"it is `{new}` now" if new else nearest(str(key), cls.model_fields)
+                    said = {"key": key, "shown": repr(key), "hint": hint}
                     raise PydanticCustomError("unknown_key", "unknown key {shown}; {hint}", said)
         return data
 

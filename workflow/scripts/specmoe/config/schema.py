@@ -202,12 +202,10 @@ class Measurement(Strict):
 
 
 class Statistics(Strict):
-    """How intervals are computed from repeats, and how narrow they should be."""
+    """How intervals are computed from repeats."""
 
     confidence: float = Field(default=0.95, gt=0, lt=1)
     """level of every interval"""
-    target_half_width: float = Field(default=0.02, gt=0, lt=1)
-    """half-width of intervals, as a share of the speedup, for which repeats are counted"""
     session_sd: float = Field(default=0.03, ge=0, lt=1)
     """how far the speedups of two sessions are apart, as a standard deviation of the logarithm:
     answers of `advise` allow for it. Ours, on virtual machines, were 0 to 3 % apart beyond what
