@@ -65,7 +65,7 @@ def test_more_tokens_visit_more_experts_as_uniform_routing_does(measured, even):
     assert seen[0] == MOE.experts_used
     assert all(less < more for less, more in pairwise(seen))
     assert [timings["last", n_tokens]["experts"] for n_tokens in WIDTHS] == seen
-    by_formula = Size(0, 0.0, 1.0, MOE.experts, MOE.experts_used, MOE.layers, "").evenly_visited
+    by_formula = Size(0, 0.0, 1.0, MOE.experts, MOE.experts_used, MOE.layers).evenly_visited
     assert seen == pytest.approx([*map(by_formula, WIDTHS)], rel=0.1)
 
 

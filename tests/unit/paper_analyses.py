@@ -55,8 +55,8 @@ MODELS[_BILLIONS] = (MODELS[_BILLIONS] * 1e9).round().astype("int64")
 LABELS = dict(zip(MODELS["model"], MODELS["label"], strict=True))
 
 SIZES = {
-    "moe_q4": Size(20_600_000_000, 1.5e9, 19e9, 256, 8, 40, "by hand"),
-    "dense_4b": Size(4_400_000_000, 4.4e9, 0.0, 0, 0, 32, "by hand"),
+    "moe_q4": Size(20_600_000_000, 1.5e9, 19e9, 256, 8, 40),
+    "dense_4b": Size(4_400_000_000, 4.4e9, 0.0, 0, 0, 32),
 }
 
 CAMPAIGN = pd.DataFrame(

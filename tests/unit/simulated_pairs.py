@@ -18,7 +18,7 @@ from .paper_analyses import baseline_runs, full, speculative_runs
 
 DENSE, MOE, DRAFT = "dense_4b", "moe_q4", "draft_0.8b"
 DENSE_OF = {MOE: DENSE}
-SIZES = {MOE: Size(10, 1, 9, 4, 1, 2, "by hand"), DENSE: Size(4, 4, 0, 0, 0, 2, "by hand")}
+SIZES = {MOE: Size(10, 1, 9, 4, 1, 2), DENSE: Size(4, 4, 0, 0, 0, 2)}
 
 
 def runs_of_pair(

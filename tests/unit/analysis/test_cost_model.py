@@ -333,7 +333,7 @@ MODEL_PAIR = fitted(repeats=1)
 
 
 def test_the_roofline_by_hand():
-    experts = Size(1000, 100.0, 640.0, 32, 8, 4, "by hand")
+    experts = Size(1000, 100.0, 640.0, 32, 8, 4)
     table = verification([fitted()], {"moe_q4": experts}, 1e4, cache_bytes=999).set_index(
         "n_tokens"
     )
@@ -347,7 +347,7 @@ def test_the_roofline_by_hand():
 
 
 def test_a_dense_target_visits_no_experts_and_an_unknown_machine_has_no_roof():
-    dense = Size(1000, 1000.0, 0.0, 0, 0, 4, "by hand")
+    dense = Size(1000, 1000.0, 0.0, 0, 0, 4)
     table = verification([fitted()], {"moe_q4": dense}, None, cache_bytes=1000)
     assert table["experts"].isna().all()
     assert (table["read_bytes"] == 1000).all()

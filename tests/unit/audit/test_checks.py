@@ -31,7 +31,7 @@ TOKENS = list(range(100, 164))
 
 
 def dense(file_bytes):
-    return Size(file_bytes, file_bytes, 0.0, 0, 0, 32, "by hand")
+    return Size(file_bytes, file_bytes, 0.0, 0, 0, 32)
 
 
 SIZES = {
@@ -287,7 +287,7 @@ def test_a_run_is_timed_by_its_own_protocol_and_engine_and_by_the_fastest_of_the
     assert failures(audited(campaign(slow))) == {"B/target/draft/g4/r1": {"baseline_time"}}
 
 
-MOE = Size(20_600_000_000, 1.15e9, 19.4e9, 256, 8, 40, "by hand")
+MOE = Size(20_600_000_000, 1.15e9, 19.4e9, 256, 8, 40)
 OF_MOE = {"sizes": SIZES | {"target": MOE}}
 ROUND_GB = MOE.pass_bytes(1 + 78 / 20)
 # Options, and what a check measures of the second repeat in ms or bytes, its bound, and its words.

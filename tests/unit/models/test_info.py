@@ -66,12 +66,12 @@ def test_the_targets_that_replay_are_those_of_the_shipped_rows(name):
         assert (rejected["replays"].sum() > 0) == infos[target].replays
 
 
-ROUTED = Size(10, 3.0, 7.0, 256, 8, 1, "")
+ROUTED = Size(10, 3.0, 7.0, 256, 8, 1)
 
 
 @given(st.integers(1, 64), st.integers(1, 8), st.integers(8, 256))
 def test_a_wider_pass_reads_more_experts_and_at_most_all(n_tokens, used, experts):
-    size = Size(10, 3.0, 7.0, experts, used, 1, "")
+    size = Size(10, 3.0, 7.0, experts, used, 1)
     assert size.pass_bytes(n_tokens) <= size.pass_bytes(n_tokens + 1) <= 10
     assert size.pass_bytes(1) == pytest.approx(3 + 7 * used / experts)
 

@@ -132,12 +132,10 @@ class Records:
             link.unlink(missing_ok=True)
         return changed
 
-    def seconds(self, name: str, request: Request) -> float | None:
-        """Return how long a job took that is measured as asked; None if it is to be measured."""
-        for file in (self.link(name), self.kept(name, request)):
-            if (head := head_of(file)) and not first_changes(head.request, request):
-                return head.seconds
-        return None
+    def has(self, name: str, request: Request) -> bool:
+        """Return whether a job is measured as asked."""
+        heads = map(head_of, (self.link(name), self.kept(name, request)))
+        return any(head and not first_changes(head.request, request) for head in heads)
 
     def latest_change(self, name: str, request: Request) -> str:
         """Return how the latest record of a job differs from what is asked; empty without one."""

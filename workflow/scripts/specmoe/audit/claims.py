@@ -262,7 +262,7 @@ def _size(claim: Claim, limits: Limits) -> Size | None:
     always, routed = (0.0, weights * 1e9) if experts else (weights * 1e9, 0.0)
     if active is not None:
         always, routed = split_by_active(weights * 1e9, active * 1e9, experts, used)
-    return Size(round(weights * 1e9), max(always, 0.0), routed, experts, used, 0, "the claim")
+    return Size(round(weights * 1e9), max(always, 0.0), routed, experts, used, 0)
 
 
 def _accounting(facts: Facts) -> Iterator[Bound]:

@@ -113,6 +113,11 @@ class HubModel(ReadyModel):
     size_bytes: Positive | None = None
     """size of all parts in bytes, for the plan"""
 
+    @property
+    def origin(self) -> str:
+        """Where the file is from, for people."""
+        return f"{self.repository}, {self.file}"
+
 
 class QuantizeModel(ModelBase):
     """A model that llama-quantize makes from another model of the set."""

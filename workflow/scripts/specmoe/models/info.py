@@ -138,7 +138,6 @@ class Size:
     experts: int
     experts_used: int
     layers: int
-    basis: str  # where the figure comes from, in words
     # Tokens of a pass, and the distinct experts of a layer that it was seen to visit; in order.
     seen_experts: tuple[tuple[float, float], ...] = ()
     mtp_bytes: int | None = None  # that a token drafted by its MTP block reads; None: unknown
@@ -195,7 +194,6 @@ def size_of_info(info: ModelInfo, seen_experts: tuple[tuple[int, float], ...] = 
         info.experts,
         info.experts_used,
         info.layers,
-        "its file",
         seen_experts,
         info.mtp_bytes,
     )

@@ -5,15 +5,15 @@ The size of a model follows from its entry or its source.
 A forward pass takes the bytes it reads divided by the memory's bandwidth, plus a fixed time per
 layer. The fixed time on GPUs is the rest that bandwidth does not explain in the published
 baselines on an M2 Ultra (the study's Table 4: 0.22 to 0.29 ms a layer for the dense models, 0.40 ms
-for the MoE). The acceptance rate is assumed unless it is forced.
+for the MoE). The acceptance rate is assumed, and what drafts without a model takes no time.
 """
 
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from specmoe.config.block import Block, TimedPasses
-from specmoe.config.methods import METHODS, Method, is_ngram
+from specmoe.config.block import Block
+from specmoe.config.methods import Method
 from specmoe.config.models import (
     AnyModel,
     Family,
@@ -62,26 +62,24 @@ def size_of(
     if model in infos:
         return size_of_info(infos[model])
     entry, family = config.models[model], config.family(model)
-    source = size_of(entry.made_from, config, infos, hub_bytes) if entry.made_from else None
+    made_from = entry.target if isinstance(entry, SyntheticDraft) else entry.made_from
+    source = size_of(made_from, config, infos, hub_bytes) if made_from else None
     if isinstance(entry, UpcycleModel):
         return _size_of_experts(entry, config.family(entry.source), source) if source else None
-    known = _file_bytes(entry, config, family, source)
-    if model in hub_bytes:
-        known = hub_bytes[model], "the hub"
-    if known is None:
+    file_bytes = hub_bytes.get(model) or _file_bytes(entry, family, source)
+    if file_bytes is None:
         return None
-    file_bytes, basis = known
     if family is not None:
         # As if all parameters had the same type.
         scale, experts = file_bytes / family.parameters, (family.experts, family.experts_used)
         always, routed = split_by_active(family.parameters, family.parameters_active, *experts)
-        return Size(file_bytes, always * scale, routed * scale, *experts, family.layers, basis)
+        return Size(file_bytes, always * scale, routed * scale, *experts, family.layers)
     layers = source.layers if source else TYPICAL_LAYERS
     if isinstance(entry, TruncateModel):
         layers = entry.layers
     if isinstance(entry, SyntheticModel):
         layers = entry.recipe.layers
-    return Size(file_bytes, file_bytes, 0, 0, 0, layers, f"{basis}; taken for dense")
+    return Size(file_bytes, file_bytes, 0, 0, 0, layers)  # taken for dense
 
 
 def info_of_entry(model: str, config: Config) -> ModelInfo:
@@ -117,29 +115,21 @@ def info_of_entry(model: str, config: Config) -> ModelInfo:
     )
 
 
-def _file_bytes(
-    entry: AnyModel, config: Config, family: Family | None, source: Size | None
-) -> tuple[int, str] | None:
-    """Return the bytes of a model's file and where the figure comes from, in words."""
+def _file_bytes(entry: AnyModel, family: Family | None, source: Size | None) -> int | None:
+    """Return the bytes of a model's file; None if they are unknown."""
     bits = BITS.get(entry.type, FULL_BITS) if isinstance(entry, QuantizeModel) else FULL_BITS
     match entry:
         case HubModel() | PackageModel() if entry.size_bytes:
-            return entry.size_bytes, "the config"
+            return entry.size_bytes
         case SyntheticModel():
-            return sum(tensor.info.size_bytes for tensor in tensors(entry.recipe)), "its recipe"
-        case SyntheticDraft():
-            # At most what its F16 matrices have: two layers, and tables that EAGLE-3 shares.
-            target = config.models[entry.target]
-            assert isinstance(target, SyntheticModel)  # see `load`
-            recipe = target.recipe
-            width = 10 * (recipe.hidden + recipe.heads * recipe.head_size) + 6 * recipe.ffn
-            width += 0 if entry.method == "eagle3" else 4 * recipe.vocabulary
-            return 2 * recipe.hidden * width, "at most, by its target's recipe"
+            return sum(tensor.info.size_bytes for tensor in tensors(entry.recipe))
+        case SyntheticDraft() if source:
+            return source.file_bytes  # at most
         case TruncateModel() if source:
-            return source.file_bytes * entry.layers // source.layers, "its source's layers"
+            return source.file_bytes * entry.layers // source.layers
         case QuantizeModel() if source and family is None:
-            return round(source.file_bytes * bits / FULL_BITS), "its source and type"
-    return (round(family.parameters * bits / 8), "its family and type") if family else None
+            return round(source.file_bytes * bits / FULL_BITS)
+    return round(family.parameters * bits / 8) if family else None
 
 
 def _size_of_experts(entry: UpcycleModel, family: Family | None, source: Size) -> Size:
@@ -148,9 +138,9 @@ def _size_of_experts(entry: UpcycleModel, family: Family | None, source: Size) -
     These have the share of the source's bytes that they have of its family's parameters. Without
     that number the size is the largest possible: as many copies of the whole model.
     """
-    share, basis = 1.0, "at most: its source times its experts"
+    share = 1.0
     if family is not None and family.feed_forward is not None:
-        share, basis = family.feed_forward / family.parameters, "its source's family"
+        share = family.feed_forward / family.parameters
     copied = source.file_bytes * share
     return Size(
         file_bytes=round(source.file_bytes + (entry.experts - 1) * copied),
@@ -159,7 +149,6 @@ def _size_of_experts(entry: UpcycleModel, family: Family | None, source: Size) -
         experts=entry.experts,
         experts_used=entry.used,
         layers=source.layers,
-        basis=basis,
     )
 
 
@@ -223,25 +212,16 @@ def pass_seconds(size: Size, n_tokens: float, machine: Machine) -> float:
 
 
 def seconds_per_token(
-    size: Size,
-    machine: Machine,
-    drafted_s: float,
-    gamma: int,
-    forced: float | None = None,
-    slots: int = 1,
+    size: Size, machine: Machine, drafted_s: float, gamma: int, slots: int = 1
 ) -> float:
     """Return the time of a generated token with speculation; a draft token takes `drafted_s`.
 
     A round drafts `gamma` tokens and verifies them once. After a rejection, the target reads the
-    accepted tokens again, as on the hybrid models of the study; that gives one more token.
-    `forced` is the forced share of accepted tokens, if any. Requests at once share rounds: a
-    forward pass has the tokens of all `slots`, and gives tokens to each.
+    accepted tokens again, as on the hybrid models of the study; that gives one more token. Requests
+    at once share rounds: a forward pass has the tokens of all `slots`, and gives tokens to each.
     """
-    if forced is None:
-        accepted = ACCEPTANCE * (1 - ACCEPTANCE**gamma) / (1 - ACCEPTANCE)
-        rejected = 1 - ACCEPTANCE**gamma
-    else:
-        accepted, rejected = forced * gamma, float(forced < 1)
+    accepted = ACCEPTANCE * (1 - ACCEPTANCE**gamma) / (1 - ACCEPTANCE)
+    rejected = 1 - ACCEPTANCE**gamma
     replay = rejected * pass_seconds(size, slots * (2 + accepted), machine)
     round_s = gamma * drafted_s + pass_seconds(size, slots * (gamma + 1), machine) + replay
     return round_s / (1 + accepted + rejected) / slots
@@ -263,35 +243,13 @@ def block_seconds(
         block.prompt_iterations * len(tokens) * block.n_predict + warmups * block.warmup_tokens
     )
     for arm in block.arms:
-        draft = sizes.get(arm.draft_model or "")
+        draft = sizes[arm.draft_model] if arm.draft_model and arm.method == Method.DRAFT else None
         token_s = pass_seconds(size, slots, machine) / slots
         if arm.speculates:
-            # A head or an MTP block counts as one of the target's layers, a look-up as nothing.
-            drafted_s = pass_seconds(draft or size, slots, machine)
-            if arm.method is None or is_ngram(arm.method):
-                drafted_s = 0.0
-            elif arm.method != Method.DRAFT:
-                drafted_s = pass_seconds(size, slots, machine) / max(size.layers, 1)
+            drafted_s = pass_seconds(draft, slots, machine) if draft else 0.0
             # A round never drafts more than is left to generate.
             gamma = min(arm.gamma, block.n_predict - 1)
-            given = drafted_s, gamma, arm.forced_acceptance, slots
-            token_s = seconds_per_token(size, machine, *given)
-        starts = (
-            block.prompt_iterations * len(tokens)
-            if arm.method and METHODS[arm.method].remembers
-            else 1
-        )
+            token_s = seconds_per_token(size, machine, drafted_s, gamma, slots)
         loaded = size.file_bytes + (draft.file_bytes if draft else 0)
-        start_s = starts * (START_S + loaded / LOAD_BYTES_PER_SECOND)
-        whole_s += start_s + read * prompt_s + generated * token_s
+        whole_s += START_S + loaded / LOAD_BYTES_PER_SECOND + read * prompt_s + generated * token_s
     return whole_s
-
-
-def timed_passes_seconds(passes: TimedPasses, size: Size, machine: Machine) -> float:
-    """Return the time of loading a model and timing its passes once."""
-    widths = sum(pass_seconds(size, n_tokens, machine) for n_tokens in passes.widths)
-    each = passes.depth * pass_seconds(size, 1, machine) * machine.costs.prompt_share
-    timed = each + len(passes.outputs) * widths
-    counted = each + widths if size.experts else 0.0
-    loading = START_S + size.file_bytes / LOAD_BYTES_PER_SECOND
-    return loading + passes.samples * (timed + counted)

