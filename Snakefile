@@ -15,15 +15,12 @@ if not ROOT.is_dir():
     )
 sys.path.insert(0, str(ROOT / "workflow/scripts"))
 
-from specmoe.config.load import merge_catalogs, read_mapping
+from specmoe.config.load import merge_catalogs
 from specmoe.errors import ConfigError, error_message
 
 # What the command line gives, or another workflow that uses this one as a module, is an overlay. A
 # `configfile` would print a line for each catalog, and a module that is given a config skips it.
 try:
-    # Snakemake has read these, and of two equal keys it took the last.
-    for file in workflow.configfiles:
-        read_mapping(Path(file))
     config = merge_catalogs(ROOT, config)
 except ConfigError as error:
     sys.exit(error_message(error))

@@ -118,11 +118,6 @@ def put(scene: Scene, path: str, value: Any) -> None:
     put_into(scene.config, path, value)
 
 
-@deed
-def written(scene: Scene, lines: str) -> None:
-    scene.lines += lines
-
-
 more_repeats = put("measurement.repeats", 2)
 """Ask for a repeat that is not measured yet."""
 
@@ -273,8 +268,6 @@ def another_package_on_the_path(scene: Scene) -> None:
 # Before the first job.
 refused({
     # The configuration.
-    "a_key_given_twice": (written("check_capacity: true\ncheck_capacity: false\n"),
-        r"campaign\.yaml: the key 'check_capacity' is in line \d+ and again in \d+"),
     "results_on_a_disk_that_is_not_mounted": (link_to_nothing("results/tiny"),
         "campaign: results/tiny is a link to /not/mounted, which is not there; mount or make it"),
     "a_shipped_campaign_that_is_not_there": (put("campaign.source", "shipped"),

@@ -4,20 +4,18 @@ import json
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from specmoe.config.block import Sending, Stop, Template
 from specmoe.config.load import load
 from specmoe.config.matrix import list_blocks
 from specmoe.config.schema import Config
-from specmoe.config.workloads import WorkloadPrompt, content_of, read_content, sample
+from specmoe.config.workloads import content_of, read_content
 from specmoe.errors import ConfigError
 
 from ...conftest import ROOT, merge
 from .test_refused import fault
 
-KEYS = ("prompt", "messages")
+CHATS = Sending(Template.CHAT)
 CHAT = [{"role": "user", "content": "c"}]
 LINES = [
     {"prompt": "a", "category": "code"},
@@ -65,18 +63,18 @@ def test_every_line_is_a_prompt_with_an_id_and_a_category(asked, tmp_path):
     assert block.sends_chats
     # A job reads the same prompts again.
     file = tmp_path / "asked.jsonl"
-    assert [read_content(file, line, *KEYS) for line in (1, 2, 3)] == ["a", "b", CHAT]
+    assert [read_content(file, line, CHATS) for line in (1, 2, 3)] == ["a", "b", CHAT]
     with pytest.raises(ConfigError, match=r"asked\.jsonl has no prompt in line 4; it was changed"):
-        read_content(file, 4, *KEYS)
+        read_content(file, 4, CHATS)
 
 
 def test_a_text_file_has_a_prompt_a_line_and_is_read_once_by_a_process(asked):
     block, *_ = blocks_of(asked("first\n\n  second {x} \n", name="asked.txt", template="raw"))
     assert [one.prompt for one in block.prompts] == ["asked-1", "asked-3"]
     file = Path(block.prompts[1].file)
-    assert read_content(file, 3, *KEYS) == "  second {x} "
+    assert read_content(file, 3, CHATS) == "  second {x} "
     file.unlink()
-    assert read_content(file, 1, *KEYS) == "first"
+    assert read_content(file, 1, CHATS) == "first"
 
 
 def test_other_layouts_are_read_by_their_keys_and_of_turns_the_first_is_sent(asked):
@@ -85,7 +83,7 @@ def test_other_layouts_are_read_by_their_keys_and_of_turns_the_first_is_sent(ask
     block, *_ = blocks_of(asked(spec_bench, columns=columns))
     [source] = block.prompts
     assert (source.prompt, source.category) == ("asked-81", "writing")
-    assert content_of(spec_bench[0], block.sendings["asked"].prompt_key, "messages") == "one"
+    assert content_of(spec_bench[0], block.sendings["asked"]) == "one"
 
 
 def test_texts_that_ship_can_be_sent_as_chats(asked):
@@ -125,8 +123,8 @@ def test_a_recorded_configuration_has_its_prompts_without_the_file(asked, tmp_pa
         ('{"prompt": "a"}\n{"prompt"\n', "line 2: it is no JSON ("),
         ('{"prompt"\n{"prompt": "a"}\n[]\n', "line 3: no JSON object"),  # and line 1
         ('["a"]\n', "line 1: no JSON object"),
-        ([{"text": "a"}], "line 1: neither 'prompt' nor 'messages'"),
-        ([{"prompt": "a", "messages": CHAT}], "line 1: both 'prompt' and 'messages'"),
+        ([{"text": "a"}], "line 1: give either 'prompt' or 'messages'"),
+        ([{"prompt": "a", "messages": CHAT}], "line 1: give either 'prompt' or 'messages'"),
         ([{"prompt": "  "}], "line 1: 'prompt' is no text, or an empty one"),
         ([{"prompt": []}], "line 1: 'prompt' is no text"),
         ([{"messages": []}], "line 1: 'messages' is no list of messages"),
@@ -173,26 +171,6 @@ def test_a_workload_takes_no_other_prompts_name(asked, name):
     assert f"workloads: {name!r} is a prompt's name" in fault(data)
 
 
-def drawn(counts, size, seed=0):
-    prompts = [
-        WorkloadPrompt(id=f"{category}{number}", category=category)
-        for category, count in counts.items()
-        for number in range(count)
-    ]
-    return prompts, [one.id for one in sample(prompts, size, seed)]
-
-
-@given(st.dictionaries(st.sampled_from("abcd"), st.integers(1, 20), min_size=1), st.data())
-def test_a_sample_is_a_part_of_the_file_in_its_order(counts, data):
-    size = data.draw(st.integers(1, sum(counts.values())))
-    prompts, ids = drawn(counts, size)
-    assert len(ids) == size
-    assert ids == [one.id for one in prompts if one.id in ids]
-    for name, count in counts.items():
-        share = size * count / sum(counts.values())
-        assert abs(sum(one.startswith(name) for one in ids) - share) < 1
-
-
-def test_a_larger_sample_has_the_smaller_one_and_another_seed_draws_another():
-    assert set(drawn({"a": 50}, 10)[1]) < set(drawn({"a": 50}, 20)[1])
-    assert drawn({"a": 60}, 10, seed=1)[1] != drawn({"a": 60}, 10)[1]
+def test_a_sample_is_spread_evenly_over_the_file(asked):
+    block, *_ = blocks_of(asked([{"prompt": f"{n}"} for n in range(10)], sample=4))
+    assert [one.prompt for one in block.prompts] == [f"asked-{n}" for n in (1, 3, 6, 8)]

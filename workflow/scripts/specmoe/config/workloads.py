@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import ConfigDict, Field, StringConstraints
 
 from specmoe.config.base import Distinct, InputPath, Name, Positive, Strict, first_error
-from specmoe.config.block import Sending, Stop, Template, shuffle_key
+from specmoe.config.block import Sending, Stop, Template
 from specmoe.errors import ConfigError, listed
 from specmoe.files import json_of, read_text
 
@@ -44,24 +44,20 @@ def _fields_of(path: Path, line: str, prompt_key: str) -> Mapping[str, Any]:
     return fields
 
 
-def content_of(fields: Mapping[str, Any], prompt_key: str, messages_key: str) -> Content:
+def content_of(fields: Mapping[str, Any], sending: Sending) -> Content:
     """Return the prompt or the messages among the fields of a line; raises ValueError.
 
     Of a list of turns the first is the prompt: the later ones follow answers that nobody has yet.
     """
-    prompt, messages = fields.get(prompt_key), fields.get(messages_key)
-    if prompt is None and messages is None:
-        raise ValueError(f"neither {prompt_key!r} nor {messages_key!r}")
-    if prompt is not None and messages is not None:
-        raise ValueError(f"both {prompt_key!r} and {messages_key!r}; one of them is the prompt")
+    prompt, messages = fields.get(sending.prompt_key), fields.get(sending.messages_key)
+    if (prompt is None) == (messages is None):
+        raise ValueError(f"give either {sending.prompt_key!r} or {sending.messages_key!r}")
     if messages is not None:
-        return _messages(messages, messages_key)
-    if isinstance(prompt, list) and prompt:
-        prompt = prompt[0]
-    return _text(prompt, prompt_key)
+        return _messages(messages, sending)
+    return _text(prompt[0] if isinstance(prompt, list) and prompt else prompt, sending.prompt_key)
 
 
-def read_content(path: Path, number: int, prompt_key: str, messages_key: str) -> Content:
+def read_content(path: Path, number: int, sending: Sending) -> Content:
     """Return the prompt of a line; raises ConfigError if the file has no such line any more.
 
     A process reads each file once, since a block may have thousands of prompts.
@@ -70,12 +66,17 @@ def read_content(path: Path, number: int, prompt_key: str, messages_key: str) ->
     if line is None:
         raise ConfigError(f"{path} has no prompt in line {number}; it was changed while in use")
     try:
-        return content_of(_fields_of(path, line, prompt_key), prompt_key, messages_key)
+        return content_of(_fields_of(path, line, sending.prompt_key), sending)
     except ValueError as error:
         raise ConfigError(f"{path}, line {number}: {error}") from error
 
 
-def _messages(messages: Any, key: str) -> list[Message]:
+def _messages(messages: Any, sending: Sending) -> list[Message]:
+    key = sending.messages_key
+    if sending.template == Template.RAW:
+        raise ValueError(
+            f"{key!r} need the workload's key `template: chat`; raw texts have no turns"
+        )
     if not isinstance(messages, list) or not messages:
         raise ValueError(f"{key!r} is no list of messages")
     for message in messages:
@@ -132,17 +133,12 @@ class FileWorkload(WorkloadBase):
     file: InputPath
     """path, relative to the workflow's folder or absolute; blank lines are skipped"""
     sample: Positive | None = None
-    """takes so many of the prompts, of each category its share. A larger sample
-    has what a smaller one has, as far as shares allow; ids stay"""
+    """takes so many of the prompts, spread evenly over the file; ids stay"""
     columns: dict[Literal["prompt", "messages", "category", "id"], Key] = Field(default={})
     """keys of a line of JSON that have other names, such as `{prompt: turns, id: question_id}`:
     `prompt` (of a list of turns the first is sent), `messages` (a chat of several turns, each with
     `role` and `content`, the last one the user's; it needs `template: chat`), `category`, and `id`
     (a line without one has its number). Further keys are ignored"""
-
-    def column(self, name: Literal["prompt", "messages", "category", "id"]) -> str:
-        """Return the key of a line of JSON that has a part of a prompt."""
-        return self.columns.get(name, name)
 
 
 class TextsWorkload(WorkloadBase):
@@ -161,8 +157,13 @@ def sending_of(workload: AnyWorkload) -> Sending:
     """Return how a workload's prompts are read and sent."""
     if isinstance(workload, TextsWorkload):
         return Sending(workload.template, workload.thinking)
-    keys = workload.column("prompt"), workload.column("messages")
-    return Sending(workload.template, workload.thinking, *keys)
+    keys = workload.columns
+    return Sending(
+        workload.template,
+        workload.thinking,
+        keys.get("prompt", "prompt"),
+        keys.get("messages", "messages"),
+    )
 
 
 def prompts_of_file(workload: FileWorkload, file: Path) -> list[WorkloadPrompt]:
@@ -185,40 +186,14 @@ def prompts_of_file(workload: FileWorkload, file: Path) -> list[WorkloadPrompt]:
         raise ConfigError(listed(errors))
     if len(found) < (wanted := workload.sample or 1):
         raise ConfigError(f"{file} has {len(found)} prompts, and its workload wants {wanted}")
-    prompts = list(found.values())
-    return sample(prompts, workload.sample) if workload.sample else prompts
+    prompts, count = [*found.values()], workload.sample or len(found)
+    return [prompts[len(prompts) * place // count] for place in range(count)]
 
 
 def _prompt(workload: FileWorkload, line: str, number: int) -> WorkloadPrompt:
-    keys = workload.column("prompt"), workload.column("messages")
-    fields = _fields_of(Path(workload.file), line, keys[0])
-    content = content_of(fields, *keys)
-    if not isinstance(content, str) and workload.template == Template.RAW:
-        raise ValueError(
-            f"{keys[1]!r} need the workload's key `template: chat`; raw texts have no turns"
-        )
-    name, category = (fields.get(workload.column(one)) for one in ("id", "category"))
+    sending = sending_of(workload)
+    fields = _fields_of(Path(workload.file), line, sending.prompt_key)
+    content_of(fields, sending)  # checks it
+    name, category = (fields.get(workload.columns.get(one, one)) for one in ("id", "category"))
     name = str(number) if name in (None, "") else name
     return WorkloadPrompt(id=name, category=category, line=number)
-
-
-def sample(prompts: list[WorkloadPrompt], count: int, seed: int = 0) -> list[WorkloadPrompt]:
-    """Return `count` of the prompts in their order, of each category its share.
-
-    Shares are rounded by largest remainders. Which prompts of a category are taken depends on their
-    ids and the seed alone.
-    """
-    by_category: dict[str, list[WorkloadPrompt]] = {}
-    for prompt in prompts:
-        by_category.setdefault(prompt.category or "", []).append(prompt)
-    exact = {name: count * len(its) / len(prompts) for name, its in by_category.items()}
-    taken = {name: int(share) for name, share in exact.items()}
-    largest = sorted(exact, key=lambda name: (taken[name] - exact[name], name))
-    for name in largest[: count - sum(taken.values())]:
-        taken[name] += 1
-    chosen = {
-        prompt.id
-        for name, its in by_category.items()
-        for prompt in sorted(its, key=lambda one: shuffle_key(seed, one.id))[: taken[name]]
-    }
-    return [prompt for prompt in prompts if prompt.id in chosen]

@@ -75,7 +75,7 @@ def _text(server: Server, source: PromptSource, block: Block, file: Path) -> str
     if source.line is None:
         content = read_text(file).rstrip("\n")
     else:
-        content = read_content(file, source.line, sending.prompt_key, sending.messages_key)
+        content = read_content(file, source.line, sending)
     if sending.template == Template.CHAT:
         messages = [{"role": "user", "content": content}] if isinstance(content, str) else content
         text = server.apply_template(messages, sending.thinking)
