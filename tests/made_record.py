@@ -40,10 +40,7 @@ def made_record(block: Block) -> dict[str, Any]:
             "arm": arm.name,
             "command": ["llama-server", "--ctx-size", "512"],
             "environment": {"PATH": "/bin", "HOME": "/root", **LOCALE, **TRACED},
-            "server": {"slots": 1, "context": 512, "speculative": arm.speculates}
-            | {"cache_types": ["f16"]},
-            "processes": 1,
-            "warm_ups": [],
+            "server": {"slots": 1, "context": 512, "speculative": arm.speculates},
             "peak_rss_bytes": 50_000_000,
         }
         for arm in block.arms

@@ -7,14 +7,12 @@ from dataclasses import replace
 import pytest
 from pydantic import TypeAdapter
 
-from specmoe.config.block import Arm, Block
+from specmoe.config.block import Block
 from specmoe.config.engines import EngineArgs
-from specmoe.config.methods import Method
 from specmoe.errors import MeasurementError
-from specmoe.measure.arm import cache_types
 from specmoe.measure.divergence import find_divergences, judge_all
 
-from ..blocks import ALONE, DRAFTED, changed, compared, rows
+from ..blocks import ALONE, changed, compared, rows
 
 READER = TypeAdapter(EngineArgs)
 
@@ -58,24 +56,9 @@ def test_both_arms_have_the_words_and_the_row_says_so(do):
     words = ["-ctk", "q8_0", "--cache-type-v", "q8_0", "--no-repack"]
     block = with_args(compared(), *words)
     record = do(block)
-    target, drafted = (arm["server"]["cache_types"] for arm in record["arms"])
-    assert (target, drafted) == (("q8_0",), ("f16", "q8_0"))
     assert all("--no-repack" in arm["command"] for arm in record["arms"])
     assert {row["engine_options"] for row in rows(record)} == {" ".join(words)}
     assert {(row["target"], row["level"]) for row in rows(record)} == {("target", block.level)}
-
-
-@pytest.mark.parametrize(
-    ("arm", "types"),
-    [
-        (ALONE, ("q4_0", "q8_0")),
-        (DRAFTED, ("f16", "q4_0", "q8_0")),
-        (Arm(4, method=Method.NGRAM_MOD), ("q4_0", "q8_0")),
-    ],
-)
-def test_the_types_of_an_arms_caches_follow_from_its_words(arm, types):
-    block = with_args(compared(), "-ctk", "f16", "-ctk", "q8_0", "-ctv", "q4_0")
-    assert cache_types(block, arm) == types
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,8 @@
-"""Requests at once on a real llama-server, and streamed: what a load counts and its runs have."""
+"""Requests at once on a real llama-server: what a load counts and its runs have."""
 
 import os
 import re
 import signal
-from contextlib import closing
 from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import pairwise
@@ -18,9 +17,8 @@ from specmoe.measure.arm import LiveArm
 from specmoe.models.derived import quantize
 from specmoe.runs.schema import check_rows
 
-from ..blocks import ALONE, compared, measured, rows
 from ..blocks import DRAFTED as WITH_DRAFT
-from ..processes import eventually
+from ..blocks import compared, measured, rows
 
 LENGTHS = (8, 24, 40, 56, 72)
 PROMPTS = tuple(PromptSource(f"passage-{length}", "passage.txt", length) for length in LENGTHS)
@@ -60,9 +58,7 @@ def test_the_tokens_of_requests_and_fillers_add_up_to_the_servers(record, moe_jo
         tokens = sum(len(run["answer"]["tokens"]) for run in measured)
         counted = load["load_metrics"]
         assert tokens == len(PROMPTS) * TOKENS
-        # A server generates a little on after its client has gone.
-        assert tokens + load["load_filled"] <= counted[GENERATED]
-        assert counted[GENERATED] <= tokens + load["load_fillers"] * TOKENS
+        assert tokens + load["load_filled"] == counted[GENERATED]
         assert tokens <= load["load_tokens"] <= tokens + load["load_filled"]
         assert load["load_decodes"] <= counted[DECODES]
         assert load["load_tokens_per_second"] * load["load_s"] == pytest.approx(load["load_tokens"])
@@ -90,7 +86,7 @@ def test_as_many_requests_are_served_from_the_first_to_the_last(record):
         ]
         window = (max(ends) - min(starts)).total_seconds()
         assert load["load_s"] == pytest.approx(window, rel=0.2, abs=0.2)
-        assert load["load_fillers"] >= 2 * CLIENTS  # before, and at the end
+        assert load["load_filled"] >= CLIENTS * TOKENS  # before, and at the end
         assert {run["slot"] for run in runs} == set(range(CLIENTS))
         for slot in range(CLIENTS):
             own = sorted(
@@ -139,27 +135,3 @@ def test_a_server_that_is_killed_in_a_load_is_a_fault_of_the_block(do, monkeypat
     monkeypatch.setattr(LiveArm, "request", kill)
     with pytest.raises(MeasurementError, match=r"llama-server (crashed|ended|does not answer)"):
         do(at_once())
-
-
-IDS = list(range(1, 20))
-GREEDY = {"temperature": 0, "seed": 1}
-
-
-@pytest.mark.parametrize("arm", [ALONE, WITH_DRAFT], ids=lambda arm: arm.name)
-def test_streamed_tokens_are_the_unstreamed(serve, arm):
-    with serve(compared(), arm) as server:
-        whole = server.complete(IDS, n_predict=48, **GREEDY)
-        events = list(server.stream(IDS, n_predict=48, **GREEDY))
-    assert [token for event in events for token in event["tokens"]] == whole["tokens"]
-    assert events[-1]["tokens_predicted"] == 48
-
-
-def test_a_request_that_is_closed_early_is_given_up(serve):
-    with serve(compared(context=4096), ALONE) as server:
-        with closing(server.stream(IDS, n_predict=3500, **GREEDY)) as events:
-            counts = [next(events)["tokens_predicted"] for _ in range(5)]
-        assert counts == [1, 2, 3, 4, 5]
-        assert eventually(lambda: "cancel" in server.log_text())
-        before = server.metrics()["tokens_predicted_total"]
-        assert before < 3500
-        assert len(server.complete(IDS, n_predict=8, **GREEDY)["tokens"]) == 8

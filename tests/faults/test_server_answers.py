@@ -1,4 +1,4 @@
-"""A broken response of a server ends in one line that names it; of streams see test_server_log."""
+"""A broken response of a server ends in one line that names it."""
 
 import stat
 import sys

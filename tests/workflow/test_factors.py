@@ -71,11 +71,8 @@ def test_each_server_of_a_block_had_its_level(results):
             assert arm["command"][arm["command"].index("--parallel") + 1] == str(number)
             assert arm["server"]["slots"] == number
     kept = TEXT.replace(" ", "+")
-    for level, drafted in {"none": ["f16"], kept: ["f16", "q8_0"]}.items():
+    for level in ("none", kept):
         _, record = load(blocks / f"Q8/moe/{level}/r0.jsonl")
-        alone, *others = (arm["server"]["cache_types"] for arm in record["arms"])
-        assert alone == (["f16", "q8_0"] if level == kept else ["f16"])
-        assert others == [drafted, drafted]
         for arm in record["arms"]:
             assert ("--n-cpu-moe" in arm["command"]) == (level == kept)
             assert arm["command"][arm["command"].index("--poll") + 1] == "0"

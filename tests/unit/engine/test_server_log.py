@@ -1,45 +1,15 @@
-"""The server's streams, counters and log; the log has every verification, and so the replays."""
-
-from itertools import pairwise
+"""The server's counters and log; the log has every verification, and so the replays."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from specmoe.engine.responses import (
     Verification,
     counts_of,
     first_error,
     read_counters,
-    read_events,
     read_requests,
     reason_not_to_speculate,
 )
-
-from ...streamed import event, streamed
-
-# Three tokens: one of the prompt's pass, then two of one pass.
-EVENTS = [event([7], 1), event([8], 2), event([9], 3), event([], 3, stop=True, stop_type="limit")]
-
-
-@given(st.lists(st.integers(1, 400), max_size=12))
-def test_the_bytes_of_events_may_come_in_any_chunks(cuts):
-    data = b":\n\n" + streamed(EVENTS)  # a sign of life is no event
-    places = sorted({0, len(data), *(cut for cut in cuts if cut < len(data))})
-    assert list(read_events(data[start:end] for start, end in pairwise(places))) == EVENTS
-
-
-@pytest.mark.parametrize(
-    ("events", "fault"),
-    [
-        ([], "without its last event"),
-        (EVENTS[:2], "without its last event"),
-        ([{"error": {"code": 500, "message": "out of luck"}}], "error in its stream.*out of luck"),
-    ],
-)
-def test_a_stream_that_fails_is_named(events, fault):
-    with pytest.raises(ValueError, match=fault):
-        list(read_events([streamed(events)]))
 
 
 def test_counters_are_read_by_name():

@@ -53,7 +53,7 @@ class StandIn:
     def __init__(self, machine: Machine, arm: Arm, context: int, log: Path):
         self.machine, self.arm, self.log = machine, arm, log
         self.command = [arm.name]
-        self.settings = Settings(1, context, arm.speculates, ("f16",))
+        self.settings = Settings(1, context, arm.speculates)
         self.answered = 0
 
     def happens(self, what: str) -> None:
@@ -212,8 +212,6 @@ def test_the_order_of_runs_is_recorded_and_every_arm_has_its_facts_and_log(job, 
 def test_warm_ups_are_short_and_end_once_the_rate_settles(job, decode_ms, most, sent):
     job = replace(job, machine=Machine(decode_ms=decode_ms))
     record = measured(replace(BLOCK, warmups=most), job)
-    for arm in record["arms"]:
-        assert [one["decode_ms"] for one in arm["warm_ups"]] == list(decode_ms[:sent])
     warm_ups = [one for one in job.machine.requests if one["n_predict"] == 8]
     assert len(warm_ups) == 3 * sent
     assert {one["prompt"] for one in warm_ups} <= {32}  # the longest prompt

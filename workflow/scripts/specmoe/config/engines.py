@@ -6,7 +6,7 @@ Its processes are given an environment, and words of the command line.
 import platform
 import re
 import shutil
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -222,9 +222,3 @@ _Word = Annotated[
     WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "number"}]}),
 ]
 EngineArgs = Annotated[list[_Word], AfterValidator(_check_flags)]
-
-
-def value_of(args: Sequence[str], *names: str) -> str | None:
-    """Return the last value of a flag among words, by any of its names; None without one."""
-    at = [place for place, word in enumerate(args[:-1]) if word in names]
-    return args[at[-1] + 1] if at else None

@@ -5,7 +5,6 @@ verification: it is restored and decodes the accepted tokens again, a *replay*. 
 decided otherwise in this smaller batch; it is replayed again.
 """
 
-import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -23,33 +22,6 @@ ACCEPTED = "spec_decode_num_accepted_tokens_total"
 ROUNDS = "spec_decode_num_drafts_total"
 ACCEPTED_AT = "spec_decode_num_accepted_tokens_per_pos_total/{position}"
 DECODES = "n_decode_total"
-PROCESSING = "requests_processing"
-
-_DATA = b"data: "
-
-
-def read_events(chunks: Iterable[bytes]) -> Iterator[dict[str, Any]]:
-    """Yield the events of a streamed response from its bytes.
-
-    An event has the ids of its `tokens`, one or none, and with `tokens_predicted` how many there
-    are so far. A token that ends within a character has no event; the next one counts both
-    (llama.cpp, tools/server/server-context.cpp, `send_partial_response`). Raises ValueError if the
-    server failed, and for a stream without its last event, which has `stop`.
-    """
-    rest, stop = b"", False
-    for chunk in chunks:
-        *lines, rest = (rest + chunk).split(b"\n")
-        for line in lines:
-            if not line.startswith(_DATA):
-                continue  # the end of an event, or a sign of life
-            data = line.removeprefix(_DATA)
-            if data.startswith(b'{"error"'):
-                raise ValueError(f"an error in its stream: {data.decode()}")
-            event = json.loads(data)
-            stop = event["stop"]
-            yield event
-    if not stop:
-        raise ValueError("a stream without its last event")
 
 
 def read_counters(text: str) -> dict[str, float]:

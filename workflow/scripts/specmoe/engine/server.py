@@ -2,14 +2,13 @@
 
 import json
 import os
-import re
 import subprocess
 import tempfile
 import time
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, NamedTuple, Required, Self, TypedDict, Unpack
+from typing import Any, NamedTuple, Self
 
 import httpx
 import psutil
@@ -22,7 +21,7 @@ from specmoe.engine.process import (
     start_guarded,
     with_end_of_log,
 )
-from specmoe.engine.responses import first_error, read_counters, read_events
+from specmoe.engine.responses import first_error, read_counters
 from specmoe.engine.supervise import guarded
 from specmoe.errors import MeasurementError
 from specmoe.text import exit_status
@@ -30,44 +29,14 @@ from specmoe.text import exit_status
 TRACED = {"LLAMA_TRACE": "1"}  # logs a line for every verification, see engine.responses
 _POLL_S = 0.02
 _CERTAIN = 1e6  # added to a token's logit; no logit comes near
-# llama-server closes a connection after a stream and does not say so (tools/server/server-http.cpp:
-# `chunked_content_provider` is false at its end), so another request must not be sent over it.
-_LAST_OF_CONNECTION = {"Connection": "close"}
-# llama.cpp, src/llama-kv-cache.cpp; a model without attention has no such line.
-_CACHE_TYPES = re.compile(r"llama_kv_cache: size = .*\bK \((\w+)\).*\bV \((\w+)\)")
-
-
-class Options(TypedDict, total=False):
-    """What `/completion` is asked for after a prompt, streamed or not."""
-
-    n_predict: Required[int]
-    temperature: Required[float]
-    seed: Required[int]
-    until_end: bool  # whether the target may end its text before
-    slot: int | None  # None: any
 
 
 class Settings(NamedTuple):
-    """The settings that a running server reports, over its socket and in its log."""
+    """The settings that a running server reports."""
 
     slots: int
     context: int  # tokens of each slot; llama.cpp rounds it up
     speculative: bool
-    cache_types: tuple[str, ...]  # of all key and value caches; sorted
-
-
-def _completion(prompt: list[int], asked: Options) -> dict[str, Any]:
-    slot = asked.get("slot")
-    return {
-        "prompt": prompt,
-        "n_predict": asked["n_predict"],
-        "temperature": asked["temperature"],
-        "seed": asked["seed"],
-        "ignore_eos": not asked.get("until_end", False),
-        "return_tokens": True,
-        **({} if slot is None else {"id_slot": slot}),
-        **({"top_k": 1} if asked["temperature"] == 0 else {}),
-    }
 
 
 class Server:
@@ -175,40 +144,42 @@ class Server:
         self,
         prompt: list[int],
         *,
+        n_predict: int,
+        temperature: float,
+        seed: int,
+        until_end: bool = False,
+        slot: int | None = None,
         n_probs: int = 0,
         reuse: bool = False,
         chosen: int | None = None,
-        **asked: Unpack[Options],
     ) -> dict[str, Any]:
         """Generate exactly `n_predict` tokens after `prompt` and return the server's response.
 
         With `until_end` its last token may end the target's text, and its `stop_type` is then
-        `eos`.
+        `eos`. Any `slot` serves it unless one is given.
 
         For each token, `completion_probabilities[i].top_logprobs` has the `n_probs` likeliest of
         the model, best first, whatever the sampling. With `reuse` the server does not process again
         what `prompt` shares with the request before. `chosen` is the token that is sampled, however
         improbable.
         """
-        body = _completion(prompt, asked) | {"cache_prompt": reuse, "n_probs": n_probs}
+        body: dict[str, Any] = {
+            "prompt": prompt,
+            "n_predict": n_predict,
+            "temperature": temperature,
+            "seed": seed,
+            "ignore_eos": not until_end,
+            "return_tokens": True,
+            "cache_prompt": reuse,
+            "n_probs": n_probs,
+        }
+        if slot is not None:
+            body["id_slot"] = slot
+        if temperature == 0:
+            body["top_k"] = 1
         if chosen is not None:
             body["logit_bias"] = [[chosen, _CERTAIN]]
         return dict(self._post("/completion", body))
-
-    def stream(
-        self, prompt: list[int], **asked: Unpack[Options]
-    ) -> Generator[dict[str, Any], None, None]:
-        """Generate as `complete` does, and yield the events of the response, see `read_events`.
-
-        The server gives the request up when the iterator is closed. Several threads may stream at
-        once.
-        """
-        body = _completion(prompt, asked) | {"cache_prompt": False, "stream": True}
-        request = self._client.stream("POST", "/completion", json=body, headers=_LAST_OF_CONNECTION)
-        with self._named_errors("/completion"), request as response:
-            if response.is_error:
-                response.read()  # what it says
-            yield from read_events(response.raise_for_status().iter_bytes())
 
     def metrics(self) -> dict[str, float]:
         """Return the server's counters by name, see `responses.read_counters`."""
@@ -235,14 +206,8 @@ class Server:
             with suppress(httpx.TransportError):  # not listening yet
                 answer = self._client.get("/slots")
                 if answer.status_code == httpx.codes.OK:  # its models are loaded
-                    slots, log = answer.json(), self.log_text()
-                    types = {kind for kinds in _CACHE_TYPES.findall(log) for kind in kinds}
-                    return Settings(
-                        slots=len(slots),
-                        context=slots[0]["n_ctx"],
-                        speculative=slots[0]["speculative"],
-                        cache_types=tuple(sorted(types)),
-                    )
+                    slots = answer.json()
+                    return Settings(len(slots), slots[0]["n_ctx"], slots[0]["speculative"])
             time.sleep(_POLL_S)
         raise self.error(
             f"llama-server was not ready after {self._time_limit_s:g} s (measurement.time_limit_s)"

@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from specmoe.config.block import LONG_WARMUP_S, Arm, Block, PromptSource, Sending, Stop, Template
-from specmoe.config.engines import value_of
-from specmoe.config.methods import METHODS, is_ngram
+from specmoe.config.methods import METHODS
 from specmoe.config.workloads import Content, read_content
 from specmoe.engine.disturbance import Watch, measure_undisturbed
 from specmoe.engine.job import Job
@@ -36,7 +35,6 @@ Run = dict[str, Any]
 """What a block's record holds of one run."""
 
 CONTEXT_STEP = 256  # llama.cpp rounds the context up (src/llama-context.cpp)
-CACHE_TYPE = "f16"  # llama.cpp's default
 # A warm-up is the last if it takes no less than this share of the one before.
 SETTLED = 0.95
 # Tokens of the prompt that a warm-up reads. Reading whole prompts took four fifths of the demo's
@@ -118,7 +116,6 @@ class LiveArm:
         self.server: Server
         self.watch: Watch
         self.prompts: Mapping[str, list[int]] = {}  # as token ids
-        self.warm_ups: list[dict[str, float]] = []
         self.processes = 0
         self.sent: Counter[int] = Counter()  # requests of the present server, by slot
         self._job = job
@@ -179,8 +176,6 @@ class LiveArm:
             ("slots", settings.slots, [block.slots]),
             ("tokens of context", settings.context, [block.context, rounded_up]),
             ("speculative", settings.speculative, [self.arm.speculates]),
-            # A model without attention has no cache.
-            ("types of the cache", settings.cache_types, [cache_types(block, self.arm), ()]),
         ]
         for what, found, allowed in checks:
             if found not in allowed:
@@ -229,10 +224,7 @@ class LiveArm:
     def _warm_up(self, ids: list[int], n_predict: int) -> float:
         """Send a request and return the time of its generated tokens in ms."""
         sent = self.request(ids, n_predict, self.block.seed, warm_up=True)
-        timings = sent["answer"]["timings"]
-        times = {"prompt_ms": timings["prompt_ms"], "decode_ms": timings["predicted_ms"]}
-        self.warm_ups.append({"wall_ms": sent["wall_ms"]} | times)
-        return float(timings["predicted_ms"])
+        return float(sent["answer"]["timings"]["predicted_ms"])
 
     def request(
         self,
@@ -335,24 +327,10 @@ class LiveArm:
             "command": [*map(at_home, self.server.command)],
             "environment": {name: at_home(value) for name, value in environment.items()},
             "server": self.server.settings._asdict(),
-            "processes": self.processes,
-            "warm_ups": self.warm_ups,
             "peak_rss_bytes": max(self._peaks, default=None),
             # For draft scoring.
             "prompts": None if self.arm.speculates else self.prompts,
         }
-
-
-def cache_types(block: Block, arm: Arm) -> tuple[str, ...]:
-    """Return the types of keys and values that an arm's caches should have, sorted.
-
-    A draft model has a cache of its own.
-    """
-    drafts = arm.method is not None and not is_ngram(arm.method)
-    types = {
-        value_of(block.engine_args, f"--cache-type-{of}", f"-ct{of}") or CACHE_TYPE for of in "kv"
-    }
-    return tuple(sorted(types | {CACHE_TYPE} if drafts else types))
 
 
 def describe_run(run: Mapping[str, Any]) -> str:

@@ -2,9 +2,9 @@
 
 A load is one arm of a block in one iteration through its prompts. Each client has a slot of the
 server and sends its next request as soon as the last has ended: *fillers* of different lengths that
-do not count; once every client has had a token, each prompt of the block; then fillers until the
-last measured request has ended. The throughput is of all clients, from the first measured request
-to the end of the last.
+do not count; once every client has had one, each prompt of the block; then fillers until the last
+measured request has ended. The throughput is of all clients, from the first measured request to the
+end of the last.
 """
 
 import logging
@@ -12,21 +12,13 @@ import threading
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any
 
 from specmoe.config.block import PromptSource
 from specmoe.engine.disturbance import measure_undisturbed
-from specmoe.engine.responses import DECODES, PROCESSING
-from specmoe.engine.server import Options
+from specmoe.engine.responses import DECODES
 from specmoe.measure.arm import LiveArm, describe_run
-
-# Fewest tokens of a filler: the second shows that its client generates.
-_SHORTEST_FILLER = 2
-_POLL_S = 0.005
-# The server gives up a request soon after its connection has closed.
-_RELEASE_LIMIT_S = 60.0
 
 _logger = logging.getLogger(__name__)
 
@@ -42,20 +34,17 @@ class _Load:
     lock: threading.Lock = field(default_factory=threading.Lock)
     # The counters, read before the first measured request is sent, or passes would be missed.
     before: dict[str, float] = field(default_factory=dict)
-    generating: set[int] = field(default_factory=set)  # slots that have had a token
     # By a clock of seconds: the first measured request was sent; None before.
     began: float | None = None
     measured: list[dict[str, Any]] = field(default_factory=list)
-    # Of each filler's tokens: when they came, and how many.
-    filled: list[tuple[float, int]] = field(default_factory=list)
-    fillers: int = 0
+    # Of each filler: its slot, when its first and last tokens came, and how many they were.
+    fillers: list[tuple[int, float, float, int]] = field(default_factory=list)
     ended: threading.Event = field(default_factory=threading.Event)  # all measured, or an error
-    closed: threading.Event = field(default_factory=threading.Event)  # clients stop
 
     @property
     def steady(self) -> bool:
         """Whether the ramp is over."""
-        return len(self.generating) == self.arm.block.slots
+        return len({slot for slot, *_ in self.fillers}) == self.arm.block.slots
 
     def take(self) -> tuple[PromptSource, int] | None:
         """Return the next prompt to measure with its place in the load; None: send a filler."""
@@ -73,7 +62,7 @@ class _Load:
         """Be a client: send requests to a slot until the load is over; an error ends it for all."""
         try:
             number = 0
-            while not self.closed.is_set():
+            while not self.ended.is_set():
                 if taken := self.take():
                     source, place = taken
                     ids, n_predict = self.arm.prompts[source.prompt], self.arm.block.n_predict
@@ -86,33 +75,28 @@ class _Load:
                     self.fill(slot, number)
                     number += 1
         except BaseException:
-            self.closed.set()
             self.ended.set()
             raise
 
     def fill(self, slot: int, number: int) -> None:
-        """Send a filler, and leave it once the load is over; it has had a token by then."""
+        """Send a filler."""
         block, sources = self.arm.block, self.sources
         # Neighbours send unlike prompts, and in the ramp unlike lengths.
         ids = self.arm.prompts[sources[(slot + number) % len(sources)].prompt]
         share = 1.0 if self.steady else (slot + 1) / block.slots
-        n_predict = max(_SHORTEST_FILLER, round(share * block.n_predict))
+        n_predict = max(2, round(share * block.n_predict))
+        sent = self.arm.request(ids, n_predict, self.seed, slot=slot, warm_up=True)
+        end, took_ms = time.perf_counter(), sent["answer"]["timings"]["predicted_ms"]
         with self.lock:
-            self.fillers += 1
-            self.arm.sent[slot] += 1
-        asked = Options(
-            n_predict=n_predict, temperature=block.temperature, seed=self.seed, slot=slot
+            self.fillers.append((slot, end - took_ms / 1000, end, n_predict))
+
+    def filled(self, end: float) -> float:
+        """Return how many tokens of fillers came while it measured, up to `end`, at even rates."""
+        assert self.began is not None
+        return sum(
+            count * max(0.0, min(last, end) - max(first, self.began)) / (last - first)
+            for _, first, last, count in self.fillers
         )
-        so_far = 0
-        with closing(self.arm.server.stream(ids, **asked)) as events:
-            for event in events:
-                generated = event["tokens_predicted"]
-                with self.lock:
-                    self.generating.add(slot)
-                    self.filled.append((time.perf_counter(), generated - so_far))
-                so_far = generated
-                if self.closed.is_set():
-                    break
 
 
 def measure_load(
@@ -151,44 +135,25 @@ def _attempt(
     server, slots = one.server, one.block.slots
     load = _Load(one, sources, seed, [*sources])
     all_before, failures = server.metrics(), server.decode_failures()
-    ramp = time.perf_counter()
     with ThreadPoolExecutor(slots) as pool:
         clients = [pool.submit(load.serve, slot) for slot in range(slots)]
-        try:
-            load.ended.wait()
-            end = time.perf_counter()
-            after = server.metrics()
-        finally:
-            load.closed.set()
-        for client in clients:
-            client.result()
-    all_after = _once_idle(one)
+        load.ended.wait()
+        end = time.perf_counter()
+        after = server.metrics()
+    for client in clients:
+        client.result()
+    all_after = server.metrics()
     assert load.began is not None
     failed = server.decode_failures() - failures
     window_s = end - load.began
-    tokens = sum(len(run["answer"]["tokens"]) for run in load.measured)
-    tokens += sum(count for at, count in load.filled if load.began <= at <= end)
+    tokens = sum(len(run["answer"]["tokens"]) for run in load.measured) + round(load.filled(end))
     of_load = {
         "load_s": window_s,
         "load_tokens": tokens,
         "load_tokens_per_second": tokens / window_s,
         "load_decodes": round(after[DECODES] - load.before[DECODES]),
-        "load_ramp_s": load.began - ramp,
-        "load_fillers": load.fillers,
-        "load_filled": sum(count for _, count in load.filled),
+        "load_filled": sum(count for *_, count in load.fillers),
         # Of the whole load, its ramp and end included.
         "load_metrics": {name: end - all_before.get(name, 0) for name, end in all_after.items()},
     }
     return of_load, [{**run, "decode_failures": failed} for run in load.measured]
-
-
-def _once_idle(one: LiveArm) -> dict[str, float]:
-    """Return the server's counters once it has given up the fillers that were left."""
-    deadline = time.monotonic() + _RELEASE_LIMIT_S
-    while True:
-        metrics = one.server.metrics()
-        if not metrics.get(PROCESSING):
-            return metrics
-        if time.monotonic() > deadline:
-            raise one.server.error("the server goes on with requests that nobody waits for")
-        time.sleep(_POLL_S)

@@ -17,7 +17,7 @@ from specmoe.config.base import first_error
 from specmoe.config.block import Arm, Block, Stop
 from specmoe.config.schema import Config
 from specmoe.engine.job import Job
-from specmoe.engine.server import Options, Server
+from specmoe.engine.server import Server
 from specmoe.errors import SchemaError
 from specmoe.files import json_of
 from specmoe.measure.arm import check_length, prompt_ids
@@ -150,8 +150,9 @@ def record(block: Block, job: Job, config: Config) -> Recording:
 
         def written(server: Server, after: Sequence[int], n_predict: int) -> list[int]:
             ids, ends = [*prompt, *after], block.stop == Stop.EOS
-            asked = Options(n_predict=n_predict, temperature=0.0, seed=block.seed, until_end=ends)
-            answer = server.complete(ids, **asked)
+            answer = server.complete(
+                ids, n_predict=n_predict, temperature=0, seed=block.seed, until_end=ends
+            )
             check_length(server, ids, answer, n_predict, until_end=ends)
             return [*answer["tokens"]]
 
