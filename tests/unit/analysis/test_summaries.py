@@ -301,8 +301,13 @@ def test_a_suite_of_several_temperatures_has_lines_for_each(study, root):
             ("s", "d/g4", 12.0, {"draft": "d", "gamma": 4, "baseline": f"a{warm}"}),
         ]
     ]  # fmt: skip
-    text = summarise_suite(pd.DataFrame(runs), "temperature", load(study, root))
-    assert text.startswith("Suite temperature: ")
-    numbers = [line.split() for line in text.splitlines() if line.strip().startswith("t ")]
-    assert [row[3:5] for row in numbers[:2]] == [["0.00", "10.00"], ["0.70", "10.70"]]
-    assert [(row[3], row[6]) for row in numbers[2:]] == [("0", "1.20"), ("0.7", "1.12")]
+    head, rates, speedups = summarise_suite(
+        pd.DataFrame(runs), "temperature", load(study, root)
+    ).split("\n\n")
+    assert head.endswith(", 4 runs")
+    assert [line.split()[2:4] for line in rates.splitlines()[1:]] == [
+        ["0.00", "10.00"], ["0.70", "10.70"]
+    ]  # fmt: skip
+    found = [line.split() for line in speedups.splitlines()]
+    assert found[0][3:] == ["condition", "tokens_per_second", "acceptance_rate", "speedup"]
+    assert [(row[3], row[6]) for row in found[1:]] == [("0", "1.20"), ("0.7", "1.12")]

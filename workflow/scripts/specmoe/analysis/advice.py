@@ -18,7 +18,7 @@ choice among settings. A setting that drafted nothing, or that was beaten before
 measured (see `contenders`), is neither the fastest nor an obstacle to *off*.
 
 Settings are compared only on the same prompts. The set of prompts that answers is the one with most
-whole texts, as people send texts; then the one with most prompts, then one whose texts may end.
+whole texts, as people send texts; then the one with most prompts.
 """
 
 import math
@@ -31,20 +31,25 @@ import pandas as pd
 
 from specmoe.analysis.contenders import Verdict
 from specmoe.analysis.exclusions import apply_exclusions
-from specmoe.analysis.follow_up import launch_line, measuring_line, repeats_to_decide
-from specmoe.analysis.intervals import Interval, log_means, mean_on_other_prompts, mean_speedup
-from specmoe.analysis.labels import with_controls, without_controls
+from specmoe.analysis.follow_up import (
+    launch_line,
+    measuring_line,
+    planning_sds,
+    repeats_to_decide,
+)
+from specmoe.analysis.intervals import Interval, mean_on_other_prompts, mean_speedup
+from specmoe.analysis.labels import without_controls
 from specmoe.analysis.registry import TABLES
-from specmoe.analysis.summaries import SETTING, drafted_nothing, setting_id
+from specmoe.analysis.summaries import SETTING, drafted_nothing, usual
 from specmoe.audit.checks import flagged_runs
 from specmoe.audit.evidence import CheckVerdict, Level
 from specmoe.audit.limits import LIMITS
-from specmoe.config.block import ARM_COLUMNS, NO_DRAFT, PASSAGE_PREFIX, Protocol, Stop, Template
+from specmoe.config.block import ARM_COLUMNS, PASSAGE_PREFIX, Protocol
 from specmoe.config.engines import Backend
 from specmoe.config.matrix import comparison_of
 from specmoe.config.schema import Config, Statistics
 from specmoe.models.info import ModelInfo
-from specmoe.runs.schema import DISTURBED, excluded
+from specmoe.runs.schema import DISTURBED
 
 
 class Answer(StrEnum):
@@ -92,9 +97,8 @@ _SETTING_COLUMNS = TABLES["advice_settings"].columns
 
 def advise(
     runs: pd.DataFrame,
-    compared: pd.DataFrame,
+    pairs: pd.DataFrame,
     measured: pd.DataFrame,
-    sds: pd.DataFrame,
     audit: pd.DataFrame,
     config: Config,
     infos: Mapping[str, ModelInfo],
@@ -102,10 +106,10 @@ def advise(
 ) -> dict[str, pd.DataFrame]:
     """Return the tables `advice`, the answer for each target, and `advice_settings`.
 
-    `runs` are those of `summaries.usual`, those that do not count too; `compared` is
-    `with_speedups` of those that do, `measured` is `summarise`'s frame, `sds` that of
-    `setting_sds`, `audit` that of `audit_runs`; `infos` are the models' by id; `stages` are the
-    rows of the last decision of a campaign that was measured in stages. Columns:
+    `runs` are those of `summaries.usual`, those that do not count too; `pairs` is `make_pairs`'s
+    frame, `measured` that of `summarise`, `audit` that of `audit_runs`; `infos` are the models' by
+    id; `stages` are the rows of the last decision of a campaign that was measured in stages.
+    Columns:
 
     - advice: a row for each target, in the order of the campaign's models: answer (`Answer`),
       reason (a sentence), controls (`Controls`), settings (how many were compared on the prompts
@@ -116,22 +120,21 @@ def advise(
       columns of the best setting, null without one.
     - advice_settings: a row for each setting, those on the prompts that answer first, best first:
       columns of `summarise`; of `deciding_intervals`, null if excluded; prompt_set (the prompts'
-      ids), prompts (their number), sent (in words); block_sd and planning_sd (of all pairs);
-      flagged (runs that the audit flags, or whose baseline it flags), impossible (those that are
-      more than suspicious), unfiltered_high, flagged_prompts and unusable_prompts, see
-      `apply_exclusions`; draft_bytes (the draft model's file); added_rss_bytes (peak of resident
-      memory over that of the baselines; null where not recorded); status (`Status`).
+      ids), prompts (their number); planning_sd, see `planning_sds`; flagged (runs that the audit
+      flags, or whose baseline it flags), impossible (those that are more than suspicious),
+      unfiltered_high and unusable_prompts, see `apply_exclusions`; draft_bytes (the draft model's
+      file); status (`Status`).
     """
-    members = {setting: rows for setting, rows in _flagged(compared, runs, audit).groupby(SETTING)}
-    lost = excluded(runs)
-    lost = lost[(lost["draft"] != NO_DRAFT) & (lost["protocol"] == Protocol.PAIRED)]
-    lost = without_controls(with_controls(lost, config.audit.unrelated_drafts, infos))
+    counted = pairs[pairs["counts"]]
+    members = {setting: rows for setting, rows in _flagged(usual(counted), audit).groupby(SETTING)}
     # No one uses a control. The study's protocol has two programs for the two arms.
+    lost = usual(pairs[~pairs["counts"] & (pairs["protocol"] == Protocol.PAIRED)])
+    lost = without_controls(lost)
     if len(measured):
         paired = measured["paired"] & (measured["protocol"] == Protocol.PAIRED)
         measured = without_controls(measured[paired])
     candidates, members = apply_exclusions(measured, members, lost, config.statistics)
-    settings = _measured_settings(candidates, members, sds, infos, config)
+    settings = _measured_settings(candidates, members, counted, infos)
     targets = [name for name in config.models if name in {*runs["target"]}]
     beaten = {
         tuple(row[name] for name in SETTING) for row in stages if row["verdict"] == Verdict.FIRST
@@ -158,16 +161,13 @@ def advise(
     }
 
 
-def _flagged(compared: pd.DataFrame, runs: pd.DataFrame, audit: pd.DataFrame) -> pd.DataFrame:
-    """Return the compared runs with their baselines' memory, and whether either is flagged."""
+def _flagged(compared: pd.DataFrame, audit: pd.DataFrame) -> pd.DataFrame:
+    """Return the compared runs, and whether they or their baselines are flagged."""
     telling = audit[~audit["check"].isin(_HARMLESS)]
     pairs = compared[["run", "baseline"]]
-    memory = runs.set_index("run")["peak_rss_bytes"].astype(float)
     return compared.assign(
         flagged=pairs.isin(flagged_runs(telling)).any(axis="columns"),
         impossible=pairs.isin(flagged_runs(telling, Level.IMPOSSIBLE)).any(axis="columns"),
-        peak_rss_bytes=compared["peak_rss_bytes"].astype(float),
-        baseline_rss_bytes=compared["baseline"].map(memory),
     )
 
 
@@ -181,14 +181,13 @@ def _controls(audit: pd.DataFrame, target: str) -> Controls:
 def _measured_settings(
     candidates: pd.DataFrame,
     members: Mapping[Any, pd.DataFrame],
-    sds: pd.DataFrame,
+    pairs: pd.DataFrame,
     infos: Mapping[str, ModelInfo],
-    config: Config,
 ) -> pd.DataFrame:
-    """Return the settings as measured, each by itself."""
+    """Return the settings as measured, each by itself; `pairs` are all that count."""
     if candidates.empty:
         return pd.DataFrame(columns=_SETTING_COLUMNS)
-    planned = sds.set_index("setting")["planning_sd"]
+    planned = planning_sds(pairs)
     more = []
     for setting in _keys(candidates):
         own = members[setting]
@@ -197,36 +196,21 @@ def _measured_settings(
         more.append(
             {
                 **first[_ARM],
-                "until_end": first["stop"] == Stop.EOS,
                 "prompts": own["prompt"].nunique(),
-                "sent": _sent(own, config),
-                "block_sd": log_means(own).std(),
-                "planning_sd": planned.loc[setting_id(*setting)],
+                "planning_sd": planned.loc[setting],
                 # Null without a file, and for a cache of n-grams.
                 "draft_bytes": draft.size_bytes if draft else None,
-                "added_rss_bytes": own["peak_rss_bytes"].max() - own["baseline_rss_bytes"].max(),
             }
         )
     return candidates.assign(**pd.DataFrame(more, index=candidates.index))
 
 
-def _sent(own: pd.DataFrame, config: Config) -> str:
-    """Return how the prompts of a setting's runs were sent, and when these ended."""
-    named = [config.workloads.get(name) for name in own["workload"].dropna().unique()]
-    templates = {workload.template for workload in named if workload is not None}
-    templates |= {Template.RAW} if own["workload"].isna().any() else set()
-    kinds = {Template.CHAT: "chats", Template.RAW: "raw texts"}
-    sent = " and ".join(words for template, words in kinds.items() if template in templates)
-    until_end = own["stop"].iloc[0] == Stop.EOS
-    return f"{sent}, {'until the model ends' if until_end else 'to a fixed length'}"
-
-
-def _claim(peers: pd.DataFrame) -> tuple[bool, int, int, bool]:
+def _claim(peers: pd.DataFrame) -> tuple[bool, int, int]:
     """Return the key by which settings on the same prompts are the ones that answer."""
     prompts = str(peers["prompt_set"].iloc[0]).split(", ")
     usable = bool((~peers["excluded_setting"]).any())
     texts = sum(not prompt.startswith(PASSAGE_PREFIX) for prompt in prompts)
-    return usable, texts, len(prompts), bool(peers["until_end"].iloc[0])
+    return usable, texts, len(prompts)
 
 
 def _ranked(

@@ -9,7 +9,6 @@ import pandas as pd
 
 from specmoe.analysis import cost_tables
 from specmoe.analysis.advice import advise
-from specmoe.analysis.follow_up import setting_sds
 from specmoe.analysis.gamma_curves import gamma_curves
 from specmoe.analysis.labels import is_no_control, list_drafts
 from specmoe.analysis.registry import Analysis
@@ -66,14 +65,10 @@ def analyse(
     costed = pairs[pairs["counts"] & pairs["forced_acceptance"].notna()]
     costed = pd.concat([usual(own), costed]).sort_index()
     tables = setting_tables(pairs, statistics, config.prompt_label)
-    sds = setting_sds(pairs[pairs["counts"]])
     seen = seen_experts(pass_times)
     sizes = {model: size_of_info(info, seen.get(model, ())) for model, info in infos.items()}
     pass_times = undisturbed_passes(pass_times)
-    at_usual = usual(pairs[pairs["counts"]])
-    tables |= advise(
-        usual(runs), at_usual, tables["settings"], sds, audit.audit, config, infos, stages
-    )
+    tables |= advise(usual(runs), pairs, tables["settings"], audit.audit, config, infos, stages)
     models = config.models.items()
     # Both have the same type, because upcycling copies bytes.
     dense_of = {name: made.source for name, made in models if isinstance(made, UpcycleModel)}

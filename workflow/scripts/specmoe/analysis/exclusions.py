@@ -63,8 +63,8 @@ def apply_exclusions(
 
     `candidates` is `summarise`'s frame of `members`, which has them by setting; `lost` are the runs
     that do not count. Added to the settings: unusable_prompts (ids of those that leave all, or
-    none); flagged and impossible (of all their pairs), flagged_prompts (their ids); unfiltered_high
-    (the high end that decides, of all their pairs); excluded_setting, which keeps all its runs.
+    none); of all their pairs flagged, impossible, and unfiltered_high (the high end that decides);
+    excluded_setting, which keeps all its runs.
     """
     peers = defaultdict(list)
     rows: dict[Any, dict[Any, Any]] = {}
@@ -75,7 +75,6 @@ def apply_exclusions(
         rows[key] = row | {
             "flagged": int(own["flagged"].sum()),
             "impossible": int(own["impossible"].sum()),
-            "flagged_prompts": _listed(own.loc[own["flagged"], "prompt"]),
             "unfiltered_high": every.high,
         }
         peers[row["target"], row["prompt_set"]].append(key)

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from specmoe.analysis.intervals import Mean, log_means
-from specmoe.analysis.summaries import SETTING_AND_CONDITION, by_group, setting_id
+from specmoe.analysis.summaries import SETTING, by_group, usual
 from specmoe.config.block import Arm
 from specmoe.config.methods import BY_TYPE, PARAMETERS
 from specmoe.config.models import HubModel, PathModel
@@ -27,40 +27,23 @@ FEWEST_REPEATS = 3
 MOST_REPEATS = 30  # asked for at most: more take days
 
 
-def setting_sds(pairs: pd.DataFrame) -> pd.DataFrame:
-    """Return a row for each setting: standard deviations of its speedup.
+def planning_sds(pairs: pd.DataFrame) -> "pd.Series[float]":
+    """Return by SETTING the deviation of its speedup that repeats are planned with.
 
-    `pairs` are `with_speedups`. Deviations are of the logarithm of speedup, about relative: 0.02 is
-    2 %. Columns: setting (its `setting_id`), those of SETTING_AND_CONDITION, runs, blocks, and
-
-    - block_sd: between the means of blocks, which intervals use. Null with one block.
-    - planning_sd: the larger of block_sd and that of all settings of the suite and target, pooled.
-      Few blocks can agree by luck.
+    `pairs` are `with_speedups`. A deviation is of the logarithm, so about relative: 0.02 is 2 %. It
+    is the larger of that between the setting's blocks and that of all settings of the suite and
+    target, pooled, because few blocks can agree by luck.
     """
 
     def row(members: pd.DataFrame) -> Iterator[dict[str, Any]]:
-        yield {
-            "runs": len(members),
-            "blocks": members["block"].nunique(),
-            "block_sd": log_means(members).std(),
-        }
+        means = log_means(members)
+        yield {"sd": means.std(), "degrees": len(means) - 1}
 
-    sds = by_group(pairs, SETTING_AND_CONDITION, row)
-    if sds.empty:
-        return sds
-    pooled = {
-        key: math.sqrt(np.average(own["block_sd"] ** 2, weights=own["blocks"] - 1))
-        for key, own in sds[sds["blocks"] > 1].groupby(["suite", "target"])
-    }
-    groups = zip(sds["suite"], sds["target"], strict=True)
-    planning = np.fmax(
-        sds["block_sd"].to_numpy(float), [pooled.get(key, math.nan) for key in groups]
-    )
-    rows = sds[SETTING_AND_CONDITION].itertuples(index=False)
-    return sds.assign(
-        setting=[setting_id(*row) for row in rows],
-        planning_sd=planning,
-    )
+    sds = by_group(pairs, [*SETTING, "condition"], row)
+    sds["squares"] = sds["sd"] ** 2 * sds["degrees"]
+    both = sds.groupby(["suite", "target"])[["squares", "degrees"]].transform("sum")
+    sds["sd"] = np.fmax(sds["sd"], np.sqrt(both["squares"] / both["degrees"]))
+    return usual(sds).set_index(SETTING)["sd"]
 
 
 def repeats_to_decide(usable: pd.DataFrame, statistics: Statistics) -> int | None:

@@ -29,15 +29,6 @@ from specmoe.runs.schema import excluded, undisturbed
 SETTING = ["suite", "target", "draft", "gamma"]
 """A setting at the campaign's own conditions, see `usual`."""
 
-SETTING_AND_CONDITION = [*SETTING, "condition"]
-"""Any setting: a setting at what its suite varies."""
-
-
-def setting_id(suite: str, target: str, draft: str, gamma: int, condition: Any = None) -> str:
-    """Return the id of a setting: `suite/target/draft/g4`, and its condition if it has one."""
-    own = [] if pd.isna(condition) else [str(condition)]
-    return "/".join([suite, target, draft, f"g{gamma}", *own])
-
 
 def by_group(
     frame: pd.DataFrame,

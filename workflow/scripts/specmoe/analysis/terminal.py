@@ -23,11 +23,11 @@ from specmoe.analysis.filters import (
     settings_on_other_prompts,
     whole_audit,
 )
-from specmoe.analysis.follow_up import setting_sds, with_files
+from specmoe.analysis.follow_up import with_files
 from specmoe.analysis.intervals import session_reach
 from specmoe.analysis.number_text import fixed, interval, measured_in, percent
 from specmoe.analysis.registry import TABLES, Analysis, Record, records
-from specmoe.analysis.summaries import SETTING_AND_CONDITION, make_pairs, summarise
+from specmoe.analysis.summaries import SETTING, make_pairs, summarise
 from specmoe.config.block import NO_DRAFT
 from specmoe.config.engines import Backend
 from specmoe.config.schema import Config
@@ -164,44 +164,26 @@ def advise(
 
 
 def summarise_suite(runs: pd.DataFrame, suite: str, config: Config) -> str:
-    """Return a suite's rates, and speedups with their intervals, as a table of plain text.
+    """Return a suite's rates, and speedups with their intervals, as tables of plain text.
 
     `runs` holds the suite's rows and those of the suite that has its baselines.
     """
     own = runs[runs["suite"] == suite]
-    pairs = make_pairs(runs, config.audit.unrelated_drafts, {})
-    pairs = pairs[pairs["counts"] & (pairs["suite"] == suite)]
-    settings = summarise(pairs, SETTING_AND_CONDITION, config.statistics)
-    tables = {}
     plain = own[own["draft"] == NO_DRAFT]
-    if len(plain):
-        varied = ["temperature"] if plain["temperature"].nunique() > 1 else []
-        rates = plain.groupby(["target", "n_prompt", "prompt", *varied])["tokens_per_second"]
-        names = {"n_prompt": "tokens", "mean": "tok/s", "std": "sd"}
-        tables["Baselines"] = rates.agg(["mean", "std"]).reset_index().rename(columns=names)
-    if len(settings):
-        sds = setting_sds(pairs)
-        beyond = settings["condition"].astype(object).fillna("")
-        head = f"Speculation (low, high: {config.statistics.confidence:.0%} interval)"
-        tables[head] = pd.DataFrame(
-            {
-                "target": settings["target"],
-                "draft": settings["draft"],
-                "γ": settings["gamma"],
-                **({"at": beyond} if beyond.any() else {}),
-                "tok/s": settings["tokens_per_second"],
-                "acceptance %": settings["acceptance_rate"] * 100,
-                "speedup": settings["speedup"],
-                "low": settings["speedup_low"],
-                "high": settings["speedup_high"],
-                "sd %": sds["block_sd"] * 100,
-            }
-        )
-    parts = [f"Suite {suite}: {config.suites[suite].title}, {counted(len(own), 'run')}"]
-    for head, table in tables.items():
-        printed = table.to_string(index=False, float_format="{:.2f}".format, na_rep="-")
-        parts += ["", head, printed]
-    return "\n".join(parts) + "\n"
+    rates = plain.groupby(["target", "prompt", "temperature"])["tokens_per_second"]
+    pairs = make_pairs(runs, config.audit.unrelated_drafts, {})
+    setting = [*SETTING, "condition"]
+    settings = summarise(pairs[pairs["suite"] == suite], setting, config.statistics)
+    shown = [*setting[1:], "tokens_per_second", "acceptance_rate"]
+    shown += ["speedup", "speedup_low", "speedup_high"]
+    tables = [rates.agg(["mean", "std"]).reset_index(), settings.reindex(columns=shown)]
+    printed = [
+        table.dropna(axis="columns", how="all").to_string(index=False, float_format="%.2f")
+        for table in tables
+        if len(table)
+    ]
+    head = f"Suite {suite}: {config.suites[suite].title}, {counted(len(own), 'run')}"
+    return "\n\n".join([head, *printed]) + "\n"
 
 
 def finish(campaign: LoadedCampaign) -> None:
