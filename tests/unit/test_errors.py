@@ -63,21 +63,6 @@ def test_a_bug_is_one_line_and_a_file_with_its_traceback(tmp_path, monkeypatch):
     assert 'raise RuntimeError("bug' in kept.read_text()
 
 
-def test_what_fails_in_an_odd_way_on_a_full_disk_is_told_as_that(tmp_path, monkeypatch):
-    """As matplotlib does while it writes a PDF."""
-
-    def main():
-        raise AttributeError("'Stream' object has no attribute 'pos'")
-
-    def full(self, *_, **__):
-        raise OSError(28, "No space left on device", str(self))
-
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(Path, "write_text", full)
-    with pytest.raises(SystemExit, match=r"OSError: no room for results/errors/"):
-        errors.run(main)
-
-
 LOGGER = logging.getLogger("specmoe.room.module")
 
 

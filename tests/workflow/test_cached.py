@@ -10,7 +10,7 @@ import yaml
 
 from specmoe.config.load import load
 from specmoe.config.matrix import list_blocks
-from specmoe.paper.pdf import complaints, missing_tex
+from specmoe.paper.pdf import missing_tex
 from specmoe.runs.schema import read_runs
 
 from ..conftest import copied, merge, needs_tex
@@ -92,7 +92,9 @@ def test_the_paper_and_its_supplement_compile_without_a_complaint(
     snakemake("paper", "--configfile", overlay, folder=copied(shipped("demo"), tmp_path))
     for document in ("main", "supplement"):
         log = tmp_path / f"results/demo/logs/render_pdf/{document}.tex.log"
-        assert complaints(log.read_text()) == []
+        # Undefined references, labels defined twice, and boxes that stand out by 5 pt or more.
+        seen = r"Warning: .*(?:undefined on|multiply)|Overfull \\[hv]box \((?:[5-9]|\d\d+)\."
+        assert not re.search(seen, log.read_text())
     assert 6 <= pages(tmp_path / "paper/main.pdf") <= 12  # with references and claims
 
 

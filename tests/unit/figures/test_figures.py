@@ -237,17 +237,6 @@ def test_no_two_settings_of_a_category_have_the_same_marker():
     assert len(samples) == len(set(samples))
 
 
-def test_a_line_for_every_target_and_the_experts_of_the_moe_beside_them():
-    figure = draw("verification_cost", costed())
-    steps, experts = figure.axes
-    moe, dense = lines(steps)
-    assert moe == pytest.approx([pass_cost(width) for width in (1, 2, 3, 5, 9)], rel=0.05)
-    assert dense == pytest.approx([pass_cost(width) for width in (1, 2, 3, 5, 9, 17, 33)], rel=0.05)
-    (visited,) = lines(experts)
-    assert visited[:2] == pytest.approx([8, 256 * (1 - (1 - 8 / 256) ** 2)])
-    assert legend(figure) == ["MoE Q4", "Dense 4B", "its weights / bandwidth"]
-
-
 def test_rounds_and_even_routing_are_hollow_beside_passes_timed_by_themselves():
     made = costed_with_timed_passes()
     moe = made.verification[made.verification["target"] == "moe_q4"]
@@ -265,28 +254,6 @@ def test_rounds_and_even_routing_are_hollow_beside_passes_timed_by_themselves():
         "a whole round",
         "uniform routing",
     ]
-
-
-def test_break_even_has_a_panel_per_target_with_the_measured_rates():
-    moe, dense = draw("break_even", costed()).axes
-    assert [axes.get_title() for axes in (moe, dense)] == ["MoE Q4", "Dense 4B"]
-    settings = costed().predictions
-    measured = settings.loc[settings["target"] == "moe_q4", "acceptance_rate"].tolist()
-    assert lines(moe)[-1] == pytest.approx(measured)
-
-
-def test_thin_lines_show_the_time_to_read_the_weights_where_bandwidth_is_known():
-    dense = costed().verification.set_index("target").loc["dense_4b"]
-    step_ms = (dense["ms"] / dense["steps"]).iloc[0]
-
-    def thin(analysis):
-        [axes, *_] = draw("verification_cost", analysis).axes
-        return [values(line) for line in axes.get_lines() if line.get_linewidth() == 0.8]
-
-    bound = [4.4e9 / 400e9 * 1000 / step_ms] * len(dense)
-    assert any(line == pytest.approx(bound) for line in thin(costed()))
-    unknown = replace(costed(), verification=costed().verification.assign(bound_ms=float("nan")))
-    assert len(thin(costed())) == len(thin(unknown)) + 2
 
 
 def test_runs_stand_beside_the_diagonal_where_they_take_what_their_passes_need():

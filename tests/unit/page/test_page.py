@@ -5,7 +5,6 @@ from base64 import b64encode
 from dataclasses import replace
 from hashlib import sha256
 from html.parser import HTMLParser
-from itertools import chain
 from json import dumps
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -25,14 +24,11 @@ from ..paper_analyses import (
     controlled,
     costed,
     costed_with_timed_passes,
-    fitted_pairs,
     full,
     relabelled,
     several_methods,
-    timed_passes,
     without_drafts,
 )
-from ..simulated_loads import with_loads
 
 HOSTILE = """</script><script>planted()</script>" onload='planted()' %&#_ {{ 7 * 7 }} ${7*7}"""
 VOID = {"meta", "link", "img", "source", "br", "rect", "path", "input"}
@@ -110,6 +106,7 @@ def test_every_campaign_has_a_whole_page(make, root):
     assert anchors <= set(ids)
     assert set(" ".join(page.attributes("aria-labelledby")).split()) <= set(ids)
     assert ("table-speculation" in ids) == (make is not without_drafts)
+    assert ("whatif" in ids) == (make is costed)
 
 
 def test_the_page_loads_nothing_and_links_only_to_its_data(root):
@@ -201,12 +198,6 @@ def test_a_card_of_an_undecided_target_says_how_many_repeats_would_decide(root):
     assert "First token首个 token20 % later晚 20 %" in text
 
 
-def test_a_figure_has_a_drawing_for_phones(root):
-    page = Reader(page_of(with_loads(), root, {"levels": PICTURE}))
-    assert "figure-levels" in page.attributes("id")
-    assert page.attributes("srcset", "src") == ["data:,narrow", "data:,wide"]
-
-
 def test_the_first_screen_says_whether_controls_passed_and_nothing_of_those_there_are_none(root):
     def head(analysis):
         lead = page_of(analysis, root).partition('<div class="lead">')[2]
@@ -256,23 +247,6 @@ def with_positions(suite="moe_speculative", gammas=(2, 4), chances=(0.9, 0.5, 0.
     return replace(analysis, positions=pd.DataFrame(rows))
 
 
-def test_costs_and_those_without_each_repeat_are_the_models():
-    pairs = {pair["target"]: pair for pair in whatif_pairs(costed_with_timed_passes())}
-    assert len(pairs) == 2
-    for fitted in fitted_pairs(timed_passes()):
-        model = fitted.model
-        label = {"moe_q4": "MoE Q4", "dense_4b": "Dense 4B"}[fitted.identity["target"]]
-        pair = pairs[label]
-        for costs, expected in zip(
-            [pair["costs"], *pair["without"]], [model.costs, *model.without], strict=True
-        ):
-            assert [*chain(*costs.values())] == list(expected)
-        knots = (model.gammas, model.widths, model.catchup_widths, model.overhead_widths, (0,))
-        assert [tuple(places) for places in pair["knots"].values()] == list(knots)
-        assert (pair["replays"], pair["widest"]) == (model.replays, model.widest)
-        assert pair["quantile"] == model.quantile
-
-
 def test_a_single_repeat_is_null_in_the_json():
     costs = costed().fitted_costs
     once = replace(
@@ -291,9 +265,3 @@ def test_measured_settings_and_the_profile_of_the_longest_drafts_are_those_of_th
     chances = [0.9, 0.5, 0.8, 0.0]
     assert moe["profile"] == {"suite": "moe_speculative", "gamma": 4, "chances": chances}
     assert dense["profile"] is None
-
-
-@pytest.mark.parametrize(("make", "there"), [(full, False), (costed, True)])
-def test_a_campaign_without_fitted_costs_has_no_control(make, there, root):
-    page = Reader(page_of(make(), root))
-    assert ("whatif" in page.attributes("id")) == there

@@ -18,7 +18,6 @@ from ..paper_analyses import (
     controlled,
     costed,
     full,
-    relabelled,
     several_methods,
     speculative_runs,
 )
@@ -86,13 +85,6 @@ def test_a_table_or_figure_is_referred_to_only_where_it_is_included(make):
             }
             assert set(re.findall(r"\\ref\{((?:tab|fig):\w+)\}", text)) - ALWAYS <= included
             assert not re.search(r"<<|>>|<%|%>|\bnan\b|None", text)
-
-
-def test_a_name_cannot_run_latex():
-    analysis = relabelled(several_methods(), "moe_q4", r"\input{/etc/passwd} & $x^2 % #")
-    paper, supplement = documents(analysis)
-    assert r"\input{/etc" not in paper + supplement
-    assert r"\textbackslash{}input\{/etc/passwd\} \& \$x\textasciicircum{}2 \% \#" in paper
 
 
 def test_a_template_escapes_and_refuses_unknown_names(tmp_path):

@@ -67,25 +67,11 @@ def test_every_work_that_is_cited_is_in_the_bibliography():
     assert len(known) == len(set(known))
 
 
-def test_complaints_are_what_a_reader_would_see():
-    log = """LaTeX Warning: Reference `tab:x' on page 3 undefined on input line 7.
-Package natbib Warning: Citation `who' on page 1 undefined on input line 9.
-LaTeX Warning: Label `fig:a' multiply defined.
-LaTeX Warning: Font shape undefined, using another.
-Overfull \\hbox (4.9pt too wide) in paragraph at lines 3--4
-Overfull \\hbox (5.1pt too wide) in paragraph at lines 5--6
-Overfull \\vbox (12.0pt too high) has occurred while \\output is active
-"""
-    found = pdf.complaints(log)
-    assert [line for line in found if "Overfull" in line] == log.splitlines()[5:]
-    assert set(log.splitlines()[:3]) <= set(found)
-
-
 def compiled(tmp_path, body):
     """Compile a document of that text; return its file and the log."""
     document, out, log = (tmp_path / name for name in ("note.tex", "note.pdf", "tex.log"))
     document.write_text(NOTE % body)
-    pdf.compile_pdf(document, [], out, log)
+    pdf.render_pdf(document, (), log, out)
     return out, log.read_text()
 
 
@@ -152,5 +138,5 @@ def test_every_character_that_is_kept_has_a_font(tmp_path):
     lines = "\n".join(kept)
     document.write_text(f"{preamble}{gamma}\\begin{{document}}{lines}\\end{{document}}")
     log = tmp_path / "kept.log"
-    assert pdf.compile_pdf(document, [], tmp_path / "kept.pdf", log) == []
+    pdf.render_pdf(document, (), log, tmp_path / "kept.pdf")
     assert "Missing character" not in log.read_text()

@@ -270,16 +270,6 @@ def test_a_verdict_counts_the_runs_it_rests_on_and_those_the_audit_flags():
     assert (row["verdict"], row["flagged"], row["runs"]) == (SUPPORTED, 1, 4)
 
 
-def test_settings_compared_with_other_prompts_are_flagged_unpaired():
-    others = [run | {"baseline": None} for run in [*MOE, *moe(8, 70, 71)]]
-    analysis = campaign(others, alone("moe_q4", 50, 50))
-    assert judged(analysis, "moe_gain")["unpaired"]
-    assert not judged(analysis, "acceptance_low")["unpaired"]
-    # Along a curve the baseline is the same.
-    assert not judged(analysis, "rises_with_gamma")["unpaired"]
-    assert not judged(campaign(MOE), "moe_gain")["unpaired"]
-
-
 @pytest.mark.parametrize(
     ("some", "margins", "verdict"),
     [

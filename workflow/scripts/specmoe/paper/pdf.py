@@ -1,12 +1,10 @@
-"""Compile the paper with TeX, confined to its folder, and read the complaints in its log."""
+"""Compile the paper with TeX, confined to its folder."""
 
 import os
 import re
 import shutil
 import subprocess
-import sys
 import tempfile
-from collections.abc import Iterable
 from pathlib import Path
 
 from specmoe.errors import PaperError
@@ -22,7 +20,6 @@ _PACKAGES = ("natbib.sty", "mathpazo.sty", "microtype.sty")
 _CONFINED = {"shell_escape": "f", "openin_any": "p", "openout_any": "p"}
 # By default TeX breaks the lines of its log inside words.
 _UNBROKEN_LOG = {"max_print_line": "1000"}
-_SLIGHT_PT = 5.0
 
 
 def missing_tex() -> list[str]:
@@ -35,13 +32,7 @@ def missing_tex() -> list[str]:
 
 
 def render_pdf(document: Path, parts: tuple[Path, ...], log: Path, out: Path) -> None:
-    """Compile a document of the paper, as it ships, with what was rendered for it."""
-    for complaint in compile_pdf(document, parts, out, log):
-        print(f"{document.name}: {complaint}", file=sys.stderr)
-
-
-def compile_pdf(document: Path, parts: Iterable[Path], out: Path, log: Path) -> list[str]:
-    """Compile a document into `out` and return TeX's `complaints`.
+    """Compile a document of the paper, as it ships, with what was rendered for it.
 
     `parts` are files and folders that it includes by their bare names. `log` gets TeX's own log.
     Raises PaperError with TeX's first error, or with what to install.
@@ -72,15 +63,3 @@ def compile_pdf(document: Path, parts: Iterable[Path], out: Path, log: Path) -> 
             reason = found[1] if found else "did not compile"
             raise PaperError(f"{document.name}: {reason}; TeX's log is {log}")
         shutil.copy(folder / f"{document.stem}.pdf", out)
-    return complaints(text)
-
-
-def complaints(log: str) -> list[str]:
-    """Return the lines of TeX's log about errors that a reader sees.
-
-    These are undefined references and citations, labels that are defined twice, and boxes that
-    stand out by more than 5 pt.
-    """
-    lines = re.findall(r"^.*Warning: .*(?:undefined|multiply defined).*$", log, re.MULTILINE)
-    wide = re.finditer(r"^Overfull \\[hv]box \(([\d.]+)pt .*$", log, re.MULTILINE)
-    return lines + [box[0] for box in wide if float(box[1]) > _SLIGHT_PT]

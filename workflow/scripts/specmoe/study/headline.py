@@ -260,14 +260,12 @@ CLAIMS = {
         "Abstract; Contribution 1; Section 4.2; Conclusion 1",
         "any target with a draft model whose acceptance rate is known",
         lambda own: acceptance_is_low(_texts(own, _ACCEPTANCE)),
-        leans=False,
     ),
     "acceptance_low_everywhere": Claim(
         "Fewer than 4 % of the drafted tokens are accepted, in every suite.",
         "Abstract; Introduction; Sections 4.7, 5.4; Page",
         "any target with a draft model whose acceptance rate is known",
         lambda own: acceptance_is_low(filters.usual_settings(own)),
-        leans=False,
     ),
     "gain_without_acceptance_moe": Claim(
         "With the smallest draft model, MoE targets gain although fewer than 4 % of the tokens are"
@@ -288,7 +286,6 @@ CLAIMS = {
         "any target with a draft model at two γ",
         rises_with_gamma,
         "steps to a larger γ agree",
-        leans=False,
     ),
     "best_configuration": Claim(
         "The best configuration is the smallest draft model with the largest γ.",
@@ -296,7 +293,6 @@ CLAIMS = {
         "any target with a draft model and a second one, both at two γ",
         corner_is_best,
         "other settings gain less",
-        leans=False,
     ),
     "smaller_draft_gains_more": Claim(
         "Of two draft models, the smaller one gains more on MoE targets.",
@@ -339,7 +335,6 @@ CLAIMS = {
         "an MoE target without speculation on prompts of exact length",
         reads_its_file,
         "targets could read so much",
-        leans=False,
     ),
 }
 

@@ -69,8 +69,6 @@ class Claim(NamedTuple):
     - missing: the runs that a campaign without any comparison lacks.
     - compare: yields the comparisons of an analysis, or raises Missing.
     - agree: follows the count of the comparisons that hold.
-    - leans: whether the spread of baselines could change the verdict. Between settings of one
-      target a common baseline cancels.
     - some: whether one comparison that holds is enough.
     """
 
@@ -79,7 +77,6 @@ class Claim(NamedTuple):
     missing: str
     compare: Callable[[Analysis], Comparisons]
     agree: str = "settings agree"
-    leans: bool = True
     some: bool = False
 
 
@@ -127,8 +124,7 @@ def judge_claims(claims: Mapping[str, Claim], analysis: Analysis) -> pd.DataFram
     Columns: claim, statement, place, protocol, engine, verdict (a `Verdict`), why (the numbers
     that decide it, or what is missing), comparisons, runs (that it rests on), flagged (those that
     break a check of the audit; both count speculative runs, or baseline runs where the
-    claim is about baseline rates), unpaired (whether some are compared with a baseline of other
-    prompts whose spread could change the verdict).
+    claim is about baseline rates).
     """
     return pd.DataFrame(
         {"claim": name, "statement": claim.statement, "place": claim.place}
@@ -165,7 +161,6 @@ def _judged(claim: Claim, analysis: Analysis) -> Record:
         "why": why,
         "comparisons": len(comparisons),
         **{count: int(used[count].sum()) for count in ("runs", "flagged")},
-        "unpaired": claim.leans and not all(row.get("paired", True) for row in rows),
     }
 
 
