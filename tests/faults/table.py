@@ -40,7 +40,6 @@ class Scene:
     folder: Path
     config: dict[str, Any]
     environment: dict[str, str] = field(default_factory=dict)
-    lines: str = ""  # behind the configuration's own, in its file
 
     def file(self, name: str) -> Path:
         return self.folder / name
@@ -52,7 +51,7 @@ class Scene:
     def write_config(self) -> Path:
         """Write the configuration as a user does, and return its file."""
         file = self.file("campaign.yaml")
-        file.write_text(yaml.safe_dump(self.config, allow_unicode=True) + self.lines)
+        file.write_text(yaml.safe_dump(self.config, allow_unicode=True))
         return file
 
     def weights(self, model: str = "target") -> bytes:

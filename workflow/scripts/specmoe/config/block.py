@@ -215,11 +215,6 @@ class Block:
         return self.concurrency or 1
 
     @property
-    def measures_alone(self) -> bool:
-        """Whether the baseline is one of the arms."""
-        return any(not arm.speculates for arm in self.arms)
-
-    @property
     def sends_chats(self) -> bool:
         """Whether the target's own template makes chats of some prompts."""
         return any(one.template == Template.CHAT for one in self.sendings.values())

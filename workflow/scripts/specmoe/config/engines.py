@@ -12,7 +12,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints, WithJsonSchema
+from pydantic import AfterValidator, Field, StringConstraints, WithJsonSchema
 
 from specmoe.config.base import COMMIT, Digest, Strict, UserPath
 from specmoe.errors import MeasurementError
@@ -117,12 +117,13 @@ LOCALE = {"LC_ALL": "C.UTF-8"}
 _COMPILER_FLAGS = ("CFLAGS", "CXXFLAGS", "CPPFLAGS", "LDFLAGS", "CUDAFLAGS", "HIPFLAGS")
 
 # Variables that set up llama.cpp, its backends and its threads. Others, such as those of BLAS
-# libraries, are dropped without a message, because systems set them for programs of all kinds.
+# libraries, are dropped without a message, because systems set them for programs of all kinds; and
+# so are those that give a place or version of something installed, unless they are in PASSED.
+_PLACE = "HOME|PATH|ROOT|DIR|DIRS|CACHE|FILES|FILENAMES|VERSION"
 _STEERING = re.compile(
+    rf"(?!.*_({_PLACE})$)"
     r"(LLAMA|GGML|OMP|GOMP|KMP|CUDA|HIP|ROCR|HSA|MTL|METAL|VK|SYCL|ONEAPI|ZE)_\w+"
 )
-# They give a place or version of something installed; dropped silently unless they are in PASSED.
-_PLACE = re.compile(r"\w+_(HOME|PATH|ROOT|DIR|DIRS|CACHE|FILES|FILENAMES|VERSION)")
 # These would override the command line, which the configuration decides, or the server's trace.
 _REFUSED = re.compile(r"LLAMA_ARG_\w+|LLAMA_TRACE")
 
@@ -148,15 +149,13 @@ def build_environment(exported: Mapping[str, str]) -> dict[str, str]:
 
 def steers(name: str) -> bool:
     """Return whether a variable sets up how the engine computes."""
-    return bool(_STEERING.fullmatch(name)) and not _PLACE.fullmatch(name)
+    return bool(_STEERING.fullmatch(name))
 
 
 def _check_variable(name: str) -> str:
     if not steers(name) or _REFUSED.fullmatch(name):
         raise ValueError(
-            f"{name!r} does not set up how an engine computes (as CUDA_VISIBLE_DEVICES,"
-            " OMP_NUM_THREADS and GGML_CUDA_FORCE_MMQ do), or other keys decide it"
-            " (LLAMA_ARG_...)"
+            f"{name!r} does not set up how an engine computes, or other keys decide it"
         )
     return name
 
@@ -209,16 +208,9 @@ def _check_flags(words: list[str]) -> list[str]:
     return words
 
 
-def _check_printable(word: str) -> str:
-    if not word or not word.isprintable():
-        raise ValueError(f"{word!r} is empty, or cannot be printed")
-    return word
-
-
 _Word = Annotated[
     str,
-    BeforeValidator(lambda value: str(value) if type(value) in (int, float) else value),
-    AfterValidator(_check_printable),
+    Field(coerce_numbers_to_str=True, pattern=r"^[^\p{C}\p{Zl}\p{Zp}]+$"),  # which can be printed
     WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "number"}]}),
 ]
 EngineArgs = Annotated[list[_Word], AfterValidator(_check_flags)]

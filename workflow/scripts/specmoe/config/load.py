@@ -319,15 +319,15 @@ def _check_methods(config: Config, name: str, suite: Suite) -> Errors:
             setting["gamma"] < setting["n_match"] for setting in way.settings(suite.gammas)
         ):
             yield "methods", f"{way.method} never drafts with a γ below n_match"
-        # What the suite varies in vain beside this way, and why.
-        by_text, remembers = is_ngram(way.method), METHODS[way.method].remembers
-        apart = {
-            "forced_acceptance": by_text and "drafts where text repeats, whatever is accepted",
-            "requests": remembers and "keeps what it saw of one request for the others",
-        }
-        for factor in suite.vary.keys() & {key for key, why in apart.items() if why}:
-            why = f"{way.method} {apart[factor]}; give it a suite of its own"
-            yield f"vary.{factor}", why
+        if "forced_acceptance" in suite.vary and is_ngram(way.method):
+            why = f"{way.method} drafts where text repeats, whatever is accepted; {_APART}"
+            yield "vary.forced_acceptance", why
+        if "requests" in suite.vary and METHODS[way.method].remembers:
+            why = f"{way.method} keeps what it saw of one request for the others; {_APART}"
+            yield "vary.requests", why
+
+
+_APART = "give it a suite of its own"
 
 
 def _check_protocol(config: Config, name: str, suite: Suite) -> Errors:

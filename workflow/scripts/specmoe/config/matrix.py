@@ -94,9 +94,7 @@ def comparison_of(block: str) -> str:
     return block.rpartition("/")[0]
 
 
-def block_order(
-    blocks: Iterable[Block], order: str = "mixed", seed: int = ORDER_SEED
-) -> list[Block]:
+def block_order(blocks: Iterable[Block], order: str = "mixed") -> list[Block]:
     """Return the blocks in the order of measurement, which `measurement.order` names.
 
     Repeats follow one another. Within a repeat, blocks are shuffled: drift of the machine affects
@@ -106,9 +104,9 @@ def block_order(
     """
 
     def sort_key(block: Block) -> tuple[int, bool, bytes, bytes]:
-        stretch = shuffle_key(seed, block.target) if order == "by_target" else b""
+        stretch = shuffle_key(ORDER_SEED, block.target) if order == "by_target" else b""
         texts = comparison_of(block.block).endswith(f"/{TEXTS}")
-        return block.repeat, not texts, stretch, shuffle_key(seed, block.block)
+        return block.repeat, not texts, stretch, shuffle_key(ORDER_SEED, block.block)
 
     return sorted(blocks, key=sort_key)
 
@@ -164,7 +162,7 @@ def list_draft_scoring(config: Config, blocks: Iterable[Block]) -> dict[str, lis
             continue
         name = texts_of(block).block if staged else block.block
         greedy = block.protocol == Protocol.PAIRED and block.temperature == 0
-        if greedy and block.measures_alone and not block.options_text:
+        if greedy and Arm() in block.arms and not block.options_text:
             for draft in dict.fromkeys(
                 arm.draft_model
                 for arm in block.arms
@@ -262,28 +260,20 @@ def _prompts(config: Config, suite: Suite) -> Iterator[PromptSource]:
 def choose_demonstration(config: Config, *, gpu: bool) -> Block | None:
     """Return the block of the demonstration: the campaign's first text, and a draft model.
 
-    The result is None if no draft model drafts after a whole text, and for the study's rows, which
+    The result is None if no other model drafts after a whole text, and for the study's rows, which
     come without models. `gpu`: the backend uses one.
     """
-    fitting = [
-        (block, arm, source)
-        for block in list_blocks(config, gpu=gpu)
-        for arm in block.arms
-        if arm.method == Method.DRAFT and block.protocol == Protocol.PAIRED
-        for source in block.prompts
-        if source.length is None
-    ]
-    if config.campaign.source == "study_rows" or not fitting:
-        return None
-    # A target that drafts for itself is a control, and a level is one suite's.
-    block, arm, source = min(
-        fitting, key=lambda one: (one[1].draft_model == one[0].target, one[0].level or "")
-    )
-    return replace(
-        block,
-        prompts=(source,),
-        arms=(replace(arm, gamma=4, p_min=None, forced_acceptance=None),),
-        n_predict=64,
-        temperature=0.0,
-        concurrency=None,
-    )
+    for block in list_blocks(config, gpu=gpu) if config.campaign.source != "study_rows" else []:
+        texts = [one for one in block.prompts if one.length is None]
+        models = [arm for arm in block.arms if arm.method == Method.DRAFT]
+        pairs = [arm for arm in models if arm.draft_model != block.target]  # no control
+        if texts and pairs and block.protocol == Protocol.PAIRED:
+            return replace(
+                block,
+                prompts=(texts[0],),
+                arms=(replace(pairs[0], gamma=4, p_min=None, forced_acceptance=None),),
+                n_predict=64,
+                temperature=0.0,
+                concurrency=None,
+            )
+    return None
