@@ -4,15 +4,13 @@ The client continues where a connection ends, but not where a process was killed
 only of Xet's pieces, so each file is hashed here. An error is one line that says what to do.
 """
 
-import json
 import logging
 import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 # The hub's client reads them when it is imported. Its warnings have addresses, which may be signed.
 os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
@@ -25,10 +23,8 @@ from specmoe.config.models import HubModel
 from specmoe.errors import ModelError
 from specmoe.files import gigabytes, link, replace_text, sha256_of
 
-_COMMIT: Final = re.compile(r"[0-9a-f]{40}")
 _SHA256: Final = re.compile(r"[0-9a-f]{64}")
 
-_NO_HUB: Final = "what answers is no hub; correct HF_ENDPOINT"
 _ACCOUNT: Final = "run `hf auth login` or set HF_TOKEN, as an account that may read it"
 # The first match counts. No text has the client's words about a header, which may be the token, or
 # about an address, which may be signed.
@@ -37,56 +33,59 @@ _KNOWN: Final[dict[Any, str]] = {
     errors.RevisionNotFoundError: "the repository has no such revision; correct it",
     errors.RepositoryNotFoundError: "{hub} has no such repository, or a private one; correct its"
     f" name, or {_ACCOUNT}",
+    errors.RemoteEntryNotFoundError: "the repository has no such file at that revision; correct it,"
+    " as the repository's page lists it",
     errors.HfHubHTTPError: "{hub} answers {error.response.status_code}"
     " {error.response.reason_phrase}; try again later, or correct the names, HF_TOKEN or"
     " HF_ENDPOINT",
+    errors.FileMetadataError: "what answers is no hub; correct HF_ENDPOINT",
     errors.OfflineModeIsEnabled: "not in the cache {cache}, and HF_HUB_OFFLINE forbids the"
     " download; unset it",
     (httpx2.HTTPError, httpx2.InvalidURL, errors.XetDownloadError, UnicodeEncodeError): "{hub}"
     " cannot be asked, or broke off ({kind}); check the network, the proxy, HF_ENDPOINT and"
     " HF_TOKEN; the same command downloads it again",
-    json.JSONDecodeError: _NO_HUB,
 }
-
+_OF_CLIENT: Final = (
+    *(httpx2.HTTPError, httpx2.InvalidURL, errors.XetDownloadError, OSError, ValueError),
+)
 
 _logger = logging.getLogger(__name__)
-
-
-class _Part(NamedTuple):
-    """What is known of a model's file before its download."""
-
-    size: int  # bytes
-    announced: str | None  # the SHA-256 that the hub has
-    cached: bool
 
 
 def fetch(model: HubModel, out: Path, digests: Path) -> None:
     """Make `out` a link to a verified model, downloaded unless it is cached; write its `digests`.
 
-    A part must have the digest of the config, else of the hub. Raises ModelError if it cannot be
+    A part must have the digests of the hub and of the config. Raises ModelError if it cannot be
     downloaded or has another digest.
     """
-    parts, places = _located(model), [_place(model, name) for name in model.files]
-    for place, part, stated in zip(places, parts, model.digests, strict=True):
-        if stated and part.announced not in (None, stated):
-            raise ModelError(
-                f"{place}: another file: the config says SHA-256 {stated}, the hub announces"
-                f" {part.announced}; correct the one, or the revision"
-            )
-    if missing := sum(part.size for part in parts if not part.cached):
-        _logger.info("%s: %s to download into %s", places[0], gigabytes(missing), cache_folder())
+    missing = 0
+    for name in model.files:  # all are there before the first is downloaded
+        with _one_line(_place(model, name)):
+            part = hf_hub_download(model.repository, name, revision=model.revision, dry_run=True)
+        missing += (part.file_size or 0) if part.will_download else 0
+    if missing:
+        first = _place(model, model.file)
+        _logger.info("%s: %s to download into %s", first, gigabytes(missing), cache_folder())
     hashed: dict[Path, str] = {}
-    for name, place, part, stated in zip(model.files, places, parts, model.digests, strict=True):
+    for name, stated in zip(model.files, model.digests, strict=True):
+        place = _place(model, name)
         with _one_line(place):
             # By the revision's name, so that the cache knows its commit when there is no network.
             path = Path(hf_hub_download(model.repository, name, revision=model.revision))
         hashed[path] = sha256_of(path)
-        if hashed[path] != (expected := stated or part.announced or hashed[path]):
+        # The cache names a file by the digest that the hub announced.
+        announced = path.readlink().name if path.is_symlink() else ""
+        if _SHA256.fullmatch(announced) and hashed[path] != announced:
             path.resolve().unlink()
-            path.unlink(missing_ok=True)  # the link to it
+            path.unlink()  # the link to it
             raise ModelError(
-                f"{place}: damaged: SHA-256 {hashed[path]}, not {expected}; it is deleted, run"
+                f"{place}: damaged: SHA-256 {hashed[path]}, not {announced}; it is deleted, run"
                 " again to download it"
+            )
+        if stated and hashed[path] != stated:
+            raise ModelError(
+                f"{place}: another file: the config says SHA-256 {stated}, it has {hashed[path]};"
+                " correct the one, or the revision"
             )
         if not stated:
             _logger.info("%s: the config has no sha256; give it %s", place, hashed[path])
@@ -96,16 +95,25 @@ def fetch(model: HubModel, out: Path, digests: Path) -> None:
 
 def cached(model: HubModel) -> Path | None:
     """Return the first part of a model if all parts are cached; the hub is not asked."""
-    paths = [_cached(model, name, model.revision) for name in model.files]
-    return paths[0] if all(paths) else None
+    paths = []
+    for name in model.files:
+        with _one_line(_place(model, name)):
+            paths.append(try_to_load_from_cache(model.repository, name, revision=model.revision))
+    found = [Path(path) for path in paths if isinstance(path, str)]
+    return found[0] if len(found) == len(paths) else None
 
 
 def ask_size(model: HubModel) -> int | None:
     """Return the size of all parts of a model in bytes, from the hub; None if it is unknown."""
+    seconds = constants.HF_HUB_ETAG_TIMEOUT
     try:
-        return sum(part.size for part in _listed(model))
-    except ModelError:
+        info = model_info(
+            model.repository, revision=model.revision, files_metadata=True, timeout=seconds
+        )
+    except _OF_CLIENT:
         return None
+    sizes = {file.rfilename: file.size or 0 for file in info.siblings or []}
+    return sum(sizes[name] for name in model.files) if {*model.files} <= sizes.keys() else None
 
 
 def cache_folder() -> Path:
@@ -117,69 +125,12 @@ def _place(model: HubModel, name: str) -> str:
     return f"{model.repository}, revision {model.revision}, file {name}"
 
 
-def _cached(model: HubModel, name: str, revision: str) -> Path | None:
-    with _one_line(_place(model, name)):
-        found = try_to_load_from_cache(model.repository, name, revision=revision)
-    return Path(found) if isinstance(found, str) else None
-
-
-def _located(model: HubModel) -> list[_Part]:
-    """Return what is known of a model's files, from the cache (of a commit) or from the hub.
-
-    If the hub cannot be reached, the cached files of the revision are taken.
-    """
-    paths = [_cached(model, name, model.revision) for name in model.files]
-    here = [_Part(path.stat().st_size, _announced(path), cached=True) for path in paths if path]
-    if len(here) == len(paths) and _COMMIT.fullmatch(model.revision):
-        return here
-    try:
-        return _listed(model)
-    except ModelError as error:
-        if len(here) < len(paths):
-            raise
-        _logger.info("%s; taking the cached file of that revision", error)
-        return here
-
-
-def _announced(path: Path) -> str | None:
-    """Return the digest that the hub announced of a cached file, by which the cache names it."""
-    blob = path.readlink().name if path.is_symlink() else ""
-    return blob if _SHA256.fullmatch(blob) else None
-
-
-def _listed(model: HubModel) -> list[_Part]:
-    """Return a model's files as the hub lists them, all of one commit. Raises ModelError."""
-    with _one_line(_place(model, model.file)):
-        info = model_info(
-            model.repository,
-            revision=model.revision,
-            files_metadata=True,
-            timeout=constants.HF_HUB_ETAG_TIMEOUT,
-        )
-    listed = {file.rfilename: file for file in info.siblings or []}
-    parts = []
-    for name in model.files:
-        file = listed.get(name)
-        if file is None:
-            similar = ", ".join(get_close_matches(name, listed)) or "none"
-            raise ModelError(
-                f"{_place(model, name)}: the repository has no such file at that revision; correct"
-                f" it (similar: {similar})"
-            )
-        if not info.sha or file.size is None:
-            raise ModelError(f"{_place(model, name)}: {_NO_HUB}")
-        sha256, here = file.lfs.sha256 if file.lfs else None, _cached(model, name, info.sha)
-        parts.append(_Part(file.size, sha256, cached=here is not None))
-    return parts
-
-
 @contextmanager
 def _one_line(place: str) -> Iterator[None]:
     """Turn an error of the hub's client into a ModelError that names the place, and what to do."""
-    known = (httpx2.HTTPError, httpx2.InvalidURL, errors.XetDownloadError, OSError, ValueError)
     try:
         yield
-    except known as error:
+    except _OF_CLIENT as error:
         raise ModelError(f"{place}: {_reason(error)}") from error
 
 
