@@ -10,7 +10,7 @@ import yaml
 
 from specmoe.analysis.build import analyse
 from specmoe.analysis.registry import Analysis
-from specmoe.audit.evidence import Bandwidth, Evidence
+from specmoe.audit.evidence import Evidence, most_bandwidth
 from specmoe.audit.report import Audit
 from specmoe.config.load import load
 from specmoe.config.schema import Config
@@ -62,5 +62,5 @@ def analysis_of_runs(
 ) -> Analysis:
     """Return the analysis of runs, audited without judged divergences."""
     sizes = {model: size_of_info(info) for model, info in infos.items()}
-    audit = Audit.of(Evidence(runs, sizes, Bandwidth.of(machine), config.audit))
+    audit = Audit.of(Evidence(runs, sizes, most_bandwidth(machine), config.audit))
     return analyse(runs, config, infos, machine, audit, read_pass_times(None))

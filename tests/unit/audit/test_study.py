@@ -8,14 +8,14 @@ many as its tokens visit in expectation.
 import pytest
 
 from specmoe.audit.checks import audit_runs
-from specmoe.audit.evidence import Bandwidth, Evidence
+from specmoe.audit.evidence import Evidence
 from specmoe.audit.limits import LIMITS, Limits
 from specmoe.plan.estimate import size_of
 
 from ..published_study import config_of_study, needs_csv, runs_of_study
 
-BANDWIDTH = Bandwidth(800e9, stated=True)  # of an Apple M2 Ultra, by its maker
-EXACT = Limits(time_tolerance=0, bandwidth_tolerance=0)
+BANDWIDTH = 800e9  # of an Apple M2 Ultra, by its maker
+EXACT = Limits(time_tolerance=0)
 
 pytestmark = needs_csv
 

@@ -66,7 +66,7 @@ def test_words_of_figures_are_whole_and_without_numbers():
 def program():
     """Return what tables say in words of the program, and what templates look up by name."""
     return {
-        *(check.label for check in CHECKS.values()),
+        *(name.replace("_", " ") for name in CHECKS),
         *(check.meaning for check in CHECKS.values()),
         *(word for word, _ in rows.CONTROLS.values()),
         *map(str, [*Verdict, *Answer, *Controls]),

@@ -44,7 +44,7 @@ class Pair(NamedTuple):
 
         Also whether a pass was wider than all that were measured: `extrapolated`.
         """
-        played = [rounds_from_agreement(text.agrees, gamma, limits) for text, limits in self.texts]
+        played = [rounds_from_agreement(text, gamma, limits) for text, limits in self.texts]
         tokens = np.array([len(text.tokens) - 1.0 for text, _ in self.texts])
         work = np.array([self.model.played(rounds, gamma) for rounds in played])
         took = work @ self.model.costs

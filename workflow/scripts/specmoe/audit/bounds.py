@@ -167,9 +167,9 @@ def _read_rate(run: Run, given: Evidence, round_bytes: Callable[[Size, float], f
     why = (
         f"{counted(passes, 'pass', 'passes')} of {read / passes / 1e9:.2f} GB ({run.target},"
         f" {n_tokens:.1f} tokens a round){and_draft} in {run.decode_ms / 1000:.2f} s read"
-        f" {rate / 1e9:.0f} GB/s; memory gives {bandwidth.bytes_per_second / 1e9:.0f} GB/s"
+        f" {rate / 1e9:.0f} GB/s; memory gives {bandwidth / 1e9:.0f} at most"
     )
-    return at_most(rate, bandwidth.most(limits), why)
+    return at_most(rate, bandwidth, why)
 
 
 def _draft_bytes(run: Run, given: Evidence) -> tuple[float, str]:

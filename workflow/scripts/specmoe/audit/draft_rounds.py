@@ -11,8 +11,8 @@ those of llama-server (tools/server/server-context.cpp, common/sampling.cpp of l
 - Tokens behind the end of a text are not accepted, and the end itself only as the last drafted one.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from functools import cache
 from math import inf, log
 from typing import NamedTuple
@@ -60,41 +60,6 @@ class Limits:
     replays: bool = False  # the target replays rounds
 
 
-@dataclass(frozen=True)
-class Rounds:
-    """The tokens that each round of a run drafted and accepted, replays and single steps."""
-
-    drafted_lengths: list[int] = field(default_factory=list)
-    accepted_lengths: list[int] = field(default_factory=list)
-    replays: int = 0
-    single_steps: int = 0
-
-
-def rounds_from_agreement(agrees: Sequence[bool], gamma: int, limits: Limits) -> Rounds:
-    """Return the rounds of γ tokens of a text, given where the draft model agrees with it."""
-    drafted, accepted = [], []
-    replays = single = 0
-    at, end = 1, len(agrees)
-    while at < end:
-        length = min(gamma, limits.n_predict - at - 1)
-        if length < 1:
-            single += 1
-            at += 1
-            continue
-        held = 0
-        while held < min(length, end - at) and agrees[at + held]:
-            held += 1
-        at += held + 1
-        if limits.ended and at > end and held < length:
-            held -= 1
-        if limits.replays and held < length:
-            replays += 1
-            at += 1
-        drafted.append(length)
-        accepted.append(held)
-    return Rounds(drafted, accepted, replays, single)
-
-
 class Counts(NamedTuple):
     """The counts of a run's rounds that do not depend on what they drafted."""
 
@@ -120,6 +85,7 @@ class Outcome(NamedTuple):
 _Step = tuple[int, Counts, Outcome]
 """The tokens of a round with its replay, or of a step without speculation, and what it adds."""
 
+_NO_TIE = -1.0
 # At one position of a text. A draft model that hardly prefers anything leaves more, and then its
 # scores decide nothing.
 MOST_OUTCOMES = 2000
@@ -195,3 +161,26 @@ def _events(scores: DraftScores, at: int, p_min: float, tie_nats: float) -> dict
         verdicts = {"reject": agrees, "accept": not agrees}
         events |= {event: flips for event, flips in verdicts.items() if tie or not flips}
     return events
+
+
+class Rounds(NamedTuple):
+    """The tokens that each round of a run drafted and accepted, and its steps without a round."""
+
+    drafted_lengths: list[int]
+    accepted_lengths: list[int]
+    single_steps: int
+
+
+def rounds_from_agreement(scores: DraftScores, gamma: int, limits: Limits) -> Rounds:
+    """Return the rounds of γ tokens of a text, where the draft model's own preferences hold."""
+    drafted, accepted, single, at = [], [], 0, 1
+    while at < len(scores.tokens):
+        most = min(gamma, limits.n_predict - at - 1)
+        [(advance, counts, outcome)] = _steps(scores, at, most, 0.0, limits, _NO_TIE)
+        if counts.rounds:
+            drafted.append(outcome.drafted_most)
+            accepted.append(counts.accepted)
+        else:
+            single += 1
+        at += advance
+    return Rounds(drafted, accepted, single)

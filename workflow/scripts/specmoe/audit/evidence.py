@@ -115,24 +115,14 @@ def _plain(value: Any) -> Any:
     return None if pd.isna(value) else value
 
 
-@dataclass(frozen=True)
-class Bandwidth:
-    """The rate at which a machine's memory can be read."""
+def most_bandwidth(machine: Mapping[str, Any], limits: Limits = LIMITS) -> float | None:
+    """Return the highest rate at which a valid run can read memory, in bytes a second, if known.
 
-    bytes_per_second: float
-    stated: bool  # by the maker or the config, as a peak that nothing exceeds; else probed
-
-    @classmethod
-    def of(cls, machine: Mapping[str, Any]) -> "Bandwidth | None":
-        """Return that of a description of a machine; None if it is not known."""
-        rate = bandwidth_of(machine)
-        probed = str(machine["memory_bandwidth_source"]).startswith("probe")
-        return None if rate is None else cls(rate, stated=not probed)
-
-    def most(self, limits: Limits) -> float:
-        """Return the highest rate that a valid run can reach."""
-        tolerance = 0.0 if self.stated else limits.bandwidth_tolerance
-        return self.bytes_per_second * (1 + tolerance)
+    A rate that the maker or the configuration states is a peak that nothing exceeds.
+    """
+    rate = bandwidth_of(machine)
+    probed = str(machine["memory_bandwidth_source"]).startswith("probe")
+    return rate and rate * (1 + limits.bandwidth_tolerance * probed)
 
 
 class Gap(NamedTuple):
@@ -147,7 +137,6 @@ class Gap(NamedTuple):
     gap_nats: float  # how far the run's token is behind the baseline's
     # The farthest that batches move such gaps of this target, with the same options.
     moved_nats: float
-    closed_by: int | None  # the narrowest batches in which the target itself takes it
 
 
 def gaps_of(judged: Mapping[str, Any]) -> dict[str, Gap]:
@@ -156,12 +145,10 @@ def gaps_of(judged: Mapping[str, Any]) -> dict[str, Gap]:
     for one in judged["divergences"]:
         options, gaps = one.get("engine_options", ""), one["gap_nats_by_batch"].values()
         moved[options] = max([moved[options], *(abs(gap - one["gap_nats"]) for gap in gaps)])
-    found = {}
-    for one in judged["divergences"]:
-        closing = [int(size) for size, gap in one["gap_nats_by_batch"].items() if gap <= 0]
-        widest, closed_by = moved[one.get("engine_options", "")], min(closing, default=None)
-        found[one["run"]] = Gap(one["position"], one["gap_nats"], widest, closed_by)
-    return found
+    return {
+        one["run"]: Gap(one["position"], one["gap_nats"], moved[one.get("engine_options", "")])
+        for one in judged["divergences"]
+    }
 
 
 @dataclass
@@ -175,7 +162,7 @@ class Evidence:
 
     rows: InitVar[pd.DataFrame]  # `schema.read_runs`'s frame
     sizes: Mapping[str, Size]  # of models
-    bandwidth: Bandwidth | None  # of the machine's memory
+    bandwidth: float | None  # see `most_bandwidth`
     settings: AuditSettings
     # By run: the target's gap at the token where the run left its baseline.
     divergences: Mapping[str, Gap] = field(default_factory=dict)

@@ -5,14 +5,13 @@ each of its turns brings something new.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from math import ceil
-from typing import NamedTuple
 
 import numpy as np
 
-from specmoe.audit.evidence import Evidence, Finding, Gap, Run, at_least, at_most, combined, equal
+from specmoe.audit.evidence import Evidence, Finding, Run, at_least, at_most, combined, equal
 from specmoe.measure.trace import common_prefix
 from specmoe.text import counted
 
@@ -48,32 +47,16 @@ def check_losslessness(run: Run, given: Evidence) -> Finding:
         return Finding(f"all {len(run.tokens)} tokens are the baseline's", ratio=0.0)
     prefix = common_prefix(run.tokens, baseline.tokens)
     leaves = f"leaves {baseline.run} after {prefix} of {len(baseline.tokens)} tokens"
-    if divergence is None:
+    if divergence is None or divergence.position != prefix:
         return Finding(f"{leaves}; the baseline's probabilities there are not known", judged=False)
-    if divergence.position != prefix:
-        known = divergence.position
-        why = f"{leaves}; the baseline's probabilities are known for {known} only"
-        return Finding(why, judged=False)
-    # Requests at once read a baseline's text in batches too, so its token may be the one behind.
-    gap, place = abs(divergence.gap_nats), "below" if divergence.gap_nats >= 0 else "above"
-    widest, tie = _widest_tie(run, divergence, given)
-    return at_most(gap, widest, f"{leaves}, for one {gap:.3g} nats {place} the baseline's; {tie}")
-
-
-def _widest_tie(run: Run, divergence: Gap, given: Evidence) -> tuple[float, str]:
-    """Return the widest gap that rounding may have closed, in nats, and the words for it.
-
-    Rows of other requests move gaps in ways that batches of one text do not show: a dense target in
-    Q8_0, of which these move none, left its baseline at 0.006 nats with four requests at once. So
-    the cap alone holds there.
-    """
-    widest, why = given.limits.tie_cap_nats, "beside other requests"
-    if run.concurrency == 1:
-        widest = given.limits.widest_tie(divergence.moved_nats)
-        why = f"batches were seen to move gaps by {divergence.moved_nats:.3g}"
-    if divergence.closed_by is not None:
-        why += f", and those of {divergence.closed_by} close this one in the baseline"
-    return widest, f"a tie has {widest:.3g} at most ({why})"
+    # Rows of other requests move gaps in ways that batches of one text do not show: a dense target
+    # in Q8_0, of which these move none, left its baseline at 0.006 nats with four requests at once.
+    # So the cap alone holds there. The baseline's text is read in batches too, so its token may be
+    # the one behind.
+    gap, moved, limits = abs(divergence.gap_nats), divergence.moved_nats, given.limits
+    widest = limits.tie_cap_nats if run.concurrency > 1 else limits.widest_tie(moved)
+    why = f"batches alone move gaps by {moved:.3g} nats, so a tie has {widest:.3g} at most"
+    return at_most(gap, widest, f"{leaves}, for a token {gap:.3g} nats from its own; {why}")
 
 
 def check_batch_noise(run: Run, given: Evidence) -> Finding:
@@ -97,13 +80,8 @@ def check_determinism(run: Run, given: Evidence) -> Finding:
         return Finding("its batches had tokens of other requests, others in every repeat")
     # Among equally common texts, `most_common` returns the first one seen.
     [(tokens, _)] = Counter(repeat.tokens or () for repeat in repeats).most_common(1)
-    reference = next(repeat for repeat in repeats if repeat.tokens == tokens)
-    length = max(len(run.tokens), len(tokens))
-    if run.tokens == tokens:
-        return equal(length, length, f"{counted(length, 'token')} as in repeat {reference.repeat}")
-    prefix = common_prefix(run.tokens, tokens)
-    why = f"leaves repeat {reference.repeat} after {prefix} of {length} tokens"
-    return equal(prefix, length, why)
+    prefix, length = common_prefix(run.tokens, tokens), max(len(run.tokens), len(tokens))
+    return equal(prefix, length, f"{prefix} of {length} tokens are those of most repeats")
 
 
 def check_collapsed_output(run: Run, given: Evidence) -> Finding:
@@ -111,7 +89,7 @@ def check_collapsed_output(run: Run, given: Evidence) -> Finding:
 
     Weights or kernels that make NaN write one token again and again, or one text for every prompt,
     and are lossless. A run that loops where its baseline does not has a fault of its own. A loop
-    that the baseline has too is how the model writes: it is named, and breaks nothing.
+    that the baseline has too is how the model writes.
     """
     if run.forced_acceptance is not None:
         return Finding(_FORCED)
@@ -124,28 +102,12 @@ def check_collapsed_output(run: Run, given: Evidence) -> Finding:
     if len(prompts) > 1:
         why = f"{counted(len(texts), 'different text')} for {len(prompts)} prompts"
         parts.append(at_least(len(texts), 2, why))
-    return combined([*parts, *_own_loop(run, run.tokens, given)])
-
-
-def _own_loop(run: Run, tokens: tuple[int, ...], given: Evidence) -> Iterator[Finding]:
-    """Check that a run loops no more than its baseline; yield nothing for a text without a loop."""
-    loop, baseline = longest_loop(tokens), given.baseline(run)
-    if loop is None:
-        return
-    why = (
-        f"{loop.length} of {len(tokens)} tokens, from token {loop.start + 1} on, repeat a"
-        f" sequence of {loop.period}"
-    )
-    if not run.speculative:
-        yield Finding(f"{why}: the model writes so by itself")
-    elif baseline is None or baseline.tokens is None:
-        yield Finding(f"{why}; whether its baseline loops is not known")
-    else:
-        others = looping(baseline.tokens)
-        excess, allowed = looping(tokens) - others, given.limits.looping_excess
-        cause = f"in {run.baseline}, {others:.0%} of the text loops"
-        own = "" if excess > allowed else ", so the model writes so by itself"
-        yield at_most(excess, allowed, f"{why}; {cause}{own}")
+    baseline = given.baseline(run)
+    if baseline is not None and baseline.tokens is not None:
+        own, others = looping(run.tokens), looping(baseline.tokens)
+        why = f"{own:.0%} of its text loops, {others:.0%} of its baseline's"
+        parts.append(at_most(own - others, given.limits.looping_excess, why))
+    return combined(parts)
 
 
 def check_controls(run: Run, given: Evidence) -> Finding:
@@ -197,14 +159,6 @@ def _fewest_rejections(run: Run) -> int:
     return max(fewest, sum(drafted) - whole)
 
 
-class Loop(NamedTuple):
-    """A stretch of three turns and 16 tokens at least; in tokens, `start` counts from 0."""
-
-    start: int
-    length: int
-    period: int
-
-
 def repetition(tokens: Sequence[int]) -> float:
     """Return the share of a text's 4-grams of tokens that are repetitions of earlier ones.
 
@@ -222,26 +176,14 @@ def most_of_one(tokens: tuple[int, ...]) -> int:
     return max(Counter(tokens).values())
 
 
-def longest_loop(tokens: Sequence[int]) -> Loop | None:
-    """Return the longest loop of a text, that of the shortest period among equals, or None."""
-    return max(_loops(tuple(tokens)), key=lambda loop: loop.length, default=None)
-
-
-def looping(tokens: Sequence[int]) -> float:
-    """Return the share of a text's tokens that are in loops."""
-    inside = np.zeros(len(tokens), dtype=bool)
-    for loop in _loops(tuple(tokens)):
-        inside[loop.start : loop.start + loop.length] = True
-    return float(inside.mean()) if len(inside) else 0.0
-
-
 @lru_cache(maxsize=1024)  # the repeats of a run write one text, and so does its baseline
-def _loops(tokens: tuple[int, ...]) -> tuple[Loop, ...]:
-    text, loops = np.asarray(tokens), []
+def looping(tokens: tuple[int, ...]) -> float:
+    """Return the share of a text in loops, stretches of three turns and 16 tokens at least."""
+    text, inside = np.asarray(tokens), np.zeros(len(tokens), dtype=bool)
     for period in range(1, min(LONGEST_PERIOD, len(text) // _LEAST_TURNS) + 1):
         same = (text[period:] == text[:-period]).astype(np.int8)
-        edges = np.flatnonzero(np.diff(same, prepend=0, append=0)).tolist()
-        for start, end in zip(edges[::2], edges[1::2], strict=True):
-            if end - start + period >= max(_LEAST_TURNS * period, _LEAST_TOKENS):
-                loops.append(Loop(start, end - start + period, period))
-    return tuple(loops)
+        edges = np.flatnonzero(np.diff(same, prepend=0, append=0))
+        for start, end in zip(edges[::2], edges[1::2] + period, strict=True):
+            if end - start >= max(_LEAST_TURNS * period, _LEAST_TOKENS):
+                inside[start:end] = True
+    return float(inside.mean()) if tokens else 0.0

@@ -1,6 +1,6 @@
 """The audit of a campaign: its runs are read, compared with the configuration, and checked."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import Path
 from textwrap import wrap
@@ -9,9 +9,14 @@ from typing import NamedTuple, Self
 import pandas as pd
 
 from specmoe.audit.bounds import required_time
-from specmoe.audit.checks import CHECKS, Forged, audit_runs, count_sensitivity, summarise_audit
+from specmoe.audit.checks import (
+    Forged,
+    audit_runs,
+    count_sensitivity,
+    summarise_audit,
+)
 from specmoe.audit.draft_rounds import scores_by_run
-from specmoe.audit.evidence import Bandwidth, CheckVerdict, Evidence, Gap, Level, gaps_of
+from specmoe.audit.evidence import CheckVerdict, Evidence, Gap, Level, gaps_of, most_bandwidth
 from specmoe.config.block import ASKED, Block
 from specmoe.config.matrix import excluded_blocks
 from specmoe.errors import MeasurementError, SchemaError
@@ -82,7 +87,7 @@ def audit(campaign: LoadedCampaign, out: Path) -> None:
     infos, seen = load_infos(models), seen_experts(times)
     sizes = {model: size_of_info(info, seen.get(model, ())) for model, info in infos.items()}
     with named_if_damaged(machine):
-        bandwidth = Bandwidth.of(read_record(machine))
+        bandwidth = most_bandwidth(read_record(machine))
     gaps: dict[str, Gap] = {}
     for file in campaign.divergences:
         with named_if_damaged(file):
@@ -122,7 +127,7 @@ def _refuse_other_runs(campaign: LoadedCampaign, rows: pd.DataFrame) -> None:
 def describe_audit(
     found: Audit, rows: pd.DataFrame, given: Evidence, unmeasured: Sequence[Block] = ()
 ) -> tuple[str, str]:
-    """Return a summary of the audit, and the whole of it: every check with its worst rows.
+    """Return a summary of the audit, and the whole of it: what every check found.
 
     `unmeasured` are the blocks that the configuration excludes.
     """
@@ -139,9 +144,7 @@ def describe_audit(
             f" {len(disturbed)} of them ({named}), the others are compared with these"
         )
         lines += wrap(line, WIDTH, subsequent_indent="  ")
-    if recovered := sum(bool(run.recovered) for run in given.runs.values()):
-        lines.append(f"{counted(recovered, 'row')} with values recovered by arithmetic")
-    lines += _details(found.audit)
+    lines += ["", *_table(found.audit).splitlines()]
     return summary, "\n".join(lines) + "\n"
 
 
@@ -154,7 +157,7 @@ def _summary(found: Audit, given: Evidence) -> list[str]:
     if passed or failed:
         lines[0] += f"; controls {passed} of {passed + failed} passed"
     for name, members in found.audit.groupby("check", sort=False):
-        label, verdicts = CHECKS[str(name)].label, members["verdict"]
+        label, verdicts = str(name).replace("_", " "), members["verdict"]
         if failed := (verdicts == CheckVerdict.FAIL).sum():
             worst = members.iloc[members["ratio"].argmax()]
             line = f"{label}, {counted(failed, 'run')}; {worst['run']}: {worst['why']}"
@@ -178,18 +181,10 @@ def _summary(found: Audit, given: Evidence) -> list[str]:
     return lines
 
 
-def _details(audit: pd.DataFrame) -> Iterator[str]:
-    """Yield a table of the checks, and the worst runs that each fails or cannot judge."""
-    checks = audit.groupby(["level", "check"], sort=False)
-    table = checks["verdict"].value_counts().unstack(fill_value=0)
-    table = table.reindex(list(checks.groups)).reindex(columns=[*CheckVerdict], fill_value=0)
-    table["value / bound"] = checks["ratio"].max()
-    table = table.sort_index(level=0, sort_remaining=False, kind="stable")
-    labels = {name: check.label for name, check in CHECKS.items()}
-    table = table.rename(index=labels).rename_axis(index=["level", "check"], columns=None)
-    yield from ["", *table.to_string(float_format="{:.2f}".format, na_rep="").splitlines()]
-    worst = audit.sort_values("ratio", ascending=False, kind="stable")
-    for verdict in (CheckVerdict.FAIL, CheckVerdict.NOT_JUDGED):
-        members = worst[worst["verdict"] == verdict].groupby("check", sort=False).head(NAMED)
-        for check, run, why in members[["check", "run", "why"]].itertuples(index=False):
-            yield from _indented(f"{labels[check]}, {verdict}: {run}: {why}")
+def _table(audit: pd.DataFrame) -> str:
+    """Return how many runs each check passes, fails and leaves, and its largest ratio."""
+    by = ["level", "check"]
+    table = audit.groupby(by)["verdict"].value_counts().unstack(fill_value=0)
+    table = table.reindex(columns=[*CheckVerdict], fill_value=0)
+    table["value / bound"] = audit.groupby(by)["ratio"].max()
+    return table.rename_axis(columns=None).to_string(float_format="{:.2f}".format, na_rep="")

@@ -103,7 +103,11 @@ def findings(analysis: Analysis) -> pd.DataFrame:
     for name, check in CHECKS.items():
         counted = count_check(whole, name)
         if counted["runs"] or counted["not_judged"]:
-            named = {"check": check.label, "level": check.level.value, "meaning": check.meaning}
+            named = {
+                "check": name.replace("_", " "),
+                "level": check.level.value,
+                "meaning": check.meaning,
+            }
             rows.append(counted | named)
     rows.sort(key=lambda row: row["level"] == Level.SUSPICIOUS)
     return pd.DataFrame(rows)
