@@ -221,18 +221,11 @@ class CostModel:
         batches, drafts = np.concatenate([drafted + 1, replayed]), (gamma, int(drafted.sum()))
         return self._work(drafts, batches, 1.0, drafted + 1, len(replayed), rounds.single_steps)
 
-    def cycle(self, gamma: int, chance: float) -> tuple[float, float, Array]:
+    def expected(self, held: Array) -> tuple[float, float, Array]:
         """Return a round's expected accepted tokens, all tokens it yields, and its work.
 
-        Every drafted token whose predecessors were accepted is accepted by the same `chance`
-        (Leviathan et al. 2023).
-        """
-        return self.expected(np.power(chance, np.arange(1.0, gamma + 1)))
-
-    def expected(self, held: Array) -> tuple[float, float, Array]:
-        """Return what `cycle` does, of a round whose first 1, 2, ... tokens are all accepted.
-
-        `held` has the chances of that; the work holds the replay that follows, if one does.
+        `held` has the chances that its first 1, 2, ... drafted tokens are all accepted; the work
+        holds the replay that follows, if one does.
         """
         gamma = len(held)
         # The chances of accepting exactly 0, 1, ... of them, but not all.

@@ -8,7 +8,7 @@ import pandas as pd
 
 from specmoe.analysis.cost_fit import fit, timed_steps
 from specmoe.analysis.cost_model import Array, CostModel, RunCounts, counts_are_known
-from specmoe.analysis.intervals import Estimate, interval_of_rate, mean_speedup
+from specmoe.analysis.intervals import Estimate, mean_speedup
 from specmoe.analysis.summaries import by_group, geometric_mean
 from specmoe.config.block import MEASURED_BY
 from specmoe.config.methods import BY_TYPE, Method
@@ -27,13 +27,12 @@ _CHANCES = 1 - np.linspace(1, 0, 401) ** 2
 class Fitted(NamedTuple):
     """The costs of a target with a draft model; `key` are the values of PAIR.
 
-    `step_ms` is the target's mean time for a token in the baselines of the runs fitted on, with its
-    interval over blocks.
+    `step_ms` is the target's mean time for a token in the baselines of the runs fitted on.
     """
 
     key: tuple[str, ...]
     model: CostModel
-    step_ms: Estimate
+    step_ms: float
 
     @property
     def identity(self) -> dict[str, str]:
@@ -60,11 +59,9 @@ def fit_pairs(
         timed = timed_steps(own_times, named["target"], draft)
         model = fit(members, statistics, timed)
         if model is not None:
-            own = runs[runs["run"].isin(members["baseline"])]
-            times = 1000 / own["tokens_per_second"].astype(float)
-            ends = interval_of_rate(times, own["block"], statistics.confidence)
-            step = Estimate(float(times.mean()), *ends)
-            fitted.append(Fitted(tuple(map(str, key)), model, step))
+            rates = runs.loc[runs["run"].isin(members["baseline"]), "tokens_per_second"]
+            step_ms = float((1000 / rates.astype(float)).mean())
+            fitted.append(Fitted(tuple(map(str, key)), model, step_ms))
     return fitted
 
 
@@ -77,7 +74,7 @@ def verification(
 
     - protocol, engine, target, draft, n_tokens (of a pass).
     - timed: whether passes were timed by themselves; elsewhere v holds d and o.
-    - steps (v) and ms with their ends; those of steps are null of one token, which is the unit.
+    - steps (v) with its ends, which are null of one token, the unit; ms: the same in time.
     - target_efficiency: v(1) / v (MoESD, arXiv 2505.19645); null unless timed.
     - experts: distinct ones that a pass visits in each layer, as seen, else as expected of even
       routing; experts_even: the latter; both null if dense. experts_seen: whether they were seen.
@@ -94,11 +91,11 @@ def verification(
         model = pair.model
         size = sizes.get(pair.identity["target"])
         for n_tokens in model.widths:
-            steps, ms = Estimate(1.0), pair.step_ms
+            steps = Estimate(1.0)
             if n_tokens > 1:
                 parts = model.weights("pass", n_tokens)
                 steps = model.ratio(float(parts @ model.costs), model.without @ parts)
-                ms = steps.times(pair.step_ms.value)
+            ms = steps.value * pair.step_ms
             timed = bool(model.catchup_widths)
             read = size.pass_bytes(n_tokens) if size else np.nan
             bound = 1000 * read / bandwidth if bandwidth else np.nan
@@ -109,14 +106,14 @@ def verification(
                     "n_tokens": n_tokens,
                     "timed": timed,
                     **steps.columns("steps"),
-                    **ms.columns("ms"),
+                    "ms": ms,
                     "target_efficiency": 1 / steps.value if timed else np.nan,
                     "experts": routed.visited(n_tokens) if routed else np.nan,
                     "experts_even": routed.evenly_visited(n_tokens) if routed else np.nan,
                     "experts_seen": bool(routed and routed.seen_experts),
                     "read_bytes": read,
                     "bound_ms": bound,
-                    "bound_share": bound / ms.value,
+                    "bound_share": bound / ms,
                     "in_cache": bool(size and size.file_bytes <= cache_bytes),
                     "gamma": n_tokens - 1,
                     **_round_costs(model, n_tokens - 1),
@@ -178,11 +175,9 @@ def predictions(
     - runs, blocks, acceptance_rate (accepted / drafted), speedup with its interval over blocks.
     - predicted: geometric mean over the runs of timed tokens / (work @ costs), with an interval
       from the repeats fitted on; ratio: predicted / speedup.
-    - tokens_per_round (those of replays included).
     - equation_1: the study's (1 - a^(g+1)) / ((1 - a) (c g + 1)), where a pass of any width costs
       one step, with a the acceptance rate as it counts it, accepted / drafted.
     - equation_2: its g / (g c + v(g + 1)), which counts g tokens a round, accepted or not.
-    - extrapolated: whether a pass was wider than all measured ones.
     """
     unseen = ~compared["forced_acceptance"].isin([0, 1])
     compared = compared[unseen & counts_are_known(compared)]
@@ -204,9 +199,7 @@ def _predicted(members: pd.DataFrame, model: CostModel, statistics: Statistics) 
     predicted = model.ratio(geometric_mean(tokens / (work @ model.costs)), without)
     speedup = geometric_mean(members["speedup"].to_numpy(float))
     measured = Estimate(speedup, *mean_speedup(members).interval(statistics.confidence))
-    accepted, rounds = members["accepted"].sum(), members["rounds"].sum()
-    rate = float(accepted / members["drafted"].sum())
-    tokens_per_round = sum(one.tokens - one.single_steps for one in counts) / float(rounds)
+    rate = float(members["accepted"].sum() / members["drafted"].sum())
     drafting, passing = model.draft_cost(gamma), model.pass_cost(gamma + 1)
     return {
         "runs": len(members),
@@ -215,10 +208,8 @@ def _predicted(members: pd.DataFrame, model: CostModel, statistics: Statistics) 
         **measured.columns("speedup"),
         **predicted.columns("predicted"),
         "ratio": predicted.value / speedup,
-        "tokens_per_round": tokens_per_round,
         "equation_1": float((rate ** np.arange(gamma + 1)).sum()) / (drafting * gamma + 1),
         "equation_2": gamma / (gamma * drafting + passing),
-        "extrapolated": any(one.widths().max() > model.widest for one in counts),
     }
 
 
@@ -226,21 +217,19 @@ def prediction_errors(predicted: pd.DataFrame) -> pd.DataFrame:
     """Return the errors of the predictions, by suite, then over all settings of real acceptance.
 
     Columns: suite, forced (whether acceptance was), settings, median and worst (of |ratio - 1|),
-    the setting of the worst, inside (the share of measured speedups in the predicted interval; null
-    without intervals), and the median errors of the study's equations.
+    inside (the share of measured speedups in the predicted interval; null without intervals), and
+    the median errors of the study's equations.
     """
     if predicted.empty:
         return pd.DataFrame()
     settings = predicted.assign(forced=predicted["forced_acceptance"].notna())
-    errors = by_group(settings, ["suite", "forced"], _errors)
-    real = settings[~settings["forced"]]
-    whole = [{"suite": WHOLE, "forced": False} | next(_errors(real))] if len(real) else []
-    return pd.concat([errors, pd.DataFrame(whole)], ignore_index=True)
+    real = settings[~settings["forced"]].assign(suite=WHOLE)
+    tables = [by_group(some, ["suite", "forced"], _errors) for some in (settings, real)]
+    return pd.concat(tables, ignore_index=True)
 
 
 def _errors(settings: pd.DataFrame) -> Iterator[dict[str, Any]]:
     errors = (settings["ratio"] - 1).abs()
-    worst = settings.iloc[int(errors.argmax())]
     known = settings.dropna(subset=["predicted_low", "predicted_high"])
     names = ["equation_1", "equation_2"]
     equation_errors = (settings[names].div(settings["speedup"], axis=0) - 1).abs().median()
@@ -248,7 +237,6 @@ def _errors(settings: pd.DataFrame) -> Iterator[dict[str, Any]]:
         "settings": len(settings),
         "median": float(errors.median()),
         "worst": float(errors.max()),
-        **{f"worst_{key}": worst[key] for key in ("suite", "target", "draft", "gamma", "ratio")},
         "inside": known["speedup"].between(known["predicted_low"], known["predicted_high"]).mean(),
         **{name.replace("equation", "median"): float(equation_errors[name]) for name in names},
     }
@@ -257,7 +245,8 @@ def _errors(settings: pd.DataFrame) -> Iterator[dict[str, Any]]:
 def break_even(fitted: Iterable[Fitted], predicted: pd.DataFrame) -> pd.DataFrame:
     """Return where speculation pays: a row for each target, draft, gamma and measured setting.
 
-    Every token of a round is assumed to have the same chance, see `CostModel.cycle`. Columns:
+    Every token of a round whose predecessors were accepted is assumed to be accepted by the same
+    chance (Leviathan et al. 2023). Columns:
 
     - protocol, engine, target, draft, gamma: every gamma fitted on or in `predicted`.
     - at_100, at_0: speedup with all and with nothing accepted, with intervals.
@@ -283,37 +272,27 @@ def break_even(fitted: Iterable[Fitted], predicted: pd.DataFrame) -> pd.DataFram
 
 
 def _ends(model: CostModel, gamma: int) -> dict[str, Any]:
-    cycles = [model.cycle(gamma, chance) for chance in _CHANCES]
+    cycles = [model.expected(chance ** np.arange(1.0, gamma + 1)) for chance in _CHANCES]
     rates = np.array([accepted for accepted, _, _ in cycles]) / gamma
     tokens = np.array([yielded for _, yielded, _ in cycles])
     work = np.array([done for _, _, done in cycles])
     curve = tokens / (work @ model.costs)
     reach = np.exp(model.reach(np.log(tokens[:, None] / (work @ model.without.T))))
     low, high = curve / reach, curve * reach
-    known = not np.isnan(reach).any()
     # The lower the curve of speedups, the higher the rate from which on it pays.
-    point, least, most = _crossing(rates, np.column_stack([curve, high, low]))
-    ends = (least, most) if known else ()
-    values = {
+    ends = [_crossing(rates, one) for one in (high, low) if not np.isnan(reach).any()]
+    return {
         **Estimate(curve[0], low[0], high[0]).columns("at_0"),
         **Estimate(curve[-1], low[-1], high[-1]).columns("at_100"),
-        **Estimate(point, *ends).columns("break_even"),
+        **Estimate(_crossing(rates, curve), *ends).columns("break_even"),
+        "extrapolated": gamma + 1 > model.widest,
     }
-    finite = {name: value if np.isfinite(value) else np.nan for name, value in values.items()}
-    return finite | {"extrapolated": gamma + 1 > model.widest}
 
 
-def _crossing(rates: Array, curves: Array) -> Array:
-    """Return, for each column of speedups, the rate after its last one below 1; inf if that is 1.
-
-    Linear between the rates.
-    """
-    below = curves < 1
-    last = len(rates) - 1 - below[::-1].argmax(axis=0)
-    after = np.minimum(last + 1, len(rates) - 1)
-    column = np.arange(curves.shape[1])
-    low, high = curves[last, column], curves[after, column]
-    rise = np.where(after > last, high - low, 1.0)
-    found = rates[last] + (1 - low) / rise * (rates[after] - rates[last])
-    found = np.where(last == len(rates) - 1, np.inf, found)
-    return np.where(below.any(axis=0), found, 0.0)
+def _crossing(rates: Array, curve: Array) -> float:
+    """Return the rate, linear between others, after the last speedup below 1; NaN if none is."""
+    [below] = np.nonzero(curve < 1)
+    if not len(below):
+        return 0.0
+    around = slice(below[-1], below[-1] + 2)
+    return float(np.interp(1, curve[around], rates[around], right=np.nan))

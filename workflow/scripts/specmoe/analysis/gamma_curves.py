@@ -40,10 +40,7 @@ class Pair(NamedTuple):
     error: float
 
     def predict_speedup(self, gamma: int) -> dict[str, Any]:
-        """Return the predicted speedup of γ over the texts, which weigh alike, with its interval.
-
-        Also whether a pass was wider than all that were measured: `extrapolated`.
-        """
+        """Return the predicted speedup of γ over texts, which weigh alike, with its interval."""
         played = [rounds_from_agreement(text, gamma, limits) for text, limits in self.texts]
         tokens = np.array([len(text.tokens) - 1.0 for text, _ in self.texts])
         work = np.array([self.model.played(rounds, gamma) for rounds in played])
@@ -57,9 +54,7 @@ class Pair(NamedTuple):
             share = float(1 - (steps / took).mean())
             more = self.error * share * student_quantile(MANY, self.model.confidence)
             reach = hypot(0.0 if isnan(reach) else reach, more)
-        widest = max(max(rounds.drafted_lengths, default=0) for rounds in played) + 1
-        predicted = Estimate(value, value / exp(reach), value * exp(reach))
-        return predicted.columns("predicted") | {"extrapolated": widest > self.model.widest}
+        return Estimate(value, value / exp(reach), value * exp(reach)).columns("predicted")
 
 
 def gamma_curves(
@@ -75,8 +70,7 @@ def gamma_curves(
     `compared` are rows of `with_speedups` at the draft models' own acceptance, `runs` has their
     baselines. A pair is a suite's target and the draft model of its greedy runs that stop nowhere
     early (`p_min`). Columns: protocol, engine, suite, target, draft, gamma, predicted and the
-    measured speedup, each with its interval (null where γ was not measured), extrapolated (whether
-    a pass was wider than all measured ones).
+    measured speedup, each with its interval (null where γ was not measured).
     """
     costs = {pair.key: pair.model for pair in fitted}
     rows = []

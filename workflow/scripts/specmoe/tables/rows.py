@@ -79,23 +79,6 @@ def controls(analysis: Analysis) -> pd.DataFrame:
     )
 
 
-def prediction_errors(analysis: Analysis) -> pd.DataFrame:
-    """Return how far the cost model's predictions are off, by suite and in all."""
-    errors = analysis.prediction_errors
-    named = dict(zip(analysis.models["model"], analysis.models["label"], strict=True))
-    named |= zip(analysis.drafts["draft"], analysis.drafts["label"], strict=True)
-    words = [
-        "{}: {}, {}, γ = {}".format(
-            one["worst_suite"],
-            named[one["worst_target"]],
-            named[one["worst_draft"]],
-            one["worst_gamma"],
-        )
-        for one in records(errors)
-    ]
-    return errors.assign(worst_setting=words)
-
-
 def findings(analysis: Analysis) -> pd.DataFrame:
     """Return what each check of the audit that applies to any run found in all of them."""
     whole = whole_audit(analysis)
