@@ -1,18 +1,14 @@
-"""Shipped campaigns: packing, digests, which one may sign, and the names of the version before."""
+"""Shipped campaigns: packing, digests, and their rewriting with the keys and columns of today."""
 
 import json
-import re
 import shutil
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
-import pyarrow.parquet as pq
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
 from specmoe.config.base import FORMER_KEYS
-from specmoe.config.models import StudyModel
 from specmoe.config.schema import Config
 from specmoe.errors import DamagedFileError
 from specmoe.files import json_of, read_record, replace_text, sha256_of
@@ -99,53 +95,16 @@ def check_manifest(folder: Path) -> None:
             raise DamagedFileError(f"{folder / name} is {reason} {NAME} names; {_AGAIN}")
 
 
-COLUMNS = {
-    "width": "n_tokens",
-    "gap_nats_by_width": "gap_nats_by_batch",
-    "pass": "iteration",
-    "imposed_acceptance": "forced_acceptance",
-    "arrangement": "schedule",
-    "measured_again": "reruns",
-    "taken_away": "disturbed_reason",
-    "host": "machine",
-    "tried_per_position": "drafted_per_position",
-}
-# By the new name of a key or column.
-VALUES = {
-    "protocol": {"published": "study"},
-    "source": {"cached": "shipped", "published": "study_rows"},
-    "schedule": {"together": "interleaved", "in_turn": "sequential", "in groups": "grouped"},
-    "drafts": {"itself": "self"},
-}
-
-
 def upgrade(folder: Path) -> None:
     """Rewrite a shipped campaign with today's keys and columns, and its manifest.
 
-    Raises ConfigError or SchemaError if a file is not what the version before packed.
+    Raises SchemaError if rows lack a column of today.
     """
     file = folder / "campaign.yaml"
     data = json_of(file.read_text("utf-8").partition("\n")[2])
     _with_known_keys(data)
-    data = renamed(data, {})
-    about = data["campaign"]
-    if isinstance(about.get("compare_with_study"), bool):  # of models with the study's names
-        own = get_args(StudyModel) if about["compare_with_study"] else ()
-        known = data["model_sets"][about["models"]]
-        about["compare_with_study"] = {name: name for name in own if name in known}
     replace_text(file, f"{SCHEMA}\n{json.dumps(data, indent=1)}\n")
-    rows = [renamed(row, COLUMNS) for row in read_table(folder / "runs.parquet").to_pylist()]
-    write_runs(rows, folder / "runs.parquet")
-    for name in ("pass_times.parquet", "agreement.parquet"):
-        if (folder / name).exists():
-            table = read_table(folder / name)
-            names = [COLUMNS.get(one, one) for one in table.column_names]
-            pq.write_table(table.rename_columns(names), folder / name)
-    for file in folder.glob("divergences/*.json"):
-        judged = renamed(json_of(file.read_bytes()), COLUMNS)
-        replace_text(file, json.dumps(judged, indent=1) + "\n")
-    if (folder / "host.json").exists():
-        (folder / "host.json").replace(folder / "machine.json")
+    write_runs(read_table(folder / "runs.parquet").to_pylist(), folder / "runs.parquet")
     write_manifest(folder)
 
 
@@ -168,18 +127,3 @@ def _errors_of(data: dict[str, Any]) -> list[ErrorDetails]:
     except ValidationError as error:
         return error.errors()
     return []
-
-
-def renamed(value: Any, columns: Mapping[str, str], name: str = "") -> Any:
-    """Return a part of a configuration or record with today's names, values and ids.
-
-    `name` is the one of the value itself.
-    """
-    if isinstance(value, dict):
-        parts = ((columns.get(key, key), part) for key, part in value.items())
-        return {new: renamed(part, columns, new) for new, part in parts}
-    if isinstance(value, list):
-        return [renamed(part, columns, name) for part in value]
-    if name in ("run", "baseline") and isinstance(value, str):
-        return re.sub(r"/alone(?=[-/])", "/baseline", value)
-    return VALUES.get(name, {}).get(value, value) if isinstance(value, str) else value
