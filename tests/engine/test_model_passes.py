@@ -123,17 +123,3 @@ def test_texts_are_read_alike_in_any_order_and_nearly_alike_in_any_batches(read_
     first, second = read_all(own, other)
     assert read_all(other, own) == [second, first]
     assert widest_move([first, second], read_all(own, other, n_tokens=1)) < 0.1
-
-
-@pytest.mark.parametrize(
-    ("unreadable", "why"),
-    [
-        (text(PROMPT, (5, 700)), "text 1 .* draft model's vocabulary of 384 lacks"),
-        (text(PROMPT, (7,) * 100_000), "text 1 has 100039 tokens, .* draft model's context"),
-        (text((), (7, 8)), "text 1 has no prompt"),
-        (text(PROMPT, ()), "nothing after it"),
-    ],
-)
-def test_a_text_that_the_draft_cannot_read_is_named(read_all, unreadable, why):
-    with pytest.raises(MeasurementError, match=why):
-        read_all(text(PROMPT, (1, 2)), unreadable)

@@ -45,14 +45,9 @@ def fetch(engine: PypiEngine, work: Path, output: int) -> Path:
     return source
 
 
-# Definitions that are added in turn where the finished engine fails its self-test, as it does where
-# the processor traps an instruction that the flags allow.
-_NO_AMX = "-mno-amx-tile -mno-amx-int8 -mno-amx-bf16"
-FALLBACKS: tuple[dict[str, str], ...] = (
-    # Some virtual machines list AMX and trap its first instruction.
-    {"CMAKE_C_FLAGS": _NO_AMX, "CMAKE_CXX_FLAGS": _NO_AMX},
-    {"GGML_NATIVE": "OFF"},
-)
+# Added where the finished engine fails its self-test, as it does where the processor traps an
+# instruction that it lists: some virtual machines do so with AMX.
+PORTABLE = {"GGML_NATIVE": "OFF"}
 
 # How sources are merged and compiled, see there.
 RECIPE = Path(__file__).with_name("build.cmake")
@@ -97,26 +92,26 @@ def _built(
     output: int,
     environment: Mapping[str, str],
 ) -> dict[str, object]:
-    """Build with the configured flags, then with each fallback's, until the self-test passes."""
+    """Build with the configured flags, and once more for any processor if the self-test fails."""
     work = folder / "work"
     work.mkdir(parents=True, exist_ok=True)
-    source, failure = fetch(engine, work, output), EngineError("none")
-    for fallback in ({}, *FALLBACKS):
-        flags = engine.cmake | CMAKE_FLAGS[backend] | fallback
-        compile_llama(source, work / "build", backend, flags, output)
-        install(work / "build" / "bin", folder / "bin")
-        # No other flags would find one.
-        require_device(backend, folder / "bin" / "llama-server", environment)
-        _logger.info("self-test of the engine on a quantized model")
-        try:
-            self_test(folder / "bin", backend, log, environment)
-            compiler = cmake_cache(work / "build").get("CMAKE_CXX_COMPILER") or "c++"
-            version = output_of(compiler, "--version").partition("\n")[0]
-            return {"flags": flags, "compiler": version or "unknown"}
-        except EngineError as error:
-            failure = error
-            _logger.info("self-test failed with flags %s", fallback or "as configured")
-    raise EngineError(f"no build passes the self-test, {1 + len(FALLBACKS)} tried; last: {failure}")
+    source, build, binaries = fetch(engine, work, output), work / "build", folder / "bin"
+    flags = engine.cmake | CMAKE_FLAGS[backend]
+    compile_llama(source, build, backend, flags, output)
+    install(build / "bin", binaries)
+    require_device(backend, binaries / "llama-server", environment)
+    _logger.info("self-test of the engine on a quantized model")
+    try:
+        self_test(binaries, backend, log, environment)
+    except EngineError:
+        _logger.info("self-test failed; building for any processor")
+        flags |= PORTABLE
+        compile_llama(source, build, backend, flags, output)
+        install(build / "bin", binaries)
+        self_test(binaries, backend, log, environment)
+    compiler = cmake_cache(build).get("CMAKE_CXX_COMPILER") or "c++"
+    version = output_of(compiler, "--version").partition("\n")[0]
+    return {"flags": flags, "compiler": version or "unknown"}
 
 
 def compile_llama(

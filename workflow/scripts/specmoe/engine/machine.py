@@ -11,9 +11,8 @@ import platform
 import re
 import stat
 import subprocess
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from functools import partial
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -283,9 +282,8 @@ _THROTTLED = 0x20 | 0x40 | 0x80
 
 def nvidia_gpus() -> list[tuple[str, int | None]]:
     """Return the name of each GPU and the bytes of its memory, None if it shares the system's."""
-    return [
-        (str(ask("Name")), (size := ask("MemoryInfo")) and size.total) for ask in _nvidia_gpus("")
-    ]
+    asked = _ask_gpus("", "Name", "MemoryInfo")
+    return [(str(name), memory.total if memory else None) for name, memory in asked]
 
 
 def is_throttled(chosen: str) -> bool | None:
@@ -293,35 +291,31 @@ def is_throttled(chosen: str) -> bool | None:
 
     `chosen` has their numbers or UUIDs, as CUDA_VISIBLE_DEVICES; empty means all.
     """
-    asked = [ask("CurrentClocksEventReasons") for ask in _nvidia_gpus(chosen)]
-    known = [bool(reasons & _THROTTLED) for reasons in asked if reasons is not None]
+    asked = _ask_gpus(chosen, "CurrentClocksEventReasons")
+    known = [bool(reasons & _THROTTLED) for [reasons] in asked if reasons is not None]
     return any(known) if known else None
 
 
-def _nvidia_gpus(chosen: str) -> list[Callable[..., Any]]:
-    """Return a function for each NVIDIA GPU that answers questions, with None if it cannot.
+def _ask_gpus(chosen: str, *questions: str) -> list[list[Any]]:
+    """Return what each NVIDIA GPU answers to questions, with None where it cannot.
 
     None of them without a driver, or if a chosen GPU is absent.
     """
     import pynvml  # it takes a twentieth of a second
 
-    def ask(gpu: Any, what: str, *arguments: int) -> Any:
-        try:
-            return getattr(pynvml, f"nvmlDeviceGet{what}")(gpu, *arguments)
-        except pynvml.NVMLError:
-            return None
+    def answer(gpu: Any, question: str) -> Any:
+        with suppress(pynvml.NVMLError):
+            return getattr(pynvml, f"nvmlDeviceGet{question}")(gpu)
+        return None
 
-    try:
+    with suppress(pynvml.NVMLError):
         pynvml.nvmlInit()  # repeated calls only count
-        every = map(str, range(pynvml.nvmlDeviceGetCount()))
-        return [
-            partial(
-                ask,
-                pynvml.nvmlDeviceGetHandleByIndex(int(name))
-                if name.isdecimal()
-                else pynvml.nvmlDeviceGetHandleByUUID(name),
-            )
-            for name in (chosen.replace(" ", "").split(",") if chosen else every)
+        names = chosen.replace(" ", "").split(",") if chosen else []
+        gpus = [
+            pynvml.nvmlDeviceGetHandleByIndex(int(name))
+            if name.isdecimal()
+            else pynvml.nvmlDeviceGetHandleByUUID(name)
+            for name in names or map(str, range(pynvml.nvmlDeviceGetCount()))
         ]
-    except pynvml.NVMLError:
-        return []
+        return [[answer(gpu, question) for question in questions] for gpu in gpus]
+    return []

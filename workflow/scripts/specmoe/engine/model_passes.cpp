@@ -292,28 +292,6 @@ std::vector<Text> read_texts(const std::string & path) {
     return texts;
 }
 
-// Refuse texts that are none of this model's, by the number of the first one; return the longest.
-int check(const std::vector<Text> & texts, const llama_model * model) {
-    const int vocabulary = llama_vocab_n_tokens(llama_model_get_vocab(model));
-    const int context = llama_model_n_ctx_train(model);
-    int longest = 1;
-    for (size_t number = 0; number < texts.size(); number++) {
-        const Text & text = texts[number];
-        const int length = (int) text.tokens.size();
-        const auto [least, most] = std::minmax_element(text.tokens.begin(), text.tokens.end());
-        if (text.prompt < 1 || text.prompt >= length || *least < 0 || *most >= vocabulary) {
-            fail("text " + std::to_string(number) + " has no prompt, nothing after it, or a token" +
-                 " that the draft model's vocabulary of " + std::to_string(vocabulary) + " lacks");
-        }
-        if (length > context) {
-            fail("text " + std::to_string(number) + " has " + std::to_string(length) +
-                 " tokens, and the draft model's context is " + std::to_string(context));
-        }
-        longest = std::max(longest, length);
-    }
-    return longest;
-}
-
 void print(int text, int position, llama_token target, const float * logits, int count) {
     std::vector<float> best(logits, logits + count);
     const int kept = std::min(CANDIDATES, count);
@@ -354,8 +332,12 @@ void score(llama_context * context, llama_batch & batch, const Text & text, int 
 
 void score_all(llama_model * model, const std::string & file, int threads, int n_tokens) {
     const std::vector<Text> texts = read_texts(file);
+    size_t longest = 1;
+    for (const Text & text : texts) {
+        longest = std::max(longest, text.tokens.size());
+    }
     llama_context_params params = llama_context_default_params();
-    params.n_ctx = (uint32_t) check(texts, model);
+    params.n_ctx = (uint32_t) longest;
     params.n_batch = PROMPT_BATCH;
     params.n_ubatch = PHYSICAL_BATCH;
     llama_context * context = context_of(model, params, threads);

@@ -26,9 +26,6 @@ from specmoe.text import counted
 
 _logger = logging.getLogger(__name__)
 
-NAMED = 3
-"""Settings that the line on a block names."""
-
 
 def measure_block(
     block: Block, workplace: Workplace, target: Path, drafts: Mapping[str, Path], log: Path
@@ -56,7 +53,7 @@ def measure_block(
 
 
 def summary(block: Block, record: Mapping[str, Any]) -> str:
-    """Return a measured block in a line: the baseline's rate, and the fastest settings' ratios."""
+    """Return a measured block in a line: the baseline's rate, and the fastest setting's ratio."""
     rates: dict[str, list[float]] = {}
     for run in record["runs"]:
         if block.protocol == Protocol.STUDY:
@@ -66,17 +63,12 @@ def summary(block: Block, record: Mapping[str, Any]) -> str:
         rates.setdefault(run["arm"], []).append(rate or 0.0)
     means = {arm: fmean(own) for arm, own in rates.items()}
     alone = means.pop(Arm().name, None)
-    ranked = sorted(means.items(), key=lambda one: -one[1])
-    drafting = [
-        f"{arm} {rate / alone:.2f}×" if alone else f"{arm} {rate:.1f} tok/s"
-        for arm, rate in ranked[:NAMED]
-    ]
+    arm, best = max(means.items(), key=lambda one: one[1], default=("", 0.0))
     again = sum(bool(run.get("reruns")) for run in record["runs"])
     failures = sum(run["decode_failures"] for run in record["runs"])
     parts = [
         f"baseline {alone:.1f} tok/s" if alone else "",
-        ", ".join(drafting),
-        counted(len(ranked) - NAMED, "slower setting") if len(ranked) > NAMED else "",
+        f"fastest {arm}, {f'{best / alone:.2f}×' if alone else f'{best:.1f} tok/s'}" if arm else "",
         f"{counted(again, 'run')} measured again" if again else "",
         counted(failures, "failed decode") if failures else "",
     ]

@@ -109,17 +109,12 @@ def measure_load(
     """
     block = one.block
     about = [one.about(source, number, order + place) for place, source in enumerate(sources)]
-    name = f"{block.block}/{one.arm.name}/p{number}"
     (of_load, requests), attempts = measure_undisturbed(
         lambda: _attempt(one, sources, block.run_seed(number)),
         one.prepare,
         block.reruns,
     )
-    one.check_drafted(f"load {name}", of_load["load_metrics"])
-    _logger.debug(
-        f"load {name}: {block.slots} at once for {of_load['load_s']:.2f} s,"
-        f" {of_load['load_tokens_per_second']:.1f} tok/s"
-    )
+    one.check_drafted(f"load {block.block}/{one.arm.name}/p{number}", of_load["load_metrics"])
     runs = [
         known | request | of_load | attempts for known, request in zip(about, requests, strict=True)
     ]

@@ -28,7 +28,6 @@ from gguf.gguf_writer import GGUFValue
 from specmoe.errors import ModelError
 from specmoe.files import files_of_model, written_whole
 
-_MOST_DIMENSIONS = 4  # ggml's GGML_MAX_DIMS
 _AGAIN = "fetch or make it again"
 _BLOCK = re.compile(r"blk\.(\d+)\.")
 
@@ -218,8 +217,6 @@ def _parse(data: mmap.mmap, path: Path) -> Header:
     tensors = []
     for _ in range(tensor_count):
         name, dimensions = cursor.text().decode(), cursor.count(4)
-        if dimensions > _MOST_DIMENSIONS:
-            raise ValueError(f"tensor {name!r} of {dimensions} dimensions")
         sizes = tuple(cursor.count() for _ in range(dimensions))
         kind = GGMLQuantizationType(cursor.count(4))
         tensors.append(TensorInfo(name, sizes, kind, path, start=cursor.count()))

@@ -14,9 +14,6 @@ from specmoe.config.base import Count, first_error
 from specmoe.errors import ModelError, one_line
 from specmoe.files import json_of
 
-# Bounds of what a header, or an edited info, may say; beyond them every estimate would be wrong.
-_Layers = Annotated[int, Field(ge=0, le=10_000)]
-_Experts = Annotated[int, Field(ge=0, le=100_000)]
 # Architectures whose state cannot be taken back by a part of a pass (`llm_arch_is_recurrent` and
 # `llm_arch_is_hybrid` in llama.cpp's src/llama-arch.cpp).
 _RECURRENT = {
@@ -50,9 +47,9 @@ class ModelInfo:
     vocabulary_size: Count
     vocabulary_sha256: str | None  # of all tokens in order; models with the same one share them
     context_length: Count | None  # tokens
-    layers: _Layers  # decoder blocks, without multi-token-prediction blocks
-    experts: _Experts  # routed experts of a layer; 0 if dense
-    experts_used: _Experts  # of those, visited by one token
+    layers: Count  # decoder blocks, without multi-token-prediction blocks
+    experts: Count  # routed experts of a layer; 0 if dense
+    experts_used: Count  # of those, visited by one token
     mtp_blocks: Count = 0  # blocks that predict further tokens
     mtp_bytes: Count | None = None  # that such a block reads for a token, with the output matrix
     chat_template: bool = False  # whether the file has one
