@@ -84,25 +84,11 @@ rule engine:
         expand(rules.build_engine.output.engine, engine=CAMPAIGN.engine_names),
 
 
-# The targets that people type, in groups; other rules are steps to these.
-TARGETS = {
-    "Plan and answer": ["plan", "advise"],
-    "Results": ["paper", "page", "audit", "tables"],
-    "Other people's numbers": ["check_claim"],
-    "Data": ["runs", "models", "engine", "pack_campaign"],
-}
-if DEMONSTRATION:
-    TARGETS["Results"].append("trace")
-FORMER_TARGETS = {
-    "site": "page",
-    "audit_runs": "audit",
-    "demo_trace": "trace",
-    "possible": "check_claim",
-}
-for former in filter(FORMER_TARGETS.get, sys.argv[1:]):
-    sys.exit(f"ConfigError: the target `{former}` is `{FORMER_TARGETS[former]}` now")
-SUITE_TARGETS = [f"suite_{one}" for one in CONFIG.campaign.suites if CAMPAIGN.measured]
-TARGETS["Results"][2:2] = SUITE_TARGETS[:1]  # which stands for all
+# The targets that people type; other rules are steps to these.
+TARGETS = ["plan", "advise", "paper", "page", "audit", "tables", "check_claim"]
+TARGETS += ["runs", "models", "engine", "pack_campaign"]
+TARGETS += ["trace"] * bool(DEMONSTRATION)
+TARGETS += [f"suite_{one}" for one in CONFIG.campaign.suites if CAMPAIGN.measured]
 
 
 rule help:
@@ -111,7 +97,9 @@ rule help:
         "<logs>/help.log",
     localrule: True
     params:
-        text=lambda wildcards: list_targets(TARGETS, SUITE_TARGETS),
+        text=lambda wildcards: [
+            f"{name:<14} {getattr(rules, name).rule.docstring}" for name in TARGETS
+        ],
     shell:
         "printf '%s\\n' {params.text:q} | tee {log}"
 

@@ -50,21 +50,6 @@ rule pack_campaign:
         " --trace {input.trace} --out {output} 2>&1 | tee {log}"
 
 
-rule summarise_suite:
-    """Summarise the runs of one suite."""
-    input:
-        **RENDERING,
-        campaign="<campaign>/campaign.json",
-        runs="<campaign>/suites/{suite}.parquet",
-    output:
-        "<campaign>/suites/{suite}.txt",
-    log:
-        "<logs>/summarise_suite/{suite}.log",
-    shell:
-        "python {input.specmoe} summarise --campaign {input.campaign} --suite {wildcards.suite:q}"
-        " --out {output} 2>&1 | tee {log}"
-
-
 # Only a campaign that is measured here has these targets. They print to the terminal, so they have
 # no output and run at every call.
 for suite in CONFIG.campaign.suites if CAMPAIGN.measured else []:
@@ -74,9 +59,14 @@ for suite in CONFIG.campaign.suites if CAMPAIGN.measured else []:
         name:
             f"suite_{suite}"
         input:
-            f"<campaign>/suites/{suite}.txt",
+            specmoe=SPECMOE,
+            campaign="<campaign>/campaign.json",
+            runs=f"<campaign>/suites/{suite}.parquet",
         log:
             f"<logs>/suite_{suite}.log",
         localrule: True
+        params:
+            suite=suite,
         shell:
-            "tee {log} < {input}"
+            "python {input.specmoe} summarise --campaign {input.campaign} --suite {params.suite:q}"
+            " 2>&1 | tee {log}"

@@ -185,12 +185,3 @@ def stop_idle_wakeups():
     # second it looks only when a job ends.
     assert hasattr(workflow.scheduler, "job_rate_limiter")
     workflow.scheduler.job_rate_limiter = None
-
-
-def list_targets(groups, suites):
-    """Return each group of targets, with what a target's rule says of it, and those of suites."""
-    lines = []
-    for group, names in groups.items():
-        said = {name: getattr(rules, name).rule.docstring for name in names}
-        lines += [f"{group}:", *(f"  {name:<14} {said[name]}" for name in names), ""]
-    return "\n".join([*lines, f"Suites: {', '.join(suites) or 'none'}"])

@@ -6,11 +6,10 @@ Usage: python tests/golden.py [check | write | render FOLDER | compare OLD NEW]
 is beside the checkout), the tables of the analysis as CSV, the tables in TeX, the advice, the audit
 and the words of the page; and the rows that the recorded blocks of `golden_blocks.tar.xz` become.
 `check` renders this checkout and compares it with the digests of `golden.txt`. Where they differ it
-also renders the commit that wrote the digests, and prints each part's first difference. `write`
+also renders the commit that wrote the digests, and prints which files differ. `write`
 writes the digests of this checkout: the commit that does it says what changed, and why.
 """
 
-import difflib
 import hashlib
 import html
 import os
@@ -18,7 +17,6 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pandas as pd
@@ -135,30 +133,6 @@ def digests(folder: Path) -> dict[str, str]:
     return parts
 
 
-def differences(old: Path, new: Path) -> Iterator[str]:
-    """Yield what went, what came, and the first difference of each file that both have."""
-    names = {file.relative_to(folder) for folder in (old, new) for file in folder.glob("*/*/*")}
-    for name in sorted(names):
-        if not (new / name).exists():
-            yield f"{name}: gone"
-        elif not (old / name).exists():
-            yield f"{name}: new"
-        elif (before := (old / name).read_text()) != (after := (new / name).read_text()):
-            yield f"{name}: {first_difference(before, after)}"
-
-
-def first_difference(before: str, after: str) -> str:
-    """Say in which columns two tables differ, or show the first lines that do."""
-    olds, news = before.splitlines(), after.splitlines()
-    if olds[:1] != news[:1] and "," in olds[0]:
-        gone = [name for name in olds[0].split(",") if name not in news[0].split(",")]
-        came = [name for name in news[0].split(",") if name not in olds[0].split(",")]
-        return f"columns gone: {gone}, new: {came}"
-    lines = difflib.unified_diff(olds, news, lineterm="", n=0)
-    changed = [line for line in lines if not line.startswith(("---", "+++"))]
-    return f"{len(changed)} lines\n  " + "\n  ".join(line[:300] for line in changed[:4])
-
-
 def at(commit: str) -> Path:
     """Return what a commit renders to, which is kept."""
     folder = SCRATCH / commit
@@ -170,6 +144,11 @@ def at(commit: str) -> Path:
         finally:
             subprocess.run(["git", "worktree", "remove", "--force", tree], cwd=ROOT, check=True)
     return folder
+
+
+def compare(old: Path, new: Path) -> None:
+    """Show which files differ, and by how many lines; without `--stat` git shows the lines."""
+    subprocess.run(["git", "diff", "--no-index", "--stat=200", old, new], check=False)
 
 
 def check() -> None:
@@ -185,7 +164,7 @@ def check() -> None:
         return
     log = ["git", "log", "-1", "--format=%h", "--", str(DIGESTS)]
     commit = subprocess.check_output(log, cwd=ROOT, text=True).strip()
-    print("\n".join(differences(at(commit), now)))
+    compare(at(commit), now)
     changed = sorted(name for name in {*found, *wanted} if found.get(name) != wanted.get(name))
     sys.exit(f"golden: not as of {commit}: {', '.join(changed)}")
 
@@ -201,7 +180,7 @@ def main(command: str = "check", *folders: str) -> None:
     elif command == "render":
         render(Path(folders[0]).resolve())
     elif command == "compare":
-        print("\n".join(differences(Path(folders[0]), Path(folders[1]))) or "golden: equal")
+        compare(*map(Path, folders))
     else:
         sys.exit(__doc__)
 

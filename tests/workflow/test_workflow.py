@@ -45,14 +45,12 @@ def test_a_suite_needs_only_its_own_blocks_and_no_option(root, tmp_path):
 
 def test_help_lists_the_targets_that_people_type_and_no_intermediate_step(snakemake, tmp_path):
     printed = snakemake("help", folder=tmp_path)
-    targets = re.findall(r"^  (\w+) +[A-Z].*\.$", printed, re.MULTILINE)
+    targets = re.findall(r"^(\w+) +[A-Z].*\.$", printed, re.MULTILINE)
     assert {"plan", "paper", "tables", "runs", "page", "advise", "suite_moe_baseline"} <= set(
         targets
     )
-    assert "\nSuites: suite_moe_baseline, suite_moe_speculative, suite_dense_baseline," in printed
-    assert len(printed.partition("\nSuites")[0].splitlines()) <= 25
     assert not {"collect_table", "record_campaign", "measure_block", "fill_paper"} & set(targets)
-    assert not (tmp_path / "results/m2-ultra/plan.json").exists()  # help makes no plan
+    assert not list(tmp_path.glob("results/m2-ultra/*.json"))  # help plans and records nothing
 
 
 def test_a_campaign_makes_rows_tables_figures_and_numbers(finished, root):

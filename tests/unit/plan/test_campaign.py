@@ -7,7 +7,7 @@ from itertools import pairwise
 import pytest
 
 from specmoe.errors import ConfigError
-from specmoe.plan.campaign import LEAST_MINUTES, UNKNOWN_MINUTES, open_campaign
+from specmoe.plan.campaign import open_campaign
 from specmoe.plan.gate import load_campaign
 from specmoe.records import save
 
@@ -113,33 +113,16 @@ def test_passes_are_timed_where_the_engine_is_built_here_and_samples_are_wanted(
     assert campaign_of(synthetic).pass_times == []
 
 
-def test_a_job_asks_for_what_the_plan_estimates_and_for_more_in_each_attempt(
-    study, campaign_of, tmp_path
-):
-    (tmp_path / "m2-ultra").mkdir()
-    plan = tmp_path / "m2-ultra/plan.json"
-    plan.write_text(json.dumps({"estimated_s": {"long": 3600.0, "short": 2.0}}))
+def test_the_time_left_is_told_at_the_pace_of_what_was_measured(study, campaign_of):
     campaign = campaign_of(study)
-    assert [campaign.minutes_of_block("long", attempt) for attempt in (1, 2)] == [240, 480]
-    assert campaign.minutes_of_block("short", 1) == LEAST_MINUTES
-    plan.write_text("{")
-    assert campaign_of(study).minutes_of_block("long", 1) == UNKNOWN_MINUTES
-
-
-def test_the_time_left_is_the_plans_at_the_pace_of_what_was_measured(study, campaign_of):
-    campaign = campaign_of(study)
-    first, second, *others = campaign.blocks
     assert campaign.describe_progress() == f"0 of {len(campaign.blocks)} blocks"
-    times = {first: 10, second: None} | dict.fromkeys(others, 59 / len(others))
-    campaign.folder.mkdir()
-    campaign.plan_file.write_text(json.dumps({"estimated_s": times}))
-    for block in (first, second):
-        file = campaign.records / f"{block}.jsonl"
-        file.parent.mkdir(parents=True, exist_ok=True)
-        save(file, {}, {}, 20)
-    # Twice as long as was planned; the second has no plan.
-    progress = campaign_of(study).describe_progress()
-    assert progress == f"2 of {len(campaign.blocks)} blocks, 2 min left"
+    first, *others = campaign.blocks
+    save(
+        *campaign.record_files([first]), {}, {}, 60 * campaign.blocks[first].runs
+    )  # a minute a run
+    left = sum(campaign.blocks[block].runs for block in others)
+    progress = f"1 of {len(campaign.blocks)} blocks, {left} min left"
+    assert campaign.describe_progress() == progress
 
 
 def test_a_repeat_follows_the_last_block_even_of_a_repeat_that_is_excluded(study, campaign_of):

@@ -230,14 +230,13 @@ def collect_table(campaign: "Opened", table: str, out: Path) -> None:
             collect_runs(campaign, None if table == "runs" else table.removeprefix("suites/"), out)
 
 
-def summarise(campaign: "Opened", suite: str, out: Path) -> None:
-    """Say what one suite measured, as plain text."""
+def summarise(campaign: "Opened", suite: str) -> None:
+    """Print what one suite measured."""
     from specmoe.analysis.terminal import summarise_suite
-    from specmoe.files import replace_text
     from specmoe.runs.schema import read_runs
 
     rows = read_runs(campaign.folder / f"suites/{suite}.parquet")
-    replace_text(out, summarise_suite(rows, suite, campaign.config) + "\n")
+    print(summarise_suite(rows, suite, campaign.config))
 
 
 def document() -> None:

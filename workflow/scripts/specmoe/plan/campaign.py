@@ -4,7 +4,6 @@ The Snakefile makes this object whenever it is parsed, and every measuring job f
 so nothing heavy is imported here.
 """
 
-import json
 import math
 import os
 from collections.abc import Iterable
@@ -28,12 +27,6 @@ from specmoe.errors import ConfigError
 from specmoe.files import named_if_damaged, read_record, replace_text
 from specmoe.records import head_of
 from specmoe.text import counted
-
-# What a block asks of a cluster for its job. An estimate assumes a machine, and the nodes may be
-# others. A limit that is too high costs a place in the queue, one that is too low costs the block.
-TIMES_LONGER = 4
-LEAST_MINUTES = 15
-UNKNOWN_MINUTES = 240
 
 # The workflow's folder, which records name as the working directory sees it.
 ROOT = Path(os.path.relpath(Path(__file__).parents[4]))
@@ -108,11 +101,6 @@ class LoadedCampaign:
     def missing(self) -> Path:
         """The starts at which tables lacked records, a line each, see `plan.gate.refresh`."""
         return self.folder / "missing.txt"
-
-    @property
-    def plan_file(self) -> Path:
-        """What the plan found, for jobs."""
-        return self.folder / "plan.json"
 
     @property
     def shared(self) -> bool:
@@ -266,37 +254,16 @@ class LoadedCampaign:
             first.setdefault(block.repeat, name)
         return first
 
-    @cached_property
-    def _estimated_s(self) -> dict[str, float | None]:
-        """The plan's times by block; empty without a plan."""
-        try:
-            return dict(json.loads(self.plan_file.read_bytes())["estimated_s"])
-        except (OSError, ValueError, KeyError, TypeError):
-            return {}
-
     def describe_progress(self) -> str:
-        """Say how many blocks are measured, and how long the others may take at their pace.
-
-        The pace is that of all that were measured, beside the plan's times.
-        """
+        """Say how many blocks are measured, and how long the others take at their pace a run."""
         heads = {block: head_of(self.records / f"{block}.jsonl") for block in self.blocks}
         took = {block: head.seconds for block, head in heads.items() if head}
-        estimated = self._estimated_s
-        known = [block for block in took if estimated.get(block)]
-        planned = sum(estimated[block] or 0 for block in known)
-        left = [estimated.get(block) for block in self.blocks if block not in took]
         progress = f"{len(took)} of {counted(len(heads), 'block')}"
-        if not planned or not left or None in left:
+        done = sum(self.blocks[block].runs for block in took)
+        left = sum(block.runs for block in self.blocks.values()) - done
+        if not done or not left:
             return progress
-        seconds = sum(one or 0 for one in left) * sum(took[block] for block in known) / planned
-        return f"{progress}, {math.ceil(seconds / 60)} min left"
-
-    def minutes_of_block(self, block: str, attempt: int) -> int:
-        """Return the time limit of a block's job, longer in each further attempt."""
-        estimated_s = self._estimated_s.get(block)
-        if estimated_s is None:
-            return UNKNOWN_MINUTES * attempt
-        return attempt * max(LEAST_MINUTES, math.ceil(TIMES_LONGER * estimated_s / 60))
+        return f"{progress}, {math.ceil(left / done * sum(took.values()) / 60)} min left"
 
     @cached_property
     def timed_passes(self) -> dict[str, TimedPasses]:

@@ -34,6 +34,7 @@ from specmoe.engine.machine import (
 from specmoe.errors import MeasurementError
 from specmoe.files import named_if_damaged, read_record, replace_text
 from specmoe.plan.campaign import CHIPS, LoadedCampaign
+from specmoe.records import first_changes
 
 Facts = dict[str, str | int | float | None]
 
@@ -45,9 +46,10 @@ PASS_S = 0.25
 GB = 10**9  # vendors give bandwidth in powers of ten
 GIB = 2**30  # vendors give memory in powers of two despite its label
 
-# Kernels of one kind of machine reserve a few MB more or less.
-_IN_GIB = ("memory_bytes", "gpu_memory_bytes")
-_KIND = ("chip", "architecture", "physical_cores", "logical_cores", *_IN_GIB, "gpu", "gpu_count")
+_KIND = (
+    *("chip", "architecture", "physical_cores", "logical_cores", "memory_bytes"),
+    *("gpu", "gpu_count", "gpu_memory_bytes"),
+)
 _BANDWIDTH, _SOURCE = "memory_bandwidth_bytes_per_second", "memory_bandwidth_source"
 
 
@@ -163,46 +165,16 @@ def bandwidth_of(machine: Mapping[str, Any]) -> float | None:
     return rate and float(rate)
 
 
-def refuse_another_kind(first: Mapping[str, Any], machine: Mapping[str, Any]) -> None:
-    """Raise MeasurementError if a machine is not of the first one's kind, naming what differs.
-
-    Those of one kind have the same processor, cores, memory (in GiB) and GPU.
-    """
-    kinds = []
-    for one in (first, machine):
-        kind = {name: one[name] for name in _KIND}
-        kinds.append(kind | {name: kind[name] and round(kind[name] / GIB) for name in _IN_GIB})
-    differing = ", ".join(
-        f"{name.removesuffix('_bytes')} {kinds[1][name]!r}, not {kinds[0][name]!r}"
-        for name in _KIND
-        if kinds[0][name] != kinds[1][name]
-    )
-    if differing:
-        raise MeasurementError(
-            f"machine {machine['id']} is of another kind than the campaign's first one,"
-            f" {first['id']}: {differing}; give its runs a campaign.name of their own"
-        )
-
-
 def collect(machines: Sequence[Mapping[str, Any]], *, shared: bool) -> dict[str, Any]:
     """Return the first description of a campaign's machine, with the highest bandwidth of all.
 
     Nothing raises the result of a probe (see `probe`). A shared campaign has a description for each
-    block; of each machine one is in `machines`, sorted by id. Raises MeasurementError if a machine
-    is of another kind, or if a campaign that is not shared has two.
+    block; of each machine one is in `machines`, sorted by id.
     """
     whole = dict(machines[0])
-    by_id = {str(one["id"]): one for one in machines}
     if shared:
-        for one in by_id.values():
-            refuse_another_kind(whole, one)
+        by_id = {str(one["id"]): one for one in machines}
         whole["machines"] = [by_id[name] for name in sorted(by_id)]
-    elif len(by_id) > 1:
-        named = " and ".join(f"{one['chip']}, {name}" for name, one in by_id.items())
-        raise MeasurementError(
-            f"the repeats of this campaign were described on {len(by_id)} machines ({named}):"
-            " give the runs of another machine a campaign.name of their own"
-        )
     rates = [float(one[_BANDWIDTH]) for one in machines if one[_SOURCE] == PROBED]
     if len(rates) > 1:
         spread = f"the highest of {len(rates)}, from {min(rates) / GB:.0f} GB/s on"
@@ -226,23 +198,35 @@ def describe_machine(
     out: Path,
     engine: Path | None = None,
 ) -> None:
-    """Describe this machine; where several share a campaign, compare it and test the engine.
+    """Describe this machine; where several share a campaign, compare it with the first one.
 
-    `given` is what the user states, `engine` the engine.json of what lists a GPU's devices. The
-    first machine of those that share a campaign writes what the others are compared with; it is no
-    input of jobs, since snakemake 9.27 would not look at what is missing behind it.
+    Machines of one kind have the same processor, cores, memory (in GiB) and GPU. `given` is what
+    the user states, `engine` the engine.json of what lists a GPU's devices. The first machine
+    writes what the others are compared with; that is no input of jobs, since snakemake 9.27 would
+    not look at what is missing behind it. Raises MeasurementError for one of another kind.
     """
     facts = describe(campaign.backend, given, _probe_alone, devices_of(campaign, engine))
     written = json.dumps(facts, indent=1) + "\n"
-    if campaign.shared:
-        first = campaign.machine_file
-        if first.exists():
-            with named_if_damaged(first):
-                # What the user states now is no difference.
-                refuse_another_kind(read_record(first) | stated(given), facts)
-        else:
-            replace_text(first, written)
+    first = campaign.machine_file
+    if campaign.shared and first.exists():
+        with named_if_damaged(first):
+            # What the user states now is no difference.
+            kinds = map(_kind, (read_record(first) | stated(given), facts))
+            if differing := first_changes(*kinds):
+                raise MeasurementError(
+                    f"machine {facts['id']} is of another kind than the campaign's first one"
+                    f" ({differing}); give its runs a campaign.name of their own"
+                )
+    elif campaign.shared:
+        replace_text(first, written)
     replace_text(out, written)
+
+
+def _kind(facts: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what machines of one kind share; their kernels reserve a few MB more or less."""
+    kind = {name: facts[name] for name in _KIND}
+    sizes = [name for name in _KIND if name.endswith("_bytes") and kind[name]]
+    return kind | {name: round(kind[name] / GIB) for name in sizes}
 
 
 def devices_of(campaign: LoadedCampaign, engine: Path | None) -> list[Device]:

@@ -1,9 +1,8 @@
 """The plan of a campaign: what it needs and has, whether that fits, and how long it may take.
 
-It is printed, by `paper/plan.txt.j2`; the times of blocks are in plan.json, for jobs.
+It is printed, by `paper/plan.txt.j2`.
 """
 
-import json
 import shlex
 import sys
 from collections.abc import Iterable, Mapping
@@ -20,7 +19,7 @@ from specmoe.config.models import AnyModel, HubModel, PackageModel, PathModel
 from specmoe.config.schema import Config
 from specmoe.engine.machine import usable_memory, working_bytes
 from specmoe.errors import PlanError
-from specmoe.files import at_home, read_record, replace_text
+from specmoe.files import at_home, read_record
 from specmoe.models.info import Size
 from specmoe.plan.campaign import ROOT, LoadedCampaign
 from specmoe.plan.estimate import HIGH, LOW, Machine, block_seconds, size_of
@@ -207,8 +206,6 @@ def plan(results: Path, check_capacity: bool = False, configfile: tuple[Path, ..
     blocks = list_blocks(config, gpu=campaign.gpu)
     planned = Plan(config, blocks, description, campaign.backend, take_inventory(campaign, blocks))
     print(describe(planned, configfile), end="", flush=True)
-    facts = {"estimated_s": planned.estimated_s}
-    replace_text(campaign.plan_file, json.dumps(facts) + "\n")
     if check_capacity and planned.shortfalls:
         raise PlanError("nothing is downloaded, because this campaign does not fit, see above")
 
