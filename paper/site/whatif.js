@@ -48,12 +48,8 @@ function predict(pair, held, factor) {
   return { rate, speedup, low: speedup / reach, high: speedup * reach };
 }
 
-// Tokens that are accepted with the same chance after accepted ones, and with those of a profile, whose last goes on.
+// Tokens that are accepted with the same chance after accepted ones.
 const alike = (gamma, chance) => Array.from({ length: gamma }, (_, place) => chance ** (place + 1));
-function byPosition(gamma, chances) {
-  let all = 1;
-  return Array.from({ length: gamma }, (_, place) => (all *= chances[Math.min(place, chances.length - 1)]));
-}
 
 // The chance of each token at which a share of all drafted ones is accepted.
 function chanceOf(gamma, rate) {
@@ -136,23 +132,18 @@ function askWhatIf(section) {
   const answer = () => {
     const pair = chosen();
     const [gamma, factor] = [Number(ask.gamma.value), Number(ask.cost.value) / 100];
-    const profile = ask.profile.checked ? pair.profile : null;
     const chance = chanceOf(gamma, Number(ask.rate.value) / 100);
-    const at = (length) => predict(pair, profile ? byPosition(length, profile.chances) : alike(length, chance), factor);
-    // What follows a position that was never accepted is not accepted either.
-    const known = profile?.chances.at(-1) ? profile.chances.length : Infinity;
+    const at = (length) => predict(pair, alike(length, chance), factor);
     const wider = (length) => length + 1 > pair.widest;
     const now = at(gamma);
     const rates = byRate(pair, gamma, factor).map((one) => ({ ...one, extrapolated: wider(gamma) }));
     const lengths = Array.from({ length: Number(ask.gamma.max) }, (_, place) => place + 1);
-    const line = lengths.map((length) => ({ ...at(length), x: length, extrapolated: wider(length) || length > known }));
+    const line = lengths.map((length) => ({ ...at(length), x: length, extrapolated: wider(length) }));
     const [even, least, most] = ["speedup", "high", "low"].map((key) => breakEven(rates, key));
     const tooWide = now.low !== null && now.high > 4 * now.low;
     const same = pair.settings.filter((setting) => setting.gamma === gamma);
     const words = (one) => `${one.speedup.toFixed(2)}${interval(one)} (${percent(one.rate)} %${one.own ? "" : ", †"})`;
 
-    ask.rate.disabled = profile !== null;
-    if (profile) ask.rate.value = 100 * now.rate;
     say("gamma", gamma);
     say("rate", percent(now.rate));
     say("factor", ask.cost.value);
@@ -162,19 +153,14 @@ function askWhatIf(section) {
     say("even", percent(even));
     say("between", now.low === null ? "" : ` [${percent(least)}, ${percent(most)}]`);
     say("perhaps", percent(least));
-    say("suite", pair.profile?.suite);
-    say("longest", pair.profile?.gamma);
     say("widest", pair.widest);
     say("width", gamma + 1);
     say("measured", same.map(words).join("; "));
-    show("profile", profile);
-    show("alike", !profile);
     show("wide", tooWide);
     show("pays", even !== null);
     show("never", even === null);
     show("possible", now.low !== null && !tooWide && least !== null);
     show("extrapolated", wider(gamma));
-    show("beyond", gamma > known);
     show("measured", same.length);
     const [ofRate, ofGamma] = section.querySelectorAll("svg");
     const atRate = (one) => ({ ...one, x: 100 * one.rate });
@@ -185,18 +171,16 @@ function askWhatIf(section) {
 
   // A pair begins with the best that was measured of it.
   const begin = () => {
-    const { settings, knots, profile } = chosen();
+    const { settings, knots } = chosen();
     const best = [...settings].sort((one, other) => other.own - one.own || other.speedup - one.speedup)[0];
     ask.gamma.value = best?.gamma ?? knots.draft.at(-1);
     ask.rate.value = best ? 100 * best.rate : 50;
     ask.cost.value = 100;
-    ask.profile.checked = false;
-    show("has-profile", profile);
     answer();
   };
 
   ask.pair.addEventListener("change", begin);
-  for (const one of [ask.gamma, ask.rate, ask.cost, ask.profile]) one.addEventListener("input", answer);
+  for (const one of [ask.gamma, ask.rate, ask.cost]) one.addEventListener("input", answer);
   section.hidden = false;
   document.getElementById("whatif-bare").hidden = true;
   begin();

@@ -10,14 +10,13 @@ from scipy.optimize import brentq
 
 from specmoe.analysis.cost_tables import break_even
 
-from ..unit.page.test_page import page_of, with_positions
-from ..unit.paper_analyses import fitted_pairs, timed_passes
+from ..unit.page.test_page import page_of
+from ..unit.paper_analyses import costed_with_timed_passes, fitted_pairs, timed_passes
 from .conftest import READERS
 
 GAMMAS = (1, 3, 4, 9, 16, 32)  # those that were measured, between and beyond them
 RATES = (0.0, 0.05, 0.37, 0.6, 0.99, 1.0)
 FACTORS = (0.0, 0.5, 1.0, 2.7)
-PROFILE = (0.9, 0.5, 0.8, 0.7)
 LANGUAGES = {"en-GB": "predicted speedup", "zh-CN": "预测的加速比"}
 
 
@@ -25,7 +24,7 @@ LANGUAGES = {"en-GB": "predicted speedup", "zh-CN": "预测的加速比"}
 def path(root, tmp_path_factory):
     """The page of an MoE with replays, whose passes were timed, and of a dense target."""
     written = tmp_path_factory.mktemp("whatif") / "index.html"
-    written.write_text(page_of(with_positions(chances=PROFILE), root), encoding="utf-8")
+    written.write_text(page_of(costed_with_timed_passes(), root), encoding="utf-8")
     return written
 
 
@@ -60,34 +59,21 @@ def alike(gamma, rate):
     return brentq(lambda chance: (chance**powers).mean() - rate, 0.0, 1.0, xtol=1e-15) ** powers
 
 
-def by_position(gamma):
-    return np.cumprod([*PROFILE, *[PROFILE[-1]] * gamma][:gamma])
-
-
-def computed(page, grid, held):
-    """Return what the page's script predicts on a grid, given how it gets a round's chances."""
-    return page.evaluate(
-        f"""grid => {{
-          const pairs = JSON.parse(document.querySelector(".whatif").dataset.pairs);
-          return grid.map(([place, gamma, factor, rate]) => {{
-            const {{ speedup, low, high }} = predict(pairs[place], {held}, factor);
-            return [speedup, low, high];
-          }});
-        }}""",
-        [*map(list, grid)],
-    )
-
-
 def test_a_grid_of_predictions_is_the_same_in_the_browser_and_in_python(visit, path, pairs):
     grid = [*product(range(2), GAMMAS, FACTORS, RATES)]
-    page = visit(path).page
-    found = computed(page, grid, "alike(gamma, chanceOf(gamma, rate))")
+    found = visit(path).page.evaluate(
+        """grid => {
+          const pairs = JSON.parse(document.querySelector(".whatif").dataset.pairs);
+          return grid.map(([place, gamma, factor, rate]) => {
+            const held = alike(gamma, chanceOf(gamma, rate));
+            const { speedup, low, high } = predict(pairs[place], held, factor);
+            return [speedup, low, high];
+          });
+        }""",
+        [*map(list, grid)],
+    )
     expected = [predicted(pairs[at], alike(gamma, rate), cost) for at, gamma, cost, rate in grid]
     assert np.isfinite(expected).all()
-    np.testing.assert_allclose(found, expected, rtol=1e-9)
-    of_profile = [*product(range(2), GAMMAS, FACTORS)]
-    found = computed(page, of_profile, f"byPosition(gamma, {list(PROFILE)})")
-    expected = [predicted(pairs[at], by_position(gamma), cost) for at, gamma, cost in of_profile]
     np.testing.assert_allclose(found, expected, rtol=1e-9)
 
 
@@ -134,18 +120,6 @@ def test_the_answer_has_the_numbers_that_were_asked_for(visit, path, pairs):
     page.get_by_label("Target + draft").select_option("MoE Q4 + Draft 0.8B")
     ask(page, gamma=32)
     assert "a pass of 33 tokens is wider than the widest that was measured (9)" in answer(page)
-
-
-def test_the_measured_profile_can_be_asked_for_where_there_is_one(visit, path, pairs):
-    page = visit(path).page
-    ask(page, gamma=4)
-    page.get_by_role("checkbox", name="as measured (suite moe_speculative, γ = 4)").check()
-    assert page.locator("#whatif-rate").is_disabled()
-    value, low, high = predicted(pairs[0], by_position(4), 1.0)
-    assert f"{value:.2f} [{low:.2f}, {high:.2f}]" in answer(page)
-    page.get_by_label("Target + draft").select_option("Dense 4B + Draft 0.8B")
-    assert page.get_by_role("checkbox").count() == 0
-    assert page.locator("#whatif-rate").is_enabled()
 
 
 @pytest.mark.parametrize(("size", "locale", "light"), READERS[:2])

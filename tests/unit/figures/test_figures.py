@@ -1,4 +1,4 @@
-"""The figures show the analysis's numbers, fit page and phone, and are reproducible."""
+"""The figures show the analysis's numbers, fit the page, and are reproducible."""
 
 from dataclasses import replace
 
@@ -88,14 +88,13 @@ def test_every_figure_is_specified_and_every_specified_one_drawn():
     assert set(PLOTS) == set(read_figures(ABOUT_FIGURES))
 
 
-@pytest.mark.parametrize("width", [style.WIDTH_IN, style.NARROW_IN], ids=["page", "phone"])
 @pytest.mark.parametrize("name", PLOTS)
-def test_every_figure_fits_page_and_phone_whatever_names_are_and_nothing_overlaps(name, width):
+def test_every_figure_fits_the_page_whatever_names_are_and_nothing_overlaps(name):
     analysis = SHOWING.get(name, full)()
-    assert_fits(draw(name, relabelled(analysis, "moe_q4", LABEL), width))
-    figure = draw(name, analysis, width)
+    assert_fits(draw(name, relabelled(analysis, "moe_q4", LABEL)))
+    figure = draw(name, analysis)
     assert_fits(figure)
-    assert figure.get_figwidth() <= width
+    assert figure.get_figwidth() <= style.WIDTH_IN
     boxes = [figure.legends[0].get_window_extent()]
     boxes += [label.get_window_extent() for label in figure.texts if label.get_text()]
     boxes += [axes.get_tightbbox() for axes in figure.axes]
@@ -108,7 +107,7 @@ def test_the_same_analysis_gives_the_same_bytes(tmp_path):
     for attempt in ("first", "second"):
         assert save(full(), tmp_path / attempt, names) == names
     for name in names:
-        for file in (f"{name}.pdf", f"{name}.svg", f"narrow/{name}.svg"):
+        for file in (f"{name}.pdf", f"{name}.svg"):
             first, second = (tmp_path / attempt / file for attempt in ("first", "second"))
             assert first.read_bytes() == second.read_bytes()
 

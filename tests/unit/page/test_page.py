@@ -58,7 +58,7 @@ def plain(root):
     return page_of(full(), root)
 
 
-PICTURE = page.Picture("data:,wide", 63, 40), page.Picture("data:,narrow", 31, 80)
+PICTURE = page.Picture("data:,wide", 63, 40)
 
 
 def of_campaign(analysis, **columns):
@@ -233,20 +233,6 @@ def test_a_long_table_shows_its_first_rows_and_says_so(root, monkeypatch, plain)
     assert short.count("<tr>") < plain.count("<tr>")
 
 
-def with_positions(suite="moe_speculative", gammas=(2, 4), chances=(0.9, 0.5, 0.8, 0.0)):
-    """Return the campaign with timed passes, and acceptance by position of its MoE."""
-    key = {"protocol": "paired", "suite": suite, "target": "moe_q4", "draft": "draft_0.8b"}
-    analysis = costed_with_timed_passes()
-    key["engine"] = analysis.fitted_costs["engine"].iloc[0]
-    rows = [
-        {**key, "gamma": gamma, "position": place + 1, "tried": 9, "accepted": 5}
-        | {"conditional": chance, "cumulative": 0.5}
-        for gamma in gammas
-        for place, chance in enumerate(chances[:gamma])
-    ]
-    return replace(analysis, positions=pd.DataFrame(rows))
-
-
 def test_a_single_repeat_is_null_in_the_json():
     costs = costed().fitted_costs
     once = replace(
@@ -257,11 +243,8 @@ def test_a_single_repeat_is_null_in_the_json():
     dumps(pairs, allow_nan=False)
 
 
-def test_measured_settings_and_the_profile_of_the_longest_drafts_are_those_of_the_pair():
-    moe, dense = whatif_pairs(with_positions())
+def test_measured_settings_are_those_of_the_pair():
+    moe, dense = whatif_pairs(costed_with_timed_passes())
     assert [setting["gamma"] for setting in moe["settings"]] == [4, 16]
     assert [setting["gamma"] for setting in dense["settings"]] == [4]
     assert all(setting["own"] and 0 < setting["rate"] < 1 for setting in moe["settings"])
-    chances = [0.9, 0.5, 0.8, 0.0]
-    assert moe["profile"] == {"suite": "moe_speculative", "gamma": 4, "chances": chances}
-    assert dense["profile"] is None

@@ -37,11 +37,11 @@ from specmoe.figures.style import Look, short, target_looks
 N_TOKENS_LABEL = "tokens per forward pass"
 _REQUIRED_HEIGHT_IN = 2.8
 
-STEPS = PlottedColumn("steps", "time of a pass (baseline tokens)", "steps_low", "steps_high")
-_ROUND = PlottedColumn("round_steps", "", "round_steps_low", "round_steps_high")
+STEPS = PlottedColumn("steps", "time of a pass (baseline tokens)")
+_ROUND = PlottedColumn("round_steps")
 EXPERTS = PlottedColumn("experts", "distinct experts a layer")
-UNIFORM = PlottedColumn("experts_even", "")
-_BREAK_EVEN = PlottedColumn("break_even", "acceptance rate", "break_even_low", "break_even_high")
+UNIFORM = PlottedColumn("experts_even")
+_BREAK_EVEN = PlottedColumn("break_even", "acceptance rate")
 _GREY = Look("#444444", "o", ":")
 _NEVER: Any = {"color": "#B00020", "marker": "x", "linestyle": "none"}
 _SPEEDUPS = ["speedup", "speedup_low", "speedup_high"]

@@ -8,7 +8,7 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 from specmoe.analysis.registry import Analysis
 from specmoe.figures import costs, series, speedup_rows
-from specmoe.figures.style import NARROW_IN, WIDTH_IN, applied
+from specmoe.figures.style import applied
 
 PLOTS: dict[str, Callable[[Analysis], Figure | None]] = {
     name.removeprefix("plot_"): plot
@@ -23,28 +23,23 @@ _WHY = ("protocols", "speedup_by_gamma", "break_even", "methods", "levels")
 _OTHERS = ("upcycled_pairs", "required_time")
 
 
-def draw(name: str, analysis: Analysis, width: float = WIDTH_IN) -> Figure | None:
+@applied()
+def draw(name: str, analysis: Analysis) -> Figure | None:
     """Return a figure in the paper's style, with everything in its place; None without content."""
-    with applied(width):
-        if figure := PLOTS[name](analysis):
-            # As an engine of the figure it would do so for every file.
-            ConstrainedLayoutEngine().execute(figure)
-        return figure
+    if figure := PLOTS[name](analysis):
+        # As an engine of the figure it would do so for every file.
+        ConstrainedLayoutEngine().execute(figure)
+    return figure
 
 
 @applied()
 def save(analysis: Analysis, folder: Path, names: Collection[str] = PLOTS) -> list[str]:
-    """Save the figures that show anything as `<name>.pdf`; return their names.
-
-    Those of the page are also saved as `<name>.svg`, and as `narrow/<name>.svg` for phones.
-    """
-    (folder / "narrow").mkdir(parents=True, exist_ok=True)
+    """Save the figures that show anything as `<name>.pdf`, the page's as SVG too; return names."""
+    folder.mkdir(parents=True, exist_ok=True)
     drawn = {name: figure for name in names if (figure := draw(name, analysis))}
     for name, figure in drawn.items():
         figure.savefig(folder / f"{name}.pdf", metadata={"CreationDate": None})
     why = [name for name in _WHY if name in drawn][:1]
     for name in [*why, *(name for name in _OTHERS if name in drawn)]:
         drawn[name].savefig(folder / f"{name}.svg", metadata={"Date": None})
-        if narrow := draw(name, analysis, NARROW_IN):
-            narrow.savefig(folder / f"narrow/{name}.svg", metadata={"Date": None})
     return list(drawn)

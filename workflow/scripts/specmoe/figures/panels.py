@@ -1,9 +1,9 @@
 """Building blocks of the figures: panels, points with their intervals, axes, legends."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import ceil, isfinite, nan
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -20,7 +20,6 @@ from specmoe.figures.style import (
     REFERENCE_COLOUR,
     WIDTH_IN,
     Look,
-    full_width,
     short,
 )
 
@@ -31,18 +30,15 @@ LINE_DODGE_PT = 3.0
 FURTHEST = 3
 
 
-@dataclass(frozen=True)
-class PlottedColumn:
-    """A column for a vertical axis, its label, and the columns of its interval's ends."""
+class PlottedColumn(NamedTuple):
+    """A column for a vertical axis, and its label; `<column>_low` and `_high` are an interval."""
 
     column: str
-    label: str
-    low: str | None = None
-    high: str | None = None
+    label: str = ""
 
 
 ACCEPTANCE = PlottedColumn("acceptance_rate", "acceptance rate")
-SPEEDUP = PlottedColumn("speedup", "speedup over the baseline", "speedup_low", "speedup_high")
+SPEEDUP = PlottedColumn("speedup", "speedup over the baseline")
 # A reference line, and the text next to it.
 REFERENCE_LINE: Any = {"color": REFERENCE_COLOUR, "linestyle": (0, (6, 2)), "linewidth": 0.9}
 REFERENCE_TEXT: Any = {
@@ -96,15 +92,12 @@ def make_panels(
     """Return a figure with that many axes in rows of a height, as high as a page at most.
 
     `kinds` of panels take turns, and those of a kind share their vertical axis; with 0 none do. A
-    single column has that share of the width. Narrow figures have one column, however high.
+    single column has that share of the width.
     """
-    width, height = full_width(), MAX_HEIGHT_IN
-    if width < WIDTH_IN:
-        most_columns, single, height = 1, 1.0, float("inf")
     rows = ceil(count / most_columns)
     columns = ceil(count / rows)
-    size = (width if columns > 1 else single * width, min(around_in + row_in * rows, height))
-    figure = Figure(figsize=size)
+    width = WIDTH_IN if columns > 1 else single * WIDTH_IN
+    figure = Figure(figsize=(width, min(around_in + row_in * rows, MAX_HEIGHT_IN)))
     panels = [figure.add_subplot(rows, columns, place + 1) for place in range(count)]
     for place, axes in enumerate(panels):
         if kinds and place >= kinds:
@@ -133,8 +126,8 @@ def draw(
 ) -> None:
     """Draw one line of settings with its intervals, shifted sideways by `dodge` points."""
     column = plotted.column
-    columns = [x, column, plotted.low or column, plotted.high or column]
-    shown = settings[columns].to_numpy(float, na_value=nan)
+    ends = [end if end in settings else column for end in (f"{column}_low", f"{column}_high")]
+    shown = settings[[x, column, *ends]].to_numpy(float, na_value=nan)
     at, values, lows, highs = shown.T
     known = values[np.isfinite(values)]
     figure: Any = axes.figure

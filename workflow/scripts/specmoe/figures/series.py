@@ -39,7 +39,7 @@ _LEAST_ACCEPTANCE, _LEAST_FAILURES = 1e-3, 1.0
 
 _MOST_LINES = 24
 _LOGARITHMIC = 16  # largest level over the smallest
-_REPORTED = PlottedColumn("speedup", "reported speedup", "speedup_low", "speedup_high")
+_REPORTED = PlottedColumn("speedup", "reported speedup")
 _FAILURES = PlottedColumn("decode_failures", "failed decodes a run")
 _OF_PROTOCOLS = (ACCEPTANCE, _REPORTED, _FAILURES)
 

@@ -27,9 +27,7 @@ from specmoe.figures.panels import (
 from specmoe.figures.style import (
     MARKERS,
     REFERENCE_COLOUR,
-    WIDTH_IN,
     Look,
-    full_width,
     short,
     target_looks,
 )
@@ -40,7 +38,6 @@ _MOST_MARKS = 60
 _TITLE_LETTERS = 72  # of titles side by side
 _LINE_IN = 0.13  # the height of a mark
 _ROW_IN = 0.24  # that of two lines of text
-_NARROW_LETTERS = 20  # of a row's label in a narrow figure
 # Between settings, and around all, in marks.
 _GAP = 0.6
 _EDGE = 0.8
@@ -69,7 +66,7 @@ def plot_best_settings(analysis: Analysis) -> Figure | None:
     axes.axvline(1, **REFERENCE_LINE, zorder=1)
     axes.set_yticks(
         range(len(rows)),
-        [_label(f"{row['label']}, {prompts_in_short(row['prompt_set'])}") for row in rows],
+        [short(f"{row['label']}, {prompts_in_short(row['prompt_set'])}") for row in rows],
     )
     axes.set_ylim(len(rows) - 0.4, -0.6)
     axes.set_xlim(0, None)
@@ -142,7 +139,7 @@ def _rows(
         axes.xaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 5, 10]))
         axes.xaxis.set_major_formatter("{x:g}")
         axes.set_yticks([mean(places.values()) for places in slots.values()])
-        axes.set_yticklabels(map(_label, slots))
+        axes.set_yticklabels(map(short, slots))
     figure.supxlabel(SPEEDUP.label)
     grey = [
         handle(Look(REFERENCE_COLOUR, marker, "none"), name(value))
@@ -150,11 +147,6 @@ def _rows(
     ]
     add_legend(figure, grey)
     return figure
-
-
-def _label(text: str) -> str:
-    """Return the label of a row, on two lines in a narrow figure."""
-    return short(text) if full_width() == WIDTH_IN else fill(short(text), _NARROW_LETTERS)
 
 
 def _slots(

@@ -19,9 +19,6 @@ from fontTools.subset import Options
 WIDTH_IN = 6.3
 """Width of the article's text block, in inches; figures are included unscaled."""
 
-NARROW_IN = 3.1
-"""Width of the drawings for phones, where panels stand below each other."""
-
 PANEL_HEIGHT_IN = 2.1
 MAX_HEIGHT_IN = 8.5
 """Leaves room for a caption on the page."""
@@ -73,16 +70,10 @@ class Look:
 
 
 @contextmanager
-def applied(width: float = WIDTH_IN) -> Iterator[None]:
-    """Draw and save in the style of the paper, that wide; restore the style after."""
-    with mpl.rc_context(_RC | {"figure.figsize": (width, width)}):
+def applied() -> Iterator[None]:
+    """Draw and save in the style of the paper; restore the style after."""
+    with mpl.rc_context(_RC):
         yield
-
-
-def full_width() -> float:
-    """Return how wide figures are drawn, in inches."""
-    width: float = mpl.rcParams["figure.figsize"][0]
-    return width
 
 
 def target_looks(settings: pd.DataFrame) -> dict[str, Look]:
@@ -103,8 +94,7 @@ def looks_of(names: Iterable[str]) -> dict[str, Look]:
 
 def short(label: str) -> str:
     """Return a label that fits a legend: a long label loses its middle."""
-    label, most = " ".join(label.split()), int(LABEL_LENGTH * (full_width() / WIDTH_IN) ** 0.5)
-    if len(label) <= most:
+    label, half = " ".join(label.split()), (LABEL_LENGTH - 1) // 2
+    if len(label) <= LABEL_LENGTH:
         return label
-    half = (most - 1) // 2
     return f"{label[:half]}…{label[-half:]}"

@@ -63,12 +63,9 @@ def write_page(analysis: Path, figures: Path, out: Path, trace: Path | None = No
     replace_text(out / "index.html", page)
 
 
-def pictures(folder: Path) -> dict[str, tuple[Picture, Picture]]:
-    """Return the page's pictures by name, and those for phones: the SVG of the paper's figures."""
-    return {
-        file.stem: (_picture(file), _picture(folder / "narrow" / file.name))
-        for file in sorted(folder.glob("*.svg"))
-    }
+def pictures(folder: Path) -> dict[str, Picture]:
+    """Return the page's pictures by name: the SVG of the paper's figures."""
+    return {file.stem: _picture(file) for file in sorted(folder.glob("*.svg"))}
 
 
 def _picture(file: Path) -> Picture:
@@ -81,7 +78,7 @@ def _picture(file: Path) -> Picture:
 
 def render_page(
     analysis: Analysis,
-    figures: Mapping[str, tuple[Picture, Picture]],
+    figures: Mapping[str, Picture],
     recording: Recording | None,
     *,
     paper: Path,
@@ -219,8 +216,7 @@ def whatif_pairs(analysis: Analysis) -> list[Record]:
 
     Names are labels. `knots` are the γ or widths of each kind of cost, `costs` the steps there, and
     `without` the same as fitted without each repeat. With a single repeat `quantile` is null and
-    `without` empty. `profile` has a suite's γ, and the `chances` of the tokens at each position if
-    all earlier ones were accepted.
+    `without` empty.
     """
     pairs = analysis.fitted_costs.groupby(PAIR, sort=False)
     return [_pair(costs, analysis) for _, costs in pairs]
@@ -240,33 +236,18 @@ def _pair(costs: pd.DataFrame, analysis: Analysis) -> Record:
         "replays": bool(first["replays"]),
         "quantile": None if pd.isna(first["quantile"]) else float(first["quantile"]),
         "widest": int(first["widest"]),
-        "settings": _settings(_of_pair(analysis.break_even, first)),
-        "profile": _profile(_of_pair(analysis.positions, first)),
+        "settings": _settings(analysis.break_even, first),
     }
-
-
-def _of_pair(frame: pd.DataFrame, pair: pd.Series) -> pd.DataFrame:
-    return frame[(frame[PAIR] == pair[PAIR]).all(axis=1)]
 
 
 def _by_kind(fit: pd.DataFrame, column: str) -> dict[str, list[Any]]:
     return {kind: fit.loc[fit["kind"] == kind, column].tolist() for kind in _KINDS}
 
 
-def _settings(costed: pd.DataFrame) -> list[Record]:
-    """Return the settings that were measured; `own`: acceptance was not forced."""
+def _settings(costed: pd.DataFrame, pair: pd.Series) -> list[Record]:
+    """Return the settings of a pair that were measured; `own`: acceptance was not forced."""
+    costed = costed[(costed[PAIR] == pair[PAIR]).all(axis=1)]
     measured = costed[costed["speedup"].notna() & costed["gamma"].le(LONGEST)]
     settings = measured.assign(own=measured["forced_acceptance"].isna()).rename(columns=_SHORT)
     settings = settings[["gamma", "own", "speedup", *_SHORT.values()]].astype(object)
     return records(settings.where(settings.notna(), None))
-
-
-def _profile(positions: pd.DataFrame) -> Record | None:
-    """Return the profile of the longest drafts, and of these of the most rounds."""
-    longest = positions[positions["gamma"] == positions["gamma"].max()]
-    if longest.empty:
-        return None
-    _, suite = max(longest.groupby("suite"), key=lambda one: one[1]["tried"].iloc[0])
-    first = suite.iloc[0]
-    chances = suite["conditional"].tolist()
-    return {"suite": first["suite"], "gamma": int(first["gamma"]), "chances": chances}

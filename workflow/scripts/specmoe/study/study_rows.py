@@ -21,6 +21,7 @@ from specmoe.files import replace_text, sha256_of
 from specmoe.models.info import save_infos
 from specmoe.plan.campaign import LoadedCampaign
 from specmoe.plan.estimate import info_of_entry
+from specmoe.plan.machine import stated
 from specmoe.runs.collect import RunRow, link_baselines
 from specmoe.runs.schema import COLUMNS, write_runs
 
@@ -140,12 +141,10 @@ def recover(
 
 def study_machine(given: Mapping[str, str | float]) -> dict[str, Any]:
     """Return `machine.json` of the study's machine, from the configuration."""
-    memory, bandwidth = given.get("memory_gb"), given.get("memory_bandwidth_gb_s")
+    bandwidth = given.get("memory_bandwidth_gb_s")
     return {
         "id": STUDY,
-        "chip": given.get("chip"),
-        "gpu": given.get("gpu"),
-        "memory_bytes": memory and round(float(memory) * 2**30),
+        **stated(given),
         "memory_bandwidth_bytes_per_second": bandwidth and float(bandwidth) * 10**9,
         "memory_bandwidth_source": bandwidth and "config",
         "given": ", ".join(sorted(given)),
