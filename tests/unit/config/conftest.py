@@ -13,8 +13,8 @@ SUITE = {
     "targets": ["qwen3.5-35b-a3b-q4"],
     "drafts": ["qwen3.5-0.8b-q8"],
     "gammas": [4],
+    "prompts": ["code"],
 }
-SUITE |= {"prompts": ["code"]}
 
 
 @pytest.fixture

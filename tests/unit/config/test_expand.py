@@ -14,11 +14,8 @@ FACTS = {
     "table": {Method.NGRAM_CACHE},
     "blocked": {*PLAIN, Method.MTP},
 }
-
-
 PATHS = {
-    name: {"kind": "path", "path": f"/models/{name}.gguf"}
-    for name in ("plain", "blocked", "small", "head", "table")
+    name: {"kind": "path", "path": f"/models/{name}.gguf"} for name in ("plain", "small", *FACTS)
 }
 
 

@@ -53,16 +53,10 @@ def test_an_origin_is_that_of_the_package_whatever_was_made_of_its_file(study, p
 def test_only_models_that_a_suite_runs_and_their_sources_are_needed(study):
     study["campaign"] |= {"models": "study_types", "suites": ["dense_baseline"]}
     config = load(study, ROOT)
-    assert config.measured_models == [
-        "qwen3.5-0.8b-bf16",
-        "qwen3.5-9b-bf16",
-        "qwen3.5-2b-q8",
-        "qwen3.5-4b-q8",
-    ]
-    assert {*config.needed_models} - {*config.measured_models} == {
-        "qwen3.5-2b-bf16",
-        "qwen3.5-4b-bf16",
-    }
+    measured = ["0.8b-bf16", "9b-bf16", "2b-q8", "4b-q8"]
+    assert config.measured_models == [f"qwen3.5-{one}" for one in measured]
+    sources = {*config.needed_models} - {*config.measured_models}
+    assert sources == {"qwen3.5-2b-bf16", "qwen3.5-4b-bf16"}
     # A quantized model is of the family of its source.
     assert config.family("qwen3.5-35b-a3b-q4") == families()["qwen3.5-35b-a3b"]
 

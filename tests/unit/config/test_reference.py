@@ -61,12 +61,6 @@ def test_a_misspelled_key_is_refused(wrong):
     assert len(faults(wrong)) == 1
 
 
-def test_a_key_has_a_row_with_its_type_and_default():
-    tables = REFERENCE.read_text()
-    assert "| `revision` | text | `main` |" in tables
-    assert "| `gammas` | list of integers > 0 and ≤ 1024 | – |" in tables
-
-
 @pytest.mark.parametrize("example", re.findall(r"(?s)```yaml\n(.*?)```", README.read_text()))
 def test_a_worked_example_is_valid(study, example):
     overlay = yaml.safe_load(example)

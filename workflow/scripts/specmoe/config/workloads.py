@@ -5,7 +5,7 @@ from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import ConfigDict, Field, StringConstraints
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from specmoe.config.base import Distinct, InputPath, Name, Positive, Strict, first_error
 from specmoe.config.block import Sending, Stop, Template
@@ -13,12 +13,24 @@ from specmoe.errors import ConfigError, listed
 from specmoe.files import json_of, read_text
 
 Message = Mapping[str, Any]
-"""A message of a chat: `role` and `content`, and whatever else a template may read."""
-
 Content = str | list[Message]
 """A prompt, or the messages of a chat."""
 
-_ROLES = ("system", "user", "assistant", "tool")
+_Text = Annotated[str, StringConstraints(pattern=r"\S")]
+
+
+class _Message(BaseModel):
+    """A message of a chat; a template may read more of it."""
+
+    role: Literal["system", "user", "assistant", "tool"]
+    content: _Text
+
+
+class _Content(BaseModel):
+    """What a line holds one of."""
+
+    prompt: _Text | None
+    messages: Annotated[list[_Message], Field(min_length=1)] | None
 
 
 def numbered_lines(path: Path) -> dict[int, str]:
@@ -50,11 +62,22 @@ def content_of(fields: Mapping[str, Any], sending: Sending) -> Content:
     Of a list of turns the first is the prompt: the later ones follow answers that nobody has yet.
     """
     prompt, messages = fields.get(sending.prompt_key), fields.get(sending.messages_key)
+    if isinstance(prompt, list) and prompt:
+        prompt = prompt[0]
+    _Content.model_validate({"prompt": prompt, "messages": messages})
     if (prompt is None) == (messages is None):
         raise ValueError(f"give either {sending.prompt_key!r} or {sending.messages_key!r}")
-    if messages is not None:
-        return _messages(messages, sending)
-    return _text(prompt[0] if isinstance(prompt, list) and prompt else prompt, sending.prompt_key)
+    if messages is None:
+        return str(prompt)
+    chat: list[Message] = messages
+    if sending.template == Template.RAW:
+        raise ValueError(
+            f"{sending.messages_key!r} need the workload's key `template: chat`; raw texts have no"
+            " turns"
+        )
+    if chat[-1]["role"] != "user":
+        raise ValueError("the last message is not the user's, so nothing is asked")
+    return chat
 
 
 def read_content(path: Path, number: int, sending: Sending) -> Content:
@@ -68,33 +91,9 @@ def read_content(path: Path, number: int, sending: Sending) -> Content:
     try:
         return content_of(_fields_of(path, line, sending.prompt_key), sending)
     except ValueError as error:
-        raise ConfigError(f"{path}, line {number}: {error}") from error
+        raise ConfigError(f"{path}, line {number}: {first_error(error)}") from error
 
 
-def _messages(messages: Any, sending: Sending) -> list[Message]:
-    key = sending.messages_key
-    if sending.template == Template.RAW:
-        raise ValueError(
-            f"{key!r} need the workload's key `template: chat`; raw texts have no turns"
-        )
-    if not isinstance(messages, list) or not messages:
-        raise ValueError(f"{key!r} is no list of messages")
-    for message in messages:
-        if not isinstance(message, dict) or message.get("role") not in _ROLES:
-            raise ValueError(f"a message of {key!r} has none of the roles {', '.join(_ROLES)}")
-        _text(message.get("content"), "content")
-    if messages[-1]["role"] != "user":
-        raise ValueError(f"the last message of {key!r} is not the user's, so nothing is asked")
-    return messages
-
-
-def _text(value: Any, key: str) -> str:
-    if not isinstance(value, str) or not value.strip():
-        raise ValueError(f"{key!r} is no text, or an empty one")
-    return value
-
-
-Key = Annotated[str, StringConstraints(min_length=1)]
 Category = Annotated[
     str, StringConstraints(min_length=1, max_length=60, pattern=r"^[^\x00-\x1f]+$")
 ]
@@ -134,7 +133,7 @@ class FileWorkload(WorkloadBase):
     """path, relative to the workflow's folder or absolute; blank lines are skipped"""
     sample: Positive | None = None
     """takes so many of the prompts, spread evenly over the file; ids stay"""
-    columns: dict[Literal["prompt", "messages", "category", "id"], Key] = Field(default={})
+    columns: dict[Literal["prompt", "messages", "category", "id"], _Text] = Field(default={})
     """keys of a line of JSON that have other names, such as `{prompt: turns, id: question_id}`:
     `prompt` (of a list of turns the first is sent), `messages` (a chat of several turns, each with
     `role` and `content`, the last one the user's; it needs `template: chat`), `category`, and `id`
