@@ -149,8 +149,7 @@ def audited(*runs, **given):
 
 def texts_of(runs, **given):
     """Return the audit in a few lines and in full, without line breaks."""
-    evidence = gathered(runs, **given)
-    texts = describe_audit(Audit.of(evidence), runs, evidence)
+    texts = describe_audit(Audit.of(gathered(runs, **given)), runs)
     return [" ".join(text.split()) for text in texts]
 
 
@@ -255,7 +254,7 @@ def test_a_target_with_options_is_timed_by_its_own_baselines_and_its_draft_by_no
     audit = audited(campaign(*quick))
     row = finding(audit, "draft_time", "B/q")
     assert row["verdict"] == "pass"
-    assert "at 0.00 ms (draft)" in row["why"]
+    assert "78 drafted tokens at 0.00 ms" in row["why"]
     assert finding(audit, "bandwidth", "B/q")["verdict"] != "not applicable"
     as_plain = [row | {"engine_options": "", "level": None} for row in quick[1:]]
     assert finding(audited(campaign(*as_plain)), "draft_time", quick[1]["run"])["verdict"] == "fail"
@@ -280,7 +279,7 @@ def test_a_run_is_timed_by_its_own_protocol_and_engine_and_by_the_fastest_of_the
         found = after("draft_time", speculative(1, **other))
         assert found["why"] == "target has no baseline run to be timed by"
     slowed = [plain(repeat=repeat, ms_per_token=10 * TARGET_MS) for repeat in (0, 1)]
-    assert after("draft_time", *slowed)["why"].startswith("20 rounds at 30.00 ms (target)")
+    assert after("draft_time", *slowed)["why"].startswith("20 rounds at 30.00 ms")
     # A slow baseline of its own makes a good run suspicious, but not impossible.
     slow = plain(repeat=1, ms_per_token=2 * TARGET_MS)
     assert failures(audited(campaign(slow))) == {"B/target/draft/g4/r1": {"baseline_time"}}
@@ -293,19 +292,17 @@ ROUND_GB = MOE.pass_bytes(1 + 78 / 20)
 MEASURED = {
     "rounds and drafted tokens, without tolerance 1068 ms": (
         "draft_time", {}, 1602, 0.9 * 1068,
-        r"^20 rounds at 30.00 ms \(target\) and 78 drafted tokens at 6.00 ms \(draft\) need"),
+        "^20 rounds at 30.00 ms and 78 drafted tokens at 6.00 ms need 1068 ms and took 1602 ms$"),
     "all passes, drafting, and batches read again": (
         "baseline_time", {}, 1602, 0.9 * 1542,
         r"^30 passes at 30.00 ms \(P/target/none/r1\), 468 ms of drafting and 29 batches .* 1542"),
     "every pass over target and draft": (
         "bandwidth", {}, (30 * 17.9e9 + 78 * 1.2e9) / 1.602, 880e9,
-        r"^30 passes of 17.90 GB .* and 78 of 1.20 GB \(draft\) in 1.60 s read 394 GB/s; memory"),
+        "^30 passes of 17.90 GB .* and 78 drafted tokens in 1.60 s read 394 GB/s; memory"),
     "a draft model of unknown size is left out": (
-        "bandwidth", {"sizes": {"target": SIZES["target"]}}, 30 * 17.9e9 / 1.602, 880e9,
-        "draft of unknown size left out"),
+        "bandwidth", {"sizes": {"target": SIZES["target"]}}, 30 * 17.9e9 / 1.602, 880e9, ""),
     "a draft model in the cache is left out": (
-        "bandwidth", {"limits": Limits(cache_bytes=2 * 10**9)}, 30 * 17.9e9 / 1.602, 880e9,
-        "draft left out as it fits in the cache"),
+        "bandwidth", {"limits": Limits(cache_bytes=2 * 10**9)}, 30 * 17.9e9 / 1.602, 880e9, ""),
     "a single token's experts in every pass": (
         "bandwidth", OF_MOE, (30 * MOE.pass_bytes(1) + 78 * 1.2e9) / 1.602, 880e9, ""),
     "the experts that a round's tokens visit": (
@@ -329,7 +326,6 @@ def test_the_bounds_of_a_good_run_are_as_by_hand(name):
         assert found["verdict"] == "not applicable"
     else:
         assert (found["measured"], found["bound"]) == pytest.approx((measured, bound))
-        assert (found["ratio"] > 1) == (found["verdict"] == "fail")
 
 
 @pytest.mark.parametrize(
@@ -354,17 +350,13 @@ def test_a_disturbed_baseline_times_no_run_and_makes_none_suspicious():
     assert after("draft_time", undisturbed)["bound"] < after("draft_time")["bound"]
 
 
-def test_a_token_that_the_targets_mtp_block_drafts_reads_the_block():
-    by_block = campaign()
-    drafted = by_block["draft"] == "draft"
-    by_block.loc[drafted, ["draft", "draft_model", "method"]] = ["mtp", None, "draft-mtp"]
+@pytest.mark.parametrize("block_bytes", [500_000_000, 0])
+def test_a_token_that_the_targets_mtp_block_drafts_reads_the_block(block_bytes):
+    row = speculative(1, draft="mtp", draft_model=None, method="draft-mtp")
+    sizes = {"target": replace(SIZES["target"], mtp_bytes=block_bytes or None)}
     small = Limits(cache_bytes=10**8)
-    with_block = replace(SIZES["target"], mtp_bytes=500_000_000)
-    found = finding(audited(by_block, sizes={"target": with_block}, limits=small), "bandwidth")
-    assert found["measured"] == pytest.approx((30 * 17.9e9 + 78 * 0.5e9) / 1.602)
-    assert "and 78 of 0.50 GB (mtp) in 1.60 s" in found["why"]
-    unknown = finding(audited(by_block, limits=small), "bandwidth")
-    assert "mtp of unknown size left out" in unknown["why"]
+    found = after("bandwidth", row, sizes=sizes, limits=small, run=row["run"])
+    assert found["measured"] == pytest.approx((30 * 17.9e9 + 78 * block_bytes) / 1.602)
 
 
 CHANGED = speculative(1, tokens=[*TOKENS[:40], 7, *TOKENS[41:]])
@@ -566,7 +558,7 @@ SAID = {
         r"^1 \+ rounds \+ accepted \+ replays: 65, 64 at most$"),
     "without a baseline the prompt needs one decode at least": (
         "accounting", [speculative(1, baseline=None, decodes=30)], "fail",
-        "^decodes: 30, 30 and one for the prompt at least$"),
+        "^decodes: 30, 31 at least$"),
     "under protocol study another number of rounds is caught": (
         "accounting", [by_study(rounds=235)], "fail", "replays: .*, not 257"),
     "a time that was printed in whole milliseconds fits its rate": (

@@ -243,7 +243,7 @@ def test_a_table_has_a_claim_a_line(tmp_path):
 @pytest.mark.parametrize(
     ("line", "fault"),
     [
-        ("b", "another number of cells than in the first line"),
+        ("b", "another number of cells than of names"),
         ("b,1.2,9", "another number of cells"),
         ("b,fast", "speedup: 'fast' is no number"),
         ("b,0", "speedup: 0 is not within"),

@@ -1,8 +1,7 @@
 """Rounds from scores against a simulated server; rounds that are not the draft model's."""
 
-import re
 from dataclasses import replace
-from itertools import compress, product
+from itertools import product
 from random import Random
 
 import pytest
@@ -79,10 +78,10 @@ def reading(agrees, confidence=None, leads=None):
     )
 
 
-def outcome(rounds, replays, ties=()):
+def outcome(rounds, replays, ties=0):
     drafted = sum(drafted for drafted, _ in rounds)
     counts = Counts(len(rounds), replays, sum(held for _, held in rounds))
-    return counts, Outcome(drafted, drafted, tuple(ties))
+    return counts, Outcome(drafted, drafted, ties)
 
 
 AGREEMENTS = st.lists(st.booleans(), min_size=2, max_size=40)
@@ -141,17 +140,9 @@ def test_outcomes_with_ties_are_those_of_all_ways_they_can_fall(agrees, ties, ga
             flipped[at] ^= flips
         text = range(len(agrees))
         rounds, again, _ = play(text, flipped, lambda *_: True, gamma, limits)
-        counts, one = outcome(rounds, again, compress(ties, fallen))
+        counts, one = outcome(rounds, again, sum(fallen))
         expected[counts] = one.joined(expected.get(counts, one))
-    outcomes = possible_outcomes(reading(agrees, leads=leads), gamma, 0.0, limits, 0.5)
-    # Several ways may need as few ties.
-    assert {counts: counted(one) for counts, one in outcomes.items()} == {
-        counts: counted(one) for counts, one in expected.items()
-    }
-
-
-def counted(one):
-    return one._replace(ties=len(one.ties))
+    assert possible_outcomes(reading(agrees, leads=leads), gamma, 0.0, limits, 0.5) == expected
 
 
 def test_a_draft_that_prefers_hardly_anything_tells_nothing():
@@ -222,7 +213,7 @@ def test_counts_that_a_near_tie_explains_pass_and_the_tie_is_named():
     leads[at] = 0.015  # moves of 0.01 may close twice as much
     finding = found(replace(READING, lead_nats=tuple(leads)), **other)
     assert finding.verdict == "pass"
-    assert f"if near ties fall the other way, at token {at + 1} (0.015 nats)" in finding.why
+    assert "if 1 near tie fall the other way" in finding.why
 
 
 def counts_without(at):
@@ -236,15 +227,15 @@ def counts_without(at):
         ({"temperature": 0.8}, "only greedy runs"),
         ({"forced_acceptance": 0.5}, "only greedy runs"),
         ({"method": "ngram-simple"}, "only what a draft model"),
-        ({"concurrency": 2}, "other requests"),
-        ({"replays": 3, "replays_rejected": 1}, "a replay was rejected"),
+        ({"concurrency": 2}, "others or rounding had a part"),
+        ({"replays": 3, "replays_rejected": 1}, "others or rounding had a part"),
         ({"rounds": None}, "not known"),
-        ({"draft_sha256": "other"}, "has scored no text"),
-        ({"prompt": "other"}, "has scored no text"),
-        ({"tokens": [*TOKENS[:40], 7, *TOKENS[41:]]}, "leaves the text .* after 40 tokens"),
+        ({"draft_sha256": "other"}, "has not scored its text"),
+        ({"prompt": "other"}, "has not scored its text"),
+        ({"tokens": [*TOKENS[:40], 7, *TOKENS[41:]]}, "has not scored its text"),
     ],
 )
 def test_what_no_reading_tells_is_not_applicable(changed, why):
     finding = found(**changed)
     assert finding.verdict == "not applicable"
-    assert re.search(why, finding.why)
+    assert why in finding.why

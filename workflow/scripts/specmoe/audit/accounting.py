@@ -10,10 +10,8 @@ from specmoe.audit.draft_rounds import Counts, Limits, Outcome, possible_outcome
 from specmoe.audit.evidence import Evidence, Finding, Run, at_least, at_most, combined, equal
 from specmoe.config.block import Protocol, Stop
 from specmoe.config.methods import BY_TYPE, METHODS
-from specmoe.measure.trace import common_prefix
 from specmoe.text import counted
 
-_NAMED = 3  # near ties
 # How far a printed rate may be from tokens over time; rounding of printed digits makes 0.01 %.
 _RATE_TOLERANCE = 0.01
 _PRINTED_MS = 0.5  # llama-speculative prints whole milliseconds, a server microseconds
@@ -99,8 +97,7 @@ def _decodes(run: Run, baseline: Run | None) -> Iterator[Finding]:
         return
     baseline_passes = baseline.passes_after_prompt if baseline else None
     if baseline is None or baseline.decodes is None or baseline_passes is None:
-        why = f"decodes: {run.decodes}, {due} and one for the prompt at least"
-        yield at_least(run.decodes, due + 1, why)
+        yield at_least(run.decodes, due + 1, f"decodes: {run.decodes}, {due + 1} at least")
         return
     # As many for the prompt as in the baseline.
     due += baseline.decodes - baseline_passes
@@ -130,17 +127,20 @@ def _by_round(run: Run) -> Iterator[Finding]:
 
 def check_agreement(run: Run, given: Evidence) -> Finding:
     """Check that a run's rounds are those that the draft model's scores of its text give."""
-    if reason := _unscored(run):
-        return Finding(reason)
-    key = run.engine, run.target, run.draft_model or "", run.prompt
-    texts = [one for one in given.draft_scores.get(key, []) if one.draft_sha256 == run.draft_sha256]
-    if not texts:
-        return Finding("its draft model has scored no text of its target after that prompt")
-    assert run.tokens is not None
-    scores = next((one for one in texts if one.tokens == run.tokens), None)
+    if not run.by_model:
+        return Finding("only what a draft model proposes alone can be scored")
+    alone = run.protocol == Protocol.PAIRED and run.concurrency == 1
+    known = None not in (run.rounds, run.drafted, run.accepted, run.tokens)
+    # Where a replay was rejected, rounding decided what was accepted.
+    if not (alone and known) or run.replays_rejected:
+        return Finding("its rounds are not known, or others or rounding had a part in them")
+    if run.temperature > 0 or run.forced_acceptance is not None:
+        return Finding("only greedy runs whose acceptance is the draft model's own follow from it")
+    texts = given.draft_scores.get((run.engine, run.target, run.draft_model or "", run.prompt), [])
+    own_text = run.draft_sha256, run.tokens
+    scores = next((one for one in texts if (one.draft_sha256, one.tokens) == own_text), None)
     if scores is None:
-        prefix = max(common_prefix(run.tokens, one.tokens) for one in texts)
-        return Finding(f"it leaves the text that its draft model has scored after {prefix} tokens")
+        return Finding("its draft model has not scored its text")
     tie_nats = given.limits.widest_tie(scores.moved_nats)
     found: dict[Counts, Outcome] = {}
     # Where replays were not counted, the run may have any.
@@ -149,38 +149,19 @@ def check_agreement(run: Run, given: Evidence) -> Finding:
         found |= possible_outcomes(scores, run.gamma, run.p_min or 0.0, limits, tie_nats)
     if not found:
         return Finding("too many near ties: its draft model prefers hardly any token to the next")
-    pairs = [(_pairs(run, *known), known[1].ties) for known in found.items()]
-    nearest, ties = min(
-        pairs, key=lambda known: (sum(abs(own - due) for _, own, due in known[0]), len(known[1]))
+    pairs, ties = min(
+        ((_pairs(run, *outcome), outcome[1].ties) for outcome in found.items()),
+        key=lambda one: (sum(abs(own - due) for _, own, due in one[0]), one[1]),
     )
-    named = ", ".join(f"{at + 1} ({scores.lead_nats[at]:.2g} nats)" for at in ties[:_NAMED])
-    more = ", ..." if len(ties) > _NAMED else ""
     source = "by the draft model's scores"
-    source += f" if near ties fall the other way, at token {named}{more}" if ties else ""
-    parts = [equal(own, due, f"{own} {name}, {due} {source}") for name, own, due in nearest]
-    accepted = f"{run.accepted} of {counted(run.drafted or 0, 'drafted token')} accepted"
-    return combined(parts, f"{accepted}, as {source}")
-
-
-def _unscored(run: Run) -> str | None:
-    """Return why a run's rounds do not follow from scores of its text; None if they do."""
-    if not run.by_model:
-        return "only what a draft model proposes alone can be scored"
-    if run.protocol != Protocol.PAIRED or run.temperature > 0 or run.forced_acceptance is not None:
-        return "only greedy runs whose acceptance is the draft model's own follow from its scores"
-    if run.concurrency > 1:
-        return "its batches had tokens of other requests"
-    if run.replays_rejected:
-        return "a replay was rejected, so rounding decided what was accepted"
-    if None in (run.rounds, run.drafted, run.accepted, run.tokens):
-        return "rounds, drafted or accepted tokens are not known"
-    return None
+    source += f" if {counted(ties, 'near tie')} fall the other way" if ties else ""
+    parts = [equal(own, due, f"{own} {name}, {due} {source}") for name, own, due in pairs]
+    return combined(parts, f"{run.accepted} of {run.drafted} accepted, as {source}")
 
 
 def _pairs(run: Run, counts: Counts, outcome: Outcome) -> list[tuple[str, int, int]]:
     """Return the name of each count of a run, the count, and the expected one."""
     drafted = min(max(run.drafted or 0, outcome.drafted_least), outcome.drafted_most)
-    expected = {"rounds": counts.rounds, "drafted": drafted}
-    expected |= {"accepted": counts.accepted, "replays": counts.replays}
+    expected = {**counts._asdict(), "drafted": drafted}
     pairs = ((name, getattr(run, name), due) for name, due in expected.items())
     return [pair for pair in pairs if pair[1] is not None]

@@ -18,22 +18,6 @@ from specmoe.models.info import Size
 from specmoe.runs.schema import DISTURBED
 from specmoe.text import counted
 
-_IDENTITY = ["run", "suite", "target", "draft", "gamma"]
-
-
-def time_needed(passes: float, drafted: float, token_time: float, draft_time: float) -> float:
-    """Return the least time of forward passes over the target and of drafted tokens.
-
-    No pass is faster than one over a single token. In units of a token's time, tokens over this are
-    the largest speedup.
-    """
-    return passes * token_time + drafted * draft_time
-
-
-def tokens_per_round(rounds: float, drafted: float, requests: float = 1) -> float:
-    """Return the mean tokens of a verification's forward pass, which all requests share."""
-    return requests * (1 + drafted / rounds) if rounds else requests
-
 
 def draft_time(run: Run, given: Evidence) -> float:
     """Return the least milliseconds of a drafted token, from runs of the draft model or its proxy.
@@ -61,30 +45,27 @@ def check_draft_time(run: Run, given: Evidence) -> Finding:
     Requests at once share passes. The bound holds for each of them, and for all passes of their
     load together: no pass over tokens of many is faster than one over a single token.
     """
-    target, times = run.target, given.times_of(run)
-    if target not in times:
-        return Finding(f"{target} has no baseline run to be timed by")
-    token_ms, tolerated, parts = times[target], 1 - given.limits.time_tolerance, []
-    took, rounds, drafted = run.decode_ms, run.rounds, run.drafted
+    token_ms = given.times_of(run).get(run.target)
+    if token_ms is None:
+        return Finding(f"{run.target} has no baseline run to be timed by")
+    took, rounds, drafted, parts = run.decode_ms, run.rounds, run.drafted, []
     if run.speculative and took is not None and rounds is not None and drafted is not None:
         draft_ms = draft_time(run, given)
-        needed = time_needed(rounds, drafted, token_ms, draft_ms)
-        why = (
-            f"{counted(rounds, 'round')} at {token_ms:.2f} ms ({target}) and"
-            f" {counted(drafted, 'drafted token')} at {draft_ms:.2f} ms ({run.draft}) need"
-            f" {needed:.0f} ms; decoding took {took:.0f} ms"
-        )
-        parts.append(at_least(took, needed * tolerated, why))
+        work = f"{counted(rounds, 'round')} at {token_ms:.2f} ms"
+        work += f" and {counted(drafted, 'drafted token')} at {draft_ms:.2f} ms"
+        parts.append(_long_enough(took, rounds * token_ms + drafted * draft_ms, work, given))
     if run.load_s is not None and run.load_decodes is not None:
-        needed, took = run.load_decodes * token_ms, 1000 * run.load_s
-        why = (
-            f"{counted(run.load_decodes, 'pass', 'passes')} of its load at {token_ms:.2f} ms"
-            f" ({target}, a single token) need {needed:.0f} ms; the load took {took:.0f} ms"
-        )
-        parts.append(at_least(took, needed * tolerated, why))
+        work = f"{counted(run.load_decodes, 'pass', 'passes')} of its load at {token_ms:.2f} ms"
+        parts.append(_long_enough(1000 * run.load_s, run.load_decodes * token_ms, work, given))
     reason = "time, rounds or drafted tokens are not known"
     none = Finding(reason if run.speculative else "nothing was drafted")
     return combined(parts) if parts else none
+
+
+def _long_enough(took: float, needed: float, work: str, given: Evidence) -> Finding:
+    """Check that some work took the milliseconds that it needs, less the tolerance."""
+    why = f"{work} need {needed:.0f} ms and took {took:.0f} ms"
+    return at_least(took, needed * (1 - given.limits.time_tolerance), why)
 
 
 def check_bandwidth(run: Run, given: Evidence) -> Finding:
@@ -102,30 +83,27 @@ def check_baseline_time(run: Run, given: Evidence) -> Finding:
     baseline = given.baseline(run)
     if not run.speculative:
         return Finding("nothing was drafted")
-    if run.protocol != Protocol.PAIRED or baseline is None:
-        return Finding("it has no baseline of the same program and prompt")
+    if run.protocol != Protocol.PAIRED or run.load is not None or baseline is None:
+        return Finding("no baseline of the same program and prompt had the server for itself")
     if baseline.disturbed_reason is not None:
         return Finding(f"{DISTURBED} during its baseline")
-    if run.load is not None:
-        return Finding("its passes and its drafting were shared with other requests")
     passes, took = run.passes_after_prompt, baseline.decode_ms
-    known = None not in (run.decode_ms, run.rounds, run.draft_ms)
-    if not (known and passes and took and baseline.timed_tokens):
+    if None in (run.decode_ms, run.rounds, run.draft_ms) or not (passes and took):
         return Finding("time or number of passes is not known")
     assert run.decode_ms is not None and run.rounds is not None and run.draft_ms is not None
-    fewest = min(run.timed_tokens or 0, baseline.timed_tokens)
-    if run.stopped_by == Stop.EOS and fewest < SHORTEST_TEXT:
+    tokens, written = run.timed_tokens or 0, baseline.timed_tokens or 0
+    if not written or (run.stopped_by == Stop.EOS and min(tokens, written) < SHORTEST_TEXT):
         return Finding(f"its text ended after fewer than {SHORTEST_TEXT} tokens")
-    token_ms = took / baseline.timed_tokens
+    token_ms = took / written
     draft_ms = run.draft_ms / run.drafted if run.drafted else 0.0
     batches = run.rounds + (run.replays or 0)
-    needed = passes * token_ms + run.draft_ms + batches * draft_ms
-    why = (
+    work = (
         f"{counted(passes, 'pass', 'passes')} at {token_ms:.2f} ms ({baseline.run}),"
         f" {run.draft_ms:.0f} ms of drafting and {counted(batches, 'batch', 'batches')} that the"
-        f" draft model reads again need {needed:.0f} ms; decoding took {run.decode_ms:.0f} ms"
+        " draft model reads again"
     )
-    return at_least(run.decode_ms, needed * (1 - given.limits.time_tolerance), why)
+    needed = passes * token_ms + run.draft_ms + batches * draft_ms
+    return _long_enough(run.decode_ms, needed, work, given)
 
 
 def check_expected_experts(run: Run, given: Evidence) -> Finding:
@@ -160,61 +138,50 @@ def _read_rate(run: Run, given: Evidence, round_bytes: Callable[[Size, float], f
     if not passes or not run.decode_ms:
         return Finding("time or number of passes is not known")
     rounds, drafted = run.rounds or 0, run.drafted or 0
-    n_tokens = tokens_per_round(rounds, drafted, run.concurrency)
+    # Those of all requests share a verification's pass.
+    n_tokens = run.concurrency * (1 + drafted / max(rounds, 1))
     read = rounds * round_bytes(target, n_tokens) + max(passes - rounds, 0) * target.pass_bytes(1)
-    of_draft, and_draft = _draft_bytes(run, given)
-    rate = (read + of_draft) / run.decode_ms * 1000
+    rate = (read + drafted * _draft_bytes(run, given)) / run.decode_ms * 1000
     why = (
         f"{counted(passes, 'pass', 'passes')} of {read / passes / 1e9:.2f} GB ({run.target},"
-        f" {n_tokens:.1f} tokens a round){and_draft} in {run.decode_ms / 1000:.2f} s read"
-        f" {rate / 1e9:.0f} GB/s; memory gives {bandwidth / 1e9:.0f} at most"
+        f" {n_tokens:.1f} tokens a round) and {counted(drafted, 'drafted token')} in"
+        f" {run.decode_ms / 1000:.2f} s read {rate / 1e9:.0f} GB/s; memory gives"
+        f" {bandwidth / 1e9:.0f} at most"
     )
     return at_most(rate, bandwidth, why)
 
 
-def _draft_bytes(run: Run, given: Evidence) -> tuple[float, str]:
-    """Return the bytes that drafting reads, and the words for them.
+def _draft_bytes(run: Run, given: Evidence) -> float:
+    """Return the bytes that a drafted token reads, 0 where a cache may hold them.
 
     They are not known of heads, which draft several tokens in one pass, and of n-grams.
     """
-    if not run.speculative or run.drafted is None:
-        return 0.0, ""
-    draft, mtp_bytes = given.sizes.get(run.draft_model or ""), given.sizes[run.target].mtp_bytes
-    own_layer = run.method == METHODS[Method.MTP].engine and run.draft_model is None
+    draft, read, held = given.sizes.get(run.draft_model or ""), 0.0, 0
     if run.by_model and draft is not None:
-        each, whole = draft.pass_bytes(1), float(draft.file_bytes)
-    elif own_layer and mtp_bytes is not None:
-        each = whole = mtp_bytes
-    else:
-        return 0.0, f", {run.draft} of unknown size left out,"
-    if whole <= given.limits.cache_bytes:
-        return 0.0, f", {run.draft} left out as it fits in the cache,"
-    return run.drafted * each, f" and {run.drafted} of {each / 1e9:.2f} GB ({run.draft})"
+        read, held = draft.pass_bytes(1), draft.file_bytes
+    elif run.method == METHODS[Method.MTP].engine and run.draft_model is None:
+        read = held = given.sizes[run.target].mtp_bytes or 0
+    return read if held > given.limits.cache_bytes else 0.0
 
 
 def required_time(given: Evidence) -> pd.DataFrame:
     """Return the decode time of each speculative run, and the time that its own passes need.
 
-    Columns: run, suite, target, draft, gamma, family (`moe` or `dense`; unknown counts as dense),
-    decode_ms, required_ms (rounds and drafted tokens at their single-token times, no tolerance),
-    too_fast: whether it took less than that by more than the tolerance; too_fast_alone: whether it
-    did even if drafting took no time.
+    Columns: family (`moe` or `dense`; unknown counts as dense), decode_ms, required_ms (rounds and
+    drafted tokens at their single-token times, no tolerance), too_fast: whether it took less than
+    that by more than the tolerance; too_fast_alone: whether it did even if drafting took no time.
     """
-    tolerated = 1 - given.limits.time_tolerance
-    rows = []
+    tolerated, rows = 1 - given.limits.time_tolerance, []
     for run in given.runs.values():
         took, token_ms = run.decode_ms, given.times_of(run).get(run.target)
         if not run.speculative or token_ms is None or took is None:
             continue
         if run.rounds is None or run.drafted is None:
             continue
-        needed, alone = (
-            time_needed(run.rounds, run.drafted, token_ms, ms)
-            for ms in (draft_time(run, given), 0.0)
-        )
+        alone = run.rounds * token_ms
+        needed = alone + run.drafted * draft_time(run, given)
         moe = run.target in given.sizes and given.sizes[run.target].experts > 0
         too_fast = took < needed * tolerated, took < alone * tolerated
-        identity = (getattr(run, column) for column in _IDENTITY)
-        rows.append((*identity, "moe" if moe else "dense", took, needed, *too_fast))
-    found = ["family", "decode_ms", "required_ms", "too_fast", "too_fast_alone"]
-    return pd.DataFrame(rows, columns=[*_IDENTITY, *found])
+        rows.append(("moe" if moe else "dense", took, needed, *too_fast))
+    columns = ["family", "decode_ms", "required_ms", "too_fast", "too_fast_alone"]
+    return pd.DataFrame(rows, columns=columns)

@@ -11,6 +11,7 @@ doubtful that drafting gains nothing.
 """
 
 import csv
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -19,7 +20,6 @@ from math import inf, isfinite
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from specmoe.audit.bounds import time_needed, tokens_per_round
 from specmoe.audit.limits import LIMITS, Limits
 from specmoe.errors import ConfigError, nearest, one_line
 from specmoe.files import given_file
@@ -65,9 +65,8 @@ class Printed(float):
     """Half a unit of the last digit; none for a whole 0 or 1."""
 
     def __new__(cls, given: str | float) -> "Printed":
-        """Read a number, or the text of one."""
-        number = super().__new__(cls, given)
-        text = str(given).strip()
+        """Read a number, or the text of one. Raises ValueError."""
+        number, text = super().__new__(cls, given), str(given)
         exponent = Decimal(text).as_tuple().exponent if isfinite(number) else 0
         number.half = 0.0 if text in ("0", "1") else 0.5 * 10.0 ** int(exponent)
         return number
@@ -86,10 +85,11 @@ def claim_of(given: Mapping[str, Any], place: str, chips: Mapping[str, float]) -
     `chips` has the bandwidth of each known chip in GB/s. Raises ConfigError, one line that begins
     with `place` and names the field.
     """
-    for name in given:
-        if name not in FIELDS:
-            raise ConfigError(f"{place}: unknown field {name!r}; {nearest(str(name), FIELDS)}")
-    given = {name: value for name, value in given.items() if value not in (None, "")}
+    if unknown := [name for name in given if name not in FIELDS]:
+        name = str(unknown[0])
+        raise ConfigError(f"{place}: unknown field {name!r}; {nearest(name, FIELDS)}")
+    texts = {name: "" if value is None else str(value).strip() for name, value in given.items()}
+    given = {name: text for name, text in texts.items() if text}
     facts = {name: _checked(place, name, given[name]) for name in FACTS if name in given}
     for fault in _errors_between(facts):
         raise ConfigError(f"{place}: {fault}")
@@ -110,12 +110,12 @@ def _errors_between(facts: Mapping[str, float]) -> Iterator[str]:
         yield "draft_ms: give this or draft_tokens_per_second, not both"
 
 
-def _checked(place: str, name: str, value: Any) -> Printed:
+def _checked(place: str, name: str, text: str) -> Printed:
     low, high, hint = FACTS[name]
     try:
-        number = Printed("no number" if isinstance(value, bool) else value)
-    except (TypeError, ValueError, OverflowError):
-        raise ConfigError(f"{place}: {name}: {str(value)[:40]!r} is no number; {hint}") from None
+        number = Printed(text)
+    except ValueError:
+        raise ConfigError(f"{place}: {name}: {text[:40]!r} is no number; {hint}") from None
     if not (low <= number <= high or (number == 0.0 and name == "draft_ms")):
         fault = f"{number:g} is not within {low:g} and {high:g}; {hint}"
         raise ConfigError(f"{place}: {name}: {fault}")
@@ -129,12 +129,10 @@ def read_claims(file: Path, chips: Mapping[str, float]) -> Iterator[Claim | Conf
             lines = csv.DictReader(text, strict=True)
             for cells in lines:
                 place = f"{file}, line {lines.line_num}"
-                if None in cells or None in cells.values():
-                    yield ConfigError(f"{place}: another number of cells than in the first line")
-                    continue
-                known = {name: cell.strip() for name, cell in cells.items() if cell.strip()}
                 try:
-                    yield claim_of(dict.fromkeys(cells) | known, place, chips)
+                    if None in (*cells, *cells.values()):
+                        raise ConfigError(f"{place}: another number of cells than of names")
+                    yield claim_of(cells, place, chips)
                 except ConfigError as error:
                     yield error
     except (UnicodeDecodeError, csv.Error) as error:
@@ -155,7 +153,7 @@ class Bound:
 
     name: str
     claimed: float
-    most: float | None  # None: unlimited
+    most: float
     surely: float
     missing: tuple[str, ...]  # the facts that would decide
     why: str
@@ -163,7 +161,7 @@ class Bound:
     @property
     def verdict(self) -> Verdict:
         """The verdict of this bound."""
-        if self.most is not None and self.claimed > self.most:
+        if self.claimed > self.most:
             return Verdict.IMPOSSIBLE
         open_to_doubt = self.missing and self.claimed > self.surely
         return Verdict.UNDECIDED if open_to_doubt else Verdict.POSSIBLE
@@ -228,12 +226,10 @@ def _facts_of(claim: Claim) -> Facts:
     speedup: float | None = get("speedup")
     baseline: float | None = get("baseline_tokens_per_second")
     rate: float | None = get("claimed_tokens_per_second")
-    if baseline and rate and not speedup:
-        speedup = rate / baseline
-    elif speedup and rate and not baseline:
-        baseline = rate / speedup
-    elif speedup and baseline and not rate:
-        rate = baseline * speedup
+    # Any two of them give the third.
+    speedup = speedup or (rate and baseline and rate / baseline)
+    baseline = baseline or (rate and speedup and rate / speedup)
+    rate = rate or (baseline and speedup and baseline * speedup)
     draft_ms: float | None = get("draft_ms")
     if draft_rate := get("draft_tokens_per_second"):
         draft_ms = 1000 / draft_rate
@@ -284,12 +280,12 @@ def _accounting(facts: Facts) -> Iterator[Bound]:
 
 
 def _time(facts: Facts, allowed: float) -> Iterator[Bound]:
-    """Yield the bound of time, see `bounds.time_needed`."""
+    """Yield the bound of time: a round takes one step, and each of its drafted tokens `steps`."""
     if facts.speedup is None:
         return
     get, (tokens, drafted), steps = facts.claim.facts.get, facts.likely, facts.steps
-    most = [given / time_needed(1, drafts, 1, steps or 0) for given, drafts in facts.rounds]
-    surely = tokens / time_needed(1, drafted, 1, 1.0 if steps is None else steps)
+    most = [given / (1 + drafts * (steps or 0)) for given, drafts in facts.rounds]
+    surely = tokens / (1 + drafted * (1.0 if steps is None else steps))
     missing = list(facts.unknown)
     if steps is None and most:
         timed = get("draft_ms") or get("draft_tokens_per_second")
@@ -297,17 +293,11 @@ def _time(facts: Facts, allowed: float) -> Iterator[Bound]:
     # With all else known, only rounds that draft less can save the claim.
     if not missing and max(most) > most[-1]:
         missing.append("drafted_per_round")
-    why = "nothing limits a round of unknown length"
-    if most:
-        why = counted(f"{tokens:.4g}", "token")
-        if "acceptance_rate" in facts.unknown:
-            why = f"1 to {max(facts.rounds)[0]:.4g} tokens"
-        each = "0 to 1" if steps is None else f"{steps:.4g}"
-        limits = " to ".join(dict.fromkeys([f"{surely:.4g}", f"{max(most):.4g}"]))
-        why += f" a round that drafts {drafted:.4g} at {each} steps each: at most {limits} times"
-    why += f", claimed {facts.speedup:.4g}"
-    at_most = max(most) / allowed if most else None
+    why = f"rounds that draft {drafted:.4g} surely gain {surely:.4g} times,"
+    why += f" at most {max(most):.4g}" if most else " those of unknown length any number"
+    why += f"; claimed {facts.speedup:.4g}"
     doubts = tuple(missing) if facts.speedup > 1 else ()
+    at_most = max(most, default=inf) / allowed
     yield Bound("time", facts.speedup, at_most, surely / allowed, doubts, why)
 
 
@@ -326,28 +316,26 @@ def _bandwidth(facts: Facts, size: Size | None) -> Iterator[Bound]:
         read = size.pass_bytes(1) / 1e9
         why = f"{facts.baseline:.4g} tokens/s at {read:.4g} GB a pass read"
         why += f" {facts.baseline * read:.4g} GB/s of {bandwidth:g}"
-        limits = (None if unsaid else bandwidth / read), bandwidth / read
-        yield Bound("bandwidth of the baseline", facts.baseline, *limits, unsaid, why)
+        most = bandwidth / read
+        yield Bound(
+            "bandwidth of the baseline", facts.baseline, inf if unsaid else most, most, unsaid, why
+        )
     if facts.rate is None or not facts.rounds:
         return
     (tokens, drafted), (most_tokens, _) = facts.likely, max(facts.rounds)
     seen, missing = get("experts_visited"), (*unsaid, *facts.unknown)
-    n_tokens = tokens_per_round(1, drafted, get("requests") or 1)
+    n_tokens = (get("requests") or 1) * (1 + drafted)
     if seen is not None:
         size = replace(size, seen_experts=((n_tokens, seen),))
     elif size.experts:
         missing += ("experts_visited",)
     read = size.pass_bytes(n_tokens) / 1e9
     least = size.pass_bytes(1) / 1e9 if seen is None else read
-    surely = bandwidth * tokens / read
-    why = f"{facts.rate:.4g} tokens/s at up to {most_tokens:.4g} a pass of {least:.4g} GB read"
-    why += f" {facts.rate / most_tokens * least:.4g} GB/s of {bandwidth:g}"
-    if read > least:
-        why += f"; at even routing a pass over {n_tokens:.4g} tokens reads {read:.4g} GB:"
-        why += f" at most {surely:.4g} tokens/s"
-    most = None if unsaid else bandwidth * most_tokens / least
+    most, surely = bandwidth * most_tokens / least, bandwidth * tokens / read
+    why = f"{bandwidth:g} GB/s surely give {surely:.4g} tokens/s, at {read:.4g} GB a pass over"
+    why += f" {n_tokens:.4g} tokens, and at {least:.4g} GB {most:.4g}; claimed {facts.rate:.4g}"
     doubts = missing if (facts.speedup or inf) > 1 else ()
-    yield Bound("bandwidth", facts.rate, most, surely, doubts, why)
+    yield Bound("bandwidth", facts.rate, inf if unsaid else most, surely, doubts, why)
 
 
 def check_claim(out: Path, claim: dict[str, Any] | None = None, file: Path | None = None) -> None:
@@ -362,18 +350,20 @@ def check_claim(out: Path, claim: dict[str, Any] | None = None, file: Path | Non
         print("\n".join(_describe(judge(claim_of(claim, "claim", bandwidths)))))
         return
     asked = list(read_claims(file, bandwidths))
-    judged = [judge(one) for one in asked if not isinstance(one, ConfigError)]
+    judged = [judge(one) for one in asked if isinstance(one, Claim)]
+    for one in judged:
+        print("\n".join(_describe(one)))
     out.mkdir(parents=True, exist_ok=True)
     table = out / f"{file.stem}_verdicts.csv"
     with table.open("w", encoding="utf-8", newline="") as written:
         rows = csv.writer(written, lineterminator="\n")
         rows.writerow(("name", "verdict", "without", "why"))
-        for one in judged:
-            rows.writerow((one.claim.name, one.verdict, " ".join(one.without), one.why))
-            print("\n".join(_describe(one)))
-    verdicts = [one.verdict for one in judged]
-    counts = ", ".join(f"{verdicts.count(verdict)} {verdict}" for verdict in Verdict)
-    print(f"{counted(len(judged), 'claim')}: {counts}\n{table}")
+        rows.writerows(
+            (one.claim.name, one.verdict, " ".join(one.without), one.why) for one in judged
+        )
+    counts = Counter(one.verdict for one in judged)
+    said = ", ".join(f"{counts[verdict]} {verdict}" for verdict in Verdict)
+    print(f"{counted(len(judged), 'claim')}: {said}\n{table}")
     if faults := [str(one) for one in asked if isinstance(one, ConfigError)]:
         print("\n".join(faults))
         raise ConfigError(f"{file}: {len(faults)} of {len(asked)} lines cannot be read: see above")

@@ -69,17 +69,16 @@ class Counts(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """The bounds of drafted tokens, and the positions of near ties that fall the other way."""
+    """The bounds of drafted tokens, and the fewest near ties that fall the other way."""
 
     drafted_least: int = 0
     drafted_most: int = 0
-    ties: tuple[int, ...] = ()
+    ties: int = 0
 
     def joined(self, other: "Outcome") -> "Outcome":
         """Return bounds that hold both, with the fewer ties."""
-        least = min(self.drafted_least, other.drafted_least)
-        most = max(self.drafted_most, other.drafted_most)
-        return Outcome(least, most, min(other.ties, self.ties, key=len))
+        least, most, ties = zip(self, other, strict=True)
+        return Outcome(min(least), max(most), min(ties))
 
 
 _Step = tuple[int, Counts, Outcome]
@@ -108,11 +107,11 @@ def possible_outcomes(
             return {}
         most = min(gamma, limits.n_predict - start - 1)
         steps = _steps(scores, start, most, p_min, limits, tie_nats) if states else ()
-        for advance, more, (least, widest, ties) in steps:
+        for advance, more, adds in steps:
             into = at.setdefault(min(start + advance, end), {})
             for counts, known in states.items():
                 sums = Counts(*map(sum, zip(counts, more, strict=True)))
-                outcome = Outcome(known[0] + least, known[1] + widest, known.ties + ties)
+                outcome = Outcome(*map(sum, zip(known, adds, strict=True)))
                 into[sums] = outcome.joined(into.get(sums, outcome))
     return at[end]
 
@@ -122,16 +121,16 @@ def _steps(
 ) -> Iterator[_Step]:
     """Yield each outcome of the round of `most` tokens that begins at a token."""
 
-    def stopped(accepted: int, ties: tuple[int, ...]) -> _Step:
+    def stopped(accepted: int, ties: int) -> _Step:
         """Return a round that rejects nothing, or a step without speculation."""
         counts = Counts(1, 0, accepted) if accepted else Counts()
         return accepted + 1, counts, Outcome(accepted, accepted, ties)
 
-    ties: tuple[int, ...] = ()  # that fell the other way up to here
+    ties = 0  # that fell the other way up to here
     for accepted in range(most):
         at = start + accepted
         events = _events(scores, at, p_min, tie_nats)
-        fallen = {event: (*ties, at) if flips else ties for event, flips in events.items()}
+        fallen = {event: ties + flips for event, flips in events.items()}
         if "stop" in events:
             yield stopped(accepted, fallen["stop"])
         if "reject" in events:

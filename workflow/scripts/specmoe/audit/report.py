@@ -1,6 +1,6 @@
 """The audit of a campaign: its runs are read, compared with the configuration, and checked."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from textwrap import wrap
@@ -99,7 +99,7 @@ def audit(campaign: LoadedCampaign, out: Path) -> None:
     evidence = Evidence(rows, sizes, bandwidth, config.audit, gaps, scores)
     found = Audit.of(evidence)
     found.write(out)
-    summary, text = describe_audit(found, rows, evidence, excluded_blocks(config))
+    summary, text = describe_audit(found, rows, excluded_blocks(config))
     details = out / "audit.txt"
     details.write_text(text, encoding="utf-8")
     print(f"{summary}\ndetails: {details}")
@@ -125,14 +125,19 @@ def _refuse_other_runs(campaign: LoadedCampaign, rows: pd.DataFrame) -> None:
 
 
 def describe_audit(
-    found: Audit, rows: pd.DataFrame, given: Evidence, unmeasured: Sequence[Block] = ()
+    found: Audit, rows: pd.DataFrame, unmeasured: Sequence[Block] = ()
 ) -> tuple[str, str]:
-    """Return a summary of the audit, and the whole of it: what every check found.
+    """Return a summary of the audit of rows, and the whole of it: what every check found.
 
     `unmeasured` are the blocks that the configuration excludes.
     """
-    lines = _summary(found, given)
-    summary = "\n".join(lines)
+    counts = found.summary.iloc[-1]
+    said = [counted(counts["runs"], "run"), *(f"{counts[level]} {level}" for level in Level)]
+    summary = [f"audit of {', '.join(rows['campaign'].unique())}: {', '.join(said)}"]
+    if controls := counts["controls_passed"] + counts["controls_failed"]:
+        summary[0] += f"; controls {counts['controls_passed']} of {controls} passed"
+    summary += [*_failures(found.audit), *_sensitivity(found.sensitivity)]
+    lines = [*summary]
     if unmeasured:
         count = sum(one.runs for one in unmeasured)
         named = ", ".join(one.block for one in unmeasured)
@@ -145,40 +150,38 @@ def describe_audit(
         )
         lines += wrap(line, WIDTH, subsequent_indent="  ")
     lines += ["", *_table(found.audit).splitlines()]
-    return summary, "\n".join(lines) + "\n"
+    return "\n".join(summary), "\n".join(lines) + "\n"
 
 
-def _summary(found: Audit, given: Evidence) -> list[str]:
-    whole, unchecked = found.summary.iloc[-1], []
-    campaigns = ", ".join(sorted({run.campaign for run in given.runs.values()}))
-    counts = [counted(whole["runs"], "run"), *(f"{whole[level]} {level}" for level in Level)]
-    passed, failed = whole["controls_passed"], whole["controls_failed"]
-    lines = [f"audit of {campaigns}: {', '.join(counts)}"]
-    if passed or failed:
-        lines[0] += f"; controls {passed} of {passed + failed} passed"
-    for name, members in found.audit.groupby("check", sort=False):
-        label, verdicts = str(name).replace("_", " "), members["verdict"]
+def _failures(audit: pd.DataFrame) -> Iterator[str]:
+    """Yield the worst run that each check flags, and what was not checked."""
+    unchecked = []
+    for check, members in audit.groupby("check", sort=False):
+        label, verdicts = str(check).replace("_", " "), members["verdict"]
         if failed := (verdicts == CheckVerdict.FAIL).sum():
             worst = members.iloc[members["ratio"].argmax()]
-            line = f"{label}, {counted(failed, 'run')}; {worst['run']}: {worst['why']}"
-            lines += _indented(line)
+            yield from _indented(
+                f"{label}, {counted(failed, 'run')}; {worst['run']}: {worst['why']}"
+            )
         unjudged = members.loc[verdicts == CheckVerdict.NOT_JUDGED, "why"]
         if len(unjudged):
             reason = unjudged.iloc[0].partition("; ")[2]
             unchecked.append(f"{label} of {counted(len(unjudged), 'run')} ({reason})")
         elif members["ratio"].isna().all():
             unchecked.append(f"{label} ({members['why'].value_counts().index[0]})")
-    text = f"not checked: {'; '.join(unchecked)}" if unchecked else ""
-    lines += _indented(text)
-    table = found.sensitivity
+    if unchecked:
+        yield from _indented(f"not checked: {'; '.join(unchecked)}")
+
+
+def _sensitivity(table: pd.DataFrame) -> Iterator[str]:
+    """Yield how many runs would be flagged if they took less time."""
     table = table[table["forged"] == Forged.DECODING].set_index("factor")
     if table["runs"].any():
         flagged = (table["impossible"] + table["suspicious"]) / table["runs"]
-        lines.append(
+        yield (
             f"  sensitivity: a run made 3 times too fast would be flagged in {flagged[3.0]:.0%} of"
             f" cases, 2 times in {flagged[2.0]:.0%}"
         )
-    return lines
 
 
 def _table(audit: pd.DataFrame) -> str:
