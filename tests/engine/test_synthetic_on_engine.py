@@ -130,14 +130,6 @@ def test_a_way_of_drafting_is_accepted_and_changes_no_token_but_at_a_tie(
     assert said.mean_accepted_length >= length
 
 
-@pytest.mark.parametrize("target", ["random-hybrid-moe16-q4"])
-def test_a_quantized_target_still_accepts_what_its_mtp_block_drafts(make, speak, target):
-    said = speak(make(target), *flags_of("mtp"))
-    assert said.speculative
-    assert said.first_share >= 0.4
-    assert said.mean_accepted_length >= 1.6
-
-
 @pytest.fixture(scope="module")
 def models(module_folder: Path) -> dict[str, Path]:
     for name, recipe in RECIPES.items():

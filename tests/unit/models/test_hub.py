@@ -176,19 +176,6 @@ def test_a_file_is_downloaded_into_the_users_cache_and_linked(user, served):
     )
 
 
-def test_a_split_model_gets_a_link_and_a_digest_for_each_part(hub, user):
-    digests = [digest(hub.add("a/b", "main", f"BF16/{name}", PARTS[name])) for name in PARTS]
-    user.fetch(file=f"BF16/{FIRST}", sha256=digests)
-    assert user.out.readlink() == Path("m-00001-of-00003.gguf")
-    links = sorted(user.out.parent.glob("m-*.gguf"))
-    assert [digest(link) for link in links] == digests
-    # Under the hub's names, in the folder of the commit.
-    assert [link.readlink().name for link in links] == list(PARTS)
-    # As sha256sum reads them.
-    lines = [f"{one}  {link.name}\n" for one, link in zip(digests, links, strict=True)]
-    assert user.out.with_suffix(".sha256").read_text() == "".join(lines)
-
-
 def test_a_missing_part_is_named_before_the_download_and_a_wrong_one_after_it(hub, user):
     for name in (FIRST, SECOND):
         hub.add("a/b", "main", name, PARTS[name])

@@ -50,9 +50,6 @@ def test_a_damaged_info_is_named_with_the_place_of_its_fault(tmp_path, text, pla
     (tmp_path / "models.json").write_text(text)
     with pytest.raises(ModelError, match=rf"models\.json: no model info \({place}"):
         load_infos(tmp_path / "models.json")
-
-
-def test_an_info_that_is_not_there_is_named(tmp_path):
     with pytest.raises(ModelError, match=r"absent\.json: cannot be read"):
         load_info(tmp_path / "absent.json")
 

@@ -1,6 +1,5 @@
 """Synthetic models: nested families, their vocabulary, and weights that every type stores alike."""
 
-import hashlib
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -37,13 +36,9 @@ def written(folder: Path, recipe: Recipe) -> dict[str, npt.NDArray[Any]]:
     return {tensor.name: np.array(tensor.data) for tensor in found}
 
 
-def planned(recipe: Recipe) -> dict[str, Tensor]:
-    return {tensor.name: tensor for tensor in tensors(recipe)}
-
-
-def same(small, large, *, but=()):
+def same(small, large):
     """Make sure that the tensors of one model are in another, with the same weights."""
-    for name in small.keys() - set(but):
+    for name in small:
         np.testing.assert_array_equal(small[name], large[name], err_msg=name)
 
 
@@ -64,7 +59,7 @@ def test_a_small_model_is_exactly_the_first_layers_of_a_large_one(tmp_path, smal
 
 def test_a_moe_is_the_dense_model_and_the_gate_of_its_shared_expert_halves_it(tmp_path):
     dense, moe = written(tmp_path, LARGE), written(tmp_path, MOE)
-    same(dense, moe, but=[name for name in dense if "ffn" in name])
+    same({name: one for name, one in dense.items() if "ffn" not in name}, moe)
     for layer in range(LARGE.layers):
         block = f"blk.{layer}"
         gate = moe[f"{block}.ffn_gate_inp_shexp.weight"].astype(np.float32)
@@ -73,39 +68,6 @@ def test_a_moe_is_the_dense_model_and_the_gate_of_its_shared_expert_halves_it(tm
         for name, halved in (("ffn_gate", 1), ("ffn_up", 1), ("ffn_down", 2)):
             shared = moe[f"{block}.{name}_shexp.weight"] / np.float16(halved)
             np.testing.assert_array_equal(shared, dense[f"{block}.{name}.weight"])
-
-
-@pytest.mark.parametrize(
-    ("change", "strengths"),
-    [
-        ({"layers": 9}, [1, 1, 1, 1, 0.1, 0.1 * 4 / 5, 0.1 * 4 / 6, 0.4 / 7, 0.05]),
-        # A core that starts later has weak layers before it too.
-        ({"core": 3}, [0.1, 0.1, 0.1, 1, 0.1, 0.1 * 4 / 5]),
-        ({"epsilon": 0.0}, [1, 1, 1, 1, 0, 0]),
-    ],
-)
-def test_layers_outside_the_core_write_ever_smaller_updates(change, strengths):
-    recipe = varied(LARGE, **{"epsilon": 0.1} | change)
-    plan = planned(recipe)
-    for layer, strength in enumerate(strengths):
-        in_core = planned(varied(recipe, core=layer))
-        for name in ("ffn_down", "attn_output" if layer % 4 == 3 else "ssm_out"):
-            tensor = f"blk.{layer}.{name}.weight"
-            assert plan[tensor].deviation == pytest.approx(strength * in_core[tensor].deviation)
-
-
-@pytest.mark.parametrize("recipe", [MOE, Q8])
-def test_an_mtp_block_reads_the_newest_tokens_embedding_and_changes_nothing_else(tmp_path, recipe):
-    without, alone = written(tmp_path, recipe), read_info(tmp_path / "model.gguf")
-    with_block = written(tmp_path, varied(recipe, mtp_blocks=1))
-    same(without, with_block)
-    found = {t.name: t for t in gguf.GGUFReader(tmp_path / "model.gguf").tensors}
-    merge = found[f"blk.{recipe.layers}.nextn.eh_proj.weight"]
-    expected = np.hstack([np.eye(CORE.hidden), np.zeros((CORE.hidden, CORE.hidden))])
-    np.testing.assert_array_equal(dequantize(merge.data, merge.tensor_type), expected)
-    info = read_info(tmp_path / "model.gguf")  # on which the block is no layer
-    assert (info.layers, info.parameters_active) == (alone.layers, alone.parameters_active)
-    assert info.parameters_total > alone.parameters_total
 
 
 @pytest.mark.parametrize(
@@ -205,19 +167,6 @@ def decoded(tensor: Tensor, seed: int = 0) -> npt.NDArray[np.float32]:
     blocks = np.concatenate(list(stored(tensor, seed)))
     weights = dequantize(blocks, gguf.GGMLQuantizationType[tensor.dtype])
     return weights.reshape(tensor.shape)
-
-
-@pytest.mark.parametrize(
-    ("tensor", "digest"),
-    [
-        (Tensor("any", (5, 7), 0.0, 1.0, "F32", "any"), "d435f94fe20d64252f7273128e578302"),
-        (replace(MATRIX, dtype="Q8_0"), "d2dce920ce946011ef2df9c09e0945bc"),
-        (replace(MATRIX, dtype="Q4_K"), "ab7160125b70a904a56a247f179008af"),
-    ],
-)
-def test_stored_weights_do_not_change_with_the_versions_of_libraries(tensor, digest):
-    content = b"".join(piece.tobytes() for piece in stored(tensor, seed=3))
-    assert hashlib.sha256(content).hexdigest().startswith(digest)
 
 
 @pytest.mark.parametrize("dtype", QUANTIZED)

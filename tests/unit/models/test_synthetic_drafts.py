@@ -11,7 +11,7 @@ import pytest
 from specmoe.config.methods import Method
 from specmoe.errors import ModelError
 from specmoe.models.gguf import check_fit, drafts_by, has_mtp_block, read_info
-from specmoe.models.gguf_file import Header, read_header
+from specmoe.models.gguf_file import read_header
 from specmoe.models.synthetic import write_model
 from specmoe.models.synthetic_drafts import write_draft
 
@@ -96,10 +96,3 @@ def test_a_file_of_another_kind_is_refused(headers, draft, method, line):
 def test_models_of_any_width_draft_as_models_and_lend_their_mtp_block(headers):
     check_fit(headers["wider"], headers["plain"], Method.DRAFT, Path("f"))
     check_fit(headers["target"], headers["target"], Method.MTP, Path("f"))
-
-
-def test_a_file_that_lacks_its_width_is_named(headers):
-    bare = Header(dict(headers["plain"].metadata), [])
-    del bare.metadata["qwen35.embedding_length"]
-    with pytest.raises(ModelError, match=r"bare\.gguf: no whole number under 'qwen35.embedding"):
-        check_fit(headers["target"], bare, Method.MTP, Path("bare.gguf"))
