@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from specmoe.config.base import Positive
-from specmoe.config.factors import FACTORS, Factor, level_id
+from specmoe.config.factors import FACTORS, Factor, at_levels, level_id
 from specmoe.config.matrix import list_timed_passes, suite_blocks
 
 KV = ["--cache-type-k", "q8_0", "--cache-type-v", "q8_0"]
@@ -75,7 +75,7 @@ def test_passes_are_timed_by_themselves_without_options_alone(planned):
 def test_another_factor_is_one_entry(first, monkeypatch):
     change = lambda block, n_tokens: replace(block, engine_args=("-ub", f"{n_tokens}"))  # noqa: E731
     monkeypatch.setitem(FACTORS, "ubatch", Factor("Batch", "tokens", Positive, change))
-    blocks = first(vary={"ubatch": [64, 512]})
+    blocks = at_levels(*first(), {"ubatch": [64, 512]})
     assert [block.level for block in blocks] == ["64", "512"]
     assert [block.options_text for block in blocks] == ["-ub 64", "-ub 512"]
 

@@ -13,6 +13,7 @@ from pydantic import (
     PlainSerializer,
     StringConstraints,
     ValidationError,
+    ValidationInfo,
     model_validator,
 )
 from pydantic_core import ErrorDetails, PydanticCustomError
@@ -52,6 +53,16 @@ def _check_braces(path: str) -> str:
 
 # One that is an input of a rule.
 InputPath = Annotated[UserPath, AfterValidator(_check_braces)]
+
+
+def _check_there(path: str, info: ValidationInfo) -> str:
+    # Jobs, which have no root, are given what was checked.
+    if info.context and not (info.context["root"] / path).is_file():
+        raise ValueError(f"no file {path!r} in the workflow's folder")
+    return path
+
+
+TextPath = Annotated[InputPath, AfterValidator(_check_there)]
 
 
 def _check_distinct(values: list[Any]) -> list[Any]:

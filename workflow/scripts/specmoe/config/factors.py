@@ -105,19 +105,8 @@ def _check_levels(vary: dict[str, list[Any]]) -> dict[str, list[Any]]:
 
 
 Vary = Annotated[
-    dict[str, list[Any]],
+    dict[Annotated[str, WithJsonSchema({"type": "string", "enum": [*FACTORS]})], list[Any]],
     AfterValidator(_check_levels),
-    WithJsonSchema(
-        {
-            "type": "object",
-            "maxProperties": 1,
-            "additionalProperties": False,
-            "properties": {
-                name: TypeAdapter(list[factor.kind]).json_schema()  # type: ignore[name-defined]
-                for name, factor in FACTORS.items()
-            },
-        }
-    ),
 ]
 
 

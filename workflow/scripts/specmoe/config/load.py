@@ -19,7 +19,7 @@ from specmoe.config import matrix
 from specmoe.config.base import describe_error
 from specmoe.config.block import NO_DRAFT, PASSAGE_PREFIX, SELF, Protocol, Stop
 from specmoe.config.methods import METHODS, Drafting, Method, is_ngram
-from specmoe.config.models import NgramCache, SyntheticDraft, SyntheticModel, families
+from specmoe.config.models import SyntheticDraft, SyntheticModel, families
 from specmoe.config.schema import ALL, Config, Suite
 from specmoe.config.workloads import AnyWorkload, TextsWorkload, WorkloadPrompt, prompts_of_file
 from specmoe.errors import ConfigError, listed, nearest, one_line
@@ -87,7 +87,7 @@ def load(
     except ValidationError as error:
         raise ConfigError(listed([f"config: {line}" for line in _lines_of(error)])) from error
     stop_at(_check_names(config))
-    stop_at(_check_members(config), _check_files(config, root))
+    stop_at(_check_members(config))
     config = _expand(config, root, methods_of_files(config))
     stop_at(_check_length(config))
     stop_at(*(_check_suite(config, name) for name in config.selected_suites))
@@ -248,18 +248,6 @@ def _check_target(config: Config, draft: SyntheticDraft, place: str) -> Errors:
         yield place, f"the core of {draft.target!r} has no layer of full attention"
     elif target is not None and target.recipe.hidden % target.recipe.head_size:
         yield place, f"{draft.target!r}: hidden is no multiple of head_size"
-
-
-def _check_files(config: Config, root: Path) -> Errors:
-    """Check that the texts which the configuration names are there."""
-    files = {f"prompts.texts.{name}.file": p.file for name, p in config.prompts.texts.items()}
-    files["prompts.passage"] = config.prompts.passage
-    for name, model in config.models.items():
-        if isinstance(model, NgramCache):
-            files[f"model_sets.{config.campaign.models}.{name}.text"] = model.text
-    for place, file in files.items():
-        if not (root / file).is_file():
-            yield place, f"no file {file!r} in the workflow's folder"
 
 
 def _check_length(config: Config) -> Errors:

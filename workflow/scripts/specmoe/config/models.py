@@ -12,11 +12,11 @@ from specmoe.config.base import (
     AboveZero,
     Count,
     Digest,
-    InputPath,
     Name,
     NotNegative,
     Positive,
     Strict,
+    TextPath,
     UserPath,
 )
 from specmoe.config.engines import PackageVersion
@@ -313,7 +313,7 @@ class NgramCache(ModelBase):
     kind: Literal["ngram_cache"]
     source: Name
     """id of the model that it is made from"""
-    text: InputPath
+    text: TextPath
     """path of the text, relative to the workflow's folder or absolute. Targets accept what it
     shares with their own text, so a synthetic model needs text of its own"""
 

@@ -82,8 +82,7 @@ def _sections(path: str, node: _Schema, defs: _Schema) -> Iterator[tuple[str, _S
     for kind, ref in node.get("discriminator", {}).get("mapping", {}).items():
         yield from _sections(f"{path} ({kind})", {"$ref": ref}, defs)
     section = _resolved(node, defs)
-    # What a suite varies has properties too, and is a value for people.
-    if {"$ref", "$defs"} & {*node} and "properties" in section:
+    if "properties" in section:
         yield path, section
         for key, child in section["properties"].items():
             yield from _sections(f"{path}.{key}" if path else key, child, defs)
@@ -120,15 +119,16 @@ def _type(node: _Schema, defs: _Schema, plural: str = "") -> str:
         return " or ".join(_type(option, defs, plural) for option in _options(node))
     if "enum" in node or "const" in node:
         return ", ".join(f"`{value}`" for value in node.get("enum", [node.get("const")]))
-    if node["type"] == "array":
+    kind = node.get("type", "value")
+    if kind == "array":
         return f"list of {_type(node['items'], defs, 's')}"
     if "properties" in node:
         return f"section{plural}"
-    if node["type"] == "object":
+    if kind == "object":
         [value] = node.get("patternProperties", {"": node.get("additionalProperties")}).values()
         return f"{_type(value, defs, 's')} by name"
     nouns = {"string": "text", "boolean": "`true` or `false`"}
     is_name = node.get("pattern") == NAME
-    noun = "name" if is_name else nouns.get(node["type"], node["type"])
+    noun = "name" if is_name else nouns.get(kind, kind)
     bounds = [f"{sign} {node[bound]}" for bound, sign in _BOUNDS.items() if bound in node]
     return " ".join([noun + plural, " and ".join(bounds)]).strip()

@@ -14,10 +14,10 @@ from specmoe.config.base import (
     Count,
     Distinct,
     DraftLength,
-    InputPath,
     Name,
     Positive,
     Strict,
+    TextPath,
     Times,
     UserPath,
 )
@@ -73,7 +73,7 @@ class Campaign(Strict):
 class Prompt(Strict):
     """A text that is sent whole."""
 
-    file: InputPath
+    file: TextPath
     """path relative to the workflow's folder"""
     category: Category | None = None
     """what results are grouped by where a workload sends it"""
@@ -83,7 +83,7 @@ class Prompts(Strict):
     """The texts that suites name, and the passage that prompts of exact length are cut from."""
 
     texts: dict[Name, Prompt]
-    passage: InputPath
+    passage: TextPath
     """path relative to the workflow's folder"""
 
 
