@@ -178,7 +178,7 @@ def settings_of(rows: list[dict]) -> Analysis:
     runs, statistics = with_conditions(pd.DataFrame(rows)), Statistics()
     settings = runs.groupby([*MEASURED_BY, "suite", "target", "draft", "gamma", "prompt"])
     return Analysis(
-        setting_tables(make_pairs(runs, [UNRELATED], {}), statistics, str.capitalize),
+        setting_tables(make_pairs(runs, [UNRELATED], {}), statistics),
         baselines=summarise_baselines(runs, statistics),
         models=MODELS,
         drafts=list_drafts(runs, lambda model: LABELS.get(model, model)),

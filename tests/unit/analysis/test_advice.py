@@ -102,7 +102,7 @@ def audit(runs, *, failed=(), check="draft_time", controls=()):
 def advised(runs, config, audited, infos=INFOS, stages=()):
     """Return the advice for runs, all of them usual."""
     pairs = make_pairs(runs.assign(level=None), config.audit.unrelated_drafts, infos)
-    settings = summarise(pairs, SETTING, config.statistics, lambda its: describe_texts(its, str))
+    settings = summarise(pairs, SETTING, config.statistics, describe_texts)
     return advise(runs, pairs, settings, audited, config, infos, stages)
 
 

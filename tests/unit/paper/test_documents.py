@@ -65,7 +65,7 @@ def of_two_prompts():
             lambda: campaign(engine_commit=f"{'a' * 40}, {'b' * 7}"),
             rf"commit \texttt{{{'a' * 12}, bbbbbbb}}",
         ),
-        (of_two_prompts, "Over all settings (2 settings on Code; 1 setting on Chinese) the"),
+        (of_two_prompts, "Over all settings (2 settings on code; 1 setting on chinese) the"),
         (several_methods, "On MoE Q4 and Dense 4B we measured 4 drafting methods in 7 settings"),
         (lambda: campaign(excluded="N/draft"), r"\textbf{Excluded} on purpose: "),
         (lambda: controlled(failed=1), r"\textbf{Controls failed}: 1 run did not have"),

@@ -2,7 +2,7 @@
 
 import json
 import shlex
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -64,7 +64,7 @@ def analyse(
     # settings.
     costed = pairs[pairs["counts"] & pairs["forced_acceptance"].notna()]
     costed = pd.concat([usual(own), costed]).sort_index()
-    tables = setting_tables(pairs, statistics, config.prompt_label)
+    tables = setting_tables(pairs, statistics)
     seen = seen_experts(pass_times)
     sizes = {model: size_of_info(info, seen.get(model, ())) for model, info in infos.items()}
     pass_times = undisturbed_passes(pass_times)
@@ -101,15 +101,11 @@ def analyse(
     )
 
 
-def setting_tables(
-    pairs: pd.DataFrame, statistics: Statistics, prompt_label: Callable[[str], str]
-) -> dict[str, pd.DataFrame]:
+def setting_tables(pairs: pd.DataFrame, statistics: Statistics) -> dict[str, pd.DataFrame]:
     """Return the tables `settings` and `levels` of pairs, see `make_pairs`."""
     varied = pairs["forced_acceptance"].notna() | is_no_control(pairs)
     return {
-        "settings": summarise(
-            usual(pairs), SETTING, statistics, lambda its: describe_texts(its, prompt_label)
-        ),
+        "settings": summarise(usual(pairs), SETTING, statistics, describe_texts),
         "levels": summarise(
             pairs[pairs["level"].notna() & varied],
             [*SETTING, "level"],

@@ -97,13 +97,9 @@ def settings_by_protocol(analysis: Analysis) -> pd.DataFrame:
 
 
 def prompt_sets(analysis: Analysis) -> list[tuple[int, list[str]]]:
-    """Return each set of prompts of `text_settings` by its labels, after its number of settings."""
-    labels = {
-        suite: (*dict.fromkeys(label for labels in own for label in labels),)
-        for suite, own in analysis.settings.groupby("suite")["text_labels"]
-    }
-    sets = Counter(text_settings(analysis)["suite"].map(labels))
-    return [(count, [*named]) for named, count in sets.items()]
+    """Return each set of prompts of `text_settings` in words, after its number of settings."""
+    sets = Counter(", ".join(texts) for texts in text_settings(analysis)["texts"])
+    return [(count, texts.replace("_", " ").split(", ")) for texts, count in sets.items()]
 
 
 def timed_passes(analysis: Analysis) -> pd.DataFrame:

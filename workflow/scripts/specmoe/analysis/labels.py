@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Mapping
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pandas as pd
 
 from specmoe.config.block import NO_DRAFT
@@ -44,17 +45,16 @@ def with_controls(
     They have the columns target, method and draft_model. `unrelated` are the draft models that know
     nothing of any target, `infos` the models' by id: a file under another name is the same model.
     """
-
-    def kind(target: str, method: str, draft: str) -> Control:
-        ours, theirs = (infos[one].sha256 if one in infos else None for one in (target, draft))
-        if method != METHODS[Method.DRAFT].engine:
-            return Control.NONE
-        if draft == target or (ours is not None and ours == theirs):
-            return Control.SELF
-        return Control.UNRELATED if draft in unrelated else Control.NONE
-
-    rows = settings[["target", "method", "draft_model"]].itertuples(index=False)
-    return settings.assign(control=[kind(*row).value for row in rows])
+    digests = {model: info.sha256 for model, info in infos.items()}
+    target, draft = settings["target"], settings["draft_model"]
+    same = target.map(digests).notna() & (target.map(digests) == draft.map(digests))
+    kinds = {
+        Control.NONE: ~by_model(settings),
+        Control.SELF: same | (draft == target),
+        Control.UNRELATED: draft.isin(unrelated),
+    }
+    control = np.select([*kinds.values()], [kind.value for kind in kinds], Control.NONE.value)
+    return settings.assign(control=control.astype(object))
 
 
 def by_model(frame: pd.DataFrame) -> "pd.Series[bool]":

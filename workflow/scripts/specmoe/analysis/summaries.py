@@ -136,20 +136,18 @@ def summarise_baselines(runs: pd.DataFrame, statistics: Statistics) -> pd.DataFr
     speculative_suites = set(runs.loc[runs["draft"] != NO_DRAFT, "suite"])
     plain = _passage_baselines(runs)
     plain = plain[~plain["suite"].isin(speculative_suites)]
-    plain = plain.assign(prompt_rate=plain["n_prompt"] / plain["prompt_ms"] * 1000)
-    groups = plain.groupby([*MEASURED_BY, "target"], sort=False)
-    baselines = groups.agg(
-        tokens_per_second=("tokens_per_second", "mean"),
-        tokens_per_second_sd=("tokens_per_second", "std"),
-        prompt_tokens_per_second=("prompt_rate", "mean"),
-        runs=("run", "size"),
-    ).reset_index()
-    intervals = [
-        interval_of_rate(members["tokens_per_second"], members["block"], statistics.confidence)
-        for _, members in groups
-    ]
-    ends = ["tokens_per_second_low", "tokens_per_second_high"]
-    return baselines.join(pd.DataFrame(intervals, columns=ends, dtype=float))
+
+    def row(members: pd.DataFrame) -> Iterator[dict[str, Any]]:
+        rates = members["tokens_per_second"]
+        ends = interval_of_rate(rates, members["block"], statistics.confidence)
+        yield {
+            **Estimate(rates.mean(), *ends).columns("tokens_per_second"),
+            "tokens_per_second_sd": rates.std(),
+            "prompt_tokens_per_second": (members["n_prompt"] / members["prompt_ms"] * 1000).mean(),
+            "runs": len(members),
+        }
+
+    return by_group(plain, [*MEASURED_BY, "target"], row)
 
 
 def _passage_baselines(runs: pd.DataFrame) -> pd.DataFrame:
@@ -230,18 +228,15 @@ def summarise(
     )
 
 
-def describe_texts(members: pd.DataFrame, prompt_label: Callable[[str], str]) -> dict[str, Any]:
+def describe_texts(members: pd.DataFrame) -> dict[str, Any]:
     """Return what a setting's pairs were sent and wrote.
 
-    texts: the ids of the prompts, where those of a workload are one, and their text_labels;
-    repetition and looping: means of the runs' own, see `audit.output`, null where no tokens are
-    known.
+    texts: the ids of the prompts, where those of a workload are one; repetition and looping: means
+    of the runs' own, see `audit.output`, null where no tokens are known.
     """
-    sent = sorted({*members["workload"].where(members["workload"].notna(), members["prompt"])})
     written = [tuple(tokens) for tokens in members["tokens"] if tokens is not None]
     return {
-        "texts": sent,
-        "text_labels": [*map(prompt_label, sent)],
+        "texts": sorted({*members["workload"].fillna(members["prompt"])}),
         "repetition": float(np.mean([*map(repetition, written)])) if written else np.nan,
         "looping": float(np.mean([*map(looping, written)])) if written else np.nan,
     }
@@ -251,8 +246,8 @@ def summarise_categories(pairs: pd.DataFrame, statistics: Statistics) -> pd.Data
     """Return one row per setting, workload and category: columns of `summarise`, and prompts.
 
     speedup_low and speedup_high are those of the interval for other prompts of the category; null
-    with a single block or a single prompt. prompts counts those with a speedup; category_label
-    names the workload too where a suite sends several. Without rows where no prompt has a category.
+    with a single block or a single prompt. prompts counts those with a speedup. Without rows where
+    no prompt has a category.
     """
 
     def prompt_columns(its: pd.DataFrame) -> dict[str, Any]:
@@ -260,12 +255,7 @@ def summarise_categories(pairs: pd.DataFrame, statistics: Statistics) -> pd.Data
         return {"prompts": its["prompt"].nunique(), "speedup_low": low, "speedup_high": high}
 
     known = pairs[pairs["category"].notna()]
-    settings = summarise(known, [*SETTING, "workload", "category"], statistics, prompt_columns)
-    if settings.empty:
-        return settings
-    several = settings.groupby("suite")["workload"].transform("nunique") > 1
-    with_workload = settings["category"] + " (" + settings["workload"] + ")"
-    return settings.assign(category_label=settings["category"].where(~several, with_workload))
+    return summarise(known, [*SETTING, "workload", "category"], statistics, prompt_columns)
 
 
 def acceptance_by_position(pairs: pd.DataFrame) -> pd.DataFrame:
@@ -283,17 +273,17 @@ def acceptance_by_position(pairs: pd.DataFrame) -> pd.DataFrame:
             np.sum([*map(np.asarray, members[f"{name}_per_position"])], axis=0)
             for name in ("drafted", "accepted")
         )
-        cumulative = 1.0
-        for place in np.flatnonzero(tried):
-            conditional = accepted[place] / tried[place]
-            cumulative *= conditional
-            yield {
-                "position": place + 1,
-                "tried": tried[place],
-                "accepted": accepted[place],
-                "conditional": conditional,
-                "cumulative": cumulative,
-            }
+        places = np.flatnonzero(tried)
+        conditional = accepted[places] / tried[places]
+        columns = {
+            "position": places + 1,
+            "tried": tried[places],
+            "accepted": accepted[places],
+            "conditional": conditional,
+            "cumulative": conditional.cumprod(),
+        }
+        for row in zip(*columns.values(), strict=True):
+            yield dict(zip(columns, row, strict=True))
 
     return by_group(pairs[pairs["drafted_per_position"].notna()], [*SETTING, *MEASURED_BY], rows)
 

@@ -34,7 +34,7 @@ def compare_pairs(
     - protocol, engine, dense (the dense counterpart), suite, target (the MoE), draft, method,
       draft_model, gamma (null: all of `gammas`), forced_acceptance (null: the draft model's own).
     - prompts, pairs, repeats: how many.
-    - acceptance_rate, dense_acceptance: accepted / drafted of all runs; their difference.
+    - acceptance_rate, dense_acceptance: accepted / drafted of all runs.
     - same_tokens: share of the pairs with the same tokens; null where acceptance is forced, as the
       text then is no model's.
     - speedup, dense_speedup, ratio of the first to the second: geometric means with intervals.
@@ -64,10 +64,7 @@ def _compared(pairs: pd.DataFrame, statistics: Statistics) -> dict[str, object]:
     own = acceptance_rate(pairs["accepted"], pairs["drafted"])
     dense = acceptance_rate(pairs["dense_accepted"], pairs["dense_drafted"])
     known = pairs[pairs["tokens"].notna() & pairs["dense_tokens"].notna()]
-    same = [
-        list(one) == list(other)
-        for one, other in zip(known["tokens"], known["dense_tokens"], strict=True)
-    ]
+    same = [*map(np.array_equal, known["tokens"], known["dense_tokens"])]
     forced = pairs["forced_acceptance"].notna().any()
     first = pairs.iloc[0]
     return {
@@ -79,7 +76,6 @@ def _compared(pairs: pd.DataFrame, statistics: Statistics) -> dict[str, object]:
         "repeats": pairs["block"].nunique(),
         "acceptance_rate": own,
         "dense_acceptance": dense,
-        "acceptance_difference": own - dense,
         "same_tokens": np.nan if forced or not same else float(np.mean(same)),
         **mean_ratios(pairs, statistics, "speedup", "dense_speedup", "ratio"),
     }

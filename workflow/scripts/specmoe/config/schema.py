@@ -369,13 +369,6 @@ class Config(Strict):
         """Return whether what a model accepts was made so: random weights, or copied experts."""
         return any(entry.weights != "trained" for entry in self.lineage(model).values())
 
-    def prompt_label(self, prompt: str) -> str:
-        """Return the label of a prompt, or its id if the configuration no longer has the text."""
-        sent = [(name, one) for name, one in self.workloads.items() if one.kind == "texts"]
-        of_workloads = {f"{name}-{text}": text for name, one in sent for text in one.texts}
-        key = of_workloads.get(prompt, prompt)
-        return key.replace("_", " ").capitalize() if key in self.prompts.texts else prompt
-
     def label(self, model: str) -> str:
         """Return the label of a model; without one, the name of the user's file.
 

@@ -98,14 +98,14 @@ def plot_categories(analysis: Analysis) -> Figure | None:
     settings["setting"] = (
         settings["draft_label"].map(short) + ", γ = " + settings["gamma"].astype(str)
     )
-    places = _MOST_MARKS // settings["category_label"].nunique()
+    places = _MOST_MARKS // settings["category"].nunique()
     if settings["setting"].nunique() > len(MARKERS):
         places = min(places, len(MARKERS) // settings["series"].nunique())
     shown = max(places, 1)
     means = settings.groupby(["series", "setting"])["speedup"].mean()
     fastest = means.groupby("series").rank(ascending=False, method="first") <= shown
     kept = fastest.reindex(settings.set_index(["series", "setting"]).index).to_numpy(bool)
-    return _rows(settings[kept], "category_label", "setting", "category_label", str)
+    return _rows(settings[kept], "category", "setting", "category", str)
 
 
 def _rows(
