@@ -170,10 +170,6 @@ def after(check, *rows, run="B/target/draft/g4/r1", **options):
     return finding(audited(campaign(*rows), **options), check, run)
 
 
-def evidence(run, position, gap_nats):
-    return {run: Gap(position, gap_nats, moved_nats=0.1)}
-
-
 def test_a_good_campaign_passes_every_check_that_applies():
     audit = audited(campaign())
     assert failures(audit) == failures(audited(campaign(unrelated()))) == {}
@@ -196,10 +192,6 @@ FAULTS = {
         {"decode_ms": 801.0, "tokens_per_second": 63 / 0.801},
         {"draft_time", "baseline_time"},
     ),
-    "time halved, rate as it was": (
-        {"decode_ms": 801.0, "tokens_per_second": 63 / 1.602},
-        {"draft_time", "baseline_time", "accounting"},
-    ),
     "time less by a fifth": (
         {"decode_ms": 1281.6, "tokens_per_second": 63 / 1.2816},
         {"baseline_time"},
@@ -209,20 +201,16 @@ FAULTS = {
         {"decode_ms": 160.2, "tokens_per_second": 630 / 1.602},
         {"draft_time", "baseline_time", "bandwidth"},
     ),
-    "acceptance doubled": ({"accepted": 68}, {"accounting"}),
     "acceptance doubled by position too": (
         {"accepted": 68, "accepted_per_position": [20, 18, 16, 14]},
         {"accounting"},
     ),
     "two rounds more": ({"rounds": 22}, {"accounting"}),
-    "two rounds less": ({"rounds": 18}, {"accounting"}),
     "more drafted than γ allows": ({"drafted": 81}, {"accounting"}),
     "a position that rises": ({"accepted_per_position": [14, 9, 10, 1]}, {"accounting"}),
     "a decode more": ({"decodes": 32}, {"accounting"}),
-    "a token less": ({"generated": 63}, {"accounting"}),
     "a failed decode": ({"decode_failures": 1}, {"failed_decodes"}),
     "a changed token": ({"tokens": [*TOKENS[:40], 7, *TOKENS[41:]]}, {"determinism"}),
-    "a lost token id": ({"tokens": TOKENS[:-1]}, {"accounting", "determinism"}),
 }
 
 
@@ -288,6 +276,9 @@ def test_a_run_is_timed_by_its_own_protocol_and_engine_and_by_the_fastest_of_the
 MOE = Size(20_600_000_000, 1.15e9, 19.4e9, 256, 8, 40)
 OF_MOE = {"sizes": SIZES | {"target": MOE}}
 ROUND_GB = MOE.pass_bytes(1 + 78 / 20)
+OF_BLOCK = speculative(1, run="by block", draft="mtp", draft_model=None, method="draft-mtp")
+WITH_BLOCK = replace(SIZES["target"], mtp_bytes=500_000_000)
+SMALL_CACHE = Limits(cache_bytes=10**8)
 # Options, and what a check measures of the second repeat in ms or bytes, its bound, and its words.
 MEASURED = {
     "rounds and drafted tokens, without tolerance 1068 ms": (
@@ -303,6 +294,9 @@ MEASURED = {
         "bandwidth", {"sizes": {"target": SIZES["target"]}}, 30 * 17.9e9 / 1.602, 880e9, ""),
     "a draft model in the cache is left out": (
         "bandwidth", {"limits": Limits(cache_bytes=2 * 10**9)}, 30 * 17.9e9 / 1.602, 880e9, ""),
+    "a token that the target's MTP block drafts reads the block": (
+        "bandwidth", {"row": OF_BLOCK, "sizes": {"target": WITH_BLOCK}, "limits": SMALL_CACHE},
+        (30 * 17.9e9 + 78 * 0.5e9) / 1.602, 880e9, ""),
     "a single token's experts in every pass": (
         "bandwidth", OF_MOE, (30 * MOE.pass_bytes(1) + 78 * 1.2e9) / 1.602, 880e9, ""),
     "the experts that a round's tokens visit": (
@@ -319,8 +313,10 @@ MEASURED = {
 
 @pytest.mark.parametrize("name", MEASURED)
 def test_the_bounds_of_a_good_run_are_as_by_hand(name):
-    check, options, measured, bound, words = MEASURED[name]
-    found = after(check, **options)
+    check, given, measured, bound, words = MEASURED[name]
+    row, options = given.get("row", speculative(1)), {**given}
+    options.pop("row", None)
+    found = after(check, row, run=row["run"], **options)
     assert re.search(words, found["why"])
     if measured is None:
         assert found["verdict"] == "not applicable"
@@ -350,15 +346,6 @@ def test_a_disturbed_baseline_times_no_run_and_makes_none_suspicious():
     assert after("draft_time", undisturbed)["bound"] < after("draft_time")["bound"]
 
 
-@pytest.mark.parametrize("block_bytes", [500_000_000, 0])
-def test_a_token_that_the_targets_mtp_block_drafts_reads_the_block(block_bytes):
-    row = speculative(1, draft="mtp", draft_model=None, method="draft-mtp")
-    sizes = {"target": replace(SIZES["target"], mtp_bytes=block_bytes or None)}
-    small = Limits(cache_bytes=10**8)
-    found = after("bandwidth", row, sizes=sizes, limits=small, run=row["run"])
-    assert found["measured"] == pytest.approx((30 * 17.9e9 + 78 * block_bytes) / 1.602)
-
-
 CHANGED = speculative(1, tokens=[*TOKENS[:40], 7, *TOKENS[41:]])
 LEAVES = "leaves P/target/none/r1 after 40 of 64 tokens"
 
@@ -373,7 +360,7 @@ LEAVES = "leaves P/target/none/r1 after 40 of 64 tokens"
     ],
 )
 def test_a_divergence_is_judged_by_how_far_batches_move_its_gap(position, gap_nats, verdict, words):
-    given = evidence(CHANGED["run"], position, gap_nats) if position else None
+    given = {CHANGED["run"]: Gap(position, gap_nats, moved_nats=0.1)} if position else None
     found = after("losslessness", CHANGED, divergences=given)
     assert found["verdict"] == verdict
     assert found["why"].startswith(LEAVES)
@@ -409,38 +396,27 @@ def test_runs_are_counted_by_setting_by_prompt_and_in_all():
     assert {"suite", "gamma", "prompt"} < set(flagged.columns)
 
 
-UNJUDGED = speculative(2, tokens=TOKENS[::-1])
-HALF = speculative(1, decode_ms=801.0, tokens_per_second=63 / 0.801)
-# Rows, options, and what is printed.
-TEXTS = [
-    ([], {}, "audit of by_hand: 7 runs, 0 impossible, 0 suspicious not checked: agreement ("),
-    ([unrelated(), HALF], {},
-        "1 impossible, 0 suspicious; controls 1 of 1 passed draft time, 1 run;"
-        " B/target/draft/g4/r1: 20 rounds at"),
-    ([UNJUDGED], {"divergences": evidence(UNJUDGED["run"], 39, 0.02)},
-        "losslessness of 1 run (the baseline's probabilities there are not known)"),
-    ([plain(repeat=1, disturbed_reason="a thread waited")], {"bandwidth": None},
-        "bandwidth is not known); expected experts (target has no experts); batch noise (the"),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("rows", "options", "summary"), TEXTS)
-def test_the_text_says_what_failed_or_was_not_checked(rows, options, summary):
-    short, whole = texts_of(campaign(*rows), **options)
-    assert summary in short
+def test_the_text_says_what_failed_was_not_checked_or_disturbed():
+    half = speculative(1, decode_ms=801.0, tokens_per_second=63 / 0.801)
+    unjudged = speculative(2, tokens=TOKENS[::-1])
+    slowed = plain(repeat=2, disturbed_reason="a thread waited")
+    short, whole = texts_of(campaign(unrelated(), half, unjudged, slowed))
+    for said in (
+        "audit of by_hand: 8 runs, 2 impossible, 0 suspicious; controls 1 of 1 passed draft time,",
+        "draft time, 1 run; B/target/draft/g4/r1: 20 rounds at 30.00 ms",
+        "losslessness of 1 run (the baseline's probabilities there are not known)",
+        "expected experts (target has no experts)",
+    ):
+        assert said in short
     assert whole.startswith(short)
-
-
-def test_the_whole_text_names_disturbed_runs_and_counts_the_verdicts_of_each_check():
-    _, whole = texts_of(campaign(plain(repeat=1, disturbed_reason="a thread waited")))
     assert "2 rows are in no estimate: the machine was disturbed at every attempt" in whole
-    assert "impossible accounting 7 0 0 0 1.00 agreement 0 0 7 0 bandwidth 7 0 0 0 0.68" in whole
+    assert "impossible accounting 8 0 0 0 1.00 agreement 0 0 8 0 bandwidth 8 0 0 0 0.68" in whole
 
 
 @pytest.mark.parametrize(
     # 20 rounds take 600 ms, with their drafted tokens 1068.
     ("decode_ms", "too_fast", "too_fast_alone"),
-    [(539.0, True, True), (541.0, True, False), (960.0, True, False), (962.0, False, False)],
+    [(539.0, True, True), (541.0, True, False), (962.0, False, False)],
 )
 def test_the_required_time_is_the_bound_without_its_tolerance(decode_ms, too_fast, too_fast_alone):
     frame = required_time(gathered(campaign(speculative(1, decode_ms=decode_ms), unrelated())))
@@ -472,11 +448,8 @@ def test_the_sensitivity_counts_rows_made_too_fast_by_level():
 
 
 def test_batches_that_move_a_gap_by_nats_are_a_fault_of_the_engine():
-    broken = {CHANGED["run"]: Gap(40, 4.9, moved_nats=5.0)}
-    audit = audited(campaign(CHANGED), divergences=broken)
+    audit = audited(campaign(CHANGED), divergences={CHANGED["run"]: Gap(40, 4.9, moved_nats=5.0)})
     assert failures(audit)[CHANGED["run"]] == {"losslessness", "batch_noise", "determinism"}
-    assert finding(audit, "batch_noise")["bound"] == LIMITS.tie_cap_nats
-    assert "a tie has 0.6" in finding(audit, "losslessness")["why"]
 
 
 def with_text(tokens, alone, prompt="code"):
@@ -542,7 +515,6 @@ FAST = unrelated(decode_ms=63 * 29.0)
 PRINTED = {"generated": 73, "tokens_per_second": 1605.98, "decode_ms": 45.0}
 PRINTED |= {"rounds": 60, "accepted": 12, "drafted": 480, "gamma": 8}
 OTHER = plain(run="other", prompt="fact")
-END = 20.0 + 63 * TARGET_MS
 # Of two texts, both end after 62 tokens.
 SHORT = plain("1", stopped_by="eos", generated=62, tokens=TOKENS[:62], decodes=62)
 OF_SHORT = {"baseline": "P/target/none/r1"}
@@ -586,19 +558,11 @@ SAID = {
         "failed_decodes", [by_study()], "not applicable", ""),
     "the text of a run of forced acceptance may leave its baseline": (
         "losslessness", [FORCED], "not applicable", "forced"),
-    "a target that accepts its own tokens by force is no control": (
-        "controls", [FORCED], "not applicable", ""),
-    "a text of forced acceptance may collapse": (
-        "collapsed_output", [FORCED], "not applicable", "forced"),
     "one text for all prompts is suspicious": (
         "collapsed_output", [OTHER], "fail", "^1 different text for 2 prompts$"),
     "sampled runs must equal their repeats": ("determinism", SAMPLED, "pass", ""),
     "a target that drafts for itself accepts nearly all": (
-        "controls",
-        [
-            speculative(**ITSELF, accepted=78, drafted=80, accepted_per_position=None)
-        ],
-        "pass", ""),
+        "controls", [speculative(**ITSELF, accepted=78, drafted=80)], "pass", ""),
     "a target that rejects its own tokens is caught": (
         "controls", [speculative(**ITSELF)], "fail",
         r"^34 of 78 drafted tokens accepted \(43.6%\), 11 at least rejected"),
@@ -639,24 +603,15 @@ def test_a_text_that_ends_in_its_first_round_has_the_passes_of_that_round():
     assert (found["verdict"], found["why"][:10]) == ("pass", "1 pass of ")
 
 
-def gaps(*divergences):
-    return gaps_of({"target": "t", "divergences": list(divergences)})
-
-
 def divergence(run, gap, by_width, options=""):
-    return {
-        "run": run,
-        "engine_options": options,
-        "position": 5,
-        "gap_nats": gap,
-        "gap_nats_by_batch": by_width,
-    }
+    named = {"run": run, "engine_options": options, "position": 5}
+    return named | {"gap_nats": gap, "gap_nats_by_batch": by_width}
 
 
 @pytest.mark.parametrize(("options", "near"), [("", 0.5), ("-ctk q8_0", 0.125)])
 def test_batches_move_the_gaps_of_a_target_as_far_as_at_any_of_its_divergences(options, near):
     """Those with other options by themselves."""
-    found = gaps(
-        divergence("near", 0.25, {"2": 0.125}), divergence("far", 3.0, {"2": 2.5}, options)
-    )
+    near_one = divergence("near", 0.25, {"2": 0.125})
+    far = divergence("far", 3.0, {"2": 2.5}, options)
+    found = gaps_of({"target": "t", "divergences": [near_one, far]})
     assert found == {"near": Gap(5, 0.25, near), "far": Gap(5, 3.0, 0.5)}

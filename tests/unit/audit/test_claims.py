@@ -1,7 +1,5 @@
 """Verdicts on claims, each bound computed by hand; slips in a claim, and cut files, in one line."""
 
-import csv
-
 import pytest
 
 from specmoe.audit.claims import FIELDS, Claim, Printed, Verdict, claim_of, judge, read_claims
@@ -10,7 +8,6 @@ from specmoe.errors import ConfigError
 from specmoe.plan.machine import bandwidth_by_chip
 
 EXACT = Limits(time_tolerance=0)
-PRINTED = ("gamma", "tokens_per_second", "speedup", "acceptance_percent")
 # A mixture of 1 GB always read, and 64 experts in 32 GB, of which 4, in 2 GB, make a token.
 MOE = {"weights_gb": 33, "active_gb": 3, "experts": 64, "experts_used": 4}
 ALONE = "bandwidth of the baseline"
@@ -140,8 +137,7 @@ def test_a_claim_may_contradict_itself(facts):
 def test_numbers_that_were_rounded_do_not_contradict_each_other():
     facts = {"baseline_tokens_per_second": 55.3, "claimed_tokens_per_second": 69.7}
     facts |= {"speedup": 1.26, "gamma": 4, "tokens_per_round": 2.04, "acceptance_rate": 0.26}
-    accounting = [one for one in judged(**facts).bounds if one.name == "accounting"]
-    assert [one.verdict for one in accounting] == [Verdict.POSSIBLE] * 2
+    assert judged(**facts).verdict == Verdict.UNDECIDED
 
 
 @pytest.fixture
@@ -166,20 +162,6 @@ def test_twenty_claims_have_the_verdicts_that_a_person_gave_them(read):
 def test_every_row_of_the_studys_table_5_is_impossible(read):
     found = [judge(claim).verdict for claim in read("table5.csv")]
     assert found == [Verdict.IMPOSSIBLE] * 18
-
-
-def test_table_5_is_transcribed_as_in_the_reported_numbers(read, root):
-    with (root / "resources/reported/table5.csv").open() as file:
-        printed = [tuple(float(row[name]) for name in PRINTED) for row in csv.DictReader(file)]
-    with (root / "resources/reported/table4.csv").open() as file:
-        rates = {float(row["tokens_per_second"]) for row in csv.DictReader(file)}
-    typed = [claim.facts for claim in read("table5.csv")]
-    names = ("gamma", "claimed_tokens_per_second", "speedup")
-    found = [
-        (*(one[name] for name in names), round(100 * one["acceptance_rate"], 1)) for one in typed
-    ]
-    assert found == printed
-    assert {one["baseline_tokens_per_second"] for one in typed} <= rates
 
 
 CHIPS = {"Apple M2 Ultra": 800.0, "Apple M2": 100.0}
@@ -216,9 +198,9 @@ def test_a_number_may_be_anything_that_is_printed_so(given, half):
 
 
 def test_a_chip_gives_its_bandwidth_unless_that_is_given():
-    assert claim_of({"chip": "Apple M2"}, "c", CHIPS).facts == {"bandwidth_gb_s": 100}
-    given = {"chip": "Apple M2", "bandwidth_gb_s": 90}
-    assert claim_of(given, "c", CHIPS).facts == {"bandwidth_gb_s": 90}
+    for more, rate in ({}, 100), ({"bandwidth_gb_s": 90}, 90):
+        claim = claim_of({"chip": "Apple M2"} | more, "c", CHIPS)
+        assert claim.facts == {"bandwidth_gb_s": rate}
 
 
 def test_the_configs_readme_names_every_field(root):
@@ -246,7 +228,6 @@ def test_a_table_has_a_claim_a_line(tmp_path):
         ("b", "another number of cells than of names"),
         ("b,1.2,9", "another number of cells"),
         ("b,fast", "speedup: 'fast' is no number"),
-        ("b,0", "speedup: 0 is not within"),
     ],
 )
 def test_a_line_that_cannot_be_read_is_named_and_the_others_are_read(line, fault, tmp_path):

@@ -182,21 +182,17 @@ def found(reading=READING, **changed):
     return check_agreement(given.runs[RUN], given)
 
 
-def forged(more):
-    """Return the counts of a run that says it accepted so many tokens more, as they add up."""
-    more_of = {"rounds": -more, "accepted": more, "drafted": -4 * more}
-    return {name: DUE[name] + number for name, number in more_of.items()}
-
-
 @pytest.mark.parametrize("more", [1, -1, 2, -3])
-def test_a_single_accepted_token_more_or_less_is_found(more):
-    assert found().verdict == "pass"
-    finding = found(**forged(more))
+def test_counts_that_add_up_but_are_not_the_draft_models_are_found(more):
+    """A run that says it accepted so many tokens more, in so many rounds fewer."""
+    more_of = {"rounds": -more, "accepted": more, "drafted": -4 * more}
+    finding = found(**{name: DUE[name] + number for name, number in more_of.items()})
     assert finding.verdict == "fail"
     assert f"{DUE['accepted'] + more} accepted, {DUE['accepted']} by the draft model" in finding.why
 
 
 def test_each_count_is_compared():
+    assert found().verdict == "pass"
     for name, due in COUNTS.items() - {("replays_rejected", 0)}:
         assert found(**{name: due + 1}).verdict == "fail"
 
