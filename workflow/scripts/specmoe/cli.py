@@ -290,11 +290,12 @@ def arguments(verb: Callable[..., None], words: Sequence[str]) -> dict[str, Any]
     parameters = inspect.signature(verb).parameters
     for name, parameter in parameters.items():
         needed = parameter.default is parameter.empty
-        reading = _reading(parameter.annotation, "+" if needed else "*")
+        kind = Path if name == "campaign" else parameter.annotation  # of campaign.json
+        reading = _reading(kind, "+" if needed else "*")
         reading |= {"required": True} if needed else {"default": parameter.default}
         parser.add_argument(f"--{name.replace('_', '-')}", **reading)
     options = vars(parser.parse_args(words))
-    if "campaign" in parameters and _is_campaign(parameters["campaign"].annotation):
+    if "campaign" in parameters:
         from specmoe.plan.campaign import open_campaign
 
         options["campaign"] = open_campaign(options["campaign"])
@@ -304,8 +305,6 @@ def arguments(verb: Callable[..., None], words: Sequence[str]) -> dict[str, Any]
 def _reading(kind: Any, several: str) -> dict[str, Any]:
     """Return how argparse reads an option of a type; `several` is how many values a tuple takes."""
     origin, inner = get_origin(kind), get_args(kind)
-    if _is_campaign(kind):
-        return {"type": Path}
     if kind is bool:
         return {"action": "store_true"}
     if origin is UnionType:
@@ -313,11 +312,6 @@ def _reading(kind: Any, several: str) -> dict[str, Any]:
     if origin is tuple:
         return {"type": inner[0], "nargs": several}
     return {"type": json.loads if origin is dict else kind}
-
-
-def _is_campaign(kind: Any) -> bool:
-    """Return whether a parameter's type is that of a campaign; in this module it is a text."""
-    return getattr(kind, "__name__", kind) in ("Opened", "LoadedCampaign")
 
 
 def main() -> None:

@@ -87,11 +87,6 @@ def error_message(error: BaseException) -> str:
 
 def _text(error: BaseException) -> str:
     """Return the text of an error; where the surroundings are at fault, with what to do."""
-    if isinstance(error, MemoryError):
-        return (
-            f"{_command()} gets too little memory ({one_line(error) or 'any more'}); end other"
-            " programs, or raise the limit (ulimit -v), and run again"
-        )
     if isinstance(error, ImportError):
         return (
             f"{error}; {sys.executable} has other packages than requirements.txt, so run the"

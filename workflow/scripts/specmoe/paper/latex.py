@@ -51,8 +51,8 @@ _BREAKS = re.compile(r"(?<=[a-z])([/.])(?=[a-z])")
 # Letters of the longest name that stands on one line of a table over pages, and how longer ones do.
 _LONGEST_NAME = 18
 _SHARE_OF_NAMES = "0.15"
-# The alignment of numbers, and of the deviation or interval beside them.
-_PAIRS = {"mean": r"r@{\,}l", "measured": r"r@{\ }l", "measured_percent": r"r@{\ }l"}
+# Forms of numbers with a deviation or interval, which not every row has.
+_WITH_REACH = ("mean", "measured", "measured_percent")
 
 
 def to_latex(value: Any) -> str:
@@ -82,7 +82,7 @@ def render_table(name: str, whole: Table, analysis: Analysis) -> str:
     elif len(table.rows) < len(whole.rows):
         shown = f"The first {len(table.rows)} of {len(whole.rows)} rows"
         words = to_latex(f"{shown}; all are in results/{analysis.name}/tables/{name}.csv.")
-        width = sum(map(_span, table.columns))
+        width = len(table.columns)
         body.append(rf"\midrule \multicolumn{{{width}}}{{l}}{{\emph{{{words}}}}} \\")
     head = [r"\toprule", *head, r"\midrule"]
     if long:
@@ -98,20 +98,16 @@ def render_table(name: str, whole: Table, analysis: Analysis) -> str:
 def _head(columns: Sequence[TableColumn], confidence: float) -> list[str]:
     """Return the lines of the headings: one, or two where words stand over those of a column."""
     pairs = [_heads(column, confidence) for column in columns]
-    last = _line(
-        [_spanning(head, _span(column)) for column, (_, head) in zip(columns, pairs, strict=True)]
-    )
+    last = _line([head for _, head in pairs])
     if not any(over for over, _ in pairs):
         return [last]
     first, rules, end = [], [], 0
-    for over, members in groupby(zip(columns, pairs, strict=True), lambda member: member[1][0]):
-        spans = [_span(column) for column, _ in members]
-        start, end = end + 1, end + sum(spans)
-        if over:
-            first.append(_spanning(over, sum(spans)))
-        else:
-            first += [""] * sum(spans)
-        if over and len(spans) > 1:
+    for over, members in groupby(over for over, _ in pairs):
+        span = len(list(members))
+        start, end = end + 1, end + span
+        spans = over and span > 1
+        first += [rf"\multicolumn{{{span}}}{{c}}{{{over}}}"] if spans else [over] * span
+        if spans:
             rules.append(rf"\cmidrule(lr){{{start}-{end}}}")
     return [_line(first), *rules, last]
 
@@ -126,7 +122,7 @@ def _heads(column: TableColumn, confidence: float) -> tuple[str, str]:
 
 def _body(table: Table) -> list[str]:
     """Return the lines of the rows, with what stands between them."""
-    about, width = table.about, sum(_span(column) for column in table.columns)
+    about, width = table.about, len(table.columns)
     lines: list[str] = []
     above: Record = {}
     for row, cells in zip(table.records, _latex_rows(table), strict=True):
@@ -173,8 +169,6 @@ def _cell(column: TableColumn, cell: Cell, row: Record) -> str:
     if cell.strong:
         text = rf"\textbf{{{text}}}"
     mark = "$^*$" if cell.mark == "*" else to_latex(cell.mark)
-    if _span(column) > 1:
-        return f"{text}{mark} & {to_latex(cell.reach)}"
     reach = f" {to_latex(cell.reach)}" if cell.reach else ""
     return f"{text}{reach}{mark}"
 
@@ -187,17 +181,8 @@ def _alignment(column: TableColumn, cells: Sequence[Cell], *, long: bool) -> str
         kind, share = "p", _SHARE_OF_NAMES
     if kind == "p":
         return rf">{{\raggedright\arraybackslash}}p{{{share}\linewidth}}"
-    usual = "r" if column.kind == "number" else "l"
-    return column.align or _PAIRS.get(column.form, usual)
-
-
-def _span(column: TableColumn) -> int:
-    """Return how many columns of LaTeX a column takes."""
-    return 2 if column.form in _PAIRS and not column.align else 1
-
-
-def _spanning(text: str, span: int) -> str:
-    return rf"\multicolumn{{{span}}}{{c}}{{{text}}}" if span > 1 else text
+    right = column.kind == "number" and column.form not in _WITH_REACH
+    return column.align or ("r" if right else "l")
 
 
 def _line(cells: Sequence[str]) -> str:

@@ -266,14 +266,10 @@ def undisturbed(runs: pd.DataFrame) -> pd.DataFrame:
     A run that is compared with a disturbed baseline is excluded too. A baseline stays for its other
     runs.
     """
-    return runs[~_excluded(runs)]
+    return runs.drop(excluded(runs).index)
 
 
 def excluded(runs: pd.DataFrame) -> pd.DataFrame:
     """Return the other runs."""
-    return runs[_excluded(runs)]
-
-
-def _excluded(runs: pd.DataFrame) -> "pd.Series[bool]":
     disturbed = runs["disturbed_reason"].notna()
-    return disturbed | runs["baseline"].isin(runs.loc[disturbed, "run"])
+    return runs[disturbed | runs["baseline"].isin(runs.loc[disturbed, "run"])]

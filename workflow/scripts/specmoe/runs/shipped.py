@@ -16,20 +16,12 @@ from specmoe.plan.campaign import LoadedCampaign
 from specmoe.runs.schema import read_table, write_runs
 
 NAME = "manifest.json"
-CONTENTS = {
-    "agreement.parquet": "draft models' scores of their targets' texts",
-    **{f"contenders_r{n}.json": "settings that were beaten before a repeat" for n in (0, 1)},
-    "campaign.yaml": "the campaign's configuration, which renders it",
-    "divergences": "runs that differ from the baselines of a target, judged",
-    "engines.json": "the builds of llama.cpp",
-    "machine.json": "the machine",
-    NAME: "digests of all other files",
-    "models.json": "the models that were measured",
-    "pass_times.parquet": "passes timed by themselves",
-    "runs.parquet": "one row per run",
-    "trace.json": "one prompt decoded round by round",
-}
-"""The files and folders of a shipped campaign."""
+# The files and folders of a shipped campaign beside its manifest.
+CONTENTS = (
+    *("agreement.parquet", "campaign.yaml", "contenders_r0.json", "contenders_r1.json"),
+    *("divergences", "engines.json", "machine.json", "models.json"),
+    *("pass_times.parquet", "runs.parquet", "trace.json"),
+)
 # Editors check the file by it, here and in resources/campaigns/<campaign>/.
 SCHEMA = "# yaml-language-server: $schema=../../../config/schema.json"
 _AGAIN = "get the shipped campaign again, or pack it again"
@@ -65,7 +57,7 @@ def pack(
 def _digests_of(folder: Path) -> dict[str, str]:
     """Return the digests of a shipped campaign's files, without the manifest, in order."""
     files = {file.relative_to(folder): file for file in sorted(folder.rglob("*")) if file.is_file()}
-    own = [name for name in files if name.parts[0] in CONTENTS and name != Path(NAME)]
+    own = [name for name in files if name.parts[0] in CONTENTS]
     return {name.as_posix(): sha256_of(files[name]) for name in own}
 
 
