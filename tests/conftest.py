@@ -187,32 +187,10 @@ def once(tmp_path_factory: pytest.TempPathFactory) -> Once:
 
 
 @pytest.fixture(scope="session")
-def shipped(snakemake: Snakemake, once: Once) -> Callable[[str], Path]:
-    """Give the folder in which a shipped campaign is analysed."""
-
-    def analysed(name: str) -> Path:
-        overlay = str(ROOT / f"resources/campaigns/{name}/campaign.yaml")
-        asked = (f"results/{name}/analysis", "--configfile", overlay)
-        return once(name, lambda folder: snakemake(*asked, folder=folder))
-
-    return analysed
-
-
-@pytest.fixture(scope="session")
-def demo_page(
-    snakemake: Snakemake,
-    once: Once,
-    shipped: Callable[[str], Path],
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Path:
-    """A folder with the rendered page of the shipped demo, of this process alone."""
-    overlay = str(ROOT / "resources/campaigns/demo/campaign.yaml")
-
-    def render(folder: Path) -> str:
-        copied(shipped("demo"), folder)
-        return snakemake("page", "--configfile", overlay, folder=folder)
-
-    return copied(once("page", render), tmp_path_factory.mktemp("demo_page"))
+def demo(snakemake: Snakemake, once: Once) -> Path:
+    """A folder with the paper and the page of the shipped demo; a test may only read it."""
+    asked = ("paper", "page", "--configfile", str(ROOT / "resources/campaigns/demo/campaign.yaml"))
+    return once("demo", lambda folder: snakemake(*asked, folder=folder))
 
 
 @pytest.fixture
@@ -229,9 +207,9 @@ def campaign(snakemake, tmp_path):
 
 @pytest.fixture(scope="session")
 def finished(snakemake, engine_bin, once) -> Path:
-    """The small campaign, finished; a test may only read it."""
-    config = tiny_campaign(engine_bin)
-    return once("finished", lambda folder: run_campaign(snakemake, folder, config, "paper"))
+    """The small campaign, finished but for its PDFs; a test may only read it."""
+    config, asked = tiny_campaign(engine_bin), ("tables", "paper/figures")
+    return once("finished", lambda folder: run_campaign(snakemake, folder, config, *asked))
 
 
 @pytest.fixture

@@ -30,6 +30,8 @@ def tiny_campaign(engine_bin: Path) -> dict[str, Any]:
             # Other tests disturb nearly every run.
             "reruns": None,
         },
+        # Else it is probed before each repeat, for seconds.
+        "machine": {"memory_bandwidth_gb_s": 20},
         "engines": {"built": {"source": "path", "path": str(engine_bin)}},
         "model_sets": {
             "tiny": {

@@ -99,6 +99,6 @@ def visit(browser):
 
 
 @pytest.fixture
-def demo_page(demo_page: Path) -> Path:
+def demo_page(demo: Path) -> Path:
     """The page of the shipped demo."""
-    return demo_page / "results/demo/page/index.html"
+    return demo / "results/demo/page/index.html"

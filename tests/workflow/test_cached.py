@@ -29,11 +29,11 @@ RENDERED |= set() if missing_tex() else {"fill_pdf", "render_pdf"}
 
 
 @needs_csv
-def test_the_published_study_is_rendered_and_shares_an_axis_with_a_shipped_campaign(
-    snakemake, shipped, tmp_path, root
+def test_the_published_study_is_analysed_and_shares_an_axis_with_a_shipped_campaign(
+    snakemake, demo, tmp_path, root
 ):
     # Older than what it is compared with, so it is analysed again.
-    copied(shipped("demo") / "results", tmp_path / "results")
+    copied(demo / "results", tmp_path / "results")
     (tmp_path / "mine.yaml").write_text(yaml.safe_dump({"study_rows": str(CSV)}))
     own = [str(root / "config/atomgradient.yaml"), str(tmp_path / "mine.yaml")]
     overlay = str(root / "resources/campaigns/demo/campaign.yaml")
@@ -43,21 +43,16 @@ def test_the_published_study_is_rendered_and_shares_an_axis_with_a_shipped_campa
     def published(*args):
         return snakemake(*args, "--configfile", *own, folder=tmp_path)
 
-    refused = snakemake("-n", "paper", *compared, folder=tmp_path, fails=True)
-    fault = "ConfigError: config: compare_with: there is no results/atomgradient/analysis; render"
-    assert f"{fault} campaign 'atomgradient' first" in refused
-
     planned = jobs(published("-n", "paper"))
     assert set(planned) == {*RENDERED, "fetch_study_rows", "import_study_rows", "total"}
-    assert "audit of atomgradient: 306 runs, 216 impossible" in published("tables")
+    printed = published("results/atomgradient/analysis")
+    assert "audit of atomgradient: 306 runs, 216 impossible" in printed
     audit = pd.read_parquet(tmp_path / "results/atomgradient/audit/audit.parquet")
     broken = audit[(audit["check"] == "draft_time") & (audit["verdict"] == "fail")]
     assert broken["suite"].value_counts().to_dict() == {
         "moe_speculative": 144,
         "dense_speculative": 72,
     }
-    assert "Qwen3.5 35B-A3B Q4" in (tmp_path / "paper/tables/speculation.tex").read_text()
-    assert "Nothing to be done" in published("-n", "tables")
 
     snakemake("results/demo/analysis", *compared, folder=tmp_path)
     folder = tmp_path / "results/demo/analysis"
@@ -71,31 +66,14 @@ def test_the_published_study_is_rendered_and_shares_an_axis_with_a_shipped_campa
     assert "compare_with" not in json.loads((tmp_path / "results/demo/campaign.json").read_text())
 
 
-def test_a_campaign_that_an_older_release_rendered_is_not_compared_with(
-    snakemake, shipped, tmp_path, root
-):
-    overlay = str(root / "resources/campaigns/true-shape/campaign.yaml")
-    copied(shipped("demo") / "results", tmp_path / "results")
-    (tmp_path / "results/demo/analysis/compared_settings.parquet").unlink()
-    compared = ["--configfile", overlay, "--config", "compare_with=[demo]"]
-    refused = snakemake("results/true-shape/analysis", *compared, folder=tmp_path, fails=True)
-    fault = "results/demo/analysis/compared_settings.parquet is not there; render that"
-    assert f"SchemaError: {fault}" in refused
-    assert "Traceback" not in refused
-
-
 @needs_tex
-def test_the_paper_and_its_supplement_compile_without_a_complaint(
-    snakemake, shipped, tmp_path, root
-):
-    overlay = str(root / "resources/campaigns/demo/campaign.yaml")
-    snakemake("paper", "--configfile", overlay, folder=copied(shipped("demo"), tmp_path))
+def test_the_paper_and_its_supplement_compile_without_a_complaint(demo):
     for document in ("main", "supplement"):
-        log = tmp_path / f"results/demo/logs/render_pdf/{document}.tex.log"
+        log = demo / f"results/demo/logs/render_pdf/{document}.tex.log"
         # Undefined references, labels defined twice, and boxes that stand out by 5 pt or more.
         seen = r"Warning: .*(?:undefined on|multiply)|Overfull \\[hv]box \((?:[5-9]|\d\d+)\."
         assert not re.search(seen, log.read_text())
-    assert 6 <= pages(tmp_path / "paper/main.pdf") <= 12  # with references and claims
+    assert 6 <= pages(demo / "paper/main.pdf") <= 12  # with references and claims
 
 
 def test_every_shipped_campaign_is_complete_and_documents_count_its_rows(study, root):
@@ -134,11 +112,13 @@ def test_a_packed_campaign_is_rendered_to_the_same_bytes(
     elsewhere = tmp_path_factory.mktemp("elsewhere")
     overlay = str(shipped / "resources/campaigns/tiny/campaign.yaml")
     bare = {key: value for key, value in os.environ.items() if key != "SPECMOE_TEST_ENGINE"}
-    args = ["--snakefile", str(shipped / "Snakefile"), "paper", "--configfile", overlay]
-    assert set(jobs(snakemake("-n", *args, folder=elsewhere))) == {*RENDERED, "total"}
-    snakemake(*args, folder=elsewhere, env=bare)
+    there = ["--snakefile", str(shipped / "Snakefile"), "--configfile", overlay]
+    planned = jobs(snakemake("-n", "paper", *there, folder=elsewhere))
+    assert set(planned) == {*RENDERED, "total"}
+    asked = ["tables", "paper/figures", *there]
+    snakemake(*asked, folder=elsewhere, env=bare)
     assert before == {path: (elsewhere / "paper" / path).read_bytes() for path in before}
     damaged = shipped / "resources/campaigns/tiny/runs.parquet"
     damaged.write_bytes(damaged.read_bytes()[:-10])
-    printed = snakemake(*args, folder=elsewhere, env=bare, fails=True)
+    printed = snakemake(*asked, folder=elsewhere, env=bare, fails=True)
     assert "campaigns/tiny/runs.parquet is not the file that manifest.json names" in printed

@@ -80,7 +80,7 @@ def test_a_prompt_of_the_same_time_is_measured_whatever_snakemake_is_told(checko
     assert said in checkout("audit", "--allowed-rules", "collect_table", "audit")
     with suppress(AssertionError):
         checkout("--touch", "tables")
-    printed = checkout("tables", "--rerun-triggers", "mtime")
+    printed = checkout("runs", "--rerun-triggers", "mtime")
     assert re.search(r"again  .*prompts\.code\.text: \w+ before, \w+ now", printed)
     assert jobs(printed)["measure_block"] == 2
-    assert "Nothing to be done" in checkout("-n", "tables")
+    assert "Nothing to be done" in checkout("-n", "runs")

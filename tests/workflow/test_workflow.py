@@ -127,7 +127,7 @@ def test_the_same_binaries_elsewhere_measure_nothing_again_and_rendering_needs_n
     assert "measure_block" not in jobs(campaign(moved, "-n", "--forcerun", "collect_table", "runs"))
 
 
-def test_blocks_are_measured_one_at_a_time_whatever_the_cores(tiny, campaign, tmp_path):
+def test_blocks_are_measured_one_at_a_time_whatever_the_cores(measured, tiny, campaign, tmp_path):
     tiny["measurement"]["repeats"] = 2
     printed = campaign(tiny, "--cores", "8", "runs", "--verbose")
     # Snakemake looks for jobs at the start and when one ends, and sleeps meanwhile.
@@ -155,30 +155,30 @@ def test_a_block_waits_for_a_measurement_of_any_user(measured, tmp_path, monkeyp
     assert "2 of 2 blocks: S/target/r0" in waiting.communicate()[0]
 
 
-def test_a_failed_block_is_named_and_what_is_excluded_on_purpose_is_said(tiny, campaign, tmp_path):
-    tiny["measurement"]["context"] = 272  # more than `code` takes, less than `long_reasoning`
-    tiny["suites"]["long"] = tiny["suites"]["N"] | {"prompts": ["long_reasoning"]}
+def test_a_failed_block_is_named_and_what_is_excluded_on_purpose_is_said(
+    measured, tiny, campaign, tmp_path
+):
+    (tmp_path / "long.txt").write_text("word " * 600)  # more than the context takes
+    tiny["prompts"] = {"texts": {"long": {"file": str(tmp_path / "long.txt")}}}
+    tiny["suites"]["long"] = tiny["suites"]["N"] | {"prompts": ["long"]}
     tiny["suites"]["N"]["targets"] = ["target", "draft"]
     tiny["campaign"]["suites"] = ["S", "N", "long"]
     printed = campaign(tiny, "--keep-going", "paper", fails=True)
-    assert "MeasurementError: prompt long_reasoning has" in printed
+    assert "MeasurementError: prompt long has" in printed
     assert "Not measured: 1 of 4 blocks" in printed
     assert "long/target/r0: see results/tiny/logs/measure_block/long/" in printed
-    assert len(list((tmp_path / "results/tiny/blocks").rglob("*.jsonl"))) == 3
-    assert not (tmp_path / "paper").exists()
+    assert jobs(printed)["measure_block"] == 2
+    assert len(list((measured / "results/tiny/blocks").rglob("*.jsonl"))) == 3
     assert "To render the others without what fails, name it in campaign.exclude" in printed
     tiny["campaign"] |= {"suites": ["S", "N"], "exclude": ["N/draft"]}
-    printed = campaign(tiny, "paper/main.tex", "page")
+    printed = campaign(tiny, "results/tiny/analysis")
     assert "measure_block" not in jobs(printed)
-    audit = (tmp_path / "results/tiny/audit/audit.txt").read_text()
+    audit = (measured / "results/tiny/audit/audit.txt").read_text()
     assert "2 rows excluded by the configuration: N/draft/r0" in audit
-    runs = read_runs(tmp_path / "results/tiny/runs.parquet")
+    runs = read_runs(measured / "results/tiny/runs.parquet")
     assert set(runs["suite"] + runs["target"]) == {"Starget", "Ntarget"}
-    paper = (tmp_path / "paper/main.tex").read_text()
-    assert r"\textbf{Excluded} on purpose: 2 runs, those of N/draft." in paper
-    page = (tmp_path / "results/tiny/page/index.html").read_text()
-    assert "Excluded on purpose: 2 runs, of N/draft." in page
-    assert "略去 2 次运行：N/draft" in page
+    told = pd.read_parquet(measured / "results/tiny/analysis/campaign.parquet").iloc[0]
+    assert (told["excluded_runs"], told["excluded"]) == (2, "N/draft")
 
 
 def test_going_back_to_another_campaign_copies_what_is_rendered_of_it(measured, tiny, campaign):
@@ -192,7 +192,8 @@ def test_going_back_to_another_campaign_copies_what_is_rendered_of_it(measured, 
 
     before = held()
     shutil.copytree(measured / "results/tiny", measured / "results/other")
-    campaign(tiny | {"campaign": tiny["campaign"] | {"name": "other"}}, "tables")
+    other = tiny | {"campaign": tiny["campaign"] | {"name": "other"}}
+    campaign(other, "paper/campaign.txt", "--allowed-rules", "fill_paper")
     assert held()[0] == "other"
     assert jobs(campaign(tiny, "tables")) == {"fill_paper": 1, "tables": 1, "total": 2}
     assert held() == before
@@ -232,7 +233,6 @@ def test_without_tex_everything_else_is_made_and_a_line_says_how_to_install_it(
         if path:
             (tmp_path / "bin").mkdir(exist_ok=True)
             (tmp_path / "bin" / tool).symlink_to(path)
-    (measured / "paper/main.pdf").unlink()
     shutil.rmtree(measured / "paper/tables")
     printed = campaign(tiny, "paper", env=os.environ | {"PATH": str(tmp_path / "bin")})
     assert "paper/main.pdf is not made without latexmk: on Debian or Ubuntu `apt-get" in printed
@@ -263,8 +263,7 @@ def test_no_server_outlives_a_killed_workflow_and_the_next_call_goes_on(
     workflow.kill()  # Ctrl-C reaches the engine itself
     workflow.wait()
     assert eventually(lambda: not alive(server))
-    campaign(tiny, "runs")
-    assert len(read_runs(tmp_path / "results/tiny/runs.parquet")) == 6
+    campaign(tiny, "results/tiny/blocks/N/target/r0.jsonl")
 
 
 def server_of(folder: Path) -> int:

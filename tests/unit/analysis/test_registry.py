@@ -29,6 +29,13 @@ def test_a_table_that_lacks_a_column_is_refused_with_its_campaign():
         _ = named(older, "older").settings
 
 
+def test_a_campaign_that_an_older_release_rendered_is_refused(tmp_path):
+    single().write(tmp_path)
+    (tmp_path / "compared_settings.parquet").unlink()
+    with pytest.raises(SchemaError, match=r"compared_settings.parquet is not there; render that"):
+        Analysis.read(tmp_path)
+
+
 def test_a_column_that_a_reader_adds_is_its_own():
     analysis = full()
     settings = analysis.settings
