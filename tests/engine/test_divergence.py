@@ -88,7 +88,7 @@ def test_tokens_are_read_in_the_given_batches_or_refused(server, job):
 
 
 def test_a_target_with_a_sliding_window_is_asked_too(job, make):
-    sliding = replace(job, target=make("full_f16"))
+    sliding = replace(job, target=make("random-full-moe16-f16"))
     found = divergences(measured(BASELINE, sliding), lambda token: (token + 100) % 256)
     judged = judge_all(found, {BASELINE.block: BASELINE}, sliding)["divergences"]
     assert [one["likeliest"] for one in judged] == [one["baseline_token"] for one in judged]

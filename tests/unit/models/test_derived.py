@@ -233,7 +233,7 @@ def test_an_engine_without_the_tool_is_named_with_the_remedy(tmp_path):
 def test_a_tool_that_fails_leaves_the_old_file_and_no_other(tmp_path):
     install_tool(tmp_path, f"{WRITES}; exit 3")
     (tmp_path / "out.ngrams").write_text("old")
-    with pytest.raises(EngineError, match="ended with code 3; see"):
+    with pytest.raises(EngineError, match=r"llama-lookup-create failed \(exit code 3\); see"):
         make(tmp_path)
     assert [file.read_text() for file in tmp_path.glob("*ngrams*")] == ["old"]
 

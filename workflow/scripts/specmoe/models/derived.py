@@ -237,12 +237,10 @@ def _draw_router(model: UpcycleModel, layer: int, hidden: int) -> Iterator[bytes
 
 
 def quantize(binaries: Path, source: Path, target: Path, kind: str, log: Path) -> None:
-    """Write `target`, the model `source` quantized to the type `kind`; raises EngineError."""
+    """Write the model `source` quantized to a type, atomically; raises EngineError."""
     command = [str(binaries / "llama-quantize"), "--allow-requantize", str(engine_path(source))]
-    code = _run_logged([*command, str(target), kind], log)
-    if code != 0:
-        target.unlink(missing_ok=True)
-        raise EngineError(f"llama-quantize failed on {source} ({exit_status(code)}); see {log}")
+    with written_whole(target) as part:
+        _run_logged([*command, str(part), kind], log)
 
 
 def make_ngram_cache(binaries: Path, tokenizer: Path, text: Path, out: Path, log: Path) -> None:
@@ -263,18 +261,17 @@ def make_ngram_cache(binaries: Path, tokenizer: Path, text: Path, out: Path, log
         command += ["--no-escape", "--lookup-cache-static", str(part)]
         # The text is tokenized, not read by the network, so any context is long enough.
         command += ["--ctx-size", "64", "--threads", "1", "--gpu-layers", "0"]
-        code = _run_logged(command, log)
-        if code != 0:
-            raise EngineError(f"{NGRAM_MAKER} ended with code {code}; see {log}")
+        _run_logged(command, log)
         # It ends well even if it wrote nothing.
         if not part.is_file() or not part.stat().st_size:
             raise ModelError(f"{text}: fewer than three tokens, so it has no n-grams; see {log}")
 
 
-def _run_logged(command: list[str], log: Path) -> int:
-    """Run a tool of the engine whose output is appended to `log`; return its exit code."""
+def _run_logged(command: list[str], log: Path) -> None:
+    """Run a tool of the engine, its output appended to `log`; raises EngineError if it fails."""
     environment = engine_environment({}, os.environ)
     with log.open("a") as output:
-        return subprocess.run(
-            command, stdout=output, stderr=output, env=environment, check=False
-        ).returncode
+        done = subprocess.run(command, stdout=output, stderr=output, env=environment, check=False)
+    if done.returncode != 0:
+        tool = Path(command[0]).name
+        raise EngineError(f"{tool} failed ({exit_status(done.returncode)}); see {log}")
