@@ -113,16 +113,7 @@ for each in workflow.rules:
 onstart:
     stop_idle_wakeups()
     if scheduled("plan", *MAKING):
-        stop_at_errors()
-    if scheduled(*MAKING):
-        checked = CONFIG.check_capacity and scheduled("fetch_model")
-        planned = subprocess.run(
-            [*PLAN_COMMAND, *["--check-capacity"] * checked],
-            input=PLANNED,
-            text=True,
-        )
-        if planned.returncode and checked:
-            sys.exit(planned.returncode)
+        print_plan()
     # The plan has compared what was recorded before.
     if any(job.output for job in workflow.dag.needrun_jobs()):
         CAMPAIGN.record()

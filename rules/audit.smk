@@ -52,7 +52,7 @@ rule audit:
     input:
         **RENDERING,
         **TABLES,
-        manifest=[*CAMPAIGN.data.glob("manifest.json")] if PACKED else [],
+        manifest=[*CAMPAIGN.data.glob("manifest.json")],  # of a packed campaign
     output:
         directory("<campaign>/audit"),
     log:

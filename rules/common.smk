@@ -4,8 +4,6 @@ import os
 import re
 import shlex
 
-from snakemake_interface_common.exceptions import WorkflowError
-
 
 def shipped(path):
     """Return a file or folder of the workflow's own, relative to the working directory."""
@@ -26,7 +24,7 @@ if workflow.cores == 0:
 os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
 
 from specmoe.config.block import MEASURE_VERSION
-from specmoe.errors import ConfigError, SpecmoeError, error_message, drop_unread
+from specmoe.errors import SpecmoeError, error_message, drop_unread
 from specmoe.paper.pdf import INSTALL_TEX, missing_tex
 from specmoe.plan.gate import check, check_folder, drop_other_packages, drop_stale_locks
 from specmoe.plan.gate import load_campaign, refresh
@@ -49,8 +47,6 @@ shell.prefix(f". {shlex.quote(shipped('rules/job.sh'))}; ")
 CONFIG = CAMPAIGN.config
 FILES = JobFiles(CAMPAIGN)
 SUITES = "|".join(map(re.escape, CONFIG.campaign.suites))
-# Whether its rows and all that describes them were packed, and not measured here.
-PACKED = CONFIG.campaign.source == "shipped"
 # The package, which `python` runs by its folder; see `specmoe/cli.py` for its verbs. Whatever renders
 # has its modules as inputs: an edit renders again. Only an edit of what makes rows collects again,
 # because divergences are then judged again. What is measured is measured again where MEASURE_VERSION
@@ -105,14 +101,7 @@ wildcard_constraints:
 
 def of(name, function):
     """Return a function of a job's wildcards: a function of the one that is named."""
-
-    def asked(wildcards):
-        try:
-            return function(wildcards.get(name))
-        except ConfigError as error:
-            raise WorkflowError(str(error)) from error
-
-    return asked
+    return lambda wildcards: function(wildcards.get(name))
 
 
 def always(value):
@@ -162,20 +151,27 @@ MAKING += ["measure_block", "measure_pass_times"]
 
 
 def scheduled(*names):
-    """Return whether this call runs a job of one of some rules, if the campaign is measured."""
+    """Return whether this call runs a job of one of some rules."""
     # The hooks of snakemake's start and end get no list of jobs, so the DAG is asked.
-    jobs = (
-        workflow.dag.needrun_jobs(exclude_finished=False) if CAMPAIGN.measured else []
-    )
+    jobs = workflow.dag.needrun_jobs(exclude_finished=False)
     return any(job.rule.name in names for job in jobs)
 
 
-def stop_at_errors():
-    """End snakemake if the campaign cannot be measured, with a line for each error."""
+def print_plan():
+    """Print the plan; end snakemake if the campaign cannot be measured, or does not fit."""
     try:
-        check(CAMPAIGN, os.environ)
+        if CAMPAIGN.measured:
+            check(CAMPAIGN, os.environ)
     except ExceptionGroup as errors:
         sys.exit(error_message(errors))
+    command = ["python", SPECMOE, "plan", "--results", "results", "--configfile"]
+    command += workflow.configfiles
+    if CONFIG.check_capacity and scheduled("fetch_model"):
+        command.append("--check-capacity")
+    # A command line may be too short for it.
+    text = CONFIG.of_campaign().model_dump_json()
+    if status := subprocess.run(command, input=text, text=True).returncode:
+        sys.exit(status)
 
 
 def stop_idle_wakeups():

@@ -2,9 +2,6 @@
 #
 # No rule has the plan as its input: the plan says what is missing now, and any new file makes it
 # stale. The Snakefile prints it at every start that makes or measures something.
-PLAN_COMMAND = ["python", SPECMOE, "plan", "--results", "results", "--configfile"]
-PLAN_COMMAND += workflow.configfiles
-PLANNED = CONFIG.of_campaign().model_dump_json()
 
 
 rule describe_machine:
@@ -33,11 +30,4 @@ rule describe_machine:
 
 rule plan:
     """Say what would be downloaded, needed and measured, and how long it may take."""
-    log:
-        "<logs>/plan.log",
     localrule: True
-    params:
-        command=always(PLAN_COMMAND),
-        config=always(PLANNED),
-    shell:
-        "printf '%s' {params.config:q} | {params.command:q} 2>&1 | tee {log}"

@@ -133,21 +133,14 @@ def test_only_records_of_what_is_asked_now_keep_their_links(deed, measured, conf
     assert len(list((measured.folder / "store").rglob("*.jsonl"))) == 2
 
 
-def test_a_model_of_the_users_that_was_replaced_is_linked_and_described_again(
-    measured, load, tmp_path
-):
+def test_a_link_to_another_file_than_the_users_of_today_is_made_again(measured, load, tmp_path):
     replace(tmp_path / "own.gguf", "other weights, for the target")
     refresh(load())
     assert not measured.model_file("target").is_symlink()
     assert Gate(load()).block("S/target/r0")["target_sha256"] == UNKNOWN
-
-
-def test_a_link_into_the_folder_from_which_a_campaign_was_copied_is_made_again(
-    measured, load, tmp_path
-):
-    shutil.copy2(tmp_path / "own.gguf", tmp_path / "before.gguf")
-    measured.model_file("target").unlink()
-    measured.model_file("target").symlink_to(tmp_path / "before.gguf")
+    # As in a folder from which a campaign was copied.
+    measured.model_file("target").symlink_to(shutil.copy2(tmp_path / "own.gguf", tmp_path / "copy"))
+    measured.info("target").write_text('{"sha256": "0"}')
     refresh(load())
     assert not measured.model_file("target").is_symlink()
 

@@ -10,6 +10,7 @@ from specmoe.config.block import Protocol
 from specmoe.config.engines import Backend
 from specmoe.config.load import load
 from specmoe.config.matrix import list_blocks
+from specmoe.plan.estimate import size_of
 from specmoe.plan.gate import Gate, load_campaign
 from specmoe.plan.inventory import Folder, Inventory, take_inventory
 from specmoe.plan.plan import Plan, describe
@@ -35,10 +36,10 @@ def plan_of(root):
     def plan(data, *, machine=M2_ULTRA, free=10**12, **known):
         config = load(data, root)
         blocks = list_blocks(config, gpu=True)
+        sizes = {name: size_of(name, config, {}, {}) for name in config.needed_models}
         facts = {
             "here": frozenset(),
-            "infos": {},
-            "hub_bytes": {},
+            "sizes": {name: size for name, size in sizes.items() if size},
             "hub_folder": Folder(Path("hub"), free, 1),
             "models_folder": Folder(Path("models"), free, 1),
             "measured": frozenset(),

@@ -20,8 +20,9 @@ from specmoe.errors import ConfigError, ModelError, SpecmoeError
 from specmoe.files import existing, free_bytes, require_files
 from specmoe.models import hub
 from specmoe.models.gguf import check_family, check_pair, read_info
-from specmoe.models.info import ModelInfo, load_info, require_template
+from specmoe.models.info import ModelInfo, Size, load_info, require_template
 from specmoe.plan.campaign import LoadedCampaign
+from specmoe.plan.estimate import size_of
 from specmoe.plan.gate import Gate
 
 Errors = list[Exception]
@@ -135,8 +136,7 @@ class Inventory:
     """What is known before anything is done."""
 
     here: frozenset[str]  # models that are made, or complete in the user's cache
-    infos: Mapping[str, ModelInfo]  # of all models whose files can be read now
-    hub_bytes: Mapping[str, int]  # bytes of hub models, as the hub says
+    sizes: Mapping[str, Size]  # of the models whose sizes are known
     hub_folder: Folder
     models_folder: Folder
     measured: frozenset[str]  # blocks, as the configuration asks for them now
@@ -148,14 +148,18 @@ class Inventory:
 def take_inventory(campaign: LoadedCampaign, blocks: list[Block]) -> Inventory:
     """Look at the disk, and ask the hub for the sizes that the configuration does not give."""
     config, files = campaign.config, model_files(campaign)
-    infos = {name: info_here(file, campaign.info(name)) for name, file in files.items()}
-    hub_bytes = {
-        name: hub.ask_size(entry)
+    infos = {
+        name: info for name, file in files.items() if (info := info_here(file, campaign.info(name)))
+    }
+    asked = {
+        name: size
         for name in config.needed_models
         if isinstance(entry := config.models[name], HubModel)
         and name not in files
         and not entry.size_bytes
+        and (size := hub.ask_size(entry)) is not None
     }
+    sizes = {name: size_of(name, config, infos, asked) for name in config.needed_models}
     measured, changed = set(), {}
     gate = Gate(campaign)
     for block in blocks:
@@ -170,8 +174,7 @@ def take_inventory(campaign: LoadedCampaign, blocks: list[Block]) -> Inventory:
     )
     return Inventory(
         here=frozenset(files),
-        infos={name: info for name, info in infos.items() if info},
-        hub_bytes={name: size for name, size in hub_bytes.items() if size is not None},
+        sizes={name: size for name, size in sizes.items() if size},
         hub_folder=hub_folder,
         models_folder=models_folder,
         measured=frozenset(measured),

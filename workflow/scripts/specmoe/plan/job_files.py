@@ -118,24 +118,21 @@ class JobFiles:
 
         `table` is what the verb `collect_table` takes.
         """
-        campaign = self.campaign
+        campaign, folder = self.campaign, self.campaign.folder
         missing = [campaign.missing] if campaign.missing.exists() else []
         match table:
             case "machine":
-                files = [
-                    campaign.folder / f"machines/r{repeat}.json" for repeat in campaign.first_blocks
-                ]
-                if campaign.shared:
-                    files = [campaign.folder / f"machines/{name}.json" for name in campaign.blocks]
-                return {"records": files}
+                repeats = (f"r{repeat}" for repeat in campaign.first_blocks)
+                names = campaign.blocks if campaign.shared else repeats
+                return {"records": [folder / f"machines/{name}.json" for name in names]}
             case "models":
                 return {"records": [*map(campaign.info, campaign.config.measured_networks)]}
             case "agreement":
                 drafts = campaign.draft_scoring
-                return {"records": [campaign.folder / f"agreement/{one}.json" for one in drafts]}
+                return {"records": [folder / f"agreement/{draft}.json" for draft in drafts]}
             case "pass_times":
-                names = product(campaign.timed_passes, campaign.first_blocks)
-                files = [campaign.folder / f"pass_times/{model}/r{n}.jsonl" for model, n in names]
+                passes = product(campaign.timed_passes, campaign.first_blocks)
+                files = [folder / f"pass_times/{model}/r{repeat}.jsonl" for model, repeat in passes]
                 engine = [campaign.engine_file(campaign.engine_id)]
                 return {"engine": engine, "records": files, "missing": missing}
         suites = campaign.config.campaign.suites

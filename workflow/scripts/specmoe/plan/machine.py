@@ -184,12 +184,8 @@ def collect(machines: Sequence[Mapping[str, Any]], *, shared: bool) -> dict[str,
 
 def collect_machine(files: Iterable[Path], out: Path, *, shared: bool) -> None:
     """Write the description of a campaign's machine, or of all that share it, from files."""
-    found = []
-    for file in files:
-        with named_if_damaged(file):
-            found.append(read_record(file))
-            bandwidth_of(found[-1])
-    replace_text(out, json.dumps(collect(found, shared=shared), indent=1) + "\n")
+    machines = [read_record(file) for file in files]
+    replace_text(out, json.dumps(collect(machines, shared=shared), indent=1) + "\n")
 
 
 def describe_machine(

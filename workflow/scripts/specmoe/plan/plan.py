@@ -20,9 +20,8 @@ from specmoe.config.schema import Config
 from specmoe.engine.machine import usable_memory, working_bytes
 from specmoe.errors import PlanError
 from specmoe.files import at_home, read_record
-from specmoe.models.info import Size
 from specmoe.plan.campaign import ROOT, LoadedCampaign
-from specmoe.plan.estimate import HIGH, LOW, Machine, block_seconds, size_of
+from specmoe.plan.estimate import HIGH, LOW, Machine, block_seconds
 from specmoe.plan.inventory import Inventory, take_inventory
 from specmoe.plan.machine import PROBED, devices_of, probe
 from specmoe.plan.machine import describe as describe_machine
@@ -63,15 +62,6 @@ class Plan:
         return bandwidth and Machine(bandwidth, self.backend != Backend.CPU, cores)
 
     @cached_property
-    def sizes(self) -> Mapping[str, Size]:
-        """The sizes of the needed models, as far as they are known."""
-        return {
-            name: size
-            for name in self.config.needed_models
-            if (size := size_of(name, self.config, self.found.infos, self.found.hub_bytes))
-        }
-
-    @cached_property
     def downloads(self) -> dict[str, int | None]:
         """The bytes of what has to be downloaded, by where it is; a shared file counts once."""
         return {
@@ -100,7 +90,7 @@ class Plan:
             at_once = f", {block.slots} requests at once" if block.slots > 1 else ""
             working = working_bytes(block.slots, block.context)
             for files in {block.files_of(arm) for arm in block.arms}:
-                if all(model in self.sizes for model in files):
+                if all(model in self.found.sizes for model in files):
                     words = " with ".join(map(self.config.label, files)) + at_once
                     needs[words] = sum(self._file_bytes[model] for model in files) + working
         return dict(sorted(needs.items(), key=lambda need: -need[1]))
@@ -113,7 +103,7 @@ class Plan:
 
     @cached_property
     def _file_bytes(self) -> dict[str, int]:
-        return {model: size.file_bytes for model, size in self.sizes.items()}
+        return {model: size.file_bytes for model, size in self.found.sizes.items()}
 
     @cached_property
     def estimated_s(self) -> Mapping[str, float | None]:
@@ -134,10 +124,10 @@ class Plan:
         # Some files that draft have no known size before they are there.
         networks = [arm.draft_model for arm in block.arms if arm.method == Method.DRAFT]
         needed = {block.target, *networks}
-        if self.machine is None or not all(model in self.sizes for model in needed):
+        if self.machine is None or not all(model in self.found.sizes for model in needed):
             return None
         tokens = [*map(self.tokens_of, block.prompts)]
-        return block_seconds(block, tokens, self.sizes, self.machine)
+        return block_seconds(block, tokens, self.found.sizes, self.machine)
 
     def tokens_of(self, source: PromptSource) -> int:
         """Return the tokens of a prompt, estimated unless it is cut to a length."""
