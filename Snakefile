@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from itertools import pairwise
 from pathlib import Path
 
 from snakemake.utils import min_version
@@ -88,6 +89,15 @@ rule engine:
 TARGETS = ["plan", "advise", "paper", "page", "audit", "tables", "check_claim"]
 TARGETS += ["runs", "models", "engine", "pack_campaign"]
 TARGETS += ["trace"] * bool(DEMONSTRATION)
+FORMER_TARGETS = {
+    "site": "page",
+    "audit_runs": "audit",
+    "demo_trace": "trace",
+    "possible": "check_claim",
+}
+for before, word in pairwise(sys.argv):
+    if word in FORMER_TARGETS and before not in ("--directory", "-d"):
+        sys.exit(f"ConfigError: the target `{word}` is `{FORMER_TARGETS[word]}` now")
 TARGETS += [f"suite_{one}" for one in CONFIG.campaign.suites if CAMPAIGN.measured]
 
 

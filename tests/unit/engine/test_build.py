@@ -90,7 +90,7 @@ def test_sources_that_cannot_be_merged_are_compiled_one_by_one(compiled, caplog)
 
 @pytest.fixture
 def builds(make, monkeypatch):
-    """Make an engine without its tools; returns for which processors each build is.
+    """Make an engine without its tools; returns which fallback each build has.
 
     The self-test of the first `failures` builds fails.
     """
@@ -104,12 +104,13 @@ def builds(make, monkeypatch):
 
         tools = {
             "fetch": lambda *_: Path(),
-            "compile_llama": lambda *words: built.append(words[3].get("GGML_NATIVE")),
+            "compile_llama": lambda *words: built.append(words[3].get("CMAKE_CXX_FLAGS")),
             "install": lambda *_: None,
             "cmake_cache": lambda _: {},
             "self_test": self_test,
         }
-        for name, does in tools.items():
+        fallbacks = {"CMAKE_CXX_FLAGS": "-DA"}, {"CMAKE_CXX_FLAGS": "-DB"}
+        for name, does in (tools | {"FALLBACKS": fallbacks}).items():
             monkeypatch.setattr(build, name, does)
         make(PYPI)
         return built
@@ -117,16 +118,16 @@ def builds(make, monkeypatch):
     return run
 
 
-@pytest.mark.parametrize("built", [[None], [None, "OFF"]])
-def test_an_engine_that_fails_its_self_test_is_built_for_any_processor(builds, tmp_path, built):
+@pytest.mark.parametrize("built", [[None], [None, "-DA"], [None, "-DA", "-DB"]])
+def test_an_engine_that_fails_its_self_test_is_built_with_a_fallback(builds, tmp_path, built):
     assert builds(failures=len(built) - 1) == built
     info = json.loads((tmp_path / "engine/engine.json").read_text())
-    assert info["flags"].get("GGML_NATIVE") == built[-1]
+    assert info["flags"].get("CMAKE_CXX_FLAGS") == built[-1]
 
 
 def test_an_engine_that_never_passes_its_self_test_is_refused(builds, tmp_path):
     with pytest.raises(EngineError, match="SIGSEGV"):
-        builds(failures=2)
+        builds(failures=3)
     assert not (tmp_path / "engine/engine.json").exists()
 
 

@@ -1,8 +1,9 @@
 # Compiles llama.cpp in half the time; it includes this file at its `project` command.
 #
 # Kernels, and all that runs for every token, keep llama.cpp's own flags, also what sends it (JSON,
-# HTTP). Chat parsers, pictures, tools and command lines are hardly optimized. Sources are merged, so that headers are parsed
-# less often. A source that no pattern names is compiled as llama.cpp does.
+# HTTP). Chat parsers, pictures, tools and command lines are hardly optimized. Sources are merged, so
+# that headers are parsed less often. A source that no pattern names is compiled as llama.cpp does.
+# SPECMOE_KERNEL_FLAGS are further flags of the processor's kernels, without effect on the rest.
 
 # Nothing here is reached over HTTPS, and the warnings are not ours.
 option(LLAMA_OPENSSL "" OFF)
@@ -57,6 +58,9 @@ function(merge_all)
         merge(${server} http "^server")
     endforeach()
     merge(cpp-httplib http ".")
+    if(TARGET ggml-cpu)
+        target_compile_options(ggml-cpu PRIVATE ${SPECMOE_KERNEL_FLAGS})
+    endif()
 endfunction()
 
 # At the end of the top folder, where all targets exist.

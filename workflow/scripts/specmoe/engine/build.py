@@ -45,9 +45,13 @@ def fetch(engine: PypiEngine, work: Path, output: int) -> Path:
     return source
 
 
-# Added where the finished engine fails its self-test, as it does where the processor traps an
-# instruction that it lists: some virtual machines do so with AMX.
-PORTABLE = {"GGML_NATIVE": "OFF"}
+# Added in turn where the finished engine fails its self-test, as it does where the processor traps
+# an instruction that it lists. Both change the kernels alone, so only these are compiled again.
+FALLBACKS: tuple[dict[str, str], ...] = (
+    # Some virtual machines list AMX and trap its first instruction; see build.cmake.
+    {"SPECMOE_KERNEL_FLAGS": "-mno-amx-tile;-mno-amx-int8;-mno-amx-bf16"},
+    {"GGML_NATIVE": "OFF"},
+)
 
 # How sources are merged and compiled, see there.
 RECIPE = Path(__file__).with_name("build.cmake")
@@ -92,26 +96,28 @@ def _built(
     output: int,
     environment: Mapping[str, str],
 ) -> dict[str, object]:
-    """Build with the configured flags, and once more for any processor if the self-test fails."""
+    """Build with the configured flags, then with each fallback's, until the self-test passes."""
     work = folder / "work"
     work.mkdir(parents=True, exist_ok=True)
     source, build, binaries = fetch(engine, work, output), work / "build", folder / "bin"
-    flags = engine.cmake | CMAKE_FLAGS[backend]
-    compile_llama(source, build, backend, flags, output)
-    install(build / "bin", binaries)
-    require_device(backend, binaries / "llama-server", environment)
-    _logger.info("self-test of the engine on a quantized model")
-    try:
-        self_test(binaries, backend, log, environment)
-    except EngineError:
-        _logger.info("self-test failed; building for any processor")
-        flags |= PORTABLE
+    failure: EngineError | None = None
+    for fallback in ({}, *FALLBACKS):
+        flags = engine.cmake | CMAKE_FLAGS[backend] | fallback
         compile_llama(source, build, backend, flags, output)
         install(build / "bin", binaries)
-        self_test(binaries, backend, log, environment)
-    compiler = cmake_cache(build).get("CMAKE_CXX_COMPILER") or "c++"
-    version = output_of(compiler, "--version").partition("\n")[0]
-    return {"flags": flags, "compiler": version or "unknown"}
+        require_device(backend, binaries / "llama-server", environment)
+        _logger.info("self-test of the engine on a quantized model")
+        try:
+            self_test(binaries, backend, log, environment)
+        except EngineError as error:
+            failure = error
+            _logger.info("self-test failed with flags %s", fallback or "as configured")
+            continue
+        compiler = cmake_cache(build).get("CMAKE_CXX_COMPILER") or "c++"
+        version = output_of(compiler, "--version").partition("\n")[0]
+        return {"flags": flags, "compiler": version or "unknown"}
+    assert failure is not None
+    raise failure
 
 
 def compile_llama(
