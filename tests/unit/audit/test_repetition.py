@@ -1,4 +1,4 @@
-"""Repeated 4-grams and loops: by hand, planted, and in texts that repeat themselves on purpose."""
+"""Loops: by hand, planted, and in texts that repeat themselves on purpose."""
 
 import re
 
@@ -7,11 +7,7 @@ import pytest
 import yaml
 
 from specmoe.audit.limits import LIMITS
-from specmoe.audit.output import (
-    LONGEST_PERIOD,
-    looping,
-    repetition,
-)
+from specmoe.audit.output import LONGEST_PERIOD, looping
 
 from ...conftest import ROOT
 
@@ -36,14 +32,6 @@ def refrains():
     return {
         f"{kind}, {name}": text for kind, named in texts.items() for name, text in named.items()
     }
-
-
-def test_repetition_by_hand():
-    assert repetition([1, 2, 3]) == repetition(range(10)) == 0
-    # Five 4-grams of one kind: four of them repeat the first.
-    assert repetition([7] * 8) == 4 / 5
-    # 1234 1234: 1234 comes twice among five.
-    assert repetition([1, 2, 3, 4, 1, 2, 3, 4]) == pytest.approx(1 / 5)
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from specmoe.analysis.intervals import (
     mean_speedup,
 )
 from specmoe.analysis.labels import with_controls
-from specmoe.audit.output import looping, repetition
+from specmoe.audit.output import looping
 from specmoe.config.block import MEASURED_BY, NO_DRAFT, PASSAGE_PREFIX
 from specmoe.config.schema import Statistics
 from specmoe.models.info import ModelInfo
@@ -231,13 +231,12 @@ def summarise(
 def describe_texts(members: pd.DataFrame) -> dict[str, Any]:
     """Return what a setting's pairs were sent and wrote.
 
-    texts: the ids of the prompts, where those of a workload are one; repetition and looping: means
-    of the runs' own, see `audit.output`, null where no tokens are known.
+    texts: the ids of the prompts, where those of a workload are one; looping: the mean share of a
+    text in loops, see `audit.output`, null where no tokens are known.
     """
     written = [tuple(tokens) for tokens in members["tokens"] if tokens is not None]
     return {
         "texts": sorted({*members["workload"].fillna(members["prompt"])}),
-        "repetition": float(np.mean([*map(repetition, written)])) if written else np.nan,
         "looping": float(np.mean([*map(looping, written)])) if written else np.nan,
     }
 

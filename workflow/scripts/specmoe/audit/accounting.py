@@ -5,6 +5,7 @@ The second uses no time, so forged times, or counters that fit them, do not pass
 
 from collections.abc import Iterator
 from itertools import pairwise
+from math import inf
 
 from specmoe.audit.draft_rounds import Counts, Limits, Outcome, possible_outcomes
 from specmoe.audit.evidence import Evidence, Finding, Run, at_least, at_most, combined, equal
@@ -111,10 +112,9 @@ def _by_round(run: Run) -> Iterator[Finding]:
     if positions is not None:
         if run.accepted is not None:
             yield _same("accepted by position", sum(positions), run.accepted)
-        for index, (before, after) in enumerate(pairwise(positions), 2):
+        first = inf if rounds is None else rounds
+        for index, (before, after) in enumerate(pairwise([first, *positions]), 1):
             yield _most(f"accepted at position {index}", after, before)
-        if positions and rounds is not None:
-            yield _most("accepted at position 1", positions[0], rounds)
     for what, lengths, total in (
         ("accepted", run.accepted_lengths, run.accepted),
         ("drafted", run.drafted_lengths, run.drafted),

@@ -133,12 +133,11 @@ def summarise_audit(audit: pd.DataFrame) -> pd.DataFrame:
     others), and for each check `<check>_passed`, `<check>_failed`, `<check>_not_judged` (numbers of
     runs) and `<check>_worst` (the largest ratio, or null).
     """
-    settings = [
-        dict(zip(_SETTING, setting, strict=True)) | _counts(members)
-        for setting, members in audit.groupby(_SETTING)
+    groups = [*audit.groupby(_SETTING), ([*[ALL] * (len(_SETTING) - 1), None], audit)]
+    rows = [
+        dict(zip(_SETTING, setting, strict=True)) | _counts(members) for setting, members in groups
     ]
-    whole = dict.fromkeys(_SETTING, ALL) | {"gamma": None} | _counts(audit)
-    return pd.DataFrame([*settings, whole]).astype({"gamma": "Int64"})
+    return pd.DataFrame(rows).astype({"gamma": "Int64"})
 
 
 def flagged_runs(audit: pd.DataFrame, level: Level | None = None) -> set[str]:

@@ -155,9 +155,9 @@ def gaps_of(judged: Mapping[str, Any]) -> dict[str, Gap]:
 class Evidence:
     """The evidence that the runs of a campaign are checked against.
 
-    Made from them: runs (by id), times (see `single_token_ms`), repeats (those with tokens, in
-    order, by `Run.repeated`), outputs (prompts and texts, by `Run.setting`), loads (the tokens of
-    the measured runs of each).
+    Made from them: runs (by id), times (see `single_token_ms`), repeats (their texts in order, by
+    `Run.repeated`), outputs (prompts and texts, by `Run.setting`), loads (the tokens of the
+    measured runs of each).
     """
 
     rows: InitVar[pd.DataFrame]  # `schema.read_runs`'s frame
@@ -175,12 +175,12 @@ class Evidence:
         listed = [Run.of(row) for row in rows.to_dict("records")]
         self.runs = {run.run: run for run in listed}
         self.times = single_token_ms(rows)
-        self.repeats: dict[tuple[Any, ...], list[Run]] = defaultdict(list)
+        self.repeats: dict[tuple[Any, ...], list[tuple[int, ...]]] = defaultdict(list)
         self.outputs: dict[tuple[Any, ...], set[tuple[str, tuple[int, ...]]]] = defaultdict(set)
         self.loads: Counter[str] = Counter()
         for run in sorted(listed, key=lambda run: run.repeat):
             if run.tokens is not None:
-                self.repeats[run.repeated].append(run)
+                self.repeats[run.repeated].append(run.tokens)
             if run.tokens and run.forced_acceptance is None:
                 self.outputs[run.setting].add((run.prompt, run.tokens))
             if run.load is not None:
@@ -192,7 +192,7 @@ class Evidence:
 
     def baseline(self, run: Run) -> Run | None:
         """Return a run's baseline, None without one."""
-        return None if run.baseline is None else self.runs.get(run.baseline)
+        return self.runs.get(run.baseline or "")
 
 
 def single_token_ms(runs: pd.DataFrame) -> dict[tuple[str, ...], dict[str, float]]:

@@ -5,7 +5,6 @@ each of its turns brings something new.
 """
 
 from collections import Counter
-from collections.abc import Sequence
 from functools import lru_cache
 from math import ceil
 
@@ -20,7 +19,6 @@ SHORTEST_TEXT = 16
 _FORCED = "its acceptance was forced, so its text is not the target's"
 # Of 24 looping texts of a small chat model, 7 have periods of 33 to 81.
 LONGEST_PERIOD = 128  # tokens
-_NGRAM = 4  # tokens
 # Of 27 000 pieces of code, tables, poems and lists, 8 in 10 000 have a tenth of their text in
 # stretches of so many turns, and 35 in 10 000 in those of one turn fewer.
 _LEAST_TURNS = 3
@@ -79,7 +77,7 @@ def check_determinism(run: Run, given: Evidence) -> Finding:
     if run.concurrency > 1:
         return Finding("its batches had tokens of other requests, others in every repeat")
     # Among equally common texts, `most_common` returns the first one seen.
-    [(tokens, _)] = Counter(repeat.tokens or () for repeat in repeats).most_common(1)
+    [(tokens, _)] = Counter(repeats).most_common(1)
     prefix, length = common_prefix(run.tokens, tokens), max(len(run.tokens), len(tokens))
     return equal(prefix, length, f"{prefix} of {length} tokens are those of most repeats")
 
@@ -157,17 +155,6 @@ def _fewest_rejections(run: Run) -> int:
         return fewest
     whole = sum(map(min, zip(drafted, accepted, strict=False)))
     return max(fewest, sum(drafted) - whole)
-
-
-def repetition(tokens: Sequence[int]) -> float:
-    """Return the share of a text's 4-grams of tokens that are repetitions of earlier ones.
-
-    1 - distinct / all, the score `seq-rep-4` of S. Welleck and others, Neural Text Generation with
-    Unlikelihood Training, arXiv 1908.04319, section 6.
-    """
-    shifted = [tokens[start:] for start in range(_NGRAM)]
-    ngrams = list(zip(*shifted, strict=False))
-    return 1 - len(set(ngrams)) / len(ngrams) if ngrams else 0.0
 
 
 @lru_cache(maxsize=1024)
