@@ -64,8 +64,6 @@ class Facts:
     fixed: tuple[str, ...] = ()
     # Whether it keeps something of one request for the next: each run has a process of its own.
     remembers: bool = False
-    # Whether it drafts in every round, as long as nothing makes it stop early.
-    always_drafts: bool = True
     # Whether a hybrid target undoes its rejected tokens without a replay.
     rolls_back: bool = False
 
@@ -78,20 +76,17 @@ _ANY_DRAFT = ("--spec-draft-n-min", "0")
 _HEAD = Facts("", "", "file", _OF_MODELS, _ANY_DRAFT, rolls_back=True)
 
 
-def _lookup(kind: str, label: str, *fixed: str, remembers: bool) -> Facts:
-    """Return the facts of a method that looks up the last tokens."""
-    names = ("n-match", "n-max") if kind == "mod" else ("size-n", "size-m")
-    flags = dict(zip(("n_match", "gamma"), names, strict=True))
-    return Facts(
-        f"ngram-{kind}",
-        label,
-        flags={name: f"--spec-ngram-{kind}-{flag}" for name, flag in flags.items()},
-        fixed=fixed,
-        remembers=remembers,
-        always_drafts=False,
-    )
+def _lookup(kind: str, label: str, *fixed: str, remembers: bool = True) -> Facts:
+    """Return the facts of a method that looks up the last tokens; `fixed` is a flag's end."""
+    flag = f"--spec-ngram-{kind}"
+    length, drafted = ("n-match", "n-max") if kind == "mod" else ("size-n", "size-m")
+    flags = {"n_match": f"{flag}-{length}", "gamma": f"{flag}-{drafted}"}
+    words = (f"{flag}-{fixed[0]}", *fixed[1:]) if fixed else ()
+    return Facts(f"ngram-{kind}", label, flags=flags, fixed=words, remembers=remembers)
 
 
+# The keys of earlier requests stay in maps: a prompt was drafted for otherwise after other ones,
+# and near ties then fell otherwise.
 METHODS: dict[Method, Facts] = {
     Method.DRAFT: Facts("draft-simple", "draft model", "file", _OF_MODELS, _ANY_DRAFT),
     Method.MTP: replace(_HEAD, engine="draft-mtp", label="MTP", loads="optional"),
@@ -99,18 +94,10 @@ METHODS: dict[Method, Facts] = {
     Method.DFLASH: replace(_HEAD, engine="draft-dflash", label="DFlash"),
     Method.DSPARK: replace(_HEAD, engine="draft-dspark", label="DSpark"),
     Method.NGRAM_SIMPLE: _lookup("simple", "prompt lookup", remembers=False),
-    # The keys of earlier requests stay in these maps: a prompt was drafted for otherwise after
-    # other ones, and near ties then fell otherwise.
-    Method.NGRAM_MAP_K: _lookup("map-k", "n-gram map, by key", remembers=True),
-    Method.NGRAM_MAP_K4V: _lookup(
-        *("map-k4v", "n-gram map, by counts", "--spec-ngram-map-k4v-min-hits", "1"), remembers=True
-    ),
-    Method.NGRAM_MOD: _lookup(
-        *("mod", "n-gram pool", "--spec-ngram-mod-n-min", "0"), remembers=True
-    ),
-    Method.NGRAM_CACHE: Facts(
-        "ngram-cache", "n-gram cache", "optional", remembers=True, always_drafts=False
-    ),
+    Method.NGRAM_MAP_K: _lookup("map-k", "n-gram map, by key"),
+    Method.NGRAM_MAP_K4V: _lookup("map-k4v", "n-gram map, by counts", "min-hits", "1"),
+    Method.NGRAM_MOD: _lookup("mod", "n-gram pool", "n-min", "0"),
+    Method.NGRAM_CACHE: Facts("ngram-cache", "n-gram cache", "optional", remembers=True),
 }
 
 BY_TYPE = {facts.engine: method for method, facts in METHODS.items()}
@@ -118,7 +105,7 @@ BY_TYPE = {facts.engine: method for method, facts in METHODS.items()}
 
 
 def is_ngram(method: Method) -> bool:
-    """Return whether a method looks tokens up instead of computing them."""
+    """Return whether a method looks tokens up, where they repeat, instead of computing them."""
     return method.value.startswith("ngram-")
 
 

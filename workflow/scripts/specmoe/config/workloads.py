@@ -154,15 +154,9 @@ Workload = Annotated[AnyWorkload, Field(discriminator="kind")]
 
 def sending_of(workload: AnyWorkload) -> Sending:
     """Return how a workload's prompts are read and sent."""
-    if isinstance(workload, TextsWorkload):
-        return Sending(workload.template, workload.thinking)
-    keys = workload.columns
-    return Sending(
-        workload.template,
-        workload.thinking,
-        keys.get("prompt", "prompt"),
-        keys.get("messages", "messages"),
-    )
+    keys = workload.columns if isinstance(workload, FileWorkload) else {}
+    names = keys.get("prompt", "prompt"), keys.get("messages", "messages")
+    return Sending(workload.template, workload.thinking, *names)
 
 
 def prompts_of_file(workload: FileWorkload, file: Path) -> list[WorkloadPrompt]:

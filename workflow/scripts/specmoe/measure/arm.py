@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from specmoe.config.block import LONG_WARMUP_S, Arm, Block, PromptSource, Sending, Stop, Template
-from specmoe.config.methods import METHODS
+from specmoe.config.methods import METHODS, is_ngram
 from specmoe.config.workloads import Content, read_content
 from specmoe.engine.disturbance import Watch, measure_undisturbed
 from specmoe.engine.job import Job
@@ -304,7 +304,7 @@ class LiveArm:
     def check_drafted(self, name: str, metrics: Mapping[str, float]) -> None:
         """Raise MeasurementError if a method that always drafts drafted nothing."""
         method = self.arm.method
-        must = method is not None and METHODS[method].always_drafts and not self.arm.p_min
+        must = method is not None and not is_ngram(method) and not self.arm.p_min
         if must and not metrics.get(DRAFTED):
             raise self.server.error(
                 f"{name}: the server drafted nothing; its draft model is not in use"
