@@ -13,13 +13,13 @@ LANGUAGES = {"en-GB": "en", "zh-CN": "zh-CN"}
 
 
 @pytest.fixture(scope="module")
-def written(root, tmp_path_factory):
+def written(tmp_path_factory):
     """Write the page of an analysis that a function makes, once."""
 
     @cache
     def write(make):
         path, analysis = tmp_path_factory.mktemp("page") / "index.html", make()
-        path.write_text(page_of(analysis, root, page_figures(analysis)), encoding="utf-8")
+        path.write_text(page_of(analysis, page_figures(analysis)), encoding="utf-8")
         return path
 
     return write

@@ -21,10 +21,10 @@ LANGUAGES = {"en-GB": "predicted speedup", "zh-CN": "预测的加速比"}
 
 
 @pytest.fixture(scope="module")
-def path(root, tmp_path_factory):
+def path(tmp_path_factory):
     """The page of an MoE with replays, whose passes were timed, and of a dense target."""
     written = tmp_path_factory.mktemp("whatif") / "index.html"
-    written.write_text(page_of(costed_with_timed_passes(), root), encoding="utf-8")
+    written.write_text(page_of(costed_with_timed_passes()), encoding="utf-8")
     return written
 
 

@@ -4,14 +4,11 @@ from specmoe.analysis.number_text import THIN
 from specmoe.paper.latex import render_table
 from specmoe.tables.exhibits import read_tables, tables_of
 
-from ..conftest import ROOT
 from . import paper_analyses as made
 from .simulated_loads import with_loads
 from .simulated_pairs import with_upcycled_pairs
 
-SPECIFICATIONS = ROOT / "paper/tables.yaml"
-ABOUT_FIGURES = ROOT / "paper/figures.yaml"
-TABLES = read_tables(SPECIFICATIONS)
+TABLES = read_tables()
 # Functions that make analyses, which differ in the tables that have rows.
 MAKERS = [
     *(made.full, made.single, made.without_drafts),
@@ -26,7 +23,7 @@ _MADE = {}
 def filled(analysis):
     """Return the tables that have rows by name; they are made once for an analysis."""
     if id(analysis) not in _MADE:
-        _MADE[id(analysis)] = analysis, tables_of(analysis, SPECIFICATIONS)
+        _MADE[id(analysis)] = analysis, tables_of(analysis)
     return _MADE[id(analysis)][1]
 
 

@@ -10,9 +10,9 @@ import pytest
 from specmoe.tables.exhibits import read_figures
 
 from ..conftest import ROOT
-from .rendered_tables import ABOUT_FIGURES, TABLES
+from .rendered_tables import TABLES
 
-FIGURES = read_figures(ABOUT_FIGURES)
+FIGURES = read_figures()
 MOST_WORDS = 25
 # A question or a clause says what a reader would ask, and not what is there.
 CLAUSES = ("What", "How", "Whether", "Who", "Which", "When", "Where", "Why", "In what")

@@ -26,7 +26,6 @@ from ..paper_analyses import (
     with_categories,
     without_drafts,
 )
-from ..rendered_tables import ABOUT_FIGURES
 from ..simulated_loads import with_loads
 from ..simulated_pairs import with_upcycled_pairs
 from ..simulated_rounds import pass_cost, verify_cost
@@ -85,7 +84,7 @@ def assert_fits(figure):
 
 
 def test_every_figure_is_specified_and_every_specified_one_drawn():
-    assert set(PLOTS) == set(read_figures(ABOUT_FIGURES))
+    assert set(PLOTS) == set(read_figures())
 
 
 @pytest.mark.parametrize("name", PLOTS)

@@ -41,21 +41,15 @@ def page_figures(analysis):
         return page.pictures(Path(folder))
 
 
-def page_of(analysis, root, figures=None, recording=None):
+def page_of(analysis, figures=None, recording=None):
     """Return the page of an analysis, without figures and demonstration unless they are given."""
-    return render_page(
-        analysis,
-        figures or {},
-        recording,
-        paper=root / "paper",
-        citation=root / "CITATION.cff",
-    )
+    return render_page(analysis, figures or {}, recording)
 
 
 @pytest.fixture(scope="module")
-def plain(root):
+def plain():
     """The page of the usual campaign, without figures."""
-    return page_of(full(), root)
+    return page_of(full())
 
 
 PICTURE = page.Picture("data:,wide", 63, 40)
@@ -96,8 +90,8 @@ class Reader(HTMLParser):
 @pytest.mark.parametrize(
     "make", [full, compared, controlled, costed, several_methods, without_drafts]
 )
-def test_every_campaign_has_a_whole_page(make, root):
-    page = Reader(page_of(make(), root))
+def test_every_campaign_has_a_whole_page(make):
+    page = Reader(page_of(make()))
     text = "".join(page.words)
     assert "nan" not in re.findall(r"[a-z]+", text.lower())
     ids = page.attributes("id")
@@ -109,8 +103,8 @@ def test_every_campaign_has_a_whole_page(make, root):
     assert ("whatif" in ids) == (make is costed)
 
 
-def test_the_page_loads_nothing_and_links_only_to_its_data(root):
-    page = Reader(page_of(full(), root, {"speedup_by_gamma": PICTURE}, recording()))
+def test_the_page_loads_nothing_and_links_only_to_its_data():
+    page = Reader(page_of(full(), {"speedup_by_gamma": PICTURE}, recording()))
     assert sum(attrs.get("class") == "trace" for _, attrs in page.elements) == 1
     assert sum(tag == "script" for tag, _ in page.elements) == 1
     assert all(address.startswith("data:") for address in page.attributes("src"))
@@ -153,9 +147,9 @@ def card(page):
     return markup, words_of(f"<ul>{markup}</ul>")
 
 
-def test_a_page_of_ones_own_models_answers_first_and_leaves_the_study_out(root):
+def test_a_page_of_ones_own_models_answers_first_and_leaves_the_study_out():
     analysis = advised(ones_own(full()))
-    text = page_of(analysis, root, {"speedup_by_gamma": PICTURE})
+    text = page_of(analysis, {"speedup_by_gamma": PICTURE})
     words = "".join(Reader(text).words)
     assert "<title" in text
     assert "MoE Q4 runs 1.40× as fast with Draft 0.8B" in words
@@ -168,9 +162,9 @@ def test_a_page_of_ones_own_models_answers_first_and_leaves_the_study_out(root):
 ENDS = {"answer": "leave off at these γ", "speedup": 0.8, "speedup_low": 0.7, "speedup_high": 0.9}
 
 
-def test_the_headline_is_what_was_found(root):
+def test_the_headline_is_what_was_found():
     def headline(analysis):
-        return words_of(re.search("<h1>(.*?)</h1>", page_of(analysis, root), re.DOTALL)[1])
+        return words_of(re.search("<h1>(.*?)</h1>", page_of(analysis), re.DOTALL)[1])
 
     off = advised(ones_own(full()), **ENDS, command=None)
     assert headline(off).startswith("No setting tested makes MoE Q4 faster")
@@ -197,22 +191,22 @@ def test_an_axis_holds_all_intervals_and_one():
     assert page.scale([]) == (pytest.approx(1.272), [])
 
 
-def test_a_card_of_an_undecided_target_says_how_many_repeats_would_decide(root):
+def test_a_card_of_an_undecided_target_says_how_many_repeats_would_decide():
     measured = {"end_to_end": 1.3, "first_token_ratio": 1.2, "command": "snakemake"}
-    _, text = card(page_of(advised(full(), answer="undecided", more_repeats=7, **measured), root))
+    _, text = card(page_of(advised(full(), answer="undecided", more_repeats=7, **measured)))
     assert "7 more repeats would decide:" in text
     assert "First token首个 token20 % later晚 20 %" in text
 
 
-def test_the_first_screen_says_whether_controls_passed_and_nothing_of_those_there_are_none(root):
+def test_the_first_screen_says_whether_controls_passed_and_nothing_of_those_there_are_none():
     def head(analysis):
-        lead = page_of(analysis, root).partition('<div class="lead">')[2]
+        lead = page_of(analysis).partition('<div class="lead">')[2]
         return words_of("<div>" + lead.partition("<nav")[0])
 
     assert "controls passed" in head(controlled())
     assert "controls FAILED" in head(controlled(failed=1))
     assert not re.search(r"[Cc]ontrol|对照", head(full()))
-    assert "Controls failed." in page_of(controlled(failed=1), root)
+    assert "Controls failed." in page_of(controlled(failed=1))
 
 
 def test_the_data_are_written_as_they_are_and_a_formula_does_not_run(tmp_path):
@@ -230,9 +224,9 @@ def test_the_data_are_written_as_they_are_and_a_formula_does_not_run(tmp_path):
     assert Recording.read(tmp_path / "trace.json") == recording()
 
 
-def test_a_long_table_shows_its_first_rows_and_says_so(root, monkeypatch, plain):
+def test_a_long_table_shows_its_first_rows_and_says_so(monkeypatch, plain):
     monkeypatch.setattr(page, "MOST_ROWS", 2)
-    short = page_of(full(), root)
+    short = page_of(full())
     assert "The first 2 of " in short
     assert "只列前 2 行" in short
     assert "The first 2 of " not in plain

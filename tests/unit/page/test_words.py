@@ -19,10 +19,10 @@ from specmoe.tables.exhibits import read_figures
 
 from ...conftest import ROOT
 from ..paper_analyses import full
-from ..rendered_tables import ABOUT_FIGURES, TABLES
+from ..rendered_tables import TABLES
 
 SITE = ROOT / "paper/site"
-FIGURES = read_figures(ABOUT_FIGURES)
+FIGURES = read_figures()
 # Names and dates, the only digits that a passage may have.
 NAMES = r"Qwen3\.5(?:-35B-A3B)?|20\d\d(?: 年 \d+ 月)?|--cores 1"
 

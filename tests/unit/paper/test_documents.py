@@ -31,7 +31,7 @@ ALWAYS = {"tab:answers"}
 
 def documents(analysis, drawn=PLOTS):
     """Return the words of the paper and of its supplement, as LaTeX with single spaces."""
-    texts = render_documents(analysis, drawn, PAPER)
+    texts = render_documents(analysis, drawn)
     return [" ".join(texts[name].split()) for name in DOCUMENTS]
 
 

@@ -25,7 +25,7 @@ from specmoe.files import replace_text
 from specmoe.measure.trace import Recording
 from specmoe.paper.documents import cited
 from specmoe.plan.campaign import ROOT
-from specmoe.tables.exhibits import read_figures, read_yaml, tables_of
+from specmoe.tables.exhibits import PAPER, read_figures, read_yaml, tables_of
 from specmoe.text import spreadsheet_text
 
 MOST_ROWS = 30
@@ -58,9 +58,7 @@ def write_page(analysis: Path, figures: Path, out: Path, trace: Path | None = No
     found = Analysis.read(analysis)
     recording = Recording.read(trace) if trace else None
     write_data(found, recording, out / "data")
-    paper, citation = ROOT / "paper", ROOT / "CITATION.cff"
-    page = render_page(found, pictures(figures), recording, paper=paper, citation=citation)
-    replace_text(out / "index.html", page)
+    replace_text(out / "index.html", render_page(found, pictures(figures), recording))
 
 
 def pictures(folder: Path) -> dict[str, Picture]:
@@ -77,19 +75,10 @@ def _picture(file: Path) -> Picture:
 
 
 def render_page(
-    analysis: Analysis,
-    figures: Mapping[str, Picture],
-    recording: Recording | None,
-    *,
-    paper: Path,
-    citation: Path,
+    analysis: Analysis, figures: Mapping[str, Picture], recording: Recording | None
 ) -> str:
-    """Return the page as HTML; the same input gives the same page.
-
-    `recording` is the demonstration's, if the campaign has one, `paper` is the folder of the words
-    and templates, `citation` the file CITATION.cff.
-    """
-    sources = paper / "site"
+    """Return the page as HTML, with the demonstration's record, if there is one."""
+    sources = PAPER / "site"
     zh = Chinese(read_yaml(sources / "chinese.yaml"))
     known = cited(analysis)
     top, ticks = scale(known["best"])
@@ -110,13 +99,13 @@ def render_page(
         speedups=[row["speedup"] for row in known["advised"] if row["settings"]],
         top=top,
         ticks=ticks,
-        wording=read_figures(paper / "figures.yaml"),
-        tables=tables_of(analysis, paper / "tables.yaml"),
+        wording=read_figures(),
+        tables=tables_of(analysis),
         most_rows=MOST_ROWS,
         most_rounds=MOST_ROUNDS,
         figures=figures,
         data=data_names(analysis),
-        citation=read_yaml(citation),
+        citation=read_yaml(ROOT / "CITATION.cff"),
     )
 
 

@@ -32,8 +32,7 @@ from specmoe.analysis.terminal import environment
 from specmoe.audit.checks import Forged
 from specmoe.config.block import Protocol
 from specmoe.paper.latex import render_table, to_latex
-from specmoe.plan.campaign import ROOT
-from specmoe.tables.exhibits import read_figures, tables_of
+from specmoe.tables.exhibits import PAPER, read_figures, tables_of
 from specmoe.text import spreadsheet_text
 
 DOCUMENTS = ("main", "supplement")
@@ -58,7 +57,7 @@ def render_paper(analysis: Path, cells: Path, out: Path) -> None:
     found = Analysis.read(analysis)
     (out / "tables").mkdir(parents=True)
     cells.mkdir(parents=True, exist_ok=True)
-    for name, table in tables_of(found, ROOT / "paper/tables.yaml").items():
+    for name, table in tables_of(found).items():
         text = render_table(name, table, found)
         (out / f"tables/{name}.tex").write_text(text, encoding="utf-8")
         heads = [column.head.en for column in table.columns]
@@ -66,18 +65,14 @@ def render_paper(analysis: Path, cells: Path, out: Path) -> None:
         with (cells / f"{name}.csv").open("w", encoding="utf-8", newline="") as file:
             csv.writer(file, lineterminator="\n").writerows([heads, *rows])
     drawn = save(found, out / "figures")
-    for name, text in render_documents(found, drawn, ROOT / "paper").items():
+    for name, text in render_documents(found, drawn).items():
         (out / f"{name}.tex").write_text(text, encoding="utf-8")
 
 
-def render_documents(analysis: Analysis, drawn: Collection[str], paper: Path) -> dict[str, str]:
-    """Return the LaTeX of each of `DOCUMENTS`, by its name.
-
-    `drawn` are the figures that show anything, `paper` is the folder of templates and captions.
-    """
-    filled = tables_of(analysis, paper / "tables.yaml")
-    wording = read_figures(paper / "figures.yaml")
-    env = environment(paper, lambda value: Markup(to_latex(value)), **_SYNTAX)  # noqa: S704
+def render_documents(analysis: Analysis, drawn: Collection[str]) -> dict[str, str]:
+    """Return the LaTeX of each of `DOCUMENTS`, by its name; `drawn` are figures that show any."""
+    filled, wording = tables_of(analysis), read_figures()
+    env = environment(PAPER, lambda value: Markup(to_latex(value)), **_SYNTAX)  # noqa: S704
     env.filters.update(study_commands=study_commands, study_rounds=study_rounds)
     lengths = {name: len(one.rows) for name, one in filled.items()}
     known = {"tables": lengths, "figures": drawn} | cited(analysis)

@@ -15,7 +15,11 @@ from pydantic import BaseModel, ConfigDict, Field
 from specmoe.analysis import filters, number_text
 from specmoe.analysis.number_text import DASH
 from specmoe.analysis.registry import Analysis, Record, records
+from specmoe.plan.campaign import ROOT
 from specmoe.tables import rows
+
+PAPER = ROOT / "paper"
+_TABLES = PAPER / "tables.yaml"
 
 
 class Words(NamedTuple):
@@ -204,13 +208,13 @@ class Table:
 
 
 @cache
-def read_figures(path: Path) -> dict[str, Picture]:
+def read_figures() -> dict[str, Picture]:
     """Return the specifications of all figures by name, in the order of `paper/figures.yaml`."""
-    return {name: Picture(**about) for name, about in read_yaml(path).items()}
+    return {name: Picture(**about) for name, about in read_yaml(PAPER / "figures.yaml").items()}
 
 
 @cache
-def read_tables(path: Path) -> dict[str, Specification]:
+def read_tables(path: Path = _TABLES) -> dict[str, Specification]:
     """Return the specifications of all tables by name.
 
     Raises pydantic.ValidationError where one has a field that is unknown or wrong.
@@ -219,7 +223,7 @@ def read_tables(path: Path) -> dict[str, Specification]:
 
 
 @lru_cache(maxsize=1)
-def tables_of(analysis: Analysis, path: Path) -> dict[str, Table]:
+def tables_of(analysis: Analysis, path: Path = _TABLES) -> dict[str, Table]:
     """Return the tables of `path` that the campaign has rows for, by name."""
     specified = read_tables(path).items()
     tables = {name: _filled(about, about.source or name, analysis) for name, about in specified}
