@@ -14,7 +14,6 @@ from ..paper_analyses import (
     controlled,
     full,
     named,
-    relabelled,
     several_ways,
     single,
     speculative_runs,
@@ -72,20 +71,6 @@ def test_lengths_in_words_are_not_lengths_in_tokens():
     assert prompts == ["code, 64, 1024 tokens", "code, 64, 1024 words"]
 
 
-def test_suites_are_told_apart_where_a_campaign_measured_the_same_in_several():
-    rows = [
-        *of_prompt("code"),
-        *speculative_runs("X", "moe_q4", "draft_0.8b", 4, [70, 70]),
-        *speculative_runs("X", "moe_q4", "draft_0.8b", 8, [50, 50]),
-    ]
-    other = named(analysis_of(of_prompt("code", rate=65)), "other")
-    assert settings(analysis_of(rows), other) == [
-        ("MoE Q4", "Draft 0.8B", 4, "B", {"by_hand": 1.2, "other": 1.3}),
-        ("MoE Q4", "Draft 0.8B", 4, "X", {"by_hand": 1.4}),
-        ("MoE Q4", "Draft 0.8B", 8, "X", {"by_hand": 1.0}),
-    ]
-
-
 def test_a_campaign_that_measured_in_several_ways_has_a_column_for_each():
     headings = compare_campaigns([full(), named(several_ways(), "ways")])["heading"].tolist()
     assert headings == [
@@ -103,14 +88,6 @@ def test_controls_are_excluded():
     frame = compare_settings([controlled(), named(full(), "other")])
     assert "Stranger" not in set(frame["draft_label"])
     assert not (frame["target_label"] == frame["draft_label"]).any()
-
-
-def test_models_are_matched_by_label_and_told_apart_where_two_share_one():
-    other = named(relabelled(full(), "moe_q4", "Mine"), "other")
-    assert {"MoE Q4", "Mine"} <= set(compare_settings([full(), other])["target_label"])
-    twice = relabelled(relabelled(full(), "moe_q4", "Mine"), "dense_4b", "Mine")
-    labels = set(compare_settings([twice, named(full(), "other")])["target_label"])
-    assert {"Mine (moe_q4)", "Mine (dense_4b)"} <= labels
 
 
 @pytest.mark.parametrize(("digest", "same"), [("0" * 64, True), ("1" * 64, False), (None, False)])

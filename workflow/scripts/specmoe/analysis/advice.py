@@ -249,9 +249,10 @@ def deciding_intervals(
     setting_low, setting_high: on these prompts, without a choice. `dropped` is how many more
     settings the best was chosen among, see `contenders`.
     """
+    index = pd.Index(list(settings), tupleize_cols=False)
     blocks = [mean_speedup(own) for own in settings.values()]
     prompts = [mean_on_other_prompts(own) for own in settings.values()]
-    ends: dict[str, list[float]] = {}
+    ends = []
     for kind, means, choice in (
         ("simultaneous", blocks, True),
         ("other_prompts", prompts, True),
@@ -259,13 +260,10 @@ def deciding_intervals(
     ):
         # The best is chosen among those with an interval.
         repeated = max(sum(not math.isnan(mean.error) for mean in means), 1)
-        chosen = repeated + dropped if choice else 1
-        level = statistics.confidence, chosen, statistics.session_sd
+        level = statistics.confidence, repeated + dropped if choice else 1, statistics.session_sd
         intervals = [mean.interval(*level) for mean in means]
-        ends |= {
-            f"{kind}_{end}": [getattr(one, end) for one in intervals] for end in Interval._fields
-        }
-    return pd.DataFrame(ends, index=pd.Index(list(settings), tupleize_cols=False), dtype=float)
+        ends.append(pd.DataFrame(intervals, index, Interval._fields, float).add_prefix(f"{kind}_"))
+    return pd.concat(ends, axis="columns")
 
 
 def _best(usable: pd.DataFrame) -> pd.DataFrame:
@@ -296,10 +294,7 @@ def _answer(
             reason = (
                 "no interval is above 1, and with the pairs that the audit flags one is not below"
             )
-    nothing = {"excluded": len(lost) or None, "pairs": len(lost)} if ranked.empty else {}
-    best: dict[str, Any] = (
-        {str(key): value.iloc[0] for key, value in usable.items()} if len(usable) else nothing
-    )
+    best = {str(key): value.iloc[0] for key, value in usable.items()} if len(usable) else {}
     undecided = answer == Answer.UNDECIDED
     wanted = repeats_to_decide(usable, config.statistics) if undecided else None
     return best | {

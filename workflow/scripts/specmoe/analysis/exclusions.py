@@ -12,8 +12,7 @@ A flagged run must not silence a workload, nor choose the answer. Three rules:
   they are ranked on the same ones.
 """
 
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Mapping, Set
 from typing import Any
 
 import pandas as pd
@@ -37,7 +36,8 @@ def find_exclusions(
     prompts come first; one that would raise their share above MOST_FLAGGED is excluded, and so is
     one with a larger share of flagged pairs.
     """
-    sent = set().union(*(own["prompt"] for own in settings.values()), *lost.values())
+    sent = set().union(*(own["prompt"] for own in settings.values()))
+    sent = sent.union(*(lost.get(key, ()) for key in settings))
     unusable_of = {
         key: {*lost.get(key, ()), *own["prompt"]} - {*own.loc[~own["flagged"], "prompt"]}
         for key, own in settings.items()
@@ -66,41 +66,34 @@ def apply_exclusions(
     none); of all their pairs flagged, impossible, and unfiltered_high (the high end that decides);
     excluded_setting, which keeps all its runs.
     """
-    peers = defaultdict(list)
-    rows: dict[Any, dict[Any, Any]] = {}
-    for row in candidates.to_dict("records"):
-        key = tuple(row[name] for name in SETTING)
-        own = members[key]
-        every = mean_speedup(own).interval(statistics.confidence, session_sd=statistics.session_sd)
-        rows[key] = row | {
-            "flagged": int(own["flagged"].sum()),
-            "impossible": int(own["impossible"].sum()),
-            "unfiltered_high": every.high,
-        }
-        peers[row["target"], row["prompt_set"]].append(key)
-    kept = dict(members)
+    if candidates.empty:
+        return candidates, dict(members)
+    kept, rows = dict(members), []
     without = {
-        key: set(own["prompt"]) - set(members[key]["prompt"])
+        key: {*own["prompt"]} - {*members[key]["prompt"]}
         for key, own in lost.groupby(SETTING)
         if key in members
     }
-    for keys in peers.values():
-        own_lost = {key: without[key] for key in keys if key in without}
-        unusable, excluded = find_exclusions({key: members[key] for key in keys}, own_lost)
-        for key in keys:
+    for _, peers in candidates.groupby(["target", "prompt_set"]):
+        by_key = peers.set_index(SETTING, drop=False).to_dict("index")
+        unusable, excluded = find_exclusions({key: members[key] for key in by_key}, without)
+        for key, row in by_key.items():
             own = members[key]
-            usable = own[~(own["flagged"] | own["prompt"].isin(unusable))]
-            rows[key] |= {"excluded_setting": True, "unusable_prompts": ""}
+            every = mean_speedup(own).interval(statistics.confidence, 1, statistics.session_sd)
             if key not in excluded:
-                rows[key] |= {"excluded_setting": False, "unusable_prompts": _listed(unusable)}
-                if len(usable) < len(own):
-                    kept[key] = usable
-                    numbers = summarise(usable, SETTING, statistics)
-                    # What was sent stays.
-                    numbers = numbers.drop(columns=["prompt_set", "excluded", "pairs"])
-                    rows[key] |= numbers.to_dict("records")[0]
-    return (pd.DataFrame(list(rows.values())) if rows else candidates), kept
-
-
-def _listed(prompts: Iterable[str]) -> str:
-    return ", ".join(sorted(set(prompts)))
+                kept[key] = own[~(own["flagged"] | own["prompt"].isin(unusable))]
+                numbers = summarise(kept[key], SETTING, statistics)
+                # What was sent stays.
+                numbers = numbers.drop(columns=["prompt_set", "excluded", "pairs"])
+                row |= numbers.to_dict("records")[0]
+            rows.append(
+                row
+                | {
+                    "flagged": int(own["flagged"].sum()),
+                    "impossible": int(own["impossible"].sum()),
+                    "unfiltered_high": every.high,
+                    "excluded_setting": key in excluded,
+                    "unusable_prompts": "" if key in excluded else ", ".join(sorted(unusable)),
+                }
+            )
+    return pd.DataFrame(rows), kept

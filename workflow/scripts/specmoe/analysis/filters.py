@@ -17,13 +17,8 @@ from specmoe.config.block import MEASURED_BY, PASSAGE_PREFIX
 GAINS = (Answer.ON, Answer.HERE, Answer.LOOPING)
 """Answers by which a target gains."""
 
-# Settings over the same prompts can be compared; `split` separates the suites of one campaign.
-_PROMPTED = ["target_label", "prompts", "split"]
-_SETTING = [*_PROMPTED, "draft_label", "gamma"]
-_CONDITIONS = [
-    *("engine_commit", "backend", "machine_chip", "machine_gpu"),
-    *("synthetic", "n_predict", "temperature", "repeats", "engine_options"),
-]
+# Settings of a target over the same prompts can be compared.
+_PROMPTED = ["target_label", "prompts"]
 
 
 def usual_settings(analysis: Analysis) -> pd.DataFrame:
@@ -190,10 +185,9 @@ def count_check(counts: Mapping[str, Any], check: str) -> dict[str, Any]:
 def compare_settings(analyses: Sequence[Analysis]) -> pd.DataFrame:
     """Return a row for each setting and heading, settings of several campaigns first.
 
-    A setting is a target and a draft model (by label), a γ and the prompts (by name). Where one
-    campaign measured it in several suites, the settings of its target and prompts are split by
-    suite. A heading is a campaign; one that measured by several protocols has a heading for each.
-    Controls and runs of forced acceptance are not compared.
+    A setting is a target and a draft model (by label), a γ and the prompts (by name). A heading is
+    a campaign; one that measured by several protocols has a heading for each. Controls and runs of
+    forced acceptance are not compared.
 
     Columns, besides those of `summarise` that are kept: heading, campaign, target_label,
     draft_label, prompts, suite (all that measured a target over these prompts), campaigns (how many
@@ -206,24 +200,18 @@ def compare_settings(analyses: Sequence[Analysis]) -> pd.DataFrame:
     settings = pd.concat([_campaign_settings(analysis) for analysis in analyses], ignore_index=True)
     if settings.empty:
         return pd.DataFrame()
-    settings["split"] = ""
-    repeated = settings.duplicated(["heading", *_SETTING], keep=False)
-    prompted = pd.MultiIndex.from_frame(settings[_PROMPTED])
-    settings["split"] = settings["suite"].where(prompted.isin(prompted[repeated]), "")
     settings["suite"] = settings.groupby(_PROMPTED)["suite"].transform(
         lambda suites: ", ".join(dict.fromkeys(suites))
     )
-    setting = settings.groupby(_SETTING)
+    setting = settings.groupby([*_PROMPTED, "draft_label", "gamma"])
     settings["campaigns"] = setting["campaign"].transform("nunique")
     same = setting["files"].transform(lambda own: own.notna().all() and own.nunique() == 1)
     settings["same_files"] = same.astype(object).where(settings["campaigns"] > 1, None)
-    # A target's settings over the same prompts stay together, then follow the order of all tables.
-    labels = dict.fromkeys(label for analysis in analyses for label in _labels(analysis))
-    ranks = {label: rank for rank, label in enumerate(labels)}
+    # A target's settings over the same prompts stay together, in the order of the first campaign.
     settings = settings.assign(
         single=settings.groupby(_PROMPTED)["campaigns"].transform("max") == 1,
-        target_rank=settings["target_label"].map(ranks),
-        draft_rank=settings["draft_label"].map(ranks),
+        target_rank=pd.factorize(settings["target_label"])[0],
+        draft_rank=pd.factorize(settings["draft_label"])[0],
     )
     order = ["single", "target_rank", "suite", "prompts", "draft_rank", "gamma"]
     settings = settings.sort_values(order, kind="stable", ignore_index=True)
@@ -244,7 +232,7 @@ def compare_campaigns(analyses: Sequence[Analysis]) -> pd.DataFrame:
 def _campaign_settings(analysis: Analysis) -> pd.DataFrame:
     """Return a campaign's settings with the columns that settings of several campaigns have."""
     settings = protocols(usual_settings(analysis))
-    labels, unit = _labels(analysis), str(analysis.campaign["length_unit"].iloc[0])
+    unit = str(analysis.campaign["length_unit"].iloc[0])
     digests = analysis.models.set_index("model")["sha256"]
     drafts = settings["draft_model"].map(digests).fillna("nothing")
     flagged = analysis.flagged.groupby(SETTING)["flagged"].sum().rename("flagged")
@@ -253,29 +241,20 @@ def _campaign_settings(analysis: Analysis) -> pd.DataFrame:
         campaign=analysis.name,
         heading=analysis.name + (own if own.nunique() > 1 else own.str[:0]),
         prompts=[_prompts(texts, unit) for texts in settings["texts"]],
-        target_label=settings["target"].map(labels),
-        draft_label=settings["draft"].map(labels).fillna(settings["draft_label"]),
         files=settings["target"].map(digests) + " " + drafts,
     )
 
 
 def _headings(analysis: Analysis) -> pd.DataFrame:
     settings = _campaign_settings(analysis)
-    campaign = analysis.campaign.reindex(columns=["campaign", *MEASURED_BY, *_CONDITIONS])
+    campaign = analysis.campaign.reindex(columns=TABLES["compared_campaigns"].columns)
     campaign["engine_options"] = campaign["engine_options"].replace("", None)
     if settings.empty:
         return campaign.assign(heading=analysis.name, settings=0)
     headings = settings.groupby(["campaign", "heading", *MEASURED_BY], sort=False)
     counted = headings.size().reset_index(name="settings")
-    return counted.merge(campaign.drop(columns=MEASURED_BY), on="campaign", validate="m:1")
-
-
-def _labels(analysis: Analysis) -> "pd.Series[str]":
-    """Return the models' labels by id; labels that several models share have the id added."""
-    models = analysis.models
-    shared = models["label"].duplicated(keep=False)
-    words = models["label"].where(~shared, models["label"] + " (" + models["model"] + ")")
-    return words.set_axis(models["model"])
+    conditions = campaign[["campaign", *campaign.columns.difference(counted.columns)]]
+    return counted.merge(conditions, on="campaign", validate="m:1")
 
 
 def _prompts(texts: Sequence[str], unit: str) -> str:
