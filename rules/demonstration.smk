@@ -1,9 +1,8 @@
 # One prompt decoded with drafts, round by round, for newcomers at the terminal and for the page.
-# A campaign without draft models or of the study's rows has no demonstration.
+# A campaign without draft models or of the study's rows has no demonstration, nor has a shipped one
+# without its record.
 DEMONSTRATION = CAMPAIGN.demonstration
 TRACE = str(CAMPAIGN.trace_file)
-# Whether the page shows it.
-PAGED = DEMONSTRATION and (CAMPAIGN.measured or CAMPAIGN.ships_trace)
 
 if DEMONSTRATION:
 

@@ -90,7 +90,7 @@ rule write_page:
         citation=shipped("CITATION.cff"),
         figures=rules.render_paper.output.figures,
         sources=sorted(PAPER.glob("site/*.*")),
-        trace=TRACE if PAGED else [],
+        trace=TRACE if DEMONSTRATION else [],
     output:
         data=directory("<campaign>/page/data"),
         page="<campaign>/page/index.html",

@@ -90,10 +90,13 @@ def test_targets_with_greedy_drafts_are_judged_and_published_rows_are_not(study,
 def test_a_shipped_campaign_ships_its_trace(synthetic, campaign_of):
     synthetic["campaign"]["name"] = "demo"
     shipped = campaign_of(synthetic, source="shipped")
-    assert shipped.ships_trace
     assert shipped.trace_file == ROOT / "resources/campaigns/demo/trace.json"
+    assert shipped.demonstration
+    synthetic["campaign"]["name"] = "methods"
+    assert not campaign_of(synthetic, source="shipped").demonstration
     measured = campaign_of(synthetic, source="measured")
     assert measured.trace_file == measured.folder / "trace.json"
+    assert measured.demonstration
 
 
 def test_passes_are_timed_where_the_engine_is_built_here_and_samples_are_wanted(

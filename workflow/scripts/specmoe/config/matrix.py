@@ -260,10 +260,9 @@ def _prompts(config: Config, suite: Suite) -> Iterator[PromptSource]:
 def choose_demonstration(config: Config, *, gpu: bool) -> Block | None:
     """Return the block of the demonstration: the campaign's first text, and a draft model.
 
-    The result is None if no other model drafts after a whole text, and for the study's rows, which
-    come without models. `gpu`: the backend uses one.
+    The result is None if no other model drafts after a whole text. `gpu`: the backend uses one.
     """
-    for block in list_blocks(config, gpu=gpu) if config.campaign.source != "study_rows" else []:
+    for block in list_blocks(config, gpu=gpu):
         texts = [one for one in block.prompts if one.length is None]
         models = [arm for arm in block.arms if arm.method == Method.DRAFT]
         pairs = [arm for arm in models if arm.draft_model != block.target]  # no control

@@ -315,18 +315,15 @@ class LoadedCampaign:
 
     @cached_property
     def demonstration(self) -> Block | None:
-        """The block of the demonstration; None if no draft model drafts in it."""
-        return choose_demonstration(self.config, gpu=self.gpu)
-
-    @property
-    def ships_trace(self) -> bool:
-        """Whether it is shipped, with the record of the demonstration."""
-        return not self.measured and (self.data / "trace.json").exists()
+        """The block of the demonstration; None if no draft model drafts in it, or none ships."""
+        if self.measured or self.trace_file.exists():
+            return choose_demonstration(self.config, gpu=self.gpu)
+        return None
 
     @property
     def trace_file(self) -> Path:
-        """The record of the demonstration: shipped with a shipped campaign, or made here."""
-        return (self.data if self.ships_trace else self.folder) / "trace.json"
+        """The record of the demonstration."""
+        return self.data / "trace.json"
 
 
 def open_campaign(file: Path) -> LoadedCampaign:
