@@ -85,7 +85,7 @@ FAULTS = [
         "seconds of a run in its load: 2.52, 2 at most"),
     ("accounting", drafted(load_tokens_per_second=99.0),
         "a load's rate times its seconds: 514.8, not 256"),
-    ("accounting", drafted(**FEW), "tokens of a load: 100, 128 of them in measured runs"),
+    ("accounting", drafted(**FEW), "tokens of a load: 100, 128 in measured runs"),
     ("accounting", drafted(load_decodes=10), "tokens of a load of 10 passes: 256, 150 at most"),
     ("accounting", drafted(accepted=60), "accepted"),
     ("draft_time", drafted(load_decodes=300),

@@ -5,7 +5,7 @@ The second uses no time, so forged times, or counters that fit them, do not pass
 
 from collections.abc import Iterator
 from itertools import pairwise
-from math import inf
+from math import isnan, nan
 
 from specmoe.audit.draft_rounds import Counts, Limits, Outcome, possible_outcomes
 from specmoe.audit.evidence import Evidence, Finding, Run, at_least, at_most, combined, equal
@@ -19,16 +19,15 @@ _PRINTED_MS = 0.5  # llama-speculative prints whole milliseconds, a server micro
 
 
 def check_accounting(run: Run, given: Evidence) -> Finding:
-    """Check that the counters of a run agree with each other."""
+    """Check that the counters of a run agree with each other, as far as they are known."""
     parts = [
-        *_load(run, given.loads.get(run.load or "")),
+        *_load(run, given),
         *_output(run),
         *_rounds(run),
         *_decodes(run, given.baseline(run)),
         *_by_round(run),
     ]
-    none = Finding("no counter that could be checked is known")
-    return combined(parts, "all sums hold") if parts else none
+    return combined(parts, "all sums hold", "no counter that could be checked is known")
 
 
 def _most(what: str, found: float, most: float) -> Finding:
@@ -39,88 +38,81 @@ def _same(what: str, found: float, due: float, tolerance: float = 0.0) -> Findin
     return equal(found, due, f"{what}: {found:.6g}, not {due:.6g}", tolerance)
 
 
-def _load(run: Run, of_load: int | None) -> Iterator[Finding]:
-    """Check that a run fits its load, whose measured runs have `of_load` tokens in all."""
-    seconds, tokens, rate = run.load_s, run.load_tokens, run.load_tokens_per_second
-    if seconds is None or tokens is None or rate is None:
-        return
+def _load(run: Run, given: Evidence) -> Iterator[Finding]:
+    """Check that a run fits its load, and the load its passes and its measured runs."""
+    load, tokens = run.numbers, run.numbers.load_tokens
     own_s = ((run.prompt_ms or 0) + (run.decode_ms or 0)) / 1000
-    yield _most("seconds of a run in its load", own_s, seconds)
-    yield _same("a load's rate times its seconds", rate * seconds, tokens, _RATE_TOLERANCE)
-    if of_load is not None:
-        why = f"tokens of a load: {tokens}, {of_load} of them in measured runs"
-        yield at_least(tokens, of_load, why)
-    if run.load_decodes is not None:
-        # The counter is read just before and after the load, while passes are under way.
-        most = run.concurrency * (1 + run.gamma) * (4 + 1.1 * run.load_decodes)
-        yield _most(f"tokens of a load of {run.load_decodes} passes", tokens, most)
+    yield _most("seconds of a run in its load", own_s, load.load_s)
+    rate = load.load_tokens_per_second
+    yield _same("a load's rate times its seconds", rate * load.load_s, tokens, _RATE_TOLERANCE)
+    measured = given.loads[run.load or ""]
+    yield at_least(tokens, measured, f"tokens of a load: {tokens}, {measured} in measured runs")
+    # The counter is read just before and after the load, while passes are under way.
+    most = run.concurrency * (1 + run.gamma) * (4 + 1.1 * load.load_decodes)
+    yield _most(f"tokens of a load of {load.load_decodes} passes", tokens, most)
 
 
 def _output(run: Run) -> Iterator[Finding]:
     """Check the number of tokens, their ids, and the rate by the protocol's definition."""
-    if run.generated is not None and run.protocol == Protocol.PAIRED:
+    generated, ms = run.numbers.generated, run.numbers.decode_ms
+    if run.protocol == Protocol.PAIRED:
         ends = run.stopped_by == Stop.EOS
-        yield (_most if ends else _same)("tokens generated", run.generated, run.n_predict)
-    if run.generated is not None and run.tokens is not None:
-        yield _same("ids of generated tokens", len(run.tokens), run.generated)
-    tokens, rate, ms = run.timed_tokens, run.tokens_per_second, run.decode_ms
-    if tokens and rate is not None and ms is not None:
-        rounded = _PRINTED_MS / ms if run.protocol == Protocol.STUDY and ms else 0.0
-        yield _same("tok/s times seconds", rate * ms / 1000, tokens, _RATE_TOLERANCE + rounded)
+        yield (_most if ends else _same)("tokens generated", generated, run.n_predict)
+    if run.tokens is not None:
+        yield _same("ids of generated tokens", len(run.tokens), generated)
+    if run.timed_tokens:
+        rounded = _PRINTED_MS / ms if run.protocol == Protocol.STUDY else 0.0
+        timed = run.numbers.tokens_per_second * ms / 1000
+        yield _same("tok/s times seconds", timed, run.timed_tokens, _RATE_TOLERANCE + rounded)
 
 
 def _rounds(run: Run) -> Iterator[Finding]:
     """Check that every round gives one token of the target besides those it accepts."""
-    rounds, drafted, accepted = run.rounds, run.drafted, run.accepted
-    if rounds is not None and drafted is not None:
-        yield _most(f"tokens drafted in {counted(rounds, 'round')}", drafted, run.gamma * rounds)
-    if drafted is not None and accepted is not None:
-        yield _most("drafted tokens accepted", accepted, drafted)
-    if rounds is not None and accepted is not None and run.generated is not None:
-        given = 1 + rounds + accepted + (run.replays or 0) - (run.replays_rejected or 0)
-        what = "1 + rounds + accepted + replays"
-        # llama-speculative ends between rounds and counts all tokens of the last one. llama-server
-        # never drafts past the tokens left to generate, so a round is cut only where the text ends.
-        # The sum lacks single steps.
-        if run.protocol == Protocol.STUDY:
-            yield _same(what, given, run.generated)
-        else:
-            yield _most(what, given, run.generated + run.cut)
+    counts = run.numbers
+    rounds, accepted = counts.rounds, counts.accepted
+    yield _most(f"tokens drafted in {rounds} rounds", counts.drafted, run.gamma * rounds)
+    yield _most("drafted tokens accepted", accepted, counts.drafted)
+    given = 1 + rounds + accepted + (run.replays or 0) - (run.replays_rejected or 0)
+    what = "1 + rounds + accepted + replays"
+    # llama-speculative ends between rounds and counts all tokens of the last one. llama-server
+    # never drafts past the tokens left to generate, so a round is cut only where the text ends.
+    # The sum lacks single steps.
+    if run.protocol == Protocol.STUDY:
+        yield _same(what, given, counts.generated)
+    else:
+        yield _most(what, given, counts.generated + run.cut)
     # Where the target undoes rejected tokens, nothing is replayed.
-    if run.speculative and METHODS[BY_TYPE[run.method]].rolls_back and run.replays is not None:
-        yield _most(f"replays with {run.draft}", run.replays, 0)
+    if run.speculative and METHODS[BY_TYPE[run.method]].rolls_back:
+        yield _most(f"replays with {run.draft}", counts.replays, 0)
 
 
 def _decodes(run: Run, baseline: Run | None) -> Iterator[Finding]:
     """Check that every decode gives one token of its own, prompt and rejected replays excepted."""
-    due = run.passes_after_prompt
-    if run.protocol != Protocol.PAIRED or run.decodes is None or due is None:
+    if run.protocol != Protocol.PAIRED:
         return
-    baseline_passes = baseline.passes_after_prompt if baseline else None
-    if baseline is None or baseline.decodes is None or baseline_passes is None:
-        yield at_least(run.decodes, due + 1, f"decodes: {run.decodes}, {due + 1} at least")
-        return
-    # As many for the prompt as in the baseline.
-    due += baseline.decodes - baseline_passes
-    yield at_least(run.decodes, due, f"decodes: {run.decodes}, {due} at least")
-    yield _most("decodes", run.decodes, due + run.cut)
+    decodes, due = run.numbers.decodes, run.passes_after_prompt
+    of_prompt = baseline.numbers.decodes - baseline.passes_after_prompt if baseline else nan
+    # As many for the prompt as in the baseline, one at least.
+    known = not isnan(of_prompt)
+    due += of_prompt if known else 1
+    yield at_least(decodes, due, f"decodes: {decodes}, {due} at least")
+    yield _most("decodes", decodes, due + run.cut if known else nan)
 
 
 def _by_round(run: Run) -> Iterator[Finding]:
     """Check counts by position and by draft length; a position needs all before it accepted."""
-    positions, rounds = run.accepted_per_position, run.rounds
-    if positions is not None:
-        if run.accepted is not None:
-            yield _same("accepted by position", sum(positions), run.accepted)
-        first = inf if rounds is None else rounds
-        for index, (before, after) in enumerate(pairwise([first, *positions]), 1):
+    counts = run.numbers
+    if run.accepted_per_position is not None:
+        yield _same("accepted by position", sum(run.accepted_per_position), counts.accepted)
+        held = counts.rounds, *run.accepted_per_position
+        for index, (before, after) in enumerate(pairwise(held), 1):
             yield _most(f"accepted at position {index}", after, before)
     for what, lengths, total in (
-        ("accepted", run.accepted_lengths, run.accepted),
-        ("drafted", run.drafted_lengths, run.drafted),
+        ("accepted", run.accepted_lengths, counts.accepted),
+        ("drafted", run.drafted_lengths, counts.drafted),
     ):
-        if lengths is not None and total is not None and rounds is not None:
-            yield _same(f"rounds by tokens {what}", sum(lengths), rounds)
+        if lengths is not None:
+            yield _same(f"rounds by tokens {what}", sum(lengths), counts.rounds)
             tokens = sum(length * count for length, count in enumerate(lengths))
             yield _same(f"tokens {what} by round", tokens, total)
 

@@ -7,6 +7,7 @@ tokens activate experts as those of other text do, or uniformly.
 """
 
 from collections.abc import Callable
+from math import isnan, nan
 
 import pandas as pd
 
@@ -48,18 +49,17 @@ def check_draft_time(run: Run, given: Evidence) -> Finding:
     token_ms = given.times_of(run).get(run.target)
     if token_ms is None:
         return Finding(f"{run.target} has no baseline run to be timed by")
-    took, rounds, drafted, parts = run.decode_ms, run.rounds, run.drafted, []
-    if run.speculative and took is not None and rounds is not None and drafted is not None:
-        draft_ms = draft_time(run, given)
-        work = f"{counted(rounds, 'round')} at {token_ms:.2f} ms"
-        work += f" and {counted(drafted, 'drafted token')} at {draft_ms:.2f} ms"
-        parts.append(_long_enough(took, rounds * token_ms + drafted * draft_ms, work, given))
-    if run.load_s is not None and run.load_decodes is not None:
-        work = f"{counted(run.load_decodes, 'pass', 'passes')} of its load at {token_ms:.2f} ms"
-        parts.append(_long_enough(1000 * run.load_s, run.load_decodes * token_ms, work, given))
+    counts, draft_ms = run.numbers, draft_time(run, given)
+    work = f"{counted(counts.load_decodes, 'pass', 'passes')} of its load at {token_ms:.2f} ms"
+    passes_ms = counts.load_decodes * token_ms
+    parts = [_long_enough(1000 * counts.load_s, passes_ms, work, given)]
+    if run.speculative:
+        work = f"{counted(counts.rounds, 'round')} at {token_ms:.2f} ms"
+        work += f" and {counted(counts.drafted, 'drafted token')} at {draft_ms:.2f} ms"
+        needed = counts.rounds * token_ms + counts.drafted * draft_ms
+        parts.append(_long_enough(counts.decode_ms, needed, work, given))
     reason = "time, rounds or drafted tokens are not known"
-    none = Finding(reason if run.speculative else "nothing was drafted")
-    return combined(parts) if parts else none
+    return combined(parts, unknown=reason if run.speculative else "nothing was drafted")
 
 
 def _long_enough(took: float, needed: float, work: str, given: Evidence) -> Finding:
@@ -87,23 +87,21 @@ def check_baseline_time(run: Run, given: Evidence) -> Finding:
         return Finding("no baseline of the same program and prompt had the server for itself")
     if baseline.disturbed_reason is not None:
         return Finding(f"{DISTURBED} during its baseline")
-    passes, took = run.passes_after_prompt, baseline.decode_ms
-    if None in (run.decode_ms, run.rounds, run.draft_ms) or not (passes and took):
-        return Finding("time or number of passes is not known")
-    assert run.decode_ms is not None and run.rounds is not None and run.draft_ms is not None
     tokens, written = run.timed_tokens or 0, baseline.timed_tokens or 0
     if not written or (run.stopped_by == Stop.EOS and min(tokens, written) < SHORTEST_TEXT):
         return Finding(f"its text ended after fewer than {SHORTEST_TEXT} tokens")
-    token_ms = took / written
-    draft_ms = run.draft_ms / run.drafted if run.drafted else 0.0
-    batches = run.rounds + (run.replays or 0)
+    counts, passes = run.numbers, run.passes_after_prompt
+    token_ms = baseline.numbers.decode_ms / written
+    draft_ms = counts.draft_ms / run.drafted if run.drafted else 0.0
+    batches = counts.rounds + (run.replays or 0)
     work = (
         f"{counted(passes, 'pass', 'passes')} at {token_ms:.2f} ms ({baseline.run}),"
-        f" {run.draft_ms:.0f} ms of drafting and {counted(batches, 'batch', 'batches')} that the"
+        f" {counts.draft_ms:.0f} ms of drafting and {counted(batches, 'batch', 'batches')} that the"
         " draft model reads again"
     )
-    needed = passes * token_ms + run.draft_ms + batches * draft_ms
-    return _long_enough(run.decode_ms, needed, work, given)
+    needed = passes * token_ms + counts.draft_ms + batches * draft_ms
+    timed = _long_enough(counts.decode_ms, needed, work, given)
+    return combined([timed], unknown="time or number of passes is not known")
 
 
 def check_expected_experts(run: Run, given: Evidence) -> Finding:
@@ -135,7 +133,7 @@ def _read_rate(run: Run, given: Evidence, round_bytes: Callable[[Size, float], f
     if target.file_bytes <= limits.cache_bytes:
         return Finding(f"{run.target} fits in a cache and may be read from it")
     passes = run.passes_after_prompt if run.speculative else run.timed_tokens
-    if not passes or not run.decode_ms:
+    if not passes or isnan(passes) or not run.decode_ms:
         return Finding("time or number of passes is not known")
     rounds, drafted = run.rounds or 0, run.drafted or 0
     # Those of all requests share a verification's pass.
@@ -173,13 +171,10 @@ def required_time(given: Evidence) -> pd.DataFrame:
     """
     tolerated, rows = 1 - given.limits.time_tolerance, []
     for run in given.runs.values():
-        took, token_ms = run.decode_ms, given.times_of(run).get(run.target)
-        if not run.speculative or token_ms is None or took is None:
+        took, alone = run.decode_ms, run.numbers.rounds * given.times_of(run).get(run.target, nan)
+        needed = alone + run.numbers.drafted * draft_time(run, given)
+        if not run.speculative or took is None or isnan(needed):
             continue
-        if run.rounds is None or run.drafted is None:
-            continue
-        alone = run.rounds * token_ms
-        needed = alone + run.drafted * draft_time(run, given)
         moe = run.target in given.sizes and given.sizes[run.target].experts > 0
         too_fast = took < needed * tolerated, took < alone * tolerated
         rows.append(("moe" if moe else "dense", took, needed, *too_fast))

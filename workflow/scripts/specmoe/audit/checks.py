@@ -11,7 +11,7 @@ of a higher acceptance. All other rows stay, and so do the times of single token
 from collections.abc import Callable
 from enum import StrEnum
 from itertools import product
-from math import ceil
+from math import ceil, isnan
 from typing import Any, NamedTuple
 
 import pandas as pd
@@ -204,7 +204,7 @@ def count_sensitivity(evidence: Evidence) -> pd.DataFrame:
     """
     timed = [run for run in evidence.runs.values() if run.speculative and run.decode_ms]
     bounds = [check for check in _OF_TIME if check.level == Level.IMPOSSIBLE]
-    unbounded = sum(all(one.find(run, evidence).ratio is None for one in bounds) for run in timed)
+    unbounded = sum(all(isnan(one.find(run, evidence).ratio) for one in bounds) for run in timed)
     rows = []
     for forged, factor in product(Forged, FACTORS):
         faster = [_faster(run, forged, factor) if factor > 1 else run for run in timed]

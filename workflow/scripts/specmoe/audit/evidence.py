@@ -8,7 +8,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import InitVar, dataclass, field
 from enum import StrEnum
-from math import inf
+from math import inf, isnan, nan
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
@@ -55,6 +55,12 @@ class Run(_Columns):
         return type(self)(**vars(self) | columns)
 
     @property
+    def numbers(self) -> Any:
+        """Its columns with NaN for null: what follows from an unknown number is unknown too."""
+        known = ((name, nan if value is None else value) for name, value in vars(self).items())
+        return SimpleNamespace(**dict(known))
+
+    @property
     def speculative(self) -> bool:
         """Whether tokens were drafted for it."""
         return self.draft != NO_DRAFT
@@ -97,15 +103,14 @@ class Run(_Columns):
         return server, self.target, self.draft, self.gamma, self.n_predict, self.temperature
 
     @property
-    def passes_after_prompt(self) -> int | None:
-        """The target's forward passes after the prompt's: each gives one token of its own.
+    def passes_after_prompt(self) -> Any:
+        """The target's forward passes after the prompt's: each gives one token; NaN if unknown.
 
         The prompt's pass gives the first token, and a rejected replay gives none. Where a text ends
         within a round there may be more, see `cut`.
         """
-        if self.generated is None or (self.speculative and self.accepted is None):
-            return None
-        due = self.generated - 1 - (self.accepted or 0) + (self.replays_rejected or 0)
+        accepted = self.numbers.accepted if self.speculative else 0
+        due = self.numbers.generated - 1 - accepted + (self.replays_rejected or 0)
         return max(due, (self.rounds or 0) + (self.replays or 0)) if self.cut else due
 
 
@@ -231,13 +236,13 @@ class Level(StrEnum):
 class Finding:
     """The result of a check of a run; `ratio` is the measured value over its bound.
 
-    Without a ratio the check does not apply, and `why` is the reason.
+    Without a ratio, which is NaN, the check does not apply, and `why` is the reason.
     """
 
     why: str
-    measured: float | None = None
-    bound: float | None = None
-    ratio: float | None = None
+    measured: float = nan
+    bound: float = nan
+    ratio: float = nan
     judged: bool = True
 
     @property
@@ -245,7 +250,7 @@ class Finding:
         """Whether the bound holds."""
         if not self.judged:
             return CheckVerdict.NOT_JUDGED
-        if self.ratio is None:
+        if isnan(self.ratio):
             return CheckVerdict.NOT_APPLICABLE
         return CheckVerdict.FAIL if self.ratio > 1 else CheckVerdict.PASS
 
@@ -263,23 +268,27 @@ def at_least(measured: float, bound: float, why: str) -> Finding:
 def equal(measured: float, expected: float, why: str, tolerance: float = 0.0) -> Finding:
     """Check measured == expected, or nearly; the ratio is that of the larger to the smaller."""
     low, high = sorted([measured, expected])
-    ratio = 1.0 if low == high else high / low if low > 0 else inf
+    ratio = 1.0 if low == high else _over(high, low)
     return Finding(why, measured, expected, ratio / (1 + tolerance))
 
 
-def combined(parts: Iterable[Finding], when_good: str = "") -> Finding:
+def combined(parts: Iterable[Finding], when_good: str = "", unknown: str = "") -> Finding:
     """Return the worst of a check's findings, with the sentences of all that fail.
 
-    If none fails, the sentence is `when_good`, or all of theirs.
+    If none fails, the sentence is `when_good`, or all of theirs; `unknown` if no ratio is known.
     """
-    listed = list(parts)
-    worst = max(listed, key=lambda part: part.ratio or 0)
+    listed = [part for part in parts if not isnan(part.ratio)]
+    if not listed:
+        return Finding(unknown)
+    worst = max(listed, key=lambda part: part.ratio)
     failed = [part.why for part in listed if part.verdict == CheckVerdict.FAIL]
     why = "; ".join(failed) or when_good or "; ".join(part.why for part in listed)
     return Finding(why, worst.measured, worst.bound, worst.ratio)
 
 
 def _over(value: float, bound: float) -> float:
+    if isnan(value + bound):
+        return nan
     if value <= 0:
         return 0.0
     return value / bound if bound > 0 else inf
