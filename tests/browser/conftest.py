@@ -11,7 +11,7 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, sync_playwright
 
 CHROMIUM = shutil.which("chromium")
-SIZES = {"phone": (390, 844), "laptop": (1280, 800), "desk": (1440, 900)}
+SIZES = {"phone": (390, 844), "desk": (1440, 900)}
 # Readers who among them have every pair of size and language, size and light, language and light.
 READERS = [
     ("phone", "en-GB", "light"),
