@@ -26,7 +26,7 @@ os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PAT
 from specmoe.config.block import MEASURE_VERSION
 from specmoe.errors import SpecmoeError, error_message, drop_unread
 from specmoe.paper.pdf import INSTALL_TEX, missing_tex
-from specmoe.plan.gate import check, check_folder, drop_other_packages, drop_stale_locks
+from specmoe.plan.gate import check_folder, drop_other_packages, drop_stale_locks
 from specmoe.plan.gate import load_campaign, refresh
 from specmoe.plan.job_files import JobFiles
 
@@ -159,6 +159,8 @@ def scheduled(*names):
 
 def print_plan():
     """Print the plan; end snakemake if the campaign cannot be measured, or does not fit."""
+    from specmoe.plan.inventory import check  # needs numpy
+
     try:
         if CAMPAIGN.measured:
             check(CAMPAIGN, os.environ)

@@ -15,7 +15,8 @@ from specmoe import cli, errors
 from specmoe.audit.report import audit
 from specmoe.config.load import merge_catalogs, read_mapping
 from specmoe.plan.campaign import open_campaign
-from specmoe.plan.gate import check, load_campaign
+from specmoe.plan.gate import load_campaign
+from specmoe.plan.inventory import check
 
 from .table import AUDIT, CONFIG, FAULTS, ROWS, Scene
 

@@ -13,12 +13,8 @@ from specmoe.models.gguf import read_info
 from specmoe.models.info import save_info
 from specmoe.models.synthetic import write_model
 from specmoe.models.synthetic_drafts import write_draft
-from specmoe.plan.gate import (
-    check,
-    drop_stale_locks,
-    load_campaign,
-    methods_of_files,
-)
+from specmoe.plan.gate import drop_stale_locks, load_campaign, methods_of_files
+from specmoe.plan.inventory import check
 
 from ...conftest import ROOT, merge
 from ...recipes import TINY, varied

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from specmoe.config.block import MEASURE_VERSION, Block, PromptSource, Sending
-from specmoe.config.engines import NGRAM_MAKER, refuse_exported
+from specmoe.config.engines import NGRAM_MAKER
 from specmoe.config.load import PLAIN, Errors, MethodsOf, load, stop_at
 from specmoe.config.methods import Method
 from specmoe.config.models import (
@@ -38,7 +38,7 @@ from specmoe.config.models import (
 from specmoe.config.schema import Config
 from specmoe.config.workloads import numbered_lines
 from specmoe.engine.identity import fact, measuring_files
-from specmoe.errors import ConfigError, DamagedFileError, MeasurementError, ModelError
+from specmoe.errors import ConfigError, DamagedFileError, ModelError
 from specmoe.files import (
     digest_of_parts,
     file_digests,
@@ -109,22 +109,6 @@ def load_campaign(data: Mapping[str, Any], root: Path, results: Path) -> LoadedC
     campaign = LoadedCampaign(config, root, results)
     stop_at(_check_folders(campaign))
     return campaign
-
-
-def check(campaign: LoadedCampaign, exported: Mapping[str, str]) -> None:
-    """Make sure that a campaign can be measured as far as its files, now here, and variables say.
-
-    `exported` is the environment of the workflow. Raises an ExceptionGroup of all errors.
-    """
-    from specmoe.plan.inventory import check_headers  # needs numpy
-
-    errors = check_headers(campaign)
-    try:
-        refuse_exported(campaign.config.measurement.environment, exported)
-    except MeasurementError as error:
-        errors.append(error)
-    if errors:
-        raise ExceptionGroup("errors of the campaign", errors)
 
 
 def _check_folders(campaign: LoadedCampaign) -> Errors:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from specmoe.config.block import Block
-from specmoe.config.engines import PathEngine
+from specmoe.config.engines import PathEngine, refuse_exported
 from specmoe.config.models import HubModel, PathModel
 from specmoe.config.workloads import numbered_lines
 from specmoe.engine.identity import require_programs
@@ -25,25 +25,20 @@ from specmoe.plan.campaign import LoadedCampaign
 from specmoe.plan.estimate import size_of
 from specmoe.plan.gate import Gate
 
-Errors = list[Exception]
-
 NOT_HASHED = "not hashed: headers only are read"
 BYTES_PER_TOKEN = 4  # of prompt texts
 
 
-def check_headers(campaign: LoadedCampaign) -> Errors:
-    """Return the errors of a campaign's prompts and models.
+def check(campaign: LoadedCampaign, exported: Mapping[str, str]) -> None:
+    """Make sure that a campaign can be measured as far as its files, now here, and variables say.
 
-    Errors name the path that the configuration has.
+    `exported` is the environment of the workflow. Raises an ExceptionGroup of all errors, which
+    name the path that the configuration has.
     """
-    errors: Errors = []
+    errors: list[Exception] = []
     config, blocks = campaign.config, list(campaign.blocks.values())
     _check_texts(blocks, campaign.root, errors)
-    for engine, name in campaign.engine_names.items():
-        entry = config.engines[name]
-        if isinstance(entry, PathEngine) and not campaign.engine_file(engine).exists():
-            with _collecting(errors):
-                require_programs(Path(entry.path))
+    _check_engines(campaign, exported, errors)
     known = _read_models(campaign, errors)
     drafters = {(block.target, one.draft): one for block in blocks for one in block.drafters}
 
@@ -63,18 +58,19 @@ def check_headers(campaign: LoadedCampaign) -> Errors:
         if found := origin(name):
             with _collecting(errors):
                 require_template(found[1], found[0], suite)
-    return errors
+    if errors:
+        raise ExceptionGroup("errors of the campaign", errors)
 
 
 @contextmanager
-def _collecting(errors: Errors) -> Iterator[None]:
+def _collecting(errors: list[Exception]) -> Iterator[None]:
     try:
         yield
     except (SpecmoeError, OSError) as error:
         errors.append(error)
 
 
-def _check_texts(blocks: Iterable[Block], root: Path, errors: Errors) -> None:
+def _check_texts(blocks: Iterable[Block], root: Path, errors: list[Exception]) -> None:
     """Check the texts of prompts. A line of a workload was read with the configuration."""
     for text in sorted({one.file for block in blocks for one in block.prompts if one.line is None}):
         with _collecting(errors):
@@ -82,7 +78,22 @@ def _check_texts(blocks: Iterable[Block], root: Path, errors: Errors) -> None:
                 raise ConfigError(f"{root / text} has no text, and it is a prompt")
 
 
-def _read_models(campaign: LoadedCampaign, errors: Errors) -> dict[str, tuple[Path, ModelInfo]]:
+def _check_engines(
+    campaign: LoadedCampaign, exported: Mapping[str, str], errors: list[Exception]
+) -> None:
+    """Check the engines that are built elsewhere, and that nothing exported steers one."""
+    for engine, name in campaign.engine_names.items():
+        entry = campaign.config.engines[name]
+        if isinstance(entry, PathEngine) and not campaign.engine_file(engine).exists():
+            with _collecting(errors):
+                require_programs(Path(entry.path))
+    with _collecting(errors):
+        refuse_exported(campaign.config.measurement.environment, exported)
+
+
+def _read_models(
+    campaign: LoadedCampaign, errors: list[Exception]
+) -> dict[str, tuple[Path, ModelInfo]]:
     """Return the models whose files are here; the user's own must be whole, and of their family."""
     known = {}
     for name, file in model_files(campaign).items():
