@@ -22,8 +22,6 @@ from specmoe.config.base import (
 from specmoe.config.engines import PackageVersion
 from specmoe.files import parts_of
 
-UNVERIFIED: Literal["unverified"] = "unverified"
-
 DraftMethod = Literal["eagle3", "dflash", "dspark"]
 """A drafting method that reads the target's hidden states."""
 
@@ -83,13 +81,13 @@ class ReadyModel(ModelBase):
 
     file_key: ClassVar[str] = "file"
 
-    sha256: Digest | list[Digest] | Literal["unverified"] = UNVERIFIED
+    sha256: Digest | list[Digest] | Literal["unverified"] = "unverified"
     """SHA-256 of the file; of a split model a list"""
 
     @property
     def digests(self) -> list[str | None]:
         """The SHA-256 of each part, or None if the configuration does not give it."""
-        if self.sha256 == UNVERIFIED:
+        if self.sha256 == "unverified":
             return [None] * len(self.files)
         return [self.sha256] if isinstance(self.sha256, str) else list(self.sha256)
 
