@@ -77,8 +77,6 @@ CAMPAIGN = pd.DataFrame(
             "temperature": 0.0,
             "repeats": 2,
             "confidence": 0.95,
-            "self_acceptance": 0.95,
-            "unrelated_acceptance": 0.05,
             "started_at": pd.Timestamp("2026-01-02T03:04Z"),
             "ended_at": pd.Timestamp("2026-01-03T03:04Z"),
             "load_average_max": 1.25,
@@ -255,29 +253,25 @@ def several_ways() -> Analysis:
     Speedups: 0.80 and 0.60 of the former, without a failed decode; 1.20 and 1.40 of the latter,
     with 100 and 200 a run.
     """
-    server = [
-        *baseline_runs(["moe_q4"], ["passage-64"], 2),
-        *speculative_runs("S", "moe_q4", "draft_0.8b", 4, [40, 40], "passage-64"),
-        *speculative_runs("S", "moe_q4", "draft_0.8b", 8, [30, 30], "passage-64"),
-    ]
-    faster = {4: 60, 8: 70}
+
+    def runs(short: float, long: float) -> list[dict]:
+        return [
+            *baseline_runs(["moe_q4"], ["passage-64"], 2),
+            *speculative_runs("S", "moe_q4", "draft_0.8b", 4, [short] * 2, "passage-64"),
+            *speculative_runs("S", "moe_q4", "draft_0.8b", 8, [long] * 2, "passage-64"),
+        ]
+
     tools = [
         row
-        | {key: f"tools/{row[key]}" for key in ("suite", "block", "run")}
+        | {key: f"tools/{row[key]}" for key in ("suite", "block", "run", "baseline") if row[key]}
         | {"protocol": "study", "engine": "march-cpu-0a1b2c3d"}
-        | (
-            {
-                "tokens_per_second": faster[row["gamma"]],
-                "baseline": f"tools/{row['baseline']}",
-                "decode_failures": 25 * row["gamma"],
-            }
-            if row["draft"] != "none"
-            else {}
-        )
-        for row in server
+        | {"decode_failures": 25 * row["gamma"]}
+        for row in runs(60, 70)
     ]
     names = ["P", "S", "tools/P", "tools/S"]
-    return replace(analysis_of([*server, *tools]), suites=SUITES.iloc[[0] * 4].assign(suite=names))
+    return replace(
+        analysis_of([*runs(40, 30), *tools]), suites=SUITES.iloc[[0] * 4].assign(suite=names)
+    )
 
 
 def named(analysis: Analysis, name: str, source: str = "measured") -> Analysis:

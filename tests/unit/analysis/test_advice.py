@@ -29,14 +29,7 @@ BY_HAND = {
     "qwen3.5-4b-q8": "dense_4b",
     "qwen3.5-0.8b-q8": "draft_0.8b",
 }
-INFOS = {
-    model: made_info(sha256=model, size_bytes=size)
-    for model, size in [
-        ("qwen3.5-35b-a3b-q4", 20_000),
-        ("qwen3.5-4b-q8", 4_000),
-        ("qwen3.5-0.8b-q8", 800),
-    ]
-}
+INFOS = {model: made_info(sha256=model) for model in BY_HAND}
 
 
 @pytest.fixture
@@ -74,29 +67,15 @@ def campaign(*settings, repeats=3, target="qwen3.5-35b-a3b-q4", prompts=PROMPTS)
 
 def audit(runs, *, failed=(), check="draft_time", controls=()):
     """Return an audit in which all pass but the runs named; `controls` are verdicts of that one."""
-    rows = [
-        {
-            "run": run,
-            "target": target,
-            "check": check,
-            "level": CHECKS[check].level,
-            "verdict": CheckVerdict.FAIL if run in failed else CheckVerdict.PASS,
-        }
-        for run, target in zip(runs["run"], runs["target"], strict=True)
-    ]
-    rows += [
-        {
-            **{
-                "run": f"k{n}",
-                "target": "qwen3.5-35b-a3b-q4",
-                "check": "controls",
-                "verdict": verdict,
-            },
-            "level": Level.IMPOSSIBLE,
-        }
-        for n, verdict in enumerate(controls)
-    ]
-    return pd.DataFrame(rows)
+    rows = pd.DataFrame({"run": runs["run"], "target": runs["target"]}).assign(
+        check=check,
+        level=CHECKS[check].level,
+        verdict=[CheckVerdict.FAIL if run in failed else CheckVerdict.PASS for run in runs["run"]],
+    )
+    known = pd.DataFrame({"verdict": controls}).assign(
+        run="k", target="qwen3.5-35b-a3b-q4", check="controls", level=Level.IMPOSSIBLE
+    )
+    return pd.concat([rows, known]) if len(known) else rows
 
 
 def advised(runs, config, audited, infos=INFOS, stages=()):
@@ -126,27 +105,8 @@ def rendered(analysis, template):
     return render_advice(analysis, TEMPLATES / template, Path("advice.md"))
 
 
-def said(analysis):
-    """Return the advice with all details in one line."""
-    return " ".join(rendered(analysis, "advice.md.j2").split())
-
-
 def statuses(settings):
     return dict(zip(settings["gamma"], settings["status"], strict=True))
-
-
-def test_a_free_draft_is_switched_on_at_its_fastest(config):
-    # All is accepted and drafting costs nothing: a round gives γ + 1 tokens in one pass.
-    runs = campaign(
-        *(setting(g, [50 * (g + 1) * wobble for wobble in (0.99, 1, 1.01)]) for g in (2, 4, 8))
-    )
-    row, settings = advice_of(runs, config)
-    assert (row["answer"], row["draft"], row["gamma"]) == (Answer.ON, "qwen3.5-0.8b-q8", 8)
-    assert row["speedup"] == pytest.approx(9, rel=1e-3)
-    assert row["simultaneous_low"] > 8.5
-    assert (row["settings"], row["excluded_settings"]) == (3, 0)
-    assert row["draft_bytes"] == 800
-    assert settings["gamma"].tolist() == [8, 4, 2]
 
 
 WOBBLE = np.array([0.99, 1, 1.01])
@@ -155,6 +115,11 @@ WOBBLE = np.array([0.99, 1, 1.01])
 @pytest.mark.parametrize(
     ("rates", "answer", "gamma", "reason"),
     [
+        pytest.param(
+            {g: 50 * (g + 1) * WOBBLE for g in (2, 4, 8)},
+            *(Answer.ON, 8, "the interval of the best setting is above 1 for other prompts too"),
+            id="a draft that is free and always right",
+        ),
         pytest.param(
             {g: 50 / (1 + 0.1 * g) * WOBBLE for g in (2, 4, 8)},
             *(Answer.OFF, 2, "the interval of every setting by itself is below 1"),
@@ -418,7 +383,8 @@ def test_the_answer_says_what_it_compares_and_what_is_fastest_on_other_prompts(c
     lengths = [run for run in setting(4, [59, 60, 61], suite="F") if run["prompt"] != "code"]
     runs = campaign(setting(4, [39, 40, 41]), setting(8, [36, 37, 38]), lengths)
     analysis = shown(runs, config)
-    assert "On passage-64: the fastest of 1 is Draft 0.8B, γ = 4: 1.20 [" in said(analysis)
+    gains = "MoE Q4 gains on passage-64: Draft 0.8B, γ = 4, 1.20 ["
+    assert gains in rendered(analysis, "advice.txt.j2")
     # The paper names it where its own interval is above 1.
     [gain] = cited(analysis)["gains_elsewhere"]
     assert (gain["label"], gain["gamma"], gain["prompt_set"]) == ("MoE Q4", 4, "passage-64")

@@ -20,31 +20,20 @@ def test_what_was_not_measured_is_a_dash_and_not_zero(null):
 @pytest.mark.parametrize(
     ("form", "given", "text"),
     [
-        ("fixed", (1.005e2, 2), "100.50"),
         ("fixed", (-0.25, 2), "−0.25"),
         ("fixed", (np.inf,), "∞"),
         ("fixed", (2057.44,), f"2{THIN}057.4"),
-        ("percent", (0.0254,), "2.5"),
-        ("thousands", (1234567,), f"1{THIN}234{THIN}567"),
-        ("parameters", (35_000_000_000,), f"35.0{THIN}B"),
         ("parameters", (800_000_000,), f"0.8{THIN}B"),
-        ("parameters", (21_300_000,), f"21.3{THIN}M"),
-        ("size", (20_600_000_000,), f"20.6{THIN}GB"),
         ("size", (43_000_000,), f"43.0{THIN}MB"),
         ("memory", (192 * 2**30,), f"192.0{THIN}GiB"),
-        ("plus_minus", (0.25, 2), f"±{THIN}0.25"),
-        ("interval", (1.234, 1.5), "[1.23, 1.50]"),
         ("interval", (512, 1024), f"[512.00, 1{THIN}024.00]"),
         ("interval", (0.5, 2.0), "[0.50, 2.00]"),
         # An open end and a difference are not judged by their ratio.
         ("interval", (1.0, None), "[1.00, –]"),
         ("interval", (-0.1, 0.4), "[−0.10, 0.40]"),
-        ("measured", (1.0, None, None), "1.00"),
         ("span", ((0.592, 0.594), 2), "0.59"),
         ("span", ((0.59, 0.6), 2, "–"), "0.59–0.60"),
         ("prompts_in_short", ("chats-a, chats-b",), "chats (2)"),
-        ("prompts_in_short", ("chats-a",), "chats-a"),
-        ("prompts_in_short", ("code, passage-64",), "code, passage-64"),
     ],
 )
 def test_numbers_read_as_in_print(form, given, text):
