@@ -40,9 +40,8 @@ try:
     CAMPAIGN = load_campaign(config, root=Path(shipped(".")), results=Path("results"))
     if workflow.is_main_process:
         refresh(CAMPAIGN)
-        if (
-            workflow.modifier.is_module
-        ):  # of another workflow, whose `onstart` is not this one
+        # Another workflow that uses this one as a module has an `onstart` of its own.
+        if workflow.modifier.is_module:
             CAMPAIGN.record()
 except (SpecmoeError, OSError) as error:
     sys.exit(error_message(error))
