@@ -89,6 +89,7 @@ rule engine:
 TARGETS = ["plan", "advise", "paper", "page", "audit", "tables", "check_claim"]
 TARGETS += ["runs", "models", "engine", "pack_campaign"]
 TARGETS += ["trace"] * bool(DEMONSTRATION)
+TARGETS += [f"suite_{one}" for one in CONFIG.campaign.suites if CAMPAIGN.measured]
 FORMER_TARGETS = {
     "site": "page",
     "audit_runs": "audit",
@@ -98,7 +99,6 @@ FORMER_TARGETS = {
 for before, word in pairwise(sys.argv):
     if word in FORMER_TARGETS and before not in ("--directory", "-d"):
         sys.exit(f"ConfigError: the target `{word}` is `{FORMER_TARGETS[word]}` now")
-TARGETS += [f"suite_{one}" for one in CONFIG.campaign.suites if CAMPAIGN.measured]
 
 
 rule help:
@@ -108,7 +108,7 @@ rule help:
     localrule: True
     params:
         text=lambda wildcards: [
-            f"{name:<14} {getattr(rules, name).rule.docstring}" for name in TARGETS
+            f"{name:<24} {getattr(rules, name).rule.docstring}" for name in TARGETS
         ],
     shell:
         "printf '%s\\n' {params.text:q} | tee {log}"

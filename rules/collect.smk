@@ -4,13 +4,15 @@ rule record_campaign:
     input:
         shipped("Snakefile"),
     output:
-        # It is written before the first job, see `onstart`, and replaced while jobs may read it.
+        # Jobs read it while it is written again: it is replaced, never taken away before.
         update("<campaign>/campaign.json"),
     log:
         "<logs>/record_campaign.log",
     localrule: True
+    params:
+        text=always(CAMPAIGN.text),  # of a module no `onstart` is run
     shell:
-        "touch {output} 2>&1 | tee {log}"
+        "printf '%s' {params.text:q} > {output}.new 2> {log} && mv {output}.new {output}"
 
 
 rule collect_table:
