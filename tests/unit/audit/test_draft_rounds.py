@@ -209,7 +209,7 @@ def test_counts_that_a_near_tie_explains_pass_and_the_tie_is_named():
     leads[at] = 0.015  # moves of 0.01 may close twice as much
     finding = found(replace(READING, lead_nats=tuple(leads)), **other)
     assert finding.verdict == "pass"
-    assert "if 1 near tie fall the other way" in finding.why
+    assert "with 1 near tie the other way" in finding.why
 
 
 def counts_without(at):

@@ -3,76 +3,47 @@
 Two clients, each of whose answers has 64 tokens; the load has both, and as many tokens of fillers.
 """
 
-import pandas as pd
 import pytest
 
-from specmoe.audit.checks import audit_runs
-from specmoe.audit.evidence import Evidence, Gap
+from specmoe.audit.evidence import Gap
 
-from .test_checks import BANDWIDTH, SETTINGS, SIZES, TARGET_MS, TOKENS, plain, speculative
+from .test_checks import TARGET_MS, TOKENS, after, audited, campaign, plain, speculative
 
-CLIENTS = 2
-SETTING = f"target/{CLIENTS}"
-SPECULATIVE = f"B/{SETTING}/draft/r0/g4/code/p0"
+SPECULATIVE = "B/target/2/draft/r0/g4/code/p0"
 # A pass over the tokens of both takes longer than one over a single token.
 PASS_MS = 1.2 * TARGET_MS
 
 
-def load(row, decodes, seconds, **more):
+def load(row, decodes, seconds):
     """Return a row as one of a load of two clients."""
-    tokens = 4 * len(TOKENS)
-    return (
-        row
-        | {
-            "level": str(CLIENTS),
-            "concurrency": CLIENTS,
-            "decodes": None,
-            "draft_ms": None,
-            "load_s": seconds,
-            "load_tokens": tokens,
-            "load_tokens_per_second": tokens / seconds,
-            "load_decodes": decodes,
-        }
-        | more
-    )
-
-
-def text_of(prompt):
-    return TOKENS if prompt == "code" else [token + 1000 for token in TOKENS]
+    whole = {"load_s": seconds, "load_tokens": 256, "load_tokens_per_second": 256 / seconds}
+    whole |= {"level": "2", "concurrency": 2, "load_decodes": decodes}
+    own = {"run": row["run"] + f"/{row['prompt']}/p0", "decodes": None, "draft_ms": None}
+    if row["prompt"] != "code":
+        own["tokens"] = [token + 1000 for token in TOKENS]
+    return row | whole | own
 
 
 def alone(prompt="code", **more):
-    row = plain(run=f"B/{SETTING}/draft/r0/alone/{prompt}/p0", suite="B", prompt=prompt,
-                ms_per_token=PASS_MS)  # fmt: skip
-    return load(row, 130, 130 * PASS_MS / 1000) | {"tokens": text_of(prompt)} | more
+    row = plain(run="B/target/2/draft/r0/alone", prompt=prompt, ms_per_token=PASS_MS)
+    return load(row, 130, 130 * PASS_MS / 1000) | more
 
 
 def drafted(prompt="code", **more):
-    row = speculative(
-        run=f"B/{SETTING}/draft/r0/g4/{prompt}/p0",
-        baseline=f"B/{SETTING}/draft/r0/alone/{prompt}/p0",
-        prompt=prompt,
-        decode_ms=2500.0,
-        tokens_per_second=63 / 2.5,
-    )
-    return load(row, 70, 5.2) | {"tokens": text_of(prompt)} | more
+    rate = {"decode_ms": 2500.0, "tokens_per_second": 63 / 2.5}
+    row = speculative(run="B/target/2/draft/r0/g4", prompt=prompt, **rate)
+    return load(row, 70, 5.2) | {"baseline": f"B/target/2/draft/r0/alone/{prompt}/p0"} | more
 
 
-def findings(*changed, gaps=None):
-    rows = [alone(), alone("poem"), drafted(), drafted("poem"), plain()]
-    by_run = {row["run"]: row for row in rows} | {row["run"]: row for row in changed}
-    whole = dict.fromkeys(["load_tokens", "load_decodes"], "Int64")
-    frame = pd.DataFrame(by_run.values()).astype(whole)
-    evidence = Evidence(frame, SIZES, BANDWIDTH, SETTINGS, gaps or {})
-    return audit_runs(evidence).set_index(["run", "check"])
+LOADS = [alone(), alone("poem"), drafted(), drafted("poem")]
 
 
-def found(check, *changed, run=SPECULATIVE, **more):
-    return findings(*changed, **more).loc[(run, check)]
+def found(check, *changed, run=SPECULATIVE, gaps=None):
+    return after(check, *LOADS, *changed, run=run, divergences=gaps)
 
 
 def test_good_loads_pass():
-    verdicts = findings()["verdict"]
+    verdicts = audited(campaign(*LOADS)).set_index(["run", "check"])["verdict"]
     assert "fail" not in set(verdicts)
     for check in ("accounting", "draft_time", "bandwidth", "losslessness"):
         assert verdicts[(SPECULATIVE, check)] == "pass"

@@ -4,8 +4,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from specmoe.audit.checks import CHECKS
+from specmoe.audit.draft_rounds import Limits
 
 from .test_checks import DRAFT_MS, TARGET_MS, audited, campaign, failures, finding, speculative
+from .test_draft_rounds import play
 
 # An example audits a campaign, which takes as long as ten of other properties.
 few = settings(max_examples=30)
@@ -14,43 +16,26 @@ counts = st.one_of(st.none(), st.integers(0, 100))
 
 @st.composite
 def true_runs(draw):
-    """Return what a server counts of a hybrid target, whatever it accepts and at any speed.
-
-    A partly accepted round is replayed with the target's own token at its end; the replay accepts
-    all of it.
-    """
-    gamma, n_predict = draw(st.integers(1, 16)), draw(st.integers(2, 120))
-    left, rounds, drafted, replays, passes = n_predict - 1, 0, 0, 0, 0
-    positions = [0] * gamma
-    while left:
-        passes += 1
-        n_tokens = min(gamma, left - 1)
-        if not n_tokens:
-            left -= 1
-            continue
-        accepted = draw(st.integers(0, n_tokens))
-        rounds, drafted = rounds + 1, drafted + n_tokens
-        positions = [count + (at < accepted) for at, count in enumerate(positions)]
-        partly = accepted < n_tokens
-        replays, passes = replays + partly, passes + partly
-        left -= accepted + 1 + partly
-    tokens = list(range(n_predict))
-    overhead = draw(st.floats(1, 10))
-    decode_ms = overhead * (passes * TARGET_MS + drafted * DRAFT_MS)
+    """Return what a server counts of a hybrid target, whatever it accepts and at any speed."""
+    gamma, agrees = draw(st.integers(1, 16)), draw(st.lists(st.booleans(), min_size=2))
+    tokens, limits = [*range(len(agrees))], Limits(len(agrees), replays=True)
+    rounds, replays, single = play(tokens, agrees, lambda *_: True, gamma, limits)
+    drafted, accepted = (list(one) for one in zip(*rounds, strict=True)) if rounds else ([], [])
+    passes = len(rounds) + replays + single
     return speculative(
         1,
         prompt="another",
         gamma=gamma,
-        n_predict=n_predict,
-        generated=n_predict,
-        rounds=rounds,
-        drafted=drafted,
-        accepted=sum(positions),
-        accepted_per_position=positions,
+        n_predict=len(tokens),
+        generated=len(tokens),
+        rounds=len(rounds),
+        drafted=sum(drafted),
+        accepted=sum(accepted),
+        accepted_per_position=[sum(held > at for held in accepted) for at in range(gamma)],
         replays=replays,
         replays_rejected=0,
         decodes=passes + 1,
-        decode_ms=decode_ms,
+        decode_ms=draw(st.floats(1, 10)) * (passes * TARGET_MS + sum(drafted) * DRAFT_MS),
         tokens=tokens,
         baseline=None,
     )

@@ -146,7 +146,7 @@ def check_agreement(run: Run, given: Evidence) -> Finding:
         key=lambda one: (sum(abs(own - due) for _, own, due in one[0]), one[1]),
     )
     source = "by the draft model's scores"
-    source += f" if {counted(ties, 'near tie')} fall the other way" if ties else ""
+    source += f" with {counted(ties, 'near tie')} the other way" if ties else ""
     parts = [equal(own, due, f"{own} {name}, {due} {source}") for name, own, due in pairs]
     return combined(parts, f"{run.accepted} of {run.drafted} accepted, as {source}")
 
