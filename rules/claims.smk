@@ -1,6 +1,6 @@
 # What others claim: no campaign, engine or model has a part in it.
 CLAIM = CONFIG.claim
-CHECK_CLAIM = ["python", SPECMOE, "check_claim", "--out", "results/claims"]
+CHECK_CLAIM = ["python", SPECMOE, "check_claim"]
 if CLAIM:
     CHECK_CLAIM += (
         ["--file", CLAIM] if isinstance(CLAIM, str) else ["--claim", json.dumps(CLAIM)]

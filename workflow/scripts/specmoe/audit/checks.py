@@ -45,13 +45,11 @@ CHECKS = {
         accounting.check_accounting,
     ),
     "agreement": Check(
-        "Count other rounds, drafted or accepted tokens than the draft model's scores of the same"
-        " text give, near ties excepted.",
+        "Count other rounds than the draft model's scores of the text give, near ties excepted.",
         accounting.check_agreement,
     ),
     "draft_time": Check(
-        "Take less time than its own passes and drafted tokens need at the speeds of the"
-        " baselines.",
+        "Take less time than its passes and drafted tokens need at the speeds of the baselines.",
         bounds.check_draft_time,
         of_time=True,
     ),
@@ -61,15 +59,13 @@ CHECKS = {
         of_time=True,
     ),
     "baseline_time": Check(
-        "Take less time than all its passes at the speed of its own baseline and its own logged"
-        " drafting.",
+        "Take less time than its passes at its own baseline's speed and its logged drafting.",
         bounds.check_baseline_time,
         Level.SUSPICIOUS,
         of_time=True,
     ),
     "expected_experts": Check(
-        "Read the experts that its tokens are expected to visit faster than the machine's memory"
-        " delivers them.",
+        "Read the experts that its tokens should visit faster than memory delivers them.",
         bounds.check_expected_experts,
         Level.SUSPICIOUS,
         of_time=True,
@@ -83,8 +79,7 @@ CHECKS = {
         output.check_losslessness,
     ),
     "batch_noise": Check(
-        "Come from an engine whose probabilities move with the size of a batch by more than"
-        " rounding explains.",
+        "Have an engine whose batches move probabilities by more than rounding explains.",
         output.check_batch_noise,
         Level.SUSPICIOUS,
     ),
@@ -93,8 +88,7 @@ CHECKS = {
         output.check_determinism,
     ),
     "collapsed_output": Check(
-        "Write one token again and again, or the same text, whatever the prompt, as broken weights"
-        " or kernels do; or loop where the baseline does not.",
+        "Write one token, or one text, whatever the prompt; or loop where its baseline does not.",
         output.check_collapsed_output,
         Level.SUSPICIOUS,
     ),

@@ -195,12 +195,6 @@ class Judged:
     verdict: Verdict
     without: tuple[str, ...]  # the facts without which it is not decidable
 
-    @property
-    def why(self) -> str:
-        """The numbers of the bounds that decide, of all if the claim is possible."""
-        deciding = [one for one in self.bounds if one.verdict == self.verdict]
-        return "; ".join(f"{one.name}: {one.why}" for one in deciding) or "no bound applies"
-
 
 def judge(claim: Claim, limits: Limits = LIMITS) -> Judged:
     """Return the verdict on a claim."""
@@ -338,35 +332,28 @@ def _bandwidth(facts: Facts, size: Size | None) -> Iterator[Bound]:
     yield Bound("bandwidth", facts.rate, inf if unsaid else most, surely, doubts, why)
 
 
-def check_claim(out: Path, claim: dict[str, Any] | None = None, file: Path | None = None) -> None:
-    """Print the verdict on a claim, or on each of a CSV, and write these to the folder `out`.
+def check_claim(claim: dict[str, Any] | None = None, file: Path | None = None) -> None:
+    """Print the verdict on a claim, or on each of a CSV.
 
     Raises ConfigError for claims that cannot be read, after the verdicts on the others.
     """
-    bandwidths = bandwidth_by_chip()
-    if not file:
-        if not claim:
-            raise ConfigError("config: claim: say what is known, or name a file: claim=FILE")
-        print("\n".join(_describe(judge(claim_of(claim, "claim", bandwidths)))))
-        return
-    asked = list(read_claims(file, bandwidths))
-    judged = [judge(one) for one in asked if isinstance(one, Claim)]
-    for one in judged:
-        print("\n".join(_describe(one)))
-    out.mkdir(parents=True, exist_ok=True)
-    table = out / f"{file.stem}_verdicts.csv"
-    with table.open("w", encoding="utf-8", newline="") as written:
-        rows = csv.writer(written, lineterminator="\n")
-        rows.writerow(("name", "verdict", "without", "why"))
-        rows.writerows(
-            (one.claim.name, one.verdict, " ".join(one.without), one.why) for one in judged
-        )
-    counts = Counter(one.verdict for one in judged)
-    said = ", ".join(f"{counts[verdict]} {verdict}" for verdict in Verdict)
-    print(f"{counted(len(judged), 'claim')}: {said}\n{table}")
-    if faults := [str(one) for one in asked if isinstance(one, ConfigError)]:
-        print("\n".join(faults))
-        raise ConfigError(f"{file}: {len(faults)} of {len(asked)} lines cannot be read: see above")
+    if not (claim or file):
+        raise ConfigError("config: claim: say what is known, or name a file: claim=FILE")
+    chips = bandwidth_by_chip()
+    asked = [*read_claims(file, chips)] if file else [claim_of(claim or {}, "claim", chips)]
+    counts: Counter[Verdict] = Counter()
+    for one in asked:
+        if isinstance(one, ConfigError):
+            print(one)
+            continue
+        judged = judge(one)
+        counts[judged.verdict] += 1
+        print("\n".join(_describe(judged)))
+    if file:
+        said = ", ".join(f"{counts[verdict]} {verdict}" for verdict in Verdict)
+        print(f"{counted(counts.total(), 'claim')}: {said}")
+    if faults := len(asked) - counts.total():
+        raise ConfigError(f"{file}: {faults} of {len(asked)} lines cannot be read: see above")
 
 
 def _describe(judged: Judged) -> Iterator[str]:
