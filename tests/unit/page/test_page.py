@@ -177,8 +177,8 @@ def test_the_headline_is_what_was_found():
     assert re.match(r"\d+ of \d+ published runs are faster than possible", headline(published))
 
 
-def test_what_is_excluded_on_purpose_is_named_in_both_languages(root):
-    text = page_of(of_campaign(full(), excluded_runs=2, excluded="N/draft"), root)
+def test_what_is_excluded_on_purpose_is_named_in_both_languages():
+    text = page_of(of_campaign(full(), excluded_runs=2, excluded="N/draft"))
     assert "Excluded on purpose: 2 runs, of N/draft." in text
     assert "略去 2 次运行：N/draft" in text
 
