@@ -15,11 +15,9 @@ from pydantic import TypeAdapter
 from specmoe.config.block import Arm, Block
 from specmoe.config.engines import Backend
 from specmoe.config.models import AnyModel, Model
-from specmoe.engine.identity import Workplace
 from specmoe.engine.job import Job, server_command
 from specmoe.engine.machine import usable_memory
 from specmoe.engine.server import Server
-from specmoe.measure.divergence import check_upcycled
 from specmoe.models.derived import make_model
 from specmoe.models.gguf import read_info
 from specmoe.models.info import save_info
@@ -124,17 +122,6 @@ def make(engine_bin, root, _study, tmp_path_factory) -> Make:
         return out
 
     return made
-
-
-@pytest.fixture
-def check(engine_bin, tmp_path):
-    """Compare an upcycled model with its dense one on what this one writes after a text."""
-
-    def checked(source: Path, model: Path, text: str) -> dict[str, Any]:
-        place = Workplace(tmp_path, engine_bin.with_name("engine.json"), tmp_path / "machine", 120)
-        return check_upcycled(source, model, text, place, {}, 0, tmp_path / "log")
-
-    return checked
 
 
 @pytest.fixture(scope="session")
