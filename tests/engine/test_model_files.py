@@ -15,9 +15,7 @@ from ..dense_model import weights_of, write_dense, write_moe
 from ..splitting import split_model
 
 
-def test_an_upcycled_model_that_is_no_copy_is_refused(engine_bin, tmp_path, monkeypatch):
-    # Threads that wait for each other are slow beside other tests.
-    monkeypatch.setattr("specmoe.measure.divergence.physical_cores", lambda: 1)
+def test_an_upcycled_model_that_is_no_copy_is_refused(engine_bin, tmp_path):
     source = write_dense(tmp_path / "dense.gguf")
     weights = weights_of("llama")
     weights["blk.2.ffn_down.weight"] *= 0.8
@@ -25,7 +23,7 @@ def test_an_upcycled_model_that_is_no_copy_is_refused(engine_bin, tmp_path, monk
     model = write_moe(other, tmp_path / "moe.gguf", experts=8, used=2)
     place = Workplace(tmp_path, engine_bin.with_name("engine.json"), tmp_path / "machine", 120)
     with pytest.raises(ModelError, match=r"moe\.gguf: .* differ from those of dense\.gguf"):
-        check_upcycled(source, model, "Why is the sky blue?", place, {}, 0, tmp_path / "log")
+        check_upcycled(source, model, "Why is the sky blue?", place, {}, 1, 0, tmp_path / "log")
 
 
 def test_a_split_model_generates_what_the_whole_one_generates(start, family, tmp_path):

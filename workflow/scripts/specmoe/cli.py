@@ -85,11 +85,12 @@ def check_upcycled(campaign: "Opened", model: str, engine: Path, log: Path, out:
     source = campaign.config.models[model].made_from
     assert source is not None
     files = campaign.model_file(source), campaign.model_file(model)
-    layers = campaign.config.measurement.gpu_layers if campaign.gpu else 0
+    measurement = campaign.config.measurement
+    computing = measurement.threads, measurement.gpu_layers if campaign.gpu else 0
     workplace = replace(campaign.workplace("", None), engine=engine)
     text = read_text(campaign.root / campaign.config.prompts.passage)
-    environment = campaign.config.measurement.environment
-    comparison = check_upcycled(*files, text, workplace, environment, layers, log)
+    environment = measurement.environment
+    comparison = check_upcycled(*files, text, workplace, environment, *computing, log)
     replace_text(out, json.dumps(comparison) + "\n")
 
 

@@ -218,6 +218,7 @@ def check_upcycled(
     text: str,
     workplace: Workplace,
     environment: Mapping[str, str],
+    threads: int,
     gpu_layers: int,
     log: Path,
 ) -> dict[str, Any]:
@@ -233,7 +234,7 @@ def check_upcycled(
             workplace.binaries / "llama-server",
             engine_path(file),
             context=_CONTEXT,
-            threads=physical_cores(),
+            threads=threads or physical_cores(),
             gpu_layers=gpu_layers,
         )
         with Server(command, log, workplace.time_limit_s, environment) as server:
