@@ -41,7 +41,7 @@ try:
     if workflow.is_main_process:
         refresh(CAMPAIGN)
         # Another workflow that uses this one as a module has an `onstart` of its own.
-        if workflow.modifier.is_module:
+        if workflow.modifier.parent_modifier:
             CAMPAIGN.record()
 except (SpecmoeError, OSError) as error:
     sys.exit(error_message(error))
