@@ -87,7 +87,7 @@ def test_known_costs_are_recovered(hybrid):
     assert pair.step_ms == pytest.approx(STEP_MS)
     assert list(model.widths) == WIDTHS
     assert model.costs[model.draft_costs] == pytest.approx([DRAFT_COST] * len(GAMMAS))
-    assert [model.pass_cost(n_tokens) for n_tokens in WIDTHS] == pytest.approx(
+    assert [model.value("pass", n_tokens) for n_tokens in WIDTHS] == pytest.approx(
         [*map(pass_cost, WIDTHS)]
     )
     assert model.replays is hybrid
@@ -189,7 +189,7 @@ def test_costs_are_linear_between_widths_and_extrapolated_beyond():
 
 def test_the_draft_costs_the_same_beyond_the_longest_draft_measured():
     model = by_hand([1, 4], [0.3, 0.1], [1, 2, 5], [1, 1.5, 2], 0.2)
-    assert [model.draft_cost(gamma) for gamma in (1, 2, 4, 64)] == pytest.approx(
+    assert [model.value("draft", gamma) for gamma in (1, 2, 4, 64)] == pytest.approx(
         [0.3, 0.3 - 0.2 / 3, 0.1, 0.1]
     )
 

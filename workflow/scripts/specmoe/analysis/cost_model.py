@@ -185,27 +185,24 @@ class CostModel:
         reach = float(self.reach(np.log(without)))
         return Estimate(value, value / exp(reach), value * exp(reach))
 
-    def draft_cost(self, gamma: int) -> float:
-        """Return c(gamma), in steps a token."""
-        return float(self._drafting(gamma, 1) @ self.costs[self.draft_costs])
+    def value(self, kind: str, at: float) -> float:
+        """Return the cost that `weights` give, in steps."""
+        return float(self.weights(kind, at) @ self.costs)
 
-    def pass_cost(self, n_tokens: float) -> float:
-        """Return v(n), in steps."""
-        return float(self.weights("pass", n_tokens) @ self.costs)
-
-    def weights(self, kind: str, n_tokens: float = 1) -> Array:
-        """Return the weights of `costs` that give one of its kinds (see `knots`) at a width.
+    def weights(self, kind: str, at: float) -> Array:
+        """Return the weights of `costs` that give one of its kinds (see `knots`) at a γ or width.
 
         Those of `round` give v + d + o: a round of that width, not drafted.
         """
-        by_kind = {
-            "pass": shares([n_tokens], self.widths),
-            "catchup": shares([n_tokens], self.catchup_widths),
-            "overhead": self._overheads([n_tokens]),
+        wanted = {"pass", "catchup", "overhead"} if kind == "round" else {kind}
+        parts = {
+            "draft": self._drafting(at, 1),
+            "pass": shares([at], self.widths),
+            "catchup": shares([at], self.catchup_widths),
+            "overhead": self._overheads([at]),
+            "replay": np.ones(1),
         }
-        wanted = by_kind if kind == "round" else {kind: by_kind.get(kind, np.ones(1))}
-        parts = [wanted.get(one, np.zeros(len(at))) for one, at in self.knots.items()]
-        return np.concatenate(parts)
+        return np.concatenate([part * (name in wanted) for name, part in parts.items()])
 
     def work(self, counts: RunCounts) -> Array:
         """Return a run's amount of each cost; its time in steps is `work @ costs`."""
@@ -242,7 +239,7 @@ class CostModel:
         """The width of the widest rounds and passes that were measured."""
         return min([widths[-1] for widths in (self.widths, self.overhead_widths) if widths])
 
-    def _drafting(self, gamma: int, tokens: int) -> Array:
+    def _drafting(self, gamma: float, tokens: int) -> Array:
         within = min(max(gamma, self.gammas[0]), self.gammas[-1])
         return shares([within], self.gammas, tokens)
 

@@ -200,7 +200,7 @@ def _predicted(members: pd.DataFrame, model: CostModel, statistics: Statistics) 
     speedup = geometric_mean(members["speedup"].to_numpy(float))
     measured = Estimate(speedup, *mean_speedup(members).interval(statistics.confidence))
     rate = float(members["accepted"].sum() / members["drafted"].sum())
-    drafting, passing = model.draft_cost(gamma), model.pass_cost(gamma + 1)
+    drafting, passing = model.value("draft", gamma), model.value("pass", gamma + 1)
     return {
         "runs": len(members),
         "blocks": members["block"].nunique(),

@@ -202,16 +202,6 @@ def mean_on_other_prompts(compared: pd.DataFrame) -> Mean:
     return crossed_mean(sums[:, known] / counts[:, known])
 
 
-def interval_of_rate(rates: "pd.Series[float]", blocks: pd.Series, confidence: float) -> Interval:
-    """Return the interval of a rate, or of a time, over blocks.
-
-    A block's rate is the arithmetic mean of its runs. The interval is of the blocks' logarithms, so
-    that it stays above 0.
-    """
-    means = rates.astype(float).groupby(blocks).mean()
-    return block_mean(np.log(means.to_numpy())).interval(confidence)
-
-
 def _crossed(compared: pd.DataFrame, ratio: str) -> tuple[np.ndarray, np.ndarray, pd.Index]:
     """Return sums of the logarithms by block and prompt, of how many they are, and the blocks."""
     # By hand, as a group-by costs ten times as much, and advice reads every setting several times.

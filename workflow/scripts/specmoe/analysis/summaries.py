@@ -15,7 +15,7 @@ import pandas as pd
 
 from specmoe.analysis.intervals import (
     Estimate,
-    interval_of_rate,
+    block_mean,
     mean_on_other_prompts,
     mean_speedup,
 )
@@ -94,10 +94,13 @@ def with_speedups(runs: pd.DataFrame) -> pd.DataFrame:
       its baseline's, and speedup are then the throughputs of both loads. Null for others.
     """
     parts = ["prompt_ms", "decode_ms"]
-    baselines = runs.set_index("run")[["tokens_per_second", "load_tokens_per_second", *parts]]
+    own_rate = runs["tokens_per_second"].astype(float)
+    throughput = runs["load_tokens_per_second"].astype(float).where(own_rate.notna())
+    runs = runs.assign(own_rate=own_rate, tokens_per_second=throughput.fillna(own_rate))
+    baselines = runs.set_index("run")[["tokens_per_second", "own_rate", *parts]].astype(float)
     drafted = with_conditions(runs)
     drafted = drafted[drafted["draft"] != NO_DRAFT]
-    own = drafted["baseline"].map(baselines["tokens_per_second"]).astype(float)
+    own = drafted["baseline"].map(baselines["tokens_per_second"])
     keys = [*MEASURED_BY, "target", "temperature"]
     means = _passage_baselines(runs).groupby(keys)["tokens_per_second"].mean()
     mean = means.reindex(pd.MultiIndex.from_frame(drafted[keys])).to_numpy(float)
@@ -108,19 +111,11 @@ def with_speedups(runs: pd.DataFrame) -> pd.DataFrame:
     rated = drafted["baseline_tokens_per_second"].notna() & drafted["tokens_per_second"].notna()
     compared = drafted[rated]
     baseline = baselines.reindex(compared["baseline"]).set_index(compared.index)
-    times, baseline_times = (one[parts].astype(float) for one in (compared, baseline))
-    speedup = compared["tokens_per_second"] / compared["baseline_tokens_per_second"]
-    in_load = compared["load_s"].notna()
-    load, baseline_load = (
-        one["load_tokens_per_second"].astype(float) for one in (compared, baseline)
-    )
-    return compared.assign(
-        tokens_per_second=compared["tokens_per_second"].mask(in_load, load),
-        baseline_tokens_per_second=compared["baseline_tokens_per_second"].mask(
-            in_load, baseline_load
-        ),
-        speedup=speedup.mask(in_load, load / baseline_load),
-        user_speedup=speedup.where(in_load),
+    times, baseline_times = compared[parts].astype(float), baseline[parts]
+    user_speedup = compared["own_rate"] / baseline["own_rate"]
+    return compared.drop(columns="own_rate").assign(
+        speedup=compared["tokens_per_second"] / compared["baseline_tokens_per_second"],
+        user_speedup=user_speedup.where(compared["load_s"].notna()),
         first_token_ratio=times["prompt_ms"] / baseline_times["prompt_ms"],
         end_to_end=baseline_times.sum(axis=1, skipna=False) / times.sum(axis=1, skipna=False),
     )
@@ -139,7 +134,9 @@ def summarise_baselines(runs: pd.DataFrame, statistics: Statistics) -> pd.DataFr
 
     def row(members: pd.DataFrame) -> Iterator[dict[str, Any]]:
         rates = members["tokens_per_second"]
-        ends = interval_of_rate(rates, members["block"], statistics.confidence)
+        # Of logarithms, so that it stays above 0.
+        of_blocks = np.log(rates.groupby(members["block"]).mean().to_numpy(float))
+        ends = block_mean(of_blocks).interval(statistics.confidence)
         yield {
             **Estimate(rates.mean(), *ends).columns("tokens_per_second"),
             "tokens_per_second_sd": rates.std(),

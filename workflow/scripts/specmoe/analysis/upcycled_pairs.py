@@ -98,21 +98,20 @@ def upcycled_passes(
     - experts: distinct ones that a pass visits in a layer, as counted; experts_even: as expected of
       even routing. Null if dense.
     """
-    passes = pass_times[pass_times["outputs"] == Outputs.ALL]
-    keys = ["engine", "repeat"]
-    single = passes[passes["n_tokens"] == 1][["model", *keys, "ms"]]
-    passes = passes.merge(single, on=["model", *keys], suffixes=("", "_single"))
+    members = {**dense_of, **{dense: dense for dense in dense_of.values()}}
+    passes = pass_times[(pass_times["outputs"] == Outputs.ALL) & pass_times["model"].isin(members)]
     # A repeat is a block, and all passes are over one text.
     passes = passes.assign(
-        steps=passes["ms"] / passes["ms_single"], block=passes["repeat"], prompt="passage"
+        dense=passes["model"].map(members), block=passes["repeat"], prompt="passage"
     )
-    members = {**dense_of, **{dense: dense for dense in dense_of.values()}}
-    paired = passes[passes["model"].isin(members)]
-    paired = paired.assign(dense=paired["model"].map(members))
-    dense = passes[["model", *keys, "n_tokens", "steps"]]
-    dense = dense.rename(columns={"model": "dense", "steps": "dense_steps"})
-    pairs = paired.merge(dense, on=["dense", *keys, "n_tokens"], validate="m:1")
-    pairs = pairs.assign(ratio=pairs["steps"] / pairs["dense_steps"])
+    keys = ["engine", "repeat", "model"]
+    single = passes[passes["n_tokens"] == 1][[*keys, "ms"]]
+    passes = passes.merge(single, on=keys, suffixes=("", "_single"))
+    passes["steps"] = passes["ms"] / passes["ms_single"]
+    dense = passes[[*keys, "n_tokens", "steps"]].rename(columns={"model": "dense"})
+    keys = ["engine", "repeat", "dense", "n_tokens"]
+    pairs = passes.merge(dense, on=keys, suffixes=("", "_dense"), validate="m:1")
+    pairs["ratio"] = pairs["steps"] / pairs["steps_dense"]
     # A dense model alone is no pair.
     pairs = pairs[pairs.groupby("dense")["model"].transform("nunique") > 1]
 
