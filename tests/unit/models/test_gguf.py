@@ -87,6 +87,8 @@ def test_blocks_that_predict_further_tokens_are_neither_layers_nor_active(by_han
     info = read_info(by_hand(EMBEDDING | blocks, numbers))
     assert info.layers == 1
     assert info.parameters_total - info.parameters_active == 160
+    with pytest.raises(ModelError, match=r"layers: Input should be .* in the metadata"):
+        read_info(by_hand(EMBEDDING, {"llama.block_count": 2**32 - 8}))
 
 
 def test_an_mtp_block_reads_itself_and_the_output_matrix_for_each_token(by_hand):

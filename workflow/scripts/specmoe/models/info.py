@@ -47,7 +47,8 @@ class ModelInfo:
     vocabulary_size: Count
     vocabulary_sha256: str | None  # of all tokens in order; models with the same one share them
     context_length: Count | None  # tokens
-    layers: Count  # decoder blocks, without multi-token-prediction blocks
+    # Without multi-token-prediction blocks. More would be damage, and every estimate wrong.
+    layers: Annotated[int, Field(ge=0, le=10_000)]
     experts: Count  # routed experts of a layer; 0 if dense
     experts_used: Count  # of those, visited by one token
     mtp_blocks: Count = 0  # blocks that predict further tokens
