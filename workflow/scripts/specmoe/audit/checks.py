@@ -127,7 +127,8 @@ def summarise_audit(audit: pd.DataFrame) -> pd.DataFrame:
     others), and for each check `<check>_passed`, `<check>_failed`, `<check>_not_judged` (numbers of
     runs) and `<check>_worst` (the largest ratio, or null).
     """
-    groups = [*audit.groupby(_SETTING), ([*[ALL] * (len(_SETTING) - 1), None], audit)]
+    whole = dict.fromkeys(_SETTING, ALL) | {"gamma": None}
+    groups = [*audit.groupby(_SETTING), (whole.values(), audit)]
     rows = [
         dict(zip(_SETTING, setting, strict=True)) | _counts(members) for setting, members in groups
     ]
@@ -203,12 +204,7 @@ def count_sensitivity(evidence: Evidence) -> pd.DataFrame:
     for forged, factor in product(Forged, FACTORS):
         faster = [_faster(run, forged, factor) if factor > 1 else run for run in timed]
         failed = [
-            {
-                one.level
-                for one in _LOOKED_AT
-                if one.find(run, evidence).verdict == CheckVerdict.FAIL
-            }
-            for run in faster
+            {one.level for one in _LOOKED_AT if one.find(run, evidence).ratio > 1} for run in faster
         ]
         impossible = sum(Level.IMPOSSIBLE in levels for levels in failed)
         suspicious = sum(map(bool, failed)) - impossible

@@ -44,11 +44,10 @@ class Run(_Columns):
         the first, and each round gives one besides those it accepts.
         """
         run = cls(**{name: _plain(value) for name, value in row.items()})
-        missing = run.protocol == Protocol.STUDY and run.speculative and run.rounds is None
-        if not missing or run.generated is None or run.accepted is None:
-            return run
-        rounds = run.generated - 1 - run.accepted
-        return run.changed(rounds=rounds, recovered=(*run.recovered, "rounds"))
+        of_study = run.protocol == Protocol.STUDY and run.speculative
+        if of_study and None not in (run.generated, run.accepted) and run.rounds is None:
+            return run.changed(rounds=run.numbers.generated - 1 - run.numbers.accepted)
+        return run
 
     def changed(self, **columns: Any) -> Self:
         """Return the run with other values of some columns."""
