@@ -126,19 +126,15 @@ def check_controls(run: Run, given: Evidence) -> Finding:
     of_drafted = f"{run.accepted} of {run.drafted} drafted tokens accepted ({acceptance:.1%})"
     if is_self:
         share, rejected = given.limits.self_acceptance, _fewest_rejections(run)
-        why = (
-            f"{of_drafted}, {rejected} at least rejected; the target drafts for itself, so it"
-            f" accepts {share:.0%} at least of what it judges"
-        )
+        why = f"{of_drafted}, {rejected} at least rejected; of its own it accepts {share:.0%}"
         judged = run.accepted + rejected
         return at_least(run.accepted / judged if judged else 1.0, share, why)
     share = given.limits.unrelated_acceptance
     why = f"{of_drafted}; the models are unrelated, so {share:.0%} at most are due"
     parts, baseline = [at_most(acceptance, share, why)], given.baseline(run)
     if baseline is not None and baseline.disturbed_reason is run.disturbed_reason is None:
-        rate, plain = run.tokens_per_second, baseline.tokens_per_second
-        if rate is not None and plain is not None:
-            parts.append(at_most(rate, plain, f"{rate:.2f} tok/s, {plain:.2f} in the baseline"))
+        rate, plain = (one.numbers.tokens_per_second for one in (run, baseline))
+        parts.append(at_most(rate, plain, f"{rate:.2f} tok/s, {plain:.2f} in the baseline"))
     return combined(parts)
 
 
