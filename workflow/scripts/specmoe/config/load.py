@@ -89,7 +89,6 @@ def load(
     stop_at(_check_names(config))
     stop_at(_check_members(config))
     config = _expand(config, root, methods_of_files(config))
-    stop_at(_check_length(config))
     stop_at(*(_check_suite(config, name) for name in config.selected_suites))
     stop_at(_check_repeats_and_excluded(config))
     return config
@@ -171,10 +170,6 @@ def _lines_of(error: ValidationError) -> Iterator[str]:
 Errors = Iterator[tuple[str, str]]
 """Places, such as the key of a suite or none for the suite as a whole; and what is wrong there."""
 
-# Bytes of the campaign's part of the configuration, which the rule `record_campaign` has in its
-# command line: Linux takes 128 KiB. Shipped campaigns have 11 kB.
-LONGEST = 100_000
-
 
 def stop_at(*checks: Errors) -> None:
     """Raise ConfigError with a line for each error that checks find."""
@@ -248,16 +243,6 @@ def _check_target(config: Config, draft: SyntheticDraft, place: str) -> Errors:
         yield place, f"the core of {draft.target!r} has no layer of full attention"
     elif target is not None and target.recipe.hidden % target.recipe.head_size:
         yield place, f"{draft.target!r}: hidden is no multiple of head_size"
-
-
-def _check_length(config: Config) -> Errors:
-    """Check that jobs can be given the campaign's part of the configuration."""
-    if (size := len(config.of_campaign().model_dump_json())) > LONGEST:
-        yield (
-            "top level",
-            f"the campaign's part has {size / 1e3:,.0f} kB, and jobs are given"
-            f" {LONGEST / 1e3:.0f} kB at most; shorten its lists and texts, or divide the campaign",
-        )
 
 
 def _check_repeats_and_excluded(config: Config) -> Errors:
