@@ -11,7 +11,7 @@ import pandas as pd
 
 from specmoe.analysis.registry import Analysis
 
-from .paper_analyses import N_PREDICT, SUITES, full, settings_of
+from .paper_analyses import SUITES, full, settings_of
 from .paper_analyses import _row as row_of
 
 PROMPTS = ("code", "poem")
@@ -27,23 +27,17 @@ def loads(gains: Mapping[int, float], gamma: int = 4, noise: float = 0.0) -> lis
     for (at_once, gain), repeat in product(gains.items(), range(3)):
         found = gain * float(np.exp(noise * generator.standard_normal()))
         block = f"U/moe_q4/{at_once}/draft_0.8b-{gamma}/r{repeat}"
-        tokens = at_once * 4 * N_PREDICT
-        common = {"block": block, "repeat": repeat, "iteration": 0}
-        common |= {"concurrency": at_once, "level": str(at_once), "load_tokens": tokens}
+        common = {"block": block, "concurrency": at_once, "level": str(at_once), "load_s": 1.0}
         counts = {"rounds": 40, "drafted": 160, "accepted": 59, "replays": 0, "replays_rejected": 0}
         for prompt in PROMPTS:
-            runs = {arm: f"{block}/{arm}/{prompt}/p0" for arm in ("baseline", f"g{gamma}")}
-            baseline = {"baseline": runs["baseline"]}
-            for draft, arm_gamma, rate, passes, more in (
-                ("none", 0, USER_RATE, 1, {}),
-                ("draft_0.8b", gamma, USER_RATE * found, 2, counts | baseline),
+            plain = {"run": f"{block}/baseline/{prompt}"}
+            drafted = counts | {"run": f"{block}/g{gamma}/{prompt}", "baseline": plain["run"]}
+            for draft, arm_gamma, rate, more in (
+                ("none", 0, USER_RATE, plain),
+                ("draft_0.8b", gamma, USER_RATE * found, drafted),
             ):
                 row = row_of("U", "moe_q4", draft, arm_gamma, prompt, repeat, rate)
-                run = runs[f"g{gamma}" if arm_gamma else "baseline"]
-                load = {"load_s": tokens / (at_once * rate), "run": run}
-                load |= {"load_tokens_per_second": at_once * rate}
-                load |= {"load_decodes": tokens // at_once // passes}
-                rows.append(row | common | load | more)
+                rows.append(row | common | {"load_tokens_per_second": at_once * rate} | more)
     return rows
 
 

@@ -5,6 +5,8 @@ so those between measured widths are known too.
 """
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -164,39 +166,40 @@ def forced(
     return [timed(one, float(np.exp(error))) for one, error in zip(rows, errors, strict=True)]
 
 
-def real(
+def drafted(
     suite: str,
     target: str,
-    gamma: int,
-    chance: float,
+    gammas: Iterable[int],
+    accepts: Callable[[int], Callable[[int], int]],
     repeats: int = 2,
     *,
     hybrid: bool = True,
 ) -> list[dict[str, Any]]:
-    """Return runs in which each token was accepted by the same chance, and their baselines."""
+    """Return runs in which each repeat accepts by its own function, and their baselines."""
     rows = [plain(suite, target, repeat) for repeat in range(repeats)]
-    rows += [
-        row(suite, target, "draft_0.8b", gamma, repeat)
-        | counts(gamma, by_chance(chance, seed=repeat), hybrid=hybrid)
-        for repeat in range(repeats)
-    ]
+    for gamma, repeat in product(gammas, range(repeats)):
+        seen = counts(gamma, accepts(repeat), hybrid=hybrid)
+        rows.append(row(suite, target, "draft_0.8b", gamma, repeat) | seen)
     return [timed(one) for one in rows]
+
+
+def real(
+    suite: str, target: str, gamma: int, chance: float, repeats: int = 2, *, hybrid: bool = True
+) -> list[dict[str, Any]]:
+    """Return `drafted` runs in which each token was accepted by the same chance."""
+    accepts = partial(by_chance, chance)
+    return drafted(suite, target, [gamma], accepts, repeats, hybrid=hybrid)
 
 
 def agreed(
     suite: str, target: str, gammas: Iterable[int], agrees: Sequence[bool], *, hybrid: bool = True
 ) -> list[dict[str, Any]]:
-    """Return runs of a draft model that agrees with its target's text there, and their
-    baselines."""
+    """Return `drafted` runs of a draft model that agrees with its target's text there."""
     text = {"tokens": list(range(N_PREDICT)), "n_predict": N_PREDICT, "p_min": 0.0}
-    rows = [plain(suite, target, repeat) for repeat in range(2)]
-    rows += [
-        row(suite, target, "draft_0.8b", gamma, repeat)
-        | counts(gamma, _by_agreement(agrees, hybrid=hybrid), hybrid=hybrid)
-        for gamma in gammas
-        for repeat in range(2)
-    ]
-    return [timed(one) | text for one in rows]
+    rows = drafted(
+        suite, target, gammas, lambda _: _by_agreement(agrees, hybrid=hybrid), hybrid=hybrid
+    )
+    return [one | text for one in rows]
 
 
 def _by_agreement(agrees: Sequence[bool], *, hybrid: bool) -> Callable[[int], int]:

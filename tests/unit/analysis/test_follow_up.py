@@ -15,10 +15,7 @@ from specmoe.analysis.follow_up import (
     planning_sds,
     with_files,
 )
-from specmoe.config.block import Arm
 from specmoe.config.load import load
-from specmoe.config.methods import Method
-from specmoe.engine.job import server_command, speculation_flags
 
 
 def setting(logs, *, gamma=4, target="t", condition=None):
@@ -80,26 +77,13 @@ def test_a_shell_reads_the_names_as_they_are(mine, root):
 
 
 @pytest.mark.parametrize("gpu", [True, False])
-def test_the_flags_are_those_that_were_measured(mine, root, gpu):
-    config = load(mine, root)
-    arm = {"gamma": 4, "p_min": 0.0}
-    setting = {"draft_model": "whole", "method": "draft-simple", "n_match": math.nan} | arm
-    words = shlex.split(launch_line(config, "own", setting, gpu=gpu))
-    layers = config.measurement.gpu_layers if gpu else 0
-    measured = server_command(
-        Path("llama-server"),
-        Path("t"),
-        context=1,
-        threads=1,
-        gpu_layers=layers,
-        speculation=speculation_flags(Arm(**arm, method=Method.DRAFT), Path("d"), layers),
-    )
-    names = {"-m"}
-    flags = [word for word in words if word.startswith("-") and word not in names]
-    assert set(flags) <= set(measured)
-    assert ("--gpu-layers" in flags) == ("--gpu-layers-draft" in flags) == gpu
-    assert words[words.index("--spec-draft-n-max") + 1] == "4"
-    assert words[words.index("--spec-type") + 1] == "draft-simple"
+def test_layers_are_for_a_gpu_and_files_and_lengths_are_those_measured(mine, root, gpu):
+    setting = {"draft_model": "whole", "method": "draft-simple", "gamma": 4, "p_min": 0.0}
+    line = launch_line(load(mine, root), "own", setting | {"n_match": math.nan}, gpu=gpu)
+    assert ("--gpu-layers " in line) == ("--gpu-layers-draft " in line) == gpu
+    assert "--model-draft results/models/mine/whole.gguf" in line
+    assert "--spec-type draft-simple" in line
+    assert "--spec-draft-n-max 4 --spec-draft-n-min 0 --spec-draft-p-min 0" in line
 
 
 def test_the_line_that_measures_more_names_the_files_of_this_call():

@@ -40,7 +40,7 @@ from specmoe.analysis.follow_up import (
 from specmoe.analysis.intervals import Interval, mean_on_other_prompts, mean_speedup
 from specmoe.analysis.labels import without_controls
 from specmoe.analysis.registry import TABLES
-from specmoe.analysis.summaries import SETTING, drafted_nothing, usual
+from specmoe.analysis.summaries import SETTING, usual
 from specmoe.audit.checks import flagged_runs
 from specmoe.audit.evidence import CheckVerdict, Level
 from specmoe.audit.limits import LIMITS
@@ -219,7 +219,7 @@ def _ranked(
     """Return settings on the same prompts with deciding intervals and statuses, the best first."""
     own = own.sort_values(["speedup", *SETTING], ascending=[False, *[True] * len(SETTING)])
     keys = _keys(own)
-    own["idle"] = [drafted_nothing(members[key]) for key in keys]
+    own["idle"] = own["rounds_per_run"] == 0
     own["beaten"] = [key in beaten for key in keys]
     compared = ~(own["excluded_setting"] | own["idle"])
     counts = compared & ~own["beaten"]

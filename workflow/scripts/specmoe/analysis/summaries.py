@@ -310,11 +310,6 @@ def fastest(settings: pd.DataFrame) -> "pd.Series[bool]":
     return (drafting["speedup"] == best).reindex(settings.index, fill_value=False)
 
 
-def drafted_nothing(members: pd.DataFrame) -> bool:
-    """Return whether runs are known to have had no round; their speedup is not that of drafting."""
-    return bool(_total(members["rounds"]) == 0)
-
-
 def _total(counts: pd.Series) -> float:
     """Return the sum of a counter over runs, NaN unless it is known of all."""
     return np.float64(counts.sum() if counts.notna().all() else np.nan)
