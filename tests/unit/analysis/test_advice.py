@@ -159,20 +159,6 @@ def test_the_answer_to_known_rates(config, rates, answer, gamma, reason):
     assert all(settings["simultaneous_low"].isna() == (settings["blocks"] == 1))
 
 
-def test_an_answer_comes_with_its_command_line(config):
-    model = "results/models/study/{}.gguf"
-    on, _ = advice_of(campaign(setting(8, [59, 60, 61])), config)
-    assert on["command"] == (
-        f"llama-server -m {model.format('qwen3.5-35b-a3b-q4')} --spec-type draft-simple"
-        f" --model-draft {model.format('qwen3.5-0.8b-q8')}"
-        " --spec-draft-n-max 8 --spec-draft-n-min 0 --spec-draft-p-min 0"
-    )
-    off, _ = advice_of(campaign(setting(8, [39, 40, 41])), config)
-    assert off["command"] == f"llama-server -m {model.format('qwen3.5-35b-a3b-q4')}"
-    unknown, _ = advice_of(campaign(setting(4, [100]), repeats=1), config)
-    assert unknown["command"] is None
-
-
 def test_words_replace_the_flag_that_a_gpu_gets():
     assert computing_flags(99, ["-fa", "off"]) == ["--gpu-layers", "99", "-fa", "off"]
     assert computing_flags(99, ["--cpu-moe"])[2:] == ["--flash-attn", "on", "--cpu-moe"]
@@ -195,12 +181,6 @@ def test_an_undecided_answer_comes_with_more_repeats_and_their_command(config):
         f" B/qwen3.5-35b-a3b-q4/qwen3.5-0.8b-q8/8: {repeats}"
         "}}'"
     )
-    shipped = config.campaign.model_copy(update={"source": "shipped"})
-    advice, _ = advice_of(
-        campaign(setting(4, [50, 52, 54])), config.model_copy(update={"campaign": shipped})
-    )
-    assert advice["more_repeats"] > 0
-    assert advice["command"] is None
 
 
 def of_spread(speedup, repeats, sd=0.04):

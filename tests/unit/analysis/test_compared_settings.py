@@ -19,7 +19,6 @@ from ..paper_analyses import (
     speculative_runs,
     without_drafts,
 )
-from ..rendered_tables import filled
 
 
 def settings(*analyses):
@@ -112,13 +111,3 @@ def test_campaigns_that_drafted_nothing_are_named_and_have_no_setting():
     assert own.compared_campaigns["settings"].tolist() == [0, 0]
     frame = compare_settings([without_drafts(), named(single(), "other")])
     assert frame["heading"].tolist() == ["other"]
-
-
-def test_marks_say_which_files_differ_and_which_settings_have_flagged_runs():
-    models = MODELS.assign(sha256="1" * 64)
-    other = replace(single(), models=models, flagged=single().flagged.assign(flagged=1))
-    rows = filled(compared_with(full(), named(other, "other")))["compared_settings"].rows
-    assert [[cell.mark for cell in row] for row in rows[:2]] == [
-        ["", "*", "", ""],
-        ["", "*", "", "†"],
-    ]

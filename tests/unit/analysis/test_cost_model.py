@@ -219,25 +219,13 @@ def test_settings_that_were_not_fitted_on_are_predicted(hybrid):
             *forced(hybrid=hybrid),
             *real("B", "moe_q4", 4, 0.7, hybrid=hybrid),
             *real("G", "moe_q4", 8, 0.9, hybrid=hybrid),
+            *real("D", "dense_4b", 4, 0.7),  # another pair
         ]
     )
     table = predicted_of(runs)
     assert table[["suite", "gamma"]].to_numpy().tolist() == [["B", 4], ["G", 8]]
     assert table["ratio"].to_numpy() == pytest.approx(1, abs=0.01)
     assert table["forced_acceptance"].isna().all()
-
-
-def test_a_longer_draft_than_measured_is_predicted_and_another_pair_is_not():
-    runs = frame(
-        [
-            *forced("moe_q4", gammas=(1, 2, 4)),
-            *real("G", "moe_q4", 16, 0.8),
-            *real("D", "dense_4b", 4, 0.7),
-        ]
-    )
-    (row,) = predicted_of(runs).to_dict("records")
-    assert row["target"] == "moe_q4"
-    assert row["ratio"] == pytest.approx(1, abs=0.02)
 
 
 def test_the_studys_equations_by_hand():

@@ -75,14 +75,6 @@ def test_the_interval_for_other_prompts_by_hand():
     assert logs_of([low, high]) == pytest.approx([-reach, reach])
 
 
-def test_prompts_that_gain_differently_widen_the_interval_for_other_prompts():
-    alike, unlike = (pairs([row] * 3) for row in ([0.1] * 4, [-0.4, 0.0, 0.2, 0.6]))
-    assert mean_on_other_prompts(alike).interval(0.95) == pytest.approx([np.exp(0.1)] * 2)
-    low, high = mean_on_other_prompts(unlike).interval(0.95)
-    assert low < 1 < high
-    assert mean_speedup(unlike).interval(0.95) == pytest.approx([np.exp(0.1)] * 2)
-
-
 def test_a_single_block_gives_no_interval_and_a_single_prompt_none_for_other_prompts():
     assert np.isnan(mean_speedup(pairs([[0.5]])).interval(0.95)).all()
     for logs in ([[0.1], [0.2]], [[0.1, 0.2]]):

@@ -20,7 +20,6 @@ from specmoe.analysis.summaries import (
 from specmoe.analysis.terminal import summarise_suite
 from specmoe.config.load import load
 from specmoe.config.schema import Statistics
-from specmoe.engine import responses
 
 from ..paper_analyses import BASELINE_RATE
 from ..paper_analyses import _row as row_of
@@ -204,35 +203,16 @@ def test_the_speedup_of_loads_is_that_of_their_throughput_and_a_users_own_is_bes
     assert found["level"].tolist() == ["1", "2", "4"] * 2
 
 
-@pytest.mark.parametrize(
-    ("rounds", "expected"),  # rounds: accepted, drafted, restored; expected: tried, accepted
-    [
-        (
-            [(4, 4, False), (2, 4, False), (1, 4, False), (0, 4, False)],
-            ([4, 3, 2, 1], [3, 2, 1, 1]),
-        ),
-        # Two of four were accepted; the state was restored and the two decoded again with a token
-        # that the target gave itself.
-        ([(2, 4, True), (3, 3, False)], ([1, 1, 1], [1, 1, 0])),
-    ],
-)
-def test_each_position_counts_the_rounds_that_reached_it(rounds, expected):
-    trace = [responses.Verification(*one) for one in rounds]
-    counts = responses.counts_of(trace, 4)
-    lengths = counts["accepted_lengths"]
-    row = run("s", 50.0, draft="d", gamma=4) | {
-        "drafted_per_position": counts["drafted_per_position"],
-        "accepted_per_position": [sum(lengths[place + 1 :]) for place in range(4)],
-    }
+def test_each_position_counts_the_rounds_that_reached_it():
+    tried, accepted = [4, 3, 2, 1], [3, 2, 1, 1]
+    row = run("s", 50.0, draft="d", gamma=4) | {"accepted_per_position": accepted}
+    logged = [row | {"drafted_per_position": tried}] * 2
     unlogged = run("u", 50.0, draft="d", gamma=8) | {"drafted_per_position": None}
-    found = acceptance_by_position(pd.DataFrame([row, unlogged]))
-    tried, accepted = expected
-    assert found["position"].tolist() == [*range(1, len(tried) + 1)]
-    assert found["tried"].tolist() == tried
-    assert found["accepted"].tolist() == accepted
-    shares = np.array(accepted) / tried
-    assert found["conditional"].tolist() == pytest.approx(shares.tolist())
-    assert found["cumulative"].tolist() == pytest.approx(np.cumprod(shares).tolist())
+    found = acceptance_by_position(pd.DataFrame([*logged, unlogged]))
+    assert found["position"].tolist() == [1, 2, 3, 4]
+    assert found["tried"].tolist() == [8, 6, 4, 2]
+    assert found["conditional"].tolist() == pytest.approx([3 / 4, 2 / 3, 1 / 2, 1])
+    assert found["cumulative"].tolist() == pytest.approx([3 / 4, 1 / 2, 1 / 4, 1 / 4])
 
 
 def compared(logs_of_category, blocks=3):

@@ -36,6 +36,10 @@ from specmoe.models.info import ModelInfo, size_of_info
 from specmoe.runs.other_tables import seen_experts, undisturbed_passes
 from specmoe.runs.schema import undisturbed
 
+# What the table of models has of their infos.
+_OF_MODEL = ["parameters_total", "parameters_active", "size_bytes", "type"]
+_OF_MODEL += ["experts", "experts_used", "sha256"]
+
 
 def analyse(
     runs: pd.DataFrame,
@@ -129,13 +133,7 @@ def _models(runs: pd.DataFrame, config: Config, infos: Mapping[str, ModelInfo]) 
                 "model": name,
                 "label": config.label(name),
                 "family": "moe" if info.experts else "dense",
-                "parameters_total": info.parameters_total,
-                "parameters_active": info.parameters_active,
-                "size_bytes": info.size_bytes,
-                "type": info.type,
-                "experts": info.experts,
-                "experts_used": info.experts_used,
-                "sha256": info.sha256,
+                **{key: getattr(info, key) for key in _OF_MODEL},
                 "in_cache": info.size_bytes <= LIMITS.cache_bytes,
                 "constructed": config.is_constructed(name),
             }

@@ -57,9 +57,8 @@ def timed_costs(
     logs = np.log(passes.to_numpy(float))
     if not len(logs):
         return None
-    places = range(len(logs)) if len(logs) > 1 else ()
-    others = [np.delete(logs, place, axis=0).mean(axis=0) for place in places]
-    without = np.exp(np.reshape(others, (-1, logs.shape[1])))
+    others = len(logs) - 1
+    without = np.exp((logs.sum(axis=0) - logs) / others) if others else logs[:0]
     return CostModel(
         gammas=(1,),
         widths=tuple(map(int, timed.verified.columns)),
@@ -68,7 +67,7 @@ def timed_costs(
         costs=np.append(np.exp(logs.mean(axis=0)), 0.0),
         without=np.pad(without, ((0, 0), (0, 1))),
         replays=replays,
-        degrees=len(logs) - 1,
+        degrees=others,
         confidence=statistics.confidence,
     )
 

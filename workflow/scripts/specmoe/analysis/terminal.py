@@ -151,9 +151,8 @@ def advise(
     `configfile` are the files that configure the campaign, for the lines to be pasted.
     """
     tables = Analysis.read(analysis)
-    advice = tables.advice
-    lines = {line: with_files(line, configfile) for line in advice["command"].dropna()}
-    tables = Analysis(tables.tables, advice=advice.replace({"command": lines}))
+    lines = tables.advice["command"].map(lambda line: with_files(line, configfile), "ignore")
+    tables = Analysis(tables.tables, advice=tables.advice.assign(command=lines))
     values = advice_values(tables)
     if contenders:
         values["settings"] = read_record(contenders[-1])["settings"]
