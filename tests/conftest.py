@@ -150,14 +150,6 @@ def engine_bin(snakemake: Snakemake, _study: dict[str, Any]) -> Path:
     return Path(built) if built else build_engine(snakemake, _study, "current")
 
 
-@pytest.fixture(scope="session")
-def model_passes(engine_bin: Path) -> Path:
-    """Our program, compiled against the engine's libraries."""
-    with FileLock(ROOT / "results/test_engines.lock"), tempfile.TemporaryFile() as output:
-        build_program(engine_bin.parent, output.fileno())
-    return engine_bin.parent / PROGRAM
-
-
 @pytest.fixture(scope="module")
 def module_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A folder for what the tests of a module share; it goes with them, as models are large."""
@@ -184,6 +176,20 @@ def once(tmp_path_factory: pytest.TempPathFactory) -> Once:
         return folder
 
     return made
+
+
+@pytest.fixture(scope="session")
+def model_passes(engine_bin: Path, once: Once) -> Path:
+    """Our program, compiled against the engine's libraries."""
+
+    def build(folder: Path) -> str:
+        with (folder / "log").open("w") as output:
+            build_program(engine_bin.parent, output.fileno())
+        return ""
+
+    # A later process must not write the file that another one runs.
+    once("model_passes", build)
+    return engine_bin.parent / PROGRAM
 
 
 @pytest.fixture(scope="session")

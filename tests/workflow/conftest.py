@@ -1,8 +1,16 @@
-"""Files of rendered campaigns, for tests of the workflow."""
+"""Files of rendered campaigns, and an engine as if built here, for tests of the workflow."""
 
+import json
 import re
+import shutil
 import subprocess
 from pathlib import Path
+from typing import Any
+
+from specmoe.config.engines import Backend, PypiEngine
+from specmoe.engine.identity import engine_id
+
+ENTRY = {"source": "pypi", "version": "0.0.1", "sha256": "0" * 64, "commit": "0123456"}
 
 
 def pages(pdf: Path) -> int:
@@ -15,3 +23,16 @@ def files_of(folder: Path) -> dict[Path, bytes]:
     """Return the contents of a folder's files, by path in the folder."""
     files = [path for path in folder.rglob("*") if path.is_file()]
     return {path.relative_to(folder): path.read_bytes() for path in files}
+
+
+def built_from_source(config: dict[str, Any], folder: Path, engine_bin: Path) -> None:
+    """Let a campaign in a folder take the tests' engine for one that was built there."""
+    config["engines"]["built"] = ENTRY
+    built = folder / "results/engines" / engine_id("built", Backend.CPU, PypiEngine(**ENTRY), {})
+    built.mkdir(parents=True)
+    for part in engine_bin.parent.iterdir():
+        (built / part.name).symlink_to(part)
+    own, description = built / "engine.json", engine_bin.parent / "engine.json"
+    own.unlink()
+    own.write_text(json.dumps(json.loads(description.read_text()) | {"id": built.name}))
+    shutil.copystat(description, own)  # or the programs beside it would be built again

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from ..small_campaign import run_campaign, tiny_campaign
-from .test_pass_times import built_from_source
+from .conftest import built_from_source
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,248 @@
+"""One campaign of models from everywhere, whose suites vary what may vary, from hub to analysis.
+
+Its models are of the hub, of a wheel and made of both, an MoE among them; its forward passes are
+timed and its drafts scored.
+"""
+
+import json
+from pathlib import Path
+
+import gguf
+import pandas as pd
+import pytest
+
+from specmoe.models.synthetic import write_model
+from specmoe.records import load
+from specmoe.runs.schema import read_runs
+
+from ..dense_model import write_dense
+from ..hub_standin import StandIn, environment
+from ..recipes import DENSE, varied
+from ..small_campaign import run_campaign, tiny_campaign
+from ..splitting import split_model
+from ..wheels import MEMBER, from_folder, write_wheel
+from .conftest import built_from_source
+
+PARTS = ["split-00001-of-00002.gguf", "split-00002-of-00002.gguf"]
+TEXT = "--cache-type-k q8_0 --n-cpu-moe 2"
+GAMMAS, CHANCES = [1, 2, 4, 8], [0, 0.2]
+
+
+def drafting(draft, gammas, chances):
+    return {
+        "gammas": gammas,
+        "methods": [{"method": "draft", "drafts": [draft], "p_min": chances}],
+    }
+
+
+SUITES = {
+    "twins": {"targets": ["dense", "moe"], "drafts": ["q8"], "gammas": [1, 4]},
+    "forced": {
+        **{"targets": ["dense", "moe"], "drafts": ["cut"], "gammas": [4]},
+        "vary": {"forced_acceptance": [0, 1]},
+    },
+    "scored": {
+        **{"targets": ["split"], "prompts": ["code", 32]},
+        **drafting("draft", GAMMAS, CHANCES),
+    },
+    "loads": {
+        **{"targets": ["split"], "drafts": ["split_q8"], "gammas": [2], "prompts": [8, 16, 24]},
+        "vary": {"requests": [1, 2]},
+    },
+    "options": {
+        **{"targets": ["moe"], "vary": {"engine_args": [[], TEXT.split()]}},
+        **drafting("q8", [4], [0, 0.5]),
+    },
+}
+
+
+@pytest.fixture(scope="module")
+def measured(snakemake, engine_bin, model_passes, module_folder):
+    """The results of the campaign, and how to run snakemake on it."""
+    assert model_passes.is_file()
+    config = tiny_campaign(engine_bin)
+    built_from_source(config, module_folder, engine_bin)
+    q8 = write_dense(module_folder / "q8.gguf", kind=gguf.GGMLQuantizationType.Q8_0)
+    del config["model_sets"]["tiny"]["target"]
+    config["model_sets"]["tiny"] |= {
+        "q8": write_wheel(module_folder / "wheels", q8.read_bytes()),
+        "dense": {"kind": "quantize", "source": "q8", "type": "F32"},
+        "moe": {"kind": "upcycle", "source": "dense", "experts": 4},
+        "cut": {"kind": "truncate", "source": "q8", "layers": 2},
+        "split": {"kind": "hub", "repository": "lab/split-GGUF", "file": f"BF16/{PARTS[0]}"},
+        "split_q8": {"kind": "quantize", "source": "split", "type": "Q8_0"},
+    }
+    config["campaign"]["suites"] = list(SUITES)
+    config["suites"] = {
+        name: {"title": name, "prompts": ["code"]} | suite for name, suite in SUITES.items()
+    }
+    twice = {"twins/dense": 2, "twins/moe": 2}
+    config["measurement"] |= {"more_repeats": twice, "pass_samples": 2, "n_predict": 32}
+    write_model(module_folder / "split.gguf", varied(DENSE, dtype="BF16"))
+    parts = split_model(module_folder / "split.gguf", module_folder / "parts", "split", len(PARTS))
+
+    with StandIn(module_folder / "repositories") as hub:
+        for part in parts:
+            hub.add("lab/split-GGUF", "main", f"BF16/{part.name}", part)
+        there = environment(hub, module_folder / "hf", **from_folder(module_folder / "wheels"))
+
+        def run(*args: str) -> str:
+            return run_campaign(snakemake, module_folder, config, *args, env=there)
+
+        run("results/tiny/analysis", "pack_campaign")
+        yield module_folder / "results/tiny", run
+
+
+@pytest.fixture(scope="module")
+def results(measured):
+    return measured[0]
+
+
+@pytest.fixture(scope="module")
+def runs(results):
+    return read_runs(results / "runs.parquet")
+
+
+def table(results, name):
+    return pd.read_parquet(results / f"analysis/{name}.parquet")
+
+
+def test_a_split_model_of_the_hub_is_downloaded_quantized_and_measured(results, runs):
+    models = results.parent / "models/tiny"
+    infos = {path.stem: json.loads(path.read_text()) for path in models.glob("*.json")}
+    types = {name: info["type"] for name, info in infos.items()}
+    assert types == {
+        **{"q8": "Q8_0", "dense": "ALL_F32", "moe": "ALL_F32", "cut": "Q8_0"},
+        **{"split": "BF16", "split_q8": "Q8_0", "draft": types["draft"]},
+    }
+    # Downloads stay in the user's cache and are linked; files made here are in the results.
+    linked = {path.stem for path in models.glob("*.gguf") if path.is_symlink()}
+    assert {"split", *(Path(part).stem for part in PARTS)} <= linked
+    assert linked.isdisjoint({"split_q8", "dense", "moe", "cut"})
+    assert (models / "split.gguf").resolve().is_relative_to(results.parents[1] / "hf")
+    digests = runs.groupby("target")["target_sha256"].unique()
+    assert digests.map(list).to_dict() == {name: [infos[name]["sha256"]] for name in digests.index}
+    assert set(digests.index) == {"dense", "moe", "split"}
+
+
+def test_infos_say_where_a_model_comes_from_and_its_copy_was_checked(results):
+    models = results.parent / "models/tiny"
+    infos = {name: json.loads((models / f"{name}.json").read_text()) for name in ("q8", "moe")}
+    origin = f"tiny-model 1.0, {MEMBER}"
+    origins = {name: (info["origin"], info["licence"]) for name, info in infos.items()}
+    assert origins == {"q8": (origin, "CC0-1.0"), "moe": (f"made from {origin}", "CC0-1.0")}
+    assert (infos["moe"]["experts"], infos["moe"]["experts_used"]) == (4, 1)
+    [checked] = (models / "upcycled").rglob("moe.json")
+    assert json.loads(checked.read_text())["tokens"] == 96
+    assert sorted(path.name for path in models.iterdir() if path.name.startswith(".")) == []
+
+
+def test_a_draft_is_accepted_alike_and_what_differs_is_in_the_table(results):
+    twins = table(results, "upcycled_pairs")
+    assert set(twins["target"]) == {"moe"}
+    assert set(twins["dense"]) == {"dense"}
+    own = twins[twins["forced_acceptance"].isna()]
+    assert own["gammas"].tolist() == ["1", "4", "1, 4"]
+    assert own["pairs"].tolist() == [2, 2, 4]
+    assert (own["same_tokens"] == 1).all()
+    assert (own["acceptance_rate"] > 0.5).all()
+    assert own["acceptance_rate"].equals(own["dense_acceptance"])
+    forced = twins[twins["forced_acceptance"].notna()]
+    assert sorted(forced["forced_acceptance"].unique()) == [0, 1]
+    assert forced["acceptance_rate"].equals(forced["dense_acceptance"])
+    assert forced["same_tokens"].isna().all()
+    assert (own["ratio_low"] < own["ratio"]).all()
+
+
+def test_passes_of_both_twins_are_compared(results):
+    passes = table(results, "upcycled_passes")
+    assert set(passes["model"]) == {"dense", "moe"}
+    assert set(passes["n_tokens"]) == {1, 2, 5}
+    wide = passes[(passes["model"] == "moe") & (passes["n_tokens"] == 5)].iloc[0]
+    assert 1 <= wide["experts"] <= 4
+    assert wide["experts_even"] == pytest.approx(4 * (1 - 0.75**5))
+
+
+def test_every_model_is_timed_in_every_repeat_in_its_own_part(results):
+    times = pd.read_parquet(results / "pass_times.parquet")
+    parts = {*zip(times["model"], times["outputs"], strict=True)}
+    assert parts >= {("dense", "all"), ("split", "all"), ("q8", "last"), ("draft", "last")}
+    repeats = times.groupby("model")["repeat"].unique().map(set)
+    assert repeats[["dense", "moe", "q8"]].eq({0, 1}).all()
+    assert times["machine"].nunique() == times["engine"].nunique() == 1
+
+
+def test_the_cost_model_tells_the_pass_from_the_rest_of_a_round(results):
+    passes = table(results, "verification")
+    assert passes["timed"].all()
+    for target in ("dense", "moe"):
+        own = passes[(passes["target"] == target) & (passes["draft"] == "cut")]
+        assert list(own["n_tokens"]) == [1, 2, 5]
+        assert own["steps"].is_monotonic_increasing
+    rounds = passes[passes["round_steps"].notna()]
+    assert set(rounds["gamma"]) == {4}
+    assert (rounds["catchup_steps"] > 0).all()
+    assert (rounds["overhead_steps"] >= 0).all()
+
+
+def test_every_token_of_every_text_is_read(results, runs):
+    scores = pd.read_parquet(results / "agreement.parquet").query("draft == 'draft'")
+    alone = runs[(runs["suite"] == "scored") & (runs["draft"] == "none")]
+    texts = {tuple(one["token"]) for _, one in scores.groupby(["prompt", "text"])}
+    assert texts == {tuple(tokens) for tokens in alone["tokens"]}
+    assert scores["agrees"].nunique() == 2
+
+
+def test_the_rounds_of_every_run_are_those_of_the_reading(results, runs):
+    audit = pd.read_parquet(results / "audit/audit.parquet").query("suite == 'scored'")
+    found = audit[(audit["check"] == "agreement") & (audit["draft"] != "none")]
+    assert len(found) == 2 * len(GAMMAS) * len(CHANCES)
+    assert set(found["verdict"]) == {"pass"}
+    assert not found["why"].str.contains("tie").any()
+    # The draft model did stop early, and did go on.
+    drafted = runs.query("suite == 'scored'").groupby(["gamma", "p_min"])["drafted"].sum()
+    stopped = drafted.xs(CHANCES[1], level="p_min") / drafted.xs(0, level="p_min")
+    assert 0 < stopped[GAMMAS[-1]] < 1
+
+
+def test_each_level_has_its_runs_against_baselines_of_its_own(results, runs):
+    loads, options = (runs[runs["suite"] == suite] for suite in ("loads", "options"))
+    assert loads.groupby("level")["concurrency"].unique().str[0].to_dict() == {"1": 1, "2": 2}
+    assert loads["load_tokens_per_second"].notna().all()
+    found = options[["level", "draft", "engine_options"]].itertuples(index=False, name=None)
+    assert sorted(found) == [
+        (level, draft, given)
+        for level, given in [(TEXT, TEXT), ("none", "")]
+        for draft in ("none", "q8", "q8-p0.5")
+    ]
+    drafted = runs[runs["draft"] != "none"]
+    assert (drafted["baseline"].map(runs.set_index("run")["block"]) == drafted["block"]).all()
+    whole = table(results, "audit").set_index("target").loc["all"]
+    assert whole["runs"] == whole["accounting_passed"] == len(runs)
+
+
+def test_each_server_of_a_block_had_its_level(results):
+    blocks = results / "blocks"
+    for number in (1, 2):
+        for arm in load(blocks / f"loads/split/{number}/r0.jsonl")[1]["arms"]:
+            assert arm["command"][arm["command"].index("--parallel") + 1] == str(number)
+            assert arm["server"]["slots"] == number
+    kept = TEXT.replace(" ", "+")
+    for level in ("none", kept):
+        for arm in load(blocks / f"options/moe/{level}/r0.jsonl")[1]["arms"]:
+            assert ("--n-cpu-moe" in arm["command"]) == (level == kept)
+
+
+def test_the_table_tells_the_levels_apart(results):
+    levels = table(results, "levels").query("suite in ['loads', 'options']")
+    found = sorted(levels[["suite", "level", "draft"]].itertuples(index=False, name=None))
+    options = [("options", level, draft) for level in (TEXT, "none") for draft in ("q8", "q8-p0.5")]
+    assert found == [*(("loads", level, "split_q8") for level in "12"), *options]
+
+
+def test_times_and_scores_are_packed_and_nothing_is_timed_or_read_again(measured):
+    folder, run = measured
+    for name in ("pass_times.parquet", "agreement.parquet"):
+        assert (folder / "packed" / name).read_bytes() == (folder / name).read_bytes()
+    printed = run("--dry-run", "results/tiny/analysis")
+    assert "Nothing to be done" in printed, printed
