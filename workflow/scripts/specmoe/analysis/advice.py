@@ -90,8 +90,6 @@ _COUNTS = [
     *("more_repeats", "gamma", "runs", "blocks", "prompts", "flagged"),
     *("impossible", "excluded", "pairs", "lost_settings", "idle", "draft_bytes"),
 ]
-# What starts llama-server as a setting was measured, beside its target and γ.
-_ARM = ["method", "draft_model", *ARM_COLUMNS]
 _SETTING_COLUMNS = TABLES["advice_settings"].columns
 
 
@@ -128,8 +126,7 @@ def advise(
     counted = pairs[pairs["counts"]]
     members = {setting: rows for setting, rows in _flagged(usual(counted), audit).groupby(SETTING)}
     # No one uses a control. The study's protocol has two programs for the two arms.
-    lost = usual(pairs[~pairs["counts"] & (pairs["protocol"] == Protocol.PAIRED)])
-    lost = without_controls(lost)
+    lost = without_controls(usual(pairs[~pairs["counts"] & (pairs["protocol"] == Protocol.PAIRED)]))
     if len(measured):
         paired = measured["paired"] & (measured["protocol"] == Protocol.PAIRED)
         measured = without_controls(measured[paired])
@@ -187,22 +184,16 @@ def _measured_settings(
     """Return the settings as measured, each by itself; `pairs` are all that count."""
     if candidates.empty:
         return pd.DataFrame(columns=_SETTING_COLUMNS)
-    planned = planning_sds(pairs)
-    more = []
-    for setting in _keys(candidates):
-        own = members[setting]
-        first = own.iloc[0]
-        draft = infos.get(first["draft_model"])
-        more.append(
-            {
-                **first[_ARM],
-                "prompts": own["prompt"].nunique(),
-                "planning_sd": planned.loc[setting],
-                # Null without a file, and for a cache of n-grams.
-                "draft_bytes": draft.size_bytes if draft else None,
-            }
-        )
-    return candidates.assign(**pd.DataFrame(more, index=candidates.index))
+    keys = _keys(candidates)
+    first = [members[key].iloc[0][ARM_COLUMNS].to_dict() for key in keys]
+    # Null without a file, and for a cache of n-grams.
+    sizes = {model: info.size_bytes for model, info in infos.items()}
+    return candidates.assign(
+        **pd.DataFrame(first, index=candidates.index),
+        prompts=[members[key]["prompt"].nunique() for key in keys],
+        planning_sd=planning_sds(pairs).reindex(keys).to_numpy(),
+        draft_bytes=candidates["draft_model"].map(sizes),
+    )
 
 
 def _claim(peers: pd.DataFrame) -> tuple[bool, int, int]:
@@ -346,10 +337,8 @@ def _unknown(
         return "no run with speculation was measured against baselines of its own"
     if controls == Controls.FAILED:
         return "its controls fail, so its other measurements do not count"
-    if usable.empty and (own["status"] == Status.IDLE).any():
-        return "no setting that counts drafted anything on these prompts"
     if usable.empty:
-        return "too many runs of every setting are flagged by the audit, or disturbed"
+        return "too many runs of every setting are flagged or disturbed, or drafted nothing"
     if usable["simultaneous_low"].isna().all():
         return "every setting was measured once, so no interval is known"
     return None

@@ -25,19 +25,14 @@ _CHANCES = 1 - np.linspace(1, 0, 401) ** 2
 
 
 class Fitted(NamedTuple):
-    """The costs of a target with a draft model; `key` are the values of PAIR.
+    """The costs of a target with a draft model; `identity` has the values of PAIR by name.
 
     `step_ms` is the target's mean time for a token in the baselines of the runs fitted on.
     """
 
-    key: tuple[str, ...]
+    identity: dict[str, str]
     model: CostModel
     step_ms: float
-
-    @property
-    def identity(self) -> dict[str, str]:
-        """The values of PAIR by name."""
-        return dict(zip(PAIR, self.key, strict=True))
 
 
 def fit_pairs(
@@ -61,7 +56,7 @@ def fit_pairs(
         if model is not None:
             rates = runs.loc[runs["run"].isin(members["baseline"]), "tokens_per_second"]
             step_ms = float((1000 / rates.astype(float)).mean())
-            fitted.append(Fitted(tuple(map(str, key)), model, step_ms))
+            fitted.append(Fitted(named, model, step_ms))
     return fitted
 
 
@@ -181,7 +176,7 @@ def predictions(
     """
     unseen = ~compared["forced_acceptance"].isin([0, 1])
     compared = compared[unseen & counts_are_known(compared)]
-    models = {pair.key: pair.model for pair in fitted}
+    models = {tuple(pair.identity.values()): pair.model for pair in fitted}
 
     def rows(members: pd.DataFrame) -> Iterator[dict[str, Any]]:
         if model := models.get(tuple(map(str, members.iloc[0][PAIR]))):
@@ -260,7 +255,8 @@ def break_even(fitted: Iterable[Fitted], predicted: pd.DataFrame) -> pd.DataFram
     measured = {} if predicted.empty else predicted.groupby(PAIR)["gamma"].unique().to_dict()
     rows = []
     for pair in fitted:
-        gammas = sorted({*pair.model.gammas, *map(int, measured.get(pair.key, []))})
+        of_pair = measured.get(tuple(pair.identity.values()), [])
+        gammas = sorted({*pair.model.gammas, *map(int, of_pair)})
         rows += [pair.identity | {"gamma": gamma} | _ends(pair.model, gamma) for gamma in gammas]
     frame = pd.DataFrame(rows)
     settings = ["suite", "forced_acceptance", "acceptance_rate"]

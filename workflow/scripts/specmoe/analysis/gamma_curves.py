@@ -72,7 +72,7 @@ def gamma_curves(
     early (`p_min`). Columns: protocol, engine, suite, target, draft, gamma, predicted and the
     measured speedup, each with its interval (null where γ was not measured).
     """
-    costs = {pair.key: pair.model for pair in fitted}
+    costs = {tuple(pair.identity.values()): pair.model for pair in fitted}
     rows = []
     compared = compared[
         by_model(compared)
