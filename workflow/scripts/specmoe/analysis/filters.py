@@ -171,13 +171,12 @@ def count_check(counts: Mapping[str, Any], check: str) -> dict[str, Any]:
     Keys: failed, runs (to which it applies), not_judged (more of these; null if none), worst (the
     largest ratio to a bound).
     """
-    failed, passed = (counts.get(f"{check}_{word}", 0) for word in ("failed", "passed"))
-    known = 0 if pd.isna(failed) or pd.isna(passed) else int(failed + passed)
-    unjudged = counts.get(f"{check}_not_judged", 0)
+    known = [counts.get(f"{check}_{word}") for word in ("failed", "passed", "not_judged")]
+    failed, passed, unjudged = (0 if pd.isna(count) else int(count) for count in known)
     return {
-        "failed": int(failed) if known else 0,
-        "runs": known,
-        "not_judged": int(unjudged) if pd.notna(unjudged) and unjudged else None,
+        "failed": failed,
+        "runs": failed + passed,
+        "not_judged": unjudged or None,
         "worst": counts.get(f"{check}_worst"),
     }
 
