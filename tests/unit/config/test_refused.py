@@ -36,11 +36,6 @@ def test_a_fault_is_named_with_its_place(study, base, overlay, line):
     assert all(one.startswith("config: ") for one in said)
 
 
-def test_a_campaign_s_part_of_the_configuration_fits_a_command_line(study):
-    study["suites"]["moe_speculative"]["title"] = "x" * 200_000
-    assert "config: top level: the campaign's part has 2" in fault(study)
-
-
 def test_a_missing_key_of_a_model_is_named_without_the_kind_in_its_place(study):
     del study["model_sets"]["study"]["qwen3.5-35b-a3b-q4"]["file"]
     assert fault(study) == "config: model_sets.study.qwen3.5-35b-a3b-q4.file: Field required"
