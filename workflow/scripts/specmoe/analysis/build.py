@@ -144,19 +144,13 @@ def _models(runs: pd.DataFrame, config: Config, infos: Mapping[str, ModelInfo]) 
 
 
 def _suites(runs: pd.DataFrame, config: Config) -> pd.DataFrame:
-    return pd.DataFrame(
-        [
-            {
-                "suite": name,
-                "title": suite.title,
-                "factor": next(iter(suite.vary), None),
-                "runs": len(members),
-                "blocks": members["block"].nunique(),
-            }
-            for name, suite in config.selected_suites.items()
-            for members in [runs[runs["suite"] == name]]
-        ]
+    suites = config.selected_suites
+    said = pd.DataFrame(
+        [(name, one.title, next(iter(one.vary), None)) for name, one in suites.items()],
+        columns=["suite", "title", "factor"],
     )
+    counted = runs.groupby("suite")["block"].agg(runs="size", blocks="nunique")
+    return said.join(counted.reindex([*suites], fill_value=0), on="suite")
 
 
 def _campaign(runs: pd.DataFrame, config: Config, machine: Mapping[str, Any]) -> pd.DataFrame:
