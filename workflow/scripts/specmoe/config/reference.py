@@ -5,6 +5,7 @@
 
 import json
 import os
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,9 @@ _HEAD = """# Every key of the configuration
 """
 
 _Schema = Mapping[str, Any]
+
+# What a key says that no person sets.
+_BY_PROGRAM = "written by specmoe"
 
 _BOUNDS = {"exclusiveMinimum": ">", "minimum": "≥", "exclusiveMaximum": "<", "maximum": "≤"}
 
@@ -43,13 +47,37 @@ def write_reference(folder: Path) -> None:
     }
     text = json.dumps(partial, indent=1, ensure_ascii=False)
     (folder / "schema.json").write_text(f"{text}\n")
-    tables: dict[str, str] = {}  # by section, which may stand in several places
-    for place, section in _sections("", schema, schema["$defs"]):
-        about = " ".join(section["description"].split())
-        rows = _rows(section, schema["$defs"])
-        head = f"## `{place or 'top level'}`"
-        tables.setdefault(section["title"], "\n".join([head, "", about, *rows]) + "\n")
+    tables = dict[str, str]()  # by section, which may stand in several places
+    sections = list(_sections("", schema, schema["$defs"]))
+    for place, section in sections:
+        base, _, kind = place.partition(" (")
+        kinds = [one for at, one in sections if kind and at.startswith(f"{base} (")]
+        shared = _shared(kinds)
+        if shared and base not in tables:
+            about = "Keys that several kinds have."
+            tables[base] = _table(base, about, _rows(shared, schema["$defs"]))
+        own = {
+            key: node
+            for key, node in section["properties"].items()
+            if key not in shared.get("properties", {})
+        }
+        rows = _rows({**section, "properties": own}, schema["$defs"])
+        text = _table(place or "top level", section["description"], rows)
+        tables.setdefault(section["title"], text)
     (folder / "reference.md").write_text("\n".join([_HEAD, *tables.values()]))
+
+
+def _shared(kinds: list[_Schema]) -> dict[str, Any]:
+    """Return a section of the keys that several kinds have with one meaning; empty if none."""
+    nodes = [(key, node) for one in kinds for key, node in one["properties"].items()]
+    said = Counter((key, node.get("description")) for key, node in nodes)
+    shared = {key: node for key, node in nodes[::-1] if said[key, node.get("description")] > 1}
+    required = {key for key in shared if all(key in one.get("required", []) for one in kinds)}
+    return {"properties": dict(reversed(shared.items())), "required": required} if shared else {}
+
+
+def _table(place: str, about: str, rows: list[str]) -> str:
+    return "\n".join([f"## `{place}`", "", " ".join(about.split()), *rows]) + "\n"
 
 
 def _partial(node: dict[str, Any]) -> dict[str, Any]:
@@ -76,6 +104,8 @@ def _sections(path: str, node: _Schema, defs: _Schema) -> Iterator[tuple[str, _S
     while "patternProperties" in node:
         [node] = node["patternProperties"].values()
         path += ".*"
+    if node.get("description", "").startswith(_BY_PROGRAM):
+        return
     for option in _options(node):
         if option.get("type") == "array":
             yield from _sections(f"{path}[]", option["items"], defs)
@@ -102,6 +132,8 @@ def _rows(section: _Schema, defs: _Schema) -> list[str]:
     for key, node in section["properties"].items():
         listed = any(option.get("type") == "array" for option in _options(node))
         if "const" in node or (any(_sections(key, node, defs)) and not listed):
+            continue
+        if node["description"].startswith(_BY_PROGRAM):
             continue
         default = json.dumps(node.get("default")).strip('"')
         shown = "–" if default in ("null", "", "[]", "{}") else f"`{default}`"
