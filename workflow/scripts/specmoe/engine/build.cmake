@@ -25,7 +25,9 @@ function(merge target name pattern)
     set(text "")
     foreach(source IN LISTS sources)
         get_filename_component(source "${source}" ABSOLUTE BASE_DIR "${folder}")
-        string(APPEND text "#include \"${source}\"\n")
+        # Relative, so that a compiler cache knows it in another folder too.
+        file(RELATIVE_PATH beside "${build}" "${source}")
+        string(APPEND text "#include \"${beside}\"\n")
         set_source_files_properties(
             "${source}" TARGET_DIRECTORY ${target} PROPERTIES HEADER_FILE_ONLY ON
         )
