@@ -9,7 +9,7 @@ from specmoe.config.block import Block
 from specmoe.config.engines import LOCALE
 from specmoe.config.load import load
 from specmoe.config.matrix import list_blocks
-from specmoe.engine.server import TRACED
+from specmoe.engine.server import VARIABLES
 from specmoe.measure.block import turns_of
 
 from .conftest import ROOT, merge
@@ -39,7 +39,7 @@ def made_record(block: Block) -> dict[str, Any]:
         {
             "arm": arm.name,
             "command": ["llama-server", "--ctx-size", "512"],
-            "environment": {"PATH": "/bin", "HOME": "/root", **LOCALE, **TRACED},
+            "environment": {"PATH": "/bin", "HOME": "/root", **LOCALE, **VARIABLES},
             "server": {"slots": 1, "context": 512, "speculative": arm.speculates},
             "peak_rss_bytes": 50_000_000,
         }

@@ -26,7 +26,9 @@ from specmoe.engine.supervise import guarded
 from specmoe.errors import MeasurementError
 from specmoe.text import exit_status
 
-TRACED = {"LLAMA_TRACE": "1"}  # logs a line for every verification, see engine.responses
+# A line is logged for every verification, see engine.responses. And llama-server does not look for
+# what fits: layers and context are given, and it took half of a start.
+VARIABLES = {"LLAMA_TRACE": "1", "LLAMA_ARG_FIT": "off"}
 _POLL_S = 0.02
 _CERTAIN = 1e6  # added to a token's logit; no logit comes near
 
@@ -58,7 +60,7 @@ class Server:
         self._folder = tempfile.TemporaryDirectory(prefix="specmoe-", dir="/tmp")
         self._socket = Path(self._folder.name, "s.sock")
         self.command = [*command, "--host", str(self._socket)]
-        self.environment = engine_environment(environment or {}, os.environ) | TRACED
+        self.environment = engine_environment(environment or {}, os.environ) | VARIABLES
         self._log = log
         self._time_limit_s = time_limit_s
         self._process: subprocess.Popen[bytes] | None = None

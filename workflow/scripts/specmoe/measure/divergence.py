@@ -204,7 +204,7 @@ def judge_target(
 
 # Of the check of upcycled models.
 PROMPT_TOKENS: Final = 64
-TOKENS: Final = 96
+TOKENS: Final = 48
 _CONTEXT: Final = 256
 # In 26 comparisons of copies (F16 with and without AMX, Q8_0, a trained Q4_1 model on seven texts;
 # one to three experts a token) the largest median was 0.021 nats, and 0.001 with one expert. Where
