@@ -16,8 +16,8 @@ from specmoe.models.info import Size
 
 from .paper_analyses import baseline_runs, full, speculative_runs
 
-DENSE, MOE, DRAFT = "dense_4b", "moe_q4", "draft_0.8b"
-DENSE_OF = {MOE: DENSE}
+DENSE, MOE, SINGLE, DRAFT = "dense_4b", "moe_q4", "moe_1", "draft_0.8b"
+DENSE_OF = {MOE: DENSE, SINGLE: DENSE}
 SIZES = {MOE: Size(10, 1, 9, 4, 1, 2), DENSE: Size(4, 4, 0, 0, 0, 2)}
 
 
@@ -41,7 +41,7 @@ def runs_of_pair(
 
 def pairs_of(runs: pd.DataFrame) -> pd.DataFrame:
     """Return what the MoE gains next to its dense counterpart."""
-    return compare_pairs(with_speedups(runs), DENSE_OF, Statistics())
+    return compare_pairs(with_speedups(runs), DENSE_OF, {MOE: SINGLE}, Statistics())
 
 
 def pass_times(costs: Mapping[str, Mapping[int, float]], repeats: int = 3) -> pd.DataFrame:

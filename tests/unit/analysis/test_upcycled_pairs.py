@@ -8,7 +8,16 @@ import pytest
 from specmoe.analysis.upcycled_pairs import upcycled_passes
 from specmoe.config.schema import Statistics
 
-from ..simulated_pairs import DENSE, DENSE_OF, MOE, SIZES, pairs_of, pass_times, runs_of_pair
+from ..simulated_pairs import (
+    DENSE,
+    DENSE_OF,
+    MOE,
+    SINGLE,
+    SIZES,
+    pairs_of,
+    pass_times,
+    runs_of_pair,
+)
 
 
 def test_the_ratio_of_speedups_is_paired_by_prompt_and_repeat():
@@ -25,6 +34,15 @@ def test_the_ratio_of_speedups_is_paired_by_prompt_and_repeat():
     assert (row["prompts"], row["pairs"], row["repeats"]) == (2, 6, 3)
     assert (row["acceptance_rate"], row["dense_acceptance"]) == (0.5, 0.5)
     assert row["same_tokens"] == 1
+
+
+def test_an_moe_of_one_expert_tells_the_experts_from_the_kernel():
+    rows = pairs_of(runs_of_pair({DENSE: 1.2, SINGLE: 1.0, MOE: 0.8})).set_index("target")
+    assert rows["ratio"].to_dict() == pytest.approx({SINGLE: 1.0 / 1.2, MOE: 0.8 / 1.2})
+    assert rows.loc[MOE, "experts_ratio"] == pytest.approx(0.8)
+    assert np.isnan(rows.loc[SINGLE, "experts_ratio"])
+    [alone] = pairs_of(runs_of_pair({DENSE: 1.2, MOE: 0.8})).to_dict("records")
+    assert np.isnan(alone["experts_ratio"])
 
 
 def test_several_draft_lengths_also_have_a_row_together():

@@ -75,7 +75,12 @@ def analyse(
     tables |= advise(usual(runs), pairs, tables["settings"], audit.audit, config, infos, stages)
     models = config.models.items()
     # Both have the same type, because upcycling copies bytes.
-    dense_of = {name: made.source for name, made in models if isinstance(made, UpcycleModel)}
+    upcycled = {name: made for name, made in models if isinstance(made, UpcycleModel)}
+    dense_of = {name: made.source for name, made in upcycled.items()}
+    single = {made.source: name for name, made in upcycled.items() if made.experts == 1}
+    single_of = {
+        name: single[dense] for name, dense in dense_of.items() if single.get(dense, name) != name
+    }
     fitted = cost_tables.fit_pairs(costed, counted, pass_times, statistics)
     predicted = cost_tables.predictions(fitted, costed, statistics)
     scores = {} if agreement is None else scores_by_run(agreement)
@@ -92,7 +97,7 @@ def analyse(
         prediction_errors=cost_tables.prediction_errors(predicted),
         break_even=cost_tables.break_even(fitted, predicted),
         gamma_curves=gamma_curves(usual(own), counted, scores, fitted, pass_times, statistics),
-        upcycled_pairs=compare_pairs(costed, dense_of, statistics),
+        upcycled_pairs=compare_pairs(costed, dense_of, single_of, statistics),
         upcycled_passes=upcycled_passes(pass_times, dense_of, sizes, statistics),
         audit=audit.summary,
         flagged=count_flagged(audit.audit),

@@ -159,6 +159,29 @@ def reported_pairs(analysis: Analysis) -> pd.DataFrame:
     return first.drop_duplicates("target").sort_index(ignore_index=True)
 
 
+def experiment(analysis: Analysis) -> Record:
+    """Return what being an MoE does to drafting, of a campaign with an MoE of one expert, or {}.
+
+    It is the row of `upcycled_pairs` of the MoE with most experts, at the setting that speeds its
+    dense counterpart up most, with the ratio of the MoE of one expert there (kernel_ratio), and of
+    whose texts how many are equal (same_tokens, of the one in which fewer are).
+    """
+    pairs = analysis.upcycled_pairs
+    own = pairs[pairs["gamma"].notna() & pairs["forced_acceptance"].isna()]
+    told = own[own["experts_ratio"].notna()]
+    if told.empty:
+        return {}
+    experts = told["target"].map(analysis.models.set_index("model")["experts"])
+    told = told[experts == experts.max()]
+    chosen = records(told.loc[[told["dense_speedup"].idxmax()]])[0]
+    setting = ["suite", "dense", "draft", "gamma"]
+    beside = own[(own[setting] == [chosen[key] for key in setting]).all(axis=1)]
+    [kernel] = records(beside[beside["experts_ratio"].isna()])
+    ratios = {f"kernel_{name}": kernel[name] for name in ("ratio", "ratio_low", "ratio_high")}
+    same = min(chosen["same_tokens"], kernel["same_tokens"])
+    return chosen | ratios | {"single_label": kernel["target_label"], "same_tokens": same}
+
+
 def whole_audit(analysis: Analysis) -> dict[str, Any]:
     """Return the audit's counts of all runs, see `checks.summarise_audit`; empty without audit."""
     audit = analysis.audit

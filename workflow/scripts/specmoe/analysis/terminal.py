@@ -19,6 +19,7 @@ from specmoe.analysis import number_text
 from specmoe.analysis.advice import Answer, Controls, Status
 from specmoe.analysis.filters import (
     advised_targets,
+    experiment,
     reported_pairs,
     settings_on_other_prompts,
     whole_audit,
@@ -35,7 +36,7 @@ from specmoe.files import read_record, replace_text
 from specmoe.plan.campaign import ROOT, LoadedCampaign
 from specmoe.records import head_of
 from specmoe.runs.schema import excluded, read_runs
-from specmoe.text import counted, duration, fill_template
+from specmoe.text import counted, duration
 
 # The ends of the interval that decides an answer, as columns of the best setting.
 _DECIDES = {
@@ -196,8 +197,11 @@ def finish(campaign: LoadedCampaign) -> None:
         return
     rows, audit = read_runs(runs), campaign.folder / "audit/audit.txt"
     results = (campaign.folder / "page/index.html", Path("paper/main.pdf"), Path("paper/main.tex"))
-    text = fill_template(
-        ROOT / "paper/finished.txt.j2",
+    tables = campaign.folder / "analysis"
+    analysed = is_newer(tables / "upcycled_pairs.parquet", runs)
+    env = environment(ROOT / "paper", lambda value: Markup(number_text.shown(value)))  # noqa: S704
+    text = env.get_template("finished.txt.j2").render(
+        experiment=experiment(Analysis.read(tables)) if analysed else {},
         runs=len(rows),
         time=duration(sum(head.seconds for head in map(head_of, records) if head)),
         again=int((rows["reruns"] > 0).sum()),

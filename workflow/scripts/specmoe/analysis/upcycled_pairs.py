@@ -1,7 +1,9 @@
 """Upcycled pairs: a dense model and an MoE that was made from its file, which write the same text.
 
 Tokens, acceptance and active weights are the same, up to a router. So a difference in gain is due
-to the experts that a pass over several tokens has to read.
+to the experts that a pass over several tokens has to read, and to the kernel that multiplies by
+experts. An MoE with a single expert has that kernel and the dense model's weights: it tells the two
+apart.
 """
 
 from collections.abc import Iterator, Mapping
@@ -23,13 +25,17 @@ _COUNTED = ("drafted", "accepted", "speedup", "tokens")
 
 
 def compare_pairs(
-    runs: pd.DataFrame, dense_of: Mapping[str, str], statistics: Statistics
+    runs: pd.DataFrame,
+    dense_of: Mapping[str, str],
+    single_of: Mapping[str, str],
+    statistics: Statistics,
 ) -> pd.DataFrame:
     """Return a row for each setting that an MoE and its dense counterpart have on the same prompts.
 
     `runs` are pairs of one temperature without controls, `dense_of` names the dense model that each
-    MoE was upcycled from. Both runs with a prompt in one repeat are a pair, and intervals are over
-    repeats. Several γ of a draft model also have a row together. Columns:
+    MoE was upcycled from, `single_of` the MoE of one expert beside one of several. Both runs with a
+    prompt in one repeat are a pair, and intervals are over repeats. Several γ of a draft model also
+    have a row together. Columns:
 
     - protocol, engine, dense (the dense counterpart), suite, target (the MoE), draft, method,
       draft_model, gamma (null: all of `gammas`), forced_acceptance (null: the draft model's own).
@@ -37,7 +43,8 @@ def compare_pairs(
     - acceptance_rate, dense_acceptance: accepted / drafted of all runs.
     - same_tokens: share of the pairs with the same tokens; null where acceptance is forced, as the
       text then is no model's.
-    - speedup, dense_speedup, ratio of the first to the second: geometric means with intervals.
+    - speedup, dense_speedup, ratio of the first to the second, experts_ratio (to the speedup of the
+      MoE of one expert; null without one): geometric means with intervals.
     """
     runs = runs.assign(block=runs["repeat"])
     routed = runs[runs["target"].isin(dense_of)]
@@ -48,7 +55,14 @@ def compare_pairs(
     pairs = routed.merge(dense, on=["dense", *_SHARED], validate="m:1")
     if pairs.empty:
         return pd.DataFrame()
-    pairs = pairs.assign(ratio=pairs["speedup"] / pairs["dense_speedup"])
+    single = runs[["target", *_SHARED, "speedup"]]
+    single = single.rename(columns={"target": "single", "speedup": "single_speedup"})
+    pairs = pairs.assign(single=pairs["target"].map(single_of).astype(object))
+    pairs = pairs.merge(single, on=["single", *_SHARED], how="left", validate="m:1")
+    pairs = pairs.assign(
+        ratio=pairs["speedup"] / pairs["dense_speedup"],
+        experts_ratio=pairs["speedup"] / pairs["single_speedup"],
+    )
 
     def rows(members: pd.DataFrame) -> Iterator[dict[str, Any]]:
         by_gamma: dict[Any, pd.DataFrame] = dict(list(members.groupby("gamma")))
@@ -77,7 +91,7 @@ def _compared(pairs: pd.DataFrame, statistics: Statistics) -> dict[str, object]:
         "acceptance_rate": own,
         "dense_acceptance": dense,
         "same_tokens": np.nan if forced or not same else float(np.mean(same)),
-        **mean_ratios(pairs, statistics, "speedup", "dense_speedup", "ratio"),
+        **mean_ratios(pairs, statistics, "speedup", "dense_speedup", "ratio", "experts_ratio"),
     }
 
 

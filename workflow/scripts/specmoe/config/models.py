@@ -151,9 +151,9 @@ class UpcycleModel(ModelBase):
     source: Name
     """id of the model that it is made from"""
     # llama.cpp, src/llama-hparams.h: LLAMA_MAX_EXPERTS
-    experts: int = Field(ge=2, le=1024)
+    experts: int = Field(ge=1, le=1024)
     """experts of a layer. Each is a copy of its own in the file, since one that they shared would
-    cost nothing to read"""
+    cost nothing to read. One alone reads the dense model's bytes by an MoE's kernel"""
     used: Positive = 1
     """experts that one token visits; their weights sum to one"""
 

@@ -98,8 +98,8 @@ def plot_upcycled_pairs(analysis: Analysis) -> Figure | None:
     """Show passes, experts and speedups of MoEs beside those of their dense counterparts.
 
     A row for each dense model. Left the time of a pass and in the middle the distinct experts it
-    visits against its tokens, hollow if routing is even; right the speedup against the acceptance
-    that was forced, at the middle γ. What was not measured of any is left out; None without all.
+    visits against its tokens, hollow if routing is even; right the speedup against γ, of the draft
+    model with most. What was not measured of any is left out; None without all.
     """
     passes = analysis.upcycled_passes
     passes = passes.assign(series=passes["model"])
@@ -107,7 +107,7 @@ def plot_upcycled_pairs(analysis: Analysis) -> Figure | None:
     panels_of: list[tuple[pd.DataFrame, Callable[[Axes, pd.DataFrame, Looks], None]]] = [
         (passes, partial(_draw_passes, plotted=STEPS)),
         (routed, partial(_draw_passes, plotted=EXPERTS)),
-        (_at_forced(analysis.upcycled_pairs), _draw_speedups),
+        (_by_gamma(analysis.upcycled_pairs), _draw_speedups),
     ]
     shown = [(rows, plot) for rows, plot in panels_of if not rows.empty]
     if not shown:
@@ -125,14 +125,14 @@ def plot_upcycled_pairs(analysis: Analysis) -> Figure | None:
     return figure
 
 
-def _at_forced(settings: pd.DataFrame) -> pd.DataFrame:
-    """Return the speedups at the middle forced γ, of MoEs and of their dense counterparts."""
-    settings = settings[settings["forced_acceptance"].notna() & settings["gamma"].notna()]
-    gammas = sorted(settings["gamma"].unique())
-    if not gammas:
+def _by_gamma(settings: pd.DataFrame) -> pd.DataFrame:
+    """Return the speedups by the draft model with most γ, of MoEs and their dense counterparts."""
+    settings = settings[settings["forced_acceptance"].isna() & settings["gamma"].notna()]
+    if settings.empty:
         return settings.assign(series=None)
-    settings = settings[settings["gamma"] == gammas[len(gammas) // 2]]
-    dense = settings.drop_duplicates(["dense", "suite", "draft", "forced_acceptance"])
+    lengths = settings.groupby("draft")["gamma"].nunique()
+    settings = settings[settings["draft"] == lengths.idxmax()]
+    dense = settings.drop_duplicates(["dense", "suite", "gamma"])
     dense = dense.assign(
         **{column: dense[f"dense_{column}"] for column in _SPEEDUPS},
         series=dense["dense"],
@@ -154,10 +154,10 @@ def _draw_passes(axes: Axes, rows: pd.DataFrame, looks: Looks, plotted: PlottedC
 
 
 def _draw_speedups(axes: Axes, rows: pd.DataFrame, looks: Looks) -> None:
-    draw_series(axes, rows, "forced_acceptance", SPEEDUP, looks)
-    gamma = rows["gamma"].iloc[0] if len(rows) else ""
-    axes.set(xlabel=f"acceptance forced, γ = {gamma}", ylabel=SPEEDUP.label)
-    axes.xaxis.set_major_formatter(PercentFormatter(1.0))
+    draw_series(axes, rows, "gamma", SPEEDUP, looks)
+    draft = short(rows["draft_label"].iloc[0]) if len(rows) else ""
+    axes.set(xlabel=f"γ of {draft}", ylabel=SPEEDUP.label)
+    powers_of_two(axes, rows["gamma"])
     start_at_zero(axes)
     mark_no_change(axes)
 

@@ -21,6 +21,7 @@ from specmoe.analysis.filters import (
     best_settings,
     control_settings,
     count_check,
+    experiment,
     method_settings,
     prompt_sets,
     text_settings,
@@ -147,6 +148,7 @@ def cited(analysis: Analysis) -> dict[str, Any]:
             for answer in Answer
         },
         "best": best,
+        "experiment": experiment(analysis),
         "gains_elsewhere": [row for row in best if "answer" not in row and row["speedup_low"] > 1],
         # The published study: its numbers as printed, and the verdicts on its claims.
         "printed": analysis.comparison.set_index("what")["printed"].to_dict(),
