@@ -11,7 +11,7 @@ PIP_INSTALL := $(VENV)/bin/pip install --quiet --disable-pip-version-check --req
 golden: setup ## Compare what shipped campaigns render to with tests/golden.txt.
 	$(VENV)/bin/python tests/golden.py
 
-demo: setup ## Measure the whole matrix on one trained family; render paper and page from it.
+demo: setup ## Measure what being an MoE does to drafting; write paper and page.
 	$(SNAKEMAKE) paper page --configfile config/demo.yaml
 
 test: lint ## Lint, then run every test, with a real llama.cpp.

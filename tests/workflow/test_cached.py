@@ -21,9 +21,8 @@ from .test_workflow import jobs
 RENDERED = {"analyse_runs", "audit", "fill_paper", "record_campaign", "render_paper", "paper"}
 # The demo's models in the roles of the study's.
 OF_STUDY = {
-    **{"moe_q4": "smollm2-moe16-q4", "moe_q8": "smollm2-moe16-q8"},
-    **{"dense_4b": "smollm2-135m-q4", "dense_9b": "smollm2-135m-q8"},
-    **{"draft_0.8b": "smollm2-draft-42m", "draft_2b": "smollm2-135m-q4-draft"},
+    **{"moe_q4": "smollm2-moe8-f32", "dense_4b": "smollm2-135m-f32"},
+    "draft_0.8b": "smollm2-135m-q4",
 }
 RENDERED |= set() if missing_tex() else {"fill_pdf", "render_pdf"}
 
@@ -59,7 +58,8 @@ def test_the_published_study_is_analysed_and_shares_an_axis_with_a_shipped_campa
     times = pd.read_parquet(folder / "required_time.parquet")
     assert times["campaign"].value_counts().to_dict() == {"demo": 294, "atomgradient": 234}
     comparison = pd.read_parquet(folder / "comparison.parquet")
-    assert comparison[["recomputed", "measured"]].notna().all(axis=None)
+    assert comparison["recomputed"].notna().all()
+    assert comparison["measured"].notna().any()
     settings = pd.read_parquet(folder / "compared_settings.parquet")
     assert set(settings["heading"]) == {"demo", "atomgradient"}
     # The recorded configuration of the measurements has no such key.
