@@ -1,13 +1,16 @@
 """Speedups of an upcycled MoE next to its dense counterpart, as simulated."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from specmoe.analysis.filters import experiment
 from specmoe.analysis.upcycled_pairs import upcycled_passes
 from specmoe.config.schema import Statistics
 
+from ..paper_analyses import full
 from ..simulated_pairs import (
     DENSE,
     DENSE_OF,
@@ -17,6 +20,7 @@ from ..simulated_pairs import (
     pairs_of,
     pass_times,
     runs_of_pair,
+    with_upcycled_pairs,
 )
 
 
@@ -43,6 +47,17 @@ def test_an_moe_of_one_expert_tells_the_experts_from_the_kernel():
     assert np.isnan(rows.loc[SINGLE, "experts_ratio"])
     [alone] = pairs_of(runs_of_pair({DENSE: 1.2, MOE: 0.8})).to_dict("records")
     assert np.isnan(alone["experts_ratio"])
+
+
+def test_the_experiment_is_told_at_the_draft_length_that_helps_the_dense_model_most():
+    runs = runs_of_pair({DENSE: 1.0, SINGLE: 0.8, MOE: 0.4}, gammas=(2, 4))
+    faster = 1 + 0.2 * ((runs["target"] == DENSE) & (runs["gamma"] == 4))
+    pairs = pairs_of(runs.assign(tokens_per_second=runs["tokens_per_second"] * faster))
+    found = experiment(replace(full(), upcycled_pairs=pairs))
+    assert (found["target"], found["gamma"], found["same_tokens"]) == (MOE, 4, 1)
+    ratios = [found[name] for name in ("dense_speedup", "speedup", "kernel_ratio", "experts_ratio")]
+    assert ratios == pytest.approx([1.2, 0.4, 0.8 / 1.2, 0.5])
+    assert not experiment(with_upcycled_pairs())  # without an MoE of one expert
 
 
 def test_several_draft_lengths_also_have_a_row_together():
