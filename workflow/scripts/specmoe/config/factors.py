@@ -1,4 +1,4 @@
-"""Factors that a suite may vary: each is one entry of `FACTORS`; nothing else knows its name.
+"""Factors that a suite may vary: each is one entry of `FACTORS`; a new one needs no other code.
 
 A suite gives `vary: {temperature: [0, 0.7]}`. A row has the text of its level, which is also a part
 of its block's id and the word on an axis.
