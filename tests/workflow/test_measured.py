@@ -133,7 +133,7 @@ def test_infos_say_where_a_model_comes_from_and_its_copy_was_checked(results):
     assert origins == {"q8": (origin, "CC0-1.0"), "moe": (f"made from {origin}", "CC0-1.0")}
     assert (infos["moe"]["experts"], infos["moe"]["experts_used"]) == (4, 1)
     [checked] = (models / "upcycled").rglob("moe.json")
-    assert json.loads(checked.read_text())["tokens"] == 96
+    assert json.loads(checked.read_text())["tokens"] == 48
     assert sorted(path.name for path in models.iterdir() if path.name.startswith(".")) == []
 
 

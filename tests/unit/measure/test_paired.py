@@ -258,7 +258,11 @@ def test_a_block_is_said_in_a_line_with_its_fastest_setting():
     runs = [run_of("baseline", 50), run_of("d/g4", 40), run_of("d/g4", 80, reruns=2)]
     runs += [run_of(f"d/g{gamma}", 5, decode_failures=1) for gamma in (8, 16, 32)]
     assert summary(BLOCK, {"runs": runs}) == (
-        "baseline 50.0 tok/s; fastest d/g4, 1.20×; 1 run measured again; 3 failed decodes"
+        "baseline 50.0 tok/s; fastest d/g4, 1.20×; 1 run repeated because of other load;"
+        " 3 failed decodes"
     )
     assert summary(BLOCK, {"runs": runs[:1]}) == "baseline 50.0 tok/s"
-    assert summary(BLOCK, {"runs": runs[1:3]}) == "fastest d/g4, 60.0 tok/s; 1 run measured again"
+    assert (
+        summary(BLOCK, {"runs": runs[1:3]})
+        == "fastest d/g4, 60.0 tok/s; 1 run repeated because of other load"
+    )

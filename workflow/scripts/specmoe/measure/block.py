@@ -69,7 +69,7 @@ def summary(block: Block, record: Mapping[str, Any]) -> str:
     parts = [
         f"baseline {alone:.1f} tok/s" if alone else "",
         f"fastest {arm}, {f'{best / alone:.2f}×' if alone else f'{best:.1f} tok/s'}" if arm else "",
-        f"{counted(again, 'run')} measured again" if again else "",
+        f"{counted(again, 'run')} repeated because of other load" if again else "",
         counted(failures, "failed decode") if failures else "",
     ]
     return "; ".join(filter(None, parts))

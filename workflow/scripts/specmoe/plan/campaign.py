@@ -255,7 +255,10 @@ class LoadedCampaign:
         return first
 
     def describe_progress(self) -> str:
-        """Say how many blocks are measured, and how long the others take at their pace a run."""
+        """Say how many blocks are measured, and how long the others take at their pace a run.
+
+        In stages some of their settings may be measured no more, so it is a bound.
+        """
         heads = {block: head_of(self.records / f"{block}.jsonl") for block in self.blocks}
         took = {block: head.seconds for block, head in heads.items() if head}
         progress = f"{len(took)} of {counted(len(heads), 'block')}"
@@ -263,7 +266,8 @@ class LoadedCampaign:
         left = sum(block.runs for block in self.blocks.values()) - done
         if not done or not left:
             return progress
-        return f"{progress}, {math.ceil(left / done * sum(took.values()) / 60)} min left"
+        bound = "" if self.config.measurement.drop_beaten is None else "at most "
+        return f"{progress}, {bound}{math.ceil(left / done * sum(took.values()) / 60)} min left"
 
     @cached_property
     def timed_passes(self) -> dict[str, TimedPasses]:
