@@ -48,11 +48,11 @@ def test_the_page_has_no_serious_fault_of_access_and_requests_nothing(
 def test_the_switch_changes_the_language_and_the_page_remembers(visit, demo_page):
     page = visit(demo_page).page
     switch = page.get_by_role("button", name="中文")
-    assert page.get_by_role("heading", level=1).inner_text().startswith("No setting tested")
+    assert page.get_by_role("heading", level=1).inner_text().startswith("Drafting makes SmolLM2")
     switch.click()
     assert language(page) == "zh-CN"
-    assert page.get_by_role("heading", level=1).inner_text().startswith("在 chats (4) 上")
-    assert page.title().startswith("在 chats (4) 上")
+    assert page.get_by_role("heading", level=1).inner_text().startswith("用草稿后")
+    assert page.title().startswith("用草稿后")
     assert page.locator("#figure-speedup_by_gamma img").get_attribute("alt").startswith("折线图")
     page.reload()
     assert language(page) == "zh-CN"
