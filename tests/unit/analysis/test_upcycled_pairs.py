@@ -4,6 +4,7 @@ import math
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from specmoe.analysis.filters import experiment
@@ -53,7 +54,9 @@ def test_the_experiment_is_told_at_the_draft_length_that_helps_the_dense_model_m
     runs = runs_of_pair({DENSE: 1.0, SINGLE: 0.8, MOE: 0.4}, gammas=(2, 4))
     faster = 1 + 0.2 * ((runs["target"] == DENSE) & (runs["gamma"] == 4))
     pairs = pairs_of(runs.assign(tokens_per_second=runs["tokens_per_second"] * faster))
-    found = experiment(replace(full(), upcycled_pairs=pairs))
+    single = pd.DataFrame([{"model": SINGLE, "experts": 1}])
+    models = pd.concat([full().models, single], ignore_index=True)
+    found = experiment(replace(full(), upcycled_pairs=pairs, models=models))
     assert (found["target"], found["gamma"], found["same_tokens"]) == (MOE, 4, 1)
     ratios = [found[name] for name in ("dense_speedup", "speedup", "kernel_ratio", "experts_ratio")]
     assert ratios == pytest.approx([1.2, 0.4, 0.8 / 1.2, 0.5])

@@ -168,15 +168,15 @@ def experiment(analysis: Analysis) -> Record:
     """
     pairs = analysis.upcycled_pairs
     own = pairs[pairs["gamma"].notna() & pairs["forced_acceptance"].isna()]
+    own = own.assign(experts=own["target"].map(analysis.models.set_index("model")["experts"]))
     told = own[own["experts_ratio"].notna()]
     if told.empty:
         return {}
-    experts = told["target"].map(analysis.models.set_index("model")["experts"])
-    told = told[experts == experts.max()]
+    told = told[told["experts"] == told["experts"].max()]
     chosen = records(told.loc[[told["dense_speedup"].idxmax()]])[0]
-    setting = ["suite", "dense", "draft", "gamma"]
+    setting = [*MEASURED_BY, "suite", "dense", "draft", "gamma"]
     beside = own[(own[setting] == [chosen[key] for key in setting]).all(axis=1)]
-    [kernel] = records(beside[beside["experts_ratio"].isna()])
+    kernel = records(beside[beside["experts"] == 1])[0]
     ratios = {f"kernel_{name}": kernel[name] for name in ("ratio", "ratio_low", "ratio_high")}
     same = min(chosen["same_tokens"], kernel["same_tokens"])
     return chosen | ratios | {"single_label": kernel["target_label"], "same_tokens": same}

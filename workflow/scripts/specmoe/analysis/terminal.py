@@ -63,7 +63,7 @@ def render_advice(analysis: Analysis, template: Path, details: Path) -> str:
     advice, advised = analysis.advice, advised_targets(analysis)
     settings, categories = analysis.advice_settings, analysis.categories
     campaign = records(analysis.campaign)[0]
-    env = environment(template.parent, lambda value: Markup(number_text.shown(value)))  # noqa: S704
+    env = environment(template.parent, _unescaped)
     return env.get_template(template.name).render(
         campaign=campaign,
         session=math.expm1(session_reach(campaign["session_sd"])),
@@ -80,6 +80,11 @@ def render_advice(analysis: Analysis, template: Path, details: Path) -> str:
         Status=Status,
         too_few=number_text.TOO_FEW_PROMPTS,
     )
+
+
+def _unescaped(value: object) -> Markup:
+    """Return a value as a terminal shows it, where nothing is escaped."""
+    return Markup(number_text.shown(value))  # noqa: S704
 
 
 def environment(
@@ -199,7 +204,7 @@ def finish(campaign: LoadedCampaign) -> None:
     results = (campaign.folder / "page/index.html", Path("paper/main.pdf"), Path("paper/main.tex"))
     tables = campaign.folder / "analysis"
     analysed = is_newer(tables / "upcycled_pairs.parquet", runs)
-    env = environment(ROOT / "paper", lambda value: Markup(number_text.shown(value)))  # noqa: S704
+    env = environment(ROOT / "paper", _unescaped)
     text = env.get_template("finished.txt.j2").render(
         experiment=experiment(Analysis.read(tables)) if analysed else {},
         runs=len(rows),
