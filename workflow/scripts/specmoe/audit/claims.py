@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from enum import StrEnum
-from math import inf, isfinite
+from math import inf, isfinite, prod
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -48,8 +48,13 @@ FACTS = {
     "experts_visited": (1, 1e5, "give the mean in a layer in a round's pass"),
     "bandwidth_gb_s": (1, 1e5, "give GB of 10^9 bytes a second: 0.8 TB/s are 800"),
     "requests": (1, 1e5, "give how many requests are decoded at once"),
+    "old_counters": (0, 1, "1 if an old llama.cpp counted on a hybrid or sliding-window target"),
 }
+_SPEEDS = ("speedup", "claimed_tokens_per_second", "baseline_tokens_per_second")
 FIELDS = ("name", "source", "chip", *FACTS)
+# llama.cpp before build 10210 (000547513, #26320) dropped partly accepted rounds of targets whose
+# state is restored, or counted the target's own token as accepted.
+_BY_OLD_COUNTERS = ("acceptance_rate", "tokens_per_round")
 _AT_MOST = {
     "drafted_per_round": "gamma",
     "active_gb": "weights_gb",
@@ -95,7 +100,11 @@ def claim_of(given: Mapping[str, Any], place: str, chips: Mapping[str, float]) -
         raise ConfigError(f"{place}: {fault}")
     if chip := given.get("chip"):
         if chip not in chips:
-            raise ConfigError(f"{place}: chip: {chip!r} is unknown; give bandwidth_gb_s")
+            # None that is near is taken, not even if it is the only one: names stand for several.
+            words = chip.lower().split()
+            near = [repr(one) for one in chips if all(word in one.lower() for word in words)]
+            ways = f"{', '.join(near)} or bandwidth_gb_s" if near else "bandwidth_gb_s"
+            raise ConfigError(f"{place}: chip: {chip!r} is unknown; give {ways}")
         facts.setdefault("bandwidth_gb_s", Printed(chips[chip]))
     return Claim(str(given.get("name", "")), facts)
 
@@ -157,11 +166,12 @@ class Bound:
     surely: float
     missing: tuple[str, ...]  # the facts that would decide
     why: str
+    rounding: float  # the factor by which the digits of the claim's numbers may move it
 
     @property
     def verdict(self) -> Verdict:
         """The verdict of this bound."""
-        if self.claimed > self.most:
+        if self.claimed > self.most * self.rounding:
             return Verdict.IMPOSSIBLE
         open_to_doubt = self.missing and self.claimed > self.surely
         return Verdict.UNDECIDED if open_to_doubt else Verdict.POSSIBLE
@@ -198,6 +208,9 @@ class Judged:
 
 def judge(claim: Claim, limits: Limits = LIMITS) -> Judged:
     """Return the verdict on a claim."""
+    if claim.facts.get("old_counters"):
+        known = {name: one for name, one in claim.facts.items() if name not in _BY_OLD_COUNTERS}
+        claim = Claim(claim.name, known)
     facts, size = _facts_of(claim), _size(claim, limits)
     timing = _time(facts, 1 - limits.time_tolerance)
     bounds = (*_accounting(facts), *timing, *_bandwidth(facts, size))
@@ -258,19 +271,24 @@ def _size(claim: Claim, limits: Limits) -> Size | None:
 def _accounting(facts: Facts) -> Iterator[Bound]:
     """Compare numbers of the claim that follow from one another, up to their rounding."""
     get = facts.claim.facts.get
-    speedup, rate = get("speedup"), get("claimed_tokens_per_second")
-    baseline = get("baseline_tokens_per_second")
+    speedup, rate, baseline = map(get, _SPEEDS)
     if speedup is not None and rate is not None and baseline is not None:
-        apart = sum(value.half / value for value in (speedup, rate, baseline)) + 1e-9
         low, high = sorted([rate / baseline, speedup])
         why = f"{rate:g} over {baseline:g} tokens/s is {rate / baseline:.4g} times"
-        yield Bound("accounting", high, low * (1 + apart), inf, (), f"{why}, claimed {speedup:g}")
+        why, apart = f"{why}, claimed {speedup:g}", _rounding(facts.claim, *_SPEEDS)
+        yield Bound("accounting", high, low, inf, (), why, apart)
     tokens, drafted = get("tokens_per_round"), get("drafted_per_round") or get("gamma")
     if tokens is not None and drafted is not None:
         share = get("acceptance_rate")
         most = 1 + (1.0 if share is None else min(1.0, share + share.half)) * drafted
         why = f"{drafted:g} drafted tokens give {most:.4g} a round, claimed {tokens:g}"
-        yield Bound("accounting", tokens - tokens.half, most, inf, (), why)
+        yield Bound("accounting", tokens - tokens.half, most, inf, (), why, 1.0)
+
+
+def _rounding(claim: Claim, *names: str) -> float:
+    """Return the most by which the digits of stated numbers may change their quotient."""
+    stated = [claim.facts[name] for name in names if claim.facts.get(name)]
+    return prod(number / (number - number.half) for number in stated) + 1e-9
 
 
 def _time(facts: Facts, allowed: float) -> Iterator[Bound]:
@@ -281,18 +299,22 @@ def _time(facts: Facts, allowed: float) -> Iterator[Bound]:
     most = [given / (1 + drafts * (steps or 0)) for given, drafts in facts.rounds]
     surely = tokens / (1 + drafted * (1.0 if steps is None else steps))
     missing = list(facts.unknown)
-    if steps is None and most:
+    if steps is None:
         timed = get("draft_ms") or get("draft_tokens_per_second")
         missing.append("baseline_tokens_per_second" if timed else "draft_tokens_per_second")
     # With all else known, only rounds that draft less can save the claim.
     if not missing and max(most) > most[-1]:
         missing.append("drafted_per_round")
-    why = f"rounds that draft {drafted:.4g} surely gain {surely:.4g} times,"
-    why += f" at most {max(most):.4g}" if most else " those of unknown length any number"
+    why = "rounds of unknown length gain any number"
+    if most:
+        why = f"rounds that draft {drafted:.4g} surely gain {surely:.4g} times, at most"
+        why += f" {max(most):.4g}"
     why += f"; claimed {facts.speedup:.4g}"
     doubts = tuple(missing) if facts.speedup > 1 else ()
     at_most = max(most, default=inf) / allowed
-    yield Bound("time", facts.speedup, at_most, surely / allowed, doubts, why)
+    by_draft = ("draft_ms", "draft_tokens_per_second")
+    apart = _rounding(facts.claim, *(_SPEEDS[:1] if get("speedup") else _SPEEDS[1:]), *by_draft)
+    yield Bound("time", facts.speedup, at_most, surely / allowed, doubts, why, apart)
 
 
 def _bandwidth(facts: Facts, size: Size | None) -> Iterator[Bound]:
@@ -306,14 +328,13 @@ def _bandwidth(facts: Facts, size: Size | None) -> Iterator[Bound]:
         return
     # Where experts are not stated the model may be an MoE, of which a token reads less.
     unsaid = ("experts",) if get("experts") is None and get("active_gb") is None else ()
+    apart = _rounding(facts.claim, *_SPEEDS, "weights_gb", "active_gb", "bandwidth_gb_s")
     if facts.baseline is not None:
         read = size.pass_bytes(1) / 1e9
         why = f"{facts.baseline:.4g} tokens/s at {read:.4g} GB a pass read"
         why += f" {facts.baseline * read:.4g} GB/s of {bandwidth:g}"
-        most = bandwidth / read
-        yield Bound(
-            "bandwidth of the baseline", facts.baseline, inf if unsaid else most, most, unsaid, why
-        )
+        most, alone = bandwidth / read, "bandwidth of the baseline"
+        yield Bound(alone, facts.baseline, inf if unsaid else most, most, unsaid, why, apart)
     if facts.rate is None or not facts.rounds:
         return
     (tokens, drafted), (most_tokens, _) = facts.likely, max(facts.rounds)
@@ -329,7 +350,7 @@ def _bandwidth(facts: Facts, size: Size | None) -> Iterator[Bound]:
     why = f"{bandwidth:g} GB/s surely give {surely:.4g} tokens/s, at {read:.4g} GB a pass over"
     why += f" {n_tokens:.4g} tokens, and at {least:.4g} GB {most:.4g}; claimed {facts.rate:.4g}"
     doubts = missing if (facts.speedup or inf) > 1 else ()
-    yield Bound("bandwidth", facts.rate, inf if unsaid else most, surely, doubts, why)
+    yield Bound("bandwidth", facts.rate, inf if unsaid else most, surely, doubts, why, apart)
 
 
 def check_claim(claim: dict[str, Any] | None = None, file: Path | None = None) -> None:
@@ -361,5 +382,7 @@ def _describe(judged: Judged) -> Iterator[str]:
     yield f"{judged.claim.name or 'This claim'}: {judged.verdict.upper()}{without}"
     for bound in judged.bounds:
         yield f"  {bound.name}, {bound.verdict}: {bound.why}"
+    if judged.claim.facts.get("old_counters"):
+        yield "  acceptance, not believed: llama.cpp before build 10210 counted it wrongly there"
     if not {"weights_gb", "bandwidth_gb_s"} <= set(judged.claim.facts):
         yield "  bandwidth, not checked: it takes weights_gb, and bandwidth_gb_s or chip"
