@@ -84,6 +84,10 @@ RTX, SHARED = ("NVIDIA GeForce RTX 4090", 24564 * 2**20), ("NVIDIA GB10", None)
         ([], Backend.CPU, "Apple M2 Extreme", 5e10),  # unknown, so it is probed
         ([RTX], Backend.CUDA, "EPYC", 1008e9),
         ([RTX], Backend.CPU, "EPYC", 5e10),
+        # None is taken for one near it, nor of several memories under one name.
+        ([("NVIDIA A100-SXM4-80GB MIG 1g.10gb", 2**33)], Backend.CUDA, "EPYC", None),
+        ([("NVIDIA RTX 4000", 2**33)], Backend.CUDA, "EPYC", None),
+        ([("NVIDIA GeForce RTX 3080", 2**33)], Backend.CUDA, "EPYC", None),
         # An unknown GPU does not have the bandwidth of the CPU.
         ([("RTX 4090 Laptop", 2**34)], Backend.CUDA, "Apple M2 Ultra", None),
         ([], Backend.CUDA, "Apple M2 Ultra", None),
@@ -115,7 +119,7 @@ def test_backends_without_a_tool_of_their_own_take_the_gpu_from_the_engines_list
     assert facts["gpu"] == RADEON.description
     assert (facts["gpu_count"], facts["gpu_memory_bytes"]) == (2, 48 * 2**30)
     assert facts["devices"] == f"Vulkan0: {RADEON.description}, Vulkan0: {RADEON.description}"
-    assert facts[BANDWIDTH] is None
+    assert facts[BANDWIDTH] == 960e9
     # CUDA's is named as the table of chips names it.
     cuda = module.describe(Backend.CUDA, {}, no_probe, [Device("CUDA0", "RTX", 1)])
     assert cuda["gpu"] == "NVIDIA GeForce RTX 4090"
