@@ -8,15 +8,18 @@ import pytest
 
 from specmoe.analysis.contenders import (
     Verdict,
+    answer_so_far,
     beaten_by_prediction,
     beaten_in_first,
     compare_first,
+    describe,
     select_arms,
 )
 from specmoe.config.block import Arm
 from specmoe.config.schema import Statistics
 
 from ...blocks import compared, drafted, row
+from ...simulated_speedups import World
 
 SETTINGS, MARGIN = Statistics(), 0.1
 
@@ -101,3 +104,31 @@ def test_a_setting_that_fails_to_decode_is_neither_beaten_nor_compared():
     runs.loc[runs["gamma"] == 4, "decode_failures"] = 1
     kept = compare_first(*asked, runs, [], SETTINGS, MARGIN)
     assert {one["verdict"] for one in kept} == {Verdict.CONTENDER}
+
+
+@pytest.mark.parametrize(("truth", "expected"), [(0.6, "off"), (1.0, "undecided"), (1.5, "on")])
+def test_the_answer_so_far_is_seldom_wrong_among_many_settings(truth, expected):
+    world = World(0.05, 0.1, blocks=1, prompts=12, settings=29)
+    logs = world.logs(np.random.default_rng(1), 400, [np.log(truth)] * 29)[:, :, 0]
+    answers, counts = np.unique(answer_so_far(logs, SETTINGS), return_counts=True)
+    found = dict(zip(answers, counts, strict=True))
+    wrong = sum(found.get(one, 0) for one in {"on", "off"} - {expected})
+    assert wrong <= 0.025 * 400 + 3 * np.sqrt(0.025 * 400)
+    assert max(found, key=found.get) == expected
+
+
+def test_a_stage_says_its_answer_by_labels_and_no_suite_where_there_is_one():
+    block = compared(arms=(Arm(), drafted(4), drafted(8), drafted(16)))
+    runs = runs_of({4: 1.5, 8: 0.5})
+    rows = compare_first(block, block.arms[1:], runs, [], SETTINGS, MARGIN)
+    labels = {one["setting"]: ("A 9B", "a 0.8B") for one in rows}
+    text = describe(rows, 1, labels).splitlines()
+    best = "at best a 0.8B, γ = 4,"
+    assert text[-1] == f"A 9B: so far on, {best} 1.50 [1.34, 1.68]; nothing is known of 1 setting"
+    heads, first, *_ = text[4:]
+    assert heads.split() == ["target", "setting", "predicted", "speedup", "verdict"]
+    assert first == "A 9B    a 0.8B, γ = 4   –          1.50 [1.34, 1.68]  contender"
+    rows = [{name: one[name] for name in one if "speedup" not in name} for one in rows]
+    rows[0] |= {"predicted": 0.4, "predicted_low": 0.3, "predicted_high": 0.5}
+    text = describe(rows, 0, labels).splitlines()
+    assert text[-1] == f"A 9B: {best} 0.40 [0.30, 0.50]; nothing is predicted of 2 settings"

@@ -2,7 +2,7 @@
 
 import re
 import signal
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -52,6 +52,12 @@ def exit_status(code: int) -> str:
     if number == signal.SIGILL:
         name += ", an unknown instruction; set campaign.engine: portable"
     return f"killed by {name}"
+
+
+def in_columns(lines: Sequence[Sequence[str]]) -> list[str]:
+    """Return a line of text for each of cells, whose columns are as wide as they must be."""
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    return ["  ".join(map(str.ljust, line, widths)).rstrip() for line in lines]
 
 
 def spreadsheet_text(value: Any) -> Any:

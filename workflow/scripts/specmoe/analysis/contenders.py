@@ -10,6 +10,7 @@ with and without that.
 
 import json
 import math
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
@@ -26,15 +27,16 @@ from specmoe.analysis.summaries import with_speedups
 from specmoe.audit.draft_rounds import DraftScores, ScoresKey, scores_by_run
 from specmoe.config.block import Arm, Block
 from specmoe.config.matrix import setting_of, texts_of
-from specmoe.config.methods import Method, engine_type
+from specmoe.config.methods import PARAMETERS, Method, draft_label, engine_type
 from specmoe.config.schema import Statistics
 from specmoe.files import read_record, replace_text
 from specmoe.models.info import ModelInfo, load_info
-from specmoe.plan.campaign import LoadedCampaign
+from specmoe.plan.campaign import ROOT, LoadedCampaign
 from specmoe.plan.gate import Gate
 from specmoe.runs.collect import rows_of_block
 from specmoe.runs.other_tables import read_passes, rows_of_draft, undisturbed_passes
 from specmoe.runs.schema import frame_of, undisturbed
+from specmoe.text import fill_template, in_columns
 
 BLOCK_SD = 0.05
 """What blocks of a setting are taken to differ by, as a standard deviation of the logarithm of
@@ -83,6 +85,18 @@ def beaten_in_first(logs: np.ndarray, statistics: Statistics, margin: float) -> 
     edge = -math.log1p(margin)
     beaten: np.ndarray = (high < edge) | (first_ends(logs, statistics)[1] < edge)
     return _but_the_best(beaten, means)
+
+
+def answer_so_far(logs: np.ndarray, statistics: Statistics) -> np.ndarray:
+    """Return what one block says of its settings, of an array (..., settings, prompts).
+
+    *on* and *off* are as in advice: a gain of the best allows for the choice among settings.
+    """
+    wrong = (1 - statistics.confidence) / logs.shape[-2]
+    chosen = statistics.model_copy(update={"confidence": 1 - wrong})
+    gains = first_ends(logs, chosen)[0].max(axis=-1) > 0
+    loses = first_ends(logs, statistics)[1].max(axis=-1) < 0
+    return np.select([gains, loses], ["on", "off"], "undecided")
 
 
 def beaten_by_prediction(
@@ -178,9 +192,11 @@ def compare_first(
     if table.size and table.shape[-1] > 1:  # one prompt says nothing of others
         low, high = first_ends(table, statistics)
         beaten = beaten_in_first(table, statistics, margin)
+        answer = str(answer_so_far(table, statistics))
         for arm, least, most, one in zip(logs, low, high, beaten, strict=True):
             rows[arm] |= {"speedup_low": math.exp(least), "speedup_high": math.exp(most)}
             rows[arm]["verdict"] = Verdict.FIRST if one else Verdict.CONTENDER
+            rows[arm]["so_far"] = answer
     known = [row for row in rows.values() if {"predicted", "speedup_low"} <= row.keys()]
     if any(
         row["speedup_high"] < row["predicted_low"] or row["speedup_low"] > row["predicted_high"]
@@ -211,7 +227,7 @@ def choose_contenders(campaign: LoadedCampaign, stage: int, out: Path) -> None:
     assert margin is not None
     infos = {name: load_info(campaign.info(name)) for name in campaign.config.measured_networks}
     blocks = [one for one in campaign.blocks.values() if not one.repeat and one.speculates]
-    rows = []
+    rows, labels = [], {}
     if stage == 0:
         passes = undisturbed_passes(read_passes(gate, repeats=[0]))
         files = [campaign.folder / f"agreement/{draft}.json" for draft in campaign.draft_scoring]
@@ -221,6 +237,11 @@ def choose_contenders(campaign: LoadedCampaign, stage: int, out: Path) -> None:
         before = read_record(campaign.contenders(0))["settings"]
     for block in blocks:
         arms = select_arms(block, config.audit.unrelated_drafts, infos)
+        for arm in arms:
+            assert arm.method
+            file = config.label(arm.draft_model) if arm.draft_model else None
+            draft = draft_label(arm.method, file, {key: getattr(arm, key) for key in PARAMETERS})
+            labels[setting_of(block, arm)] = (config.label(block.target), draft)
         if stage == 0:
             texts = texts_of(block).block
             plain = rows_of_block(gate, texts) if texts in campaign.blocks else []
@@ -233,31 +254,34 @@ def choose_contenders(campaign: LoadedCampaign, stage: int, out: Path) -> None:
     for row in rows:
         row["measured"] = row["verdict"] == Verdict.CONTENDER
     replace_text(out, json.dumps({"settings": rows}, indent=1) + "\n")
-    print(describe(rows, stage))
+    print(describe(rows, stage, labels))
 
 
-_STAGES = [
-    "Before the first repeat, from draft models' scores of the targets' own texts and from timed"
-    " forward passes. This is provisional, and the numbers are predicted:",
-    "After the first repeat. This is provisional, and intervals are of one block:",
-]
+def describe(
+    rows: Sequence[Mapping[str, Any]], stage: int, labels: Mapping[str, tuple[str, str]]
+) -> str:
+    """Return the table of all settings after a stage, and what it says of each comparison.
 
-
-def describe(rows: Sequence[Mapping[str, Any]], stage: int) -> str:
-    """Return the table of all settings after a stage."""
-
-    def number(row: Mapping[str, Any], name: str) -> str:
-        return measured(row.get(name), row.get(f"{name}_low"), row.get(f"{name}_high"))
-
-    table = [
-        {
-            "target": row["target"],
-            "setting": ", ".join(filter(None, [row["draft"], f"γ = {row['gamma']}", row["level"]])),
-            "suite": row["suite"],
-            "predicted": number(row, "predicted"),
-            "speedup": number(row, "speedup"),
-            "": str(row["verdict"]),
-        }
-        for row in rows
-    ]
-    return f"\n{_STAGES[stage]}\n\n{pd.DataFrame(table).to_string(index=False)}"
+    `labels` has those of the target and of what drafts, by setting.
+    """
+    known = "speedup" if stage else "predicted"
+    suites = ["suite"] * (len({row["suite"] for row in rows}) > 1)
+    heads = ["target", *suites, "setting", *dict.fromkeys(["predicted", known]), "verdict"]
+    lines, comparisons = [heads], defaultdict(list)
+    for row in rows:
+        target, draft = labels[row["setting"]]
+        setting = ", ".join(filter(None, [draft, f"γ = {row['gamma']}", row["level"]]))
+        cells = {**row, "target": target, "setting": setting, "known": row.get(known)}
+        for name in ("predicted", "speedup"):
+            cells[name] = measured(row.get(name), row.get(f"{name}_low"), row.get(f"{name}_high"))
+        lines.append([str(cells[head]) for head in heads])
+        cells["unknown"] = not row.keys() & {"predicted", "speedup"}
+        comparisons[row["suite"], row["target"], row["level"]].append(cells)
+    return fill_template(
+        ROOT / "paper/stage.txt.j2",
+        stage=stage,
+        table=in_columns(lines),
+        comparisons=comparisons.values(),
+        known=known,
+        suites=suites,
+    )

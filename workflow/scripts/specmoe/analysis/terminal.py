@@ -36,7 +36,7 @@ from specmoe.files import read_record, replace_text
 from specmoe.plan.campaign import ROOT, LoadedCampaign
 from specmoe.records import head_of
 from specmoe.runs.schema import excluded, read_runs
-from specmoe.text import counted, duration
+from specmoe.text import counted, duration, in_columns
 
 # The ends of the interval that decides an answer, as columns of the best setting.
 _DECIDES = {
@@ -71,7 +71,7 @@ def render_advice(analysis: Analysis, template: Path, details: Path) -> str:
         controlled=records(advice[advice["controls"] != Controls.NONE]),
         advised=records(advised),
         without=[*advice.loc[~advice["target"].isin(advised["target"]), "target"]],
-        table=table_of_answers(advised).splitlines(),
+        table=table_of_answers(advised),
         settings={name: records(own) for name, own in settings.groupby("target")},
         other_prompt_sets=settings_on_other_prompts(analysis),
         categories={name: records(own) for name, own in categories.groupby("target")},
@@ -106,7 +106,7 @@ def deciding(row: Record) -> str:
     return interval(row[f"{ends}_low"], row[f"{ends}_high"]) if ends else ""
 
 
-def table_of_answers(advised: pd.DataFrame) -> str:
+def table_of_answers(advised: pd.DataFrame) -> list[str]:
     """Return the table of a terminal: a line for each target with its best setting."""
     heads = ["target", "answer", "best setting", "prompts", "speedup", "deciding"]
     lines = [[*heads, "accepted", "tok/s"]]
@@ -123,9 +123,7 @@ def table_of_answers(advised: pd.DataFrame) -> str:
                 " → ".join(rates),
             ]
         lines.append(line)
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    padded = (map(str.ljust, line, widths) for line in lines)
-    return "\n".join("  ".join(line).rstrip() for line in padded)
+    return in_columns(lines)
 
 
 def advice_values(analysis: Analysis) -> dict[str, Any]:
