@@ -125,7 +125,7 @@ def test_a_stage_says_its_answer_by_labels_and_no_suite_where_there_is_one():
     text = describe(rows, 1, labels).splitlines()
     best = "at best a 0.8B, γ = 4,"
     assert text[-1] == f"A 9B: so far on, {best} 1.50 [1.34, 1.68]; nothing is known of 1 setting"
-    heads, first, *_ = text[4:]
+    heads, first, *_ = text[3:]
     assert heads.split() == ["target", "setting", "predicted", "speedup", "verdict"]
     assert first == "A 9B    a 0.8B, γ = 4   –          1.50 [1.34, 1.68]  contender"
     rows = [{name: one[name] for name in one if "speedup" not in name} for one in rows]
