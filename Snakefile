@@ -143,4 +143,5 @@ onsuccess:
 
 onerror:
     if CAMPAIGN.measured and not CLAIM:
-        print(CAMPAIGN.describe_missing())
+        interrupted = signal.getsignal(signal.SIGINT) == signal.SIG_IGN
+        print(CAMPAIGN.describe_missing(interrupted=interrupted))

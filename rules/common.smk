@@ -3,6 +3,8 @@ import json
 import os
 import re
 import shlex
+import signal
+from contextlib import suppress
 
 
 def shipped(path):
@@ -177,6 +179,23 @@ def print_plan():
     text = CONFIG.of_campaign().model_dump_json()
     if status := subprocess.run(command, input=text, text=True).returncode:
         sys.exit(status)
+
+
+def interrupt(number, frame):
+    """End the running jobs, then snakemake, which would wait for them and traces a second Ctrl-C."""
+    import psutil
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    for process in psutil.Process().children(recursive=True):
+        # Of an engine, in a session of its own, the job decides when it ends.
+        with suppress(OSError, psutil.Error):
+            if os.getpgid(process.pid) == os.getpgrp():
+                process.send_signal(signal.SIGINT)
+    sys.exit("interrupted")
+
+
+with suppress(ValueError):  # outside the main thread nobody interrupts
+    signal.signal(signal.SIGINT, interrupt)
 
 
 def stop_idle_wakeups():

@@ -39,7 +39,7 @@ def test_an_end_by_a_signal_is_named_however_the_exit_code_tells_it(code, words)
 
 
 def test_durations_have_a_unit_that_suits_them_and_may_be_ranges():
-    words = [duration(s) for s in (None, 7, 240, 9000)]
-    assert words == ["unknown", "7 s", "4 min", "2.5 h"]
+    words = [duration(s) for s in (None, 7, 240, 9000, 27000)]
+    assert words == ["unknown", "7 s", "4 min", "150 min", "7.5 h"]
     assert duration(7 * 60, 23 * 60) == "7 to 23 min"
     assert duration(3.9, 4.1) == "4 s"

@@ -4,6 +4,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 from contextlib import suppress
@@ -22,6 +23,7 @@ from ..conftest import linked, merge, verb
 from ..processes import alive, eventually
 from .conftest import files_of
 
+LIMIT_S = 60  # for an interrupted workflow to end
 HOSTILE_EXPORT = {"LLAMA_ARG_SPEC_TYPE": "ngram-simple", "OMP_NUM_THREADS": "7"}
 
 
@@ -248,9 +250,11 @@ def test_a_path_with_shell_code_is_only_a_path(measured, tiny, campaign, tmp_pat
     assert not list(tmp_path.rglob("pwned"))
 
 
-def test_no_server_outlives_a_killed_workflow_and_the_next_call_goes_on(
-    tiny, campaign, tmp_path, root
+@pytest.mark.parametrize("ending", [signal.SIGKILL, signal.SIGINT])
+def test_no_server_outlives_its_workflow_and_the_next_call_goes_on(
+    ending, tiny, campaign, tmp_path, root
 ):
+    """Ctrl-C, which reaches all processes, or a signal to the workflow alone."""
     long = yaml.safe_load(yaml.safe_dump(tiny))
     long["measurement"] |= {"n_predict": 3500, "context": 4096}
     (tmp_path / "long.yaml").write_text(yaml.safe_dump(long))
@@ -259,10 +263,16 @@ def test_no_server_outlives_a_killed_workflow_and_the_next_call_goes_on(
     command += ["--configfile", str(tmp_path / "long.yaml")]
     with (tmp_path / "out").open("w") as out:
         workflow = subprocess.Popen(command, stdout=out, stderr=out)
-    server = eventually(lambda: server_of(tmp_path), 300)
-    workflow.kill()  # Ctrl-C reaches the engine itself
-    workflow.wait()
+    begun = re.compile(r"^\w/target/r0: \d runs begin, with a line for each in ", re.MULTILINE)
+    eventually(lambda: begun.search((tmp_path / "out").read_text()), 300)
+    server = eventually(lambda: server_of(tmp_path))
+    workflow.send_signal(ending)
+    workflow.send_signal(ending)
+    workflow.wait(LIMIT_S)
     assert eventually(lambda: not alive(server))
+    printed = (tmp_path / "out").read_text()
+    assert "Traceback" not in printed
+    assert "Interrupted. Not measured: 2 of 2 blocks." in printed or ending == signal.SIGKILL
     campaign(tiny, "results/tiny/blocks/N/target/r0.jsonl")
 
 

@@ -153,7 +153,7 @@ def run(main: Callable[[], None]) -> None:
     The traceback of an unforeseen error goes to a file, which the line names.
     """
     # `__main__` let it end the process silently while modules were imported.
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGINT, _interrupt)
     drop_unread()
     try:
         with lines_to(sys.stdout):
@@ -172,6 +172,12 @@ def run(main: Callable[[], None]) -> None:
             f"{_command()} failed in a way it does not foresee:"
             f" {type(error).__name__}: {first_line}; please report it with {file}"
         )
+
+
+def _interrupt(*_: object) -> None:
+    """End what runs; what is tidied up then is not interrupted again, as by a second Ctrl-C."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    raise KeyboardInterrupt
 
 
 def _command() -> str:

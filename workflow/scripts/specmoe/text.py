@@ -37,7 +37,7 @@ def duration(seconds: float | None, most: float | None = None) -> str:
     if seconds is None:
         return "unknown"
     most = most or seconds
-    unit, size = next((one for one in (("s", 1), ("min", 60)) if most < 100 * one[1]), ("h", 3600))
+    unit, size = ("s", 1) if most < 100 else ("min", 60) if most < 5 * 3600 else ("h", 3600)
     ends = dict.fromkeys(f"{end / size:.{int(unit == 'h')}f}" for end in (seconds, most))
     return f"{' to '.join(ends)} {unit}"
 

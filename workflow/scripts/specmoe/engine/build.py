@@ -97,6 +97,7 @@ def _built(
     environment: Mapping[str, str],
 ) -> dict[str, object]:
     """Build with the configured flags, then with each fallback's, until the self-test passes."""
+    _logger.info("llama.cpp is fetched and built, which takes minutes; see %s", log)
     work = folder / "work"
     work.mkdir(parents=True, exist_ok=True)
     source, build, binaries = fetch(engine, work, output), work / "build", folder / "bin"

@@ -49,6 +49,8 @@ def measure_block(
     server_log = log.with_suffix(".server.log")
     given = workplace, block.environment, target, server_log, drafts
     with log_of_job(log), exclusive_job(*given) as job:
+        runs = counted(block.runs, "run")
+        _logger.info("%s: %s begin, with a line for each in %s", block.block, runs, log)
         return measure(block, job)
 
 

@@ -55,6 +55,7 @@ def time_passes(
 ) -> dict[str, Any]:
     """Time the forward passes of a model, again if disturbed, and return their record."""
     with exclusive_job(workplace, passes.environment, model, log) as job:
+        _logger.info("%s: forward passes are timed; the program logs to %s", passes.model, log)
         return measure(passes, job, workplace.engine.with_name(PROGRAM))
 
 

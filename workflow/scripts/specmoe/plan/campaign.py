@@ -4,7 +4,6 @@ The Snakefile makes this object whenever it is parsed, and every measuring job f
 so nothing heavy is imported here.
 """
 
-import math
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -26,7 +25,7 @@ from specmoe.engine.identity import Workplace, engine_ids, maker_of
 from specmoe.errors import ConfigError
 from specmoe.files import named_if_damaged, read_record, replace_text
 from specmoe.records import head_of
-from specmoe.text import counted
+from specmoe.text import counted, duration
 
 # The workflow's folder, which records name as the working directory sees it.
 ROOT = Path(os.path.relpath(Path(__file__).parents[4]))
@@ -221,18 +220,21 @@ class LoadedCampaign:
         """Return the log of the job that measures a block."""
         return self.folder / f"logs/measure_block/{block}.log"
 
-    def describe_missing(self) -> str:
-        """Say which blocks failed, and how many were not started; empty if all are measured."""
+    def describe_missing(self, *, interrupted: bool = False) -> str:
+        """Say what is not measured, and which blocks failed; empty if all are measured."""
         files = zip(self.blocks, self.record_files(self.blocks), strict=True)
         missing = [block for block, file in files if not file.exists()]
         if not missing:
             return ""
+        kept = "Measured blocks are kept; the same command goes on."
+        left = f"Not measured: {len(missing)} of {counted(len(self.blocks), 'block')}"
+        if interrupted:
+            return f"Interrupted. {left}. {kept}"
         failed = [block for block in missing if self.log_of(block).exists()]
         named = "".join(f"\n  {block}: see {self.log_of(block)}" for block in failed[:5])
         return (
-            f"Not measured: {len(missing)} of {counted(len(self.blocks), 'block')} (failed or"
-            f" interrupted {len(failed)}, not started {len(missing) - len(failed)}).{named}\n"
-            "Measured blocks are kept; the same command goes on. To render the others without what"
+            f"{left} (failed or interrupted {len(failed)}, not started"
+            f" {len(missing) - len(failed)}).{named}\n{kept} To render the others without what"
             " fails, name it in campaign.exclude."
         )
 
@@ -254,20 +256,32 @@ class LoadedCampaign:
             first.setdefault(block.repeat, name)
         return first
 
+    @property
+    def asked(self) -> dict[str, Block]:
+        """Every block without what is known to be beaten by now."""
+        return {name: self.remaining(name) or block for name, block in self.blocks.items()}
+
+    def pace(self) -> tuple[int, float | None]:
+        """Return how many blocks are measured, and the seconds that the others take at their pace.
+
+        The pace is that of a run; None without one.
+        """
+        asked = self.asked
+        heads = {block: head_of(self.records / f"{block}.jsonl") for block in asked}
+        took = {block: head.seconds for block, head in heads.items() if head}
+        done = sum(asked[block].runs for block in took)
+        left = sum(block.runs for block in asked.values()) - done
+        return len(took), left / done * sum(took.values()) if done else None
+
     def describe_progress(self) -> str:
-        """Say how many blocks are measured, and how long the others take at their pace a run.
+        """Say how many blocks are measured, and how long the others take at their pace.
 
         In stages some of their settings may be measured no more, so it is a bound.
         """
-        heads = {block: head_of(self.records / f"{block}.jsonl") for block in self.blocks}
-        took = {block: head.seconds for block, head in heads.items() if head}
-        progress = f"{len(took)} of {counted(len(heads), 'block')}"
-        done = sum(self.blocks[block].runs for block in took)
-        left = sum(block.runs for block in self.blocks.values()) - done
-        if not done or not left:
-            return progress
+        measured, left_s = self.pace()
+        progress = f"{measured} of {counted(len(self.blocks), 'block')}"
         bound = "" if self.config.measurement.drop_beaten is None else "at most "
-        return f"{progress}, {bound}{math.ceil(left / done * sum(took.values()) / 60)} min left"
+        return f"{progress}, {bound}{duration(left_s)} left" if left_s else progress
 
     @cached_property
     def timed_passes(self) -> dict[str, TimedPasses]:

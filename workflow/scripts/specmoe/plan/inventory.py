@@ -154,6 +154,7 @@ class Inventory:
     changed: Mapping[str, str]  # what differs in the request of a block that was measured before
     prompt_tokens: Mapping[str, int]  # by prompt, estimated from the size of its text
     unbuilt: tuple[str, ...] = ()  # engines that are built first
+    left_s: float | None = None  # at the pace of the measured blocks, if there are any
 
 
 def take_inventory(campaign: LoadedCampaign, blocks: list[Block]) -> Inventory:
@@ -197,6 +198,7 @@ def take_inventory(campaign: LoadedCampaign, blocks: list[Block]) -> Inventory:
             if not isinstance(config.engines[name], PathEngine)
             and not campaign.engine_file(engine).exists()
         ),
+        left_s=campaign.pace()[1],
     )
 
 

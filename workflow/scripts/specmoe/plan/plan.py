@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from specmoe.config.block import Block, PromptSource
 from specmoe.config.engines import Backend
-from specmoe.config.matrix import list_blocks
+from specmoe.config.matrix import TEXTS, list_blocks
 from specmoe.config.methods import Method
 from specmoe.config.models import AnyModel, HubModel, PackageModel, PathModel
 from specmoe.config.schema import Config
@@ -46,13 +46,17 @@ class Shortfall(NamedTuple):
 
 @dataclass(frozen=True)
 class Plan:
-    """What a campaign needs on a machine and how long it may take; all blocks, measured or not."""
+    """What a campaign needs on a machine and how long it may take.
+
+    All blocks count, measured or not, without settings that are known to be beaten by now.
+    """
 
     config: Config
     blocks: list[Block]
     description: Mapping[str, Any]  # of the machine; see `machine.describe`
     backend: Backend
     found: Inventory
+    beaten: int = 0  # runs that are not asked for any more
 
     @cached_property
     def machine(self) -> Machine | None:
@@ -193,8 +197,11 @@ def plan(results: Path, check_capacity: bool = False, configfile: tuple[Path, ..
         lambda: _probed(campaign.machine_file) or probe(),
         devices_of(campaign, campaign.engine_file(campaign.engine_id)),
     )
-    blocks = list_blocks(config, gpu=campaign.gpu)
-    planned = Plan(config, blocks, description, campaign.backend, take_inventory(campaign, blocks))
+    asked, every = campaign.asked, list_blocks(config, gpu=campaign.gpu)
+    blocks = [asked[one.block] for one in every]
+    beaten = sum(one.runs for one in every) - sum(one.runs for one in blocks)
+    found = take_inventory(campaign, blocks)
+    planned = Plan(config, blocks, description, campaign.backend, found, beaten)
     print(describe(planned, configfile), end="", flush=True)
     if check_capacity and planned.shortfalls:
         raise PlanError("nothing is downloaded, because this campaign does not fit, see above")
@@ -222,8 +229,11 @@ def describe(plan: Plan, configfile: Iterable[Path]) -> str:
         build_minutes=max(3, round(18 / plan.description["physical_cores"])),
         prompts=len({source.prompt for block in plan.blocks for source in block.prompts}),
         again=again,
+        duration=duration,
         span=lambda seconds: duration(seconds and LOW * seconds, seconds and HIGH * seconds),
         at_home=at_home,
+        probed=(plan.description["memory_bandwidth_source"] or "").startswith(PROBED),
+        texts_alone=TEXTS,
         configfile=f"--configfile {named} " if named else "",
         root=ROOT,
     )
