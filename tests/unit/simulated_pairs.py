@@ -10,7 +10,7 @@ import pandas as pd
 
 from specmoe.analysis.registry import Analysis
 from specmoe.analysis.summaries import with_speedups
-from specmoe.analysis.upcycled_pairs import compare_pairs, upcycled_passes
+from specmoe.analysis.upcycled_pairs import compare_pairs, compare_passes
 from specmoe.config.schema import Statistics
 from specmoe.models.info import Size
 
@@ -18,7 +18,8 @@ from .paper_analyses import baseline_runs, full, speculative_runs
 
 DENSE, MOE, SINGLE, DRAFT = "dense_4b", "moe_q4", "moe_1", "draft_0.8b"
 DENSE_OF = {MOE: DENSE, SINGLE: DENSE}
-SIZES = {MOE: Size(10, 1, 9, 4, 1, 2), DENSE: Size(4, 4, 0, 0, 0, 2)}
+SIZES = {MOE: Size(10**10, 1e9, 9e9, 4, 1, 2), DENSE: Size(4 * 10**9, 4e9, 0, 0, 0, 2)}
+BANDWIDTH = 1e12  # bytes a second, so that a gigabyte takes a millisecond
 
 
 def runs_of_pair(
@@ -74,8 +75,10 @@ def with_upcycled_pairs() -> Analysis:
         for share in (0.0, 1.0)
     ]
     times = pass_times({DENSE: {1: 10, 5: 15}, MOE: {1: 10, 5: 30}})
+    known = {"machine_memory_bandwidth_bytes_per_second": BANDWIDTH}
     return replace(
         full(),
+        campaign=full().campaign.assign(**known, machine_memory_bandwidth_source="config"),
         upcycled_pairs=pd.concat([pairs_of(runs) for runs in [own, *forced]], ignore_index=True),
-        upcycled_passes=upcycled_passes(times, DENSE_OF, SIZES, Statistics()),
+        pass_times=compare_passes(times, DENSE_OF, SIZES, BANDWIDTH, Statistics()),
     )

@@ -8,11 +8,13 @@ import pandas as pd
 import pytest
 
 from specmoe.analysis.filters import experiment
-from specmoe.analysis.upcycled_pairs import upcycled_passes
+from specmoe.analysis.upcycled_pairs import compare_passes
 from specmoe.config.schema import Statistics
+from specmoe.models.info import Size
 
 from ..paper_analyses import full
 from ..simulated_pairs import (
+    BANDWIDTH,
     DENSE,
     DENSE_OF,
     MOE,
@@ -97,14 +99,34 @@ def test_forced_acceptance_is_a_row_of_its_own_whose_tokens_say_nothing():
     assert np.isnan(row["same_tokens"])
 
 
+def passes_of(times, bandwidth=BANDWIDTH):
+    sizes = SIZES | {"another": Size(10**8, 1e8, 0, 0, 0, 2)}
+    return compare_passes(times, DENSE_OF, sizes, bandwidth, Statistics())
+
+
 def test_the_cost_of_passes_is_in_single_ones_and_over_the_dense_models():
     times = pass_times({DENSE: {1: 10, 5: 15}, MOE: {1: 12, 5: 36}, "another": {1: 5, 5: 5}})
-    rows = upcycled_passes(times, DENSE_OF, SIZES, Statistics()).set_index(["model", "n_tokens"])
-    assert set(rows.index.get_level_values("model")) == {DENSE, MOE}
+    rows = passes_of(times).set_index(["model", "n_tokens"])
+    alone = {("another", 1): 1, ("another", 5): 1}  # without a counterpart, so without a ratio
     assert rows["steps"].to_dict() == pytest.approx(
-        {(DENSE, 1): 1, (DENSE, 5): 1.5, (MOE, 1): 1, (MOE, 5): 3}
+        {(DENSE, 1): 1, (DENSE, 5): 1.5, (MOE, 1): 1, (MOE, 5): 3} | alone
     )
+    assert {*rows.index[rows["ratio"].isna()]} == {*rows.index[rows["dense"].isna()]} == {*alone}
     assert rows.loc[(MOE, 5), ["ratio", "ratio_low"]].tolist() == pytest.approx([2, 2])
     assert rows.loc[(MOE, 5), "experts"] == 3
     assert rows.loc[(MOE, 5), "experts_even"] == pytest.approx(4 * (1 - 0.75**5))
     assert rows.loc[(DENSE, 5), ["experts", "experts_even"]].isna().all()
+
+
+def test_the_share_of_reading_is_that_of_the_bytes_that_a_pass_reads_at_the_bandwidth():
+    """A gigabyte takes a millisecond; a model that a cache may hold has no share."""
+    times = pass_times({DENSE: {1: 10, 5: 15}, MOE: {1: 10, 5: 30}, "another": {1: 5}}, repeats=2)
+    shares = passes_of(times.assign(ms=times["ms"] / (1 + times["repeat"])))
+    shares = shares.set_index(["model", "n_tokens"])
+    experts = 9 * (1 - 0.75**5)
+    assert shares["bound_share"].dropna().to_dict() == pytest.approx(
+        {(DENSE, 1): 0.4, (DENSE, 5): 4 / 15, (MOE, 1): 0.325, (MOE, 5): (1 + experts) / 30}
+    )
+    assert shares.loc[(MOE, 5), "read_bytes"] == pytest.approx(1e9 * (1 + experts))
+    assert shares["bound_share_low"].equals(shares["bound_share"])
+    assert passes_of(times, None)["bound_share"].isna().all()

@@ -19,10 +19,12 @@ from ..paper_analyses import (
     costed,
     full,
     several_methods,
+    single,
     speculative_runs,
 )
 from ..published_study import analysis_of_study, needs_csv
 from ..rendered_tables import MAKERS, latex
+from ..simulated_pairs import with_upcycled_pairs
 
 PAPER = ROOT / "paper"
 # Made once, and printed from what was simulated.
@@ -69,6 +71,10 @@ def of_two_prompts():
         (several_methods, "On MoE Q4 and Dense 4B we measured 4 drafting methods in 7 settings"),
         (lambda: campaign(excluded="N/draft"), r"\textbf{Excluded} on purpose: "),
         (lambda: controlled(failed=1), r"\textbf{Controls failed}: 1 run did not have"),
+        (full, "On the dense target Dense 4B it is 0.80 to 0.90. On the MoE target MoE Q4 it is"),
+        (with_upcycled_pairs, r"bandwidth of 1\,000\,GB/s takes 22 and 15\,\% of its time over 1"),
+        (with_upcycled_pairs, r"MoE Q4 takes 27.3\,ms longer than Dense 4B; reading its further"),
+        (with_upcycled_pairs, r"takes 15\,\% of the time of a dense model's pass over 5 tokens"),
     ],
 )
 def test_the_paper_says_what_the_campaign_measured(make, words):
@@ -99,6 +105,17 @@ def test_a_template_escapes_and_refuses_unknown_names(tmp_path):
 def test_the_study_is_out_of_the_paper_of_ones_own_models():
     for text in documents(campaign(is_study=False)):
         assert not re.search(r"\\section\{[^}]*(?:study|claims|as published)", text)
+
+
+def test_one_target_measured_once_is_no_several_and_has_no_interval():
+    own = single().campaign.assign(is_study=False, repeats=1)
+    text = documents(replace(single(), campaign=own))[0]
+    assert "In the one setting (on code) the speedup is 1.20 and the acceptance rate" in text
+    assert "measured once." in text
+    assert "With a single repeat there are none." in text
+    assert "There was one repeat:" in text
+    assert "does not show how much of a pass's time is spent on reading" in text
+    assert not re.search("targets? Dense|targets are|uniform routing of|repeats followed", text)
 
 
 def test_settings_without_baselines_of_their_own_are_flagged():

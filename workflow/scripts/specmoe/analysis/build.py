@@ -23,7 +23,7 @@ from specmoe.analysis.summaries import (
     usual,
     with_conditions,
 )
-from specmoe.analysis.upcycled_pairs import compare_pairs, upcycled_passes
+from specmoe.analysis.upcycled_pairs import compare_pairs, compare_passes
 from specmoe.audit.checks import count_flagged
 from specmoe.audit.draft_rounds import scores_by_run
 from specmoe.audit.limits import LIMITS
@@ -59,6 +59,7 @@ def analyse(
     `stages` the rows of the last decision of `contenders`.
     """
     statistics = config.statistics
+    bandwidth: float | None = machine["memory_bandwidth_bytes_per_second"]
     runs = with_conditions(runs)
     counted = undisturbed(runs)
     pairs = make_pairs(runs, config.audit.unrelated_drafts, infos)
@@ -89,16 +90,14 @@ def analyse(
         baselines=summarise_baselines(usual(counted), statistics),
         categories=summarise_categories(usual(own), statistics),
         positions=acceptance_by_position(usual(own)),
-        verification=cost_tables.verification(
-            fitted, sizes, machine["memory_bandwidth_bytes_per_second"], LIMITS.cache_bytes
-        ),
+        verification=cost_tables.verification(fitted, sizes, bandwidth, LIMITS.cache_bytes),
         fitted_costs=cost_tables.fitted_costs(fitted),
         predictions=predicted,
         prediction_errors=cost_tables.prediction_errors(predicted),
         break_even=cost_tables.break_even(fitted, predicted),
         gamma_curves=gamma_curves(usual(own), counted, scores, fitted, pass_times, statistics),
         upcycled_pairs=compare_pairs(costed, dense_of, single_of, statistics),
-        upcycled_passes=upcycled_passes(pass_times, dense_of, sizes, statistics),
+        pass_times=compare_passes(pass_times, dense_of, sizes, bandwidth, statistics),
         audit=audit.summary,
         flagged=count_flagged(audit.audit),
         sensitivity=audit.sensitivity,

@@ -198,7 +198,7 @@ def upcycled_pairs(frame: pd.DataFrame, analysis: "Analysis") -> pd.DataFrame:
     return frame.assign(setting=_setting(frame, "gammas") + forced)
 
 
-def upcycled_passes(frame: pd.DataFrame, analysis: "Analysis") -> pd.DataFrame:
+def pass_times(frame: pd.DataFrame, analysis: "Analysis") -> pd.DataFrame:
     """Add label, family and rank of the model; dense_label, dense_rank; is_dense."""
     models = analysis.models.set_index("model")
     named = {column: frame["model"].map(models[column]) for column in ("label", "family")}

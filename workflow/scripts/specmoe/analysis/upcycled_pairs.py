@@ -1,9 +1,9 @@
 """Upcycled pairs: a dense model and an MoE that was made from its file, which write the same text.
 
 Tokens, acceptance and active weights are the same, up to a router. So a difference in gain is due
-to the experts that a pass over several tokens has to read, and to the kernel that multiplies by
-experts. An MoE with a single expert has that kernel and the dense model's weights: it tells the two
-apart.
+to the experts of a pass over several tokens, and to the kernel that multiplies by experts. An MoE
+with a single expert has that kernel and the dense model's weights: it tells the two apart. How much
+of a pass is reading follows from its bytes, its time and the memory's bandwidth.
 """
 
 from collections.abc import Iterator, Mapping
@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 from specmoe.analysis.summaries import acceptance_rate, by_group, mean_ratios
+from specmoe.audit.limits import LIMITS
 from specmoe.config.block import MEASURED_BY, Outputs
 from specmoe.config.schema import Statistics
 from specmoe.models.info import Size
@@ -95,47 +96,61 @@ def _compared(pairs: pd.DataFrame, statistics: Statistics) -> dict[str, object]:
     }
 
 
-def upcycled_passes(
+def compare_passes(
     pass_times: pd.DataFrame,
     dense_of: Mapping[str, str],
     sizes: Mapping[str, Size],
+    bandwidth: float | None,
     statistics: Statistics,
 ) -> pd.DataFrame:
-    """Return what a pass costs the models of upcycled pairs, a row for each model and n_tokens.
+    """Return what forward passes took that were timed by themselves, by engine, model and n_tokens.
 
-    `pass_times` is `pass_times.parquet`, `sizes` the models'. Columns:
+    `pass_times` is `pass_times.parquet`, `sizes` the models', `bandwidth` the machine's, in bytes a
+    second. Columns:
 
-    - engine, dense (the dense counterpart, which has rows too), model, n_tokens (of a pass),
-      repeats.
-    - steps: the pass over that of a single token, in the same repeat; ratio: steps over those of
-      the dense counterpart. Geometric means with intervals over repeats.
+    - engine, model, n_tokens (of a pass), repeats.
+    - dense: the dense counterpart of an upcycled MoE, itself of such a counterpart; null of others.
+    - ms: the time; steps: that over the time of a single token, in the same repeat; ratio: steps
+      over those of the dense counterpart. Geometric means with intervals over repeats.
     - experts: distinct ones that a pass visits in a layer, as counted; experts_even: as expected of
       even routing. Null if dense.
+    - read_bytes: the weights that a pass reads; bound_ms: the time to read them at the bandwidth;
+      bound_share: bound_ms / ms, with its interval. The latter two are null where the bandwidth is
+      not known, or the file may lie in a cache.
     """
     members = {**dense_of, **{dense: dense for dense in dense_of.values()}}
-    passes = pass_times[(pass_times["outputs"] == Outputs.ALL) & pass_times["model"].isin(members)]
+    passes = pass_times[pass_times["outputs"] == Outputs.ALL]
     # A repeat is a block, and all passes are over one text.
     passes = passes.assign(
         dense=passes["model"].map(members), block=passes["repeat"], prompt="passage"
     )
+    # A dense model alone is no pair.
+    paired = passes.groupby("dense")["model"].transform("nunique") > 1
+    passes["dense"] = passes["dense"].astype(object).where(paired, None)
     keys = ["engine", "repeat", "model"]
     single = passes[passes["n_tokens"] == 1][[*keys, "ms"]]
     passes = passes.merge(single, on=keys, suffixes=("", "_single"))
     passes["steps"] = passes["ms"] / passes["ms_single"]
     dense = passes[[*keys, "n_tokens", "steps"]].rename(columns={"model": "dense"})
     keys = ["engine", "repeat", "dense", "n_tokens"]
-    pairs = passes.merge(dense, on=keys, suffixes=("", "_dense"), validate="m:1")
-    pairs["ratio"] = pairs["steps"] / pairs["steps_dense"]
-    # A dense model alone is no pair.
-    pairs = pairs[pairs.groupby("dense")["model"].transform("nunique") > 1]
+    passes = passes.merge(dense, how="left", on=keys, suffixes=("", "_dense"), validate="m:1")
+    passes["ratio"] = passes["steps"] / passes["steps_dense"]
 
     def row(members: pd.DataFrame) -> Iterator[dict[str, Any]]:
-        size, n_tokens = sizes.get(members["model"].iloc[0]), members["n_tokens"].iloc[0]
+        first = members.iloc[0]
+        size, n_tokens = sizes.get(first["model"]), first["n_tokens"]
+        read = size.pass_bytes(n_tokens) if size else np.nan
+        bounded = size and bandwidth and size.file_bytes > LIMITS.cache_bytes
+        bound = 1000 * read / bandwidth if bounded and bandwidth else np.nan
+        members = members.assign(bound_share=bound / members["ms"])
         yield {
+            "dense": first["dense"],
             "repeats": members["repeat"].nunique(),
-            **mean_ratios(members, statistics, "steps", "ratio"),
+            **mean_ratios(members, statistics, "ms", "steps", "ratio", "bound_share"),
             "experts": members["experts"].astype(float).mean(),
             "experts_even": size.evenly_visited(n_tokens) if size and size.experts else np.nan,
+            "read_bytes": read,
+            "bound_ms": bound,
         }
 
-    return by_group(pairs, ["engine", "dense", "model", "n_tokens"], row)
+    return by_group(passes, ["engine", "model", "n_tokens"], row)

@@ -101,8 +101,8 @@ def plot_upcycled_pairs(analysis: Analysis) -> Figure | None:
     visits against its tokens, hollow if routing is even; right the speedup against γ, of the draft
     model with most. What was not measured of any is left out; None without all.
     """
-    passes = analysis.upcycled_passes
-    passes = passes.assign(series=passes["model"])
+    passes = analysis.pass_times.assign(series=analysis.pass_times["model"])
+    passes = passes[passes["dense"].notna()]
     routed = passes[passes["experts"].notna()]
     panels_of: list[tuple[pd.DataFrame, Callable[[Axes, pd.DataFrame, Looks], None]]] = [
         (passes, partial(_draw_passes, plotted=STEPS)),

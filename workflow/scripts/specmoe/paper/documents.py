@@ -106,6 +106,9 @@ def cited(analysis: Analysis) -> dict[str, Any]:
     settings, passes, judged = text_settings(analysis), analysis.verification, analysis.claims
     advised, best = advised_targets(analysis), best_settings(analysis)
     whole, own = whole_audit(analysis), analysis.required_time
+    times, models = analysis.pass_times, analysis.models
+    counted = times.loc[times["experts"].notna(), "model"]
+    uncounted = models[(models["family"] == "moe") & ~models["model"].isin(counted)]
     own = own[own["campaign"] == analysis.name]
     widest = passes.groupby("series")["n_tokens"].max().min()
     predicted = analysis.prediction_errors
@@ -118,7 +121,9 @@ def cited(analysis: Analysis) -> dict[str, Any]:
         "session": expm1(session_reach(campaign["session_sd"])),
         "compared": [name for name in names if name != analysis.name],
         "prompt_sets": prompt_sets(analysis),
+        "settings_shown": len(settings),
         "factors": _ends_by_family(settings, "speedup"),
+        "labels_of": settings.groupby("family")["target_label"].unique().map(list).to_dict(),
         "acceptance": _ends(100 * settings["acceptance_rate"]),
         "method_settings": method_settings(analysis),
         "with_loads": "requests" in set(analysis.levels["factor"]),
@@ -133,6 +138,9 @@ def cited(analysis: Analysis) -> dict[str, Any]:
         "costs_measured": not passes.empty,
         "passes_timed": passes["timed"].any(),
         "experts_seen": passes["experts_seen"].any(),
+        "experts_counted": len(counted) > 0,
+        "uncounted": [*uncounted["label"]],
+        "widest_reads": _widest_reads(times),
         "widest": widest,
         "widest_steps": _ends_by_family(passes[passes["n_tokens"] == widest], "steps"),
         "break_even": _break_even(analysis),
@@ -166,6 +174,17 @@ def _ends_by_family(rows: pd.DataFrame, column: str) -> dict[str, Ends]:
     """Return the ends of a column, of `all` rows and of each family, where there are any."""
     groups = [("all", rows), *rows.groupby("family")]
     return {str(family): _ends(own[column]) for family, own in groups if len(own)}
+
+
+def _widest_reads(times: pd.DataFrame) -> dict[str, Any]:
+    """Return the ends of the shares of reading, in percent, of the widest passes of dense models.
+
+    Empty where no such share is known.
+    """
+    known = times[(times["family"] == "dense") & times["bound_share"].notna()]
+    widest = known["n_tokens"].max()
+    shares = 100 * known.loc[known["n_tokens"] == widest, "bound_share"]
+    return {"n_tokens": int(widest), "dense": _ends(shares)} if len(known) else {}
 
 
 def _twice_as_fast(analysis: Analysis) -> dict[str, float | None]:
