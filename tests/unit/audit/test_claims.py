@@ -258,7 +258,16 @@ def test_a_line_that_cannot_be_read_is_named_and_the_others_are_read(line, fault
     assert str(wrong).startswith(f"{tmp_path / 'claims.csv'}, line 3: {fault}")
 
 
-@pytest.mark.parametrize("content", ['name,speedup\n"a,1.2\n', b"name\n\xff\n"])
-def test_what_is_no_csv_is_refused_whole(content, tmp_path):
-    with pytest.raises(ConfigError, match=r"claims\.csv: it is no CSV in UTF-8"):
+@pytest.mark.parametrize(
+    ("content", "fault"),
+    [
+        ('name,speedup\n"a,1.2\n', ": it is no CSV in UTF-8"),
+        (b"name\n\xff\n", ": it is no CSV in UTF-8"),
+        ("", ": it is empty; give fields"),
+        ("name,speed_up\na,1\nb,2\n", ", line 1: unknown field 'speed_up'; did you mean 'speedup'"),
+        ("name;speedup\na;1,2\n", ", line 1: unknown field 'name;speedup'"),
+    ],
+)
+def test_what_has_no_lines_of_claims_is_refused_whole(content, fault, tmp_path):
+    with pytest.raises(ConfigError, match=rf"claims\.csv{fault}"):
         written(tmp_path, content)

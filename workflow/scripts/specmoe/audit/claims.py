@@ -12,7 +12,7 @@ doubtful that drafting gains nothing.
 
 import csv
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from enum import StrEnum
@@ -90,9 +90,7 @@ def claim_of(given: Mapping[str, Any], place: str, chips: Mapping[str, float]) -
     `chips` has the bandwidth of each known chip in GB/s. Raises ConfigError, one line that begins
     with `place` and names the field.
     """
-    if unknown := [name for name in given if name not in FIELDS]:
-        name = str(unknown[0])
-        raise ConfigError(f"{place}: unknown field {name!r}; {nearest(name, FIELDS)}")
+    _refuse_unknown(given, place)
     texts = {name: "" if value is None else str(value).strip() for name, value in given.items()}
     given = {name: text for name, text in texts.items() if text}
     facts = {name: _checked(place, name, given[name]) for name in FACTS if name in given}
@@ -107,6 +105,12 @@ def claim_of(given: Mapping[str, Any], place: str, chips: Mapping[str, float]) -
             raise ConfigError(f"{place}: chip: {chip!r} is unknown; give {ways}")
         facts.setdefault("bandwidth_gb_s", Printed(chips[chip]))
     return Claim(str(given.get("name", "")), facts)
+
+
+def _refuse_unknown(names: Iterable[str], place: str) -> None:
+    for name in names:
+        if name not in FIELDS:
+            raise ConfigError(f"{place}: unknown field {str(name)!r}; {nearest(str(name), FIELDS)}")
 
 
 def _errors_between(facts: Mapping[str, float]) -> Iterator[str]:
@@ -136,6 +140,11 @@ def read_claims(file: Path, chips: Mapping[str, float]) -> Iterator[Claim | Conf
     try:
         with given_file(file).open(encoding="utf-8-sig", newline="") as text:
             lines = csv.DictReader(text, strict=True)
+            if not lines.fieldnames:
+                raise ConfigError(
+                    f"{file}: it is empty; give fields in the first line, then claims"
+                )
+            _refuse_unknown(lines.fieldnames, f"{file}, line 1")
             for cells in lines:
                 place = f"{file}, line {lines.line_num}"
                 try:
@@ -362,6 +371,8 @@ def check_claim(claim: dict[str, Any] | None = None, file: Path | None = None) -
         raise ConfigError("config: claim: say what is known, or name a file: claim=FILE")
     chips = bandwidth_by_chip()
     asked = [*read_claims(file, chips)] if file else [claim_of(claim or {}, "claim", chips)]
+    if not asked:
+        raise ConfigError(f"{file}: it has no claim below its first line; give one a line")
     counts: Counter[Verdict] = Counter()
     for one in asked:
         if isinstance(one, ConfigError):
@@ -381,7 +392,9 @@ def _describe(judged: Judged) -> Iterator[str]:
     without = f" without {', '.join(judged.without)}" if judged.without else ""
     yield f"{judged.claim.name or 'This claim'}: {judged.verdict.upper()}{without}"
     for bound in judged.bounds:
-        yield f"  {bound.name}, {bound.verdict}: {bound.why}"
+        limit = bound.most * bound.rounding
+        above = f"; impossible above {limit:.4g}" if isfinite(limit) else ""
+        yield f"  {bound.name}, {bound.verdict}: {bound.why}{above}"
     if judged.claim.facts.get("old_counters"):
         yield "  acceptance, not believed: llama.cpp before build 10210 counted it wrongly there"
     if not {"weights_gb", "bandwidth_gb_s"} <= set(judged.claim.facts):
