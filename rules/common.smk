@@ -32,6 +32,8 @@ from specmoe.plan.gate import check_folder, drop_other_packages, drop_stale_lock
 from specmoe.plan.gate import load_campaign, refresh
 from specmoe.plan.job_files import JobFiles
 
+# Another workflow that uses this one as a module has an `onstart` of its own.
+MODULE = bool(workflow.modifier.parent_modifier)
 # Snakemake would wait for ever for a job whose end it cannot tell.
 drop_unread()
 drop_other_packages()
@@ -42,8 +44,7 @@ try:
     CAMPAIGN = load_campaign(config, root=Path(shipped(".")), results=Path("results"))
     if workflow.is_main_process:
         refresh(CAMPAIGN)
-        # Another workflow that uses this one as a module has an `onstart` of its own.
-        if workflow.modifier.parent_modifier:
+        if MODULE:
             CAMPAIGN.record()
 except (SpecmoeError, OSError) as error:
     sys.exit(error_message(error))

@@ -37,6 +37,7 @@ def test_a_module_takes_an_overlay_as_the_command_line_does(tmp_path, root):
     planned = jobs(printed)
     assert planned["specmoe_measure_block"] > 1
     assert planned["specmoe_render_paper"] == planned["summary"] == 1
+    assert run(tmp_path, "specmoe_plan")[1].count("\ntotal ") == 2  # of jobs, and of runs
 
 
 def test_a_module_audits_a_shipped_campaign(tmp_path, root):

@@ -112,6 +112,7 @@ def test_advice_and_a_suites_summary_are_printed_at_every_call_and_more_repeats_
 def test_the_end_says_what_was_measured_and_where_the_results_are(finished):
     printed = (finished / "printed.txt").read_text().splitlines()
     assert len([line for line in printed if " of 2 blocks" in line]) == 2
+    assert not [line for line in printed if "when the DAG was created" in line]
     [ended] = [line for line in printed if line.startswith("6 runs measured in ")]
     audit, results = printed[printed.index(ended) + 1 :][:2]
     assert audit.startswith("audit of tiny: 6 runs, ")
