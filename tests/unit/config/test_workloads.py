@@ -4,11 +4,12 @@ import json
 from pathlib import Path
 
 import pytest
+import yaml
 
 from specmoe.config.block import Sending, Stop, Template
 from specmoe.config.load import load
 from specmoe.config.matrix import list_blocks
-from specmoe.config.workloads import content_of, read_content
+from specmoe.config.workloads import read_content, sent_of
 from specmoe.errors import ConfigError
 
 from ...conftest import ROOT, merge
@@ -16,6 +17,7 @@ from .test_refused import fault
 
 CHATS = Sending(Template.CHAT)
 CHAT = [{"role": "user", "content": "c"}]
+DATA_SETS = yaml.safe_load((ROOT / "tests/unit/config/data_sets.yaml").read_text("utf-8"))
 LINES = [
     {"prompt": "a", "category": "code"},
     {"prompt": "b", "category": "prose", "id": "own"},
@@ -59,7 +61,7 @@ def test_every_line_is_a_prompt_with_an_id_and_a_category(asked, tmp_path):
     # A job reads the same prompts again.
     file = tmp_path / "asked.jsonl"
     assert [read_content(file, line, CHATS) for line in (1, 2, 3)] == ["a", "b", CHAT]
-    with pytest.raises(ConfigError, match=r"asked\.jsonl has no prompt in line 4; it was changed"):
+    with pytest.raises(ConfigError, match=r"asked\.jsonl, line 4: the prompt is gone"):
         read_content(file, 4, CHATS)
 
 
@@ -72,13 +74,17 @@ def test_a_text_file_has_a_prompt_a_line_and_is_read_once_by_a_process(asked):
     assert read_content(file, 1, CHATS) == "first"
 
 
-def test_other_layouts_are_read_by_their_keys_and_of_turns_the_first_is_sent(asked):
-    spec_bench = [{"question_id": 81, "category": "writing", "turns": ["one", "two"]}]
-    columns = {"prompt": "turns", "id": "question_id"}
-    block, *_ = blocks_of(asked(spec_bench, columns=columns))
-    [source] = block.prompts
-    assert (source.prompt, source.category) == ("asked-81", "writing")
-    assert content_of(spec_bench[0], block.sendings["asked"]) == "one"
+@pytest.mark.parametrize("data_set", DATA_SETS["read"])
+def test_data_sets_that_people_have_are_read(asked, data_set):
+    (suffix, columns, sent, several, chats), text = DATA_SETS["read"][data_set]
+    config = load(asked(text, name=f"a{suffix}", columns=columns), ROOT)
+    block, *_ = list_blocks(config, gpu=False)
+    found = {
+        source.prompt: read_content(Path(source.file), source.line, block.sending_of(source))
+        for source in block.prompts
+    }
+    assert found == {f"asked-{name}": content for name, content in sent.items()}
+    assert sent_of(config.workloads["asked"], ROOT) == (len(sent), several, chats)
 
 
 def test_texts_that_ship_can_be_sent_as_chats(asked):
@@ -108,33 +114,10 @@ def test_a_recorded_configuration_has_its_prompts_without_the_file(asked, tmp_pa
     assert sent == ["asked-1", "asked-own", "asked-3"]
 
 
-@pytest.mark.parametrize(
-    ("lines", "said"),
-    [
-        ('{"prompt": "a"}\n{"prompt"\n', "line 2: it is no JSON ("),
-        ('{"prompt"\n{"prompt": "a"}\n[]\n', "line 3: no JSON object"),  # and line 1
-        ('["a"]\n', "line 1: no JSON object"),
-        ([{"text": "a"}], "line 1: give either 'prompt' or 'messages'"),
-        ([{"prompt": "a", "messages": CHAT}], "line 1: give either 'prompt' or 'messages'"),
-        ([{"prompt": "  "}], "line 1: prompt: String should match"),
-        ([{"prompt": []}], "line 1: prompt: Input should be a valid string"),
-        ([{"messages": []}], "line 1: messages: List should have at least 1 item"),
-        (
-            [{"messages": [{"role": "me", "content": "a"}]}],
-            "line 1: messages.0.role: Input should be 'system'",
-        ),
-        ([{"messages": [*CHAT, {"role": "assistant", "content": "a"}]}], "is not the user's"),
-        ([{"prompt": "a", "id": "../b"}], "line 1: id: String should match pattern"),
-        ([{"prompt": "a", "id": True}], "line 1: id: Input should be a valid string"),
-        ([{"prompt": "a", "category": "x" * 61}], "line 1: category: String should have at most"),
-        ([{"prompt": "a", "category": "a\nb"}], "line 1: category: String should match"),
-        ([{"prompt": "a", "id": 2}, {"prompt": "b"}], "lines 1 and 2 have the same id '2'"),
-        ("\n \n", "has 0 prompts, and its workload wants 1"),
-    ],
-)
-def test_a_broken_file_is_refused_with_its_name_and_line(asked, lines, said):
-    *_, message = fault(asked(lines)).splitlines()
-    assert "asked.jsonl" in message
+@pytest.mark.parametrize(("suffix", "text", "said"), DATA_SETS["refused"])
+def test_a_file_of_another_layout_is_refused_with_the_way_out(asked, suffix, text, said):
+    *_, message = fault(asked(text, name=f"a{suffix}")).splitlines()
+    assert f"a{suffix}" in message
     assert said in message
 
 

@@ -75,7 +75,12 @@ def test_the_study_fits_the_machine_it_was_made_on(plan_of, study):
     assert "which was probed" not in text
     assert re.search(r"; passage-\d+ is the longest: about \d+ tokens with the output", text)
     tokens = dict(plan.found.prompt_tokens) | {"code": 4096}
-    assert "; code may not fit: about " in screen(plan_of(study, prompt_tokens=tokens))
+    sent = {"everyday": (20, 3, 1)}
+    text = screen(plan_of(study, prompt_tokens=tokens, sent=sent))
+    assert "; code may not fit: about " in text
+    assert "; if so, its block stops before it measures. Raise measurement.context\n" in text
+    several = "of 3 with several turns the user's first is sent; 1 chat, sent up to the user's last"
+    assert f"everyday: 0 of 20 entries of resources/prompts/chats.jsonl; {several} turn\n" in text
 
 
 def test_a_file_is_downloaded_once_and_nothing_that_is_here(plan_of, study):

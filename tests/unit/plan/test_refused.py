@@ -1,5 +1,6 @@
 """Refusals before the first job, all at once, in any folder; see faults/table.py."""
 
+import json
 import os
 import subprocess
 import sys
@@ -87,6 +88,24 @@ def test_what_is_made_of_a_foreign_vocabulary_is_named_by_its_source(own, entry)
     own.models["draft"] = entry | source
     [line] = own.lines()
     assert line.startswith(f"ModelError: {own.draft} cannot draft for {own.target}: their vocab")
+
+
+def test_a_prompt_that_the_context_surely_does_not_hold_is_refused(own):
+    asked = {"kind": "file", "template": "chat"}
+    own.config["workloads"] = {"asked": asked}
+    own.config["suites"]["S"] |= {"prompts": [], "workloads": ["asked"]}
+    own.config["measurement"] |= {"context": 1024, "n_predict": 220}
+    # What is not sent counts for nothing, and a token may have six bytes.
+    sent, long = (own.folder / name for name in ("sent.jsonl", "long.jsonl"))
+    sent.write_text(json.dumps({"prompt": "a word" * 800, "answer": "b" * 9999}))
+    long.write_text(json.dumps({"messages": [{"role": "user", "content": "a word" * 801}]}))
+    asked["file"] = str(sent)
+    assert own.lines() == []
+    asked["file"] = str(long)
+    [line] = own.lines()
+    assert line.startswith("ConfigError: prompt asked-1 has 4806 bytes of text; with the output")
+    assert line.endswith("1025 tokens at least, and measurement.context is 1024: give it 2048, or"
+        " leave the prompt out")  # fmt: skip
 
 
 def test_a_head_that_is_named_as_a_draft_model_is_refused(own):

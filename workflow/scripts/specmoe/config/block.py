@@ -180,6 +180,10 @@ class Block:
     factor: str | None = None  # what its suite varies, see `config.factors`
     level: str | None = None  # of that; None: its prompts or arms have levels
 
+    def sending_of(self, source: PromptSource) -> Sending:
+        """Return how one of its prompts is read and sent."""
+        return self.sendings.get(source.workload or "", Sending())
+
     @property
     def speculates(self) -> bool:
         """Whether an arm drafts."""

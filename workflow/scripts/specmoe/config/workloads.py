@@ -1,11 +1,18 @@
 """Workloads, the section `workloads`: named collections of prompts, how they are read and sent."""
 
+import csv
+import io
+import json
+import re
+import reprlib
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+import yaml
+from pydantic import ConfigDict, Field, StringConstraints
 
 from specmoe.config.base import Distinct, InputPath, Name, Positive, Strict, first_error
 from specmoe.config.block import Sending, Stop, Template
@@ -18,80 +25,190 @@ Content = str | list[Message]
 
 _Text = Annotated[str, StringConstraints(pattern=r"\S")]
 
+DATA_SETS = Path(__file__).parents[4] / "resources/prompts/data_sets.yaml"
+"""The layouts of data sets that people have."""
+_ROLES = {"system": "system", "user": "user", "assistant": "assistant", "tool": "tool"}
+_ROLES |= {"human": "user", "gpt": "assistant"}  # ShareGPT's
+_NO_PROMPTS = {
+    r".*FULL BENCHMARK DATA SHOULD BE FETCHED": "SPEED-Bench's placeholder; prepare.py fills it in",
+    r"""\s*\[\s*[{"'].*\]\s*$""": "a list that was written as a text; write it as JSON",
+    r".*[\ud800-\udfff]": "half a character, which is no Unicode",
+}
+"""Why texts that match these are no prompts."""
+_KINDS = ("", ".txt", ".jsonl", ".json", ".csv", ".tsv")
+# How JSON starts, and a line that names columns.
+_NO_PROMPT = re.compile(r"""\s*[\[{]\s*(["{\[]|$)|["\w]+([,;\t]["\w]+)+$""", re.ASCII)
 
-class _Message(BaseModel):
-    """A message of a chat; a template may read more of it."""
 
-    role: Literal["system", "user", "assistant", "tool"]
-    content: _Text
+def _place(path: Path, number: int) -> str:
+    return f"{path}, {'entry' if path.suffix.lower() == '.json' else 'line'} {number}"
 
 
-class _Content(BaseModel):
-    """What a line holds one of."""
-
-    prompt: _Text | None
-    messages: Annotated[list[_Message], Field(min_length=1)] | None
-
-
-def numbered_lines(path: Path) -> dict[int, str]:
-    """Return the lines that are not blank by their numbers, from 1; raises ConfigError."""
+def text_of(path: Path) -> str:
+    """Return the text of a file of the user's; raises ConfigError."""
     try:
-        text = read_text(path)
+        return read_text(path)
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read ({error.strerror})") from error
     except UnicodeDecodeError as error:
         raise ConfigError(f"{path}: not a text in UTF-8 (byte {error.start})") from error
+
+
+def numbered_entries(path: Path) -> dict[int, str]:
+    """Return what a file of prompts has, by number from 1, each as a text; raises ConfigError.
+
+    That is a line of a text or of JSON lines, the JSON of a value of an array, or a row of a table
+    as JSON, by the number of its line.
+    """
+    try:
+        if (kind := path.suffix.lower()) not in _KINDS:
+            raise ValueError(f"no file of prompts; they end in {', '.join(filter(None, _KINDS))}")
+        return _entries(text_of(path), kind)
+    except (ValueError, csv.Error) as error:
+        raise ConfigError(f"{path}: {error}") from error
+
+
+def _entries(text: str, kind: str) -> dict[int, str]:
+    if kind in (".csv", ".tsv"):
+        return _rows(text, ",;\t" if kind == ".csv" else "\t")
+    if kind == ".json":
+        with suppress(ValueError):
+            whole = json_of(text)
+            values = whole if isinstance(whole, list) else [whole]
+            return {number: json.dumps(value) for number, value in enumerate(values, 1)}
     # Not `splitlines`: it also breaks lines at characters that JSON may hold as they are.
-    return {number: line for number, line in enumerate(text.split("\n"), 1) if line.strip()}
+    lines = {number: line for number, line in enumerate(text.split("\n"), 1) if line.strip()}
+    first = next(iter(lines.values()), "")
+    if kind in (".json", ".jsonl"):  # many a data set has lines of JSON in a .json
+        if first.lstrip().startswith("["):
+            json_of(text)  # says where an array is broken
+            raise ValueError("a JSON array; let its name end in .json")
+    elif _NO_PROMPT.match(first):
+        raise ValueError("no prompts but JSON, or a table; let it end in .jsonl, .json or .csv")
+    return lines
 
 
-_lines_once = cache(numbered_lines)
+def _rows(text: str, delimiters: str) -> dict[int, str]:
+    """Return the rows of a table, whose first line names its columns."""
+    delimiter = max(delimiters, key=text.partition("\n")[0].count)
+    reader, rows = csv.DictReader(io.StringIO(text), delimiter=delimiter, strict=True), {}
+    for row in reader:
+        if None in row:
+            raise ValueError(
+                f"line {reader.line_num} has more cells than the first line, which names the"
+                f" columns; a text with {delimiter!r} in it needs quotes"
+            )
+        rows[reader.line_num] = json.dumps(row)
+    return rows
 
 
-def _fields_of(path: Path, line: str, prompt_key: str) -> Mapping[str, Any]:
-    """Return the fields of a line; that of a text file is a prompt."""
-    fields = json_of(line) if path.suffix == ".jsonl" else {prompt_key: line}
+_entries_once = cache(numbered_entries)
+
+
+def _fields_of(path: Path, entry: str, prompt_key: str) -> Mapping[str, Any]:
+    """Return the fields of an entry; that of a text file is a prompt."""
+    fields = entry if path.suffix.lower() in (".txt", "") else json_of(entry)
+    fields = {prompt_key: fields} if isinstance(fields, str) else fields
     if not isinstance(fields, dict):
-        raise ValueError("no JSON object with a prompt or messages")
+        raise ValueError(f"no JSON object with a prompt or messages, but {reprlib.repr(fields)}")
     return fields
 
 
-def content_of(fields: Mapping[str, Any], sending: Sending) -> Content:
-    """Return the prompt or the messages among the fields of a line; raises ValueError.
+def _at(fields: Mapping[str, Any], key: str) -> Any:
+    """Return the value of a key, or of a path of keys such as `body.messages`; else None."""
+    first, _, rest = key.partition(".")
+    inside = fields.get(first)
+    return _at(inside, rest) if rest and isinstance(inside, dict) else fields.get(key)
 
-    Of a list of turns the first is the prompt: the later ones follow answers that nobody has yet.
+
+def content_of(fields: Mapping[str, Any], sending: Sending) -> Content:
+    """Return the prompt or the messages among the fields of an entry; raises ValueError.
+
+    Of a list of turns the user's first is the prompt: later ones follow answers that nobody has
+    yet. Answers at the end of messages are left out: the model is to write them.
     """
-    prompt, messages = fields.get(sending.prompt_key), fields.get(sending.messages_key)
-    if isinstance(prompt, list) and prompt:
-        prompt = prompt[0]
-    _Content.model_validate({"prompt": prompt, "messages": messages})
-    if (prompt is None) == (messages is None):
-        raise ValueError(f"give either {sending.prompt_key!r} or {sending.messages_key!r}")
-    if messages is None:
-        return str(prompt)
-    chat: list[Message] = messages
+    keys = sending.prompt_key, sending.messages_key
+    prompt, messages = (_at(fields, key) for key in keys)
+    if prompt is None and messages is None:
+        raise ValueError(_nothing_to_send(fields, keys))
+    if prompt is not None and messages is not None:
+        raise ValueError(
+            f"both {keys[0]!r} and {keys[1]!r}; `columns: {{prompt: no}}` sends the messages, and"
+            " `{messages: no}` the prompt"
+        )
+    if messages is not None:
+        return _chat(messages, keys[1], sending)
+    turns = [_turn(one, "user") for one in (prompt if isinstance(prompt, list) else [prompt])]
+    asked = [str(one["content"]) for one in turns if one["role"] == "user"]
+    if not asked:
+        raise ValueError(f"{keys[0]!r} is {reprlib.repr(prompt)}, without a turn of the user's")
+    return asked[0]
+
+
+def _chat(messages: Any, key: str, sending: Sending) -> list[Message]:
+    if not isinstance(messages, list):
+        raise ValueError(f"{key!r} is {reprlib.repr(messages)}, and no list of messages")
     if sending.template == Template.RAW:
         raise ValueError(
-            f"{sending.messages_key!r} need the workload's key `template: chat`; raw texts have no"
-            " turns"
+            f"{key!r} need the workload's key `template: chat`; raw texts have no turns"
         )
-    if chat[-1]["role"] != "user":
-        raise ValueError("the last message is not the user's, so nothing is asked")
+    chat = [_turn(one) for one in messages]
+    while chat and chat[-1]["role"] == "assistant":
+        chat.pop()
+    if not chat or chat[-1]["role"] != "user":
+        raise ValueError(f"the last of {key!r} is not the user's, so nothing is asked")
     return chat
 
 
+def _nothing_to_send(fields: Mapping[str, Any], keys: tuple[str, str]) -> str:
+    """Return what an entry has in place of a prompt, and how to name it."""
+    hint = "name the key of the prompt: `columns: {prompt: ...}`"
+    for key, layout in yaml.safe_load(DATA_SETS.read_text(encoding="utf-8")).items():
+        if key in fields:
+            named = (f"{one}: {of}" for one, of in layout.items() if _at(fields, of) is not None)
+            hint = f"if it is like {layout['like']}, give `columns: {{{', '.join(named)}}}`"
+            break
+    found = ", ".join(str(key)[:40] for key in list(fields)[:12]) or "nothing"
+    return f"neither {keys[0]!r} nor {keys[1]!r}, but {found}; {hint}"
+
+
+def _turn(given: Any, role: str = "") -> Message:
+    """Return a turn of a chat as a message, with whatever else a template may read of it.
+
+    `role` is that of turns that name none. Raises ValueError.
+    """
+    turn = dict(given) if isinstance(given, dict) else {"content": given}
+    role = _ROLES.get(str(turn.pop("from", turn.get("role", role))), "")
+    text, shown = turn.pop("value", turn.get("content")), reprlib.repr(given)
+    if isinstance(text, list) and all(isinstance(one, dict) and "text" in one for one in text):
+        text = "\n".join(str(one["text"]) for one in text)
+    if not isinstance(text, str) or not text.strip():
+        raise ValueError(f"{shown} where a text belongs")
+    for pattern, why in _NO_PROMPTS.items():
+        if re.match(pattern, text, re.DOTALL):
+            raise ValueError(f"{shown} is {why}")
+    if not role:
+        raise ValueError(
+            f"{shown} needs a role ({', '.join(_ROLES)}); of turns without roles the first is sent:"
+            " let `columns` name them `prompt`"
+        )
+    return turn | {"role": role, "content": text}
+
+
 def read_content(path: Path, number: int, sending: Sending) -> Content:
-    """Return the prompt of a line; raises ConfigError if the file has no such line any more.
+    """Return the prompt of an entry; raises ConfigError if the file has it no more.
 
     A process reads each file once, since a block may have thousands of prompts.
     """
-    line = _lines_once(path).get(number)
-    if line is None:
-        raise ConfigError(f"{path} has no prompt in line {number}; it was changed while in use")
+    entry = _entries_once(path).get(number)
+    if entry is None:
+        raise ConfigError(
+            f"{_place(path, number)}: the prompt is gone; the file was changed while in use"
+        )
     try:
-        return content_of(_fields_of(path, line, sending.prompt_key), sending)
+        return content_of(_fields_of(path, entry, sending.prompt_key), sending)
     except ValueError as error:
-        raise ConfigError(f"{path}, line {number}: {first_error(error)}") from error
+        raise ConfigError(f"{_place(path, number)}: {first_error(error)}") from error
 
 
 Category = Annotated[
@@ -109,7 +226,7 @@ class WorkloadPrompt(Strict):
     category: Category | None = None
     """what results are grouped by"""
     line: Positive | None = None
-    """line of the file, from 1"""
+    """line of the file, or value of a JSON array, from 1"""
 
 
 class WorkloadBase(Strict):
@@ -126,18 +243,22 @@ class WorkloadBase(Strict):
 
 
 class FileWorkload(WorkloadBase):
-    """A file of prompts: of JSON objects if it ends in `.jsonl`, else a prompt a line."""
+    """A file of prompts: JSON (`.jsonl`, `.json`), a table (`.csv`, `.tsv`), or a prompt a line."""
 
     kind: Literal["file"]
     file: InputPath
-    """path, relative to the workflow's folder or absolute; blank lines are skipped"""
+    """path, relative to the workflow's folder or absolute. `.jsonl` has a JSON object a line,
+    `.json` an array of them or the same, the first line of a `.csv` or `.tsv` names its columns; a
+    `.txt` has a prompt a line. Blank lines are skipped"""
     sample: Positive | None = None
     """takes so many of the prompts, spread evenly over the file; ids stay"""
     columns: dict[Literal["prompt", "messages", "category", "id"], _Text] = Field(default={})
-    """keys of a line of JSON that have other names, such as `{prompt: turns, id: question_id}`:
-    `prompt` (of a list of turns the first is sent), `messages` (a chat of several turns, each with
-    `role` and `content`, the last one the user's; it needs `template: chat`), `category`, and `id`
-    (a line without one has its number). Further keys are ignored"""
+    """keys of JSON, or columns of a table, that have other names, such as
+    `{prompt: turns, id: question_id}`; `body.messages` is a key in another one. `prompt`: of a list
+    of turns the user's first is sent. `messages`: a chat of several turns, each with `role` and
+    `content` (or ShareGPT's `from` and `value`), is sent up to the user's last; it needs
+    `template: chat`. `category`, and `id`: a line without one has its number, and whatever names
+    cannot have becomes `-`. Further keys are ignored"""
 
 
 class TextsWorkload(WorkloadBase):
@@ -162,31 +283,45 @@ def sending_of(workload: AnyWorkload) -> Sending:
 def prompts_of_file(workload: FileWorkload, file: Path) -> list[WorkloadPrompt]:
     """Return the prompts that a workload takes from its file; raises ConfigError."""
     found: dict[str, WorkloadPrompt] = {}
-    errors = []
-    for number, line in numbered_lines(file).items():
+    errors: dict[str, list[int]] = {}  # their lines
+    for number, entry in numbered_entries(file).items():
         try:
-            prompt = _prompt(workload, line, number)
+            prompt = _prompt(workload, entry, number)
         except ValueError as error:
-            errors.append(f"{file}, line {number}: {first_error(error)}")
+            errors.setdefault(first_error(error), []).append(number)
             continue
-        twin = found.setdefault(prompt.id, prompt)
-        if twin is not prompt:
-            errors.append(
-                f"{file}: lines {twin.line} and {number} have the same id {prompt.id!r}; a line"
-                " without an id has its number"
-            )
+        if (twin := found.setdefault(prompt.id, prompt)) is not prompt:
+            same = f"has the id of {twin.line}, {prompt.id!r}; one without an id has its number"
+            errors.setdefault(same, []).append(number)
     if errors:
-        raise ConfigError(listed(errors))
+        others = {one: f" (and {len(at) - 1} more)" * (len(at) > 1) for one, at in errors.items()}
+        places = (f"{_place(file, at[0])}{others[one]}: {one}" for one, at in errors.items())
+        raise ConfigError(listed([*places]))
     if len(found) < (wanted := workload.sample or 1):
         raise ConfigError(f"{file} has {len(found)} prompts, and its workload wants {wanted}")
     prompts, count = [*found.values()], workload.sample or len(found)
     return [prompts[len(prompts) * place // count] for place in range(count)]
 
 
-def _prompt(workload: FileWorkload, line: str, number: int) -> WorkloadPrompt:
+def _prompt(workload: FileWorkload, entry: str, number: int) -> WorkloadPrompt:
     sending = sending_of(workload)
-    fields = _fields_of(Path(workload.file), line, sending.prompt_key)
+    fields = _fields_of(Path(workload.file), entry, sending.prompt_key)
     content_of(fields, sending)  # checks it
-    name, category = (fields.get(workload.columns.get(one, one)) for one in ("id", "category"))
-    name = str(number) if name in (None, "") else name
-    return WorkloadPrompt(id=name, category=category, line=number)
+    name, category = (_at(fields, workload.columns.get(one, one)) for one in ("id", "category"))
+    if isinstance(name, str):
+        name = re.sub(r"[^\w.-]+", "-", name.strip(), flags=re.ASCII).lstrip("-._")
+    data = {"id": str(number) if name in (None, "") else name, "category": category or None}
+    return WorkloadPrompt.model_validate(data | {"line": number})
+
+
+def sent_of(workload: FileWorkload, root: Path) -> tuple[int, int, int]:
+    """Return how many entries a workload's file has, and of its prompts two numbers.
+
+    They are those that are the first of several turns, and those that are chats.
+    """
+    file, sending = root / workload.file, sending_of(workload)
+    entries = _entries_once(file)
+    fields = [_fields_of(file, entries[one.line or 0], "") for one in workload.prompts]
+    turns = [_at(one, sending.prompt_key) for one in fields]
+    several = sum(isinstance(one, list) and len(one) > 1 for one in turns)
+    return len(entries), several, sum(_at(one, sending.messages_key) is not None for one in fields)

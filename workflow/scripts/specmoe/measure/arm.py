@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
-from specmoe.config.block import LONG_WARMUP_S, Arm, Block, PromptSource, Sending, Stop, Template
+from specmoe.config.block import LONG_WARMUP_S, Arm, Block, PromptSource, Stop, Template
 from specmoe.config.methods import METHODS, is_ngram
 from specmoe.config.workloads import Content, read_content
 from specmoe.engine.disturbance import Watch, measure_undisturbed
@@ -68,7 +68,7 @@ def prompt_ids(server: Server, source: PromptSource, block: Block, root: Path) -
 
 
 def _text(server: Server, source: PromptSource, block: Block, file: Path) -> str:
-    sending = block.sendings.get(source.workload or "", Sending())
+    sending = block.sending_of(source)
     content: Content
     if source.line is None:
         content = read_text(file).rstrip("\n")

@@ -22,7 +22,7 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
-from specmoe.config.block import MEASURE_VERSION, Block, PromptSource, Sending
+from specmoe.config.block import MEASURE_VERSION, Block, PromptSource
 from specmoe.config.engines import NGRAM_MAKER
 from specmoe.config.load import PLAIN, Errors, MethodsOf, load, stop_at
 from specmoe.config.methods import Method
@@ -36,7 +36,7 @@ from specmoe.config.models import (
     UpcycleModel,
 )
 from specmoe.config.schema import Config
-from specmoe.config.workloads import numbered_lines
+from specmoe.config.workloads import numbered_entries
 from specmoe.engine.identity import fact, measuring_files
 from specmoe.errors import ConfigError, DamagedFileError, ModelError
 from specmoe.files import (
@@ -182,7 +182,7 @@ class Gate:
 
     campaign: LoadedCampaign
     # Of files of prompts: by number, and the whole text under None.
-    _lines: dict[Path, dict[int | None, str]] = field(default_factory=dict)
+    _texts: dict[tuple[Path, bool], dict[int, str]] = field(default_factory=dict)
 
     @cached_property
     def requests(self) -> dict[str, Request]:
@@ -240,16 +240,16 @@ class Gate:
 
     def _prompt(self, source: PromptSource, block: Block) -> Request:
         """Return what is sent of a prompt, and how."""
-        sending = block.sendings.get(source.workload or "", Sending())
         text = self._digest_of_text(Path(source.file), source.line)
-        return {"length": source.length, "text": text, **asdict(sending)}
+        return {"length": source.length, "text": text, **asdict(block.sending_of(source))}
 
     def _digest_of_text(self, file: Path, line: int | None) -> str:
         path = self.campaign.root / file
         with suppress(OSError, LookupError):
-            if path not in self._lines:
-                self._lines[path] = {None: read_text(path)} | numbered_lines(path)
-            return hashlib.sha256(self._lines[path][line].encode()).hexdigest()
+            key = path, line is None
+            if key not in self._texts:
+                self._texts[key] = numbered_entries(path) if line else {0: read_text(path)}
+            return hashlib.sha256(self._texts[key][line or 0].encode()).hexdigest()
         return UNKNOWN
 
 

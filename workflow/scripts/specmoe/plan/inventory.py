@@ -6,15 +6,14 @@ models, which use the same checks.
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
-from functools import cache
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from specmoe.config.block import Block
+from specmoe.config.block import Block, PromptSource
 from specmoe.config.engines import PathEngine, refuse_exported
 from specmoe.config.models import HubModel, PathModel
-from specmoe.config.workloads import numbered_lines
+from specmoe.config.workloads import FileWorkload, read_content, sent_of, text_of
 from specmoe.engine.identity import require_programs
 from specmoe.errors import ConfigError, ModelError, SpecmoeError
 from specmoe.files import existing, free_bytes, require_files
@@ -26,7 +25,8 @@ from specmoe.plan.estimate import size_of
 from specmoe.plan.gate import Gate
 
 NOT_HASHED = "not hashed: headers only are read"
-BYTES_PER_TOKEN = 4  # of prompt texts
+# Of prompt texts: usual ones, and the most. English has 4.5, code and Chinese have 3 to 4.
+BYTES_PER_TOKEN, MOST_BYTES_PER_TOKEN = 4, 6
 
 
 def check(campaign: LoadedCampaign, exported: Mapping[str, str]) -> None:
@@ -71,11 +71,34 @@ def _collecting(errors: list[Exception]) -> Iterator[None]:
 
 
 def _check_texts(blocks: Iterable[Block], root: Path, errors: list[Exception]) -> None:
-    """Check the texts of prompts. A line of a workload was read with the configuration."""
-    for text in sorted({one.file for block in blocks for one in block.prompts if one.line is None}):
+    """Check that prompts have a text, and that it is not surely longer than the context."""
+    for prompt, (one, block) in sorted(_sent_in(blocks).items()):
         with _collecting(errors):
-            if not numbered_lines(root / text):
-                raise ConfigError(f"{root / text} has no text, and it is a prompt")
+            size = _bytes_of(one, block, root)
+            if not size:
+                raise ConfigError(f"{root / one.file} has no text, and it is a prompt")
+            further = block.n_predict + max(arm.gamma for arm in block.arms)
+            needed = size // MOST_BYTES_PER_TOKEN + further
+            if one.length is None and needed > block.context:
+                raise ConfigError(
+                    f"prompt {prompt} has {size} bytes of text; with the output these are {needed}"
+                    f" tokens at least, and measurement.context is {block.context}: give it"
+                    f" {-(-(size // 3 + further) // 1024) * 1024}, or leave the prompt out"
+                )
+
+
+def _sent_in(blocks: Iterable[Block]) -> dict[str, tuple[PromptSource, Block]]:
+    """Return each prompt with a block that sends it."""
+    return {one.prompt: (one, block) for block in blocks for one in block.prompts}
+
+
+def _bytes_of(source: PromptSource, block: Block, root: Path) -> int:
+    """Return the bytes of a prompt's text."""
+    if source.line is None:
+        return len(text_of(root / source.file).strip().encode())
+    content = read_content(root / source.file, source.line, block.sending_of(source))
+    texts = [content] if isinstance(content, str) else [str(one["content"]) for one in content]
+    return sum(len(text.encode()) for text in texts)
 
 
 def _check_engines(
@@ -155,6 +178,8 @@ class Inventory:
     prompt_tokens: Mapping[str, int]  # by prompt, estimated from the size of its text
     unbuilt: tuple[str, ...] = ()  # engines that are built first
     left_s: float | None = None  # at the pace of the measured blocks, if there are any
+    # Of each workload that is a file, see `config.workloads.sent_of`.
+    sent: Mapping[str, tuple[int, int, int]] = field(default_factory=dict)
 
 
 def take_inventory(campaign: LoadedCampaign, blocks: list[Block]) -> Inventory:
@@ -191,7 +216,15 @@ def take_inventory(campaign: LoadedCampaign, blocks: list[Block]) -> Inventory:
         models_folder=models_folder,
         measured=frozenset(measured),
         changed=changed,
-        prompt_tokens=_prompt_tokens(blocks, campaign.root),
+        prompt_tokens={
+            prompt: max(_bytes_of(*sent, campaign.root) // BYTES_PER_TOKEN, 1)
+            for prompt, sent in _sent_in(blocks).items()
+        },
+        sent={
+            name: sent_of(workload, campaign.root)
+            for name in sorted({name for block in blocks for name in block.sendings})
+            if isinstance(workload := config.workloads[name], FileWorkload)
+        },
         unbuilt=tuple(
             name
             for engine, name in campaign.engine_names.items()
@@ -200,15 +233,3 @@ def take_inventory(campaign: LoadedCampaign, blocks: list[Block]) -> Inventory:
         ),
         left_s=campaign.pace()[1],
     )
-
-
-def _prompt_tokens(blocks: Iterable[Block], root: Path) -> dict[str, int]:
-    lines_of = cache(lambda file: numbered_lines(root / file))
-    tokens = {}
-    for source in {source for block in blocks for source in block.prompts}:
-        if source.line is None:
-            size = (root / source.file).stat().st_size
-        else:
-            size = len(lines_of(source.file)[source.line].encode())
-        tokens[source.prompt] = max(size // BYTES_PER_TOKEN, 1)
-    return tokens
