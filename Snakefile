@@ -145,6 +145,6 @@ onsuccess:
 
 
 onerror:
-    if CAMPAIGN.measured and not CLAIM:
+    if CAMPAIGN.measured and not CONFIG.claim:
         interrupted = signal.getsignal(signal.SIGINT) == signal.SIG_IGN
         print(CAMPAIGN.describe_missing(interrupted=interrupted))

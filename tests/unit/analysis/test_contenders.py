@@ -121,7 +121,7 @@ def test_a_stage_says_its_answer_by_labels_and_no_suite_where_there_is_one():
     block = compared(arms=(Arm(), drafted(4), drafted(8), drafted(16)))
     runs = runs_of({4: 1.5, 8: 0.5})
     rows = compare_first(block, block.arms[1:], runs, [], SETTINGS, MARGIN)
-    labels = {one["setting"]: ("A 9B", "a 0.8B") for one in rows}
+    labels = {one["setting"]: ("A 9B", f"a 0.8B, γ = {one['gamma']}") for one in rows}
     text = describe(rows, 1, labels).splitlines()
     best = "at best a 0.8B, γ = 4,"
     assert text[-1] == f"A 9B: so far on, {best} 1.50 [1.34, 1.68]; nothing is known of 1 setting"

@@ -5,7 +5,7 @@ import pytest
 from specmoe.audit.claims import FIELDS, Claim, Printed, Verdict, claim_of, judge, read_claims
 from specmoe.audit.limits import LIMITS, Limits
 from specmoe.errors import ConfigError
-from specmoe.plan.machine import bandwidth_by_chip
+from specmoe.plan.machine import known_chips
 
 EXACT = Limits(time_tolerance=0)
 # A mixture of 1 GB always read, and 64 experts in 32 GB, of which 4, in 2 GB, make a token.
@@ -157,7 +157,7 @@ def test_numbers_that_were_rounded_do_not_contradict_each_other():
 
 @pytest.fixture
 def read(root):
-    chips = bandwidth_by_chip()
+    chips = known_chips()
     return lambda name: list(read_claims(root / "resources/claims" / name, chips))
 
 
@@ -185,7 +185,7 @@ def test_claims_have_the_verdicts_that_a_person_gave_them(name, read):
     assert [" ".join(one.without) or one.verdict for one in found] == VERDICTS[name]
 
 
-CHIPS = {"Apple M2 Ultra": 800.0, "Apple M2": 100.0}
+CHIPS = {"Apple M2 Ultra": {"gb_per_second": 800}, "Apple M2": {"gb_per_second": 100}}
 
 
 @pytest.mark.parametrize(

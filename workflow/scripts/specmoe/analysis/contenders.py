@@ -10,7 +10,6 @@ with and without that.
 
 import json
 import math
-from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
@@ -241,7 +240,8 @@ def choose_contenders(campaign: LoadedCampaign, stage: int, out: Path) -> None:
             assert arm.method
             file = config.label(arm.draft_model) if arm.draft_model else None
             draft = draft_label(arm.method, file, {key: getattr(arm, key) for key in PARAMETERS})
-            labels[setting_of(block, arm)] = (config.label(block.target), draft)
+            setting = ", ".join(filter(None, [draft, f"γ = {arm.gamma}", block.level]))
+            labels[setting_of(block, arm)] = (config.label(block.target), setting)
         if stage == 0:
             texts = texts_of(block).block
             plain = rows_of_block(gate, texts) if texts in campaign.blocks else []
@@ -258,30 +258,23 @@ def choose_contenders(campaign: LoadedCampaign, stage: int, out: Path) -> None:
 
 
 def describe(
-    rows: Sequence[Mapping[str, Any]], stage: int, labels: Mapping[str, tuple[str, str]]
+    rows: Iterable[Mapping[str, Any]], stage: int, labels: Mapping[str, tuple[str, str]]
 ) -> str:
     """Return the table of all settings after a stage, and what it says of each comparison.
 
-    `labels` has those of the target and of what drafts, by setting.
+    `labels` has those of the target and of the setting.
     """
-    known = "speedup" if stage else "predicted"
-    suites = ["suite"] * (len({row["suite"] for row in rows}) > 1)
-    heads = ["target", *suites, "setting", *dict.fromkeys(["predicted", known]), "verdict"]
-    lines, comparisons = [heads], defaultdict(list)
+    known, several = "speedup" if stage else "predicted", len({row["suite"] for row in rows}) > 1
+    cells = []
     for row in rows:
-        target, draft = labels[row["setting"]]
-        setting = ", ".join(filter(None, [draft, f"γ = {row['gamma']}", row["level"]]))
-        cells = {**row, "target": target, "setting": setting, "known": row.get(known)}
+        (target, setting), suite = labels[row["setting"]], row["suite"] * several
+        where = ", ".join(filter(None, [target, suite, row["level"]]))
+        own = {**row, "target": target, "setting": setting, "where": where, "known": row.get(known)}
         for name in ("predicted", "speedup"):
-            cells[name] = measured(row.get(name), row.get(f"{name}_low"), row.get(f"{name}_high"))
-        lines.append([str(cells[head]) for head in heads])
-        cells["unknown"] = not row.keys() & {"predicted", "speedup"}
-        comparisons[row["suite"], row["target"], row["level"]].append(cells)
-    return fill_template(
-        ROOT / "paper/stage.txt.j2",
-        stage=stage,
-        table=in_columns(lines),
-        comparisons=comparisons.values(),
-        known=known,
-        suites=suites,
-    )
+            own[name] = measured(row.get(name), row.get(f"{name}_low"), row.get(f"{name}_high"))
+        cells.append(own | {"unknown": not row.keys() & {"predicted", "speedup"}})
+    heads = dict.fromkeys(["target", "suite", "setting", "predicted", known, "verdict"])
+    shown = [head for head in heads if several or head != "suite"]
+    table = in_columns([shown, *([str(own[head]) for head in shown] for own in cells)])
+    values = {"stage": stage, "table": table, "rows": cells, "known": known}
+    return fill_template(ROOT / "paper/stage.txt.j2", **values)

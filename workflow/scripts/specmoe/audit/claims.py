@@ -11,6 +11,7 @@ doubtful that drafting gains nothing.
 """
 
 import csv
+import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -24,7 +25,7 @@ from specmoe.audit.limits import LIMITS, Limits
 from specmoe.errors import ConfigError, nearest, one_line
 from specmoe.files import given_file
 from specmoe.models.info import Size, split_by_active
-from specmoe.plan.machine import bandwidth_by_chip
+from specmoe.plan.machine import known_chips
 from specmoe.text import counted
 
 _RATE = (1e-3, 1e6, "give tokens a second, above zero")
@@ -84,11 +85,11 @@ class Claim(NamedTuple):
     facts: Mapping[str, Printed]
 
 
-def claim_of(given: Mapping[str, Any], place: str, chips: Mapping[str, float]) -> Claim:
+def claim_of(given: Mapping[str, Any], place: str, chips: Mapping[str, Any]) -> Claim:
     """Return a claim from its facts by name, numbers or their text; empty text is unknown.
 
-    `chips` has the bandwidth of each known chip in GB/s. Raises ConfigError, one line that begins
-    with `place` and names the field.
+    `chips` has the entry of each known chip. Raises ConfigError, one line that begins with `place`
+    and names the field.
     """
     _refuse_unknown(given, place)
     texts = {name: "" if value is None else str(value).strip() for name, value in given.items()}
@@ -103,7 +104,7 @@ def claim_of(given: Mapping[str, Any], place: str, chips: Mapping[str, float]) -
             near = [repr(one) for one in chips if all(word in one.lower() for word in words)]
             ways = f"{', '.join(near)} or bandwidth_gb_s" if near else "bandwidth_gb_s"
             raise ConfigError(f"{place}: chip: {chip!r} is unknown; give {ways}")
-        facts.setdefault("bandwidth_gb_s", Printed(chips[chip]))
+        facts.setdefault("bandwidth_gb_s", Printed(chips[chip]["gb_per_second"]))
     return Claim(str(given.get("name", "")), facts)
 
 
@@ -135,7 +136,7 @@ def _checked(place: str, name: str, text: str) -> Printed:
     return number
 
 
-def read_claims(file: Path, chips: Mapping[str, float]) -> Iterator[Claim | ConfigError]:
+def read_claims(file: Path, chips: Mapping[str, Any]) -> Iterator[Claim | ConfigError]:
     """Yield the claim of each line of a CSV whose first line names fields, or its error."""
     try:
         with given_file(file).open(encoding="utf-8-sig", newline="") as text:
@@ -362,17 +363,17 @@ def _bandwidth(facts: Facts, size: Size | None) -> Iterator[Bound]:
     yield Bound("bandwidth", facts.rate, inf if unsaid else most, surely, doubts, why, apart)
 
 
-def check_claim(claim: dict[str, Any] | None = None, file: Path | None = None) -> None:
-    """Print the verdict on a claim, or on each of a CSV.
+def check_claim(claim: str) -> None:
+    """Print the verdict on a claim, its facts as JSON, or on each of a CSV, its path.
 
     Raises ConfigError for claims that cannot be read, after the verdicts on the others.
     """
-    if not (claim or file):
+    if claim == "{}":
         raise ConfigError("config: claim: say what is known, or name a file: claim=FILE")
-    chips = bandwidth_by_chip()
-    asked = [*read_claims(file, chips)] if file else [claim_of(claim or {}, "claim", chips)]
+    chips, facts = known_chips(), json.loads(claim) if claim.startswith("{") else None
+    asked = [claim_of(facts, "claim", chips)] if facts else [*read_claims(Path(claim), chips)]
     if not asked:
-        raise ConfigError(f"{file}: it has no claim below its first line; give one a line")
+        raise ConfigError(f"{claim}: it has no claim below its first line; give one a line")
     counts: Counter[Verdict] = Counter()
     for one in asked:
         if isinstance(one, ConfigError):
@@ -381,11 +382,11 @@ def check_claim(claim: dict[str, Any] | None = None, file: Path | None = None) -
         judged = judge(one)
         counts[judged.verdict] += 1
         print("\n".join(_describe(judged)))
-    if file:
+    if not facts:
         said = ", ".join(f"{counts[verdict]} {verdict}" for verdict in Verdict)
         print(f"{counted(counts.total(), 'claim')}: {said}")
     if faults := len(asked) - counts.total():
-        raise ConfigError(f"{file}: {faults} of {len(asked)} lines cannot be read: see above")
+        raise ConfigError(f"{claim}: {faults} of {len(asked)} lines cannot be read: see above")
 
 
 def _describe(judged: Judged) -> Iterator[str]:

@@ -129,7 +129,7 @@ def _bandwidth(
     apart = backend in COPYING and not shared
     names = [str(hardware["gpu"])] if apart or shared else []
     names += [] if apart else [str(hardware["chip"])]
-    known = _chips()
+    known = known_chips()
     # Names match as a whole: `Apple M2 Ultra` is not `Apple M2`.
     for name in filter(known.__contains__, names):
         return known[name]["gb_per_second"] * GB, f"table: {name}, {known[name]['source']}"
@@ -147,14 +147,10 @@ def _system() -> str:
         return kernel
 
 
-def _chips() -> dict[str, dict[str, Any]]:
+def known_chips() -> dict[str, dict[str, Any]]:
+    """Return the entry of every name in the table of chips."""
     table = yaml.load(CHIPS.read_text(encoding="utf-8"), yaml.CSafeLoader)
     return {name: entry for entry in table for name in entry["names"]}
-
-
-def bandwidth_by_chip() -> dict[str, float]:
-    """Return the bandwidth of every name in the table of chips, in GB/s."""
-    return {name: float(chip["gb_per_second"]) for name, chip in _chips().items()}
 
 
 def bandwidth_of(machine: Mapping[str, Any]) -> float | None:
