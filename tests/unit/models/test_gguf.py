@@ -108,7 +108,7 @@ def test_an_mtp_block_reads_itself_and_the_output_matrix_for_each_token(by_hand)
     ("content", "message"),
     [
         (b"", "empty"),
-        (b"<html>404</html>", "does not start with 'GGUF'"),
+        (b"<html>404</html>", "not a GGUF file, it starts with b'<html>404</h'"),
         (b"GGUF\x01\x00\x00\x00" + bytes(16), "version 1"),
         (b"GGUF\x03\x00\x00\x00" + bytes(16), "'general.architecture'"),
     ],

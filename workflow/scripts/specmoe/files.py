@@ -245,7 +245,8 @@ def require_files(model: Path) -> list[Path]:
     files = files_of_model(model)
     for part in files:
         if not part.is_file():
-            error = f"{part} is no file" if part.exists() else f"no model file {part}"
+            where = part.absolute()
+            error = f"{where} is no file" if part.exists() else f"no model file {where}"
             remedy = "correct its path in the config"
             if len(files) > 1:
                 remedy = f"the model has {len(files)} parts, which must be in one folder"

@@ -26,6 +26,7 @@ from specmoe.files import at_home
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
 Name = Annotated[str, StringConstraints(pattern=NAME)]
 Digest = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
+REPOSITORY = r"^[^/\s]+/[^/\s]+$"
 COMMIT = r"^[0-9a-f]{7,40}$"
 Positive = Annotated[int, Field(gt=0)]
 Count = Annotated[int, Field(ge=0)]
@@ -40,7 +41,10 @@ Share = Annotated[float, Field(ge=0, lt=1)]
 # A file or folder of the user: `~` is the home folder, in what is recorded too, and relative paths
 # start where snakemake is called.
 UserPath = Annotated[
-    str, AfterValidator(os.path.expanduser), PlainSerializer(at_home, when_used="json")
+    str,
+    StringConstraints(min_length=1),
+    AfterValidator(os.path.expanduser),
+    PlainSerializer(at_home, when_used="json"),
 ]
 
 
@@ -74,6 +78,19 @@ def _check_distinct(values: list[Any]) -> list[Any]:
 T = TypeVar("T")
 Distinct = Annotated[list[T], AfterValidator(_check_distinct)]
 """A list whose values differ."""
+
+# What pydantic says in words of Python, or by a pattern.
+_WORDS = {
+    **dict.fromkeys(
+        ["model_type", "dataclass_type", "dict_type"], "give keys and values, as in {{key: value}}"
+    ),
+    "list_type": "give a list, as in [{input}]",
+    "union_tag_not_found": "the key {discriminator} is missing",
+    "union_tag_invalid": "unknown {discriminator} {tag!r}; known: {expected_tags}",
+    NAME: "give a word of letters, digits, '.', '_' and '-'",
+    REPOSITORY: "give an owner and a name, as in owner/name",
+    r"\.gguf$": "give a file whose name ends in .gguf",
+}
 
 # The errors whose message, or lack of a value, makes what was given needless to repeat.
 _SAY_IT = ("value_error", "missing", "union_tag_invalid", "unknown_key")
@@ -124,7 +141,9 @@ def describe_error(reason: ErrorDetails, keys: Sequence[str]) -> str:
     """Return one line on an error that pydantic found at the place `keys`."""
     # A key may be any text, and the line stays one.
     place = one_line(".".join(keys)) or "top level"
-    message = one_line(reason["msg"].removeprefix("Value error, "))
+    facts = {"input": reprlib.repr(reason["input"])} | reason.get("ctx", {})
+    words = _WORDS.get(facts.get("pattern", reason["type"]), "").format_map(facts)
+    message = words or one_line(reason["msg"].removeprefix("Value error, "))
     shown = f" (got {reprlib.repr(reason['input'])})" if reason["type"] not in _SAY_IT else ""
     return f"{place}: {message}{shown}"
 

@@ -349,6 +349,7 @@ def _check_blocks(config: Config, name: str, suite: Suite) -> Errors:
     if longest + measurement.n_predict + gamma >= measurement.context:
         yield (
             "",
-            f"measurement.context = {measurement.context} does not hold {longest} tokens of a"
-            f" passage, measurement.n_predict = {measurement.n_predict} and γ = {gamma}",
+            f"measurement.context = {measurement.context} does not hold"
+            f" {f'{longest} tokens of a passage, ' if longest else ''}measurement.n_predict ="
+            f" {measurement.n_predict} and γ = {gamma}; raise it, or lower these",
         )

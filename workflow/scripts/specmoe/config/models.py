@@ -9,6 +9,7 @@ import yaml
 from pydantic import Field, TypeAdapter, ValidationInfo, field_validator, model_validator
 
 from specmoe.config.base import (
+    REPOSITORY,
     AboveZero,
     Count,
     Digest,
@@ -102,7 +103,7 @@ class HubModel(ReadyModel):
     """A GGUF file of a Hugging Face repository; of a split model, name the first part."""
 
     kind: Literal["hub"]
-    repository: str = Field(pattern=r"^[^/\s]+/[^/\s]+$")
+    repository: str = Field(pattern=REPOSITORY)
     """repository on Hugging Face"""
     revision: str = Field(default="main", pattern=r"^\S+$")
     """commit, tag or branch of the repository"""

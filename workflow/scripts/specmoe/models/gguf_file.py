@@ -204,8 +204,12 @@ class _Cursor:
 
 def _parse(data: mmap.mmap, path: Path) -> Header:
     cursor = _Cursor(data)
-    if cursor.take(4) != b"GGUF":
-        raise ValueError("it does not start with 'GGUF'")
+    if (begin := data[:12])[:4] != b"GGUF":
+        raise ModelError(
+            f"{path}: not a GGUF file, it starts with {begin!r}; fetch it again, or write one from"
+            " another format with llama.cpp's convert_hf_to_gguf.py"
+        )
+    cursor.take(4)
     version = cursor.count(4)
     if version not in (2, 3):
         raise ValueError(f"version {version}, big-endian or unknown; known are 2 and 3")
