@@ -7,20 +7,19 @@ from html import unescape
 import pytest
 
 from specmoe.errors import SchemaError
-from specmoe.measure.trace import (
-    WIDTH,
-    Recording,
-    Round,
-    decode,
-    describe,
-    visible,
-)
+from specmoe.measure.trace import Recording, Round, decode, visible
 from specmoe.page.page import environment, pair
+from specmoe.plan.campaign import ROOT
+from specmoe.text import fill_template
 
 from ..made_recording import recording
 from .test_page import Reader
 
 ESCAPE = "\x1b"
+
+
+def describe(trace):
+    return fill_template(ROOT / "paper/trace.txt.j2", trace=trace)
 
 
 def test_each_round_drafts_after_what_is_written_and_keeps_what_the_target_writes_too():
@@ -89,7 +88,7 @@ def test_the_terminal_gets_short_lines_without_control_characters():
     assert "word…" in describe(made)
     for line in [*describe(made).splitlines(), *describe(recording()).splitlines()]:
         assert line.isprintable()
-        assert len(line) <= WIDTH
+        assert len(line) <= 100
 
 
 def test_the_page_has_the_same_in_both_languages_and_markup_of_nobody_else(root):

@@ -161,9 +161,11 @@ def record_trace(campaign: "Opened", log: Path, out: Path, workflow_pid: int | N
 
 def show_trace(trace: Path, log: Path) -> None:
     """Show round by round how one prompt is decoded with a draft model, and log it."""
-    from specmoe.measure.trace import Recording, describe
+    from specmoe.measure.trace import Recording
+    from specmoe.plan.campaign import ROOT
+    from specmoe.text import fill_template
 
-    text = describe(Recording.read(trace))
+    text = fill_template(ROOT / "paper/trace.txt.j2", trace=Recording.read(trace))
     log.write_text(text, encoding="utf-8")
     print(text, end="")
 

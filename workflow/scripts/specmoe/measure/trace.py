@@ -1,14 +1,13 @@
 """The trace of one prompt: the rounds in which a draft model proposes the target's own text.
 
 Nothing is timed. Both models have a server of their own, so that each round can be asked for. The
-trace is shown round by round, here for a terminal and on the page.
+trace is shown round by round, in a terminal (`paper/trace.txt.j2`) and on the page.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from textwrap import wrap
 from typing import Literal, Self
 
 from pydantic import TypeAdapter
@@ -22,9 +21,6 @@ from specmoe.errors import SchemaError
 from specmoe.files import json_of
 from specmoe.measure.arm import check_length, prompt_ids
 
-WIDTH = 100  # of the terminal
-MARKS = {"accepted": "✓", "rejected": "✗", "own": "→"}
-_GLUE = "\N{NO-BREAK SPACE}"  # lines do not end here
 _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"  # the server's, for bytes that are no character
 _PROMPT_SHOWN = 300  # characters
 _SHOWN = {" ": "␣", "\n": "↵", "\t": "⇥"}
@@ -172,41 +168,3 @@ def record(block: Block, job: Job, config: Config) -> Recording:
             rounds=rounds,
             token_texts={token: target.detokenize([token]) for token in known},
         )
-
-
-def describe(recording: Recording) -> str:
-    """Return the rounds of a record and their totals as text for a terminal."""
-    about = (
-        f"Speculative decoding, round by round: {recording.draft} drafts for {recording.target},"
-        f" γ = {recording.gamma}, greedy",
-        f"Prompt, {recording.prompt_tokens} tokens: {recording.prompt_start}",
-    )
-    legend = (
-        f"  {MARKS['accepted']} accepted: drafted, and the target writes it too",
-        f"  {MARKS['rejected']} rejected: drafted, but the target writes another; and all after it",
-        f"  {MARKS['own']} the target's own token, which each round adds",
-    )
-    rounds = [_round("prompt", [("own", recording.text_of(recording.first))])]
-    for number, one in enumerate(recording.rounds, start=1):
-        counts = f"({one.accepted} of {len(one.drafted)} accepted)" if one.drafted else ""
-        rounds.append(_round(f"round {number}", recording.outcomes(one), counts))
-    totals = (
-        f"{len(recording.tokens)} tokens: the first from processing the prompt, the others from"
-        f" {len(recording.rounds)} rounds. Drafted: {recording.drafted}. Accepted:"
-        f" {recording.accepted}.",
-        "The rounds are those of the target's own greedy text, and nothing is timed: a"
-        " demonstration, not a measurement. `snakemake advise` measures the gain.",
-        "The models have random weights: the text is meaningless." if recording.synthetic else "",
-    )
-    lines = [*map(_wrapped, about), "", *legend, "", *rounds, "", *map(_wrapped, totals)]
-    return "\n".join(lines).rstrip() + "\n"
-
-
-def _round(label: str, outcomes: Iterable[tuple[str, str]], counts: str = "") -> str:
-    parts = [*(f"{MARKS[outcome]} {text}" for outcome, text in outcomes), counts]
-    text = "  ".join(part.replace(" ", _GLUE) for part in parts)
-    return _wrapped(f"{label:<10}{text}", " " * 10).replace(_GLUE, " ")
-
-
-def _wrapped(text: str, indent: str = "  ") -> str:
-    return "\n".join(wrap(text, WIDTH, subsequent_indent=indent, break_on_hyphens=False))
