@@ -12,7 +12,13 @@ import pandas as pd
 import pytest
 
 from specmoe.audit.bounds import required_time
-from specmoe.audit.checks import audit_runs, count_flagged, count_sensitivity, summarise_audit
+from specmoe.audit.checks import (
+    audit_runs,
+    count_flagged,
+    count_sensitivity,
+    mostly_missed,
+    summarise_audit,
+)
 from specmoe.audit.evidence import Evidence, Gap, gaps_of, most_bandwidth
 from specmoe.audit.limits import LIMITS, Limits
 from specmoe.audit.report import Audit, describe_audit
@@ -149,8 +155,8 @@ def audited(*runs, **given):
 
 def texts_of(runs, **given):
     """Return the audit in a few lines and in full, without line breaks."""
-    texts = describe_audit(Audit.of(gathered(runs, **given)), runs)
-    return [" ".join(text.split()) for text in texts]
+    whole = describe_audit(Audit.of(gathered(runs, **given)), runs)
+    return [" ".join(text.split()) for text in (whole.partition("\n\n")[0], whole)]
 
 
 def failures(audit):
@@ -181,6 +187,7 @@ def test_a_good_campaign_passes_every_check_that_applies():
         "baseline_time": 3,
         "failed_decodes": 7,
         "losslessness": 3,
+        "unjudged_text": 3,
         "determinism": 6,
         "collapsed_output": 7,
     }
@@ -210,7 +217,10 @@ FAULTS = {
     "a position that rises": ({"accepted_per_position": [14, 9, 10, 1]}, {"accounting"}),
     "a decode more": ({"decodes": 32}, {"accounting"}),
     "a failed decode": ({"decode_failures": 1}, {"failed_decodes"}),
-    "a changed token": ({"tokens": [*TOKENS[:40], 7, *TOKENS[41:]]}, {"determinism"}),
+    "a changed token": (
+        {"tokens": [*TOKENS[:40], 7, *TOKENS[41:]]},
+        {"determinism", "unjudged_text"},
+    ),
 }
 
 
@@ -374,7 +384,10 @@ def test_the_repeat_that_differs_from_the_others_is_named():
     assert found["why"] == "40 of 64 tokens are those of most repeats"
     assert after("determinism", CHANGED, run="B/target/draft/g4/r0")["verdict"] == "pass"
     runs = campaign(speculative(0, tokens=TOKENS[::-1]))
-    assert failures(audited(runs)) == {"B/target/draft/g4/r0": {"determinism"}}
+    assert failures(audited(runs)) == {"B/target/draft/g4/r0": {"determinism", "unjudged_text"}}
+    # Changed in all repeats alike they agree with each other, and nobody judged them.
+    runs = campaign(*(speculative(repeat, tokens=TOKENS[::-1]) for repeat in range(3)))
+    assert set(map(frozenset, failures(audited(runs)).values())) == {frozenset({"unjudged_text"})}
     alone = after("determinism", run="P/draft/none/r0")
     assert (alone["verdict"], alone["why"]) == ("not applicable", "there is one repeat")
 
@@ -427,24 +440,28 @@ def test_the_required_time_is_the_bound_without_its_tolerance(decode_ms, too_fas
     assert (row["too_fast"], row["too_fast_alone"]) == (too_fast, too_fast_alone)
 
 
-def test_the_sensitivity_counts_rows_made_too_fast_by_level():
+def test_the_sensitivity_counts_rows_with_wrong_times_by_level():
     sensitivity = count_sensitivity(gathered(campaign()))
     assert (sensitivity["runs"] == 3).all()
-    assert (sensitivity["unbounded"] == 0).all()
-    found = {
-        forged: rows[["impossible", "suspicious"]].to_numpy().tolist()
-        for forged, rows in sensitivity.groupby("forged")
-    }
+
+    def shares(forged):
+        return sensitivity[[f"impossible_{forged}", f"flagged_{forged}"]].to_numpy().tolist()
+
     # 1602 ms: below 1388 it is suspicious, below 961 impossible.
-    assert found["decode time"] == [[0, 0], [0, 3], [3, 0], [3, 0]]
+    assert shares("decoding") == [[0, 0], [0, 1], [1, 1], [1, 1], [1, 1]]
     # Half of the rounds need half of the time. No fewer than 13 rounds of 4 can give the tokens.
-    assert found["with counters"] == [[0, 0], [0, 0], [0, 0], [3, 0]]
+    assert shares("counters") == [[0, 0], [0, 0], [0, 0], [0, 0], [1, 1]]
+    # 30 passes at 45 ms, drafting and batches need 1992 ms, less a tenth. Of all baselines, 20
+    # rounds at 60 ms and 78 drafted tokens at 12 ms need 2136.
+    assert shares("baselines") == [[0, 0], [0, 1], [1, 1], [1, 1], [1, 1]]
+    assert mostly_missed(sensitivity) == {"counters": (2.5, 0)}
+    less = sensitivity.assign(flagged_baselines=[0, 0.1, 0.4, 0.6, 1])
+    assert mostly_missed(less)["baselines"] == (2, 0.4)
     # Without the times of models alone, no bound of time applies.
     runs = campaign()
-    alone = runs[runs["draft"] != "none"]
-    sensitivity = count_sensitivity(gathered(alone, sizes={}))
-    assert sensitivity["unbounded"].tolist() == sensitivity["runs"].tolist()
-    assert not sensitivity[["impossible", "suspicious"]].to_numpy().any()
+    alone = count_sensitivity(gathered(runs[runs["draft"] != "none"], sizes={}))
+    assert not alone.drop(columns=["factor", "runs"]).to_numpy().any()
+    assert count_sensitivity(gathered(runs[runs["draft"] == "none"])).empty
 
 
 def test_batches_that_move_a_gap_by_nats_are_a_fault_of_the_engine():

@@ -5,13 +5,15 @@ expectations find the suspicious ones. A run that fails a check is flagged and n
 
 The sensitivity is counted on runs that are made too fast on purpose. A failed decode leaves a
 shorter time. A row that is written by hand can also have a shorter time of drafting, and counters
-of a higher acceptance. All other rows stay, and so do the times of single tokens.
+of a higher acceptance. All other rows stay, and so do the times of single tokens. The other side of
+a speedup is wrong where all baselines are too slow.
 """
 
 from collections.abc import Callable
+from copy import copy
 from enum import StrEnum
 from itertools import product
-from math import ceil, isnan
+from math import ceil
 from typing import Any, NamedTuple
 
 import pandas as pd
@@ -77,6 +79,11 @@ CHECKS = {
     "losslessness": Check(
         "Leave the baseline's text where the target's own probabilities are not a near tie.",
         output.check_losslessness,
+    ),
+    "unjudged_text": Check(
+        "Leave the baseline's text where nobody asked for the target's own probabilities.",
+        output.check_unjudged_text,
+        Level.SUSPICIOUS,
     ),
     "batch_noise": Check(
         "Have an engine whose batches move probabilities by more than rounding explains.",
@@ -172,7 +179,7 @@ def _counts(audit: pd.DataFrame) -> dict[str, Any]:
     return counts
 
 
-FACTORS = (1.0, 1.5, 2.0, 3.0)  # the first is the rows as they are
+FACTORS = (1.0, 1.5, 2.0, 2.5, 3.0)  # the first is the rows as they are
 _OF_TIME = [check for check in CHECKS.values() if check.of_time]
 # The first two ignore time, but find counters that do not add up, or are not the draft model's.
 _LOOKED_AT = [CHECKS["accounting"], CHECKS["agreement"], *_OF_TIME]
@@ -183,34 +190,70 @@ _OF_SINGLE_ROUNDS = (
 
 
 class Forged(StrEnum):
-    """The part of a row that is made too fast."""
+    """What is made wrong in the rows of a campaign."""
 
-    DECODING = "decode time"
-    # The logged time of drafting too, and as many fewer rounds, so that more seems accepted.
-    COUNTERS = "with counters"
+    DECODING = "decoding"  # a run's decode time, too short
+    # Its logged time of drafting too, and as many fewer rounds, so that more seems accepted.
+    COUNTERS = "counters"
+    BASELINES = "baselines"  # the times of all runs without speculation, too long
+
+
+_SHARES = [f"{part}_{forged}" for forged in Forged for part in ("impossible", "flagged")]
 
 
 def count_sensitivity(evidence: Evidence) -> pd.DataFrame:
-    """Return how many speculative runs the audit flags, as they are and made faster.
+    """Return the shares of speculative runs that the audit flags with wrong times, by the factor.
 
-    Columns: forged (`Forged`), factor (how many times too fast), runs, unbounded (those to which no
-    bound of time applies), impossible (those that fail a check of the first level), suspicious
-    (those of the others that fail one of the second).
+    Columns: factor (by which times are wrong), runs, and with each of `Forged` impossible_<forged>
+    (the share that fails a check of the first level) and flagged_<forged> (that fails any). Without
+    rows if no run has a time.
     """
     timed = [run for run in evidence.runs.values() if run.speculative and run.decode_ms]
-    bounds = [check for check in _OF_TIME if check.level == Level.IMPOSSIBLE]
-    unbounded = sum(all(isnan(one.find(run, evidence).ratio) for one in bounds) for run in timed)
     rows = []
-    for forged, factor in product(Forged, FACTORS):
-        faster = [_faster(run, forged, factor) if factor > 1 else run for run in timed]
-        failed = [
-            {one.level for one in _LOOKED_AT if one.find(run, evidence).ratio > 1} for run in faster
-        ]
-        impossible = sum(Level.IMPOSSIBLE in levels for levels in failed)
-        suspicious = sum(map(bool, failed)) - impossible
-        rows.append((forged.value, factor, len(timed), unbounded, impossible, suspicious))
-    columns = ["forged", "factor", "runs", "unbounded", "impossible", "suspicious"]
-    return pd.DataFrame(rows, columns=columns)
+    for factor in FACTORS if timed else ():
+        row = {"factor": factor, "runs": len(timed)}
+        for forged in Forged:
+            seen, faster = evidence, timed
+            if forged == Forged.BASELINES:
+                seen = _slow_baselines(evidence, factor)
+            elif factor > 1:
+                faster = [_faster(run, forged, factor) for run in timed]
+            failed = [
+                {one.level for one in _LOOKED_AT if one.find(run, seen).ratio > 1} for run in faster
+            ]
+            impossible = sum(Level.IMPOSSIBLE in levels for levels in failed)
+            row[f"impossible_{forged}"] = impossible / len(timed)
+            row[f"flagged_{forged}"] = sum(map(bool, failed)) / len(timed)
+        rows.append(row)
+    return pd.DataFrame(rows, columns=["factor", "runs", *_SHARES])
+
+
+def mostly_missed(sensitivity: pd.DataFrame) -> dict[str, tuple[float, float]]:
+    """Return, by `Forged`, the largest factor with which less than half of runs are flagged.
+
+    With it, the share that is. What is not missed has no entry.
+    """
+    found = {}
+    for forged in Forged:
+        share = sensitivity.set_index("factor")[f"flagged_{forged}"]
+        missed = share[(share < 0.5) & (share.index > 1)]
+        if len(missed):
+            found[forged.value] = float(missed.index[-1]), float(missed.iloc[-1])
+    return found
+
+
+def _slow_baselines(evidence: Evidence, factor: float) -> Evidence:
+    """Return the evidence of a campaign whose runs without speculation are all slower."""
+    slow = copy(evidence)
+    slow.times = {
+        of: {model: ms * factor for model, ms in times.items()}
+        for of, times in evidence.times.items()
+    }
+    slow.runs = {
+        name: run if run.speculative else _faster(run, Forged.DECODING, 1 / factor)
+        for name, run in evidence.runs.items()
+    }
+    return slow
 
 
 def _faster(run: Run, forged: Forged, factor: float) -> Run:

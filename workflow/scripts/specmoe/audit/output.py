@@ -6,7 +6,7 @@ each of its turns brings something new.
 
 from collections import Counter
 from functools import lru_cache
-from math import ceil
+from math import ceil, isnan
 
 import numpy as np
 
@@ -55,6 +55,17 @@ def check_losslessness(run: Run, given: Evidence) -> Finding:
     widest = limits.tie_cap_nats if run.concurrency > 1 else limits.widest_tie(moved)
     why = f"batches alone move gaps by {moved:.3g} nats, so a tie has {widest:.3g} at most"
     return at_most(gap, widest, f"{leaves}, for a token {gap:.3g} nats from its own; {why}")
+
+
+def check_unjudged_text(run: Run, given: Evidence) -> Finding:
+    """Check that somebody judged where a run leaves its baseline.
+
+    The workflow judges all such places. Tokens that somebody changed in all repeats alike are equal
+    to each other, and lead to places that were not judged.
+    """
+    found = check_losslessness(run, given)
+    unknown = found.judged and isnan(found.ratio)
+    return found if unknown else at_most(float(not found.judged), 0, found.why)
 
 
 def check_batch_noise(run: Run, given: Evidence) -> Finding:

@@ -1,39 +1,28 @@
 """The audit of a campaign: its runs are read, compared with the configuration, and checked."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from functools import partial
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from textwrap import wrap
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import pandas as pd
 
 from specmoe.audit.bounds import required_time
-from specmoe.audit.checks import (
-    Forged,
-    audit_runs,
-    count_sensitivity,
-    summarise_audit,
-)
+from specmoe.audit.checks import audit_runs, count_sensitivity, mostly_missed, summarise_audit
 from specmoe.audit.draft_rounds import scores_by_run
-from specmoe.audit.evidence import CheckVerdict, Evidence, Gap, Level, gaps_of, most_bandwidth
+from specmoe.audit.evidence import CheckVerdict, Evidence, Gap, gaps_of, most_bandwidth
 from specmoe.config.block import ASKED, Block
 from specmoe.config.matrix import excluded_blocks
 from specmoe.errors import MeasurementError, SchemaError
 from specmoe.files import named_if_damaged, read_record
 from specmoe.models.info import load_infos, size_of_info
-from specmoe.plan.campaign import LoadedCampaign
+from specmoe.plan.campaign import ROOT, LoadedCampaign
 from specmoe.runs.other_tables import read_agreement, read_pass_times, seen_experts
 from specmoe.runs.schema import DISTURBED, excluded, read_runs
 from specmoe.runs.shipped import check_manifest
-from specmoe.text import counted
+from specmoe.text import counted, fill_template
 
 # Arrow's strings suit long columns; on tables as short as these they take more time.
 pd.set_option("mode.string_storage", "python")
-
-WIDTH = 100
-NAMED = 3  # runs of a check
-_indented = partial(wrap, width=WIDTH, initial_indent="  ", subsequent_indent="    ")
 
 
 def table_files(folder: Path, names: Iterable[str]) -> dict[str, Path]:
@@ -99,10 +88,9 @@ def audit(campaign: LoadedCampaign, out: Path) -> None:
     evidence = Evidence(rows, sizes, bandwidth, config.audit, gaps, scores)
     found = Audit.of(evidence)
     found.write(out)
-    summary, text = describe_audit(found, rows, excluded_blocks(config))
-    details = out / "audit.txt"
+    text, details = describe_audit(found, rows, excluded_blocks(config)), out / "audit.txt"
     details.write_text(text, encoding="utf-8")
-    print(f"{summary}\ndetails: {details}")
+    print(text.partition("\n\n")[0], f"details: {details}", sep="\n")
 
 
 def _refuse_other_runs(campaign: LoadedCampaign, rows: pd.DataFrame) -> None:
@@ -124,64 +112,39 @@ def _refuse_other_runs(campaign: LoadedCampaign, rows: pd.DataFrame) -> None:
         )
 
 
-def describe_audit(
-    found: Audit, rows: pd.DataFrame, unmeasured: Sequence[Block] = ()
-) -> tuple[str, str]:
-    """Return a summary of the audit of rows, and the whole of it: what every check found.
+def describe_audit(found: Audit, rows: pd.DataFrame, unmeasured: Sequence[Block] = ()) -> str:
+    """Return the audit of rows as text: a summary, a blank line, and what every check found.
 
     `unmeasured` are the blocks that the configuration excludes.
     """
-    counts = found.summary.iloc[-1]
-    said = [counted(counts["runs"], "run"), *(f"{counts[level]} {level}" for level in Level)]
-    summary = [f"audit of {', '.join(rows['campaign'].unique())}: {', '.join(said)}"]
-    if controls := counts["controls_passed"] + counts["controls_failed"]:
-        summary[0] += f"; controls {counts['controls_passed']} of {controls} passed"
-    summary += [*_failures(found.audit), *_sensitivity(found.sensitivity)]
-    lines = [*summary]
-    if unmeasured:
-        count = sum(one.runs for one in unmeasured)
-        named = ", ".join(one.block for one in unmeasured)
-        lines.append(f"{counted(count, 'row')} excluded by the configuration: {named}")
-    if disturbed := rows.loc[rows["disturbed_reason"].notna(), "run"].tolist():
-        named = ", ".join(disturbed[:NAMED]) + (", ..." if len(disturbed) > NAMED else "")
-        line = (
-            f"{len(excluded(rows))} rows are in no estimate: {DISTURBED} at every attempt during"
-            f" {len(disturbed)} of them ({named}), the others are compared with these"
-        )
-        lines += wrap(line, WIDTH, subsequent_indent="  ")
-    lines += ["", *_table(found.audit).splitlines()]
-    return "\n".join(summary), "\n".join(lines) + "\n"
+    return fill_template(
+        ROOT / "paper/audit.txt.j2",
+        campaigns=rows["campaign"].unique(),
+        counts=found.summary.iloc[-1],
+        checks=[_describe_check(*one) for one in found.audit.groupby("check", sort=False)],
+        flagged=found.sensitivity.set_index("factor")["flagged_decoding"].to_dict(),
+        missed=mostly_missed(found.sensitivity),
+        unmeasured=unmeasured,
+        disturbed=rows.loc[rows["disturbed_reason"].notna(), "run"].tolist(),
+        excluded=len(excluded(rows)),
+        reason=DISTURBED,
+        table=_table(found.audit),
+    )
 
 
-def _failures(audit: pd.DataFrame) -> Iterator[str]:
-    """Yield the worst run that each check flags, and what was not checked."""
-    unchecked = []
-    for check, members in audit.groupby("check", sort=False):
-        label, verdicts = str(check).replace("_", " "), members["verdict"]
-        if failed := (verdicts == CheckVerdict.FAIL).sum():
-            worst = members.iloc[members["ratio"].argmax()]
-            yield from _indented(
-                f"{label}, {counted(failed, 'run')}; {worst['run']}: {worst['why']}"
-            )
-        unjudged = members.loc[verdicts == CheckVerdict.NOT_JUDGED, "why"]
-        if len(unjudged):
-            reason = unjudged.iloc[0].partition("; ")[2]
-            unchecked.append(f"{label} of {counted(len(unjudged), 'run')} ({reason})")
-        elif members["ratio"].isna().all():
-            unchecked.append(f"{label} ({members['why'].value_counts().index[0]})")
-    if unchecked:
-        yield from _indented(f"not checked: {'; '.join(unchecked)}")
-
-
-def _sensitivity(table: pd.DataFrame) -> Iterator[str]:
-    """Yield how many runs would be flagged if they took less time."""
-    table = table[table["forged"] == Forged.DECODING].set_index("factor")
-    if table["runs"].any():
-        flagged = (table["impossible"] + table["suspicious"]) / table["runs"]
-        yield (
-            f"  sensitivity: a run made 3 times too fast would be flagged in {flagged[3.0]:.0%} of"
-            f" cases, 2 times in {flagged[2.0]:.0%}"
-        )
+def _describe_check(check: object, rows: pd.DataFrame) -> dict[str, Any]:
+    """Return how many runs fail a check or are not judged, the worst, and why some are not."""
+    verdicts = rows["verdict"]
+    unjudged = rows.loc[verdicts == CheckVerdict.NOT_JUDGED, "why"]
+    whys = unjudged.str.partition("; ")[2] if len(unjudged) else rows["why"]
+    unknown = len(unjudged) or rows["ratio"].isna().all()
+    return {
+        "name": str(check).replace("_", " "),
+        "failed": (verdicts == CheckVerdict.FAIL).sum(),
+        "worst": rows.sort_values("ratio", ascending=False).iloc[0],
+        "unjudged": len(unjudged),
+        "reason": whys.value_counts().index[0] if unknown else "",
+    }
 
 
 def _table(audit: pd.DataFrame) -> str:

@@ -30,7 +30,7 @@ from specmoe.analysis.filters import (
 from specmoe.analysis.intervals import session_reach
 from specmoe.analysis.registry import Analysis, records
 from specmoe.analysis.terminal import environment
-from specmoe.audit.checks import Forged
+from specmoe.audit.checks import mostly_missed
 from specmoe.config.block import Protocol
 from specmoe.paper.latex import render_table, to_latex
 from specmoe.tables.exhibits import PAPER, read_figures, tables_of
@@ -133,7 +133,7 @@ def cited(analysis: Analysis) -> dict[str, Any]:
         "control_kinds": control_settings(analysis)["control"].nunique(),
         "decodes": count_check(whole, "failed_decodes"),
         "too_fast": {name: own[name].sum() for name in ("too_fast", "too_fast_alone")},
-        "twice_as_fast": _twice_as_fast(analysis),
+        "missed": mostly_missed(analysis.sensitivity),
         # What a round costs.
         "costs_measured": not passes.empty,
         "passes_timed": passes["timed"].any(),
@@ -185,18 +185,6 @@ def _widest_reads(times: pd.DataFrame) -> dict[str, Any]:
     widest = known["n_tokens"].max()
     shares = 100 * known.loc[known["n_tokens"] == widest, "bound_share"]
     return {"n_tokens": int(widest), "dense": _ends(shares)} if len(known) else {}
-
-
-def _twice_as_fast(analysis: Analysis) -> dict[str, float | None]:
-    """Return the shares found of runs that were made twice as fast: impossible, and flagged."""
-    sensitivity = analysis.sensitivity
-    twice = sensitivity[(sensitivity["factor"] == 2) & (sensitivity["forged"] == Forged.DECODING)]
-    found = {
-        "impossible": twice["impossible"],
-        "flagged": twice["impossible"] + twice["suspicious"],
-    }
-    runs = sensitivity["runs"].max()
-    return {name: count.sum() / runs if runs > 0 else None for name, count in found.items()}
 
 
 def _break_even(analysis: Analysis) -> dict[str, int]:

@@ -17,7 +17,7 @@ from specmoe.analysis.labels import Control
 from specmoe.analysis.number_text import fixed, percent
 from specmoe.analysis.registry import Analysis, Record, records
 from specmoe.analysis.summaries import fastest
-from specmoe.audit.checks import CHECKS, Forged
+from specmoe.audit.checks import CHECKS
 from specmoe.audit.evidence import Level
 from specmoe.config.models import CELLS
 
@@ -94,21 +94,6 @@ def findings(analysis: Analysis) -> pd.DataFrame:
             rows.append(counted | named)
     rows.sort(key=lambda row: row["level"] == Level.SUSPICIOUS)
     return pd.DataFrame(rows)
-
-
-def sensitivity(analysis: Analysis) -> pd.DataFrame:
-    """Return the shares of runs that the audit would flag if they were too fast, by factor."""
-    frame = analysis.sensitivity
-    shares = frame.assign(
-        impossible=frame["impossible"] / frame["runs"],
-        flagged=(frame["impossible"] + frame["suspicious"]) / frame["runs"],
-        forged=[Forged(forged).name.lower() for forged in frame["forged"]],
-    )
-    wide = shares.pivot(
-        index=["factor", "runs"], columns="forged", values=["impossible", "flagged"]
-    )
-    wide.columns = wide.columns.map("_".join)
-    return wide.reset_index()
 
 
 def claims(analysis: Analysis) -> pd.DataFrame:
