@@ -10,6 +10,7 @@ from specmoe.analysis.intervals import mean_on_other_prompts
 from specmoe.analysis.summaries import (
     SETTING,
     acceptance_by_position,
+    describe_texts,
     make_pairs,
     summarise,
     summarise_baselines,
@@ -18,9 +19,13 @@ from specmoe.analysis.summaries import (
     with_speedups,
 )
 from specmoe.analysis.terminal import summarise_suite
+from specmoe.config.block import Template
 from specmoe.config.load import load
 from specmoe.config.schema import Statistics
+from specmoe.config.workloads import FileWorkload
+from specmoe.models.info import Thinking
 
+from ...recipes import made_info
 from ..paper_analyses import BASELINE_RATE
 from ..paper_analyses import _row as row_of
 from ..simulated_loads import loads, with_loads
@@ -244,6 +249,32 @@ def test_the_interval_of_a_category_is_that_over_its_prompts():
     # Three prompts that differ by 0.2 are a small sample.
     assert expected.high > exp(0.3 + 0.2)
     assert settings.loc["code", "speedup"] == pytest.approx(exp(0.3 + 0.01))
+
+
+def test_runs_that_were_cut_are_counted_and_what_they_generated_is_split():
+    info = made_info(thinking=Thinking(True, (False, True), begin=3, end=4))
+    texts = [
+        ("mine", "length", [9] * 64),  # its template opens thinking, and it thinks to the end
+        ("mine", "eos", [9] * 15 + [4] + [9] * 48),
+        ("mine", "length", [4] + [9] * 63),
+        ("raw", "length", [9] * 64),
+    ]
+    rows = [
+        run(f"{text}/{draft}", 10.0, prompt=f"p{text}", workload=workload, stop="eos")
+        | {"stopped_by": end, "tokens": tokens, "draft": draft, "gamma": 4 * (draft == "d")}
+        | {"baseline": f"{text}/none" if draft == "d" else None, "suite": "B"}
+        for text, (workload, end, tokens) in enumerate(texts)
+        for draft in ("none", "d")
+    ]
+    workloads = {
+        "mine": FileWorkload(kind="file", file="a.jsonl", template=Template.CHAT),
+        "raw": FileWorkload(kind="file", file="a.txt"),
+    }
+    for infos, thinking in (({"t": info}, (1, (64 + 16 + 1) / (4 * 64))), ({}, (0, nan))):
+        pairs = make_pairs(pd.DataFrame(rows), [], infos, workloads)
+        [row] = summarise(pairs, SETTING, SETTINGS, describe_texts).to_dict("records")
+        assert (row["runs"], row["cut"]) == (4, 3)
+        assert (row["cut_thinking"], row["thinking"]) == pytest.approx(thinking, nan_ok=True)
 
 
 def test_a_run_without_a_rate_has_no_speedup_and_spoils_none():

@@ -14,7 +14,7 @@ from specmoe.config.models import Family, PathModel
 from specmoe.errors import ModelError
 from specmoe.files import link
 from specmoe.models.gguf import check_family, describe_model, read_info
-from specmoe.models.info import load_info
+from specmoe.models.info import Thinking, load_info, save_info
 from specmoe.models.synthetic import write_model
 
 from ...recipes import TINY, varied
@@ -25,12 +25,14 @@ from ...splitting import finish, split_model
 def by_hand(tmp_path: Path):
     """Write a model of zeros with the given tensors and the least metadata a model info needs."""
 
-    def write(matrices: dict[str, tuple[int, ...]], numbers: dict[str, int] | None = None) -> Path:
+    def write(matrices, numbers=None, template=""):
         path = tmp_path / "made.gguf"
         writer = gguf.GGUFWriter(path, "llama")
         writer.add_block_count(1)
         writer.add_context_length(128)
-        writer.add_token_list(["a", "b", "c"])
+        writer.add_token_list(["a", "b", "c", "<think>", "</think>"])
+        if template:
+            writer.add_chat_template(template)
         for key, number in (numbers or {}).items():
             writer.add_uint32(key, number)
         for name, shape in matrices.items():
@@ -70,6 +72,41 @@ def test_the_embedding_table_is_multiplied_only_if_it_is_the_output_matrix_too(b
     assert (info.always_read_bytes, info.routed_bytes) == (2 * 96, 0)
     info = read_info(by_hand(EMBEDDING | {"blk.0.ffn_up": (5, 32)}))
     assert info.parameters_total == info.parameters_active == 96 + 160
+
+
+OPENS = "{% if enable_thinking %}<think>{% else %}<think></think>{% endif %}"
+KEPT = "{{ messages[0].content.split('</think>') | last }}"
+
+
+@pytest.mark.parametrize(
+    ("template", "thinking"),
+    [
+        ("assistant:", None),
+        ("<think>{{ nothing(", None),
+        ("{{ raise_exception('no') }}<think>", None),
+        ("assistant: <think>\n", Thinking(False, (True, True), 3, 4)),
+        (KEPT, Thinking(False, (False, False), 3, 4)),
+        (OPENS, Thinking(True, (False, True), 3, 4)),
+        ("{% if enable_thinking %} thinking:{% endif %}", Thinking(True, (False, False))),
+        ("<|channel|>analysis", Thinking(False, (True, True))),
+    ],
+)
+def test_a_template_is_rendered_both_ways_to_see_whether_it_heeds_thinking(
+    by_hand, tmp_path, template, thinking
+):
+    info = read_info(by_hand(EMBEDDING, template=template))
+    assert info.thinking == thinking
+    save_info(info, tmp_path / "made.json")
+    assert load_info(tmp_path / "made.json") == info
+
+
+def test_thinking_lasts_until_its_mark_or_to_the_end():
+    def thought(*tokens, opened):
+        return Thinking(True, (False, True), begin=3, end=4).thought(tokens, opened=opened)
+
+    assert thought(7, 7, 4, 8, opened=True) == thought(3, 7, 4, 8, opened=False) == 3
+    assert thought(7, 7, 7, opened=True) == thought(7, 3, 7, opened=False) == 3
+    assert thought(7, 7, 7, opened=False) == 0
 
 
 def test_routed_experts_count_by_the_share_that_one_token_visits(by_hand):

@@ -25,6 +25,7 @@ def test_infos_are_read_as_they_were_written(tmp_path):
         tensor_types={"Q8_0": 2},
         vocabulary_sha256="",
         chat_template=False,
+        thinking=None,
         origin="a-package 1.0, model.gguf",
         licence="Apache-2.0",
     )
@@ -35,7 +36,7 @@ def test_infos_are_read_as_they_were_written(tmp_path):
     # One without an origin does not mention it.
     save_info(replace(info, origin="", licence=""), tmp_path / "one.json")
     written = json.loads((tmp_path / "one.json").read_text())
-    assert asdict(info).keys() - written.keys() == {"origin", "licence"}
+    assert asdict(info).keys() - written.keys() == {"origin", "licence", "thinking"}
 
 
 @pytest.mark.parametrize(

@@ -74,6 +74,9 @@ def test_the_study_fits_the_machine_it_was_made_on(plan_of, study):
     assert "first: llama.cpp 0c1e57098 (engines.current), about 3 min\n" in text
     assert "which was probed" not in text
     assert re.search(r"; passage-\d+ is the longest: about \d+ tokens with the output", text)
+    assert "thinking " not in text
+    told = screen(plan_of(study, unheeded=frozenset({("qwen3.5-4b-q8", False)})))
+    assert re.search("^thinking  `thinking: false` has no effect: .* of .* ignores it$", told, re.M)
     tokens = dict(plan.found.prompt_tokens) | {"code": 4096}
     sent = {"everyday": (20, 3, 1)}
     text = screen(plan_of(study, prompt_tokens=tokens, sent=sent))

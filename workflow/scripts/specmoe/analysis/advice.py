@@ -89,6 +89,7 @@ _HARMLESS = frozenset({"determinism", "controls"})
 _COUNTS = [
     *("more_repeats", "gamma", "runs", "blocks", "prompts", "flagged"),
     *("impossible", "excluded", "pairs", "lost_settings", "idle", "draft_bytes"),
+    *("cut", "cut_thinking"),
 ]
 _SETTING_COLUMNS = TABLES["advice_settings"].columns
 

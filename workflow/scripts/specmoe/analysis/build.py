@@ -62,7 +62,7 @@ def analyse(
     bandwidth: float | None = machine["memory_bandwidth_bytes_per_second"]
     runs = with_conditions(runs)
     counted = undisturbed(runs)
-    pairs = make_pairs(runs, config.audit.unrelated_drafts, infos)
+    pairs = make_pairs(runs, config.audit.unrelated_drafts, infos, config.workloads)
     # Pairs of drafts that one would use; controls are in `settings` and `by_prompt` alone.
     own = pairs[pairs["counts"] & is_no_control(pairs)]
     # Forced acceptance makes any draft model one, and its levels share the blocks of the other

@@ -21,8 +21,9 @@ from specmoe.analysis.intervals import (
 )
 from specmoe.analysis.labels import with_controls
 from specmoe.audit.output import looping
-from specmoe.config.block import MEASURED_BY, NO_DRAFT, PASSAGE_PREFIX
+from specmoe.config.block import MEASURED_BY, NO_DRAFT, PASSAGE_PREFIX, Stop, Template
 from specmoe.config.schema import Statistics
+from specmoe.config.workloads import WorkloadBase
 from specmoe.models.info import ModelInfo
 from specmoe.runs.schema import excluded, undisturbed
 
@@ -62,17 +63,39 @@ def usual(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def make_pairs(
-    runs: pd.DataFrame, unrelated: Collection[str], infos: Mapping[str, ModelInfo]
+    runs: pd.DataFrame,
+    unrelated: Collection[str],
+    infos: Mapping[str, ModelInfo],
+    workloads: Mapping[str, WorkloadBase] | None = None,
 ) -> pd.DataFrame:
-    """Return the pairs of a campaign's runs: `with_speedups`, `control`, and `counts`.
+    """Return the pairs of a campaign's runs: `with_speedups`, `control`, `thinking` and `counts`.
 
     A pair that does not count, because the machine was disturbed (see `runs.schema`), has no
     speedup and is only counted. `unrelated` and `infos` are those of `with_controls`.
     """
+    runs = runs.assign(thinking=_thinking(runs, infos, workloads or {}))
     pairs = with_speedups(undisturbed(runs)).assign(counts=True)
     lost = with_conditions(excluded(runs)).assign(counts=False)
     lost = lost[lost["draft"] != NO_DRAFT]
     return with_controls(pd.concat([pairs, lost]) if len(lost) else pairs, unrelated, infos)
+
+
+def _thinking(
+    runs: pd.DataFrame, infos: Mapping[str, ModelInfo], workloads: Mapping[str, WorkloadBase]
+) -> pd.Series:
+    """Return how many tokens of each run's text are thinking; null where its marks are unknown."""
+
+    def of(target: str, workload: str | None, tokens: Sequence[int] | None) -> int | None:
+        one = infos[target].thinking if target in infos else None
+        if not one or one.end is None or tokens is None:
+            return None
+        sent = workloads.get(workload or "")
+        chat = sent and sent.template == Template.CHAT
+        opened = bool(sent and chat and one.opens[sent.thinking is not False])
+        return one.thought(tokens, opened=opened)
+
+    found = [of(*row) for row in runs[["target", "workload", "tokens"]].itertuples(index=False)]
+    return pd.Series(found, runs.index, "Int64")
 
 
 def with_speedups(runs: pd.DataFrame) -> pd.DataFrame:
@@ -229,12 +252,19 @@ def describe_texts(members: pd.DataFrame) -> dict[str, Any]:
     """Return what a setting's pairs were sent and wrote.
 
     texts: the ids of the prompts, where those of a workload are one; looping: the mean share of a
-    text in loops, see `audit.output`, null where no tokens are known.
+    text in loops, see `audit.output`, null where no tokens are known; cut: how many runs were to
+    end with the model's text and reached the limit first; cut_thinking: how many of them in
+    thinking, as far as is known; thinking: its share of all tokens, null where it is not known.
     """
     written = [tuple(tokens) for tokens in members["tokens"] if tokens is not None]
+    cut = (members["stop"] == Stop.EOS) & (members["stopped_by"] == Stop.LENGTH)
+    still = cut & (members["thinking"] == members["generated"])
     return {
         "texts": sorted({*members["workload"].fillna(members["prompt"])}),
         "looping": float(np.mean([*map(looping, written)])) if written else np.nan,
+        "cut": int(cut.sum()),
+        "cut_thinking": int(still.sum()),
+        "thinking": _total(members["thinking"]) / members["generated"].sum(),
     }
 
 

@@ -145,7 +145,7 @@ class Measurement(Strict):
     """tokens that each run generates; with `stop: eos` at most"""
     stop: Stop = Stop.LENGTH
     """`length`: each run generates `n_predict` tokens, past the model's end if need be; `eos`:
-    until the model ends its text"""
+    until the model ends its text, or `n_predict` is reached"""
     temperature: float = Field(default=0.0, ge=0)
     """sampling temperature; 0 is greedy"""
     seed: int = Field(default=42, ge=0)

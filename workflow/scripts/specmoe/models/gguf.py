@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from gguf import LlamaFileType
+from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from specmoe.config.methods import METHODS, Method, is_ngram
 from specmoe.config.models import AnyModel, Family, PathModel
@@ -28,7 +29,7 @@ from specmoe.files import (
     sha256_of,
 )
 from specmoe.models.gguf_file import Header, TensorInfo, named_if_no_model, read_header
-from specmoe.models.info import ModelInfo, info_of, save_info
+from specmoe.models.info import ModelInfo, Thinking, info_of, save_info
 
 # How far the parameters of a file may be from its family's, as published: some are rounded.
 _PARAMETERS_TOLERANCE: Final = 0.02
@@ -112,8 +113,40 @@ def _info_of_header(header: Header, sha256: str, size_bytes: int) -> ModelInfo:
         "mtp_blocks": predictors,
         "mtp_bytes": _mtp_bytes(tensors, layers, experts, used) if predictors else None,
         "chat_template": header.chat_template is not None,
+        "thinking": _thinking(header),
     }
     return info_of(facts)
+
+
+# What begins and ends thinking in the templates of Qwen, DeepSeek, GLM, MiniMax and Kimi; Mistral;
+# Cohere; Seed; Gemma 4; gpt-oss, where neither is one token.
+_BEGINS: Final = "<think> [THINK] <|START_THINKING|> <seed:think> <|channel> <|channel|>analysis"
+_ENDS: Final = "</think> [/THINK] <|END_THINKING|> </seed:think> <channel|> <|channel|>final"
+
+
+def _thinking(header: Header) -> Thinking | None:
+    """Return how a model's chat template has it think; None of one that knows of no thinking.
+
+    It is rendered both ways, told to think and not to. None too if it cannot be rendered.
+    """
+    template = (header.chat_template or b"").decode(errors="replace")
+    env = ImmutableSandboxedEnvironment(
+        trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols"]
+    )
+    env.globals["strftime_now"] = str
+    asked = {"messages": [{"role": "user", "content": "?"}], "add_generation_prompt": True}
+    prompts: list[str] = []
+    with suppress(Exception):  # a template may do anything; the server says so, if it cannot either
+        one = env.from_string(template)
+        prompts = [one.render(asked, enable_thinking=told) for told in (False, True)]
+    marks = zip(_BEGINS.split(), _ENDS.split(), strict=True)
+    begin, end = next((two for two in marks if any(map(template.count, two))), ("", ""))
+    if not prompts or (prompts[0] == prompts[1] and not begin):
+        return None
+    opens = [bool(begin) and text.rfind(begin) > text.rfind(end) for text in prompts]
+    ids = {token: number for number, token in enumerate(header.tokens())}
+    known = ids.get(begin.encode()), ids.get(end.encode())
+    return Thinking(prompts[0] != prompts[1], (opens[0], opens[1]), *known)
 
 
 def _mtp_bytes(tensors: Sequence[TensorInfo], layers: int, experts: int, used: int) -> int:
@@ -169,6 +202,8 @@ def describe_model(
         )
     if family:
         check_family(info, family, model)
+    if info.thinking and not info.thinking.heeded:
+        print(f"{model}: its chat template thinks, or does not, whatever `thinking` tells it")
     save_info(replace(info, origin=origin[0], licence=origin[1]), out)
 
 

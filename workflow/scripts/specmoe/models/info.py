@@ -3,7 +3,7 @@
 Model info is in `<model>.json`; `models.json` has that of a whole campaign.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Self, TypeVar
@@ -23,6 +23,21 @@ _RECURRENT = {
     *("rwkv6qwen2", "rwkv7"),
 }
 _IF_KNOWN = Field(exclude_if=lambda text: not text)
+
+
+@dataclass(frozen=True)
+class Thinking:
+    """How a model's chat template has it think, and the tokens around what it thinks."""
+
+    heeded: bool  # whether the template writes something else if it is told not to think
+    opens: tuple[bool, bool]  # whether its prompt ends in thinking: told not to, and told to
+    begin: int | None = None  # ids; null where a marker is not one token of the vocabulary
+    end: int | None = None
+
+    def thought(self, tokens: Sequence[int], *, opened: bool) -> int:
+        """Return how many tokens of a response are thinking: all, if it never ends."""
+        ends = [place for place, token in enumerate(tokens, 1) if token == self.end]
+        return ends[-1] if ends else len(tokens) * (opened or self.begin in tokens)
 
 
 @dataclass(frozen=True)
@@ -54,6 +69,8 @@ class ModelInfo:
     mtp_blocks: Count = 0  # blocks that predict further tokens
     mtp_bytes: Count | None = None  # that such a block reads for a token, with the output matrix
     chat_template: bool = False  # whether the file has one
+    # Of a template that knows of thinking.
+    thinking: Annotated[Thinking | None, Field(exclude_if=lambda one: one is None)] = None
     # Of a model from a package, or made from one. Other infos lack both, as before.
     origin: Annotated[str, _IF_KNOWN] = ""
     licence: Annotated[str, _IF_KNOWN] = ""

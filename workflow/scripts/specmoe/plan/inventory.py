@@ -180,6 +180,8 @@ class Inventory:
     left_s: float | None = None  # at the pace of the measured blocks, if there are any
     # Of each workload that is a file, see `config.workloads.sent_of`.
     sent: Mapping[str, tuple[int, int, int]] = field(default_factory=dict)
+    # Targets, and the values of `thinking` that their templates ignore.
+    unheeded: frozenset[tuple[str, bool | None]] = frozenset()
 
 
 def take_inventory(campaign: LoadedCampaign, blocks: list[Block]) -> Inventory:
@@ -198,6 +200,7 @@ def take_inventory(campaign: LoadedCampaign, blocks: list[Block]) -> Inventory:
     }
     sizes = {name: size_of(name, config, infos, asked) for name in config.needed_models}
     measured, changed = set(), {}
+    unheeded: set[tuple[str, bool | None]] = set()
     gate = Gate(campaign)
     for block in blocks:
         name, request = f"blocks/{block.block}", gate.block(block.block)
@@ -205,6 +208,10 @@ def take_inventory(campaign: LoadedCampaign, blocks: list[Block]) -> Inventory:
             measured.add(block.block)
         elif reason := gate.records.latest_change(name, request):
             changed[block.block] = reason
+        info = next((infos[one] for one in config.lineage(block.target) if one in infos), None)
+        if info and info.thinking and not info.thinking.heeded:
+            told = {sent.thinking for sent in block.sendings.values()} - {None}
+            unheeded.update((block.target, one) for one in told)
     hub_folder, models_folder = (
         Folder(path, free_bytes(path), existing(path).stat().st_dev)
         for path in (hub.cache_folder(), campaign.models_folder)
@@ -232,4 +239,5 @@ def take_inventory(campaign: LoadedCampaign, blocks: list[Block]) -> Inventory:
             and not campaign.engine_file(engine).exists()
         ),
         left_s=campaign.pace()[1],
+        unheeded=frozenset(unheeded),
     )
