@@ -41,6 +41,8 @@ FIVE |= {"drafted_per_round": 4, "bandwidth_gb_s": 300} | MOE
 COUNTED = [{"gamma": 4, "speedup": 1.3, "acceptance_rate": 0.02}]
 COUNTED += [{"gamma": 4, "speedup": 1.2, "tokens_per_round": 5.6}]
 UNTIMED = "draft_tokens_per_second"
+SPEEDS = {"baseline_tokens_per_second": 55, "claimed_tokens_per_second": 70}
+HALF = {"gamma": 4, "acceptance_rate": 0.5}
 TRUE, FALSE = Verdict.POSSIBLE, Verdict.IMPOSSIBLE
 # Facts, the verdict, or what is lacking, and the most of a bound.
 CLAIMS = {
@@ -97,6 +99,14 @@ CLAIMS = {
             for one in COUNTED],
         (COUNTED[0] | {"old_counters": 1, "speedup": 5.1}, FALSE, {}),
         (COUNTED[0] | {"old_counters": 1, "speedup": 0.9}, TRUE, {})],
+    "a claim may contradict itself": [
+        (SPEEDS | {"speedup": 1.5}, FALSE, {"accounting": 70 / 55}),
+        ({"speedup": 1.1, "gamma": 4, "tokens_per_round": 5.2, "draft_ms": 0}, FALSE,
+            {"accounting": 5}),
+        ({"speedup": 1.1, "tokens_per_round": 4, "draft_ms": 0} | HALF, FALSE, {"accounting": 3.2}),
+        # Not by numbers that were rounded: 70 is 1.273 times 55, and 1.04 of 4 are 0.26.
+        (SPEEDS | HALF | {"speedup": 1.3, "draft_ms": 1}, TRUE, {}),
+        (HALF | {"speedup": 0.9, "tokens_per_round": 2.04, "acceptance_rate": 0.26}, TRUE, {})],
     "what is not about drafting needs no draft model": [
         ({"baseline_tokens_per_second": 50}, "weights_gb bandwidth_gb_s", {}),
         ({}, "baseline_tokens_per_second weights_gb bandwidth_gb_s", {}),
@@ -133,26 +143,6 @@ def test_what_is_likely_is_reached_surely_and_many_requests_visit_more():
     alone, shared = (judged(requests=one, **facts).bounds[-1] for one in (1, 8))
     assert alone.surely == pytest.approx(2 * 300 / (1 + 32 * (1 - (15 / 16) ** 2)))
     assert shared.surely == pytest.approx(2 * 300 / (1 + 32 * (1 - (15 / 16) ** 16)))
-
-
-@pytest.mark.parametrize(
-    "facts",
-    [
-        {"baseline_tokens_per_second": 55, "claimed_tokens_per_second": 70, "speedup": 1.5},
-        {"speedup": 1.1, "gamma": 4, "tokens_per_round": 5.2},
-        {"speedup": 1.1, "gamma": 4, "tokens_per_round": 4, "acceptance_rate": 0.5},
-    ],
-)
-def test_a_claim_may_contradict_itself(facts):
-    found = judged(draft_ms=0, **facts)
-    assert found.verdict == Verdict.IMPOSSIBLE
-    assert found.bounds[0].name == "accounting"
-
-
-def test_numbers_that_were_rounded_do_not_contradict_each_other():
-    facts = {"baseline_tokens_per_second": 55.3, "claimed_tokens_per_second": 69.7}
-    facts |= {"speedup": 1.26, "gamma": 4, "tokens_per_round": 2.04, "acceptance_rate": 0.26}
-    assert judged(**facts).verdict == Verdict.UNDECIDED
 
 
 @pytest.fixture
@@ -201,7 +191,7 @@ CHIPS = {"Apple M2 Ultra": {"gb_per_second": 800}, "Apple M2": {"gb_per_second":
         ({"weights_gb": 3, "active_gb": 20}, "active_gb: 20 is more than weights_gb, 3"),
         ({"draft_ms": 1, "draft_tokens_per_second": 9}, "draft_ms: give this or draft_tokens"),
         ({"chip": "abacus"}, "chip: 'abacus' is unknown; give bandwidth_gb_s$"),
-        ({"chip": "M2"}, "chip: 'M2' .* give 'Apple M2 Ultra', 'Apple M2' or bandwidth_gb_s$"),
+        ({"chip": "M2"}, "chip: 'M2' .* give 'Apple M2 Ultra' or 'Apple M2' or bandwidth_gb_s$"),
     ],
 )
 def test_a_slip_is_one_line_that_names_the_field(given, fault):
@@ -263,7 +253,6 @@ def test_a_line_that_cannot_be_read_is_named_and_the_others_are_read(line, fault
     [
         ('name,speedup\n"a,1.2\n', ": it is no CSV in UTF-8"),
         (b"name\n\xff\n", ": it is no CSV in UTF-8"),
-        ("", ": it is empty; give fields"),
         ("name,speed_up\na,1\nb,2\n", ", line 1: unknown field 'speed_up'; did you mean 'speedup'"),
         ("name;speedup\na;1,2\n", ", line 1: unknown field 'name;speedup'"),
     ],

@@ -26,7 +26,7 @@ from specmoe.analysis.summaries import with_speedups
 from specmoe.audit.draft_rounds import DraftScores, ScoresKey, scores_by_run
 from specmoe.config.block import Arm, Block
 from specmoe.config.matrix import setting_of, texts_of
-from specmoe.config.methods import PARAMETERS, Method, draft_label, engine_type
+from specmoe.config.methods import Method, draft_label, engine_type
 from specmoe.config.schema import Statistics
 from specmoe.files import read_record, replace_text
 from specmoe.models.info import ModelInfo, load_info
@@ -239,7 +239,7 @@ def choose_contenders(campaign: LoadedCampaign, stage: int, out: Path) -> None:
         for arm in arms:
             assert arm.method
             file = config.label(arm.draft_model) if arm.draft_model else None
-            draft = draft_label(arm.method, file, {key: getattr(arm, key) for key in PARAMETERS})
+            draft = draft_label(arm.method, file, vars(arm))
             setting = ", ".join(filter(None, [draft, f"γ = {arm.gamma}", block.level]))
             labels[setting_of(block, arm)] = (config.label(block.target), setting)
         if stage == 0:
@@ -273,8 +273,8 @@ def describe(
         for name in ("predicted", "speedup"):
             own[name] = measured(row.get(name), row.get(f"{name}_low"), row.get(f"{name}_high"))
         cells.append(own | {"unknown": not row.keys() & {"predicted", "speedup"}})
-    heads = dict.fromkeys(["target", "suite", "setting", "predicted", known, "verdict"])
-    shown = [head for head in heads if several or head != "suite"]
-    table = in_columns([shown, *([str(own[head]) for head in shown] for own in cells)])
+    numbers = dict.fromkeys(["predicted", known])
+    heads = ["target", *["suite"] * several, "setting", *numbers, "verdict"]
+    table = in_columns([heads, *([str(own[head]) for head in heads] for own in cells)])
     values = {"stage": stage, "table": table, "rows": cells, "known": known}
     return fill_template(ROOT / "paper/stage.txt.j2", **values)

@@ -13,7 +13,7 @@ doubtful that drafting gains nothing.
 import csv
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from enum import StrEnum
@@ -55,7 +55,7 @@ _SPEEDS = ("speedup", "claimed_tokens_per_second", "baseline_tokens_per_second")
 FIELDS = ("name", "source", "chip", *FACTS)
 # llama.cpp before build 10210 (000547513, #26320) dropped partly accepted rounds of targets whose
 # state is restored, or counted the target's own token as accepted.
-_BY_OLD_COUNTERS = ("acceptance_rate", "tokens_per_round")
+_BY_OLD_COUNTERS = {"acceptance_rate", "tokens_per_round"}
 _AT_MOST = {
     "drafted_per_round": "gamma",
     "active_gb": "weights_gb",
@@ -91,7 +91,9 @@ def claim_of(given: Mapping[str, Any], place: str, chips: Mapping[str, Any]) -> 
     `chips` has the entry of each known chip. Raises ConfigError, one line that begins with `place`
     and names the field.
     """
-    _refuse_unknown(given, place)
+    if unknown := [name for name in given if name not in FIELDS]:
+        name = str(unknown[0])
+        raise ConfigError(f"{place}: unknown field {name!r}; {nearest(name, FIELDS)}")
     texts = {name: "" if value is None else str(value).strip() for name, value in given.items()}
     given = {name: text for name, text in texts.items() if text}
     facts = {name: _checked(place, name, given[name]) for name in FACTS if name in given}
@@ -101,17 +103,11 @@ def claim_of(given: Mapping[str, Any], place: str, chips: Mapping[str, Any]) -> 
         if chip not in chips:
             # None that is near is taken, not even if it is the only one: names stand for several.
             words = chip.lower().split()
-            near = [repr(one) for one in chips if all(word in one.lower() for word in words)]
-            ways = f"{', '.join(near)} or bandwidth_gb_s" if near else "bandwidth_gb_s"
-            raise ConfigError(f"{place}: chip: {chip!r} is unknown; give {ways}")
+            ways = [repr(one) for one in chips if all(word in one.lower() for word in words)]
+            ways.append("bandwidth_gb_s")
+            raise ConfigError(f"{place}: chip: {chip!r} is unknown; give {' or '.join(ways)}")
         facts.setdefault("bandwidth_gb_s", Printed(chips[chip]["gb_per_second"]))
     return Claim(str(given.get("name", "")), facts)
-
-
-def _refuse_unknown(names: Iterable[str], place: str) -> None:
-    for name in names:
-        if name not in FIELDS:
-            raise ConfigError(f"{place}: unknown field {str(name)!r}; {nearest(str(name), FIELDS)}")
 
 
 def _errors_between(facts: Mapping[str, float]) -> Iterator[str]:
@@ -141,11 +137,7 @@ def read_claims(file: Path, chips: Mapping[str, Any]) -> Iterator[Claim | Config
     try:
         with given_file(file).open(encoding="utf-8-sig", newline="") as text:
             lines = csv.DictReader(text, strict=True)
-            if not lines.fieldnames:
-                raise ConfigError(
-                    f"{file}: it is empty; give fields in the first line, then claims"
-                )
-            _refuse_unknown(lines.fieldnames, f"{file}, line 1")
+            claim_of(dict.fromkeys(lines.fieldnames or ()), f"{file}, line 1", chips)
             for cells in lines:
                 place = f"{file}, line {lines.line_num}"
                 try:
@@ -219,8 +211,8 @@ class Judged:
 def judge(claim: Claim, limits: Limits = LIMITS) -> Judged:
     """Return the verdict on a claim."""
     if claim.facts.get("old_counters"):
-        known = {name: one for name, one in claim.facts.items() if name not in _BY_OLD_COUNTERS}
-        claim = Claim(claim.name, known)
+        believed = claim.facts.keys() - _BY_OLD_COUNTERS
+        claim = claim._replace(facts={name: claim.facts[name] for name in believed})
     facts, size = _facts_of(claim), _size(claim, limits)
     timing = _time(facts, 1 - limits.time_tolerance)
     bounds = (*_accounting(facts), *timing, *_bandwidth(facts, size))
@@ -315,11 +307,9 @@ def _time(facts: Facts, allowed: float) -> Iterator[Bound]:
     # With all else known, only rounds that draft less can save the claim.
     if not missing and max(most) > most[-1]:
         missing.append("drafted_per_round")
-    why = "rounds of unknown length gain any number"
-    if most:
-        why = f"rounds that draft {drafted:.4g} surely gain {surely:.4g} times, at most"
-        why += f" {max(most):.4g}"
-    why += f"; claimed {facts.speedup:.4g}"
+    why = f"rounds that draft {drafted:.4g} surely gain {surely:.4g} times"
+    why = f"{why if most else 'rounds of unknown length gain any number'}; claimed"
+    why += f" {facts.speedup:.4g}"
     doubts = tuple(missing) if facts.speedup > 1 else ()
     at_most = max(most, default=inf) / allowed
     by_draft = ("draft_ms", "draft_tokens_per_second")
@@ -394,7 +384,7 @@ def _describe(judged: Judged) -> Iterator[str]:
     yield f"{judged.claim.name or 'This claim'}: {judged.verdict.upper()}{without}"
     for bound in judged.bounds:
         limit = bound.most * bound.rounding
-        above = f"; impossible above {limit:.4g}" if isfinite(limit) else ""
+        above = f", impossible above {limit:.4g}" if isfinite(limit) else ""
         yield f"  {bound.name}, {bound.verdict}: {bound.why}{above}"
     if judged.claim.facts.get("old_counters"):
         yield "  acceptance, not believed: llama.cpp before build 10210 counted it wrongly there"
