@@ -27,8 +27,10 @@ from ..paper_analyses import (
     full,
     relabelled,
     several_methods,
+    single,
     without_drafts,
 )
+from ..simulated_pairs import with_upcycled_pairs
 
 HOSTILE = """</script><script>planted()</script>" onload='planted()' %&#_ {{ 7 * 7 }} ${7*7}"""
 VOID = {"meta", "link", "img", "source", "br", "rect", "path", "input"}
@@ -181,6 +183,20 @@ def test_what_is_excluded_on_purpose_is_named_in_both_languages():
     text = page_of(of_campaign(full(), excluded_runs=2, excluded="N/draft"))
     assert "Excluded on purpose: 2 runs, of N/draft." in text
     assert "略去 2 次运行：N/draft" in text
+
+
+def test_passes_stand_beside_upcycled_pairs_with_their_share_of_reading():
+    text = page_of(with_upcycled_pairs(), {"upcycled_pairs": PICTURE})
+    table = text.partition('id="table-pass_times"')[2].partition("</table>")[0]
+    assert re.findall(r"<tr>.*?</tr>", table, re.DOTALL)[-1].count("<td") == 4
+    assert "Reading (%)" in table
+    assert "how much of a pass's time reading takes" in text
+    assert "the kernel that multiplies by experts" in text
+
+
+def test_a_single_repeat_is_shown_without_a_word_of_intervals():
+    once = advised(of_campaign(single(), repeats=1), target="dense_4b")
+    assert "interval" not in "".join(Reader(page_of(once)).words)
 
 
 def test_an_axis_holds_all_intervals_and_one():

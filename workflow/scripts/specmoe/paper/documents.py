@@ -118,6 +118,7 @@ def cited(analysis: Analysis) -> dict[str, Any]:
         "analysis": analysis,
         "campaign": campaign,
         "totals": analysis.suites[["blocks", "runs"]].sum(),
+        "repeated": max([campaign["repeats"], *settings["blocks"]]) > 1,
         "session": expm1(session_reach(campaign["session_sd"])),
         "compared": [name for name in names if name != analysis.name],
         "prompt_sets": prompt_sets(analysis),
@@ -177,14 +178,14 @@ def _ends_by_family(rows: pd.DataFrame, column: str) -> dict[str, Ends]:
 
 
 def _widest_reads(times: pd.DataFrame) -> dict[str, Any]:
-    """Return the ends of the shares of reading, in percent, of the widest passes of dense models.
+    """Return the tokens of the widest passes and the ends of their shares of reading, in percent.
 
-    Empty where no such share is known.
+    Empty where no share is known.
     """
-    known = times[(times["family"] == "dense") & times["bound_share"].notna()]
+    known = times[times["bound_share"].notna()]
     widest = known["n_tokens"].max()
     shares = 100 * known.loc[known["n_tokens"] == widest, "bound_share"]
-    return {"n_tokens": int(widest), "dense": _ends(shares)} if len(known) else {}
+    return {"n_tokens": int(widest), "share": _ends(shares)} if len(known) else {}
 
 
 def _break_even(analysis: Analysis) -> dict[str, int]:
