@@ -165,12 +165,16 @@ def scheduled(*names):
 
 def print_plan():
     """Print the plan; end snakemake if the campaign cannot be measured, or does not fit."""
+    from specmoe.engine.build import require_build
     from specmoe.plan.inventory import check  # needs numpy
 
     try:
         if CAMPAIGN.measured:
             check(CAMPAIGN, os.environ)
-    except ExceptionGroup as errors:
+        # Else it is seen after minutes, when snakemake has deleted the program that is there.
+        if scheduled("build_program") and not scheduled("build_engine"):
+            require_build(CAMPAIGN.engine_file(CAMPAIGN.engine_id).parent)
+    except (ExceptionGroup, SpecmoeError) as errors:
         sys.exit(error_message(errors))
     command = ["python", SPECMOE, "plan", "--results", "results", "--configfile"]
     command += workflow.configfiles

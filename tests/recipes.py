@@ -1,8 +1,13 @@
 """Recipes of small synthetic models that several tests use, and infos of models by hand."""
 
-from dataclasses import fields
+from dataclasses import fields, replace
+from pathlib import Path
+
+from gguf import GGUFValueType
+from gguf.gguf_writer import GGUFValue
 
 from specmoe.config.models import Recipe
+from specmoe.models.gguf_file import copied, read_header, write_gguf, writer_of
 from specmoe.models.info import ModelInfo
 
 
@@ -14,6 +19,34 @@ def varied(recipe: Recipe, **changes: object) -> Recipe:
 def made_info(**facts: object) -> ModelInfo:
     """Return a model info with these facts; every other one is zero."""
     return ModelInfo(**{field.name: facts.get(field.name, 0) for field in fields(ModelInfo)})
+
+
+def edit_vocabulary(file: Path, tokens: dict[int, bytes], /, **given: bool | int | bytes) -> None:
+    """Give a model other tokens, by number, and other values of its tokenizer."""
+    header, kinds = read_header(file), {bool: "BOOL", int: "UINT32", bytes: "STRING"}
+    listed = header.metadata["tokenizer.ggml.tokens"]
+    own = dict(enumerate(listed.value)) | tokens
+    metadata = header.metadata | {"tokenizer.ggml.tokens": replace(listed, value=[*own.values()])}
+    del metadata["tokenizer.ggml.add_bos_token"]  # a synthetic model says that it adds none
+    for key, value in given.items():
+        metadata[f"tokenizer.ggml.{key}"] = GGUFValue(value, GGUFValueType[kinds[type(value)]])
+    write_gguf(file, writer_of(header.architecture, metadata), [*map(copied, header.tensors)])
+
+
+# Of a draft model: its vocabulary's size, its tokens by number, values of its tokenizer, and why it
+# cannot draft for one of 384 tokens that puts none before a text. As llama.cpp judges.
+PAIRS = [
+    (512, {}, {}, ""),  # padded
+    (513, {}, {}, "their vocabularies differ: 513 and 384 tokens"),
+    (384, {4: b"<4>"}, {}, ""),
+    (384, {5: b"<5>"}, {}, "token 5 is b'<5>' and "),
+    (384, {}, {"add_bos_token": False, "bos_token_id": 7}, ""),
+    (384, {}, {"add_bos_token": True}, "it puts bos 11 around a text and its target no token "),
+    (384, {}, {"add_eos_token": True, "eos_token_id": 9}, "it puts eos 9 around"),
+    (384, {}, {"pre": b"llama-bpe"}, "it puts bos 11 around"),
+    (384, {}, {"pre": b"llama-bpe", "add_bos_token": False}, ""),
+    (384, {}, {"model": b"gemma4", "add_bos_token": False}, "it puts bos 11 around"),
+]
 
 
 # Wide enough for K-quants; the smallest that a real engine runs in every type.

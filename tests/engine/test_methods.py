@@ -1,5 +1,6 @@
 """Every drafting method on a real llama-server: its counts, its text, and how it fails."""
 
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 
@@ -9,9 +10,12 @@ from specmoe.audit.checks import audit_runs
 from specmoe.audit.evidence import CheckVerdict, Evidence
 from specmoe.config.block import Block, PromptSource
 from specmoe.config.schema import AuditSettings
+from specmoe.errors import MeasurementError
+from specmoe.models.synthetic import write_model
 from specmoe.runs.schema import check_rows, read_runs, write_runs
 
 from ..blocks import drafting, measured, rows
+from ..recipes import PAIRS, SMALL, edit_vocabulary, varied
 
 REPEATED = "def mean(values):\n    return sum(values) / len(values)\n\n\n" * 4
 
@@ -72,6 +76,17 @@ def test_lookups_and_drafts_leave_the_text_as_it_is_and_counts_add_up(rows_of):
     assert {row["draft"] for row in by_models} == {"draft", "draft-p0.3", "draft-p0.9"}
     drafted = {row["p_min"]: row["drafted"] / row["rounds"] for row in by_models if row["rounds"]}
     assert drafted[0] > drafted[0.3]
+
+
+@pytest.mark.parametrize(("vocabulary", "tokens", "given", "line"), PAIRS)
+def test_the_engine_drafts_where_the_plan_says_so(do, tmp_path, vocabulary, tokens, given, line):
+    draft = tmp_path / "draft.gguf"
+    write_model(draft, varied(SMALL, vocabulary=vocabulary))
+    edit_vocabulary(draft, tokens, **given)
+    block = replace(drafting({"method": "draft", "drafts": ["draft"]}), n_predict=8)
+    refused = pytest.raises(MeasurementError, match="vocabs are not compatible")
+    with refused if line else nullcontext():
+        do(block, drafts={"draft": draft})
 
 
 def test_heads_are_accepted_in_part_or_as_forced_and_need_no_replay(rows_of, make):

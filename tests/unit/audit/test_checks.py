@@ -149,6 +149,17 @@ def gathered(runs, *, sizes=SIZES, bandwidth=BANDWIDTH, divergences=None, limits
     return Evidence(runs, sizes, bandwidth, SETTINGS, divergences or {}, limits=limits)
 
 
+@pytest.mark.parametrize(
+    ("build", "verdict"), [("-b10209", "not judged"), ("-b10210", "fail"), ("", "fail")]
+)
+def test_counters_that_are_known_to_be_wrong_are_not_judged(build, verdict):
+    runs = campaign(speculative(accepted=44)).assign(engine_commit=f"9c8d7e6f1{build}")
+    evidence = gathered(runs)
+    for evidence.restored, due in ((set(), "fail"), ({"target"}, verdict)):
+        found = audit_runs(evidence).query("check == 'accounting' and suite == 'B'")
+        assert found["verdict"].iloc[0] == due
+
+
 def audited(*runs, **given):
     return audit_runs(gathered(*runs, **given))
 

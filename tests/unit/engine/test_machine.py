@@ -29,6 +29,22 @@ ARM_CPUINFO = "processor\t: 0\nBogoMIPS\t: 108.00\nCPU part\t: 0xd0b\n"
 ARM_LSCPU = "Architecture:  aarch64\n  Model name:  Neoverse-V1\n    Model:  1\n"
 
 
+@pytest.mark.parametrize(
+    ("said", "build"),
+    [
+        ("version: 8323 (9c8d7e6f1)\nbuilt with GNU 12.2.0", ("9c8d7e6f1", 8323)),
+        ("version: 0.5.0-dev (build 10210, commit 000547513)", ("000547513", 10210)),
+        ("version: 0.5.0-dev (build 0, commit unknown)", ("unknown", 0)),
+        ("", ("unknown", 0)),
+    ],
+)
+def test_a_build_tells_its_commit_and_number(tmp_path, said, build):
+    server = tmp_path / "llama server"
+    server.write_text(f"#!/bin/sh\necho '{said}' >&2\n")
+    server.chmod(0o755)
+    assert machine.build_of(server) == build
+
+
 @pytest.fixture
 def put(monkeypatch):
     """Make the system have these files, and a tool that prints a text."""

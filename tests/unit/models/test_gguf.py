@@ -119,25 +119,29 @@ def test_routed_experts_count_by_the_share_that_one_token_visits(by_hand):
 
 
 def test_blocks_that_predict_further_tokens_are_neither_layers_nor_active(by_hand):
-    blocks = {"blk.0.ffn_up": (5, 32), "blk.1.ffn_up": (5, 32)}
+    blocks = {"blk.0.ffn_up": (5, 32), "blk.1.ffn_up": (5, 32), "blk.1.nextn.eh_proj": (1, 32)}
     numbers = {"llama.block_count": 2, "llama.nextn_predict_layers": 1}
     info = read_info(by_hand(EMBEDDING | blocks, numbers))
-    assert info.layers == 1
-    assert info.parameters_total - info.parameters_active == 160
+    assert (info.layers, info.mtp_blocks) == (1, 1)
+    assert info.parameters_total - info.parameters_active == 160 + 32
+    for lacking, layers in (("blk.1.nextn.eh_proj", 2), ("blk.1.ffn_up", 1)):
+        del blocks[lacking]  # what is announced and not there is no MTP block
+        info = read_info(by_hand(EMBEDDING | blocks, numbers))
+        assert (info.layers, info.mtp_blocks) == (layers, 0)
     with pytest.raises(ModelError, match=r"layers: Input should be .* in the metadata"):
         read_info(by_hand(EMBEDDING, {"llama.block_count": 2**32 - 8}))
 
 
 def test_an_mtp_block_reads_itself_and_the_output_matrix_for_each_token(by_hand):
-    block = {"blk.1.ffn_up": (5, 32), "blk.1.ffn_up_exps": (8, 2, 32)}
+    block = {"blk.1.nextn.eh_proj": (1, 32), "blk.1.ffn_up_exps": (8, 2, 32)}
     numbers = {"llama.block_count": 2, "llama.nextn_predict_layers": 1}
     numbers |= {"llama.expert_count": 8, "llama.expert_used_count": 2}
     tied = read_info(by_hand(EMBEDDING | block, numbers))
-    assert tied.mtp_bytes == 2 * (160 + 512 // 4 + 96)
+    assert tied.mtp_bytes == 2 * (32 + 512 // 4 + 96)
     tables = {"output": (4, 32), "blk.1.nextn.embed_tokens": (3, 32)}
-    assert read_info(by_hand(EMBEDDING | block | tables, numbers)).mtp_bytes == 2 * (288 + 128)
+    assert read_info(by_hand(EMBEDDING | block | tables, numbers)).mtp_bytes == 2 * (160 + 128)
     tables["blk.1.nextn.shared_head_head"] = (6, 32)
-    assert read_info(by_hand(EMBEDDING | block | tables, numbers)).mtp_bytes == 2 * (288 + 192)
+    assert read_info(by_hand(EMBEDDING | block | tables, numbers)).mtp_bytes == 2 * (160 + 192)
     assert read_info(by_hand(EMBEDDING)).mtp_bytes is None
 
 

@@ -36,7 +36,8 @@ def test_infos_are_read_as_they_were_written(tmp_path):
     # One without an origin does not mention it.
     save_info(replace(info, origin="", licence=""), tmp_path / "one.json")
     written = json.loads((tmp_path / "one.json").read_text())
-    assert asdict(info).keys() - written.keys() == {"origin", "licence", "thinking"}
+    optional = {"origin", "licence", "thinking", "sliding_window"}
+    assert asdict(info).keys() - written.keys() == optional
 
 
 @pytest.mark.parametrize(

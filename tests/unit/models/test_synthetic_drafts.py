@@ -85,7 +85,7 @@ def test_a_head_fits_the_target_it_was_made_for_and_none_of_another_width(header
         ("eagle3", Method.DRAFT, r"drafts as EAGLE-3 \(eagle3\), not as draft model \(draft\)"),
         ("plain", Method.EAGLE3, r"drafts as draft model \(draft\), not as EAGLE-3 \(eagle3\)"),
         ("dspark", Method.DFLASH, r"drafts as DSpark \(dspark\), not as DFlash"),
-        ("plain", Method.MTP, r"not as MTP \(mtp\)"),
+        ("plain", Method.MTP, r"has no MTP block with which llama\.cpp drafts"),
     ],
 )
 def test_a_file_of_another_kind_is_refused(headers, draft, method, line):

@@ -11,6 +11,7 @@ import pytest
 from specmoe.config.methods import Method
 from specmoe.errors import ConfigError, error_message
 from specmoe.models.gguf import read_info
+from specmoe.models.gguf_file import copied, read_header, write_gguf, writer_of
 from specmoe.models.info import save_info
 from specmoe.models.synthetic import write_model
 from specmoe.models.synthetic_drafts import write_draft
@@ -18,7 +19,7 @@ from specmoe.plan.gate import drop_stale_locks, load_campaign, methods_of_files
 from specmoe.plan.inventory import check
 
 from ...conftest import ROOT, merge
-from ...recipes import TINY, varied
+from ...recipes import PAIRS, TINY, edit_vocabulary, varied
 
 HOLD = "from specmoe.plan.gate import *; drop_stale_locks(); print(flush=True); input()"
 
@@ -106,6 +107,28 @@ def test_a_prompt_that_the_context_surely_does_not_hold_is_refused(own):
     assert line.startswith("ConfigError: prompt asked-1 has 4806 bytes of text; with the output")
     assert line.endswith("1025 tokens at least, and measurement.context is 1024: give it 2048, or"
         " leave the prompt out")  # fmt: skip
+
+
+@pytest.mark.parametrize(("vocabulary", "tokens", "given", "line"), PAIRS)
+def test_a_draft_models_vocabulary_is_judged_as_the_engine_does(
+    own, vocabulary, tokens, given, line
+):
+    write_model(own.draft, varied(TINY, vocabulary=vocabulary))
+    edit_vocabulary(own.draft, tokens, **given)
+    assert [line in one for one in own.lines()] == [True] * bool(line)
+
+
+def test_a_file_without_the_block_that_it_announces_drafts_by_nothing(own):
+    write_model(own.target, varied(TINY, core=3, mtp_blocks=1))
+    header = read_header(own.target)
+    trunk = [copied(one) for one in header.tensors if one.block != 4]
+    own.config["suites"]["S"] |= {"drafts": [], "methods": [{"method": "mtp"}]}
+    assert own.lines() == []
+    write_gguf(own.target, writer_of(header.architecture, header.metadata), trunk)
+    [line] = own.lines()
+    assert "target.gguf has no MTP block with which llama.cpp drafts" in line
+    own.config["suites"]["S"]["methods"] = "all"
+    assert own.lines() == []
 
 
 def test_a_head_that_is_named_as_a_draft_model_is_refused(own):

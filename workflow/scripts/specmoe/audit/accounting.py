@@ -18,8 +18,17 @@ _RATE_TOLERANCE = 0.01
 _PRINTED_MS = 0.5  # llama-speculative prints whole milliseconds, a server microseconds
 
 
+MISCOUNTED = Finding(
+    "its counters are no evidence; its llama-server is known to count wrongly what such targets"
+    " accept (llama.cpp #26320)",
+    judged=False,
+)
+
+
 def check_accounting(run: Run, given: Evidence) -> Finding:
     """Check that the counters of a run agree with each other, as far as they are known."""
+    if given.miscounts(run):
+        return MISCOUNTED
     parts = [
         *_load(run, given),
         *_output(run),
@@ -119,6 +128,8 @@ def _by_round(run: Run) -> Iterator[Finding]:
 
 def check_agreement(run: Run, given: Evidence) -> Finding:
     """Check that a run's rounds are those that the draft model's scores of its text give."""
+    if given.miscounts(run):
+        return MISCOUNTED
     if not run.by_model:
         return Finding("only what a draft model proposes alone can be scored")
     alone = run.protocol == Protocol.PAIRED and run.concurrency == 1

@@ -5,7 +5,7 @@ ties. A finding is a value, its bound, and how far apart they are.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import InitVar, dataclass, field
 from enum import StrEnum
 from math import inf, isnan, nan
@@ -18,6 +18,7 @@ import pandas as pd
 from specmoe.audit.draft_rounds import DraftScores, ScoresKey
 from specmoe.audit.limits import LIMITS, Limits
 from specmoe.config.block import MEASURED_BY, NO_DRAFT, Protocol, Stop
+from specmoe.config.engines import COUNTS_SINCE, build_in
 from specmoe.config.methods import METHODS, Method
 from specmoe.config.schema import AuditSettings
 from specmoe.models.info import Size
@@ -173,6 +174,8 @@ class Evidence:
     # What draft models would have proposed in place of the targets' own tokens.
     draft_scores: Mapping[ScoresKey, list[DraftScores]] = field(default_factory=dict)
     limits: Limits = LIMITS
+    # The targets whose state the engine restores after a rejection.
+    restored: Set[str] = frozenset()
 
     def __post_init__(self, rows: pd.DataFrame) -> None:
         """Sort the runs by what checks compare."""
@@ -193,6 +196,12 @@ class Evidence:
     def times_of(self, run: Run) -> Mapping[str, float]:
         """Return the milliseconds a token of each model that was timed as the run was."""
         return self.times.get((run.machine, run.protocol, run.engine, run.engine_options), {})
+
+    def miscounts(self, run: Run) -> bool:
+        """Return whether a run's counters are those of a server that is known to count wrongly."""
+        by_server = run.speculative and run.protocol == Protocol.PAIRED
+        build = build_in(run.engine_commit) if by_server and run.target in self.restored else 0
+        return 0 < build < COUNTS_SINCE
 
     def baseline(self, run: Run) -> Run | None:
         """Return a run's baseline, None without one."""

@@ -85,7 +85,8 @@ def audit(campaign: LoadedCampaign, out: Path) -> None:
     if config.campaign.source != "study_rows":
         _refuse_other_runs(campaign, rows)
     scores = scores_by_run(read_agreement(*campaign.agreement))
-    evidence = Evidence(rows, sizes, bandwidth, config.audit, gaps, scores)
+    restored = {model for model, info in infos.items() if info.restored}
+    evidence = Evidence(rows, sizes, bandwidth, config.audit, gaps, scores, restored=restored)
     found = Audit.of(evidence)
     found.write(out)
     text, details = describe_audit(found, rows, excluded_blocks(config)), out / "audit.txt"

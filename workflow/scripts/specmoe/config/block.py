@@ -116,6 +116,10 @@ class Arm:
         """Whether the engine drafts."""
         return self.gamma > 0
 
+    def model_of(self, target: str) -> str | None:
+        """Return the model whose file drafts: the target where its own MTP block does."""
+        return self.draft_model or (target if self.method == Method.MTP else None)
+
     @property
     def name(self) -> str:
         """The arm's id within its block: `small/g8`."""

@@ -9,9 +9,11 @@ import shutil
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from fnmatch import fnmatchcase
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Literal
 
+import yaml
 from pydantic import AfterValidator, Field, StringConstraints, WithJsonSchema
 
 from specmoe.config.base import COMMIT, Digest, Strict, UserPath
@@ -29,6 +31,24 @@ ID_DIGITS = 8  # at the end of an engine's id, see specmoe/engine/identity.py
 def without_digits(engine_id: str) -> str:
     """Return an id's name and backend, which identify an engine within one campaign."""
     return re.sub(rf"-[0-9a-f]{{{ID_DIGITS}}}$", "", engine_id)
+
+
+@cache
+def engine_rules() -> dict[str, frozenset[str]]:
+    """Return the names of architectures and tokenizers by what the engine does with them."""
+    text = Path(__file__).parents[4].joinpath("resources/engine_rules.yaml").read_text("utf-8")
+    return {rule: frozenset(names) for rule, names in yaml.safe_load(text).items()}
+
+
+# Before this build llama-server counts wrongly what is accepted where it restores a target's state
+# after a rejection: of hybrid targets, and of those with a sliding window (llama.cpp #26320).
+COUNTS_SINCE = 10210
+
+
+def build_in(commit: str) -> int:
+    """Return the build's number in a commit as rows have it, `9c8d7e6f1-b9000`; 0 without one."""
+    found = re.search(r"-b(\d+)$", commit)
+    return int(found[1]) if found else 0
 
 
 class PypiEngine(Strict):
@@ -54,7 +74,7 @@ class PathEngine(Strict):
     `llama-speculative`, for models of kind `ngram_cache` also `llama-lookup-create`), with the
     shared libraries they load, if any"""
     commit: str = "unknown"
-    """commit of llama.cpp, as rows record it"""
+    """commit of llama.cpp, as rows record it; with the build's number, if llama-server tells it"""
 
 
 Engine = Annotated[PypiEngine | PathEngine, Field(discriminator="source")]

@@ -344,12 +344,13 @@ def _check_blocks(config: Config, name: str, suite: Suite) -> Errors:
             f"{clients} clients need as many prompts at least, to be busy at once, and this suite"
             f" has {len(prompts)}; several times as many make a steady load",
         )
-    gamma = max(arm.gamma for block in blocks for arm in block.arms)
+    gamma, draft = max((arm.gamma, arm.draft) for block in blocks for arm in block.arms)
     longest = max(source.length or 0 for source in prompts)
     if longest + measurement.n_predict + gamma >= measurement.context:
         yield (
             "",
             f"measurement.context = {measurement.context} does not hold"
             f" {f'{longest} tokens of a passage, ' if longest else ''}measurement.n_predict ="
-            f" {measurement.n_predict} and γ = {gamma}; raise it, or lower these",
+            f" {measurement.n_predict} and the {gamma} tokens that {draft} drafts at most; raise"
+            " it, or lower these",
         )

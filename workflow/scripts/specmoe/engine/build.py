@@ -17,7 +17,7 @@ from specmoe.config.engines import CMAKE_FLAGS, Backend, Engine, PathEngine, Pyp
 from specmoe.config.models import Recipe
 from specmoe.engine.identity import ALL_BINARIES, install, measuring_files
 from specmoe.engine.job import server_command
-from specmoe.engine.machine import output_of, require_device
+from specmoe.engine.machine import build_of, output_of, require_device
 from specmoe.engine.process import cmake_cache, run_build_tool
 from specmoe.engine.server import Server
 from specmoe.errors import EngineError, MeasurementError
@@ -74,7 +74,13 @@ def make_engine(
             install(Path(engine.path), folder / "bin")
             require_device(backend, folder / "bin" / "llama-server", environment or {})
             self_test(folder / "bin", backend, log, environment)
-            build: dict[str, object] = {"flags": {}, "compiler": "unknown: built elsewhere"}
+            told, number = build_of(folder / "bin" / "llama-server")
+            commit = engine.commit if engine.commit != "unknown" else told
+            build: dict[str, object] = {
+                "commit": f"{commit}-b{number}" if number else commit,
+                "flags": {},
+                "compiler": "unknown: built elsewhere",
+            }
         else:
             build = _built(engine, backend, folder, log, output.fileno(), environment or {})
     facts = {
@@ -212,17 +218,25 @@ PROGRAM = "model_passes"
 _SOURCE = Path(__file__).with_name(f"{PROGRAM}.cpp")
 
 
-def build_program(engine: Path, output: int) -> None:
-    """Compile our program into the folder of an engine that was built from source."""
+def require_build(engine: Path) -> str:
+    """Return the sources of an engine; raises EngineError if nothing more can be built of them."""
     build = engine / "work" / "build"
     source = cmake_cache(build).get("CMAKE_HOME_DIRECTORY")
     # CMake's files name their folder, so a build that was moved or copied is of no use.
     if not source or not Path(source).resolve().is_relative_to(engine.resolve()):
         gone = "of the engine was made in another folder than" if source else "is gone from"
+        program = engine / PROGRAM
+        keep = f"`touch {program}` if that is of this release, " if program.exists() else ""
         raise EngineError(
-            f"the build {gone} {build}, and timing passes needs it; delete {engine} to build it"
-            " again, or set measurement.pass_samples to 0"
+            f"the build {gone} {build}, and timing passes needs it; {keep}delete {engine} to build"
+            " it again, or set measurement.pass_samples to 0"
         )
+    return source
+
+
+def build_program(engine: Path, output: int) -> None:
+    """Compile our program into the folder of an engine that was built from source."""
+    source, build = require_build(engine), engine / "work" / "build"
     step = f"-DCMAKE_PROJECT_INCLUDE={_SOURCE.with_name('program.cmake')}"
     definitions = [step, f"-DSPECMOE_PROGRAM={_SOURCE}"]
     error = (

@@ -6,7 +6,7 @@ takes a head for a draft model. So files are compared before anything is measure
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +15,8 @@ from typing import Final
 from gguf import LlamaFileType
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
+from specmoe.config.block import Block
+from specmoe.config.engines import engine_rules
 from specmoe.config.methods import METHODS, Method, is_ngram
 from specmoe.config.models import AnyModel, Family, PathModel
 from specmoe.errors import ModelError
@@ -83,9 +85,12 @@ def _of_token(counted: Sequence[tuple[TensorInfo, int]], experts: int, used: int
 
 def _info_of_header(header: Header, sha256: str, size_bytes: int) -> ModelInfo:
     number, tensors = header.number_of_architecture, header.tensors
-    predictors = number("nextn_predict_layers", 0)
     experts, used = number("expert_count", 0), number("expert_used_count", 0)
-    layers = number("block_count") - predictors
+    blocks, predictors = number("block_count"), number("nextn_predict_layers", 0)
+    # Those come last. Without them, some files count them among their blocks, and some do not.
+    is_layer = any(one.block == blocks - predictors for one in tensors) and not _mtp_tensors(header)
+    layers = blocks if is_layer else blocks - predictors
+    predictors = predictors if has_mtp_block(header) else 0
     running = list(_multiplied(tensors, layers))
     vocabulary = hashlib.sha256()
     for token in header.tokens():
@@ -114,6 +119,7 @@ def _info_of_header(header: Header, sha256: str, size_bytes: int) -> ModelInfo:
         "mtp_bytes": _mtp_bytes(tensors, layers, experts, used) if predictors else None,
         "chat_template": header.chat_template is not None,
         "thinking": _thinking(header),
+        "sliding_window": number("attention.sliding_window", 0),
     }
     return info_of(facts)
 
@@ -207,14 +213,23 @@ def describe_model(
     save_info(replace(info, origin=origin[0], licence=origin[1]), out)
 
 
-_BY_ARCHITECTURE: Final = {"eagle3": Method.EAGLE3, "dflash": Method.DFLASH}
+_BY_ARCHITECTURE: Final = {
+    "eagle3": Method.EAGLE3,
+    "dflash": Method.DFLASH,
+    "gemma4-assistant": Method.MTP,
+}
 # llama.cpp tells the two block drafters apart by this tensor (common/speculative.cpp).
 _MARKOV_HEAD: Final = "markov_w1.weight"
 
 
 def has_mtp_block(header: Header) -> bool:
-    """Return whether a model's file has a block that predicts further tokens."""
-    return header.number_of_architecture("nextn_predict_layers", 0) > 0
+    """Return whether a file has a block that predicts further tokens, by which llama.cpp drafts."""
+    return _mtp_tensors(header) and header.architecture not in engine_rules()["mtp_unused"]
+
+
+def _mtp_tensors(header: Header) -> bool:
+    """Return whether an MTP block is there; `nextn_predict_layers` alone decides nothing."""
+    return any(one.name.endswith(".nextn.eh_proj.weight") for one in header.tensors)
 
 
 def drafts_by(header: Header) -> Method:
@@ -223,8 +238,11 @@ def drafts_by(header: Header) -> Method:
         has_markov_head = any(tensor.name == _MARKOV_HEAD for tensor in header.tensors)
         return Method.DSPARK if has_markov_head else _BY_ARCHITECTURE[header.architecture]
     # A whole model has layers before its MTP block; the file of an MTP block alone has none.
-    has_layers = any(tensor.block == 0 for tensor in header.tensors)
-    return Method.DRAFT if has_layers else Method.MTP
+    if any(tensor.block == 0 for tensor in header.tensors):
+        return Method.DRAFT
+    if not _mtp_tensors(header):
+        raise ValueError("no layers")
+    return Method.MTP
 
 
 def check_fit(target: Header, draft: Header, method: Method, file: Path) -> None:
@@ -236,7 +254,13 @@ def check_fit(target: Header, draft: Header, method: Method, file: Path) -> None
         width = target.number_of_architecture("embedding_length")
         # A head reads the hidden states of its target; a model its own.
         needed = draft.number("eagle3.target_hidden_size", 0)
-        needed = needed or draft.number_of_architecture("embedding_length")
+        for key in ("embedding_length_out", "embedding_length"):
+            needed = needed or draft.number_of_architecture(key, 0)
+    if method == Method.MTP and not lends and own == Method.DRAFT:
+        raise ModelError(
+            f"{file} has no MTP block with which llama.cpp drafts; leave out method mtp, or name a"
+            " file that has the block"
+        )
     if own != method and not lends:
         raise ModelError(
             f"{file} drafts as {METHODS[own].label} ({own}), not as {METHODS[method].label}"
@@ -249,24 +273,87 @@ def check_fit(target: Header, draft: Header, method: Method, file: Path) -> None
         )
 
 
-def check_pair(target: Path, draft: Path, method: Method | None, *, one_vocabulary: bool) -> None:
-    """Raise ModelError unless a draft model has its target's vocabulary and fits its method.
+def _vocabulary(header: Header) -> tuple[str, list[str], list[bytes]]:
+    """Return the kind of a tokenizer, what it puts around a text, and its tokens.
 
-    llama-server only logs a mismatch and continues without speculation.
+    What a file does not say is as in llama.cpp (src/llama-vocab.cpp: llama_vocab::impl::load).
+    Raises ValueError for a header without tokens.
     """
-    if not one_vocabulary:
-        raise ModelError(
-            f"{draft} cannot draft for {target}: their vocabularies differ, and a token's number"
-            " would mean another token; choose a draft model of the target's family"
+    rules, given = engine_rules(), "tokenizer.ggml"
+    model, pre = (header.text(f"{given}.{key}", "") for key in ("model", "pre"))
+    if model == "gemma4":
+        model, pre = "gpt2", "gemma4"
+    ids = {"bos": 1, "eos": 2} if model in ("llama", "plamo2") else {"bos": 11, "eos": 11}
+    adds = {"bos": model == "llama" or pre in rules["begin"], "eos": False}
+    around = [
+        f"{name} {header.number(f'{given}.{name}_token_id', ids[name])}"
+        for name, default in adds.items()
+        if header.number(f"{given}.add_{name}_token", default)
+        or (name == "bos" and pre in rules["always_begin"])
+    ]
+    return model, around, header.tokens()
+
+
+# Tables are padded to other sizes, and the first tokens are special ones (llama.cpp,
+# common/speculative.cpp: SPEC_VOCAB_MAX_SIZE_DIFFERENCE, SPEC_VOCAB_CHECK_START_TOKEN_ID).
+_PADDING: Final = 128
+_FIRST_COMPARED: Final = 5
+
+
+def _difference(target: Header, draft: Header, method: Method) -> str:
+    """Return why a draft's vocabulary does not fit its target's; empty if it does.
+
+    So llama.cpp judges draft models (common/speculative.cpp: common_speculative_are_compatible).
+    It does not judge heads, but these have the tokens of their targets too.
+    """
+    (kind, around, ours), (own_kind, own_around, theirs) = map(_vocabulary, (target, draft))
+    if kind != own_kind:
+        return f"their vocabularies differ: the tokenizers are {own_kind} and {kind}"
+    if abs(len(ours) - len(theirs)) > _PADDING:
+        return f"their vocabularies differ: {len(theirs)} and {len(ours)} tokens"
+    for number, (one, other) in enumerate(zip(theirs, ours, strict=False)):
+        if number >= _FIRST_COMPARED and one != other:
+            return f"their vocabularies differ: token {number} is {one!r} and {other!r}"
+    if method == Method.DRAFT and around != own_around:
+        added = [" and ".join(one) or "no token" for one in (own_around, around)]
+        return (
+            f"it puts {added[0]} around a text and its target {added[1]} (tokenizer.ggml:"
+            " add_bos_token, add_eos_token), and llama-server would run without drafting"
         )
-    if method and not is_ngram(method):
-        check_fit(read_header(target), read_header(draft), method, draft)
+    return ""
 
 
-def check_made_pair(target: Path, draft: Path, method: Method) -> None:
-    """Check a pair whose infos are beside the files, as `check_pair` does."""
-    vocabularies = set()
-    for info in map(info_beside, (target, draft)):  # of a model, or of a file of n-grams
-        with named_if_damaged(info):
-            vocabularies.add(read_record(info)["vocabulary_sha256"])
-    check_pair(target, draft, method, one_vocabulary=len(vocabularies) == 1)
+def check_pair(
+    target: Path, draft: Path, method: Method, digests: Set[object], *, made: bool = True
+) -> None:
+    """Raise ModelError unless a file can draft for a target by a method, as the engine judges.
+
+    llama-server only logs a mismatch and continues without speculation. `digests` are of the
+    vocabularies, which must be equal for n-grams. If it is not `made` yet, `draft` is what it is
+    made from, and has its vocabulary.
+    """
+    difference = "their vocabularies differ" if len(digests) > 1 else ""
+    if not is_ngram(method):
+        headers = read_header(target), read_header(draft)
+        if made:
+            check_fit(*headers, method, draft)
+        with named_if_no_model(draft):
+            difference = _difference(*headers, method)
+    if difference:
+        raise ModelError(
+            f"{draft} cannot draft for {target}: {difference}; choose one of the target's family"
+        )
+
+
+def check_made_files(block: Block, target: Path, drafts: Mapping[str, Path]) -> None:
+    """Raise ModelError for a file of a block that cannot draft for its target.
+
+    Infos are beside the files; `drafts` has those that draft by the ids of their models.
+    """
+    for arm in block.drafters:
+        if arm.method and (model := arm.model_of(block.target)):
+            draft, digests = drafts.get(model, target), set()
+            for info in map(info_beside, (target, draft)):
+                with named_if_damaged(info):
+                    digests.add(read_record(info)["vocabulary_sha256"])
+            check_pair(target, draft, arm.method, digests)

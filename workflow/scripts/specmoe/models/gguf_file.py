@@ -82,13 +82,19 @@ class Header:
             raise ValueError(f"no whole number under {key!r}")
         return value
 
+    def text(self, key: str, default: str | None = None) -> str:
+        """Return a text; raises ValueError if the header lacks it, without a default."""
+        value = self.metadata[key].value if key in self.metadata else default
+        if isinstance(value, bytes):
+            value = value.decode()
+        if not isinstance(value, str):
+            raise ValueError(f"no text under {key!r}")
+        return value
+
     @property
     def architecture(self) -> str:
         """The name of the network's graph; raises ValueError if the header lacks it."""
-        value = self.metadata.get("general.architecture")
-        if value is None or not isinstance(value.value, bytes):
-            raise ValueError("no text under 'general.architecture'")
-        return value.value.decode()
+        return self.text("general.architecture")
 
     def number_of_architecture(self, key: str, default: int | None = None) -> int:
         """Return a whole number under a key that begins with the architecture, as `number`."""
@@ -222,7 +228,14 @@ def _parse(data: mmap.mmap, path: Path) -> Header:
     for _ in range(tensor_count):
         name, dimensions = cursor.text().decode(), cursor.count(4)
         sizes = tuple(cursor.count() for _ in range(dimensions))
-        kind = GGMLQuantizationType(cursor.count(4))
+        number = cursor.count(4)
+        try:
+            kind = GGMLQuantizationType(number)
+        except ValueError as error:
+            raise ModelError(
+                f"{path}: made for another program, as ik_llama.cpp, or another llama.cpp: {name}"
+                f" has the unknown type {number}; take a file of another type, as Q4_K_M or Q8_0"
+            ) from error
         tensors.append(TensorInfo(name, sizes, kind, path, start=cursor.count()))
     # Starts are counted from the end of the header.
     alignment = alignment_of(metadata)

@@ -11,17 +11,10 @@ from typing import Annotated, Any, Self, TypeVar
 from pydantic import ConfigDict, Field, TypeAdapter, model_validator
 
 from specmoe.config.base import Count, first_error
+from specmoe.config.engines import engine_rules
 from specmoe.errors import ModelError, one_line
 from specmoe.files import json_of
 
-# Architectures whose state cannot be taken back by a part of a pass (`llm_arch_is_recurrent` and
-# `llm_arch_is_hybrid` in llama.cpp's src/llama-arch.cpp).
-_RECURRENT = {
-    *("arwkv7", "bailingmoe3", "deepseek4", "falcon-h1", "glm5-next", "granitehybrid", "jamba"),
-    *("kimi-k3", "kimi-linear", "lfm2", "lfm2moe", "mamba", "mamba2", "minimax-01", "nemotron_h"),
-    *("nemotron_h_moe", "plamo2", "qwen35", "qwen35moe", "qwen3next", "qwen4exp", "rwkv6"),
-    *("rwkv6qwen2", "rwkv7"),
-}
 _IF_KNOWN = Field(exclude_if=lambda text: not text)
 
 
@@ -72,13 +65,20 @@ class ModelInfo:
     # Of a template that knows of thinking.
     thinking: Annotated[Thinking | None, Field(exclude_if=lambda one: one is None)] = None
     # Of a model from a package, or made from one. Other infos lack both, as before.
+    # Tokens of the window in which some layers see others; 0 without one.
+    sliding_window: Annotated[Count, _IF_KNOWN] = 0
     origin: Annotated[str, _IF_KNOWN] = ""
     licence: Annotated[str, _IF_KNOWN] = ""
 
     @property
     def replays(self) -> bool:
         """Whether the engine decodes a round's accepted tokens again, after a rejection."""
-        return self.architecture in _RECURRENT
+        return self.architecture in engine_rules()["recurrent"]
+
+    @property
+    def restored(self) -> bool:
+        """Whether the engine restores its state after a rejection, at least by some methods."""
+        return self.replays or self.sliding_window > 0
 
     @model_validator(mode="after")
     def _uses_what_it_has(self) -> Self:

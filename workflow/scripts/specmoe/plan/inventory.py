@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from specmoe.config.block import Block, PromptSource
-from specmoe.config.engines import PathEngine, refuse_exported
+from specmoe.config.engines import COUNTS_SINCE, PathEngine, refuse_exported
 from specmoe.config.models import HubModel, PathModel
 from specmoe.config.workloads import FileWorkload, read_content, sent_of, text_of
 from specmoe.engine.identity import require_programs
+from specmoe.engine.machine import build_of
 from specmoe.errors import ConfigError, ModelError, SpecmoeError
 from specmoe.files import existing, free_bytes, require_files
 from specmoe.models import hub
@@ -47,13 +48,13 @@ def check(campaign: LoadedCampaign, exported: Mapping[str, str]) -> None:
         return next((known[name] for name in config.lineage(model) if name in known), None)
 
     for (name, _), arm in drafters.items():
-        pair = [one for model in (name, arm.draft_model) if model and (one := origin(model))]
+        drafting = arm.model_of(name)
+        pair = [one for model in (name, drafting) if model and (one := origin(model))]
         if arm.method and len(pair) > 1:
             (target, verifies), (draft, drafts) = pair
-            same = verifies.vocabulary_sha256 == drafts.vocabulary_sha256
-            method = arm.method if arm.draft_model in known else None
+            digests = {verifies.vocabulary_sha256, drafts.vocabulary_sha256}
             with _collecting(errors):
-                check_pair(target, draft, method, one_vocabulary=same)
+                check_pair(target, draft, arm.method, digests, made=drafting in known)
     for name, suite in {block.target: block.suite for block in blocks if block.sends_chats}.items():
         if found := origin(name):
             with _collecting(errors):
@@ -182,6 +183,8 @@ class Inventory:
     sent: Mapping[str, tuple[int, int, int]] = field(default_factory=dict)
     # Targets, and the values of `thinking` that their templates ignore.
     unheeded: frozenset[tuple[str, bool | None]] = frozenset()
+    # Of engines of one's own that may count wrongly for a target: their builds; 0: unknown.
+    early_builds: Mapping[str, int] = field(default_factory=dict)
 
 
 def take_inventory(campaign: LoadedCampaign, blocks: list[Block]) -> Inventory:
@@ -234,10 +237,17 @@ def take_inventory(campaign: LoadedCampaign, blocks: list[Block]) -> Inventory:
         },
         unbuilt=tuple(
             name
-            for engine, name in campaign.engine_names.items()
+            for engine_id, name in campaign.engine_names.items()
             if not isinstance(config.engines[name], PathEngine)
-            and not campaign.engine_file(engine).exists()
+            and not campaign.engine_file(engine_id).exists()
         ),
         left_s=campaign.pace()[1],
         unheeded=frozenset(unheeded),
+        early_builds={
+            name: build
+            for name in campaign.engine_ids
+            if isinstance(engine := config.engines[name], PathEngine)
+            and any(info.restored for info in infos.values())
+            and (build := build_of(Path(engine.path) / "llama-server")[1]) < COUNTS_SINCE
+        },
     )

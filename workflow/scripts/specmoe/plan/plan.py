@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from specmoe.config.block import Block, PromptSource
-from specmoe.config.engines import Backend
+from specmoe.config.engines import COUNTS_SINCE, Backend
 from specmoe.config.matrix import TEXTS, list_blocks
-from specmoe.config.methods import Method
+from specmoe.config.methods import METHODS, Method
 from specmoe.config.models import AnyModel, HubModel, PackageModel, PathModel
 from specmoe.config.schema import Config
 from specmoe.engine.machine import usable_memory, working_bytes
@@ -138,6 +138,12 @@ class Plan:
         return source.length or self.found.prompt_tokens[source.prompt]
 
     @property
+    def fixed_drafts(self) -> set[tuple[Method, int]]:
+        """The methods whose draft length the engine fixes, with that length."""
+        arms = {(arm.method, arm.gamma) for block in self.blocks for arm in block.drafters}
+        return {(one, g) for one, g in arms if one and "gamma" not in METHODS[one].flags}
+
+    @property
     def fullest(self) -> tuple[int, int, str]:
         """The tokens that a run takes of its context, the context, and the prompt: the fullest."""
         runs = [(block, one) for block in self.blocks for one in block.prompts]
@@ -234,6 +240,7 @@ def describe(plan: Plan, configfile: Iterable[Path]) -> str:
         at_home=at_home,
         probed=(plan.description["memory_bandwidth_source"] or "").startswith(PROBED),
         texts_alone=TEXTS,
+        counts_since=COUNTS_SINCE,
         configfile=f"--configfile {named} " if named else "",
         root=ROOT,
     )
