@@ -158,7 +158,8 @@ def analysis_of(rows: list[dict]) -> Analysis:
     pairs = make_pairs(runs, [UNRELATED], {})
     own = usual(pairs[is_no_control(pairs)])
     drafted = runs[runs["draft"] != "none"]
-    times = {"decode_ms": 2000.0, "required_ms": 1000.0, "too_fast": False, "too_fast_alone": False}
+    too_fast = ["too_fast", "too_fast_alone", "reads_too_fast", "reads_too_fast_alone"]
+    times = {"decode_ms": 2000.0, "required_ms": 1000.0} | dict.fromkeys(too_fast, False)
     return replace(
         settings_of(rows),
         positions=acceptance_by_position(own),

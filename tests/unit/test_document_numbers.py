@@ -5,6 +5,7 @@ import subprocess
 from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pandas as pd
@@ -14,11 +15,12 @@ import yaml
 from specmoe.analysis.registry import Analysis
 from specmoe.audit.report import audit
 from specmoe.config.load import merge_catalogs, read_mapping
+from specmoe.paper.documents import study_commands
 from specmoe.plan.gate import load_campaign
 from specmoe.study.headline import analyse
 
 # What an entry of document_numbers.yaml may be. A document says of the first what it is.
-SAID = {"predicted": "predict"}
+SAID = {"predicted": "predict", "fitted": "fitted"}
 KINDS = {*SAID, "measured", "reported", "tested", "benchmark", "setting", "timed", "name"}
 # The file that gives the number.
 _FILED = {"tested", "benchmark"}
@@ -113,6 +115,15 @@ def test_every_number_of_a_document_comes_from_somewhere(entries, table, root):
         for document, of in entries.items()
     }
     assert found == {document: [] for document in entries}
+
+
+def test_failed_decodes_inflate_a_speed_and_make_no_gain(table):
+    settings = table("artefact", "settings")
+    failing = study_commands(SimpleNamespace(settings=settings))["failing"]
+    inflation = [row["inflation"] for row in failing]
+    assert [len(failing), *(f"{end(inflation):.1f}" for end in (min, max))] == [12, "1.1", "2.4"]
+    assert failing[0]["speedup"] == max(row["speedup"] for row in failing)
+    assert not any(row["speedup_low"] > 1 for row in failing)
 
 
 def test_a_document_without_entries_has_no_number(entries, table, root):

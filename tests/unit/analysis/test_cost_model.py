@@ -108,7 +108,6 @@ def test_timed_passes_tell_apart_what_a_round_consists_of():
     assert table["timed"].all()
     truth = table["n_tokens"].map(verify_cost)
     assert table["steps"].to_numpy() == pytest.approx(truth.to_numpy())
-    assert table["target_efficiency"].to_numpy() == pytest.approx(1 / truth.to_numpy())
     costs = round_costs([pair])
     widths = costs["gamma"] + 1
     assert costs["catchup_steps"].to_numpy() == pytest.approx(widths.map(catchup_cost).to_numpy())
@@ -118,12 +117,31 @@ def test_timed_passes_tell_apart_what_a_round_consists_of():
     assert costs["replay_steps"].to_numpy() == pytest.approx(REPLAY_COST + OVERHEAD_COST)
 
 
+def test_passes_that_were_timed_are_as_timed_and_not_as_the_fit_has_them():
+    pair = timed_pair(noise=0.1)
+    [row] = verification([pair], {}, None, 0).query("n_tokens == 9").to_dict("records")
+    logs = np.log(pair.timed.verified[9])
+    assert row["steps"] == pytest.approx(np.exp(logs.mean()))
+    # Two repeats: Student's t with one degree of freedom, times half of their distance.
+    reach = np.log(row["steps_high"] / row["steps"])
+    assert reach == pytest.approx(12.706 * logs.std(ddof=0), rel=1e-4)
+    assert row["steps"] != pytest.approx(pair.model.value("pass", 9), rel=1e-6)
+
+
+@pytest.mark.parametrize(("tokens", "extrapolated"), [(35, False), (33, True)])
+def test_a_round_that_no_run_holds_twice_is_extrapolated(tokens, extrapolated):
+    runs = frame(row | {"generated": tokens} for row in forced(gammas=(4, 16), hybrid=False))
+    (pair,) = pairs_of(runs)
+    table = break_even([pair], pd.DataFrame()).set_index("gamma")["extrapolated"]
+    assert table.to_dict() == {4: False, 16: extrapolated}
+
+
 def test_an_engine_whose_passes_were_not_timed_is_fitted_on_its_runs_alone():
     runs = frame(forced())
     times = pass_times().assign(engine="another")
     (pair,) = fit_pairs(with_speedups(runs), runs, times, SETTINGS)
     assert not pair.model.catchup_widths
-    assert verification([pair], {}, None, 0)["target_efficiency"].isna().all()
+    assert not verification([pair], {}, None, 0)["timed"].any()
     assert round_costs([pair])[["catchup_steps", "overhead_steps"]].isna().all(axis=None)
 
 
@@ -137,7 +155,7 @@ def test_no_cost_is_negative_and_none_falls_with_the_width_whatever_the_noise(se
         for costs in (pair.model.costs, *pair.model.without):
             assert (costs >= 0).all()
         table = verification([pair], {}, None, 0)
-        assert table["steps"].is_monotonic_increasing
+        assert pair.timed or table["steps"].is_monotonic_increasing
         assert table.loc[table["n_tokens"] > 1, ["steps_low", "steps_high"]].notna().all(axis=None)
         assert round_costs([pair])["round_steps"].is_monotonic_increasing
 

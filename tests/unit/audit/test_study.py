@@ -7,6 +7,7 @@ many as its tokens visit in expectation.
 
 import pytest
 
+from specmoe.audit.bounds import required_time
 from specmoe.audit.checks import audit_runs
 from specmoe.audit.evidence import Evidence
 from specmoe.audit.limits import LIMITS, Limits
@@ -60,10 +61,12 @@ def test_the_time_bound_is_broken_by_factors_of_one_and_a_half_to_nine_and_a_hal
     assert [ratios.min(), ratios.max()] == pytest.approx([1.633, 9.509], abs=1e-3)
 
 
-def test_the_bandwidth_is_exceeded_by_as_many_rows_as_by_the_independent_count(audit):
+def test_the_bandwidth_is_exceeded_by_as_many_rows_as_by_the_independent_count(given, audit):
     # Both counts include what the draft model reads. The bandwidth is stated, so there is no
     # tolerance.
     exceeded = set(failed(audit, "bandwidth")["run"])
     assert len(exceeded) == 117
+    times = required_time(given(LIMITS))
+    assert times[["reads_too_fast", "reads_too_fast_alone"]].sum().tolist() == [117, 20]
     assert len(exceeded | set(failed(audit, "expected_experts")["run"])) == 153
     assert failed(audit, "accounting").empty

@@ -9,7 +9,8 @@ import pandas as pd
 import pytest
 
 from specmoe.analysis.intervals import Estimate, student_quantile
-from specmoe.study.headline import CLAIMS, CONSTRUCTED
+from specmoe.analysis.registry import TABLES
+from specmoe.study.headline import CLAIMS, CONSTRUCTED, _gains_more
 from specmoe.study.judge import Comparison, conclude, judge_claims
 
 from ..paper_analyses import MODELS, baseline_runs, costed, full, settings_of, speculative_runs
@@ -30,6 +31,7 @@ ALL_MODELS = pd.concat(
         model("dense_4b", model="dense_9b", label="Dense 9B", parameters_total=9_000_000_000,
               parameters_active=9_000_000_000, size_bytes=18_000_000_000),
         model("moe_q4", model="moe_q8", label="MoE Q8", size_bytes=38_000_000_000),
+        model("draft_0.8b", model="draft_0.8b_bf16", size_bytes=1_500_000_000),
     ],
     ignore_index=True,
 )  # fmt: skip
@@ -87,7 +89,7 @@ def with_flagged(analysis, count, column="impossible", **setting):
     return replace(analysis, flagged=flagged)
 
 
-SMALL, LARGE = "draft_0.8b", "draft_2b"
+SMALL, LARGE, SAME = "draft_0.8b", "draft_2b", "draft_0.8b_bf16"
 # Settings by γ and the ends of their intervals.
 moe, moe_2b = partial(setting, "moe_q4", SMALL), partial(setting, "moe_q4", LARGE)
 moe_q8, dense_4b, dense_9b = (
@@ -166,11 +168,14 @@ CASES = {
         (SUPPORTED, [curve([50, 51], [60, 61]), curve([40, 41], [50, 51], draft=LARGE)]),
         (CONTRADICTED, [curve([50, 51], [60, 61]), curve([70, 71], [50, 51], draft=LARGE)]),
         (NOT_TESTABLE, [curve([50, 51], [60, 61])]),
+        # The same network in another type is no smaller draft model.
+        (NOT_TESTABLE, [curve([50, 51], [60, 61]), curve([40, 41], [50, 51], draft=SAME)]),
     ],
     "smaller_draft_gains_more": [
         (SUPPORTED, [MOE, moe_2b(4, 50, 52)]),
         (CONTRADICTED, [MOE, moe_2b(4, 63, 64)]),
         (NOT_TESTABLE, [MOE, moe_2b(8, 50, 52)]),
+        (NOT_TESTABLE, [MOE, setting("moe_q4", SAME, 4, 50, 51)]),
     ],
     "between_at_best": [
         (SUPPORTED, [MOE, dense_4b(4, 50, 51), dense_9b(4, 70, 71)]),
@@ -252,14 +257,53 @@ def test_where_next_to_nothing_was_accepted_by_force_the_speedup_decides(rate, e
 
 @pytest.mark.parametrize(("steps", "verdict"), [(3.0, SUPPORTED), (30.0, CONTRADICTED)])
 def test_passes_timed_by_themselves_decide_what_checking_costs(steps, verdict):
-    passes = costed().verification
-    passes = passes[passes["target"] == "moe_q4"].assign(
-        timed=True, steps=steps, steps_low=steps - 0.1, steps_high=steps + 0.1
-    )
-    analysis = replace(campaign(MOE), verification=passes[passes["n_tokens"] == 5])
-    row = judged(analysis, "checking_is_sublinear")
-    assert row["verdict"] == verdict
+    columns = dict.fromkeys(TABLES["pass_times"].columns)
+    ends = {"steps": steps, "steps_low": steps - 0.1, "steps_high": steps + 0.1}
+    timed = columns | {"model": "moe_q4", "engine": MOE[0]["engine"], "n_tokens": 5} | ends
+    # Those of another engine decide nothing here.
+    passes = pd.DataFrame([timed, timed | {"engine": "another", "steps": 10.0}])
+    row = judged(replace(campaign(MOE), pass_times=passes), "checking_is_sublinear")
+    assert (row["verdict"], row["comparisons"]) == (verdict, 1)
     assert f"a pass over 5 tokens takes the time of {steps:.2f}" in row["why"]
+
+
+def test_two_settings_are_compared_in_each_repeat():
+    # Both are faster in the first of two repeats; the smaller draft model by 1.1 in either.
+    small, large = setting("moe_q4", SMALL, 4, 44, 77), setting("moe_q4", LARGE, 4, 40, 70)
+    row = judged(campaign(small, large), "smaller_draft_gains_more")
+    assert row["verdict"] == SUPPORTED
+    assert (
+        "1.16 [0.88, 1.54], MoE Q4, Draft 2B, γ = 4: 1.06 [0.80, 1.40]; ratio 1.10 [1.10, 1.10]"
+        in row["why"]
+    )
+
+
+def test_two_settings_that_gain_the_same_are_told_apart_no_oftener_than_the_level_says():
+    rng, repeats = np.random.default_rng(3), 3
+    row, own = MOE[0] | {"draft_label": "", "label": "", "speedup": 1.0}, campaign(MOE)
+    drifts, noise = rng.normal(0, 0.1, (2000, 1, repeats)), rng.normal(0, 0.02, (2000, 2, repeats))
+    ends = {"speedup_low": 0.9, "speedup_high": 1.1}
+    margins = [
+        _gains_more(own, *(row | ends | {"log_speedups": [*logs]} for logs in both)).margin
+        for both in drifts + noise
+    ]
+    told = np.mean([not margin.low <= 0 <= margin.high for margin in margins])
+    assert abs(told - 0.05) < 0.015
+    # What a repeat does to both is in neither: intervals of each alone are five times as wide.
+    assert np.median([margin.high - margin.low for margin in margins]) < 0.15
+
+
+def test_two_files_of_one_network_are_no_two_models():
+    of_one = ALL_MODELS.assign(parameters_total=4_000_000_000)
+    targets = [MOE, dense_4b(4, 50, 51), dense_9b(4, 70, 71)]
+    row = judged(campaign(*targets, models=of_one), "between_at_best")
+    assert row["verdict"] == NOT_TESTABLE
+    assert "one network in two types" in row["why"]
+    # Nor is an MoE that has no more than a router more than its dense counterpart.
+    with_router = [4.01e9 if family == "moe" else 4e9 for family in ALL_MODELS["family"]]
+    router = ALL_MODELS.assign(parameters_total=with_router, parameters_active=with_router)
+    for claim in ("gain_follows_total", "gain_ignores_active"):
+        assert judged(campaign(*targets, models=router), claim)["verdict"] == NOT_TESTABLE
 
 
 def test_a_verdict_counts_the_runs_it_rests_on_and_those_the_audit_flags():

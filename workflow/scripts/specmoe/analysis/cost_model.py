@@ -234,11 +234,6 @@ class CostModel:
         work = self._work((gamma, gamma), batches, times, own, replays)
         return accepted, 1 + accepted + replays, work
 
-    @property
-    def widest(self) -> int:
-        """The width of the widest rounds and passes that were measured."""
-        return min([widths[-1] for widths in (self.widths, self.overhead_widths) if widths])
-
     def _drafting(self, gamma: float, tokens: int) -> Array:
         within = min(max(gamma, self.gammas[0]), self.gammas[-1])
         return shares([within], self.gammas, tokens)

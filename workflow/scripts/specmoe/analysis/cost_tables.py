@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from specmoe.analysis.cost_fit import fit, timed_steps
+from specmoe.analysis.cost_fit import TimedSteps, fit, timed_steps
 from specmoe.analysis.cost_model import Array, CostModel, RunCounts, counts_are_known
-from specmoe.analysis.intervals import Estimate, mean_speedup
+from specmoe.analysis.intervals import Estimate, block_mean, mean_speedup
 from specmoe.analysis.summaries import by_group, geometric_mean
 from specmoe.config.block import MEASURED_BY
 from specmoe.config.methods import BY_TYPE, Method
@@ -27,12 +27,16 @@ _CHANCES = 1 - np.linspace(1, 0, 401) ** 2
 class Fitted(NamedTuple):
     """The costs of a target with a draft model; `identity` has the values of PAIR by name.
 
-    `step_ms` is the target's mean time for a token in the baselines of the runs fitted on.
+    `step_ms` is the target's mean time for a token in the baselines of the runs fitted on. `widest`
+    is the widest round of which a run holds two: a shorter run is mostly its last round, which is
+    cut. `timed` are the passes that were timed by themselves.
     """
 
     identity: dict[str, str]
     model: CostModel
     step_ms: float
+    widest: int
+    timed: TimedSteps | None
 
 
 def fit_pairs(
@@ -56,7 +60,10 @@ def fit_pairs(
         if model is not None:
             rates = runs.loc[runs["run"].isin(members["baseline"]), "tokens_per_second"]
             step_ms = float((1000 / rates.astype(float)).mean())
-            fitted.append(Fitted(named, model, step_ms))
+            longest = members["generated"].max() - 1
+            rounds = model.overhead_widths or model.widths
+            widest = max((one for one in rounds if 2 * one <= longest), default=1)
+            fitted.append(Fitted(named, model, step_ms, widest, timed))
     return fitted
 
 
@@ -68,9 +75,9 @@ def verification(
     Columns:
 
     - protocol, engine, target, draft, n_tokens (of a pass).
-    - timed: whether passes were timed by themselves; elsewhere v holds d and o.
+    - timed: whether passes were timed by themselves, and v is as timed. Elsewhere it is fitted, and
+      holds d and o. All other costs are fitted.
     - steps (v) with its ends, which are null of one token, the unit; ms: the same in time.
-    - target_efficiency: v(1) / v (MoESD, arXiv 2505.19645); null unless timed.
     - experts: distinct ones that a pass visits in each layer, as seen, else as expected of even
       routing; experts_even: the latter; both null if dense. experts_seen: whether they were seen.
     - read_bytes (of weights, by one pass), bound_ms (read_bytes over `bandwidth`, in bytes a
@@ -87,11 +94,13 @@ def verification(
         size = sizes.get(pair.identity["target"])
         for n_tokens in model.widths:
             steps = Estimate(1.0)
-            if n_tokens > 1:
+            if n_tokens > 1 and pair.timed:
+                logs = np.log(pair.timed.verified[n_tokens].to_numpy(float))
+                steps = block_mean(logs).estimate(model.confidence)
+            elif n_tokens > 1:
                 parts = model.weights("pass", n_tokens)
                 steps = model.ratio(float(parts @ model.costs), model.without @ parts)
             ms = steps.value * pair.step_ms
-            timed = bool(model.catchup_widths)
             read = size.pass_bytes(n_tokens) if size else np.nan
             bound = 1000 * read / bandwidth if bandwidth else np.nan
             routed = size if size and size.experts else None
@@ -99,10 +108,9 @@ def verification(
                 pair.identity
                 | {
                     "n_tokens": n_tokens,
-                    "timed": timed,
+                    "timed": pair.timed is not None,
                     **steps.columns("steps"),
                     "ms": ms,
-                    "target_efficiency": 1 / steps.value if timed else np.nan,
                     "experts": routed.visited(n_tokens) if routed else np.nan,
                     "experts_even": routed.evenly_visited(n_tokens) if routed else np.nan,
                     "experts_seen": bool(routed and routed.seen_experts),
@@ -141,13 +149,13 @@ def fitted_costs(fitted: Iterable[Fitted]) -> pd.DataFrame:
 
     Columns: protocol, engine, target, draft; kind, see `CostModel.knots`; at: γ of c, the width of
     v, d and o, 0 of r; without_repeat: without which repeat the costs are fitted, from 1 (0: with
-    all of them); steps: the cost; replays, quantile, widest: the pair's, see `CostModel`.
+    all of them); steps: the cost; replays, quantile: see `CostModel`; widest: see `Fitted`.
     """
     rows = []
     for pair in fitted:
         model = pair.model
         places = [(kind, at) for kind, knots in model.knots.items() for at in knots]
-        common = {name: getattr(model, name) for name in ("replays", "quantile", "widest")}
+        common = {"replays": model.replays, "quantile": model.quantile, "widest": pair.widest}
         rows += [
             pair.identity
             | {"kind": kind, "at": at, "without_repeat": repeat, "steps": float(steps)}
@@ -248,7 +256,8 @@ def break_even(fitted: Iterable[Fitted], predicted: pd.DataFrame) -> pd.DataFram
     - break_even: the least acceptance rate (accepted / drafted) from which on the speedup is at
       least 1; 0 where it always is, null where even at_100 is below 1. Its interval has the
       rates at which the speedup's own interval includes 1; an end is null where no rate is.
-    - extrapolated: whether a round's pass is wider than all measured ones.
+    - extrapolated: whether a round's pass is wider than `Fitted.widest`. The speedups are those
+      of long texts; a short one ends in a round that is cut, and gains less.
     - suite, forced_acceptance, acceptance_rate, speedup, speedup_low, speedup_high: the setting's,
       of `predicted`; null for a gamma without one.
     """
@@ -257,7 +266,9 @@ def break_even(fitted: Iterable[Fitted], predicted: pd.DataFrame) -> pd.DataFram
     for pair in fitted:
         of_pair = measured.get(tuple(pair.identity.values()), [])
         gammas = sorted({*pair.model.gammas, *map(int, of_pair)})
-        rows += [pair.identity | {"gamma": gamma} | _ends(pair.model, gamma) for gamma in gammas]
+        for gamma in gammas:
+            row = pair.identity | {"gamma": gamma, "extrapolated": gamma + 1 > pair.widest}
+            rows.append(row | _ends(pair.model, gamma))
     frame = pd.DataFrame(rows)
     settings = ["suite", "forced_acceptance", "acceptance_rate"]
     settings += ["speedup", "speedup_low", "speedup_high"]
@@ -281,7 +292,6 @@ def _ends(model: CostModel, gamma: int) -> dict[str, Any]:
         **Estimate(curve[0], low[0], high[0]).columns("at_0"),
         **Estimate(curve[-1], low[-1], high[-1]).columns("at_100"),
         **Estimate(_crossing(rates, curve), *ends).columns("break_even"),
-        "extrapolated": gamma + 1 > model.widest,
     }
 
 

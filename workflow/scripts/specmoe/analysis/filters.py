@@ -97,13 +97,6 @@ def prompt_sets(analysis: Analysis) -> list[tuple[int, list[str]]]:
     return [(count, texts.replace("_", " ").split(", ")) for texts, count in sets.items()]
 
 
-def timed_passes(analysis: Analysis) -> pd.DataFrame:
-    """Return v of the passes that were timed by themselves, one row per target and width."""
-    passes = analysis.verification
-    passes = passes[passes["timed"].astype(bool)]
-    return passes.drop_duplicates(["target", "n_tokens"], ignore_index=True)
-
-
 def advised_targets(analysis: Analysis) -> pd.DataFrame:
     """Return the advice for targets that were measured with a draft model, in order."""
     advice = analysis.advice

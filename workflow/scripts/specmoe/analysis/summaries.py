@@ -16,6 +16,7 @@ import pandas as pd
 from specmoe.analysis.intervals import (
     Estimate,
     block_mean,
+    log_means,
     mean_on_other_prompts,
     mean_speedup,
 )
@@ -201,6 +202,7 @@ def summarise(
     - speedup_unpaired: the study's, the setting's mean rate over its target's mean baseline (see
       `with_speedups`); null where the target has none.
     - decode_failures: failed decodes per run; null where they were not counted.
+    - log_speedups: the mean logarithm of speedup in repeats 0, 1, ..., NaN in those without a pair.
     """
 
     def row(members: pd.DataFrame) -> Iterator[dict[str, Any]]:
@@ -210,7 +212,7 @@ def summarise(
         replays = (members["replays"] - members["replays_rejected"]).fillna(0).sum() / some_rounds
         rate = members["tokens_per_second"].mean()
         rates = members["accepted"].astype(float) / members["drafted"].astype(float)
-        first = members.iloc[0]
+        first, by_repeat = members.iloc[0], log_means(members.assign(block=members["repeat"]))
         yield {
             **first[[*MEASURED_BY, "method", "draft_model", "control"]],
             "runs": len(members),
@@ -230,6 +232,7 @@ def summarise(
             ),
             "speedup_unpaired": rate / first["mean_baseline_tokens_per_second"],
             "decode_failures": _total(members["decode_failures"]) / len(members),
+            "log_speedups": [*by_repeat.reindex(range(by_repeat.index.max() + 1))],
             **more(members),
         }
 

@@ -167,7 +167,9 @@ def required_time(given: Evidence) -> pd.DataFrame:
 
     Columns: family (`moe` or `dense`; unknown counts as dense), decode_ms, required_ms (rounds and
     drafted tokens at their single-token times, no tolerance), too_fast: whether it took less than
-    that by more than the tolerance; too_fast_alone: whether it did even if drafting took no time.
+    that by more than the tolerance; too_fast_alone: whether it did even if drafting took no time;
+    reads_too_fast, reads_too_fast_alone: whether it reads more than memory delivers (see
+    `check_bandwidth`), and does so even if the draft model reads nothing.
     """
     tolerated, rows = 1 - given.limits.time_tolerance, []
     for run in given.runs.values():
@@ -177,6 +179,9 @@ def required_time(given: Evidence) -> pd.DataFrame:
             continue
         moe = run.target in given.sizes and given.sizes[run.target].experts > 0
         too_fast = took < needed * tolerated, took < alone * tolerated
-        rows.append(("moe" if moe else "dense", took, needed, *too_fast))
+        readers = run, run.changed(draft_model=None)
+        read = [check_bandwidth(one, given).ratio > 1 for one in readers]
+        rows.append(("moe" if moe else "dense", took, needed, *too_fast, *read))
     columns = ["family", "decode_ms", "required_ms", "too_fast", "too_fast_alone"]
+    columns += ["reads_too_fast", "reads_too_fast_alone"]
     return pd.DataFrame(rows, columns=columns)

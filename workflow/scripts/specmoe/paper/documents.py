@@ -133,7 +133,7 @@ def cited(analysis: Analysis) -> dict[str, Any]:
         "controls": count_check(whole, "controls"),
         "control_kinds": control_settings(analysis)["control"].nunique(),
         "decodes": count_check(whole, "failed_decodes"),
-        "too_fast": {name: own[name].sum() for name in ("too_fast", "too_fast_alone")},
+        "too_fast": own.filter(like="too_fast").sum(),
         "missed": mostly_missed(analysis.sensitivity),
         # What a round costs.
         "costs_measured": not passes.empty,
@@ -160,7 +160,9 @@ def cited(analysis: Analysis) -> dict[str, Any]:
         "experiment": experiment(analysis),
         "gains_elsewhere": [row for row in best if "answer" not in row and row["speedup_low"] > 1],
         # The published study: its numbers as printed, and the verdicts on its claims.
-        "printed": analysis.comparison.set_index("what")["printed"].to_dict(),
+        "printed": pd.concat([analysis.reported, analysis.comparison])
+        .set_index("what")["printed"]
+        .to_dict(),
         "verdicts": Counter(judged["verdict"]),
         "verdicts_flagged": Counter(judged.loc[judged["flagged"] > 0, "verdict"]),
         "verdicts_by_luck": (judged["comparisons"] > 0).sum() * (1 - campaign["confidence"]) / 2,
@@ -189,21 +191,34 @@ def _widest_reads(times: pd.DataFrame) -> dict[str, Any]:
 
 
 def _break_even(analysis: Analysis) -> dict[str, int]:
-    """Return how many settings were costed, never pay, and may or may not, by their intervals."""
+    """Return how many settings are costed, never pay, may or may not pay, and are extrapolated."""
     settings = analysis.break_even.drop_duplicates([*PAIR, "gamma"])
     never, pays = settings["at_100_high"] < 1, settings["at_100_low"] > 1
-    undecided = int((~never & ~pays).sum())
-    return {"settings": len(settings), "never": int(never.sum()), "undecided": undecided}
+    counted = {
+        "never": never,
+        "undecided": ~never & ~pays,
+        "extrapolated": settings["extrapolated"],
+    }
+    return {"settings": len(settings)} | {name: int(some.sum()) for name, some in counted.items()}
 
 
 def study_commands(analysis: Analysis) -> dict[str, Any]:
-    """Return what the study's commands report: settings by draft length, and failures by engine."""
-    settings = analysis.settings
+    """Return what the study's commands report: settings by draft length, and failures by engine.
+
+    `failing` are the settings in which decodes fail, fastest first, with the ratio of their speedup
+    to that of llama-server for the same models and draft length (inflation; null without one).
+    """
+    settings, key = analysis.settings, ["target", "draft", "gamma"]
+    of_server = settings[settings["protocol"] == Protocol.PAIRED].drop_duplicates(key, keep=False)
     settings = settings[settings["protocol"] == Protocol.STUDY]
     medians = settings.groupby("gamma")[["acceptance_rate", "speedup"]].median().reset_index()
+    failing = settings[settings["decode_failures"] > 0].sort_values("speedup", ascending=False)
+    beside = failing.merge(of_server[[*key, "speedup"]], "left", key, suffixes=("", "_of_server"))
+    inflation = beside["speedup"] / beside["speedup_of_server"]
     return {
         "lengths": records(medians),
         "failures": settings.groupby("engine")["decode_failures"].sum(),
+        "failing": records(beside.assign(inflation=inflation)),
     }
 
 

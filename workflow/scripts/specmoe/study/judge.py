@@ -16,10 +16,10 @@ that support a claim are simultaneous for n - k + 1, and those that contradict i
 for partial conjunctions). So a false claim is supported, and a true one contradicted, in at most
 2.5 % of cases, however its comparisons depend on each other.
 
-Intervals are over blocks: about this machine and these prompts. Two settings differ if their
-intervals do not overlap, which is stricter than an interval of their difference. An unpaired
-setting's interval omits the variance of its baseline. Counts of tokens have no interval: greedy
-runs repeat them exactly.
+Intervals are over blocks: about this machine and these prompts. Two settings are compared in each
+repeat, which may tell them apart where their own intervals overlap. An unpaired setting's interval
+omits the variance of its baseline. Counts of tokens have no interval: greedy runs repeat them
+exactly.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -167,16 +167,16 @@ def _judged(claim: Claim, analysis: Analysis) -> Record:
 def _by_protocol(analysis: Analysis) -> Iterator[tuple[Record, Analysis]]:
     """Yield each protocol and engine of speculative runs, or else of baselines, and its analysis.
 
-    Tables that name the method keep the rows of draft models.
+    Tables that name the method keep the rows of draft models; a table of an engine has no protocol.
     """
     frames = (analysis.settings, analysis.baselines, analysis.campaign)
     measured = next(frame for frame in frames if not frame.empty)
-    tables = [name for name, table in TABLES.items() if set(MEASURED_BY) <= set(table.columns)]
+    keys = {name: [*filter(MEASURED_BY.__contains__, one.columns)] for name, one in TABLES.items()}
     for key in records(measured[MEASURED_BY].drop_duplicates()):
         parts = {}
-        for name in tables:
+        for name in filter(keys.get, keys):
             frame = getattr(analysis, name)
-            own = (frame[MEASURED_BY] == pd.Series(key)).all(axis="columns")
+            own = (frame[keys[name]] == pd.Series(key)[keys[name]]).all(axis="columns")
             parts[name] = frame[own & by_model(frame) if "method" in frame else own]
         yield key, replace(analysis, **parts)
 

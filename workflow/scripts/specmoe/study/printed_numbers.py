@@ -126,6 +126,7 @@ def recompute(analysis: Analysis) -> dict[str, float]:
         **_by_name(suites, ["suite"], ["runs"]),
         **_by_name(rates, ["target"], of_rates),
         **_by_name(settings, _SETTING, [*of_settings, "tokens_per_round"]),
+        **_by_name(analysis.models, ["model"], ["experts", "experts_used"]),
         **_ranges(settings, usual_settings(analysis)),
         **_lengths(analysis),
     }
