@@ -125,7 +125,11 @@ def test_a_file_of_another_layout_is_refused_with_the_way_out(asked, suffix, tex
     ("suite", "workload", "said"),
     [
         ({"workloads": ["askd"]}, {}, "suites.W.workloads: unknown workload 'askd'; did you mean"),
-        ({}, {"template": "raw"}, "line 3: 'messages' need the workload's key `template: chat`"),
+        (
+            {},
+            {"template": "raw"},
+            "line 3: 'messages' is a chat, which needs the workload's key `template: c",
+        ),
         ({}, {"sample": 4}, "has 3 prompts, and its workload wants 4"),
         ({}, {"file": "no.jsonl"}, "no.jsonl: cannot be read (No such file or directory)"),
         ({"prompts": ["code"]}, {"stop": "eos"}, "suites.W: all prompts of a suite stop alike"),

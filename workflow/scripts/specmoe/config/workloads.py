@@ -129,39 +129,28 @@ def content_of(fields: Mapping[str, Any], sending: Sending) -> Content:
     """
     keys = sending.prompt_key, sending.messages_key
     prompt, messages = (_at(fields, key) for key in keys)
-    if prompt is None and messages is None:
-        raise ValueError(_nothing_to_send(fields, keys))
-    if prompt is not None and messages is not None:
-        raise ValueError(
-            f"both {keys[0]!r} and {keys[1]!r}; `columns: {{prompt: no}}` sends the messages, and"
-            " `{messages: no}` the prompt"
-        )
-    if messages is not None:
-        return _chat(messages, keys[1], sending)
-    turns = [_turn(one, "user") for one in (prompt if isinstance(prompt, list) else [prompt])]
-    asked = [str(one["content"]) for one in turns if one["role"] == "user"]
-    if not asked:
-        raise ValueError(f"{keys[0]!r} is {reprlib.repr(prompt)}, without a turn of the user's")
-    return asked[0]
-
-
-def _chat(messages: Any, key: str, sending: Sending) -> list[Message]:
-    if not isinstance(messages, list):
-        raise ValueError(f"{key!r} is {reprlib.repr(messages)}, and no list of messages")
+    if (prompt is None) == (messages is None):
+        raise ValueError(_nothing_to_send(fields, keys, both=prompt is not None))
+    if messages is None:
+        turns = [_turn(one, "user") for one in (prompt if isinstance(prompt, list) else [prompt])]
+        if asked := [str(one["content"]) for one in turns if one["role"] == "user"]:
+            return asked[0]
+        raise ValueError(f"in {keys[0]!r}, {reprlib.repr(prompt)}, the user asks nothing")
     if sending.template == Template.RAW:
-        raise ValueError(
-            f"{key!r} need the workload's key `template: chat`; raw texts have no turns"
-        )
-    chat = [_turn(one) for one in messages]
+        raise ValueError(f"{keys[1]!r} is a chat, which needs the workload's key `template: chat`")
+    chat = [_turn(one) for one in (messages if isinstance(messages, list) else [messages])]
     while chat and chat[-1]["role"] == "assistant":
         chat.pop()
-    if not chat or chat[-1]["role"] != "user":
-        raise ValueError(f"the last of {key!r} is not the user's, so nothing is asked")
-    return chat
+    if chat and chat[-1]["role"] == "user":
+        return chat
+    raise ValueError(f"at the end of {keys[1]!r} the user asks nothing")
 
 
-def _nothing_to_send(fields: Mapping[str, Any], keys: tuple[str, str]) -> str:
-    """Return what an entry has in place of a prompt, and how to name it."""
+def _nothing_to_send(fields: Mapping[str, Any], keys: tuple[str, str], *, both: bool) -> str:
+    """Return what an entry has in place of a prompt or messages, and how to name one of them."""
+    if both:
+        one = "`columns: {prompt: no}` sends the messages, and `{messages: no}` the prompt"
+        return f"both {keys[0]!r} and {keys[1]!r}; {one}"
     hint = "name the key of the prompt: `columns: {prompt: ...}`"
     for key, layout in yaml.safe_load(DATA_SETS.read_text(encoding="utf-8")).items():
         if key in fields:
