@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 
 from specmoe.analysis.build import required_times
+from specmoe.analysis.registry import TABLES
 from specmoe.errors import ConfigError
 from specmoe.plan.gate import load_campaign
 from specmoe.study.headline import with_study_names
@@ -54,10 +55,13 @@ def test_a_models_id_becomes_the_studys_name_of_it_as_a_target_or_as_a_draft_mod
     rows = [*baseline_runs(["moe", "small"], ["code", "passage-64"], 2)]
     rows += speculative_runs("moe_speculative", "moe", "small", 4, [60, 60])
     models = pd.DataFrame([{"model": "moe"}, {"model": "small"}]).merge(MODELS, "left", "model")
+    models["label"] = ["Small MoE", "Small"]
     made = replace(analysis_of(rows), models=models)
     campaign = made.campaign.assign(study_names=json.dumps(names))
-    found = with_study_names(replace(made, campaign=campaign))
+    timed = pd.DataFrame([dict.fromkeys(TABLES["pass_times"].columns) | {"model": "moe"}])
+    found = with_study_names(replace(made, campaign=campaign, pass_times=timed))
     assert found.settings[["target", "draft"]].to_numpy().tolist() == [["moe_q4", "draft_2b"]]
+    assert found.pass_times[["model", "label"]].to_numpy().tolist() == [["moe_q4", "Small MoE"]]
     assert set(found.baselines["target"]) == {"moe_q4", "dense_2b"}
     assert sorted(found.models["model"]) == ["dense_2b", "draft_2b", "moe_q4"]
 

@@ -299,6 +299,7 @@ CLAIMS = {
         "Abstract; Sections 2.2, 4.4, 5.2; Page",
         f"any target {_DRAFTED} whose rounds are known, and no timed passes",
         checking_is_sublinear,
+        "comparisons agree",
     ),
     "rises_with_gamma": Claim(
         "The speedup rises with every step to a larger γ, on all targets with all draft models.",
@@ -406,7 +407,8 @@ def with_study_names(analysis: Analysis) -> Analysis:
     targets_last = sorted(ids, key=lambda name: not name.startswith("draft_"))
     as_target = {ids[name]: name for name in targets_last}  # where two names are one model's
     as_draft = {ids[name]: name for name in reversed(targets_last)}
-    columns = {"target": as_target, "draft": as_draft, "draft_model": as_draft}
+    columns = dict.fromkeys(("target", "model", "dense"), as_target)
+    columns |= dict.fromkeys(("draft", "draft_model"), as_draft)
     tables = {name: getattr(analysis, name).replace(columns) for name in analysis.tables}
     models = [analysis.models.replace({"model": names}) for names in (as_target, as_draft)]
     tables["models"] = pd.concat(models).sort_index(kind="stable").drop_duplicates("model")
