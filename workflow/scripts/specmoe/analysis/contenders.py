@@ -240,8 +240,7 @@ def choose_contenders(campaign: LoadedCampaign, stage: int, out: Path) -> None:
             assert arm.method
             file = config.label(arm.draft_model) if arm.draft_model else None
             draft = draft_label(arm.method, file, vars(arm))
-            setting = ", ".join(filter(None, [draft, f"γ = {arm.gamma}", block.level]))
-            labels[setting_of(block, arm)] = (config.label(block.target), setting)
+            labels[setting_of(block, arm)] = config.label(block.target), f"{draft}, γ = {arm.gamma}"
         if stage == 0:
             texts = texts_of(block).block
             plain = rows_of_block(gate, texts) if texts in campaign.blocks else []
@@ -267,14 +266,13 @@ def describe(
     known, several = "speedup" if stage else "predicted", len({row["suite"] for row in rows}) > 1
     cells = []
     for row in rows:
-        (target, setting), suite = labels[row["setting"]], row["suite"] * several
-        where = ", ".join(filter(None, [target, suite, row["level"]]))
-        own = {**row, "target": target, "setting": setting, "where": where, "known": row.get(known)}
+        target, setting = labels[row["setting"]]
+        target = ", ".join(filter(None, [target, row["suite"] * several, row["level"]]))
+        own = {**row, "target": target, "setting": setting, "known": row.get(known)}
         for name in ("predicted", "speedup"):
             own[name] = measured(row.get(name), row.get(f"{name}_low"), row.get(f"{name}_high"))
         cells.append(own | {"unknown": not row.keys() & {"predicted", "speedup"}})
-    numbers = dict.fromkeys(["predicted", known])
-    heads = ["target", *["suite"] * several, "setting", *numbers, "verdict"]
+    heads = ["target", "setting", *dict.fromkeys(["predicted", known]), "verdict"]
     table = in_columns([heads, *([str(own[head]) for head in heads] for own in cells)])
     values = {"stage": stage, "table": table, "rows": cells, "known": known}
     return fill_template(ROOT / "paper/stage.txt.j2", **values)

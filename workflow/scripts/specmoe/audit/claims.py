@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from specmoe.audit.limits import LIMITS, Limits
+from specmoe.config.engines import COUNTS_SINCE
 from specmoe.errors import ConfigError, nearest, one_line
 from specmoe.files import given_file
 from specmoe.models.info import Size, split_by_active
@@ -53,8 +54,8 @@ FACTS = {
 }
 _SPEEDS = ("speedup", "claimed_tokens_per_second", "baseline_tokens_per_second")
 FIELDS = ("name", "source", "chip", *FACTS)
-# llama.cpp before build 10210 (000547513, #26320) dropped partly accepted rounds of targets whose
-# state is restored, or counted the target's own token as accepted.
+# llama.cpp before COUNTS_SINCE dropped partly accepted rounds of targets whose state is restored,
+# or counted the target's own token as accepted.
 _BY_OLD_COUNTERS = {"acceptance_rate", "tokens_per_round"}
 _AT_MOST = {
     "drafted_per_round": "gamma",
@@ -312,8 +313,7 @@ def _time(facts: Facts, allowed: float) -> Iterator[Bound]:
     why += f" {facts.speedup:.4g}"
     doubts = tuple(missing) if facts.speedup > 1 else ()
     at_most = max(most, default=inf) / allowed
-    by_draft = ("draft_ms", "draft_tokens_per_second")
-    apart = _rounding(facts.claim, *(_SPEEDS[:1] if get("speedup") else _SPEEDS[1:]), *by_draft)
+    apart = _rounding(facts.claim, *_SPEEDS, "draft_ms", "draft_tokens_per_second")
     yield Bound("time", facts.speedup, at_most, surely / allowed, doubts, why, apart)
 
 
@@ -387,6 +387,6 @@ def _describe(judged: Judged) -> Iterator[str]:
         above = f", impossible above {limit:.4g}" if isfinite(limit) else ""
         yield f"  {bound.name}, {bound.verdict}: {bound.why}{above}"
     if judged.claim.facts.get("old_counters"):
-        yield "  acceptance, not believed: llama.cpp before build 10210 counted it wrongly there"
+        yield f"  acceptance, not believed: llama.cpp before build {COUNTS_SINCE} miscounted it"
     if not {"weights_gb", "bandwidth_gb_s"} <= set(judged.claim.facts):
         yield "  bandwidth, not checked: it takes weights_gb, and bandwidth_gb_s or chip"
