@@ -240,9 +240,8 @@ def _facts_of(claim: Claim) -> Facts:
     speedup = speedup or (rate and baseline and rate / baseline)
     baseline = baseline or (rate and speedup and rate / speedup)
     rate = rate or (baseline and speedup and baseline * speedup)
-    draft_ms: float | None = get("draft_ms")
-    if draft_rate := get("draft_tokens_per_second"):
-        draft_ms = 1000 / draft_rate
+    draft_rate = get("draft_tokens_per_second")
+    draft_ms = 1000 / draft_rate if draft_rate else get("draft_ms")
     steps = draft_ms * baseline / 1000 if draft_ms and baseline else 0.0 if draft_ms == 0 else None
     share, stated, gamma = map(get, ("acceptance_rate", "tokens_per_round", "gamma"))
     accepted = 1.0 if share is None else min(1.0, share + share.half)
