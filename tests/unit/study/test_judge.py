@@ -32,6 +32,7 @@ ALL_MODELS = pd.concat(
               parameters_active=9_000_000_000, size_bytes=18_000_000_000),
         model("moe_q4", model="moe_q8", label="MoE Q8", size_bytes=38_000_000_000),
         model("draft_0.8b", model="draft_0.8b_bf16", size_bytes=1_500_000_000),
+        model("dense_4b", model="dense_4b_q4", size_bytes=2_500_000_000),
     ],
     ignore_index=True,
 )  # fmt: skip
@@ -90,6 +91,7 @@ def with_flagged(analysis, count, column="impossible", **setting):
 
 
 SMALL, LARGE, SAME = "draft_0.8b", "draft_2b", "draft_0.8b_bf16"
+SAME_AS_TARGET = "dense_4b_q4"
 # Settings by γ and the ends of their intervals.
 moe, moe_2b = partial(setting, "moe_q4", SMALL), partial(setting, "moe_q4", LARGE)
 moe_q8, dense_4b, dense_9b = (
@@ -142,6 +144,9 @@ CASES = {
         (SUPPORTED, [ACCEPTED, SWEPT]),
         (CONTRADICTED, [MOE]),  # 50 %
         (NOT_TESTABLE, [by_mtp(40, 41)]),
+        # A target accepts nearly all that its own network drafts in another type.
+        (NOT_TESTABLE, [setting("dense_4b", SAME_AS_TARGET, 4, 50, 51)]),
+        (SUPPORTED, [ACCEPTED, setting("dense_4b", SAME_AS_TARGET, 4, 50, 51)]),
     ],
     "acceptance_low_everywhere": [
         (SUPPORTED, [ACCEPTED]),
@@ -298,7 +303,7 @@ def test_two_files_of_one_network_are_no_two_models():
     targets = [MOE, dense_4b(4, 50, 51), dense_9b(4, 70, 71)]
     row = judged(campaign(*targets, models=of_one), "between_at_best")
     assert row["verdict"] == NOT_TESTABLE
-    assert "one network in two types" in row["why"]
+    assert row["why"] == "one network stands for both dense_4b and dense_9b"
     # Nor is an MoE that has no more than a router more than its dense counterpart.
     with_router = [4.01e9 if family == "moe" else 4e9 for family in ALL_MODELS["family"]]
     router = ALL_MODELS.assign(parameters_total=with_router, parameters_active=with_router)
