@@ -131,6 +131,7 @@ def advice_values(analysis: Analysis) -> dict[str, Any]:
 
     def plain(name: str) -> list[Record]:
         frame = getattr(analysis, name)[TABLES[name].columns]
+        frame = frame.drop(columns="log_speedups", errors="ignore")  # of repeats, for the study
         return records(frame.astype(object).where(frame.notna(), None))
 
     targets, settings, categories = map(plain, ("advice", "advice_settings", "categories"))
