@@ -74,6 +74,8 @@ CAMPAIGN = pd.DataFrame(
             "backend": "cpu",
             "n_predict": N_PREDICT,
             "stops_at_end": False,
+            "first_turns": 3,
+            "chats": 1,
             "temperature": 0.0,
             "repeats": 2,
             "confidence": 0.95,

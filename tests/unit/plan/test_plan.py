@@ -78,12 +78,16 @@ def test_the_study_fits_the_machine_it_was_made_on(plan_of, study):
     told = screen(plan_of(study, unheeded=frozenset({("qwen3.5-4b-q8", False)})))
     assert re.search("^thinking  `thinking: false` has no effect: .* of .* ignores it$", told, re.M)
     tokens = dict(plan.found.prompt_tokens) | {"code": 4096}
-    sent = {"everyday": (20, 3, 1)}
-    text = screen(plan_of(study, prompt_tokens=tokens, sent=sent))
+    text = screen(plan_of(study, prompt_tokens=tokens))
     assert "; code may not fit: about " in text
     assert "; if so, its block stops before it measures. Raise measurement.context\n" in text
-    several = "of 3 with several turns the user's first is sent; 1 chat, sent up to the user's last"
-    assert f"everyday: 0 of 20 entries of resources/prompts/chats.jsonl; {several} turn\n" in text
+
+
+def test_of_prompts_in_files_it_is_said_which_turns_are_sent(plan_of, study):
+    study["workloads"]["everyday"]["file"] = "config/workload.example.jsonl"
+    study["suites"]["moe_speculative"] |= {"prompts": [], "workloads": ["everyday"]}
+    file = "everyday: 50 prompts of config/workload.example.jsonl"
+    assert f"{file}; 12 chats, sent up to the user's last turn\n" in screen(plan_of(study))
 
 
 def test_a_file_is_downloaded_once_and_nothing_that_is_here(plan_of, study):

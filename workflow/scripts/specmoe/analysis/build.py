@@ -2,6 +2,7 @@
 
 import json
 import shlex
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -161,6 +162,7 @@ def _campaign(runs: pd.DataFrame, config: Config, machine: Mapping[str, Any]) ->
     first, measured = runs.iloc[0], {*runs["target"], *runs["draft_model"]}
     study_names = config.campaign.compare_with_study.items()
     names = {name: model for name, model in study_names if model in measured}
+    sent = Counter(prompt.sent for one in config.workloads.values() for prompt in one.prompts)
     return pd.DataFrame(
         [
             {
@@ -186,6 +188,8 @@ def _campaign(runs: pd.DataFrame, config: Config, machine: Mapping[str, Any]) ->
                 "engine_options": shlex.join(config.measurement.engine_args),
                 "n_predict": first["n_predict"],
                 "stops_at_end": bool(runs["stop"].eq(Stop.EOS).any()),
+                "first_turns": sent["first turn"],
+                "chats": sent["chat"],
                 "temperature": config.measurement.temperature,
                 "repeats": config.measurement.repeats,
                 "confidence": config.statistics.confidence,

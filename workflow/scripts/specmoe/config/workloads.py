@@ -216,6 +216,8 @@ class WorkloadPrompt(Strict):
     """what results are grouped by"""
     line: Positive | None = None
     """line of the file, or value of a JSON array, from 1"""
+    sent: Literal["first turn", "chat"] | None = None
+    """what is sent of several turns"""
 
 
 class WorkloadBase(Strict):
@@ -295,22 +297,11 @@ def prompts_of_file(workload: FileWorkload, file: Path) -> list[WorkloadPrompt]:
 def _prompt(workload: FileWorkload, entry: str, number: int) -> WorkloadPrompt:
     sending = sending_of(workload)
     fields = _fields_of(Path(workload.file), entry, sending.prompt_key)
-    content_of(fields, sending)  # checks it
+    content, turns = content_of(fields, sending), _at(fields, sending.prompt_key)
+    first = "first turn" if isinstance(turns, list) and turns[1:] else None
     name, category = (_at(fields, workload.columns.get(one, one)) for one in ("id", "category"))
     if isinstance(name, str):
         name = re.sub(r"[^\w.-]+", "-", name.strip(), flags=re.ASCII).lstrip("-._")
     data = {"id": str(number) if name in (None, "") else name, "category": category or None}
-    return WorkloadPrompt.model_validate(data | {"line": number})
-
-
-def sent_of(workload: FileWorkload, root: Path) -> tuple[int, int, int]:
-    """Return how many entries a workload's file has, and of its prompts two numbers.
-
-    They are those that are the first of several turns, and those that are chats.
-    """
-    file, sending = root / workload.file, sending_of(workload)
-    entries = _entries_once(file)
-    fields = [_fields_of(file, entries[one.line or 0], "") for one in workload.prompts]
-    turns = [_at(one, sending.prompt_key) for one in fields]
-    several = sum(isinstance(one, list) and len(one) > 1 for one in turns)
-    return len(entries), several, sum(_at(one, sending.messages_key) is not None for one in fields)
+    data |= {"line": number, "sent": "chat" if isinstance(content, list) else first}
+    return WorkloadPrompt.model_validate(data)

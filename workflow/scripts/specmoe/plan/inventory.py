@@ -13,7 +13,7 @@ from typing import NamedTuple
 from specmoe.config.block import Block, PromptSource
 from specmoe.config.engines import COUNTS_SINCE, PathEngine, refuse_exported
 from specmoe.config.models import HubModel, PathModel
-from specmoe.config.workloads import FileWorkload, read_content, sent_of, text_of
+from specmoe.config.workloads import read_content, text_of
 from specmoe.engine.identity import require_programs
 from specmoe.engine.machine import build_of
 from specmoe.errors import ConfigError, ModelError, SpecmoeError
@@ -179,8 +179,6 @@ class Inventory:
     prompt_tokens: Mapping[str, int]  # by prompt, estimated from the size of its text
     unbuilt: tuple[str, ...] = ()  # engines that are built first
     left_s: float | None = None  # at the pace of the measured blocks, if there are any
-    # Of each workload that is a file, see `config.workloads.sent_of`.
-    sent: Mapping[str, tuple[int, int, int]] = field(default_factory=dict)
     # Targets, and the values of `thinking` that their templates ignore.
     unheeded: frozenset[tuple[str, bool | None]] = frozenset()
     # Of engines of one's own that may count wrongly for a target: their builds; 0: unknown.
@@ -229,11 +227,6 @@ def take_inventory(campaign: LoadedCampaign, blocks: list[Block]) -> Inventory:
         prompt_tokens={
             prompt: max(_bytes_of(*sent, campaign.root) // BYTES_PER_TOKEN, 1)
             for prompt, sent in _sent_in(blocks).items()
-        },
-        sent={
-            name: sent_of(workload, campaign.root)
-            for name in sorted({name for block in blocks for name in block.sendings})
-            if isinstance(workload := config.workloads[name], FileWorkload)
         },
         unbuilt=tuple(
             name
