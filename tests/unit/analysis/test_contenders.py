@@ -121,13 +121,15 @@ def test_a_stage_says_its_answer_by_labels_and_no_suite_where_there_is_one():
     block = compared(arms=(Arm(), drafted(4), drafted(8), drafted(16)))
     runs = runs_of({4: 1.5, 8: 0.5})
     rows = compare_first(block, block.arms[1:], runs, [], SETTINGS, MARGIN)
+    rows[1]["speedup_high"] = 9.0
     labels = {one["setting"]: ("A 9B", f"a 0.8B, γ = {one['gamma']}") for one in rows}
     text = describe(rows, 1, labels).splitlines()
     best = "at best a 0.8B, γ = 4,"
     assert text[-1] == f"A 9B: so far on, {best} 1.50 [1.34, 1.68]; nothing is known of 1 setting"
     heads, first, *_ = text[3:]
     assert heads.split() == ["target", "setting", "predicted", "speedup", "verdict"]
-    assert first == "A 9B    a 0.8B, γ = 4   –          1.50 [1.34, 1.68]  contender"
+    assert first == "A 9B    a 0.8B, γ = 4   –          1.50 [1.34, 1.68]     contender"
+    assert "0.50 too few prompts  beaten in the first repeat" in text[5]
     rows = [{name: one[name] for name in one if "speedup" not in name} for one in rows]
     rows[0] |= {"predicted": 0.4, "predicted_low": 0.3, "predicted_high": 0.5}
     text = describe(rows, 0, labels).splitlines()

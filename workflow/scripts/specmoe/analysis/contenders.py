@@ -21,7 +21,7 @@ import pandas as pd
 from specmoe.analysis.gamma_curves import scored_pair
 from specmoe.analysis.intervals import MANY, session_reach, student_quantile
 from specmoe.analysis.labels import is_no_control, with_controls
-from specmoe.analysis.number_text import measured
+from specmoe.analysis.number_text import TOO_FEW_PROMPTS, fixed, interval
 from specmoe.analysis.summaries import with_speedups
 from specmoe.audit.draft_rounds import DraftScores, ScoresKey, scores_by_run
 from specmoe.config.block import Arm, Block
@@ -270,7 +270,10 @@ def describe(
         target = ", ".join(filter(None, [target, row["suite"] * several, row["level"]]))
         own = {**row, "target": target, "setting": setting, "known": row.get(known)}
         for name in ("predicted", "speedup"):
-            own[name] = measured(row.get(name), row.get(f"{name}_low"), row.get(f"{name}_high"))
+            ends = row.get(f"{name}_low"), row.get(f"{name}_high")
+            own[name] = (
+                f"{fixed(row.get(name), 2)} {interval(*ends, wide=TOO_FEW_PROMPTS)}".rstrip()
+            )
         cells.append(own | {"unknown": not row.keys() & {"predicted", "speedup"}})
     heads = ["target", "setting", *dict.fromkeys(["predicted", known]), "verdict"]
     table = in_columns([heads, *([str(own[head]) for head in heads] for own in cells)])
