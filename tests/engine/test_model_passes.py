@@ -10,7 +10,7 @@ import pytest
 
 from specmoe.config.block import Outputs, TimedPasses
 from specmoe.errors import MeasurementError
-from specmoe.measure.model_passes import Proposal, Text, measure, score, widest_move
+from specmoe.measure.model_passes import Ids, Proposal, measure, score, widest_move
 from specmoe.models.info import Size
 from specmoe.models.synthetic import write_model
 
@@ -79,15 +79,11 @@ def test_a_text_that_is_too_short_and_a_missing_model_are_named(measured, family
 PROMPT = tuple(range(1, 40))
 
 
-def text(prompt, tokens):
-    return Text("target", "prompt", tuple(prompt), tuple(tokens))
-
-
 @pytest.fixture
 def read_all(job, family, model_passes):
     """Read texts with the draft model, in batches of a width."""
 
-    def reading(*texts: Text, n_tokens: int = 8) -> list[list[Proposal]]:
+    def reading(*texts: Ids, n_tokens: int = 8) -> list[list[Proposal]]:
         own = replace(job, target=family["draft"])
         return score(texts, alone(), own, model_passes, n_tokens)
 
@@ -102,7 +98,7 @@ def generated(start, family):
 
 
 def test_a_draft_agrees_with_every_token_of_its_own_text_and_with_no_other(read_all, generated):
-    [proposals] = read_all(text(PROMPT, tuple(generated["tokens"])))
+    [proposals] = read_all((PROMPT, tuple(generated["tokens"])))
     assert all(one["agrees"] for one in proposals)
     for one, each in zip(proposals, generated["completion_probabilities"], strict=True):
         first, second = each["top_logprobs"]
@@ -112,14 +108,14 @@ def test_a_draft_agrees_with_every_token_of_its_own_text_and_with_no_other(read_
         assert one["lead_nats"] == pytest.approx(first["logprob"] - second["logprob"], abs=0.01)
     likeliest = set(generated["tokens"])
     other = [token for token in range(256) if token not in likeliest][:24]
-    [proposals] = read_all(text(PROMPT, other))
+    [proposals] = read_all((PROMPT, other))
     found = [one["agrees"] for one in proposals]
     assert found == [one["token"] == token for one, token in zip(proposals, other, strict=True)]
     assert sum(found) <= 1  # another one may be the likeliest by chance
 
 
 def test_texts_are_read_alike_in_any_order_and_nearly_alike_in_any_batches(read_all, generated):
-    own, other = text(PROMPT, tuple(generated["tokens"])), text(PROMPT[:5], PROMPT)
+    own, other = (PROMPT, tuple(generated["tokens"])), (PROMPT[:5], PROMPT)
     first, second = read_all(own, other)
     assert read_all(other, own) == [second, first]
     assert widest_move([first, second], read_all(own, other, n_tokens=1)) < 0.1

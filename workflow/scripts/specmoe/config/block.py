@@ -20,8 +20,8 @@ LONG_WARMUP_S = 1.0
 ORDER_SEED = 1
 """Seed of the order of the blocks of a repeat, and of the prompts and arms of a block."""
 
-WARMUP_TOKENS = 16
-"""Tokens that each warm-up generates; at most those of a run. Fewer leave no room to draft."""
+WARMUP_TOKENS = 8
+"""Tokens that each warm-up generates at least, with room for a round of the longest draft."""
 
 # How a suite is measured, as columns of its rows. Rates of two ways are not comparable.
 MEASURED_BY = ["protocol", "engine"]

@@ -203,7 +203,9 @@ def _comparisons(config: Config, name: str, gpu: bool) -> Iterator[Block]:
             prompts=prompts,
             # The study goes through its prompts once.
             prompt_iterations=1 if by_study else measurement.prompt_iterations,
-            warmup_tokens=min(WARMUP_TOKENS, measurement.n_predict),
+            warmup_tokens=min(
+                max(WARMUP_TOKENS, *(2 + arm.gamma for arm in arms)), measurement.n_predict
+            ),
             gpu_layers=measurement.gpu_layers if gpu else 0,
             schedule=measurement.schedule,
             protocol=protocol,

@@ -79,6 +79,10 @@ def measure(passes: TimedPasses, job: Job, program: Path) -> dict[str, Any]:
     }
 
 
+Ids = tuple[tuple[int, ...], tuple[int, ...]]
+"""The tokens of a prompt, and those after it."""
+
+
 class Text(NamedTuple):
     """The tokens of a prompt, and of what a target wrote after it."""
 
@@ -86,6 +90,11 @@ class Text(NamedTuple):
     prompt: str
     prompt_tokens: tuple[int, ...]
     tokens: tuple[int, ...]
+
+    @property
+    def ids(self) -> Ids:
+        """What a draft model reads."""
+        return self.prompt_tokens, self.tokens
 
 
 Proposal = dict[str, Any]
@@ -112,14 +121,14 @@ def texts_of(records: Iterable[tuple[Block, Mapping[str, Any]]]) -> list[Text]:
 
 
 def score(
-    texts: Sequence[Text], block: Block, job: Job, program: Path, n_tokens: int = BATCH
+    texts: Sequence[Ids], block: Block, job: Job, program: Path, n_tokens: int = BATCH
 ) -> list[list[Proposal]]:
     """Return the scores of texts by a draft model, the job's, in batches of `n_tokens`.
 
     `program` runs as the processes of `block` do. Raises MeasurementError if it fails or hangs.
     """
     file = job.server_log.with_suffix(".texts")
-    lines = [[len(one.prompt_tokens), *one.prompt_tokens, *one.tokens] for one in texts]
+    lines = [[len(prompt), *prompt, *tokens] for prompt, tokens in texts]
     file.write_text("".join(" ".join(map(str, line)) + "\n" for line in lines))
     threads = block.threads or physical_cores()
     words = "score", engine_path(job.target), file, threads, block.gpu_layers, n_tokens
@@ -158,20 +167,18 @@ def score_texts(
     blocks = [*records]
     texts, block = texts_of(blocks), blocks[0][0]
     program = workplace.engine.with_name(PROGRAM)
-    # Narrow batches take long, so those of the shortest prompts.
-    shortest = sorted(range(len(texts)), key=lambda number: len(texts[number].prompt_tokens))
-    ends = accumulate(len(texts[number].tokens) for number in shortest)
-    some = [number for number, end in zip(shortest, ends, strict=True) if end <= _TOKENS_AGAIN]
-    again = some or shortest[:1]
+    # Upcycled models write what their dense one does. Shortest prompts first: narrow batches take
+    # long, so those of the first texts.
+    distinct = sorted({one.ids for one in texts}, key=lambda ids: len(ids[0]))
+    ends = accumulate(len(tokens) for _, tokens in distinct)
+    again = max(1, sum(end <= _TOKENS_AGAIN for end in ends))
     with exclusive_job(workplace, block.environment, file, log) as job:
-        found = score(texts, block, job, program)
+        found = score(distinct, block, job, program)
         moves = [
-            widest_move(
-                [found[number] for number in again],
-                score([texts[number] for number in again], block, job, program, n_tokens),
-            )
+            widest_move(found[:again], score(distinct[:again], block, job, program, n_tokens))
             for n_tokens in _NARROWER
         ]
+    of_ids = dict(zip(distinct, found, strict=True))
     kept = ("agrees", "confidence", "lead_nats")
     return {
         "draft": draft,
@@ -181,7 +188,7 @@ def score_texts(
         "moved_nats": max(moves),
         "texts": [
             {"target": text.target, "prompt": text.prompt, "token": text.tokens}
-            | {name: [one[name] for one in of_text] for name in kept}
-            for text, of_text in zip(texts, found, strict=True)
+            | {name: [one[name] for one in of_ids[text.ids]] for name in kept}
+            for text in texts
         ],
     }
