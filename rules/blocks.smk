@@ -48,28 +48,34 @@ rule choose_contenders:
         " --stage {wildcards.stage} --out {output} 2>&1 | tee {log}"
 
 
-rule measure_pass_times:
-    """Time the passes of one model by themselves, alone on the machine."""
-    input:
-        specmoe=SPECMOE,
-        model="<models>/{model}.gguf",
-        info="<models>/{model}.json",
-        text=always(shipped(CONFIG.prompts.passage)),
-        before=of("repeat", FILES.before_repeat),  # as the description of the machine
-        engine="<engine>/engine.json",
-        program="<engine>/model_passes",
-    output:
-        **described("<campaign>/machines/pass_times/{model}/r{repeat}.json"),
-        record="<campaign>/pass_times/{model}/r{repeat}.jsonl",
-    log:
-        "<logs>/pass_times/{model}/r{repeat}.log",
-    # Just before the first block of the repeat.
-    priority: of("repeat", CAMPAIGN.machine_priority)
-    threads: workflow.cores
-    params:
-        **MACHINE,
-    message:
-        "Timing passes of {wildcards.model} before repeat {wildcards.repeat}"
-    shell:
-        "{params.before}python {input.specmoe} time_passes --campaign {params.campaign}"
-        " --model {wildcards.model:q} --repeat {wildcards.repeat} --workflow-pid $PPID --log {log}"
+if CAMPAIGN.timed_passes:
+
+    # One job for all models, because starting one takes as long as the passes of a small model.
+    rule measure_pass_times:
+        """Time the passes of each model by themselves, alone on the machine."""
+        input:
+            specmoe=SPECMOE,
+            models=[*map(CAMPAIGN.model_file, CAMPAIGN.timed_passes)],
+            infos=[*map(CAMPAIGN.info, CAMPAIGN.timed_passes)],
+            text=always(shipped(CONFIG.prompts.passage)),
+            before=of("repeat", FILES.before_repeat),  # as the description of the machine
+            engine="<engine>/engine.json",
+            program="<engine>/model_passes",
+        output:
+            **described("<campaign>/machines/pass_times/r{repeat}.json"),
+            records=expand(
+                "<campaign>/pass_times/{model}/r{{repeat}}.jsonl",
+                model=CAMPAIGN.timed_passes,
+            ),
+        log:
+            "<logs>/pass_times/r{repeat}.log",
+        # Just before the first block of the repeat.
+        priority: of("repeat", CAMPAIGN.machine_priority)
+        threads: workflow.cores
+        params:
+            **MACHINE,
+        message:
+            "Timing passes before repeat {wildcards.repeat}"
+        shell:
+            "{params.before}python {input.specmoe} time_passes --campaign {params.campaign}"
+            " --repeat {wildcards.repeat} --workflow-pid $PPID --log {log}"

@@ -11,6 +11,7 @@ import json
 import sys
 from argparse import ArgumentParser
 from collections.abc import Callable, Sequence
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from types import UnionType
@@ -117,22 +118,19 @@ def measure(campaign: "Opened", block: str, log: Path, workflow_pid: int | None 
 
 
 def time_passes(
-    campaign: "Opened",
-    model: str,
-    repeat: int,
-    log: Path,
-    workflow_pid: int | None = None,
+    campaign: "Opened", repeat: int, log: Path, workflow_pid: int | None = None
 ) -> None:
-    """Time the passes of one model by themselves, alone on the machine."""
+    """Time the passes of each model by themselves, alone on the machine."""
     from specmoe.measure.model_passes import time_passes
     from specmoe.plan.gate import Gate
 
-    name, gate = f"pass_times/{model}/r{repeat}", Gate(campaign)
-    passes, file = campaign.timed_passes[model], campaign.model_file(model)
-    workplace = campaign.workplace(name, workflow_pid)
-    request = gate.passes(model, repeat)
-    gate.records.measured_once(name, request, lambda: time_passes(passes, workplace, file, log))
-    gate.records.relink(name, request)
+    gate = Gate(campaign)
+    for model, passes in campaign.timed_passes.items():
+        name, file = f"pass_times/{model}/r{repeat}", campaign.model_file(model)
+        given = passes, campaign.workplace(name, workflow_pid), file, log
+        request = gate.passes(model, repeat)
+        gate.records.measured_once(name, request, partial(time_passes, *given))
+        gate.records.relink(name, request)
 
 
 def record_trace(campaign: "Opened", log: Path, out: Path, workflow_pid: int | None = None) -> None:

@@ -6,9 +6,8 @@ trace is shown round by round, in a terminal (`paper/trace.txt.j2`) and on the p
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 from pydantic import TypeAdapter
 
@@ -144,17 +143,21 @@ def record(block: Block, job: Job, config: Config) -> Recording:
         of_draft.server(block, Arm(), log.with_suffix(".draft.log")) as draft,
     ):
 
-        def written(server: Server, after: Sequence[int], n_predict: int) -> list[int]:
-            ids, ends = [*prompt, *after], block.stop == Stop.EOS
-            answer = server.complete(
-                ids, n_predict=n_predict, temperature=0, seed=block.seed, until_end=ends
+        def answered(server: Server, after: Sequence[int], n_predict: int) -> dict[str, Any]:
+            return server.complete(
+                [*prompt, *after],
+                n_predict=n_predict,
+                temperature=0,
+                seed=block.seed,
+                until_end=until_end,
+                reuse=True,
             )
-            check_length(server, ids, answer, n_predict, until_end=ends)
-            return [*answer["tokens"]]
 
-        prompt = prompt_ids(target, source, block, job.root)
-        text = written(target, [], block.n_predict)
-        rounds = tuple(decode(text, arm.gamma, partial(written, draft)))
+        prompt, until_end = prompt_ids(target, source, block, job.root), block.stop == Stop.EOS
+        answer = answered(target, [], block.n_predict)
+        check_length(target, prompt, answer, block.n_predict, until_end=until_end)
+        text: list[int] = answer["tokens"]
+        rounds = tuple(decode(text, arm.gamma, lambda *asked: answered(draft, *asked)["tokens"]))
         known = sorted({*text, *(token for one in rounds for token in one.drafted)})
         return Recording(
             version=5,
