@@ -92,6 +92,7 @@ def _thinking(
             return None
         sent = workloads.get(workload or "")
         chat = sent and sent.template == Template.CHAT
+        # Told nothing, llama-server tells it to think (`enable_thinking`, server-context.cpp).
         opened = bool(sent and chat and one.opens[sent.thinking is not False])
         return one.thought(tokens, opened=opened)
 

@@ -226,7 +226,7 @@ class WorkloadBase(Strict):
     template: Template = Template.RAW
     """`chat` makes a chat of each prompt by the target's own template; `raw` sends it as it is"""
     thinking: bool | None = None
-    """`enable_thinking` for templates that know it; without it the template decides"""
+    """`enable_thinking` for templates that know it; without it llama-server tells them to think"""
     stop: Stop | None = None
     """replaces `measurement.stop`"""
     prompts: list[WorkloadPrompt] = Field(default=[])

@@ -136,9 +136,7 @@ def _thinking(header: Header) -> Thinking | None:
     It is rendered both ways, told to think and not to. None too if it cannot be rendered.
     """
     template = (header.chat_template or b"").decode(errors="replace")
-    env = ImmutableSandboxedEnvironment(
-        trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols"]
-    )
+    env = ImmutableSandboxedEnvironment(extensions=["jinja2.ext.loopcontrols"])
     env.globals["strftime_now"] = str
     asked = {"messages": [{"role": "user", "content": "?"}], "add_generation_prompt": True}
     prompts: list[str] = []
