@@ -270,10 +270,9 @@ def describe(
         target = ", ".join(filter(None, [target, row["suite"] * several, row["level"]]))
         own = {**row, "target": target, "setting": setting, "known": row.get(known)}
         for name in ("predicted", "speedup"):
-            ends = row.get(f"{name}_low"), row.get(f"{name}_high")
-            own[name] = (
-                f"{fixed(row.get(name), 2)} {interval(*ends, wide=TOO_FEW_PROMPTS)}".rstrip()
-            )
+            number, low, high = (row.get(f"{name}{end}") for end in ("", "_low", "_high"))
+            words = fixed(number, 2), interval(low, high, wide=TOO_FEW_PROMPTS)
+            own[name] = " ".join(words).rstrip()
         cells.append(own | {"unknown": not row.keys() & {"predicted", "speedup"}})
     heads = ["target", "setting", *dict.fromkeys(["predicted", known]), "verdict"]
     table = in_columns([heads, *([str(own[head]) for head in heads] for own in cells)])
