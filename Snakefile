@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-from itertools import pairwise
 from pathlib import Path
 
 from snakemake.utils import min_version
@@ -90,15 +89,6 @@ TARGETS = ["plan", "advise", "paper", "page", "audit", "tables", "check_claim"]
 TARGETS += ["runs", "models", "engine", "pack_campaign"]
 TARGETS += ["trace"] * bool(DEMONSTRATION)
 TARGETS += [f"suite_{one}" for one in CONFIG.campaign.suites if CAMPAIGN.measured]
-FORMER_TARGETS = {
-    "site": "page",
-    "audit_runs": "audit",
-    "demo_trace": "trace",
-    "possible": "check_claim",
-}
-for before, word in pairwise(sys.argv):
-    if word in FORMER_TARGETS and before not in ("--directory", "-d"):
-        sys.exit(f"ConfigError: the target `{word}` is `{FORMER_TARGETS[word]}` now")
 
 
 rule help:

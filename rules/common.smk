@@ -178,7 +178,7 @@ def print_plan():
         sys.exit(error_message(errors))
     command = ["python", SPECMOE, "plan", "--results", "results", "--configfile"]
     command += workflow.configfiles
-    if CONFIG.check_capacity and scheduled("fetch_model"):
+    if CONFIG.check_capacity and not MODULE and scheduled("fetch_model"):
         command.append("--check-capacity")
     # A command line may be too short for it.
     text = CONFIG.of_campaign().model_dump_json()

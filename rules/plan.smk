@@ -28,20 +28,11 @@ rule describe_machine:
         "{params.command:q} --engine {input.engine} --out {output} 2>&1 | tee {log}"
 
 
-if MODULE:
+rule plan:
+    """Say what would be downloaded, needed and measured, and how long it may take."""
+    localrule: True
 
-    rule plan:
-        """Say what would be downloaded, needed and measured, and how long it may take."""
-        localrule: True
-        run:
-            # In a job's thread an end of the process would be waited for, for ever.
-            try:
-                print_plan()
-            except SystemExit as ended:
-                raise ConfigError(str(ended.code)) from None
 
-else:
-
-    rule plan:
-        """Say what would be downloaded, needed and measured, and how long it may take."""
-        localrule: True
+# Of a module no `onstart` runs, which prints it.
+if MODULE and {word.rpartition("_")[2] for word in sys.argv} & {"plan"}:
+    print_plan()

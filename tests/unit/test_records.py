@@ -47,9 +47,9 @@ def test_a_record_of_something_else_loses_its_link_and_stays_kept(records, measu
     assert records.link(NAME).exists()
     assert records.unlink_changed(NAME, OTHER) == "n_predict: 16 before, 32 now"
     assert not records.link(NAME).exists()
-    assert not records.has(NAME, OTHER)
+    assert records.seconds(NAME, OTHER) is None
     assert records.latest_change(NAME, OTHER) == "n_predict: 16 before, 32 now"
-    assert records.has(NAME, ASKED)
+    assert records.seconds(NAME, ASKED) is not None
     assert not measure()
 
 

@@ -1,6 +1,7 @@
 """Advice in stages on the real engine: a table after each, and nothing is measured twice."""
 
 import json
+import re
 
 import pytest
 
@@ -43,7 +44,7 @@ def test_a_table_is_printed_after_each_stage_and_provisional_ones_say_so(staged)
 
 
 def test_what_is_beaten_is_measured_no_further_and_has_its_row(staged):
-    folder, _, second, _ = staged
+    folder, first, second, _ = staged
     decided = [json.loads((folder / f"contenders_r{n}.json").read_text()) for n in (0, 1)]
     beaten = [{row["setting"] for row in one["settings"] if not row["measured"]} for one in decided]
     assert "S/target/draft/g16" in beaten[0]
@@ -54,6 +55,10 @@ def test_what_is_beaten_is_measured_no_further_and_has_its_row(staged):
     told = json.loads((folder / "advice.json").read_text())["settings"]
     assert {row["setting"] for row in told} == {row["setting"] for row in decided[0]["settings"]}
     assert "beaten by prediction" in second
+    # The plan of the second call counts what is left, and says what is in no suite of the user's.
+    assert re.search(r"^beaten, and measured no further: settings of [1-9]\d* runs$", second, re.M)
+    assert re.search(r"2 measured; at their pace the others take \d+ (s|min)$", second, re.M)
+    assert "\n1 block of these (texts-alone): a target writes by itself" in first
 
 
 def test_nothing_is_measured_twice(staged):

@@ -42,7 +42,7 @@ def plan_of(root):
             "sizes": {name: size for name, size in sizes.items() if size},
             "hub_folder": Folder(Path("hub"), free, 1),
             "models_folder": Folder(Path("models"), free, 1),
-            "measured": frozenset(),
+            "measured": {},
             "changed": {},
             "prompt_tokens": {source.prompt: 50 for block in blocks for source in block.prompts},
             "unbuilt": ("current",),
@@ -190,12 +190,12 @@ def test_a_campaign_measured_in_part_by_both_protocols_is_planned(artefact):
         plant(campaign, block)
     plant(campaign, blocks[-1], n_predict=32)
     found = take_inventory(campaign, blocks)
-    assert found.measured == {block.block for block in measured}
+    assert found.measured == {block.block: 10 for block in measured}
     assert found.changed == {blocks[-1].block: "n_predict: 32 before, 64 now"}
     plan = Plan(campaign.config, blocks, M2_ULTRA, Backend.CPU, found)
-    assert plan.left_s == plan.estimate({*plan.estimated_s} - found.measured)
+    left = sum(one.runs for one in blocks) / sum(one.runs for one in measured) - 1
     text = screen(plan)
-    assert "blocks, 4 measured; the others take " in text
+    assert f"blocks, 4 measured; at their pace the others take {40 * left / 60:.0f} min\n" in text
     assert re.search(r"\nagain     1 block of suite .* n_predict: 32 before, 64 now\n", text)
 
 

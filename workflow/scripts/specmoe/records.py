@@ -132,10 +132,11 @@ class Records:
             link.unlink(missing_ok=True)
         return changed
 
-    def has(self, name: str, request: Request) -> bool:
-        """Return whether a job is measured as asked."""
-        heads = map(head_of, (self.link(name), self.kept(name, request)))
-        return any(head and not first_changes(head.request, request) for head in heads)
+    def seconds(self, name: str, request: Request) -> float | None:
+        """Return how long a job took that is measured as asked; None if it is not."""
+        heads = filter(None, map(head_of, (self.link(name), self.kept(name, request))))
+        took = (one.seconds for one in heads if not first_changes(one.request, request))
+        return next(took, None)
 
     def latest_change(self, name: str, request: Request) -> str:
         """Return how the latest record of a job differs from what is asked; empty without one."""

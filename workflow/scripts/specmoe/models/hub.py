@@ -104,16 +104,20 @@ def cached(model: HubModel) -> Path | None:
 
 
 def ask_size(model: HubModel) -> int | None:
-    """Return the size of all parts of a model in bytes, from the hub; None if it is unknown."""
-    seconds = constants.HF_HUB_ETAG_TIMEOUT
+    """Return the bytes of all parts of a model, from the hub; None, and say why, if unknown."""
+    seconds, place = constants.HF_HUB_ETAG_TIMEOUT, _place(model, model.file)
     try:
         info = model_info(
             model.repository, revision=model.revision, files_metadata=True, timeout=seconds
         )
-    except _OF_CLIENT:
+    except _OF_CLIENT as error:
+        _logger.info("%s: %s", place, _reason(error))
         return None
     sizes = {file.rfilename: file.size or 0 for file in info.siblings or []}
-    return sum(sizes[name] for name in model.files) if {*model.files} <= sizes.keys() else None
+    if not {*model.files} <= sizes.keys():
+        _logger.info("%s: %s", place, _KNOWN[errors.RemoteEntryNotFoundError])
+        return None
+    return sum(sizes[name] for name in model.files)
 
 
 def cache_folder() -> Path:

@@ -5,7 +5,7 @@ so nothing heavy is imported here.
 """
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -261,27 +261,17 @@ class LoadedCampaign:
         """Every block without what is known to be beaten by now."""
         return {name: self.remaining(name) or block for name, block in self.blocks.items()}
 
-    def pace(self) -> tuple[int, float | None]:
-        """Return how many blocks are measured, and the seconds that the others take at their pace.
-
-        The pace is that of a run; None without one.
-        """
-        asked = self.asked
-        heads = {block: head_of(self.records / f"{block}.jsonl") for block in asked}
-        took = {block: head.seconds for block, head in heads.items() if head}
-        done = sum(asked[block].runs for block in took)
-        left = sum(block.runs for block in asked.values()) - done
-        return len(took), left / done * sum(took.values()) if done else None
-
     def describe_progress(self) -> str:
         """Say how many blocks are measured, and how long the others take at their pace.
 
         In stages some of their settings may be measured no more, so it is a bound.
         """
-        measured, left_s = self.pace()
-        progress = f"{measured} of {counted(len(self.blocks), 'block')}"
+        heads = {block: head_of(self.records / f"{block}.jsonl") for block in self.blocks}
+        took = {block: head.seconds for block, head in heads.items() if head}
+        progress = f"{len(took)} of {counted(len(heads), 'block')}"
         bound = "" if self.config.measurement.drop_beaten is None else "at most "
-        return f"{progress}, {bound}{duration(left_s)} left" if left_s else progress
+        left = left_s(self.asked.values(), took)
+        return f"{progress}, {bound}{duration(left)} left" if left else progress
 
     @cached_property
     def timed_passes(self) -> dict[str, TimedPasses]:
@@ -347,3 +337,13 @@ class LoadedCampaign:
 def open_campaign(file: Path) -> LoadedCampaign:
     """Return the campaign of a campaign.json, for one of its jobs."""
     return LoadedCampaign(read_config(file), ROOT, file.parents[1])
+
+
+def left_s(blocks: Iterable[Block], took: Mapping[str, float]) -> float | None:
+    """Return the seconds that blocks take after those that took some, at their pace a run.
+
+    None if no run is done.
+    """
+    runs = {one.block: one.runs for one in blocks}
+    done = sum(runs[block] for block in took)
+    return (sum(runs.values()) - done) / done * sum(took.values()) if done else None

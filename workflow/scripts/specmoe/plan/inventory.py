@@ -174,11 +174,10 @@ class Inventory:
     sizes: Mapping[str, Size]  # of the models whose sizes are known
     hub_folder: Folder
     models_folder: Folder
-    measured: frozenset[str]  # blocks, as the configuration asks for them now
+    measured: Mapping[str, float]  # seconds of blocks, as the configuration asks for them now
     changed: Mapping[str, str]  # what differs in the request of a block that was measured before
     prompt_tokens: Mapping[str, int]  # by prompt, estimated from the size of its text
     unbuilt: tuple[str, ...] = ()  # engines that are built first
-    left_s: float | None = None  # at the pace of the measured blocks, if there are any
     # Targets, and the values of `thinking` that their templates ignore.
     unheeded: frozenset[tuple[str, bool | None]] = frozenset()
     # Of engines of one's own that may count wrongly for a target: their builds; 0: unknown.
@@ -200,13 +199,13 @@ def take_inventory(campaign: LoadedCampaign, blocks: list[Block]) -> Inventory:
         and (size := hub.ask_size(entry)) is not None
     }
     sizes = {name: size_of(name, config, infos, asked) for name in config.needed_models}
-    measured, changed = set(), {}
+    measured, changed = {}, {}
     unheeded: set[tuple[str, bool | None]] = set()
     gate = Gate(campaign)
     for block in blocks:
         name, request = f"blocks/{block.block}", gate.block(block.block)
-        if gate.records.has(name, request):
-            measured.add(block.block)
+        if (seconds := gate.records.seconds(name, request)) is not None:
+            measured[block.block] = seconds
         elif reason := gate.records.latest_change(name, request):
             changed[block.block] = reason
         info = next((infos[one] for one in config.lineage(block.target) if one in infos), None)
@@ -222,7 +221,7 @@ def take_inventory(campaign: LoadedCampaign, blocks: list[Block]) -> Inventory:
         sizes={name: size for name, size in sizes.items() if size},
         hub_folder=hub_folder,
         models_folder=models_folder,
-        measured=frozenset(measured),
+        measured=measured,
         changed=changed,
         prompt_tokens={
             prompt: max(_bytes_of(*sent, campaign.root) // BYTES_PER_TOKEN, 1)
@@ -234,7 +233,6 @@ def take_inventory(campaign: LoadedCampaign, blocks: list[Block]) -> Inventory:
             if not isinstance(config.engines[name], PathEngine)
             and not campaign.engine_file(engine_id).exists()
         ),
-        left_s=campaign.pace()[1],
         unheeded=frozenset(unheeded),
         early_builds={
             name: build

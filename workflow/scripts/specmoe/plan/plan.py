@@ -20,7 +20,7 @@ from specmoe.config.schema import Config
 from specmoe.engine.machine import usable_memory, working_bytes
 from specmoe.errors import PlanError
 from specmoe.files import at_home, read_record
-from specmoe.plan.campaign import ROOT, LoadedCampaign
+from specmoe.plan.campaign import ROOT, LoadedCampaign, left_s
 from specmoe.plan.estimate import HIGH, LOW, Machine, block_seconds
 from specmoe.plan.inventory import Inventory, take_inventory
 from specmoe.plan.machine import PROBED, devices_of, probe
@@ -118,11 +118,6 @@ class Plan:
         """Return the time of some blocks; None if one is unknown."""
         seconds = [self.estimated_s[block] for block in blocks]
         return None if None in seconds else sum(one for one in seconds if one)
-
-    @property
-    def left_s(self) -> float | None:
-        """The time of the blocks that are not measured; None: one is unknown."""
-        return self.estimate(self.estimated_s.keys() - self.found.measured)
 
     def _seconds(self, block: Block) -> float | None:
         # Some files that draft have no known size before they are there.
@@ -235,7 +230,7 @@ def describe(plan: Plan, configfile: Iterable[Path]) -> str:
         build_minutes=max(3, round(18 / plan.description["physical_cores"])),
         prompts=len({source.prompt for block in plan.blocks for source in block.prompts}),
         again=again,
-        duration=duration,
+        left=duration(left_s(plan.blocks, plan.found.measured)),
         span=lambda seconds: duration(seconds and LOW * seconds, seconds and HIGH * seconds),
         at_home=at_home,
         probed=(plan.description["memory_bandwidth_source"] or "").startswith(PROBED),
