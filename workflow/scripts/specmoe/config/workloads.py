@@ -28,7 +28,8 @@ _Text = Annotated[str, StringConstraints(pattern=r"\S")]
 DATA_SETS = Path(__file__).parents[4] / "resources/prompts/data_sets.yaml"
 """The layouts of data sets that people have."""
 _ROLES = {"system": "system", "user": "user", "assistant": "assistant", "tool": "tool"}
-_ROLES |= {"human": "user", "gpt": "assistant"}  # ShareGPT's
+# ShareGPT's
+_ROLES |= {"human": "user"} | dict.fromkeys(["gpt", "chatgpt", "bing", "bard"], "assistant")
 _NO_PROMPTS = {
     r".*FULL BENCHMARK DATA SHOULD BE FETCHED": "SPEED-Bench's placeholder; prepare.py fills it in",
     r"""\s*\[\s*[{"'].*\]\s*$""": "a list that was written as a text; write it as JSON",
@@ -135,7 +136,7 @@ def content_of(fields: Mapping[str, Any], sending: Sending) -> Content:
         turns = [_turn(one, "user") for one in (prompt if isinstance(prompt, list) else [prompt])]
         if asked := [str(one["content"]) for one in turns if one["role"] == "user"]:
             return asked[0]
-        raise ValueError(f"in {keys[0]!r}, {reprlib.repr(prompt)}, the user asks nothing")
+        raise ValueError(f"in {keys[0]!r} the user asks nothing; leave it out of the file")
     if sending.template == Template.RAW:
         raise ValueError(f"{keys[1]!r} is a chat, which needs the workload's key `template: chat`")
     chat = [_turn(one) for one in (messages if isinstance(messages, list) else [messages])]
@@ -143,7 +144,7 @@ def content_of(fields: Mapping[str, Any], sending: Sending) -> Content:
         chat.pop()
     if chat and chat[-1]["role"] == "user":
         return chat
-    raise ValueError(f"at the end of {keys[1]!r} the user asks nothing")
+    raise ValueError(f"at the end of {keys[1]!r} the user asks nothing; leave it out of the file")
 
 
 def _nothing_to_send(fields: Mapping[str, Any], keys: tuple[str, str], *, both: bool) -> str:
