@@ -135,6 +135,6 @@ onsuccess:
 
 
 onerror:
-    if CAMPAIGN.measured and not CONFIG.claim:
+    if scheduled("measure_block"):
         interrupted = signal.getsignal(signal.SIGINT) == signal.SIG_IGN
         print(CAMPAIGN.describe_missing(interrupted=interrupted))

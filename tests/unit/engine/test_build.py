@@ -158,3 +158,10 @@ def test_a_build_that_is_gone_or_was_moved_is_named_with_the_ways_out(tmp_path, 
     (folder / "CMakeCache.txt").write_text(cache)
     with pytest.raises(EngineError, match=words):
         build_program(tmp_path / "copy", os.open(os.devnull, os.O_WRONLY))
+
+
+def test_a_missing_compiler_is_told_before_anything_is_fetched(make, monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(EngineError, match=r"no C\+\+ compiler found, .*build-essential"):
+        make(PYPI)
+    assert not [*(tmp_path / "engine").iterdir()]

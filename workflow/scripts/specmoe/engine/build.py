@@ -15,7 +15,7 @@ from pathlib import Path
 
 from specmoe.config.engines import CMAKE_FLAGS, Backend, Engine, PathEngine, PypiEngine
 from specmoe.config.models import Recipe
-from specmoe.engine.identity import ALL_BINARIES, install, measuring_files
+from specmoe.engine.identity import ALL_BINARIES, install, measuring_files, require_compiler
 from specmoe.engine.job import server_command
 from specmoe.engine.machine import build_of, output_of, require_device
 from specmoe.engine.process import cmake_cache, run_build_tool
@@ -103,6 +103,7 @@ def _built(
     environment: Mapping[str, str],
 ) -> dict[str, object]:
     """Build with the configured flags, then with each fallback's, until the self-test passes."""
+    require_compiler()
     _logger.info("llama.cpp is fetched and built, which takes minutes; see %s", log)
     work = folder / "work"
     work.mkdir(parents=True, exist_ok=True)

@@ -7,6 +7,7 @@ little is imported here.
 
 import hashlib
 import json
+import os
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -54,6 +55,16 @@ def require_programs(folder: Path) -> None:
         if not (folder / name).is_file():
             error = f"no {name} in {folder}; give the folder of a complete llama.cpp build"
             raise EngineError(error)
+
+
+def require_compiler() -> None:
+    """Raise EngineError if there is no C++ compiler, with which llama.cpp is built."""
+    known = [os.environ.get("CXX", "c++").split()[0], "c++", "g++", "clang++"]
+    if not any(map(shutil.which, known)):
+        raise EngineError(
+            "no C++ compiler found, with which llama.cpp is built; install one"
+            " (`apt-get install build-essential`, or `xcode-select --install`)"
+        )
 
 
 def install(built: Path, binaries: Path) -> None:

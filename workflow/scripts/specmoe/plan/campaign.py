@@ -228,9 +228,9 @@ class LoadedCampaign:
             return ""
         kept = "Measured blocks are kept; the same command goes on."
         left = f"Not measured: {len(missing)} of {counted(len(self.blocks), 'block')}"
-        if interrupted:
-            return f"Interrupted. {left}. {kept}"
         failed = [block for block in missing if self.log_of(block).exists()]
+        if interrupted or not failed:
+            return f"{'Interrupted. ' * interrupted}{left}. {kept}"
         named = "".join(f"\n  {block}: see {self.log_of(block)}" for block in failed[:5])
         return (
             f"{left} (failed or interrupted {len(failed)}, not started"

@@ -14,7 +14,7 @@ from specmoe.config.block import Block, PromptSource
 from specmoe.config.engines import COUNTS_SINCE, PathEngine, refuse_exported
 from specmoe.config.models import HubModel, PathModel
 from specmoe.config.workloads import read_content, text_of
-from specmoe.engine.identity import require_programs
+from specmoe.engine.identity import require_compiler, require_programs
 from specmoe.engine.machine import build_of
 from specmoe.errors import ConfigError, ModelError, SpecmoeError
 from specmoe.files import existing, free_bytes, require_files
@@ -108,9 +108,12 @@ def _check_engines(
     """Check the engines that are built elsewhere, and that nothing exported steers one."""
     for engine, name in campaign.engine_names.items():
         entry = campaign.config.engines[name]
-        if isinstance(entry, PathEngine) and not campaign.engine_file(engine).exists():
+        if not campaign.engine_file(engine).exists():
             with _collecting(errors):
-                require_programs(Path(entry.path))
+                if isinstance(entry, PathEngine):
+                    require_programs(Path(entry.path))
+                else:
+                    require_compiler()
     with _collecting(errors):
         refuse_exported(campaign.config.measurement.environment, exported)
 
