@@ -27,6 +27,7 @@ from specmoe.analysis.summaries import (
     with_conditions,
     with_speedups,
 )
+from specmoe.analysis.upcycled_pairs import compare_passes
 from specmoe.audit.checks import ALL, CHECKS
 from specmoe.audit.draft_rounds import scores_by_run
 from specmoe.config.schema import Statistics
@@ -308,20 +309,19 @@ def costed() -> Analysis:
 
     γ = 16 is beyond the widths of the MoE, where costs go on as straight lines.
     """
-    return _costed(read_pass_times(None), SIZES)
+    return _costed(read_pass_times(None))
 
 
 def timed_passes() -> pd.DataFrame:
-    """Return the passes of the MoE and its draft, timed by themselves."""
-    return simulated_rounds.pass_times("moe_q4", repeats=3)
+    """Return the passes of the MoE and its draft, timed by themselves; fewer experts than even."""
+    times = simulated_rounds.pass_times("moe_q4", repeats=3)
+    return times.assign(experts=8.0 * times["n_tokens"] ** 0.8)
 
 
 @cache
 def costed_with_timed_passes() -> Analysis:
     """Return the same campaign with the MoE's passes timed by themselves."""
-    times = timed_passes()
-    seen = ((1, 8.0), (5, 35.0), (17, 90.0))
-    return _costed(times, SIZES | {"moe_q4": replace(SIZES["moe_q4"], seen_experts=seen)})
+    return _costed(timed_passes())
 
 
 @cache
@@ -340,10 +340,10 @@ def _cost_runs() -> pd.DataFrame:
 def fitted_pairs(times: pd.DataFrame) -> list[cost_tables.Fitted]:
     """Return the costs of both targets, with the passes of some timed by themselves."""
     runs = _cost_runs()
-    return cost_tables.fit_pairs(with_speedups(runs), runs, times, Statistics())
+    return cost_tables.fit_pairs(with_speedups(runs), times, Statistics())
 
 
-def _costed(times: pd.DataFrame, sizes: dict[str, Size]) -> Analysis:
+def _costed(times: pd.DataFrame) -> Analysis:
     statistics, fitted = Statistics(), fitted_pairs(times)
     compared = with_speedups(_cost_runs())
     predicted = cost_tables.predictions(fitted, compared, statistics)
@@ -361,7 +361,9 @@ def _costed(times: pd.DataFrame, sizes: dict[str, Size]) -> Analysis:
             times,
             statistics,
         ),
-        verification=cost_tables.verification(fitted, sizes, 400e9, 512e6),
+        verification=cost_tables.verification(fitted),
+        pass_times=compare_passes(times, {}, SIZES, 400e9, statistics),
+        campaign=CAMPAIGN.assign(machine_memory_bandwidth_bytes_per_second=400e9),
         fitted_costs=cost_tables.fitted_costs(fitted),
         predictions=predicted,
         prediction_errors=cost_tables.prediction_errors(predicted),

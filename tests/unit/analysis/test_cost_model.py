@@ -15,7 +15,6 @@ from specmoe.analysis.cost_tables import (
 )
 from specmoe.analysis.summaries import with_speedups
 from specmoe.config.schema import Statistics
-from specmoe.models.info import Size
 from specmoe.runs.other_tables import read_pass_times
 
 from ..simulated_rounds import (
@@ -43,7 +42,7 @@ WIDTHS = [1, *(gamma + 1 for gamma in GAMMAS)]
 
 def pairs_of(runs):
     """Return the costs of every target and draft."""
-    return fit_pairs(with_speedups(runs), runs, read_pass_times(None), SETTINGS)
+    return fit_pairs(with_speedups(runs), read_pass_times(None), SETTINGS)
 
 
 def predicted_of(runs):
@@ -53,7 +52,7 @@ def predicted_of(runs):
 
 def round_costs(pairs):
     """Return what rounds of every γ cost."""
-    table = verification(pairs, {}, None, 0)
+    table = verification(pairs)
     return table[table["round_steps"].notna()] if len(table) else table
 
 
@@ -84,7 +83,6 @@ def by_hand(gammas, drafts, widths, passes, replay, *, replays=True):
 def test_known_costs_are_recovered(hybrid):
     pair = fitted(hybrid=hybrid)
     model = pair.model
-    assert pair.step_ms == pytest.approx(STEP_MS)
     assert list(model.widths) == WIDTHS
     assert model.costs[model.draft_costs] == pytest.approx([DRAFT_COST] * len(GAMMAS))
     assert [model.value("pass", n_tokens) for n_tokens in WIDTHS] == pytest.approx(
@@ -98,13 +96,13 @@ def timed_pair(**noise):
     """Return the costs fitted on runs of forced acceptance and on passes timed by themselves."""
     runs = frame(forced(**noise))
     times = pass_times(repeats=noise.get("repeats", 2), noise=noise.get("noise", 0.0))
-    (pair,) = fit_pairs(with_speedups(runs), runs, times, SETTINGS)
+    (pair,) = fit_pairs(with_speedups(runs), times, SETTINGS)
     return pair
 
 
 def test_timed_passes_tell_apart_what_a_round_consists_of():
     pair = timed_pair()
-    table = verification([pair], {}, None, 0)
+    table = verification([pair])
     assert table["timed"].all()
     truth = table["n_tokens"].map(verify_cost)
     assert table["steps"].to_numpy() == pytest.approx(truth.to_numpy())
@@ -119,7 +117,7 @@ def test_timed_passes_tell_apart_what_a_round_consists_of():
 
 def test_passes_that_were_timed_are_as_timed_and_not_as_the_fit_has_them():
     pair = timed_pair(noise=0.1)
-    [row] = verification([pair], {}, None, 0).query("n_tokens == 9").to_dict("records")
+    [row] = verification([pair]).query("n_tokens == 9").to_dict("records")
     logs = np.log(pair.timed.verified[9])
     assert row["steps"] == pytest.approx(np.exp(logs.mean()))
     # Two repeats: Student's t with one degree of freedom, times half of their distance.
@@ -139,9 +137,9 @@ def test_a_round_that_no_run_holds_twice_is_extrapolated(tokens, extrapolated):
 def test_an_engine_whose_passes_were_not_timed_is_fitted_on_its_runs_alone():
     runs = frame(forced())
     times = pass_times().assign(engine="another")
-    (pair,) = fit_pairs(with_speedups(runs), runs, times, SETTINGS)
+    (pair,) = fit_pairs(with_speedups(runs), times, SETTINGS)
     assert not pair.model.catchup_widths
-    assert not verification([pair], {}, None, 0)["timed"].any()
+    assert not verification([pair])["timed"].any()
     assert round_costs([pair])[["catchup_steps", "overhead_steps"]].isna().all(axis=None)
 
 
@@ -151,10 +149,10 @@ def test_no_cost_is_negative_and_none_falls_with_the_width_whatever_the_noise(se
     runs = frame(forced(repeats=3, noise=0.2, drift=0.2, generator=generator))
     times = pass_times(repeats=3, noise=0.2, generator=generator)
     for passes in (times, read_pass_times(None)):
-        (pair,) = fit_pairs(with_speedups(runs), runs, passes, SETTINGS)
+        (pair,) = fit_pairs(with_speedups(runs), passes, SETTINGS)
         for costs in (pair.model.costs, *pair.model.without):
             assert (costs >= 0).all()
-        table = verification([pair], {}, None, 0)
+        table = verification([pair])
         assert pair.timed or table["steps"].is_monotonic_increasing
         assert table.loc[table["n_tokens"] > 1, ["steps_low", "steps_high"]].notna().all(axis=None)
         assert round_costs([pair])["round_steps"].is_monotonic_increasing
@@ -169,9 +167,7 @@ def test_predicted_intervals_hold_the_truth_as_often_as_they_say(timed):
     for _ in range(60):
         runs = frame(forced(repeats=3, noise=0.05, drift=0.05, generator=generator))
         times = pass_times(repeats=3, noise=0.05, generator=generator)
-        pairs = fit_pairs(
-            with_speedups(runs), runs, times if timed else read_pass_times(None), SETTINGS
-        )
+        pairs = fit_pairs(with_speedups(runs), times if timed else read_pass_times(None), SETTINGS)
         (found,) = predictions(pairs, exact, SETTINGS).to_dict("records")
         held.append(found["predicted_low"] <= truth <= found["predicted_high"])
     assert np.mean(held) >= 0.95 - 3 * np.sqrt(0.95 * 0.05 / 60)
@@ -225,7 +221,7 @@ def test_what_the_costs_cannot_be_fitted_on_gives_no_model_and_empty_tables(kept
     runs = frame(filter(kept, forced()))
     assert pairs_of(runs) == []
     predicted = predicted_of(runs)
-    tables = [predicted, verification([], {}, None, 0)]
+    tables = [predicted, verification([])]
     tables += [prediction_errors(predicted), break_even([], predicted)]
     assert all(table.empty for table in tables)
 
@@ -300,7 +296,7 @@ def test_a_round_by_hand(chance, replays, accepted, tokens, steps):
 def test_break_even_is_where_the_speedup_is_1():
     pair = fitted(repeats=1, hybrid=False)
     # A single block gives no interval.
-    passes = verification([pair], {}, None, 0)
+    passes = verification([pair])
     assert passes["steps"].notna().all()
     assert passes[["steps_low", "steps_high"]].isna().all(axis=None)
     table = break_even([pair], pd.DataFrame()).set_index("gamma")
@@ -322,26 +318,3 @@ def test_a_round_that_costs_more_than_it_can_yield_never_pays_and_a_free_one_alw
 
 
 MODEL_PAIR = fitted(repeats=1)
-
-
-def test_the_roofline_by_hand():
-    experts = Size(1000, 100.0, 640.0, 32, 8, 4)
-    table = verification([fitted()], {"moe_q4": experts}, 1e4, cache_bytes=999).set_index(
-        "n_tokens"
-    )
-    assert table.loc[1, "experts"] == pytest.approx(8)
-    assert table.loc[2, "experts"] == pytest.approx(32 * (1 - 0.75**2))
-    assert table.loc[1, "read_bytes"] == pytest.approx(100 + 640 / 4)
-    assert table.loc[1, "bound_ms"] == pytest.approx(26)
-    assert table.loc[1, "bound_share"] == pytest.approx(26 / STEP_MS)
-    assert not table["in_cache"].any()
-    assert table["experts"].is_monotonic_increasing
-
-
-def test_a_dense_target_visits_no_experts_and_an_unknown_machine_has_no_roof():
-    dense = Size(1000, 1000.0, 0.0, 0, 0, 4)
-    table = verification([fitted()], {"moe_q4": dense}, None, cache_bytes=1000)
-    assert table["experts"].isna().all()
-    assert (table["read_bytes"] == 1000).all()
-    assert table["bound_share"].isna().all()
-    assert table["in_cache"].all()

@@ -28,7 +28,7 @@ def curves(agrees, *, times=None, gammas=GAMMAS, fitted=True, hybrid=True):
     )
     compared = with_speedups(runs)
     times = read_pass_times(None) if times is None else times
-    costs = fit_pairs(compared, runs, times, SETTINGS)
+    costs = fit_pairs(compared, times, SETTINGS)
     own = compared[compared["forced_acceptance"].isna()]
     scores = scores_by_run(agreement("moe_q4", agrees))
     return gamma_curves(own, runs, scores, costs, times, SETTINGS)

@@ -83,7 +83,7 @@ def analyse(
     single_of = {
         name: single[dense] for name, dense in dense_of.items() if single.get(dense, name) != name
     }
-    fitted = cost_tables.fit_pairs(costed, counted, pass_times, statistics)
+    fitted = cost_tables.fit_pairs(costed, pass_times, statistics)
     predicted = cost_tables.predictions(fitted, costed, statistics)
     scores = {} if agreement is None else scores_by_run(agreement)
     return Analysis(
@@ -91,7 +91,7 @@ def analyse(
         baselines=summarise_baselines(usual(counted), statistics),
         categories=summarise_categories(usual(own), statistics),
         positions=acceptance_by_position(usual(own)),
-        verification=cost_tables.verification(fitted, sizes, bandwidth, LIMITS.cache_bytes),
+        verification=cost_tables.verification(fitted),
         fitted_costs=cost_tables.fitted_costs(fitted),
         predictions=predicted,
         prediction_errors=cost_tables.prediction_errors(predicted),

@@ -1,6 +1,6 @@
 """The tables of the cost model: what passes cost, what settings should gain, where SD pays."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,7 +13,6 @@ from specmoe.analysis.summaries import by_group, geometric_mean
 from specmoe.config.block import MEASURED_BY
 from specmoe.config.methods import BY_TYPE, Method
 from specmoe.config.schema import Statistics
-from specmoe.models.info import Size
 
 PAIR = [*MEASURED_BY, "target", "draft"]
 _SETTING = [*PAIR, "suite", "gamma", "forced_acceptance"]
@@ -27,25 +26,22 @@ _CHANCES = 1 - np.linspace(1, 0, 401) ** 2
 class Fitted(NamedTuple):
     """The costs of a target with a draft model; `identity` has the values of PAIR by name.
 
-    `step_ms` is the target's mean time for a token in the baselines of the runs fitted on. `widest`
-    is the widest round of which a run holds two: a shorter run is mostly its last round, which is
-    cut. `timed` are the passes that were timed by themselves.
+    `widest` is the widest round of which a run holds two: a shorter run is mostly its last round,
+    which is cut. `timed` are the passes that were timed by themselves.
     """
 
     identity: dict[str, str]
     model: CostModel
-    step_ms: float
     widest: int
     timed: TimedSteps | None
 
 
 def fit_pairs(
-    compared: pd.DataFrame, runs: pd.DataFrame, pass_times: pd.DataFrame, statistics: Statistics
+    compared: pd.DataFrame, pass_times: pd.DataFrame, statistics: Statistics
 ) -> list[Fitted]:
     """Return the costs of every target and draft with runs of forced acceptance.
 
-    `compared` are rows of `with_speedups` of one temperature, `runs` has their baselines,
-    `pass_times` is `pass_times.parquet`.
+    `compared` are rows of `with_speedups` of one temperature, `pass_times` is `pass_times.parquet`.
     """
     forced = compared[compared["forced_acceptance"].notna() & compared["paired"]]
     forced = forced.assign(step_ms=1000 / forced["baseline_tokens_per_second"])
@@ -58,31 +54,22 @@ def fit_pairs(
         timed = timed_steps(own_times, named["target"], draft)
         model = fit(members, statistics, timed)
         if model is not None:
-            rates = runs.loc[runs["run"].isin(members["baseline"]), "tokens_per_second"]
-            step_ms = float((1000 / rates.astype(float)).mean())
             longest = members["generated"].max() - 1
             rounds = model.overhead_widths or model.widths
             widest = max((one for one in rounds if 2 * one <= longest), default=1)
-            fitted.append(Fitted(named, model, step_ms, widest, timed))
+            fitted.append(Fitted(named, model, widest, timed))
     return fitted
 
 
-def verification(
-    fitted: Iterable[Fitted], sizes: Mapping[str, Size], bandwidth: float | None, cache_bytes: float
-) -> pd.DataFrame:
-    """Return v of every pass measured, a row for each target, draft and n_tokens; the roofline.
+def verification(fitted: Iterable[Fitted]) -> pd.DataFrame:
+    """Return the costs of every pass measured, a row for each target, draft and n_tokens.
 
     Columns:
 
     - protocol, engine, target, draft, n_tokens (of a pass).
     - timed: whether passes were timed by themselves, and v is as timed. Elsewhere it is fitted, and
       holds d and o. All other costs are fitted.
-    - steps (v) with its ends, which are null of one token, the unit; ms: the same in time.
-    - experts: distinct ones that a pass visits in each layer, as seen, else as expected of even
-      routing; experts_even: the latter; both null if dense. experts_seen: whether they were seen.
-    - read_bytes (of weights, by one pass), bound_ms (read_bytes over `bandwidth`, in bytes a
-      second), bound_share (bound_ms / ms), in_cache (whether the whole file may lie in a cache of
-      `cache_bytes`, so that memory sets no bound).
+    - steps (v) with its ends, which are null of one token, the unit.
     - gamma, whose rounds have so many tokens, and of such a round, each in steps with its interval:
       draft_steps (c, per drafted token), round_steps (v + d + o: all of it but drafting),
       catchup_steps (d) and overhead_steps (o; both null unless passes were timed by themselves),
@@ -91,7 +78,6 @@ def verification(
     rows = []
     for pair in fitted:
         model = pair.model
-        size = sizes.get(pair.identity["target"])
         for n_tokens in model.widths:
             steps = Estimate(1.0)
             if n_tokens > 1 and pair.timed:
@@ -100,24 +86,12 @@ def verification(
             elif n_tokens > 1:
                 parts = model.weights("pass", n_tokens)
                 steps = model.ratio(float(parts @ model.costs), model.without @ parts)
-            ms = steps.value * pair.step_ms
-            read = size.pass_bytes(n_tokens) if size else np.nan
-            bound = 1000 * read / bandwidth if bandwidth else np.nan
-            routed = size if size and size.experts else None
             rows.append(
                 pair.identity
                 | {
                     "n_tokens": n_tokens,
                     "timed": pair.timed is not None,
                     **steps.columns("steps"),
-                    "ms": ms,
-                    "experts": routed.visited(n_tokens) if routed else np.nan,
-                    "experts_even": routed.evenly_visited(n_tokens) if routed else np.nan,
-                    "experts_seen": bool(routed and routed.seen_experts),
-                    "read_bytes": read,
-                    "bound_ms": bound,
-                    "bound_share": bound / ms,
-                    "in_cache": bool(size and size.file_bytes <= cache_bytes),
                     "gamma": n_tokens - 1,
                     **_round_costs(model, n_tokens - 1),
                 }

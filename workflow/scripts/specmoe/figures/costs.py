@@ -52,9 +52,9 @@ def plot_verification_cost(analysis: Analysis) -> Figure | None:
     """Show what a pass costs against its tokens, or None if no pass was measured.
 
     A line for each target and draft, or for each target where all passes were timed by themselves.
-    Hollow marks show whole rounds where passes were timed by themselves; thin lines are the time to
-    read the pass's weights at the machine's bandwidth, where that is known. Beside them are the
-    experts that an MoE visits, and hollow those of even routing where the former were seen.
+    There hollow marks show whole rounds, thin lines the time to read the pass's weights at the
+    machine's bandwidth, where that is known, and beside them are the experts that an MoE visits,
+    hollow those of even routing.
     """
     passes = analysis.verification
     if passes.empty:
@@ -66,21 +66,22 @@ def plot_verification_cost(analysis: Analysis) -> Figure | None:
         rounds = passes[passes["round_steps"].notna()]
         passes = passes.drop_duplicates(["target", "n_tokens"])
     looks = target_looks(passes)
-    routed = passes[passes["experts"].notna()]
+    timed = analysis.pass_times.assign(series=analysis.pass_times["model"])
+    timed = timed[timed["series"].isin(looks)].drop_duplicates(["series", "n_tokens"])
+    routed = timed[timed["experts"].notna()]
     figure, panels = make_panels(1 if routed.empty else 2, kinds=0)
     draw_series(panels[0], passes, "n_tokens", STEPS, looks)
     for _, of_draft in rounds.groupby("draft", sort=False):
         draw_series(panels[0], of_draft, "n_tokens", _ROUND, looks, hollow=True)
-    bounded = passes[passes["bound_ms"].notna()]
+    bounded = timed[timed["bound_share"].notna()]
     for series, own in bounded.groupby("series", sort=False):
         bound = (own["bound_share"] * own["steps"]).astype(float)
         panels[0].plot(own["n_tokens"], bound, color=looks[str(series)].colour, linewidth=0.8)
     _mark_one_by_one(panels[0], passes)
     panels[0].set_ylabel(STEPS.label)
-    seen = routed[routed["experts_seen"].astype(bool)]
     for axes in panels[1:]:
         draw_series(axes, routed, "n_tokens", EXPERTS, looks)
-        draw_series(axes, seen, "n_tokens", UNIFORM, looks, hollow=True)
+        draw_series(axes, routed, "n_tokens", UNIFORM, looks, hollow=True)
         axes.set_ylabel(EXPERTS.label)
         start_at_zero(axes)
     for axes in panels:
@@ -89,7 +90,7 @@ def plot_verification_cost(analysis: Analysis) -> Figure | None:
     thin = Line2D([], [], color=_GREY.colour, linewidth=0.8, label="its weights / bandwidth")
     beside = [] if bounded.empty else [thin]
     beside += [] if rounds.empty else [handle(_GREY, "a whole round", hollow=True)]
-    beside += [] if seen.empty else [handle(_GREY, "uniform routing", hollow=True)]
+    beside += [] if routed.empty else [handle(_GREY, "uniform routing", hollow=True)]
     add_legend(figure, [*series_handles(passes, looks), *beside])
     return figure
 

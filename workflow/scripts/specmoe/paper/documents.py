@@ -139,7 +139,6 @@ def cited(analysis: Analysis) -> dict[str, Any]:
         # What a round costs.
         "costs_measured": not passes.empty,
         "passes_timed": passes["timed"].any(),
-        "experts_seen": passes["experts_seen"].any(),
         "experts_counted": len(counted) > 0,
         "uncounted": [*uncounted["label"]],
         "widest_reads": _widest_reads(times),
