@@ -227,6 +227,13 @@ def test_rates_are_compared_with_the_machines_bandwidth(verdict, gigabytes):
     analysis = campaign(alone("moe_q4", 50, 60), campaign=full().campaign.assign(**bandwidth))
     row = judged(analysis, "moe_reads_its_file")
     assert (row["verdict"], row["runs"]) == (verdict, 2 if gigabytes else 0)
+    # Passes over one token decide where no baseline was measured alone.
+    ms = {"ms": 18.0, "ms_low": 17.0, "ms_high": 20.0}
+    timed = dict.fromkeys(TABLES["pass_times"].columns) | {"model": "moe_q4", "n_tokens": 1} | ms
+    passes = pd.DataFrame([timed | {"engine": MOE[0]["engine"]}])
+    of_passes = replace(campaign(MOE), pass_times=passes, campaign=analysis.campaign)
+    row = judged(of_passes, "moe_reads_its_file")
+    assert (row["verdict"], row["runs"]) == (verdict, 0)
     cached = replace(analysis, models=ALL_MODELS.assign(in_cache=True))
     assert judged(cached, "moe_reads_its_file")["runs"] == 0
 
