@@ -167,21 +167,6 @@ class Plan:
             if needed > self.memory_usable
         ]
 
-    @property
-    def rows(self) -> list[dict[str, Any]]:
-        """Of each suite its title, blocks, runs and seconds (None: unknown)."""
-        by_suite = _grouped((block.suite, block) for block in self.blocks)
-        return [
-            {
-                "suite": suite,
-                "title": self.config.suites[suite].title,
-                "blocks": len(blocks),
-                "runs": sum(block.runs for block in blocks),
-                "seconds": self.estimate(block.block for block in blocks),
-            }
-            for suite, blocks in by_suite.items()
-        ]
-
 
 def plan(results: Path, check_capacity: bool = False, configfile: tuple[Path, ...] = ()) -> None:
     """Say what a campaign needs and how long it may take; its configuration is on stdin.
