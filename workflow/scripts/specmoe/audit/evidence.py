@@ -4,6 +4,7 @@ The evidence is all of a campaign that a check may look at: baselines, repeats, 
 ties. A finding is a value, its bound, and how far apart they are.
 """
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Set
 from dataclasses import InitVar, dataclass, field
@@ -18,7 +19,7 @@ import pandas as pd
 from specmoe.audit.draft_rounds import DraftScores, ScoresKey
 from specmoe.audit.limits import LIMITS, Limits
 from specmoe.config.block import MEASURED_BY, NO_DRAFT, Protocol, Stop
-from specmoe.config.engines import COUNTS_SINCE, build_in
+from specmoe.config.engines import COUNTS_SINCE
 from specmoe.config.methods import METHODS, Method
 from specmoe.config.schema import AuditSettings
 from specmoe.models.info import Size
@@ -200,8 +201,10 @@ class Evidence:
     def miscounts(self, run: Run) -> bool:
         """Return whether a run's counters are those of a server that is known to count wrongly."""
         by_server = run.speculative and run.protocol == Protocol.PAIRED
-        build = build_in(run.engine_commit) if by_server and run.target in self.restored else 0
-        return 0 < build < COUNTS_SINCE
+        if not by_server or run.target not in self.restored:
+            return False
+        build = re.search(r"-b(\d+)$", run.engine_commit)  # see `engine.build.make_engine`
+        return build is not None and int(build[1]) < COUNTS_SINCE
 
     def baseline(self, run: Run) -> Run | None:
         """Return a run's baseline, None without one."""

@@ -11,7 +11,7 @@ from enum import StrEnum
 from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import yaml
 from pydantic import AfterValidator, Field, StringConstraints, WithJsonSchema
@@ -34,21 +34,15 @@ def without_digits(engine_id: str) -> str:
 
 
 @cache
-def engine_rules() -> dict[str, frozenset[str]]:
-    """Return the names of architectures and tokenizers by what the engine does with them."""
+def engine_rules() -> dict[str, Any]:
+    """Return what the engine does with which names: architectures, tokenizers, flags."""
     text = Path(__file__).parents[4].joinpath("resources/engine_rules.yaml").read_text("utf-8")
-    return {rule: frozenset(names) for rule, names in yaml.safe_load(text).items()}
+    return dict(yaml.safe_load(text))
 
 
 # Before this build llama-server counts wrongly what is accepted where it restores a target's state
 # after a rejection: of hybrid targets, and of those with a sliding window (llama.cpp #26320).
 COUNTS_SINCE = 10210
-
-
-def build_in(commit: str) -> int:
-    """Return the build's number in a commit as rows have it, `9c8d7e6f1-b9000`; 0 without one."""
-    found = re.search(r"-b(\d+)$", commit)
-    return int(found[1]) if found else 0
 
 
 class PypiEngine(Strict):
@@ -197,23 +191,6 @@ def refuse_exported(given: Iterable[str], exported: Iterable[str]) -> None:
         )
 
 
-# Names of flags without their dashes, as `engine.server` and `engine.job` set them and by their
-# further names, by the key that decides them; `*` is any text.
-_SET: dict[str, str] = {
-    "the model set": "model m",
-    "measurement.context": "ctx-size c",
-    "measurement.threads": "threads t",
-    "measurement.gpu_layers": "gpu-layers n-gpu-layers ngl",
-    "a suite's factor `requests`": "parallel np",
-    "drafts, methods, gammas and forced acceptance of a suite": """
-        spec-* no-spec-* draft draft-* *-draft lookup-cache-static lcs
-        hfd hfrd md devd ngld otd cmoed ncmoed td tbd Cd Crd Cbd ctkd ctvd
-    """,
-    "the protocol": """
-        host metrics ui webui no-ui no-webui ctx-checkpoints swa-checkpoints ctxcp cache-ram cram
-        log-verbosity verbosity lv
-    """,
-}
 _FLAG = re.compile(r"-(?!\.?\d).*")
 
 
@@ -222,8 +199,8 @@ def _check_flags(words: list[str]) -> list[str]:
         # The engine reads `_` as `-`. Only names of one dash differ by their letters' case.
         name = word.lstrip("-").replace("_", "-")
         name = name.lower() if word.startswith("--") else name
-        for key, patterns in _SET.items():
-            if any(fnmatchcase(name, pattern) for pattern in patterns.split()):
+        for key, patterns in engine_rules()["flags"].items():
+            if any(fnmatchcase(name, pattern) for pattern in patterns):
                 raise ValueError(f"{word} is refused: {key} decides it")
     return words
 

@@ -133,12 +133,6 @@ class Plan:
         return source.length or self.found.prompt_tokens[source.prompt]
 
     @property
-    def fixed_drafts(self) -> set[tuple[Method, int]]:
-        """The methods whose draft length the engine fixes, with that length."""
-        arms = {(arm.method, arm.gamma) for block in self.blocks for arm in block.drafters}
-        return {(one, g) for one, g in arms if one and "gamma" not in METHODS[one].flags}
-
-    @property
     def fullest(self) -> tuple[int, int, str]:
         """The tokens that a run takes of its context, the context, and the prompt: the fullest."""
         runs = [(block, one) for block in self.blocks for one in block.prompts]
@@ -221,6 +215,12 @@ def describe(plan: Plan, configfile: Iterable[Path]) -> str:
         probed=(plan.description["memory_bandwidth_source"] or "").startswith(PROBED),
         texts_alone=TEXTS,
         counts_since=COUNTS_SINCE,
+        fixed_drafts={
+            (arm.method, arm.gamma)
+            for block in plan.blocks
+            for arm in block.drafters
+            if arm.method and "gamma" not in METHODS[arm.method].flags
+        },
         configfile=f"--configfile {named} " if named else "",
         root=ROOT,
     )
