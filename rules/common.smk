@@ -158,8 +158,9 @@ MAKING += ["measure_block", "measure_pass_times"]
 
 def scheduled(*names):
     """Return whether this call runs a job of one of some rules."""
-    # The hooks of snakemake's start and end get no list of jobs, so the DAG is asked.
-    jobs = workflow.dag.needrun_jobs(exclude_finished=False)
+    # The hooks of snakemake's start and end get no list of jobs, so the DAG is asked; of a module,
+    # which has no hooks, there is none yet.
+    jobs = workflow.dag.needrun_jobs(exclude_finished=False) if workflow.dag else ()
     return any(job.rule.name in names for job in jobs)
 
 
@@ -178,7 +179,7 @@ def print_plan():
         sys.exit(error_message(errors))
     command = ["python", SPECMOE, "plan", "--results", "results", "--configfile"]
     command += workflow.configfiles
-    if CONFIG.check_capacity and not MODULE and scheduled("fetch_model"):
+    if CONFIG.check_capacity and scheduled("fetch_model"):
         command.append("--check-capacity")
     # A command line may be too short for it.
     text = CONFIG.of_campaign().model_dump_json()
