@@ -52,7 +52,9 @@ def text_of(path: Path) -> str:
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read ({error.strerror})") from error
     except UnicodeDecodeError as error:
-        raise ConfigError(f"{path}: not a text in UTF-8 (byte {error.start}); save it so") from error
+        raise ConfigError(
+            f"{path}: not a text in UTF-8 (byte {error.start}); save it so"
+        ) from error
 
 
 def numbered_entries(path: Path) -> dict[int, str]:
