@@ -13,6 +13,7 @@ from specmoe.paper.documents import DOCUMENTS, cited, render_documents
 
 from ...conftest import ROOT
 from ..paper_analyses import (
+    advised,
     analysis_of,
     baseline_runs,
     controlled,
@@ -21,6 +22,7 @@ from ..paper_analyses import (
     several_methods,
     single,
     speculative_runs,
+    without_drafts,
 )
 from ..published_study import analysis_of_study, needs_csv
 from ..rendered_tables import MAKERS, latex
@@ -116,6 +118,16 @@ def test_one_target_measured_once_is_no_several_and_has_no_interval():
     assert "There was one repeat:" in text
     assert "does not show how much of a pass's time is spent on reading" in text
     assert not re.search("targets? Dense|targets are|repeats followed|interval over|luckiest", text)
+
+
+def test_runs_that_were_all_disturbed_are_runs_and_the_unknown_answer_has_its_reason():
+    lost = advised(single(), target="dense_4b", answer="not known", reason="all were disturbed")
+    none = lost.required_time.iloc[:0]
+    own = lost.campaign.assign(is_study=False)
+    text = documents(replace(lost, campaign=own, required_time=none))[0]
+    assert "not known for Dense 4B: all were disturbed." in text
+    assert "no runs with speculation" not in text
+    assert "no runs with speculation" in documents(replace(without_drafts(), campaign=own))[0]
 
 
 def test_settings_without_baselines_of_their_own_are_flagged():

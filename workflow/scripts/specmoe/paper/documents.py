@@ -133,7 +133,7 @@ def cited(analysis: Analysis) -> dict[str, Any]:
         "controls": count_check(whole, "controls"),
         "control_kinds": control_settings(analysis)["control"].nunique(),
         "decodes": count_check(whole, "failed_decodes"),
-        "drafted": len(own) > 0,
+        "drafted": len(analysis.drafts) > 0,
         "too_fast": own.filter(like="too_fast").sum(),
         "missed": mostly_missed(analysis.sensitivity),
         # What a round costs.
