@@ -82,12 +82,14 @@ Distinct = Annotated[list[T], AfterValidator(_check_distinct)]
 # What pydantic says in words of Python, or by a pattern.
 _WORDS = {
     **dict.fromkeys(
-        ["model_type", "dataclass_type", "dict_type"], "give keys and values, as in {{key: value}}"
+        ["model_type", "dataclass_type", "dict_type", "model_attributes_type"],
+        "give keys and values, as in {{key: value}}",
     ),
     "list_type": "give a list, as in [{input}]",
     "union_tag_not_found": "the key {discriminator} is missing",
     "union_tag_invalid": "unknown {discriminator} {tag!r}; known: {expected_tags}",
-    NAME: "give a word of letters, digits, '.', '_' and '-'",
+    NAME: "give a letter or digit, and then letters, digits, '.', '_' and '-'",
+    r"^[A-Z0-9_]+$": "give a type as llama-quantize names it, as Q4_K_M",
     REPOSITORY: "give an owner and a name, as in owner/name",
     r"\.gguf$": "give a file whose name ends in .gguf",
 }
