@@ -307,8 +307,7 @@ told({
     "a_chat_template_that_drops_the_question": (asked_by_template("message['role']"),
         "the chat template of chatty leaves out the last message of prompt asked-1"),
     "a_target_without_an_mtp_block": (drafting(method="mtp"),
-        "mtp cannot draft for target with γ 4: context type MTP requested"
-        " but model doesn't contain"),
+        "target.gguf has no MTP block with which llama.cpp drafts"),
     # Results.
     "a_campaign_of_another_machine": (say("results/tiny/machines/r0.json", "id", ANOTHER),
         more_repeats, "this campaign was begun on another machine"),
