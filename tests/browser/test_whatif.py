@@ -119,7 +119,7 @@ def test_the_answer_has_the_numbers_that_were_asked_for(visit, path, pairs):
     assert "wider than" not in answer(page)
     page.get_by_label("Target + draft").select_option("MoE Q4 + Draft 0.8B")
     ask(page, gamma=32)
-    assert "wider than the widest round of which a run holds two (9)" in answer(page)
+    assert "wider than the widest that the costs are fitted on (9)" in answer(page)
 
 
 @pytest.mark.parametrize(("size", "locale", "light"), READERS[:2])

@@ -26,8 +26,8 @@ _CHANCES = 1 - np.linspace(1, 0, 401) ** 2
 class Fitted(NamedTuple):
     """The costs of a target with a draft model; `identity` has the values of PAIR by name.
 
-    `widest` is the widest round of which a run holds two: a shorter run is mostly its last round,
-    which is cut. `timed` are the passes that were timed by themselves.
+    `widest` is the widest round of which a run fitted on holds two: a shorter run is mostly its
+    last round, which is cut. `timed` are the passes that were timed by themselves.
     """
 
     identity: dict[str, str]
