@@ -180,14 +180,17 @@ def _ends_by_family(rows: pd.DataFrame, column: str) -> dict[str, Ends]:
 
 
 def _widest_reads(times: pd.DataFrame) -> dict[str, Any]:
-    """Return the tokens of the widest passes and the ends of their shares of reading, in percent.
+    """Return the ends of the shares of reading, in percent, of the narrowest and widest passes.
 
-    Empty where no share is known.
+    Keys: single (of passes over one token), n_tokens (of the widest), share (of these). Empty where
+    no share is known.
     """
     known = times[times["bound_share"].notna()]
-    widest = known["n_tokens"].max()
-    shares = 100 * known.loc[known["n_tokens"] == widest, "bound_share"]
-    return {"n_tokens": int(widest), "share": _ends(shares)} if len(known) else {}
+    if known.empty:
+        return {}
+    ends = (100 * known["bound_share"]).groupby(known["n_tokens"]).agg(["min", "max"])
+    single, widest = map(tuple, ends.iloc[[0, -1]].to_numpy())
+    return {"single": single, "n_tokens": ends.index[-1], "share": widest}
 
 
 def _break_even(analysis: Analysis) -> dict[str, int]:
