@@ -205,6 +205,8 @@ def test_an_axis_holds_all_intervals_and_one():
     assert 2 < top < 2.2
     assert ticks == [0.5, 1.0, 1.5, 2.0]
     assert page.scale([]) == (pytest.approx(1.272), [])
+    # One that is too wide to be printed runs off it.
+    assert page.scale([{"speedup": 0.5, "speedup_high": 200.0}])[0] == pytest.approx(2.12)
 
 
 def test_a_card_of_an_undecided_target_says_how_many_repeats_would_decide():

@@ -110,8 +110,12 @@ def render_page(
 
 
 def scale(rows: Sequence[Record]) -> tuple[float, list[float]]:
-    """Return the end of an axis that begins at zero and holds the intervals, and its ticks."""
-    ends = [row[name] for row in rows for name in ("speedup", "speedup_high")]
+    """Return the end of an axis that begins at zero and holds the intervals, and its ticks.
+
+    An interval that is too wide to be printed runs off the axis.
+    """
+    pairs = [(row["speedup"], row["speedup_high"]) for row in rows]
+    ends = [end for speedup, high in pairs for end in (speedup, min(high, 4 * speedup))]
     top = 1.06 * max([1.2, *(end for end in ends if not isnan(end))])
     step = 0.25 if top < 2 else 0.5 if top < 4 else float(round(top / 5))
     return top, [step * tick for tick in range(1, int(top / step) + 1)] if rows else []
