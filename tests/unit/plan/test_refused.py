@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,15 +13,16 @@ from specmoe.config.methods import Method
 from specmoe.errors import ConfigError, error_message
 from specmoe.models.gguf import read_info
 from specmoe.models.gguf_file import copied, read_header, write_gguf, writer_of
-from specmoe.models.info import save_info
+from specmoe.models.info import Thinking, save_info
 from specmoe.models.synthetic import write_model
 from specmoe.models.synthetic_drafts import write_draft
 from specmoe.plan.gate import drop_stale_locks, load_campaign, methods_of_files
-from specmoe.plan.inventory import check
+from specmoe.plan.inventory import check, take_inventory
 
 from ...conftest import ROOT, merge
 from ...recipes import PAIRS, TINY, edit_vocabulary, varied
 
+IGNORED = Thinking(heeded=False, opens=(True, True))
 HOLD = "from specmoe.plan.gate import *; drop_stale_locks(); print(flush=True); input()"
 
 
@@ -148,6 +150,17 @@ def test_a_model_that_was_made_before_is_known_by_its_info_and_another_is_not_as
     save_info(read_info(made), made.with_suffix(".json"))
     [line] = own.lines()
     assert line.startswith(f"ModelError: {made} has no chat template")
+
+
+def test_a_target_whose_template_ignores_what_it_is_told_is_found(own):
+    asked = {"kind": "texts", "texts": ["code"], "template": "chat", "thinking": False}
+    own.config["workloads"] = {"asked": asked}
+    own.config["suites"]["S"] |= {"prompts": [], "workloads": ["asked"]}
+    campaign = own.campaign()
+    for thinking, unheeded in (({}, set()), ({"thinking": IGNORED}, {("target", False)})):
+        campaign.models_folder.mkdir(parents=True, exist_ok=True)
+        save_info(replace(read_info(own.target), **thinking), campaign.info("target"))
+        assert take_inventory(campaign, [*campaign.blocks.values()]).unheeded == unheeded
 
 
 def test_a_file_drafts_as_it_was_made_for(own):
