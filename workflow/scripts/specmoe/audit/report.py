@@ -142,7 +142,7 @@ def _describe_check(check: object, rows: pd.DataFrame) -> dict[str, Any]:
     return {
         "name": str(check).replace("_", " "),
         "failed": (verdicts == CheckVerdict.FAIL).sum(),
-        "worst": rows.sort_values("ratio", ascending=False).iloc[0],
+        "worst": rows.sort_values("ratio", ascending=False, kind="stable").iloc[0],
         "unjudged": len(unjudged),
         "reason": whys.value_counts().index[0] if unknown else "",
     }
