@@ -74,7 +74,7 @@ def test_passes_are_timed_by_themselves_without_options_alone(planned):
 
 def test_another_factor_is_one_entry(first, monkeypatch):
     change = lambda block, n_tokens: replace(block, engine_args=("-ub", f"{n_tokens}"))  # noqa: E731
-    monkeypatch.setitem(FACTORS, "ubatch", Factor("Batch", "tokens", Positive, change))
+    monkeypatch.setitem(FACTORS, "ubatch", Factor("Batch", Positive, change, unit="tokens"))
     blocks = at_levels(*first(), {"ubatch": [64, 512]})
     assert [block.level for block in blocks] == ["64", "512"]
     assert [block.options_text for block in blocks] == ["-ub 64", "-ub 512"]

@@ -3,8 +3,11 @@
 import os.path
 import reprlib
 from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
+import yaml
 from pydantic import (
     AfterValidator,
     BaseModel,
@@ -20,6 +23,14 @@ from pydantic_core import ErrorDetails, PydanticCustomError
 
 from specmoe.errors import nearest, one_line
 from specmoe.files import at_home
+
+
+@cache
+def resource(name: str) -> dict[str, Any]:
+    """Return the data of `resources/<name>.yaml`."""
+    file = Path(__file__).parents[4] / f"resources/{name}.yaml"
+    return dict(yaml.safe_load(file.read_text("utf-8")))
+
 
 # Names become file names and command-line words: they hold nothing that a shell, a path or LaTeX
 # reads as its own.

@@ -9,14 +9,12 @@ import shutil
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from fnmatch import fnmatchcase
-from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-import yaml
 from pydantic import AfterValidator, Field, StringConstraints, WithJsonSchema
 
-from specmoe.config.base import COMMIT, Digest, Strict, UserPath
+from specmoe.config.base import COMMIT, Digest, Strict, UserPath, resource
 from specmoe.errors import MeasurementError
 
 PackageVersion = Annotated[str, StringConstraints(pattern=r"^[0-9][0-9A-Za-z.]*$")]
@@ -31,13 +29,6 @@ ID_DIGITS = 8  # at the end of an engine's id, see specmoe/engine/identity.py
 def without_digits(engine_id: str) -> str:
     """Return an id's name and backend, which identify an engine within one campaign."""
     return re.sub(rf"-[0-9a-f]{{{ID_DIGITS}}}$", "", engine_id)
-
-
-@cache
-def engine_rules() -> dict[str, Any]:
-    """Return what the engine does with which names: architectures, tokenizers, flags."""
-    text = Path(__file__).parents[4].joinpath("resources/engine_rules.yaml").read_text("utf-8")
-    return dict(yaml.safe_load(text))
 
 
 # Before this build llama-server counts wrongly what is accepted where it restores a target's state
@@ -199,7 +190,7 @@ def _check_flags(words: list[str]) -> list[str]:
         # The engine reads `_` as `-`. Only names of one dash differ by their letters' case.
         name = word.lstrip("-").replace("_", "-")
         name = name.lower() if word.startswith("--") else name
-        for key, patterns in engine_rules()["flags"].items():
+        for key, patterns in resource("engine_rules")["flags"].items():
             if any(fnmatchcase(name, pattern) for pattern in patterns):
                 raise ValueError(f"{word} is refused: {key} decides it")
     return words

@@ -27,13 +27,13 @@ class Factor:
     """Something that a suite varies."""
 
     label: str  # of an axis or a column
-    unit: str  # of a level; empty without one
     kind: Any  # of a level, as pydantic reads it
     # Returns the block at a level: with other words of the servers, requests or load. Where levels
     # share a block, which has no baseline for each, it returns that with the prompts or arms of
     # all levels.
     change: Callable[[Block, Any], Block]
     shares_block: bool = False
+    unit: str = ""  # of a level
     text: Callable[[Any], str] = "{:g}".format  # of a level
 
 
@@ -52,16 +52,14 @@ def _force_acceptance(block: Block, shares: list[float]) -> Block:
 
 
 FACTORS: dict[str, Factor] = {
-    "prompt_tokens": Factor("Prompt length", "tokens", Positive, _set_lengths, shares_block=True),
+    "prompt_tokens": Factor(
+        "Prompt length", Positive, _set_lengths, shares_block=True, unit="tokens"
+    ),
     "temperature": Factor(
-        "Temperature",
-        "",
-        NotNegative,
-        lambda block, temperature: replace(block, temperature=temperature),
+        "Temperature", NotNegative, lambda block, level: replace(block, temperature=level)
     ),
     "forced_acceptance": Factor(
         "Forced acceptance",
-        "",
         Annotated[float, Field(ge=0, le=1)],
         _force_acceptance,
         shares_block=True,
@@ -69,13 +67,11 @@ FACTORS: dict[str, Factor] = {
     # A load, even of a single client; without this factor requests follow one another.
     "requests": Factor(
         "Requests at once",
-        "",
         Annotated[int, Field(ge=1, le=64)],
         lambda block, clients: replace(block, concurrency=clients),
     ),
     "engine_args": Factor(
         "Options of the engine",
-        "",
         EngineArgs,
         lambda block, words: replace(block, engine_args=(*block.engine_args, *words)),
         text=lambda words: shlex.join(words) or "none",

@@ -6,7 +6,6 @@ come in groups: where one finds errors, the later ones would stumble over them.
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from functools import reduce
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -44,20 +43,12 @@ def read_mapping(path: Path) -> dict[str, Any]:
 
 def merge_catalogs(root: Path, given: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the catalogs of the workflow, whose folder is `root`, with an overlay upon them."""
+    from snakemake.utils import update_config  # jobs, which do not merge, may run without it
+
     catalogs = [read_mapping(root / f"config/{catalog}.yaml") for catalog in CATALOGS]
-    return reduce(_merge, [*catalogs, given])
-
-
-def _merge(below: Mapping[str, Any], above: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return a mapping with another one upon it, key by key, as snakemake merges them.
-
-    Only where both have a section: aliases in each other would make a mapping without an end.
-    """
-    merged = dict(below)
-    for key, value in above.items():
-        own = below.get(key)
-        sections = isinstance(own, Mapping) and isinstance(value, Mapping)
-        merged[key] = _merge(own or {}, value) if sections else value
+    merged: dict[str, Any] = {}
+    for above in (*catalogs, given):
+        update_config(merged, above)
     return merged
 
 

@@ -5,7 +5,6 @@ from functools import cache
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal, Self
 
-import yaml
 from pydantic import Field, TypeAdapter, ValidationInfo, field_validator, model_validator
 
 from specmoe.config.base import (
@@ -19,6 +18,7 @@ from specmoe.config.base import (
     Strict,
     TextPath,
     UserPath,
+    resource,
 )
 from specmoe.config.engines import PackageVersion
 from specmoe.files import parts_of
@@ -49,8 +49,7 @@ class Family(Strict):
 @cache
 def families() -> dict[str, Family]:
     """Return the trained networks of `resources/families.yaml`."""
-    text = Path(__file__).parents[4].joinpath("resources/families.yaml").read_text("utf-8")
-    return TypeAdapter(dict[str, Family]).validate_python(yaml.safe_load(text))
+    return TypeAdapter(dict[str, Family]).validate_python(resource("families"))
 
 
 class ModelBase(Strict):

@@ -11,10 +11,9 @@ from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import yaml
 from pydantic import ConfigDict, Field, StringConstraints
 
-from specmoe.config.base import Distinct, InputPath, Name, Positive, Strict, first_error
+from specmoe.config.base import Distinct, InputPath, Name, Positive, Strict, first_error, resource
 from specmoe.config.block import Sending, Stop, Template
 from specmoe.errors import ConfigError, listed
 from specmoe.files import json_of, read_text
@@ -25,8 +24,6 @@ Content = str | list[Message]
 
 _Text = Annotated[str, StringConstraints(pattern=r"\S")]
 
-DATA_SETS = Path(__file__).parents[4] / "resources/prompts/data_sets.yaml"
-"""The layouts of data sets that people have."""
 _ROLES = {"system": "system", "user": "user", "assistant": "assistant", "tool": "tool"}
 # ShareGPT's
 _ROLES |= {"human": "user"} | dict.fromkeys(["gpt", "chatgpt", "bing", "bard"], "assistant")
@@ -128,34 +125,31 @@ def content_of(fields: Mapping[str, Any], sending: Sending) -> Content:
     """Return the prompt or the messages among the fields of an entry; raises ValueError.
 
     Of a list of turns the user's first is the prompt: later ones follow answers that nobody has
-    yet. Answers at the end of messages are left out: the model is to write them.
+    yet. Messages end with the user's last: the model is to write what follows.
     """
     keys = sending.prompt_key, sending.messages_key
-    prompt, messages = (_at(fields, key) for key in keys)
-    if (prompt is None) == (messages is None):
-        raise ValueError(_nothing_to_send(fields, keys, both=prompt is not None))
-    if messages is None:
-        turns = [_turn(one, "user") for one in (prompt if isinstance(prompt, list) else [prompt])]
-        if asked := [str(one["content"]) for one in turns if one["role"] == "user"]:
-            return asked[0]
-        raise ValueError(f"in {keys[0]!r} the user asks nothing; leave it out of the file")
-    if sending.template == Template.RAW:
-        raise ValueError(f"{keys[1]!r} is a chat, which needs the workload's key `template: chat`")
-    chat = [_turn(one) for one in (messages if isinstance(messages, list) else [messages])]
-    while chat and chat[-1]["role"] == "assistant":
-        chat.pop()
-    if chat and chat[-1]["role"] == "user":
-        return chat
-    raise ValueError(f"at the end of {keys[1]!r} the user asks nothing; leave it out of the file")
+    given = [(key, value) for key in keys if (value := _at(fields, key)) is not None]
+    if len(given) != 1:
+        raise ValueError(_which_to_send(fields, keys, both=bool(given)))
+    [(key, value)] = given
+    is_chat = key == sending.messages_key
+    if is_chat and sending.template == Template.RAW:
+        raise ValueError(f"{key!r} is a chat, which needs the workload's key `template: chat`")
+    role = "" if is_chat else "user"
+    turns = [_turn(one, role) for one in (value if isinstance(value, list) else [value])]
+    asked = [place for place, turn in enumerate(turns) if turn["role"] == "user"]
+    if not asked:
+        raise ValueError(f"in {key!r} the user asks nothing; leave it out of the file")
+    return turns[: asked[-1] + 1] if is_chat else str(turns[asked[0]]["content"])
 
 
-def _nothing_to_send(fields: Mapping[str, Any], keys: tuple[str, str], *, both: bool) -> str:
+def _which_to_send(fields: Mapping[str, Any], keys: tuple[str, str], *, both: bool) -> str:
     """Return what an entry has in place of a prompt or messages, and how to name one of them."""
     if both:
         one = "`columns: {prompt: no}` sends the messages, and `{messages: no}` the prompt"
         return f"both {keys[0]!r} and {keys[1]!r}; {one}"
     hint = "name the key of the prompt: `columns: {prompt: ...}`"
-    for key, layout in yaml.safe_load(DATA_SETS.read_text(encoding="utf-8")).items():
+    for key, layout in resource("prompts/data_sets").items():
         if key in fields:
             named = (f"{one}: {of}" for one, of in layout.items() if _at(fields, of) is not None)
             hint = f"if it is like {layout['like']}, give `columns: {{{', '.join(named)}}}`"
@@ -277,20 +271,17 @@ def sending_of(workload: AnyWorkload) -> Sending:
 def prompts_of_file(workload: FileWorkload, file: Path) -> list[WorkloadPrompt]:
     """Return the prompts that a workload takes from its file; raises ConfigError."""
     found: dict[str, WorkloadPrompt] = {}
-    errors: dict[str, list[int]] = {}  # their lines
+    errors = []
     for number, entry in numbered_entries(file).items():
         try:
             prompt = _prompt(workload, entry, number)
+            if (twin := found.setdefault(prompt.id, prompt)) is not prompt:
+                same = f"has the id of {twin.line}, {twin.id!r}; one without an id has its number"
+                raise ValueError(same)
         except ValueError as error:
-            errors.setdefault(first_error(error), []).append(number)
-            continue
-        if (twin := found.setdefault(prompt.id, prompt)) is not prompt:
-            same = f"has the id of {twin.line}, {prompt.id!r}; one without an id has its number"
-            errors.setdefault(same, []).append(number)
+            errors.append(f"{_place(file, number)}: {first_error(error)}")
     if errors:
-        others = {one: f" (and {len(at) - 1} more)" * (len(at) > 1) for one, at in errors.items()}
-        places = (f"{_place(file, at[0])}{others[one]}: {one}" for one, at in errors.items())
-        raise ConfigError(listed([*places]))
+        raise ConfigError(listed(errors))
     if len(found) < (wanted := workload.sample or 1):
         raise ConfigError(f"{file} has {len(found)} prompts, and its workload wants {wanted}")
     prompts, count = [*found.values()], workload.sample or len(found)

@@ -15,8 +15,8 @@ from typing import Final
 from gguf import LlamaFileType
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
+from specmoe.config.base import resource
 from specmoe.config.block import Block
-from specmoe.config.engines import engine_rules
 from specmoe.config.methods import METHODS, Method, is_ngram
 from specmoe.config.models import AnyModel, Family, PathModel
 from specmoe.errors import ModelError
@@ -222,7 +222,8 @@ _MARKOV_HEAD: Final = "markov_w1.weight"
 
 def has_mtp_block(header: Header) -> bool:
     """Return whether a file has a block that predicts further tokens, by which llama.cpp drafts."""
-    return _mtp_tensors(header) and header.architecture not in engine_rules()["mtp_unused"]
+    unused = resource("engine_rules")["mtp_unused"]
+    return _mtp_tensors(header) and header.architecture not in unused
 
 
 def _mtp_tensors(header: Header) -> bool:
@@ -277,7 +278,7 @@ def _vocabulary(header: Header) -> tuple[str, list[str], list[bytes]]:
     What a file does not say is as in llama.cpp (src/llama-vocab.cpp: llama_vocab::impl::load).
     Raises ValueError for a header without tokens.
     """
-    rules, given = engine_rules(), "tokenizer.ggml"
+    rules, given = resource("engine_rules"), "tokenizer.ggml"
     model, pre = (header.text(f"{given}.{key}", "") for key in ("model", "pre"))
     if model == "gemma4":
         model, pre = "gpt2", "gemma4"

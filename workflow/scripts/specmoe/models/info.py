@@ -10,8 +10,7 @@ from typing import Annotated, Any, Self, TypeVar
 
 from pydantic import ConfigDict, Field, TypeAdapter, model_validator
 
-from specmoe.config.base import Count, first_error
-from specmoe.config.engines import engine_rules
+from specmoe.config.base import Count, first_error, resource
 from specmoe.errors import ModelError, one_line
 from specmoe.files import json_of
 
@@ -73,7 +72,7 @@ class ModelInfo:
     @property
     def replays(self) -> bool:
         """Whether the engine decodes a round's accepted tokens again, after a rejection."""
-        return self.architecture in engine_rules()["recurrent"]
+        return self.architecture in resource("engine_rules")["recurrent"]
 
     @property
     def restored(self) -> bool:
