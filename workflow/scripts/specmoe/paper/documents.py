@@ -106,9 +106,6 @@ def cited(analysis: Analysis) -> dict[str, Any]:
     settings, passes, judged = text_settings(analysis), analysis.verification, analysis.claims
     advised, best = advised_targets(analysis), best_settings(analysis)
     whole, own = whole_audit(analysis), analysis.required_time
-    times, models = analysis.pass_times, analysis.models
-    counted = times.loc[times["experts"].notna(), "model"]
-    uncounted = models[(models["family"] == "moe") & ~models["model"].isin(counted)]
     own = own[own["campaign"] == analysis.name]
     widest = passes.groupby("series")["n_tokens"].max().min()
     predicted = analysis.prediction_errors
@@ -139,9 +136,7 @@ def cited(analysis: Analysis) -> dict[str, Any]:
         # What a round costs.
         "costs_measured": not passes.empty,
         "passes_timed": passes["timed"].any(),
-        "experts_counted": len(counted) > 0,
-        "uncounted": [*uncounted["label"]],
-        "widest_reads": _widest_reads(times),
+        "widest_reads": _widest_reads(analysis.pass_times),
         "widest": widest,
         "widest_steps": _ends_by_family(passes[passes["n_tokens"] == widest], "steps"),
         "break_even": _break_even(analysis),
