@@ -161,7 +161,8 @@ def test_a_block_waits_for_a_measurement_of_any_user(measured, tmp_path, monkeyp
 def test_a_failed_block_is_named_and_what_is_excluded_on_purpose_is_said(
     measured, tiny, campaign, tmp_path
 ):
-    (tmp_path / "long.txt").write_text("word " * 600)  # more than the context takes
+    # Longer than the context, as only its tokens show.
+    (tmp_path / "long.txt").write_text("word " * 400)
     tiny["prompts"] = {"texts": {"long": {"file": str(tmp_path / "long.txt")}}}
     tiny["suites"]["long"] = tiny["suites"]["N"] | {"prompts": ["long"]}
     tiny["suites"]["N"]["targets"] = ["target", "draft"]
