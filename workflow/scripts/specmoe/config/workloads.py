@@ -250,7 +250,7 @@ class FileWorkload(WorkloadBase):
 
 
 class TextsWorkload(WorkloadBase):
-    """Texts of `prompts.texts`, sent by a template or until the model ends."""
+    """Texts of `prompts.texts`, sent by a template, or to the model's end within `n_predict`."""
 
     kind: Literal["texts"]
     texts: Distinct[Name] = Field(min_length=1)
