@@ -84,27 +84,3 @@ rule describe_model:
     shell:
         "python {input.specmoe} describe_model --campaign {resources.campaign}"
         " --model {wildcards.model:q} --digests {input.digests} --out {output} 2>&1 | tee {log}"
-
-
-rule check_upcycled:
-    """Check that an upcycled model computes what its dense one does before any block is measured."""
-    input:
-        unpack(of("model", FILES.made_from)),
-        specmoe=SPECMOE,
-        on="results/engines/{engine}/engine.json",
-        info="<models>/{model}.json",
-        model="<models>/{model}.gguf",
-        text=shipped(CONFIG.prompts.passage),
-    output:
-        "<models>/upcycled/{engine}/{model}.json",
-    log:
-        "<models>/logs/check_upcycled/{engine}/{model}.log",
-    wildcard_constraints:
-        model=of_kinds("upcycle"),
-    priority: 10
-    threads: workflow.cores
-    resources:
-        campaign=str(CAMPAIGN.file),
-    shell:
-        "python {input.specmoe} check_upcycled --campaign {resources.campaign}"
-        " --model {wildcards.model:q} --engine {input.on} --log {log} --out {output}"

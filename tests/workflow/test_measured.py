@@ -125,15 +125,13 @@ def test_a_split_model_of_the_hub_is_downloaded_quantized_and_measured(results, 
     assert set(digests.index) == {"dense", "moe", "split"}
 
 
-def test_infos_say_where_a_model_comes_from_and_its_copy_was_checked(results):
+def test_infos_say_where_a_model_comes_from_and_under_which_licence(results):
     models = results.parent / "models/tiny"
     infos = {name: json.loads((models / f"{name}.json").read_text()) for name in ("q8", "moe")}
     origin = f"tiny-model 1.0, {MEMBER}"
     origins = {name: (info["origin"], info["licence"]) for name, info in infos.items()}
     assert origins == {"q8": (origin, "CC0-1.0"), "moe": (f"made from {origin}", "CC0-1.0")}
     assert (infos["moe"]["experts"], infos["moe"]["experts_used"]) == (4, 1)
-    [checked] = (models / "upcycled").rglob("moe.json")
-    assert json.loads(checked.read_text())["tokens"] == 48
     assert sorted(path.name for path in models.iterdir() if path.name.startswith(".")) == []
 
 

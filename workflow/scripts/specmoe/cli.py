@@ -76,25 +76,6 @@ def describe_model(campaign: "Opened", model: str, out: Path, digests: Path | No
     describe_model(file, *stated, digests, out)
 
 
-def check_upcycled(campaign: "Opened", model: str, engine: Path, log: Path, out: Path) -> None:
-    """Make sure that an upcycled model computes what its dense model does."""
-    from dataclasses import replace
-
-    from specmoe.files import read_text, replace_text
-    from specmoe.measure.divergence import check_upcycled
-
-    source = campaign.config.models[model].made_from
-    assert source is not None
-    files = campaign.model_file(source), campaign.model_file(model)
-    measurement = campaign.config.measurement
-    computing = measurement.threads, measurement.gpu_layers if campaign.gpu else 0
-    workplace = replace(campaign.workplace("", None), engine=engine)
-    text = read_text(campaign.root / campaign.config.prompts.passage)
-    environment = measurement.environment
-    comparison = check_upcycled(*files, text, workplace, environment, *computing, log)
-    replace_text(out, json.dumps(comparison) + "\n")
-
-
 def measure(campaign: "Opened", block: str, log: Path, workflow_pid: int | None = None) -> None:
     """Measure one block by its protocol, alone on the machine."""
     from specmoe.measure.block import measure_block, summary
@@ -251,7 +232,7 @@ VERBS = {
     "plan": "plan.plan",
     "describe_machine": "plan.machine",
     **dict.fromkeys(["build_engine", "build_program"], "cli"),
-    **dict.fromkeys(["make_model", "fetch_model", "describe_model", "check_upcycled"], "cli"),
+    **dict.fromkeys(["make_model", "fetch_model", "describe_model"], "cli"),
     **dict.fromkeys(["measure", "time_passes", "record_trace", "show_trace"], "cli"),
     **dict.fromkeys(["judge", "score_draft", "collect_table", "summarise"], "cli"),
     "document": "cli",

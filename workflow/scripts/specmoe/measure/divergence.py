@@ -9,18 +9,16 @@ import logging
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from statistics import median
-from typing import Any, Final
+from typing import Any
 
 import pandas as pd
 
 from specmoe.config.block import Arm, Block
 from specmoe.engine.identity import Workplace
-from specmoe.engine.job import Job, exclusive_job, server_command
-from specmoe.engine.machine import machine_id, physical_cores
+from specmoe.engine.job import Job, exclusive_job
+from specmoe.engine.machine import machine_id
 from specmoe.engine.server import Server
-from specmoe.errors import ModelError
-from specmoe.files import at_home, engine_path, read_record
+from specmoe.files import at_home, read_record
 from specmoe.measure.arm import prompt_ids
 
 CANDIDATES_ASKED = 1000  # a token that is not among them is no near tie
@@ -200,55 +198,3 @@ def judge_target(
     environment = next(iter(blocks.values())).environment  # that of all blocks
     with exclusive_job(workplace, environment, model, log) as job:
         return facts | judge_all(find_divergences(rows, target), blocks, job)
-
-
-# Of the check of upcycled models.
-PROMPT_TOKENS: Final = 64
-TOKENS: Final = 48
-_CONTEXT: Final = 256
-# In 26 comparisons of copies (F16 with and without AMX, Q8_0, a trained Q4_1 model on seven texts;
-# one to three experts a token) the largest median was 0.021 nats, and 0.001 with one expert. Where
-# one of four layers has its feed-forward block scaled by 0.95, 0.9, 0.8, it is 0.033, 0.066, 0.15.
-_WIDEST_NATS: Final = 0.05
-
-
-def check_upcycled(
-    source: Path,
-    model: Path,
-    text: str,
-    workplace: Workplace,
-    environment: Mapping[str, str],
-    threads: int,
-    gpu_layers: int,
-    log: Path,
-) -> dict[str, Any]:
-    """Return by how many nats an upcycled model and its dense one, `source`, differ on a text.
-
-    Kernels of experts round otherwise, so near ties may be decided otherwise. The dense model
-    continues the start of `text`; the median counts of the differences of its tokens' logarithms of
-    probability. Raises ModelError if that is wider than a copy's.
-    """
-    found: list[list[float]] = []
-    for file in (source, model):
-        command = server_command(
-            workplace.binaries / "llama-server",
-            engine_path(file),
-            context=_CONTEXT,
-            threads=threads or physical_cores(),
-            gpu_layers=gpu_layers,
-        )
-        with Server(command, log, workplace.time_limit_s, environment) as server:
-            if not found:
-                prompt = server.tokenize(text)[:PROMPT_TOKENS]
-                answer = server.complete(prompt, n_predict=TOKENS, temperature=0, seed=0)
-                tokens = answer["tokens"]
-            read = read_in_batches(server, prompt, tokens[:-1], [1] * (TOKENS - 1), 100)
-            found.append([_logprob_of(*one) for one in zip(tokens, read, strict=True)])
-    nats = median(abs(one - other) for one, other in zip(*found, strict=True))
-    if nats > _WIDEST_NATS:
-        raise ModelError(
-            f"{model}: its logarithms of probabilities differ from those of {source.name} by a"
-            f" median of {nats:.3g} nats, and those of a copy by {_WIDEST_NATS} at most; make it"
-            " again"
-        )
-    return {"tokens": TOKENS, "median_nats": nats}

@@ -11,7 +11,6 @@ from specmoe.config.models import (
     PathModel,
     QuantizeModel,
     SyntheticDraft,
-    UpcycleModel,
 )
 from specmoe.plan.campaign import LoadedCampaign
 
@@ -72,21 +71,14 @@ class JobFiles:
     # A campaign's own jobs.
 
     def of_block(self, block: str) -> Files:
-        """Return what a block loads and sends: engine, models, what was checked of them, prompts.
+        """Return what a block loads and sends: engine, models, prompts.
 
         Raises ConfigError for a block that the campaign does not have.
         """
         one = self.campaign.block(block)
-        config, models = self.campaign.config, self.campaign.models_folder
-        engine = self.campaign.engine_of_block(block)
         prompts = {source.file for source in one.prompts}
         return {
-            "engine": self.campaign.engine_file(engine),
-            "upcycled": [
-                models / f"upcycled/{engine}/{model}.json"
-                for model in one.models
-                if isinstance(config.models[model], UpcycleModel)
-            ],
+            "engine": self.campaign.engine_file(self.campaign.engine_of_block(block)),
             "prompts": [self.campaign.root / file for file in sorted(prompts)],
             "contenders": self.campaign.contenders_of(one),
             "models": [*map(self.campaign.model_file, one.models)],
