@@ -54,6 +54,7 @@ start_node() {
         mount --bind $identity /etc/machine-id && mount -t tmpfs -o mode=1777 locks /run/lock &&
         exec taskset --cpu-list $(($1 - 1)) slurmd -D -N n$1" >>"$folder/cluster/n$1.out" 2>&1 &
     node[$1]=$!
+    disown # bash would print that it was killed
 }
 
 # Kill a node and all that it runs: what is in its mount namespace.
@@ -80,7 +81,7 @@ engines: {built: {source: path, path: $bin}}
 suites:
   lost: {title: A node is lost, targets: [random-8m-f16, random-15m-f16], drafts: [random-unrelated-8m-f16],
          gammas: [4, 8], prompts: [code, 64]}
-measurement: {n_predict: 128, prompt_iterations: 8, repeats: 4, threads: 1, reruns: null}
+measurement: {n_predict: 64, prompt_iterations: 4, repeats: 4, threads: 1, reruns: null}
 machine: {memory_bandwidth_gb_s: 20}
 END
     command=("$snakemake" --snakefile "$root/Snakefile" --directory "$folder"
