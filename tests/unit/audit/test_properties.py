@@ -19,7 +19,7 @@ def true_runs(draw):
     """Return what a server counts of a hybrid target, whatever it accepts and at any speed."""
     gamma, agrees = draw(st.integers(1, 16)), draw(st.lists(st.booleans(), min_size=2))
     tokens, limits = [*range(len(agrees))], Limits(len(agrees), replays=True)
-    rounds, replays, single = play(tokens, agrees, lambda *_: True, gamma, limits)
+    rounds, replays, single = play(tokens, agrees, gamma, limits)
     drafted, accepted = (list(one) for one in zip(*rounds, strict=True)) if rounds else ([], [])
     passes = len(rounds) + replays + single
     return speculative(

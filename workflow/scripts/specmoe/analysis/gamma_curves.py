@@ -20,7 +20,7 @@ from specmoe.analysis.intervals import MANY, Estimate, mean_speedup, student_qua
 from specmoe.analysis.labels import by_model
 from specmoe.analysis.summaries import geometric_mean
 from specmoe.audit.draft_rounds import DraftScores, Limits, ScoresKey, rounds_from_agreement
-from specmoe.config.block import MEASURED_BY, Protocol, Stop
+from specmoe.config.block import MEASURED_BY, Protocol
 from specmoe.config.schema import Statistics
 
 LONGEST = 32
@@ -123,8 +123,7 @@ def scored_pair(
         scored = scores.get((run["engine"], run["target"], draft, run["prompt"]), [])
         found = next((one for one in scored if one.tokens == tokens and len(tokens) > 1), None)
         if found:
-            limits = Limits(int(run["n_predict"]), run["stopped_by"] == Stop.EOS, replays)
-            texts[run["prompt"], tokens] = found, limits
+            texts[run["prompt"], tokens] = found, Limits(int(run["n_predict"]), replays)
     if not texts:
         return None
     one = baselines.iloc[0]

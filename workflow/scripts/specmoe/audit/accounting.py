@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 from math import isnan, nan
 
-from specmoe.audit.draft_rounds import Counts, Limits, Outcome, possible_outcomes
+from specmoe.audit.draft_rounds import Counts, Limits, possible_outcomes
 from specmoe.audit.evidence import Evidence, Finding, Run, at_least, at_most, combined, equal
 from specmoe.config.block import Protocol, Stop
 from specmoe.config.methods import BY_TYPE, METHODS
@@ -137,23 +137,22 @@ def check_agreement(run: Run, given: Evidence) -> Finding:
     # Where a replay was rejected, rounding decided what was accepted.
     if not (alone and known) or run.replays_rejected:
         return Finding("its rounds are not known, or others or rounding had a part in them")
-    if run.temperature > 0 or run.forced_acceptance is not None:
-        return Finding("only greedy runs whose acceptance is the draft model's own follow from it")
+    if run.temperature > 0 or run.forced_acceptance is not None or run.p_min:
+        return Finding("only greedy runs of full rounds that nothing forces follow from its scores")
     texts = given.draft_scores.get((run.engine, run.target, run.draft_model or "", run.prompt), [])
     own_text = run.draft_sha256, run.tokens
     scores = next((one for one in texts if (one.draft_sha256, one.tokens) == own_text), None)
     if scores is None:
         return Finding("its draft model has not scored its text")
     tie_nats = given.limits.widest_tie(scores.moved_nats)
-    found: dict[Counts, Outcome] = {}
+    found: dict[Counts, int] = {}
     # Where replays were not counted, the run may have any.
     for replays in {True, False} if run.replays is None else {run.replays > 0}:
-        limits = Limits(run.n_predict, run.stopped_by == Stop.EOS, replays)
-        found |= possible_outcomes(scores, run.gamma, run.p_min or 0.0, limits, tie_nats)
+        found |= possible_outcomes(scores, run.gamma, Limits(run.n_predict, replays), tie_nats)
     if not found:
         return Finding("too many near ties: its draft model prefers hardly any token to the next")
     pairs, ties = min(
-        ((_pairs(run, *outcome), outcome[1].ties) for outcome in found.items()),
+        ((_pairs(run, counts), ties) for counts, ties in found.items()),
         key=lambda one: (sum(abs(own - due) for _, own, due in one[0]), one[1]),
     )
     source = "by the draft model's scores"
@@ -162,9 +161,7 @@ def check_agreement(run: Run, given: Evidence) -> Finding:
     return combined(parts, f"{run.accepted} of {run.drafted} accepted, as {source}")
 
 
-def _pairs(run: Run, counts: Counts, outcome: Outcome) -> list[tuple[str, int, int]]:
-    """Return the name of each count of a run, the count, and the expected one."""
-    drafted = min(max(run.drafted or 0, outcome.drafted_least), outcome.drafted_most)
-    expected = {**counts._asdict(), "drafted": drafted}
-    pairs = ((name, getattr(run, name), due) for name, due in expected.items())
+def _pairs(run: Run, counts: Counts) -> list[tuple[str, int, int]]:
+    """Return the name of each known count of a run, the count, and the expected one."""
+    pairs = ((name, getattr(run, name), due) for name, due in counts._asdict().items())
     return [pair for pair in pairs if pair[1] is not None]

@@ -14,7 +14,6 @@ those of llama-server (tools/server/server-context.cpp, common/sampling.cpp of l
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
-from math import inf, log
 from typing import NamedTuple
 
 import pandas as pd
@@ -27,7 +26,6 @@ class DraftScores:
     draft_sha256: str
     tokens: tuple[int, ...]
     agrees: tuple[bool, ...]
-    confidence: tuple[float, ...]
     lead_nats: tuple[float, ...]
     moved_nats: float
 
@@ -40,12 +38,12 @@ def scores_by_run(agreement: pd.DataFrame) -> dict[ScoresKey, list[DraftScores]]
     """Return the scores of each text in the table `agreement`."""
     found: dict[ScoresKey, list[DraftScores]] = {}
     keys = ["engine", "target", "draft", "prompt", "text"]
-    columns = ["token", "agrees", "confidence", "lead_nats"]
+    columns = ["token", "agrees", "lead_nats"]
     for key, members in agreement.groupby(keys):
         text = members.sort_values("position")
-        token, agrees, confidence, lead = (tuple(text[name].tolist()) for name in columns)
+        token, agrees, lead = (tuple(text[name].tolist()) for name in columns)
         digest, moved = str(text["draft_sha256"].iloc[0]), float(text["moved_nats"].iloc[0])
-        scores = DraftScores(digest, token, agrees, confidence, lead, moved)
+        scores = DraftScores(digest, token, agrees, lead, moved)
         engine, target, draft, prompt, _ = map(str, key)
         found.setdefault((engine, target, draft, prompt), []).append(scores)
     return found
@@ -56,33 +54,21 @@ class Limits:
     """The limits of a run."""
 
     n_predict: int  # the most tokens
-    ended: bool = False  # the last token is the target's own end
     replays: bool = False  # the target replays rounds
 
 
 class Counts(NamedTuple):
-    """The counts of a run's rounds that do not depend on what they drafted."""
+    """The counts of a run's rounds."""
 
     rounds: int = 0
     replays: int = 0
     accepted: int = 0
+    drafted: int = 0
 
 
-class Outcome(NamedTuple):
-    """The bounds of drafted tokens, and the fewest near ties that fall the other way."""
-
-    drafted_least: int = 0
-    drafted_most: int = 0
-    ties: int = 0
-
-    def joined(self, other: "Outcome") -> "Outcome":
-        """Return bounds that hold both, with the fewer ties."""
-        least, most, ties = zip(self, other, strict=True)
-        return Outcome(min(least), max(most), min(ties))
-
-
-_Step = tuple[int, Counts, Outcome]
-"""The tokens of a round with its replay, or of a step without speculation, and what it adds."""
+_Step = tuple[int, Counts, int]
+"""The tokens of a round with its replay, or of a step without speculation, what it counts, and the
+near ties that fall the other way in it."""
 
 _NO_TIE = -1.0
 # At one position of a text. A draft model that hardly prefers anything leaves more, and then its
@@ -92,74 +78,46 @@ MOST_OUTCOMES = 2000
 
 @cache
 def possible_outcomes(
-    scores: DraftScores, gamma: int, p_min: float, limits: Limits, tie_nats: float
-) -> Mapping[Counts, Outcome]:
-    """Return the possible outcomes of a run of fixed γ: one without near ties or p_min.
+    scores: DraftScores, gamma: int, limits: Limits, tie_nats: float
+) -> Mapping[Counts, int]:
+    """Return the possible counts of a run of rounds of γ tokens: one outcome without near ties.
 
     Where the draft model's preference leads by `tie_nats` at most, rounding may decide. Each
-    outcome has the fewest ties. Empty if more than MOST_OUTCOMES are possible.
+    outcome has the fewest ties that must fall the other way. Empty if more than MOST_OUTCOMES are
+    possible.
     """
     end = len(scores.tokens)
-    at: dict[int, dict[Counts, Outcome]] = {1: {Counts(): Outcome()}}
+    at: dict[int, dict[Counts, int]] = {1: {Counts(): 0}}
     for start in range(1, end):
         states = at.pop(start, {})
         if len(states) > MOST_OUTCOMES:
             return {}
-        most = min(gamma, limits.n_predict - start - 1)
-        steps = _steps(scores, start, most, p_min, limits, tie_nats) if states else ()
-        for advance, more, adds in steps:
+        for advance, more, fallen in _steps(scores, start, gamma, limits, tie_nats):
             into = at.setdefault(min(start + advance, end), {})
             for counts, known in states.items():
                 sums = Counts(*map(sum, zip(counts, more, strict=True)))
-                outcome = Outcome(*map(sum, zip(known, adds, strict=True)))
-                into[sums] = outcome.joined(into.get(sums, outcome))
+                into[sums] = min(known + fallen, into.get(sums, end))
     return at[end]
 
 
 def _steps(
-    scores: DraftScores, start: int, most: int, p_min: float, limits: Limits, tie_nats: float
+    scores: DraftScores, start: int, gamma: int, limits: Limits, tie_nats: float
 ) -> Iterator[_Step]:
-    """Yield each outcome of the round of `most` tokens that begins at a token."""
-
-    def stopped(accepted: int, ties: int) -> _Step:
-        """Return a round that rejects nothing, or a step without speculation."""
-        counts = Counts(1, 0, accepted) if accepted else Counts()
-        return accepted + 1, counts, Outcome(accepted, accepted, ties)
-
-    ties = 0  # that fell the other way up to here
-    for accepted in range(most):
+    """Yield each outcome of the round that begins at a token."""
+    drafted, ties = min(gamma, limits.n_predict - start - 1), 0
+    for accepted in range(drafted):
         at = start + accepted
-        events = _events(scores, at, p_min, tie_nats)
-        fallen = {event: ties + flips for event, flips in events.items()}
-        if "stop" in events:
-            yield stopped(accepted, fallen["stop"])
-        if "reject" in events:
-            # A token that is drafted behind the end of a text is not accepted.
-            counts = Counts(1, int(limits.replays), accepted - (at == len(scores.tokens)))
-            drafted = Outcome(accepted + 1 if p_min else most, most, fallen["reject"])
-            yield accepted + 1 + limits.replays, counts, drafted
-        if "accept" not in events:
+        # A token that is drafted behind the end of a text is not accepted.
+        ended = at == len(scores.tokens)
+        agrees = not ended and scores.agrees[at]
+        tie = not ended and scores.lead_nats[at] <= tie_nats
+        if tie or not agrees:
+            counts = Counts(1, int(limits.replays), accepted - ended, drafted)
+            yield accepted + 1 + limits.replays, counts, ties + agrees
+        if not (tie or agrees):
             return
-        ties = fallen["accept"]
-    yield stopped(most, ties)
-
-
-def _events(scores: DraftScores, at: int, p_min: float, tie_nats: float) -> dict[str, bool]:
-    """Return what may happen at a token, and whether a near tie must fall the other way for it.
-
-    The draft model stops before it, or its token there is rejected or accepted.
-    """
-    if at == len(scores.tokens):
-        return dict.fromkeys(["stop"] * (p_min > 0) + ["reject"], False)
-    events = {}
-    above = log(scores.confidence[at] / p_min) if p_min else inf
-    if above <= tie_nats:
-        events["stop"] = above >= 0
-    if above >= -tie_nats:
-        agrees, tie = scores.agrees[at], scores.lead_nats[at] <= tie_nats
-        verdicts = {"reject": agrees, "accept": not agrees}
-        events |= {event: flips for event, flips in verdicts.items() if tie or not flips}
-    return events
+        ties += not agrees
+    yield drafted + 1, Counts(int(drafted > 0), 0, drafted, drafted), ties
 
 
 class Rounds(NamedTuple):
@@ -174,10 +132,9 @@ def rounds_from_agreement(scores: DraftScores, gamma: int, limits: Limits) -> Ro
     """Return the rounds of γ tokens of a text, where the draft model's own preferences hold."""
     drafted, accepted, single, at = [], [], 0, 1
     while at < len(scores.tokens):
-        most = min(gamma, limits.n_predict - at - 1)
-        [(advance, counts, outcome)] = _steps(scores, at, most, 0.0, limits, _NO_TIE)
+        [(advance, counts, _)] = _steps(scores, at, gamma, limits, _NO_TIE)
         if counts.rounds:
-            drafted.append(outcome.drafted_most)
+            drafted.append(counts.drafted)
             accepted.append(counts.accepted)
         else:
             single += 1

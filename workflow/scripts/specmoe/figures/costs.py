@@ -78,15 +78,10 @@ def plot_verification_cost(analysis: Analysis) -> Figure | None:
         bound = (own["bound_share"] * own["steps"]).astype(float)
         panels[0].plot(own["n_tokens"], bound, color=looks[str(series)].colour, linewidth=0.8)
     _mark_one_by_one(panels[0], passes)
-    panels[0].set_ylabel(STEPS.label)
+    powers_of_two(panels[0], passes["n_tokens"])
+    panels[0].set(xlabel=N_TOKENS_LABEL, ylabel=STEPS.label)
     for axes in panels[1:]:
-        draw_series(axes, routed, "n_tokens", EXPERTS, looks)
-        draw_series(axes, routed, "n_tokens", UNIFORM, looks, hollow=True)
-        axes.set_ylabel(EXPERTS.label)
-        start_at_zero(axes)
-    for axes in panels:
-        powers_of_two(axes, passes["n_tokens"].astype(int))
-    figure.supxlabel(N_TOKENS_LABEL)
+        _draw_passes(axes, routed, looks, EXPERTS)
     thin = Line2D([], [], color=_GREY.colour, linewidth=0.8, label="its weights / bandwidth")
     beside = [] if bounded.empty else [thin]
     beside += [] if rounds.empty else [handle(_GREY, "a whole round", hollow=True)]

@@ -89,8 +89,8 @@ def plot_methods(analysis: Analysis) -> Figure | None:
 def plot_categories(analysis: Analysis) -> Figure | None:
     """Show the speedup by category of prompt, or None if no prompt has one.
 
-    A line for each category; the marks of the settings stand below each other. Where these would
-    be too many for the page or the markers, each target keeps its fastest ones.
+    A line for each category; the marks of the settings stand below each other. Settings that are
+    too many for the page or the markers are left out, each target's fastest last.
     """
     settings = analysis.categories
     if settings.empty:
@@ -98,13 +98,10 @@ def plot_categories(analysis: Analysis) -> Figure | None:
     settings["setting"] = (
         settings["draft_label"].map(short) + ", γ = " + settings["gamma"].astype(str)
     )
-    places = _MOST_MARKS // settings["category"].nunique()
-    if settings["setting"].nunique() > len(MARKERS):
-        places = min(places, len(MARKERS) // settings["series"].nunique())
-    shown = max(places, 1)
+    most = max(1, min(_MOST_MARKS // settings["category"].nunique(), len(MARKERS)))
     means = settings.groupby(["series", "setting"])["speedup"].mean()
-    fastest = means.groupby("series").rank(ascending=False, method="first") <= shown
-    kept = fastest.reindex(settings.set_index(["series", "setting"]).index).to_numpy(bool)
+    places = means.groupby("series").rank(ascending=False).groupby("setting").min()
+    kept = settings["setting"].isin(places.nsmallest(most).index)
     return _rows(settings[kept], "category", "setting", "category", str)
 
 
