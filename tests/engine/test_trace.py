@@ -22,7 +22,7 @@ def do(job):
     def run(target, draft, gamma=4, **more):
         block = replace(compared(alone(n_predict=TOKENS), arms=(drafted(gamma),)), **more)
         block = replace(block, prompts=block.prompts[:1])
-        config = SimpleNamespace(label=str.title, is_synthetic=bool)
+        config = SimpleNamespace(label=str.title, weights=lambda _: {"random"})
         return record(block, replace(job, target=target, drafts={"draft": draft}), config)
 
     return run

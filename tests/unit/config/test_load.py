@@ -31,7 +31,8 @@ def test_weights_made_from_random_ones_are_random_too(synthetic):
         "cut_of_own": {"kind": "truncate", "source": "own", "layers": 4},
     }
     config = load(synthetic, ROOT)
-    assert [config.is_synthetic(name) for name in ("cut", "head", "cut_of_own")] == [1, 1, 0]
+    weights = [config.weights(name) for name in ("cut", "head", "cut_of_own")]
+    assert weights == [{"trained", "random"}, {"random"}, {"trained"}]
 
 
 def test_an_origin_is_that_of_the_package_whatever_was_made_of_its_file(study, planned):
@@ -47,7 +48,7 @@ def test_an_origin_is_that_of_the_package_whatever_was_made_of_its_file(study, p
     assert config.origin("moe") == (f"made from {file}", "Apache-2.0")
     assert config.origin("own") is None
     assert config.needed_models == ["smollm2-135m-q4", "q8", "moe"]
-    assert [config.is_constructed(name) for name in ("q8", "moe")] == [False, True]
+    assert [config.weights(name) for name in ("q8", "moe")] == [{"trained"}, {"trained", "copied"}]
 
 
 def test_only_models_that_a_suite_runs_and_their_sources_are_needed(study):

@@ -140,7 +140,7 @@ def _models(runs: pd.DataFrame, config: Config, infos: Mapping[str, ModelInfo]) 
                 "family": "moe" if info.experts else "dense",
                 **{key: getattr(info, key) for key in _OF_MODEL},
                 "in_cache": info.size_bytes <= LIMITS.cache_bytes,
-                "constructed": config.is_constructed(name),
+                "constructed": config.weights(name) != {"trained"},
             }
             for name, info in infos.items()
             if name in measured
@@ -174,7 +174,7 @@ def _campaign(runs: pd.DataFrame, config: Config, machine: Mapping[str, Any]) ->
                 "study_names": json.dumps(names),
                 # What n_prompt counts: the study's own rows have words, engines count tokens.
                 "length_unit": "words" if config.campaign.source == "study_rows" else "tokens",
-                "synthetic": all(map(config.is_synthetic, config.measured_models)),
+                "synthetic": all("random" in config.weights(one) for one in config.measured_models),
                 # A model of a family has the shape of the published one: its info was checked.
                 "full_size": all(
                     config.models[name].kind == "synthetic" and config.models[name].family

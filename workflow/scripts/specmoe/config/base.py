@@ -133,8 +133,7 @@ class Strict(BaseModel):
         extra="forbid",
         frozen=True,
         allow_inf_nan=False,
-        # They take 50 ms, and only the reference needs them.
-        use_attribute_docstrings="SPECMOE_KEY_TEXTS" in os.environ,
+        use_attribute_docstrings=True,  # for the reference
     )
 
     @model_validator(mode="before")

@@ -4,14 +4,10 @@
 """
 
 import json
-import os
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
-
-# Read when the first section is defined.
-os.environ["SPECMOE_KEY_TEXTS"] = "yes"
 
 from specmoe.config.base import NAME
 from specmoe.config.schema import Config

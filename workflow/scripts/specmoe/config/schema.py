@@ -360,14 +360,9 @@ class Config(Strict):
             return None
         return (entry.origin if root == model else f"made from {entry.origin}", entry.licence)
 
-    def is_synthetic(self, model: str) -> bool:
-        """Return whether a model's weights are random, or made from random ones."""
-        *_, first = self.lineage(model).values()
-        return first.weights == "random"
-
-    def is_constructed(self, model: str) -> bool:
-        """Return whether what a model accepts was made so: random weights, or copied experts."""
-        return any(entry.weights != "trained" for entry in self.lineage(model).values())
+    def weights(self, model: str) -> set[str]:
+        """Return how a model's weights came about: trained or random, and copied to experts."""
+        return {entry.weights for entry in self.lineage(model).values()}
 
     def label(self, model: str) -> str:
         """Return the label of a model; without one, the name of the user's file.

@@ -42,7 +42,7 @@ def _place(path: Path, number: int) -> str:
     return f"{path}, {'entry' if path.suffix.lower() == '.json' else 'line'} {number}"
 
 
-def text_of(path: Path) -> str:
+def _text_of(path: Path) -> str:
     """Return the text of a file of the user's; raises ConfigError."""
     try:
         return read_text(path)
@@ -63,7 +63,7 @@ def numbered_entries(path: Path) -> dict[int, str]:
     try:
         if (kind := path.suffix.lower()) not in _KINDS:
             raise ValueError(f"no file of prompts; they end in {', '.join(filter(None, _KINDS))}")
-        return _entries(text_of(path), kind)
+        return _entries(_text_of(path), kind)
     except (ValueError, csv.Error) as error:
         raise ConfigError(f"{path}: {error}") from error
 
@@ -181,11 +181,13 @@ def _turn(given: Any, role: str = "") -> Message:
     return turn | {"role": role, "content": text}
 
 
-def read_content(path: Path, number: int, sending: Sending) -> Content:
-    """Return the prompt of an entry; raises ConfigError if the file has it no more.
+def read_content(path: Path, number: int | None, sending: Sending) -> Content:
+    """Return the prompt of an entry, without a number the text of the file; raises ConfigError.
 
-    A process reads each file once, since a block may have thousands of prompts.
+    A process reads the entries of a file once, since a block may have thousands of prompts.
     """
+    if number is None:
+        return _text_of(path).rstrip("\n")
     entry = _entries_once(path).get(number)
     if entry is None:
         raise ConfigError(

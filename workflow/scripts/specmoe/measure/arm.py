@@ -15,7 +15,7 @@ from typing import Any, Self
 
 from specmoe.config.block import LONG_WARMUP_S, Arm, Block, PromptSource, Stop, Template
 from specmoe.config.methods import METHODS, is_ngram
-from specmoe.config.workloads import Content, read_content
+from specmoe.config.workloads import read_content
 from specmoe.engine.disturbance import Watch, measure_undisturbed
 from specmoe.engine.job import Job
 from specmoe.engine.responses import (
@@ -29,7 +29,7 @@ from specmoe.engine.responses import (
 )
 from specmoe.engine.server import Server
 from specmoe.errors import MeasurementError
-from specmoe.files import at_home, read_text
+from specmoe.files import at_home
 
 Run = dict[str, Any]
 """What a block's record holds of one run."""
@@ -69,11 +69,7 @@ def prompt_ids(server: Server, source: PromptSource, block: Block, root: Path) -
 
 def _text(server: Server, source: PromptSource, block: Block, file: Path) -> str:
     sending = block.sending_of(source)
-    content: Content
-    if source.line is None:
-        content = read_text(file).rstrip("\n")
-    else:
-        content = read_content(file, source.line, sending)
+    content = read_content(file, source.line, sending)
     if sending.template == Template.CHAT:
         messages = [{"role": "user", "content": content}] if isinstance(content, str) else content
         text = server.apply_template(messages, sending.thinking)

@@ -163,7 +163,7 @@ def record(block: Block, job: Job, config: Config) -> Recording:
             version=5,
             target=config.label(block.target),
             draft=config.label(arm.draft_model),
-            synthetic=any(map(config.is_synthetic, block.models)),
+            synthetic=any("random" in config.weights(one) for one in block.models),
             gamma=arm.gamma,
             prompt_tokens=len(prompt),
             prompt_text=target.detokenize(prompt),

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from specmoe.config.block import Block, PromptSource
 from specmoe.config.engines import COUNTS_SINCE, PathEngine, refuse_exported
 from specmoe.config.models import HubModel, PathModel
-from specmoe.config.workloads import read_content, text_of
+from specmoe.config.workloads import read_content
 from specmoe.engine.identity import require_compiler, require_programs
 from specmoe.engine.machine import build_of
 from specmoe.errors import ConfigError, ModelError, SpecmoeError
@@ -95,11 +95,9 @@ def _sent_in(blocks: Iterable[Block]) -> dict[str, tuple[PromptSource, Block]]:
 
 def _bytes_of(source: PromptSource, block: Block, root: Path) -> int:
     """Return the bytes of a prompt's text."""
-    if source.line is None:
-        return len(text_of(root / source.file).strip().encode())
     content = read_content(root / source.file, source.line, block.sending_of(source))
     texts = [content] if isinstance(content, str) else [str(one["content"]) for one in content]
-    return sum(len(text.encode()) for text in texts)
+    return sum(len(text.strip().encode()) for text in texts)
 
 
 def _check_engines(
