@@ -4,7 +4,6 @@ A suite gives `vary: {temperature: [0, 0.7]}`. A row has the text of its level, 
 of its block's id and the word on an axis.
 """
 
-import hashlib
 import re
 import shlex
 from collections.abc import Callable
@@ -17,9 +16,6 @@ from specmoe.config.base import NotNegative, Positive, first_error
 from specmoe.config.block import Block, PromptSource
 from specmoe.config.engines import EngineArgs
 from specmoe.errors import nearest
-
-# What may be a part of a block's id, and of a file's name (255 bytes at most) on every system.
-_SAFE = re.compile(r"[A-Za-z0-9._=+-]{1,80}")
 
 
 @dataclass(frozen=True)
@@ -119,11 +115,8 @@ def at_levels(block: Block, vary: dict[str, list[Any]]) -> list[Block]:
 
 
 def level_id(text: str) -> str:
-    """Return the text of a level as a part of ids and of files' names.
+    """Return the text of a level as a part of ids and of files' names (255 bytes at most).
 
-    One that is too long for that, or has other characters, is named by a digest.
+    Two levels of a suite that get one id are refused, see `load`.
     """
-    word = text.replace(" ", "+")
-    if _SAFE.fullmatch(word):
-        return word
-    return f"level-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
+    return re.sub(r"[^A-Za-z0-9._=-]", "+", text)[:80]
