@@ -149,7 +149,7 @@ def test_the_sources_of_a_distribution_are_unpacked(monkeypatch, tmp_path):
     ("cache", "words"),
     [
         ("", r"is gone from .*work/build, .* measurement\.pass_samples to 0"),
-        ("CMAKE_HOME_DIRECTORY:INTERNAL=/made/source\n", "another folder than .*; delete .*/copy"),
+        ("CMAKE_HOME_DIRECTORY:INTERNAL=/made/source\n", "another folder, .*; delete .*/copy"),
     ],
 )
 def test_a_build_that_is_gone_or_was_moved_is_named_with_the_ways_out(tmp_path, cache, words):

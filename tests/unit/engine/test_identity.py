@@ -17,7 +17,6 @@ from specmoe.engine.identity import (
     engine_id,
     engine_ids,
     install,
-    maker_of,
 )
 from specmoe.files import sha256_of
 
@@ -123,22 +122,6 @@ def test_a_campaign_measured_elsewhere_reads_no_engine_files(ids, binaries, memo
     assert ids(binaries, "shipped")
     assert hashed == []
     assert not memory.exists()
-
-
-@pytest.mark.parametrize(
-    ("info", "maker"),
-    [
-        ('{"id": "there"}', "there"),
-        ('{"id": "gone"}', "own"),
-        (None, "own"),
-    ],
-)
-def test_a_model_keeps_the_engine_that_made_it_while_that_exists(tmp_path, info, maker):
-    (tmp_path / "there").mkdir()
-    (tmp_path / "there/engine.json").write_text("{}")
-    if info is not None:
-        (tmp_path / "info.json").write_text(info)
-    assert maker_of(tmp_path / "info.json", tmp_path, "own") == maker
 
 
 def test_what_is_installed_needs_nothing_of_the_folder_it_came_from(binaries, tmp_path):

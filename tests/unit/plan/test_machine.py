@@ -110,7 +110,6 @@ def test_the_bandwidth_is_that_of_the_memory_that_the_backend_reads(
 
 
 RADEON = Device("Vulkan0", "AMD Radeon RX 7900 XTX (RADV NAVI31)", 24 * 2**30)
-LLVMPIPE = Device("Vulkan0", "llvmpipe (LLVM 15.0.6, 256 bits)", 20 * 2**30)
 
 
 def test_backends_without_a_tool_of_their_own_take_the_gpu_from_the_engines_list(gpus):
@@ -123,12 +122,6 @@ def test_backends_without_a_tool_of_their_own_take_the_gpu_from_the_engines_list
     # CUDA's is named as the table of chips names it.
     cuda = module.describe(Backend.CUDA, {}, no_probe, [Device("CUDA0", "RTX", 1)])
     assert cuda["gpu"] == "NVIDIA GeForce RTX 4090"
-
-
-def test_a_software_driver_computes_in_the_memory_of_the_system():
-    facts = module.describe(Backend.VULKAN, {}, lambda: 5e10, [LLVMPIPE])
-    assert (facts["gpu"], facts["gpu_memory_bytes"]) == (LLVMPIPE.description, None)
-    assert bandwidth_of(facts) == (5e10, PROBED)
 
 
 def test_every_known_chip_is_named_once_and_has_a_figure_and_a_source(root):

@@ -225,12 +225,10 @@ def require_build(engine: Path) -> str:
     source = cmake_cache(build).get("CMAKE_HOME_DIRECTORY")
     # CMake's files name their folder, so a build that was moved or copied is of no use.
     if not source or not Path(source).resolve().is_relative_to(engine.resolve()):
-        gone = "of the engine was made in another folder than" if source else "is gone from"
-        program = engine / PROGRAM
-        keep = f"`touch {program}` if that is of this release, " if program.exists() else ""
         raise EngineError(
-            f"the build {gone} {build}, and timing passes needs it; {keep}delete {engine} to build"
-            " it again, or set measurement.pass_samples to 0"
+            f"the build of the engine is gone from {build}, or was made in another folder, and"
+            f" timing passes needs it; delete {engine} to build it again, or set"
+            " measurement.pass_samples to 0"
         )
     return source
 

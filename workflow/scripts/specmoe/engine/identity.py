@@ -119,15 +119,6 @@ def digests_of_engine(folder: Path, memory: Path) -> dict[str, str]:
     return file_digests(files, kept)
 
 
-def maker_of(info: Path, engines: Path, own: str) -> str:
-    """Return the id of the engine that made a model, from the description beside the model.
-
-    Without one, or if the folder `engines` no longer has that engine, the id is `own`.
-    """
-    maker = str(fact(info, "id")) if info.exists() else own
-    return maker if (engines / maker / "engine.json").exists() else own
-
-
 @dataclass(frozen=True)
 class Workplace:
     """Where a campaign's jobs measure: the engine, the machine, and the limits of their runs."""

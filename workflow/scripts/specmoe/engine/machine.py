@@ -240,8 +240,6 @@ def groups_in_memory(
 _PREFIX = {Backend.CUDA: "CUDA", Backend.HIP: "ROCm", Backend.VULKAN: "Vulkan"}
 # common/arg.cpp: `  Vulkan0: a name (24564 MiB, 23000 MiB free)`
 _LINE = re.compile(r"^  (\w+?\d+): (.+) \((\d+) MiB, \d+ MiB free\)$", re.MULTILINE)
-# Drivers that compute on the processor.
-_SOFTWARE = ("llvmpipe", "SwiftShader")
 
 
 class Device(NamedTuple):
@@ -250,11 +248,6 @@ class Device(NamedTuple):
     name: str
     description: str
     memory_bytes: int
-
-    @property
-    def is_software(self) -> bool:
-        """Whether its driver computes on the processor, in the system's memory."""
-        return self.description.startswith(_SOFTWARE)
 
 
 def list_devices(server: Path, environment: Mapping[str, str]) -> list[Device] | None:

@@ -76,7 +76,7 @@ class Server:
     def __enter__(self) -> Self:
         """Start the process and wait until its models are loaded."""
         with self._log.open("wb") as log:
-            command = guarded(self.command, scratch=self._folder.name)
+            command = guarded(self.command)
             self._process = start_guarded(command, log, subprocess.STDOUT, self.environment)
         try:
             self.settings = self._wait_until_ready()

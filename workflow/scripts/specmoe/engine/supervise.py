@@ -9,26 +9,20 @@ import signal
 import subprocess
 import sys
 import threading
-from contextlib import suppress
-from pathlib import Path
 
 GRACE_S = 5.0  # time for a server to close its log before it is killed
 
 
-def guarded(command: list[str], scratch: str = "") -> list[str]:
-    """Return a command line that runs `command` as long as its standard input is open.
-
-    A folder `scratch` of the command's own files is removed when it has ended.
-    """
+def guarded(command: list[str]) -> list[str]:
+    """Return a command line that runs `command` as long as its standard input is open."""
     # -I -S: the guard needs neither site-packages nor the environment, and starts faster.
-    return [sys.executable, "-I", "-S", __file__, scratch, *command]
+    return [sys.executable, "-I", "-S", __file__, *command]
 
 
 def _main() -> None:
     # Ctrl-C reaches every process of the terminal; the job decides when its server ends.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    scratch, *command = sys.argv[1:]
-    child = subprocess.Popen(command, stdin=subprocess.DEVNULL)
+    child = subprocess.Popen(sys.argv[1:], stdin=subprocess.DEVNULL)
 
     def end_when_orphaned() -> None:
         sys.stdin.buffer.read()
@@ -40,11 +34,6 @@ def _main() -> None:
 
     threading.Thread(target=end_when_orphaned, daemon=True).start()
     code = child.wait()
-    if scratch:
-        with suppress(OSError):
-            for file in Path(scratch).iterdir():
-                file.unlink()
-            Path(scratch).rmdir()
     # The convention of shells; it lets the job name the signal.
     os._exit(code if code >= 0 else 128 - code)
 

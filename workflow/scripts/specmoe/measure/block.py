@@ -36,14 +36,7 @@ def measure_block(
     and each arm's server has a log beside it.
     """
     if not block.arms:  # all are beaten, see `analysis.contenders`
-        interleaved = Schedule.INTERLEAVED
-        return {
-            "schedule": interleaved,
-            "machine": machine_id(),
-            "groups": [],
-            "arms": [],
-            "runs": [],
-        }
+        return _record(Schedule.INTERLEAVED, [], [])
     if block.sends_chats:
         require_template(load_info(info_beside(target)), target, block.suite)
     server_log = log.with_suffix(".server.log")
@@ -92,6 +85,12 @@ def measure(block: Block, job: Job) -> dict[str, Any]:
         live, own = _measure_group(turns, block, job, len(groups), len(runs))
         groups.append([live[arm] for arm in arms])
         runs += own
+    return _record(schedule, groups, runs)
+
+
+def _record(
+    schedule: Schedule, groups: Sequence[Sequence[LiveArm]], runs: list[Run]
+) -> dict[str, Any]:
     return {
         "schedule": schedule,
         "machine": machine_id(),

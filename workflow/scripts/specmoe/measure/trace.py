@@ -11,13 +11,11 @@ from typing import Any, Literal, Self
 
 from pydantic import TypeAdapter
 
-from specmoe.config.base import first_error
 from specmoe.config.block import Arm, Block, Stop
 from specmoe.config.schema import Config
 from specmoe.engine.job import Job
 from specmoe.engine.server import Server
-from specmoe.errors import SchemaError
-from specmoe.files import json_of
+from specmoe.files import named_if_damaged, read_record
 from specmoe.measure.arm import check_length, prompt_ids
 
 _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"  # the server's, for bytes that are no character
@@ -120,14 +118,9 @@ class Recording:
 
     @classmethod
     def read(cls, path: Path) -> Self:
-        """Return the record in a file; raises SchemaError if it is no record of this version."""
-        try:
-            return TypeAdapter(cls).validate_python(json_of(path.read_bytes()))
-        except ValueError as error:
-            raise SchemaError(
-                f"{path} is no record of a decoding, version 5: {first_error(error)};"
-                " delete it, and `snakemake trace` makes another"
-            ) from error
+        """Return the record in a file; raises DamagedFileError for another one, or version."""
+        with named_if_damaged(path):
+            return TypeAdapter(cls).validate_python(read_record(path))
 
 
 def record(block: Block, job: Job, config: Config) -> Recording:

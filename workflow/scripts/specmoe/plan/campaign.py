@@ -21,7 +21,7 @@ from specmoe.config.matrix import (
     without,
 )
 from specmoe.config.schema import Config, read_config
-from specmoe.engine.identity import Workplace, engine_ids, maker_of
+from specmoe.engine.identity import Workplace, engine_ids, fact
 from specmoe.errors import ConfigError
 from specmoe.files import named_if_damaged, read_record, replace_text
 from specmoe.records import head_of
@@ -171,7 +171,8 @@ class LoadedCampaign:
         An existing model stays as it is when a campaign with another engine uses it.
         """
         info = self.models_folder / "makers" / f"{model}.json"
-        return maker_of(info, self.results / "engines", self.engine_id)
+        maker = str(fact(info, "id")) if info.exists() else self.engine_id
+        return maker if self.engine_file(maker).exists() else self.engine_id
 
     @cached_property
     def blocks(self) -> dict[str, Block]:

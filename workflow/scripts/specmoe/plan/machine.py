@@ -102,10 +102,10 @@ def _gpus(backend: Backend, devices: Sequence[Device]) -> list[tuple[str, int | 
     """Return the name of each GPU, and the bytes of its own memory.
 
     Of a GPU that shares the system's memory, an engine's device has the part that its driver lets
-    it have. A software driver has none.
+    it have.
     """
     if devices and backend in (Backend.HIP, Backend.VULKAN):
-        return [(one.description, None if one.is_software else one.memory_bytes) for one in devices]
+        return [(one.description, one.memory_bytes) for one in devices]
     if platform.system() != "Darwin":
         return nvidia_gpus()
     chip = processor_name()
