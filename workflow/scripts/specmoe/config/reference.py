@@ -5,7 +5,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -50,14 +50,9 @@ def write_reference(folder: Path) -> None:
         kinds = [one for at, one in sections if kind and at.startswith(f"{base} (")]
         shared = _shared(kinds)
         if shared and base not in tables:
-            about = "Keys that several kinds have."
-            tables[base] = _table(base, about, _rows(shared, schema["$defs"]))
-        own = {
-            key: node
-            for key, node in section["properties"].items()
-            if key not in shared.get("properties", {})
-        }
-        rows = _rows({**section, "properties": own}, schema["$defs"])
+            rows = _rows(shared, schema["$defs"])
+            tables[base] = _table(base, "Keys that several kinds have.", rows)
+        rows = _rows(section, schema["$defs"], shared.get("properties", ()))
         text = _table(place or "top level", section["description"], rows)
         tables.setdefault(section["title"], text)
     (folder / "reference.md").write_text("\n".join([_HEAD, *tables.values()]))
@@ -122,12 +117,12 @@ def _resolved(node: _Schema, defs: _Schema) -> _Schema:
     return defs[node["$ref"].removeprefix("#/$defs/")] if "$ref" in node else node
 
 
-def _rows(section: _Schema, defs: _Schema) -> list[str]:
-    """Return the rows of a section's keys, but for those that are sections of their own."""
+def _rows(section: _Schema, defs: _Schema, apart: Collection[str] = ()) -> list[str]:
+    """Return the rows of a section's keys, but for those that are sections or rows elsewhere."""
     rows = []
     for key, node in section["properties"].items():
         listed = any(option.get("type") == "array" for option in _options(node))
-        if "const" in node or (any(_sections(key, node, defs)) and not listed):
+        if key in apart or "const" in node or (any(_sections(key, node, defs)) and not listed):
             continue
         if node["description"].startswith(_BY_PROGRAM):
             continue

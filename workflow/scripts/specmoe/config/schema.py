@@ -369,12 +369,10 @@ class Config(Strict):
 
         Models whose files have the same name in different folders keep their ids.
         """
-        names = {
-            key: PurePath(entry.files[0]).stem if entry.files else key
-            for key, entry in self.models.items()
-        }
-        shared = [*names.values()].count(names[model]) > 1
-        return self.models[model].label or (model if shared else names[model])
+        entry = self.models[model]
+        names = [PurePath(one.files[0]).stem for one in self.models.values() if one.files]
+        name = PurePath(entry.files[0]).stem if entry.files else model
+        return entry.label or (model if names.count(name) > 1 else name)
 
 
 def read_config(path: Path) -> Config:
