@@ -68,7 +68,7 @@ def program():
     return {
         *(name.replace("_", " ") for name in CHECKS),
         *(check.meaning for check in CHECKS.values()),
-        *(word for word, _ in rows.CONTROLS.values()),
+        *rows.CONTROLS.values(),
         *map(str, [*Verdict, *Answer, *Controls]),
         *rows.FAMILY_WORDS.values(),
         *rows.models(full())["role"],

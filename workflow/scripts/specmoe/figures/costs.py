@@ -175,7 +175,7 @@ def plot_break_even(analysis: Analysis) -> Figure | None:
         # Where possibly no rate pays, the interval is open above.
         top = line["break_even_high"].fillna(1.0).where(line["break_even_low"].notna())
         line = line.assign(break_even_high=top)
-        draw(axes, line, "gamma", _BREAK_EVEN, replace(look, line="-"), 0)
+        draw(axes, line, "gamma", _BREAK_EVEN, replace(look, line="-"))
         never = line[line["break_even"].isna()]
         axes.plot(never["gamma"], [1.0] * len(never), **_NEVER)
         # A suite that forces acceptance has several rates at each γ.
@@ -183,7 +183,7 @@ def plot_break_even(analysis: Analysis) -> Figure | None:
             ["suite", "forced_acceptance"], sort=False, dropna=False
         )
         for (suite, _), of_curve in curves:
-            draw(axes, of_curve, "gamma", ACCEPTANCE, replace(look, line=":"), 0, hollow=True)
+            draw(axes, of_curve, "gamma", ACCEPTANCE, replace(look, line=":"), hollow=True)
             last = of_curve[["gamma", "acceptance_rate"]].iloc[-1]
             axes.annotate(str(suite), tuple(last), **beside)
         powers_of_two(axes, settings["gamma"])

@@ -24,7 +24,8 @@ from specmoe.figures.style import (
 )
 
 MAX_COLUMNS = 3
-LINE_DODGE_PT = 3.0
+# How far lines are moved apart, so that equal values are, and how far all of a panel together.
+_DODGE_PT, _SPREAD_PT = 3.0, 12.0
 # An interval this many times beyond all values of its line runs off the axes: those of few blocks
 # can be so wide that they would crowd the values.
 FURTHEST = 3
@@ -107,21 +108,14 @@ def make_panels(
     return figure, panels
 
 
-def dodged(groups: Iterable[Any], step: float = LINE_DODGE_PT) -> list[tuple[Any, float]]:
-    """Return the groups, each with a shift in points that keeps equal values apart."""
-    listed = list(groups)
-    middle = (len(listed) - 1) / 2
-    return [(group, step * (index - middle)) for index, group in enumerate(listed)]
-
-
 def draw(
     axes: Axes,
     settings: pd.DataFrame,
     x: str,
     plotted: PlottedColumn,
     look: Look,
-    dodge: float,
     *,
+    dodge: float = 0,
     hollow: bool = False,
 ) -> None:
     """Draw one line of settings with its intervals, shifted sideways by `dodge` points."""
@@ -163,9 +157,12 @@ def draw_series(
     hollow: bool = False,
 ) -> None:
     """Draw each series of settings as a line with intervals, side by side; dotted if hollow."""
-    for (series, members), dodge in dodged(settings.groupby("series", sort=False)):
-        look = replace(looks[series], line=":") if hollow else looks[series]
-        draw(axes, members, x, plotted, look, dodge, hollow=hollow)
+    lines = list(settings.groupby("series", sort=False))
+    step = min(_DODGE_PT, _SPREAD_PT / max(len(lines), 1))
+    for place, (series, members) in enumerate(lines):
+        look = replace(looks[str(series)], line=":") if hollow else looks[str(series)]
+        dodge = step * (place - (len(lines) - 1) / 2)
+        draw(axes, members, x, plotted, look, dodge=dodge, hollow=hollow)
 
 
 def line_style(look: Look, *, hollow: bool = False) -> dict[str, Any]:

@@ -16,8 +16,6 @@ from specmoe.figures.panels import (
     SPEEDUP,
     PlottedColumn,
     add_legend,
-    dodged,
-    draw,
     draw_panels,
     draw_series,
     handle,
@@ -31,7 +29,6 @@ from specmoe.figures.panels import (
 from specmoe.figures.style import looks_of, short, target_looks
 
 _ACCEPTED = PlottedColumn("accepted", "accepted")
-_SPREAD_PT = 6  # of the lines of a panel over positions, which keeps equal values apart
 _BY_GAMMA = (GAMMA_LABEL, SPEEDUP.label)
 _ROW_HEIGHT_IN = 1.7
 # The axes are linear below these, so that they can show zero.
@@ -82,14 +79,14 @@ def plot_gamma_curves(analysis: Analysis) -> Figure | None:
     looks = target_looks(settings)
 
     def draw_panel(axes: Axes, members: pd.DataFrame) -> None:
-        for (series, own), dodge in dodged(members.groupby("series", sort=False)):
+        for series, own in members.groupby("series", sort=False):
             look = looks[str(series)]
             gammas, ends = own["gamma"], own[["predicted", "predicted_low", "predicted_high"]]
             curve, low, high = ends.to_numpy(float).T
             axes.plot(gammas, curve, color=look.colour, linestyle=look.line, linewidth=1)
             axes.fill_between(gammas, low, high, color=look.colour, alpha=0.15, linewidth=0)
-            measured = own[own["speedup"].notna()]
-            draw(axes, measured, "gamma", SPEEDUP, replace(look, line="none"), dodge)
+        marks = {series: replace(look, line="none") for series, look in looks.items()}
+        draw_series(axes, members[members["speedup"].notna()], "gamma", SPEEDUP, marks)
         powers_of_two(axes, (2**power for power in range(6)))
 
     groups, handles = settings.groupby("draft_rank"), series_handles(settings, looks)
@@ -188,27 +185,23 @@ def plot_positions(analysis: Analysis) -> Figure | None:
     looks = looks_of(ordered["drafter"].drop_duplicates())
 
     def draw_panel(axes: Axes, members: pd.DataFrame) -> None:
-        lines = list(members.groupby("drafter", sort=False))
-        for (drafter, own), dodge in dodged(lines, min(2, _SPREAD_PT / len(lines))):
-            draw(axes, own, "position", _ACCEPTED, looks[drafter], dodge)
+        draw_series(axes, members, "position", _ACCEPTED, looks)
         axes.set_xlim(0.5, settings["position"].max() + 0.5)
         axes.xaxis.set_major_locator(MaxNLocator(8, integer=True))
-
-    def title(members: pd.DataFrame) -> str:
-        return f"{target_title(members)}, {members['kind'].iloc[0]}"
 
     def finish(axes: Axes) -> None:
         axes.set_ylim(-0.03, 1.05)
         axes.yaxis.set_major_formatter(PercentFormatter(1.0))
 
+    lines = settings.assign(series=settings["drafter"])
     groups = [
-        (kind, members.assign(kind=kind, accepted=members[kind]))
-        for _, members in settings.groupby("series", sort=False)
+        (kind, members.assign(label=members["label"] + f", {kind}", accepted=members[kind]))
+        for _, members in lines.groupby(settings["series"], sort=False)
         for kind in ("conditional", "cumulative")
     ]
     labels = ("position among the draft tokens", _ACCEPTED.label)
     handles = [handle(look, short(drafter)) for drafter, look in looks.items()]
-    return draw_panels(groups, draw_panel, title, labels, handles, finish, most_columns=2)
+    return draw_panels(groups, draw_panel, target_title, labels, handles, finish, most_columns=2)
 
 
 def _draft(members: pd.DataFrame) -> str:

@@ -4,6 +4,8 @@ Each function of a table's name returns a frame of values that columns format, i
 `paper/tables.yaml` names the columns. It computes nothing.
 """
 
+from functools import partial
+
 import pandas as pd
 
 from specmoe.analysis.filters import (
@@ -15,7 +17,7 @@ from specmoe.analysis.filters import (
 )
 from specmoe.analysis.labels import Control
 from specmoe.analysis.number_text import fixed, percent
-from specmoe.analysis.registry import Analysis, Record, records
+from specmoe.analysis.registry import Analysis, records
 from specmoe.analysis.summaries import fastest
 from specmoe.audit.checks import CHECKS
 from specmoe.audit.evidence import Level
@@ -25,11 +27,9 @@ FAMILY_WORDS = {"moe": "MoE", "dense": "dense"}
 
 _GIVEN = ["recomputed", "measured"]
 
-CONTROLS = {
-    Control.SELF: ("drafts for itself", "≥"),
-    Control.UNRELATED: ("unrelated draft", "≤"),
-}
-"""The name of a control, and on which side of the due acceptance it must be."""
+CONTROLS = {Control.SELF: "drafts for itself", Control.UNRELATED: "unrelated draft"}
+# On which side of the due acceptance a control must be.
+_DUE = {Control.SELF: "≥ ", Control.UNRELATED: "≤ "}
 
 
 def models(analysis: Analysis) -> pd.DataFrame:
@@ -71,29 +71,19 @@ def speculation(analysis: Analysis) -> pd.DataFrame:
 def controls(analysis: Analysis) -> pd.DataFrame:
     """Return the controls, with the acceptance that is due."""
     settings = control_settings(analysis)
-    named = [CONTROLS[control] for control in settings["control"]]
-    arms = zip(named, settings["due"], strict=True)
-    return settings.assign(
-        control=[name for name, _ in named],
-        due=[f"{arm} {percent(due, 0)}" for (_, arm), due in arms],
-    )
+    control, due = settings["control"], settings["due"].map(partial(percent, digits=0))
+    return settings.assign(control=control.map(CONTROLS), due=control.map(_DUE) + due)
 
 
 def findings(analysis: Analysis) -> pd.DataFrame:
     """Return what each check of the audit that applies to any run found in all of them."""
     whole = whole_audit(analysis)
-    rows: list[Record] = []
-    for name, check in CHECKS.items():
-        counted = count_check(whole, name)
-        if counted["runs"] or counted["not_judged"]:
-            named = {
-                "check": name.replace("_", " "),
-                "level": check.level.value,
-                "meaning": check.meaning,
-            }
-            rows.append(counted | named)
-    rows.sort(key=lambda row: row["level"] == Level.SUSPICIOUS)
-    return pd.DataFrame(rows)
+    rows = [
+        {"check": name.replace("_", " "), "level": check.level.value, "meaning": check.meaning}
+        | count_check(whole, name)
+        for name, check in sorted(CHECKS.items(), key=lambda one: one[1].level == Level.SUSPICIOUS)
+    ]
+    return pd.DataFrame(row for row in rows if row["runs"] or row["not_judged"])
 
 
 def claims(analysis: Analysis) -> pd.DataFrame:
