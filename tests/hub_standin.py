@@ -23,7 +23,6 @@ class Fault:
     """A fault of every download of a file."""
 
     status: int | None = None  # answered instead
-    length: int | None = None  # the bytes served; the announced length is the file's
     wrong: bool = False  # every byte is wrong
 
 
@@ -159,13 +158,12 @@ class _Handler(BaseHTTPRequestHandler):
             return
         if fault.status:
             raise _RefusedError(fault.status)
-        body = path.read_bytes()[: fault.length]
+        body = path.read_bytes()
         body = bytes(255 - byte for byte in body) if fault.wrong else body
         self._answer(200, headers | {"Content-Length": str(len(body))}, body)
 
 
-def environment(hub: StandIn | str, folder: Path, **more: str) -> dict[str, str]:
+def environment(hub: StandIn, folder: Path, **more: str) -> dict[str, str]:
     """Return the environment of a process with the stand-in as its hub, and its own cache."""
     mine = {key: value for key, value in os.environ.items() if not key.startswith("HF_")}
-    endpoint = hub if isinstance(hub, str) else hub.endpoint
-    return mine | {"HF_ENDPOINT": endpoint, "HF_HOME": str(folder), "NO_PROXY": "*"} | more
+    return mine | {"HF_ENDPOINT": hub.endpoint, "HF_HOME": str(folder), "NO_PROXY": "*"} | more

@@ -1,4 +1,4 @@
-"""A small campaign's record as measuring writes them, made without an engine."""
+"""A small campaign's record, with what rows are made of, and its rows; made without an engine."""
 
 import hashlib
 import json
@@ -6,16 +6,14 @@ from pathlib import Path
 from typing import Any
 
 from specmoe.config.block import Block
-from specmoe.config.engines import LOCALE
 from specmoe.config.load import load
 from specmoe.config.matrix import list_blocks
-from specmoe.engine.server import VARIABLES
 from specmoe.measure.block import turns_of
+from specmoe.runs.collect import rows_of_record
 
 from .conftest import ROOT, merge
 from .small_campaign import tiny_campaign
 
-MACHINE = "0123456789ab"
 MADE_BY = {
     "campaign": "tiny",
     "engine": "built-cpu-01234567",
@@ -35,22 +33,19 @@ def small_block(study: dict[str, Any]) -> Block:
 
 def made_record(block: Block) -> dict[str, Any]:
     """Return the record of a block of the paired protocol, as JSON has it."""
-    arms = [
-        {
-            "arm": arm.name,
-            "command": ["llama-server", "--ctx-size", "512"],
-            "environment": {"PATH": "/bin", "HOME": "/root", **LOCALE, **VARIABLES},
-            "server": {"slots": 1, "context": 512, "speculative": arm.speculates},
-            "peak_rss_bytes": 50_000_000,
-        }
-        for arm in block.arms
-    ]
+    arms = [{"arm": arm.name, "peak_rss_bytes": 50_000_000} for arm in block.arms]
     turns = turns_of(block, block.arms, interleaved=True)
     runs = [_run(block, turn, order) for order, turn in enumerate(turns)]
-    record = {"schedule": "interleaved", "machine": MACHINE, "arms": arms, "runs": runs}
+    record = {"schedule": "interleaved", "machine": "0123456789ab", "arms": arms, "runs": runs}
     record["groups"] = [[arm.name for arm in block.arms]]
     made: dict[str, Any] = json.loads(json.dumps(record))
     return made
+
+
+def made_rows(study: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the rows of that record, given the default configuration, which it changes."""
+    block = small_block(study)
+    return rows_of_record(made_record(block), block, MADE_BY)
 
 
 def _run(block: Block, turn: Any, order: int) -> dict[str, Any]:
@@ -64,24 +59,12 @@ def _run(block: Block, turn: Any, order: int) -> dict[str, Any]:
         "order": order,
         "load_average": 0.5,
         "seed": seed,
-        "process": 0,
-        "request": 0,
         "started_at": f"2026-11-25T16:34:{31 + order}.490949+00:00",
-        "wall_ms": 23.9,
         "prompt_sha256": hashlib.sha256(json.dumps(prompt).encode()).hexdigest(),
         "answer": {
             "tokens": [*range(generated)],
-            "timings": {
-                "prompt_n": len(prompt),
-                "prompt_ms": 8.5,
-                "predicted_ms": 13.8,
-                "predicted_n": generated,
-                "predicted_per_second": 1084.05,
-            },
+            "timings": {"prompt_n": len(prompt), "prompt_ms": 8.5, "predicted_ms": 13.8},
             "stop_type": "limit",
-            "tokens_predicted": generated,
-            "tokens_evaluated": len(prompt),
-            "generation_settings": {"seed": seed, "temperature": 0.0, "samplers": ["top_k"]},
         },
         "metrics": {"n_decode_total": generated, "spec_decode_num_drafts_total": 0},
         "decode_failures": 0,

@@ -27,10 +27,10 @@ TOKENS = 32
 GENERATED = "tokens_predicted_total"
 
 
-def at_once(clients=CLIENTS, **more):
+def at_once():
     """Return a block of a load: a baseline, and with a draft model."""
     given = {"prompts": PROMPTS, "warmups": 1, "n_predict": TOKENS}
-    return compared(concurrency=clients, level=str(clients), **given | more)
+    return compared(concurrency=CLIENTS, level=str(CLIENTS), **given)
 
 
 @pytest.fixture(scope="module")

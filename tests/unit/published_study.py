@@ -1,6 +1,5 @@
 """The published study for tests: the place of the authors' rows, and their analysis."""
 
-from collections.abc import Mapping
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ from specmoe.audit.evidence import Evidence, most_bandwidth
 from specmoe.audit.report import Audit
 from specmoe.config.load import load
 from specmoe.config.schema import Config
-from specmoe.models.info import ModelInfo, size_of_info
+from specmoe.models.info import size_of_info
 from specmoe.plan.estimate import info_of_entry
 from specmoe.runs.other_tables import read_pass_times
 from specmoe.runs.schema import read_runs, write_runs
@@ -47,20 +46,16 @@ def runs_of_study(config: Config, folder: Path) -> Any:
 
 
 def analysis_of_study(study: dict[str, Any], folder: Path) -> Analysis:
-    """Return the analysis of the published campaign by its own names, read back from `folder`."""
+    """Return the analysis of the published campaign by its own names, read back from `folder`.
+
+    It is audited without judged divergences.
+    """
     config = config_of_study(study)
     infos = {model: info_of_entry(model, config) for model in config.measured_models}
     machine = study_machine(config.machine.model_dump(exclude_none=True))
-    analysis_of_runs(runs_of_study(config, folder), config, infos, machine).write(
-        folder / "analysis"
-    )
-    return with_study_names(Analysis.read(folder / "analysis"))
-
-
-def analysis_of_runs(
-    runs: Any, config: Config, infos: Mapping[str, ModelInfo], machine: Mapping[str, Any]
-) -> Analysis:
-    """Return the analysis of runs, audited without judged divergences."""
+    runs = runs_of_study(config, folder)
     sizes = {model: size_of_info(info) for model, info in infos.items()}
     audit = Audit.of(Evidence(runs, sizes, most_bandwidth(machine), config.audit))
-    return analyse(runs, config, infos, machine, audit, read_pass_times(None))
+    analysis = analyse(runs, config, infos, machine, audit, read_pass_times(None))
+    analysis.write(folder / "analysis")
+    return with_study_names(Analysis.read(folder / "analysis"))

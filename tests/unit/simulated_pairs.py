@@ -26,11 +26,10 @@ def runs_of_pair(
     speedups: Mapping[str, float],
     *,
     gammas: tuple[int, ...] = (4,),
-    repeats: int = 3,
-    prompts: tuple[str, ...] = ("code", "letter"),
     forced: float | None = None,
 ) -> pd.DataFrame:
-    """Return runs of both targets."""
+    """Return runs of both targets: three repeats of two prompts."""
+    prompts, repeats = ("code", "letter"), 3
     rows: list[dict[str, Any]] = baseline_runs(speedups, prompts, repeats)
     more = {"forced_acceptance": forced, "tokens": [1, 2, 3]}
     for gamma, prompt, (target, speedup) in product(gammas, prompts, speedups.items()):

@@ -12,7 +12,6 @@ import pandas as pd
 import pytest
 
 from specmoe.models.synthetic import write_model
-from specmoe.records import load
 from specmoe.runs.schema import read_runs
 
 from ..dense_model import write_dense
@@ -217,18 +216,6 @@ def test_each_level_has_its_runs_against_baselines_of_its_own(results, runs):
     assert (drafted["baseline"].map(runs.set_index("run")["block"]) == drafted["block"]).all()
     whole = table(results, "audit").set_index("target").loc["all"]
     assert whole["runs"] == whole["accounting_passed"] == len(runs)
-
-
-def test_each_server_of_a_block_had_its_level(results):
-    blocks = results / "blocks"
-    for number in (1, 2):
-        for arm in load(blocks / f"loads/split/{number}/r0.jsonl")[1]["arms"]:
-            assert arm["command"][arm["command"].index("--parallel") + 1] == str(number)
-            assert arm["server"]["slots"] == number
-    kept = TEXT.replace(" ", "+")
-    for level in ("none", kept):
-        for arm in load(blocks / f"options/moe/{level}/r0.jsonl")[1]["arms"]:
-            assert ("--n-cpu-moe" in arm["command"]) == (level == kept)
 
 
 def test_the_table_tells_the_levels_apart(results):

@@ -10,6 +10,7 @@ import pytest
 from scipy import stats
 
 from specmoe.analysis.advice import Answer, Controls, Status, advise
+from specmoe.analysis.follow_up import measuring_line
 from specmoe.analysis.labels import list_drafts
 from specmoe.analysis.summaries import SETTING, describe_texts, make_pairs, summarise
 from specmoe.analysis.terminal import render_advice
@@ -174,13 +175,8 @@ def test_an_undecided_answer_comes_with_more_repeats_and_their_command(config):
         return stats.t.ppf(1 - 0.025 / 2, repeats - 1) * row["planning_sd"] / np.sqrt(repeats)
 
     assert reach(repeats) < np.log(row["speedup"]) < reach(repeats - 1)
-    assert row["command"] == (
-        "snakemake --cores 1 advise --configfile CAMPAIGN.yaml --config"
-        " 'measurement={more_repeats: {"
-        f"B/qwen3.5-35b-a3b-q4/qwen3.5-0.8b-q8/4: {repeats},"
-        f" B/qwen3.5-35b-a3b-q4/qwen3.5-0.8b-q8/8: {repeats}"
-        "}}'"
-    )
+    asked = [f"B/qwen3.5-35b-a3b-q4/qwen3.5-0.8b-q8/{gamma}" for gamma in (4, 8)]
+    assert row["command"] == measuring_line(asked, repeats)
 
 
 def of_spread(speedup, repeats, sd=0.04):

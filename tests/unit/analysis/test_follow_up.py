@@ -4,7 +4,6 @@ import math
 import shlex
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 import pytest
 
@@ -17,17 +16,13 @@ from specmoe.analysis.follow_up import (
 )
 from specmoe.config.load import load
 
+from .test_intervals import pairs
+
 
 def setting(logs, *, gamma=4, target="t", condition=None):
     """Return a setting's pairs: rows of `logs` are blocks, columns prompts."""
     common = {"suite": "B", "target": target, "draft": "d", "gamma": gamma, "condition": condition}
-    return pd.DataFrame(
-        [
-            common | {"block": f"r{repeat}", "prompt": f"p{prompt}", "speedup": np.exp(value)}
-            for repeat, block in enumerate(logs)
-            for prompt, value in enumerate(block)
-        ]
-    )
+    return pairs(logs).assign(**common)
 
 
 def test_repeats_are_planned_by_the_larger_deviation_of_a_setting_and_its_neighbours():

@@ -14,11 +14,11 @@ from specmoe.analysis.intervals import (
 )
 
 
-def pairs(logs, block="r"):
+def pairs(logs):
     """Return speedups: rows of `logs` are blocks, columns prompts."""
     return pd.DataFrame(
         [
-            {"block": f"{block}{repeat}", "prompt": f"p{prompt}", "speedup": np.exp(value)}
+            {"block": f"r{repeat}", "prompt": f"p{prompt}", "speedup": np.exp(value)}
             for repeat, block_logs in enumerate(logs)
             for prompt, value in enumerate(block_logs)
         ]

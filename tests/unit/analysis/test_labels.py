@@ -64,15 +64,9 @@ def kinds(digests):
     return with_controls(SETTINGS, ["stranger"], infos)["control"].tolist()
 
 
-def test_a_target_its_copy_and_unrelated_drafts_are_controls():
+def test_a_target_its_known_copy_and_unrelated_whole_draft_models_are_controls():
     digests = {"t": "1", "copy": "1", "stranger": "2", "d": "3"}
     assert kinds(digests) == ["self", "self", "unrelated", ""]
-
-
-def test_only_a_whole_draft_model_is_a_control():
+    assert kinds({"t": None, "copy": None}) == ["self", "", "unrelated", ""]
     others = SETTINGS.assign(method="draft-mtp")
     assert set(with_controls(others, ["stranger"], {})["control"]) == {""}
-
-
-def test_models_of_unknown_digest_are_no_copies():
-    assert kinds({"t": None, "copy": None}) == ["self", "", "unrelated", ""]

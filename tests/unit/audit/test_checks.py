@@ -21,7 +21,6 @@ from specmoe.audit.checks import (
 )
 from specmoe.audit.evidence import Evidence, Gap, gaps_of, most_bandwidth
 from specmoe.audit.limits import LIMITS, Limits
-from specmoe.audit.report import Audit, describe_audit
 from specmoe.config.schema import AuditSettings
 from specmoe.models.info import Size
 
@@ -162,12 +161,6 @@ def test_counters_that_are_known_to_be_wrong_are_not_judged(build, verdict):
 
 def audited(*runs, **given):
     return audit_runs(gathered(*runs, **given))
-
-
-def texts_of(runs, **given):
-    """Return the audit in a few lines and in full, without line breaks."""
-    whole = describe_audit(Audit.of(gathered(runs, **given)), runs)
-    return [" ".join(text.split()) for text in (whole.partition("\n\n")[0], whole)]
 
 
 def failures(audit):
@@ -418,23 +411,6 @@ def test_runs_are_counted_by_setting_by_prompt_and_in_all():
     flagged = count_flagged(audit).set_index(["target", "draft"])
     assert flagged.loc[("target", "draft"), ["runs", "flagged", "impossible"]].tolist() == [3, 1, 1]
     assert {"suite", "gamma", "prompt"} < set(flagged.columns)
-
-
-def test_the_text_says_what_failed_was_not_checked_or_disturbed():
-    half = speculative(1, decode_ms=801.0, tokens_per_second=63 / 0.801)
-    unjudged = speculative(2, tokens=TOKENS[::-1])
-    slowed = plain(repeat=2, disturbed_reason="a thread waited")
-    short, whole = texts_of(campaign(unrelated(), half, unjudged, slowed))
-    for said in (
-        "audit of by_hand: 8 runs, 2 impossible, 0 suspicious; controls 1 of 1 passed draft time,",
-        "draft time, 1 run; B/target/draft/g4/r1: 20 rounds at 30.00 ms",
-        "losslessness of 1 run (the baseline's probabilities there are not known)",
-        "expected experts (target has no experts)",
-    ):
-        assert said in short
-    assert whole.startswith(short)
-    assert "2 rows are in no estimate: the machine was disturbed at every attempt" in whole
-    assert "impossible accounting 8 0 0 0 1.00 agreement 0 0 8 0 bandwidth 8 0 0 0 " in whole
 
 
 @pytest.mark.parametrize(

@@ -2,33 +2,21 @@
 
 import pytest
 
-from specmoe.measure.divergence import (
-    batch_sizes,
-    find_divergences,
-    judge,
-)
+from specmoe.measure.divergence import batch_sizes, find_divergences, judge
+
+from ...blocks import row as made_row
+
+PLAIN = made_row("t", run="B/t/d/r0/alone/p/p0", block="B/t/d/r0", tokens=[5, 6, 7, 8])
 
 
-def row(run, tokens, *, baseline=None, prefix=None, target="t"):
-    return {
-        "run": run,
-        "block": "/".join(run.split("/")[:4]),
-        "target": target,
-        "prompt": "p",
-        "gamma": 4,
-        "tokens": tokens,
-        "baseline": baseline,
-        "common_prefix": prefix,
-    }
-
-
-PLAIN = row("B/t/d/r0/alone/p/p0", [5, 6, 7, 8])
+def drafted(tokens, prefix=None, **more):
+    """Return a run with a draft model; `prefix` is what its text shares with the baseline's."""
+    given = {"run": "B/p", "baseline": PLAIN["run"], "gamma": 4, "common_prefix": prefix}
+    return made_row(**{"target": "t", "draft": "d", "tokens": tokens} | given | more)
 
 
 def test_a_run_diverges_at_the_first_token_that_differs():
-    [found] = find_divergences(
-        [PLAIN, row("B/p", [5, 6, 9, 8], baseline=PLAIN["run"], prefix=2)], "t"
-    )
+    [found] = find_divergences([PLAIN, drafted([5, 6, 9, 8], 2)], "t")
     assert (found.position, found.token, found.baseline_token) == (2, 9, 7)
     assert found.prefix == (5, 6)
     assert found.baseline_block == "B/t/d/r0"
@@ -37,10 +25,10 @@ def test_a_run_diverges_at_the_first_token_that_differs():
 @pytest.mark.parametrize(
     "other",
     [
-        row("B/p", [5, 6, 7, 8], baseline=PLAIN["run"], prefix=4),
-        row("B/p", None, baseline=PLAIN["run"]),
-        row("B/p", [1, 2, 3, 4]),
-        row("B/p", [5, 6, 9, 8], baseline=PLAIN["run"], prefix=2, target="another"),
+        drafted([5, 6, 7, 8], 4),
+        drafted(None),
+        drafted([1, 2, 3, 4], baseline=None),
+        drafted([5, 6, 9, 8], 2, target="another"),
     ],
     ids=["the same tokens", "tokens not known", "no baseline", "another target"],
 )

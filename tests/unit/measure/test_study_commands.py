@@ -98,20 +98,6 @@ OLD_MANUAL = "--draft, --draft-n, --draft-max N   number of tokens to draft"
 NEW_MANUAL = "--spec-draft-n-max N   number of tokens to draft\n--draft N   has been removed"
 
 
-def job_in(folder, time_limit_s=60.0):
-    """Return a job whose files are in one folder."""
-    return Job(
-        root=folder,
-        binaries=folder,
-        target=Path("t.gguf"),
-        drafts={"draft": Path("d.gguf")},
-        server_log=folder / "log",
-        time_limit_s=time_limit_s,
-        backend=Backend.CPU,
-        usable_memory=10**9,
-    )
-
-
 @pytest.fixture
 def do(tmp_path):
     """Measure a block with stand-ins for the engine's tools; returns its record."""
@@ -130,7 +116,10 @@ def do(tmp_path):
         (tmp_path / "bench").write_text(BENCH)
         tool("llama-bench", behaviour or f"cat {tmp_path}/bench", "")
         tool("llama-speculative", behaviour or f"echo text; cat {tmp_path}/result >&2", manual)
-        return measured(block, job_in(tmp_path, limit_s))
+        models = {"target": Path("t.gguf"), "drafts": {"draft": Path("d.gguf")}}
+        files = {"root": tmp_path, "binaries": tmp_path, "server_log": tmp_path / "log"}
+        machine = {"time_limit_s": limit_s, "backend": Backend.CPU, "usable_memory": 10**9}
+        return measured(block, Job(**models, **files, **machine))
 
     return run
 

@@ -161,24 +161,6 @@ def test_a_page_of_ones_own_models_answers_first_and_leaves_the_study_out():
     assert text.index("llama-server -m a.gguf") < text.index('id="why"')
 
 
-ENDS = {"answer": "leave off at these γ", "speedup": 0.8, "speedup_low": 0.7, "speedup_high": 0.9}
-
-
-def test_the_headline_is_what_was_found():
-    def headline(analysis):
-        return words_of(re.search("<h1>(.*?)</h1>", page_of(analysis), re.DOTALL)[1])
-
-    off = advised(ones_own(full()), **ENDS, command=None)
-    assert headline(off).startswith("No setting tested makes MoE Q4 faster")
-    assert ": 0.80×" in headline(off)
-    undecided = advised(ones_own(full()), answer="undecided", command=None)
-    assert headline(undecided).startswith("No gain is shown for MoE Q4: 1.40× at best")
-    costs = headline(replace(ones_own(costed()), advice=full().advice))
-    assert re.match(r"At \d+ of \d+ pairs of draft model and length, drafting cannot", costs)
-    published = of_campaign(controlled(), source="study_rows")
-    assert re.match(r"\d+ of \d+ published runs are faster than possible", headline(published))
-
-
 def test_what_is_excluded_on_purpose_is_named_in_both_languages():
     text = page_of(of_campaign(full(), excluded_runs=2, excluded="N/draft"))
     assert "Excluded on purpose: 2 runs, of N/draft." in text

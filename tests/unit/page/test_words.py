@@ -56,11 +56,13 @@ def test_every_table_and_figure_has_one_place_in_paper_or_supplement():
     assert sorted(asked) == sorted(sections)
 
 
-def test_words_of_figures_are_whole_and_without_numbers():
-    for about in FIGURES.values():
-        words = [*about.title, *about.alt]
-        assert all([*words, about.caption])  # the caption may number an equation
-        assert not re.search(r"\d", " ".join(words))
+def test_words_of_tables_and_figures_are_whole_and_without_numbers():
+    words = [word for about in FIGURES.values() for word in (*about.title, *about.alt)]
+    words += [word for about in TABLES.values() for word in about.title]
+    assert not re.search(r"\d", " ".join(words))
+    # Heads and captions may have some.
+    words += [word for about in TABLES.values() for one in about.columns for word in one.head]
+    assert all([*words, *(about.caption for about in FIGURES.values())])
 
 
 def program():

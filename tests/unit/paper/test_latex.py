@@ -32,7 +32,7 @@ _NO_RESULTS = [
     r"0\.8B|BF16|S2-MoE|Qwen3\.6-35B-A3B|RTX~3090|99th percentile",
     r"as 0\\,ms apart|to 0 where|2\.5\\,\\% for each",
     r"equation~\([12]\)",  # the study's
-    # Its text (Section 2.3, Table 2), its files and its rows, see study/test_printed_numbers.py.
+    # Its text (Section 2.3, Table 2), its files and its rows, see study/test_comparison.py.
     r"128 experts, of which a token uses two|256 and eight|UD-Q4\\_K\\_XL|Q4\\_K\\_M",
     r"one text of 156 words|those of 256, 512 and 1024 words|b8240 and b8280",
     r"April 2026",  # when llama.cpp learned to undo drafts on recurrent targets

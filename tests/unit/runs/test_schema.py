@@ -5,16 +5,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from specmoe.errors import SchemaError
-from specmoe.runs.collect import rows_of_record
 from specmoe.runs.schema import COLUMNS, excluded, read_runs, undisturbed, write_runs
 
-from ...made_record import MADE_BY, made_record, small_block
+from ...made_record import made_rows
 
 
 @pytest.fixture
 def rows(study):
-    block = small_block(study)
-    return rows_of_record(made_record(block), block, MADE_BY)
+    return made_rows(study)
 
 
 def test_written_rows_are_read_back(rows, tmp_path):
@@ -90,26 +88,15 @@ def test_a_column_that_nobody_reads_is_excluded_and_a_damaged_file_named(rows, t
         read_runs(path)
 
 
-def run(name, baseline=None, *, gamma=0, disturbed_reason=None):
-    return {
-        "run": name,
-        "target": "t",
-        "gamma": gamma,
-        "baseline": baseline,
-        "disturbed_reason": disturbed_reason,
-    }
-
-
+WAITED = "a thread waited"
 RUNS = pd.DataFrame(
     [
-        run("quiet"),
-        run("busy", disturbed_reason="a thread waited"),
-        run("a4", "quiet", gamma=4),
-        run("a8", "quiet", gamma=8, disturbed_reason="a thread waited"),
-        run("b4", "busy", gamma=4),
-        run("b8", "busy", gamma=8),
-    ]
-)
+        *(("quiet", 0, None, None), ("busy", 0, None, WAITED)),
+        *(("a4", 4, "quiet", None), ("a8", 8, "quiet", WAITED)),
+        *(("b4", 4, "busy", None), ("b8", 8, "busy", None)),
+    ],
+    columns=["run", "gamma", "baseline", "disturbed_reason"],
+).assign(target="t")
 
 
 def test_a_disturbed_run_leaves_and_a_disturbed_baseline_takes_its_pairs_along():

@@ -6,7 +6,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from specmoe.errors import DamagedFileError
-from specmoe.runs.collect import rows_of_record
 from specmoe.runs.schema import write_runs
 from specmoe.runs.shipped import (
     NAME,
@@ -17,7 +16,7 @@ from specmoe.runs.shipped import (
 )
 
 from ...conftest import ROOT
-from ...made_record import MADE_BY, made_record, small_block
+from ...made_record import made_rows
 
 FILES = ("runs.parquet", "divergences/t.json")
 
@@ -89,8 +88,7 @@ TODAY = {
 
 @pytest.fixture
 def rows(study):
-    block = small_block(study)
-    return rows_of_record(made_record(block), block, MADE_BY)
+    return made_rows(study)
 
 
 def test_a_shipped_campaign_has_todays_keys_and_columns_and_the_same_numbers(rows, tmp_path):

@@ -9,6 +9,7 @@ import pytest
 
 from specmoe.analysis.build import required_times
 from specmoe.analysis.registry import TABLES
+from specmoe.config.matrix import STUDY_PASSAGE
 from specmoe.errors import ConfigError
 from specmoe.plan.gate import load_campaign
 from specmoe.study.headline import with_study_names
@@ -23,7 +24,7 @@ from ..paper_analyses import (
     speculative_runs,
     without_drafts,
 )
-from ..published_study import ROOT
+from ..published_study import CSV, ROOT, needs_csv
 
 REPORTED = read_reported(ROOT / "resources/reported")
 SETTING = "speedup moe_q4 draft_0.8b 4"
@@ -110,3 +111,21 @@ def test_a_campaign_compared_with_brings_its_own_times_alone():
 def test_a_campaign_that_was_not_rendered_is_refused_with_the_command(study, tmp_path):
     with pytest.raises(ConfigError, match=r"there is no .*/mine/analysis; render campaign 'mine'"):
         load_campaign(study | {"compare_with": ["mine"]}, ROOT, tmp_path)
+
+
+def test_every_printed_number_is_transcribed_as_printed():
+    expected = {"Table 3": 6, "Table 4": 6 * 4, "Table 5": 18 * 3, "Table 6": 6 * 2 * 3}
+    assert REPORTED["source"].value_counts()[[*expected]].to_dict() == expected
+    [zero] = REPORTED.query("what == 'tokens_per_second_sd dense_9b'")["printed"]
+    assert zero == "0.0"
+    runs = REPORTED[REPORTED["source"] == "Table 3"].set_index("what")["printed"].astype(int)
+    assert runs.drop("runs total").sum() == runs["runs total"] == 306
+
+
+@needs_csv
+def test_the_prompts_of_suite_f_are_as_the_paper_says():
+    rows = pd.read_csv(CSV)
+    swept = rows[rows["job_id"].str.startswith("F_")]
+    words = len((ROOT / STUDY_PASSAGE).read_text().split())
+    assert words == 156
+    assert {256, 512, 1024} == {length for length in swept["n_prompt"] if length > words}

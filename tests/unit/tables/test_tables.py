@@ -5,12 +5,10 @@ from dataclasses import replace
 
 import pandas as pd
 import pytest
-from pydantic import ValidationError
 
 from specmoe.paper import latex as as_latex
 from specmoe.paper.latex import render_table
 from specmoe.tables import exhibits, rows
-from specmoe.tables.exhibits import TableColumn
 
 from ..paper_analyses import (
     analysis_of,
@@ -49,18 +47,6 @@ tables:
     table = exhibits.tables_of(full(), tmp_path / "tables.yaml")["short_drafts"]
     assert {(row[1].text, row[0].strong) for row in table.rows} == {("5", True), ("5", False)}
     assert r"\textbf{MoE Q4} & 5" in render_table("short_drafts", table, full())
-
-
-def test_words_are_whole_in_both_languages():
-    for about in TABLES.values():
-        heads = [column.head for column in about.columns]
-        assert all(english and chinese for english, chinese in [about.title, *heads])
-        assert not re.search(r"\d", " ".join(about.title))
-
-
-def test_a_wrong_column_is_refused():
-    with pytest.raises(ValidationError, match="colour"):
-        TableColumn(key="runs", head=("Runs", "运行"), colour="red")
 
 
 @pytest.mark.parametrize("make", MAKERS)
