@@ -23,7 +23,7 @@ function draftSteps(pair, costs, gamma, factor) {
 function roundSteps(pair, costs, held, factor) {
   const gamma = held.length;
   const batch = (width) => costAt(pair, costs, "pass", width) + costAt(pair, costs, "catchup", width);
-  const overhead = costAt(pair, costs, "overhead", Math.max(gamma + 1, pair.knots.overhead[0] ?? 0));
+  const overhead = costAt(pair, costs, "overhead", Math.max(gamma + 1, pair.knots.overhead[0]));
   let steps = gamma * draftSteps(pair, costs, gamma, factor) + batch(gamma + 1) + overhead;
   if (pair.replays) {
     held.forEach((all, accepted) => {

@@ -11,7 +11,7 @@ from scipy.optimize import brentq
 from specmoe.analysis.cost_tables import break_even
 
 from ..unit.page.test_page import page_of
-from ..unit.paper_analyses import costed_with_timed_passes, fitted_pairs, timed_passes
+from ..unit.paper_analyses import costed, fitted_pairs
 from .conftest import READERS
 
 GAMMAS = (1, 3, 4, 9, 16, 32)  # those that were measured, between and beyond them
@@ -22,16 +22,16 @@ LANGUAGES = {"en-GB": "predicted speedup", "zh-CN": "预测的加速比"}
 
 @pytest.fixture(scope="module")
 def path(tmp_path_factory):
-    """The page of an MoE with replays, whose passes were timed, and of a dense target."""
+    """The page of an MoE with replays, and of a dense target."""
     written = tmp_path_factory.mktemp("whatif") / "index.html"
-    written.write_text(page_of(costed_with_timed_passes()), encoding="utf-8")
+    written.write_text(page_of(costed()), encoding="utf-8")
     return written
 
 
 @pytest.fixture(scope="module")
 def pairs():
     """The same pairs in Python, in the order of the page."""
-    moe_first = sorted(fitted_pairs(timed_passes()), key=lambda pair: not pair.model.replays)
+    moe_first = sorted(fitted_pairs(), key=lambda pair: not pair.model.replays)
     assert [pair.identity["target"] for pair in moe_first] == ["moe_q4", "dense_4b"]
     assert moe_first[0].model.catchup_widths
     return moe_first

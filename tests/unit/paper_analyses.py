@@ -32,7 +32,6 @@ from specmoe.audit.checks import ALL, CHECKS
 from specmoe.audit.draft_rounds import scores_by_run
 from specmoe.config.schema import Statistics
 from specmoe.models.info import Size
-from specmoe.runs.other_tables import read_pass_times
 
 from ..blocks import row as made_row
 from . import simulated_rounds
@@ -309,43 +308,8 @@ def costed() -> Analysis:
 
     γ = 16 is beyond the widths of the MoE, where costs go on as straight lines.
     """
-    return _costed(read_pass_times(None))
-
-
-def timed_passes() -> pd.DataFrame:
-    """Return the passes of the MoE and its draft, timed by themselves; fewer experts than even."""
-    times = simulated_rounds.pass_times("moe_q4", repeats=3)
-    return times.assign(experts=8.0 * times["n_tokens"] ** 0.8)
-
-
-@cache
-def costed_with_timed_passes() -> Analysis:
-    """Return the same campaign with the MoE's passes timed by themselves."""
-    return _costed(timed_passes())
-
-
-@cache
-def _cost_runs() -> pd.DataFrame:
-    return simulated_rounds.frame(
-        [
-            *simulated_rounds.forced("moe_q4", gammas=(1, 2, 4, 8), repeats=3, noise=0.01),
-            *simulated_rounds.forced("dense_4b", hybrid=False, repeats=3, noise=0.01),
-            *simulated_rounds.real("moe_speculative", "moe_q4", 4, 0.7),
-            *simulated_rounds.real("moe_speculative", "moe_q4", 16, 0.7),
-            *simulated_rounds.real("dense_speculative", "dense_4b", 4, 0.3, hybrid=False),
-        ]
-    )
-
-
-def fitted_pairs(times: pd.DataFrame) -> list[cost_tables.Fitted]:
-    """Return the costs of both targets, with the passes of some timed by themselves."""
-    runs = _cost_runs()
-    return cost_tables.fit_pairs(with_speedups(runs), times, Statistics())
-
-
-def _costed(times: pd.DataFrame) -> Analysis:
-    statistics, fitted = Statistics(), fitted_pairs(times)
-    compared = with_speedups(_cost_runs())
+    statistics, fitted = Statistics(), fitted_pairs()
+    compared, times = with_speedups(_cost_runs()), _timed_passes()
     predicted = cost_tables.predictions(fitted, compared, statistics)
     agrees = [place % 4 != 0 for place in range(simulated_rounds.N_PREDICT)]
     read = simulated_rounds.frame(
@@ -369,6 +333,32 @@ def _costed(times: pd.DataFrame) -> Analysis:
         prediction_errors=cost_tables.prediction_errors(predicted),
         break_even=cost_tables.break_even(fitted, predicted),
     )
+
+
+def _timed_passes() -> pd.DataFrame:
+    """Return the passes of both targets and their draft; the MoE's experts are fewer than even."""
+    times = simulated_rounds.pass_times("moe_q4", "dense_4b", repeats=3)
+    experts = 8.0 * times["n_tokens"] ** 0.8
+    return times.assign(experts=experts.where(times["model"] == "moe_q4"))
+
+
+@cache
+def _cost_runs() -> pd.DataFrame:
+    return simulated_rounds.frame(
+        [
+            *simulated_rounds.forced("moe_q4", gammas=(1, 2, 4, 8), repeats=3, noise=0.01),
+            *simulated_rounds.forced("dense_4b", hybrid=False, repeats=3, noise=0.01),
+            *simulated_rounds.real("moe_speculative", "moe_q4", 4, 0.7),
+            *simulated_rounds.real("moe_speculative", "moe_q4", 16, 0.7),
+            *simulated_rounds.real("dense_speculative", "dense_4b", 4, 0.3, hybrid=False),
+        ]
+    )
+
+
+def fitted_pairs() -> list[cost_tables.Fitted]:
+    """Return the costs of both targets."""
+    runs = _cost_runs()
+    return cost_tables.fit_pairs(with_speedups(runs), _timed_passes(), Statistics())
 
 
 @cache

@@ -13,7 +13,7 @@ TABLES = read_tables()
 MAKERS = [
     *(made.full, made.single, made.without_drafts),
     *(made.several_methods, made.several_ways, made.controlled, made.compared),
-    *(made.costed, made.costed_with_timed_passes, made.with_categories),
+    *(made.costed, made.with_categories),
     *(with_loads, with_upcycled_pairs),
 ]
 # By the identity of the analysis, which is kept for that.

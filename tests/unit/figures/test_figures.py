@@ -18,7 +18,6 @@ from ..audit.test_checks import SETTINGS, SIZES, campaign, unrelated
 from ..paper_analyses import (
     advised,
     costed,
-    costed_with_timed_passes,
     full,
     relabelled,
     several_methods,
@@ -236,7 +235,7 @@ def test_no_two_settings_of_a_category_have_the_same_marker():
 
 
 def test_rounds_and_even_routing_are_hollow_beside_passes_timed_by_themselves():
-    made = costed_with_timed_passes()
+    made = costed()
     moe = made.verification[made.verification["target"] == "moe_q4"]
     figure = draw("verification_cost", replace(made, verification=moe))
     steps, experts = figure.axes

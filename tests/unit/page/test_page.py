@@ -23,7 +23,6 @@ from ..paper_analyses import (
     compared,
     controlled,
     costed,
-    costed_with_timed_passes,
     full,
     relabelled,
     several_methods,
@@ -244,7 +243,7 @@ def test_a_single_repeat_is_null_in_the_json():
 
 
 def test_measured_settings_are_those_of_the_pair():
-    moe, dense = whatif_pairs(costed_with_timed_passes())
+    moe, dense = whatif_pairs(costed())
     assert [setting["gamma"] for setting in moe["settings"]] == [4, 16]
     assert [setting["gamma"] for setting in dense["settings"]] == [4]
     assert all(setting["own"] and 0 < setting["rate"] < 1 for setting in moe["settings"])

@@ -78,9 +78,7 @@ def _by_repeat(times: pd.DataFrame, model: str, outputs: Outputs) -> pd.DataFram
     return own.pivot(index="repeat", columns="n_tokens", values="ms").dropna(axis="columns")
 
 
-def fit(
-    runs: pd.DataFrame, statistics: Statistics, timed: TimedSteps | None = None
-) -> CostModel | None:
+def fit(runs: pd.DataFrame, statistics: Statistics, timed: TimedSteps) -> CostModel | None:
     """Return the costs of one target with one draft; None without runs of both forced kinds.
 
     `runs` are rows of `schema.read_runs`'s frame with `step_ms`, the target's time for a token in
@@ -100,12 +98,11 @@ def fit(
     if full.empty or none.empty:
         return None
     read = pd.concat([full.assign(full=True), none.assign(full=False)])
-    round_widths = tuple(sorted({round(float(one.widths().max())) for one in _counts(full)}))
     unfitted = CostModel(
         gammas=tuple(sorted({int(gamma) for gamma in read["gamma"]})),
-        widths=tuple(map(int, timed.verified.columns)) if timed else (1, *round_widths),
-        catchup_widths=tuple(map(int, timed.catchup.columns)) if timed else (),
-        overhead_widths=round_widths if timed else (),
+        widths=tuple(map(int, timed.verified.columns)),
+        catchup_widths=tuple(map(int, timed.catchup.columns)),
+        overhead_widths=tuple(sorted({round(float(one.widths().max())) for one in _counts(full)})),
         costs=np.array([]),
         without=np.array([]),
         replays=bool(none["replays"].sum() > 0),
@@ -144,9 +141,7 @@ def _counts(members: pd.DataFrame) -> list[RunCounts]:
     return [RunCounts.of(row) for row in members.to_dict("records")]
 
 
-def _solve(
-    sums: pd.DataFrame, timed: TimedSteps | None, repeats: list[int], model: CostModel
-) -> Array:
+def _solve(sums: pd.DataFrame, timed: TimedSteps, repeats: list[int], model: CostModel) -> Array:
     """Return the costs that best explain what some repeats took."""
     from scipy.optimize import nnls
 
@@ -158,7 +153,7 @@ def _solve(
     rises = _rises(model)
     single = np.zeros(len(rises))
     single[: len(model.widths)] = 1  # v(1), from which v rises
-    passes = np.concatenate([[], *(_mean(frame, repeats) for frame in timed or ())])
+    passes = np.concatenate([_mean(frame, repeats) for frame in timed])
     work = np.concatenate([amounts[:, len(model.gammas) :], np.eye(len(passes), len(rises))])
     times = np.concatenate([overhead_steps, passes])
     weights = np.repeat([1.0, _TIMED_WEIGHT], [len(overhead_steps), len(passes)]) / times

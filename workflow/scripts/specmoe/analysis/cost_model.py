@@ -22,11 +22,10 @@ and its speedup is N over that. Per round this is the usual
 
 with the token of a replay counted above, its cost below.
 
-Where passes were timed by themselves, v and d come from there, and o and r are what the runs of
-forced acceptance take beyond them. Elsewhere v holds all three, and d and o have no values. No
-cost is negative, and v, d and o never fall with the width. They are linear between the measured
-widths and continue beyond them at the slope of the last piece; below its least width o is constant,
-as is c beyond the measured gammas.
+Passes are timed by themselves, which gives v and d; o and r are what the runs of forced acceptance
+take beyond them. No cost is negative, and v, d and o never fall with the width. They are linear
+between the measured widths and continue beyond them at the slope of the last piece; below its least
+width o is constant, as is c beyond the measured gammas.
 """
 
 from collections.abc import Sequence
@@ -115,10 +114,10 @@ class CostModel:
     """The costs of one target with one draft, in steps.
 
     `costs` has c at each of `gammas`, v at each of `widths` (the first is 1), d at each of
-    `catchup_widths`, o at each of `overhead_widths`, and r. The last two lists of widths are empty
-    unless passes were timed by themselves. `without` has the costs as fitted without each repeat in
-    turn, shape (repeats, costs); it has no rows where a kind of run has a single repeat. `degrees`
-    of freedom are the fewest repeats of any kind of run, less one.
+    `catchup_widths` (none without a draft model), o at each of `overhead_widths` (none without runs
+    of forced acceptance), and r. `without` has the costs as fitted without each repeat in turn,
+    shape (repeats, costs); it has no rows where a kind of run has a single repeat. `degrees` of
+    freedom are the fewest repeats of any kind of run, less one.
     """
 
     gammas: tuple[int, ...]

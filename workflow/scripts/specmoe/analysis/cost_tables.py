@@ -27,19 +27,19 @@ class Fitted(NamedTuple):
     """The costs of a target with a draft model; `identity` has the values of PAIR by name.
 
     `widest` is the widest round of which a run fitted on holds two: a shorter run is mostly its
-    last round, which is cut. `timed` are the passes that were timed by themselves.
+    last round, which is cut. `timed` are the target's and the draft model's passes.
     """
 
     identity: dict[str, str]
     model: CostModel
     widest: int
-    timed: TimedSteps | None
+    timed: TimedSteps
 
 
 def fit_pairs(
     compared: pd.DataFrame, pass_times: pd.DataFrame, statistics: Statistics
 ) -> list[Fitted]:
-    """Return the costs of every target and draft with runs of forced acceptance.
+    """Return the costs of every target and draft with timed passes and runs of forced acceptance.
 
     `compared` are rows of `with_speedups` of one temperature, `pass_times` is `pass_times.parquet`.
     """
@@ -52,11 +52,9 @@ def fit_pairs(
         first = members.iloc[0]
         draft = first["draft_model"] if BY_TYPE[first["method"]] == Method.DRAFT else None
         timed = timed_steps(own_times, named["target"], draft)
-        model = fit(members, statistics, timed)
-        if model is not None:
+        if timed and (model := fit(members, statistics, timed)):
             longest = members["generated"].max() - 1
-            rounds = model.overhead_widths or model.widths
-            widest = max((one for one in rounds if 2 * one <= longest), default=1)
+            widest = max((one for one in model.overhead_widths if 2 * one <= longest), default=1)
             fitted.append(Fitted(named, model, widest, timed))
     return fitted
 
@@ -67,30 +65,24 @@ def verification(fitted: Iterable[Fitted]) -> pd.DataFrame:
     Columns:
 
     - protocol, engine, target, draft, n_tokens (of a pass).
-    - timed: whether passes were timed by themselves, and v is as timed. Elsewhere it is fitted, and
-      holds d and o. All other costs are fitted.
-    - steps (v) with its ends, which are null of one token, the unit.
-    - gamma, whose rounds have so many tokens, and of such a round, each in steps with its interval:
-      draft_steps (c, per drafted token), round_steps (v + d + o: all of it but drafting),
-      catchup_steps (d) and overhead_steps (o; both null unless passes were timed by themselves),
-      replay_steps (r; one for all gammas, null where the target has no replays).
+    - steps (v) as timed, with its ends, which are null of one token, the unit.
+    - gamma, whose rounds have so many tokens, and of such a round, each in steps with its interval,
+      as fitted: draft_steps (c, per drafted token), round_steps (v + d + o: all of it but
+      drafting), catchup_steps (d; null without a draft model), overhead_steps (o), replay_steps (r;
+      one for all gammas, null where the target has no replays).
     """
     rows = []
     for pair in fitted:
         model = pair.model
         for n_tokens in model.widths:
             steps = Estimate(1.0)
-            if n_tokens > 1 and pair.timed:
+            if n_tokens > 1:
                 logs = np.log(pair.timed.verified[n_tokens].to_numpy(float))
                 steps = block_mean(logs).estimate(model.confidence)
-            elif n_tokens > 1:
-                parts = model.weights("pass", n_tokens)
-                steps = model.ratio(float(parts @ model.costs), model.without @ parts)
             rows.append(
                 pair.identity
                 | {
                     "n_tokens": n_tokens,
-                    "timed": pair.timed is not None,
                     **steps.columns("steps"),
                     "gamma": n_tokens - 1,
                     **_round_costs(model, n_tokens - 1),
@@ -109,7 +101,7 @@ def _round_costs(model: CostModel, gamma: int) -> dict[str, float]:
     for kind, known in {
         "round": True,
         "catchup": model.catchup_widths,
-        "overhead": model.overhead_widths,
+        "overhead": True,
         "replay": model.replays,
     }.items():
         weights = model.weights(kind, gamma + 1)
@@ -149,7 +141,7 @@ def predictions(
     gamma and forced acceptance (null: none). The costs were fitted on 0 and 1, which have no row.
     Columns:
 
-    - runs, blocks, acceptance_rate (accepted / drafted), speedup with its interval over blocks.
+    - acceptance_rate (accepted / drafted), speedup with its interval over blocks.
     - predicted: geometric mean over the runs of timed tokens / (work @ costs), with an interval
       from the repeats fitted on; ratio: predicted / speedup.
     - equation_1: the study's (1 - a^(g+1)) / ((1 - a) (c g + 1)), where a pass of any width costs
@@ -179,8 +171,6 @@ def _predicted(members: pd.DataFrame, model: CostModel, statistics: Statistics) 
     rate = float(members["accepted"].sum() / members["drafted"].sum())
     drafting, passing = model.value("draft", gamma), model.value("pass", gamma + 1)
     return {
-        "runs": len(members),
-        "blocks": members["block"].nunique(),
         "acceptance_rate": rate,
         **measured.columns("speedup"),
         **predicted.columns("predicted"),

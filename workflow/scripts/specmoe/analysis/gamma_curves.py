@@ -16,9 +16,9 @@ import pandas as pd
 from specmoe.analysis.cost_fit import timed_costs
 from specmoe.analysis.cost_model import CostModel
 from specmoe.analysis.cost_tables import PAIR, Fitted
-from specmoe.analysis.intervals import MANY, Estimate, mean_speedup, student_quantile
+from specmoe.analysis.intervals import MANY, Estimate, student_quantile
 from specmoe.analysis.labels import by_model
-from specmoe.analysis.summaries import geometric_mean
+from specmoe.analysis.summaries import geometric_mean, mean_ratios
 from specmoe.audit.draft_rounds import DraftScores, Limits, ScoresKey, rounds_from_agreement
 from specmoe.config.block import MEASURED_BY, Protocol
 from specmoe.config.schema import Statistics
@@ -92,13 +92,8 @@ def gamma_curves(
         if pair is None:
             continue
         for gamma in range(1, LONGEST + 1):
-            own = members[members["gamma"] == gamma]
-            measured = Estimate(np.nan)
-            if not own.empty:
-                speedup = geometric_mean(own["speedup"].to_numpy(float))
-                measured = Estimate(speedup, *mean_speedup(own).interval(statistics.confidence))
-            found = pair.predict_speedup(gamma) | measured.columns("speedup")
-            rows.append(named | {"gamma": gamma} | found)
+            measured = mean_ratios(members[members["gamma"] == gamma], statistics, "speedup")
+            rows.append(named | {"gamma": gamma} | pair.predict_speedup(gamma) | measured)
     return pd.DataFrame(rows)
 
 

@@ -21,6 +21,7 @@ from specmoe.analysis.intervals import (
     mean_speedup,
 )
 from specmoe.analysis.labels import with_controls
+from specmoe.analysis.registry import records
 from specmoe.audit.output import looping
 from specmoe.config.block import MEASURED_BY, NO_DRAFT, PASSAGE_PREFIX, Stop, Template
 from specmoe.config.schema import Statistics
@@ -304,25 +305,24 @@ def acceptance_by_position(pairs: pd.DataFrame) -> pd.DataFrame:
             for name in ("drafted", "accepted")
         )
         places = np.flatnonzero(tried)
-        conditional = accepted[places] / tried[places]
-        columns = {
-            "position": places + 1,
-            "tried": tried[places],
-            "accepted": accepted[places],
-            "conditional": conditional,
-            "cumulative": conditional.cumprod(),
-        }
-        for row in zip(*columns.values(), strict=True):
-            yield dict(zip(columns, row, strict=True))
+        table = pd.DataFrame(
+            {"position": places + 1, "tried": tried[places], "accepted": accepted[places]}
+        )
+        conditional = table["accepted"] / table["tried"]
+        table = table.assign(conditional=conditional, cumulative=conditional.cumprod())
+        yield from records(table)
 
     return by_group(pairs[pairs["drafted_per_position"].notna()], [*SETTING, *MEASURED_BY], rows)
 
 
 def mean_ratios(members: pd.DataFrame, statistics: Statistics, *names: str) -> dict[str, float]:
-    """Return the geometric means of columns of ratios over blocks and their ends, by column."""
+    """Return the geometric means of columns of ratios over blocks and their ends, by column.
+
+    They are null unless known of all runs, of which there may be none.
+    """
     found: dict[str, float] = {}
     for name in names:
-        known = members[name].notna().all()
+        known = len(members) and members[name].notna().all()
         mean = mean_speedup(members, name).estimate(statistics.confidence) if known else None
         found |= (mean or Estimate(np.nan)).columns(name)
     return found

@@ -51,20 +51,17 @@ Looks = dict[str, Look]
 def plot_verification_cost(analysis: Analysis) -> Figure | None:
     """Show what a pass costs against its tokens, or None if no pass was measured.
 
-    A line for each target and draft, or for each target where all passes were timed by themselves.
-    There hollow marks show whole rounds, thin lines the time to read the pass's weights at the
-    machine's bandwidth, where that is known, and beside them are the experts that an MoE visits,
-    hollow those of even routing.
+    Hollow marks show whole rounds, thin lines the time to read the pass's weights at the machine's
+    bandwidth, where that is known, and beside them are the experts that an MoE visits, hollow those
+    of even routing.
     """
     passes = analysis.verification
     if passes.empty:
         return None
-    rounds = passes.iloc[:0]
-    if passes["timed"].all():
-        # All drafts of a target share its passes; their rounds differ.
-        passes = passes.assign(series=passes["target"], label=passes["target_label"])
-        rounds = passes[passes["round_steps"].notna()]
-        passes = passes.drop_duplicates(["target", "n_tokens"])
+    # All drafts of a target share its passes; their rounds differ.
+    passes = passes.assign(series=passes["target"], label=passes["target_label"])
+    rounds = passes[passes["round_steps"].notna()]
+    passes = passes.drop_duplicates(["target", "n_tokens"])
     looks = target_looks(passes)
     timed = analysis.pass_times.assign(series=analysis.pass_times["model"])
     timed = timed[timed["series"].isin(looks)].drop_duplicates(["series", "n_tokens"])

@@ -135,7 +135,6 @@ def cited(analysis: Analysis) -> dict[str, Any]:
         "missed": mostly_missed(analysis.sensitivity),
         # What a round costs.
         "costs_measured": not passes.empty,
-        "passes_timed": passes["timed"].any(),
         "widest_reads": _widest_reads(analysis.pass_times),
         "widest": widest,
         "widest_steps": _ends_by_family(passes[passes["n_tokens"] == widest], "steps"),
