@@ -135,7 +135,7 @@ class LiveArm:
         block, job = self.block, self._job
         self.server = job.server(block, self.arm, job.log_of(self.arm, self.group))
         try:
-            self._load()
+            self.server.__enter__()
             self._check_settings()
             gpus = block.environment.get("CUDA_VISIBLE_DEVICES", "")
             self.watch = Watch(self.server.pid, job.backend, gpus)
@@ -146,38 +146,24 @@ class LiveArm:
         self.sent.clear()
         self._measured = False
 
-    def _load(self) -> None:
-        """Start the server.
-
-        Raises MeasurementError if its log says that it drafts otherwise: not at all, or less.
-        """
-        cause: MeasurementError | None = None
-        try:
-            self.server.__enter__()
-        except MeasurementError as error:
-            cause = error
-        arm = self.arm
+    def _check_settings(self) -> None:
+        """Raise MeasurementError unless a server has the block's settings, and drafts as asked."""
+        block, arm, settings = self.block, self.arm, self.server.settings
         if arm.speculates and (reason := reason_not_to_speculate(self.server.log_text())):
             raise self.server.error(
-                f"{arm.draft} cannot draft for {self.block.target} with γ {arm.gamma}: {reason}"
-            ) from cause
-        if cause:
-            raise cause
-
-    def _check_settings(self) -> None:
-        """Raise MeasurementError unless the server's settings are those of the block."""
-        block, settings = self.block, self.server.settings
+                f"{arm.draft} cannot draft for {block.target} with γ {arm.gamma}: {reason}"
+            )
         rounded_up = math.ceil(block.context / CONTEXT_STEP) * CONTEXT_STEP
         checks: list[tuple[str, object, list[object]]] = [
             ("slots", settings.slots, [block.slots]),
             ("tokens of context", settings.context, [block.context, rounded_up]),
-            ("speculative", settings.speculative, [self.arm.speculates]),
+            ("speculative", settings.speculative, [arm.speculates]),
         ]
         for what, found, allowed in checks:
             if found not in allowed:
                 raise self.server.error(
                     f"block {block.block} is not measured: llama-server reports {what} = {found},"
-                    f" arm {self.arm.name} asks for {allowed[0]}"
+                    f" arm {arm.name} asks for {allowed[0]}"
                 )
 
     def stop(self) -> None:
