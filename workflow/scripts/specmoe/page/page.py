@@ -63,15 +63,14 @@ def write_page(analysis: Path, figures: Path, out: Path, trace: Path | None = No
 
 def pictures(folder: Path) -> dict[str, Picture]:
     """Return the page's pictures by name: the SVG of the paper's figures."""
-    return {file.stem: _picture(file) for file in sorted(folder.glob("*.svg"))}
-
-
-def _picture(file: Path) -> Picture:
-    drawn = file.read_bytes()
-    size = re.search(rb'width="([\d.]+)pt" height="([\d.]+)pt"', drawn)
-    assert size, file
-    width, height = (round(PIXELS_A_POINT * float(points)) for points in size.groups())
-    return Picture(f"data:image/svg+xml;base64,{b64encode(drawn).decode()}", width, height)
+    found = {}
+    for file in sorted(folder.glob("*.svg")):
+        drawn = file.read_bytes()
+        [size] = re.findall(rb'<svg [^>]*width="([\d.]+)pt" height="([\d.]+)pt"', drawn)
+        width, height = (round(PIXELS_A_POINT * float(points)) for points in size)
+        address = f"data:image/svg+xml;base64,{b64encode(drawn).decode()}"
+        found[file.stem] = Picture(address, width, height)
+    return found
 
 
 def render_page(

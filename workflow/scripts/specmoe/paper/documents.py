@@ -4,7 +4,6 @@ In the templates of the paper `<< value >>` prints a value, `<% ... %>` is a sta
 `<# ... #>` a comment, since braces belong to TeX. What is printed is escaped.
 """
 
-import csv
 from collections import Counter
 from collections.abc import Collection
 from math import expm1
@@ -63,8 +62,8 @@ def render_paper(analysis: Path, cells: Path, out: Path) -> None:
         (out / f"tables/{name}.tex").write_text(text, encoding="utf-8")
         heads = [column.head.en for column in table.columns]
         rows = [[spreadsheet_text(cell.whole) for cell in row] for row in table.rows]
-        with (cells / f"{name}.csv").open("w", encoding="utf-8", newline="") as file:
-            csv.writer(file, lineterminator="\n").writerows([heads, *rows])
+        frame = pd.DataFrame(rows, columns=heads)
+        frame.to_csv(cells / f"{name}.csv", index=False, lineterminator="\n")
     drawn = save(found, out / "figures")
     for name, text in render_documents(found, drawn).items():
         (out / f"{name}.tex").write_text(text, encoding="utf-8")
@@ -187,16 +186,12 @@ def _widest_reads(times: pd.DataFrame) -> dict[str, Any]:
     return {"single": single, "n_tokens": ends.index[-1], "share": widest}
 
 
-def _break_even(analysis: Analysis) -> dict[str, int]:
+def _break_even(analysis: Analysis) -> dict[Any, int]:
     """Return how many settings are costed, never pay, may or may not pay, and are extrapolated."""
     settings = analysis.break_even.drop_duplicates([*PAIR, "gamma"])
     never, pays = settings["at_100_high"] < 1, settings["at_100_low"] > 1
-    counted = {
-        "never": never,
-        "undecided": ~never & ~pays,
-        "extrapolated": settings["extrapolated"],
-    }
-    return {"settings": len(settings)} | {name: int(some.sum()) for name, some in counted.items()}
+    counted = settings.assign(settings=1, never=never, undecided=~never & ~pays)
+    return counted[["settings", "never", "undecided", "extrapolated"]].sum().astype(int).to_dict()
 
 
 def study_commands(analysis: Analysis) -> dict[str, Any]:

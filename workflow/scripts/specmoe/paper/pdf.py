@@ -42,10 +42,8 @@ def render_pdf(document: Path, parts: tuple[Path, ...], log: Path, out: Path) ->
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         for part in (document, *parts):
-            if part.is_dir():
-                shutil.copytree(part, folder / part.name)
-            else:
-                shutil.copy(part, folder)
+            copy = shutil.copytree if part.is_dir() else shutil.copy
+            copy(part, folder / part.name)
         done = subprocess.run(
             ["latexmk", "-pdf", "-interaction=nonstopmode", "-halt-on-error", document.name],
             cwd=folder,
