@@ -10,7 +10,7 @@ import inspect
 import json
 import sys
 from argparse import ArgumentParser
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, get_args, get_origin
 from specmoe import errors
 
 if TYPE_CHECKING:
+    from specmoe.config.block import Block
     from specmoe.plan.campaign import LoadedCampaign as Opened
 
 
@@ -85,9 +86,7 @@ def measure(campaign: "Opened", block: str, log: Path, workflow_pid: int | None 
     drafts = {model: campaign.model_file(model) for model in one.draft_models}
     workplace = campaign.workplace(block, workflow_pid, campaign.engine_of_block(block))
     if one.repeat == 0:  # the other repeats load the same files
-        from specmoe.models.gguf import check_made_files  # loads numpy
-
-        check_made_files(one, target, drafts)
+        _check_files(one, target, drafts)
     name, request = f"blocks/{block}", gate.block(block)
     record, fresh = gate.records.measured_once(
         name, request, lambda: measure_block(one, workplace, target, drafts, log)
@@ -96,6 +95,13 @@ def measure(campaign: "Opened", block: str, log: Path, workflow_pid: int | None 
     message = summary(one, record) if fresh else "kept, as it was measured before"
     message = message if one.arms else "nothing, as all its settings are beaten"
     print(f"{campaign.describe_progress()}: {block}: {message}", flush=True)
+
+
+def _check_files(block: "Block", target: Path, drafts: Mapping[str, Path]) -> None:
+    """Raise ModelError for a file of a block that cannot draft for its target."""
+    from specmoe.models.gguf import check_made_files  # loads numpy, which no other repeat needs
+
+    check_made_files(block, target, drafts)
 
 
 def time_passes(
