@@ -14,7 +14,7 @@ from specmoe.audit.draft_rounds import (
     DraftScores,
     Limits,
     possible_outcomes,
-    rounds_from_agreement,
+    steps_from_agreement,
 )
 from specmoe.audit.evidence import Evidence
 
@@ -85,9 +85,9 @@ def test_rounds_of_a_fixed_length_are_the_servers(agrees, gamma, ended, replays,
     limits = Limits(len(agrees) + more * ended, replays)
     text = [*range(len(agrees) - 1), END if ended else len(agrees)]
     rounds, again, single = play(text, agrees, gamma, limits)
-    found = rounds_from_agreement(reading(agrees), gamma, limits)
-    assert list(zip(found.drafted_lengths, found.accepted_lengths, strict=True)) == rounds
-    assert found.single_steps == single
+    found = steps_from_agreement(reading(agrees), gamma, limits)
+    assert [(one.drafted, one.accepted) for one in found if one.rounds] == rounds
+    assert found.count(Counts()) == single
     assert possible_outcomes(reading(agrees), gamma, limits, 0.1) == {counted(rounds, again): 0}
 
 
@@ -132,9 +132,8 @@ READING = DraftScores(
 
 def counts_of(agrees):
     """Return the counts of a run whose draft agrees in those places."""
-    due = rounds_from_agreement(reading(agrees), 4, Limits(len(agrees)))
-    drafted, accepted = sum(due.drafted_lengths), sum(due.accepted_lengths)
-    return {"rounds": len(due.drafted_lengths), "drafted": drafted, "accepted": accepted}
+    [due] = possible_outcomes(reading(agrees), 4, Limits(len(agrees)), 0.0)
+    return {"rounds": due.rounds, "drafted": due.drafted, "accepted": due.accepted}
 
 
 DUE = counts_of(READING.agrees)

@@ -38,7 +38,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from specmoe.analysis.intervals import Estimate, student_quantile
-from specmoe.audit.draft_rounds import Rounds
+from specmoe.audit.draft_rounds import Counts
 
 Array = npt.NDArray[np.float64]
 
@@ -210,12 +210,14 @@ class CostModel:
         times = np.append(np.ones(len(rounds)), counts.replays)
         return self._work(drafts, batches, times, rounds, counts.replays, counts.single_steps)
 
-    def played(self, rounds: Rounds, gamma: int) -> Array:
-        """Return the same of rounds that are known one by one."""
-        drafted, held = np.array(rounds.drafted_lengths, float), np.array(rounds.accepted_lengths)
+    def played(self, steps: Sequence[Counts], gamma: int) -> Array:
+        """Return the same of rounds, and steps without one, that are known one by one."""
+        rounds = [(one.drafted, one.accepted) for one in steps if one.rounds]
+        drafted, held = np.array(rounds, float).reshape(-1, 2).T
         replayed = held[held < drafted] + 2.0 if self.replays else np.array([])
         batches, drafts = np.concatenate([drafted + 1, replayed]), (gamma, int(drafted.sum()))
-        return self._work(drafts, batches, 1.0, drafted + 1, len(replayed), rounds.single_steps)
+        single = len(steps) - len(rounds)
+        return self._work(drafts, batches, 1.0, drafted + 1, len(replayed), single)
 
     def expected(self, held: Array) -> tuple[float, float, Array]:
         """Return a round's expected accepted tokens, all tokens it yields, and its work.

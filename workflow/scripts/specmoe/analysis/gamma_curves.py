@@ -19,7 +19,7 @@ from specmoe.analysis.cost_tables import PAIR, Fitted
 from specmoe.analysis.intervals import MANY, Estimate, student_quantile
 from specmoe.analysis.labels import by_model
 from specmoe.analysis.summaries import geometric_mean, mean_ratios
-from specmoe.audit.draft_rounds import DraftScores, Limits, ScoresKey, rounds_from_agreement
+from specmoe.audit.draft_rounds import DraftScores, Limits, ScoresKey, steps_from_agreement
 from specmoe.config.block import MEASURED_BY, Protocol
 from specmoe.config.schema import Statistics
 
@@ -41,17 +41,17 @@ class Pair(NamedTuple):
 
     def predict_speedup(self, gamma: int) -> dict[str, Any]:
         """Return the predicted speedup of γ over texts, which weigh alike, with its interval."""
-        played = [rounds_from_agreement(text, gamma, limits) for text, limits in self.texts]
+        played = [steps_from_agreement(text, gamma, limits) for text, limits in self.texts]
         tokens = np.array([len(text.tokens) - 1.0 for text, _ in self.texts])
-        work = np.array([self.model.played(rounds, gamma) for rounds in played])
+        work = np.array([self.model.played(steps, gamma) for steps in played])
         took = work @ self.model.costs
         value = geometric_mean(tokens / took)
         without = np.exp(np.log(tokens / (self.model.without @ work.T)).mean(axis=1))
         reach = float(self.model.reach(np.log(without)))
         if self.error:
             # Passes that were timed once have no interval of their own. Single steps do not err.
-            steps = np.array([rounds.single_steps for rounds in played])
-            share = float(1 - (steps / took).mean())
+            single = np.array([sum(not one.rounds for one in steps) for steps in played])
+            share = float(1 - (single / took).mean())
             more = self.error * share * student_quantile(MANY, self.model.confidence)
             reach = hypot(0.0 if isnan(reach) else reach, more)
         return Estimate(value, value / exp(reach), value * exp(reach)).columns("predicted")

@@ -120,23 +120,14 @@ def _steps(
     yield drafted + 1, Counts(int(drafted > 0), 0, drafted, drafted), ties
 
 
-class Rounds(NamedTuple):
-    """The tokens that each round of a run drafted and accepted, and its steps without a round."""
+def steps_from_agreement(scores: DraftScores, gamma: int, limits: Limits) -> list[Counts]:
+    """Return the counts of each round of γ tokens, where the draft model's own preferences hold.
 
-    drafted_lengths: list[int]
-    accepted_lengths: list[int]
-    single_steps: int
-
-
-def rounds_from_agreement(scores: DraftScores, gamma: int, limits: Limits) -> Rounds:
-    """Return the rounds of γ tokens of a text, where the draft model's own preferences hold."""
-    drafted, accepted, single, at = [], [], 0, 1
+    A step without speculation counts nothing.
+    """
+    steps, at = [], 1
     while at < len(scores.tokens):
         [(advance, counts, _)] = _steps(scores, at, gamma, limits, _NO_TIE)
-        if counts.rounds:
-            drafted.append(counts.drafted)
-            accepted.append(counts.accepted)
-        else:
-            single += 1
+        steps.append(counts)
         at += advance
-    return Rounds(drafted, accepted, single)
+    return steps

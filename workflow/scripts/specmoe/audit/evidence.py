@@ -58,8 +58,8 @@ class Run(_Columns):
     @property
     def numbers(self) -> Any:
         """Its columns with NaN for null: what follows from an unknown number is unknown too."""
-        known = ((name, nan if value is None else value) for name, value in vars(self).items())
-        return SimpleNamespace(**dict(known))
+        columns = vars(self).items()
+        return SimpleNamespace(**{name: nan if one is None else one for name, one in columns})
 
     @property
     def speculative(self) -> bool:

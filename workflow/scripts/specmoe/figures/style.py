@@ -5,9 +5,9 @@ Colour gives the family (MoE blue, dense orange), marker and line the model, so 
 greyscale and without colour vision. Colours follow P. Tol's high-contrast scheme.
 """
 
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import partial
 from itertools import cycle
 from typing import Any
 
@@ -69,11 +69,8 @@ class Look:
     line: Any
 
 
-@contextmanager
-def applied() -> Iterator[None]:
-    """Draw and save in the style of the paper; restore the style after."""
-    with mpl.rc_context(_RC):
-        yield
+applied = partial(mpl.rc_context, _RC)
+"""Draw and save in the style of the paper; restore the style after."""
 
 
 def target_looks(settings: pd.DataFrame) -> dict[str, Look]:
