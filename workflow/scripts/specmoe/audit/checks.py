@@ -38,7 +38,6 @@ class Check(NamedTuple):
     meaning: str
     find: Callable[[Run, Evidence], Finding]
     level: Level = Level.IMPOSSIBLE
-    of_time: bool = False  # it fails where a run took less time than it needs
 
 
 CHECKS = {
@@ -53,24 +52,20 @@ CHECKS = {
     "draft_time": Check(
         "Take less time than its passes and drafted tokens need at the speeds of the baselines.",
         bounds.check_draft_time,
-        of_time=True,
     ),
     "bandwidth": Check(
         "Read its weights faster than the machine's memory delivers them.",
         bounds.check_bandwidth,
-        of_time=True,
     ),
     "baseline_time": Check(
         "Take less time than its passes at its own baseline's speed and its logged drafting.",
         bounds.check_baseline_time,
         Level.SUSPICIOUS,
-        of_time=True,
     ),
     "expected_experts": Check(
         "Read the experts that its tokens should visit faster than memory delivers them.",
         bounds.check_expected_experts,
         Level.SUSPICIOUS,
-        of_time=True,
     ),
     "failed_decodes": Check(
         "Count as a measurement although the engine reported decodes that failed.",
@@ -180,9 +175,9 @@ def _counts(audit: pd.DataFrame) -> dict[str, Any]:
 
 
 FACTORS = (1.0, 1.5, 2.0, 2.5, 3.0)  # the first is the rows as they are
-_OF_TIME = [check for check in CHECKS.values() if check.of_time]
-# The first two ignore time, but find counters that do not add up, or are not the draft model's.
-_LOOKED_AT = [CHECKS["accounting"], CHECKS["agreement"], *_OF_TIME]
+# Those of time, and two that find counters that do not add up, or are not the draft model's.
+_OF_TIME = ("draft_time", "bandwidth", "baseline_time", "expected_experts")
+_LOOKED_AT = [CHECKS[name] for name in ("accounting", "agreement", *_OF_TIME)]
 _OF_SINGLE_ROUNDS = (
     *("accepted_per_position", "accepted_lengths", "drafted_lengths"),
     *("replays", "replays_rejected", "decodes"),
