@@ -154,7 +154,7 @@ def test_a_draft_is_accepted_alike_and_what_differs_is_in_the_table(results):
 def test_passes_of_both_twins_are_compared(results):
     passes = table(results, "pass_times")
     assert set(passes.loc[passes["dense"].notna(), "model"]) == {"dense", "moe"}
-    assert set(passes["n_tokens"]) == {1, 2, 5}
+    assert set(passes["n_tokens"]) == {1, 2, 3, 5, 9}
     wide = passes[(passes["model"] == "moe") & (passes["n_tokens"] == 5)].iloc[0]
     assert 1 <= wide["experts"] <= 4
     assert wide["experts_even"] == pytest.approx(4 * (1 - 0.75**5))

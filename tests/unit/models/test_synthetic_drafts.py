@@ -26,7 +26,7 @@ METHODS = ["eagle3", "dflash", "dspark"]
 
 def written(folder: Path, recipe: Any, method: Any) -> dict[str, npt.NDArray[np.float32]]:
     path = folder / "draft.gguf"
-    write_draft(path, recipe, method, block_size=8)
+    write_draft(path, recipe, method)
     found = gguf.GGUFReader(path).tensors
     return {tensor.name: np.array(tensor.data, dtype=np.float32) for tensor in found}
 
@@ -41,7 +41,7 @@ def test_a_draft_has_its_targets_vocabulary_and_the_same_bytes_again(tmp_path, r
     assert info.architecture == ("eagle3" if method == "eagle3" else "dflash")
     assert (info.layers, info.type) == (2 if method == "dflash" else 1, "F16")
     if method != "eagle3":
-        assert read_header(tmp_path / "draft.gguf").number("dflash.block_size") == 8
+        assert read_header(tmp_path / "draft.gguf").number("dflash.block_size") == 16
     first = (tmp_path / "draft.gguf").read_bytes()
     written(tmp_path, recipe, method)
     assert (tmp_path / "draft.gguf").read_bytes() == first
@@ -59,7 +59,7 @@ def headers(tmp_path_factory):
     for name, recipe in (("target", TARGET), ("wider", WIDER), ("plain", TINY)):
         write_model(folder / f"{name}.gguf", recipe)
     for method in HEADS:
-        write_draft(folder / f"{method}.gguf", TARGET, method.value, block_size=8)
+        write_draft(folder / f"{method}.gguf", TARGET, method.value)
     return {path.stem: read_header(path) for path in folder.glob("*.gguf")}
 
 

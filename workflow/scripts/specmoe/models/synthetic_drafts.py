@@ -82,16 +82,13 @@ class _Core:
         return embedding, embedding if self.recipe.tied else self._drawn("output")
 
 
-def write_draft(path: Path, target: Recipe, method: DraftMethod, block_size: int = 16) -> None:
-    """Write the draft model for a synthetic target atomically, matrices in F16.
-
-    `block_size` is the longest block that DFlash and DSpark draft.
-    """
+def write_draft(path: Path, target: Recipe, method: DraftMethod) -> None:
+    """Write the draft model for a synthetic target atomically, matrices in F16."""
     core, architecture = _Core(target), "eagle3" if method == "eagle3" else "dflash"
     if method == "eagle3":
         weights, metadata = _eagle3(core)
     else:
-        weights, metadata = (_dflash if method == "dflash" else _dspark)(core, block_size)
+        weights, metadata = (_dflash if method == "dflash" else _dspark)(core)
     writer = gguf.GGUFWriter(None, architecture)
     writer.add_block_count(2 if method == "dflash" else 1)
     heads, kv_heads = (
@@ -153,7 +150,7 @@ def _eagle3(core: _Core) -> Draft:
     return weights, metadata
 
 
-def _dspark(core: _Core, block_size: int) -> Draft:
+def _dspark(core: _Core) -> Draft:
     """Return a draft model that repeats the core for the newest token, then follows a bigram model.
 
     The block's first position needs no more than the core's layer over the target's hidden states.
@@ -182,12 +179,12 @@ def _dspark(core: _Core, block_size: int) -> Draft:
         "blk.0.attn_v": core.values,
         "blk.0.attn_output": core.attention,
     }
-    metadata = _dflash_metadata(core, block_size)
+    metadata = _dflash_metadata(core)
     metadata |= {"dflash.sample_from_anchor": True, "dflash.has_confidence_head": False}
     return weights, metadata
 
 
-def _dflash(core: _Core, block_size: int) -> Draft:
+def _dflash(core: _Core) -> Draft:
     """Return a draft model whose first layer copies the newest token to all masks of its block.
 
     The second layer repeats the core. So all positions draft the newest token's successor: right
@@ -229,7 +226,7 @@ def _dflash(core: _Core, block_size: int) -> Draft:
         "blk.1.attn_v": _padded(_for_each_head(core.values, recipe), width),
         "blk.1.attn_output": _padded(core.attention, columns=width),
     }
-    return weights, _dflash_metadata(core, block_size)
+    return weights, _dflash_metadata(core)
 
 
 def _dflash_layer(block: int, core: _Core, norm: Matrix) -> dict[str, Matrix]:
@@ -243,10 +240,10 @@ def _dflash_layer(block: int, core: _Core, norm: Matrix) -> dict[str, Matrix]:
     return _of_block(block, norms | core.feed_forward)
 
 
-def _dflash_metadata(core: _Core, block_size: int) -> dict[str, int | bool | list[int]]:
+def _dflash_metadata(core: _Core) -> dict[str, int | bool | list[int]]:
     return {
         "dflash.target_layers": [core.layer],
-        "dflash.block_size": block_size,
+        "dflash.block_size": 16,  # the longest block that it drafts
         "tokenizer.ggml.mask_token_id": core.recipe.vocabulary - 1,
     }
 
