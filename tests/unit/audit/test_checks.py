@@ -526,6 +526,8 @@ FEW = plain("1", stopped_by="eos", generated=9, tokens=TOKENS[:9], decodes=9, de
 IN_NINE = {"rounds": 2, "drafted": 8, "accepted": 6, "replays": 0, "replays_rejected": 0}
 IN_NINE |= OF_SHORT | {"decode_ms": 60.0, "tokens_per_second": 8 / 0.06, "draft_ms": 10.0}
 LENGTH = {"stopped_by": "length", "n_predict": 9}
+IN_TWO = {"rounds": 1, "drafted": 4, "accepted": 4, "decodes": 2, "replays": 0}
+IN_TWO |= {"replays_rejected": 0, "decode_ms": 60.0}
 
 # What a check says of the last of some rows in the good campaign: its verdict, and why.
 SAID = {
@@ -558,6 +560,8 @@ SAID = {
         "^its text ended after fewer than 16 tokens$"),
     "a run of a stated length is held to its time however short it is": (
         "baseline_time", [FEW | LENGTH, ended(9, **IN_NINE) | LENGTH], "fail", ""),
+    "a text that ends in its first round has the passes of that round": (
+        "bandwidth", [ended(2, **IN_TWO)], "pass", "^1 pass of "),
     "failed decodes that were not counted are never taken for zero": (
         "failed_decodes", [by_study()], "not applicable", ""),
     "the text of a run of forced acceptance may leave its baseline": (
@@ -597,14 +601,6 @@ def test_a_check_says_of_a_run(check, rows, verdict, words):
     found = after(check, *rows, run=rows[-1]["run"])
     assert found["verdict"] == verdict
     assert re.search(words, found["why"])
-
-
-def test_a_text_that_ends_in_its_first_round_has_the_passes_of_that_round():
-    counters = {"rounds": 1, "drafted": 4, "accepted": 4, "accepted_per_position": [1] * 4}
-    counters |= {"replays": 0, "replays_rejected": 0, "decodes": 2, "decode_ms": 60.0}
-    run = ended(2, **counters | {"tokens_per_second": 1 / 0.06, "draft_ms": 4 * DRAFT_MS})
-    found = after("bandwidth", run)
-    assert (found["verdict"], found["why"][:10]) == ("pass", "1 pass of ")
 
 
 def divergence(run, gap, by_width, options=""):

@@ -164,23 +164,17 @@ def test_each_count_is_compared():
 
 
 def test_counts_that_a_near_tie_explains_pass_and_the_tie_is_named():
-    at, other = next(
-        (at, other)
-        for at, agrees in enumerate(READING.agrees)
-        for other in [counts_without(at)]
-        if agrees and other["rounds"] > DUE["rounds"]
-    )
+    places = [at for at, agrees in enumerate(READING.agrees) if agrees]
+    less = {
+        at: counts_of([*READING.agrees[:at], False, *READING.agrees[at + 1 :]]) for at in places
+    }
+    at, other = next((at, one) for at, one in less.items() if one["rounds"] > DUE["rounds"])
     assert found(**other).verdict == "fail"
     leads = list(READING.lead_nats)
     leads[at] = 0.015  # moves of 0.01 may close twice as much
     finding = found(replace(READING, lead_nats=tuple(leads)), **other)
     assert finding.verdict == "pass"
     assert "with 1 near tie the other way" in finding.why
-
-
-def counts_without(at):
-    """Return the counts of a run whose draft does not agree in one place more."""
-    return counts_of([agreed and place != at for place, agreed in enumerate(READING.agrees)])
 
 
 @pytest.mark.parametrize(

@@ -106,20 +106,10 @@ def test_a_missing_folder_has_its_last_known_digests_and_an_unknown_one_has_none
     assert digests_of_engine(binaries, memory) == seen
 
 
-@pytest.fixture
-def ids(study, root, memory):
-    """Return the ids of the engines of the study with another configuration over it."""
-
-    def run(path: Path, source: str = "measured") -> dict[str, str]:
-        study["engines"]["mine"] = {"source": "path", "path": str(path)}
-        study["campaign"] |= {"engine": "mine", "source": source}
-        return engine_ids(load(study, root), Backend.CPU, memory)
-
-    return run
-
-
-def test_a_campaign_measured_elsewhere_reads_no_engine_files(ids, binaries, memory, hashed):
-    assert ids(binaries, "shipped")
+def test_a_campaign_measured_elsewhere_reads_no_engine_files(study, root, binaries, memory, hashed):
+    study["engines"]["mine"] = {"source": "path", "path": str(binaries)}
+    study["campaign"] |= {"engine": "mine", "source": "shipped"}
+    assert engine_ids(load(study, root), Backend.CPU, memory)
     assert hashed == []
     assert not memory.exists()
 

@@ -142,12 +142,6 @@ def words_of(markup):
     return " ".join("".join(Reader(markup).words).split())
 
 
-def card(page):
-    """Return the first answer's card, and its words."""
-    markup = page.partition('<ul class="answers">')[2].partition("</ul>")[0]
-    return markup, words_of(f"<ul>{markup}</ul>")
-
-
 def test_a_page_of_ones_own_models_answers_first_and_leaves_the_study_out():
     analysis = advised(ones_own(full()))
     text = page_of(analysis, {"speedup_by_gamma": PICTURE})
@@ -188,13 +182,6 @@ def test_an_axis_holds_all_intervals_and_one():
     assert page.scale([]) == (pytest.approx(1.272), [])
     # One that is too wide to be printed runs off it.
     assert page.scale([{"speedup": 0.5, "speedup_high": 200.0}])[0] == pytest.approx(2.12)
-
-
-def test_a_card_of_an_undecided_target_says_how_many_repeats_would_decide():
-    measured = {"end_to_end": 1.3, "first_token_ratio": 1.2, "command": "snakemake"}
-    _, text = card(page_of(advised(full(), answer="undecided", more_repeats=7, **measured)))
-    assert "7 more repeats would decide:" in text
-    assert "First token首个 token20 % later晚 20 %" in text
 
 
 def test_the_first_screen_says_whether_controls_passed_and_nothing_of_those_there_are_none():
