@@ -26,7 +26,7 @@ from specmoe.config.workloads import FileWorkload
 from specmoe.models.info import Thinking
 
 from ...recipes import made_info
-from ..paper_analyses import BASELINE_RATE
+from ..paper_analyses import BASELINE_RATE, baseline_runs, speculative_runs
 from ..paper_analyses import _row as row_of
 from ..simulated_loads import loads, with_loads
 
@@ -220,22 +220,17 @@ def test_each_position_counts_the_rounds_that_reached_it():
     assert found["cumulative"].tolist() == pytest.approx([3 / 4, 1 / 2, 1 / 4, 1 / 4])
 
 
-def compared(logs_of_category, blocks=3):
-    """Return runs whose speedups are these, by category a log for each prompt."""
+def compared(logs_of_category):
+    """Return runs whose speedups are these, by category a log for each prompt; three repeats."""
     rows = []
     for category, logs in logs_of_category.items():
         for number, log in enumerate(logs):
-            for block in range(blocks):
-                name = f"{category}{number}/{block}"
-                common = {
-                    **{"suite": "B", "block": f"B/t/d/r{block}", "prompt": f"{category}{number}"},
-                    **{"workload": "mine", "category": category},
-                    **{"stop": "length", "stopped_by": "length", "tokens": [*range(64)]},
-                }
-                rate = BASELINE_RATE * exp(log + 0.01 * block)
-                drafted = {"draft": "d", "gamma": 4, "baseline": f"{name}/0"}
-                rows.append(run(f"{name}/0", BASELINE_RATE, **common))
-                rows.append(run(f"{name}/4", rate, **common, **drafted))
+            prompt = f"{category}{number}"
+            rates = BASELINE_RATE * np.exp(log + 0.01 * np.arange(3))
+            of_prompt = baseline_runs(["t"], [prompt], 3)
+            of_prompt += speculative_runs("B", "t", "d", 4, rates, prompt)
+            text = {"workload": "mine", "category": category, "tokens": [*range(64)]}
+            rows += [one | text for one in of_prompt]
     return pd.DataFrame(rows)
 
 
@@ -279,8 +274,9 @@ def test_runs_that_were_cut_are_counted_and_what_they_generated_is_split():
 
 def test_a_run_without_a_rate_has_no_speedup_and_spoils_none():
     runs = compared({"code": [0.1, 0.2]})
-    runs.loc[runs["run"] == "code0/0/4", "tokens_per_second"] = nan
-    runs.loc[runs["run"] == "code1/1/0", "tokens_per_second"] = nan
+    runs.loc[runs["run"] == "B/t/d/4/0/code0", "tokens_per_second"] = nan
+    runs.loc[runs["run"] == "P/t/none/0/1/code1", "tokens_per_second"] = nan
+    assert runs["tokens_per_second"].isna().sum() == 2
     found = make_pairs(runs, [], {})
     assert len(found) == 4
     assert found["speedup"].notna().all()

@@ -76,16 +76,10 @@ RECORD = {
 }
 
 
-def collected(folder, **changed):
-    """Collect one record of a draft model into a table and return the table's file."""
-    file = folder / "d.json"
-    file.write_text(json.dumps(RECORD | {"texts": [RECORD["texts"][0] | changed]}))
-    collect_agreement([file], folder / "agreement.parquet")
-    return folder / "agreement.parquet"
-
-
 def test_a_draft_has_a_row_for_each_token_and_is_read_as_it_was_written(tmp_path):
-    frame = read_agreement(collected(tmp_path))
+    (tmp_path / "d.json").write_text(json.dumps(RECORD))
+    collect_agreement([tmp_path / "d.json"], tmp_path / "agreement.parquet")
+    frame = read_agreement(tmp_path / "agreement.parquet")
     assert set(frame.columns) == set(read_agreement(None).columns)
     shown = frame[["text", "position", "token", "agrees", "lead_nats", "moved_nats"]]
     assert shown.to_numpy().tolist() == [[0, 0, 7, True, 2.0, 0.1], [0, 1, 8, False, 1.4, 0.1]]
