@@ -40,7 +40,7 @@ def pairs():
 def scaled(pair, factor):
     """Return a pair whose draft costs so many times what it did."""
     factors = np.ones(len(pair.model.costs))
-    factors[pair.model.draft_costs] = factor
+    factors[: len(pair.model.gammas)] = factor
     costs, without = pair.model.costs * factors, pair.model.without * factors
     return pair._replace(model=replace(pair.model, costs=costs, without=without))
 

@@ -147,14 +147,14 @@ def _solve(sums: pd.DataFrame, timed: TimedSteps, repeats: list[int], model: Cos
 
     kept = sums[sums.index.isin(repeats, level="repeat")]
     took = kept.groupby(level=["full", "gamma"]).sum().to_numpy(float)
-    drafting_steps, overhead_steps, amounts = took[:, 0], took[:, 1], took[:, 2:]
-    drafted = amounts[:, model.draft_costs]
+    drafting_steps, overhead_steps = took[:, 0], took[:, 1]
+    drafted, amounts = np.split(took[:, 2:], [len(model.gammas)], axis=1)
     drafting = (drafting_steps[:, None] * (drafted > 0)).sum(axis=0) / drafted.sum(axis=0)
     rises = _rises(model)
     single = np.zeros(len(rises))
     single[: len(model.widths)] = 1  # v(1), from which v rises
     passes = np.concatenate([_mean(frame, repeats) for frame in timed])
-    work = np.concatenate([amounts[:, len(model.gammas) :], np.eye(len(passes), len(rises))])
+    work = np.concatenate([amounts, np.eye(len(passes), len(rises))])
     times = np.concatenate([overhead_steps, passes])
     weights = np.repeat([1.0, _TIMED_WEIGHT], [len(overhead_steps), len(passes)]) / times
     found, _ = nnls((work @ rises) * weights[:, None], (times - work @ single) * weights)

@@ -141,11 +141,6 @@ class CostModel:
             "replay": (0,),
         }
 
-    @property
-    def draft_costs(self) -> slice:
-        """Where in `costs` the drafted tokens' are."""
-        return slice(0, len(self.gammas))
-
     def reach(self, without: Array) -> Array:
         """Return half the width of the intervals of values, given those without each repeat.
 

@@ -208,10 +208,7 @@ def compare_settings(analyses: Sequence[Analysis]) -> pd.DataFrame:
     draft_label, prompts, suite (all that measured a target over these prompts), campaigns (how many
     measured the setting), same_files (whether these have the same files of target and draft, as
     far as digests are known; null for a single campaign), flagged (runs that the audit flags).
-    Without rows for a single analysis.
     """
-    if len(analyses) < 2:
-        return pd.DataFrame()
     settings = pd.concat([_campaign_settings(analysis) for analysis in analyses], ignore_index=True)
     if settings.empty:
         return pd.DataFrame()
@@ -236,10 +233,8 @@ def compare_settings(analyses: Sequence[Analysis]) -> pd.DataFrame:
 def compare_campaigns(analyses: Sequence[Analysis]) -> pd.DataFrame:
     """Return a row for each heading of `compared_settings`: what its campaign ran on, and how.
 
-    Columns: those of TABLES; settings counts its own. Without rows for a single analysis.
+    Columns: those of TABLES; settings counts its own.
     """
-    if len(analyses) < 2:
-        return pd.DataFrame()
     headings = pd.concat(map(_headings, analyses), ignore_index=True)
     return headings[TABLES["compared_campaigns"].columns]
 

@@ -121,10 +121,7 @@ class Analysis:
 
 def records(frame: pd.DataFrame) -> list[Record]:
     """Return the rows of a frame, each as a dict from column to value."""
-    # As `to_dict` does, whose rows take twice the time.
-    columns = [
-        [None if value is pd.NA else value for value in column.tolist()]
-        for _, column in frame.items()
+    return [
+        {str(name): None if value is pd.NA else value for name, value in row.items()}
+        for row in frame.to_dict("records")
     ]
-    names = [*map(str, frame.columns)]
-    return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]

@@ -397,11 +397,10 @@ def analyse(
     )
     others = [Analysis.read(folder) for folder in compare_with]
     campaigns = [own, *others]
-    tables = {
-        "required_time": required_times(campaigns),
-        "compared_settings": compare_settings(campaigns),
-        "compared_campaigns": compare_campaigns(campaigns),
-    }
+    tables = {"required_time": required_times(campaigns)}
+    if others:
+        tables["compared_settings"] = compare_settings(campaigns)
+        tables["compared_campaigns"] = compare_campaigns(campaigns)
     reported = read_reported(campaign.root / "resources/reported")
     judged = with_study_names(own)
     if config.campaign.source == "study_rows":
