@@ -112,12 +112,13 @@ campaign
 
 began=$SECONDS
 "${command[@]}" >"$folder/first.log" 2>&1 &
-while (($(blocks | wc -l) < 2)) && kill -0 $!; do sleep 0.5; done
+first=$!
+while (($(blocks | wc -l) < 2)) && kill -0 $first; do sleep 0.5; done
 sleep 3 # the next ones measure
 lose_node 2
 sleep 40
 start_node 2
-wait $! && echo "the first call went on by itself" || echo "the first call ended with $?"
+wait $first && echo "the first call went on by itself" || echo "the first call ended with $?"
 sums() { blocks | xargs sha256sum; }
 sums >"$folder/kept.txt"
 for again in 1 2 3; do

@@ -273,7 +273,7 @@ def sending_of(workload: AnyWorkload) -> Sending:
 def prompts_of_file(workload: FileWorkload, file: Path) -> list[WorkloadPrompt]:
     """Return the prompts that a workload takes from its file; raises ConfigError."""
     found: dict[str, WorkloadPrompt] = {}
-    errors = []
+    errors: dict[str, int] = {}  # with the first line of each
     for number, entry in numbered_entries(file).items():
         try:
             prompt = _prompt(workload, entry, number)
@@ -281,9 +281,9 @@ def prompts_of_file(workload: FileWorkload, file: Path) -> list[WorkloadPrompt]:
                 same = f"has the id of {twin.line}, {twin.id!r}; one without an id has its number"
                 raise ValueError(same)
         except ValueError as error:
-            errors.append(f"{_place(file, number)}: {first_error(error)}")
+            errors.setdefault(first_error(error), number)
     if errors:
-        raise ConfigError(listed(errors))
+        raise ConfigError(listed([f"{_place(file, at)}: {why}" for why, at in errors.items()]))
     if len(found) < (wanted := workload.sample or 1):
         raise ConfigError(f"{file} has {len(found)} prompts, and its workload wants {wanted}")
     prompts, count = [*found.values()], workload.sample or len(found)
