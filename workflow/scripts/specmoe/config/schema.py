@@ -172,8 +172,8 @@ class Measurement(Strict):
     counted; they end once one is no faster than the one before, or decodes for a second"""
     pass_samples: int = Field(default=8, ge=0)
     """places of the passage at which the passes of every target and draft are timed by themselves,
-    by width, in each repeat. 0 times none and lets no draft model score its targets' outputs; an
-    engine of source `path` does neither"""
+    by width, in each repeat: the cost of a round is fitted beside them. 0 times none and lets no
+    draft model score its targets' outputs; an engine of source `path` does neither"""
     order: Literal["mixed", "by_target"] = "mixed"
     """order of the blocks of a repeat: `mixed` shuffles them, `by_target` keeps those of a target
     together, for machines that cannot hold two targets in memory"""
