@@ -192,8 +192,9 @@ def test_every_token_of_every_text_is_read(results, runs):
 def test_the_rounds_of_every_run_are_those_of_the_reading(results, runs):
     audit = pd.read_parquet(results / "audit/audit.parquet").query("suite == 'scored'")
     found = audit[(audit["check"] == "agreement") & (audit["draft"] != "none")]
-    assert len(found) == 2 * len(GAMMAS) * len(CHANCES)
-    assert set(found["verdict"]) == {"pass"}
+    # With p_min a round may end early, and is not judged.
+    each = 2 * len(GAMMAS)
+    assert found["verdict"].value_counts().to_dict() == {"pass": each, "not applicable": each}
     assert not found["why"].str.contains("tie").any()
     # The draft model did stop early, and did go on.
     drafted = runs.query("suite == 'scored'").groupby(["gamma", "p_min"])["drafted"].sum()
