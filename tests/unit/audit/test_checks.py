@@ -21,6 +21,7 @@ from specmoe.audit.checks import (
 )
 from specmoe.audit.evidence import Evidence, Gap, gaps_of, most_bandwidth
 from specmoe.audit.limits import LIMITS, Limits
+from specmoe.audit.report import Audit, describe_audit
 from specmoe.config.schema import AuditSettings
 from specmoe.models.info import Size
 
@@ -411,6 +412,12 @@ def test_runs_are_counted_by_setting_by_prompt_and_in_all():
     flagged = count_flagged(audit).set_index(["target", "draft"])
     assert flagged.loc[("target", "draft"), ["runs", "flagged", "impossible"]].tolist() == [3, 1, 1]
     assert {"suite", "gamma", "prompt"} < set(flagged.columns)
+
+
+def test_the_text_names_what_was_not_judged():
+    runs = campaign(speculative(2, tokens=TOKENS[::-1]))
+    text = " ".join(describe_audit(Audit.of(gathered(runs)), runs).split())
+    assert "losslessness of 1 run (the baseline's probabilities there are not known)" in text
 
 
 @pytest.mark.parametrize(
