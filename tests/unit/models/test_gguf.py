@@ -84,6 +84,7 @@ KEPT = "{{ messages[0].content.split('</think>') | last }}"
         ("assistant:", None),
         ("<think>{{ nothing(", None),
         ("{{ raise_exception('no') }}<think>", None),
+        ("{{ messages.append.__globals__ }}<think>", None),  # what a sandbox refuses
         ("assistant: <think>\n", Thinking(False, (True, True), 3, 4)),
         (KEPT, Thinking(False, (False, False), 3, 4)),
         (OPENS, Thinking(True, (False, True), 3, 4)),
