@@ -1,5 +1,6 @@
 """The tables of the cost model: what passes cost, what settings should gain, where SD pays."""
 
+import math
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
@@ -9,7 +10,7 @@ import pandas as pd
 from specmoe.analysis.cost_fit import TimedSteps, fit, timed_steps
 from specmoe.analysis.cost_model import Array, CostModel, RunCounts, counts_are_known
 from specmoe.analysis.intervals import Estimate, block_mean, mean_speedup
-from specmoe.analysis.summaries import by_group, geometric_mean
+from specmoe.analysis.summaries import by_group
 from specmoe.config.block import MEASURED_BY
 from specmoe.config.methods import BY_TYPE, Method
 from specmoe.config.schema import Statistics
@@ -142,8 +143,8 @@ def predictions(
     Columns:
 
     - acceptance_rate (accepted / drafted), speedup with its interval over blocks.
-    - predicted: geometric mean over the runs of timed tokens / (work @ costs), with an interval
-      from the repeats fitted on; ratio: predicted / speedup.
+    - predicted: the same mean of timed tokens / (work @ costs), with an interval from the repeats
+      fitted on; ratio: predicted / speedup.
     - equation_1: the study's (1 - a^(g+1)) / ((1 - a) (c g + 1)), where a pass of any width costs
       one step, with a the acceptance rate as it counts it, accepted / drafted.
     - equation_2: its g / (g c + v(g + 1)), which counts g tokens a round, accepted or not.
@@ -165,16 +166,17 @@ def _predicted(members: pd.DataFrame, model: CostModel, statistics: Statistics) 
     tokens = np.array([one.tokens for one in counts])
     work = np.array([model.work(one) for one in counts])
     without = np.exp(np.log(tokens / (model.without @ work.T)).mean(axis=1))
-    predicted = model.ratio(geometric_mean(tokens / (work @ model.costs)), without)
-    speedup = geometric_mean(members["speedup"].to_numpy(float))
-    measured = Estimate(speedup, *mean_speedup(members).interval(statistics.confidence))
+    members = members.assign(predicted=tokens / (work @ model.costs))
+    # Over blocks, as every speedup: a block may lack a pair that the others have.
+    measured = mean_speedup(members).estimate(statistics.confidence)
+    predicted = model.ratio(math.exp(mean_speedup(members, "predicted").log), without)
     rate = float(members["accepted"].sum() / members["drafted"].sum())
     drafting, passing = model.value("draft", gamma), model.value("pass", gamma + 1)
     return {
         "acceptance_rate": rate,
         **measured.columns("speedup"),
         **predicted.columns("predicted"),
-        "ratio": predicted.value / speedup,
+        "ratio": predicted.value / measured.value,
         "equation_1": float((rate ** np.arange(gamma + 1)).sum()) / (drafting * gamma + 1),
         "equation_2": gamma / (gamma * drafting + passing),
     }
