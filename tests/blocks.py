@@ -106,7 +106,7 @@ def row(target: str, draft: str = "none", **columns: Any) -> dict[str, Any]:
     drafter = {"method": "draft-simple" if drafts else "none", "draft": draft, "gamma": 0}
     drafter |= {"draft_model": draft if drafts else None}
     run = {"concurrency": 1, "prompt_sha256": "e" * 64, "temperature": 0.0, "iteration": 0}
-    run |= {"stop": "length", "stopped_by": "length", "decode_failures": 0, "recovered": []}
+    run |= {"stop": "length", "stopped_by": "length", "decode_failures": 0}
     return dict.fromkeys(COLUMNS) | where | drafter | run | columns
 
 

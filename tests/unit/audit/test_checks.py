@@ -122,7 +122,6 @@ def by_study(**more):
             "drafted": 944,
             "accepted": 20,
             "decode_ms": 236 * 33.0 + 944 * DRAFT_MS,
-            "recovered": ["rounds", "drafted"],
             **dict.fromkeys(
                 ("accepted_per_position", "replays", "replays_rejected", "decodes", "tokens"),
             ),
@@ -237,7 +236,7 @@ def test_a_planted_fault_is_caught_by_its_own_checks_and_in_its_own_row(fault):
 
 
 def test_rounds_that_were_not_printed_follow_from_the_tokens_and_the_row_says_so():
-    row = by_study(rounds=None, recovered=[])
+    row = by_study(rounds=None)
     alone = [
         plain(model, protocol="study", run=f"{model} alone", decode_ms=64 * ms)
         for model, ms in [("target", TARGET_MS), ("draft", DRAFT_MS)]

@@ -50,7 +50,7 @@ def rows_of(*lines):
     return rows_of_csv(StringIO(pd.DataFrame(lines).to_csv(index=False)))
 
 
-def test_the_counters_of_a_run_with_a_draft_are_recovered_and_named():
+def test_the_counters_of_a_run_with_a_draft_are_recovered():
     [row] = rows_of(LINE)
     check_rows([row])
     unknown = ["tokens", "decode_failures", "target_sha256", "draft_sha256", "seed", "load_average"]
@@ -63,7 +63,6 @@ def test_the_counters_of_a_run_with_a_draft_are_recovered_and_named():
     )
     assert (row["generated"], row["rounds"], row["drafted"], row["accepted"]) == (257, 250, 2000, 6)
     assert row["decode_ms"] == 4000.0
-    assert row["recovered"] == ["generated", "decode_ms", "rounds", "drafted", "accepted"]
     assert row["started_at"].isoformat() == "2026-03-14T22:24:31.757445+00:00"
 
 
@@ -72,7 +71,6 @@ def test_a_run_of_llama_bench_has_its_time_from_its_time_per_token():
     assert row["run"] == "prompt_length/compared/r1/baseline/passage-512"
     assert (row["generated"], row["decode_ms"], row["prompt_ms"]) == (256, 5120.0, 340.5)
     assert row["rounds"] is row["drafted"] is row["accepted"] is None
-    assert row["recovered"] == ["generated", "decode_ms"]
 
 
 def test_a_run_of_suite_f_is_linked_to_the_one_without_a_draft_of_its_length_and_repeat():

@@ -81,7 +81,6 @@ def _request(block: Block, arm: Arm, source: PromptSource, number: int) -> RunRo
         "engine_options": block.options_text,
         "concurrency": block.slots,
         "stop": block.stop if paired else None,
-        "recovered": [],
         "method": engine_type(arm.method),
         "draft": arm.setting,
         "level": block.level_of(arm, source),

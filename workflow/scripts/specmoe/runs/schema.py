@@ -114,7 +114,6 @@ class Row(pa.DataFrameModel):
         "Its end: `length` is n_predict, `eos` the target's own end, its last token.",
         isin=[*Stop],
     )
-    recovered: tuple[str, ...] = _column("Columns that follow from others by arithmetic.")
     peak_rss_bytes: int | None = _positive("Of its arm's processes.")
     load_average: float | None = _count("Of the machine, before the run.")
     reruns: int | None = _count("Repeated attempts, because the machine was disturbed.")
@@ -153,7 +152,6 @@ _ARROW = {
     float: pyarrow.float64(),
     datetime: pyarrow.timestamp("us", tz="UTC"),
     tuple[int, ...]: pyarrow.list_(pyarrow.int64()),
-    tuple[str, ...]: pyarrow.list_(pyarrow.string()),
 }
 
 

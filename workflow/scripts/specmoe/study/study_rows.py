@@ -175,7 +175,6 @@ def _row(line: Mapping[str, Any]) -> RunRow:
         "draft_model": None,
         "generated": line["n_predict"],
         "decode_ms": line["eval_ms_per_token"] * line["n_predict"],
-        "recovered": ["generated", "decode_ms"],
     }
     if not drafts:
         return row
@@ -200,7 +199,6 @@ def _row(line: Mapping[str, Any]) -> RunRow:
         "rounds": counters.rounds,
         "drafted": line["gamma"] * counters.rounds,
         "accepted": counters.accepted,
-        "recovered": ["generated", "decode_ms", "rounds", "drafted", "accepted"],
     }
 
 
