@@ -111,7 +111,7 @@ def test_a_split_model_of_the_hub_is_downloaded_quantized_and_measured(results, 
     infos = {path.stem: json.loads(path.read_text()) for path in models.glob("*.json")}
     types = {name: info["type"] for name, info in infos.items()}
     assert types == {
-        **{"q8": "Q8_0", "dense": "ALL_F32", "moe": "ALL_F32", "cut": "Q8_0"},
+        **{"q8": "Q8_0", "dense": "F32", "moe": "F32", "cut": "Q8_0"},
         **{"split": "BF16", "split_q8": "Q8_0", "draft": types["draft"]},
     }
     # Downloads stay in the user's cache and are linked; files made here are in the results.

@@ -60,6 +60,16 @@ def own(study, tmp_path):
     return Own(study, tmp_path)
 
 
+def test_a_type_that_llama_quantize_does_not_have_is_refused(own):
+    for kind in ("Q4_K_M", "Q4_K", "F32"):
+        own.models["small"] = {"kind": "quantize", "source": "draft", "type": kind}
+        own.config["suites"]["S"]["drafts"] = ["small"]
+        assert own.lines() == []
+    own.models["small"]["type"] = "Q4_KM"
+    [line] = own.lines()
+    assert line == "ModelError: llama-quantize has no type 'Q4_KM'; did you mean 'Q4_K_M'?"
+
+
 def test_all_faults_that_hide_none_are_told_at_once(own):
     assert own.lines() == []
     own.target.write_bytes(own.target.read_bytes()[:-100])

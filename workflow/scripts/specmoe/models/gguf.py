@@ -19,7 +19,7 @@ from specmoe.config.base import resource
 from specmoe.config.block import Block
 from specmoe.config.methods import METHODS, Method, is_ngram
 from specmoe.config.models import AnyModel, Family, PathModel
-from specmoe.errors import ModelError
+from specmoe.errors import ModelError, nearest
 from specmoe.files import (
     digest_of_parts,
     file_digests,
@@ -46,6 +46,19 @@ def read_info(path: Path, sha256: str | None = None) -> ModelInfo:
     digest = sha256 or digest_of_parts([sha256_of(part) for part in parts])
     with named_if_no_model(path):
         return _info_of_header(header, digest, sum(part.stat().st_size for part in parts))
+
+
+def check_type(name: str) -> None:
+    """Make sure that a type to quantize to has a name; raises ModelError if not."""
+    # llama-quantize has a short name for three of them, and one that copies.
+    known = {*map(_name_of, LlamaFileType), "Q3_K", "Q4_K", "Q5_K", "COPY"} - {"GUESSED"}
+    if name not in known:
+        raise ModelError(f"llama-quantize has no type {name!r}; {nearest(name, known)}")
+
+
+def _name_of(kind: LlamaFileType) -> str:
+    """Return the name that llama-quantize has for the type of a file."""
+    return kind.name.removeprefix("MOSTLY_").removeprefix("ALL_")
 
 
 def check_family(info: ModelInfo, family: Family, path: Path) -> None:
@@ -97,7 +110,7 @@ def _info_of_header(header: Header, sha256: str, size_bytes: int) -> ModelInfo:
         vocabulary.update(len(token).to_bytes(8, "little") + token)
     kind = "unknown"
     with suppress(ValueError):
-        kind = LlamaFileType(header.number("general.file_type")).name.removeprefix("MOSTLY_")
+        kind = _name_of(LlamaFileType(header.number("general.file_type")))
     facts = {
         "size_bytes": size_bytes,
         "sha256": sha256,

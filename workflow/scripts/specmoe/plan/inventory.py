@@ -12,14 +12,14 @@ from typing import NamedTuple
 
 from specmoe.config.block import Block, PromptSource
 from specmoe.config.engines import COUNTS_SINCE, PathEngine, refuse_exported
-from specmoe.config.models import HubModel, PathModel
+from specmoe.config.models import HubModel, PathModel, QuantizeModel
 from specmoe.config.workloads import read_content
 from specmoe.engine.identity import require_compiler, require_programs
 from specmoe.engine.machine import build_of
 from specmoe.errors import ConfigError, ModelError, SpecmoeError
 from specmoe.files import existing, free_bytes, require_files
 from specmoe.models import hub
-from specmoe.models.gguf import check_family, check_pair, read_info
+from specmoe.models.gguf import check_family, check_pair, check_type, read_info
 from specmoe.models.info import ModelInfo, Size, load_info, require_template
 from specmoe.plan.campaign import LoadedCampaign
 from specmoe.plan.estimate import size_of
@@ -133,6 +133,12 @@ def _read_models(
                     check_family(info, family, own)
         elif found := info_here(file, campaign.info(name)):
             known[name] = file, found
+    of_fork = isinstance(campaign.config.engine, PathEngine)  # which may have types of its own
+    for name in campaign.config.needed_models:
+        entry = campaign.config.models[name]
+        if isinstance(entry, QuantizeModel) and not of_fork:
+            with _collecting(errors):
+                check_type(entry.type)
     return known
 
 
