@@ -88,6 +88,8 @@ def test_a_prompt_that_a_block_lacks_is_excluded_for_other_prompts():
     expected = mean_on_other_prompts(complete).interval(0.95)
     assert mean_on_other_prompts(lacking).interval(0.95) == pytest.approx(expected)
     assert np.isnan(mean_on_other_prompts(lacking[lacking["prompt"] != "p1"]).interval(0.95)).all()
+    each = whole.drop(index=[0, 4, 8])  # each prompt lacks in a block
+    assert np.isnan(mean_on_other_prompts(each).interval(0.95)).all()
 
 
 def test_a_block_that_lacks_a_pair_stands_where_its_other_prompts_put_it():

@@ -146,7 +146,8 @@ def crossed_mean(logs: np.ndarray) -> Mean:
     the interval cannot know more than they do.
     """
     blocks, prompts = logs.shape[-2:]
-    mean = logs.mean(axis=(-1, -2))
+    # Each prompt may lack in some block.
+    mean = logs.mean(axis=(-1, -2)) if prompts else np.nan
     if min(blocks, prompts) < 2:
         return Mean(mean, np.nan, 1)
     degrees = np.array([blocks - 1, prompts - 1, (blocks - 1) * (prompts - 1)])
