@@ -6,11 +6,15 @@ import stat
 import subprocess
 import sys
 
+import psutil
 import pytest
 
 from specmoe.engine.machine import FOLDER_OF_TESTS, lock_path, measuring_lock
+from specmoe.engine.process import end_guarded
 from specmoe.engine.supervise import guarded
 from specmoe.errors import MeasurementError
+
+from ...processes import alive, eventually
 
 MEASURE = (
     "import sys; from specmoe.engine import machine as lock\n"
@@ -98,6 +102,16 @@ def test_closing_the_pipe_ends_the_command(command, end):
     process = start(command)
     process.stdin.close()
     assert process.wait(30) == 128 + end
+
+
+def test_a_command_whose_guard_was_killed_ends_with_the_job_too():
+    process = start(SLEEP)
+    [command] = psutil.Process(process.pid).children()
+    process.kill()
+    process.wait()
+    assert alive(command.pid)
+    end_guarded(process)
+    eventually(lambda: not alive(command.pid))
 
 
 def test_the_commands_own_exit_code_is_kept():

@@ -5,11 +5,13 @@ import re
 import resource
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 from collections import deque
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
@@ -43,6 +45,15 @@ def start_guarded(
     )
 
 
+def end_guarded(process: "subprocess.Popen[bytes]") -> None:
+    """End what `start_guarded` started, and wait for it."""
+    assert process.stdin is not None
+    process.stdin.close()
+    if process.wait() < 0:  # the guard was killed, and its command is left in its group
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+
+
 def run_tool(
     command: list[str], log: Path, limit_s: float, environment: Mapping[str, str]
 ) -> tuple[str, str]:
@@ -57,13 +68,12 @@ def run_tool(
         error.flush()
         start = error.tell()
         with start_guarded(guarded(command), out, error, environment) as process:
-            assert process.stdin is not None
             try:
                 code = process.wait(limit_s)
             except subprocess.TimeoutExpired:
                 code = None
             finally:
-                process.stdin.close()
+                end_guarded(process)
         out.seek(0)
         error.seek(start)
         text, logged = (file.read().decode(errors="replace") for file in (out, error))

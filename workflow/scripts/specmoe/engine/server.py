@@ -16,6 +16,7 @@ import psutil
 from specmoe.config.engines import engine_environment
 from specmoe.engine.process import (
     count_failures,
+    end_guarded,
     living_peak_bytes,
     peak_rss_bytes,
     start_guarded,
@@ -110,12 +111,10 @@ class Server:
         """End the process and wait for it; a second call does nothing."""
         if self._process is None:
             return
-        assert self._process.stdin is not None
         peak = None
         with suppress(MeasurementError):  # it has ended
             peak = living_peak_bytes(self.pid)
-        self._process.stdin.close()
-        self._process.wait()
+        end_guarded(self._process)
         # On Linux that of ended processes is never below the peak of the one that started them.
         self.peak_rss_bytes = peak or peak_rss_bytes()
         self._process = None
