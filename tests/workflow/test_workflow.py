@@ -218,9 +218,9 @@ def test_nothing_is_downloaded_that_does_not_fit(tiny, campaign, tmp_path):
     [
         # Five kinds of n-grams share a block.
         ("my-models.example", {"measure_block": 5, "make_model": 1}),
-        ("methods", {"measure_block": 3 * 5, "make_model": 17}),
+        ("methods", {"measure_block": 5 * 5, "make_model": 17}),
         # Three suites, three targets, one draft, three repeats; two engines.
-        ("artefact", {"measure_block": 3 * 3 * 3, "build_engine": 2, "judge_divergences": 3}),
+        ("artefact", {"measure_block": 3 * 3 * 5, "build_engine": 2, "judge_divergences": 3}),
     ],
 )
 def test_a_shipped_configuration_plans_its_jobs(snakemake, tmp_path, root, overlay, expected):

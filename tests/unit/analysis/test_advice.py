@@ -128,12 +128,12 @@ WOBBLE = np.array([0.99, 1, 1.01])
         ),
         pytest.param(
             {g: [49, 50, 51] for g in (2, 4, 8)},
-            *(Answer.UNDECIDED, 2, "allowing for another session, no interval is above 1"),
+            *(Answer.UNDECIDED, 2, "for another session, no interval is above 1, nor all below"),
             id="γ drafted at the target's own pace, and all accepted",
         ),
         pytest.param(
             {4: [39, 40, 41], 8: [70]},
-            *(Answer.UNDECIDED, 8, "allowing for another session, no interval is above 1"),
+            *(Answer.UNDECIDED, 8, "for another session, no interval is above 1, nor all below"),
             id="a loss, and a faster setting of a single block",
         ),
         pytest.param(
