@@ -13,6 +13,7 @@ from typing import NamedTuple
 from specmoe.config.block import Block, PromptSource
 from specmoe.config.engines import COUNTS_SINCE, PathEngine, refuse_exported
 from specmoe.config.models import HubModel, PathModel, QuantizeModel
+from specmoe.config.schema import Config
 from specmoe.config.workloads import read_content
 from specmoe.engine.identity import require_compiler, require_programs
 from specmoe.engine.machine import build_of
@@ -40,6 +41,7 @@ def check(campaign: LoadedCampaign, exported: Mapping[str, str]) -> None:
     config, blocks = campaign.config, list(campaign.blocks.values())
     _check_texts(blocks, campaign.root, errors)
     _check_engines(campaign, exported, errors)
+    _check_types(config, errors)
     known = _read_models(campaign, errors)
     drafters = {(block.target, one.draft): one for block in blocks for one in block.drafters}
 
@@ -116,6 +118,16 @@ def _check_engines(
         refuse_exported(campaign.config.measurement.environment, exported)
 
 
+def _check_types(config: Config, errors: list[Exception]) -> None:
+    """Check the types that models are quantized to; another program may have types of its own."""
+    if isinstance(config.engine, PathEngine):
+        return
+    for entry in map(config.models.__getitem__, config.needed_models):
+        if isinstance(entry, QuantizeModel):
+            with _collecting(errors):
+                check_type(entry.type)
+
+
 def _read_models(
     campaign: LoadedCampaign, errors: list[Exception]
 ) -> dict[str, tuple[Path, ModelInfo]]:
@@ -133,12 +145,6 @@ def _read_models(
                     check_family(info, family, own)
         elif found := info_here(file, campaign.info(name)):
             known[name] = file, found
-    of_fork = isinstance(campaign.config.engine, PathEngine)  # which may have types of its own
-    for name in campaign.config.needed_models:
-        entry = campaign.config.models[name]
-        if isinstance(entry, QuantizeModel) and not of_fork:
-            with _collecting(errors):
-                check_type(entry.type)
     return known
 
 
