@@ -220,7 +220,7 @@ def test_nothing_is_downloaded_that_does_not_fit(tiny, campaign, tmp_path):
         ("my-models.example", {"measure_block": 5, "make_model": 1}),
         ("methods", {"measure_block": 5 * 5, "make_model": 17}),
         # Three suites, three targets, one draft, five repeats; two engines.
-        ("artefact", {"measure_block": 3 * 3 * 5, "build_engine": 2, "judge_divergences": 3}),
+        ("artefact", {"measure_block": 3 * 3 * 10, "build_engine": 2, "judge_divergences": 3}),
     ],
 )
 def test_a_shipped_configuration_plans_its_jobs(snakemake, tmp_path, root, overlay, expected):

@@ -205,19 +205,19 @@ def test_a_campaign_measured_in_part_by_both_protocols_is_planned(artefact):
 
 def test_failed_blocks_and_others_are_counted(artefact):
     campaign, blocks = artefact
-    assert len(blocks) == 45
+    assert len(blocks) == 90
     [measured, failed, *_] = campaign.blocks
     log = campaign.folder / f"logs/measure_block/{failed}.log"
     kept = "Measured blocks are kept; the same command goes on."
-    assert campaign.describe_missing() == f"Not measured: 45 of 45 blocks. {kept}"
+    assert campaign.describe_missing() == f"Not measured: 90 of 90 blocks. {kept}"
     for file in (*campaign.record_files([measured]), log):
         file.parent.mkdir(parents=True, exist_ok=True)
         file.touch()
     said = campaign.describe_missing(interrupted=True)
-    assert said == f"Interrupted. Not measured: 44 of 45 blocks. {kept}"
+    assert said == f"Interrupted. Not measured: 89 of 90 blocks. {kept}"
     text = campaign.describe_missing()
-    assert text.startswith("Not measured: 44 of 45 blocks")
-    assert f"(failed or interrupted 1, not started 43).\n  {failed}: see {log}\n" in text
+    assert text.startswith("Not measured: 89 of 90 blocks")
+    assert f"(failed or interrupted 1, not started 88).\n  {failed}: see {log}\n" in text
     for file in campaign.record_files(campaign.blocks):
         file.parent.mkdir(parents=True, exist_ok=True)
         file.touch()
