@@ -117,7 +117,7 @@ def test_every_number_of_a_document_comes_from_somewhere(entries, table, root):
     assert found == {document: [] for document in entries}
 
 
-def test_failed_decodes_inflate_a_speed_and_make_no_gain(table):
+def test_failed_decodes_inflate_a_speed_and_hardly_make_a_gain(table):
     settings = table("artefact", "settings")
     failing = study_commands(SimpleNamespace(settings=settings))["failing"]
     # The 8M drafts for itself: one round of a run fails, and the rest are accepted.
@@ -126,7 +126,8 @@ def test_failed_decodes_inflate_a_speed_and_make_no_gain(table):
     assert [len(failing), len(mostly)] == [14, 12]
     assert [f"{end(inflation):.1f}" for end in (min, max)] == ["1.3", "2.5"]
     assert mostly[0]["speedup"] == max(row["speedup"] for row in failing)
-    assert not any(row["speedup_low"] > 1.005 for row in mostly)
+    gains = [(row["suite"], row["gamma"]) for row in mostly if row["speedup_low"] > 1]
+    assert gains == [("march_tools", 8)] and mostly[0]["speedup_low"] < 1.005
 
 
 def test_a_document_without_entries_has_no_number(entries, table, root):

@@ -219,7 +219,7 @@ def test_nothing_is_downloaded_that_does_not_fit(tiny, campaign, tmp_path):
         # Five kinds of n-grams share a block.
         ("my-models.example", {"measure_block": 5, "make_model": 1}),
         ("methods", {"measure_block": 5 * 5, "make_model": 17}),
-        # Three suites, three targets, one draft, five repeats; two engines.
+        # Three suites, three targets, one draft, ten repeats; two engines.
         ("artefact", {"measure_block": 3 * 3 * 10, "build_engine": 2, "judge_divergences": 3}),
     ],
 )
