@@ -42,11 +42,17 @@ release: setup ## Check that a release is whole (CI_PASSED=COMMIT: without the t
 
 setup: $(VENV)/installed
 
+# The programs of a virtual environment name its folder: in a moved checkout it is made anew.
+WHERE := $(shell mkdir -p "$(VENV)" && cd "$(VENV)" && pwd)
+ifneq ($(shell cat "$(VENV)/installed" 2>/dev/null),$(WHERE))
+.PHONY: $(VENV)/installed
+endif
+
 $(VENV)/installed: requirements.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "specmoe needs Python 3.11 or newer; try: make PYTHON=python3.12 ...")'
-	$(PYTHON) -m venv $(VENV)
+	$(PYTHON) -m venv --clear $(VENV)
 	sed -n '/^uv==/,/ via /p' requirements.txt >$(VENV)/uv.txt
 	$(PIP_INSTALL) --only-binary :all: --requirement $(VENV)/uv.txt && \
 	$(VENV)/bin/uv pip install --quiet --python $(VENV)/bin/python --require-hashes --requirement requirements.txt || \
 	$(PIP_INSTALL) --use-pep517 --requirement requirements.txt
-	touch $@
+	echo "$(WHERE)" >$@

@@ -3,6 +3,7 @@
 import os
 import re
 import shlex
+import subprocess
 
 import pytest
 import yaml
@@ -91,3 +92,13 @@ def test_the_image_installs_what_the_check_installs(root):
     for path in re.findall(r"^COPY (\S+) ", text, re.MULTILINE):
         assert (root / path).exists()
     assert "xargs -a /specmoe/.ci/packages" in text
+
+
+def test_a_virtual_environment_is_made_anew_where_the_checkout_was_moved(tmp_path):
+    venv = tmp_path / "venv"
+    venv.mkdir()
+    planned = ["make", "--dry-run", "setup", f"VENV={venv}"]
+    for place, anew in ((venv, False), ("/where/it/was", True)):
+        (venv / "installed").write_text(f"{place}\n")
+        done = subprocess.run(planned, cwd=ROOT, capture_output=True, text=True, check=True)
+        assert ("venv --clear" in done.stdout) == anew

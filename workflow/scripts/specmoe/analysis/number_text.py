@@ -51,10 +51,12 @@ def prompt_text(prompts: str) -> str:
 
 
 def prompts_in_short(prompts: str) -> str:
-    """Return a set of prompts by the word that all ids begin with, if they do: `chats (4)`."""
+    """Return a set of prompts by the word that all ids begin with, `chats (4)`; others are counted."""
     names = prompts.split(", ")
     first = {name.partition("-")[0] for name in names}
-    return f"{first.pop()} ({len(names)})" if len(first) == 1 < len(names) else prompt_text(prompts)
+    if len(names) == 1:
+        return prompts
+    return f"{first.pop()} ({len(names)})" if len(first) == 1 else f"{len(names)} prompts"
 
 
 def day(time: Any) -> str:

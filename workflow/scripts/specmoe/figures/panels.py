@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from math import ceil, isfinite, nan
+from textwrap import fill
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,6 +25,7 @@ from specmoe.figures.style import (
 )
 
 MAX_COLUMNS = 3
+_TITLE_LETTERS = 72  # of titles side by side
 # How far lines are moved apart, so that equal values are, and how far all of a panel together.
 _DODGE_PT, _SPREAD_PT = 3.0, 12.0
 # An interval this many times beyond all values of its line runs off the axes: those of few blocks
@@ -76,9 +78,9 @@ def draw_panels(
     return figure
 
 
-def target_title(members: pd.DataFrame) -> str:
-    """Return the title of a panel of one target."""
-    return short(members["label"].iloc[0])
+def target_title(members: pd.DataFrame, columns: int = MAX_COLUMNS) -> str:
+    """Return the title of a panel of one target, in lines that fit beside other panels."""
+    return fill(members["label"].iloc[0], _TITLE_LETTERS // columns, max_lines=3, placeholder="…")
 
 
 def make_panels(

@@ -118,7 +118,7 @@ def plot_levels(analysis: Analysis) -> Figure | None:
         if pd.to_numeric(ticks["level"], errors="coerce").isna().any():  # labels may be long
             axes.tick_params("x", labelrotation=20)
         axes.minorticks_off()
-        axes.set_title(target_title(members).replace(" (suite ", "\n(suite "))
+        axes.set_title(target_title(members))
         axes.set_xlabel(members["factor_label"].iloc[0])
         mark_no_change(axes)
         start_at_zero(axes)

@@ -4,7 +4,6 @@ from collections.abc import Callable
 from itertools import cycle
 from math import isfinite
 from statistics import mean
-from textwrap import fill
 from typing import Any
 
 import pandas as pd
@@ -23,6 +22,7 @@ from specmoe.figures.panels import (
     handle,
     line_style,
     make_panels,
+    target_title,
 )
 from specmoe.figures.style import (
     MARKERS,
@@ -35,7 +35,6 @@ from specmoe.figures.style import (
 _MAX_COLUMNS = 4
 # More would not fit a page; the tables have them all.
 _MOST_MARKS = 60
-_TITLE_LETTERS = 72  # of titles side by side
 _LINE_IN = 0.13  # the height of a mark
 _ROW_IN = 0.24  # that of two lines of text
 # Between settings, and around all, in marks.
@@ -66,7 +65,7 @@ def plot_best_settings(analysis: Analysis) -> Figure | None:
     axes.axvline(1, **REFERENCE_LINE, zorder=1)
     axes.set_yticks(
         range(len(rows)),
-        [short(f"{row['label']}, {prompts_in_short(row['prompt_set'])}") for row in rows],
+        [f"{short(row['label'])}, {prompts_in_short(row['prompt_set'])}" for row in rows],
     )
     axes.set_ylim(len(rows) - 0.4, -0.6)
     axes.set_xlim(0, None)
@@ -130,7 +129,7 @@ def _rows(
             _mark(axes, setting, place, Look(colour, markers[setting[mark]], "none"))
         axes.axvline(1, **REFERENCE_LINE, zorder=1)
         axes.set_xlim(0, 1.04 * furthest)
-        axes.set_title(fill(short(members["label"].iloc[0]), _TITLE_LETTERS // columns))
+        axes.set_title(target_title(members, columns))
     for axes in panels:  # they share the axis of settings
         axes.set_ylim(height, -_EDGE)
         axes.xaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 5, 10]))
