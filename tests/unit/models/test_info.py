@@ -56,7 +56,7 @@ def test_a_damaged_info_is_named_with_the_place_of_its_fault(tmp_path, text, pla
         load_info(tmp_path / "absent.json")
 
 
-@pytest.mark.parametrize("name", ["demo", "methods", "true-shape"])
+@pytest.mark.parametrize("name", ["demo", "methods", "full-size"])
 def test_the_targets_that_replay_are_those_of_the_shipped_rows(name):
     infos = load_infos(CAMPAIGNS / name / "models.json")
     runs = read_runs(CAMPAIGNS / name / "runs.parquet")

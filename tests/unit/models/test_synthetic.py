@@ -120,7 +120,6 @@ def test_a_recipe_that_cannot_be_a_model_is_refused(change, message):
         ("random-4b-q8", 4.206, 4.206, None),
         ("random-9b-q8", 8.954, 7.937, None),
         ("random-35b-a3b-q8", 34.661, 2.946, 36.9),
-        ("random-35b-a3b-q4", 34.661, 2.946, 20.3),
         ("random-35b-a3b-mtp-q4", 35.505, 2.946, 20.8),
     ],
 )
