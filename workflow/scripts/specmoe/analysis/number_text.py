@@ -51,7 +51,7 @@ def prompt_text(prompts: str) -> str:
 
 
 def prompts_in_short(prompts: str) -> str:
-    """Return a set of prompts by the word that all ids begin with, `chats (4)`; others are counted."""
+    """Return prompts by the word that all ids begin with, as in `chats (4)`; others as a count."""
     names = prompts.split(", ")
     first = {name.partition("-")[0] for name in names}
     if len(names) == 1:
