@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-import yaml
 
 from specmoe.analysis import labels
 from specmoe.audit.report import table_files
+from specmoe.config.base import read_yaml
 from specmoe.config.block import ARM_COLUMNS
 from specmoe.errors import SchemaError
 
@@ -36,7 +36,7 @@ class Table:
 
 
 def _read_tables() -> dict[str, Table]:
-    declared = yaml.safe_load(Path(__file__).with_name("tables.yaml").read_text("utf-8"))
+    declared = read_yaml(Path(__file__).with_name("tables.yaml"))
     groups = declared["groups"] | {"arm": ARM_COLUMNS}
     tables = {}
     for name, table in declared["tables"].items():

@@ -24,12 +24,19 @@ from pydantic_core import ErrorDetails, PydanticCustomError
 from specmoe.errors import nearest, one_line
 from specmoe.files import at_home
 
+# The same in C, where it was built, reads ten times as fast.
+_Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+def read_yaml(path: Path) -> Any:
+    """Return what a file of YAML holds; raises ValueError or yaml.YAMLError for another file."""
+    return yaml.load(path.read_text("utf-8-sig"), _Loader)  # noqa: S506 (a safe loader)
+
 
 @cache
 def resource(name: str) -> dict[str, Any]:
     """Return the data of `resources/<name>.yaml`."""
-    file = Path(__file__).parents[4] / f"resources/{name}.yaml"
-    return dict(yaml.safe_load(file.read_text("utf-8")))
+    return dict(read_yaml(Path(__file__).parents[4] / f"resources/{name}.yaml"))
 
 
 # Names become file names and command-line words: they hold nothing that a shell, a path or LaTeX

@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from specmoe.config import matrix
-from specmoe.config.base import describe_error
+from specmoe.config.base import describe_error, read_yaml
 from specmoe.config.block import NO_DRAFT, PASSAGE_PREFIX, SELF, Protocol, Stop
 from specmoe.config.methods import METHODS, Drafting, Method, is_ngram
 from specmoe.config.models import SyntheticDraft, SyntheticModel, families
@@ -26,14 +26,10 @@ from specmoe.errors import ConfigError, listed, nearest, one_line
 CATALOGS = ("engines", "models", "prompts", "suites", "config")
 
 
-# The same in C, where it was built, reads ten times as fast.
-_Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-
-
 def read_mapping(path: Path) -> dict[str, Any]:
     """Return what a file of YAML holds; raises ConfigError."""
     try:
-        found = yaml.load(path.read_text("utf-8-sig"), _Loader)  # noqa: S506 (a safe loader)
+        found = read_yaml(path)
     except (OSError, ValueError, RecursionError, yaml.YAMLError) as error:
         raise ConfigError(f"config: {path}: {one_line(error)}") from error
     if not isinstance(found, dict):

@@ -21,11 +21,12 @@ from specmoe.analysis.gamma_curves import LONGEST
 from specmoe.analysis.number_text import prompts_in_short
 from specmoe.analysis.registry import TABLES, Analysis, Record, records
 from specmoe.analysis.terminal import environment
+from specmoe.config.base import read_yaml
 from specmoe.files import replace_text
 from specmoe.measure.trace import Recording
 from specmoe.paper.documents import cited
 from specmoe.plan.campaign import ROOT
-from specmoe.tables.exhibits import PAPER, read_figures, read_yaml, tables_of
+from specmoe.tables.exhibits import PAPER, read_figures, tables_of
 from specmoe.text import spreadsheet_text
 
 MOST_ROWS = 30

@@ -17,8 +17,8 @@ from threading import Barrier
 from typing import Any
 
 import psutil
-import yaml
 
+from specmoe.config.base import read_yaml
 from specmoe.config.engines import COPYING, Backend
 from specmoe.engine.disturbance import Watch, measure_undisturbed
 from specmoe.engine.machine import (
@@ -149,7 +149,7 @@ def _system() -> str:
 
 def known_chips() -> dict[str, dict[str, Any]]:
     """Return the entry of every name in the table of chips."""
-    table = yaml.load(CHIPS.read_text(encoding="utf-8"), yaml.CSafeLoader)
+    table = read_yaml(CHIPS)
     return {name: entry for entry in table for name in entry["names"]}
 
 

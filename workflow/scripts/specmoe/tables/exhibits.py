@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import pandas as pd
-import yaml
 from pydantic import BaseModel, ConfigDict, Field
 
 from specmoe.analysis import filters, number_text
 from specmoe.analysis.number_text import DASH
 from specmoe.analysis.registry import Analysis, Record, records
+from specmoe.config.base import read_yaml
 from specmoe.plan.campaign import ROOT
 from specmoe.tables import rows
 
@@ -248,8 +248,3 @@ def _filled(about: Specification, source: str, analysis: Analysis) -> Table:
         if not (column.optional and {column.show(row).text for row in found} <= {"", DASH})
     ]
     return Table(about, columns, found, [[column.show(row) for column in columns] for row in found])
-
-
-def read_yaml(path: Path) -> Any:
-    """Return what a YAML file has."""
-    return yaml.load(path.read_text(encoding="utf-8"), yaml.CSafeLoader)
