@@ -87,6 +87,26 @@ def copied(folder: Path, to: Path) -> Path:
     return shutil.copytree(folder, to, dirs_exist_ok=True, symlinks=True, copy_function=copy)
 
 
+def copied_workflow(to: Path) -> Path:
+    """Copy the workflow, but not what was made in its folder, such as the demo's paper."""
+    parts = [
+        "Snakefile",
+        "CITATION.cff",
+        "config",
+        "envs",
+        "paper",
+        "resources",
+        "rules",
+        "workflow",
+    ]
+    command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", *parts]
+    listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    for name in listed.stdout.splitlines():
+        (to / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(ROOT / name, to / name)
+    return to
+
+
 @pytest.fixture(scope="session")
 def root() -> Path:
     """The workflow's folder."""

@@ -13,7 +13,7 @@ from specmoe.config.matrix import list_blocks
 from specmoe.paper.pdf import missing_tex
 from specmoe.runs.schema import read_runs
 
-from ..conftest import copied, merge, needs_tex
+from ..conftest import copied, copied_workflow, merge, needs_tex
 from ..unit.published_study import CSV, needs_csv
 from .conftest import files_of, pages
 from .test_workflow import jobs
@@ -103,9 +103,7 @@ def test_a_packed_campaign_is_rendered_to_the_same_bytes(
     campaign(tiny, "pack_campaign")
     before = files_of(measured / "paper")
     # This copy of the workflow ships the campaign.
-    shipped = tmp_path_factory.mktemp("shipped")
-    for name in ("Snakefile", "config", "envs", "paper", "rules", "resources", "workflow"):
-        (shutil.copytree if (root / name).is_dir() else shutil.copy)(root / name, shipped / name)
+    shipped = copied_workflow(tmp_path_factory.mktemp("shipped"))
     shutil.copytree(measured / "results/tiny/packed", shipped / "resources/campaigns/tiny")
     sealed = json.loads((measured / "results/tiny/packed/manifest.json").read_text())
     assert "trace.json" not in sealed  # no demonstration was asked for

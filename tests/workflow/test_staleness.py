@@ -2,7 +2,6 @@
 
 import os
 import re
-import shutil
 import subprocess
 import sys
 from contextlib import suppress
@@ -11,18 +10,15 @@ from pathlib import Path
 import pytest
 import yaml
 
+from ..conftest import copied_workflow
 from ..small_campaign import tiny_campaign
 from .test_workflow import jobs
 
-PARTS = ["Snakefile", "CITATION.cff", "config", "envs", "paper", "resources", "rules", "workflow"]
-
 
 @pytest.fixture(scope="module")
-def checkout(root, module_folder, engine_bin):
+def checkout(module_folder, engine_bin):
     """Run snakemake in a copy of the workflow, whose runs are measured; the copy may be edited."""
-    for part in PARTS:
-        copy = shutil.copytree if (root / part).is_dir() else shutil.copy2
-        copy(root / part, module_folder / part)
+    copied_workflow(module_folder)
     (module_folder / "tiny.yaml").write_text(yaml.safe_dump(tiny_campaign(engine_bin)))
 
     def run(*args: str) -> str:

