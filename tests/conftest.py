@@ -89,17 +89,7 @@ def copied(folder: Path, to: Path) -> Path:
 
 def copied_workflow(to: Path) -> Path:
     """Copy the workflow, but not what was made in its folder, such as the demo's paper."""
-    parts = [
-        "Snakefile",
-        "CITATION.cff",
-        "config",
-        "envs",
-        "paper",
-        "resources",
-        "rules",
-        "workflow",
-    ]
-    command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", *parts]
+    command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", ":!tests"]
     listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     for name in listed.stdout.splitlines():
         (to / name).parent.mkdir(parents=True, exist_ok=True)
