@@ -4,7 +4,7 @@ import signal
 import sys
 from pathlib import Path
 
-# Ctrl-C shows no traceback of what is being imported; `errors.run` catches it later.
+# Ctrl-C shows no traceback of what is being imported; `cli.main` catches it later.
 signal.signal(signal.SIGINT, signal.SIG_DFL)
 if not __package__:
     # Python put the package's own folder there.

@@ -8,6 +8,7 @@ the others are imported when they are called, so that each starts fast.
 
 import inspect
 import json
+import signal
 import sys
 from argparse import ArgumentParser
 from collections.abc import Callable, Mapping, Sequence
@@ -302,6 +303,7 @@ def main() -> None:
 
     def call() -> None:
         verb = function_of(name)
+        signal.signal(signal.SIGINT, errors.interrupt)  # not before: an import may swallow it
         verb(**arguments(verb, sys.argv[2:]))
 
     errors.run(call)

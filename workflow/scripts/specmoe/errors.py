@@ -152,8 +152,6 @@ def run(main: Callable[[], None]) -> None:
 
     The traceback of an unforeseen error goes to a file, which the line names.
     """
-    # `__main__` let it end the process silently while modules were imported.
-    signal.signal(signal.SIGINT, _interrupt)
     drop_unread()
     try:
         with lines_to(sys.stdout):
@@ -174,7 +172,7 @@ def run(main: Callable[[], None]) -> None:
         )
 
 
-def _interrupt(*_: object) -> None:
+def interrupt(*_: object) -> None:
     """End what runs; what is tidied up then is not interrupted again, as by a second Ctrl-C."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     raise KeyboardInterrupt
