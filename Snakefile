@@ -28,6 +28,7 @@ except ConfigError as error:
 
 # In the order data flows.
 include: "rules/common.smk"
+include: "rules/asked.smk"
 include: "rules/plan.smk"
 include: "rules/engine.smk"
 include: "rules/models.smk"
@@ -114,12 +115,8 @@ onstart:
     stop_idle_wakeups()
     if scheduled("plan", *MAKING):
         print_plan()
-    # The plan has compared what was recorded before.
     if any(job.output for job in workflow.dag.needrun_jobs()):
-        CAMPAIGN.record()
-        # Snakemake would warn that it is there when its own rule runs.
-        for job in workflow.dag.needrun_jobs():
-            workflow.dag.reason(job).missing_output.discard(str(CAMPAIGN.file))
+        ASKED.begin()
 
 
 onsuccess:

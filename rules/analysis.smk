@@ -1,5 +1,7 @@
 # From runs to the tables of the analysis, and to advice.
-REPORTED = sorted(Path(shipped("resources/reported")).glob("*.csv"))
+REPORTED = [
+    *map(ancient, sorted(map(str, Path(shipped("resources/reported")).glob("*.csv"))))
+]
 
 
 rule analyse_runs:
@@ -14,8 +16,10 @@ rule analyse_runs:
         directory("<campaign>/analysis"),
     log:
         "<logs>/analyse_runs.log",
+    params:
+        campaign=str(CAMPAIGN.file),
     shell:
-        "python {input.specmoe} analyse --campaign {input.campaign} --audit {input.audit}"
+        "python {input.specmoe:q} analyse --campaign {params.campaign} --audit {input.audit}"
         " --compare-with {input.compare_with} --out {output} 2>&1 | tee {log}"
 
 
@@ -33,5 +37,5 @@ rule advise:
         out=CAMPAIGN.folder / "advice.json",
         configfiles=workflow.configfiles,
     shell:
-        "python {input.specmoe} advise --analysis {input.analysis} --contenders {input.contenders}"
+        "python {input.specmoe:q} advise --analysis {input.analysis} --contenders {input.contenders}"
         " --configfile {params.configfiles:q} --out {params.out} 2>&1 | tee {log}"

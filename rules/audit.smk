@@ -16,7 +16,7 @@ rule judge_divergences:
     params:
         **MACHINE,
     shell:
-        "{params.before}python {input.specmoe} judge --campaign {params.campaign}"
+        "{params.before}python {input.specmoe:q} judge --campaign {params.campaign}"
         " --target {wildcards.target:q} --workflow-pid $PPID"
         " --log {log.server} --out {output.judged} 2>&1 | tee {log.judge}"
 
@@ -42,7 +42,7 @@ rule score_draft:
     params:
         **MACHINE,
     shell:
-        "{params.before}python {input.specmoe} score_draft --campaign {params.campaign}"
+        "{params.before}python {input.specmoe:q} score_draft --campaign {params.campaign}"
         " --draft {wildcards.draft:q} --workflow-pid $PPID"
         " --log {log.engine} --out {output.read} 2>&1 | tee {log.read}"
 
@@ -52,10 +52,11 @@ rule audit:
     input:
         **RENDERING,
         **TABLES,
-        manifest=[*CAMPAIGN.data.glob("manifest.json")],  # of a packed campaign
     output:
         directory("<campaign>/audit"),
     log:
         "<logs>/audit.log",
+    params:
+        campaign=str(CAMPAIGN.file),
     shell:
-        "python {input.specmoe} audit --campaign {input.campaign} --out {output} 2>&1 | tee {log}"
+        "python {input.specmoe:q} audit --campaign {params.campaign} --out {output} 2>&1 | tee {log}"

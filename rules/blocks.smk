@@ -2,10 +2,17 @@
 # also hold a lock of the machine, because another snakemake may measure there.
 
 
+def files_of_block(block):
+    """Return what a block waits for; one that is not measured as it is asked for now is again."""
+    if f"blocks/{block}" in ASKED.lacking:
+        force(*CAMPAIGN.record_files([block]))
+    return FILES.of_block(block)
+
+
 rule measure_block:
     """Measure the arms of one block on the same prompts, alone on the machine."""
     input:
-        unpack(of("block", FILES.of_block)),
+        unpack(of("block", files_of_block)),
         specmoe=SPECMOE,
     output:
         **described("<campaign>/machines/{block}.json"),
@@ -24,7 +31,7 @@ rule measure_block:
     message:
         "Measuring {wildcards.block}"
     shell:
-        "{params.before}python {input.specmoe} measure --campaign {params.campaign}"
+        "{params.before}python {input.specmoe:q} measure --campaign {params.campaign}"
         " --block {wildcards.block:q} --workflow-pid $PPID --log {log:q}"
 
 
@@ -34,6 +41,7 @@ rule choose_contenders:
     input:
         unpack(of("stage", FILES.of_contenders)),
         specmoe=SPECMOE,
+        asked=asked("contenders"),
     output:
         "<campaign>/contenders_r{stage}.json",
     log:
@@ -41,14 +49,18 @@ rule choose_contenders:
     localrule: True
     params:
         campaign=str(CAMPAIGN.file),
-        margin=CONFIG.measurement.drop_beaten,
-        statistics=always(CONFIG.statistics.model_dump_json()),
     shell:
-        "python {input.specmoe} choose_contenders --campaign {params.campaign}"
+        "python {input.specmoe:q} choose_contenders --campaign {params.campaign}"
         " --stage {wildcards.stage} --out {output} 2>&1 | tee {log}"
 
 
 if CAMPAIGN.timed_passes:
+
+    def before_passes(repeat):
+        """Return what passes before a repeat wait for; they are timed again as blocks are."""
+        jobs = [f"pass_times/{model}/r{repeat}" for model in CAMPAIGN.timed_passes]
+        force(*map(ASKED.records.link, ASKED.lacking.intersection(jobs)))
+        return FILES.before_repeat(repeat)
 
     # One job for all models, because starting one takes as long as the passes of a small model.
     rule measure_pass_times:
@@ -57,8 +69,7 @@ if CAMPAIGN.timed_passes:
             specmoe=SPECMOE,
             models=[*map(CAMPAIGN.model_file, CAMPAIGN.timed_passes)],
             infos=[*map(CAMPAIGN.info, CAMPAIGN.timed_passes)],
-            text=always(shipped(CONFIG.prompts.passage)),
-            before=of("repeat", FILES.before_repeat),  # as the description of the machine
+            before=of("repeat", before_passes),  # as the description of the machine
             engine="<engine>/engine.json",
             program="<engine>/model_passes",
         output:
@@ -77,5 +88,5 @@ if CAMPAIGN.timed_passes:
         message:
             "Timing passes before repeat {wildcards.repeat}"
         shell:
-            "{params.before}python {input.specmoe} time_passes --campaign {params.campaign}"
+            "{params.before}python {input.specmoe:q} time_passes --campaign {params.campaign}"
             " --repeat {wildcards.repeat} --workflow-pid $PPID --log {log}"

@@ -13,4 +13,4 @@ rule check_claim:
             CONFIG.claim if isinstance(CONFIG.claim, str) else json.dumps(CONFIG.claim)
         ),
     shell:
-        "python {input.specmoe} check_claim --claim {params.claim:q} 2>&1 | tee {log}"
+        "python {input.specmoe:q} check_claim --claim {params.claim:q} 2>&1 | tee {log}"

@@ -1,31 +1,19 @@
 # From the records of blocks to tables of runs.
-rule record_campaign:
-    """Record the checked configuration, from which every job of the campaign takes what it needs."""
-    input:
-        shipped("Snakefile"),
-    output:
-        # `onstart` has written it, for all jobs at once: jobs may be reading it.
-        update("<campaign>/campaign.json"),
-    log:
-        "<logs>/record_campaign.log",
-    localrule: True
-    shell:
-        "touch {output} 2>&1 | tee {log}"
-
-
 rule collect_table:
     """Collect records into a table, or what describes the machine or the models into one file."""
     input:
         unpack(of("collected", FILES.of_table)),
         specmoe=SPECMOE,
-        package=sorted(map(str, SCRIPTS.glob("specmoe/runs/*.py"))),
-        campaign="<campaign>/campaign.json",
+        code=asked("collecting"),
+        configuration=asked("campaign"),
     output:
         "<campaign>/{collected}.{ending}",
     log:
         "<logs>/collect_table/{collected}.{ending}.log",
+    params:
+        campaign=str(CAMPAIGN.file),
     shell:
-        "python {input.specmoe} collect_table --campaign {input.campaign}"
+        "python {input.specmoe:q} collect_table --campaign {params.campaign}"
         " --table {wildcards.collected:q} --out {output} 2>&1 | tee {log}"
 
 
@@ -43,8 +31,10 @@ rule pack_campaign:
     log:
         "<logs>/pack_campaign.log",
     localrule: True
+    params:
+        campaign=str(CAMPAIGN.file),
     shell:
-        "python {input.specmoe} pack --campaign {input.campaign} --engines {input.engines}"
+        "python {input.specmoe:q} pack --campaign {params.campaign} --engines {input.engines}"
         " --trace {input.trace} --out {output} 2>&1 | tee {log}"
 
 
@@ -58,13 +48,13 @@ for suite in CONFIG.campaign.suites if CAMPAIGN.measured else []:
             f"suite_{suite}"
         input:
             specmoe=SPECMOE,
-            campaign="<campaign>/campaign.json",
             runs=f"<campaign>/suites/{suite}.parquet",
         log:
             f"<logs>/suite_{suite}.log",
         localrule: True
         params:
+            campaign=str(CAMPAIGN.file),
             suite=suite,
         shell:
-            "python {input.specmoe} summarise --campaign {input.campaign} --suite {params.suite:q}"
+            "python {input.specmoe:q} summarise --campaign {params.campaign} --suite {params.suite:q}"
             " 2>&1 | tee {log}"

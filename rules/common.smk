@@ -25,11 +25,11 @@ if workflow.cores == 0:
 # `python` in a rule is the interpreter that runs snakemake, even outside its activated environment.
 os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
 
-from specmoe.config.block import MEASURE_VERSION
 from specmoe.errors import SpecmoeError, error_message, drop_unread
 from specmoe.paper.pdf import INSTALL_TEX, missing_tex
+from specmoe.plan.asked import Asked
 from specmoe.plan.gate import check_folder, drop_other_packages, drop_stale_locks
-from specmoe.plan.gate import load_campaign, refresh
+from specmoe.plan.gate import load_campaign
 from specmoe.plan.job_files import JobFiles
 
 # Another workflow that uses this one as a module has an `onstart` of its own.
@@ -42,10 +42,11 @@ try:
     check_folder(ROOT)
     drop_stale_locks()
     CAMPAIGN = load_campaign(config, root=Path(shipped(".")), results=Path("results"))
+    ASKED = Asked(CAMPAIGN)
     if workflow.is_main_process:
-        refresh(CAMPAIGN)
-        if MODULE:
-            CAMPAIGN.record()
+        ASKED.check()
+        if MODULE and not workflow.dryrun:
+            ASKED.begin()
 except (SpecmoeError, OSError) as error:
     sys.exit(error_message(error))
 
@@ -53,22 +54,38 @@ shell.prefix(f". {shlex.quote(shipped('rules/job.sh'))}; ")
 CONFIG = CAMPAIGN.config
 FILES = JobFiles(CAMPAIGN)
 SUITES = "|".join(map(re.escape, CONFIG.campaign.suites))
-# The package, which `python` runs by its folder; see `specmoe/cli.py` for its verbs. Whatever renders
-# has its modules as inputs: an edit renders again. Only an edit of what makes rows collects again,
-# because divergences are then judged again. What is measured is measured again where MEASURE_VERSION
-# is raised; models, checks and engines stay as they are.
+# The package, which `python` runs by its folder; see `specmoe/cli.py` for its verbs.
 SPECMOE = ancient(str(SCRIPTS / "specmoe"))
-MODULES = (
-    file for kind in ("py", "yaml") for file in SCRIPTS.glob(f"specmoe/**/*.{kind}")
-)
-RENDERING = {
-    "specmoe": SPECMOE,
-    # The module that was changed last stands for all of them, at the cost of one.
-    "package": max(MODULES, key=lambda file: file.stat().st_mtime_ns),
-}
+
+
+def asked(what, of=None):
+    """Return the input that says what is asked of a job, of one of its wildcards if `of` names it.
+
+    See `specmoe/plan/asked.py`. If it is not there, it is made, and so is what follows: as a file in
+    the middle it would not be missed.
+    """
+
+    def file(wildcards):
+        question = [what, wildcards[of]] if of else [what]
+        if ASKED.is_new(*question):
+            force(ASKED.file(*question))
+        return str(ASKED.file(*question))
+
+    return file
+
+
+def force(*files):
+    """Make files of this call's jobs again, as `--forcerun` does for files that a user names."""
+    workflow.dag.forcefiles.update(map(str, files))
+
+
+# Whatever renders is done again after an edit of any module; only what makes rows after one of
+# runs/, because divergences are then judged again. No edit measures: raise MEASURE_VERSION.
+RENDERING = {"specmoe": SPECMOE, "code": asked("rendering")}
 # What is known of a campaign's runs, measured here or packed.
 TABLES = {
-    "campaign": "<campaign>/campaign.json",
+    "configuration": asked("campaign"),
+    "shipped": asked("data"),
     "runs": "<data>/runs.parquet",
     "machine": "<data>/machine.json",
     "models": "<data>/models.json",
@@ -135,15 +152,8 @@ def describing(wildcards, input, output):
 GIVEN = CONFIG.machine.model_dump_json(exclude_none=True)
 DESCRIBE = ["python", SPECMOE, "describe_machine", "--campaign", str(CAMPAIGN.file)]
 DESCRIBE += ["--given", GIVEN]
-# What a measuring job is given besides what it measures. It does not wait for campaign.json, which
-# `onstart` writes: an input that is made again, even if it is ancient, keeps snakemake from seeing
-# that other params of the job have changed. Whether what was measured is what is asked for is seen by
-# `refresh`, at every start.
-MACHINE = {
-    "version": MEASURE_VERSION,
-    "before": describing,
-    "campaign": str(CAMPAIGN.file),
-}
+# What a measuring job is given besides what it measures.
+MACHINE = {"before": describing, "campaign": str(CAMPAIGN.file)}
 
 
 def of_kinds(*kinds):

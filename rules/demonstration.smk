@@ -13,7 +13,7 @@ if DEMONSTRATION:
             engine="<engine>/engine.json",
             models=[*map(CAMPAIGN.model_file, DEMONSTRATION.models)],
             infos=[*map(CAMPAIGN.info, DEMONSTRATION.models)],
-            prompt=always(shipped(DEMONSTRATION.prompts[0].file)),
+            asked=asked("demonstration"),
         output:
             **described("<campaign>/machines/trace.json"),
             record="<campaign>/trace.json",
@@ -24,7 +24,7 @@ if DEMONSTRATION:
         params:
             **MACHINE,
         shell:
-            "{params.before}python {input.specmoe} record_trace --campaign {params.campaign}"
+            "{params.before}python {input.specmoe:q} record_trace --campaign {params.campaign}"
             " --workflow-pid $PPID --log {log.server} --out {output.record} 2>&1 | tee {log.record}"
 
     # It has no output, so it runs at every call.
@@ -37,4 +37,4 @@ if DEMONSTRATION:
             "<logs>/trace.log",
         localrule: True
         shell:
-            "python {input.specmoe} show_trace --trace {input.trace} --log {log}"
+            "python {input.specmoe:q} show_trace --trace {input.trace} --log {log}"

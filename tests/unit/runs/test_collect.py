@@ -1,7 +1,6 @@
 """A block's record becomes rows: the right counters, nulls where nothing was measured."""
 
 from copy import deepcopy
-from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
@@ -136,11 +135,10 @@ def test_a_record_without_its_blocks_runs_is_refused(made, block, break_it, faul
 
 
 def test_a_record_says_what_it_was_asked_where_that_is_not_known_any_more(tmp_path):
-    gate = SimpleNamespace(records=Records(tmp_path))
-    request = {"target_sha256": "a" * 64}
-    gate.records.measured_once("blocks/a", request, dict)
-    gate.records.relink("blocks/a", request)
-    found, _ = measured_as_asked(gate, "blocks/a", {"target_sha256": UNKNOWN})
+    records, request = Records(tmp_path), {"target_sha256": "a" * 64}
+    records.measured_once("blocks/a", request, dict)
+    records.relink("blocks/a", request)
+    found, _ = measured_as_asked(records, "blocks/a", {"target_sha256": UNKNOWN})
     assert found == request
     with pytest.raises(MeasurementError, match=r"configuration \(target_sha256: aaaa"):
-        measured_as_asked(gate, "blocks/a", {"target_sha256": "b" * 64})
+        measured_as_asked(records, "blocks/a", {"target_sha256": "b" * 64})

@@ -19,6 +19,7 @@ from types import UnionType
 from typing import TYPE_CHECKING, Any, get_args, get_origin
 
 from specmoe import errors
+from specmoe.files import save_digests
 
 if TYPE_CHECKING:
     from specmoe.config.block import Block
@@ -80,19 +81,19 @@ def describe_model(campaign: "Opened", model: str, out: Path, digests: Path | No
 def measure(campaign: "Opened", block: str, log: Path, workflow_pid: int | None = None) -> None:
     """Measure one block by its protocol, alone on the machine."""
     from specmoe.measure.block import measure_block, summary
-    from specmoe.plan.gate import Gate
+    from specmoe.plan.asked import Asked
 
-    one, gate = campaign.remaining(block) or campaign.block(block), Gate(campaign)
+    one, asked = campaign.remaining(block) or campaign.block(block), Asked(campaign)
     target = campaign.model_file(one.target)
     drafts = {model: campaign.model_file(model) for model in one.draft_models}
     workplace = campaign.workplace(block, workflow_pid, campaign.engine_of_block(block))
     if one.repeat == 0:  # the other repeats load the same files
         _check_files(one, target, drafts)
-    name, request = f"blocks/{block}", gate.block(block)
-    record, fresh = gate.records.measured_once(
+    name, request = f"blocks/{block}", asked.block(block)
+    record, fresh = asked.measure_once(
         name, request, lambda: measure_block(one, workplace, target, drafts, log)
     )
-    gate.records.relink(name, request)
+    asked.records.relink(name, request)
     message = summary(one, record) if fresh else "kept, as it was measured before"
     message = message if one.arms else "nothing, as all its settings are beaten"
     print(f"{campaign.describe_progress()}: {block}: {message}", flush=True)
@@ -110,15 +111,15 @@ def time_passes(
 ) -> None:
     """Time the passes of each model by themselves, alone on the machine."""
     from specmoe.measure.model_passes import time_passes
-    from specmoe.plan.gate import Gate
+    from specmoe.plan.asked import Asked
 
-    gate = Gate(campaign)
+    asked = Asked(campaign)
     for model, passes in campaign.timed_passes.items():
         name, file = f"pass_times/{model}/r{repeat}", campaign.model_file(model)
         given = passes, campaign.workplace(name, workflow_pid), file, log
-        request = gate.passes(model, repeat)
-        gate.records.measured_once(name, request, partial(time_passes, *given))
-        gate.records.relink(name, request)
+        request = asked.passes(model, repeat)
+        asked.measure_once(name, request, partial(time_passes, *given))
+        asked.records.relink(name, request)
 
 
 def record_trace(campaign: "Opened", log: Path, out: Path, workflow_pid: int | None = None) -> None:
@@ -154,16 +155,16 @@ def judge(
     """Ask the baseline of one target about every run whose tokens differ from its own."""
     from specmoe.files import replace_text
     from specmoe.measure.divergence import judge_target
-    from specmoe.plan.gate import Gate
+    from specmoe.plan.asked import Asked
     from specmoe.runs.schema import read_runs
 
-    gate, name = Gate(campaign), f"divergences/{target}"
+    asked, name = Asked(campaign), f"divergences/{target}"
     rows: Any = read_runs(campaign.data / "runs.parquet").to_dict("records")
     workplace, file = campaign.workplace(name, workflow_pid), campaign.model_file(target)
     blocks = [one.block for one in campaign.blocks.values() if one.target == target]
-    judged, _ = gate.records.measured_once(
+    judged, _ = asked.measure_once(
         name,
-        gate.rereading(target, blocks),
+        asked.rereading(target, blocks),
         lambda: judge_target(target, rows, campaign.blocks, workplace, file, log),
     )
     replace_text(out, json.dumps(judged, indent=1) + "\n")
@@ -175,15 +176,17 @@ def score_draft(
     """Score the outputs of a draft model's targets with it."""
     from specmoe.files import replace_text
     from specmoe.measure.model_passes import score_texts
-    from specmoe.plan.gate import Gate
+    from specmoe.plan.asked import Asked
     from specmoe.records import load
 
-    gate, name, blocks = Gate(campaign), f"agreement/{draft}", campaign.draft_scoring[draft]
-    records = ((campaign.block(one), load(gate.records.link(f"blocks/{one}"))[1]) for one in blocks)
+    asked, name, blocks = Asked(campaign), f"agreement/{draft}", campaign.draft_scoring[draft]
+    records = (
+        (campaign.block(one), load(asked.records.link(f"blocks/{one}"))[1]) for one in blocks
+    )
     workplace, file = campaign.workplace(name, workflow_pid), campaign.model_file(draft)
-    read, _ = gate.records.measured_once(
+    read, _ = asked.measure_once(
         name,
-        gate.rereading(draft, blocks),
+        asked.rereading(draft, blocks),
         lambda: score_texts(draft, records, workplace, file, log),
     )
     replace_text(out, json.dumps(read) + "\n")
@@ -305,5 +308,6 @@ def main() -> None:
         verb = function_of(name)
         signal.signal(signal.SIGINT, errors.interrupt)  # not before: an import may swallow it
         verb(**arguments(verb, sys.argv[2:]))
+        save_digests()
 
     errors.run(call)

@@ -66,6 +66,7 @@ class Seen(NamedTuple):
 
 
 _MEMORY = TypeAdapter(dict[str, Seen])
+_unsaved: dict[Path, dict[str, Seen]] = {}
 
 
 def file_digests(
@@ -73,7 +74,8 @@ def file_digests(
 ) -> dict[str, str]:
     """Return the SHA-256 of files by name; a file is hashed only if it changed since the last time.
 
-    `memory` is the file that keeps the digests, `known` has those that somebody has just computed.
+    `memory` is the file that keeps the digests, once `save_digests` is called; `known` has those
+    that somebody has just computed.
     """
     before = _read_memory(memory)
     hashed = {seen[:4]: seen.sha256 for seen in before.values()}
@@ -89,8 +91,15 @@ def file_digests(
             )
         now[file.name] = Seen(*state, digest or sha256_of(file))
     if now != before and now:
-        replace_text(memory, _MEMORY.dump_json(now, indent=1).decode() + "\n")
+        _unsaved[memory] = now
     return {name: seen.sha256 for name, seen in now.items()}
+
+
+def save_digests() -> None:
+    """Keep the digests that this process has computed: jobs do, looking at files writes nothing."""
+    while _unsaved:
+        memory, seen = _unsaved.popitem()
+        replace_text(memory, _MEMORY.dump_json(seen, indent=1).decode() + "\n")
 
 
 def remembered_digests(memory: Path) -> dict[str, str]:
@@ -99,6 +108,8 @@ def remembered_digests(memory: Path) -> dict[str, str]:
 
 
 def _read_memory(memory: Path) -> dict[str, Seen]:
+    if memory in _unsaved:
+        return _unsaved[memory]
     try:
         return _MEMORY.validate_json(memory.read_bytes())
     except (OSError, ValidationError):

@@ -2,8 +2,8 @@
 
 A record is two lines of JSON. The first says what was asked, how long it took, and the SHA-256 of
 the second, which is what was measured. It lies in a campaign's store under the job's name and the
-digest of what was asked. Where rules look for it is a link into the store, which a changed
-configuration removes, and which comes back when the configuration does.
+digest of what was asked. Where rules look for it is a link into the store; the job makes it, again
+where another configuration is asked for, and the old record where that comes back.
 """
 
 import hashlib
@@ -11,6 +11,7 @@ import json
 import os
 import time
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -86,25 +87,31 @@ class Records:
         return self.folder / "store" / name / f"{digest_of(request)}.jsonl"
 
     def measured_once(
-        self, name: str, request: Request, measure: Callable[[], dict[str, Any]]
+        self,
+        name: str,
+        request: Request,
+        measure: Callable[[], dict[str, Any]],
+        lock: Callable[[], AbstractContextManager[None]] = nullcontext,
     ) -> tuple[dict[str, Any], bool]:
         """Return what is kept of a request, or measure and keep it; and whether it was measured.
 
-        Raises DamagedFileError for a kept record that is not whole, and MeasurementError where
-        something is asked that is not made yet: nobody would find the record.
+        It is looked for again once nobody else measures, which `lock` sees to. Raises
+        DamagedFileError for a kept record that is not whole, and MeasurementError where something
+        is asked that is not made yet: nobody would find the record.
         """
         if UNKNOWN in json.dumps(request):
             raise MeasurementError(
                 f"{name}: a model, text or engine of it is not there; run `snakemake runs`"
             )
         file = self.kept(name, request)
-        if fresh := not file.exists():
-            began = time.monotonic()
-            measured = measure()
-            save(file, request, measured, time.monotonic() - began)
-        else:
-            _, measured = load(file)
-        return measured, fresh
+        if not file.exists():
+            with lock():
+                if not file.exists():
+                    began = time.monotonic()
+                    measured = measure()
+                    save(file, request, measured, time.monotonic() - began)
+                    return measured, True
+        return load(file)[1], False
 
     def relink(self, name: str, request: Request) -> None:
         """Make the link to what is kept of a request."""
@@ -113,24 +120,15 @@ class Records:
         link.unlink(missing_ok=True)
         link.symlink_to(os.path.relpath(file, link.parent))
 
-    def unlink_changed(self, name: str, request: Request) -> str:
-        """Remove the link to a record of another request; return what differs.
-
-        The record stays in the store; one that is no link, as in a copy, moves there. Empty if
-        there is none, or nothing differs.
-        """
+    def take_in(self, name: str) -> None:
+        """Move a record that is no link, as in a copy, to the store, and link it."""
         link = self.link(name)
-        head = head_of(link)
-        if head is None:
-            link.unlink(missing_ok=True)  # it may point to what was deleted
-            return ""
-        if changed := first_changes(head.request, request):
-            if not link.is_symlink():
-                file = self.kept(name, head.request)
-                file.parent.mkdir(parents=True, exist_ok=True)
-                link.replace(file)
-            link.unlink(missing_ok=True)
-        return changed
+        if not link.is_symlink() and (head := head_of(link)):
+            file = self.kept(name, head.request)
+            file.parent.mkdir(parents=True, exist_ok=True)
+            stat = link.replace(file).stat()
+            self.relink(name, head.request)
+            os.utime(link, ns=(stat.st_atime_ns, stat.st_mtime_ns), follow_symlinks=False)
 
     def seconds(self, name: str, request: Request) -> float | None:
         """Return how long a job took that is measured as asked; None if it is not."""

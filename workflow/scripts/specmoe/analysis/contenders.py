@@ -30,8 +30,8 @@ from specmoe.config.methods import Method, draft_label, engine_type
 from specmoe.config.schema import Statistics
 from specmoe.files import read_record, replace_text
 from specmoe.models.info import ModelInfo, load_info
+from specmoe.plan.asked import Asked
 from specmoe.plan.campaign import ROOT, LoadedCampaign
-from specmoe.plan.gate import Gate
 from specmoe.runs.collect import rows_of_block
 from specmoe.runs.other_tables import read_passes, rows_of_draft, undisturbed_passes
 from specmoe.runs.schema import frame_of, undisturbed
@@ -221,14 +221,14 @@ def _row(block: Block, arm: Arm) -> dict[str, Any]:
 
 def choose_contenders(campaign: LoadedCampaign, stage: int, out: Path) -> None:
     """Write which settings are measured after a stage, and print what is known of all of them."""
-    config, gate = campaign.config, Gate(campaign)
+    config, asked = campaign.config, Asked(campaign)
     statistics, margin = config.statistics, config.measurement.drop_beaten
     assert margin is not None
     infos = {name: load_info(campaign.info(name)) for name in campaign.config.measured_networks}
     blocks = [one for one in campaign.blocks.values() if not one.repeat and one.speculates]
     rows, labels = [], {}
     if stage == 0:
-        passes = undisturbed_passes(read_passes(gate, repeats=[0]))
+        passes = undisturbed_passes(read_passes(asked, repeats=[0]))
         files = [campaign.folder / f"agreement/{draft}.json" for draft in campaign.draft_scoring]
         read = [row for file in files for row in rows_of_draft(read_record(file))]
         scores = scores_by_run(pd.DataFrame(read)) if read else {}
@@ -243,12 +243,12 @@ def choose_contenders(campaign: LoadedCampaign, stage: int, out: Path) -> None:
             labels[setting_of(block, arm)] = config.label(block.target), f"{draft}, γ = {arm.gamma}"
         if stage == 0:
             texts = texts_of(block).block
-            plain = rows_of_block(gate, texts) if texts in campaign.blocks else []
+            plain = rows_of_block(asked, texts) if texts in campaign.blocks else []
             replays = infos[block.target].replays
             facts = frame_of(plain), scores, passes, statistics, margin
             rows += predict(block, arms, *facts, replays=replays)
         else:
-            runs = frame_of(rows_of_block(gate, block.block))
+            runs = frame_of(rows_of_block(asked, block.block))
             rows += compare_first(block, arms, runs, before, statistics, margin)
     for row in rows:
         row["measured"] = row["verdict"] == Verdict.CONTENDER

@@ -269,11 +269,12 @@ def choose_demonstration(config: Config, *, gpu: bool) -> Block | None:
         models = [arm for arm in block.arms if arm.method == Method.DRAFT]
         pairs = [arm for arm in models if arm.draft_model != block.target]  # no control
         if texts and pairs and block.protocol == Protocol.PAIRED:
+            arm = min(pairs, key=lambda one: abs(one.gamma - 4))  # which fits a screen
             return replace(
                 block,
                 prompts=(texts[0],),
-                arms=(replace(pairs[0], gamma=4, p_min=None, forced_acceptance=None),),
-                n_predict=64,
+                arms=(replace(arm, p_min=None, forced_acceptance=None),),
+                n_predict=min(block.n_predict, 64),
                 temperature=0.0,
                 concurrency=None,
             )

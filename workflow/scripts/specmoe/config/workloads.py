@@ -102,7 +102,20 @@ def _rows(text: str, delimiters: str) -> dict[int, str]:
     return rows
 
 
-_entries_once = cache(numbered_entries)
+_entries_once, _text_once = cache(numbered_entries), cache(_text_of)
+
+
+def text_of_prompt(path: Path, number: int | None) -> str:
+    """Return an entry of a file, or without a number its text; raises ConfigError.
+
+    A process reads a file once: what it sends is what it was asked for.
+    """
+    text = _entries_once(path).get(number) if number else _text_once(path)
+    if text is None:
+        raise ConfigError(
+            f"{_place(path, number or 0)}: the prompt is gone; the file was changed while in use"
+        )
+    return text
 
 
 def _fields_of(path: Path, entry: str, prompt_key: str) -> Mapping[str, Any]:
@@ -182,17 +195,10 @@ def _turn(given: Any, role: str = "") -> Message:
 
 
 def read_content(path: Path, number: int | None, sending: Sending) -> Content:
-    """Return the prompt of an entry, without a number the text of the file; raises ConfigError.
-
-    A process reads the entries of a file once, since a block may have thousands of prompts.
-    """
+    """Return the prompt of an entry, without a number the text of the file; raises ConfigError."""
+    entry = text_of_prompt(path, number)
     if number is None:
-        return _text_of(path).rstrip("\n")
-    entry = _entries_once(path).get(number)
-    if entry is None:
-        raise ConfigError(
-            f"{_place(path, number)}: the prompt is gone; the file was changed while in use"
-        )
+        return entry.rstrip("\n")
     try:
         return content_of(_fields_of(path, entry, sending.prompt_key), sending)
     except ValueError as error:

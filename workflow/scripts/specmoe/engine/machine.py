@@ -92,13 +92,13 @@ def processor_name() -> str:
 def measuring_lock() -> Iterator[None]:
     """Hold the lock of measurements, after waiting for any other measurement on this machine.
 
-    The kernel frees it when the process ends. Raises MeasurementError if no file can be opened
-    there.
+    Who holds it already goes on. The kernel frees it when the process ends. Raises MeasurementError
+    if no file can be opened there.
     """
     from filelock import FileLock, Timeout  # with asyncio, which rules need not import
 
     path = lock_path()
-    lock = FileLock(path, mode=0o666, poll_interval=POLL_S)
+    lock = FileLock(path, mode=0o666, poll_interval=POLL_S, is_singleton=True)
     try:
         try:
             lock.acquire(blocking=False)

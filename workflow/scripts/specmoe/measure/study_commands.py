@@ -16,11 +16,12 @@ from typing import Any
 
 from specmoe.config.block import Arm, Block, Schedule
 from specmoe.config.engines import engine_environment
+from specmoe.config.workloads import text_of_prompt
 from specmoe.engine.job import Job
 from specmoe.engine.machine import machine_id, physical_cores
 from specmoe.engine.process import count_failures, peak_rss_bytes, run_tool, with_end_of_log
 from specmoe.errors import MeasurementError
-from specmoe.files import at_home, engine_path, read_text
+from specmoe.files import at_home, engine_path
 
 BENCH = "llama-bench"
 SPECULATIVE = "llama-speculative"
@@ -62,7 +63,7 @@ def measure(block: Block, job: Job) -> dict[str, Any]:
             # A baseline has a length, and a text is cut to so many words or taken whole.
             prompt = str(source.length)
             if arm.speculates:
-                text = read_text(job.root / source.file).rstrip("\n")
+                text = text_of_prompt(job.root / source.file, None).rstrip("\n")
                 prompt = " ".join(text.split()[: source.length]) if source.length else text
             name, load_average = block.run_id(arm, source.prompt, 0), os.getloadavg()[0]
             run = _measure_run(name, [*command, "-p", prompt], job, environment)

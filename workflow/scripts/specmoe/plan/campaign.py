@@ -97,11 +97,6 @@ class LoadedCampaign:
         return self.folder / "blocks"
 
     @property
-    def missing(self) -> Path:
-        """The starts at which tables lacked records, a line each, see `plan.gate.refresh`."""
-        return self.folder / "missing.txt"
-
-    @property
     def shared(self) -> bool:
         """Whether several machines may measure it."""
         return self.config.campaign.machines != "one"

@@ -22,9 +22,9 @@ from specmoe.files import existing, free_bytes, require_files
 from specmoe.models import hub
 from specmoe.models.gguf import check_family, check_pair, check_type, read_info
 from specmoe.models.info import ModelInfo, Size, load_info, require_template
+from specmoe.plan.asked import Asked
 from specmoe.plan.campaign import LoadedCampaign
 from specmoe.plan.estimate import size_of
-from specmoe.plan.gate import Gate
 
 NOT_HASHED = "not hashed: headers only are read"
 # Of prompt texts: usual ones, and the most. English has 4.5, code and Chinese have 3 to 4.
@@ -214,12 +214,12 @@ def take_inventory(campaign: LoadedCampaign, blocks: list[Block]) -> Inventory:
     sizes = {name: size_of(name, config, infos, asked) for name in config.needed_models}
     measured, changed = {}, {}
     unheeded: set[tuple[str, bool | None]] = set()
-    gate = Gate(campaign)
+    requests = Asked(campaign)
     for block in blocks:
-        name, request = f"blocks/{block.block}", gate.block(block.block)
-        if (seconds := gate.records.seconds(name, request)) is not None:
+        name, request = f"blocks/{block.block}", requests.block(block.block)
+        if (seconds := requests.records.seconds(name, request)) is not None:
             measured[block.block] = seconds
-        elif reason := gate.records.latest_change(name, request):
+        elif reason := requests.records.latest_change(name, request):
             changed[block.block] = reason
         info = next((infos[one] for one in config.lineage(block.target) if one in infos), None)
         if info and info.thinking and not info.thinking.heeded:

@@ -8,9 +8,7 @@ from specmoe.config.models import (
     HubModel,
     NgramCache,
     PackageModel,
-    PathModel,
     QuantizeModel,
-    SyntheticDraft,
 )
 from specmoe.plan.campaign import LoadedCampaign
 
@@ -25,18 +23,6 @@ class JobFiles:
     campaign: LoadedCampaign
 
     # Models, which campaigns share.
-
-    def model_entry(self, model: str) -> list[str]:
-        """Return what the configuration says about the source of a model's file, as JSON.
-
-        Of a synthetic draft also what it says of the model that it drafts for.
-        """
-        models = self.campaign.config.models
-        entry = models[model]
-        named = [entry, models[entry.target]] if isinstance(entry, SyntheticDraft) else [entry]
-        # The hub tells the size of its file; of a wheel's the log names it.
-        unused = {"label", "family"} | ({"size_bytes"} if isinstance(entry, HubModel) else set())
-        return [one.model_dump_json(exclude=unused) for one in named]
 
     def made_from(self, model: str) -> Files:
         """Return what a model is made from: another one, whose info says that it is whole; texts.
@@ -57,16 +43,6 @@ class JobFiles:
         """Return the file with the digests of a downloaded model, in a list."""
         downloaded = isinstance(self.campaign.config.models[model], HubModel | PackageModel)
         return [self.campaign.models_folder / f"{model}.sha256"] if downloaded else []
-
-    def stated_of_model(self, model: str) -> str:
-        """Return what the configuration states of a model's file, as text.
-
-        Of a downloaded one the digests are checked during the download.
-        """
-        config = self.campaign.config
-        entry = config.models[model]
-        digests = entry.digests if isinstance(entry, PathModel) else []
-        return repr((digests, config.family(model), config.origin(model)))
 
     # A campaign's own jobs.
 
@@ -111,7 +87,6 @@ class JobFiles:
         `table` is what the verb `collect_table` takes.
         """
         campaign, folder = self.campaign, self.campaign.folder
-        missing = [campaign.missing] if campaign.missing.exists() else []
         match table:
             case "machine":
                 repeats = (f"r{repeat}" for repeat in campaign.first_blocks)
@@ -126,7 +101,7 @@ class JobFiles:
                 passes = product(campaign.timed_passes, campaign.first_blocks)
                 files = [folder / f"pass_times/{model}/r{repeat}.jsonl" for model, repeat in passes]
                 engine = [campaign.engine_file(campaign.engine_id)]
-                return {"engine": engine, "records": files, "missing": missing}
+                return {"engine": engine, "records": files}
         suites = campaign.config.campaign.suites
         if table != "runs":
             suites = [table.removeprefix("suites/")]
@@ -137,5 +112,4 @@ class JobFiles:
             "infos": [*map(campaign.info, sorted(models))],
             "engines": [*map(campaign.engine_file, sorted(engines))],
             "records": campaign.record_files(blocks),
-            "missing": missing,
         }

@@ -26,9 +26,9 @@ from specmoe.engine.responses import (
 from specmoe.errors import MeasurementError
 from specmoe.files import named_if_damaged, read_record
 from specmoe.measure.trace import common_prefix
+from specmoe.plan.asked import Asked
 from specmoe.plan.campaign import LoadedCampaign
-from specmoe.plan.gate import Gate
-from specmoe.records import Request, first_changes, load
+from specmoe.records import Records, Request, first_changes, load
 from specmoe.runs.schema import COLUMNS, check_rows
 
 RunRow = dict[str, Any]
@@ -164,9 +164,9 @@ def collect_runs(campaign: LoadedCampaign, suite: str | None, out: Path) -> None
     Raises DamagedFileError, and MeasurementError for records of another configuration, or of
     several machines where one is to measure.
     """
-    gate = Gate(campaign)
+    asked = Asked(campaign)
     by_block = {
-        name: rows_of_block(gate, name)
+        name: rows_of_block(asked, name)
         for name, block in campaign.blocks.items()
         if suite in (None, block.suite)
     }
@@ -183,38 +183,40 @@ def collect_runs(campaign: LoadedCampaign, suite: str | None, out: Path) -> None
     except ValueError:
         # A check takes as long for the rows of one record as for all.
         for name, own in by_block.items():
-            with named_if_damaged(gate.records.link(f"blocks/{name}")):
+            with named_if_damaged(asked.records.link(f"blocks/{name}")):
                 check_rows(own)
         raise
     pq.write_table(table, out)
 
 
-def rows_of_block(gate: Gate, name: str) -> list[RunRow]:
+def rows_of_block(asked: Asked, name: str) -> list[RunRow]:
     """Return the rows of a block's record. Raises as `collect_runs` does."""
-    request, record = measured_as_asked(gate, f"blocks/{name}", gate.block(name))
-    block = gate.campaign.remaining(name)
+    request, record = measured_as_asked(asked.records, f"blocks/{name}", asked.block(name))
+    block = asked.campaign.remaining(name)
     assert block is not None
-    description = gate.campaign.engine_file(gate.campaign.engine_of_block(name))
+    description = asked.campaign.engine_file(asked.campaign.engine_of_block(name))
     with named_if_damaged(description):
         engine = read_record(description)
         made_by = {
-            "campaign": gate.campaign.config.campaign.name,
+            "campaign": asked.campaign.config.campaign.name,
             "engine": engine["id"],
             "engine_commit": engine["commit"],
             "backend": engine["backend"],
             "target_sha256": request["target_sha256"],
             "drafts_sha256": request["drafts_sha256"],
         }
-    with named_if_damaged(gate.records.link(f"blocks/{name}")):
+    with named_if_damaged(asked.records.link(f"blocks/{name}")):
         return rows_of_record(record, block, made_by)
 
 
-def measured_as_asked(gate: Gate, name: str, asked: Request) -> tuple[Request, dict[str, Any]]:
+def measured_as_asked(
+    records: Records, name: str, asked: Request
+) -> tuple[Request, dict[str, Any]]:
     """Return the request of a record and its measurement.
 
     Raises MeasurementError if the request is another one than today's.
     """
-    file = gate.records.link(name)
+    file = records.link(name)
     found, measured = load(file)
     if changed := first_changes(found, asked):
         raise MeasurementError(

@@ -10,8 +10,8 @@ import pandas as pd
 import pandera.pandas as pa
 
 from specmoe.files import named_if_damaged, read_record
+from specmoe.plan.asked import Asked
 from specmoe.plan.campaign import LoadedCampaign
-from specmoe.plan.gate import Gate
 from specmoe.records import Request
 from specmoe.runs.collect import measured_as_asked
 from specmoe.runs.schema import read_table, schema_errors, validated
@@ -112,21 +112,21 @@ def rows_of_draft(record: Mapping[str, Any]) -> list[dict[str, Any]]:
     return rows
 
 
-def read_passes(gate: Gate, repeats: Iterable[int]) -> pd.DataFrame:
+def read_passes(asked: Asked, repeats: Iterable[int]) -> pd.DataFrame:
     """Return the passes that were timed before some repeats. Raises ValueError."""
     rows = []
-    for model, repeat in product(gate.campaign.timed_passes, repeats):
+    for model, repeat in product(asked.campaign.timed_passes, repeats):
         name = f"pass_times/{model}/r{repeat}"
-        asked, record = measured_as_asked(gate, name, gate.passes(model, repeat))
-        with named_if_damaged(gate.records.link(name)):
-            rows += rows_of_passes(record, asked)
+        request, record = measured_as_asked(asked.records, name, asked.passes(model, repeat))
+        with named_if_damaged(asked.records.link(name)):
+            rows += rows_of_passes(record, request)
     return frame_of(PASS_TIMES, rows)
 
 
 def collect_pass_times(campaign: LoadedCampaign, out: Path) -> None:
     """Write the table of a campaign's timed passes. Raises SchemaError."""
     with schema_errors(out):
-        read_passes(Gate(campaign), campaign.first_blocks).to_parquet(out, index=False)
+        read_passes(Asked(campaign), campaign.first_blocks).to_parquet(out, index=False)
 
 
 def collect_agreement(records: Iterable[Path], out: Path) -> None:

@@ -1,0 +1,211 @@
+"""What jobs are asked for by today's files, compared with what was asked before."""
+
+import json
+import os
+import shutil
+from dataclasses import fields
+
+import pytest
+
+from specmoe.config import workloads
+from specmoe.config.block import MEASURE_VERSION
+from specmoe.files import file_digests, seen_of_model, sha256_of
+from specmoe.plan import asked as module
+from specmoe.plan.asked import Asked
+from specmoe.plan.gate import load_campaign
+
+from ...conftest import ROOT, merge
+from ...small_campaign import tiny_campaign
+
+BLOCK = "blocks/S/target/r0"
+
+
+@pytest.fixture
+def config(study, tmp_path):
+    """The small campaign with a prompt, a target and an engine of the test's own."""
+    engine = tmp_path / "own_engine"
+    engine.mkdir()
+    for name in ("llama-server", "llama-quantize", "llama-bench"):
+        (engine / name).write_text(name)
+    (tmp_path / "own.txt").write_text("What is asked.")
+    (tmp_path / "own.gguf").write_text("weights of the target")
+    (tmp_path / "t.jinja").write_text("{{ messages }}")
+    tiny = tiny_campaign(engine)
+    words = ["--jinja", "--chat-template-file", str(tmp_path / "t.jinja")]
+    tiny["measurement"]["engine_args"] = words
+    tiny["prompts"] = {"texts": {"own": {"file": str(tmp_path / "own.txt")}}}
+    tiny["model_sets"]["tiny"]["target"] = {"kind": "path", "path": str(tmp_path / "own.gguf")}
+    for suite in tiny["suites"].values():
+        suite["prompts"] = ["own"]
+    return merge(study, tiny)
+
+
+@pytest.fixture
+def load(config, tmp_path):
+    """Give the campaign of the configuration as it is now."""
+
+    def start():
+        workloads._text_once.cache_clear()  # as in a new process
+        return load_campaign(config, ROOT, tmp_path / "results")
+
+    return start
+
+
+def replace(file, text):
+    """Replace a file by another one of its times, as `cp -p` and `unzip` do."""
+    times = file.stat()
+    file.unlink()
+    file.write_text(text)
+    os.utime(file, ns=(times.st_atime_ns, times.st_mtime_ns))
+
+
+def describe(file, weights):
+    """Write a model and its info, as jobs do."""
+    file.write_text(weights)
+    [digest] = file_digests([file], seen_of_model(file)).values()
+    file.with_suffix(".json").write_text(json.dumps({"sha256": digest}))
+
+
+@pytest.fixture
+def measured(load):
+    """The campaign with an engine, two models, and all records and tables."""
+    campaign = load()
+    engine = campaign.engine_file(campaign.engine_id)
+    shutil.copytree(campaign.config.engines["built"].path, engine.with_name("bin"))
+    digests = {file.name: sha256_of(file) for file in engine.with_name("bin").iterdir()}
+    digests["llama-lookup-create"] = "0" * 64  # as earlier versions described it
+    engine.write_text(json.dumps({"binaries_sha256": digests}))
+    campaign.models_folder.mkdir(parents=True)
+    campaign.model_file("target").symlink_to(campaign.config.models["target"].path)
+    describe(campaign.model_file("target"), "weights of the target")
+    describe(campaign.model_file("draft"), "weights of the draft model")
+    asked = Asked(campaign)
+    for name, request in asked.requests.items():
+        asked.measure_once(name, request, dict)
+        asked.records.relink(name, request)
+    asked.check()
+    asked.begin()
+    return campaign
+
+
+ALL = {BLOCK, "blocks/N/target/r0"}
+
+
+def test_a_finished_campaign_is_as_asked_and_no_file_is_read_again(measured, load, monkeypatch):
+    monkeypatch.setattr("specmoe.files.sha256_of", lambda file: pytest.fail(str(file)))
+    Asked(load()).check()
+    assert not Asked(load()).lacking
+
+
+DEEDS = {
+    "another prompt of the same time": (
+        lambda folder, config: replace(folder / "own.txt", "Something else."),
+        ALL,
+    ),
+    "another model of the same time": (
+        lambda folder, config: replace(folder / "own.gguf", "other weights, for the target"),
+        ALL,
+    ),
+    "another draft length": (
+        lambda folder, config: config["suites"]["S"].update(gammas=[8]),
+        {BLOCK},
+    ),
+    "another draft model": (
+        lambda folder, config: describe(folder / "results/models/tiny/draft.gguf", "other"),
+        {BLOCK},
+    ),
+    "another seed": (lambda folder, config: config["measurement"].update(seed=7), ALL),
+    "another environment": (
+        lambda folder, config: config["measurement"].update(environment={"OMP_NUM_THREADS": "1"}),
+        ALL,
+    ),
+    "a file of the command line": (
+        lambda folder, config: replace(folder / "t.jinja", "{{ other }}"),
+        ALL,
+    ),
+    "another label": (
+        lambda folder, config: config["prompts"]["texts"]["own"].update(category="other"),
+        set(),
+    ),
+    "the prompt elsewhere": (
+        lambda folder, config: config["prompts"]["texts"]["own"].update(
+            file=str((folder / "own.txt").rename(folder / "moved.txt"))
+        ),
+        set(),
+    ),
+    "another engine of the same name": (
+        lambda folder, config: replace(folder / "own_engine/llama-server", "other"),
+        ALL,
+    ),
+    "no models any more": (
+        lambda folder, config: shutil.rmtree(folder / "results/models"),
+        set(),
+    ),
+    "a record that was deleted": (
+        lambda folder, config: [
+            file.unlink() for file in (folder / "results/tiny/store" / BLOCK).iterdir()
+        ],
+        {BLOCK},
+    ),
+}
+
+
+@pytest.mark.parametrize("deed", DEEDS)
+def test_records_of_something_else_than_is_asked_now_are_lacking(
+    deed, measured, config, load, tmp_path
+):
+    act, lacking = DEEDS[deed]
+    act(tmp_path, config)
+    before = {file: file.lstat() for file in (tmp_path / "results").rglob("*")}
+    assert Asked(load()).lacking == lacking
+    # Looking writes nothing.
+    assert before == {file: file.lstat() for file in (tmp_path / "results").rglob("*")}
+
+
+def test_a_request_has_all_of_its_block_and_the_digest_of_each_file(measured):
+    request, block = Asked(measured).requests[BLOCK], measured.block("S/target/r0")
+    assert {one.name for one in fields(block)} - {"sendings"} <= request.keys()
+    assert {one.name for one in fields(block.arms[0])} <= request["arms"]["draft-g4"].keys()
+    assert request["drafts_sha256"] == {"draft": sha256_of(measured.model_file("draft"))}
+
+
+def test_a_link_to_another_file_than_the_users_of_today_is_made_again(measured, load, tmp_path):
+    assert not Asked(load()).replaced
+    # As in a folder from which a campaign was copied.
+    measured.model_file("target").unlink()
+    measured.model_file("target").symlink_to(shutil.copy2(tmp_path / "own.gguf", tmp_path / "copy"))
+    assert Asked(load()).replaced == {"target": sha256_of(tmp_path / "own.gguf")}
+
+
+def test_a_raised_version_measures_all_again(measured, load, monkeypatch):
+    monkeypatch.setattr(module, "MEASURE_VERSION", MEASURE_VERSION + 1)
+    assert Asked(load()).lacking == ALL
+
+
+def test_a_copy_without_links_is_taken_in_with_its_time(measured, load):
+    asked = Asked(measured)
+    link, kept = asked.records.link(BLOCK), asked.records.kept(BLOCK, asked.requests[BLOCK])
+    text = kept.read_bytes()
+    kept.unlink()
+    link.unlink()
+    link.write_bytes(text)
+    os.utime(link, (1e9, 1e9))
+    Asked(load()).begin()
+    assert link.is_symlink()
+    assert link.lstat().st_mtime == 1e9
+    assert kept.read_bytes() == text
+
+
+def test_what_an_earlier_release_made_is_believed_until_something_else_is_asked(
+    measured, config, load
+):
+    asked = Asked(load())
+    assert not asked.is_new("model", "draft")
+    assert asked.is_new("rendering")
+    asked.begin()
+    [written] = measured.models_folder.glob("asked/*")
+    assert written.stat().st_mtime < measured.info("draft").stat().st_mtime
+    config["model_sets"]["tiny"]["draft"]["recipe"]["layers"] = 12
+    other = Asked(load())
+    assert other.is_new("model", "draft")
+    assert other.older(other.file("model", "draft")) == [written]

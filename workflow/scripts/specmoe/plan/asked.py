@@ -1,0 +1,337 @@
+"""What a campaign's jobs are asked for, by content: the one truth about what is up to date.
+
+A record of a measured job begins with what was asked. Whatever else a job depends on beside the
+files of other jobs, such as its part of the configuration, texts and code, is a question with a
+name, and its digest is part of a file's name, `asked/<name>-<digest>.json`, an input of the job. A
+file that is not there is made, in place of its older siblings, and what follows it is made again.
+So times, and what snakemake remembers, decide nothing. Looking writes nothing: `begin` does, when
+snakemake holds its lock.
+"""
+
+import hashlib
+import json
+import os
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from specmoe.config.block import MEASURE_VERSION, Block, PromptSource
+from specmoe.config.engines import NGRAM_MAKER
+from specmoe.config.models import AnyModel, HubModel, NgramCache, PathModel, SyntheticDraft
+from specmoe.config.workloads import text_of_prompt
+from specmoe.engine.identity import fact, measuring_files
+from specmoe.engine.machine import measuring_lock
+from specmoe.errors import DamagedFileError
+from specmoe.files import (
+    digest_of_parts,
+    file_digests,
+    files_of_model,
+    replace_text,
+    save_digests,
+    seen_of_model,
+    sha256_of,
+)
+from specmoe.plan.campaign import LoadedCampaign
+from specmoe.records import UNKNOWN, Records, Request, digest_of, first_changes, head_of
+
+# Of a block: its members have names in a request, and each prompt has the way it is sent.
+_LISTS = {"prompts", "arms", "sendings"}
+_PACKAGE = "workflow/scripts/specmoe"
+# What files of the workflow's own a question is about, by patterns.
+_SOURCES = {
+    "collecting": [f"{_PACKAGE}/runs/*.py"],
+    "rendering": [
+        *(f"{_PACKAGE}/**/*.{kind}" for kind in ("py", "yaml")),
+        *("resources/*.yaml", "resources/hardware/*", "resources/reported/*", "paper/audit.txt.j2"),
+    ],
+    "exhibits": ["paper/*.yaml", "paper/*.tex.j2"],
+    "typesetting": ["paper/preamble.tex", "paper/answers.tex", "paper/references.bib"],
+    "site": ["paper/site/*", "CITATION.cff"],
+    "program": [f"{_PACKAGE}/engine/model_passes.cpp", f"{_PACKAGE}/engine/program.cmake"],
+}
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a campaign's jobs are asked for, by the digests of the files that are there."""
+
+    campaign: LoadedCampaign
+    believed: set[Path] = field(default_factory=set)
+    _files_of: dict[tuple[str, str], Path] = field(default_factory=dict)
+
+    @property
+    def records(self) -> Records:
+        """The campaign's records."""
+        return Records(self.campaign.folder)
+
+    # Jobs that keep a record.
+
+    @cached_property
+    def requests(self) -> dict[str, Request]:
+        """The request of each job that keeps a record, by the record's name."""
+        campaign = self.campaign
+        requests = {f"blocks/{name}": self.block(name) for name in campaign.blocks}
+        for model in campaign.timed_passes:
+            for repeat in campaign.first_blocks:
+                requests[f"pass_times/{model}/r{repeat}"] = self.passes(model, repeat)
+        return requests
+
+    def block(self, name: str) -> Request:
+        """Return the request of a block's job."""
+        block, remaining = self.campaign.block(name), self.campaign.remaining(name)
+        engine = self.campaign.config.engine_of(block.suite)
+        plain = {key: value for key, value in asdict(block).items() if key not in _LISTS}
+        arms = remaining and {arm.name: asdict(arm) for arm in remaining.arms}
+        listed = {
+            "prompts": {source.prompt: self._prompt(source, block) for source in block.prompts},
+            "arms": UNKNOWN if arms is None else arms,
+        }
+        files = self._files(engine, block.target, block.draft_models)
+        files |= self._named_files(block.engine_args)
+        return dict(json.loads(json.dumps(files | plain | listed)))  # as a record has it
+
+    def passes(self, model: str, repeat: int) -> Request:
+        """Return the request of the job that times a model's passes before a repeat."""
+        passes = self.campaign.timed_passes[model]
+        files = self._files(self.campaign.config.campaign.engine, model)
+        text = text_of_prompt(self.campaign.root / passes.text, None)
+        own = {"repeat": repeat, "text": _sha256(text)}
+        return dict(json.loads(json.dumps(files | asdict(passes) | own)))
+
+    def rereading(self, model: str, blocks: Iterable[str]) -> Request:
+        """Return the request of the job in which a model scores outputs of blocks."""
+        heads = {name: head_of(self.records.link(f"blocks/{name}")) for name in blocks}
+        written = {name: head.sha256 if head else UNKNOWN for name, head in heads.items()}
+        return self._files(self.campaign.config.campaign.engine, model) | {"read": written}
+
+    def _files(self, engine: str, target: str, drafts: Iterable[str] = ()) -> Request:
+        """Return what measures and what is loaded, common to all requests."""
+        engine_id = self.campaign.engine_ids[engine]
+        return {
+            "version": MEASURE_VERSION,
+            "engine": engine_id,
+            "binaries": _fact(self.campaign.engine_file(engine_id), "binaries_sha256"),
+            "target_sha256": self._model(target),
+            "drafts_sha256": {draft: self._model(draft) for draft in drafts},
+        }
+
+    def _model(self, name: str) -> str:
+        """Return the digest of a model as its info has it; of a file that was replaced, its own."""
+        return self.replaced.get(name) or _fact(self.campaign.info(name), "sha256")
+
+    def _named_files(self, words: Iterable[str]) -> Request:
+        """Return the digests of the files among words of llama-server's command line."""
+        seen = self.campaign.folder / "seen"
+        named = {
+            word: file_digests([Path(word)], seen / f"{_sha256(word)}.json")[Path(word).name]
+            for word in filter(os.path.isfile, words)  # of any text, and `Path` refuses some
+        }
+        return {"engine_args_sha256": named} if named else {}
+
+    def _prompt(self, source: PromptSource, block: Block) -> Request:
+        """Return what is sent of a prompt, and how."""
+        text = _sha256(text_of_prompt(self.campaign.root / source.file, source.line))
+        return {"length": source.length, "text": text, **asdict(block.sending_of(source))}
+
+    @cached_property
+    def lacking(self) -> set[str]:
+        """The names of records that are not there, or of something else than is asked for."""
+        heads = {name: head_of(self.records.link(name)) for name in self.requests}
+        return {
+            name
+            for name, request in self.requests.items()
+            if (head := heads[name]) is None or first_changes(head.request, request)
+        }
+
+    def measure_once(
+        self, name: str, request: Request, measure: Callable[[], dict[str, Any]]
+    ) -> tuple[dict[str, Any], bool]:
+        """Return what is kept of a request, or measure it, see `Records.measured_once`."""
+        return self.records.measured_once(name, request, measure, measuring_lock)
+
+    # Files of the user's, and of the workflow's own, that somebody replaced.
+
+    @cached_property
+    def replaced(self) -> dict[str, str]:
+        """The digests of the user's models that are other files than their infos describe, by name.
+
+        Raises DamagedFileError for a model of the workflow's own that was replaced.
+        """
+        replaced = {}
+        for name in self.campaign.config.measured_models:
+            file, info = self.campaign.model_file(name), self.campaign.info(name)
+            entry = self.campaign.config.models[name]
+            place = Path(entry.path) if isinstance(entry, PathModel) else file
+            described, moved = _fact(info, "sha256"), file.resolve() != place.resolve()
+            if described == UNKNOWN or not place.exists():
+                continue
+            files = files_of_model(place if moved else file)
+            digest = digest_of_parts([*file_digests(files, seen_of_model(file)).values()])
+            if digest == described and not moved:
+                continue
+            if not isinstance(entry, PathModel):
+                raise DamagedFileError(
+                    f"{file} is not the file that its info describes (SHA-256); delete it and run"
+                    " snakemake again, which makes it again"
+                )
+            replaced[name] = digest
+        return replaced
+
+    def check(self) -> None:
+        """Look at a campaign's files. Raises DamagedFileError for what is not as described."""
+        if self.campaign.measured:
+            self._check_engines()
+            _ = self.replaced, self.lacking
+
+    def _check_engines(self) -> None:
+        for engine in self.campaign.engine_ids.values():
+            description = self.campaign.engine_file(engine)
+            described = _fact(description, "binaries_sha256")
+            files = measuring_files(description.with_name("bin"))
+            if described == UNKNOWN or not files:
+                continue
+            digests = file_digests(files, description.with_name("seen.json"))
+            for name in described | digests:
+                # Of no measurement; engines of earlier versions describe it too.
+                if name != NGRAM_MAKER and described.get(name) != digests.get(name):
+                    raise DamagedFileError(
+                        f"{description.with_name('bin') / name} is not the file that"
+                        f" {description.name} describes; delete {description.parent} and run"
+                        " snakemake again"
+                    )
+
+    # Questions, whose digests are names of files.
+
+    def file(self, what: str, of: str = "") -> Path:
+        """Return the file of a question, of a model or an engine if `of` names one."""
+        if (what, of) not in self._files_of:
+            self._files_of[what, of] = self._file(what, of)
+        return self._files_of[what, of]
+
+    def text(self, file: Path) -> str:
+        """Return what a question's file holds."""
+        [question] = [one for one, its in self._files_of.items() if its == file]
+        return json.dumps(self.question(*question), indent=1)
+
+    def _file(self, what: str, of: str) -> Path:
+        folder, name = self.campaign.folder, what
+        if what in ("model", "info"):
+            folder, name = self.campaign.models_folder, f"{of}.{what}"
+        elif what == "program":
+            folder = self.campaign.engine_file(of).parent
+        return folder / f"asked/{name}-{digest_of(self.question(what, of))}.json"
+
+    def question(self, what: str, of: str = "") -> Request:
+        """Return what is asked of the jobs that take the question's file, as JSON has it."""
+        campaign, config = self.campaign, self.campaign.config
+        if what in _SOURCES:
+            patterns = _SOURCES[what]
+            files = (file for pattern in patterns for file in campaign.root.glob(pattern))
+            return _digests_of(campaign.root, files)
+        if what == "model":
+            return self._making(config.models[of])
+        if what == "info":  # the digests of a download are checked during it
+            entry = config.models[of]
+            digests = entry.digests if isinstance(entry, PathModel) else []
+            return {"stated": repr((digests, config.family(of), config.origin(of)))}
+        own: Callable[[], Request] = getattr(self, f"_{what}")
+        return own()
+
+    def _campaign(self) -> Request:
+        return {self.campaign.file.name: _sha256(self.campaign.text)}
+
+    def _data(self) -> Request:
+        """Return the files of a shipped campaign; those of others are made by jobs."""
+        shipped = self.campaign.config.campaign.source == "shipped"
+        return _digests_of(self.campaign.data, self.campaign.data.rglob("*") if shipped else [])
+
+    def _machine(self) -> Request:
+        config = self.campaign.config
+        given = config.machine.model_dump(mode="json", exclude_none=True)
+        devices = config.measurement.environment
+        return {"version": MEASURE_VERSION, "given": given, "devices": devices}
+
+    def _contenders(self) -> Request:
+        statistics = self.campaign.config.statistics.model_dump(mode="json")
+        return {"margin": self.campaign.config.measurement.drop_beaten, "statistics": statistics}
+
+    def _demonstration(self) -> Request:
+        block = self.campaign.demonstration
+        assert block is not None
+        texts = {one.prompt: self._prompt(one, block) for one in block.prompts}
+        labels = [self.campaign.config.label(model) for model in block.models]
+        return {"block": repr(block), "prompts": texts, "labels": labels}
+
+    def _study_rows(self) -> Request:
+        copy = self.campaign.config.study_rows
+        return {"copy": copy, "sha256": sha256_of(Path(copy)) if copy else None}
+
+    def _making(self, entry: AnyModel) -> Request:
+        """Return what a model's file is made of beside another model, whichever engine makes it."""
+        # The hub tells the size of its file; of a wheel's the log names it.
+        unused = {"label", "family"} | ({"size_bytes"} if isinstance(entry, HubModel) else set())
+        drafts_for = entry.target if isinstance(entry, SyntheticDraft) else None
+        named = [entry, self.campaign.config.models[drafts_for]] if drafts_for else [entry]
+        made = [one.model_dump(mode="json", exclude=unused) for one in named]
+        text = sha256_of(self.campaign.root / entry.text) if isinstance(entry, NgramCache) else None
+        return {"entry": made, "text": text}
+
+    def is_new(self, what: str, of: str = "") -> bool:
+        """Return whether something else was asked before, or nothing.
+
+        What a release before 3.0.0 has made is believed: it did not write what was asked.
+        """
+        file = self.file(what, of)
+        if file.exists():
+            return False
+        campaign = self.campaign
+        made = {
+            "model": campaign.models_folder / f"{of}.json",
+            "info": campaign.models_folder / f"{of}.json",
+            "program": campaign.engine_file(of).with_name("model_passes"),
+            "machine": campaign.machine_file,
+            "contenders": campaign.contenders(0),
+            "demonstration": campaign.trace_file,
+        }
+        if what in made and made[what].exists() and not self.older(file):
+            self.believed.add(file)
+        return file not in self.believed
+
+    def older(self, file: Path) -> list[Path]:
+        """Return the files of what was asked before in place of a question's file."""
+        name = re.escape(file.stem.rpartition("-")[0])
+        found = file.parent.glob("*.json")
+        return [one for one in found if re.fullmatch(rf"{name}-[0-9a-f]{{16}}", one.stem)]
+
+    # What is written, when snakemake holds its lock.
+
+    def begin(self) -> None:
+        """Write what jobs read, keep what is known of files, and take in what lies in the way."""
+        self.campaign.record()
+        save_digests()
+        for name in self.requests if self.campaign.measured else ():
+            self.records.take_in(name)
+        for file in self.believed:
+            replace_text(file, "{}\n")
+            os.utime(file, (1, 1))  # older than all that was made
+
+
+def _fact(description: Path, key: str) -> Any:
+    """Return what the description of an engine or a model says; UNKNOWN if it is not made.
+
+    Raises DamagedFileError for one that is not what the workflow wrote.
+    """
+    return fact(description, key) if description.exists() else UNKNOWN
+
+
+def _digests_of(folder: Path, files: Iterable[Path]) -> Request:
+    """Return the digests of files in a folder, by path."""
+    found = sorted(file for file in files if file.is_file())
+    return {file.relative_to(folder).as_posix(): sha256_of(file) for file in found}
+
+
+def _sha256(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
