@@ -271,7 +271,7 @@ refused({
         " by which snakemake names wildcards"),
     # Workloads.
     "a_prompt_in_another_encoding": (text("old.txt", ""), write("old.txt", b"caf\xe9"),
-        r"ConfigError: \S*/old\.txt: not a text in UTF-8 \(byte 3\)"),
+        r"ConfigError: \S*/old\.txt: no text in UTF-8 \(byte 3\)"),
 })  # fmt: skip
 
 # Records, by the verb that collects them.

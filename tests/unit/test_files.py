@@ -1,11 +1,12 @@
 """Models are linked under one name, whole or split, and found by the engine."""
 
+import os
 import re
 from pathlib import Path
 
 import pytest
 
-from specmoe.errors import DamagedFileError, ModelError
+from specmoe.errors import ConfigError, DamagedFileError, ModelError
 from specmoe.files import (
     at_home,
     engine_path,
@@ -41,6 +42,24 @@ def test_a_text_of_windows_is_read_as_any_other(tmp_path):
     file = tmp_path / "prompt.txt"
     file.write_bytes("\ufeffone\r\ntwo".encode())
     assert read_text(file) == "one\ntwo"
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda file: file.write_bytes(b"caf\xe9"), ": no text in UTF-8 (byte 3); save it so"),
+        (lambda file: file.write_text("a", "utf-16"), ": no text in UTF-8 (byte 0); save it so"),
+        (os.mkfifo, "; correct its path, or call from its folder"),
+        (
+            lambda file: (file.touch(), os.truncate(file, 10**10)),
+            ": a text of 10.0 GB; give one of 1.0 GB at most",
+        ),
+    ],
+)
+def test_what_is_no_text_that_the_memory_holds_is_refused_by_its_name(tmp_path, make, said):
+    make(file := tmp_path / "prompt.txt")
+    with pytest.raises(ConfigError, match=re.escape(f"{file}{said}")):
+        read_text(file)
 
 
 SPLIT = parts_of("x-00001-of-00003.gguf")

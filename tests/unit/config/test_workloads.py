@@ -132,7 +132,7 @@ def test_a_file_of_another_layout_is_refused_with_the_way_out(asked, suffix, tex
             "line 3: 'messages' is a chat, which needs the workload's key `template: c",
         ),
         ({}, {"sample": 4}, "has 3 prompts, and its workload wants 4"),
-        ({}, {"file": "no.jsonl"}, "no.jsonl: cannot be read (No such file or directory)"),
+        ({}, {"file": "no.jsonl"}, "no.jsonl; correct its path"),
         ({"prompts": ["code"]}, {"stop": "eos"}, "suites.W: all prompts of a suite stop alike"),
         ({"protocol": "study"}, {}, "suites.W: protocol study knows neither workloads"),
         (

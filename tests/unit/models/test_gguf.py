@@ -1,6 +1,7 @@
 """Infos of GGUF files, with parameters counted by hand; damaged files are refused in one line."""
 
 import hashlib
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -99,6 +100,13 @@ def test_a_template_is_rendered_both_ways_to_see_whether_it_heeds_thinking(
     assert info.thinking == thinking
     save_info(info, tmp_path / "made.json")
     assert load_info(tmp_path / "made.json") == info
+
+
+def test_a_template_that_never_ends_is_stopped_in_any_thread(by_hand, monkeypatch):
+    monkeypatch.setattr("specmoe.models.gguf._TEMPLATE_S", 0)
+    loops = "{% for one in range(99999) %}" * 9 + "{% endfor %}" * 9
+    with ThreadPoolExecutor() as pool, pytest.raises(ModelError, match="no chat template that end"):
+        pool.submit(read_info, by_hand(EMBEDDING, template=loops)).result()
 
 
 def test_thinking_lasts_until_its_mark_or_to_the_end():

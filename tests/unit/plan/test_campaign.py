@@ -6,6 +6,7 @@ from itertools import pairwise
 
 import pytest
 
+from specmoe.cli import time_passes
 from specmoe.errors import ConfigError
 from specmoe.plan.campaign import open_campaign
 from specmoe.plan.gate import load_campaign
@@ -35,6 +36,12 @@ def test_engines_have_ids_and_every_block_has_one_of_them(study, campaign_of):
     assert used == dict.fromkeys(study["campaign"]["suites"], campaign.engine_id) | {
         "prompt_length": campaign.engine_ids["march"]
     }
+
+
+@pytest.mark.parametrize("repeat", [-1, 3])
+def test_passes_of_a_repeat_that_is_not_asked_for_are_refused(study, campaign_of, tmp_path, repeat):
+    with pytest.raises(ConfigError, match=f"has no repeat {repeat}; they are 0 to 2"):
+        time_passes(campaign_of(study), repeat, tmp_path / "log")
 
 
 def test_a_model_keeps_the_engine_that_made_it(study, tmp_path, campaign_of):

@@ -113,6 +113,9 @@ def time_passes(
     from specmoe.measure.model_passes import time_passes
     from specmoe.plan.asked import Asked
 
+    if repeat not in campaign.first_blocks:
+        name, last = campaign.config.campaign.name, max(campaign.first_blocks)
+        raise errors.ConfigError(f"campaign {name} has no repeat {repeat}; they are 0 to {last}")
     asked = Asked(campaign)
     for model, passes in campaign.timed_passes.items():
         name, file = f"pass_times/{model}/r{repeat}", campaign.model_file(model)

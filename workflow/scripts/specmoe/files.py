@@ -173,18 +173,30 @@ def files_of_model(model: Path) -> list[Path]:
 
 
 def given_file(path: Path) -> Path:
-    """Return a file that the command line names. Raises ConfigError if it is none, or a pipe."""
+    """Return a file that the user names. Raises ConfigError if it is none, or a pipe."""
     if not path.is_file():
         raise ConfigError(f"config: no file {path}; correct its path, or call from its folder")
     return path
 
 
+_LARGEST_TEXT = 10**9  # bytes; the prompts of one take several times as much memory
+
+
 def read_text(path: Path) -> str:
     """Return a text whose lines end in a line feed, without the mark of Windows at its start.
 
-    Raises OSError and UnicodeDecodeError.
+    Raises ConfigError for what is no text in UTF-8, or too large for the memory.
     """
-    return path.read_bytes().decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
+    try:
+        if (size := given_file(path).stat().st_size) > _LARGEST_TEXT:
+            most = f"{gigabytes(_LARGEST_TEXT)} at most"
+            raise ConfigError(f"{path}: a text of {gigabytes(size)}; give one of {most}")
+        text = path.read_bytes().decode("utf-8-sig")
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read ({error.strerror})") from error
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path}: no text in UTF-8 (byte {error.start}); save it so") from error
+    return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def json_of(text: str | bytes) -> Any:

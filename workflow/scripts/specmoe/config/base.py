@@ -56,11 +56,12 @@ Times = Annotated[int, Field(gt=0, le=1000)]
 AboveZero = Annotated[float, Field(gt=0)]
 NotNegative = Annotated[float, Field(ge=0)]
 Share = Annotated[float, Field(ge=0, lt=1)]
+_PATH = r"^[^\x00]*$"  # what the system can be asked for
 # A file or folder of the user: `~` is the home folder, in what is recorded too, and relative paths
 # start where snakemake is called.
 UserPath = Annotated[
     str,
-    StringConstraints(min_length=1),
+    StringConstraints(min_length=1, pattern=_PATH),
     AfterValidator(os.path.expanduser),
     PlainSerializer(at_home, when_used="json"),
 ]
@@ -107,6 +108,7 @@ _WORDS = {
     "union_tag_not_found": "the key {discriminator} is missing",
     "union_tag_invalid": "unknown {discriminator} {tag!r}; known: {expected_tags}",
     NAME: "give a letter or digit, and then letters, digits, '.', '_' and '-'",
+    _PATH: "give a path without the character of code 0",
     r"^[A-Z0-9_]+$": "give a type as llama-quantize names it, as Q4_K_M",
     REPOSITORY: "give an owner and a name, as in owner/name",
     r"\.gguf$": "give a file whose name ends in .gguf",

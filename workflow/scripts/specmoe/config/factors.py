@@ -76,16 +76,14 @@ FACTORS: dict[str, Factor] = {
 
 
 def _check_levels(vary: dict[str, list[Any]]) -> dict[str, list[Any]]:
-    """Return a suite's factor with its levels in their types; raises ValueError.
-
-    One without levels is none, so that an overlay can take a factor away.
-    """
-    vary = {name: levels for name, levels in vary.items() if levels}
+    """Return a suite's factor with its levels in their types; raises ValueError."""
     if len(vary) > 1:
         raise ValueError(f"a suite varies one thing, not {' and '.join(vary)}")
     for name, levels in vary.items():
         if (factor := FACTORS.get(name)) is None:
             raise ValueError(f"unknown factor {name!r}; {nearest(name, FACTORS)}")
+        if not levels:
+            raise ValueError(f"{name} has no levels; give one at least, or leave it out")
         try:
             vary = {name: TypeAdapter(list[factor.kind]).validate_python(levels)}  # type: ignore[name-defined]
         except ValidationError as error:

@@ -169,15 +169,23 @@ def _unknown(names: Iterable[str | None], known: Collection[str], place: str, wh
             yield place, f"unknown {what} {name!r}; {nearest(name, known)}"
 
 
+_SHARED_FOLDERS = ("claims", "engines", "errors", "models")  # in `results/`
+
+
 def _check_names(config: Config) -> Errors:
     """Check what the campaign names."""
-    campaign = config.campaign
+    campaign, audit = config.campaign, config.audit
+    if campaign.name.lower() in _SHARED_FOLDERS:
+        yield "campaign.name", f"{campaign.name!r} is a folder of all campaigns; take another one"
     yield from _unknown([campaign.engine], config.engines, "campaign.engine", "engine")
     yield from _unknown([campaign.models], config.model_sets, "campaign.models", "model set")
     yield from _unknown(campaign.suites, config.suites, "campaign.suites", "suite")
     models = [model for models in config.model_sets.values() for model in models]
     named = campaign.compare_with_study.values()
     yield from _unknown(named, models, "campaign.compare_with_study", "model")
+    yield from _unknown(audit.unrelated_drafts, models, "audit.unrelated_drafts", "model")
+    proxies = chain(*audit.draft_proxies.items())
+    yield from _unknown(proxies, models, "audit.draft_proxies", "model")
     if len({campaign.name, *config.compare_with}) < 1 + len(config.compare_with):
         yield "compare_with", f"name each campaign once, and not this one, {campaign.name!r}"
 
@@ -185,6 +193,8 @@ def _check_names(config: Config) -> Errors:
 def _check_members(config: Config) -> Errors:
     """Check what suites, models and workloads name."""
     models, texts = config.models, config.prompts.texts
+    yield from _check_case(models, f"model_sets.{config.campaign.models}")
+    yield from _check_case(config.campaign.suites, "campaign.suites")
     for name, suite in config.selected_suites.items():
         drafts, place = [NO_DRAFT, SELF, *models], f"suites.{name}"
         yield from _unknown([suite.engine], config.engines, f"{place}.engine", "engine")
@@ -206,6 +216,14 @@ def _check_members(config: Config) -> Errors:
             yield "workloads", f"{name!r} is a prompt's name; take another one"
         if isinstance(workload, TextsWorkload):
             yield from _unknown(workload.texts, texts, f"workloads.{name}.texts", "prompt")
+
+
+def _check_case(names: Iterable[str], place: str) -> Errors:
+    """Check that files named by these differ also on the disk of a Mac, which ignores case."""
+    seen: dict[str, str] = {}
+    for name in names:
+        if (twin := seen.setdefault(name.lower(), name)) != name:
+            yield place, f"{twin!r} and {name!r} differ in case alone; rename one"
 
 
 def _check_source(config: Config, name: str, place: str) -> Errors:

@@ -148,7 +148,8 @@ class Measurement(Strict):
     until the model ends its text, or `n_predict` is reached"""
     temperature: float = Field(default=0.0, ge=0)
     """sampling temperature; 0 is greedy"""
-    seed: int = Field(default=42, ge=0)
+    # The engine keeps 32 bits, and draws one itself if all are set. Runs count on, see `run_seed`.
+    seed: int = Field(default=42, ge=0, lt=2**31)
     """seed of sampling"""
     repeats: Times = 3
     """blocks per comparison; intervals come from their spread. If you raise it, only the new blocks

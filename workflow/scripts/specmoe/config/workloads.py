@@ -42,18 +42,6 @@ def _place(path: Path, number: int) -> str:
     return f"{path}, {'entry' if path.suffix.lower() == '.json' else 'line'} {number}"
 
 
-def _text_of(path: Path) -> str:
-    """Return the text of a file of the user's; raises ConfigError."""
-    try:
-        return read_text(path)
-    except OSError as error:
-        raise ConfigError(f"{path}: cannot be read ({error.strerror})") from error
-    except UnicodeDecodeError as error:
-        raise ConfigError(
-            f"{path}: not a text in UTF-8 (byte {error.start}); save it so"
-        ) from error
-
-
 def numbered_entries(path: Path) -> dict[int, str]:
     """Return what a file of prompts has, by number from 1, each as a text; raises ConfigError.
 
@@ -63,7 +51,7 @@ def numbered_entries(path: Path) -> dict[int, str]:
     try:
         if (kind := path.suffix.lower()) not in _KINDS:
             raise ValueError(f"no file of prompts; they end in {', '.join(filter(None, _KINDS))}")
-        return _entries(_text_of(path), kind)
+        return _entries(read_text(path), kind)
     except (ValueError, csv.Error) as error:
         raise ConfigError(f"{path}: {error}") from error
 
@@ -92,6 +80,9 @@ def _rows(text: str, delimiters: str) -> dict[int, str]:
     """Return the rows of a table, whose first line names its columns."""
     delimiter = max(delimiters, key=text.partition("\n")[0].count)
     reader, rows = csv.DictReader(io.StringIO(text), delimiter=delimiter, strict=True), {}
+    names = [name for name in reader.fieldnames or () if name]  # spreadsheets add empty columns
+    if twins := [name for name in names if names.count(name) > 1]:
+        raise ValueError(f"two columns have the name {twins[0]!r}; rename one")
     for row in reader:
         if None in row:
             raise ValueError(
@@ -102,7 +93,7 @@ def _rows(text: str, delimiters: str) -> dict[int, str]:
     return rows
 
 
-_entries_once, _text_once = cache(numbered_entries), cache(_text_of)
+_entries_once, _text_once = cache(numbered_entries), cache(read_text)
 
 
 def text_of_prompt(path: Path, number: int | None) -> str:

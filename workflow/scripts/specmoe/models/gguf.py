@@ -5,12 +5,14 @@ takes a head for a draft model. So files are compared before anything is measure
 """
 
 import hashlib
+import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence, Set
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Final
+from time import monotonic
+from typing import Any, Final
 
 from gguf import LlamaFileType
 from jinja2.sandbox import ImmutableSandboxedEnvironment
@@ -143,19 +145,43 @@ _BEGINS: Final = "<think> [THINK] <|START_THINKING|> <seed:think> <|channel> <|c
 _ENDS: Final = "</think> [/THINK] <|END_THINKING|> </seed:think> <channel|> <|channel|>final"
 
 
+_TEMPLATE_S: Final = 5.0  # those of real models take hundredths of it
+
+
+@contextmanager
+def _stopped_at(latest: float) -> Iterator[None]:
+    """Raise TimeoutError in what runs at a time; unlike a signal's handler in any thread."""
+
+    def look(*_: object) -> Any:
+        if monotonic() > latest:
+            raise TimeoutError
+        return look
+
+    before = sys.gettrace()
+    sys.settrace(look)
+    try:
+        yield
+    finally:
+        sys.settrace(before)
+
+
 def _thinking(header: Header) -> Thinking | None:
     """Return how a model's chat template has it think; None of one that knows of no thinking.
 
-    It is rendered both ways, told to think and not to. None too if it cannot be rendered.
+    It is rendered both ways, told to think and not to. None too if it cannot be rendered. Raises
+    ValueError for one that does not end.
     """
     template = (header.chat_template or b"").decode(errors="replace")
     env = ImmutableSandboxedEnvironment(extensions=["jinja2.ext.loopcontrols"])
     env.globals["strftime_now"] = str
     asked = {"messages": [{"role": "user", "content": "?"}], "add_generation_prompt": True}
-    prompts: list[str] = []
+    prompts, latest = list[str](), monotonic() + _TEMPLATE_S
     with suppress(Exception):  # a template may do anything; the server says so, if it cannot either
         one = env.from_string(template)
-        prompts = [one.render(asked, enable_thinking=told) for told in (False, True)]
+        with _stopped_at(latest):
+            prompts = [one.render(asked, enable_thinking=told) for told in (False, True)]
+    if not prompts and monotonic() > latest:
+        raise ValueError(f"no chat template that ends within {_TEMPLATE_S:g} s")
     marks = zip(_BEGINS.split(), _ENDS.split(), strict=True)
     begin, end = next((two for two in marks if any(map(template.count, two))), ("", ""))
     if not prompts or (prompts[0] == prompts[1] and not begin):
