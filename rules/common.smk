@@ -41,7 +41,12 @@ drop_other_packages()
 try:
     check_folder(ROOT)
     drop_stale_locks()
-    CAMPAIGN = load_campaign(config, root=Path(shipped(".")), results=Path("results"))
+    CAMPAIGN = load_campaign(
+        config,
+        Path(shipped(".")),
+        Path("results"),
+        [Path(os.path.relpath(file)) for file in workflow.configfiles],
+    )
     ASKED = Asked(CAMPAIGN)
     if workflow.is_main_process:
         ASKED.check()

@@ -56,8 +56,11 @@ class Campaign(Strict):
     suites: Distinct[Name] = Field(min_length=1)
     """the experiments: names in `suites`"""
     source: Literal["measured", "shipped", "study_rows"] = "measured"
-    """where the runs come from: measured here, read from `resources/campaigns/<name>/`, or the
-    published study's own rows"""
+    """where the runs come from: measured here, shipped beside the configuration, or the published
+    study's own rows"""
+    folder: UserPath | None = None
+    """where the files of a shipped campaign are: beside its configuration, or in
+    `resources/campaigns/<name>/`"""
     compare_with_study: dict[StudyModel, Name] = Field(default={})
     """which models are the published study's, or stand for them: ids by its own names, such as
     `{moe_q4: qwen3.5-35b-a3b-q4}`. A campaign whose targets are among them (`moe_q4`, `moe_q8`,

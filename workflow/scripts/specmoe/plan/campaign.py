@@ -56,7 +56,7 @@ class LoadedCampaign:
     @property
     def data(self) -> Path:
         """The folder of the campaign's runs and of the facts about its machine and models."""
-        shipped = self.root / "resources/campaigns" / self.config.campaign.name
+        shipped = Path(self.config.campaign.folder or "")
         study_rows = self.folder / "imported"
         folders = {"measured": self.folder, "shipped": shipped, "study_rows": study_rows}
         return folders[self.config.campaign.source]

@@ -7,7 +7,7 @@ is made or measured `plan.inventory` looks at the files that the configuration n
 import fcntl
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -74,17 +74,24 @@ def drop_stale_locks(locks: Path = LOCKS) -> None:
         fcntl.flock(share, fcntl.LOCK_SH | fcntl.LOCK_NB)
 
 
-def load_campaign(data: Mapping[str, Any], root: Path, results: Path) -> LoadedCampaign:
+def load_campaign(
+    data: Mapping[str, Any], root: Path, results: Path, files: Sequence[Path] = ()
+) -> LoadedCampaign:
     """Check the configuration and return its campaign.
 
-    `data` is the merged mapping that Snakemake read, `root` the workflow's folder and `results` the
-    folder of all campaigns' results. Raises ConfigError with a line for each error.
+    `data` is the merged mapping that Snakemake read from `files`, `root` the workflow's folder and
+    `results` the folder of all campaigns' results. Raises ConfigError with a line for each error.
     """
     config = load(
         data,
         root,
         lambda given: methods_of_files(given, results / "models" / given.campaign.models),
     )
+    if config.campaign.source == "shipped" and config.campaign.folder is None:
+        packed = [file.parent for file in files if file.with_name("manifest.json").exists()]
+        folder = packed[-1] if packed else root / "resources/campaigns" / config.campaign.name
+        chosen = config.campaign.model_copy(update={"folder": str(folder)})
+        config = config.model_copy(update={"campaign": chosen})
     campaign = LoadedCampaign(config, root, results)
     stop_at(_check_folders(campaign))
     return campaign
