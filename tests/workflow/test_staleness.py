@@ -1,80 +1,213 @@
-"""An edit to the code renders again and measures nothing; another prompt is measured."""
+"""After any change exactly the right jobs run, whatever times and snakemake's memory say."""
 
 import os
-import re
+import shutil
 import subprocess
 import sys
-from contextlib import suppress
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from itertools import cycle
 from pathlib import Path
+from tempfile import mkdtemp
+from typing import Any
 
 import pytest
 import yaml
+
+from specmoe.config.models import Recipe
+from specmoe.models.synthetic import write_model
 
 from ..conftest import copied_workflow
 from ..small_campaign import tiny_campaign
 from .test_workflow import jobs
 
+TINY = "results/tiny"
+TARGETS = {"tables": 1, "page": 1}
+PAGE = {"write_page": 1, "page": 1}
+PAPER = {"render_paper": 1, "fill_paper": 1, "tables": 1}
+RENDERED = {"audit": 1, "analyse_runs": 1} | PAPER | PAGE
+# Runs, with what is judged of them.
+COLLECTED = {"collect_table": 1, "judge_divergences": 1} | RENDERED
+ALL_TABLES = COLLECTED | {"collect_table": 3}
+MEASURED = {"measure_block": 2} | COLLECTED
 
-@pytest.fixture(scope="module")
-def checkout(module_folder, engine_bin):
-    """Run snakemake in a copy of the workflow, whose runs are measured; the copy may be edited."""
-    copied_workflow(module_folder)
-    (module_folder / "tiny.yaml").write_text(yaml.safe_dump(tiny_campaign(engine_bin)))
 
-    def run(*args: str) -> str:
-        command = [sys.executable, "-m", "snakemake", "--cores", "2", *args]
-        command += ["--configfile", "tiny.yaml", "--workflow-profile", "none"]
-        done = subprocess.run(command, cwd=module_folder, capture_output=True, text=True)
+@dataclass(frozen=True)
+class Checkout:
+    """A copy of the workflow, in which a campaign of two blocks was measured."""
+
+    folder: Path
+
+    def call(self, *words: str) -> str:
+        command = [sys.executable, "-m", "snakemake", "--cores", "2", *words]
+        done = subprocess.run(
+            [*command, "--configfile", "tiny.yaml"],
+            cwd=self.folder,
+            capture_output=True,
+            text=True,
+        )
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout + done.stderr
 
-    run("tables")
-    return run
+    def planned(self, *words: str) -> dict[str, int]:
+        """Return how many jobs of each rule would run; looking changes no file."""
+        before = self.states()
+        found = jobs(self.call("-n", *words))
+        assert self.states() == before
+        found.pop("total", None)
+        return found
+
+    def states(self) -> dict[Path, int]:
+        files = (self.folder / "results").rglob("*")
+        return {file: file.lstat().st_mtime_ns for file in files}
+
+    @contextmanager
+    def changed(self, name: str, change: Any = None, seconds: float = 0):
+        """Take a file or folder away, or change it and move its time; then all is as before."""
+        file, kept = self.folder / name, Path(mkdtemp(dir=self.folder)) / "kept"
+        file.rename(kept)
+        try:
+            if change is not None:
+                file.write_bytes(change(kept.read_bytes()))
+                time = kept.stat().st_mtime + seconds
+                os.utime(file, (time, time))
+            yield
+        finally:
+            shutil.rmtree(file) if file.is_dir() else file.unlink(missing_ok=True)
+            kept.rename(file)
 
 
-@pytest.fixture
-def edit(module_folder):
-    """Add code to modules of the copied workflow; the next call, and the end, take it away."""
-    edited: dict[Path, str] = {}
-
-    def change(*modules: str) -> None:
-        restore()
-        for module in modules:
-            file = module_folder / "workflow/scripts" / module
-            edited[file] = file.read_text()
-            file.write_text(f"{edited[file]}EDITED = True\n")
-
-    def restore() -> None:
-        for file, text in edited.items():
-            file.write_text(text)
-
-    yield change
-    restore()
+def own_models(folder: Path) -> dict[str, Any]:
+    """Return a model set of a file of the user's, and of a draft model that is made."""
+    made = tiny_campaign(folder)["model_sets"]["tiny"]
+    write_model(folder / "own.gguf", Recipe(**made["target"]["recipe"]))
+    return {"target": {"kind": "path", "path": "own.gguf"}, "draft": made["draft"]}
 
 
-def test_an_edit_renders_again_and_measures_nothing_again(checkout, edit):
-    edit("specmoe/page/page.py")
-    planned = jobs(checkout("-n", "tables"))
-    assert {"audit", "analyse_runs", "render_paper"} <= set(planned)
-    assert not {"measure_block", "collect_table", "judge_divergences"} & set(planned)
-    edit("specmoe/runs/collect.py")
-    planned = jobs(checkout("-n", "tables"))
-    assert planned["collect_table"] == 3  # with what describes machine and models
-    assert "measure_block" not in planned
-    edit("specmoe/engine/responses.py", "specmoe/models/gguf.py", "specmoe/cli.py")
-    assert "Nothing to be done" in checkout("-n", "runs")
+@pytest.fixture(scope="module")
+def checkout(module_folder, engine_bin):
+    """The small campaign, with a file in every place that a configuration can name."""
+    copied_workflow(module_folder)
+    config = tiny_campaign(engine_bin)
+    config["model_sets"]["tiny"] = own_models(module_folder)
+    (module_folder / "own.txt").write_text("Write a function that adds two numbers.\n")
+    (module_folder / "t.jinja").write_text("{{ messages }}")
+    config["prompts"] = {"texts": {"code": {"file": str(module_folder / "own.txt")}}}
+    words = ["--jinja", "--chat-template-file", str(module_folder / "t.jinja")]
+    config["measurement"]["engine_args"] = words
+    (module_folder / "tiny.yaml").write_text(yaml.safe_dump(config))
+    made = Checkout(module_folder)
+    made.call(*TARGETS)
+    return made
 
 
-def test_a_prompt_of_the_same_time_is_measured_whatever_snakemake_is_told(checkout, module_folder):
-    prompt = module_folder / "resources/prompts/code.txt"
-    times = prompt.stat()
-    prompt.write_text("Write a function that adds two numbers.\n")
-    os.utime(prompt, ns=(times.st_atime_ns, times.st_mtime_ns))
-    said = "results/tiny: not measured as it is asked for now: blocks/S/target/r0 and 1 more"
-    assert said in checkout("audit", "--allowed-rules", "collect_table", "audit")
-    with suppress(AssertionError):
-        checkout("--touch", "tables")
-    printed = checkout("runs", "--rerun-triggers", "mtime")
-    assert re.search(r"again  .*prompts\.code\.text: \w+ before, \w+ now", printed)
-    assert jobs(printed)["measure_block"] == 2
-    assert "Nothing to be done" in checkout("-n", "runs")
+def test_what_is_finished_stays_so_without_the_memory_of_snakemake(checkout):
+    assert checkout.planned(*TARGETS) == {}
+    with checkout.changed(".snakemake"):
+        assert checkout.planned(*TARGETS) == {}
+    # An edit of what measures, serves and reads models is of no record.
+    with ExitStack() as edits:
+        for module in ("engine/responses.py", "models/gguf.py", "measure/arm.py"):
+            file = f"workflow/scripts/specmoe/{module}"
+            edits.enter_context(checkout.changed(file, lambda code: code + b"EDITED = 1\n", 60))
+        assert checkout.planned("runs") == {}
+
+
+def config(**sections: Any):
+    """Change keys of sections of the configuration."""
+
+    def change(text: bytes) -> bytes:
+        given = yaml.safe_load(text)
+        for section, keys in sections.items():
+            given[section] = given.get(section, {}) | keys
+        return yaml.safe_dump(given).encode()
+
+    return "tiny.yaml", change
+
+
+def draft(**recipe: Any):
+    """Change the entry of the draft model that is made."""
+
+    def change(text: bytes) -> bytes:
+        given = yaml.safe_load(text)
+        given["model_sets"]["tiny"]["draft"]["recipe"] |= recipe
+        return yaml.safe_dump(given).encode()
+
+    return "tiny.yaml", change
+
+
+def more(file: str, text: bytes):
+    return file, lambda content: content + text
+
+
+def gone(file: str):
+    return file, None
+
+
+def edited(module: str):
+    return more(f"workflow/scripts/specmoe/{module}", b"EDITED = 1\n")
+
+
+def weights(content: bytes) -> bytes:
+    return content[:-4] + b"\0\0\0\0"
+
+
+# Of each stage: what is changed, and the jobs that must run besides `ask`.
+CHANGES = {
+    "a key of measuring": (
+        config(measurement={"seed": 7}),
+        MEASURED | ALL_TABLES | {"record_trace": 1},
+    ),
+    "a key of rendering": (config(statistics={"confidence": 0.9}), ALL_TABLES),
+    "a prompt": (more("own.txt", b"And say why."), MEASURED | {"record_trace": 1}),
+    "a file of engine_args": (more("t.jinja", b"{{ 1 }}"), MEASURED),
+    "the user's model": (
+        ("own.gguf", weights),
+        MEASURED | {"make_model": 1, "describe_model": 1, "collect_table": 2, "record_trace": 1},
+    ),
+    "the entry of a model that is made": (
+        draft(seed=5),
+        ALL_TABLES | {"make_model": 1, "describe_model": 1, "measure_block": 1, "record_trace": 1},
+    ),
+    "facts about the machine": (
+        config(machine={"memory_bandwidth_gb_s": 30}),
+        {"describe_machine": 1, "collect_table": 1} | RENDERED,
+    ),
+    "a record": (gone(f"{TINY}/blocks/N/target/r0.jsonl"), MEASURED | {"measure_block": 1}),
+    "code of rows": (edited("runs/collect.py"), ALL_TABLES),
+    "code of rendering": (edited("analysis/number_text.py"), RENDERED),
+    "a template": (more("paper/main.tex.j2", b"%"), PAPER | PAGE),
+    "the table of tables": (more("paper/tables.yaml", b"# more"), PAPER | PAGE),
+    "the page's style": (more("paper/site/style.css", b"/* more */"), PAGE),
+    "the paper of another campaign": (
+        ("paper/campaign.txt", lambda name: b"other\n"),
+        {"fill_paper": 1, "tables": 1},
+    ),
+    "all results": (
+        gone(TINY),
+        MEASURED | ALL_TABLES | {"record_trace": 1, "describe_machine": 1},
+    ),
+}
+# Each change with one of these; some with all.
+HOW = {
+    f"{word}, {'with' if memory else 'without'} memory": (seconds, memory)
+    for word, seconds in (("older", -1e6), ("equal", 0), ("newer", 60))
+    for memory in (True, False)
+}
+CASES = [*zip(CHANGES, cycle(HOW))]
+CASES += [
+    (one, how) for one in ("a prompt", "the user's model", "code of rendering") for how in HOW
+]
+
+
+@pytest.mark.parametrize(("name", "how"), sorted({*CASES}))
+def test_what_depends_on_a_change_runs_again_and_nothing_else(name, how, checkout):
+    (file, change), expected = CHANGES[name]
+    seconds, memory = HOW[how]
+    with ExitStack() as changes:
+        changes.enter_context(checkout.changed(file, change, seconds))
+        if not memory:
+            changes.enter_context(checkout.changed(".snakemake"))
+        planned = checkout.planned(*TARGETS)
+    planned.pop("ask", None)
+    assert planned == expected
