@@ -45,8 +45,6 @@ def test_passes_beside_other_work_are_kept_and_in_no_estimate(table):
     )
     assert read["repeat"].tolist() == [0, 1]
     assert undisturbed_passes(read)["repeat"].tolist() == [0]
-    older = read.drop(columns="disturbed_reason")
-    assert undisturbed_passes(older)["repeat"].tolist() == [0, 1]
 
 
 def test_experts_are_means_over_repeats_and_dense_models_have_none(table):

@@ -38,14 +38,19 @@ def test_written_rows_are_read_back(rows, tmp_path):
         ("iteration", -1),
         ("gamma", 1025),
         ("gamma", None),
+        ("accepted_per_position", [2, 1, 1, -1]),
+        ("accepted_per_position", [4]),
+        ("tokens", None),
+        ("tokens", [None]),
+        ("baseline", "another"),
     ],
 )
 def test_a_value_that_breaks_the_schema_is_refused_and_nothing_written(
     rows, tmp_path, column, value
 ):
-    rows[0][column] = value
+    changed = [row | {column: value} for row in rows]
     with pytest.raises(SchemaError, match=column):
-        write_runs(rows, tmp_path / "runs.parquet")
+        write_runs(changed, tmp_path / "runs.parquet")
     assert not (tmp_path / "runs.parquet").exists()
 
 

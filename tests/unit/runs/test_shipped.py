@@ -1,22 +1,14 @@
-"""A shipped campaign is read only as it was packed; its keys and columns become those of today."""
+"""A shipped campaign is read only as it was packed; its columns become those of today."""
 
-import json
+import shutil
 
 import pyarrow.parquet as pq
 import pytest
 
-from specmoe.errors import DamagedFileError
-from specmoe.runs.schema import write_runs
-from specmoe.runs.shipped import (
-    NAME,
-    SCHEMA,
-    check_manifest,
-    upgrade,
-    write_manifest,
-)
+from specmoe.errors import DamagedFileError, SpecmoeError
+from specmoe.runs.shipped import NAME, check_manifest, upgrade, write_manifest
 
 from ...conftest import ROOT
-from ...made_record import made_rows
 
 FILES = ("runs.parquet", "divergences/t.json")
 
@@ -72,32 +64,61 @@ def test_shipped_campaigns_are_as_they_were_packed():
         check_manifest(file.parent)
 
 
-FORMER = {
-    "host": {"chip": "c"},
-    "campaign": {"name": "old", "hosts": "same"},
-    "model_sets": {"s": {"own": {"kind": "path", "path": "x.gguf", "size_gb": 1.5}}},
-    "measurement": {"passes": 2, "start_limit_s": 60},
-}
-TODAY = {
-    "machine": {"chip": "c"},
-    "campaign": {"name": "old", "machines": "same"},
-    "model_sets": {"s": {"own": {"kind": "path", "path": "x.gguf"}}},
-    "measurement": {"prompt_iterations": 2, "time_limit_s": 60},
-}
-
-
 @pytest.fixture
-def rows(study):
-    return made_rows(study)
+def demo(tmp_path):
+    """A copy of a shipped campaign."""
+    return shutil.copytree(ROOT / "resources/campaigns/demo", tmp_path / "demo")
 
 
-def test_a_shipped_campaign_has_todays_keys_and_columns_and_the_same_numbers(rows, tmp_path):
-    (tmp_path / "campaign.yaml").write_text(f"{SCHEMA}\n{json.dumps(FORMER)}\n")
-    write_runs(rows, tmp_path / "runs.parquet")
-    table = pq.read_table(tmp_path / "runs.parquet")
-    pq.write_table(table.append_column("gone", table["run"]), tmp_path / "runs.parquet")
-    for _ in range(2):  # a second time changes nothing
-        upgrade(tmp_path)
-        check_manifest(tmp_path)
-        assert json.loads((tmp_path / "campaign.yaml").read_text().partition("\n")[2]) == TODAY
-        assert pq.read_table(tmp_path / "runs.parquet").equals(table)
+def test_an_upgrade_gives_the_runs_of_2_0_0_the_columns_of_today_and_says_so(demo, capsys):
+    file = demo / "runs.parquet"
+    table = pq.read_table(file)
+    pq.write_table(table.drop_columns("stop").append_column("gone", table["run"]), file)
+    write_manifest(demo)
+    for said in ("without gone, with stop, empty", "of today, nothing to change"):
+        upgrade(demo)
+        assert capsys.readouterr().out == f"{file}: {said}\n"
+        check_manifest(demo)
+        upgraded = pq.read_table(file)
+        assert upgraded["stop"].null_count == len(table)
+        assert upgraded.drop_columns("stop").equals(table.drop_columns("stop"))
+
+
+def in_rows(change):
+    """Give what changes the rows of a campaign, and mends its manifest."""
+
+    def act(folder):
+        pq.write_table(change(pq.read_table(folder / "runs.parquet")), folder / "runs.parquet")
+        write_manifest(folder)
+
+    return act
+
+
+def with_unknown_key(folder):
+    file = folder / "campaign.yaml"
+    file.write_text(file.read_text().replace('"repeats"', '"repaets": 9, "repeats"'))
+    write_manifest(folder)
+
+
+@pytest.mark.parametrize(
+    ("harm", "fault"),
+    [
+        (lambda folder: (folder / NAME).unlink(), r"no file \S*demo/manifest\.json; correct"),
+        (
+            lambda folder: (folder / "trace.json").unlink(),
+            "trace.json is missing, one that manifest",
+        ),
+        (with_unknown_key, "measurement: unknown key 'repaets'; did you mean 'repeats'"),
+        (
+            in_rows(lambda rows: rows.replace_schema_metadata({"specmoe_schema": "8"})),
+            r"has schema version 8, .* the release that packed it \(8 and 9: 1\.1\.0\)",
+        ),
+        (in_rows(lambda rows: rows.drop_columns("order")), r"runs\.parquet: .*'order'"),
+    ],
+)
+def test_an_upgrade_changes_nothing_of_a_campaign_that_it_refuses(demo, harm, fault):
+    harm(demo)
+    before = {file: file.read_bytes() for file in demo.rglob("*.*")}
+    with pytest.raises(SpecmoeError, match=fault):
+        upgrade(demo)
+    assert {file: file.read_bytes() for file in demo.rglob("*.*")} == before

@@ -132,7 +132,7 @@ FORMER_KEYS = {
     "passes": "prompt_iterations",
     "sides": "schedule",
 }
-"""Keys of earlier versions, and today's: for messages, and to upgrade packed campaigns."""
+"""Keys of earlier versions, and today's, for messages."""
 
 
 class Strict(BaseModel):
@@ -153,7 +153,7 @@ class Strict(BaseModel):
                 if key not in cls.model_fields:
                     new = FORMER_KEYS.get(key)
                     hint = f"it is `{new}` now" if new else nearest(str(key), cls.model_fields)
-                    said = {"key": key, "shown": repr(key), "hint": hint}
+                    said = {"shown": repr(key), "hint": hint}
                     raise PydanticCustomError("unknown_key", "unknown key {shown}; {hint}", said)
         return data
 

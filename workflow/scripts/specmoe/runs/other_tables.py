@@ -33,8 +33,8 @@ PASS_TIMES = pa.DataFrameSchema(
         "ms": pa.Column(float, _POSITIVE),  # median over the samples
         # Distinct experts of a layer, mean over layers and samples; null of a dense model.
         "experts": pa.Column(float, _POSITIVE, nullable=True),
-        # Of the last attempt, see `engine.disturbance`; older campaigns have no such column.
-        "disturbed_reason": pa.Column(str, nullable=True, required=False),
+        # Of the last attempt, see `engine.disturbance`.
+        "disturbed_reason": pa.Column(str, nullable=True),
     },
     unique=["engine", "model", "repeat", "outputs", "n_tokens"],
     strict=True,
@@ -141,7 +141,7 @@ def collect_agreement(records: Iterable[Path], out: Path) -> None:
 
 def undisturbed_passes(frame: pd.DataFrame) -> pd.DataFrame:
     """Return the passes that estimates may use."""
-    return frame[frame["disturbed_reason"].isna()] if "disturbed_reason" in frame else frame
+    return frame[frame["disturbed_reason"].isna()]
 
 
 def seen_experts(frame: pd.DataFrame) -> dict[str, tuple[tuple[int, float], ...]]:

@@ -4,7 +4,7 @@ A row is one run that was measured. A block that fails ends its job with an erro
 Units are in the column's name. A value that the protocol does not give is null, never zero.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
 from functools import partial
@@ -139,10 +139,7 @@ class Row(pa.DataFrameModel):
     load_tokens_per_second: float | None = _measured("Their rate.")
     load_decodes: int | None = _positive("Passes over the target in that time.")
     engine_options: str = _column("All options of the engine.")
-    prompt_sha256: str | None = _column(
-        "Of the ids of the prompt's tokens; null where the protocol has none, and in rows that were"
-        " measured before schema version 9."
-    )
+    prompt_sha256: str | None = _column("Of the ids of the prompt's tokens; null without any.")
 
 
 _ARROW = {
@@ -153,6 +150,9 @@ _ARROW = {
     datetime: pyarrow.timestamp("us", tz="UTC"),
     tuple[int, ...]: pyarrow.list_(pyarrow.int64()),
 }
+_NUMBERS = pa.Check(
+    lambda column: column.list.flatten().ge(0).fillna(value=False).all(), name="numbers from 0 on"
+)
 
 
 def _columns() -> dict[str, pa.Column]:
@@ -164,7 +164,7 @@ def _columns() -> dict[str, pa.Column]:
         column = declared[getattr(Row, attribute)]
         columns[column.name] = pa.Column(
             pd.ArrowDtype(_ARROW[kind]),
-            column.checks,
+            [*column.checks, *[_NUMBERS] * (kind == tuple[int, ...])],
             nullable=bool(null),
             description=column.description,
         )
@@ -208,7 +208,14 @@ def _frame(table: pyarrow.Table) -> pd.DataFrame:
 
 
 def _checked(table: pyarrow.Table) -> pyarrow.Table:
-    validated(_SCHEMA, table.to_pandas(types_mapper=pd.ArrowDtype))
+    """Return a table; raises ValueError for the first row that breaks the schema."""
+    frame = validated(_SCHEMA, table.to_pandas(types_mapper=pd.ArrowDtype))
+    frame = frame[frame["protocol"] == Protocol.PAIRED]  # llama-server gives all that follows
+    gamma, whole = frame["gamma"], frame["baseline"].isin(frame["run"])
+    for name in ("accepted_per_position", "drafted_per_position"):
+        whole &= frame[name].list.len().fillna(-1) == gamma
+    if lacking := [*frame.loc[frame["tokens"].isna() | ((gamma > 0) & ~whole), "run"]]:
+        raise ValueError(f"{lacking[0]} lacks tokens, baseline or accepted_per_position up to γ")
     return table
 
 
@@ -238,20 +245,26 @@ def read_table(path: Path) -> pyarrow.Table:
         raise SchemaError(f"{path} is not a readable parquet file: {reason}") from error
 
 
+def read_rows(path: Path, versions: Collection[str] = (SCHEMA_VERSION,)) -> pyarrow.Table:
+    """Return the rows of a file as they are; raises SchemaError for one of another version."""
+    table = read_table(path)
+    version = (table.schema.metadata or {}).get(_VERSION_KEY, b"none").decode(errors="replace")
+    if version not in versions:
+        raise SchemaError(
+            f"{path} has schema version {version}, this specmoe reads {SCHEMA_VERSION}; render a"
+            " shipped campaign with the release that packed it (8 and 9: 1.1.0); collect another"
+            " one again: snakemake --forcerun collect_table"
+        )
+    return table
+
+
 def read_runs(path: Path) -> pd.DataFrame:
     """Return the checked runs of a campaign, one a row, without columns of other names.
 
     Integer columns are pandas' nullable `Int64`. Raises SchemaError when the file cannot be read,
     is of another schema version, or breaks the schema.
     """
-    table = read_table(path)
-    version = (table.schema.metadata or {}).get(_VERSION_KEY, b"none").decode(errors="replace")
-    if version != SCHEMA_VERSION:
-        raise SchemaError(
-            f"{path} has schema version {version}, this specmoe reads {SCHEMA_VERSION}; render a"
-            " shipped campaign with the release that packed it; collect another one again:"
-            " snakemake --forcerun collect_table"
-        )
+    table = read_rows(path)
     with schema_errors(path):
         if missing := [name for name in COLUMNS if name not in table.column_names]:
             raise ValueError(f"it has no column {missing[0]!r}")

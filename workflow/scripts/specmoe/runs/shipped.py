@@ -1,19 +1,17 @@
-"""Shipped campaigns: packing, digests, and their rewriting with the keys and columns of today."""
+"""Shipped campaigns: packing, digests, and the columns of today."""
 
 import json
 import shutil
 from pathlib import Path
-from typing import Any
 
-from pydantic import TypeAdapter, ValidationError
-from pydantic_core import ErrorDetails
+import pyarrow.parquet as pq
+from pydantic import TypeAdapter
 
-from specmoe.config.base import FORMER_KEYS
-from specmoe.config.schema import Config
+from specmoe.config.load import load, read_mapping
 from specmoe.errors import DamagedFileError
-from specmoe.files import json_of, read_record, replace_text, sha256_of
-from specmoe.plan.campaign import LoadedCampaign
-from specmoe.runs.schema import read_table, write_runs
+from specmoe.files import given_file, json_of, read_record, replace_text, sha256_of, written_whole
+from specmoe.plan.campaign import ROOT, LoadedCampaign
+from specmoe.runs.schema import COLUMNS, SCHEMA_VERSION, check_rows, read_rows, schema_errors
 
 NAME = "manifest.json"
 # The files and folders of a shipped campaign beside its manifest.
@@ -45,8 +43,7 @@ def pack(
         shutil.copy(file, out)
     for file in campaign.divergences:
         shutil.copy(file, out / "divergences")
-    described = [read_record(file) for file in engines]
-    (out / "engines.json").write_text(json.dumps(described, indent=1) + "\n")
+    (out / "engines.json").write_text(json.dumps([*map(read_record, engines)], indent=1) + "\n")
     config = read_record(campaign.file)
     config["campaign"]["source"] = "shipped"
     # JSON is YAML, and so a file for --configfile.
@@ -61,10 +58,13 @@ def _digests_of(folder: Path) -> dict[str, str]:
     return {name.as_posix(): sha256_of(files[name]) for name in own}
 
 
+def _manifest_of(digests: dict[str, str]) -> str:
+    return f"{_DIGESTS.dump_json(digests, indent=1).decode()}\n"
+
+
 def write_manifest(folder: Path) -> None:
     """Write the digests of all files of a shipped campaign."""
-    text = _DIGESTS.dump_json(_digests_of(folder), indent=1).decode()
-    replace_text(folder / NAME, f"{text}\n")
+    replace_text(folder / NAME, _manifest_of(_digests_of(folder)))
 
 
 def check_manifest(folder: Path) -> None:
@@ -88,34 +88,21 @@ def check_manifest(folder: Path) -> None:
 
 
 def upgrade(folder: Path) -> None:
-    """Rewrite a shipped campaign with today's keys and columns, and its manifest.
+    """Give the runs of a shipped campaign the columns of today; change all of its files or none.
 
-    Raises SchemaError if rows lack a column of today.
+    Raises DamagedFileError, ConfigError for unknown keys, and SchemaError for rows before 2.0.0.
     """
-    file = folder / "campaign.yaml"
-    data = json_of(file.read_text("utf-8").partition("\n")[2])
-    _with_known_keys(data)
-    replace_text(file, f"{SCHEMA}\n{json.dumps(data, indent=1)}\n")
-    write_runs(read_table(folder / "runs.parquet").to_pylist(), folder / "runs.parquet")
-    write_manifest(folder)
-
-
-def _with_known_keys(data: dict[str, Any]) -> None:
-    """Rename the keys of a configuration that the schema does not know, or remove them."""
-    while unknown := [one for one in _errors_of(data) if one["type"] == "unknown_key"]:
-        for error in unknown:
-            section = data
-            for part in error["loc"]:  # those that are no keys say of which kind a section is
-                inner = section.get(str(part))
-                section = inner if isinstance(inner, dict) else section
-            value = section.pop(key := error["ctx"]["key"])
-            if key in FORMER_KEYS:
-                section.setdefault(FORMER_KEYS[key], value)
-
-
-def _errors_of(data: dict[str, Any]) -> list[ErrorDetails]:
-    try:
-        Config.model_validate(data)
-    except ValidationError as error:
-        return error.errors()
-    return []
+    manifest, file = given_file(folder / NAME), folder / "runs.parquet"
+    rows = read_rows(file, {"10", SCHEMA_VERSION})  # 10 is that of 2.0.0
+    check_manifest(folder)
+    load(read_mapping(folder / "campaign.yaml"), ROOT)
+    with schema_errors(file):
+        table = check_rows(rows.to_pylist())
+    changes = [f"without {name}" for name in rows.column_names if name not in COLUMNS]
+    changes += [f"with {name}, empty" for name in COLUMNS if name not in rows.column_names]
+    if changes:
+        with written_whole(manifest) as listed, written_whole(file) as part:
+            pq.write_table(table, part)
+            digests = _digests_of(folder) | {file.name: sha256_of(part)}
+            listed.write_text(_manifest_of(digests), encoding="utf-8")
+    print(f"{file}: {', '.join(changes) or 'of today, nothing to change'}")
