@@ -122,7 +122,7 @@ onstart:
 onsuccess:
     if scheduled("measure_block"):
         subprocess.run(
-            ["python", SPECMOE, "finish", "--campaign", str(CAMPAIGN.file)]
+            ["python", PACKAGE, "finish", "--campaign", str(CAMPAIGN.file)]
         )
     if Path("paper/main.tex").exists() and not Path(PDF_FILES[0]).exists():
         if missing := missing_tex():

@@ -7,8 +7,8 @@ REPORTED = [
 rule analyse_runs:
     """Compute every table of the analysis."""
     input:
-        **RENDERING,
         **TABLES,
+        code=RENDERING,
         audit="<campaign>/audit",
         compare_with=expand("results/{campaign}/analysis", campaign=CONFIG.compare_with),
         reported=REPORTED,
@@ -16,10 +16,8 @@ rule analyse_runs:
         directory("<campaign>/analysis"),
     log:
         "<logs>/analyse_runs.log",
-    params:
-        campaign=str(CAMPAIGN.file),
     shell:
-        "python {input.specmoe:q} analyse --campaign {params.campaign} --audit {input.audit}"
+        verb("analyse") + " --audit {input.audit}"
         " --compare-with {input.compare_with} --out {output} 2>&1 | tee {log}"
 
 
@@ -27,7 +25,6 @@ rule analyse_runs:
 rule advise:
     """Say what to switch on: for each target the best draft and γ, or why to leave it off."""
     input:
-        specmoe=SPECMOE,
         analysis="<campaign>/analysis",
         contenders=CAMPAIGN.stages,
     log:
@@ -37,5 +34,5 @@ rule advise:
         out=CAMPAIGN.folder / "advice.json",
         configfiles=workflow.configfiles,
     shell:
-        "python {input.specmoe:q} advise --analysis {input.analysis} --contenders {input.contenders}"
+        call("advise") + " --analysis {input.analysis} --contenders {input.contenders}"
         " --configfile {params.configfiles:q} --out {params.out} 2>&1 | tee {log}"

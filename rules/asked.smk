@@ -15,6 +15,8 @@ rule ask:
     localrule: True
     params:
         older=lambda wildcards, output: ASKED.older(Path(output[0])),
-        text=lambda wildcards, output: ASKED.text(Path(output[0])),
+        text=lambda wildcards, output: json.dumps(
+            ASKED.questions[Path(output[0])], indent=1
+        ),
     shell:
         "(rm -f {params.older:q} && printf '%s' {params.text:q} > {output}) 2> {log}"

@@ -2,7 +2,6 @@
 rule judge_divergences:
     """Check every run that diverged from its baseline: is the divergence a tie or a wrong token?"""
     input:
-        specmoe=SPECMOE,
         engine="<engine>/engine.json",
         target="<models>/{target}.gguf",
         runs="<campaign>/runs.parquet",
@@ -14,17 +13,15 @@ rule judge_divergences:
         server="<logs>/judge_divergences/{target}.server.log",
     threads: workflow.cores
     params:
-        **MACHINE,
+        before=describing,
     shell:
-        "{params.before}python {input.specmoe:q} judge --campaign {params.campaign}"
-        " --target {wildcards.target:q} --workflow-pid $PPID"
+        measuring("judge") + " --target {wildcards.target:q}"
         " --log {log.server} --out {output.judged} 2>&1 | tee {log.judge}"
 
 
 rule score_draft:
     """Read the outputs of a draft model's targets with it: its scores."""
     input:
-        specmoe=SPECMOE,
         engine="<engine>/engine.json",
         program="<engine>/model_passes",
         draft="<models>/{draft}.gguf",
@@ -40,23 +37,20 @@ rule score_draft:
         engine="<logs>/score_draft/{draft}.engine.log",
     threads: workflow.cores
     params:
-        **MACHINE,
+        before=describing,
     shell:
-        "{params.before}python {input.specmoe:q} score_draft --campaign {params.campaign}"
-        " --draft {wildcards.draft:q} --workflow-pid $PPID"
+        measuring("score_draft") + " --draft {wildcards.draft:q}"
         " --log {log.engine} --out {output.read} 2>&1 | tee {log.read}"
 
 
 rule audit:
     """Check every run against the bounds of what the machine and models can do."""
     input:
-        **RENDERING,
         **TABLES,
+        code=RENDERING,
     output:
         directory("<campaign>/audit"),
     log:
         "<logs>/audit.log",
-    params:
-        campaign=str(CAMPAIGN.file),
     shell:
-        "python {input.specmoe:q} audit --campaign {params.campaign} --out {output} 2>&1 | tee {log}"
+        verb("audit") + " --out {output} 2>&1 | tee {log}"

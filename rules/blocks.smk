@@ -2,18 +2,10 @@
 # also hold a lock of the machine, because another snakemake may measure there.
 
 
-def files_of_block(block):
-    """Return what a block waits for; one that is not measured as it is asked for now is again."""
-    if f"blocks/{block}" in ASKED.lacking:
-        force(*CAMPAIGN.record_files([block]))
-    return FILES.of_block(block)
-
-
 rule measure_block:
     """Measure the arms of one block on the same prompts, alone on the machine."""
     input:
         unpack(of("block", files_of_block)),
-        specmoe=SPECMOE,
     output:
         **described("<campaign>/machines/{block}.json"),
         record=ensure("<campaign>/blocks/{block}.jsonl", non_empty=True),
@@ -27,12 +19,11 @@ rule measure_block:
     resources:
         runtime=lambda wildcards, attempt: 240 * attempt,
     params:
-        **MACHINE,
+        before=describing,
     message:
         "Measuring {wildcards.block}"
     shell:
-        "{params.before}python {input.specmoe:q} measure --campaign {params.campaign}"
-        " --block {wildcards.block:q} --workflow-pid $PPID --log {log:q}"
+        measuring("measure") + " --block {wildcards.block:q} --log {log:q}"
 
 
 # Its table is printed as soon as it is known: what is provisional says so.
@@ -40,33 +31,23 @@ rule choose_contenders:
     """Say which settings are clearly beaten before a repeat, and measured no further."""
     input:
         unpack(of("stage", FILES.of_contenders)),
-        specmoe=SPECMOE,
         asked=asked("contenders"),
     output:
         "<campaign>/contenders_r{stage}.json",
     log:
         "<logs>/choose_contenders/r{stage}.log",
     localrule: True
-    params:
-        campaign=str(CAMPAIGN.file),
     shell:
-        "python {input.specmoe:q} choose_contenders --campaign {params.campaign}"
-        " --stage {wildcards.stage} --out {output} 2>&1 | tee {log}"
+        verb("choose_contenders")
+        + " --stage {wildcards.stage} --out {output} 2>&1 | tee {log}"
 
 
 if CAMPAIGN.timed_passes:
-
-    def before_passes(repeat):
-        """Return what passes before a repeat wait for; they are timed again as blocks are."""
-        jobs = [f"pass_times/{model}/r{repeat}" for model in CAMPAIGN.timed_passes]
-        force(*map(ASKED.records.link, ASKED.lacking.intersection(jobs)))
-        return FILES.before_repeat(repeat)
 
     # One job for all models, because starting one takes as long as the passes of a small model.
     rule measure_pass_times:
         """Time the passes of each model by themselves, alone on the machine."""
         input:
-            specmoe=SPECMOE,
             models=[*map(CAMPAIGN.model_file, CAMPAIGN.timed_passes)],
             infos=[*map(CAMPAIGN.info, CAMPAIGN.timed_passes)],
             before=of("repeat", before_passes),  # as the description of the machine
@@ -84,9 +65,8 @@ if CAMPAIGN.timed_passes:
         priority: of("repeat", CAMPAIGN.machine_priority)
         threads: workflow.cores
         params:
-            **MACHINE,
+            before=describing,
         message:
             "Timing passes before repeat {wildcards.repeat}"
         shell:
-            "{params.before}python {input.specmoe:q} time_passes --campaign {params.campaign}"
-            " --repeat {wildcards.repeat} --workflow-pid $PPID --log {log}"
+            measuring("time_passes") + " --repeat {wildcards.repeat} --log {log}"

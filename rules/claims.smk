@@ -3,8 +3,6 @@
 
 rule check_claim:
     """Say whether a claim about speed can be true: --config claim='{...}' or claim=FILE."""
-    input:
-        specmoe=SPECMOE,
     log:
         "results/claims/check_claim.log",
     localrule: True
@@ -13,4 +11,4 @@ rule check_claim:
             CONFIG.claim if isinstance(CONFIG.claim, str) else json.dumps(CONFIG.claim)
         ),
     shell:
-        "python {input.specmoe:q} check_claim --claim {params.claim:q} 2>&1 | tee {log}"
+        call("check_claim") + " --claim {params.claim:q} 2>&1 | tee {log}"

@@ -3,26 +3,23 @@ rule collect_table:
     """Collect records into a table, or what describes the machine or the models into one file."""
     input:
         unpack(of("collected", FILES.of_table)),
-        specmoe=SPECMOE,
         code=asked("collecting"),
         configuration=asked("campaign"),
     output:
         "<campaign>/{collected}.{ending}",
     log:
         "<logs>/collect_table/{collected}.{ending}.log",
-    params:
-        campaign=str(CAMPAIGN.file),
     shell:
-        "python {input.specmoe:q} collect_table --campaign {params.campaign}"
-        " --table {wildcards.collected:q} --out {output} 2>&1 | tee {log}"
+        verb("collect_table")
+        + " --table {wildcards.collected:q} --out {output} 2>&1 | tee {log}"
 
 
 # All that rendering needs, without models: the form that ships.
 rule pack_campaign:
     """Pack the files from which a finished campaign is rendered."""
     input:
-        **RENDERING,
         **TABLES,
+        code=RENDERING,
         engines=[*map(CAMPAIGN.engine_file, CAMPAIGN.engine_names)],
         # The demonstration is optional: without a record the campaign is packed without it.
         trace=[TRACE] if DEMONSTRATION and Path(TRACE).exists() else [],
@@ -31,10 +28,8 @@ rule pack_campaign:
     log:
         "<logs>/pack_campaign.log",
     localrule: True
-    params:
-        campaign=str(CAMPAIGN.file),
     shell:
-        "python {input.specmoe:q} pack --campaign {params.campaign} --engines {input.engines}"
+        verb("pack") + " --engines {input.engines}"
         " --trace {input.trace} --out {output} 2>&1 | tee {log}"
 
 
@@ -47,14 +42,11 @@ for suite in CONFIG.campaign.suites if CAMPAIGN.measured else []:
         name:
             f"suite_{suite}"
         input:
-            specmoe=SPECMOE,
             runs=f"<campaign>/suites/{suite}.parquet",
         log:
             f"<logs>/suite_{suite}.log",
         localrule: True
         params:
-            campaign=str(CAMPAIGN.file),
             suite=suite,
         shell:
-            "python {input.specmoe:q} summarise --campaign {params.campaign} --suite {params.suite:q}"
-            " 2>&1 | tee {log}"
+            verb("summarise") + " --suite {params.suite:q}" " 2>&1 | tee {log}"

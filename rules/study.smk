@@ -2,23 +2,20 @@
 rule fetch_study_rows:
     """Get the authors' own rows and check their digest."""
     input:
-        specmoe=SPECMOE,
         asked=asked("study_rows"),
     output:
         "<campaign>/imported/runs.csv",
     log:
         "<logs>/fetch_study_rows.log",
     localrule: True
-    params:
-        campaign=str(CAMPAIGN.file),
     shell:
-        "python {input.specmoe:q} fetch_study_rows --campaign {params.campaign} --out {output} 2>&1 | tee {log}"
+        verb("fetch_study_rows") + " --out {output} 2>&1 | tee {log}"
 
 
 rule import_study_rows:
     """Convert the authors' rows to our schema, with what is known of their models and machine."""
     input:
-        **RENDERING,
+        code=RENDERING,
         configuration=asked("campaign"),
         stated=asked("machine"),
         csv="<campaign>/imported/runs.csv",
@@ -29,9 +26,8 @@ rule import_study_rows:
     log:
         "<logs>/import_study_rows.log",
     params:
-        campaign=str(CAMPAIGN.file),
         given=always(GIVEN),
         out=subpath(output.runs, parent=True),
     shell:
-        "python {input.specmoe:q} import_study_rows --campaign {params.campaign} --csv {input.csv}"
+        verb("import_study_rows") + " --csv {input.csv}"
         " --given {params.given:q} --out {params.out} 2>&1 | tee {log}"

@@ -15,6 +15,7 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -60,7 +61,7 @@ class Asked:
 
     campaign: LoadedCampaign
     believed: set[Path] = field(default_factory=set)
-    _files_of: dict[tuple[str, str], Path] = field(default_factory=dict)
+    questions: dict[Path, Request] = field(default_factory=dict)
 
     @property
     def records(self) -> Records:
@@ -207,41 +208,30 @@ class Asked:
 
     def file(self, what: str, of: str = "") -> Path:
         """Return the file of a question, of a model or an engine if `of` names one."""
-        if (what, of) not in self._files_of:
-            self._files_of[what, of] = self._file(what, of)
-        return self._files_of[what, of]
-
-    def text(self, file: Path) -> str:
-        """Return what a question's file holds."""
-        [question] = [one for one, its in self._files_of.items() if its == file]
-        return json.dumps(self.question(*question), indent=1)
-
-    def _file(self, what: str, of: str) -> Path:
-        folder, name = self.campaign.folder, what
+        folder, name, question = self.campaign.folder, what, self._question(what, of)
         if what in ("model", "info"):
             folder, name = self.campaign.models_folder, f"{of}.{what}"
         elif what == "program":
             folder = self.campaign.engine_file(of).parent
-        return folder / f"asked/{name}-{digest_of(self.question(what, of))}.json"
+        file = folder / f"asked/{name}-{digest_of(question)}.json"
+        self.questions[file] = question
+        return file
 
-    def question(self, what: str, of: str = "") -> Request:
+    def _question(self, what: str, of: str) -> Request:
         """Return what is asked of the jobs that take the question's file, as JSON has it."""
-        campaign, config = self.campaign, self.campaign.config
-        if what in _SOURCES:
-            patterns = _SOURCES[what]
-            files = (file for pattern in patterns for file in campaign.root.glob(pattern))
-            return _digests_of(campaign.root, files)
-        if what == "model":
-            return self._making(config.models[of])
-        if what == "info":  # the digests of a download are checked during it
-            entry = config.models[of]
-            digests = entry.digests if isinstance(entry, PathModel) else []
-            return {"stated": repr((digests, config.family(of), config.origin(of)))}
-        own: Callable[[], Request] = getattr(self, f"_{what}")
-        return own()
-
-    def _campaign(self) -> Request:
-        return {self.campaign.file.name: _sha256(self.campaign.text)}
+        own: dict[str, Callable[[], Request]] = {
+            "campaign": lambda: {"campaign.json": _sha256(self.campaign.text)},
+            "data": self._data,
+            "model": lambda: self._making(self.campaign.config.models[of]),
+            "info": lambda: self._stated(of),
+            "machine": self._machine,
+            "contenders": self._contenders,
+            "demonstration": self._demonstration,
+            "study_rows": self._study_rows,
+        }
+        root = self.campaign.root
+        patterns = _SOURCES.get(what, ())
+        return own[what]() if what in own else _digests_of(root, chain(*map(root.glob, patterns)))
 
     def _data(self) -> Request:
         """Return the files of a shipped campaign; those of others are made by jobs."""
@@ -269,6 +259,13 @@ class Asked:
         copy = self.campaign.config.study_rows
         return {"copy": copy, "sha256": sha256_of(Path(copy)) if copy else None}
 
+    def _stated(self, model: str) -> Request:
+        """Return what the configuration states of a file; a download's digests are checked then."""
+        config = self.campaign.config
+        entry = config.models[model]
+        digests = entry.digests if isinstance(entry, PathModel) else []
+        return {"stated": repr((digests, config.family(model), config.origin(model)))}
+
     def _making(self, entry: AnyModel) -> Request:
         """Return what a model's file is made of beside another model, whichever engine makes it."""
         # The hub tells the size of its file; of a wheel's the log names it.
@@ -284,21 +281,18 @@ class Asked:
 
         What a release before 3.0.0 has made is believed: it did not write what was asked.
         """
-        file = self.file(what, of)
-        if file.exists():
-            return False
-        campaign = self.campaign
+        file, campaign = self.file(what, of), self.campaign
         made = {
             "model": campaign.models_folder / f"{of}.json",
             "info": campaign.models_folder / f"{of}.json",
-            "program": campaign.engine_file(of).with_name("model_passes"),
+            "program": file.parents[1] / "model_passes",
             "machine": campaign.machine_file,
             "contenders": campaign.contenders(0),
             "demonstration": campaign.trace_file,
         }
-        if what in made and made[what].exists() and not self.older(file):
+        if what in made and made[what].exists() and not file.exists() and not self.older(file):
             self.believed.add(file)
-        return file not in self.believed
+        return not file.exists() and file not in self.believed
 
     def older(self, file: Path) -> list[Path]:
         """Return the files of what was asked before in place of a question's file."""

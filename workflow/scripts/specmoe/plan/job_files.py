@@ -1,4 +1,4 @@
-"""The files that a campaign's jobs wait for, and the words of the configuration that they get."""
+"""The files of other jobs that a campaign's jobs wait for."""
 
 from dataclasses import dataclass
 from itertools import chain, product
@@ -25,7 +25,7 @@ class JobFiles:
     # Models, which campaigns share.
 
     def made_from(self, model: str) -> Files:
-        """Return what a model is made from: another one, whose info says that it is whole; texts.
+        """Return what a model is made from: another one, whose info says that it is whole.
 
         An engine that made it stays its engine, see `LoadedCampaign.engine_of_model`.
         """
@@ -35,8 +35,6 @@ class JobFiles:
             files |= {"source_info": campaign.info(source), "source": campaign.model_file(source)}
         if isinstance(entry, QuantizeModel | NgramCache):
             files["engine"] = campaign.engine_file(campaign.engine_of_model(model))
-        if isinstance(entry, NgramCache):
-            files["text"] = campaign.root / entry.text
         return files
 
     def digests_of_download(self, model: str) -> list[Path]:
@@ -47,15 +45,10 @@ class JobFiles:
     # A campaign's own jobs.
 
     def of_block(self, block: str) -> Files:
-        """Return what a block loads and sends: engine, models, prompts.
-
-        Raises ConfigError for a block that the campaign does not have.
-        """
+        """Return what a block loads. Raises ConfigError for one that the campaign does not have."""
         one = self.campaign.block(block)
-        prompts = {source.file for source in one.prompts}
         return {
             "engine": self.campaign.engine_file(self.campaign.engine_of_block(block)),
-            "prompts": [self.campaign.root / file for file in sorted(prompts)],
             "contenders": self.campaign.contenders_of(one),
             "models": [*map(self.campaign.model_file, one.models)],
             "infos": [*map(self.campaign.info, one.models)],
