@@ -6,6 +6,7 @@ others are `told` under it, and so are some of either kind. An entry has the nam
 is done, in order, and last the line, as a regular expression.
 """
 
+import hashlib
 import json
 import os
 import shutil
@@ -197,6 +198,17 @@ def in_record(scene: Scene, path: str, value: Any) -> None:
     save(file, request, measured, 1.0)
 
 
+def mended(measured: bytes) -> Callable[[bytes], bytes]:
+    """Return what replaces the measurement of a record, and mends its checksum."""
+
+    def changed(record: bytes) -> bytes:
+        head, before, _ = record.split(b"\n")
+        digests = (hashlib.sha256(line).hexdigest().encode() for line in (before, measured))
+        return head.replace(*digests) + b"\n" + measured + b"\n"
+
+    return changed
+
+
 @deed
 def rows(scene: Scene, changed: Callable[[pa.Table], pa.Table]) -> None:
     pq.write_table(changed(pq.read_table(scene.file(ROWS))), scene.file(ROWS))
@@ -283,6 +295,13 @@ unread({
         "is damaged: its checksum is another; delete"),
     "a_record_with_an_absurd_time": (in_record("runs.0.answer.timings.predicted_ms", 1e308),
         f"{damaged} .*decode_ms"),
+    "a_record_without_its_machine": (in_record("machine", None), f"{damaged} .*machine"),
+    "a_record_that_measured_no_json": (change(RECORD, mended(b"[" * 100_000)),
+        rf"{damaged} it is no JSON \(.*\); delete \S*store/\S* and run snakemake again"),
+    "a_record_whose_head_is_nested": (change(RECORD, lambda text: b"[" * 100_000 + text),
+        f"{damaged} it is no record; delete"),
+    "a_pipe_for_a_record": (delete(RECORD), lambda scene: os.mkfifo(scene.file(RECORD)),
+        f"{damaged} it is no record; delete"),
 })  # fmt: skip
 
 # The table of runs by itself, as a copied file is, and what is beside it, by the audit.
