@@ -92,16 +92,23 @@ def _text(error: BaseException) -> str:
             f"{error}; {sys.executable} has other packages than requirements.txt, so run the"
             " snakemake of `make setup`"
         )
-    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return f"no room for {error.filename or 'a file'}; {_MAKE_ROOM}"
-    # Whatever a tool says of itself then.
-    if isinstance(error, SpecmoeError) and shutil.disk_usage(Path.cwd()).free < _FULL_BYTES:
-        return f"{error}; the disk of {Path.cwd()} is full; {_MAKE_ROOM}"
+    if isinstance(error, OSError) and error.errno in _REMEDIES:
+        return f"{error.filename or 'a file'}: {error.strerror}; {_REMEDIES[error.errno]}"
+    if isinstance(error, SpecmoeError):  # whatever a tool says of itself on a full disk
+        for folder in (Path.cwd(), *Path("results").glob("*/")):  # may be disks of their own
+            if shutil.disk_usage(folder).free < _FULL_BYTES:
+                return f"{error}; the disk of {folder} is full; {_MAKE_ROOM}"
     return str(error)
 
 
 _FULL_BYTES = 2**20
 _MAKE_ROOM = "make room on its disk (`df -h`), and the same command goes on"
+_REMEDIES = {
+    **dict.fromkeys([errno.ENOSPC, errno.EDQUOT], _MAKE_ROOM),
+    errno.EISDIR: "a file belongs there; move the folder away",
+    errno.ENOTDIR: "a file is where a folder belongs; move it away",
+    errno.ENAMETOOLONG: "shorten its name",
+}
 
 
 def one_line(error: object) -> str:

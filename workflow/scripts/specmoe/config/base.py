@@ -41,7 +41,7 @@ def resource(name: str) -> dict[str, Any]:
 
 # Names become file names and command-line words: they hold nothing that a shell, a path or LaTeX
 # reads as its own.
-NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
+NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"
 Name = Annotated[str, StringConstraints(pattern=NAME)]
 Digest = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 REPOSITORY = r"^[^/\s]+/[^/\s]+$"
@@ -106,7 +106,7 @@ _WORDS = {
     "list_type": "give a list, as in [{input}]",
     "union_tag_not_found": "the key {discriminator} is missing",
     "union_tag_invalid": "unknown {discriminator} {tag!r}; known: {expected_tags}",
-    NAME: "give a letter or digit, and then letters, digits, '.', '_' and '-'",
+    NAME: "give a letter or digit, and then letters, digits, '.', '_' and '-', 100 in all",
     r"^[A-Z0-9_]+$": "give a type as llama-quantize names it, as Q4_K_M",
     REPOSITORY: "give an owner and a name, as in owner/name",
     r"\.gguf$": "give a file whose name ends in .gguf",
