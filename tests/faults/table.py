@@ -276,6 +276,9 @@ refused({
     # The configuration.
     "results_on_a_disk_that_is_not_mounted": (link_to_nothing("results/tiny"),
         "campaign: results/tiny is a link to /not/mounted, which is not there; mount or make it"),
+    "a_file_for_the_folder_of_records": (
+        delete("results/tiny/blocks"), write("results/tiny/blocks", ""),
+        "campaign: results/tiny/blocks is a file where a folder belongs; move it away"),
     "a_shipped_campaign_that_is_not_there": (put("campaign.source", "shipped"),
         r"campaign: there is no \S*resources/campaigns/tiny, where a shipped campaign is"),
     "braces_in_the_name_of_a_prompt": (text("as{x}.txt", "a text"),
