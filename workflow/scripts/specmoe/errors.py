@@ -9,6 +9,7 @@ import shutil
 import signal
 import sys
 import tempfile
+import threading
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -35,7 +36,7 @@ class ModelError(SpecmoeError):
 
 
 class DownloadError(SpecmoeError):
-    """A file other than a model could not be downloaded, or is not the expected one."""
+    """A file could not be downloaded, or one that is no model is not the expected one."""
 
 
 class EngineError(SpecmoeError):
@@ -177,6 +178,28 @@ def run(main: Callable[[], None]) -> None:
             f"{_command()} failed in a way it does not foresee:"
             f" {type(error).__name__}: {first_line}; please report it with {file}"
         )
+
+
+DOWNLOAD_LIMIT_S = 6 * 3600
+"""The longest that a download may take, and again for each 200 MB: 10 kB a second."""
+TOO_SLOW = "the server sends so little that it never ends; check the network, and run again"
+
+
+@contextmanager
+def ended_if_slow(place: str, size: float = 0) -> Iterator[None]:
+    """End the process with a line if a download takes too long, also in a library's own code."""
+
+    def end() -> None:
+        print(error_message(DownloadError(f"{place}: {TOO_SLOW}")), file=sys.stderr, flush=True)
+        os._exit(1)
+
+    timer = threading.Timer(DOWNLOAD_LIMIT_S * (1 + size / 2e8), end)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def interrupt(*_: object) -> None:
