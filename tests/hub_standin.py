@@ -8,6 +8,7 @@ import hashlib
 import json
 import os
 import threading
+import time
 from dataclasses import dataclass
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -24,6 +25,7 @@ class Fault:
 
     status: int | None = None  # answered instead
     wrong: bool = False  # every byte is wrong
+    endless: bool = False  # a byte at a time, until the client leaves
 
 
 class StandIn:
@@ -158,6 +160,10 @@ class _Handler(BaseHTTPRequestHandler):
             return
         if fault.status:
             raise _RefusedError(fault.status)
+        if fault.endless:
+            self._answer(200, headers | {"Content-Length": str(size)})
+            while self.wfile.write(b"m"):
+                time.sleep(0.1)
         body = path.read_bytes()
         body = bytes(255 - byte for byte in body) if fault.wrong else body
         self._answer(200, headers | {"Content-Length": str(len(body))}, body)

@@ -6,6 +6,7 @@ others are `told` under it, and so are some of either kind. An entry has the nam
 is done, in order, and last the line, as a regular expression.
 """
 
+import hashlib
 import json
 import os
 import shutil
@@ -197,6 +198,17 @@ def in_record(scene: Scene, path: str, value: Any) -> None:
     save(file, request, measured, 1.0)
 
 
+def mended(measured: bytes) -> Callable[[bytes], bytes]:
+    """Return what replaces the measurement of a record, and mends its checksum."""
+
+    def changed(record: bytes) -> bytes:
+        head, before, _ = record.split(b"\n")
+        digests = (hashlib.sha256(line).hexdigest().encode() for line in (before, measured))
+        return head.replace(*digests) + b"\n" + measured + b"\n"
+
+    return changed
+
+
 @deed
 def rows(scene: Scene, changed: Callable[[pa.Table], pa.Table]) -> None:
     pq.write_table(changed(pq.read_table(scene.file(ROWS))), scene.file(ROWS))
@@ -264,6 +276,9 @@ refused({
     # The configuration.
     "results_on_a_disk_that_is_not_mounted": (link_to_nothing("results/tiny"),
         "campaign: results/tiny is a link to /not/mounted, which is not there; mount or make it"),
+    "a_file_for_the_folder_of_records": (
+        delete("results/tiny/blocks"), write("results/tiny/blocks", ""),
+        "campaign: results/tiny/blocks is a file where a folder belongs; move it away"),
     "a_shipped_campaign_that_is_not_there": (put("campaign.source", "shipped"),
         r"campaign: there is no \S*resources/campaigns/tiny, where a shipped campaign is"),
     "braces_in_the_name_of_a_prompt": (text("as{x}.txt", "a text"),
@@ -283,6 +298,13 @@ unread({
         "is damaged: its checksum is another; delete"),
     "a_record_with_an_absurd_time": (in_record("runs.0.answer.timings.predicted_ms", 1e308),
         f"{damaged} .*decode_ms"),
+    "a_record_without_its_machine": (in_record("machine", None), f"{damaged} .*machine"),
+    "a_record_that_measured_no_json": (change(RECORD, mended(b"[" * 100_000)),
+        rf"{damaged} it is no JSON \(.*\); delete \S*store/\S* and run snakemake again"),
+    "a_record_whose_head_is_nested": (change(RECORD, lambda text: b"[" * 100_000 + text),
+        f"{damaged} it is no record; delete"),
+    "a_pipe_for_a_record": (delete(RECORD), lambda scene: os.mkfifo(scene.file(RECORD)),
+        f"{damaged} it is no record; delete"),
 })  # fmt: skip
 
 # The table of runs by itself, as a copied file is, and what is beside it, by the audit.

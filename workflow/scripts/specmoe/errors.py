@@ -9,6 +9,7 @@ import shutil
 import signal
 import sys
 import tempfile
+import threading
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -35,7 +36,7 @@ class ModelError(SpecmoeError):
 
 
 class DownloadError(SpecmoeError):
-    """A file other than a model could not be downloaded, or is not the expected one."""
+    """A file could not be downloaded, or one that is no model is not the expected one."""
 
 
 class EngineError(SpecmoeError):
@@ -92,16 +93,23 @@ def _text(error: BaseException) -> str:
             f"{error}; {sys.executable} has other packages than requirements.txt, so run the"
             " snakemake of `make setup`"
         )
-    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return f"no room for {error.filename or 'a file'}; {_MAKE_ROOM}"
-    # Whatever a tool says of itself then.
-    if isinstance(error, SpecmoeError) and shutil.disk_usage(Path.cwd()).free < _FULL_BYTES:
-        return f"{error}; the disk of {Path.cwd()} is full; {_MAKE_ROOM}"
+    if isinstance(error, OSError) and error.errno in _REMEDIES:
+        return f"{error.filename or 'a file'}: {error.strerror}; {_REMEDIES[error.errno]}"
+    if isinstance(error, SpecmoeError):  # whatever a tool says of itself on a full disk
+        for folder in (Path.cwd(), *Path("results").glob("*/")):  # may be disks of their own
+            if shutil.disk_usage(folder).free < _FULL_BYTES:
+                return f"{error}; the disk of {folder} is full; {_MAKE_ROOM}"
     return str(error)
 
 
 _FULL_BYTES = 2**20
 _MAKE_ROOM = "make room on its disk (`df -h`), and the same command goes on"
+_REMEDIES = {
+    **dict.fromkeys([errno.ENOSPC, errno.EDQUOT], _MAKE_ROOM),
+    errno.EISDIR: "a file belongs there; move the folder away",
+    errno.ENOTDIR: "a file is where a folder belongs; move it away",
+    errno.ENAMETOOLONG: "shorten its name",
+}
 
 
 def one_line(error: object) -> str:
@@ -170,6 +178,28 @@ def run(main: Callable[[], None]) -> None:
             f"{_command()} failed in a way it does not foresee:"
             f" {type(error).__name__}: {first_line}; please report it with {file}"
         )
+
+
+DOWNLOAD_LIMIT_S = 6 * 3600
+"""The longest that a download may take, and again for each 200 MB: 10 kB a second."""
+TOO_SLOW = "the server sends so little that it never ends; check the network, and run again"
+
+
+@contextmanager
+def ended_if_slow(place: str, size: float = 0) -> Iterator[None]:
+    """End the process with a line if a download takes too long, also in a library's own code."""
+
+    def end() -> None:
+        print(error_message(DownloadError(f"{place}: {TOO_SLOW}")), file=sys.stderr, flush=True)
+        os._exit(1)
+
+    timer = threading.Timer(DOWNLOAD_LIMIT_S * (1 + size / 2e8), end)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def interrupt(*_: object) -> None:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from specmoe.errors import DamagedFileError, MeasurementError
-from specmoe.files import replace_text
+from specmoe.files import json_of, replace_text
 
 Request = dict[str, Any]
 """All that a measurement depends on, as JSON has it: digests in place of files."""
@@ -153,9 +153,11 @@ def save(file: Path, request: Request, measured: dict[str, Any], seconds: float)
 
 def head_of(file: Path) -> Head | None:
     """Return the first line of a record; None if there is no record, or it has no such line."""
+    if not file.is_file():  # a pipe waits for a writer, and a device has no end
+        return None
     try:
         with file.open("rb") as opened:
-            head = json.loads(opened.readline())
+            head = json_of(opened.readline())
         return Head(dict(head["request"]), float(head["seconds"]), str(head["sha256"]))
     except (OSError, ValueError, LookupError, TypeError):
         return None
@@ -165,14 +167,16 @@ def load(file: Path) -> tuple[Request, dict[str, Any]]:
     """Return what a record was asked and what it measured. Raises DamagedFileError."""
     at = file if not file.is_symlink() else Path(os.path.relpath(file.resolve()))
     remedy = f"delete {at} and run snakemake again, which measures it again"
-    try:
-        lines = file.read_bytes().split(b"\n")
-    except OSError as error:
-        raise DamagedFileError(f"{file} cannot be read ({error.strerror}); {remedy}") from error
     head = head_of(file)
-    if head is None or len(lines) != 3 or _sha256(lines[1]) != head.sha256:
-        raise DamagedFileError(f"{file} is damaged: its checksum is another; {remedy}")
-    return head.request, json.loads(lines[1])
+    try:
+        if head is None:
+            raise ValueError("it is no record")
+        lines = file.read_bytes().split(b"\n")
+        if len(lines) != 3 or _sha256(lines[1]) != head.sha256:
+            raise ValueError("its checksum is another")
+        return head.request, dict(json_of(lines[1]))
+    except (OSError, TypeError, ValueError) as error:
+        raise DamagedFileError(f"{file} is damaged: {error}; {remedy}") from error
 
 
 def _sha256(line: bytes) -> str:

@@ -28,6 +28,7 @@ from specmoe.config.block import Arm, Block
 from specmoe.config.matrix import setting_of, texts_of
 from specmoe.config.methods import Method, draft_label, engine_type
 from specmoe.config.schema import Statistics
+from specmoe.errors import ConfigError
 from specmoe.files import read_record, replace_text
 from specmoe.models.info import ModelInfo, load_info
 from specmoe.plan.asked import Asked
@@ -223,7 +224,8 @@ def choose_contenders(campaign: LoadedCampaign, stage: int, out: Path) -> None:
     """Write which settings are measured after a stage, and print what is known of all of them."""
     config, asked = campaign.config, Asked(campaign)
     statistics, margin = config.statistics, config.measurement.drop_beaten
-    assert margin is not None
+    if margin is None:
+        raise ConfigError("all settings are measured: measurement.drop_beaten is not set; set it")
     infos = {name: load_info(campaign.info(name)) for name in campaign.config.measured_networks}
     blocks = [one for one in campaign.blocks.values() if not one.repeat and one.speculates]
     rows, labels = [], {}

@@ -11,7 +11,6 @@ doubtful that drafting gains nothing.
 """
 
 import csv
-import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -22,9 +21,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from specmoe.audit.limits import LIMITS, Limits
+from specmoe.config.base import refused_as
 from specmoe.config.engines import COUNTS_SINCE
 from specmoe.errors import ConfigError, nearest, one_line
-from specmoe.files import given_file
+from specmoe.files import given_file, json_of
 from specmoe.models.info import Size, split_by_active
 from specmoe.plan.machine import known_chips
 from specmoe.text import counted
@@ -359,7 +359,9 @@ def check_claim(claim: str) -> None:
     """
     if claim == "{}":
         raise ConfigError("config: claim: say what is known, or name a file: claim=FILE")
-    chips, facts = known_chips(), json.loads(claim) if claim.startswith("{") else None
+    chips = known_chips()
+    with refused_as("config: claim"):
+        facts = json_of(claim) if claim.startswith("{") else None
     asked = [claim_of(facts, "claim", chips)] if facts else [*read_claims(Path(claim), chips)]
     if not asked:
         raise ConfigError(f"{claim}: it has no claim below its first line; give one a line")

@@ -2,7 +2,8 @@
 
 import os.path
 import reprlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
@@ -21,7 +22,7 @@ from pydantic import (
 )
 from pydantic_core import ErrorDetails, PydanticCustomError
 
-from specmoe.errors import nearest, one_line
+from specmoe.errors import ConfigError, nearest, one_line
 from specmoe.files import at_home
 
 # The same in C, where it was built, reads ten times as fast.
@@ -41,7 +42,7 @@ def resource(name: str) -> dict[str, Any]:
 
 # Names become file names and command-line words: they hold nothing that a shell, a path or LaTeX
 # reads as its own.
-NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
+NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"
 Name = Annotated[str, StringConstraints(pattern=NAME)]
 Digest = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 REPOSITORY = r"^[^/\s]+/[^/\s]+$"
@@ -107,8 +108,8 @@ _WORDS = {
     "list_type": "give a list, as in [{input}]",
     "union_tag_not_found": "the key {discriminator} is missing",
     "union_tag_invalid": "unknown {discriminator} {tag!r}; known: {expected_tags}",
-    NAME: "give a letter or digit, and then letters, digits, '.', '_' and '-'",
     _PATH: "give a path without the character of code 0",
+    NAME: "give a letter or digit, and then letters, digits, '.', '_' and '-', 100 in all",
     r"^[A-Z0-9_]+$": "give a type as llama-quantize names it, as Q4_K_M",
     REPOSITORY: "give an owner and a name, as in owner/name",
     r"\.gguf$": "give a file whose name ends in .gguf",
@@ -167,6 +168,15 @@ def describe_error(reason: ErrorDetails, keys: Sequence[str]) -> str:
     message = words or one_line(reason["msg"].removeprefix("Value error, "))
     shown = f" (got {reprlib.repr(reason['input'])})" if reason["type"] not in _SAY_IT else ""
     return f"{place}: {message}{shown}"
+
+
+@contextmanager
+def refused_as(given: str) -> Iterator[None]:
+    """Turn what is wrong with words or JSON that a verb is given into a ConfigError."""
+    try:
+        yield
+    except ValueError as error:
+        raise ConfigError(f"{given}: {first_error(error)}; correct it") from error
 
 
 def first_error(error: ValueError) -> str:

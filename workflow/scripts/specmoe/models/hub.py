@@ -20,7 +20,7 @@ import httpx2
 from huggingface_hub import constants, errors, hf_hub_download, model_info, try_to_load_from_cache
 
 from specmoe.config.models import HubModel
-from specmoe.errors import ModelError
+from specmoe.errors import ModelError, ended_if_slow
 from specmoe.files import gigabytes, link, replace_text, sha256_of
 
 _SHA256: Final = re.compile(r"[0-9a-f]{64}")
@@ -69,7 +69,7 @@ def fetch(model: HubModel, out: Path, digests: Path) -> None:
     hashed: dict[Path, str] = {}
     for name, stated in zip(model.files, model.digests, strict=True):
         place = _place(model, name)
-        with _one_line(place):
+        with _one_line(place), ended_if_slow(place, missing):
             # By the revision's name, so that the cache knows its commit when there is no network.
             path = Path(hf_hub_download(model.repository, name, revision=model.revision))
         hashed[path] = sha256_of(path)

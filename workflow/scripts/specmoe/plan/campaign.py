@@ -197,7 +197,7 @@ class LoadedCampaign:
                 return None
             with named_if_damaged(file):
                 rows = read_record(file)["settings"]
-            beaten = {row["setting"] for row in rows if not row["measured"]}
+                beaten = {row["setting"] for row in rows if not row["measured"]}
             return without(block, beaten) or replace(block, arms=())
         return block
 
@@ -331,7 +331,12 @@ class LoadedCampaign:
 
 
 def open_campaign(file: Path) -> LoadedCampaign:
-    """Return the campaign of a campaign.json, for one of its jobs."""
+    """Return the campaign of a campaign.json, for one of its jobs; ConfigError for others."""
+    if file.name != "campaign.json" or not file.is_file() or len(file.parents) < 2:
+        raise ConfigError(
+            f"{file} is no results/<campaign>/campaign.json, which snakemake writes of a"
+            " configuration; give that, from the folder of results/"
+        )
     return LoadedCampaign(read_config(file), ROOT, file.parents[1])
 
 

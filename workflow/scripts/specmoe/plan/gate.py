@@ -99,10 +99,13 @@ def load_campaign(
 
 def _check_folders(campaign: LoadedCampaign) -> Errors:
     """Check the folders that a campaign writes to, and those that it is to find."""
-    for folder in (campaign.results, campaign.folder, campaign.models_folder):
+    own = campaign.folder, campaign.records, campaign.folder / "store", campaign.models_folder
+    for folder in (campaign.results, *own):
         if folder.is_symlink() and not folder.exists():
             to = folder.readlink()
             yield "campaign", f"{folder} is a link to {to}, which is not there; mount or make it"
+        elif folder.exists() and not folder.is_dir():
+            yield "campaign", f"{folder} is a file where a folder belongs; move it away"
     if campaign.config.campaign.source == "shipped" and not campaign.data.is_dir():
         yield "campaign", f"there is no {campaign.data}, where a shipped campaign is"
     for name in campaign.config.compare_with:

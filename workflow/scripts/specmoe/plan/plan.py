@@ -11,6 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from specmoe.config.base import refused_as
 from specmoe.config.block import Block, PromptSource
 from specmoe.config.engines import COUNTS_SINCE, Backend
 from specmoe.config.matrix import TEXTS, list_blocks
@@ -169,7 +170,8 @@ def plan(results: Path, check_capacity: bool = False, configfile: tuple[Path, ..
     campaign does not fit, and `check_capacity` is set.
     """
     # A command line may be too short for a configuration of hundreds of suites or prompts.
-    config = Config.model_validate_json(sys.stdin.read())
+    with refused_as("the configuration on stdin"):
+        config = Config.model_validate_json(sys.stdin.read())
     campaign = LoadedCampaign(config, ROOT, results)
     description = describe_machine(
         campaign.backend,

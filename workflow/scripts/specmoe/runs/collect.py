@@ -171,13 +171,6 @@ def collect_runs(campaign: LoadedCampaign, suite: str | None, out: Path) -> None
         if suite in (None, block.suite)
     }
     rows = [row for own in by_block.values() for row in own]
-    machines = {row["machine"]: row["block"] for row in rows}
-    if campaign.config.campaign.machines == "one" and len(machines) > 1:
-        named = ", ".join(f"{machine} (as {block})" for machine, block in sorted(machines.items()))
-        raise MeasurementError(
-            f"this campaign has rows of {len(machines)} machines: {named}; give each its own"
-            " campaign.name, measure the blocks of one again, or set campaign.machines"
-        )
     try:
         table = check_rows(rows)
     except ValueError:
@@ -186,6 +179,13 @@ def collect_runs(campaign: LoadedCampaign, suite: str | None, out: Path) -> None
             with named_if_damaged(asked.records.link(f"blocks/{name}")):
                 check_rows(own)
         raise
+    machines = {row["machine"]: row["block"] for row in rows}
+    if campaign.config.campaign.machines == "one" and len(machines) > 1:
+        named = ", ".join(f"{machine} (as {block})" for machine, block in sorted(machines.items()))
+        raise MeasurementError(
+            f"this campaign has rows of {len(machines)} machines: {named}; give each its own"
+            " campaign.name, measure the blocks of one again, or set campaign.machines"
+        )
     pq.write_table(table, out)
 
 

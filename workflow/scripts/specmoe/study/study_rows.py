@@ -16,7 +16,7 @@ import pandas as pd
 
 from specmoe.config.block import NO_DRAFT, PASSAGE_PREFIX, Arm, Protocol, Schedule
 from specmoe.config.methods import METHODS, Method, engine_type
-from specmoe.errors import DownloadError, SchemaError, one_line
+from specmoe.errors import DownloadError, SchemaError, ended_if_slow, one_line
 from specmoe.files import replace_text, sha256_of
 from specmoe.models.info import save_infos
 from specmoe.plan.campaign import LoadedCampaign
@@ -38,7 +38,7 @@ ENGINE = "llama.cpp b8240 or b8280"  # its Table 1; which row came from which is
 HALF_ACCEPTANCE = 0.5e-5 + 1e-12
 HALF_RATE = 0.5e-3 + 1e-9
 
-DOWNLOAD_LIMIT_S = 60
+SILENCE_LIMIT_S = 60
 
 # Its suites, by the letters of its Table 3.
 SUITES = {
@@ -229,7 +229,8 @@ def fetch_study_rows(campaign: LoadedCampaign, out: Path) -> None:
     source = campaign.config.study_rows
     try:
         if source is None:
-            answer = httpx.get(ADDRESS, follow_redirects=True, timeout=DOWNLOAD_LIMIT_S)
+            with ended_if_slow(ADDRESS):
+                answer = httpx.get(ADDRESS, follow_redirects=True, timeout=SILENCE_LIMIT_S)
             content = answer.raise_for_status().content
         else:
             content = Path(source).read_bytes()
