@@ -1,4 +1,4 @@
-"""What jobs are asked for by today's files, compared with what was asked before."""
+"""The questions of today's files, compared with what was asked before."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""What a campaign's jobs are asked for, by content: the one truth about what is up to date.
+"""The questions that a campaign's jobs answer, by content: the one truth about what is up to date.
 
 A record of a measured job begins with what was asked. Whatever else a job depends on beside the
 files of other jobs, such as its part of the configuration, texts and code, is a question with a

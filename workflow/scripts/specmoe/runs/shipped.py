@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 from pydantic import TypeAdapter
 
-from specmoe.config.load import load, read_mapping
+from specmoe.config.load import load, merge_catalogs, read_mapping
 from specmoe.errors import DamagedFileError
 from specmoe.files import given_file, json_of, read_record, replace_text, sha256_of, written_whole
 from specmoe.plan.campaign import ROOT, LoadedCampaign
@@ -95,7 +95,7 @@ def upgrade(folder: Path) -> None:
     manifest, file = given_file(folder / NAME), folder / "runs.parquet"
     rows = read_rows(file, {"10", SCHEMA_VERSION})  # 10 is that of 2.0.0
     check_manifest(folder)
-    load(read_mapping(folder / "campaign.yaml"), ROOT)
+    load(merge_catalogs(ROOT, read_mapping(folder / "campaign.yaml")), ROOT)
     with schema_errors(file):
         table = check_rows(rows.to_pylist())
     changes = [f"without {name}" for name in rows.column_names if name not in COLUMNS]
