@@ -9,12 +9,14 @@ from dataclasses import dataclass
 from itertools import cycle
 from pathlib import Path
 from tempfile import mkdtemp
+from time import sleep
 from typing import Any
 
 import pytest
 import yaml
 
 from specmoe.config.models import Recipe
+from specmoe.engine.machine import measuring_lock
 from specmoe.models.synthetic import write_model
 
 from ..conftest import copied_workflow
@@ -211,3 +213,29 @@ def test_what_depends_on_a_change_runs_again_and_nothing_else(name, how, checkou
         planned = checkout.planned(*TARGETS)
     planned.pop("ask", None)
     assert planned == expected
+
+
+def test_looking_with_another_configuration_leaves_what_is_measured_alone(checkout):
+    def of(**measurement):
+        given = yaml.safe_load((checkout.folder / "tiny.yaml").read_text())
+        given["campaign"]["name"] = "two"
+        given["measurement"] |= {"repeats": 3} | measurement
+        return yaml.safe_dump(given)
+
+    (checkout.folder / "first.yaml").write_text(of())
+    (checkout.folder / "second.yaml").write_text(of(n_predict=24))
+    command = [sys.executable, "-m", "snakemake", "--cores", "2", "--configfile"]
+    how = {"cwd": checkout.folder, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+    with subprocess.Popen([*command, "first.yaml", "--", "runs"], **how) as first:
+        while first.poll() is None and not [*checkout.folder.glob("results/two/store/blocks/*")]:
+            sleep(0.01)
+        with measuring_lock():  # so that the first one cannot end
+            codes = [
+                subprocess.run([*command, "second.yaml", *words], **how).returncode
+                for words in (["-n", "--", "runs"], ["--", "plan"], ["--", "runs"])
+            ]
+        printed, _ = first.communicate()
+    assert first.returncode == 0, printed
+    assert codes[:2] == [0, 0]
+    assert codes[2] != 0, "the second measurement is refused while the first one runs"
+    assert len([*checkout.folder.glob("results/two/blocks/*/target/*.jsonl")]) == 6
