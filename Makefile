@@ -43,16 +43,16 @@ release: setup ## Check that a release is whole (CI_PASSED=COMMIT: without the t
 setup: $(VENV)/installed
 
 # The programs of a virtual environment name its folder: in a moved checkout it is made anew.
-WHERE := $(shell mkdir -p "$(VENV)" && cd "$(VENV)" && pwd)
-ifneq ($(shell cat "$(VENV)/installed" 2>/dev/null),$(WHERE))
+ifneq ($(shell cd "$(VENV)" 2>&1 && pwd | cmp - installed 2>&1),)
 .PHONY: $(VENV)/installed
 endif
 
 $(VENV)/installed: requirements.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "specmoe needs Python 3.11 or newer; try: make PYTHON=python3.12 ...")'
+	@$(PYTHON) -c 'import os, sys; sys.exit(any(one in os.path.abspath("$(VENV)") for one in "\"$$`\\\n") and "programs of a virtual environment run what a path with one of \" $$ ` \\ names; rename the folder, or try: make VENV=/another/folder ...")'
 	$(PYTHON) -m venv --clear $(VENV)
 	sed -n '/^uv==/,/ via /p' requirements.txt >$(VENV)/uv.txt
 	$(PIP_INSTALL) --only-binary :all: --requirement $(VENV)/uv.txt && \
 	$(VENV)/bin/uv pip install --quiet --python $(VENV)/bin/python --require-hashes --requirement requirements.txt || \
 	$(PIP_INSTALL) --use-pep517 --requirement requirements.txt
-	echo "$(WHERE)" >$@
+	cd $(VENV) && pwd >installed

@@ -102,3 +102,13 @@ def test_a_virtual_environment_is_made_anew_where_the_checkout_was_moved(tmp_pat
         (venv / "installed").write_text(f"{place}\n")
         done = subprocess.run(planned, cwd=ROOT, capture_output=True, text=True, check=True)
         assert ("venv --clear" in done.stdout) == anew
+
+
+def test_make_runs_nothing_that_the_name_of_the_checkout_says(tmp_path):
+    folder = tmp_path / "d$(touch pwned)x"
+    folder.mkdir()
+    for file in ("Makefile", "requirements.txt"):
+        (folder / file).symlink_to(ROOT / file)
+    done = subprocess.run(["make", "setup"], cwd=folder, capture_output=True, text=True)
+    assert done.returncode and "rename the folder" in done.stderr
+    assert not [*tmp_path.rglob("pwned"), *folder.glob(".venv")]

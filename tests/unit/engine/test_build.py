@@ -3,6 +3,8 @@
 import json
 import os
 import re
+import shutil
+import subprocess
 import tarfile
 from pathlib import Path
 
@@ -10,9 +12,10 @@ import pytest
 
 from specmoe.config.engines import Backend, PathEngine, PypiEngine
 from specmoe.engine import build
-from specmoe.engine.build import build_program, compile_llama, fetch, make_engine
+from specmoe.engine.build import build_program, compile_llama, fetch, make_engine, require_build
 from specmoe.engine.identity import ALL_BINARIES
 from specmoe.errors import EngineError
+from specmoe.files import sha256_of
 
 PYPI = PypiEngine(
     source="pypi",
@@ -44,27 +47,36 @@ def test_a_folder_without_binaries_is_named(make, tmp_path):
 LLAMA = """
 cmake_minimum_required(VERSION 3.14)
 project(llama.cpp CXX)
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
+set(CMAKE_LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
 add_library(llama-common chat-a.cpp chat-b.cpp sampling.cpp)
+add_library(llama ALIAS llama-common)
 foreach(program %s)
-    add_custom_target(${program} DEPENDS llama-common)
+    add_executable(${program} sampling.cpp)
+    target_link_libraries(${program} llama)
 endforeach()
 """
+SAMPLING = "const char *file() { return __FILE__; } int main() { return !file(); }"
 
 
 @pytest.fixture
 def compiled(tmp_path):
     """Compile three sources with the recipe; return the command of each file, and the log."""
 
-    def run(**sources: str) -> tuple[dict[str, str], str]:
-        folder, log = tmp_path / "sources", tmp_path / "log"
-        folder.mkdir()
+    def run(engine: str = "engine", **sources: str) -> tuple[dict[str, str], str]:
+        work, log = tmp_path / engine / "work", tmp_path / "log"
+        folder = work / "source-0123456"
+        folder.mkdir(parents=True)
         (folder / "CMakeLists.txt").write_text(LLAMA % " ".join(ALL_BINARIES))
-        for name in ("chat_a", "chat_b", "sampling"):
-            (folder / f"{name.replace('_', '-')}.cpp").write_text(sources.get(name, ""))
-        flags = {"CMAKE_BUILD_TYPE": "Release", "CMAKE_EXPORT_COMPILE_COMMANDS": "ON"}
+        for name, default in (("chat_a", ""), ("chat_b", ""), ("sampling", SAMPLING)):
+            (folder / f"{name.replace('_', '-')}.cpp").write_text(sources.get(name, default))
+        flags = {"CMAKE_BUILD_TYPE": "Release", "BUILD_SHARED_LIBS": "ON"}
+        flags["CMAKE_EXPORT_COMPILE_COMMANDS"] = "ON"
         with log.open("w") as output:
-            compile_llama(folder, tmp_path / "build", Backend.CPU, flags, output.fileno())
-        commands = json.loads((tmp_path / "build/compile_commands.json").read_text())
+            compile_llama(folder, work / "build", Backend.CPU, flags, output.fileno())
+        engine_json = work.parent / "engine.json"
+        engine_json.write_text(json.dumps({"commit": "0123456", "flags": flags}))
+        commands = json.loads((work / "build/compile_commands.json").read_text())
         return {Path(one["file"]).name: one["command"] for one in commands}, log.read_text()
 
     return run
@@ -88,6 +100,34 @@ def test_sources_that_cannot_be_merged_are_compiled_one_by_one(compiled, caplog)
     assert "does not compile with merged sources" in caplog.text
 
 
+def test_an_engine_is_the_same_whatever_the_folder(compiled, tmp_path):
+    engines = "engine", "an engine $(touch pwned) elsewhere"
+    for engine in engines:
+        compiled(engine)
+    first, second = (
+        {file.name: sha256_of(file) for file in (tmp_path / engine / "work/build/bin").iterdir()}
+        for engine in engines
+    )
+    assert len(first) == len(ALL_BINARIES) + 1 and first == second
+    assert not [*tmp_path.rglob("pwned")]
+
+
+def test_our_program_is_built_in_a_moved_folder_and_not_without_sources(
+    compiled, tmp_path, monkeypatch
+):
+    compiled()
+    program = "const char *file(); int main() { return !file(); }"
+    (tmp_path / "model_passes.cpp").write_text(program)
+    monkeypatch.setattr(build, "_STEP", shutil.copy(build._STEP, tmp_path))
+    moved = (tmp_path / "engine").rename(tmp_path / "moved")
+    build_program(moved, os.open(os.devnull, os.O_WRONLY))
+    (moved / "work/build/bin").rename(moved / "bin")
+    shutil.rmtree(moved / "work")
+    subprocess.run([moved / "model_passes"], check=True)
+    with pytest.raises(EngineError, match=r"gone from .*, .* measurement\.pass_samples to 0"):
+        build_program(moved, os.open(os.devnull, os.O_WRONLY))
+
+
 @pytest.fixture
 def builds(make, monkeypatch):
     """Make an engine without its tools; returns which fallback each build has.
@@ -106,7 +146,6 @@ def builds(make, monkeypatch):
             "fetch": lambda *_: Path(),
             "compile_llama": lambda *words: built.append(words[3].get("CMAKE_CXX_FLAGS")),
             "install": lambda *_: None,
-            "cmake_cache": lambda _: {},
             "self_test": self_test,
         }
         fallbacks = {"CMAKE_CXX_FLAGS": "-DA"}, {"CMAKE_CXX_FLAGS": "-DB"}
@@ -145,23 +184,10 @@ def test_the_sources_of_a_distribution_are_unpacked(monkeypatch, tmp_path):
     assert fetch(PYPI, tmp_path, 0) == source == tmp_path / "source-0123456"
 
 
-@pytest.mark.parametrize(
-    ("cache", "words"),
-    [
-        ("", r"is gone from .*work/build, .* measurement\.pass_samples to 0"),
-        ("CMAKE_HOME_DIRECTORY:INTERNAL=/made/source\n", "another folder, .*; delete .*/copy"),
-    ],
-)
-def test_a_build_that_is_gone_or_was_moved_is_named_with_the_ways_out(tmp_path, cache, words):
-    folder = tmp_path / "copy" / "work" / "build"
-    folder.mkdir(parents=True)
-    (folder / "CMakeCache.txt").write_text(cache)
-    with pytest.raises(EngineError, match=words):
-        build_program(tmp_path / "copy", os.open(os.devnull, os.O_WRONLY))
-
-
 def test_a_missing_compiler_is_told_before_anything_is_fetched(make, monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(EngineError, match=r"no C\+\+ compiler found, .*build-essential"):
         make(PYPI)
     assert not [*(tmp_path / "engine").iterdir()]
+    with pytest.raises(EngineError, match=r"no C\+\+ compiler found"):
+        require_build(tmp_path / "engine")  # before the program that is there is deleted

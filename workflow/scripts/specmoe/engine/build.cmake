@@ -1,4 +1,5 @@
-# Compiles llama.cpp in half the time; it includes this file at its `project` command.
+# Compiles llama.cpp in half the time, and the same in every folder; it includes this file at its
+# `project` command.
 #
 # Kernels, and all that runs for every token, keep llama.cpp's own flags, also what sends it (JSON,
 # HTTP). Chat parsers, pictures, tools and command lines are hardly optimized. Sources are merged, so
@@ -8,6 +9,15 @@
 # Nothing here is reached over HTTPS, and the warnings are not ours.
 option(LLAMA_OPENSSL "" OFF)
 option(LLAMA_ALL_WARNINGS "" OFF)
+# The day's newest page would be downloaded into llama-server.
+option(LLAMA_USE_PREBUILT_UI "" OFF)
+
+# Neither asserts nor libraries name the folder of sources and build. With nvcc names of kernels still
+# have a digest of it, and symbols the number of a process, so they are dropped.
+get_filename_component(work "${CMAKE_SOURCE_DIR}" DIRECTORY)
+add_compile_options("$<$<NOT:$<COMPILE_LANGUAGE:CUDA>>:-ffile-prefix-map=${work}=.>")
+add_link_options("$<$<BOOL:${GGML_CUDA}>:-s>")
+set(CMAKE_BUILD_RPATH_USE_ORIGIN ON)
 
 # Compiles the sources of a target whose names match a pattern as one, with further options.
 function(merge target name pattern)
@@ -44,6 +54,12 @@ endfunction()
 
 function(merge_all)
     set(hardly -O1)
+    if(TARGET ggml-cpu)
+        target_compile_options(ggml-cpu PRIVATE ${SPECMOE_KERNEL_FLAGS})
+    endif()
+    if(SPECMOE_ONE_BY_ONE)
+        return()
+    endif()
     # The library's name in November and in March of 2026.
     foreach(common llama-common common)
         merge(${common} chat "^(chat-|peg-parser)|parsers/" ${hardly})
@@ -60,10 +76,10 @@ function(merge_all)
         merge(${server} http "^server")
     endforeach()
     merge(cpp-httplib http ".")
-    if(TARGET ggml-cpu)
-        target_compile_options(ggml-cpu PRIVATE ${SPECMOE_KERNEL_FLAGS})
-    endif()
 endfunction()
 
 # At the end of the top folder, where all targets exist.
 cmake_language(DEFER CALL merge_all)
+if(SPECMOE_PROGRAM)
+    cmake_language(DEFER CALL include "${SPECMOE_PROGRAM}")
+endif()

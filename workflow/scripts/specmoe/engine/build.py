@@ -7,6 +7,7 @@ path of the machine, so a second build of the same engine does not change it.
 import json
 import logging
 import os
+import re
 import shutil
 import tarfile
 import tempfile
@@ -15,10 +16,10 @@ from pathlib import Path
 
 from specmoe.config.engines import CMAKE_FLAGS, Backend, Engine, PathEngine, PypiEngine
 from specmoe.config.models import Recipe
-from specmoe.engine.identity import ALL_BINARIES, install, measuring_files, require_compiler
+from specmoe.engine.identity import ALL_BINARIES, fact, install, measuring_files, require_compiler
 from specmoe.engine.job import server_command
-from specmoe.engine.machine import build_of, output_of, require_device
-from specmoe.engine.process import cmake_cache, run_build_tool
+from specmoe.engine.machine import build_of, output_of, require_device, text_of
+from specmoe.engine.process import run_build_tool
 from specmoe.engine.server import Server
 from specmoe.errors import EngineError, MeasurementError
 from specmoe.files import sha256_of
@@ -110,7 +111,6 @@ def _built(
     work = folder / "work"
     work.mkdir(parents=True, exist_ok=True)
     source, build, binaries = fetch(engine, work, output), work / "build", folder / "bin"
-    failure: EngineError | None = None
     for fallback in ({}, *FALLBACKS):
         flags = engine.cmake | CMAKE_FLAGS[backend] | fallback
         compile_llama(source, build, backend, flags, output)
@@ -119,46 +119,44 @@ def _built(
         _logger.info("self-test of the engine on a quantized model")
         try:
             self_test(binaries, backend, log, environment)
-        except EngineError as error:
-            failure = error
+            break
+        except EngineError:
+            if fallback == FALLBACKS[-1]:
+                raise
             _logger.info("the self-test failed, as on some virtual machines; other flags are tried")
-            continue
-        compiler = cmake_cache(build).get("CMAKE_CXX_COMPILER") or "c++"
-        version = output_of(compiler, "--version").partition("\n")[0]
-        return {"flags": flags, "compiler": version or "unknown"}
-    assert failure is not None
-    raise failure
+    cache = text_of(build / "CMakeCache.txt")
+    compiler = re.search(r"^CMAKE_CXX_COMPILER:\w+=(.+)$", cache, re.MULTILINE)
+    version = output_of(compiler[1] if compiler else "c++", "--version").partition("\n")[0]
+    return {"flags": flags, "compiler": version or "unknown"}
 
 
 def compile_llama(
     source: Path, build: Path, backend: Backend, flags: Mapping[str, str], output: int
 ) -> None:
     """Compile with merged sources, or one by one where another commit's cannot be merged."""
-    build.mkdir(parents=True, exist_ok=True)
-    # A later build of our programs must find the recipe that this build had.
-    recipe = Path(shutil.copy2(RECIPE, build)).absolute()
-    merged = {"CMAKE_PROJECT_llama.cpp_INCLUDE": str(recipe)}
+    error = f"llama.cpp could not be built for backend {backend}"
+    error += " (what that needs: config/README.md, Your engine)"
+    _logger.info("building llama.cpp")
     try:
-        _cmake(source, build, backend, merged | {**flags}, output)
+        _cmake(source, build, flags, output, error, *ALL_BINARIES)
     except EngineError:
         _logger.info("llama.cpp does not compile with merged sources; compiling one by one")
-        _cmake(source, build, backend, flags, output)
+        one_by_one = {**flags, "SPECMOE_ONE_BY_ONE": "ON"}
+        _cmake(source, build, one_by_one, output, error, *ALL_BINARIES)
 
 
 def _cmake(
-    source: Path, build: Path, backend: Backend, flags: Mapping[str, str], output: int
+    source: Path, build: Path, flags: Mapping[str, str], output: int, error: str, *targets: str
 ) -> None:
-    needs = f" for backend {backend} (what that needs: config/README.md, Your engine)"
-    generator = ["-G", "Ninja"] if shutil.which("ninja") else []
-    # A cache of another generator or other flags would prevail over the new ones.
+    # A cache of another generator, folder or flags would prevail over the new ones.
     (build / "CMakeCache.txt").unlink(missing_ok=True)
-    _logger.info("building llama.cpp")
-    command = ["cmake", "-S", str(source), "-B", str(build), *generator]
+    command = ["cmake", "-S", str(source), "-B", str(build)]
+    command += ["-G", "Ninja"] if shutil.which("ninja") else []
+    command += [f"-DCMAKE_PROJECT_llama.cpp_INCLUDE={RECIPE}"]
     command += [f"-D{key}={value}" for key, value in flags.items()]
-    run_build_tool(command, output, f"llama.cpp could not be configured{needs}")
+    run_build_tool(command, output, error)
     command = ["cmake", "--build", str(build), "--parallel", str(os.cpu_count() or 1)]
-    command += [word for name in ALL_BINARIES for word in ("--target", name)]
-    run_build_tool(command, output, f"llama.cpp could not be compiled{needs}")
+    run_build_tool([*command, "--target", *targets], output, error)
 
 
 # K-quants need rows of a multiple of 256.
@@ -218,34 +216,31 @@ def self_test(
 
 
 PROGRAM = "model_passes"
-_SOURCE = Path(__file__).with_name(f"{PROGRAM}.cpp")
+_STEP = Path(__file__).with_name("program.cmake")
 
 
-def require_build(engine: Path) -> str:
-    """Return the sources of an engine; raises EngineError if nothing more can be built of them."""
-    build = engine / "work" / "build"
-    source = cmake_cache(build).get("CMAKE_HOME_DIRECTORY")
-    # CMake's files name their folder, so a build that was moved or copied is of no use.
-    if not source or not Path(source).resolve().is_relative_to(engine.resolve()):
+def require_build(engine: Path) -> Path:
+    """Return the sources of an engine; raises EngineError if nothing can be built of them."""
+    require_compiler()
+    source = engine / "work" / f"source-{fact(engine / 'engine.json', 'commit')}"
+    if not source.is_dir():
         raise EngineError(
-            f"the build of the engine is gone from {build}, or was made in another folder, and"
-            f" timing passes needs it; delete {engine} to build it again, or set"
-            " measurement.pass_samples to 0"
+            f"the sources of the engine are gone from {source}, and timing passes needs them;"
+            f" delete {engine} to build it again, or set measurement.pass_samples to 0"
         )
     return source
 
 
 def build_program(engine: Path, output: int) -> None:
-    """Compile our program into the folder of an engine that was built from source."""
+    """Compile our program into the folder of an engine that was built from source.
+
+    In a folder that was moved or copied, the libraries of llama.cpp are compiled again.
+    """
     source, build = require_build(engine), engine / "work" / "build"
-    step = f"-DCMAKE_PROJECT_INCLUDE={_SOURCE.with_name('program.cmake')}"
-    definitions = [step, f"-DSPECMOE_PROGRAM={_SOURCE}"]
+    flags = fact(engine / "engine.json", "flags") | {"SPECMOE_PROGRAM": str(_STEP)}
     error = (
         f"{PROGRAM} could not be compiled against this llama.cpp"
         " (measurement.pass_samples: 0 measures without it)"
     )
-    run_build_tool(["cmake", "-S", source, "-B", str(build), *definitions], output, error)
-    jobs = str(os.cpu_count() or 1)
-    command = ["cmake", "--build", str(build), "--parallel", jobs, "--target", PROGRAM]
-    run_build_tool(command, output, error)
+    _cmake(source, build, flags, output, error, PROGRAM)
     shutil.copy2(build / "bin" / PROGRAM, engine / PROGRAM)

@@ -116,12 +116,6 @@ def run_build_tool(command: list[str], output: int, error: str) -> None:
         )
 
 
-def cmake_cache(build: Path) -> dict[str, str]:
-    """Return what CMake keeps of a build in its folder; empty if it is gone or never began."""
-    cache = text_of(build / "CMakeCache.txt")
-    return dict(re.findall(r"^([\w-]+):\w+=(.*)$", cache, re.MULTILINE))
-
-
 def count_failures(log: str) -> int:
     """Return how many decodes failed; an engine logs a failure, its cause, or both."""
     return max(len(_FAILURE.findall(log)), len(_CAUSE.findall(log)))

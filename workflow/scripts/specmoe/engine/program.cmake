@@ -1,10 +1,7 @@
-# Adds our program to llama.cpp's own build: CMake includes this file after each `project`.
-if(PROJECT_NAME STREQUAL "llama.cpp")
-    function(specmoe_add_program)
-        add_executable(model_passes "${SPECMOE_PROGRAM}")
-        target_link_libraries(model_passes PRIVATE llama)
-        target_compile_features(model_passes PRIVATE cxx_std_17)
-    endfunction()
-    # llama.cpp defines its libraries after this point.
-    cmake_language(DEFER CALL specmoe_add_program)
-endif()
+# Our program in llama.cpp's own build; `build.cmake` includes this file where all targets exist.
+add_executable(model_passes "${CMAKE_CURRENT_LIST_DIR}/model_passes.cpp")
+target_link_libraries(model_passes PRIVATE llama)
+target_compile_features(model_passes PRIVATE cxx_std_17)
+# The libraries of an engine, from beside its `bin`.
+set(beside "$<IF:$<PLATFORM_ID:Darwin>,@loader_path,$ORIGIN>/bin")
+set_target_properties(model_passes PROPERTIES BUILD_RPATH "${beside}")
