@@ -2,9 +2,9 @@
 
 
 rule ask:
-    """Write what is asked of jobs into a file named by its digest; what was asked before goes."""
+    """Make the file that is named by what is asked of jobs; those of other questions go."""
     output:
-        "{place}/asked/{question}-{digest}.json",
+        touch("{place}/asked/{question}-{digest}"),
     log:
         "{place}/logs/ask/{question}-{digest}.log",
     wildcard_constraints:
@@ -15,8 +15,5 @@ rule ask:
     localrule: True
     params:
         older=lambda wildcards, output: ASKED.older(Path(output[0])),
-        text=lambda wildcards, output: json.dumps(
-            ASKED.questions[Path(output[0])], indent=1
-        ),
     shell:
-        "(rm -f {params.older:q} && printf '%s' {params.text:q} > {output}) 2> {log}"
+        "rm -f {params.older:q} 2> {log}"

@@ -137,6 +137,17 @@ def test_braces_in_the_path_of_the_workflow_are_told(root, tmp_path):
     assert re.fullmatch(r"ConfigError: \S*/che\{x\}ckout has braces, .*; rename it", found.line)
 
 
+def test_no_shell_runs_what_the_path_of_the_workflow_says(root, tmp_path):
+    checkout = tmp_path / """it's a $(touch pwned) "checkout\""""
+    checkout.symlink_to(root)
+    shipped = str(root / "resources/campaigns/demo/campaign.yaml")
+    asked = ("audit", "check_claim", "--configfile", shipped, "--config", "claim={gamma: 4}")
+    found = outcome_of(checkout / "Snakefile", tmp_path, {}, *asked)
+    assert found.word == "silent", found.printed
+    assert (tmp_path / "results/demo/audit/audit.txt").exists()
+    assert not (tmp_path / "pwned").exists()
+
+
 @pytest.mark.parametrize("theirs", [".", "results"])
 def test_a_folder_that_another_user_owns_is_told(theirs, root, tmp_path):
     (tmp_path / theirs).mkdir(exist_ok=True)

@@ -24,6 +24,7 @@ from ..small_campaign import tiny_campaign
 from .test_workflow import jobs
 
 TINY = "results/tiny"
+SUITE = tiny_campaign(Path())["suites"]["S"]
 TARGETS = {"tables": 1, "page": 1}
 PAGE = {"write_page": 1, "page": 1}
 PAPER = {"render_paper": 1, "fill_paper": 1, "tables": 1}
@@ -161,6 +162,16 @@ CHANGES = {
         MEASURED | ALL_TABLES | {"record_trace": 1},
     ),
     "a key of rendering": (config(statistics={"confidence": 0.9}), ALL_TABLES),
+    # The new ones only: no result depends on the limit.
+    "more repeats": (
+        config(measurement={"repeats": 2, "time_limit_s": 77}),
+        MEASURED | ALL_TABLES | {"describe_machine": 1},
+    ),
+    # The comparison, as a whole.
+    "more draft lengths": (
+        config(suites={"S": SUITE | {"gammas": [4, 8]}}),
+        MEASURED | ALL_TABLES | {"measure_block": 1},
+    ),
     "a prompt": (more("own.txt", b"And say why."), MEASURED | {"record_trace": 1}),
     "a file of engine_args": (more("t.jinja", b"{{ 1 }}"), MEASURED),
     "the user's model": (

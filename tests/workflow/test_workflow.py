@@ -19,9 +19,8 @@ import yaml
 from specmoe.engine.machine import FOLDER_OF_TESTS, measuring_lock
 from specmoe.runs.schema import read_runs
 
-from ..conftest import linked, merge, verb
+from ..conftest import linked, verb
 from ..processes import alive, eventually
-from .conftest import files_of
 
 LIMIT_S = 60  # for an interrupted workflow to end
 HOSTILE_EXPORT = {"LLAMA_ARG_SPEC_TYPE": "ngram-simple", "OMP_NUM_THREADS": "7"}
@@ -71,20 +70,6 @@ def test_a_campaign_makes_rows_tables_figures_and_numbers(finished, root):
     shown = re.findall(r"\\floatfigure\{(\w+)\}", documents)
     assert {path.stem for path in paper.glob("figures/*.pdf")} == set(shown) != set()
     assert "of campaign tiny" in documents
-
-
-@pytest.mark.parametrize(
-    ("change", "blocks"),
-    [
-        ({"suites": {"S": {"gammas": [4, 8]}}}, 1),  # the comparison, as a whole
-        # The new ones only: no result depends on the limit.
-        ({"measurement": {"repeats": 2, "time_limit_s": 77}}, 2),
-        ({"measurement": {"n_predict": 17}}, 2),
-    ],
-)
-def test_a_change_measures_the_blocks_that_it_makes_stale(measured, tiny, campaign, change, blocks):
-    planned = jobs(campaign(merge(tiny, change), "-n", "runs"))
-    assert planned["measure_block"] == blocks
 
 
 def test_advice_and_a_suites_summary_are_printed_at_every_call_and_more_repeats_add_blocks(
@@ -185,24 +170,6 @@ def test_a_failed_block_is_named_and_what_is_excluded_on_purpose_is_said(
     assert set(runs["suite"] + runs["target"]) == {"Starget", "Ntarget"}
     told = pd.read_parquet(measured / "results/tiny/analysis/campaign.parquet").iloc[0]
     assert (told["excluded_runs"], told["excluded"]) == (2, "N/draft")
-
-
-def test_going_back_to_another_campaign_copies_what_is_rendered_of_it(measured, tiny, campaign):
-    def held():
-        tables, name = (
-            files_of(measured / "paper/tables"),
-            (measured / "paper/campaign.txt").read_text().strip(),
-        )
-        assert tables == files_of(measured / f"results/{name}/paper/tables")
-        return name, tables
-
-    before = held()
-    shutil.copytree(measured / "results/tiny", measured / "results/other")
-    other = tiny | {"campaign": tiny["campaign"] | {"name": "other"}}
-    campaign(other, "paper/campaign.txt", "--allowed-rules", "fill_paper")
-    assert held()[0] == "other"
-    assert jobs(campaign(tiny, "tables")) == {"fill_paper": 1, "tables": 1, "total": 2}
-    assert held() == before
 
 
 def test_nothing_is_downloaded_that_does_not_fit(tiny, campaign, tmp_path):

@@ -25,13 +25,13 @@ Request = dict[str, Any]
 UNKNOWN = "not known yet"
 """In place of a digest of something that is not made yet; it may be anything."""
 
-_DIGITS = 16
+DIGITS = 16
 _SHOWN = 5  # differences
 
 
 def digest_of(request: Request) -> str:
     """Return the first digits of a request's SHA-256."""
-    return hashlib.sha256(json.dumps(request, sort_keys=True).encode()).hexdigest()[:_DIGITS]
+    return hashlib.sha256(json.dumps(request, sort_keys=True).encode()).hexdigest()[:DIGITS]
 
 
 def changes(before: Any, now: Any, name: str = "") -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 A record of a measured job begins with what was asked. Whatever else a job depends on beside the
 files of other jobs, such as its part of the configuration, texts and code, is a question with a
-name, and its digest is part of a file's name, `asked/<name>-<digest>.json`, an input of the job. A
+name, and its digest is part of a file's name, `asked/<name>-<digest>`, an input of the job. A
 file that is not there is made, in place of its older siblings, and what follows it is made again.
 So times, and what snakemake remembers, decide nothing. Looking writes nothing: `begin` does, when
 snakemake holds its lock.
@@ -11,7 +11,6 @@ snakemake holds its lock.
 import hashlib
 import json
 import os
-import re
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
@@ -36,7 +35,7 @@ from specmoe.files import (
     sha256_of,
 )
 from specmoe.plan.campaign import LoadedCampaign
-from specmoe.records import UNKNOWN, Records, Request, digest_of, first_changes, head_of
+from specmoe.records import DIGITS, UNKNOWN, Records, Request, digest_of, first_changes, head_of
 
 # Of a block: its members have names in a request, and each prompt has the way it is sent.
 _LISTS = {"prompts", "arms", "sendings"}
@@ -61,7 +60,6 @@ class Asked:
 
     campaign: LoadedCampaign
     believed: set[Path] = field(default_factory=set)
-    questions: dict[Path, Request] = field(default_factory=dict)
 
     @property
     def records(self) -> Records:
@@ -208,14 +206,12 @@ class Asked:
 
     def file(self, what: str, of: str = "") -> Path:
         """Return the file of a question, of a model or an engine if `of` names one."""
-        folder, name, question = self.campaign.folder, what, self._question(what, of)
+        folder, name = self.campaign.folder, what
         if what in ("model", "info"):
             folder, name = self.campaign.models_folder, f"{of}.{what}"
         elif what == "program":
             folder = self.campaign.engine_file(of).parent
-        file = folder / f"asked/{name}-{digest_of(question)}.json"
-        self.questions[file] = question
-        return file
+        return folder / f"asked/{name}-{digest_of(self._question(what, of))}"
 
     def _question(self, what: str, of: str) -> Request:
         """Return what is asked of the jobs that take the question's file, as JSON has it."""
@@ -289,6 +285,7 @@ class Asked:
             "machine": campaign.machine_file,
             "contenders": campaign.contenders(0),
             "demonstration": campaign.trace_file,
+            "study_rows": campaign.folder / "imported/runs.csv",
         }
         if what in made and made[what].exists() and not file.exists() and not self.older(file):
             self.believed.add(file)
@@ -296,9 +293,8 @@ class Asked:
 
     def older(self, file: Path) -> list[Path]:
         """Return the files of what was asked before in place of a question's file."""
-        name = re.escape(file.stem.rpartition("-")[0])
-        found = file.parent.glob("*.json")
-        return [one for one in found if re.fullmatch(rf"{name}-[0-9a-f]{{16}}", one.stem)]
+        found = file.parent.glob(file.name[:-DIGITS] + "?" * DIGITS)
+        return [one for one in found if one != file]
 
     # What is written, when snakemake holds its lock.
 
@@ -309,7 +305,7 @@ class Asked:
         for name in self.requests if self.campaign.measured else ():
             self.records.take_in(name)
         for file in self.believed:
-            replace_text(file, "{}\n")
+            replace_text(file, "")
             os.utime(file, (1, 1))  # older than all that was made
 
 
