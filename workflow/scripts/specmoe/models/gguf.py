@@ -33,7 +33,7 @@ from specmoe.files import (
     sha256_of,
 )
 from specmoe.models.gguf_file import Header, TensorInfo, named_if_no_model, read_header
-from specmoe.models.info import ModelInfo, Thinking, info_of, save_info
+from specmoe.models.info import ModelInfo, Thinking, save_info
 
 # How far the parameters of a file may be from its family's, as published: some are rounded.
 _PARAMETERS_TOLERANCE: Final = 0.02
@@ -113,30 +113,29 @@ def _info_of_header(header: Header, sha256: str, size_bytes: int) -> ModelInfo:
     kind = "unknown"
     with suppress(ValueError):
         kind = _name_of(LlamaFileType(header.number("general.file_type")))
-    facts = {
-        "size_bytes": size_bytes,
-        "sha256": sha256,
-        "architecture": header.architecture,
-        "type": kind,
-        "parameters_total": sum(tensor.elements for tensor in tensors),
-        "parameters_active": active_parameters(tensors, layers, experts, used),
-        "tensor_count": len(tensors),
-        "tensor_types": dict(sorted(Counter(tensor.type.name for tensor in tensors).items())),
-        "always_read_bytes": sum(one.size_bytes for one in running if not one.is_routed),
-        "routed_bytes": sum(one.size_bytes for one in running if one.is_routed),
-        "vocabulary_size": len(header.tokens()),
-        "vocabulary_sha256": vocabulary.hexdigest(),
-        "context_length": number("context_length"),
-        "layers": layers,
-        "experts": experts,
-        "experts_used": used,
-        "mtp_blocks": predictors,
-        "mtp_bytes": _mtp_bytes(tensors, layers, experts, used) if predictors else None,
-        "chat_template": header.chat_template is not None,
-        "thinking": _thinking(header),
-        "sliding_window": number("attention.sliding_window", 0),
-    }
-    return info_of(facts)
+    return ModelInfo(
+        size_bytes=size_bytes,
+        sha256=sha256,
+        architecture=header.architecture,
+        type=kind,
+        parameters_total=sum(tensor.elements for tensor in tensors),
+        parameters_active=active_parameters(tensors, layers, experts, used),
+        tensor_count=len(tensors),
+        tensor_types=dict(sorted(Counter(tensor.type.name for tensor in tensors).items())),
+        always_read_bytes=sum(one.size_bytes for one in running if not one.is_routed),
+        routed_bytes=sum(one.size_bytes for one in running if one.is_routed),
+        vocabulary_size=len(header.tokens()),
+        vocabulary_sha256=vocabulary.hexdigest(),
+        context_length=number("context_length"),
+        layers=layers,
+        experts=experts,
+        experts_used=used,
+        mtp_blocks=predictors,
+        mtp_bytes=_mtp_bytes(tensors, layers, experts, used) if predictors else None,
+        chat_template=header.chat_template is not None,
+        thinking=_thinking(header),
+        sliding_window=number("attention.sliding_window", 0),
+    )
 
 
 # What begins and ends thinking in the templates of Qwen, DeepSeek, GLM, MiniMax and Kimi; Mistral;

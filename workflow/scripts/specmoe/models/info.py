@@ -3,12 +3,13 @@
 Model info is in `<model>.json`; `models.json` has that of a whole campaign.
 """
 
+import dataclasses
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Self, TypeVar
+from typing import Annotated, Self, TypeVar
 
 from pydantic import ConfigDict, Field, TypeAdapter, model_validator
+from pydantic.dataclasses import dataclass
 
 from specmoe.config.base import Count, first_error, resource
 from specmoe.errors import ModelError, one_line
@@ -17,7 +18,7 @@ from specmoe.files import json_of
 _IF_KNOWN = Field(exclude_if=lambda text: not text)
 
 
-@dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True)
 class Thinking:
     """How a model's chat template has it think, and the tokens around what it thinks."""
 
@@ -32,14 +33,12 @@ class Thinking:
         return ends[-1] if ends else len(tokens) * (opened or self.begin in tokens)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, config=ConfigDict(extra="forbid"))
 class ModelInfo:
     """A model as far as a measurement depends on it; all parts of a split one.
 
     Null is what only the file tells, see `plan.estimate.info_of_entry`.
     """
-
-    __pydantic_config__ = ConfigDict(extra="forbid")
 
     size_bytes: Count
     sha256: str | None  # of a split model, see `files.digest_of_parts`
@@ -92,14 +91,6 @@ _INFO = TypeAdapter(ModelInfo)
 _INFOS = TypeAdapter(dict[str, ModelInfo])
 
 
-def info_of(facts: Mapping[str, Any]) -> ModelInfo:
-    """Return the info that facts make; raises ValueError for those that no model has."""
-    try:
-        return _INFO.validate_python(facts)
-    except ValueError as error:
-        raise ValueError(one_line(first_error(error))) from error
-
-
 def require_template(info: ModelInfo, file: Path, suite: str) -> None:
     """Raise ModelError for a model without a chat template, whose file is `file`.
 
@@ -142,7 +133,7 @@ def _load(adapter: TypeAdapter[T], path: Path) -> T:
         raise ModelError(f"{path}: no model info ({reason}); make it again") from error
 
 
-@dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True)
 class Size:
     """A model's bytes, and how many of them a forward pass reads."""
 

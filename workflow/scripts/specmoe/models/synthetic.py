@@ -9,7 +9,6 @@ Tensor names, shapes and metadata: llama.cpp, src/models/qwen35.cpp and qwen35mo
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from functools import partial
 from math import sqrt
 from pathlib import Path
 
@@ -17,7 +16,7 @@ import gguf
 
 from specmoe.config.models import ATTENTION_INTERVAL, Recipe
 from specmoe.errors import ModelError
-from specmoe.models.gguf_file import NewTensor, write_gguf
+from specmoe.models.gguf_file import write_gguf
 from specmoe.models.random_weights import Tensor, stored
 
 CONVOLUTION = 4
@@ -112,10 +111,7 @@ def write_model(path: Path, recipe: Recipe) -> None:
     """Write the model to `path` atomically; the same recipe gives the same bytes."""
     writer = gguf.GGUFWriter(None, recipe.architecture)
     _add_metadata(writer, recipe)
-    drawn = [
-        NewTensor(tensor.info, partial(stored, tensor, recipe.seed)) for tensor in tensors(recipe)
-    ]
-    write_gguf(path, writer, drawn)
+    write_gguf(path, writer, {one.info: stored(one, recipe.seed) for one in tensors(recipe)})
 
 
 def tensors(recipe: Recipe) -> Iterator[Tensor]:
@@ -250,17 +246,10 @@ def _delta_net(recipe: Recipe, gain: float) -> Iterator[Tensor]:
 def _feed_forward(
     recipe: Recipe, kind: str, experts: tuple[int, ...], inner: int, gain: float
 ) -> Iterator[Tensor]:
-    drawn, wide, narrow = (
-        kind.removeprefix("_shexp"),
-        (inner, recipe.hidden),
-        (recipe.hidden, inner),
-    )
-    for name, shape, strength in (
-        ("ffn_gate", wide, 1.0),
-        ("ffn_up", wide, 1.0),
-        ("ffn_down", narrow, gain),
-    ):
-        yield _matrix(recipe, f"{name}{kind}", (*experts, *shape), strength, name + drawn)
+    wide, narrow = (*experts, inner, recipe.hidden), (*experts, recipe.hidden, inner)
+    drawn = kind.removeprefix("_shexp")
+    for name, shape, strength in [("gate", wide, 1.0), ("up", wide, 1.0), ("down", narrow, gain)]:
+        yield _matrix(recipe, f"ffn_{name}{kind}", shape, strength, f"ffn_{name}{drawn}")
 
 
 def _matrix(
