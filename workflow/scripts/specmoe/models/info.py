@@ -161,13 +161,11 @@ class Size:
         """
         if not self.seen_experts:
             return self.evenly_visited(n_tokens)
-        shares = [
-            (seen, experts / self.evenly_visited(seen)) for seen, experts in self.seen_experts
-        ]
-        below = max((pair for pair in shares if pair[0] <= n_tokens), default=shares[0])
-        above = min((pair for pair in shares if pair[0] > n_tokens), default=below)
-        slope = (above[1] - below[1]) / (above[0] - below[0] or 1)
-        return self.evenly_visited(n_tokens) * (slope * (n_tokens - below[0]) + below[1])
+        import numpy as np  # no job that measures needs it
+
+        seen = [width for width, _ in self.seen_experts]
+        shares = [experts / self.evenly_visited(width) for width, experts in self.seen_experts]
+        return self.evenly_visited(n_tokens) * float(np.interp(n_tokens, seen, shares))
 
     def evenly_visited(self, n_tokens: float) -> float:
         """Return how many experts a forward pass activates on average by uniform routing.
