@@ -45,7 +45,6 @@ NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
 Name = Annotated[str, StringConstraints(pattern=NAME)]
 Digest = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 REPOSITORY = r"^[^/\s]+/[^/\s]+$"
-COMMIT = r"^[0-9a-f]{7,40}$"
 Positive = Annotated[int, Field(gt=0)]
 Count = Annotated[int, Field(ge=0)]
 LONGEST_DRAFT = 1024

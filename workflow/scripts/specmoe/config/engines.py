@@ -14,7 +14,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, StringConstraints, WithJsonSchema
 
-from specmoe.config.base import COMMIT, Digest, Strict, UserPath, resource
+from specmoe.config.base import Digest, Strict, UserPath, resource
 from specmoe.errors import MeasurementError
 
 PackageVersion = Annotated[str, StringConstraints(pattern=r"^[0-9][0-9A-Za-z.]*$")]
@@ -40,7 +40,7 @@ class PypiEngine(Strict):
     """The llama.cpp in a source distribution of llama-cpp-python."""
 
     source: Literal["pypi"]
-    commit: str = Field(pattern=COMMIT)
+    commit: str = Field(pattern=r"^[0-9a-f]{7,40}$")
     """commit of llama.cpp, as rows record it"""
     cmake: dict[str, str] = Field(default={})
     """CMake definitions, all strings"""
@@ -152,13 +152,8 @@ def build_environment(exported: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in exported.items() if name not in _COMPILER_FLAGS}
 
 
-def steers(name: str) -> bool:
-    """Return whether a variable sets up how the engine computes."""
-    return bool(_STEERING.fullmatch(name))
-
-
 def _check_variable(name: str) -> str:
-    if not steers(name) or _REFUSED.fullmatch(name):
+    if not _STEERING.fullmatch(name) or _REFUSED.fullmatch(name):
         raise ValueError(
             f"{name!r} does not set up how an engine computes, or other keys decide it"
         )
@@ -173,7 +168,7 @@ def refuse_exported(given: Iterable[str], exported: Iterable[str]) -> None:
 
     They would not reach the engine, although their user expects it.
     """
-    if strange := sorted(filter(steers, set(exported) - set(given))):
+    if strange := sorted(filter(_STEERING.fullmatch, set(exported) - set(given))):
         unset = " ".join(f"-u {name}" for name in strange)
         raise MeasurementError(
             f"{', '.join(strange)} would set up the engine from outside the configuration: call env"

@@ -275,6 +275,11 @@ class Recipe(Strict):
         return self.attention == "full" or (layer + 1) % ATTENTION_INTERVAL == 0
 
     @property
+    def rotated_elements(self) -> int:
+        """How many elements of an attention head depend on the position: a quarter of them."""
+        return 2 * (self.head_size // 8)
+
+    @property
     def first_full_attention(self) -> int | None:
         """The first layer of the core that has full attention, which drafts repeat; or None."""
         return next(filter(self.has_full_attention, self.core_layers), None)

@@ -14,14 +14,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 import numpy as np
-from gguf import (
-    GGML_QUANT_SIZES,
-    GGUF_DEFAULT_ALIGNMENT,
-    GGMLQuantizationType,
-    GGUFReader,
-    GGUFValueType,
-    GGUFWriter,
-)
+from gguf import GGMLQuantizationType, GGUFReader, GGUFValueType, GGUFWriter, constants
 from gguf.gguf_writer import GGUFValue
 
 from specmoe.config.base import first_error
@@ -54,7 +47,7 @@ class TensorInfo:
     @property
     def size_bytes(self) -> int:
         """Bytes of the weights, without padding."""
-        per_block, block_bytes = GGML_QUANT_SIZES[self.type]
+        per_block, block_bytes = constants.GGML_QUANT_SIZES[self.type]
         return self.elements // per_block * block_bytes
 
     @property
@@ -176,7 +169,7 @@ def _read_part(path: Path) -> Header:
 
 def alignment_of(metadata: Metadata) -> int:
     """Return the bytes of which each tensor's start is a multiple; raises ValueError."""
-    given = Header(metadata, []).number("general.alignment", GGUF_DEFAULT_ALIGNMENT)
+    given = Header(metadata, []).number("general.alignment", constants.GGUF_DEFAULT_ALIGNMENT)
     if given < 1:
         raise ValueError(f"alignment {given}")
     return given

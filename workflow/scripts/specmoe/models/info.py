@@ -190,13 +190,5 @@ def split_by_active(total: float, active: float, experts: int, used: int) -> tup
 
 def size_of_info(info: ModelInfo, seen_experts: tuple[tuple[int, float], ...] = ()) -> Size:
     """Return the size of a model whose file has been read; see `Size` for `seen_experts`."""
-    return Size(
-        info.size_bytes,
-        info.always_read_bytes,
-        info.routed_bytes,
-        info.experts,
-        info.experts_used,
-        info.layers,
-        seen_experts,
-        info.mtp_bytes,
-    )
+    read, experts = (info.always_read_bytes, info.routed_bytes), (info.experts, info.experts_used)
+    return Size(info.size_bytes, *read, *experts, info.layers, seen_experts, info.mtp_bytes)

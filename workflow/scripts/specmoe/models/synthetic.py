@@ -68,12 +68,10 @@ class Vocabulary:
     end_of_text: int  # token id
 
     @property
-    def types(self) -> list[int]:
+    def types(self) -> list[gguf.TokenType]:
         """GGUF's token type of every token: normal, control or unused."""
-        normal, unused = int(gguf.TokenType.NORMAL), int(gguf.TokenType.UNUSED)
-        types = [normal] * self.end_of_text + [unused] * len(self.padding)
-        types[self.end_of_text] = int(gguf.TokenType.CONTROL)
-        return types
+        kinds, unused = gguf.TokenType, len(self.padding) - 1
+        return [kinds.NORMAL] * self.end_of_text + [kinds.CONTROL] + [kinds.UNUSED] * unused
 
     @property
     def padding(self) -> tuple[int, ...]:
@@ -284,7 +282,7 @@ def add_shape(writer: gguf.GGUFWriter, recipe: Recipe, heads: int, kv_heads: int
     writer.add_value_length(recipe.head_size)
     writer.add_layer_norm_rms_eps(1e-6)
     writer.add_rope_freq_base(ROPE_BASE)
-    writer.add_rope_dimension_count(rotated_elements(recipe))
+    writer.add_rope_dimension_count(recipe.rotated_elements)
 
 
 def _add_metadata(writer: gguf.GGUFWriter, recipe: Recipe) -> None:
@@ -309,19 +307,14 @@ def _add_metadata(writer: gguf.GGUFWriter, recipe: Recipe) -> None:
         writer.add_expert_feed_forward_length(recipe.expert_ffn)
     if recipe.experts and recipe.attention == "hybrid":
         writer.add_expert_shared_feed_forward_length(recipe.ffn)
-    add_vocabulary(writer, byte_level_vocabulary(recipe.vocabulary))
+    add_vocabulary(writer, recipe.vocabulary)
     if recipe.chat:
         writer.add_chat_template(CHAT_TEMPLATE)
 
 
-def rotated_elements(recipe: Recipe) -> int:
-    """Return how many elements of an attention head depend on the position: a quarter of them."""
-    return 2 * (recipe.head_size // 8)
-
-
 def _add_hybrid_metadata(writer: gguf.GGUFWriter, recipe: Recipe) -> None:
     # Qwen rotates three interleaved sections, of which text uses one.
-    pairs = rotated_elements(recipe) // 2
+    pairs = recipe.rotated_elements // 2
     writer.add_rope_dimension_sections([pairs - 2 * (pairs // 3), pairs // 3, pairs // 3, 0])
     writer.add_ssm_conv_kernel(CONVOLUTION)
     writer.add_ssm_inner_size(recipe.gdn_value_heads * recipe.gdn_head_size)
@@ -331,8 +324,9 @@ def _add_hybrid_metadata(writer: gguf.GGUFWriter, recipe: Recipe) -> None:
     writer.add_full_attention_interval(ATTENTION_INTERVAL)
 
 
-def add_vocabulary(writer: gguf.GGUFWriter, vocabulary: Vocabulary) -> None:
-    """Write the metadata that llama.cpp needs to tokenize."""
+def add_vocabulary(writer: gguf.GGUFWriter, size: int) -> None:
+    """Write the metadata that llama.cpp needs to tokenize, by so many tokens."""
+    vocabulary = byte_level_vocabulary(size)
     writer.add_tokenizer_model("gpt2")
     writer.add_tokenizer_pre("qwen35")
     writer.add_token_list(list(vocabulary.tokens))

@@ -21,14 +21,7 @@ from gguf.quants import quantize
 from specmoe.config.models import DraftMethod, Recipe
 from specmoe.models.gguf_file import TensorInfo, write_gguf
 from specmoe.models.random_weights import draw
-from specmoe.models.synthetic import (
-    QUERY_GAIN,
-    add_shape,
-    add_vocabulary,
-    byte_level_vocabulary,
-    rotated_elements,
-    tensors,
-)
+from specmoe.models.synthetic import QUERY_GAIN, add_shape, add_vocabulary, tensors
 
 Matrix = npt.NDArray[np.float32]
 Draft = tuple[dict[str, Matrix], dict[str, int | bool | list[int]]]
@@ -92,7 +85,7 @@ def write_draft(path: Path, target: Recipe, method: DraftMethod) -> None:
     heads = [len(weights[f"blk.0.attn_{name}"]) // target.head_size for name in ("q", "k")]
     add_shape(writer, target, *heads)
     writer.add_file_type(int(gguf.LlamaFileType.MOSTLY_F16))
-    add_vocabulary(writer, byte_level_vocabulary(target.vocabulary))
+    add_vocabulary(writer, target.vocabulary)
     add: dict[type, Any] = {bool: writer.add_bool, int: writer.add_uint32, list: writer.add_array}
     for key, value in metadata.items():
         add[type(value)](key, value)
@@ -265,8 +258,7 @@ def _neighbours_rotated(matrix: Matrix, recipe: Recipe) -> Matrix:
 
     In the target these are the elements i and i + half of those that are rotated.
     """
-    rotated = rotated_elements(recipe)
-    order = np.arange(recipe.head_size)
+    order, rotated = np.arange(recipe.head_size), recipe.rotated_elements
     order[:rotated] = order[:rotated].reshape(2, -1).T.ravel()
     heads = matrix.reshape(-1, recipe.head_size, matrix.shape[-1])
     return heads[:, order].reshape(matrix.shape)
