@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Annotated, Self, TypeVar
 
 from pydantic import ConfigDict, Field, TypeAdapter, model_validator
+from pydantic import NonNegativeInt as Count
 from pydantic.dataclasses import dataclass
 
-from specmoe.config.base import Count, first_error, resource
+from specmoe.config.base import first_error, resource
 from specmoe.errors import ModelError, one_line
 from specmoe.files import json_of
 
