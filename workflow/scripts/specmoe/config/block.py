@@ -25,8 +25,6 @@ WARMUP_TOKENS = 8
 
 # How a suite is measured, as columns of its rows. Rates of two ways are not comparable.
 MEASURED_BY = ["protocol", "engine"]
-# Tokens before every pass that is timed by itself, as in the middle of a run.
-DEPTH = 128
 PASSAGE_PREFIX = "passage-"  # of the ids of prompts that are cut to an exact length
 
 
@@ -279,11 +277,11 @@ class TimedPasses:
     outputs: tuple[Outputs, ...]
     samples: int  # places of the text
     text: str  # relative to the workflow's folder
-    depth: int
     threads: int
     gpu_layers: int
     environment: dict[str, str]
     reruns: int | None
+    depth: int = 128  # tokens before every pass, as in the middle of a run
 
 
 def shuffle_key(seed: int, name: str) -> bytes:

@@ -116,8 +116,6 @@ def detect_backend(configured: Backend, devices: Path = Path("/sys/class/drm")) 
 PASSED = ["PATH", "HOME", "USER", "LOGNAME", "TMPDIR", "XDG_RUNTIME_DIR"]
 PASSED += ["LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "CUDA_CACHE_PATH", "ROCM_PATH", "HIP_PATH"]
 PASSED += ["VK_DRIVER_FILES", "VK_ICD_FILENAMES"]
-# Some locales write numbers with a comma.
-LOCALE = {"LC_ALL": "C.UTF-8"}
 
 _COMPILER_FLAGS = ("CFLAGS", "CXXFLAGS", "CPPFLAGS", "LDFLAGS", "CUDAFLAGS", "HIPFLAGS")
 
@@ -140,7 +138,7 @@ def engine_environment(given: Mapping[str, str], exported: Mapping[str, str]) ->
     process, from which only `PASSED` is taken.
     """
     passed = {name: exported[name] for name in PASSED if name in exported}
-    return passed | LOCALE | dict(given)
+    return passed | {"LC_ALL": "C.UTF-8"} | dict(given)  # some locales write numbers with a comma
 
 
 def build_environment(exported: Mapping[str, str]) -> dict[str, str]:

@@ -17,21 +17,12 @@ from typing import Any, Final
 from gguf import LlamaFileType
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
+from specmoe import files
 from specmoe.config.base import resource
 from specmoe.config.block import Block
 from specmoe.config.methods import METHODS, Method, is_ngram
 from specmoe.config.models import AnyModel, Family, PathModel
 from specmoe.errors import ModelError, nearest
-from specmoe.files import (
-    digest_of_parts,
-    file_digests,
-    files_of_model,
-    info_beside,
-    named_if_damaged,
-    read_record,
-    seen_of_model,
-    sha256_of,
-)
 from specmoe.models.gguf_file import Header, TensorInfo, named_if_no_model, read_header
 from specmoe.models.info import ModelInfo, Thinking, save_info
 
@@ -44,8 +35,8 @@ def read_info(path: Path, sha256: str | None = None) -> ModelInfo:
 
     Reads the whole file once, for its digest, unless that is given.
     """
-    header, parts = read_header(path), files_of_model(path)
-    digest = sha256 or digest_of_parts([sha256_of(part) for part in parts])
+    header, parts = read_header(path), files.files_of_model(path)
+    digest = sha256 or files.digest_of_parts([files.sha256_of(part) for part in parts])
     with named_if_no_model(path):
         return _info_of_header(header, digest, sum(part.stat().st_size for part in parts))
 
@@ -231,13 +222,13 @@ def describe_model(
     `origin` is where its weights are from, and their licence, or empty. `digests` has those of a
     download, which was hashed then.
     """
-    parts = files_of_model(model)
+    parts = files.files_of_model(model)
     lines = digests.read_text().splitlines() if digests else []
     known = {part.name: line.split()[0] for part, line in zip(parts, lines, strict=False)}
-    hashed = file_digests(parts, seen_of_model(model), known)
-    info = read_info(model, digest_of_parts([*hashed.values()]))
+    hashed = files.file_digests(parts, files.seen_of_model(model), known)
+    info = read_info(model, files.digest_of_parts([*hashed.values()]))
     stated = [one for one in entry.digests if one] if isinstance(entry, PathModel) else []
-    if len(stated) == len(parts) and info.sha256 != (expected := digest_of_parts(stated)):
+    if len(stated) == len(parts) and info.sha256 != (expected := files.digest_of_parts(stated)):
         raise ModelError(
             f"{model}: another file than the config names: SHA-256 {info.sha256}, not {expected};"
             " correct the model's path or its sha256"
@@ -390,7 +381,7 @@ def check_made_files(block: Block, target: Path, drafts: Mapping[str, Path]) -> 
     for arm in block.drafters:
         if arm.method and (model := arm.model_of(block.target)):
             draft, digests = drafts.get(model, target), set()
-            for info in map(info_beside, (target, draft)):
-                with named_if_damaged(info):
-                    digests.add(read_record(info)["vocabulary_sha256"])
+            for info in map(files.info_beside, (target, draft)):
+                with files.named_if_damaged(info):
+                    digests.add(files.read_record(info)["vocabulary_sha256"])
             check_pair(target, draft, arm.method, digests)

@@ -239,9 +239,7 @@ def _without_context(core: _Core, embedding: Matrix) -> Matrix:
     In double precision: the digits that differ between machines do not reach the file.
     """
     before = embedding.astype(np.float64)
-    gate, up, down = (
-        core.feed_forward[name].astype(np.float64) for name in ("ffn_gate", "ffn_up", "ffn_down")
-    )
+    gate, up, down = (matrix.astype(np.float64) for matrix in core.feed_forward.values())
     normed = _normed(before)
     opened = normed @ gate.T
     hidden = before + (opened / (1 + np.exp(-opened)) * (normed @ up.T)) @ down.T
