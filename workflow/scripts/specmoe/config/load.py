@@ -19,7 +19,7 @@ from specmoe.config.base import describe_error, read_yaml
 from specmoe.config.block import NO_DRAFT, PASSAGE_PREFIX, SELF, Protocol, Stop
 from specmoe.config.methods import METHODS, Drafting, Method, is_ngram
 from specmoe.config.models import SyntheticDraft, SyntheticModel, families
-from specmoe.config.schema import ALL, Config, Suite
+from specmoe.config.schema import Config, Suite
 from specmoe.config.workloads import AnyWorkload, TextsWorkload, WorkloadPrompt, prompts_of_file
 from specmoe.errors import ConfigError, listed, nearest, one_line
 
@@ -85,7 +85,7 @@ def _expand(config: Config, root: Path, known: MethodsOf) -> Config:
     A campaign that is not measured here keeps the prompts that its configuration has.
     """
     suites = {
-        name: _with_methods(suite, known) if suite.methods == ALL else suite
+        name: _with_methods(suite, known) if suite.methods == "all" else suite
         for name, suite in config.selected_suites.items()
     }
     workloads: dict[str, AnyWorkload] = {}

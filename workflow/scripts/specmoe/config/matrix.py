@@ -162,12 +162,9 @@ def list_draft_scoring(config: Config, blocks: Iterable[Block]) -> dict[str, lis
             continue
         name = texts_of(block).block if staged else block.block
         if block.temperature == 0 and Arm() in block.arms:
-            for draft in dict.fromkeys(
-                arm.draft_model
-                for arm in block.arms
-                if arm.method == Method.DRAFT and arm.forced_acceptance is None
-            ):
-                read.setdefault(str(draft), []).append(name)
+            plain = [arm for arm in block.arms if arm.forced_acceptance is None]
+            for draft in {str(arm.draft_model) for arm in plain if arm.method == Method.DRAFT}:
+                read.setdefault(draft, []).append(name)
     return dict(sorted(read.items()))
 
 

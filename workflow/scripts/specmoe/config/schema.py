@@ -69,9 +69,6 @@ class Prompts(Strict):
     """path relative to the workflow's folder"""
 
 
-ALL: Literal["all"] = "all"
-
-
 class Suite(Strict):
     """One experiment: the product of its lists, times `measurement.repeats`."""
 
@@ -113,7 +110,7 @@ class Suite(Strict):
         """All drafting methods: the suite's draft models, then its further methods."""
         models = [draft for draft in self.drafts if draft != NO_DRAFT]
         simple = [Drafting(method=Method.DRAFT, drafts=models)] if models else []
-        assert self.methods != ALL  # see `load.load`
+        assert self.methods != "all"  # see `load.load`
         return [*simple, *self.methods]
 
 

@@ -7,7 +7,7 @@ seconds, this parser a tenth of one. Format: ggml's docs/gguf.md, versions 2 and
 import mmap
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from math import prod
 from pathlib import Path
@@ -262,12 +262,10 @@ def write_gguf(out: Path, writer: GGUFWriter, tensors: Mapping[TensorInfo, Itera
         unused = np.dtype(np.uint16)
         writer.add_tensor_info(info.name, info.dimensions[::-1], unused, info.size_bytes, info.type)
     with written_whole(out) as unfinished:
-        try:
+        with closing(writer):
             writer.write_header_to_file(unfinished)
             writer.write_kv_data_to_file()
             writer.write_ti_data_to_file()
-        finally:
-            writer.close()
         with unfinished.open("ab") as file:
             _pad(file, alignment)
             for weights in tensors.values():

@@ -126,13 +126,12 @@ def _eagle3(core: _Core) -> Draft:
         "blk.0.ffn_norm": np.ones(hidden, np.float32),
         **_of_block(0, core.feed_forward),
     }
-    metadata: dict[str, int | bool | list[int]] = {
+    return weights, {
         # The inputs of the core's layer and of the next one, and the last hidden state.
         "eagle3.target_layers": [core.layer, core.layer + 1, recipe.layers],
         "eagle3.target_hidden_size": hidden,
         "eagle3.norm_before_residual": True,
     }
-    return weights, metadata
 
 
 def _dspark(core: _Core) -> Draft:
@@ -164,9 +163,8 @@ def _dspark(core: _Core) -> Draft:
         "blk.0.attn_v": core.values,
         "blk.0.attn_output": core.attention,
     }
-    metadata = _dflash_metadata(core)
-    metadata |= {"dflash.sample_from_anchor": True, "dflash.has_confidence_head": False}
-    return weights, metadata
+    own = {"dflash.sample_from_anchor": True, "dflash.has_confidence_head": False}
+    return weights, _dflash_metadata(core) | own
 
 
 def _dflash(core: _Core) -> Draft:
