@@ -241,15 +241,12 @@ class Block:
     @property
     def asked(self) -> set[tuple[Any, ...]]:
         """What its runs are asked for, as rows have it in the columns `ASKED`."""
-        of_block = (self.suite, self.target, self.temperature, self.repeat)
+        of_block = self.suite, self.target, self.temperature, self.repeat
+        of_arm = {arm: (arm.setting, arm.gamma, arm.forced_acceptance) for arm in self.arms}
+        numbers = range(self.prompt_iterations)
         return {
-            (
-                *(*of_block, arm.setting, arm.gamma, arm.forced_acceptance),
-                *(source.prompt, number, self.level_of(arm, source)),
-            )
-            for arm, source, number in product(
-                self.arms, self.prompts, range(self.prompt_iterations)
-            )
+            (*of_block, *of_arm[arm], source.prompt, number, self.level_of(arm, source))
+            for arm, source, number in product(self.arms, self.prompts, numbers)
         }
 
     def run_seed(self, number: int) -> int:

@@ -212,10 +212,7 @@ def _comparisons(config: Config, name: str, gpu: bool) -> Iterator[Block]:
         )
         for one in at_levels(block, suite.vary):
             level = "" if one.level is None else f"/{level_id(one.level)}"
-            sent = (
-                source if source.length is None else replace(source, file=passage)
-                for source in one.prompts
-            )
+            sent = (replace(source, file=source.file or passage) for source in one.prompts)
             yield replace(one, block=f"{block.block}{level}", prompts=tuple(sent))
 
 

@@ -70,8 +70,6 @@ class Facts:
 
 _OF_MODELS = {"gamma": "--spec-draft-n-max", "p_min": "--spec-draft-p-min"}
 _ANY_DRAFT = ("--spec-draft-n-min", "0")
-
-
 # Those of networks that read the target's hidden states.
 _HEAD = Facts("", "", "file", _OF_MODELS, _ANY_DRAFT, rolls_back=True)
 

@@ -97,7 +97,7 @@ def _info_of_header(header: Header, sha256: str, size_bytes: int) -> ModelInfo:
     is_layer = any(one.block == blocks - predictors for one in tensors) and not _mtp_tensors(header)
     layers = blocks if is_layer else blocks - predictors
     predictors = predictors if has_mtp_block(header) else 0
-    running = list(_multiplied(tensors, layers))
+    running = _multiplied(tensors, layers)
     vocabulary = hashlib.sha256()
     for token in header.tokens():
         vocabulary.update(len(token).to_bytes(8, "little") + token)
@@ -133,8 +133,6 @@ def _info_of_header(header: Header, sha256: str, size_bytes: int) -> ModelInfo:
 # Cohere; Seed; Gemma 4; gpt-oss, where neither is one token.
 _BEGINS: Final = "<think> [THINK] <|START_THINKING|> <seed:think> <|channel> <|channel|>analysis"
 _ENDS: Final = "</think> [/THINK] <|END_THINKING|> </seed:think> <channel|> <|channel|>final"
-
-
 _TEMPLATE_S: Final = 5.0  # those of real models take hundredths of it
 
 
@@ -196,17 +194,15 @@ def _mtp_bytes(tensors: Sequence[TensorInfo], layers: int, experts: int, used: i
     return _of_token([(one, one.size_bytes) for one in read], experts, used)
 
 
-def _multiplied(tensors: Sequence[TensorInfo], layers: int) -> Iterator[TensorInfo]:
-    """Yield the tensors that ordinary decoding multiplies with.
+def _multiplied(tensors: Sequence[TensorInfo], layers: int) -> list[TensorInfo]:
+    """Return the tensors that ordinary decoding multiplies with.
 
     One row of the embedding table is looked up, unless the table is the output matrix too. Ordinary
     decoding skips the MTP layers, which come last.
     """
     tied = all(tensor.name != "output.weight" for tensor in tensors)
-    for tensor in tensors:
-        skipped = tensor.block is not None and tensor.block >= layers
-        if not skipped and (tied or tensor.name != "token_embd.weight"):
-            yield tensor
+    kept = [one for one in tensors if one.block is None or one.block < layers]
+    return [one for one in kept if tied or one.name != "token_embd.weight"]
 
 
 def describe_model(
@@ -245,8 +241,6 @@ _BY_ARCHITECTURE: Final = {
     "dflash": Method.DFLASH,
     "gemma4-assistant": Method.MTP,
 }
-# llama.cpp tells the two block drafters apart by this tensor (common/speculative.cpp).
-_MARKOV_HEAD: Final = "markov_w1.weight"
 
 
 def has_mtp_block(header: Header) -> bool:
@@ -263,7 +257,8 @@ def _mtp_tensors(header: Header) -> bool:
 def drafts_by(header: Header) -> Method:
     """Return the method that a file is made for; raises ValueError if it is no model."""
     if header.architecture in _BY_ARCHITECTURE:
-        has_markov_head = any(tensor.name == _MARKOV_HEAD for tensor in header.tensors)
+        # So llama.cpp tells the two block drafters apart (common/speculative.cpp).
+        has_markov_head = any(tensor.name == "markov_w1.weight" for tensor in header.tensors)
         return Method.DSPARK if has_markov_head else _BY_ARCHITECTURE[header.architecture]
     # A whole model has layers before its MTP block; the file of an MTP block alone has none.
     if any(tensor.block == 0 for tensor in header.tensors):

@@ -23,8 +23,6 @@ from specmoe.config.models import HubModel
 from specmoe.errors import ModelError
 from specmoe.files import gigabytes, link, replace_text, sha256_of
 
-_SHA256: Final = re.compile(r"[0-9a-f]{64}")
-
 _OF_NETWORK: Final = (httpx2.HTTPError, httpx2.InvalidURL, errors.XetDownloadError)
 _OF_CLIENT: Final = (*_OF_NETWORK, OSError, ValueError)
 _ACCOUNT: Final = "run `hf auth login` or set HF_TOKEN, as an account that may read it"
@@ -73,7 +71,7 @@ def fetch(model: HubModel, out: Path, digests: Path) -> None:
         hashed[path] = sha256_of(path)
         # The cache names a file by the digest that the hub announced.
         announced = path.readlink().name if path.is_symlink() else ""
-        if _SHA256.fullmatch(announced) and hashed[path] != announced:
+        if re.fullmatch(r"[0-9a-f]{64}", announced) and hashed[path] != announced:
             path.resolve().unlink()
             path.unlink()  # the link to it
             raise ModelError(

@@ -48,7 +48,6 @@ QUERY_GAIN = 1.5
 # With a standard deviation of 4 the best token has a probability near one half, as in trained
 # models, so that a near tie means the same in nats.
 _LOGIT_GAIN = 4.0
-END_OF_TEXT = "<|endoftext|>"
 
 # Whole words and word parts. Each becomes a chain of merges, so that usual prompts (English, code)
 # have fewer tokens than bytes. Other text is tokenized byte by byte.
@@ -101,7 +100,7 @@ def byte_level_vocabulary(size: int) -> Vocabulary:
     padding = size - end_of_text - 1
     if padding < 0:
         raise ModelError(f"synthetic model: vocabulary must be at least {end_of_text + 1}")
-    tokens += [END_OF_TEXT, *(f"<|unused_{i}|>" for i in range(padding))]
+    tokens += ["<|endoftext|>", *(f"<|unused_{i}|>" for i in range(padding))]
     return Vocabulary(tuple(tokens), tuple(merges), end_of_text)
 
 
