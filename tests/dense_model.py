@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from specmoe.config.models import UpcycleModel
 from specmoe.models.derived import upcycle
-from specmoe.models.synthetic import add_vocabulary, byte_level_vocabulary
+from specmoe.models.synthetic import add_vocabulary
 
 from .splitting import finish
 
@@ -69,7 +69,7 @@ def write_dense(
     writer.add_rope_freq_base(10_000.0)
     writer.add_layer_norm_rms_eps(1e-6)
     writer.add_file_type(int(gguf.LlamaFileType[f"MOSTLY_{kind.name}"]))
-    add_vocabulary(writer, byte_level_vocabulary(VOCABULARY))
+    add_vocabulary(writer, VOCABULARY)
     for name, values in (weights or weights_of(architecture)).items():
         stored = kind if values.ndim > 1 else gguf.GGMLQuantizationType.F32
         writer.add_tensor(name, gguf.quants.quantize(values, stored), raw_dtype=stored)

@@ -1,13 +1,13 @@
 """Recipes of small synthetic models that several tests use, and infos of models by hand."""
 
-from dataclasses import fields, replace
+from dataclasses import MISSING, fields, replace
 from pathlib import Path
 
 from gguf import GGUFValueType
 from gguf.gguf_writer import GGUFValue
 
 from specmoe.config.models import Recipe
-from specmoe.models.gguf_file import copied, read_header, write_gguf, writer_of
+from specmoe.models.gguf_file import read_header, write_gguf, writer_of
 from specmoe.models.info import ModelInfo
 
 
@@ -17,8 +17,10 @@ def varied(recipe: Recipe, **changes: object) -> Recipe:
 
 
 def made_info(**facts: object) -> ModelInfo:
-    """Return a model info with these facts; every other one is zero."""
-    return ModelInfo(**{field.name: facts.get(field.name, 0) for field in fields(ModelInfo)})
+    """Return a model info with these facts; every other one is zero, empty or unknown."""
+    unknown = {name: None for name in ("sha256", "type", "tensor_types", "vocabulary_sha256")}
+    counts = {field.name: 0 for field in fields(ModelInfo) if field.default is MISSING}
+    return ModelInfo(**counts | unknown | {"architecture": ""} | facts)
 
 
 def edit_vocabulary(file: Path, tokens: dict[int, bytes], /, **given: bool | int | bytes) -> None:
@@ -30,7 +32,8 @@ def edit_vocabulary(file: Path, tokens: dict[int, bytes], /, **given: bool | int
     del metadata["tokenizer.ggml.add_bos_token"]  # a synthetic model says that it adds none
     for key, value in given.items():
         metadata[f"tokenizer.ggml.{key}"] = GGUFValue(value, GGUFValueType[kinds[type(value)]])
-    write_gguf(file, writer_of(header.architecture, metadata), [*map(copied, header.tensors)])
+    writer = writer_of(header.architecture, metadata)
+    write_gguf(file, writer, {one: one.weights() for one in header.tensors})
 
 
 # Of a draft model: its vocabulary's size, its tokens by number, values of its tokenizer, and why it

@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import PositiveInt
 
-from specmoe.config.base import Positive
 from specmoe.config.factors import FACTORS, Factor, at_levels, level_id
 from specmoe.config.matrix import list_timed_passes, suite_blocks
 
@@ -75,7 +75,7 @@ def test_passes_are_timed_by_themselves_without_options_alone(planned):
 
 def test_another_factor_is_one_entry(first, monkeypatch):
     change = lambda block, n_tokens: replace(block, engine_args=("-ub", f"{n_tokens}"))  # noqa: E731
-    monkeypatch.setitem(FACTORS, "ubatch", Factor("Batch", Positive, change, unit="tokens"))
+    monkeypatch.setitem(FACTORS, "ubatch", Factor("Batch", PositiveInt, change, unit="tokens"))
     blocks = at_levels(*first(), {"ubatch": [64, 512]})
     assert [block.level for block in blocks] == ["64", "512"]
     assert [block.options_text for block in blocks] == ["-ub 64", "-ub 512"]

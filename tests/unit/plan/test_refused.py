@@ -12,7 +12,7 @@ import pytest
 from specmoe.config.methods import Method
 from specmoe.errors import ConfigError, error_message
 from specmoe.models.gguf import read_info
-from specmoe.models.gguf_file import copied, read_header, write_gguf, writer_of
+from specmoe.models.gguf_file import read_header, write_gguf, writer_of
 from specmoe.models.info import Thinking, save_info
 from specmoe.models.synthetic import write_model
 from specmoe.plan.gate import drop_stale_locks, load_campaign, methods_of_files
@@ -132,7 +132,7 @@ def test_a_draft_models_vocabulary_is_judged_as_the_engine_does(
 def test_a_file_without_the_block_that_it_announces_drafts_by_nothing(own):
     write_model(own.target, varied(TINY, core=3, mtp_blocks=1))
     header = read_header(own.target)
-    trunk = [copied(one) for one in header.tensors if one.block != 4]
+    trunk = {one: one.weights() for one in header.tensors if one.block != 4}
     own.config["suites"]["S"] |= {"drafts": [], "methods": [{"method": "mtp"}]}
     assert own.lines() == []
     write_gguf(own.target, writer_of(header.architecture, header.metadata), trunk)

@@ -46,16 +46,11 @@ NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"
 Name = Annotated[str, StringConstraints(pattern=NAME)]
 Digest = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 REPOSITORY = r"^[^/\s]+/[^/\s]+$"
-COMMIT = r"^[0-9a-f]{7,40}$"
-Positive = Annotated[int, Field(gt=0)]
-Count = Annotated[int, Field(ge=0)]
 LONGEST_DRAFT = 1024
 """The largest γ. Each position has a count in every row, so a wild one would fill the memory."""
 DraftLength = Annotated[int, Field(gt=0, le=LONGEST_DRAFT)]
 # More repeats or passes are a slip of the hand: their jobs alone would take days to list.
 Times = Annotated[int, Field(gt=0, le=1000)]
-AboveZero = Annotated[float, Field(gt=0)]
-NotNegative = Annotated[float, Field(ge=0)]
 Share = Annotated[float, Field(ge=0, lt=1)]
 _PATH = r"^[^\x00]*$"  # what the system can be asked for
 # A file or folder of the user: `~` is the home folder, in what is recorded too, and relative paths

@@ -25,8 +25,6 @@ WARMUP_TOKENS = 8
 
 # How a suite is measured, as columns of its rows. Rates of two ways are not comparable.
 MEASURED_BY = ["protocol", "engine"]
-# Tokens before every pass that is timed by itself, as in the middle of a run.
-DEPTH = 128
 PASSAGE_PREFIX = "passage-"  # of the ids of prompts that are cut to an exact length
 
 
@@ -243,15 +241,12 @@ class Block:
     @property
     def asked(self) -> set[tuple[Any, ...]]:
         """What its runs are asked for, as rows have it in the columns `ASKED`."""
-        of_block = (self.suite, self.target, self.temperature, self.repeat)
+        of_block = self.suite, self.target, self.temperature, self.repeat
+        of_arm = {arm: (arm.setting, arm.gamma, arm.forced_acceptance) for arm in self.arms}
+        numbers = range(self.prompt_iterations)
         return {
-            (
-                *(*of_block, arm.setting, arm.gamma, arm.forced_acceptance),
-                *(source.prompt, number, self.level_of(arm, source)),
-            )
-            for arm, source, number in product(
-                self.arms, self.prompts, range(self.prompt_iterations)
-            )
+            (*of_block, *of_arm[arm], source.prompt, number, self.level_of(arm, source))
+            for arm, source, number in product(self.arms, self.prompts, numbers)
         }
 
     def run_seed(self, number: int) -> int:
@@ -279,11 +274,11 @@ class TimedPasses:
     outputs: tuple[Outputs, ...]
     samples: int  # places of the text
     text: str  # relative to the workflow's folder
-    depth: int
     threads: int
     gpu_layers: int
     environment: dict[str, str]
     reruns: int | None
+    depth: int = 128  # tokens before every pass, as in the middle of a run
 
 
 def shuffle_key(seed: int, name: str) -> bytes:

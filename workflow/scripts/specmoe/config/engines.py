@@ -14,7 +14,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, StringConstraints, WithJsonSchema
 
-from specmoe.config.base import COMMIT, Digest, Strict, UserPath, resource
+from specmoe.config.base import Digest, Strict, UserPath, resource
 from specmoe.errors import MeasurementError
 
 PackageVersion = Annotated[str, StringConstraints(pattern=r"^[0-9][0-9A-Za-z.]*$")]
@@ -40,7 +40,7 @@ class PypiEngine(Strict):
     """The llama.cpp in a source distribution of llama-cpp-python."""
 
     source: Literal["pypi"]
-    commit: str = Field(pattern=COMMIT)
+    commit: str = Field(pattern=r"^[0-9a-f]{7,40}$")
     """commit of llama.cpp, as rows record it"""
     cmake: dict[str, str] = Field(default={})
     """CMake definitions, all strings"""
@@ -116,8 +116,6 @@ def detect_backend(configured: Backend, devices: Path = Path("/sys/class/drm")) 
 PASSED = ["PATH", "HOME", "USER", "LOGNAME", "TMPDIR", "XDG_RUNTIME_DIR"]
 PASSED += ["LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "CUDA_CACHE_PATH", "ROCM_PATH", "HIP_PATH"]
 PASSED += ["VK_DRIVER_FILES", "VK_ICD_FILENAMES"]
-# Some locales write numbers with a comma.
-LOCALE = {"LC_ALL": "C.UTF-8"}
 
 _COMPILER_FLAGS = ("CFLAGS", "CXXFLAGS", "CPPFLAGS", "LDFLAGS", "CUDAFLAGS", "HIPFLAGS")
 
@@ -140,7 +138,7 @@ def engine_environment(given: Mapping[str, str], exported: Mapping[str, str]) ->
     process, from which only `PASSED` is taken.
     """
     passed = {name: exported[name] for name in PASSED if name in exported}
-    return passed | LOCALE | dict(given)
+    return passed | {"LC_ALL": "C.UTF-8"} | dict(given)  # some locales write numbers with a comma
 
 
 def build_environment(exported: Mapping[str, str]) -> dict[str, str]:
@@ -152,13 +150,8 @@ def build_environment(exported: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in exported.items() if name not in _COMPILER_FLAGS}
 
 
-def steers(name: str) -> bool:
-    """Return whether a variable sets up how the engine computes."""
-    return bool(_STEERING.fullmatch(name))
-
-
 def _check_variable(name: str) -> str:
-    if not steers(name) or _REFUSED.fullmatch(name):
+    if not _STEERING.fullmatch(name) or _REFUSED.fullmatch(name):
         raise ValueError(
             f"{name!r} does not set up how an engine computes, or other keys decide it"
         )
@@ -173,7 +166,7 @@ def refuse_exported(given: Iterable[str], exported: Iterable[str]) -> None:
 
     They would not reach the engine, although their user expects it.
     """
-    if strange := sorted(filter(steers, set(exported) - set(given))):
+    if strange := sorted(filter(_STEERING.fullmatch, set(exported) - set(given))):
         unset = " ".join(f"-u {name}" for name in strange)
         raise MeasurementError(
             f"{', '.join(strange)} would set up the engine from outside the configuration: call env"

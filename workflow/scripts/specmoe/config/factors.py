@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field, TypeAdapter, ValidationError, WithJsonSchema
 
-from specmoe.config.base import NotNegative, Positive, first_error
+from specmoe.config.base import first_error
 from specmoe.config.block import Block, PromptSource
 from specmoe.config.engines import EngineArgs
 from specmoe.errors import nearest
@@ -49,10 +49,12 @@ def _force_acceptance(block: Block, shares: list[float]) -> Block:
 
 FACTORS: dict[str, Factor] = {
     "prompt_tokens": Factor(
-        "Prompt length", Positive, _set_lengths, shares_block=True, unit="tokens"
+        "Prompt length", Annotated[int, Field(gt=0)], _set_lengths, shares_block=True, unit="tokens"
     ),
     "temperature": Factor(
-        "Temperature", NotNegative, lambda block, level: replace(block, temperature=level)
+        "Temperature",
+        Annotated[float, Field(ge=0)],
+        lambda block, level: replace(block, temperature=level),
     ),
     "forced_acceptance": Factor(
         "Forced acceptance",

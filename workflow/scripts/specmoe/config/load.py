@@ -19,7 +19,7 @@ from specmoe.config.base import describe_error, read_yaml
 from specmoe.config.block import NO_DRAFT, PASSAGE_PREFIX, SELF, Protocol, Stop
 from specmoe.config.methods import METHODS, Drafting, Method, is_ngram
 from specmoe.config.models import SyntheticDraft, SyntheticModel, families
-from specmoe.config.schema import ALL, Config, Suite
+from specmoe.config.schema import Config, Suite
 from specmoe.config.workloads import AnyWorkload, TextsWorkload, WorkloadPrompt, prompts_of_file
 from specmoe.errors import ConfigError, listed, nearest, one_line
 
@@ -85,7 +85,7 @@ def _expand(config: Config, root: Path, known: MethodsOf) -> Config:
     A campaign that is not measured here keeps the prompts that its configuration has.
     """
     suites = {
-        name: _with_methods(suite, known) if suite.methods == ALL else suite
+        name: _with_methods(suite, known) if suite.methods == "all" else suite
         for name, suite in config.selected_suites.items()
     }
     workloads: dict[str, AnyWorkload] = {}
@@ -169,13 +169,10 @@ def _unknown(names: Iterable[str | None], known: Collection[str], place: str, wh
             yield place, f"unknown {what} {name!r}; {nearest(name, known)}"
 
 
-_SHARED_FOLDERS = ("claims", "engines", "errors", "models")  # in `results/`
-
-
 def _check_names(config: Config) -> Errors:
     """Check what the campaign names."""
     campaign, audit = config.campaign, config.audit
-    if campaign.name.lower() in _SHARED_FOLDERS:
+    if campaign.name.lower() in ("claims", "engines", "errors", "models"):  # in `results/`
         yield "campaign.name", f"{campaign.name!r} is a folder of all campaigns; take another one"
     yield from _unknown([campaign.engine], config.engines, "campaign.engine", "engine")
     yield from _unknown([campaign.models], config.model_sets, "campaign.models", "model set")
@@ -279,6 +276,7 @@ def _check_suite(config: Config, name: str) -> Errors:
 
 
 def _check_methods(config: Config, name: str, suite: Suite) -> Errors:
+    apart = "give it a suite of its own"
     for number, way in enumerate(suite.methods):
         assert isinstance(way, Drafting)  # spelled out by now
         here = f"methods.{number}"
@@ -291,14 +289,11 @@ def _check_methods(config: Config, name: str, suite: Suite) -> Errors:
         if "gamma" in METHODS[way.method].flags and not way.gammas and not suite.gammas:
             yield "gammas", f"a suite that drafts needs at least one γ, for {way.method}"
         if "forced_acceptance" in suite.vary and is_ngram(way.method):
-            why = f"{way.method} drafts where text repeats, whatever is accepted; {_APART}"
+            why = f"{way.method} drafts where text repeats, whatever is accepted; {apart}"
             yield "vary.forced_acceptance", why
         if "requests" in suite.vary and METHODS[way.method].remembers:
-            why = f"{way.method} keeps what it saw of one request for the others; {_APART}"
+            why = f"{way.method} keeps what it saw of one request for the others; {apart}"
             yield "vary.requests", why
-
-
-_APART = "give it a suite of its own"
 
 
 def _check_protocol(config: Config, name: str, suite: Suite) -> Errors:

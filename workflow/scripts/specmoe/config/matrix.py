@@ -5,7 +5,6 @@ from dataclasses import replace
 from itertools import chain, product
 
 from specmoe.config.block import (
-    DEPTH,
     NO_DRAFT,
     ORDER_SEED,
     SELF,
@@ -115,13 +114,8 @@ def list_timed_passes(config: Config, blocks: Iterable[Block]) -> list[TimedPass
     """Return the passes of each target, and of each draft model, that speculates in some block.
 
     Their widths are those of single tokens, of the shortest replays, and of the rounds of every γ.
-    There are none for an engine built elsewhere, because the program that times them needs its
-    libraries, and none of blocks with options of the engine, which that program does not know.
     """
-    measurement = config.measurement
-    if not measurement.pass_samples or isinstance(config.engine, PathEngine):
-        return []
-    timed = [b for b in blocks if b.protocol == Protocol.PAIRED and not b.options_text]
+    measurement, timed = config.measurement, _known_to_our_program(config, blocks)
     passes: dict[str, set[tuple[Outputs, int]]] = {}
     for block, arm in ((one, arm) for one in timed for arm in one.arms):
         if arm.speculates:
@@ -136,7 +130,6 @@ def list_timed_passes(config: Config, blocks: Iterable[Block]) -> list[TimedPass
             outputs=tuple(sorted({kind for kind, _ in found})),
             samples=measurement.pass_samples,
             text=config.prompts.passage,
-            depth=DEPTH,
             threads=measurement.threads,
             gpu_layers=timed[0].gpu_layers,
             environment=measurement.environment,
@@ -146,29 +139,32 @@ def list_timed_passes(config: Config, blocks: Iterable[Block]) -> list[TimedPass
     ]
 
 
+def _known_to_our_program(config: Config, blocks: Iterable[Block]) -> list[Block]:
+    """Return the blocks whose passes our program can do by itself.
+
+    It needs the engine's libraries, which one built elsewhere may lack, and knows no options.
+    """
+    if not config.measurement.pass_samples or isinstance(config.engine, PathEngine):
+        return []
+    return [one for one in blocks if one.protocol == Protocol.PAIRED and not one.options_text]
+
+
 def list_draft_scoring(config: Config, blocks: Iterable[Block]) -> dict[str, list[str]]:
     """Return, by draft model, the blocks whose texts it reads: see `measure.model_passes`.
 
     It drafts there alone and greedily. In stages it reads before the first repeat what targets
-    write in blocks of their own. The reading knows no options of the engine, and its program
-    is compiled and left out like the one that times passes.
+    write in blocks of their own.
     """
     read: dict[str, list[str]] = {}
-    if not config.measurement.pass_samples or isinstance(config.engine, PathEngine):
-        return read
     staged = config.measurement.drop_beaten is not None
-    for block in blocks:
+    for block in _known_to_our_program(config, blocks):
         if staged and block.repeat:
             continue
         name = texts_of(block).block if staged else block.block
-        greedy = block.protocol == Protocol.PAIRED and block.temperature == 0
-        if greedy and Arm() in block.arms and not block.options_text:
-            for draft in dict.fromkeys(
-                arm.draft_model
-                for arm in block.arms
-                if arm.method == Method.DRAFT and arm.forced_acceptance is None
-            ):
-                read.setdefault(str(draft), []).append(name)
+        if block.temperature == 0 and Arm() in block.arms:
+            plain = [arm for arm in block.arms if arm.forced_acceptance is None]
+            for draft in {str(arm.draft_model) for arm in plain if arm.method == Method.DRAFT}:
+                read.setdefault(draft, []).append(name)
     return dict(sorted(read.items()))
 
 
@@ -216,10 +212,7 @@ def _comparisons(config: Config, name: str, gpu: bool) -> Iterator[Block]:
         )
         for one in at_levels(block, suite.vary):
             level = "" if one.level is None else f"/{level_id(one.level)}"
-            sent = (
-                source if source.length is None else replace(source, file=passage)
-                for source in one.prompts
-            )
+            sent = (replace(source, file=source.file or passage) for source in one.prompts)
             yield replace(one, block=f"{block.block}{level}", prompts=tuple(sent))
 
 

@@ -12,9 +12,9 @@ from enum import StrEnum
 from itertools import product
 from typing import Any, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, PositiveInt, model_validator
 
-from specmoe.config.base import Distinct, DraftLength, Name, Positive, Share, Strict
+from specmoe.config.base import Distinct, DraftLength, Name, Share, Strict
 
 
 class Method(StrEnum):
@@ -70,8 +70,6 @@ class Facts:
 
 _OF_MODELS = {"gamma": "--spec-draft-n-max", "p_min": "--spec-draft-p-min"}
 _ANY_DRAFT = ("--spec-draft-n-min", "0")
-
-
 # Those of networks that read the target's hidden states.
 _HEAD = Facts("", "", "file", _OF_MODELS, _ANY_DRAFT, rolls_back=True)
 
@@ -141,7 +139,7 @@ class Drafting(Strict):
     for `ngram-cache` an n-gram cache made from a text"""
     gammas: Distinct[DraftLength] = Field(default=[])
     """draft lengths γ in place of the suite's `gammas`"""
-    n_match: Distinct[Positive] = Field(default=[])
+    n_match: Distinct[PositiveInt] = Field(default=[])
     """tokens that an n-gram method looks up; 3 by default"""
     p_min: Distinct[Share] = Field(default=[])
     """probability below which a model stops drafting; 0 by default"""

@@ -5,21 +5,9 @@ from functools import cache
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal, Self
 
-from pydantic import Field, TypeAdapter, ValidationInfo, field_validator, model_validator
+from pydantic import Field, PositiveInt, ValidationInfo, field_validator, model_validator
 
-from specmoe.config.base import (
-    REPOSITORY,
-    AboveZero,
-    Count,
-    Digest,
-    Name,
-    NotNegative,
-    Positive,
-    Strict,
-    TextPath,
-    UserPath,
-    resource,
-)
+from specmoe.config.base import REPOSITORY, Digest, Name, Strict, TextPath, UserPath, resource
 from specmoe.config.engines import PackageVersion
 from specmoe.files import parts_of
 
@@ -34,22 +22,22 @@ class Family(Strict):
     """
 
     architecture: str  # as GGUF names it
-    vocabulary: Positive  # tokens
-    layers: Positive
-    parameters: AboveZero
-    parameters_active: AboveZero  # multiplied for one token
-    experts: Count = 0  # routed experts of a layer; 0 if dense
-    experts_used: Count = 0  # that one token activates
-    tensors: Positive | None = None  # None: not counted
+    vocabulary: PositiveInt  # tokens
+    layers: PositiveInt
+    parameters: float = Field(gt=0)
+    parameters_active: float = Field(gt=0)  # multiplied for one token
+    experts: int = Field(default=0, ge=0)  # routed experts of a layer; 0 if dense
+    experts_used: int = Field(default=0, ge=0)  # that one token activates
+    tensors: PositiveInt | None = None  # None: not counted
     # Parameters of a dense network's feed-forward layers. The plan sizes upcycled models by it;
     # without it, as if all weights were copied.
-    feed_forward: Positive | None = None
+    feed_forward: PositiveInt | None = None
 
 
 @cache
 def families() -> dict[str, Family]:
     """Return the trained networks of `resources/families.yaml`."""
-    return TypeAdapter(dict[str, Family]).validate_python(resource("families"))
+    return {name: Family.model_validate(one) for name, one in resource("families").items()}
 
 
 class ModelBase(Strict):
@@ -108,7 +96,7 @@ class HubModel(ReadyModel):
     """commit, tag or branch of the repository"""
     file: str = Field(pattern=r"\.gguf$")
     """path in the repository or wheel; of a split model `…-00001-of-0000n.gguf`"""
-    size_bytes: Positive | None = None
+    size_bytes: PositiveInt | None = None
     """size of all parts in bytes, for the plan"""
 
     @property
@@ -134,7 +122,7 @@ class TruncateModel(ModelBase):
     kind: Literal["truncate"]
     source: Name
     """id of the model that it is made from"""
-    layers: Positive
+    layers: PositiveInt
     """layers to keep, fewer than the model has"""
 
 
@@ -154,7 +142,7 @@ class UpcycleModel(ModelBase):
     experts: int = Field(ge=1, le=1024)
     """experts of a layer. Each is a copy of its own in the file, since one that they shared would
     cost nothing to read. One alone reads the dense model's bytes by an MoE's kernel"""
-    used: Positive = 1
+    used: PositiveInt = 1
     """experts that one token visits; their weights sum to one"""
 
     @model_validator(mode="after")
@@ -177,37 +165,37 @@ class Recipe(Strict):
     256.
     """
 
-    layers: Positive
+    layers: PositiveInt
     """layers; every fourth has full attention, and 4 are the least"""
-    hidden: Positive
+    hidden: PositiveInt
     """width of the residual stream"""
-    heads: Positive
+    heads: PositiveInt
     """query heads of full attention"""
-    kv_heads: Positive
+    kv_heads: PositiveInt
     """key and value heads of full attention; divides `heads`"""
-    head_size: Positive
+    head_size: PositiveInt
     """size of an attention head; a multiple of 4"""
-    ffn: Positive
+    ffn: PositiveInt
     """inner width of the dense FFN, or of an MoE's shared expert"""
-    gdn_value_heads: Positive
+    gdn_value_heads: PositiveInt
     """value heads of the Gated DeltaNet"""
-    gdn_key_heads: Positive
+    gdn_key_heads: PositiveInt
     """query and key heads of the DeltaNet; divides `gdn_value_heads`"""
-    gdn_head_size: Positive
+    gdn_head_size: PositiveInt
     """size of a DeltaNet head; a head's state has its square"""
     attention: Literal["hybrid", "full"] = "hybrid"
     """`hybrid` is Qwen3.5: three Gated DeltaNets to a layer of full attention; `full` is MiMo 2:
     full attention in every layer, and a dense FFN in the core's layers even if the model is an
     MoE"""
-    experts: Count = 0
+    experts: int = Field(default=0, ge=0)
     """routed experts of a layer; 0 if dense"""
-    experts_used: Count = 0
+    experts_used: int = Field(default=0, ge=0)
     """routed experts that one token visits"""
-    expert_ffn: Count = 0
+    expert_ffn: int = Field(default=0, ge=0)
     """inner width of a routed expert"""
-    core: Count | None = None
+    core: int | None = Field(default=None, ge=0)
     """the one layer that has full strength, counted from 0; without it the first four have"""
-    epsilon: NotNegative = 0.15
+    epsilon: float = Field(default=0.15, ge=0)
     """strength, relative to the core, of the layers before the core and of the first one after
     it"""
     mtp_blocks: Literal[0, 1] = 0
@@ -215,7 +203,7 @@ class Recipe(Strict):
     the core's first layer of full attention. They accept most if that layer alone is the core:
     `core: 3`"""
     # Byte-level BPE leaves the rest of a larger vocabulary unused.
-    vocabulary: Positive = 384
+    vocabulary: PositiveInt = 384
     """tokens of the vocabulary"""
     seed: int = 0
     """seed of the weights"""
@@ -275,6 +263,11 @@ class Recipe(Strict):
         return self.attention == "full" or (layer + 1) % ATTENTION_INTERVAL == 0
 
     @property
+    def rotated_elements(self) -> int:
+        """How many elements of an attention head depend on the position: a quarter of them."""
+        return 2 * (self.head_size // 8)
+
+    @property
     def first_full_attention(self) -> int | None:
         """The first layer of the core that has full attention, which drafts repeat; or None."""
         return next(filter(self.has_full_attention, self.core_layers), None)
@@ -328,7 +321,7 @@ class PackageModel(ModelBase):
     """SHA-256 of the wheel, which must fit any machine"""
     file: str = Field(pattern=r"\.gguf$")
     """path in the repository or wheel; of a split model `…-00001-of-0000n.gguf`"""
-    size_bytes: Positive
+    size_bytes: PositiveInt
     """size of all parts in bytes, for the plan"""
     sha256: Digest
     """SHA-256 of the file; of a split model a list"""

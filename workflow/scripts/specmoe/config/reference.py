@@ -5,7 +5,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -44,31 +44,11 @@ def write_reference(folder: Path) -> None:
     text = json.dumps(partial, indent=1, ensure_ascii=False)
     (folder / "schema.json").write_text(f"{text}\n")
     tables = dict[str, str]()  # by section, which may stand in several places
-    sections = list(_sections("", schema, schema["$defs"]))
-    for place, section in sections:
-        base, _, kind = place.partition(" (")
-        kinds = [one for at, one in sections if kind and at.startswith(f"{base} (")]
-        shared = _shared(kinds)
-        if shared and base not in tables:
-            rows = _rows(shared, schema["$defs"])
-            tables[base] = _table(base, "Keys that several kinds have.", rows)
-        rows = _rows(section, schema["$defs"], shared.get("properties", ()))
-        text = _table(place or "top level", section["description"], rows)
-        tables.setdefault(section["title"], text)
+    for place, section in _sections("", schema, schema["$defs"]):
+        about, rows = " ".join(section["description"].split()), _rows(section, schema["$defs"])
+        text = "\n".join([f"## `{place or 'top level'}`", "", about, *rows])
+        tables.setdefault(section["title"], f"{text}\n")
     (folder / "reference.md").write_text("\n".join([_HEAD, *tables.values()]))
-
-
-def _shared(kinds: list[_Schema]) -> dict[str, Any]:
-    """Return a section of the keys that several kinds have with one meaning; empty if none."""
-    nodes = [(key, node) for one in kinds for key, node in one["properties"].items()]
-    said = Counter((key, node.get("description")) for key, node in nodes)
-    shared = {key: node for key, node in nodes[::-1] if said[key, node.get("description")] > 1}
-    required = {key for key in shared if all(key in one.get("required", []) for one in kinds)}
-    return {"properties": dict(reversed(shared.items())), "required": required} if shared else {}
-
-
-def _table(place: str, about: str, rows: list[str]) -> str:
-    return "\n".join([f"## `{place}`", "", " ".join(about.split()), *rows]) + "\n"
 
 
 def _partial(node: dict[str, Any]) -> dict[str, Any]:
@@ -100,13 +80,28 @@ def _sections(path: str, node: _Schema, defs: _Schema) -> Iterator[tuple[str, _S
     for option in _options(node):
         if option.get("type") == "array":
             yield from _sections(f"{path}[]", option["items"], defs)
-    for kind, ref in node.get("discriminator", {}).get("mapping", {}).items():
-        yield from _sections(f"{path} ({kind})", {"$ref": ref}, defs)
+    for place, kind in _kinds(path, node, defs):
+        yield from _sections(place, kind, defs)
     section = _resolved(node, defs)
     if "properties" in section:
         yield path, section
         for key, child in section["properties"].items():
             yield from _sections(f"{path}.{key}" if path else key, child, defs)
+
+
+def _kinds(path: str, node: _Schema, defs: _Schema) -> Iterator[tuple[str, _Schema]]:
+    """Yield the kinds of a section, and before them the keys that several have with one meaning."""
+    mapping = node.get("discriminator", {}).get("mapping", {})
+    kinds = {kind: _resolved({"$ref": ref}, defs) for kind, ref in mapping.items()}
+    keys = [one for kind in kinds.values() for one in kind["properties"].items()]
+    said = Counter((key, one.get("description")) for key, one in keys if "const" not in one)
+    shared = {key: one for key, one in keys if said[key, one.get("description")] > 1}
+    if shared:
+        about = {"title": path, "description": "Keys that several kinds have."}
+        yield path, {**about, "properties": shared}
+    for kind, section in kinds.items():
+        own = {key: one for key, one in section["properties"].items() if key not in shared}
+        yield f"{path} ({kind})", {**section, "properties": own}
 
 
 def _options(node: _Schema) -> list[_Schema]:
@@ -117,12 +112,12 @@ def _resolved(node: _Schema, defs: _Schema) -> _Schema:
     return defs[node["$ref"].removeprefix("#/$defs/")] if "$ref" in node else node
 
 
-def _rows(section: _Schema, defs: _Schema, apart: Collection[str] = ()) -> list[str]:
-    """Return the rows of a section's keys, but for those that are sections or rows elsewhere."""
+def _rows(section: _Schema, defs: _Schema) -> list[str]:
+    """Return the rows of a section's keys, but for those that are sections elsewhere."""
     rows = []
     for key, node in section["properties"].items():
         listed = any(option.get("type") == "array" for option in _options(node))
-        if key in apart or "const" in node or (any(_sections(key, node, defs)) and not listed):
+        if "const" in node or (any(_sections(key, node, defs)) and not listed):
             continue
         if node["description"].startswith(_BY_PROGRAM):
             continue

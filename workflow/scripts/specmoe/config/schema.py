@@ -7,29 +7,11 @@ fields, are written for users. `specmoe.config.load` checks what relates one key
 from pathlib import Path, PurePath
 from typing import Annotated, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt
 
-from specmoe.config.base import (
-    AboveZero,
-    Count,
-    Distinct,
-    DraftLength,
-    Name,
-    Positive,
-    Strict,
-    TextPath,
-    Times,
-    UserPath,
-)
+from specmoe.config.base import Distinct, DraftLength, Name, Strict, TextPath, Times, UserPath
 from specmoe.config.block import NO_DRAFT, Protocol, Schedule, Stop
-from specmoe.config.engines import (
-    Backend,
-    Engine,
-    EngineArgs,
-    EngineVariable,
-    PathEngine,
-    PypiEngine,
-)
+from specmoe.config.engines import Backend, Engine, EngineArgs, EngineVariable
 from specmoe.config.factors import Vary
 from specmoe.config.methods import Drafting, Method
 from specmoe.config.models import AnyModel, Family, Model, StudyModel, families
@@ -90,9 +72,6 @@ class Prompts(Strict):
     """path relative to the workflow's folder"""
 
 
-ALL: Literal["all"] = "all"
-
-
 class Suite(Strict):
     """One experiment: the product of its lists, times `measurement.repeats`."""
 
@@ -111,7 +90,7 @@ class Suite(Strict):
     llama.cpp advises for MoEs"""
     gammas: Distinct[DraftLength] = Field(default=[])
     """draft lengths γ: the most tokens drafted in a round"""
-    prompts: Distinct[Name | Positive] = Field(default=[])
+    prompts: Distinct[Name | PositiveInt] = Field(default=[])
     """names in `prompts.texts`, sent whole; a whole number is a passage of so many tokens, cut from
     `prompts.passage` (protocol `study` counts words of the study's text)"""
     workloads: Distinct[Name] = Field(default=[])
@@ -134,7 +113,7 @@ class Suite(Strict):
         """All drafting methods: the suite's draft models, then its further methods."""
         models = [draft for draft in self.drafts if draft != NO_DRAFT]
         simple = [Drafting(method=Method.DRAFT, drafts=models)] if models else []
-        assert self.methods != ALL  # see `load.load`
+        assert self.methods != "all"  # see `load.load`
         return [*simple, *self.methods]
 
 
@@ -181,7 +160,7 @@ class Measurement(Strict):
     order: Literal["mixed", "by_target"] = "mixed"
     """order of the blocks of a repeat: `mixed` shuffles them, `by_target` keeps those of a target
     together, for machines that cannot hold two targets in memory"""
-    context: Positive = 2048
+    context: PositiveInt = 2048
     """context of each engine process in tokens; the longest prompt, its output and one draft must
     fit"""
     threads: int = Field(default=0, ge=0)
@@ -195,12 +174,12 @@ class Measurement(Strict):
     engine_args: EngineArgs = Field(default=[])
     """further words of every llama-server's command line, such as `[--numa, distribute]`; rows have
     them. Flags that other keys decide are refused, and the engine judges the rest"""
-    reruns: Count | None = 2
+    reruns: NonNegativeInt | None = 2
     """most times that a run is repeated which other load disturbed, by the rule in
     `engine.disturbance`; its row says how many there were. A run that was disturbed every time is
     excluded from all estimates with its pair, and counted. null records the load and judges no
     run"""
-    time_limit_s: Positive = 600
+    time_limit_s: PositiveInt = 600
     """seconds after which loading a model, or a run, counts as hung; a change makes no result
     outdated"""
 
@@ -233,15 +212,15 @@ class Machine(Strict):
     chip: str | None = None
     """name of the processor; it decides the bandwidth if the table of `resources/hardware/` has
     it"""
-    memory_gb: AboveZero | None = None
+    memory_gb: PositiveFloat | None = None
     """memory in GiB, as it is sold"""
-    memory_bandwidth_gb_s: AboveZero | None = None
+    memory_bandwidth_gb_s: PositiveFloat | None = None
     """peak bandwidth of the memory that the backend uses, in 10⁹ bytes a second. Without it the
     table of chips decides; a chip that is not in the table is probed for two seconds before each
     repeat, and the highest value counts"""
     gpu: str | None = None
     """name of the GPU"""
-    gpu_memory_gb: AboveZero | None = None
+    gpu_memory_gb: PositiveFloat | None = None
     """memory of the GPU in GiB, as it is sold"""
 
 
@@ -270,7 +249,7 @@ class Config(Strict):
     workloads: dict[Name, Workload] = Field(default={})
 
     @property
-    def engine(self) -> PypiEngine | PathEngine:
+    def engine(self) -> Engine:
         """The engine of this campaign."""
         return self.engines[self.campaign.engine]
 

@@ -11,9 +11,9 @@ from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import ConfigDict, Field, StringConstraints
+from pydantic import ConfigDict, Field, PositiveInt, StringConstraints
 
-from specmoe.config.base import Distinct, InputPath, Name, Positive, Strict, first_error, resource
+from specmoe.config.base import Distinct, InputPath, Name, Strict, first_error, resource
 from specmoe.config.block import Sending, Stop, Template
 from specmoe.errors import ConfigError, listed
 from specmoe.files import json_of, read_text
@@ -210,7 +210,7 @@ class WorkloadPrompt(Strict):
     """unique in the workload"""
     category: Category | None = None
     """what results are grouped by"""
-    line: Positive | None = None
+    line: PositiveInt | None = None
     """line of the file, or value of a JSON array, from 1"""
     sent: Literal["first turn", "chat"] | None = None
     """what is sent of several turns"""
@@ -237,7 +237,7 @@ class FileWorkload(WorkloadBase):
     """path, relative to the workflow's folder or absolute. `.jsonl` has a JSON object a line,
     `.json` an array of them or the same, the first line of a `.csv` or `.tsv` names its columns; a
     `.txt` has a prompt a line. Blank lines are skipped"""
-    sample: Positive | None = None
+    sample: PositiveInt | None = None
     """takes so many of the prompts, spread evenly over the file; ids stay"""
     columns: dict[Literal["prompt", "messages", "category", "id"], _Text] = Field(default={})
     """keys of JSON, or columns of a table, that have other names, such as

@@ -18,9 +18,8 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from functools import partial
 from math import sqrt
 from pathlib import Path
 from typing import Final
@@ -45,9 +44,7 @@ from specmoe.files import engine_path, info_beside, link, replace_text, sha256_o
 from specmoe.models.gguf_file import (
     Header,
     Metadata,
-    NewTensor,
     TensorInfo,
-    copied,
     named_if_no_model,
     read_header,
     write_gguf,
@@ -117,7 +114,7 @@ def truncate(source: Path, layers: int, out: Path) -> None:
         metadata = _metadata_of_layers(source, header, layers)
         writer = writer_of(header.architecture, metadata)
     kept = [tensor for tensor in header.tensors if tensor.block is None or tensor.block < layers]
-    write_gguf(out, writer, list(map(copied, kept)))
+    write_gguf(out, writer, {tensor: tensor.weights() for tensor in kept})
 
 
 def _metadata_of_layers(source: Path, header: Header, layers: int) -> Metadata:
@@ -134,13 +131,12 @@ def _metadata_of_layers(source: Path, header: Header, layers: int) -> Metadata:
     prefix = f"{header.architecture}."
     kept = {}
     for key, value in header.metadata.items():
-        if key == f"{prefix}nextn_predict_layers" or key.startswith("split."):
+        if key == f"{prefix}nextn_predict_layers":
             continue
-        if key.startswith(prefix) and value.type is GGUFValueType.ARRAY:
-            # An array with a number for each block is cut to the layers.
-            texts = value.sub_type is GGUFValueType.STRING
-            if not texts and len(value.value) == blocks:
-                value = replace(value, value=value.value[:layers])
+        # An array with a number for each block is cut to the layers.
+        numbers = value.type is GGUFValueType.ARRAY and value.sub_type is not GGUFValueType.STRING
+        if numbers and key.startswith(prefix) and len(value.value) == blocks:
+            value = replace(value, value=value.value[:layers])
         kept[key] = value
     return kept | {f"{prefix}block_count": replace(kept[f"{prefix}block_count"], value=layers)}
 
@@ -164,7 +160,7 @@ def upcycle(source: Path, model: UpcycleModel, out: Path) -> None:
         writer = writer_of(_MOES[header.architecture], _metadata_of_experts(header, model))
     except ValueError as error:
         raise ModelError(f"{source}: cannot be upcycled: {error}") from error
-    write_gguf(out, writer, list(_tensors(header.tensors, model)))
+    write_gguf(out, writer, dict(_tensors(header.tensors, model)))
 
 
 def _check_dense(header: Header) -> None:
@@ -187,7 +183,6 @@ def _metadata_of_experts(header: Header, model: UpcycleModel) -> Metadata:
     renamed = {
         re.sub(rf"^{header.architecture}\.", f"{moe}.", key): value
         for key, value in header.metadata.items()
-        if not key.startswith("split.")
     }
     return renamed | {
         f"{moe}.expert_count": GGUFValue(model.experts, GGUFValueType.UINT32),
@@ -197,29 +192,26 @@ def _metadata_of_experts(header: Header, model: UpcycleModel) -> Metadata:
     }
 
 
-def _tensors(dense: Sequence[TensorInfo], model: UpcycleModel) -> Iterator[NewTensor]:
+def _tensors(
+    dense: Iterable[TensorInfo], model: UpcycleModel
+) -> Iterator[tuple[TensorInfo, Iterable[bytes]]]:
     """Yield the MoE's tensors: a router in each layer, its experts, and all others as they are."""
     for tensor in dense:
-        whole, part = copied(tensor), _OF_FEED_FORWARD.fullmatch(tensor.name)
+        part = _OF_FEED_FORWARD.fullmatch(tensor.name)
         if part is None:
-            yield whole
+            yield tensor, tensor.weights()
             continue
         layer, name = int(part[1]), part[2]
         if name == "gate.weight":
             shape = (tensor.dimensions[0], model.experts)
             router = TensorInfo(f"blk.{layer}.ffn_gate_inp.weight", shape, GGMLQuantizationType.F32)
-            yield NewTensor(router, partial(_draw_router, model, layer, tensor.dimensions[0]))
+            yield router, _draw_router(model, layer, tensor.dimensions[0])
         info = replace(
             tensor,
             name=f"blk.{layer}.ffn_{name.replace('.', '_exps.')}",
             dimensions=(*tensor.dimensions, model.experts),
         )
-        yield NewTensor(info, partial(_repeat_pieces, whole.pieces, model.experts))
-
-
-def _repeat_pieces(pieces: Callable[[], Iterable[bytes]], experts: int) -> Iterator[bytes]:
-    for _ in range(experts):
-        yield from pieces()
+        yield info, tensor.weights(model.experts)
 
 
 def _draw_router(model: UpcycleModel, layer: int, hidden: int) -> Iterator[bytes]:

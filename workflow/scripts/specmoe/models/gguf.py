@@ -17,23 +17,14 @@ from typing import Any, Final
 from gguf import LlamaFileType
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
+from specmoe import files
 from specmoe.config.base import resource
 from specmoe.config.block import Block
 from specmoe.config.methods import METHODS, Method, is_ngram
 from specmoe.config.models import AnyModel, Family, PathModel
 from specmoe.errors import ModelError, nearest
-from specmoe.files import (
-    digest_of_parts,
-    file_digests,
-    files_of_model,
-    info_beside,
-    named_if_damaged,
-    read_record,
-    seen_of_model,
-    sha256_of,
-)
 from specmoe.models.gguf_file import Header, TensorInfo, named_if_no_model, read_header
-from specmoe.models.info import ModelInfo, Thinking, info_of, save_info
+from specmoe.models.info import ModelInfo, Thinking, save_info
 
 # How far the parameters of a file may be from its family's, as published: some are rounded.
 _PARAMETERS_TOLERANCE: Final = 0.02
@@ -44,8 +35,8 @@ def read_info(path: Path, sha256: str | None = None) -> ModelInfo:
 
     Reads the whole file once, for its digest, unless that is given.
     """
-    header, parts = read_header(path), files_of_model(path)
-    digest = sha256 or digest_of_parts([sha256_of(part) for part in parts])
+    header, parts = read_header(path), files.files_of_model(path)
+    digest = sha256 or files.digest_of_parts([files.sha256_of(part) for part in parts])
     with named_if_no_model(path):
         return _info_of_header(header, digest, sum(part.stat().st_size for part in parts))
 
@@ -106,45 +97,42 @@ def _info_of_header(header: Header, sha256: str, size_bytes: int) -> ModelInfo:
     is_layer = any(one.block == blocks - predictors for one in tensors) and not _mtp_tensors(header)
     layers = blocks if is_layer else blocks - predictors
     predictors = predictors if has_mtp_block(header) else 0
-    running = list(_multiplied(tensors, layers))
+    running = _multiplied(tensors, layers)
     vocabulary = hashlib.sha256()
     for token in header.tokens():
         vocabulary.update(len(token).to_bytes(8, "little") + token)
     kind = "unknown"
     with suppress(ValueError):
         kind = _name_of(LlamaFileType(header.number("general.file_type")))
-    facts = {
-        "size_bytes": size_bytes,
-        "sha256": sha256,
-        "architecture": header.architecture,
-        "type": kind,
-        "parameters_total": sum(tensor.elements for tensor in tensors),
-        "parameters_active": active_parameters(tensors, layers, experts, used),
-        "tensor_count": len(tensors),
-        "tensor_types": dict(sorted(Counter(tensor.type.name for tensor in tensors).items())),
-        "always_read_bytes": sum(one.size_bytes for one in running if not one.is_routed),
-        "routed_bytes": sum(one.size_bytes for one in running if one.is_routed),
-        "vocabulary_size": len(header.tokens()),
-        "vocabulary_sha256": vocabulary.hexdigest(),
-        "context_length": number("context_length"),
-        "layers": layers,
-        "experts": experts,
-        "experts_used": used,
-        "mtp_blocks": predictors,
-        "mtp_bytes": _mtp_bytes(tensors, layers, experts, used) if predictors else None,
-        "chat_template": header.chat_template is not None,
-        "thinking": _thinking(header),
-        "sliding_window": number("attention.sliding_window", 0),
-    }
-    return info_of(facts)
+    return ModelInfo(
+        size_bytes=size_bytes,
+        sha256=sha256,
+        architecture=header.architecture,
+        type=kind,
+        parameters_total=sum(tensor.elements for tensor in tensors),
+        parameters_active=active_parameters(tensors, layers, experts, used),
+        tensor_count=len(tensors),
+        tensor_types=dict(sorted(Counter(tensor.type.name for tensor in tensors).items())),
+        always_read_bytes=sum(one.size_bytes for one in running if not one.is_routed),
+        routed_bytes=sum(one.size_bytes for one in running if one.is_routed),
+        vocabulary_size=len(header.tokens()),
+        vocabulary_sha256=vocabulary.hexdigest(),
+        context_length=number("context_length"),
+        layers=layers,
+        experts=experts,
+        experts_used=used,
+        mtp_blocks=predictors,
+        mtp_bytes=_mtp_bytes(tensors, layers, experts, used) if predictors else None,
+        chat_template=header.chat_template is not None,
+        thinking=_thinking(header),
+        sliding_window=number("attention.sliding_window", 0),
+    )
 
 
 # What begins and ends thinking in the templates of Qwen, DeepSeek, GLM, MiniMax and Kimi; Mistral;
 # Cohere; Seed; Gemma 4; gpt-oss, where neither is one token.
 _BEGINS: Final = "<think> [THINK] <|START_THINKING|> <seed:think> <|channel> <|channel|>analysis"
 _ENDS: Final = "</think> [/THINK] <|END_THINKING|> </seed:think> <channel|> <|channel|>final"
-
-
 _TEMPLATE_S: Final = 5.0  # those of real models take hundredths of it
 
 
@@ -206,17 +194,15 @@ def _mtp_bytes(tensors: Sequence[TensorInfo], layers: int, experts: int, used: i
     return _of_token([(one, one.size_bytes) for one in read], experts, used)
 
 
-def _multiplied(tensors: Sequence[TensorInfo], layers: int) -> Iterator[TensorInfo]:
-    """Yield the tensors that ordinary decoding multiplies with.
+def _multiplied(tensors: Sequence[TensorInfo], layers: int) -> list[TensorInfo]:
+    """Return the tensors that ordinary decoding multiplies with.
 
     One row of the embedding table is looked up, unless the table is the output matrix too. Ordinary
     decoding skips the MTP layers, which come last.
     """
     tied = all(tensor.name != "output.weight" for tensor in tensors)
-    for tensor in tensors:
-        skipped = tensor.block is not None and tensor.block >= layers
-        if not skipped and (tied or tensor.name != "token_embd.weight"):
-            yield tensor
+    kept = [one for one in tensors if one.block is None or one.block < layers]
+    return [one for one in kept if tied or one.name != "token_embd.weight"]
 
 
 def describe_model(
@@ -232,13 +218,13 @@ def describe_model(
     `origin` is where its weights are from, and their licence, or empty. `digests` has those of a
     download, which was hashed then.
     """
-    parts = files_of_model(model)
+    parts = files.files_of_model(model)
     lines = digests.read_text().splitlines() if digests else []
     known = {part.name: line.split()[0] for part, line in zip(parts, lines, strict=False)}
-    hashed = file_digests(parts, seen_of_model(model), known)
-    info = read_info(model, digest_of_parts([*hashed.values()]))
+    hashed = files.file_digests(parts, files.seen_of_model(model), known)
+    info = read_info(model, files.digest_of_parts([*hashed.values()]))
     stated = [one for one in entry.digests if one] if isinstance(entry, PathModel) else []
-    if len(stated) == len(parts) and info.sha256 != (expected := digest_of_parts(stated)):
+    if len(stated) == len(parts) and info.sha256 != (expected := files.digest_of_parts(stated)):
         raise ModelError(
             f"{model}: another file than the config names: SHA-256 {info.sha256}, not {expected};"
             " correct the model's path or its sha256"
@@ -255,8 +241,6 @@ _BY_ARCHITECTURE: Final = {
     "dflash": Method.DFLASH,
     "gemma4-assistant": Method.MTP,
 }
-# llama.cpp tells the two block drafters apart by this tensor (common/speculative.cpp).
-_MARKOV_HEAD: Final = "markov_w1.weight"
 
 
 def has_mtp_block(header: Header) -> bool:
@@ -273,7 +257,8 @@ def _mtp_tensors(header: Header) -> bool:
 def drafts_by(header: Header) -> Method:
     """Return the method that a file is made for; raises ValueError if it is no model."""
     if header.architecture in _BY_ARCHITECTURE:
-        has_markov_head = any(tensor.name == _MARKOV_HEAD for tensor in header.tensors)
+        # So llama.cpp tells the two block drafters apart (common/speculative.cpp).
+        has_markov_head = any(tensor.name == "markov_w1.weight" for tensor in header.tensors)
         return Method.DSPARK if has_markov_head else _BY_ARCHITECTURE[header.architecture]
     # A whole model has layers before its MTP block; the file of an MTP block alone has none.
     if any(tensor.block == 0 for tensor in header.tensors):
@@ -391,7 +376,7 @@ def check_made_files(block: Block, target: Path, drafts: Mapping[str, Path]) -> 
     for arm in block.drafters:
         if arm.method and (model := arm.model_of(block.target)):
             draft, digests = drafts.get(model, target), set()
-            for info in map(info_beside, (target, draft)):
-                with named_if_damaged(info):
-                    digests.add(read_record(info)["vocabulary_sha256"])
+            for info in map(files.info_beside, (target, draft)):
+                with files.named_if_damaged(info):
+                    digests.add(files.read_record(info)["vocabulary_sha256"])
             check_pair(target, draft, arm.method, digests)

@@ -6,30 +6,24 @@ seconds, this parser a tenth of one. Format: ggml's docs/gguf.md, versions 2 and
 
 import mmap
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
-from functools import partial
 from math import prod
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 import numpy as np
-from gguf import (
-    GGML_QUANT_SIZES,
-    GGUF_DEFAULT_ALIGNMENT,
-    GGMLQuantizationType,
-    GGUFReader,
-    GGUFValueType,
-    GGUFWriter,
-)
+from gguf import GGMLQuantizationType, GGUFReader, GGUFValueType, GGUFWriter, constants
 from gguf.gguf_writer import GGUFValue
 
-from specmoe.errors import ModelError
+from specmoe.config.base import first_error
+from specmoe.errors import ModelError, one_line
 from specmoe.files import files_of_model, written_whole
 
 _AGAIN = "fetch or make it again"
 _BLOCK = re.compile(r"blk\.(\d+)\.")
+_PIECE: Final = 2**24  # bytes copied at a time
 
 Metadata = dict[str, GGUFValue]
 """Values by key; texts are bytes, because the tokens of a vocabulary may be no valid UTF-8."""
@@ -53,7 +47,7 @@ class TensorInfo:
     @property
     def size_bytes(self) -> int:
         """Bytes of the weights, without padding."""
-        per_block, block_bytes = GGML_QUANT_SIZES[self.type]
+        per_block, block_bytes = constants.GGML_QUANT_SIZES[self.type]
         return self.elements // per_block * block_bytes
 
     @property
@@ -66,6 +60,19 @@ class TensorInfo:
     def is_routed(self) -> bool:
         """Whether it holds the weights of a layer's routed experts, all of them."""
         return "_exps." in self.name
+
+    def weights(self, times: int = 1) -> Iterator[bytes]:
+        """Yield its bytes in its file, piece by piece, as often as asked for."""
+        assert self.file
+        with self.file.open("rb") as file:
+            for _ in range(times):
+                file.seek(self.start)
+                for left in range(self.size_bytes, 0, -_PIECE):
+                    piece = file.read(wanted := min(left, _PIECE))
+                    if len(piece) < wanted:  # it was whole when its header was read
+                        error = f"{self.file}: truncated while it was read; fetch it again"
+                        raise ModelError(error)
+                    yield piece
 
 
 @dataclass(frozen=True)
@@ -139,14 +146,15 @@ def named_if_no_model(model: Path) -> Iterator[None]:
     try:
         yield
     except ValueError as error:
+        reason = one_line(first_error(error))
         raise ModelError(
-            f"{model}: {error} in the metadata; is it a language model's GGUF?"
+            f"{model}: {reason} in the metadata; is it a language model's GGUF?"
         ) from error
 
 
 def _read_part(path: Path) -> Header:
     try:
-        with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+        with path.open("rb") as file, _Mapped(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
             header = _parse(data, path)
             size = len(data)
     except OSError as error:
@@ -161,28 +169,19 @@ def _read_part(path: Path) -> Header:
 
 def alignment_of(metadata: Metadata) -> int:
     """Return the bytes of which each tensor's start is a multiple; raises ValueError."""
-    given = metadata.get("general.alignment")
-    if given is None:
-        return GGUF_DEFAULT_ALIGNMENT
-    if not isinstance(given.value, int) or given.value < 1:
-        raise ValueError(f"alignment {given.value!r}")
-    return given.value
+    given = Header(metadata, []).number("general.alignment", constants.GGUF_DEFAULT_ALIGNMENT)
+    if given < 1:
+        raise ValueError(f"alignment {given}")
+    return given
 
 
-class _Cursor:
-    """A position in the mapped file from which values are taken one after the other."""
-
-    def __init__(self, data: mmap.mmap) -> None:
-        self._data = data
-        self.position = 0
+class _Mapped(mmap.mmap):
+    """A mapped file, whose values are taken one after the other."""
 
     def take(self, count: int) -> bytes:
-        end = self.position + count
-        if end > len(self._data):
+        if count > len(self) - self.tell():
             raise ValueError("truncated within its header")
-        taken = self._data[self.position : end]
-        self.position = end
-        return taken
+        return self.read(count)
 
     def count(self, size_bytes: int = 8) -> int:
         return int.from_bytes(self.take(size_bytes), "little")
@@ -208,27 +207,26 @@ class _Cursor:
         return GGUFValue(self.numbers(item, count), kind, item)
 
 
-def _parse(data: mmap.mmap, path: Path) -> Header:
-    cursor = _Cursor(data)
+def _parse(data: _Mapped, path: Path) -> Header:
     if (begin := data[:12])[:4] != b"GGUF":
         raise ModelError(
             f"{path}: not a GGUF file, it starts with {begin!r}; fetch it again, or write one from"
             " another format with llama.cpp's convert_hf_to_gguf.py"
         )
-    cursor.take(4)
-    version = cursor.count(4)
+    data.take(4)
+    version = data.count(4)
     if version not in (2, 3):
         raise ValueError(f"version {version}, big-endian or unknown; known are 2 and 3")
-    tensor_count, value_count = cursor.count(), cursor.count()
+    tensor_count, value_count = data.count(), data.count()
     metadata = {}
     for _ in range(value_count):
-        key = cursor.text().decode()
-        metadata[key] = cursor.value()
+        key = data.text().decode()
+        metadata[key] = data.value()
     tensors = []
     for _ in range(tensor_count):
-        name, dimensions = cursor.text().decode(), cursor.count(4)
-        sizes = tuple(cursor.count() for _ in range(dimensions))
-        number = cursor.count(4)
+        name, dimensions = data.text().decode(), data.count(4)
+        sizes = tuple(data.count() for _ in range(dimensions))
+        number = data.count(4)
         try:
             kind = GGMLQuantizationType(number)
         except ValueError as error:
@@ -236,71 +234,43 @@ def _parse(data: mmap.mmap, path: Path) -> Header:
                 f"{path}: made for another program, as ik_llama.cpp, or another llama.cpp: {name}"
                 f" has the unknown type {number}; take a file of another type, as Q4_K_M or Q8_0"
             ) from error
-        tensors.append(TensorInfo(name, sizes, kind, path, start=cursor.count()))
+        tensors.append(TensorInfo(name, sizes, kind, path, start=data.count()))
     # Starts are counted from the end of the header.
     alignment = alignment_of(metadata)
-    first = -(-cursor.position // alignment) * alignment
+    first = -(-data.tell() // alignment) * alignment
     return Header(metadata, [replace(one, start=first + one.start) for one in tensors])
 
 
-_PIECE: Final = 2**24  # bytes copied at a time
-
-
-@dataclass(frozen=True)
-class NewTensor:
-    """A tensor to write, and its weights piece by piece: bytes, or numpy arrays."""
-
-    info: TensorInfo
-    pieces: Callable[[], Iterable[Any]]
-
-
-def copied(info: TensorInfo) -> NewTensor:
-    """Return a tensor of another file, to be written as it is."""
-    return NewTensor(info, partial(_stored, info))
-
-
 def writer_of(architecture: str, metadata: Metadata) -> GGUFWriter:
-    """Return the writer of a file with this metadata, but for empty arrays."""
+    """Return the writer of one file with this metadata, but for empty arrays."""
     writer = GGUFWriter(None, architecture)
     writer.data_alignment = alignment_of(metadata)
     for key, value in metadata.items():
-        if key != "general.architecture" and value.value != []:
+        if key != "general.architecture" and not key.startswith("split.") and value.value != []:
             writer.add_key_value(key, value.value, value.type, value.sub_type)
     return writer
 
 
-def write_gguf(out: Path, writer: GGUFWriter, tensors: Sequence[NewTensor]) -> None:
-    """Write a GGUF file atomically; `writer` has its metadata and no tensors yet."""
+def write_gguf(out: Path, writer: GGUFWriter, tensors: Mapping[TensorInfo, Iterable[Any]]) -> None:
+    """Write a GGUF file atomically; `writer` has its metadata and no tensors yet.
+
+    The weights of each tensor, bytes or numpy arrays, are asked for when it is written.
+    """
     alignment = writer.data_alignment
-    for info in (tensor.info for tensor in tensors):
+    for info in tensors:
         # The package also requires numpy's type, and ignores it because GGUF's is given.
         unused = np.dtype(np.uint16)
         writer.add_tensor_info(info.name, info.dimensions[::-1], unused, info.size_bytes, info.type)
     with written_whole(out) as unfinished:
-        try:
+        with closing(writer):
             writer.write_header_to_file(unfinished)
             writer.write_kv_data_to_file()
             writer.write_ti_data_to_file()
-        finally:
-            writer.close()
         with unfinished.open("ab") as file:
             _pad(file, alignment)
-            for tensor in tensors:
-                file.writelines(tensor.pieces())
+            for weights in tensors.values():
+                file.writelines(weights)
                 _pad(file, alignment)
-
-
-def _stored(tensor: TensorInfo) -> Iterator[bytes]:
-    assert tensor.file
-    left = tensor.size_bytes
-    with tensor.file.open("rb") as file:
-        file.seek(tensor.start)
-        while left:
-            piece = file.read(min(left, _PIECE))
-            if not piece:  # it was whole when its header was read
-                raise ModelError(f"{tensor.file}: truncated while it was read; fetch it again")
-            yield piece
-            left -= len(piece)
 
 
 def _pad(file: BinaryIO, alignment: int) -> None:

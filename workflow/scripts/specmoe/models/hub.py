@@ -23,8 +23,8 @@ from specmoe.config.models import HubModel
 from specmoe.errors import ModelError, ended_if_slow
 from specmoe.files import gigabytes, link, replace_text, sha256_of
 
-_SHA256: Final = re.compile(r"[0-9a-f]{64}")
-
+_OF_NETWORK: Final = (httpx2.HTTPError, httpx2.InvalidURL, errors.XetDownloadError)
+_OF_CLIENT: Final = (*_OF_NETWORK, OSError, ValueError)
 _ACCOUNT: Final = "run `hf auth login` or set HF_TOKEN, as an account that may read it"
 # The first match counts. No text has the client's words about a header, which may be the token, or
 # about an address, which may be signed.
@@ -41,13 +41,9 @@ _KNOWN: Final[dict[Any, str]] = {
     errors.FileMetadataError: "what answers is no hub; correct HF_ENDPOINT",
     errors.OfflineModeIsEnabled: "not in the cache {cache}, and HF_HUB_OFFLINE forbids the"
     " download; unset it",
-    (httpx2.HTTPError, httpx2.InvalidURL, errors.XetDownloadError, UnicodeEncodeError): "{hub}"
-    " cannot be asked, or broke off ({kind}); check the network, the proxy, HF_ENDPOINT and"
-    " HF_TOKEN; the same command downloads it again",
+    (*_OF_NETWORK, UnicodeEncodeError): "{hub} cannot be asked, or broke off ({kind}); check the"
+    " network, the proxy, HF_ENDPOINT and HF_TOKEN; the same command downloads it again",
 }
-_OF_CLIENT: Final = (
-    *(httpx2.HTTPError, httpx2.InvalidURL, errors.XetDownloadError, OSError, ValueError),
-)
 
 _logger = logging.getLogger(__name__)
 
@@ -75,7 +71,7 @@ def fetch(model: HubModel, out: Path, digests: Path) -> None:
         hashed[path] = sha256_of(path)
         # The cache names a file by the digest that the hub announced.
         announced = path.readlink().name if path.is_symlink() else ""
-        if _SHA256.fullmatch(announced) and hashed[path] != announced:
+        if re.fullmatch(r"[0-9a-f]{64}", announced) and hashed[path] != announced:
             path.resolve().unlink()
             path.unlink()  # the link to it
             raise ModelError(

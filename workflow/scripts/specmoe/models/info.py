@@ -3,21 +3,23 @@
 Model info is in `<model>.json`; `models.json` has that of a whole campaign.
 """
 
+import dataclasses
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Self, TypeVar
+from typing import Annotated, Self, TypeVar
 
 from pydantic import ConfigDict, Field, TypeAdapter, model_validator
+from pydantic import NonNegativeInt as Count
+from pydantic.dataclasses import dataclass
 
-from specmoe.config.base import Count, first_error, resource
+from specmoe.config.base import first_error, resource
 from specmoe.errors import ModelError, one_line
 from specmoe.files import json_of
 
 _IF_KNOWN = Field(exclude_if=lambda text: not text)
 
 
-@dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True)
 class Thinking:
     """How a model's chat template has it think, and the tokens around what it thinks."""
 
@@ -32,14 +34,12 @@ class Thinking:
         return ends[-1] if ends else len(tokens) * (opened or self.begin in tokens)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, config=ConfigDict(extra="forbid"))
 class ModelInfo:
     """A model as far as a measurement depends on it; all parts of a split one.
 
     Null is what only the file tells, see `plan.estimate.info_of_entry`.
     """
-
-    __pydantic_config__ = ConfigDict(extra="forbid")
 
     size_bytes: Count
     sha256: str | None  # of a split model, see `files.digest_of_parts`
@@ -92,14 +92,6 @@ _INFO = TypeAdapter(ModelInfo)
 _INFOS = TypeAdapter(dict[str, ModelInfo])
 
 
-def info_of(facts: Mapping[str, Any]) -> ModelInfo:
-    """Return the info that facts make; raises ValueError for those that no model has."""
-    try:
-        return _INFO.validate_python(facts)
-    except ValueError as error:
-        raise ValueError(one_line(first_error(error))) from error
-
-
 def require_template(info: ModelInfo, file: Path, suite: str) -> None:
     """Raise ModelError for a model without a chat template, whose file is `file`.
 
@@ -142,7 +134,7 @@ def _load(adapter: TypeAdapter[T], path: Path) -> T:
         raise ModelError(f"{path}: no model info ({reason}); make it again") from error
 
 
-@dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True)
 class Size:
     """A model's bytes, and how many of them a forward pass reads."""
 
@@ -170,13 +162,11 @@ class Size:
         """
         if not self.seen_experts:
             return self.evenly_visited(n_tokens)
-        shares = [
-            (seen, experts / self.evenly_visited(seen)) for seen, experts in self.seen_experts
-        ]
-        below = max((pair for pair in shares if pair[0] <= n_tokens), default=shares[0])
-        above = min((pair for pair in shares if pair[0] > n_tokens), default=below)
-        slope = (above[1] - below[1]) / (above[0] - below[0] or 1)
-        return self.evenly_visited(n_tokens) * (slope * (n_tokens - below[0]) + below[1])
+        import numpy as np  # no job that measures needs it
+
+        seen = [width for width, _ in self.seen_experts]
+        shares = [experts / self.evenly_visited(width) for width, experts in self.seen_experts]
+        return self.evenly_visited(n_tokens) * float(np.interp(n_tokens, seen, shares))
 
     def evenly_visited(self, n_tokens: float) -> float:
         """Return how many experts a forward pass activates on average by uniform routing.
@@ -201,13 +191,5 @@ def split_by_active(total: float, active: float, experts: int, used: int) -> tup
 
 def size_of_info(info: ModelInfo, seen_experts: tuple[tuple[int, float], ...] = ()) -> Size:
     """Return the size of a model whose file has been read; see `Size` for `seen_experts`."""
-    return Size(
-        info.size_bytes,
-        info.always_read_bytes,
-        info.routed_bytes,
-        info.experts,
-        info.experts_used,
-        info.layers,
-        seen_experts,
-        info.mtp_bytes,
-    )
+    read, experts = (info.always_read_bytes, info.routed_bytes), (info.experts, info.experts_used)
+    return Size(info.size_bytes, *read, *experts, info.layers, seen_experts, info.mtp_bytes)

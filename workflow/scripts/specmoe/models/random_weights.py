@@ -88,7 +88,10 @@ def stored(tensor: Tensor, seed: int) -> Iterator[npt.NDArray[Any]]:
         yield quantize(draw(tensor, seed), GGMLQuantizationType[tensor.dtype])
     elif tensor.diagonal:
         rows, columns = tensor.shape
-        yield q8_0_diagonal(rows, columns, tensor.diagonal)
+        blocks, at = np.zeros((rows, columns // 32), _Q8_0), np.arange(min(rows, columns))
+        blocks["d"] = tensor.diagonal
+        blocks["quants"][at, at // 32, at % 32] = 1
+        yield blocks.view(np.uint8)
     else:
         yield from _blocks(tensor, seed)
 
@@ -100,15 +103,6 @@ def q8_0(levels: Levels, steps: Steps) -> npt.NDArray[np.uint8]:
     blocks["d"] = steps[:, None] / 2
     doubled = (levels << 1).view(np.int8)
     blocks["quants"] = (doubled - np.int8(LEVELS - 1)).reshape(rows, -1, 32)
-    return blocks.view(np.uint8)
-
-
-def q8_0_diagonal(rows: int, columns: int, value: float) -> npt.NDArray[np.uint8]:
-    """Return the blocks of a matrix that has `value` on its diagonal and zeros elsewhere."""
-    blocks = np.zeros((rows, columns // 32), _Q8_0)
-    blocks["d"] = value
-    diagonal = np.arange(min(rows, columns))
-    blocks["quants"][diagonal, diagonal // 32, diagonal % 32] = 1
     return blocks.view(np.uint8)
 
 

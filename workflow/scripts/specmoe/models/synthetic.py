@@ -9,7 +9,6 @@ Tensor names, shapes and metadata: llama.cpp, src/models/qwen35.cpp and qwen35mo
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from functools import partial
 from math import sqrt
 from pathlib import Path
 
@@ -17,7 +16,7 @@ import gguf
 
 from specmoe.config.models import ATTENTION_INTERVAL, Recipe
 from specmoe.errors import ModelError
-from specmoe.models.gguf_file import NewTensor, write_gguf
+from specmoe.models.gguf_file import write_gguf
 from specmoe.models.random_weights import Tensor, stored
 
 CONVOLUTION = 4
@@ -49,7 +48,6 @@ QUERY_GAIN = 1.5
 # With a standard deviation of 4 the best token has a probability near one half, as in trained
 # models, so that a near tie means the same in nats.
 _LOGIT_GAIN = 4.0
-END_OF_TEXT = "<|endoftext|>"
 
 # Whole words and word parts. Each becomes a chain of merges, so that usual prompts (English, code)
 # have fewer tokens than bytes. Other text is tokenized byte by byte.
@@ -69,12 +67,10 @@ class Vocabulary:
     end_of_text: int  # token id
 
     @property
-    def types(self) -> list[int]:
+    def types(self) -> list[gguf.TokenType]:
         """GGUF's token type of every token: normal, control or unused."""
-        normal, unused = int(gguf.TokenType.NORMAL), int(gguf.TokenType.UNUSED)
-        types = [normal] * self.end_of_text + [unused] * len(self.padding)
-        types[self.end_of_text] = int(gguf.TokenType.CONTROL)
-        return types
+        kinds, unused = gguf.TokenType, len(self.padding) - 1
+        return [kinds.NORMAL] * self.end_of_text + [kinds.CONTROL] + [kinds.UNUSED] * unused
 
     @property
     def padding(self) -> tuple[int, ...]:
@@ -104,7 +100,7 @@ def byte_level_vocabulary(size: int) -> Vocabulary:
     padding = size - end_of_text - 1
     if padding < 0:
         raise ModelError(f"synthetic model: vocabulary must be at least {end_of_text + 1}")
-    tokens += [END_OF_TEXT, *(f"<|unused_{i}|>" for i in range(padding))]
+    tokens += ["<|endoftext|>", *(f"<|unused_{i}|>" for i in range(padding))]
     return Vocabulary(tuple(tokens), tuple(merges), end_of_text)
 
 
@@ -112,10 +108,7 @@ def write_model(path: Path, recipe: Recipe) -> None:
     """Write the model to `path` atomically; the same recipe gives the same bytes."""
     writer = gguf.GGUFWriter(None, recipe.architecture)
     _add_metadata(writer, recipe)
-    drawn = [
-        NewTensor(tensor.info, partial(stored, tensor, recipe.seed)) for tensor in tensors(recipe)
-    ]
-    write_gguf(path, writer, drawn)
+    write_gguf(path, writer, {one.info: stored(one, recipe.seed) for one in tensors(recipe)})
 
 
 def tensors(recipe: Recipe) -> Iterator[Tensor]:
@@ -250,17 +243,10 @@ def _delta_net(recipe: Recipe, gain: float) -> Iterator[Tensor]:
 def _feed_forward(
     recipe: Recipe, kind: str, experts: tuple[int, ...], inner: int, gain: float
 ) -> Iterator[Tensor]:
-    drawn, wide, narrow = (
-        kind.removeprefix("_shexp"),
-        (inner, recipe.hidden),
-        (recipe.hidden, inner),
-    )
-    for name, shape, strength in (
-        ("ffn_gate", wide, 1.0),
-        ("ffn_up", wide, 1.0),
-        ("ffn_down", narrow, gain),
-    ):
-        yield _matrix(recipe, f"{name}{kind}", (*experts, *shape), strength, name + drawn)
+    wide, narrow = (*experts, inner, recipe.hidden), (*experts, recipe.hidden, inner)
+    drawn = kind.removeprefix("_shexp")
+    for name, shape, strength in [("gate", wide, 1.0), ("up", wide, 1.0), ("down", narrow, gain)]:
+        yield _matrix(recipe, f"ffn_{name}{kind}", shape, strength, f"ffn_{name}{drawn}")
 
 
 def _matrix(
@@ -295,7 +281,7 @@ def add_shape(writer: gguf.GGUFWriter, recipe: Recipe, heads: int, kv_heads: int
     writer.add_value_length(recipe.head_size)
     writer.add_layer_norm_rms_eps(1e-6)
     writer.add_rope_freq_base(ROPE_BASE)
-    writer.add_rope_dimension_count(rotated_elements(recipe))
+    writer.add_rope_dimension_count(recipe.rotated_elements)
 
 
 def _add_metadata(writer: gguf.GGUFWriter, recipe: Recipe) -> None:
@@ -320,19 +306,14 @@ def _add_metadata(writer: gguf.GGUFWriter, recipe: Recipe) -> None:
         writer.add_expert_feed_forward_length(recipe.expert_ffn)
     if recipe.experts and recipe.attention == "hybrid":
         writer.add_expert_shared_feed_forward_length(recipe.ffn)
-    add_vocabulary(writer, byte_level_vocabulary(recipe.vocabulary))
+    add_vocabulary(writer, recipe.vocabulary)
     if recipe.chat:
         writer.add_chat_template(CHAT_TEMPLATE)
 
 
-def rotated_elements(recipe: Recipe) -> int:
-    """Return how many elements of an attention head depend on the position: a quarter of them."""
-    return 2 * (recipe.head_size // 8)
-
-
 def _add_hybrid_metadata(writer: gguf.GGUFWriter, recipe: Recipe) -> None:
     # Qwen rotates three interleaved sections, of which text uses one.
-    pairs = rotated_elements(recipe) // 2
+    pairs = recipe.rotated_elements // 2
     writer.add_rope_dimension_sections([pairs - 2 * (pairs // 3), pairs // 3, pairs // 3, 0])
     writer.add_ssm_conv_kernel(CONVOLUTION)
     writer.add_ssm_inner_size(recipe.gdn_value_heads * recipe.gdn_head_size)
@@ -342,8 +323,9 @@ def _add_hybrid_metadata(writer: gguf.GGUFWriter, recipe: Recipe) -> None:
     writer.add_full_attention_interval(ATTENTION_INTERVAL)
 
 
-def add_vocabulary(writer: gguf.GGUFWriter, vocabulary: Vocabulary) -> None:
-    """Write the metadata that llama.cpp needs to tokenize."""
+def add_vocabulary(writer: gguf.GGUFWriter, size: int) -> None:
+    """Write the metadata that llama.cpp needs to tokenize, by so many tokens."""
+    vocabulary = byte_level_vocabulary(size)
     writer.add_tokenizer_model("gpt2")
     writer.add_tokenizer_pre("qwen35")
     writer.add_token_list(list(vocabulary.tokens))

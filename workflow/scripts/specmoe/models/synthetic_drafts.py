@@ -8,9 +8,10 @@ Tensor names, shapes and metadata: llama.cpp, src/models/eagle3.cpp and dflash.c
 one row an output, as in numpy; H is the size of the residual stream.
 """
 
+from collections.abc import Iterator
 from math import sqrt
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import gguf
 import numpy as np
@@ -18,16 +19,9 @@ import numpy.typing as npt
 from gguf.quants import quantize
 
 from specmoe.config.models import DraftMethod, Recipe
-from specmoe.models.gguf_file import NewTensor, TensorInfo, write_gguf
+from specmoe.models.gguf_file import TensorInfo, write_gguf
 from specmoe.models.random_weights import draw
-from specmoe.models.synthetic import (
-    QUERY_GAIN,
-    add_shape,
-    add_vocabulary,
-    byte_level_vocabulary,
-    rotated_elements,
-    tensors,
-)
+from specmoe.models.synthetic import QUERY_GAIN, add_shape, add_vocabulary, tensors
 
 Matrix = npt.NDArray[np.float32]
 Draft = tuple[dict[str, Matrix], dict[str, int | bool | list[int]]]
@@ -84,33 +78,24 @@ class _Core:
 
 def write_draft(path: Path, target: Recipe, method: DraftMethod) -> None:
     """Write the draft model for a synthetic target atomically, matrices in F16."""
-    core, architecture = _Core(target), "eagle3" if method == "eagle3" else "dflash"
-    if method == "eagle3":
-        weights, metadata = _eagle3(core)
-    else:
-        weights, metadata = (_dflash if method == "dflash" else _dspark)(core)
-    writer = gguf.GGUFWriter(None, architecture)
+    construct = {"eagle3": _eagle3, "dflash": _dflash, "dspark": _dspark}[method]
+    weights, metadata = construct(_Core(target))
+    writer = gguf.GGUFWriter(None, "eagle3" if method == "eagle3" else "dflash")
     writer.add_block_count(2 if method == "dflash" else 1)
-    heads, kv_heads = (
-        len(weights[f"blk.0.attn_{name}"]) // target.head_size for name in ("q", "k")
-    )
-    add_shape(writer, target, heads, kv_heads)
+    heads = [len(weights[f"blk.0.attn_{name}"]) // target.head_size for name in ("q", "k")]
+    add_shape(writer, target, *heads)
     writer.add_file_type(int(gguf.LlamaFileType.MOSTLY_F16))
-    add_vocabulary(writer, byte_level_vocabulary(target.vocabulary))
+    add_vocabulary(writer, target.vocabulary)
+    add: dict[type, Any] = {bool: writer.add_bool, int: writer.add_uint32, list: writer.add_array}
     for key, value in metadata.items():
-        if isinstance(value, bool):
-            writer.add_bool(key, value)
-        elif isinstance(value, int):
-            writer.add_uint32(key, value)
-        else:
-            writer.add_array(key, value)
-    write_gguf(path, writer, [_new(*tensor) for tensor in weights.items()])
+        add[type(value)](key, value)
+    write_gguf(path, writer, dict(map(_encoded, weights, weights.values())))
 
 
-def _new(name: str, weights: Matrix) -> NewTensor:
+def _encoded(name: str, weights: Matrix) -> tuple[TensorInfo, Iterator[npt.NDArray[Any]]]:
     kind = gguf.GGMLQuantizationType.F16 if weights.ndim > 1 else gguf.GGMLQuantizationType.F32
     info = TensorInfo(f"{name}.weight", weights.shape[::-1], kind)
-    return NewTensor(info, lambda: [np.ascontiguousarray(quantize(weights, kind))])
+    return info, (np.ascontiguousarray(quantize(one, kind)) for one in [weights])
 
 
 def _eagle3(core: _Core) -> Draft:
@@ -141,13 +126,12 @@ def _eagle3(core: _Core) -> Draft:
         "blk.0.ffn_norm": np.ones(hidden, np.float32),
         **_of_block(0, core.feed_forward),
     }
-    metadata: dict[str, int | bool | list[int]] = {
+    return weights, {
         # The inputs of the core's layer and of the next one, and the last hidden state.
         "eagle3.target_layers": [core.layer, core.layer + 1, recipe.layers],
         "eagle3.target_hidden_size": hidden,
         "eagle3.norm_before_residual": True,
     }
-    return weights, metadata
 
 
 def _dspark(core: _Core) -> Draft:
@@ -179,9 +163,8 @@ def _dspark(core: _Core) -> Draft:
         "blk.0.attn_v": core.values,
         "blk.0.attn_output": core.attention,
     }
-    metadata = _dflash_metadata(core)
-    metadata |= {"dflash.sample_from_anchor": True, "dflash.has_confidence_head": False}
-    return weights, metadata
+    own = {"dflash.sample_from_anchor": True, "dflash.has_confidence_head": False}
+    return weights, _dflash_metadata(core) | own
 
 
 def _dflash(core: _Core) -> Draft:
@@ -254,9 +237,7 @@ def _without_context(core: _Core, embedding: Matrix) -> Matrix:
     In double precision: the digits that differ between machines do not reach the file.
     """
     before = embedding.astype(np.float64)
-    gate, up, down = (
-        core.feed_forward[name].astype(np.float64) for name in ("ffn_gate", "ffn_up", "ffn_down")
-    )
+    gate, up, down = (matrix.astype(np.float64) for matrix in core.feed_forward.values())
     normed = _normed(before)
     opened = normed @ gate.T
     hidden = before + (opened / (1 + np.exp(-opened)) * (normed @ up.T)) @ down.T
@@ -273,8 +254,7 @@ def _neighbours_rotated(matrix: Matrix, recipe: Recipe) -> Matrix:
 
     In the target these are the elements i and i + half of those that are rotated.
     """
-    rotated = rotated_elements(recipe)
-    order = np.arange(recipe.head_size)
+    order, rotated = np.arange(recipe.head_size), recipe.rotated_elements
     order[:rotated] = order[:rotated].reshape(2, -1).T.ravel()
     heads = matrix.reshape(-1, recipe.head_size, matrix.shape[-1])
     return heads[:, order].reshape(matrix.shape)
