@@ -180,7 +180,6 @@ class Bound:
         return Verdict.UNDECIDED if open_to_doubt else Verdict.POSSIBLE
 
 
-@dataclass(frozen=True)
 class Facts:
     """A claim with what follows from it.
 
@@ -189,14 +188,30 @@ class Facts:
     stated round, else that nothing of gamma tokens is accepted. `unknown` are missing facts.
     """
 
-    claim: Claim
-    speedup: float | None
-    baseline: float | None
-    rate: float | None
-    steps: float | None  # the time of a drafted token over a baseline token's, if known
-    rounds: tuple[tuple[float, float], ...]
-    likely: tuple[float, float]
-    unknown: tuple[str, ...]
+    def __init__(self, claim: Claim):
+        """Derive the facts; a speed that does not follow from others is null."""
+        self.claim, get = claim, claim.facts.get
+        speedup, rate, baseline = map(get, _SPEEDS)
+        # Any two of them give the third.
+        self.speedup = speedup or (rate and baseline and rate / baseline)
+        self.baseline = baseline or (rate and speedup and rate / speedup)
+        self.rate = rate or (baseline and speedup and baseline * speedup)
+        draft_rate = get("draft_tokens_per_second")
+        ms: float | None = 1000 / draft_rate if draft_rate else get("draft_ms")
+        # The time of a drafted token over a baseline token's, if known.
+        self.steps = 0.0 if ms == 0 else ms and self.baseline and ms * self.baseline / 1000
+        share, stated, gamma = map(get, ("acceptance_rate", "tokens_per_round", "gamma"))
+        accepted = 1.0 if share is None else min(1.0, share + share.half)
+        # As few are drafted as give the tokens of a round, or none.
+        least = max(0.0, stated - stated.half - 1) / (accepted or 1.0) if stated else 0.0
+        mean = get("drafted_per_round")
+        ends = [mean] if mean else [least, gamma] if stated or gamma else []
+        most = stated + stated.half if stated else None
+        self.rounds = [(most or 1 + accepted * one, one) for one in ends if one is not None]
+        drafted = mean or gamma or least
+        self.likely = stated or 1 + (share or 0) * drafted, drafted
+        self.unknown = ("gamma",) * (mean is None and gamma is None)
+        self.unknown += ("acceptance_rate",) * (share is None and stated is None)
 
 
 @dataclass(frozen=True)
@@ -214,7 +229,7 @@ def judge(claim: Claim, limits: Limits = LIMITS) -> Judged:
     if claim.facts.get("old_counters"):
         believed = claim.facts.keys() - _BY_OLD_COUNTERS
         claim = claim._replace(facts={name: claim.facts[name] for name in believed})
-    facts, size = _facts_of(claim), _size(claim, limits)
+    facts, size = Facts(claim), _size(claim, limits)
     timing = _time(facts, 1 - limits.time_tolerance)
     bounds = (*_accounting(facts), *timing, *_bandwidth(facts, size))
     if any(bound.verdict == Verdict.IMPOSSIBLE for bound in bounds):
@@ -229,33 +244,6 @@ def judge(claim: Claim, limits: Limits = LIMITS) -> Judged:
         without += [name for name in needed if name not in claim.facts]
     verdict = Verdict.UNDECIDED if without else Verdict.POSSIBLE
     return Judged(claim, bounds, verdict, tuple(dict.fromkeys(without)))
-
-
-def _facts_of(claim: Claim) -> Facts:
-    get = claim.facts.get
-    speedup: float | None = get("speedup")
-    baseline: float | None = get("baseline_tokens_per_second")
-    rate: float | None = get("claimed_tokens_per_second")
-    # Any two of them give the third.
-    speedup = speedup or (rate and baseline and rate / baseline)
-    baseline = baseline or (rate and speedup and rate / speedup)
-    rate = rate or (baseline and speedup and baseline * speedup)
-    draft_rate = get("draft_tokens_per_second")
-    draft_ms = 1000 / draft_rate if draft_rate else get("draft_ms")
-    steps = draft_ms * baseline / 1000 if draft_ms and baseline else 0.0 if draft_ms == 0 else None
-    share, stated, gamma = map(get, ("acceptance_rate", "tokens_per_round", "gamma"))
-    accepted = 1.0 if share is None else min(1.0, share + share.half)
-    # As few are drafted as give the tokens of a round, or none.
-    least = max(0.0, stated - stated.half - 1) / (accepted or 1.0) if stated else 0.0
-    mean = get("drafted_per_round")
-    ends = [mean] if mean else [least, gamma] if stated or gamma else []
-    most = stated + stated.half if stated else None
-    rounds = tuple((most or 1 + accepted * one, one) for one in ends if one is not None)
-    drafted = mean or gamma or least
-    likely = (stated or 1 + (share or 0) * drafted, drafted)
-    unknown = ("gamma",) * (mean is None and gamma is None)
-    unknown += ("acceptance_rate",) * (share is None and stated is None)
-    return Facts(claim, speedup, baseline, rate, steps, rounds, likely, unknown)
 
 
 def _size(claim: Claim, limits: Limits) -> Size | None:

@@ -189,23 +189,19 @@ class LiveArm:
 
     def warm_up(self) -> None:
         """Send short requests until one is long, or no faster than the one before."""
-        longest = max(self.prompts.values(), key=len)
+        block, longest = self.block, max(self.prompts.values(), key=len)
         if self._is_stateful:
             # One token after one token leaves nothing to look up.
-            for _ in range(min(self.block.warmups, _TRACELESS)):
-                self._warm_up(longest[:1], 1)
+            for _ in range(min(block.warmups, _TRACELESS)):
+                self.request(longest[:1], 1, block.seed, warm_up=True)
             return
-        before = math.inf
-        for _ in range(self.block.warmups):
-            took = self._warm_up(longest[:WARM_UP_PROMPT], self.block.warmup_tokens)
+        ids, before = longest[:WARM_UP_PROMPT], math.inf
+        for _ in range(block.warmups):
+            sent = self.request(ids, block.warmup_tokens, block.seed, warm_up=True)
+            took = sent["answer"]["timings"]["predicted_ms"]
             if took >= LONG_WARMUP_S * 1000 or took >= SETTLED * before:
                 break
             before = took
-
-    def _warm_up(self, ids: list[int], n_predict: int) -> float:
-        """Send a request and return the time of its generated tokens in ms."""
-        sent = self.request(ids, n_predict, self.block.seed, warm_up=True)
-        return float(sent["answer"]["timings"]["predicted_ms"])
 
     def request(
         self,
