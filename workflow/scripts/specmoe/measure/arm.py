@@ -119,7 +119,7 @@ class LiveArm:
         self._peaks: list[int] = []
         # What each server that has ended logged of its requests, by slot and in the slot's order.
         self._logged: list[dict[int, list[Request]]] = []
-        self._measured = False  # whether the present server has
+        self._used = False  # whether the present server has measured
 
     def __enter__(self) -> Self:
         """Start its server."""
@@ -143,7 +143,6 @@ class LiveArm:
             self.server.stop()
             raise
         self.sent.clear()
-        self._measured = False
 
     def _check_settings(self) -> None:
         """Raise MeasurementError unless a server has the block's settings, and drafts as asked."""
@@ -181,10 +180,11 @@ class LiveArm:
 
     def prepare(self) -> Watch:
         """Return what observes a run, with the server ready, or new for a stateful method."""
-        if self._is_stateful and self._measured:
+        if self._is_stateful and self._used:
             self.stop()
             self.start()
             self.warm_up()
+        self._used = True
         return self.watch
 
     def warm_up(self) -> None:
@@ -219,7 +219,6 @@ class LiveArm:
         """
         block, server = self.block, self.server
         until_end = block.stop == Stop.EOS and not warm_up
-        self._measured |= not warm_up
         number = self.sent[slot]  # of its server's slot, warm-ups and fillers included
         self.sent[slot] += 1
         started_at, clock = datetime.now(UTC), time.perf_counter()
