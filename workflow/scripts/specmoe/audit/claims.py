@@ -18,7 +18,7 @@ from decimal import Decimal
 from enum import StrEnum
 from math import inf, isfinite, prod
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from specmoe.audit.limits import LIMITS, Limits
 from specmoe.config.base import refused_as
@@ -211,8 +211,7 @@ class Bound:
         return Verdict.UNDECIDED if open_to_doubt else Verdict.POSSIBLE
 
 
-@dataclass(frozen=True)
-class Judged:
+class Judged(NamedTuple):
     """A claim, its bounds and its verdict."""
 
     claim: Claim

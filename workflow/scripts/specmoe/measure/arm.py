@@ -27,7 +27,7 @@ from specmoe.engine.responses import (
     stopped_by,
     tokens_per_second,
 )
-from specmoe.engine.server import Server
+from specmoe.engine.server import Server, Settings
 from specmoe.errors import MeasurementError
 from specmoe.files import at_home
 
@@ -151,17 +151,14 @@ class LiveArm:
             raise self.server.error(
                 f"{arm.draft} cannot draft for {block.target} with γ {arm.gamma}: {reason}"
             )
-        rounded_up = math.ceil(block.context / CONTEXT_STEP) * CONTEXT_STEP
-        checks: list[tuple[str, object, list[object]]] = [
-            ("slots", settings.slots, [block.slots]),
-            ("tokens of context", settings.context, [block.context, rounded_up]),
-            ("speculative", settings.speculative, [arm.speculates]),
-        ]
-        for what, found, allowed in checks:
-            if found not in allowed:
+        if settings.context == math.ceil(block.context / CONTEXT_STEP) * CONTEXT_STEP:
+            settings = settings._replace(context=block.context)
+        asked = Settings(block.slots, block.context, arm.speculates)
+        for what, found, due in zip(asked._fields, settings, asked, strict=True):
+            if found != due:
                 raise self.server.error(
                     f"block {block.block} is not measured: llama-server reports {what} = {found},"
-                    f" arm {arm.name} asks for {allowed[0]}"
+                    f" arm {arm.name} asks for {due}"
                 )
 
     def stop(self) -> None:
@@ -204,13 +201,7 @@ class LiveArm:
             before = took
 
     def request(
-        self,
-        ids: list[int],
-        n_predict: int,
-        seed: int,
-        *,
-        slot: int = 0,
-        warm_up: bool = False,
+        self, ids: list[int], n_predict: int, seed: int, *, slot: int = 0, warm_up: bool = False
     ) -> Run:
         """Return what one request gave: its response, its time and its place in logs.
 
