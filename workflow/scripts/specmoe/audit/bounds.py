@@ -7,7 +7,7 @@ tokens activate experts as those of other text do, or uniformly.
 """
 
 from collections.abc import Callable
-from math import isnan, nan
+from math import isnan
 
 import pandas as pd
 
@@ -28,16 +28,16 @@ def draft_time(run: Run, given: Evidence) -> float:
     neither way counts as taking no time. So do heads, MTP layers and n-grams, which no run times,
     and draft models with options of the engine.
     """
-    draft, times, sizes = run.draft_model, given.times_of(run), given.sizes
-    if not run.by_model or draft is None or run.engine_options:
+    draft, sizes = run.draft_model or "", given.sizes
+    if not run.by_model or run.engine_options:
         return 0.0
-    if draft in times:
-        return times[draft]
-    proxy = given.settings.draft_proxies.get(draft)
-    if proxy is None or proxy not in times or draft not in sizes or proxy not in sizes:
+    proxy = given.settings.draft_proxies.get(draft, "")
+    own_ms, proxy_ms = given.token_ms(run, draft), given.token_ms(run, proxy)
+    if not isnan(own_ms):
+        return own_ms
+    if isnan(proxy_ms) or not sizes.keys() >= {draft, proxy}:
         return 0.0
-    share = min(1.0, sizes[draft].pass_bytes(1) / sizes[proxy].pass_bytes(1))
-    return times[proxy] * share
+    return proxy_ms * min(1.0, sizes[draft].pass_bytes(1) / sizes[proxy].pass_bytes(1))
 
 
 def check_draft_time(run: Run, given: Evidence) -> Finding:
@@ -46,8 +46,8 @@ def check_draft_time(run: Run, given: Evidence) -> Finding:
     Requests at once share passes. The bound holds for each of them, and for all passes of their
     load together: no pass over tokens of many is faster than one over a single token.
     """
-    token_ms = given.times_of(run).get(run.target)
-    if token_ms is None:
+    token_ms = given.token_ms(run, run.target)
+    if isnan(token_ms):
         return Finding(f"{run.target} has no baseline run to be timed by")
     counts, draft_ms = run.numbers, draft_time(run, given)
     work = f"{counted(counts.load_decodes, 'pass', 'passes')} of its load at {token_ms:.2f} ms"
@@ -173,7 +173,7 @@ def required_time(given: Evidence) -> pd.DataFrame:
     """
     tolerated, rows = 1 - given.limits.time_tolerance, []
     for run in given.runs.values():
-        took, alone = run.decode_ms, run.numbers.rounds * given.times_of(run).get(run.target, nan)
+        took, alone = run.decode_ms, run.numbers.rounds * given.token_ms(run, run.target)
         needed = alone + run.numbers.drafted * draft_time(run, given)
         if not run.speculative or took is None or isnan(needed):
             continue

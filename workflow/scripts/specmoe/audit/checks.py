@@ -203,18 +203,15 @@ def count_sensitivity(evidence: Evidence) -> pd.DataFrame:
     (the share that fails a check of the first level) and flagged_<forged> (that fails any). Without
     rows if no run has a time.
     """
-    timed = [run for run in evidence.runs.values() if run.speculative and run.decode_ms]
+    timed = [run.run for run in evidence.runs.values() if run.speculative and run.decode_ms]
     rows = []
     for factor in FACTORS if timed else ():
         row = {"factor": factor, "runs": len(timed)}
         for forged in Forged:
-            seen, faster = evidence, timed
-            if forged == Forged.BASELINES:
-                seen = _slow_baselines(evidence, factor)
-            elif factor > 1:
-                faster = [_faster(run, forged, factor) for run in timed]
+            seen = _forge(evidence, forged, factor) if factor > 1 else evidence
             failed = [
-                {one.level for one in _LOOKED_AT if one.find(run, seen).ratio > 1} for run in faster
+                {one.level for one in _LOOKED_AT if one.find(seen.runs[run], seen).ratio > 1}
+                for run in timed
             ]
             impossible = sum(Level.IMPOSSIBLE in levels for levels in failed)
             row[f"impossible_{forged}"] = impossible / len(timed)
@@ -237,25 +234,24 @@ def mostly_missed(sensitivity: pd.DataFrame) -> dict[str, tuple[float, float]]:
     return found
 
 
-def _slow_baselines(evidence: Evidence, factor: float) -> Evidence:
-    """Return the evidence of a campaign whose runs without speculation are all slower."""
-    slow = copy(evidence)
-    slow.times = {
-        of: {model: ms * factor for model, ms in times.items()}
-        for of, times in evidence.times.items()
-    }
-    slow.runs = {
-        name: run if run.speculative else _faster(run, Forged.DECODING, 1 / factor)
+def _forge(evidence: Evidence, forged: Forged, factor: float) -> Evidence:
+    """Return the evidence of a campaign with this wrong in its rows, and all else as it is."""
+    made, plain = copy(evidence), forged == Forged.BASELINES
+    if plain:
+        made.times = {model: ms * factor for model, ms in evidence.times.items()}
+        factor = 1 / factor
+    made.runs = {
+        name: run if run.speculative == plain else _faster(run, forged, factor)
         for name, run in evidence.runs.items()
     }
-    return slow
+    return made
 
 
 def _faster(run: Run, forged: Forged, factor: float) -> Run:
     """Make a run faster, with fewer rounds as far as γ allows, and without counts of each round."""
     ms, rate = run.decode_ms, run.tokens_per_second
     faster = run.changed(decode_ms=ms and ms / factor, tokens_per_second=rate and rate * factor)
-    if forged == Forged.DECODING:
+    if forged != Forged.COUNTERS:
         return faster
     faster = faster.changed(draft_ms=run.draft_ms and run.draft_ms / factor)
     if run.rounds is None or run.accepted is None or run.drafted is None:

@@ -79,11 +79,42 @@ class Printed(float):
         return number
 
 
-class Claim(NamedTuple):
-    """A claim and its facts by name."""
+@dataclass
+class Claim:
+    """A claim, its facts by name, and what follows from them.
+
+    A round is its tokens and its drafted tokens. `rounds` has both ends in favour of the claim,
+    between which every bound is monotonic; without any nothing limits a round. `likely` has the
+    stated round, else that nothing of gamma tokens is accepted. `unknown` are missing facts.
+    """
 
     name: str
     facts: Mapping[str, Printed]
+
+    def __post_init__(self) -> None:
+        """Derive the others; a speed that does not follow from them is null."""
+        get = self.facts.get
+        speedup, rate, baseline = map(get, _SPEEDS)
+        # Any two of them give the third.
+        self.speedup = speedup or (rate and baseline and rate / baseline)
+        self.baseline = baseline or (rate and speedup and rate / speedup)
+        self.rate = rate or (baseline and speedup and baseline * speedup)
+        draft_rate = get("draft_tokens_per_second")
+        ms: float | None = 1000 / draft_rate if draft_rate else get("draft_ms")
+        # The time of a drafted token over a baseline token's, if known.
+        self.steps = 0.0 if ms == 0 else ms and self.baseline and ms * self.baseline / 1000
+        share, stated, gamma = map(get, ("acceptance_rate", "tokens_per_round", "gamma"))
+        accepted = 1.0 if share is None else min(1.0, share + share.half)
+        # As few are drafted as give the tokens of a round, or none.
+        least = max(0.0, stated - stated.half - 1) / (accepted or 1.0) if stated else 0.0
+        mean = get("drafted_per_round")
+        ends = [mean] if mean else [least, gamma] if stated or gamma else []
+        most = stated + stated.half if stated else None
+        self.rounds = [(most or 1 + accepted * one, one) for one in ends if one is not None]
+        drafted = mean or gamma or least
+        self.likely = stated or 1 + (share or 0) * drafted, drafted
+        self.unknown = ("gamma",) * (mean is None and gamma is None)
+        self.unknown += ("acceptance_rate",) * (share is None and stated is None)
 
 
 def claim_of(given: Mapping[str, Any], place: str, chips: Mapping[str, Any]) -> Claim:
@@ -180,27 +211,7 @@ class Bound:
         return Verdict.UNDECIDED if open_to_doubt else Verdict.POSSIBLE
 
 
-@dataclass(frozen=True)
-class Facts:
-    """A claim with what follows from it.
-
-    A round is its tokens and its drafted tokens. `rounds` has both ends in favour of the claim,
-    between which every bound is monotonic; without any nothing limits a round. `likely` has the
-    stated round, else that nothing of gamma tokens is accepted. `unknown` are missing facts.
-    """
-
-    claim: Claim
-    speedup: float | None
-    baseline: float | None
-    rate: float | None
-    steps: float | None  # the time of a drafted token over a baseline token's, if known
-    rounds: tuple[tuple[float, float], ...]
-    likely: tuple[float, float]
-    unknown: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Judged:
+class Judged(NamedTuple):
     """A claim, its bounds and its verdict."""
 
     claim: Claim
@@ -213,49 +224,21 @@ def judge(claim: Claim, limits: Limits = LIMITS) -> Judged:
     """Return the verdict on a claim."""
     if claim.facts.get("old_counters"):
         believed = claim.facts.keys() - _BY_OLD_COUNTERS
-        claim = claim._replace(facts={name: claim.facts[name] for name in believed})
-    facts, size = _facts_of(claim), _size(claim, limits)
-    timing = _time(facts, 1 - limits.time_tolerance)
-    bounds = (*_accounting(facts), *timing, *_bandwidth(facts, size))
+        claim = replace(claim, facts={name: claim.facts[name] for name in believed})
+    timing, size = _time(claim, 1 - limits.time_tolerance), _size(claim, limits)
+    bounds = (*_accounting(claim), *timing, *_bandwidth(claim, size))
     if any(bound.verdict == Verdict.IMPOSSIBLE for bound in bounds):
         return Judged(claim, bounds, Verdict.IMPOSSIBLE, ())
     undecided = [bound for bound in bounds if bound.verdict == Verdict.UNDECIDED]
     without = [fact for bound in undecided for fact in bound.missing]
-    drafts = facts.rounds or facts.rate or "acceptance_rate" in claim.facts
-    if drafts and facts.speedup is None:
-        without += ["speedup"] + ["gamma"] * (not facts.rounds)
+    drafts = claim.rounds or claim.rate or "acceptance_rate" in claim.facts
+    if drafts and claim.speedup is None:
+        without += ["speedup"] + ["gamma"] * (not claim.rounds)
     elif not bounds:
         needed = ("baseline_tokens_per_second", "weights_gb", "bandwidth_gb_s")
         without += [name for name in needed if name not in claim.facts]
     verdict = Verdict.UNDECIDED if without else Verdict.POSSIBLE
     return Judged(claim, bounds, verdict, tuple(dict.fromkeys(without)))
-
-
-def _facts_of(claim: Claim) -> Facts:
-    get = claim.facts.get
-    speedup: float | None = get("speedup")
-    baseline: float | None = get("baseline_tokens_per_second")
-    rate: float | None = get("claimed_tokens_per_second")
-    # Any two of them give the third.
-    speedup = speedup or (rate and baseline and rate / baseline)
-    baseline = baseline or (rate and speedup and rate / speedup)
-    rate = rate or (baseline and speedup and baseline * speedup)
-    draft_rate = get("draft_tokens_per_second")
-    draft_ms = 1000 / draft_rate if draft_rate else get("draft_ms")
-    steps = draft_ms * baseline / 1000 if draft_ms and baseline else 0.0 if draft_ms == 0 else None
-    share, stated, gamma = map(get, ("acceptance_rate", "tokens_per_round", "gamma"))
-    accepted = 1.0 if share is None else min(1.0, share + share.half)
-    # As few are drafted as give the tokens of a round, or none.
-    least = max(0.0, stated - stated.half - 1) / (accepted or 1.0) if stated else 0.0
-    mean = get("drafted_per_round")
-    ends = [mean] if mean else [least, gamma] if stated or gamma else []
-    most = stated + stated.half if stated else None
-    rounds = tuple((most or 1 + accepted * one, one) for one in ends if one is not None)
-    drafted = mean or gamma or least
-    likely = (stated or 1 + (share or 0) * drafted, drafted)
-    unknown = ("gamma",) * (mean is None and gamma is None)
-    unknown += ("acceptance_rate",) * (share is None and stated is None)
-    return Facts(claim, speedup, baseline, rate, steps, rounds, likely, unknown)
 
 
 def _size(claim: Claim, limits: Limits) -> Size | None:
@@ -270,14 +253,14 @@ def _size(claim: Claim, limits: Limits) -> Size | None:
     return Size(round(weights * 1e9), max(always, 0.0), routed, experts, used, 0)
 
 
-def _accounting(facts: Facts) -> Iterator[Bound]:
+def _accounting(claim: Claim) -> Iterator[Bound]:
     """Compare numbers of the claim that follow from one another, up to their rounding."""
-    get = facts.claim.facts.get
+    get = claim.facts.get
     speedup, rate, baseline = map(get, _SPEEDS)
     if speedup is not None and rate is not None and baseline is not None:
         low, high = sorted([rate / baseline, speedup])
         why = f"{rate:g} over {baseline:g} tokens/s is {rate / baseline:.4g} times"
-        why, apart = f"{why}, claimed {speedup:g}", _rounding(facts.claim, *_SPEEDS)
+        why, apart = f"{why}, claimed {speedup:g}", _rounding(claim, *_SPEEDS)
         yield Bound("accounting", high, low, inf, (), why, apart)
     tokens, drafted = get("tokens_per_round"), get("drafted_per_round") or get("gamma")
     if tokens is not None and drafted is not None:
@@ -293,14 +276,14 @@ def _rounding(claim: Claim, *names: str) -> float:
     return prod(number / (number - number.half) for number in stated) + 1e-9
 
 
-def _time(facts: Facts, allowed: float) -> Iterator[Bound]:
+def _time(claim: Claim, allowed: float) -> Iterator[Bound]:
     """Yield the bound of time: a round takes one step, and each of its drafted tokens `steps`."""
-    if facts.speedup is None:
+    if claim.speedup is None:
         return
-    get, (tokens, drafted), steps = facts.claim.facts.get, facts.likely, facts.steps
-    most = [given / (1 + drafts * (steps or 0)) for given, drafts in facts.rounds]
+    get, (tokens, drafted), steps = claim.facts.get, claim.likely, claim.steps
+    most = [given / (1 + drafts * (steps or 0)) for given, drafts in claim.rounds]
     surely = tokens / (1 + drafted * (1.0 if steps is None else steps))
-    missing = list(facts.unknown)
+    missing = list(claim.unknown)
     if steps is None:
         timed = get("draft_ms") or get("draft_tokens_per_second")
         missing.append("baseline_tokens_per_second" if timed else "draft_tokens_per_second")
@@ -309,35 +292,35 @@ def _time(facts: Facts, allowed: float) -> Iterator[Bound]:
         missing.append("drafted_per_round")
     why = f"rounds that draft {drafted:.4g} surely gain {surely:.4g} times"
     why = f"{why if most else 'rounds of unknown length gain any number'}; claimed"
-    why += f" {facts.speedup:.4g}"
-    doubts = tuple(missing) if facts.speedup > 1 else ()
+    why += f" {claim.speedup:.4g}"
+    doubts = tuple(missing) if claim.speedup > 1 else ()
     at_most = max(most, default=inf) / allowed
-    apart = _rounding(facts.claim, *_SPEEDS, "draft_ms", "draft_tokens_per_second")
-    yield Bound("time", facts.speedup, at_most, surely / allowed, doubts, why, apart)
+    apart = _rounding(claim, *_SPEEDS, "draft_ms", "draft_tokens_per_second")
+    yield Bound("time", claim.speedup, at_most, surely / allowed, doubts, why, apart)
 
 
-def _bandwidth(facts: Facts, size: Size | None) -> Iterator[Bound]:
+def _bandwidth(claim: Claim, size: Size | None) -> Iterator[Bound]:
     """Yield the bounds of memory, which delivers the weights that each pass reads.
 
     In favour of the claim these are a single token's. Against it routing is uniform, unless the
     activated experts were counted.
     """
-    get, bandwidth = facts.claim.facts.get, facts.claim.facts.get("bandwidth_gb_s")
+    get, bandwidth = claim.facts.get, claim.facts.get("bandwidth_gb_s")
     if size is None or bandwidth is None:
         return
     # Where experts are not stated the model may be an MoE, of which a token reads less.
     unsaid = ("experts",) if get("experts") is None and get("active_gb") is None else ()
-    apart = _rounding(facts.claim, *_SPEEDS, "weights_gb", "active_gb", "bandwidth_gb_s")
-    if facts.baseline is not None:
+    apart = _rounding(claim, *_SPEEDS, "weights_gb", "active_gb", "bandwidth_gb_s")
+    if claim.baseline is not None:
         read = size.pass_bytes(1) / 1e9
-        why = f"{facts.baseline:.4g} tokens/s at {read:.4g} GB a pass read"
-        why += f" {facts.baseline * read:.4g} GB/s of {bandwidth:g}"
+        why = f"{claim.baseline:.4g} tokens/s at {read:.4g} GB a pass read"
+        why += f" {claim.baseline * read:.4g} GB/s of {bandwidth:g}"
         most, alone = bandwidth / read, "bandwidth of the baseline"
-        yield Bound(alone, facts.baseline, inf if unsaid else most, most, unsaid, why, apart)
-    if facts.rate is None or not facts.rounds:
+        yield Bound(alone, claim.baseline, inf if unsaid else most, most, unsaid, why, apart)
+    if claim.rate is None or not claim.rounds:
         return
-    (tokens, drafted), (most_tokens, _) = facts.likely, max(facts.rounds)
-    seen, missing = get("experts_visited"), (*unsaid, *facts.unknown)
+    (tokens, drafted), (most_tokens, _) = claim.likely, max(claim.rounds)
+    seen, missing = get("experts_visited"), (*unsaid, *claim.unknown)
     n_tokens = (get("requests") or 1) * (1 + drafted)
     if seen is not None:
         size = replace(size, seen_experts=((n_tokens, seen),))
@@ -347,9 +330,9 @@ def _bandwidth(facts: Facts, size: Size | None) -> Iterator[Bound]:
     least = size.pass_bytes(1) / 1e9 if seen is None else read
     most, surely = bandwidth * most_tokens / least, bandwidth * tokens / read
     why = f"{bandwidth:g} GB/s surely give {surely:.4g} tokens/s, at {read:.4g} GB a pass over"
-    why += f" {n_tokens:.4g} tokens, and at {least:.4g} GB {most:.4g}; claimed {facts.rate:.4g}"
-    doubts = missing if (facts.speedup or inf) > 1 else ()
-    yield Bound("bandwidth", facts.rate, inf if unsaid else most, surely, doubts, why, apart)
+    why += f" {n_tokens:.4g} tokens, and at {least:.4g} GB {most:.4g}; claimed {claim.rate:.4g}"
+    doubts = missing if (claim.speedup or inf) > 1 else ()
+    yield Bound("bandwidth", claim.rate, inf if unsaid else most, surely, doubts, why, apart)
 
 
 def check_claim(claim: str) -> None:

@@ -121,14 +121,14 @@ def _plain(value: Any) -> Any:
     return None if pd.isna(value) else value
 
 
-def most_bandwidth(machine: Mapping[str, Any], limits: Limits = LIMITS) -> float | None:
+def most_bandwidth(machine: Mapping[str, Any]) -> float | None:
     """Return the highest rate at which a valid run can read memory, in bytes a second, if known.
 
     A rate that the maker or the configuration states is a peak that nothing exceeds.
     """
     rate = bandwidth_of(machine)
     probed = str(machine["memory_bandwidth_source"]).startswith("probe")
-    return rate and rate * (1 + limits.bandwidth_tolerance * probed)
+    return rate and rate * (1 + LIMITS.bandwidth_tolerance * probed)
 
 
 class Gap(NamedTuple):
@@ -161,7 +161,7 @@ def gaps_of(judged: Mapping[str, Any]) -> dict[str, Gap]:
 class Evidence:
     """The evidence that the runs of a campaign are checked against.
 
-    Made from them: runs (by id), times (see `single_token_ms`), repeats (their texts in order, by
+    Made from them: runs (by id), times (see `_single_token_ms`), repeats (their texts in order, by
     `Run.repeated`), outputs (prompts and texts, by `Run.setting`), loads (the tokens of the
     measured runs of each).
     """
@@ -182,7 +182,7 @@ class Evidence:
         """Sort the runs by what checks compare."""
         listed = [Run.of(row) for row in rows.to_dict("records")]
         self.runs = {run.run: run for run in listed}
-        self.times = single_token_ms(rows)
+        self.times = _single_token_ms(rows)
         self.repeats: dict[tuple[Any, ...], list[tuple[int, ...]]] = defaultdict(list)
         self.outputs: dict[tuple[Any, ...], set[tuple[str, tuple[int, ...]]]] = defaultdict(set)
         self.loads: Counter[str] = Counter()
@@ -194,9 +194,10 @@ class Evidence:
             if run.load is not None:
                 self.loads[run.load] += run.generated or 0
 
-    def times_of(self, run: Run) -> Mapping[str, float]:
-        """Return the milliseconds a token of each model that was timed as the run was."""
-        return self.times.get((run.machine, run.protocol, run.engine, run.engine_options), {})
+    def token_ms(self, run: Run, model: str) -> float:
+        """Return the milliseconds a token of a model that was timed as the run was, or NaN."""
+        timed_as = run.machine, run.protocol, run.engine, run.engine_options
+        return self.times.get((*timed_as, model), nan)
 
     def miscounts(self, run: Run) -> bool:
         """Return whether a run's counters are those of a server that is known to count wrongly."""
@@ -211,20 +212,17 @@ class Evidence:
         return self.runs.get(run.baseline or "")
 
 
-def single_token_ms(runs: pd.DataFrame) -> dict[tuple[str, ...], dict[str, float]]:
+def _single_token_ms(runs: pd.DataFrame) -> dict[tuple[str, ...], float]:
     """Return each model's time for a token in its fastest baseline run.
 
-    By machine, protocol, engine and options. A mean would be no bound: other work slows runs, so a
-    run can be faster than the mean. Of loads, only those of a single client time a token. Disturbed
-    runs do not count.
+    By machine, protocol, engine, options and model. A mean would be no bound: other work slows
+    runs, so a run can be faster than the mean. Of loads, only those of a single client time a
+    token. Disturbed runs do not count.
     """
     baselines = undisturbed(runs[(runs["draft"] == NO_DRAFT) & (runs["concurrency"] == 1)])
     by = ["machine", *MEASURED_BY, "engine_options", "target"]
-    fastest = baselines.groupby(by, as_index=False)["tokens_per_second"].max().dropna()
-    found: dict[tuple[str, ...], dict[str, float]] = defaultdict(dict)
-    for *conditions, target, rate in fastest.itertuples(index=False):
-        found[tuple(conditions)][target] = 1000 / float(rate)
-    return found
+    fastest: Any = baselines.groupby(by)["tokens_per_second"].max().dropna()
+    return {timed_as: 1000 / float(rate) for timed_as, rate in fastest.items()}
 
 
 class CheckVerdict(StrEnum):

@@ -155,8 +155,7 @@ def _fewest_rejections(run: Run) -> int:
     A round ends at its first rejected token, so one early near tie leaves many tokens unjudged, and
     is one disagreement all the same.
     """
-    assert run.drafted is not None and run.accepted is not None
-    fewest = ceil((run.drafted - run.accepted) / max(run.gamma, 1))
+    fewest: int = ceil((run.numbers.drafted - run.numbers.accepted) / max(run.gamma, 1))
     drafted, accepted = run.drafted_lengths, run.accepted_lengths
     if drafted is None or accepted is None:
         return fewest

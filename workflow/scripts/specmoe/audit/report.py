@@ -71,9 +71,8 @@ def audit(campaign: LoadedCampaign, out: Path) -> None:
     config, data = campaign.config, campaign.data
     if config.campaign.source == "shipped":
         check_manifest(data)
-    runs, models, machine = data / "runs.parquet", data / "models.json", data / "machine.json"
-    times = read_pass_times(*campaign.pass_times)
-    infos, seen = load_infos(models), seen_experts(times)
+    infos, machine = load_infos(data / "models.json"), data / "machine.json"
+    seen = seen_experts(read_pass_times(*campaign.pass_times))
     sizes = {model: size_of_info(info, seen.get(model, ())) for model, info in infos.items()}
     with named_if_damaged(machine):
         bandwidth = most_bandwidth(read_record(machine))
@@ -81,7 +80,7 @@ def audit(campaign: LoadedCampaign, out: Path) -> None:
     for file in campaign.divergences:
         with named_if_damaged(file):
             gaps |= gaps_of(read_record(file))
-    rows = read_runs(runs)
+    rows = read_runs(data / "runs.parquet")
     if config.campaign.source != "study_rows":
         _refuse_other_runs(campaign, rows)
     scores = scores_by_run(read_agreement(*campaign.agreement))

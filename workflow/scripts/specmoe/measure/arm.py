@@ -7,11 +7,11 @@ import math
 import os
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from specmoe.config.block import LONG_WARMUP_S, Arm, Block, PromptSource, Stop, Template
 from specmoe.config.methods import METHODS, is_ngram
@@ -27,12 +27,13 @@ from specmoe.engine.responses import (
     stopped_by,
     tokens_per_second,
 )
-from specmoe.engine.server import Server
+from specmoe.engine.server import Server, Settings
 from specmoe.errors import MeasurementError
 from specmoe.files import at_home
 
 Run = dict[str, Any]
 """What a block's record holds of one run."""
+T = TypeVar("T")
 
 CONTEXT_STEP = 256  # llama.cpp rounds the context up (src/llama-context.cpp)
 # A warm-up is the last if it takes no less than this share of the one before.
@@ -112,14 +113,13 @@ class LiveArm:
         self.server: Server
         self.watch: Watch
         self.prompts: Mapping[str, list[int]] = {}  # as token ids
-        self.processes = 0
         self.sent: Counter[int] = Counter()  # requests of the present server, by slot
         self._job = job
         self._is_stateful = arm.method is not None and METHODS[arm.method].remembers
         self._peaks: list[int] = []
         # What each server that has ended logged of its requests, by slot and in the slot's order.
         self._logged: list[dict[int, list[Request]]] = []
-        self._measured = False  # whether the present server has
+        self._used = False  # whether the present server has measured
 
     def __enter__(self) -> Self:
         """Start its server."""
@@ -142,9 +142,7 @@ class LiveArm:
         except BaseException:
             self.server.stop()
             raise
-        self.processes += 1
         self.sent.clear()
-        self._measured = False
 
     def _check_settings(self) -> None:
         """Raise MeasurementError unless a server has the block's settings, and drafts as asked."""
@@ -153,17 +151,14 @@ class LiveArm:
             raise self.server.error(
                 f"{arm.draft} cannot draft for {block.target} with γ {arm.gamma}: {reason}"
             )
-        rounded_up = math.ceil(block.context / CONTEXT_STEP) * CONTEXT_STEP
-        checks: list[tuple[str, object, list[object]]] = [
-            ("slots", settings.slots, [block.slots]),
-            ("tokens of context", settings.context, [block.context, rounded_up]),
-            ("speculative", settings.speculative, [arm.speculates]),
-        ]
-        for what, found, allowed in checks:
-            if found not in allowed:
+        if settings.context == math.ceil(block.context / CONTEXT_STEP) * CONTEXT_STEP:
+            settings = settings._replace(context=block.context)
+        asked = Settings(block.slots, block.context, arm.speculates)
+        for what, found, due in zip(asked._fields, settings, asked, strict=True):
+            if found != due:
                 raise self.server.error(
                     f"block {block.block} is not measured: llama-server reports {what} = {found},"
-                    f" arm {arm.name} asks for {allowed[0]}"
+                    f" arm {arm.name} asks for {due}"
                 )
 
     def stop(self) -> None:
@@ -182,54 +177,41 @@ class LiveArm:
 
     def prepare(self) -> Watch:
         """Return what observes a run, with the server ready, or new for a stateful method."""
-        if self._is_stateful and self._measured:
+        if self._is_stateful and self._used:
             self.stop()
             self.start()
             self.warm_up()
+        self._used = True
         return self.watch
 
     def warm_up(self) -> None:
         """Send short requests until one is long, or no faster than the one before."""
-        longest = max(self.prompts.values(), key=len)
+        block, longest = self.block, max(self.prompts.values(), key=len)
         if self._is_stateful:
             # One token after one token leaves nothing to look up.
-            for _ in range(min(self.block.warmups, _TRACELESS)):
-                self._warm_up(longest[:1], 1)
+            for _ in range(min(block.warmups, _TRACELESS)):
+                self.request(longest[:1], 1, block.seed, warm_up=True)
             return
-        before = math.inf
-        for _ in range(self.block.warmups):
-            took = self._warm_up(longest[:WARM_UP_PROMPT], self.block.warmup_tokens)
+        ids, before = longest[:WARM_UP_PROMPT], math.inf
+        for _ in range(block.warmups):
+            sent = self.request(ids, block.warmup_tokens, block.seed, warm_up=True)
+            took = sent["answer"]["timings"]["predicted_ms"]
             if took >= LONG_WARMUP_S * 1000 or took >= SETTLED * before:
                 break
             before = took
 
-    def _warm_up(self, ids: list[int], n_predict: int) -> float:
-        """Send a request and return the time of its generated tokens in ms."""
-        sent = self.request(ids, n_predict, self.block.seed, warm_up=True)
-        return float(sent["answer"]["timings"]["predicted_ms"])
-
     def request(
-        self,
-        ids: list[int],
-        n_predict: int,
-        seed: int,
-        *,
-        slot: int = 0,
-        counted: bool = False,
-        warm_up: bool = False,
+        self, ids: list[int], n_predict: int, seed: int, *, slot: int = 0, warm_up: bool = False
     ) -> Run:
         """Return what one request gave: its response, its time and its place in logs.
 
-        `counted`: with how the server's counters moved, which is of use if it serves nothing else.
         Only a run may end before `n_predict` tokens. Raises MeasurementError for an incomplete
         response.
         """
         block, server = self.block, self.server
         until_end = block.stop == Stop.EOS and not warm_up
-        self._measured |= not warm_up
         number = self.sent[slot]  # of its server's slot, warm-ups and fillers included
         self.sent[slot] += 1
-        before, failures = (server.metrics(), server.decode_failures()) if counted else ({}, 0)
         started_at, clock = datetime.now(UTC), time.perf_counter()
         answer = server.complete(
             ids,
@@ -241,55 +223,59 @@ class LiveArm:
         )
         wall_ms = (time.perf_counter() - clock) * 1000
         check_length(server, ids, answer, n_predict, until_end=until_end)
-        run = {
-            "process": self.processes - 1,
+        return {
+            "process": len(self._logged),
             "request": number,
             "started_at": started_at.isoformat(),
             "wall_ms": wall_ms,
             "prompt_sha256": hashlib.sha256(json.dumps(ids).encode()).hexdigest(),
             "answer": answer,
         }
-        if counted:
-            after = server.metrics()
-            run["metrics"] = {name: value - before.get(name, 0) for name, value in after.items()}
-            run["decode_failures"] = server.decode_failures() - failures
-        return run
 
-    def run(self, source: PromptSource, number: int, order: int) -> Run:
-        """Measure a prompt, again if the run is disturbed; see `about`."""
-        about = self.about(source, number, order)
-        ids, block = self.prompts[source.prompt], self.block
-        measured, attempts = measure_undisturbed(
-            partial(self.request, ids, block.n_predict, about["seed"], counted=True),
-            self.prepare,
-            block.reruns,
-        )
-        run = about | measured | attempts
-        if len(run["answer"]["tokens"]) > 1:  # a single one needs no round
-            self.check_drafted(f"run {run['run']}", run["metrics"])
-        _logger.debug(describe_run(run))
-        return run
+    def counted(self, serve: Callable[[], T]) -> tuple[T, dict[str, float], int]:
+        """Serve; return what comes of it, how the counters moved, and how many decodes failed."""
+        before, failures = self.server.metrics(), self.server.decode_failures()
+        served, after = serve(), self.server.metrics()
+        moved = {name: value - before.get(name, 0) for name, value in after.items()}
+        return served, moved, self.server.decode_failures() - failures
 
-    def about(self, source: PromptSource, number: int, order: int) -> Run:
-        """Return what is known of a run before it is measured.
+    def measure(
+        self, sources: Sequence[PromptSource], number: int, order: int, serve: "Serve"
+    ) -> list[Run]:
+        """Return the runs of some prompts, which are served again if they are disturbed.
 
-        `number` is that of the iteration through the prompts, `order` the run's place in the block.
+        `number` is that of the iteration through the prompts, `order` the place of the first run in
+        the block. Raises MeasurementError for an error of any request.
         """
-        return {
-            "run": self.block.run_id(self.arm, source.prompt, number, self.group),
-            "arm": self.arm.name,
-            "order": order,
-            "load_average": os.getloadavg()[0],
-            "seed": self.block.run_seed(number),
-        }
+        block, seed = self.block, self.block.run_seed(number)
+        known = [
+            {
+                "run": block.run_id(self.arm, source.prompt, number, self.group),
+                "arm": self.arm.name,
+                "order": place,
+                "load_average": os.getloadavg()[0],
+                "seed": seed,
+            }
+            for place, source in enumerate(sources, order)
+        ]
+        served, attempts = measure_undisturbed(
+            partial(serve, self, sources, seed), self.prepare, block.reruns
+        )
+        runs = [about | run | attempts for about, run in zip(known, served, strict=True)]
+        for run in runs:
+            self._check_drafted(run)
+            _logger.debug(describe_run(run))
+        return runs
 
-    def check_drafted(self, name: str, metrics: Mapping[str, float]) -> None:
+    def _check_drafted(self, run: Run) -> None:
         """Raise MeasurementError if a method that always drafts drafted nothing."""
-        method = self.arm.method
+        method, metrics = self.arm.method, run.get("load_metrics") or run["metrics"]
         must = method is not None and not is_ngram(method) and not self.arm.p_min
-        if must and not metrics.get(DRAFTED):
+        # A single token needs no round; a load has others.
+        rounds = "load_metrics" in run or len(run["answer"]["tokens"]) > 1
+        if must and rounds and not metrics.get(DRAFTED):
             raise self.server.error(
-                f"{name}: the server drafted nothing; its draft model is not in use"
+                f"run {run['run']}: the server drafted nothing; its draft model is not in use"
             )
 
     def add_traces(self, runs: Iterable[Run]) -> None:
@@ -313,6 +299,18 @@ class LiveArm:
             # For draft scoring.
             "prompts": None if self.arm.speculates else self.prompts,
         }
+
+
+Serve = Callable[[LiveArm, Sequence[PromptSource], int], list[Run]]
+"""Sends prompts with a seed, and returns what came of each, in their order."""
+
+
+def serve_alone(one: LiveArm, sources: Sequence[PromptSource], seed: int) -> list[Run]:
+    """Send a prompt to a server that serves nothing else."""
+    [source] = sources
+    ids, n_predict = one.prompts[source.prompt], one.block.n_predict
+    run, metrics, failures = one.counted(lambda: one.request(ids, n_predict, seed))
+    return [run | {"metrics": metrics, "decode_failures": failures}]
 
 
 def describe_run(run: Mapping[str, Any]) -> str:

@@ -19,8 +19,8 @@ from specmoe.engine.machine import groups_in_memory, machine_id
 from specmoe.engine.responses import tokens_per_second
 from specmoe.files import info_beside
 from specmoe.measure import study_commands
-from specmoe.measure.arm import LiveArm, Run, prompt_ids
-from specmoe.measure.load import measure_load
+from specmoe.measure.arm import LiveArm, Run, prompt_ids, serve_alone
+from specmoe.measure.load import serve_at_once
 from specmoe.models.info import load_info, require_template
 from specmoe.text import counted
 
@@ -158,6 +158,7 @@ def _measure_group(
     """Return the arms that take some turns, and their runs; `first` is the place of the first."""
     live: dict[Arm, LiveArm] = {}
     runs: list[Run] = []
+    serve = serve_alone if block.concurrency is None else serve_at_once
     for arms in dict.fromkeys(turn.live for turn in turns):
         with ExitStack() as servers:
             for arm in arms:
@@ -168,11 +169,8 @@ def _measure_group(
                 live[arm].prompts = ids
                 live[arm].warm_up()
             for turn in (turn for turn in turns if turn.live == arms):
-                one, order = live[turn.arm], first + len(runs)
-                if block.concurrency is None:
-                    runs.append(one.run(turn.sources[0], turn.iteration, order))
-                else:
-                    runs += measure_load(one, turn.sources, turn.iteration, order)
+                order = first + len(runs)
+                runs += live[turn.arm].measure(turn.sources, turn.iteration, order, serve)
     for one in live.values():
         one.add_traces([run for run in runs if run["arm"] == one.arm.name])
     return live, runs

@@ -35,11 +35,6 @@ Candidates = dict[int, float]
 """The likeliest tokens, best first, with the natural logarithms of their probabilities."""
 
 
-def _logprob_of(token: int, candidates: Candidates) -> float:
-    """Return the logarithm of a token's probability, or the last candidate's, which is no lower."""
-    return candidates.get(token, min(candidates.values()))
-
-
 def read_in_batches(
     server: Server, prompt: Sequence[int], tokens: Sequence[int], sizes: Iterable[int], asked: int
 ) -> Iterator[Candidates]:
@@ -131,11 +126,11 @@ def judge(baseline_token: int, token: int, readings: Mapping[int, Candidates]) -
     size 1, `gap_nats` is negative only if the baseline does not repeat itself, and a lower bound if
     one of the two tokens is not listed; larger batches count only with both.
     """
-    gaps = {
-        n_tokens: _logprob_of(baseline_token, found) - _logprob_of(token, found)
-        for n_tokens, found in readings.items()
-        if n_tokens == 1 or {baseline_token, token} <= found.keys()
-    }
+    gaps = {}
+    for n_tokens, found in readings.items():
+        if n_tokens == 1 or {baseline_token, token} <= found.keys():
+            last = min(found.values())  # no lower than that of a token that is not listed
+            gaps[n_tokens] = found.get(baseline_token, last) - found.get(token, last)
     likeliest = next(iter(readings[1]))  # the baseline's own, unless it does not repeat itself
     return {"likeliest": likeliest, "gap_nats": gaps.pop(1), "gap_nats_by_batch": gaps}
 

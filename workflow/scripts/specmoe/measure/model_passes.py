@@ -88,13 +88,7 @@ class Text(NamedTuple):
 
     target: str
     prompt: str
-    prompt_tokens: tuple[int, ...]
-    tokens: tuple[int, ...]
-
-    @property
-    def ids(self) -> Ids:
-        """What a draft model reads."""
-        return self.prompt_tokens, self.tokens
+    ids: Ids
 
 
 Proposal = dict[str, Any]
@@ -115,8 +109,8 @@ def texts_of(records: Iterable[tuple[Block, Mapping[str, Any]]]) -> list[Text]:
         groups = range(len(record["groups"]))
         for source, number, group in product(block.prompts, range(block.prompt_iterations), groups):
             tokens = runs[block.run_id(Arm(), source.prompt, number, group)]["answer"]["tokens"]
-            ids = tuple(prompts[source.prompt])
-            texts.add(Text(block.target, source.prompt, ids, tuple(tokens)))
+            ids = tuple(prompts[source.prompt]), tuple(tokens)
+            texts.add(Text(block.target, source.prompt, ids))
     return sorted(texts)
 
 
@@ -187,7 +181,7 @@ def score_texts(
         "machine": machine_id(),
         "moved_nats": max(moves),
         "texts": [
-            {"target": text.target, "prompt": text.prompt, "token": text.tokens}
+            {"target": text.target, "prompt": text.prompt, "token": text.ids[1]}
             | {name: [one[name] for one in of_ids[text.ids]] for name in kept}
             for text in texts
         ],

@@ -66,15 +66,15 @@ def measure(block: Block, job: Job) -> dict[str, Any]:
                 text = text_of_prompt(job.root / source.file, None).rstrip("\n")
                 prompt = " ".join(text.split()[: source.length]) if source.length else text
             name, load_average = block.run_id(arm, source.prompt, 0), os.getloadavg()[0]
+            known = {"run": name, "arm": arm.name, "order": len(runs), "load_average": load_average}
             run = _measure_run(name, [*command, "-p", prompt], job, environment)
-            known = {"run": name, "arm": arm.name, "order": len(runs)}
-            runs.append(known | {"load_average": load_average} | run)
+            runs.append(known | run)
             rate, failures = run["reading"]["tokens_per_second"], run["decode_failures"]
             line = f"run {len(runs)} of {block.runs}: {name}: {run['wall_ms'] / 1000:.2f} s"
             _logger.debug("%s, %.1f tok/s, %s failed decodes", line, rate, failures)
         arms.append({"arm": arm.name, "environment": recorded, "peak_rss_bytes": peak_rss_bytes()})
-    schedule = Schedule.SEQUENTIAL
-    return {"schedule": schedule, "machine": machine_id(), "arms": arms, "runs": runs}
+    whole = {"schedule": Schedule.SEQUENTIAL, "machine": machine_id()}
+    return whole | {"arms": arms, "runs": runs}
 
 
 def read_bench(text: str) -> Reading | None:

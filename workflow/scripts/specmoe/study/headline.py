@@ -56,9 +56,9 @@ def acceptance_is_low(settings: pd.DataFrame) -> Comparisons:
     if found.empty and len(known):
         raise Missing(CONSTRUCTED)
     for row in records(found):
-        percent = Estimate.exact(100 * row[_ACCEPTANCE])
-        words = f"{_setting(row)}: {_number(percent, ratio=False)} %"
-        yield Comparison(percent.within(-inf, 4), words, (row,))
+        percent = 100 * row[_ACCEPTANCE]
+        words = f"{_setting(row)}: {fixed(percent, 2)} %"
+        yield Comparison(Estimate.exact(4 - percent), words, (row,))
 
 
 def gain_without_acceptance(analysis: Analysis) -> Comparisons:
@@ -265,12 +265,12 @@ def _said(row: Record) -> str:
     return f"{_setting(row)}: {_number(_estimate(row))}"
 
 
-def _number(number: Estimate, digits: int = 2, *, ratio: bool = True) -> str:
-    """Return a number and, if it has one, its interval; `ratio` as in `interval`."""
+def _number(number: Estimate, digits: int = 2) -> str:
+    """Return a number and, if it has one, its interval."""
     if number.low == number.high:
         return fixed(number.value, digits)
     note = " (one block, no interval)" if isnan(number.low) else ""
-    return measured(*number, digits, ratio=ratio) + note
+    return measured(*number, digits) + note
 
 
 CLAIMS = {

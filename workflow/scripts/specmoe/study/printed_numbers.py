@@ -41,9 +41,8 @@ def read_reported(folder: Path) -> pd.DataFrame:
         ids = [column for column in ("suite", *_SETTING) if column in settings.columns]
         parts.append(_with_names(settings, ids).assign(source=f"Table {number}", relation="="))
     numbers = pd.concat([*parts, _read(folder / "claims.csv")], ignore_index=True)
-    because = _read(folder / "because.csv").set_index("what")["because"]
     numbers = numbers[["what", "source", "relation", "printed"]]
-    return numbers.assign(because=numbers["what"].map(because).fillna(""))
+    return numbers.merge(_read(folder / "because.csv"), "left", "what").fillna({"because": ""})
 
 
 def compare(reported: pd.DataFrame, analysis: Analysis) -> pd.DataFrame:

@@ -56,6 +56,8 @@ _NAMES = {
     "draft_len": "gamma",
     "tokens_per_sec": "tokens_per_second",
     "prompt_eval_ms": "prompt_ms",
+    "eval_ms_per_token": "ms_per_token",
+    "draft_acceptance_rate": "acceptance_rate",
 }
 
 
@@ -174,32 +176,21 @@ def _row(line: Mapping[str, Any]) -> RunRow:
         "method": engine_type(None),
         "draft_model": None,
         "generated": line["n_predict"],
-        "decode_ms": line["eval_ms_per_token"] * line["n_predict"],
+        "decode_ms": line["ms_per_token"] * line["n_predict"],
     }
     if not drafts:
         return row
-    found = recover(
-        rate=line["tokens_per_second"],
-        ms_per_token=line["eval_ms_per_token"],
-        acceptance_rate=line["draft_acceptance_rate"],
-        gamma=line["gamma"],
-        n_predict=line["n_predict"],
-    )
+    names = ("ms_per_token", "acceptance_rate", "gamma", "n_predict")
+    printed = {name: line[name] for name in names}
+    found = recover(rate=line["tokens_per_second"], **printed)
     if len(found) != 1:
         raise SchemaError(
             f"published runs: job {line['job_id']!r}: its numbers fit {len(found)} sets of"
             " tokens, rounds and accepted tokens instead of exactly one"
         )
-    [counters] = found
-    return row | {
-        "method": METHODS[Method.DRAFT].engine,
-        "draft_model": line["draft"],
-        "generated": counters.generated,
-        "decode_ms": float(counters.decode_ms),
-        "rounds": counters.rounds,
-        "drafted": line["gamma"] * counters.rounds,
-        "accepted": counters.accepted,
-    }
+    drafting = {"method": METHODS[Method.DRAFT].engine, "draft_model": line["draft"]}
+    counters = found[0]._asdict() | {"drafted": line["gamma"] * found[0].rounds}
+    return row | drafting | counters
 
 
 def import_study_rows(
