@@ -229,17 +229,6 @@ def replaced_program(scene: Scene) -> None:
     replaced(str(file.relative_to(scene.folder)), "another program")(scene)
 
 
-@deed
-def dated(scene: Scene, seconds: float) -> None:
-    """Give all results one time stamp, as some copies have it."""
-    for file in scene.file("results").rglob("*"):
-        if file.is_file() and not file.is_symlink() and file.stat().st_nlink > 1:
-            # Models are linked to those of other tests, see `conftest.copied`.
-            shutil.copy(file, f"{file}.own")
-            Path(f"{file}.own").replace(file)
-        os.utime(file, (seconds, seconds), follow_symlinks=False)
-
-
 # Deeds on models.
 
 
@@ -336,15 +325,6 @@ told({
     "a_file_for_the_folder_of_results": (delete("results"), write("results", ""),
         "ConfigError: results is a file where a folder belongs; move it away"),
 })  # fmt: skip
-# Nothing of these passes in silence, whatever snakemake remembers: it is measured, or kept.
-told({
-    "another_seed_for_results_that_were_copied": (delete(".snakemake"), put("measurement.seed", 7),
-        "again     1 block of suite S, .*: seed: 42 before, 7 now"),
-    "a_link_to_a_record_that_is_deleted": (delete(RECORD),
-        "2 of 2 blocks: S/target/r0: kept, as it was measured before"),
-    "results_without_their_time_stamps": (dated(1e9),
-        "audit of tiny: 6 runs|Nothing to be done"),
-}, AUDIT, fails=False)  # fmt: skip
 told({
     "an_engine_whose_program_was_replaced": (replaced_program,
         r"llama-bench is not the file that engine\.json describes; delete results/engines"),

@@ -180,6 +180,14 @@ def test_a_link_to_another_file_than_the_users_of_today_is_made_again(measured, 
     assert Asked(load()).replaced == {"target": sha256_of(tmp_path / "own.gguf")}
 
 
+def test_a_file_of_n_grams_follows_its_text(config, load, tmp_path):
+    entry = {"kind": "ngram_cache", "source": "target", "text": str(tmp_path / "own.txt")}
+    config["model_sets"]["tiny"]["grams"] = entry
+    before = Asked(load()).file("model", "grams")
+    replace(tmp_path / "own.txt", "Something else.")
+    assert Asked(load()).file("model", "grams") != before
+
+
 def test_a_raised_version_measures_all_again(measured, load, monkeypatch):
     monkeypatch.setattr(module, "MEASURE_VERSION", MEASURE_VERSION + 1)
     assert Asked(load()).lacking == ALL
