@@ -116,7 +116,7 @@ onstart:
     if scheduled("plan", *MAKING):
         print_plan()
     if any(job.output for job in workflow.dag.needrun_jobs()):
-        ASKED.begin()
+        begin()
 
 
 onsuccess:

@@ -51,11 +51,20 @@ try:
     ASKED = Asked(CAMPAIGN)
     if workflow.is_main_process:
         ASKED.check()
-        if MODULE and not workflow.dryrun:
-            ASKED.begin()
 except (SpecmoeError, OSError) as error:
     sys.exit(error_message(error))
 
+
+def begin():
+    """Write what jobs read; end snakemake if another one works on the campaign."""
+    try:
+        ASKED.begin()
+    except (SpecmoeError, OSError) as error:
+        sys.exit(error_message(error))
+
+
+if MODULE and workflow.is_main_process and not workflow.dryrun:
+    begin()
 shell.prefix(f". {shlex.quote(shipped('rules/job.sh'))}; ")
 CONFIG = CAMPAIGN.config
 FILES = JobFiles(CAMPAIGN)

@@ -9,7 +9,7 @@ import yaml
 from specmoe.config.block import Sending, Stop, Template
 from specmoe.config.load import load
 from specmoe.config.matrix import list_blocks
-from specmoe.config.workloads import read_content
+from specmoe.config.workloads import read_content, text_of_prompt
 from specmoe.errors import ConfigError
 
 from ...conftest import ROOT, merge
@@ -156,3 +156,12 @@ def test_a_workload_takes_no_other_prompts_name(asked, name):
 def test_a_sample_is_spread_evenly_over_the_file(asked):
     block, *_ = blocks_of(asked([{"prompt": f"{n}"} for n in range(10)], sample=4))
     assert [one.prompt for one in block.prompts] == [f"asked-{n}" for n in (1, 3, 6, 8)]
+
+
+def test_what_is_sent_is_what_was_asked_for_also_if_the_file_changes(tmp_path):
+    for name, number in (("own.txt", None), ("own.jsonl", 1)):
+        file = tmp_path / name
+        file.write_text('{"prompt": "What is asked."}')
+        asked = text_of_prompt(file, number)
+        file.write_text('{"prompt": "Something else."}')
+        assert text_of_prompt(file, number) == asked

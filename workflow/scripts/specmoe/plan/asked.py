@@ -8,6 +8,7 @@ So times, and what snakemake remembers, decide nothing. Looking writes nothing: 
 snakemake holds its lock.
 """
 
+import fcntl
 import hashlib
 import json
 import os
@@ -24,7 +25,7 @@ from specmoe.config.models import AnyModel, HubModel, NgramCache, PathModel, Syn
 from specmoe.config.workloads import text_of_prompt
 from specmoe.engine.identity import fact, measuring_files
 from specmoe.engine.machine import measuring_lock
-from specmoe.errors import DamagedFileError
+from specmoe.errors import ConfigError, DamagedFileError
 from specmoe.files import (
     digest_of_parts,
     file_digests,
@@ -299,7 +300,20 @@ class Asked:
     # What is written, when snakemake holds its lock.
 
     def begin(self) -> None:
-        """Write what jobs read, keep what is known of files, and take in what lies in the way."""
+        """Write what jobs read, keep what is known of files, and take in what lies in the way.
+
+        Raises ConfigError while another snakemake works on the campaign: any other one that ends
+        in the folder, such as `plan`, has deleted its locks. Ours ends with the process.
+        """
+        folder = self.campaign.folder
+        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            fcntl.flock(os.open(folder, os.O_RDONLY), fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            named = f"another snakemake works on campaign {folder.name} in this folder"
+            raise ConfigError(f"{named}; wait until it ends, or end it") from error
+        except OSError:
+            pass  # the file system has no such locks
         self.campaign.record()
         save_digests()
         for name in self.requests if self.campaign.measured else ():
