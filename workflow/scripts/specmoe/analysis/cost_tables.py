@@ -55,7 +55,7 @@ def fit_pairs(
         timed = timed_steps(own_times, named["target"], draft)
         if timed and (model := fit(members, statistics, timed)):
             longest = members["generated"].max() - 1
-            widest = max((one for one in model.overhead_widths if 2 * one <= longest), default=1)
+            widest = max((one for one in model.knots["overhead"] if 2 * one <= longest), default=1)
             fitted.append(Fitted(named, model, widest, timed))
     return fitted
 
@@ -75,7 +75,7 @@ def verification(fitted: Iterable[Fitted]) -> pd.DataFrame:
     rows = []
     for pair in fitted:
         model = pair.model
-        for n_tokens in model.widths:
+        for n_tokens in model.knots["pass"]:
             steps = Estimate(1.0)
             if n_tokens > 1:
                 logs = np.log(pair.timed.verified[n_tokens].to_numpy(float))
@@ -94,21 +94,16 @@ def verification(fitted: Iterable[Fitted]) -> pd.DataFrame:
 
 def _round_costs(model: CostModel, gamma: int) -> dict[str, float]:
     """Return what a round of γ drafted tokens costs; all null of a γ that was not fitted on."""
-    fitted, unknown = gamma in model.gammas, Estimate(np.nan)
-    parts = {"draft": unknown}
-    if fitted:
-        place = model.gammas.index(gamma)
-        parts["draft"] = model.ratio(float(model.costs[place]), model.without[:, place])
-    for kind, known in {
-        "round": True,
-        "catchup": model.catchup_widths,
-        "overhead": True,
-        "replay": model.replays,
-    }.items():
-        weights = model.weights(kind, gamma + 1)
-        parts[kind] = model.cost(weights) if fitted and known else unknown
-    steps = [part.columns(f"{kind}_steps") for kind, part in parts.items()]
-    return {name: value for columns in steps for name, value in columns.items()}
+    kinds = ("round", "catchup", "overhead", "replay")
+    parts = {kind: model.cost(model.weights(kind, gamma + 1)) for kind in kinds}
+    drafting = model.weights("draft", gamma)
+    parts = {"draft": model.ratio(float(drafting @ model.costs), model.without @ drafting)} | parts
+    known = {"catchup": model.knots["catchup"], "replay": model.replays}
+    steps: dict[str, float] = {}
+    for kind, part in parts.items():
+        fitted = gamma in model.knots["draft"] and known.get(kind, True)
+        steps |= (part if fitted else Estimate(np.nan)).columns(f"{kind}_steps")
+    return steps
 
 
 def fitted_costs(fitted: Iterable[Fitted]) -> pd.DataFrame:
@@ -231,7 +226,7 @@ def break_even(fitted: Iterable[Fitted], predicted: pd.DataFrame) -> pd.DataFram
     rows = []
     for pair in fitted:
         of_pair = measured.get(tuple(pair.identity.values()), [])
-        gammas = sorted({*pair.model.gammas, *map(int, of_pair)})
+        gammas = sorted({*pair.model.knots["draft"], *map(int, of_pair)})
         for gamma in gammas:
             row = pair.identity | {"gamma": gamma, "extrapolated": gamma + 1 > pair.widest}
             rows.append(row | _ends(pair.model, gamma))

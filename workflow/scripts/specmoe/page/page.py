@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 from markupsafe import Markup, escape
 
+from specmoe.analysis.cost_model import KINDS
 from specmoe.analysis.cost_tables import PAIR
 from specmoe.analysis.filters import GAINS
 from specmoe.analysis.gamma_curves import LONGEST
@@ -38,8 +39,7 @@ PIXELS_A_POINT = 120 / 72
 MOST_ROUNDS = 2
 """Rounds of the demonstration on the page; its data have all."""
 
-# Of the prediction that a reader changes: the kinds of costs, and the names of columns in it.
-_KINDS = ("draft", "pass", "catchup", "overhead", "replay")
+# The names of columns in the prediction that a reader changes.
 _SHORT = {"acceptance_rate": "rate", "speedup_low": "low", "speedup_high": "high"}
 
 
@@ -234,7 +234,7 @@ def _pair(costs: pd.DataFrame, analysis: Analysis) -> Record:
 
 
 def _by_kind(fit: pd.DataFrame, column: str) -> dict[str, list[Any]]:
-    return {kind: fit.loc[fit["kind"] == kind, column].tolist() for kind in _KINDS}
+    return {kind: fit.loc[fit["kind"] == kind, column].tolist() for kind in KINDS}
 
 
 def _settings(costed: pd.DataFrame, pair: pd.Series) -> list[Record]:
