@@ -31,12 +31,7 @@ import pandas as pd
 
 from specmoe.analysis.contenders import Verdict
 from specmoe.analysis.exclusions import apply_exclusions
-from specmoe.analysis.follow_up import (
-    launch_line,
-    measuring_line,
-    planning_sds,
-    repeats_to_decide,
-)
+from specmoe.analysis.follow_up import launch_line, measuring_line, planning_sds, repeats_to_decide
 from specmoe.analysis.intervals import mean_on_other_prompts, mean_speedup
 from specmoe.analysis.labels import without_controls
 from specmoe.analysis.registry import TABLES

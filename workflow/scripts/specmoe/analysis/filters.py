@@ -66,10 +66,7 @@ def control_settings(analysis: Analysis) -> pd.DataFrame:
     settings = in_series(analysis.settings[analysis.settings["control"] != Control.NONE])
     keys = [*MEASURED_BY, "target", "draft", "gamma"]
     audit = analysis.audit.reindex(columns=[*keys, "controls_passed", "controls_failed"])
-    due = {
-        Control.SELF: LIMITS.self_acceptance,
-        Control.UNRELATED: LIMITS.unrelated_acceptance,
-    }
+    due = {Control.SELF: LIMITS.self_acceptance, Control.UNRELATED: LIMITS.unrelated_acceptance}
     settings = settings.assign(due=settings["control"].map(due)).merge(audit, how="left", on=keys)
     return settings.sort_values(["control", "target_rank", "suite", "gamma"], ignore_index=True)
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from math import ceil, isfinite, nan
+from math import ceil, nan
 from textwrap import fill
 from typing import Any, NamedTuple
 
@@ -137,15 +137,10 @@ def draw(
         transform=axes.transData + ScaledTranslation(dodge / 72, 0, figure.dpi_scale_trans),
         **line_style(look, hollow=hollow),
     )
-    # Matplotlib ignores a shifted line when it chooses the limits of the axes.
-    reach = [
-        (place, min(max(end, known.min() / FURTHEST), known.max() * FURTHEST))
-        for place, *ends in shown
-        for end in ends
-        if isfinite(end) and known.size
-    ]
-    if reach:
-        axes.update_datalim(reach)
+    if known.size:
+        # Matplotlib ignores a shifted line when it chooses the limits of the axes.
+        reach = shown[:, 1:].clip(known.min() / FURTHEST, known.max() * FURTHEST)
+        axes.update_datalim(np.column_stack([np.repeat(at, 3), reach.ravel()]))
         axes.autoscale_view()
 
 
