@@ -80,15 +80,9 @@ def verification(fitted: Iterable[Fitted]) -> pd.DataFrame:
             if n_tokens > 1:
                 logs = np.log(pair.timed.verified[n_tokens].to_numpy(float))
                 steps = block_mean(logs).estimate(model.confidence)
-            rows.append(
-                pair.identity
-                | {
-                    "n_tokens": n_tokens,
-                    **steps.columns("steps"),
-                    "gamma": n_tokens - 1,
-                    **_round_costs(model, n_tokens - 1),
-                }
-            )
+            of_pass: dict[str, Any] = {"n_tokens": n_tokens} | steps.columns("steps")
+            of_round = {"gamma": n_tokens - 1} | _round_costs(model, n_tokens - 1)
+            rows.append(pair.identity | of_pass | of_round)
     return pd.DataFrame(rows)
 
 
@@ -241,9 +235,8 @@ def break_even(fitted: Iterable[Fitted], predicted: pd.DataFrame) -> pd.DataFram
 
 def _ends(model: CostModel, gamma: int) -> dict[str, Any]:
     cycles = [model.expected(chance ** np.arange(1.0, gamma + 1)) for chance in _CHANCES]
-    rates = np.array([accepted for accepted, _, _ in cycles]) / gamma
-    tokens = np.array([yielded for _, yielded, _ in cycles])
-    work = np.array([done for _, _, done in cycles])
+    accepted, tokens, work = map(np.array, zip(*cycles, strict=True))
+    rates = accepted / gamma
     curve = tokens / (work @ model.costs)
     reach = np.exp(model.reach(np.log(tokens[:, None] / (work @ model.without.T))))
     low, high = curve / reach, curve * reach

@@ -305,12 +305,10 @@ def acceptance_by_position(pairs: pd.DataFrame) -> pd.DataFrame:
             for name in ("drafted", "accepted")
         )
         places = np.flatnonzero(tried)
-        table = pd.DataFrame(
-            {"position": places + 1, "tried": tried[places], "accepted": accepted[places]}
-        )
-        conditional = table["accepted"] / table["tried"]
-        table = table.assign(conditional=conditional, cumulative=conditional.cumprod())
-        yield from records(table)
+        counts = {"position": places + 1, "tried": tried[places], "accepted": accepted[places]}
+        conditional = counts["accepted"] / counts["tried"]
+        chances = {"conditional": conditional, "cumulative": conditional.cumprod()}
+        yield from records(pd.DataFrame(counts | chances))
 
     return by_group(pairs[pairs["drafted_per_position"].notna()], [*SETTING, *MEASURED_BY], rows)
 
@@ -347,8 +345,3 @@ def fastest(settings: pd.DataFrame) -> "pd.Series[bool]":
 def _total(counts: pd.Series) -> float:
     """Return the sum of a counter over runs, NaN unless it is known of all."""
     return np.float64(counts.sum() if counts.notna().all() else np.nan)
-
-
-def geometric_mean(ratios: np.ndarray) -> float:
-    """Return the geometric mean, the average that treats a ratio and its inverse alike."""
-    return float(np.exp(np.mean(np.log(ratios))))
