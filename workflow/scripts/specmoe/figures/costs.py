@@ -18,11 +18,8 @@ from specmoe.figures.style import Look, short, target_looks
 N_TOKENS_LABEL = "tokens per forward pass"
 _REQUIRED_HEIGHT_IN = 2.8
 
-STEPS = parts.PlottedColumn("steps", "time of a pass (baseline tokens)")
-_ROUND = parts.PlottedColumn("round_steps")
-EXPERTS = parts.PlottedColumn("experts", "distinct experts a layer")
-UNIFORM = parts.PlottedColumn("experts_even")
-_BREAK_EVEN = parts.PlottedColumn("break_even", "acceptance rate")
+# The labels of columns of passes.
+_PASSES = {"steps": "time of a pass (baseline tokens)", "experts": "distinct experts a layer"}
 _GREY = Look("#444444", "o", ":")
 _NEVER: Any = {"color": "#B00020", "marker": "x", "linestyle": "none"}
 _SPEEDUPS = ["speedup", "speedup_low", "speedup_high"]
@@ -48,18 +45,18 @@ def plot_verification_cost(analysis: Analysis) -> Figure | None:
     timed = timed[timed["series"].isin(looks)].drop_duplicates(["series", "n_tokens"])
     routed = timed[timed["experts"].notna()]
     figure, panels = parts.make_panels(1 if routed.empty else 2, kinds=0)
-    parts.draw_series(panels[0], passes, "n_tokens", STEPS, looks)
+    parts.draw_series(panels[0], passes, "n_tokens", "steps", looks)
     for _, of_draft in rounds.groupby("draft", sort=False):
-        parts.draw_series(panels[0], of_draft, "n_tokens", _ROUND, looks, hollow=True)
+        parts.draw_series(panels[0], of_draft, "n_tokens", "round_steps", looks, hollow=True)
     bounded = timed[timed["bound_share"].notna()]
     for series, own in bounded.groupby("series", sort=False):
         bound = (own["bound_share"] * own["steps"]).astype(float)
         panels[0].plot(own["n_tokens"], bound, color=looks[str(series)].colour, linewidth=0.8)
     _mark_one_by_one(panels[0], passes)
     parts.powers_of_two(panels[0], passes["n_tokens"])
-    panels[0].set(xlabel=N_TOKENS_LABEL, ylabel=STEPS.label)
+    panels[0].set(xlabel=N_TOKENS_LABEL, ylabel=_PASSES["steps"])
     for axes in panels[1:]:
-        _draw_passes(axes, routed, looks, EXPERTS)
+        _draw_passes(axes, routed, looks, "experts")
     thin = Line2D([], [], color=_GREY.colour, linewidth=0.8, label="its weights / bandwidth")
     beside = [] if bounded.empty else [thin]
     beside += [] if rounds.empty else [parts.handle(_GREY, "a whole round", hollow=True)]
@@ -79,8 +76,8 @@ def plot_upcycled_pairs(analysis: Analysis) -> Figure | None:
     passes = passes[passes["dense"].notna()]
     routed = passes[passes["experts"].notna()]
     panels_of: list[tuple[pd.DataFrame, Callable[[Axes, pd.DataFrame, Looks], None]]] = [
-        (passes, partial(_draw_passes, plotted=STEPS)),
-        (routed, partial(_draw_passes, plotted=EXPERTS)),
+        (passes, partial(_draw_passes, column="steps")),
+        (routed, partial(_draw_passes, column="experts")),
         (_by_gamma(analysis.upcycled_pairs), _draw_speedups),
     ]
     shown = [(rows, plot) for rows, plot in panels_of if not rows.empty]
@@ -119,21 +116,19 @@ def _by_gamma(settings: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-def _draw_passes(
-    axes: Axes, rows: pd.DataFrame, looks: Looks, plotted: parts.PlottedColumn
-) -> None:
-    parts.draw_series(axes, rows, "n_tokens", plotted, looks)
-    if plotted is EXPERTS:
-        parts.draw_series(axes, rows, "n_tokens", UNIFORM, looks, hollow=True)
-    axes.set(xlabel=N_TOKENS_LABEL, ylabel=plotted.label)
+def _draw_passes(axes: Axes, rows: pd.DataFrame, looks: Looks, column: str) -> None:
+    parts.draw_series(axes, rows, "n_tokens", column, looks)
+    if column == "experts":
+        parts.draw_series(axes, rows, "n_tokens", "experts_even", looks, hollow=True)
+    axes.set(xlabel=N_TOKENS_LABEL, ylabel=_PASSES[column])
     parts.powers_of_two(axes, rows["n_tokens"])
     parts.start_at_zero(axes)
 
 
 def _draw_speedups(axes: Axes, rows: pd.DataFrame, looks: Looks) -> None:
-    parts.draw_series(axes, rows, "gamma", parts.SPEEDUP, looks)
+    parts.draw_series(axes, rows, "gamma", "speedup", looks)
     draft = short(rows["draft_label"].iloc[0]) if len(rows) else ""
-    axes.set(xlabel=f"γ of {draft}", ylabel=parts.SPEEDUP.label)
+    axes.set(xlabel=f"γ of {draft}", ylabel=parts.SPEEDUP_LABEL)
     parts.powers_of_two(axes, rows["gamma"])
     parts.start_at_zero(axes)
     parts.mark_no_change(axes)
@@ -156,14 +151,14 @@ def plot_break_even(analysis: Analysis) -> Figure | None:
         # Where possibly no rate pays, the interval is open above.
         top = line["break_even_high"].fillna(1.0).where(line["break_even_low"].notna())
         line = line.assign(break_even_high=top)
-        parts.draw(axes, line, "gamma", _BREAK_EVEN, replace(look, line="-"))
+        parts.draw(axes, line, "gamma", "break_even", replace(look, line="-"))
         never = line[line["break_even"].isna()]
         axes.plot(never["gamma"], [1.0] * len(never), **_NEVER)
         # A suite that forces acceptance has several rates at each γ.
         curves, dotted = ["suite", "forced_acceptance"], replace(look, line=":")
         measured = members.dropna(subset="suite")
         for (suite, _), of_curve in measured.groupby(curves, sort=False, dropna=False):
-            parts.draw(axes, of_curve, "gamma", parts.ACCEPTANCE, dotted, hollow=True)
+            parts.draw(axes, of_curve, "gamma", "acceptance_rate", dotted, hollow=True)
             last = of_curve[["gamma", "acceptance_rate"]].iloc[-1]
             axes.annotate(str(suite), tuple(last), **beside)
         parts.powers_of_two(axes, settings["gamma"])
@@ -176,7 +171,7 @@ def plot_break_even(analysis: Analysis) -> Figure | None:
     if settings["break_even"].isna().any():
         handles.append(Line2D([], [], label="never pays", **_NEVER))
     groups = settings.groupby("series", sort=False)
-    labels = (parts.GAMMA_LABEL, parts.ACCEPTANCE.label)
+    labels = (parts.GAMMA_LABEL, parts.ACCEPTANCE_LABEL)
     return parts.draw_panels(groups, draw_panel, parts.target_title, labels, handles)
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from math import ceil, nan
 from textwrap import fill
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -33,15 +33,8 @@ _DODGE_PT, _SPREAD_PT = 3.0, 12.0
 FURTHEST = 3
 
 
-class PlottedColumn(NamedTuple):
-    """A column for a vertical axis, and its label; `<column>_low` and `_high` are an interval."""
-
-    column: str
-    label: str = ""
-
-
-ACCEPTANCE = PlottedColumn("acceptance_rate", "acceptance rate")
-SPEEDUP = PlottedColumn("speedup", "speedup over the baseline")
+ACCEPTANCE_LABEL = "acceptance rate"
+SPEEDUP_LABEL = "speedup over the baseline"
 # A reference line, and the text next to it.
 REFERENCE_LINE: Any = {"color": REFERENCE_COLOUR, "linestyle": (0, (6, 2)), "linewidth": 0.9}
 REFERENCE_TEXT: Any = {
@@ -114,14 +107,16 @@ def draw(
     axes: Axes,
     settings: pd.DataFrame,
     x: str,
-    plotted: PlottedColumn,
+    column: str,
     look: Look,
     *,
     dodge: float = 0,
     hollow: bool = False,
 ) -> None:
-    """Draw one line of settings with its intervals, shifted sideways by `dodge` points."""
-    column = plotted.column
+    """Draw a column of settings as a line, shifted sideways by `dodge` points.
+
+    Its intervals are from `<column>_low` to `<column>_high`, where there are such.
+    """
     ends = [end if end in settings else column for end in (f"{column}_low", f"{column}_high")]
     shown = settings[[x, column, *ends]].to_numpy(float, na_value=nan)
     at, values, lows, highs = shown.T
@@ -148,7 +143,7 @@ def draw_series(
     axes: Axes,
     settings: pd.DataFrame,
     x: str,
-    plotted: PlottedColumn,
+    column: str,
     looks: Mapping[str, Look],
     *,
     hollow: bool = False,
@@ -159,7 +154,7 @@ def draw_series(
     for place, (series, members) in enumerate(lines):
         look = replace(looks[str(series)], line=":") if hollow else looks[str(series)]
         dodge = step * (place - (len(lines) - 1) / 2)
-        draw(axes, members, x, plotted, look, dodge=dodge, hollow=hollow)
+        draw(axes, members, x, column, look, dodge=dodge, hollow=hollow)
 
 
 def line_style(look: Look, *, hollow: bool = False) -> dict[str, Any]:

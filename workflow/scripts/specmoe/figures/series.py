@@ -13,17 +13,19 @@ from specmoe.analysis.registry import Analysis
 from specmoe.figures import parts
 from specmoe.figures.style import looks_of, short, target_looks
 
-_ACCEPTED = parts.PlottedColumn("accepted", "accepted")
-_BY_GAMMA = (parts.GAMMA_LABEL, parts.SPEEDUP.label)
+# The labels of the columns that panels of a row show.
+_OF_DRAFTS = {"speedup": parts.SPEEDUP_LABEL, "acceptance_rate": parts.ACCEPTANCE_LABEL}
+_OF_PROTOCOLS = {
+    "acceptance_rate": parts.ACCEPTANCE_LABEL,
+    "speedup": "reported speedup",
+    "decode_failures": "failed decodes a run",
+}
 _ROW_HEIGHT_IN = 1.7
 # The axes are linear below these, so that they can show zero.
 _LEAST_ACCEPTANCE, _LEAST_FAILURES = 1e-3, 1.0
 
 _MOST_LINES = 24
 _LOGARITHMIC = 16  # largest level over the smallest
-_REPORTED = parts.PlottedColumn("speedup", "reported speedup")
-_FAILURES = parts.PlottedColumn("decode_failures", "failed decodes a run")
-_OF_PROTOCOLS = (parts.ACCEPTANCE, _REPORTED, _FAILURES)
 
 
 def plot_speedup_by_gamma(analysis: Analysis) -> Figure | None:
@@ -37,13 +39,11 @@ def plot_speedup_by_gamma(analysis: Analysis) -> Figure | None:
     looks = target_looks(settings)
     drafts = [members for _, members in settings.groupby("draft_rank")]
     figure, panels = parts.make_panels(2 * len(drafts), most_columns=2, kinds=2)
-    for axes, (members, plotted) in zip(
-        panels, product(drafts, (parts.SPEEDUP, parts.ACCEPTANCE)), strict=True
-    ):
-        parts.draw_series(axes, members, "gamma", plotted, looks)
+    for axes, (members, column) in zip(panels, product(drafts, _OF_DRAFTS), strict=True):
+        parts.draw_series(axes, members, "gamma", column, looks)
         parts.powers_of_two(axes, settings["gamma"])
         axes.set_title(_draft(members))
-        axes.set_ylabel(plotted.label)
+        axes.set_ylabel(_OF_DRAFTS[column])
     for gain, accepted in zip(panels[::2], panels[1::2], strict=True):
         parts.mark_no_change(gain)
         parts.start_at_zero(accepted)
@@ -71,11 +71,12 @@ def plot_gamma_curves(analysis: Analysis) -> Figure | None:
             axes.plot(gammas, curve, color=look.colour, linestyle=look.line, linewidth=1)
             axes.fill_between(gammas, low, high, color=look.colour, alpha=0.15, linewidth=0)
         marks = {series: replace(look, line="none") for series, look in looks.items()}
-        parts.draw_series(axes, members[members["speedup"].notna()], "gamma", parts.SPEEDUP, marks)
+        parts.draw_series(axes, members[members["speedup"].notna()], "gamma", "speedup", marks)
         parts.powers_of_two(axes, (2**power for power in range(6)))
 
     groups, handles = settings.groupby("draft_rank"), parts.series_handles(settings, looks)
-    return parts.draw_panels(groups, draw_panel, _draft, _BY_GAMMA, handles, parts.mark_no_change)
+    labels = (parts.GAMMA_LABEL, parts.SPEEDUP_LABEL)
+    return parts.draw_panels(groups, draw_panel, _draft, labels, handles, parts.mark_no_change)
 
 
 def plot_levels(analysis: Analysis) -> Figure | None:
@@ -94,7 +95,7 @@ def plot_levels(analysis: Analysis) -> Figure | None:
     figure, panels = parts.make_panels(len(groups), kinds=0)
     for axes, members in zip(panels, groups, strict=True):
         members = members.assign(series=members["setting"])
-        parts.draw_series(axes, members, "level_rank", parts.SPEEDUP, looks)
+        parts.draw_series(axes, members, "level_rank", "speedup", looks)
         ticks = members.drop_duplicates("level_rank").sort_values("level_rank")
         least, most = ticks["level_rank"].agg(["min", "max"])
         if least >= 1 and most > _LOGARITHMIC * least:
@@ -107,7 +108,7 @@ def plot_levels(analysis: Analysis) -> Figure | None:
         axes.set_xlabel(members["factor_label"].iloc[0])
         parts.mark_no_change(axes)
         parts.start_at_zero(axes)
-    figure.supylabel(parts.SPEEDUP.label)
+    figure.supylabel(parts.SPEEDUP_LABEL)
     handles = [parts.handle(look, short(setting)) for setting, look in looks.items()]
     parts.add_legend(figure, handles)
     return figure
@@ -128,11 +129,11 @@ def plot_protocols(analysis: Analysis) -> Figure | None:
     figure, panels = parts.make_panels(
         columns * len(rows), columns, around_in=0.7, row_in=_ROW_HEIGHT_IN, kinds=columns
     )
-    for axes, (members, plotted) in zip(panels, product(rows, _OF_PROTOCOLS), strict=True):
-        parts.draw_series(axes, members, "gamma", plotted, looks)
+    for axes, (members, column) in zip(panels, product(rows, _OF_PROTOCOLS), strict=True):
+        parts.draw_series(axes, members, "gamma", column, looks)
         parts.powers_of_two(axes, settings["gamma"])
-        axes.set_title(plotted.label)
-        if plotted is parts.ACCEPTANCE:
+        axes.set_title(_OF_PROTOCOLS[column])
+        if column == "acceptance_rate":
             first = members.iloc[0]
             labels = short(first["target_label"]), short(first["draft_label"])
             axes.set_ylabel("{}\ndraft {}".format(*labels))
@@ -171,7 +172,7 @@ def plot_positions(analysis: Analysis) -> Figure | None:
     looks = looks_of(ordered["drafter"].drop_duplicates())
 
     def draw_panel(axes: Axes, members: pd.DataFrame) -> None:
-        parts.draw_series(axes, members, "position", _ACCEPTED, looks)
+        parts.draw_series(axes, members, "position", "accepted", looks)
         axes.set_xlim(0.5, settings["position"].max() + 0.5)
         axes.xaxis.set_major_locator(MaxNLocator(8, integer=True))
 
@@ -185,7 +186,7 @@ def plot_positions(analysis: Analysis) -> Figure | None:
         for _, members in lines.groupby(settings["series"], sort=False)
         for kind in ("conditional", "cumulative")
     ]
-    labels = ("position among the draft tokens", _ACCEPTED.label)
+    labels = ("position among the draft tokens", "accepted")
     handles = [parts.handle(look, short(drafter)) for drafter, look in looks.items()]
     how = groups, draw_panel, parts.target_title, labels, handles, finish
     return parts.draw_panels(*how, most_columns=2)

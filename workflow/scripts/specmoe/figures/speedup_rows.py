@@ -54,7 +54,7 @@ def plot_best_settings(analysis: Analysis) -> Figure | None:
     )
     axes.set_ylim(len(rows) - 0.4, -0.6)
     axes.set_xlim(0, None)
-    axes.set_xlabel(parts.SPEEDUP.label)
+    axes.set_xlabel(parts.SPEEDUP_LABEL)
     parts.add_legend(figure, list(samples.values()))
     return figure
 
@@ -112,7 +112,7 @@ def _rows(
     layout = {"around_in": 0.9, "row_in": row_in, "single": 1}
     figure, panels = parts.make_panels(len(groups), _MAX_COLUMNS, **layout)
     # Beyond all values, and beyond all intervals that are not too wide.
-    values = settings[parts.SPEEDUP.column].max()
+    values = settings["speedup"].max()
     furthest = max(1, values, settings["speedup_high"].clip(upper=parts.FURTHEST * values).max())
     for axes, members in zip(panels, groups, strict=True):
         for setting in records(members):
@@ -127,7 +127,7 @@ def _rows(
         axes.xaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 5, 10]))
         axes.xaxis.set_major_formatter("{x:g}")
         axes.set_yticks(ticks, map(short, ticks.index))
-    figure.supxlabel(parts.SPEEDUP.label)
+    figure.supxlabel(parts.SPEEDUP_LABEL)
     grey = [
         parts.handle(Look(REFERENCE_COLOUR, marker, "none"), name(value))
         for value, marker in markers.items()
@@ -138,7 +138,7 @@ def _rows(
 
 def _mark(axes: Axes, row: Record, place: float, look: Look, *, hollow: bool = False) -> None:
     """Draw the speedup of a setting with its interval, which may go on beyond the edge."""
-    value, *ends = (row[f"{parts.SPEEDUP.column}{end}"] for end in ("", "_low", "_high"))
+    value, *ends = (row[f"speedup{end}"] for end in ("", "_low", "_high"))
     known = all(isfinite(end) for end in ends)
     axes.errorbar(
         [value],
