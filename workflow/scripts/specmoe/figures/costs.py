@@ -1,8 +1,7 @@
 """Figures of times and costs: of forward passes, upcycled pairs, rounds and runs."""
 
-from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
+from itertools import product
 from typing import Any
 
 import pandas as pd
@@ -18,8 +17,11 @@ from specmoe.figures.style import Look, short, target_looks
 N_TOKENS_LABEL = "tokens per forward pass"
 _REQUIRED_HEIGHT_IN = 2.8
 
-# The labels of columns of passes.
-_PASSES = {"steps": "time of a pass (baseline tokens)", "experts": "distinct experts a layer"}
+_LABELS = {
+    "steps": "time of a pass (baseline tokens)",
+    "experts": "distinct experts a layer",
+    "speedup": parts.SPEEDUP_LABEL,
+}
 _GREY = Look("#444444", "o", ":")
 _NEVER: Any = {"color": "#B00020", "marker": "x", "linestyle": "none"}
 _SPEEDUPS = ["speedup", "speedup_low", "speedup_high"]
@@ -54,9 +56,9 @@ def plot_verification_cost(analysis: Analysis) -> Figure | None:
         panels[0].plot(own["n_tokens"], bound, color=looks[str(series)].colour, linewidth=0.8)
     _mark_one_by_one(panels[0], passes)
     parts.powers_of_two(panels[0], passes["n_tokens"])
-    panels[0].set(xlabel=N_TOKENS_LABEL, ylabel=_PASSES["steps"])
+    panels[0].set(xlabel=N_TOKENS_LABEL, ylabel=_LABELS["steps"])
     for axes in panels[1:]:
-        _draw_passes(axes, routed, looks, "experts")
+        _draw_panel(axes, routed, looks, "experts")
     thin = Line2D([], [], color=_GREY.colour, linewidth=0.8, label="its weights / bandwidth")
     beside = [] if bounded.empty else [thin]
     beside += [] if rounds.empty else [parts.handle(_GREY, "a whole round", hollow=True)]
@@ -75,21 +77,17 @@ def plot_upcycled_pairs(analysis: Analysis) -> Figure | None:
     passes = analysis.pass_times.assign(series=analysis.pass_times["model"])
     passes = passes[passes["dense"].notna()]
     routed = passes[passes["experts"].notna()]
-    panels_of: list[tuple[pd.DataFrame, Callable[[Axes, pd.DataFrame, Looks], None]]] = [
-        (passes, partial(_draw_passes, column="steps")),
-        (routed, partial(_draw_passes, column="experts")),
-        (_by_gamma(analysis.upcycled_pairs), _draw_speedups),
-    ]
-    shown = [(rows, plot) for rows, plot in panels_of if not rows.empty]
+    rows_of = {"steps": passes, "experts": routed, "speedup": _by_gamma(analysis.upcycled_pairs)}
+    shown = {column: rows for column, rows in rows_of.items() if not rows.empty}
     if not shown:
         return None
-    families = pd.concat([rows for rows, _ in shown]).drop_duplicates("series")
-    looks = target_looks(families)
-    names = families.groupby("dense_label", sort=False).size().index
+    families = pd.concat(shown.values()).drop_duplicates("series")
+    looks, names = target_looks(families), families["dense_label"].unique()
     figure, panels = parts.make_panels(len(names) * len(shown), len(shown), kinds=0)
-    of_panels = ((name, *one) for name in names for one in shown)
-    for axes, (name, rows, plot) in zip(panels, of_panels, strict=True):
-        plot(axes, rows[rows["dense_label"] == name], looks)
+    for axes, (name, column) in zip(panels, product(names, shown), strict=True):
+        rows = shown[column]
+        if len(own := rows[rows["dense_label"] == name]):
+            _draw_panel(axes, own, looks, column)
         axes.set_title(short(name))
     handles = parts.series_handles(families, looks)
     handles += [] if routed.empty else [parts.handle(_GREY, "uniform routing", hollow=True)]
@@ -116,22 +114,19 @@ def _by_gamma(settings: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-def _draw_passes(axes: Axes, rows: pd.DataFrame, looks: Looks, column: str) -> None:
-    parts.draw_series(axes, rows, "n_tokens", column, looks)
+def _draw_panel(axes: Axes, rows: pd.DataFrame, looks: Looks, column: str) -> None:
+    """Draw a column against the tokens of a pass, or speedups against γ, from zero on."""
+    x, label = "n_tokens", N_TOKENS_LABEL
+    if column == "speedup":
+        x, label = "gamma", f"γ of {short(rows['draft_label'].iloc[0])}"
+    parts.draw_series(axes, rows, x, column, looks)
     if column == "experts":
-        parts.draw_series(axes, rows, "n_tokens", "experts_even", looks, hollow=True)
-    axes.set(xlabel=N_TOKENS_LABEL, ylabel=_PASSES[column])
-    parts.powers_of_two(axes, rows["n_tokens"])
+        parts.draw_series(axes, rows, x, "experts_even", looks, hollow=True)
+    axes.set(xlabel=label, ylabel=_LABELS[column])
+    parts.powers_of_two(axes, rows[x])
     parts.start_at_zero(axes)
-
-
-def _draw_speedups(axes: Axes, rows: pd.DataFrame, looks: Looks) -> None:
-    parts.draw_series(axes, rows, "gamma", "speedup", looks)
-    draft = short(rows["draft_label"].iloc[0]) if len(rows) else ""
-    axes.set(xlabel=f"γ of {draft}", ylabel=parts.SPEEDUP_LABEL)
-    parts.powers_of_two(axes, rows["gamma"])
-    parts.start_at_zero(axes)
-    parts.mark_no_change(axes)
+    if column == "speedup":
+        parts.mark_no_change(axes)
 
 
 def plot_break_even(analysis: Analysis) -> Figure | None:
