@@ -7,7 +7,7 @@ changes nothing. Tables and figures are in the order of the ranks: models as in 
 
 from collections.abc import Callable, Collection, Mapping
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -103,15 +103,15 @@ def list_drafts(runs: pd.DataFrame, label_of: Callable[[str], str]) -> pd.DataFr
 
 def drafts(frame: pd.DataFrame, analysis: "Analysis") -> pd.DataFrame:
     """Add rank: by method; draft models in the order of models, then by label."""
-    models, order = _rank(analysis), list(METHODS)
-
-    def key(row: Any) -> tuple[Any, ...]:
-        place = order.index(BY_TYPE[row.method])
-        return place, models.get(row.draft_model, len(models)), row.label
-
-    ranked = sorted(frame.itertuples(), key=key)
-    ranks = {row.draft: rank for rank, row in enumerate(ranked)}
-    return frame.assign(rank=frame["draft"].map(ranks))
+    order = pd.DataFrame(
+        {
+            "method": frame["method"].map(BY_TYPE).map([*METHODS].index),
+            "model": frame["draft_model"].map(_rank(analysis)),  # null is last
+            "label": frame["label"],
+        }
+    )
+    places = order.sort_values([*order]).index
+    return frame.assign(rank=pd.Series(range(len(frame)), places))
 
 
 def joined(frame: pd.DataFrame, analysis: "Analysis") -> pd.DataFrame:

@@ -207,7 +207,10 @@ def summarise(
     - log_speedups: the mean logarithm of speedup in repeats 0, 1, ..., NaN in those without a pair.
     """
 
-    def row(members: pd.DataFrame) -> Iterator[dict[str, Any]]:
+    def row(sent: pd.DataFrame) -> Iterator[dict[str, Any]]:
+        members = sent[sent["counts"]]
+        if members.empty:
+            return
         accepted, rounds = _total(members["accepted"]), _total(members["rounds"])
         # A method that finds no draft tokens has no rounds to take a mean over.
         some_rounds = rounds if rounds > 0 else np.nan
@@ -236,21 +239,14 @@ def summarise(
             "decode_failures": _total(members["decode_failures"]) / len(members),
             "log_speedups": [*by_repeat.reindex(range(by_repeat.index.max() + 1))],
             **more(members),
+            "excluded": len(sent) - len(members) or None,
+            "pairs": len(sent),
+            "prompt_set": ", ".join(sorted(sent["prompt"].unique())),
         }
 
-    settings = by_group(pairs[pairs["counts"]], by, row)
-    if settings.empty:
-        return settings
-    every = pairs.groupby([*by], dropna=False)
-    sizes, prompts = every.size(), every["prompt"].unique()
-    at = pd.MultiIndex.from_frame(settings[[*by]])
-    both = pd.Series(sizes.reindex(at).to_numpy(), dtype="Int64")
-    lost = both - settings["runs"]
-    return settings.assign(
-        excluded=lost.where(lost > 0),
-        pairs=both,
-        prompt_set=[", ".join(sorted(sent)) for sent in prompts.reindex(at)],
-    )
+    settings = by_group(pairs, by, row)
+    counts = dict.fromkeys(["excluded", "pairs"], "Int64")
+    return settings if settings.empty else settings.astype(counts)
 
 
 def describe_texts(members: pd.DataFrame) -> dict[str, Any]:

@@ -15,14 +15,8 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import FixedLocator, NullLocator
 from matplotlib.transforms import ScaledTranslation
 
-from specmoe.figures.style import (
-    MAX_HEIGHT_IN,
-    PANEL_HEIGHT_IN,
-    REFERENCE_COLOUR,
-    WIDTH_IN,
-    Look,
-    short,
-)
+from specmoe.figures import style
+from specmoe.figures.style import REFERENCE_COLOUR, Look, short
 
 MAX_COLUMNS = 3
 _TITLE_LETTERS = 72  # of titles side by side
@@ -81,7 +75,7 @@ def make_panels(
     most_columns: int = MAX_COLUMNS,
     *,
     around_in: float = 0.5,
-    row_in: float = PANEL_HEIGHT_IN,
+    row_in: float = style.PANEL_HEIGHT_IN,
     kinds: int = 1,
     single: float = 0.7,
 ) -> tuple[Figure, list[Axes]]:
@@ -92,8 +86,8 @@ def make_panels(
     """
     rows = ceil(count / most_columns)
     columns = ceil(count / rows)
-    width = WIDTH_IN if columns > 1 else single * WIDTH_IN
-    figure = Figure(figsize=(width, min(around_in + row_in * rows, MAX_HEIGHT_IN)))
+    width = style.WIDTH_IN * (1 if columns > 1 else single)
+    figure = Figure(figsize=(width, min(around_in + row_in * rows, style.MAX_HEIGHT_IN)))
     panels = [figure.add_subplot(rows, columns, place + 1) for place in range(count)]
     for place, axes in enumerate(panels):
         if kinds and place >= kinds:

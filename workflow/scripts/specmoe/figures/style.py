@@ -23,7 +23,6 @@ PANEL_HEIGHT_IN = 2.1
 MAX_HEIGHT_IN = 8.5
 """Leaves room for a caption on the page."""
 
-PNG_DPI = 200
 LABEL_LENGTH = 34
 
 # The colours and the markers of each family's targets.
@@ -42,7 +41,7 @@ Options._drop_tables_default += ["GDEF", "GPOS", "GSUB"]
 
 _RC: Any = {
     **sns.axes_style("ticks", rc={"grid.color": "#E4E4E4", "axes.grid": True}),
-    "figure.dpi": PNG_DPI,
+    "figure.dpi": 200,
     "font.family": "sans-serif",
     "font.sans-serif": ["DejaVu Sans"],  # comes with matplotlib: the same glyphs everywhere
     **dict.fromkeys(["font.size", "axes.titlesize", "axes.labelsize", "figure.labelsize"], 8),
