@@ -183,19 +183,17 @@ class CostModel:
 
     def work(self, counts: RunCounts) -> Array:
         """Return a run's amount of each cost; its time in steps is `work @ costs`."""
-        rounds, drafts = counts.widths(), ([counts.gamma], counts.drafted)
-        batches = np.append(rounds, counts.replay_width())
-        times = np.append(np.ones(len(rounds)), counts.replays)
-        return self._work(drafts, batches, times, rounds, counts.replays, counts.single_steps)
+        drafts: Points = [counts.gamma], counts.drafted
+        replays: Points = [counts.replay_width()], counts.replays
+        return self._work(drafts, counts.widths(), replays, counts.single_steps)
 
     def played(self, steps: Sequence[Counts], gamma: int) -> Array:
         """Return the same of rounds, and steps without one, that are known one by one."""
         rounds = [(one.drafted, one.accepted) for one in steps if one.rounds]
         drafted, held = np.array(rounds, float).reshape(-1, 2).T
         replayed = held[held < drafted] + 2.0 if self.replays else np.array([])
-        batches, drafts = np.concatenate([drafted + 1, replayed]), ([gamma], drafted.sum())
-        times, single = np.ones(len(batches)), len(steps) - len(rounds)
-        return self._work(drafts, batches, times, drafted + 1, len(replayed), single)
+        drafts, replays = ([gamma], drafted.sum()), (replayed, np.ones(len(replayed)))
+        return self._work(drafts, drafted + 1, replays, len(steps) - len(rounds))
 
     def expected(self, held: Array) -> tuple[float, float, Array]:
         """Return a round's expected accepted tokens, all tokens it yields, and its work.
@@ -207,29 +205,21 @@ class CostModel:
         # The chances of accepting exactly 0, 1, ... of them, but not all.
         partly: Array = -np.diff(held, prepend=1.0) * self.replays
         accepted, replays = float(held.sum()), float(partly.sum())
-        batches = np.arange(2, gamma + 3, dtype=float)
-        batches[-1] = gamma + 1  # the round's own, behind its possible replays
-        times, own = np.append(partly, 1.0), np.array([gamma + 1.0])
-        work = self._work(([gamma], gamma), batches, times, own, replays)
+        possible = np.arange(2.0, gamma + 2), partly
+        work = self._work(([gamma], gamma), np.array([gamma + 1.0]), possible)
         return accepted, 1 + accepted + replays, work
 
-    def _work(
-        self,
-        drafts: Points,
-        batches: Array,
-        times: Array,
-        rounds: Array,
-        replays: float,
-        single_steps: int = 0,
-    ) -> Array:
-        """Return the amount of each cost in passes of the given widths.
+    def _work(self, drafts: Points, rounds: Array, replays: Points, single_steps: int = 0) -> Array:
+        """Return the amount of each cost in rounds and replays of these widths.
 
-        `drafts`: γ and how many tokens were drafted; `times`: how often each pass was; `rounds`:
-        the widths of those that are rounds.
+        `drafts`: γ and how many tokens were drafted.
         """
-        passes = np.append(batches, 1), np.append(times, single_steps)
-        points: dict[str, Points] = {"draft": drafts, "pass": passes, "catchup": (batches, times)}
-        return self._amounts(points | {"overhead": (rounds, 1.0), "replay": ([0], replays)})
+        widths, times = replays
+        batches, often = np.append(rounds, widths), np.append(np.ones(len(rounds)), times)
+        points: dict[str, Points] = {"draft": drafts, "catchup": (batches, often)}
+        points["pass"] = np.append(batches, 1), np.append(often, single_steps)
+        points |= {"overhead": (rounds, 1.0), "replay": ([0], np.sum(times))}
+        return self._amounts(points)
 
     def _amounts(self, points: Mapping[str, Points]) -> Array:
         """Return the amount of each cost, none of the kinds without points."""

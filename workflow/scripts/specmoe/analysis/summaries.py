@@ -13,13 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from specmoe.analysis.intervals import (
-    Estimate,
-    block_mean,
-    log_means,
-    mean_on_other_prompts,
-    mean_speedup,
-)
+from specmoe.analysis import intervals
 from specmoe.analysis.labels import with_controls
 from specmoe.analysis.registry import records
 from specmoe.audit.output import looping
@@ -162,9 +156,9 @@ def summarise_baselines(runs: pd.DataFrame, statistics: Statistics) -> pd.DataFr
         rates = members["tokens_per_second"]
         # Of logarithms, so that it stays above 0.
         of_blocks = np.log(rates.groupby(members["block"]).mean().to_numpy(float))
-        ends = block_mean(of_blocks).interval(statistics.confidence)
+        ends = intervals.block_mean(of_blocks).interval(statistics.confidence)
         yield {
-            **Estimate(rates.mean(), *ends).columns("tokens_per_second"),
+            **intervals.Estimate(rates.mean(), *ends).columns("tokens_per_second"),
             "tokens_per_second_sd": rates.std(),
             "prompt_tokens_per_second": (members["n_prompt"] / members["prompt_ms"] * 1000).mean(),
             "runs": len(members),
@@ -217,7 +211,8 @@ def summarise(
         replays = (members["replays"] - members["replays_rejected"]).fillna(0).sum() / some_rounds
         rate = members["tokens_per_second"].mean()
         rates = members["accepted"].astype(float) / members["drafted"].astype(float)
-        first, by_repeat = members.iloc[0], log_means(members.assign(block=members["repeat"]))
+        first = members.iloc[0]
+        by_repeat = intervals.log_means(members.assign(block=members["repeat"]))
         yield {
             **first[[*MEASURED_BY, "method", "draft_model", "control"]],
             "runs": len(members),
@@ -278,7 +273,7 @@ def summarise_categories(pairs: pd.DataFrame, statistics: Statistics) -> pd.Data
     """
 
     def prompt_columns(its: pd.DataFrame) -> dict[str, Any]:
-        low, high = mean_on_other_prompts(its).interval(statistics.confidence)
+        low, high = intervals.mean_on_other_prompts(its).interval(statistics.confidence)
         return {"prompts": its["prompt"].nunique(), "speedup_low": low, "speedup_high": high}
 
     known = pairs[pairs["category"].notna()]
@@ -316,9 +311,10 @@ def mean_ratios(members: pd.DataFrame, statistics: Statistics, *names: str) -> d
     """
     found: dict[str, float] = {}
     for name in names:
-        known = len(members) and members[name].notna().all()
-        mean = mean_speedup(members, name).estimate(statistics.confidence) if known else None
-        found |= (mean or Estimate(np.nan)).columns(name)
+        mean = intervals.Estimate(np.nan)
+        if len(members) and members[name].notna().all():
+            mean = intervals.mean_speedup(members, name).estimate(statistics.confidence)
+        found |= mean.columns(name)
     return found
 
 

@@ -45,14 +45,14 @@ def draw_panels(
     labels: tuple[str, str],
     handles: Sequence[Line2D | Patch],
     finish: Callable[[Axes], None] | None = None,
-    most_columns: int = MAX_COLUMNS,
+    **layout: int,
 ) -> Figure:
     """Return a figure with a panel for each group of a `groupby`; `labels` are those of its axes.
 
-    Panels share their vertical axis; `finish` sees each after all are drawn.
+    `finish` sees each panel after all are drawn; `layout` is that of `make_panels`.
     """
     listed = [members for _, members in groups]
-    figure, panels = make_panels(len(listed), most_columns=most_columns)
+    figure, panels = make_panels(len(listed), **layout)
     for axes, members in zip(panels, listed, strict=True):
         draw_panel(axes, members)
         axes.set_title(title(members))

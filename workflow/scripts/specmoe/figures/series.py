@@ -91,11 +91,10 @@ def plot_levels(analysis: Analysis) -> Figure | None:
         return None
     ordered = settings.sort_values(["draft_rank", "gamma"], kind="stable")
     looks = looks_of(ordered["setting"].unique())
-    groups = [members for _, members in settings.groupby("series", sort=False)]
-    figure, panels = parts.make_panels(len(groups), kinds=0)
-    for axes, members in zip(panels, groups, strict=True):
-        members = members.assign(series=members["setting"])
-        parts.draw_series(axes, members, "level_rank", "speedup", looks)
+
+    def draw_panel(axes: Axes, members: pd.DataFrame) -> None:
+        lines = members.assign(series=members["setting"])
+        parts.draw_series(axes, lines, "level_rank", "speedup", looks)
         ticks = members.drop_duplicates("level_rank").sort_values("level_rank")
         least, most = ticks["level_rank"].agg(["min", "max"])
         if least >= 1 and most > _LOGARITHMIC * least:
@@ -104,14 +103,13 @@ def plot_levels(analysis: Analysis) -> Figure | None:
         if pd.to_numeric(ticks["level"], errors="coerce").isna().any():  # labels may be long
             axes.tick_params("x", labelrotation=20)
         axes.minorticks_off()
-        axes.set_title(parts.target_title(members))
         axes.set_xlabel(members["factor_label"].iloc[0])
         parts.mark_no_change(axes)
         parts.start_at_zero(axes)
-    figure.supylabel(parts.SPEEDUP_LABEL)
+
+    groups, labels = settings.groupby("series", sort=False), ("", parts.SPEEDUP_LABEL)
     handles = [parts.handle(look, short(setting)) for setting, look in looks.items()]
-    parts.add_legend(figure, handles)
-    return figure
+    return parts.draw_panels(groups, draw_panel, parts.target_title, labels, handles, kinds=0)
 
 
 def plot_protocols(analysis: Analysis) -> Figure | None:
