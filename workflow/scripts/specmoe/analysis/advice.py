@@ -221,8 +221,7 @@ def _ranked(
         [Status.EXCLUDED, Status.IDLE, Status.BEATEN, Status.BEST],
         Status.COMPARED,
     )
-    order = {status: rank for rank, status in enumerate(Status)}
-    return own.sort_values("status", key=lambda column: column.map(order), kind="stable")
+    return own.sort_values("status", key=lambda found: found.map([*Status].index), kind="stable")
 
 
 def deciding_intervals(

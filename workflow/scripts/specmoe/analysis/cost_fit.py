@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from specmoe.analysis.cost_model import KINDS, Array, CostModel, RunCounts, counts_are_known
+from specmoe.analysis.cost_model import KINDS, Array, CostModel, counts_are_known, counts_of
 from specmoe.config.block import Outputs
 from specmoe.config.schema import Statistics
 
@@ -106,7 +106,7 @@ def fit(runs: pd.DataFrame, statistics: Statistics, timed: TimedSteps) -> CostMo
     read = pd.concat([full.assign(full=True), none.assign(full=False)])
     unfitted = CostModel(
         knots=_knots(
-            {*read["gamma"]}, timed, {round(float(one.widths().max())) for one in _counts(full)}
+            {*read["gamma"]}, timed, {round(float(one.widths().max())) for one in counts_of(full)}
         ),
         costs=np.array([]),
         without=np.array([]),
@@ -129,7 +129,7 @@ def _sums(read: pd.DataFrame, model: CostModel) -> pd.DataFrame:
     step = read["step_ms"].to_numpy(float)
     drafting = read["draft_ms"].to_numpy(float) / step
     overhead = read["decode_ms"].to_numpy(float) / step - drafting
-    work = np.array([model.work(one) for one in _counts(read)])
+    work = np.array([model.work(one) for one in counts_of(read)])
     columns = pd.DataFrame(np.column_stack([drafting, overhead, work]), index=read.index)
     return columns.groupby([read["full"], read["gamma"], read["repeat"]]).sum()
 
@@ -140,10 +140,6 @@ def _mean(steps: pd.DataFrame, repeats: list[int]) -> Array:
     kept = steps if kept.empty else kept
     mean: Array = np.exp(np.log(kept).mean()).to_numpy(float)
     return mean
-
-
-def _counts(members: pd.DataFrame) -> list[RunCounts]:
-    return [RunCounts.of(row) for row in members.to_dict("records")]
 
 
 def _solve(sums: pd.DataFrame, timed: TimedSteps, repeats: list[int], model: CostModel) -> Array:

@@ -31,7 +31,7 @@ width o is constant, as is c beyond the measured gammas.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil, exp, nan, sqrt
-from typing import Any, Self
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -47,8 +47,7 @@ Points = tuple[Sequence[float] | Array, Array | float]
 """The γ or widths of drafting or passes, and how often each is."""
 
 
-@dataclass(frozen=True)
-class RunCounts:
+class RunCounts(NamedTuple):
     """What a run did, without its timing; `tokens` are those that its decode time spans."""
 
     gamma: int
@@ -58,14 +57,6 @@ class RunCounts:
     accepted: int
     replays: int = 0
     replays_rejected: int = 0
-
-    @classmethod
-    def of(cls, row: Any) -> Self:
-        """Return the counts of a row of `schema.read_runs`'s frame, of protocol `paired`."""
-        names = ("rounds", "drafted", "accepted", "replays", "replays_rejected")
-        return cls(
-            int(row["gamma"]), int(row["generated"]) - 1, *(int(row[name]) for name in names)
-        )
 
     @property
     def single_steps(self) -> int:
@@ -107,10 +98,18 @@ class RunCounts:
         return 2 + max(self.accepted - wholly, 0) / partly
 
 
+_COUNTED = ["generated", "rounds", "drafted", "accepted", "replays", "replays_rejected"]
+
+
+def counts_of(runs: pd.DataFrame) -> list[RunCounts]:
+    """Return the counts of rows of `schema.read_runs`'s frame, of protocol `paired`."""
+    counts = runs[["gamma", *_COUNTED]].astype(int).itertuples(index=False, name=None)
+    return [RunCounts(gamma, generated - 1, *more) for gamma, generated, *more in counts]
+
+
 def counts_are_known(runs: pd.DataFrame) -> "pd.Series[bool]":
     """Return which runs the model applies to: those whose rounds and replays were counted."""
-    names = ["generated", "rounds", "drafted", "accepted", "replays", "replays_rejected"]
-    return runs[names].notna().all(axis=1) & runs["rounds"].fillna(0).gt(0)
+    return runs[_COUNTED].notna().all(axis=1) & runs["rounds"].fillna(0).gt(0)
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from specmoe.analysis.cost_fit import TimedSteps, fit, timed_steps
-from specmoe.analysis.cost_model import Array, CostModel, RunCounts, counts_are_known
+from specmoe.analysis.cost_model import Array, CostModel, counts_are_known, counts_of
 from specmoe.analysis.intervals import Estimate, block_mean, mean_speedup
 from specmoe.analysis.summaries import by_group
 from specmoe.config.block import MEASURED_BY
@@ -150,7 +150,7 @@ def predictions(
 
 
 def _predicted(members: pd.DataFrame, model: CostModel, statistics: Statistics) -> dict[str, Any]:
-    counts = [RunCounts.of(row) for row in members.to_dict("records")]
+    counts = counts_of(members)
     gamma = counts[0].gamma
     tokens = np.array([one.tokens for one in counts])
     work = np.array([model.work(one) for one in counts])

@@ -27,9 +27,13 @@ def usual_settings(analysis: Analysis) -> pd.DataFrame:
 
 
 def text_settings(analysis: Analysis) -> pd.DataFrame:
-    """Return the settings of suites that do not compare lengths of prompts, but for controls."""
+    """Return the settings of suites that do not compare lengths of prompts, but for controls.
+
+    Added: best, see `fastest`.
+    """
     settings = without_controls(analysis.settings)
-    return in_series(settings[settings["factor"] != "prompt_tokens"])
+    settings = in_series(settings[settings["factor"] != "prompt_tokens"])
+    return settings.assign(best=fastest(settings))
 
 
 def method_settings(analysis: Analysis) -> pd.DataFrame:

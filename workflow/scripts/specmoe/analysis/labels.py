@@ -87,8 +87,7 @@ def list_drafts(runs: pd.DataFrame, label_of: Callable[[str], str]) -> pd.DataFr
         method, file = BY_TYPE[row["method"]], row["draft_model"]
         named = isinstance(file, str) and (method == Method.DRAFT or most[row["method"]] > 1)
         file_label = label_of(file) if named else None
-        parameters = {key: row.get(key) for key in PARAMETERS}
-        known = {key: value for key, value in parameters.items() if not pd.isna(value)}
+        known = {key: row[key] for key in PARAMETERS if pd.notna(row.get(key))}
         rows.append(
             {
                 "draft": row["draft"],

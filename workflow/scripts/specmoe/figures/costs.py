@@ -1,6 +1,5 @@
 """Figures of times and costs: of forward passes, upcycled pairs, rounds and runs."""
 
-from dataclasses import replace
 from itertools import product
 from typing import Any
 
@@ -24,7 +23,6 @@ _LABELS = {
 }
 _GREY = Look("#444444", "o", ":")
 _NEVER: Any = {"color": "#B00020", "marker": "x", "linestyle": "none"}
-_SPEEDUPS = ["speedup", "speedup_low", "speedup_high"]
 Looks = dict[str, Look]
 
 
@@ -104,7 +102,7 @@ def _by_gamma(settings: pd.DataFrame) -> pd.DataFrame:
     settings = settings[settings["draft"] == lengths.idxmax()]
     dense = settings.drop_duplicates(["dense", "suite", "gamma"])
     dense = dense.assign(
-        **{column: dense[f"dense_{column}"] for column in _SPEEDUPS},
+        **{f"speedup{end}": dense[f"dense_speedup{end}"] for end in ("", "_low", "_high")},
         series=dense["dense"],
         label=dense["dense_label"],
         family="dense",
@@ -146,11 +144,11 @@ def plot_break_even(analysis: Analysis) -> Figure | None:
         # Where possibly no rate pays, the interval is open above.
         top = line["break_even_high"].fillna(1.0).where(line["break_even_low"].notna())
         line = line.assign(break_even_high=top)
-        parts.draw(axes, line, "gamma", "break_even", replace(look, line="-"))
+        parts.draw(axes, line, "gamma", "break_even", look._replace(line="-"))
         never = line[line["break_even"].isna()]
         axes.plot(never["gamma"], [1.0] * len(never), **_NEVER)
         # A suite that forces acceptance has several rates at each γ.
-        curves, dotted = ["suite", "forced_acceptance"], replace(look, line=":")
+        curves, dotted = ["suite", "forced_acceptance"], look._replace(line=":")
         measured = members.dropna(subset="suite")
         for (suite, _), of_curve in measured.groupby(curves, sort=False, dropna=False):
             parts.draw(axes, of_curve, "gamma", "acceptance_rate", dotted, hollow=True)
@@ -160,7 +158,7 @@ def plot_break_even(analysis: Analysis) -> Figure | None:
         axes.set_ylim(-0.03, 1.06)
         axes.yaxis.set_major_formatter(PercentFormatter(1.0))
 
-    handles = [parts.handle(replace(_GREY, line="-"), "acceptance at which the speedup is 1")]
+    handles = [parts.handle(_GREY._replace(line="-"), "acceptance at which the speedup is 1")]
     if settings["suite"].notna().any():
         handles.append(parts.handle(_GREY, "measured, by suite", hollow=True))
     if settings["break_even"].isna().any():
@@ -196,7 +194,7 @@ def plot_required_time(analysis: Analysis) -> Figure | None:
     handles = []
     for name, look in target_looks(times.assign(series=series)).items():
         first, here = times[series == name].iloc[0], seconds[series == name]
-        dots = replace(look, line="none")
+        dots = look._replace(line="none")
         small = parts.line_style(dots) | {"markersize": 4, "markeredgewidth": 0.3}
         axes.plot(here["required_ms"], here["decode_ms"], **small, zorder=2)
         family = {"moe": "MoE", "dense": "dense"}[first["family"]]

@@ -1,7 +1,6 @@
 """Building blocks of the figures: panels, points with their intervals, axes, legends."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from math import ceil, nan
 from textwrap import fill
 from typing import Any
@@ -146,7 +145,7 @@ def draw_series(
     lines = list(settings.groupby("series", sort=False))
     step = min(_DODGE_PT, _SPREAD_PT / max(len(lines), 1))
     for place, (series, members) in enumerate(lines):
-        look = replace(looks[str(series)], line=":") if hollow else looks[str(series)]
+        look = looks[str(series)]._replace(line=":") if hollow else looks[str(series)]
         dodge = step * (place - (len(lines) - 1) / 2)
         draw(axes, members, x, column, look, dodge=dodge, hollow=hollow)
 

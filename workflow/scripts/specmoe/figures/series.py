@@ -1,6 +1,5 @@
 """Figures with a panel for each draft model, target or suite, and a line for each series in it."""
 
-from dataclasses import replace
 from itertools import product
 
 import pandas as pd
@@ -70,7 +69,7 @@ def plot_gamma_curves(analysis: Analysis) -> Figure | None:
             curve, low, high = ends.to_numpy(float).T
             axes.plot(gammas, curve, color=look.colour, linestyle=look.line, linewidth=1)
             axes.fill_between(gammas, low, high, color=look.colour, alpha=0.15, linewidth=0)
-        marks = {series: replace(look, line="none") for series, look in looks.items()}
+        marks = {series: look._replace(line="none") for series, look in looks.items()}
         parts.draw_series(axes, members[members["speedup"].notna()], "gamma", "speedup", marks)
         parts.powers_of_two(axes, (2**power for power in range(6)))
 

@@ -26,7 +26,6 @@ _ROW_IN = 0.24  # that of two lines of text
 _GAP = 0.6
 _EDGE = 0.8
 
-
 # The look of a setting by the answer that it decides, and what the legend says of it.
 _DECIDES = {
     "on": ("#44661A", "answer: switch on"),

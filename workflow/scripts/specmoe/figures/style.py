@@ -6,10 +6,9 @@ greyscale and without colour vision. Colours follow P. Tol's high-contrast schem
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import partial
 from itertools import cycle
-from typing import Any
+from typing import Any, NamedTuple
 
 import matplotlib as mpl
 import pandas as pd
@@ -59,8 +58,7 @@ _RC: Any = {
 }
 
 
-@dataclass(frozen=True)
-class Look:
+class Look(NamedTuple):
     """Tells one target from the others."""
 
     colour: str

@@ -114,8 +114,8 @@ def scale(rows: Sequence[Record]) -> tuple[float, list[float]]:
 
     An interval that is too wide to be printed runs off the axis.
     """
-    pairs = [(row["speedup"], row["speedup_high"]) for row in rows]
-    ends = [end for speedup, high in pairs for end in (speedup, min(high, 4 * speedup))]
+    highs = [min(row["speedup_high"], 4 * row["speedup"]) for row in rows]
+    ends = [row["speedup"] for row in rows] + highs
     top = 1.06 * max([1.2, *(end for end in ends if not isnan(end))])
     step = 0.25 if top < 2 else 0.5 if top < 4 else float(round(top / 5))
     return top, [step * tick for tick in range(1, int(top / step) + 1)] if rows else []
@@ -211,8 +211,7 @@ def whatif_pairs(analysis: Analysis) -> list[Record]:
     `without` the same as fitted without each repeat. With a single repeat `quantile` is null and
     `without` empty.
     """
-    pairs = analysis.fitted_costs.groupby(PAIR, sort=False)
-    return [_pair(costs, analysis) for _, costs in pairs]
+    return [_pair(costs, analysis) for _, costs in analysis.fitted_costs.groupby(PAIR, sort=False)]
 
 
 def _pair(costs: pd.DataFrame, analysis: Analysis) -> Record:

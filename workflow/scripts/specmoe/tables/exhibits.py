@@ -2,7 +2,6 @@
 
 import sys
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -181,8 +180,7 @@ class Specification(Exhibit):
     transposed: bool = False
 
 
-@dataclass(frozen=True)
-class Table:
+class Table(NamedTuple):
     """A table of a campaign: its columns, and its rows as records and as cells."""
 
     about: Specification

@@ -12,7 +12,6 @@ from specmoe.analysis import filters
 from specmoe.analysis.labels import Control
 from specmoe.analysis.number_text import fixed, percent
 from specmoe.analysis.registry import Analysis, records
-from specmoe.analysis.summaries import fastest
 from specmoe.audit.checks import CHECKS
 from specmoe.audit.evidence import Level
 from specmoe.config.models import CELLS
@@ -51,12 +50,6 @@ def models(analysis: Analysis) -> pd.DataFrame:
         role=roles,
         **{name: frame["model"].map(rates[name]) for name in measured},
     )
-
-
-def speculation(analysis: Analysis) -> pd.DataFrame:
-    """Return the settings of each target; the fastest on the same prompts is flagged `best`."""
-    settings = filters.text_settings(analysis)
-    return settings.assign(best=fastest(settings))
 
 
 def controls(analysis: Analysis) -> pd.DataFrame:
