@@ -220,8 +220,7 @@ def break_even(fitted: Iterable[Fitted], predicted: pd.DataFrame) -> pd.DataFram
     rows = []
     for pair in fitted:
         of_pair = measured.get(tuple(pair.identity.values()), [])
-        gammas = sorted({*pair.model.knots["draft"], *map(int, of_pair)})
-        for gamma in gammas:
+        for gamma in sorted({*pair.model.knots["draft"], *map(int, of_pair)}):
             row = pair.identity | {"gamma": gamma, "extrapolated": gamma + 1 > pair.widest}
             rows.append(row | _ends(pair.model, gamma))
     frame = pd.DataFrame(rows)

@@ -88,16 +88,9 @@ def list_drafts(runs: pd.DataFrame, label_of: Callable[[str], str]) -> pd.DataFr
         named = isinstance(file, str) and (method == Method.DRAFT or most[row["method"]] > 1)
         file_label = label_of(file) if named else None
         known = {key: row[key] for key in PARAMETERS if pd.notna(row.get(key))}
-        rows.append(
-            {
-                "draft": row["draft"],
-                "label": draft_label(method, file_label, known),
-                "drafter": draft_label(method, file_label, {}),
-                "method": row["method"],
-                "draft_model": file,
-            }
-        )
-    return pd.DataFrame(rows)
+        label, drafter = (draft_label(method, file_label, given) for given in (known, {}))
+        rows.append((row["draft"], label, drafter, row["method"], file))
+    return pd.DataFrame(rows, columns=["draft", "label", "drafter", "method", "draft_model"])
 
 
 def drafts(frame: pd.DataFrame, analysis: "Analysis") -> pd.DataFrame:

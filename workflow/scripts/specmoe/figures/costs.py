@@ -107,9 +107,8 @@ def _by_gamma(settings: pd.DataFrame) -> pd.DataFrame:
         label=dense["dense_label"],
         family="dense",
     )
-    return pd.concat(
-        [dense, settings.assign(series=settings["target"], label=settings["target_label"])]
-    )
+    routed = settings.assign(series=settings["target"], label=settings["target_label"])
+    return pd.concat([dense, routed])
 
 
 def _draw_panel(axes: Axes, rows: pd.DataFrame, looks: Looks, column: str) -> None:

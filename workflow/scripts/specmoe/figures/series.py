@@ -160,9 +160,8 @@ def plot_positions(analysis: Analysis) -> Figure | None:
     """
     settings, line = analysis.positions, ["series", "drafter"]
     settings = settings[settings["gamma"] == settings.groupby(line)["gamma"].transform("max")]
-    settings = settings[
-        settings["draft_rank"] == settings.groupby(line)["draft_rank"].transform("min")
-    ]
+    first = settings.groupby(line)["draft_rank"].transform("min")
+    settings = settings[settings["draft_rank"] == first]
     if settings.empty:
         return None
     ordered = settings.sort_values("draft_rank", kind="stable")

@@ -47,10 +47,8 @@ def plot_best_settings(analysis: Analysis) -> Figure | None:
         _mark(axes, row, place, look, hollow=hollow)
         samples[label] = parts.handle(look, label, hollow=hollow)
     axes.axvline(1, **parts.REFERENCE_LINE, zorder=1)
-    axes.set_yticks(
-        range(len(rows)),
-        [f"{short(row['label'])}, {prompts_in_short(row['prompt_set'])}" for row in rows],
-    )
+    names = [f"{short(row['label'])}, {prompts_in_short(row['prompt_set'])}" for row in rows]
+    axes.set_yticks(range(len(rows)), names)
     axes.set_ylim(len(rows) - 0.4, -0.6)
     axes.set_xlim(0, None)
     axes.set_xlabel(parts.SPEEDUP_LABEL)
@@ -78,9 +76,8 @@ def plot_categories(analysis: Analysis) -> Figure | None:
     settings = analysis.categories
     if settings.empty:
         return None
-    settings["setting"] = (
-        settings["draft_label"].map(short) + ", γ = " + settings["gamma"].astype(str)
-    )
+    drafts, gammas = settings["draft_label"].map(short), settings["gamma"].astype(str)
+    settings["setting"] = drafts + ", γ = " + gammas
     most = max(1, min(_MOST_MARKS // settings["category"].nunique(), len(MARKERS)))
     means = settings.groupby(["series", "setting"])["speedup"].mean()
     places = means.groupby("series").rank(ascending=False).groupby("setting").min()

@@ -100,6 +100,7 @@ def cited(analysis: Analysis) -> dict[str, Any]:
     widest = passes.groupby("series")["n_tokens"].max().min()
     predicted = analysis.prediction_errors
     forced = analysis.predictions.dropna(subset="forced_acceptance")
+    printed = pd.concat([analysis.reported, analysis.comparison])
     names = analysis.compared_campaigns["campaign"].unique()
     return {
         "analysis": analysis,
@@ -144,9 +145,7 @@ def cited(analysis: Analysis) -> dict[str, Any]:
         "experiment": filters.experiment(analysis),
         "gains_elsewhere": [row for row in best if "answer" not in row and row["speedup_low"] > 1],
         # The published study: its numbers as printed, and the verdicts on its claims.
-        "printed": pd.concat([analysis.reported, analysis.comparison])
-        .set_index("what")["printed"]
-        .to_dict(),
+        "printed": printed.set_index("what")["printed"].to_dict(),
         "verdicts": Counter(judged["verdict"]),
         "verdicts_flagged": Counter(judged.loc[judged["flagged"] > 0, "verdict"]),
         "verdicts_by_luck": (judged["comparisons"] > 0).sum() * (1 - campaign["confidence"]) / 2,
