@@ -33,14 +33,14 @@ def pairs():
     """The same pairs in Python, in the order of the page."""
     moe_first = sorted(fitted_pairs(), key=lambda pair: not pair.model.replays)
     assert [pair.identity["target"] for pair in moe_first] == ["moe_q4", "dense_4b"]
-    assert moe_first[0].model.catchup_widths
+    assert moe_first[0].model.knots["catchup"]
     return moe_first
 
 
 def scaled(pair, factor):
     """Return a pair whose draft costs so many times what it did."""
     factors = np.ones(len(pair.model.costs))
-    factors[: len(pair.model.gammas)] = factor
+    factors[: len(pair.model.knots["draft"])] = factor
     costs, without = pair.model.costs * factors, pair.model.without * factors
     return pair._replace(model=replace(pair.model, costs=costs, without=without))
 

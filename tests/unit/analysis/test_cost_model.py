@@ -73,17 +73,15 @@ def counted(gamma, accept, *, hybrid=True):
 def by_hand(gammas, drafts, widths, passes, replay, *, replays=True):
     """Return a cost model of given costs, without intervals."""
     costs = np.array([*drafts, *passes, replay], dtype=float)
-    nothing_excluded = np.empty((0, len(costs)))
-    return CostModel(
-        tuple(gammas), tuple(widths), (), (), costs, nothing_excluded, replays, 0, 0.95
-    )
+    knots = {"draft": gammas, "pass": widths, "catchup": (), "overhead": (), "replay": (0,)}
+    return CostModel(knots, costs, np.empty((0, len(costs))), replays, 0, 0.95)
 
 
 @pytest.mark.parametrize("hybrid", [True, False])
 def test_known_costs_are_recovered(hybrid):
     pair = fitted(hybrid=hybrid)
     model = pair.model
-    assert list(model.widths) == WIDTHS
+    assert list(model.knots["pass"]) == WIDTHS
     assert model.costs[: len(GAMMAS)] == pytest.approx([DRAFT_COST] * len(GAMMAS))
     assert [model.value("pass", n_tokens) for n_tokens in WIDTHS] == pytest.approx(
         [*map(verify_cost, WIDTHS)]

@@ -253,6 +253,13 @@ def test_rounds_and_even_routing_are_hollow_beside_passes_timed_by_themselves():
     ]
 
 
+def test_a_pair_of_which_passes_alone_were_measured_has_no_speedups():
+    made, names = with_upcycled_pairs(), {"moe_q4": "draft_2b", "dense_4b": "draft_0.8b"}
+    passes = pd.concat([made.pass_times, made.pass_times.replace(names)])
+    figure = draw("upcycled_pairs", replace(made, pass_times=passes))
+    assert [len(lines(axes)) > 0 for axes in figure.axes].count(False) == 1
+
+
 def test_runs_stand_beside_the_diagonal_where_they_take_what_their_passes_need():
     one = required_time(Evidence(campaign(unrelated()), SIZES, None, SETTINGS))
     one = one.assign(family=["moe", "moe", "dense", "dense"], campaign="published")

@@ -22,7 +22,7 @@ whole texts, as people send texts; then the one with most prompts.
 """
 
 import math
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from enum import StrEnum
 from typing import Any
 
@@ -31,13 +31,8 @@ import pandas as pd
 
 from specmoe.analysis.contenders import Verdict
 from specmoe.analysis.exclusions import apply_exclusions
-from specmoe.analysis.follow_up import (
-    launch_line,
-    measuring_line,
-    planning_sds,
-    repeats_to_decide,
-)
-from specmoe.analysis.intervals import Interval, mean_on_other_prompts, mean_speedup
+from specmoe.analysis.follow_up import launch_line, measuring_line, planning_sds, repeats_to_decide
+from specmoe.analysis.intervals import mean_on_other_prompts, mean_speedup
 from specmoe.analysis.labels import without_controls
 from specmoe.analysis.registry import TABLES
 from specmoe.analysis.summaries import SETTING, usual
@@ -210,41 +205,38 @@ def _ranked(
 ) -> pd.DataFrame:
     """Return settings on the same prompts with deciding intervals and statuses, the best first."""
     own = own.sort_values(["speedup", *SETTING], ascending=[False, *[True] * len(SETTING)])
-    keys = _keys(own)
     own["idle"] = own["rounds_per_run"] == 0
-    own["beaten"] = [key in beaten for key in keys]
+    own["beaten"] = [key in beaten for key in _keys(own)]
     compared = ~(own["excluded_setting"] | own["idle"])
     counts = compared & ~own["beaten"]
-    usable = {key: members[key] for key, one in zip(keys, counts, strict=True) if one}
+    usable = own[counts]
     # The best is chosen among all that were measured once.
     dropped = int((compared & own["beaten"]).sum())
-    deciding = deciding_intervals(usable, config.statistics, dropped)
-    deciding = deciding.reindex(pd.Index(keys, tupleize_cols=False))
-    own = own.assign(**{str(name): deciding[name].to_numpy() for name in deciding})
+    settings = [members[key] for key in _keys(usable)]
+    deciding = deciding_intervals(settings, config.statistics, dropped).set_index(usable.index)
+    own = own.join(deciding)
     best = _best(own[counts]).index
     own["status"] = np.select(
         [own["excluded_setting"], own["idle"], own["beaten"], own.index.isin(best)],
         [Status.EXCLUDED, Status.IDLE, Status.BEATEN, Status.BEST],
         Status.COMPARED,
     )
-    order = {status: rank for rank, status in enumerate(Status)}
-    return own.sort_values("status", key=lambda column: column.map(order), kind="stable")
+    return own.sort_values("status", key=lambda found: found.map([*Status].index), kind="stable")
 
 
 def deciding_intervals(
-    settings: Mapping[Any, pd.DataFrame], statistics: Statistics, dropped: int = 0
+    settings: Sequence[pd.DataFrame], statistics: Statistics, dropped: int
 ) -> pd.DataFrame:
     """Return the intervals that decide an answer, a row for each setting; NaN without repeats.
 
-    All allow for another session. simultaneous_low, simultaneous_high: on these prompts, after the
-    choice of the best; other_prompts_low, other_prompts_high: the same on prompts like these;
-    setting_low, setting_high: on these prompts, without a choice. `dropped` is how many more
-    settings the best was chosen among, see `contenders`.
+    `settings` are the compared runs of each, `dropped` is how many more the best was chosen among,
+    see `contenders`. All allow for another session. simultaneous_low, simultaneous_high: on these
+    prompts, after the choice of the best; other_prompts_low, other_prompts_high: the same on
+    prompts like these; setting_low, setting_high: on these prompts, without a choice.
     """
-    index = pd.Index(list(settings), tupleize_cols=False)
-    blocks = [mean_speedup(own) for own in settings.values()]
-    prompts = [mean_on_other_prompts(own) for own in settings.values()]
-    ends = []
+    blocks = [*map(mean_speedup, settings)]
+    prompts = [*map(mean_on_other_prompts, settings)]
+    ends: dict[str, Any] = {}
     for kind, means, choice in (
         ("simultaneous", blocks, True),
         ("other_prompts", prompts, True),
@@ -253,9 +245,9 @@ def deciding_intervals(
         # The best is chosen among those with an interval.
         repeated = max(sum(not math.isnan(mean.error) for mean in means), 1)
         level = statistics.confidence, repeated + dropped if choice else 1, statistics.session_sd
-        intervals = [mean.interval(*level) for mean in means]
-        ends.append(pd.DataFrame(intervals, index, Interval._fields, float).add_prefix(f"{kind}_"))
-    return pd.concat(ends, axis="columns")
+        intervals = np.array([mean.interval(*level) for mean in means], float).reshape(-1, 2)
+        ends[f"{kind}_low"], ends[f"{kind}_high"] = intervals.T
+    return pd.DataFrame(ends)
 
 
 def _best(usable: pd.DataFrame) -> pd.DataFrame:

@@ -8,22 +8,12 @@ from typing import Any
 
 import pandas as pd
 
-from specmoe.analysis import cost_tables
+from specmoe.analysis import cost_tables, summaries
 from specmoe.analysis.advice import advise
 from specmoe.analysis.gamma_curves import gamma_curves
 from specmoe.analysis.labels import is_no_control, list_drafts
 from specmoe.analysis.registry import Analysis
-from specmoe.analysis.summaries import (
-    SETTING,
-    acceptance_by_position,
-    describe_texts,
-    make_pairs,
-    summarise,
-    summarise_baselines,
-    summarise_categories,
-    usual,
-    with_conditions,
-)
+from specmoe.analysis.summaries import SETTING, usual
 from specmoe.analysis.upcycled_pairs import compare_pairs, compare_passes
 from specmoe.audit.checks import count_flagged
 from specmoe.audit.draft_rounds import scores_by_run
@@ -61,9 +51,9 @@ def analyse(
     """
     statistics = config.statistics
     bandwidth: float | None = machine["memory_bandwidth_bytes_per_second"]
-    runs = with_conditions(runs)
+    runs = summaries.with_conditions(runs)
     counted = undisturbed(runs)
-    pairs = make_pairs(runs, config.audit.unrelated_drafts, infos, config.workloads)
+    pairs = summaries.make_pairs(runs, config.audit.unrelated_drafts, infos, config.workloads)
     # Pairs of drafts that one would use; controls are in `settings` and `by_prompt` alone.
     own = pairs[pairs["counts"] & is_no_control(pairs)]
     # Forced acceptance makes any draft model one, and its levels share the blocks of the other
@@ -88,9 +78,9 @@ def analyse(
     scores = {} if agreement is None else scores_by_run(agreement)
     return Analysis(
         tables,
-        baselines=summarise_baselines(usual(counted), statistics),
-        categories=summarise_categories(usual(own), statistics),
-        positions=acceptance_by_position(usual(own)),
+        baselines=summaries.summarise_baselines(usual(counted), statistics),
+        categories=summaries.summarise_categories(usual(own), statistics),
+        positions=summaries.acceptance_by_position(usual(own)),
         verification=cost_tables.verification(fitted),
         fitted_costs=cost_tables.fitted_costs(fitted),
         predictions=predicted,
@@ -113,14 +103,11 @@ def analyse(
 def setting_tables(pairs: pd.DataFrame, statistics: Statistics) -> dict[str, pd.DataFrame]:
     """Return the tables `settings` and `levels` of pairs, see `make_pairs`."""
     varied = pairs["forced_acceptance"].notna() | is_no_control(pairs)
+    settings = usual(pairs), SETTING, statistics
+    levels = pairs[pairs["level"].notna() & varied], [*SETTING, "level"], statistics
     return {
-        "settings": summarise(usual(pairs), SETTING, statistics, describe_texts),
-        "levels": summarise(
-            pairs[pairs["level"].notna() & varied],
-            [*SETTING, "level"],
-            statistics,
-            lambda its: {"n_prompt": its["n_prompt"].iloc[0]},
-        ),
+        "settings": summaries.summarise(*settings, summaries.describe_texts),
+        "levels": summaries.summarise(*levels, lambda its: {"n_prompt": its["n_prompt"].iloc[0]}),
     }
 
 

@@ -21,7 +21,7 @@ import pandas as pd
 from specmoe.analysis.gamma_curves import scored_pair
 from specmoe.analysis.intervals import MANY, session_reach, student_quantile
 from specmoe.analysis.labels import is_no_control, with_controls
-from specmoe.analysis.number_text import TOO_FEW_PROMPTS, fixed, interval
+from specmoe.analysis.number_text import TOO_FEW_PROMPTS, measured
 from specmoe.analysis.summaries import with_speedups
 from specmoe.audit.draft_rounds import DraftScores, ScoresKey, scores_by_run
 from specmoe.config.block import Arm, Block
@@ -83,8 +83,7 @@ def beaten_in_first(logs: np.ndarray, statistics: Statistics, margin: float) -> 
     behind = logs - np.take_along_axis(logs, best, axis=-2)
     high = behind.mean(axis=-1) + _first_reach(behind, 2, statistics)
     edge = -math.log1p(margin)
-    beaten: np.ndarray = (high < edge) | (first_ends(logs, statistics)[1] < edge)
-    return _but_the_best(beaten, means)
+    return _but_the_best((high < edge) | (first_ends(logs, statistics)[1] < edge), means)
 
 
 def answer_so_far(logs: np.ndarray, statistics: Statistics) -> np.ndarray:
@@ -272,9 +271,8 @@ def describe(
         target = ", ".join(filter(None, [target, row["suite"] * several, row["level"]]))
         own = {**row, "target": target, "setting": setting, "known": row.get(known)}
         for name in ("predicted", "speedup"):
-            number, low, high = (row.get(f"{name}{end}") for end in ("", "_low", "_high"))
-            words = fixed(number, 2), interval(low, high, wide=TOO_FEW_PROMPTS)
-            own[name] = " ".join(words).rstrip()
+            value, low, high = (row.get(f"{name}{end}") for end in ("", "_low", "_high"))
+            own[name] = measured(value, low, high, wide=TOO_FEW_PROMPTS)
         cells.append(own | {"unknown": not row.keys() & {"predicted", "speedup"}})
     heads = ["target", "setting", *dict.fromkeys(["predicted", known]), "verdict"]
     table = in_columns([heads, *([str(own[head]) for head in heads] for own in cells)])

@@ -1,12 +1,13 @@
 """The costs of a target and its draft, from runs of forced acceptance and timed passes."""
 
+from collections.abc import Iterable
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from specmoe.analysis.cost_model import Array, CostModel, RunCounts, counts_are_known
+from specmoe.analysis.cost_model import KINDS, Array, CostModel, counts_are_known, counts_of
 from specmoe.config.block import Outputs
 from specmoe.config.schema import Statistics
 
@@ -60,16 +61,21 @@ def timed_costs(
     others = len(logs) - 1
     without = np.exp((logs.sum(axis=0) - logs) / others) if others else logs[:0]
     return CostModel(
-        gammas=(1,),
-        widths=tuple(map(int, timed.verified.columns)),
-        catchup_widths=tuple(map(int, timed.catchup.columns)),
-        overhead_widths=(),
+        knots=_knots([1], timed, []),
         costs=np.append(np.exp(logs.mean(axis=0)), 0.0),
         without=np.pad(without, ((0, 0), (0, 1))),
         replays=replays,
         degrees=others,
         confidence=statistics.confidence,
     )
+
+
+def _knots(
+    gammas: Iterable[Any], timed: TimedSteps, overhead_widths: Iterable[Any]
+) -> dict[str, tuple[int, ...]]:
+    """Return `CostModel.knots`, of which the widths of v and d are those that were timed."""
+    places = [gammas, timed.verified.columns, timed.catchup.columns, overhead_widths, [0]]
+    return {kind: tuple(sorted(map(int, at))) for kind, at in zip(KINDS, places, strict=True)}
 
 
 def _by_repeat(times: pd.DataFrame, model: str, outputs: Outputs) -> pd.DataFrame:
@@ -99,10 +105,9 @@ def fit(runs: pd.DataFrame, statistics: Statistics, timed: TimedSteps) -> CostMo
         return None
     read = pd.concat([full.assign(full=True), none.assign(full=False)])
     unfitted = CostModel(
-        gammas=tuple(sorted({int(gamma) for gamma in read["gamma"]})),
-        widths=tuple(map(int, timed.verified.columns)),
-        catchup_widths=tuple(map(int, timed.catchup.columns)),
-        overhead_widths=tuple(sorted({round(float(one.widths().max())) for one in _counts(full)})),
+        knots=_knots(
+            {*read["gamma"]}, timed, {round(float(one.widths().max())) for one in counts_of(full)}
+        ),
         costs=np.array([]),
         without=np.array([]),
         replays=bool(none["replays"].sum() > 0),
@@ -124,7 +129,7 @@ def _sums(read: pd.DataFrame, model: CostModel) -> pd.DataFrame:
     step = read["step_ms"].to_numpy(float)
     drafting = read["draft_ms"].to_numpy(float) / step
     overhead = read["decode_ms"].to_numpy(float) / step - drafting
-    work = np.array([model.work(one) for one in _counts(read)])
+    work = np.array([model.work(one) for one in counts_of(read)])
     columns = pd.DataFrame(np.column_stack([drafting, overhead, work]), index=read.index)
     return columns.groupby([read["full"], read["gamma"], read["repeat"]]).sum()
 
@@ -137,10 +142,6 @@ def _mean(steps: pd.DataFrame, repeats: list[int]) -> Array:
     return mean
 
 
-def _counts(members: pd.DataFrame) -> list[RunCounts]:
-    return [RunCounts.of(row) for row in members.to_dict("records")]
-
-
 def _solve(sums: pd.DataFrame, timed: TimedSteps, repeats: list[int], model: CostModel) -> Array:
     """Return the costs that best explain what some repeats took."""
     from scipy.optimize import nnls
@@ -148,11 +149,11 @@ def _solve(sums: pd.DataFrame, timed: TimedSteps, repeats: list[int], model: Cos
     kept = sums[sums.index.isin(repeats, level="repeat")]
     took = kept.groupby(level=["full", "gamma"]).sum().to_numpy(float)
     drafting_steps, overhead_steps = took[:, 0], took[:, 1]
-    drafted, amounts = np.split(took[:, 2:], [len(model.gammas)], axis=1)
+    drafted, amounts = np.split(took[:, 2:], [len(model.knots["draft"])], axis=1)
     drafting = (drafting_steps[:, None] * (drafted > 0)).sum(axis=0) / drafted.sum(axis=0)
     rises = _rises(model)
     single = np.zeros(len(rises))
-    single[: len(model.widths)] = 1  # v(1), from which v rises
+    single[: len(model.knots["pass"])] = 1  # v(1), from which v rises
     passes = np.concatenate([_mean(frame, repeats) for frame in timed])
     work = np.concatenate([amounts, np.eye(len(passes), len(rises))])
     times = np.concatenate([overhead_steps, passes])
@@ -163,10 +164,10 @@ def _solve(sums: pd.DataFrame, timed: TimedSteps, repeats: list[int], model: Cos
 
 def _rises(model: CostModel) -> Array:
     """Return the matrix from what v, d and o rise by at each width, and r, to their values."""
-    sizes = [len(model.widths), len(model.catchup_widths), len(model.overhead_widths), 1]
+    from scipy.linalg import block_diag
+
+    sizes = [len(knots) for kind, knots in model.knots.items() if kind != "draft"]
     blocks = [np.tril(np.ones((size, size))) for size in sizes]
     blocks[0][:, 0] = 0  # v(1) is the unit
-    rises = np.zeros((sum(sizes), sum(sizes)))
-    for block, end in zip(blocks, np.cumsum(sizes), strict=True):
-        rises[end - len(block) : end, end - len(block) : end] = block
+    rises: Array = block_diag(*blocks)
     return rises

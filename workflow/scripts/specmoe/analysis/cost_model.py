@@ -28,10 +28,10 @@ between the measured widths and continue beyond them at the slope of the last pi
 width o is constant, as is c beyond the measured gammas.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil, exp, nan, sqrt
-from typing import Any, Self
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -41,10 +41,13 @@ from specmoe.analysis.intervals import Estimate, student_quantile
 from specmoe.audit.draft_rounds import Counts
 
 Array = npt.NDArray[np.float64]
+KINDS = ("draft", "pass", "catchup", "overhead", "replay")
+"""The kinds of cost: c, v, d, o and r."""
+Points = tuple[Sequence[float] | Array, Array | float]
+"""The γ or widths of drafting or passes, and how often each is."""
 
 
-@dataclass(frozen=True)
-class RunCounts:
+class RunCounts(NamedTuple):
     """What a run did, without its timing; `tokens` are those that its decode time spans."""
 
     gamma: int
@@ -54,14 +57,6 @@ class RunCounts:
     accepted: int
     replays: int = 0
     replays_rejected: int = 0
-
-    @classmethod
-    def of(cls, row: Any) -> Self:
-        """Return the counts of a row of `schema.read_runs`'s frame, of protocol `paired`."""
-        names = ("rounds", "drafted", "accepted", "replays", "replays_rejected")
-        return cls(
-            int(row["gamma"]), int(row["generated"]) - 1, *(int(row[name]) for name in names)
-        )
 
     @property
     def single_steps(self) -> int:
@@ -103,43 +98,37 @@ class RunCounts:
         return 2 + max(self.accepted - wholly, 0) / partly
 
 
+_COUNTED = ["generated", "rounds", "drafted", "accepted", "replays", "replays_rejected"]
+
+
+def counts_of(runs: pd.DataFrame) -> list[RunCounts]:
+    """Return the counts of rows of `schema.read_runs`'s frame, of protocol `paired`."""
+    counts = runs[["gamma", *_COUNTED]].astype(int).itertuples(index=False, name=None)
+    return [RunCounts(gamma, generated - 1, *more) for gamma, generated, *more in counts]
+
+
 def counts_are_known(runs: pd.DataFrame) -> "pd.Series[bool]":
     """Return which runs the model applies to: those whose rounds and replays were counted."""
-    names = ["generated", "rounds", "drafted", "accepted", "replays", "replays_rejected"]
-    return runs[names].notna().all(axis=1) & runs["rounds"].fillna(0).gt(0)
+    return runs[_COUNTED].notna().all(axis=1) & runs["rounds"].fillna(0).gt(0)
 
 
 @dataclass(frozen=True)
 class CostModel:
     """The costs of one target with one draft, in steps.
 
-    `costs` has c at each of `gammas`, v at each of `widths` (the first is 1), d at each of
-    `catchup_widths` (none without a draft model), o at each of `overhead_widths` (none without runs
-    of forced acceptance), and r. `without` has the costs as fitted without each repeat in turn,
-    shape (repeats, costs); it has no rows where a kind of run has a single repeat. `degrees` of
-    freedom are the fewest repeats of any kind of run, less one.
+    `knots` has the γ or widths at which each of `KINDS` is known: c of γ; v, the first of whose
+    widths is 1; d, none without a draft model; o, none without runs of forced acceptance; and r at
+    0. `costs` has them in this order, and `without` as fitted without each repeat in turn, shape
+    (repeats, costs); it has no rows where a kind of run has a single repeat. `degrees` of freedom
+    are the fewest repeats of any kind of run, less one.
     """
 
-    gammas: tuple[int, ...]
-    widths: tuple[int, ...]
-    catchup_widths: tuple[int, ...]
-    overhead_widths: tuple[int, ...]
+    knots: Mapping[str, tuple[int, ...]]
     costs: Array
     without: Array
     replays: bool
     degrees: int
     confidence: float
-
-    @property
-    def knots(self) -> dict[str, tuple[int, ...]]:
-        """The γ or widths of each kind of cost, in the order of `costs`."""
-        return {
-            "draft": self.gammas,
-            "pass": self.widths,
-            "catchup": self.catchup_widths,
-            "overhead": self.overhead_widths,
-            "replay": (0,),
-        }
 
     def reach(self, without: Array) -> Array:
         """Return half the width of the intervals of values, given those without each repeat.
@@ -184,35 +173,26 @@ class CostModel:
         return float(self.weights(kind, at) @ self.costs)
 
     def weights(self, kind: str, at: float) -> Array:
-        """Return the weights of `costs` that give one of its kinds (see `knots`) at a γ or width.
+        """Return the weights of `costs` that give one of its kinds at a γ or width.
 
         Those of `round` give v + d + o: a round of that width, not drafted.
         """
-        wanted = {"pass", "catchup", "overhead"} if kind == "round" else {kind}
-        parts = {
-            "draft": self._drafting(at, 1),
-            "pass": shares([at], self.widths),
-            "catchup": shares([at], self.catchup_widths),
-            "overhead": self._overheads([at]),
-            "replay": np.ones(1),
-        }
-        return np.concatenate([part * (name in wanted) for name, part in parts.items()])
+        wanted = ("pass", "catchup", "overhead") if kind == "round" else (kind,)
+        return self._amounts({one: ([at], 1.0) for one in wanted})
 
     def work(self, counts: RunCounts) -> Array:
         """Return a run's amount of each cost; its time in steps is `work @ costs`."""
-        rounds, drafts = counts.widths(), (counts.gamma, counts.drafted)
-        batches = np.append(rounds, counts.replay_width())
-        times = np.append(np.ones(len(rounds)), counts.replays)
-        return self._work(drafts, batches, times, rounds, counts.replays, counts.single_steps)
+        drafts: Points = [counts.gamma], counts.drafted
+        replays: Points = [counts.replay_width()], counts.replays
+        return self._work(drafts, counts.widths(), replays, counts.single_steps)
 
     def played(self, steps: Sequence[Counts], gamma: int) -> Array:
         """Return the same of rounds, and steps without one, that are known one by one."""
         rounds = [(one.drafted, one.accepted) for one in steps if one.rounds]
         drafted, held = np.array(rounds, float).reshape(-1, 2).T
         replayed = held[held < drafted] + 2.0 if self.replays else np.array([])
-        batches, drafts = np.concatenate([drafted + 1, replayed]), (gamma, int(drafted.sum()))
-        single = len(steps) - len(rounds)
-        return self._work(drafts, batches, 1.0, drafted + 1, len(replayed), single)
+        drafts, replays = ([gamma], drafted.sum()), (replayed, np.ones(len(replayed)))
+        return self._work(drafts, drafted + 1, replays, len(steps) - len(rounds))
 
     def expected(self, held: Array) -> tuple[float, float, Array]:
         """Return a round's expected accepted tokens, all tokens it yields, and its work.
@@ -224,39 +204,31 @@ class CostModel:
         # The chances of accepting exactly 0, 1, ... of them, but not all.
         partly: Array = -np.diff(held, prepend=1.0) * self.replays
         accepted, replays = float(held.sum()), float(partly.sum())
-        batches = np.arange(2, gamma + 3, dtype=float)
-        batches[-1] = gamma + 1  # the round's own, behind its possible replays
-        times, own = np.append(partly, 1.0), np.array([gamma + 1.0])
-        work = self._work((gamma, gamma), batches, times, own, replays)
+        possible = np.arange(2.0, gamma + 2), partly
+        work = self._work(([gamma], gamma), np.array([gamma + 1.0]), possible)
         return accepted, 1 + accepted + replays, work
 
-    def _drafting(self, gamma: float, tokens: int) -> Array:
-        within = min(max(gamma, self.gammas[0]), self.gammas[-1])
-        return shares([within], self.gammas, tokens)
+    def _work(self, drafts: Points, rounds: Array, replays: Points, single_steps: int = 0) -> Array:
+        """Return the amount of each cost in rounds and replays of these widths.
 
-    def _overheads(self, widths: Sequence[float] | Array) -> Array:
-        least = self.overhead_widths[0] if self.overhead_widths else 0
-        return shares(np.maximum(widths, least), self.overhead_widths)
-
-    def _work(
-        self,
-        drafts: tuple[int, int],
-        batches: Array,
-        times: Array | float,
-        rounds: Array,
-        replays: float,
-        single_steps: int = 0,
-    ) -> Array:
-        """Return the amount of each cost in passes of the given widths.
-
-        `drafts`: γ and how many tokens were drafted; `times`: how often each pass was; `rounds`:
-        the widths of those that are rounds.
+        `drafts`: γ and how many tokens were drafted.
         """
-        drafting = self._drafting(*drafts)
-        passes = shares(batches, self.widths, times)
-        passes[0] += single_steps
-        catchups = shares(batches, self.catchup_widths, times)
-        return np.concatenate([drafting, passes, catchups, self._overheads(rounds), [replays]])
+        widths, times = replays
+        batches, often = np.append(rounds, widths), np.append(np.ones(len(rounds)), times)
+        points: dict[str, Points] = {"draft": drafts, "catchup": (batches, often)}
+        points["pass"] = np.append(batches, 1), np.append(often, single_steps)
+        points |= {"overhead": (rounds, 1.0), "replay": ([0], np.sum(times))}
+        return self._amounts(points)
+
+    def _amounts(self, points: Mapping[str, Points]) -> Array:
+        """Return the amount of each cost, none of the kinds without points."""
+        amounts = []
+        for kind, knots in self.knots.items():
+            at, times = points.get(kind, ([], 1.0))
+            if kind in ("draft", "overhead") and knots:
+                at = np.clip(at, knots[0], knots[-1] if kind == "draft" else None)
+            amounts.append(shares(at, knots, times))
+        return np.concatenate(amounts)
 
 
 def shares(

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from specmoe.analysis.cost_fit import TimedSteps, fit, timed_steps
-from specmoe.analysis.cost_model import Array, CostModel, RunCounts, counts_are_known
+from specmoe.analysis.cost_model import Array, CostModel, counts_are_known, counts_of
 from specmoe.analysis.intervals import Estimate, block_mean, mean_speedup
 from specmoe.analysis.summaries import by_group
 from specmoe.config.block import MEASURED_BY
@@ -55,7 +55,7 @@ def fit_pairs(
         timed = timed_steps(own_times, named["target"], draft)
         if timed and (model := fit(members, statistics, timed)):
             longest = members["generated"].max() - 1
-            widest = max((one for one in model.overhead_widths if 2 * one <= longest), default=1)
+            widest = max((one for one in model.knots["overhead"] if 2 * one <= longest), default=1)
             fitted.append(Fitted(named, model, widest, timed))
     return fitted
 
@@ -75,40 +75,29 @@ def verification(fitted: Iterable[Fitted]) -> pd.DataFrame:
     rows = []
     for pair in fitted:
         model = pair.model
-        for n_tokens in model.widths:
+        for n_tokens in model.knots["pass"]:
             steps = Estimate(1.0)
             if n_tokens > 1:
                 logs = np.log(pair.timed.verified[n_tokens].to_numpy(float))
                 steps = block_mean(logs).estimate(model.confidence)
-            rows.append(
-                pair.identity
-                | {
-                    "n_tokens": n_tokens,
-                    **steps.columns("steps"),
-                    "gamma": n_tokens - 1,
-                    **_round_costs(model, n_tokens - 1),
-                }
-            )
+            of_pass: dict[str, Any] = {"n_tokens": n_tokens} | steps.columns("steps")
+            of_round = {"gamma": n_tokens - 1} | _round_costs(model, n_tokens - 1)
+            rows.append(pair.identity | of_pass | of_round)
     return pd.DataFrame(rows)
 
 
 def _round_costs(model: CostModel, gamma: int) -> dict[str, float]:
     """Return what a round of γ drafted tokens costs; all null of a γ that was not fitted on."""
-    fitted, unknown = gamma in model.gammas, Estimate(np.nan)
-    parts = {"draft": unknown}
-    if fitted:
-        place = model.gammas.index(gamma)
-        parts["draft"] = model.ratio(float(model.costs[place]), model.without[:, place])
-    for kind, known in {
-        "round": True,
-        "catchup": model.catchup_widths,
-        "overhead": True,
-        "replay": model.replays,
-    }.items():
-        weights = model.weights(kind, gamma + 1)
-        parts[kind] = model.cost(weights) if fitted and known else unknown
-    steps = [part.columns(f"{kind}_steps") for kind, part in parts.items()]
-    return {name: value for columns in steps for name, value in columns.items()}
+    kinds = ("round", "catchup", "overhead", "replay")
+    parts = {kind: model.cost(model.weights(kind, gamma + 1)) for kind in kinds}
+    drafting = model.weights("draft", gamma)
+    parts = {"draft": model.ratio(float(drafting @ model.costs), model.without @ drafting)} | parts
+    known = {"catchup": model.knots["catchup"], "replay": model.replays}
+    steps: dict[str, float] = {}
+    for kind, part in parts.items():
+        fitted = gamma in model.knots["draft"] and known.get(kind, True)
+        steps |= (part if fitted else Estimate(np.nan)).columns(f"{kind}_steps")
+    return steps
 
 
 def fitted_costs(fitted: Iterable[Fitted]) -> pd.DataFrame:
@@ -161,7 +150,7 @@ def predictions(
 
 
 def _predicted(members: pd.DataFrame, model: CostModel, statistics: Statistics) -> dict[str, Any]:
-    counts = [RunCounts.of(row) for row in members.to_dict("records")]
+    counts = counts_of(members)
     gamma = counts[0].gamma
     tokens = np.array([one.tokens for one in counts])
     work = np.array([model.work(one) for one in counts])
@@ -231,8 +220,7 @@ def break_even(fitted: Iterable[Fitted], predicted: pd.DataFrame) -> pd.DataFram
     rows = []
     for pair in fitted:
         of_pair = measured.get(tuple(pair.identity.values()), [])
-        gammas = sorted({*pair.model.gammas, *map(int, of_pair)})
-        for gamma in gammas:
+        for gamma in sorted({*pair.model.knots["draft"], *map(int, of_pair)}):
             row = pair.identity | {"gamma": gamma, "extrapolated": gamma + 1 > pair.widest}
             rows.append(row | _ends(pair.model, gamma))
     frame = pd.DataFrame(rows)
@@ -246,9 +234,8 @@ def break_even(fitted: Iterable[Fitted], predicted: pd.DataFrame) -> pd.DataFram
 
 def _ends(model: CostModel, gamma: int) -> dict[str, Any]:
     cycles = [model.expected(chance ** np.arange(1.0, gamma + 1)) for chance in _CHANCES]
-    rates = np.array([accepted for accepted, _, _ in cycles]) / gamma
-    tokens = np.array([yielded for _, yielded, _ in cycles])
-    work = np.array([done for _, _, done in cycles])
+    accepted, tokens, work = map(np.array, zip(*cycles, strict=True))
+    rates = accepted / gamma
     curve = tokens / (work @ model.costs)
     reach = np.exp(model.reach(np.log(tokens[:, None] / (work @ model.without.T))))
     low, high = curve / reach, curve * reach

@@ -91,7 +91,7 @@ def apply_exclusions(
                 | {
                     "flagged": int(own["flagged"].sum()),
                     "impossible": int(own["impossible"].sum()),
-                    "unfiltered_high": every.high,
+                    "unfiltered_high": every[1],
                     "excluded_setting": key in excluded,
                     "unusable_prompts": "" if key in excluded else ", ".join(sorted(unusable)),
                 }

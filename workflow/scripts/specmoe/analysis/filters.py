@@ -27,9 +27,13 @@ def usual_settings(analysis: Analysis) -> pd.DataFrame:
 
 
 def text_settings(analysis: Analysis) -> pd.DataFrame:
-    """Return the settings of suites that do not compare lengths of prompts, but for controls."""
+    """Return the settings of suites that do not compare lengths of prompts, but for controls.
+
+    Added: best, see `fastest`.
+    """
     settings = without_controls(analysis.settings)
-    return in_series(settings[settings["factor"] != "prompt_tokens"])
+    settings = in_series(settings[settings["factor"] != "prompt_tokens"])
+    return settings.assign(best=fastest(settings))
 
 
 def method_settings(analysis: Analysis) -> pd.DataFrame:
@@ -66,10 +70,7 @@ def control_settings(analysis: Analysis) -> pd.DataFrame:
     settings = in_series(analysis.settings[analysis.settings["control"] != Control.NONE])
     keys = [*MEASURED_BY, "target", "draft", "gamma"]
     audit = analysis.audit.reindex(columns=[*keys, "controls_passed", "controls_failed"])
-    due = {
-        Control.SELF: LIMITS.self_acceptance,
-        Control.UNRELATED: LIMITS.unrelated_acceptance,
-    }
+    due = {Control.SELF: LIMITS.self_acceptance, Control.UNRELATED: LIMITS.unrelated_acceptance}
     settings = settings.assign(due=settings["control"].map(due)).merge(audit, how="left", on=keys)
     return settings.sort_values(["control", "target_rank", "suite", "gamma"], ignore_index=True)
 

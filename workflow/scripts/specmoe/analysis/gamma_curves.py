@@ -6,7 +6,7 @@ that were timed by themselves: rounds take nothing beside them, and PASSES_ERR s
 from the truth.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from math import exp, hypot, isnan
 from typing import Any, NamedTuple
 
@@ -18,7 +18,7 @@ from specmoe.analysis.cost_model import CostModel
 from specmoe.analysis.cost_tables import PAIR, Fitted
 from specmoe.analysis.intervals import MANY, Estimate, student_quantile
 from specmoe.analysis.labels import by_model
-from specmoe.analysis.summaries import geometric_mean, mean_ratios
+from specmoe.analysis.summaries import by_group, mean_ratios
 from specmoe.audit.draft_rounds import DraftScores, Limits, ScoresKey, steps_from_agreement
 from specmoe.config.block import MEASURED_BY, Protocol
 from specmoe.config.schema import Statistics
@@ -45,7 +45,7 @@ class Pair(NamedTuple):
         tokens = np.array([len(text.tokens) - 1.0 for text, _ in self.texts])
         work = np.array([self.model.played(steps, gamma) for steps in played])
         took = work @ self.model.costs
-        value = geometric_mean(tokens / took)
+        value = exp(np.log(tokens / took).mean())
         without = np.exp(np.log(tokens / (self.model.without @ work.T)).mean(axis=1))
         reach = float(self.model.reach(np.log(without)))
         if self.error:
@@ -73,7 +73,6 @@ def gamma_curves(
     measured speedup, each with its interval (null where γ was not measured).
     """
     costs = {tuple(pair.identity.values()): pair.model for pair in fitted}
-    rows = []
     compared = compared[
         by_model(compared)
         & (compared["protocol"] == Protocol.PAIRED)
@@ -82,19 +81,20 @@ def gamma_curves(
         & (compared["p_min"].fillna(0) == 0)
     ]
     baselines = runs.set_index("run")
-    for setting, members in compared.groupby(_SETTING, sort=False):
-        named = dict(zip(_SETTING, map(str, setting), strict=True))
+
+    def rows(members: pd.DataFrame) -> Iterator[dict[str, Any]]:
         replays = bool(members["replays"].fillna(0).gt(0).any())
         draft = str(members["draft_model"].iloc[0])
         own = baselines.loc[members["baseline"].unique()]
-        known = costs.get(tuple(named[name] for name in PAIR))
+        known = costs.get(tuple(members.iloc[0][PAIR]))
         pair = scored_pair(own, draft, scores, pass_times, statistics, replays=replays, known=known)
         if pair is None:
-            continue
+            return
         for gamma in range(1, LONGEST + 1):
             measured = mean_ratios(members[members["gamma"] == gamma], statistics, "speedup")
-            rows.append(named | {"gamma": gamma} | pair.predict_speedup(gamma) | measured)
-    return pd.DataFrame(rows)
+            yield {"gamma": gamma} | pair.predict_speedup(gamma) | measured
+
+    return by_group(compared, _SETTING, rows)
 
 
 def scored_pair(

@@ -21,13 +21,6 @@ import numpy as np
 import pandas as pd
 
 
-class Interval(NamedTuple):
-    """Both ends of an interval; NaN where there is none."""
-
-    low: float
-    high: float
-
-
 class Estimate(NamedTuple):
     """A value with its interval; both ends are NaN where it has none."""
 
@@ -112,12 +105,14 @@ class Mean(NamedTuple):
         session = session_reach(session_sd)
         return np.hypot(own, session) if settings == 1 else own + session
 
-    def interval(self, confidence: float, settings: int = 1, session_sd: float = 0.0) -> Interval:
-        """Return the interval of the ratio itself, see `reach`."""
+    def interval(
+        self, confidence: float, settings: int = 1, session_sd: float = 0.0
+    ) -> tuple[float, float]:
+        """Return both ends of the interval of the ratio itself, see `reach`; NaN without one."""
         reach = self.reach(confidence, settings, session_sd)
         # numpy's exponential of a huge number is infinity, math's is an error.
         with np.errstate(over="ignore"):
-            return Interval(float(np.exp(self.log - reach)), float(np.exp(self.log + reach)))
+            return float(np.exp(self.log - reach)), float(np.exp(self.log + reach))
 
     def estimate(self, confidence: float) -> Estimate:
         """Return the ratio with its interval."""

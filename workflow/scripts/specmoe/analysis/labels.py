@@ -7,7 +7,7 @@ changes nothing. Tables and figures are in the order of the ranks: models as in 
 
 from collections.abc import Callable, Collection, Mapping
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -87,31 +87,23 @@ def list_drafts(runs: pd.DataFrame, label_of: Callable[[str], str]) -> pd.DataFr
         method, file = BY_TYPE[row["method"]], row["draft_model"]
         named = isinstance(file, str) and (method == Method.DRAFT or most[row["method"]] > 1)
         file_label = label_of(file) if named else None
-        parameters = {key: row.get(key) for key in PARAMETERS}
-        known = {key: value for key, value in parameters.items() if not pd.isna(value)}
-        rows.append(
-            {
-                "draft": row["draft"],
-                "label": draft_label(method, file_label, known),
-                "drafter": draft_label(method, file_label, {}),
-                "method": row["method"],
-                "draft_model": file,
-            }
-        )
-    return pd.DataFrame(rows)
+        known = {key: row[key] for key in PARAMETERS if pd.notna(row.get(key))}
+        label, drafter = (draft_label(method, file_label, given) for given in (known, {}))
+        rows.append((row["draft"], label, drafter, row["method"], file))
+    return pd.DataFrame(rows, columns=["draft", "label", "drafter", "method", "draft_model"])
 
 
 def drafts(frame: pd.DataFrame, analysis: "Analysis") -> pd.DataFrame:
     """Add rank: by method; draft models in the order of models, then by label."""
-    models, order = _rank(analysis), list(METHODS)
-
-    def key(row: Any) -> tuple[Any, ...]:
-        place = order.index(BY_TYPE[row.method])
-        return place, models.get(row.draft_model, len(models)), row.label
-
-    ranked = sorted(frame.itertuples(), key=key)
-    ranks = {row.draft: rank for rank, row in enumerate(ranked)}
-    return frame.assign(rank=frame["draft"].map(ranks))
+    order = pd.DataFrame(
+        {
+            "method": frame["method"].map(BY_TYPE).map([*METHODS].index),
+            "model": frame["draft_model"].map(_rank(analysis)),  # null is last
+            "label": frame["label"],
+        }
+    )
+    places = order.sort_values([*order]).index
+    return frame.assign(rank=pd.Series(range(len(frame)), places))
 
 
 def joined(frame: pd.DataFrame, analysis: "Analysis") -> pd.DataFrame:

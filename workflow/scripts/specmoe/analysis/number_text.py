@@ -114,20 +114,15 @@ def _grouped(digits: str) -> str:
 
 
 def measured(
-    value: float | None,
-    low: float | None,
-    high: float | None,
-    digits: int = 2,
-    *,
-    ratio: bool = True,
+    value: float | None, low: float | None, high: float | None, digits: int = 2, **how: Any
 ) -> str:
-    """Return a number with its interval, if it has one."""
-    return f"{fixed(value, digits)} {interval(low, high, digits, ratio=ratio)}".rstrip()
+    """Return a number with its interval, if it has one; `how` is as in `interval`."""
+    return f"{fixed(value, digits)} {interval(low, high, digits, **how)}".rstrip()
 
 
-def measured_in(row: Mapping[str, Any], name: str, *, ratio: bool = True) -> str:
+def measured_in(row: Mapping[str, Any], name: str, **how: Any) -> str:
     """Return the number in a row's column, with its interval in `<name>_low` and `<name>_high`."""
-    return measured(row[name], row[f"{name}_low"], row[f"{name}_high"], ratio=ratio)
+    return measured(*(row[f"{name}{end}"] for end in ("", "_low", "_high")), **how)
 
 
 def _scaled(count: float | None, divisor: float, unit: str) -> str:

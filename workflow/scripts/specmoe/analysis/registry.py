@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import chain, product
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 
@@ -20,8 +20,7 @@ Record = dict[str, Any]
 Label = Callable[[pd.DataFrame, "Analysis"], pd.DataFrame]
 
 
-@dataclass(frozen=True)
-class Table:
+class Table(NamedTuple):
     """A table of the analysis, as `tables.yaml` declares it.
 
     - columns: those that other packages use, beside those that `label` adds.

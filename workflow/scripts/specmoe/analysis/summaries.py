@@ -13,13 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from specmoe.analysis.intervals import (
-    Estimate,
-    block_mean,
-    log_means,
-    mean_on_other_prompts,
-    mean_speedup,
-)
+from specmoe.analysis import intervals
 from specmoe.analysis.labels import with_controls
 from specmoe.analysis.registry import records
 from specmoe.audit.output import looping
@@ -162,9 +156,9 @@ def summarise_baselines(runs: pd.DataFrame, statistics: Statistics) -> pd.DataFr
         rates = members["tokens_per_second"]
         # Of logarithms, so that it stays above 0.
         of_blocks = np.log(rates.groupby(members["block"]).mean().to_numpy(float))
-        ends = block_mean(of_blocks).interval(statistics.confidence)
+        ends = intervals.block_mean(of_blocks).interval(statistics.confidence)
         yield {
-            **Estimate(rates.mean(), *ends).columns("tokens_per_second"),
+            **intervals.Estimate(rates.mean(), *ends).columns("tokens_per_second"),
             "tokens_per_second_sd": rates.std(),
             "prompt_tokens_per_second": (members["n_prompt"] / members["prompt_ms"] * 1000).mean(),
             "runs": len(members),
@@ -207,14 +201,18 @@ def summarise(
     - log_speedups: the mean logarithm of speedup in repeats 0, 1, ..., NaN in those without a pair.
     """
 
-    def row(members: pd.DataFrame) -> Iterator[dict[str, Any]]:
+    def row(sent: pd.DataFrame) -> Iterator[dict[str, Any]]:
+        members = sent[sent["counts"]]
+        if members.empty:
+            return
         accepted, rounds = _total(members["accepted"]), _total(members["rounds"])
         # A method that finds no draft tokens has no rounds to take a mean over.
         some_rounds = rounds if rounds > 0 else np.nan
         replays = (members["replays"] - members["replays_rejected"]).fillna(0).sum() / some_rounds
         rate = members["tokens_per_second"].mean()
         rates = members["accepted"].astype(float) / members["drafted"].astype(float)
-        first, by_repeat = members.iloc[0], log_means(members.assign(block=members["repeat"]))
+        first = members.iloc[0]
+        by_repeat = intervals.log_means(members.assign(block=members["repeat"]))
         yield {
             **first[[*MEASURED_BY, "method", "draft_model", "control"]],
             "runs": len(members),
@@ -236,21 +234,14 @@ def summarise(
             "decode_failures": _total(members["decode_failures"]) / len(members),
             "log_speedups": [*by_repeat.reindex(range(by_repeat.index.max() + 1))],
             **more(members),
+            "excluded": len(sent) - len(members) or None,
+            "pairs": len(sent),
+            "prompt_set": ", ".join(sorted(sent["prompt"].unique())),
         }
 
-    settings = by_group(pairs[pairs["counts"]], by, row)
-    if settings.empty:
-        return settings
-    every = pairs.groupby([*by], dropna=False)
-    sizes, prompts = every.size(), every["prompt"].unique()
-    at = pd.MultiIndex.from_frame(settings[[*by]])
-    both = pd.Series(sizes.reindex(at).to_numpy(), dtype="Int64")
-    lost = both - settings["runs"]
-    return settings.assign(
-        excluded=lost.where(lost > 0),
-        pairs=both,
-        prompt_set=[", ".join(sorted(sent)) for sent in prompts.reindex(at)],
-    )
+    settings = by_group(pairs, by, row)
+    counts = dict.fromkeys(["excluded", "pairs"], "Int64")
+    return settings if settings.empty else settings.astype(counts)
 
 
 def describe_texts(members: pd.DataFrame) -> dict[str, Any]:
@@ -282,7 +273,7 @@ def summarise_categories(pairs: pd.DataFrame, statistics: Statistics) -> pd.Data
     """
 
     def prompt_columns(its: pd.DataFrame) -> dict[str, Any]:
-        low, high = mean_on_other_prompts(its).interval(statistics.confidence)
+        low, high = intervals.mean_on_other_prompts(its).interval(statistics.confidence)
         return {"prompts": its["prompt"].nunique(), "speedup_low": low, "speedup_high": high}
 
     known = pairs[pairs["category"].notna()]
@@ -305,12 +296,10 @@ def acceptance_by_position(pairs: pd.DataFrame) -> pd.DataFrame:
             for name in ("drafted", "accepted")
         )
         places = np.flatnonzero(tried)
-        table = pd.DataFrame(
-            {"position": places + 1, "tried": tried[places], "accepted": accepted[places]}
-        )
-        conditional = table["accepted"] / table["tried"]
-        table = table.assign(conditional=conditional, cumulative=conditional.cumprod())
-        yield from records(table)
+        counts = {"position": places + 1, "tried": tried[places], "accepted": accepted[places]}
+        conditional = counts["accepted"] / counts["tried"]
+        chances = {"conditional": conditional, "cumulative": conditional.cumprod()}
+        yield from records(pd.DataFrame(counts | chances))
 
     return by_group(pairs[pairs["drafted_per_position"].notna()], [*SETTING, *MEASURED_BY], rows)
 
@@ -322,9 +311,10 @@ def mean_ratios(members: pd.DataFrame, statistics: Statistics, *names: str) -> d
     """
     found: dict[str, float] = {}
     for name in names:
-        known = len(members) and members[name].notna().all()
-        mean = mean_speedup(members, name).estimate(statistics.confidence) if known else None
-        found |= (mean or Estimate(np.nan)).columns(name)
+        mean = intervals.Estimate(np.nan)
+        if len(members) and members[name].notna().all():
+            mean = intervals.mean_speedup(members, name).estimate(statistics.confidence)
+        found |= mean.columns(name)
     return found
 
 
@@ -347,8 +337,3 @@ def fastest(settings: pd.DataFrame) -> "pd.Series[bool]":
 def _total(counts: pd.Series) -> float:
     """Return the sum of a counter over runs, NaN unless it is known of all."""
     return np.float64(counts.sum() if counts.notna().all() else np.nan)
-
-
-def geometric_mean(ratios: np.ndarray) -> float:
-    """Return the geometric mean, the average that treats a ratio and its inverse alike."""
-    return float(np.exp(np.mean(np.log(ratios))))

@@ -15,15 +15,8 @@ import pandas as pd
 from markupsafe import Markup
 
 from specmoe import text
-from specmoe.analysis import number_text
+from specmoe.analysis import filters, number_text
 from specmoe.analysis.advice import Answer, Controls, Status
-from specmoe.analysis.filters import (
-    advised_targets,
-    experiment,
-    reported_pairs,
-    settings_on_other_prompts,
-    whole_audit,
-)
 from specmoe.analysis.follow_up import with_files
 from specmoe.analysis.intervals import session_reach
 from specmoe.analysis.number_text import fixed, interval, measured_in, percent
@@ -60,20 +53,20 @@ def render_advice(analysis: Analysis, template: Path, details: Path) -> str:
 
     `details` is where a reader finds every setting.
     """
-    advice, advised = analysis.advice, advised_targets(analysis)
+    advice, advised = analysis.advice, filters.advised_targets(analysis)
     settings, categories = analysis.advice_settings, analysis.categories
     campaign = records(analysis.campaign)[0]
     env = environment(template.parent, _unescaped)
     return env.get_template(template.name).render(
         campaign=campaign,
         session=math.expm1(session_reach(campaign["session_sd"])),
-        audit=whole_audit(analysis),
+        audit=filters.whole_audit(analysis),
         controlled=records(advice[advice["controls"] != Controls.NONE]),
         advised=records(advised),
         without=[*advice.loc[~advice["target"].isin(advised["target"]), "target"]],
         table=table_of_answers(advised),
         settings={name: records(own) for name, own in settings.groupby("target")},
-        other_prompt_sets=settings_on_other_prompts(analysis),
+        other_prompt_sets=filters.settings_on_other_prompts(analysis),
         categories={name: records(own) for name, own in categories.groupby("target")},
         details=details,
         Answer=Answer,
@@ -95,7 +88,8 @@ def environment(
     numbers = ("fixed", "percent", "thousands", "memory", "interval", "measured_in")
     texts = ("span", "day", "short_commits", "prompt_text")
     env.filters.update({name: getattr(number_text, name) for name in (*numbers, *texts)})
-    env.filters.update(machine_of=machine_of, records=records, reported_pairs=reported_pairs)
+    own = {"machine_of": machine_of, "reported_pairs": filters.reported_pairs, "records": records}
+    env.filters.update(own)
     env.tests["known"] = pd.notna
     return env
 
@@ -205,7 +199,7 @@ def finish(campaign: LoadedCampaign) -> None:
     analysed = is_newer(tables / "upcycled_pairs.parquet", runs)
     env = environment(ROOT / "paper", _unescaped)
     text = env.get_template("finished.txt.j2").render(
-        experiment=experiment(Analysis.read(tables)) if analysed else {},
+        experiment=filters.experiment(Analysis.read(tables)) if analysed else {},
         runs=len(rows),
         time=duration(sum(head.seconds for head in map(head_of, records) if head)),
         again=int((rows["reruns"] > 0).sum()),

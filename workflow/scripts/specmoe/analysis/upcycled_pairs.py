@@ -48,18 +48,15 @@ def compare_pairs(
       MoE of one expert; null without one): geometric means with intervals.
     """
     runs = runs.assign(block=runs["repeat"])
-    routed = runs[runs["target"].isin(dense_of)]
-    routed = routed.assign(dense=routed["target"].map(dense_of))
-    dense = runs[["target", *_SHARED, *_COUNTED]].rename(
-        columns={"target": "dense", **{name: f"dense_{name}" for name in _COUNTED}}
-    )
-    pairs = routed.merge(dense, on=["dense", *_SHARED], validate="m:1")
+    pairs = runs[runs["target"].isin(dense_of)]
+    roles: Any = (("dense", dense_of, "inner"), ("single", single_of, "left"))
+    for role, model_of, how in roles:
+        names = {"target": role} | {name: f"{role}_{name}" for name in _COUNTED}
+        beside = runs[["target", *_SHARED, *_COUNTED]].rename(columns=names)
+        pairs = pairs.assign(**{role: pairs["target"].map(model_of).astype(object)})
+        pairs = pairs.merge(beside, how, [role, *_SHARED], validate="m:1")
     if pairs.empty:
         return pd.DataFrame()
-    single = runs[["target", *_SHARED, "speedup"]]
-    single = single.rename(columns={"target": "single", "speedup": "single_speedup"})
-    pairs = pairs.assign(single=pairs["target"].map(single_of).astype(object))
-    pairs = pairs.merge(single, on=["single", *_SHARED], how="left", validate="m:1")
     pairs = pairs.assign(
         ratio=pairs["speedup"] / pairs["dense_speedup"],
         experts_ratio=pairs["speedup"] / pairs["single_speedup"],

@@ -1,8 +1,6 @@
 """Figures of times and costs: of forward passes, upcycled pairs, rounds and runs."""
 
-from collections.abc import Callable
-from dataclasses import replace
-from functools import partial
+from itertools import product
 from typing import Any
 
 import pandas as pd
@@ -12,39 +10,19 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import LogLocator, NullLocator, PercentFormatter
 
 from specmoe.analysis.registry import Analysis
-from specmoe.figures.panels import (
-    ACCEPTANCE,
-    GAMMA_LABEL,
-    REFERENCE_LINE,
-    REFERENCE_TEXT,
-    SPEEDUP,
-    PlottedColumn,
-    add_legend,
-    draw,
-    draw_panels,
-    draw_series,
-    handle,
-    line_style,
-    make_panels,
-    mark_no_change,
-    powers_of_two,
-    series_handles,
-    start_at_zero,
-    target_title,
-)
+from specmoe.figures import parts
 from specmoe.figures.style import Look, short, target_looks
 
 N_TOKENS_LABEL = "tokens per forward pass"
 _REQUIRED_HEIGHT_IN = 2.8
 
-STEPS = PlottedColumn("steps", "time of a pass (baseline tokens)")
-_ROUND = PlottedColumn("round_steps")
-EXPERTS = PlottedColumn("experts", "distinct experts a layer")
-UNIFORM = PlottedColumn("experts_even")
-_BREAK_EVEN = PlottedColumn("break_even", "acceptance rate")
+_LABELS = {
+    "steps": "time of a pass (baseline tokens)",
+    "experts": "distinct experts a layer",
+    "speedup": parts.SPEEDUP_LABEL,
+}
 _GREY = Look("#444444", "o", ":")
 _NEVER: Any = {"color": "#B00020", "marker": "x", "linestyle": "none"}
-_SPEEDUPS = ["speedup", "speedup_low", "speedup_high"]
 Looks = dict[str, Look]
 
 
@@ -66,24 +44,24 @@ def plot_verification_cost(analysis: Analysis) -> Figure | None:
     timed = analysis.pass_times.assign(series=analysis.pass_times["model"])
     timed = timed[timed["series"].isin(looks)].drop_duplicates(["series", "n_tokens"])
     routed = timed[timed["experts"].notna()]
-    figure, panels = make_panels(1 if routed.empty else 2, kinds=0)
-    draw_series(panels[0], passes, "n_tokens", STEPS, looks)
+    figure, panels = parts.make_panels(1 if routed.empty else 2, kinds=0)
+    parts.draw_series(panels[0], passes, "n_tokens", "steps", looks)
     for _, of_draft in rounds.groupby("draft", sort=False):
-        draw_series(panels[0], of_draft, "n_tokens", _ROUND, looks, hollow=True)
+        parts.draw_series(panels[0], of_draft, "n_tokens", "round_steps", looks, hollow=True)
     bounded = timed[timed["bound_share"].notna()]
     for series, own in bounded.groupby("series", sort=False):
         bound = (own["bound_share"] * own["steps"]).astype(float)
         panels[0].plot(own["n_tokens"], bound, color=looks[str(series)].colour, linewidth=0.8)
     _mark_one_by_one(panels[0], passes)
-    powers_of_two(panels[0], passes["n_tokens"])
-    panels[0].set(xlabel=N_TOKENS_LABEL, ylabel=STEPS.label)
+    parts.powers_of_two(panels[0], passes["n_tokens"])
+    panels[0].set(xlabel=N_TOKENS_LABEL, ylabel=_LABELS["steps"])
     for axes in panels[1:]:
-        _draw_passes(axes, routed, looks, EXPERTS)
+        _draw_panel(axes, routed, looks, "experts")
     thin = Line2D([], [], color=_GREY.colour, linewidth=0.8, label="its weights / bandwidth")
     beside = [] if bounded.empty else [thin]
-    beside += [] if rounds.empty else [handle(_GREY, "a whole round", hollow=True)]
-    beside += [] if routed.empty else [handle(_GREY, "uniform routing", hollow=True)]
-    add_legend(figure, [*series_handles(passes, looks), *beside])
+    beside += [] if rounds.empty else [parts.handle(_GREY, "a whole round", hollow=True)]
+    beside += [] if routed.empty else [parts.handle(_GREY, "uniform routing", hollow=True)]
+    parts.add_legend(figure, [*parts.series_handles(passes, looks), *beside])
     return figure
 
 
@@ -97,24 +75,21 @@ def plot_upcycled_pairs(analysis: Analysis) -> Figure | None:
     passes = analysis.pass_times.assign(series=analysis.pass_times["model"])
     passes = passes[passes["dense"].notna()]
     routed = passes[passes["experts"].notna()]
-    panels_of: list[tuple[pd.DataFrame, Callable[[Axes, pd.DataFrame, Looks], None]]] = [
-        (passes, partial(_draw_passes, plotted=STEPS)),
-        (routed, partial(_draw_passes, plotted=EXPERTS)),
-        (_by_gamma(analysis.upcycled_pairs), _draw_speedups),
-    ]
-    shown = [(rows, plot) for rows, plot in panels_of if not rows.empty]
+    rows_of = {"steps": passes, "experts": routed, "speedup": _by_gamma(analysis.upcycled_pairs)}
+    shown = {column: rows for column, rows in rows_of.items() if not rows.empty}
     if not shown:
         return None
-    families = pd.concat([rows for rows, _ in shown]).drop_duplicates("series")
-    looks = target_looks(families)
-    names = families.groupby("dense_label", sort=False).size().index
-    figure, panels = make_panels(len(names) * len(shown), len(shown), kinds=0)
-    of_panels = ((name, *one) for name in names for one in shown)
-    for axes, (name, rows, plot) in zip(panels, of_panels, strict=True):
-        plot(axes, rows[rows["dense_label"] == name], looks)
+    families = pd.concat(shown.values()).drop_duplicates("series")
+    looks, names = target_looks(families), families["dense_label"].unique()
+    figure, panels = parts.make_panels(len(names) * len(shown), len(shown), kinds=0)
+    for axes, (name, column) in zip(panels, product(names, shown), strict=True):
+        rows = shown[column]
+        if len(own := rows[rows["dense_label"] == name]):
+            _draw_panel(axes, own, looks, column)
         axes.set_title(short(name))
-    uniform = handle(_GREY, "uniform routing", hollow=True)
-    add_legend(figure, [*series_handles(families, looks), *([] if routed.empty else [uniform])])
+    handles = parts.series_handles(families, looks)
+    handles += [] if routed.empty else [parts.handle(_GREY, "uniform routing", hollow=True)]
+    parts.add_legend(figure, handles)
     return figure
 
 
@@ -127,32 +102,28 @@ def _by_gamma(settings: pd.DataFrame) -> pd.DataFrame:
     settings = settings[settings["draft"] == lengths.idxmax()]
     dense = settings.drop_duplicates(["dense", "suite", "gamma"])
     dense = dense.assign(
-        **{column: dense[f"dense_{column}"] for column in _SPEEDUPS},
+        **{f"speedup{end}": dense[f"dense_speedup{end}"] for end in ("", "_low", "_high")},
         series=dense["dense"],
         label=dense["dense_label"],
         family="dense",
     )
-    return pd.concat(
-        [dense, settings.assign(series=settings["target"], label=settings["target_label"])]
-    )
+    routed = settings.assign(series=settings["target"], label=settings["target_label"])
+    return pd.concat([dense, routed])
 
 
-def _draw_passes(axes: Axes, rows: pd.DataFrame, looks: Looks, plotted: PlottedColumn) -> None:
-    draw_series(axes, rows, "n_tokens", plotted, looks)
-    if plotted is EXPERTS:
-        draw_series(axes, rows, "n_tokens", UNIFORM, looks, hollow=True)
-    axes.set(xlabel=N_TOKENS_LABEL, ylabel=plotted.label)
-    powers_of_two(axes, rows["n_tokens"])
-    start_at_zero(axes)
-
-
-def _draw_speedups(axes: Axes, rows: pd.DataFrame, looks: Looks) -> None:
-    draw_series(axes, rows, "gamma", SPEEDUP, looks)
-    draft = short(rows["draft_label"].iloc[0]) if len(rows) else ""
-    axes.set(xlabel=f"γ of {draft}", ylabel=SPEEDUP.label)
-    powers_of_two(axes, rows["gamma"])
-    start_at_zero(axes)
-    mark_no_change(axes)
+def _draw_panel(axes: Axes, rows: pd.DataFrame, looks: Looks, column: str) -> None:
+    """Draw a column against the tokens of a pass, or speedups against γ, from zero on."""
+    x, label = "n_tokens", N_TOKENS_LABEL
+    if column == "speedup":
+        x, label = "gamma", f"γ of {short(rows['draft_label'].iloc[0])}"
+    parts.draw_series(axes, rows, x, column, looks)
+    if column == "experts":
+        parts.draw_series(axes, rows, x, "experts_even", looks, hollow=True)
+    axes.set(xlabel=label, ylabel=_LABELS[column])
+    parts.powers_of_two(axes, rows[x])
+    parts.start_at_zero(axes)
+    if column == "speedup":
+        parts.mark_no_change(axes)
 
 
 def plot_break_even(analysis: Analysis) -> Figure | None:
@@ -172,28 +143,28 @@ def plot_break_even(analysis: Analysis) -> Figure | None:
         # Where possibly no rate pays, the interval is open above.
         top = line["break_even_high"].fillna(1.0).where(line["break_even_low"].notna())
         line = line.assign(break_even_high=top)
-        draw(axes, line, "gamma", _BREAK_EVEN, replace(look, line="-"))
+        parts.draw(axes, line, "gamma", "break_even", look._replace(line="-"))
         never = line[line["break_even"].isna()]
         axes.plot(never["gamma"], [1.0] * len(never), **_NEVER)
         # A suite that forces acceptance has several rates at each γ.
-        curves = members.dropna(subset="suite").groupby(
-            ["suite", "forced_acceptance"], sort=False, dropna=False
-        )
-        for (suite, _), of_curve in curves:
-            draw(axes, of_curve, "gamma", ACCEPTANCE, replace(look, line=":"), hollow=True)
+        curves, dotted = ["suite", "forced_acceptance"], look._replace(line=":")
+        measured = members.dropna(subset="suite")
+        for (suite, _), of_curve in measured.groupby(curves, sort=False, dropna=False):
+            parts.draw(axes, of_curve, "gamma", "acceptance_rate", dotted, hollow=True)
             last = of_curve[["gamma", "acceptance_rate"]].iloc[-1]
             axes.annotate(str(suite), tuple(last), **beside)
-        powers_of_two(axes, settings["gamma"])
+        parts.powers_of_two(axes, settings["gamma"])
         axes.set_ylim(-0.03, 1.06)
         axes.yaxis.set_major_formatter(PercentFormatter(1.0))
 
-    handles = [handle(replace(_GREY, line="-"), "acceptance at which the speedup is 1")]
+    handles = [parts.handle(_GREY._replace(line="-"), "acceptance at which the speedup is 1")]
     if settings["suite"].notna().any():
-        handles.append(handle(_GREY, "measured, by suite", hollow=True))
+        handles.append(parts.handle(_GREY, "measured, by suite", hollow=True))
     if settings["break_even"].isna().any():
         handles.append(Line2D([], [], label="never pays", **_NEVER))
-    groups, labels = settings.groupby("series", sort=False), (GAMMA_LABEL, ACCEPTANCE.label)
-    return draw_panels(groups, draw_panel, target_title, labels, handles)
+    groups = settings.groupby("series", sort=False)
+    labels = (parts.GAMMA_LABEL, parts.ACCEPTANCE_LABEL)
+    return parts.draw_panels(groups, draw_panel, parts.target_title, labels, handles)
 
 
 def plot_required_time(analysis: Analysis) -> Figure | None:
@@ -208,38 +179,38 @@ def plot_required_time(analysis: Analysis) -> Figure | None:
         return None
     seconds = times[["required_ms", "decode_ms"]].astype(float) / 1000
     series = times["campaign"] + " " + times["family"]
-    figure, [axes] = make_panels(1, row_in=_REQUIRED_HEIGHT_IN)
+    figure, [axes] = parts.make_panels(1, row_in=_REQUIRED_HEIGHT_IN)
     diagonal = (seconds.min().min() / 1.3, seconds.max().max() * 1.3)
     axes.set(xscale="log", yscale="log", xlim=diagonal, ylim=diagonal)
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
         axis.set_minor_locator(NullLocator())
         axis.set_major_formatter("{x:g}")
-    axes.plot(diagonal, diagonal, **REFERENCE_LINE)
+    axes.plot(diagonal, diagonal, **parts.REFERENCE_LINE)
     axes.fill_between(diagonal, diagonal[0], diagonal, color="#EFEFEF", linewidth=0, zorder=0)
-    faster = "faster than its own passes"
-    axes.annotate(faster, (0.98, 0.03), xycoords="axes fraction", va="bottom", **REFERENCE_TEXT)
+    beside: Any = {"xycoords": "axes fraction", "va": "bottom"} | parts.REFERENCE_TEXT
+    axes.annotate("faster than its own passes", (0.98, 0.03), **beside)
     handles = []
     for name, look in target_looks(times.assign(series=series)).items():
         first, here = times[series == name].iloc[0], seconds[series == name]
-        dots = replace(look, line="none")
-        small = line_style(dots) | {"markersize": 4, "markeredgewidth": 0.3}
+        dots = look._replace(line="none")
+        small = parts.line_style(dots) | {"markersize": 4, "markeredgewidth": 0.3}
         axes.plot(here["required_ms"], here["decode_ms"], **small, zorder=2)
         family = {"moe": "MoE", "dense": "dense"}[first["family"]]
-        handles.append(handle(dots, f"{short(first['campaign'])}, {family} ({len(here)})"))
+        handles.append(parts.handle(dots, f"{short(first['campaign'])}, {family} ({len(here)})"))
     axes.set_xlabel("time needed, one by one (s)")
     axes.set_ylabel("decode time in the row (s)")
-    add_legend(figure, handles)
+    parts.add_legend(figure, handles)
     return figure
 
 
 def _mark_one_by_one(axes: Axes, passes: pd.DataFrame) -> None:
     """Draw the cost of passes at one step a token, and make the axis logarithmic."""
     widths = sorted(passes["n_tokens"].astype(int).unique())
-    axes.plot(widths, widths, **REFERENCE_LINE)
+    axes.plot(widths, widths, **parts.REFERENCE_LINE)
     middle = widths[len(widths) // 2]
     beside: Any = {"xytext": (-3, 3), "textcoords": "offset points"}
-    axes.annotate("one by one", (middle, middle), **beside, **REFERENCE_TEXT)
+    axes.annotate("one by one", (middle, middle), **beside, **parts.REFERENCE_TEXT)
     axes.set_yscale("log", base=2)
     axes.yaxis.set_major_formatter("{x:g}")
     axes.yaxis.set_minor_locator(NullLocator())

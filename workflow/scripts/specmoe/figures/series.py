@@ -1,6 +1,5 @@
 """Figures with a panel for each draft model, target or suite, and a line for each series in it."""
 
-from dataclasses import replace
 from itertools import product
 
 import pandas as pd
@@ -10,35 +9,22 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator, NullLocator, PercentFo
 
 from specmoe.analysis.filters import settings_by_draft, settings_by_protocol
 from specmoe.analysis.registry import Analysis
-from specmoe.figures.panels import (
-    ACCEPTANCE,
-    GAMMA_LABEL,
-    SPEEDUP,
-    PlottedColumn,
-    add_legend,
-    draw_panels,
-    draw_series,
-    handle,
-    make_panels,
-    mark_no_change,
-    powers_of_two,
-    series_handles,
-    start_at_zero,
-    target_title,
-)
+from specmoe.figures import parts
 from specmoe.figures.style import looks_of, short, target_looks
 
-_ACCEPTED = PlottedColumn("accepted", "accepted")
-_BY_GAMMA = (GAMMA_LABEL, SPEEDUP.label)
+# The labels of the columns that panels of a row show.
+_OF_DRAFTS = {"speedup": parts.SPEEDUP_LABEL, "acceptance_rate": parts.ACCEPTANCE_LABEL}
+_OF_PROTOCOLS = {
+    "acceptance_rate": parts.ACCEPTANCE_LABEL,
+    "speedup": "reported speedup",
+    "decode_failures": "failed decodes a run",
+}
 _ROW_HEIGHT_IN = 1.7
 # The axes are linear below these, so that they can show zero.
 _LEAST_ACCEPTANCE, _LEAST_FAILURES = 1e-3, 1.0
 
 _MOST_LINES = 24
 _LOGARITHMIC = 16  # largest level over the smallest
-_REPORTED = PlottedColumn("speedup", "reported speedup")
-_FAILURES = PlottedColumn("decode_failures", "failed decodes a run")
-_OF_PROTOCOLS = (ACCEPTANCE, _REPORTED, _FAILURES)
 
 
 def plot_speedup_by_gamma(analysis: Analysis) -> Figure | None:
@@ -51,20 +37,18 @@ def plot_speedup_by_gamma(analysis: Analysis) -> Figure | None:
         return None
     looks = target_looks(settings)
     drafts = [members for _, members in settings.groupby("draft_rank")]
-    figure, panels = make_panels(2 * len(drafts), most_columns=2, kinds=2)
-    for axes, (members, plotted) in zip(
-        panels, product(drafts, (SPEEDUP, ACCEPTANCE)), strict=True
-    ):
-        draw_series(axes, members, "gamma", plotted, looks)
-        powers_of_two(axes, settings["gamma"])
+    figure, panels = parts.make_panels(2 * len(drafts), most_columns=2, kinds=2)
+    for axes, (members, column) in zip(panels, product(drafts, _OF_DRAFTS), strict=True):
+        parts.draw_series(axes, members, "gamma", column, looks)
+        parts.powers_of_two(axes, settings["gamma"])
         axes.set_title(_draft(members))
-        axes.set_ylabel(plotted.label)
+        axes.set_ylabel(_OF_DRAFTS[column])
     for gain, accepted in zip(panels[::2], panels[1::2], strict=True):
-        mark_no_change(gain)
-        start_at_zero(accepted)
+        parts.mark_no_change(gain)
+        parts.start_at_zero(accepted)
         accepted.yaxis.set_major_formatter(PercentFormatter(1.0))
-    figure.supxlabel(GAMMA_LABEL)
-    add_legend(figure, series_handles(settings, looks))
+    figure.supxlabel(parts.GAMMA_LABEL)
+    parts.add_legend(figure, parts.series_handles(settings, looks))
     return figure
 
 
@@ -85,12 +69,13 @@ def plot_gamma_curves(analysis: Analysis) -> Figure | None:
             curve, low, high = ends.to_numpy(float).T
             axes.plot(gammas, curve, color=look.colour, linestyle=look.line, linewidth=1)
             axes.fill_between(gammas, low, high, color=look.colour, alpha=0.15, linewidth=0)
-        marks = {series: replace(look, line="none") for series, look in looks.items()}
-        draw_series(axes, members[members["speedup"].notna()], "gamma", SPEEDUP, marks)
-        powers_of_two(axes, (2**power for power in range(6)))
+        marks = {series: look._replace(line="none") for series, look in looks.items()}
+        parts.draw_series(axes, members[members["speedup"].notna()], "gamma", "speedup", marks)
+        parts.powers_of_two(axes, (2**power for power in range(6)))
 
-    groups, handles = settings.groupby("draft_rank"), series_handles(settings, looks)
-    return draw_panels(groups, draw_panel, _draft, _BY_GAMMA, handles, mark_no_change)
+    groups, handles = settings.groupby("draft_rank"), parts.series_handles(settings, looks)
+    labels = (parts.GAMMA_LABEL, parts.SPEEDUP_LABEL)
+    return parts.draw_panels(groups, draw_panel, _draft, labels, handles, parts.mark_no_change)
 
 
 def plot_levels(analysis: Analysis) -> Figure | None:
@@ -105,11 +90,10 @@ def plot_levels(analysis: Analysis) -> Figure | None:
         return None
     ordered = settings.sort_values(["draft_rank", "gamma"], kind="stable")
     looks = looks_of(ordered["setting"].unique())
-    groups = [members for _, members in settings.groupby("series", sort=False)]
-    figure, panels = make_panels(len(groups), kinds=0)
-    for axes, members in zip(panels, groups, strict=True):
-        members = members.assign(series=members["setting"])
-        draw_series(axes, members, "level_rank", SPEEDUP, looks)
+
+    def draw_panel(axes: Axes, members: pd.DataFrame) -> None:
+        lines = members.assign(series=members["setting"])
+        parts.draw_series(axes, lines, "level_rank", "speedup", looks)
         ticks = members.drop_duplicates("level_rank").sort_values("level_rank")
         least, most = ticks["level_rank"].agg(["min", "max"])
         if least >= 1 and most > _LOGARITHMIC * least:
@@ -118,13 +102,13 @@ def plot_levels(analysis: Analysis) -> Figure | None:
         if pd.to_numeric(ticks["level"], errors="coerce").isna().any():  # labels may be long
             axes.tick_params("x", labelrotation=20)
         axes.minorticks_off()
-        axes.set_title(target_title(members))
         axes.set_xlabel(members["factor_label"].iloc[0])
-        mark_no_change(axes)
-        start_at_zero(axes)
-    figure.supylabel(SPEEDUP.label)
-    add_legend(figure, [handle(look, short(setting)) for setting, look in looks.items()])
-    return figure
+        parts.mark_no_change(axes)
+        parts.start_at_zero(axes)
+
+    groups, labels = settings.groupby("series", sort=False), ("", parts.SPEEDUP_LABEL)
+    handles = [parts.handle(look, short(setting)) for setting, look in looks.items()]
+    return parts.draw_panels(groups, draw_panel, parts.target_title, labels, handles, kinds=0)
 
 
 def plot_protocols(analysis: Analysis) -> Figure | None:
@@ -139,14 +123,14 @@ def plot_protocols(analysis: Analysis) -> Figure | None:
     rows = [members for _, members in settings.groupby(["target_rank", "draft_rank"])]
     looks = looks_of(settings["measured_by"].unique())
     columns = len(_OF_PROTOCOLS)
-    figure, panels = make_panels(
+    figure, panels = parts.make_panels(
         columns * len(rows), columns, around_in=0.7, row_in=_ROW_HEIGHT_IN, kinds=columns
     )
-    for axes, (members, plotted) in zip(panels, product(rows, _OF_PROTOCOLS), strict=True):
-        draw_series(axes, members, "gamma", plotted, looks)
-        powers_of_two(axes, settings["gamma"])
-        axes.set_title(plotted.label)
-        if plotted is ACCEPTANCE:
+    for axes, (members, column) in zip(panels, product(rows, _OF_PROTOCOLS), strict=True):
+        parts.draw_series(axes, members, "gamma", column, looks)
+        parts.powers_of_two(axes, settings["gamma"])
+        axes.set_title(_OF_PROTOCOLS[column])
+        if column == "acceptance_rate":
             first = members.iloc[0]
             labels = short(first["target_label"]), short(first["draft_label"])
             axes.set_ylabel("{}\ndraft {}".format(*labels))
@@ -156,15 +140,15 @@ def plot_protocols(analysis: Analysis) -> Figure | None:
         acceptance.set_ylim(0, 1.5)
         acceptance.set_yticks([0, 1e-3, 1e-2, 1e-1, 1], minor=False)
         acceptance.yaxis.set_major_formatter(FuncFormatter(lambda share, _: f"{100 * share:g} %"))
-        start_at_zero(speedup)
-        mark_no_change(speedup)
+        parts.start_at_zero(speedup)
+        parts.mark_no_change(speedup)
         failures.set_yscale("symlog", linthresh=_LEAST_FAILURES)
         failures.set_ylim(-0.4, 3 * most)  # room for the markers of both ends
         failures.yaxis.set_major_formatter("{x:g}")
         for axes in (acceptance, failures):
             axes.yaxis.set_minor_locator(NullLocator())
-    figure.supxlabel(GAMMA_LABEL)
-    add_legend(figure, [handle(look, way) for way, look in looks.items()])
+    figure.supxlabel(parts.GAMMA_LABEL)
+    parts.add_legend(figure, [parts.handle(look, way) for way, look in looks.items()])
     return figure
 
 
@@ -176,16 +160,15 @@ def plot_positions(analysis: Analysis) -> Figure | None:
     """
     settings, line = analysis.positions, ["series", "drafter"]
     settings = settings[settings["gamma"] == settings.groupby(line)["gamma"].transform("max")]
-    settings = settings[
-        settings["draft_rank"] == settings.groupby(line)["draft_rank"].transform("min")
-    ]
+    first = settings.groupby(line)["draft_rank"].transform("min")
+    settings = settings[settings["draft_rank"] == first]
     if settings.empty:
         return None
     ordered = settings.sort_values("draft_rank", kind="stable")
     looks = looks_of(ordered["drafter"].drop_duplicates())
 
     def draw_panel(axes: Axes, members: pd.DataFrame) -> None:
-        draw_series(axes, members, "position", _ACCEPTED, looks)
+        parts.draw_series(axes, members, "position", "accepted", looks)
         axes.set_xlim(0.5, settings["position"].max() + 0.5)
         axes.xaxis.set_major_locator(MaxNLocator(8, integer=True))
 
@@ -199,9 +182,10 @@ def plot_positions(analysis: Analysis) -> Figure | None:
         for _, members in lines.groupby(settings["series"], sort=False)
         for kind in ("conditional", "cumulative")
     ]
-    labels = ("position among the draft tokens", _ACCEPTED.label)
-    handles = [handle(look, short(drafter)) for drafter, look in looks.items()]
-    return draw_panels(groups, draw_panel, target_title, labels, handles, finish, most_columns=2)
+    labels = ("position among the draft tokens", "accepted")
+    handles = [parts.handle(look, short(drafter)) for drafter, look in looks.items()]
+    how = groups, draw_panel, parts.target_title, labels, handles, finish
+    return parts.draw_panels(*how, most_columns=2)
 
 
 def _draft(members: pd.DataFrame) -> str:

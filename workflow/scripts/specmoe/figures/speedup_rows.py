@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from itertools import cycle
 from math import isfinite
-from statistics import mean
 from typing import Any
 
+import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -14,23 +14,8 @@ from matplotlib.ticker import MaxNLocator
 from specmoe.analysis.filters import best_settings, method_settings
 from specmoe.analysis.number_text import prompts_in_short
 from specmoe.analysis.registry import Analysis, Record, records
-from specmoe.figures.panels import (
-    FURTHEST,
-    REFERENCE_LINE,
-    SPEEDUP,
-    add_legend,
-    handle,
-    line_style,
-    make_panels,
-    target_title,
-)
-from specmoe.figures.style import (
-    MARKERS,
-    REFERENCE_COLOUR,
-    Look,
-    short,
-    target_looks,
-)
+from specmoe.figures import parts
+from specmoe.figures.style import MARKERS, REFERENCE_COLOUR, Look, short, target_looks
 
 _MAX_COLUMNS = 4
 # More would not fit a page; the tables have them all.
@@ -40,7 +25,6 @@ _ROW_IN = 0.24  # that of two lines of text
 # Between settings, and around all, in marks.
 _GAP = 0.6
 _EDGE = 0.8
-
 
 # The look of a setting by the answer that it decides, and what the legend says of it.
 _DECIDES = {
@@ -55,22 +39,20 @@ def plot_best_settings(analysis: Analysis) -> Figure | None:
     rows = best_settings(analysis)
     if not rows:
         return None
-    figure, [axes] = make_panels(1, around_in=0.8, row_in=_ROW_IN * len(rows), single=1)
+    figure, [axes] = parts.make_panels(1, around_in=0.8, row_in=_ROW_IN * len(rows), single=1)
     samples = {}
     for place, row in enumerate(rows):
         colour, label = _DECIDES[row["decides"]]
         look, hollow = Look(colour, "o", "none"), not row["decides"]
         _mark(axes, row, place, look, hollow=hollow)
-        samples[label] = handle(look, label, hollow=hollow)
-    axes.axvline(1, **REFERENCE_LINE, zorder=1)
-    axes.set_yticks(
-        range(len(rows)),
-        [f"{short(row['label'])}, {prompts_in_short(row['prompt_set'])}" for row in rows],
-    )
+        samples[label] = parts.handle(look, label, hollow=hollow)
+    axes.axvline(1, **parts.REFERENCE_LINE, zorder=1)
+    names = [f"{short(row['label'])}, {prompts_in_short(row['prompt_set'])}" for row in rows]
+    axes.set_yticks(range(len(rows)), names)
     axes.set_ylim(len(rows) - 0.4, -0.6)
     axes.set_xlim(0, None)
-    axes.set_xlabel(SPEEDUP.label)
-    add_legend(figure, list(samples.values()))
+    axes.set_xlabel(parts.SPEEDUP_LABEL)
+    parts.add_legend(figure, list(samples.values()))
     return figure
 
 
@@ -94,9 +76,8 @@ def plot_categories(analysis: Analysis) -> Figure | None:
     settings = analysis.categories
     if settings.empty:
         return None
-    settings["setting"] = (
-        settings["draft_label"].map(short) + ", γ = " + settings["gamma"].astype(str)
-    )
+    drafts, gammas = settings["draft_label"].map(short), settings["gamma"].astype(str)
+    settings["setting"] = drafts + ", γ = " + gammas
     most = max(1, min(_MOST_MARKS // settings["category"].nunique(), len(MARKERS)))
     means = settings.groupby(["series", "setting"])["speedup"].mean()
     places = means.groupby("series").rank(ascending=False).groupby("setting").min()
@@ -114,54 +95,46 @@ def _rows(
     """
     looks = target_looks(settings)
     markers = dict(zip(sorted(settings[mark].unique()), cycle(MARKERS)))
-    slots, height = _slots(settings, row, mark, order)
+    placed = settings.sort_values(order, kind="stable")
+    placed = placed.assign(line=pd.factorize(placed[row])[0]).drop_duplicates([row, mark])
+    placed = placed.sort_values(["line", mark]).set_index([row, mark])
+    # How far down each mark is, in marks, and the height of all.
+    places = np.arange(len(placed)) + _GAP * placed["line"]
+    height = places.iloc[-1] + _EDGE
+    ticks = places.groupby(row, sort=False).mean()
     groups = [members for _, members in settings.groupby("series", sort=False)]
     columns = min(_MAX_COLUMNS, len(groups))
     row_in = _LINE_IN * height + 0.45
-    figure, panels = make_panels(len(groups), _MAX_COLUMNS, around_in=0.9, row_in=row_in, single=1)
+    layout = {"around_in": 0.9, "row_in": row_in, "single": 1}
+    figure, panels = parts.make_panels(len(groups), _MAX_COLUMNS, **layout)
     # Beyond all values, and beyond all intervals that are not too wide.
-    values = settings[SPEEDUP.column].max()
-    furthest = max(1, values, settings["speedup_high"].clip(upper=FURTHEST * values).max())
+    values = settings["speedup"].max()
+    furthest = max(1, values, settings["speedup_high"].clip(upper=parts.FURTHEST * values).max())
     for axes, members in zip(panels, groups, strict=True):
         for setting in records(members):
-            place = slots[setting[row]][setting[mark]]
+            place = places[setting[row], setting[mark]]
             colour = looks[setting["series"]].colour
             _mark(axes, setting, place, Look(colour, markers[setting[mark]], "none"))
-        axes.axvline(1, **REFERENCE_LINE, zorder=1)
+        axes.axvline(1, **parts.REFERENCE_LINE, zorder=1)
         axes.set_xlim(0, 1.04 * furthest)
-        axes.set_title(target_title(members, columns))
+        axes.set_title(parts.target_title(members, columns))
     for axes in panels:  # they share the axis of settings
         axes.set_ylim(height, -_EDGE)
         axes.xaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 5, 10]))
         axes.xaxis.set_major_formatter("{x:g}")
-        axes.set_yticks([mean(places.values()) for places in slots.values()])
-        axes.set_yticklabels(map(short, slots))
-    figure.supxlabel(SPEEDUP.label)
+        axes.set_yticks(ticks, map(short, ticks.index))
+    figure.supxlabel(parts.SPEEDUP_LABEL)
     grey = [
-        handle(Look(REFERENCE_COLOUR, marker, "none"), name(value))
+        parts.handle(Look(REFERENCE_COLOUR, marker, "none"), name(value))
         for value, marker in markers.items()
     ]
-    add_legend(figure, grey)
+    parts.add_legend(figure, grey)
     return figure
-
-
-def _slots(
-    settings: pd.DataFrame, row: str, mark: str, order: str
-) -> tuple[dict[str, dict[Any, float]], float]:
-    """Return how far down each row's marks are, in marks, and the height of all."""
-    slots: dict[str, dict[Any, float]] = {}
-    top = 0.0
-    ordered = settings.sort_values(order, kind="stable")
-    for label, members in ordered.groupby(row, sort=False):
-        marks = sorted(members[mark].unique())
-        slots[str(label)] = {value: top + place for place, value in enumerate(marks)}
-        top += len(marks) + _GAP
-    return slots, top - _GAP - 1 + _EDGE
 
 
 def _mark(axes: Axes, row: Record, place: float, look: Look, *, hollow: bool = False) -> None:
     """Draw the speedup of a setting with its interval, which may go on beyond the edge."""
-    value, *ends = (row[f"{SPEEDUP.column}{end}"] for end in ("", "_low", "_high"))
+    value, *ends = (row[f"speedup{end}"] for end in ("", "_low", "_high"))
     known = all(isfinite(end) for end in ends)
     axes.errorbar(
         [value],
@@ -171,5 +144,5 @@ def _mark(axes: Axes, row: Record, place: float, look: Look, *, hollow: bool = F
         markersize=4,
         elinewidth=0.8,
         capsize=1.5,
-        **line_style(look, hollow=hollow),
+        **parts.line_style(look, hollow=hollow),
     )

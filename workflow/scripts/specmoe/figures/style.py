@@ -6,10 +6,9 @@ greyscale and without colour vision. Colours follow P. Tol's high-contrast schem
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import partial
 from itertools import cycle
-from typing import Any
+from typing import Any, NamedTuple
 
 import matplotlib as mpl
 import pandas as pd
@@ -23,7 +22,6 @@ PANEL_HEIGHT_IN = 2.1
 MAX_HEIGHT_IN = 8.5
 """Leaves room for a caption on the page."""
 
-PNG_DPI = 200
 LABEL_LENGTH = 34
 
 # The colours and the markers of each family's targets.
@@ -42,7 +40,7 @@ Options._drop_tables_default += ["GDEF", "GPOS", "GSUB"]
 
 _RC: Any = {
     **sns.axes_style("ticks", rc={"grid.color": "#E4E4E4", "axes.grid": True}),
-    "figure.dpi": PNG_DPI,
+    "figure.dpi": 200,
     "font.family": "sans-serif",
     "font.sans-serif": ["DejaVu Sans"],  # comes with matplotlib: the same glyphs everywhere
     **dict.fromkeys(["font.size", "axes.titlesize", "axes.labelsize", "figure.labelsize"], 8),
@@ -60,8 +58,7 @@ _RC: Any = {
 }
 
 
-@dataclass(frozen=True)
-class Look:
+class Look(NamedTuple):
     """Tells one target from the others."""
 
     colour: str

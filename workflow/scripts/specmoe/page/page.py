@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 from markupsafe import Markup, escape
 
+from specmoe.analysis.cost_model import KINDS
 from specmoe.analysis.cost_tables import PAIR
 from specmoe.analysis.filters import GAINS
 from specmoe.analysis.gamma_curves import LONGEST
@@ -38,8 +39,7 @@ PIXELS_A_POINT = 120 / 72
 MOST_ROUNDS = 2
 """Rounds of the demonstration on the page; its data have all."""
 
-# Of the prediction that a reader changes: the kinds of costs, and the names of columns in it.
-_KINDS = ("draft", "pass", "catchup", "overhead", "replay")
+# The names of columns in the prediction that a reader changes.
 _SHORT = {"acceptance_rate": "rate", "speedup_low": "low", "speedup_high": "high"}
 
 
@@ -114,8 +114,8 @@ def scale(rows: Sequence[Record]) -> tuple[float, list[float]]:
 
     An interval that is too wide to be printed runs off the axis.
     """
-    pairs = [(row["speedup"], row["speedup_high"]) for row in rows]
-    ends = [end for speedup, high in pairs for end in (speedup, min(high, 4 * speedup))]
+    highs = [min(row["speedup_high"], 4 * row["speedup"]) for row in rows]
+    ends = [row["speedup"] for row in rows] + highs
     top = 1.06 * max([1.2, *(end for end in ends if not isnan(end))])
     step = 0.25 if top < 2 else 0.5 if top < 4 else float(round(top / 5))
     return top, [step * tick for tick in range(1, int(top / step) + 1)] if rows else []
@@ -211,8 +211,7 @@ def whatif_pairs(analysis: Analysis) -> list[Record]:
     `without` the same as fitted without each repeat. With a single repeat `quantile` is null and
     `without` empty.
     """
-    pairs = analysis.fitted_costs.groupby(PAIR, sort=False)
-    return [_pair(costs, analysis) for _, costs in pairs]
+    return [_pair(costs, analysis) for _, costs in analysis.fitted_costs.groupby(PAIR, sort=False)]
 
 
 def _pair(costs: pd.DataFrame, analysis: Analysis) -> Record:
@@ -234,7 +233,7 @@ def _pair(costs: pd.DataFrame, analysis: Analysis) -> Record:
 
 
 def _by_kind(fit: pd.DataFrame, column: str) -> dict[str, list[Any]]:
-    return {kind: fit.loc[fit["kind"] == kind, column].tolist() for kind in _KINDS}
+    return {kind: fit.loc[fit["kind"] == kind, column].tolist() for kind in KINDS}
 
 
 def _settings(costed: pd.DataFrame, pair: pd.Series) -> list[Record]:

@@ -13,19 +13,9 @@ from typing import Any
 import pandas as pd
 from markupsafe import Markup
 
+from specmoe.analysis import filters
 from specmoe.analysis.advice import Answer
 from specmoe.analysis.cost_tables import PAIR, WHOLE
-from specmoe.analysis.filters import (
-    advised_targets,
-    best_settings,
-    control_settings,
-    count_check,
-    experiment,
-    method_settings,
-    prompt_sets,
-    text_settings,
-    whole_audit,
-)
 from specmoe.analysis.intervals import session_reach
 from specmoe.analysis.registry import Analysis, records
 from specmoe.analysis.terminal import environment
@@ -102,13 +92,15 @@ def render_documents(analysis: Analysis, drawn: Collection[str]) -> dict[str, st
 def cited(analysis: Analysis) -> dict[str, Any]:
     """Return what the templates of paper and page know of a campaign, beside its tables."""
     campaign = records(analysis.campaign)[0]
-    settings, passes, judged = text_settings(analysis), analysis.verification, analysis.claims
-    advised, best = advised_targets(analysis), best_settings(analysis)
-    whole, own = whole_audit(analysis), analysis.required_time
+    settings = filters.text_settings(analysis)
+    passes, judged = analysis.verification, analysis.claims
+    advised, best = filters.advised_targets(analysis), filters.best_settings(analysis)
+    whole, own = filters.whole_audit(analysis), analysis.required_time
     own = own[own["campaign"] == analysis.name]
     widest = passes.groupby("series")["n_tokens"].max().min()
     predicted = analysis.prediction_errors
     forced = analysis.predictions.dropna(subset="forced_acceptance")
+    printed = pd.concat([analysis.reported, analysis.comparison])
     names = analysis.compared_campaigns["campaign"].unique()
     return {
         "analysis": analysis,
@@ -117,18 +109,18 @@ def cited(analysis: Analysis) -> dict[str, Any]:
         "repeated": max([campaign["repeats"], *settings["blocks"]]) > 1,
         "session": expm1(session_reach(campaign["session_sd"])),
         "compared": [name for name in names if name != analysis.name],
-        "prompt_sets": prompt_sets(analysis),
+        "prompt_sets": filters.prompt_sets(analysis),
         "settings_shown": len(settings),
         "factors": _ends_by_family(settings, "speedup"),
         "labels_of": settings.groupby("family")["target_label"].unique().map(list).to_dict(),
         "acceptance": _ends(100 * settings["acceptance_rate"]),
-        "method_settings": method_settings(analysis),
+        "method_settings": filters.method_settings(analysis),
         "with_loads": "requests" in set(analysis.levels["factor"]),
         # What the audit counts.
         "counts": whole,
-        "controls": count_check(whole, "controls"),
-        "control_kinds": control_settings(analysis)["control"].nunique(),
-        "decodes": count_check(whole, "failed_decodes"),
+        "controls": filters.count_check(whole, "controls"),
+        "control_kinds": filters.control_settings(analysis)["control"].nunique(),
+        "decodes": filters.count_check(whole, "failed_decodes"),
         "drafted": len(analysis.drafts) > 0,
         "too_fast": own.filter(like="too_fast").sum(),
         "missed": mostly_missed(analysis.sensitivity),
@@ -150,12 +142,10 @@ def cited(analysis: Analysis) -> dict[str, Any]:
             for answer in Answer
         },
         "best": best,
-        "experiment": experiment(analysis),
+        "experiment": filters.experiment(analysis),
         "gains_elsewhere": [row for row in best if "answer" not in row and row["speedup_low"] > 1],
         # The published study: its numbers as printed, and the verdicts on its claims.
-        "printed": pd.concat([analysis.reported, analysis.comparison])
-        .set_index("what")["printed"]
-        .to_dict(),
+        "printed": printed.set_index("what")["printed"].to_dict(),
         "verdicts": Counter(judged["verdict"]),
         "verdicts_flagged": Counter(judged.loc[judged["flagged"] > 0, "verdict"]),
         "verdicts_by_luck": (judged["comparisons"] > 0).sum() * (1 - campaign["confidence"]) / 2,
@@ -220,7 +210,7 @@ def study_rounds(analysis: Analysis) -> dict[str, Any]:
     `slowest` are the settings of the target with the slowest token, `longest` the rounds of all
     targets at the longest draft, `step` their single tokens.
     """
-    settings = text_settings(analysis).dropna(subset="round_ms")
+    settings = filters.text_settings(analysis).dropna(subset="round_ms")
     settings = settings[settings["draft_rank"] == settings["draft_rank"].min()]
     step = 1000 / settings["baseline_tokens_per_second"]
     longest = settings.loc[settings["gamma"] == settings["gamma"].max(), "round_ms"]

@@ -2,12 +2,11 @@
 
 import sys
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
 from functools import cache, lru_cache
-from math import nan
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+import numpy as np
 import pandas as pd
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -106,13 +105,9 @@ def _mean(column: TableColumn, row: Record) -> Cell:
 def _measured(column: TableColumn, row: Record, digits: int = 2, scale: int = 1) -> Cell:
     """Show a number with its interval, from `<key>_low` to `<key>_high`."""
     keys = (column.key, f"{column.key}_low", f"{column.key}_high")
-    value, low, high = (_scaled(row[key], scale) for key in keys)
+    value, low, high = scale * np.array([row[key] for key in keys], float)
     reach = number_text.interval(low, high, digits, ratio=scale == 1)
     return Cell(number_text.fixed(value, digits), sort_key(value), reach)
-
-
-def _scaled(value: Any, scale: int) -> float:
-    return nan if pd.isna(value) else scale * float(value)
 
 
 def _interval(column: TableColumn, row: Record) -> Cell:
@@ -185,8 +180,7 @@ class Specification(Exhibit):
     transposed: bool = False
 
 
-@dataclass(frozen=True)
-class Table:
+class Table(NamedTuple):
     """A table of a campaign: its columns, and its rows as records and as cells."""
 
     about: Specification

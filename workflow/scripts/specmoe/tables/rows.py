@@ -8,17 +8,10 @@ from functools import partial
 
 import pandas as pd
 
-from specmoe.analysis.filters import (
-    control_settings,
-    count_check,
-    text_settings,
-    usual_settings,
-    whole_audit,
-)
+from specmoe.analysis import filters
 from specmoe.analysis.labels import Control
 from specmoe.analysis.number_text import fixed, percent
 from specmoe.analysis.registry import Analysis, records
-from specmoe.analysis.summaries import fastest
 from specmoe.audit.checks import CHECKS
 from specmoe.audit.evidence import Level
 from specmoe.config.models import CELLS
@@ -37,11 +30,8 @@ def models(analysis: Analysis) -> pd.DataFrame:
 
     A model that was measured in several ways has several rates, and none here.
     """
-    settings, levels, controls = (
-        usual_settings(analysis),
-        analysis.levels,
-        control_settings(analysis),
-    )
+    settings, levels = filters.usual_settings(analysis), analysis.levels
+    controls = filters.control_settings(analysis)
     members = {
         "target": {*settings["target"], *levels["target"]},
         "draft": {*settings["draft_model"], *levels["draft_model"]},
@@ -62,25 +52,19 @@ def models(analysis: Analysis) -> pd.DataFrame:
     )
 
 
-def speculation(analysis: Analysis) -> pd.DataFrame:
-    """Return the settings of each target; the fastest on the same prompts is flagged `best`."""
-    settings = text_settings(analysis)
-    return settings.assign(best=fastest(settings))
-
-
 def controls(analysis: Analysis) -> pd.DataFrame:
     """Return the controls, with the acceptance that is due."""
-    settings = control_settings(analysis)
+    settings = filters.control_settings(analysis)
     control, due = settings["control"], settings["due"].map(partial(percent, digits=0))
     return settings.assign(control=control.map(CONTROLS), due=control.map(_DUE) + due)
 
 
 def findings(analysis: Analysis) -> pd.DataFrame:
     """Return what each check of the audit that applies to any run found in all of them."""
-    whole = whole_audit(analysis)
+    whole = filters.whole_audit(analysis)
     rows = [
         {"check": name.replace("_", " "), "level": check.level.value, "meaning": check.meaning}
-        | count_check(whole, name)
+        | filters.count_check(whole, name)
         for name, check in sorted(CHECKS.items(), key=lambda one: one[1].level == Level.SUSPICIOUS)
     ]
     return pd.DataFrame(row for row in rows if row["runs"] or row["not_judged"])

@@ -1,10 +1,9 @@
 """Building blocks of the figures: panels, points with their intervals, axes, legends."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
-from math import ceil, isfinite, nan
+from math import ceil, nan
 from textwrap import fill
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -15,14 +14,8 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import FixedLocator, NullLocator
 from matplotlib.transforms import ScaledTranslation
 
-from specmoe.figures.style import (
-    MAX_HEIGHT_IN,
-    PANEL_HEIGHT_IN,
-    REFERENCE_COLOUR,
-    WIDTH_IN,
-    Look,
-    short,
-)
+from specmoe.figures import style
+from specmoe.figures.style import REFERENCE_COLOUR, Look, short
 
 MAX_COLUMNS = 3
 _TITLE_LETTERS = 72  # of titles side by side
@@ -33,15 +26,8 @@ _DODGE_PT, _SPREAD_PT = 3.0, 12.0
 FURTHEST = 3
 
 
-class PlottedColumn(NamedTuple):
-    """A column for a vertical axis, and its label; `<column>_low` and `_high` are an interval."""
-
-    column: str
-    label: str = ""
-
-
-ACCEPTANCE = PlottedColumn("acceptance_rate", "acceptance rate")
-SPEEDUP = PlottedColumn("speedup", "speedup over the baseline")
+ACCEPTANCE_LABEL = "acceptance rate"
+SPEEDUP_LABEL = "speedup over the baseline"
 # A reference line, and the text next to it.
 REFERENCE_LINE: Any = {"color": REFERENCE_COLOUR, "linestyle": (0, (6, 2)), "linewidth": 0.9}
 REFERENCE_TEXT: Any = {
@@ -58,14 +44,14 @@ def draw_panels(
     labels: tuple[str, str],
     handles: Sequence[Line2D | Patch],
     finish: Callable[[Axes], None] | None = None,
-    most_columns: int = MAX_COLUMNS,
+    **layout: int,
 ) -> Figure:
     """Return a figure with a panel for each group of a `groupby`; `labels` are those of its axes.
 
-    Panels share their vertical axis; `finish` sees each after all are drawn.
+    `finish` sees each panel after all are drawn; `layout` is that of `make_panels`.
     """
     listed = [members for _, members in groups]
-    figure, panels = make_panels(len(listed), most_columns=most_columns)
+    figure, panels = make_panels(len(listed), **layout)
     for axes, members in zip(panels, listed, strict=True):
         draw_panel(axes, members)
         axes.set_title(title(members))
@@ -88,7 +74,7 @@ def make_panels(
     most_columns: int = MAX_COLUMNS,
     *,
     around_in: float = 0.5,
-    row_in: float = PANEL_HEIGHT_IN,
+    row_in: float = style.PANEL_HEIGHT_IN,
     kinds: int = 1,
     single: float = 0.7,
 ) -> tuple[Figure, list[Axes]]:
@@ -99,8 +85,8 @@ def make_panels(
     """
     rows = ceil(count / most_columns)
     columns = ceil(count / rows)
-    width = WIDTH_IN if columns > 1 else single * WIDTH_IN
-    figure = Figure(figsize=(width, min(around_in + row_in * rows, MAX_HEIGHT_IN)))
+    width = style.WIDTH_IN * (1 if columns > 1 else single)
+    figure = Figure(figsize=(width, min(around_in + row_in * rows, style.MAX_HEIGHT_IN)))
     panels = [figure.add_subplot(rows, columns, place + 1) for place in range(count)]
     for place, axes in enumerate(panels):
         if kinds and place >= kinds:
@@ -114,14 +100,16 @@ def draw(
     axes: Axes,
     settings: pd.DataFrame,
     x: str,
-    plotted: PlottedColumn,
+    column: str,
     look: Look,
     *,
     dodge: float = 0,
     hollow: bool = False,
 ) -> None:
-    """Draw one line of settings with its intervals, shifted sideways by `dodge` points."""
-    column = plotted.column
+    """Draw a column of settings as a line, shifted sideways by `dodge` points.
+
+    Its intervals are from `<column>_low` to `<column>_high`, where there are such.
+    """
     ends = [end if end in settings else column for end in (f"{column}_low", f"{column}_high")]
     shown = settings[[x, column, *ends]].to_numpy(float, na_value=nan)
     at, values, lows, highs = shown.T
@@ -137,15 +125,10 @@ def draw(
         transform=axes.transData + ScaledTranslation(dodge / 72, 0, figure.dpi_scale_trans),
         **line_style(look, hollow=hollow),
     )
-    # Matplotlib ignores a shifted line when it chooses the limits of the axes.
-    reach = [
-        (place, min(max(end, known.min() / FURTHEST), known.max() * FURTHEST))
-        for place, *ends in shown
-        for end in ends
-        if isfinite(end) and known.size
-    ]
-    if reach:
-        axes.update_datalim(reach)
+    if known.size:
+        # Matplotlib ignores a shifted line when it chooses the limits of the axes.
+        reach = shown[:, 1:].clip(known.min() / FURTHEST, known.max() * FURTHEST)
+        axes.update_datalim(np.column_stack([np.repeat(at, 3), reach.ravel()]))
         axes.autoscale_view()
 
 
@@ -153,7 +136,7 @@ def draw_series(
     axes: Axes,
     settings: pd.DataFrame,
     x: str,
-    plotted: PlottedColumn,
+    column: str,
     looks: Mapping[str, Look],
     *,
     hollow: bool = False,
@@ -162,9 +145,9 @@ def draw_series(
     lines = list(settings.groupby("series", sort=False))
     step = min(_DODGE_PT, _SPREAD_PT / max(len(lines), 1))
     for place, (series, members) in enumerate(lines):
-        look = replace(looks[str(series)], line=":") if hollow else looks[str(series)]
+        look = looks[str(series)]._replace(line=":") if hollow else looks[str(series)]
         dodge = step * (place - (len(lines) - 1) / 2)
-        draw(axes, members, x, plotted, look, dodge=dodge, hollow=hollow)
+        draw(axes, members, x, column, look, dodge=dodge, hollow=hollow)
 
 
 def line_style(look: Look, *, hollow: bool = False) -> dict[str, Any]:
