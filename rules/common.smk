@@ -58,6 +58,7 @@ except (SpecmoeError, OSError) as error:
 def begin():
     """Write what jobs read; end snakemake if another one works on the campaign."""
     try:
+        ASKED.claim()
         ASKED.begin()
     except (SpecmoeError, OSError) as error:
         sys.exit(error_message(error))

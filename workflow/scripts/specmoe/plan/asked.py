@@ -139,11 +139,11 @@ class Asked:
     @cached_property
     def lacking(self) -> set[str]:
         """The names of records that are not there, or of something else than is asked for."""
-        heads = {name: head_of(self.records.link(name)) for name in self.requests}
         return {
             name
             for name, request in self.requests.items()
-            if (head := heads[name]) is None or first_changes(head.request, request)
+            if not (head := head_of(self.records.link(name)))
+            or first_changes(head.request, request)
         }
 
     def measure_once(
@@ -216,34 +216,28 @@ class Asked:
 
     def _question(self, what: str, of: str) -> Request:
         """Return what is asked of the jobs that take the question's file, as JSON has it."""
-        own: dict[str, Callable[[], Request]] = {
-            "campaign": lambda: {"campaign.json": _sha256(self.campaign.text)},
+        campaign, config = self.campaign, self.campaign.config
+        own: dict[str, Callable[[], Any]] = {
+            "campaign": lambda: _sha256(campaign.text),
             "data": self._data,
-            "model": lambda: self._making(self.campaign.config.models[of]),
+            "model": lambda: self._making(config.models[of]),
             "info": lambda: self._stated(of),
-            "machine": self._machine,
-            "contenders": self._contenders,
+            "machine": lambda: [
+                MEASURE_VERSION,
+                repr(config.machine),
+                config.measurement.environment,
+            ],
+            "contenders": lambda: [config.measurement.drop_beaten, repr(config.statistics)],
             "demonstration": self._demonstration,
-            "study_rows": self._study_rows,
+            "study_rows": lambda: config.study_rows and sha256_of(Path(config.study_rows)),
         }
-        root = self.campaign.root
-        patterns = _SOURCES.get(what, ())
-        return own[what]() if what in own else _digests_of(root, chain(*map(root.glob, patterns)))
+        files = chain(*map(campaign.root.glob, _SOURCES.get(what, ())))
+        return {what: own[what]() if what in own else _digests_of(campaign.root, files)}
 
     def _data(self) -> Request:
         """Return the files of a shipped campaign; those of others are made by jobs."""
         shipped = self.campaign.config.campaign.source == "shipped"
         return _digests_of(self.campaign.data, self.campaign.data.rglob("*") if shipped else [])
-
-    def _machine(self) -> Request:
-        config = self.campaign.config
-        given = config.machine.model_dump(mode="json", exclude_none=True)
-        devices = config.measurement.environment
-        return {"version": MEASURE_VERSION, "given": given, "devices": devices}
-
-    def _contenders(self) -> Request:
-        statistics = self.campaign.config.statistics.model_dump(mode="json")
-        return {"margin": self.campaign.config.measurement.drop_beaten, "statistics": statistics}
 
     def _demonstration(self) -> Request:
         block = self.campaign.demonstration
@@ -251,10 +245,6 @@ class Asked:
         texts = {one.prompt: self._prompt(one, block) for one in block.prompts}
         labels = [self.campaign.config.label(model) for model in block.models]
         return {"block": repr(block), "prompts": texts, "labels": labels}
-
-    def _study_rows(self) -> Request:
-        copy = self.campaign.config.study_rows
-        return {"copy": copy, "sha256": sha256_of(Path(copy)) if copy else None}
 
     def _stated(self, model: str) -> Request:
         """Return what the configuration states of a file; a download's digests are checked then."""
@@ -299,11 +289,11 @@ class Asked:
 
     # What is written, when snakemake holds its lock.
 
-    def begin(self) -> None:
-        """Write what jobs read, keep what is known of files, and take in what lies in the way.
+    def claim(self) -> None:
+        """Keep every other snakemake off the campaign until this process ends.
 
-        Raises ConfigError while another snakemake works on the campaign: any other one that ends
-        in the folder, such as `plan`, has deleted its locks. Ours ends with the process.
+        Raises ConfigError if another one works on it. Snakemake's own locks are not enough: any
+        other one that ends in the folder, such as `plan`, deletes them.
         """
         folder = self.campaign.folder
         folder.mkdir(parents=True, exist_ok=True)
@@ -314,6 +304,9 @@ class Asked:
             raise ConfigError(f"{named}; wait until it ends, or end it") from error
         except OSError:
             pass  # the file system has no such locks
+
+    def begin(self) -> None:
+        """Write what jobs read, keep what is known of files, and take in what lies in the way."""
         self.campaign.record()
         save_digests()
         for name in self.requests if self.campaign.measured else ():
