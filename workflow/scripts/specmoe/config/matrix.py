@@ -268,6 +268,7 @@ def choose_demonstration(config: Config, *, gpu: bool) -> Block | None:
                 prompts=(texts[0],),
                 arms=(replace(arm, p_min=None, forced_acceptance=None),),
                 n_predict=min(block.n_predict, 64),
+                warmup_tokens=0,
                 temperature=0.0,
                 concurrency=None,
             )
