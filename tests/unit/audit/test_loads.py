@@ -30,8 +30,7 @@ def alone(prompt="code", **more):
 
 
 def drafted(prompt="code", **more):
-    rate = {"decode_ms": 2500.0, "tokens_per_second": 63 / 2.5}
-    row = speculative(run="B/target/2/draft/r0/g4", prompt=prompt, **rate)
+    row = speculative(run="B/target/2/draft/r0/g4", prompt=prompt, decode_ms=2500.0)
     return load(row, 70, 5.2) | {"baseline": f"B/target/2/draft/r0/alone/{prompt}/p0"} | more
 
 
