@@ -278,13 +278,15 @@ def several_ways() -> Analysis:
     )
 
 
+def of_campaign(analysis: Analysis, **columns: Any) -> Analysis:
+    """Return the analysis with other columns of its campaign."""
+    return replace(analysis, campaign=analysis.campaign.assign(**columns))
+
+
 def named(analysis: Analysis, name: str, source: str = "measured") -> Analysis:
     """Return the analysis as that of another campaign."""
-    return replace(
-        analysis,
-        campaign=analysis.campaign.assign(campaign=name, source=source),
-        required_time=analysis.required_time.assign(campaign=name),
-    )
+    times = analysis.required_time.assign(campaign=name)
+    return replace(of_campaign(analysis, campaign=name, source=source), required_time=times)
 
 
 def compared_with(own: Analysis, *others: Analysis) -> Analysis:

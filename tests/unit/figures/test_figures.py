@@ -54,12 +54,8 @@ def drawn(figure):
 
 def lines(axes):
     """Return the lines of an axes with markers, each as its list of y values, without gaps."""
-    return [y for line in axes.get_lines() if line.get_marker() in "os^vD" and (y := values(line))]
-
-
-def values(line):
-    """Return the y values of a line, without gaps."""
-    return [y for y in line.get_ydata() if isfinite(y)]
+    marked = [line.get_ydata() for line in axes.get_lines() if line.get_marker() in "os^vD"]
+    return [*filter(None, ([y for y in line if isfinite(y)] for line in marked))]
 
 
 def intervals(axes):
