@@ -62,14 +62,6 @@ def fitted(**how):
     return pair
 
 
-def counted(gamma, accept, *, hybrid=True):
-    """Return the counts of a simulated run, with what it took in steps."""
-    seen = counts(gamma, accept, hybrid=hybrid)
-    steps = seen.pop("decode_ms") / STEP_MS
-    seen.pop("draft_ms")
-    return RunCounts(gamma=gamma, tokens=N_PREDICT - 1, **seen), steps
-
-
 def by_hand(gammas, drafts, widths, passes, replay, *, replays=True):
     """Return a cost model of given costs, without intervals."""
     costs = np.array([*drafts, *passes, replay], dtype=float)
@@ -161,7 +153,10 @@ def test_predicted_intervals_hold_the_truth_as_often_as_they_say():
 @pytest.mark.parametrize("accept", [nothing, everything])
 @pytest.mark.parametrize("hybrid", [True, False])
 def test_a_runs_widths_are_known_where_every_round_yields_the_same(gamma, accept, hybrid):
-    seen, steps = counted(gamma, accept, hybrid=hybrid)
+    made = counts(gamma, accept, hybrid=hybrid)
+    steps = made.pop("decode_ms") / STEP_MS
+    del made["draft_ms"]
+    seen = RunCounts(gamma=gamma, tokens=N_PREDICT - 1, **made)
     assert seen.widths().sum() == pytest.approx(seen.drafted + seen.rounds)
     model = MODELS[hybrid]
     assert model.work(seen) @ model.costs == pytest.approx(steps)
