@@ -147,11 +147,9 @@ def test_an_undecided_answer_comes_with_more_repeats_and_their_command(config):
     assert row["command"] == measuring_line(asked, repeats)
 
 
-def of_spread(speedup, repeats, sd=0.04):
-    """Return the rates of repeats whose logarithms have exactly this mean and deviation."""
-    logs = np.tile([-1.0, 0.0, 1.0], repeats)[:repeats]
-    logs = sd * (logs - logs.mean()) / logs.std(ddof=1)
-    return 50 * speedup * np.exp(logs)
+def of_spread(speedup, sd):
+    """Return the rates of three repeats whose logarithms have exactly this mean and deviation."""
+    return 50 * speedup * np.exp(sd * np.array([-1, 0, 1]))
 
 
 @pytest.mark.parametrize(
@@ -204,8 +202,8 @@ def test_a_slower_setting_that_gains_on_other_prompts_is_advised_before_a_faster
 
 
 def test_off_needs_every_setting_to_lose_by_itself_so_the_choice_takes_nothing_away(config):
-    wide = [setting(gamma, of_spread(0.5, 3, sd=0.2)) for gamma in (8, 16, 32)]
-    row, settings = advice_of(campaign(setting(4, of_spread(0.9, 3, sd=0.03)), *wide), config)
+    wide = [setting(gamma, of_spread(0.5, sd=0.2)) for gamma in (8, 16, 32)]
+    row, settings = advice_of(campaign(setting(4, of_spread(0.9, sd=0.03)), *wide), config)
     nearest = settings.set_index("gamma").loc[4]
     assert nearest["simultaneous_high"] > 1 > nearest["setting_high"]
     assert row["answer"] == Answer.OFF

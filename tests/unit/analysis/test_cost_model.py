@@ -1,5 +1,7 @@
 """The cost model finds the costs that runs were made from, and predicts other runs from them."""
 
+from functools import cache
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -55,6 +57,7 @@ def round_costs(pairs):
     return table[table["round_steps"].notna()] if len(table) else table
 
 
+@cache
 def fitted(**how):
     """Return the costs fitted on runs of forced acceptance and on timed passes."""
     times = pass_times(repeats=how.get("repeats", 2), noise=how.get("noise", 0.0))
@@ -158,11 +161,8 @@ def test_a_runs_widths_are_known_where_every_round_yields_the_same(gamma, accept
     del made["draft_ms"]
     seen = RunCounts(gamma=gamma, tokens=N_PREDICT - 1, **made)
     assert seen.widths().sum() == pytest.approx(seen.drafted + seen.rounds)
-    model = MODELS[hybrid]
+    model = fitted(hybrid=hybrid).model
     assert model.work(seen) @ model.costs == pytest.approx(steps)
-
-
-MODELS = {hybrid: fitted(hybrid=hybrid).model for hybrid in (True, False)}
 
 
 def test_the_width_of_replays_counts_the_accepted_of_partly_accepted_rounds_alone():
@@ -291,9 +291,6 @@ def test_break_even_is_where_the_speedup_is_1():
 @pytest.mark.parametrize(("cost", "rate"), [(5.1, np.nan), (0.9, 0.0)])
 def test_a_round_that_costs_more_than_it_can_yield_never_pays_and_a_free_one_always(cost, rate):
     model = by_hand([4], [0.0], [1, 5], [1, cost], 0.0, replays=False)
-    [row] = break_even([MODEL_PAIR._replace(model=model)], pd.DataFrame()).to_dict("records")
+    [row] = break_even([fitted()._replace(model=model)], pd.DataFrame()).to_dict("records")
     assert (row["at_0"], row["at_100"]) == pytest.approx((1 / cost, 5 / cost))
     assert row["break_even"] == pytest.approx(rate, nan_ok=True)
-
-
-MODEL_PAIR = fitted(repeats=1)

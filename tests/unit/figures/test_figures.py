@@ -40,16 +40,7 @@ SHOWING = {
     "gamma_curves": costed,
     "best_settings": lambda: advised(full()),
 }
-
-
 LABEL = f"_$x^$ \\frac{{ %s {{}}\n{'a' * 300}"
-
-
-def drawn(figure):
-    """Return the figure after its layout was computed, at its own resolution."""
-    with style.applied():
-        FigureCanvasAgg(figure).draw()
-    return figure
 
 
 def lines(axes):
@@ -70,8 +61,9 @@ def legend(figure):
 
 
 def assert_fits(figure):
-    """Assert that nothing of a figure is outside of it."""
-    figure = drawn(figure)
+    """Assert that nothing of a figure is outside of it, once its layout is computed."""
+    with style.applied():
+        FigureCanvasAgg(figure).draw()
     left, bottom, right, top = figure.get_tightbbox().extents
     assert min(left, bottom) > -0.02
     assert right < figure.get_figwidth() + 0.02

@@ -11,7 +11,6 @@ from specmoe.analysis.terminal import environment
 from specmoe.figures.figures import PLOTS
 from specmoe.paper.documents import DOCUMENTS, cited, render_documents
 
-from ...conftest import ROOT
 from ..paper_analyses import (
     advised,
     analysis_of,
@@ -29,7 +28,6 @@ from ..published_study import analysis_of_study, needs_csv
 from ..rendered_tables import MAKERS, latex
 from ..simulated_pairs import with_upcycled_pairs
 
-PAPER = ROOT / "paper"
 # Made once, and printed from what was simulated.
 ALWAYS = {"tab:answers"}
 
