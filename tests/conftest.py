@@ -20,6 +20,7 @@ from pydantic import TypeAdapter
 from snakemake.utils import update_config
 
 from specmoe.config.engines import Backend, Engine
+from specmoe.config.load import merge_catalogs
 from specmoe.engine.build import PROGRAM, build_program
 from specmoe.engine.identity import engine_id
 from specmoe.paper.pdf import INSTALL_TEX, missing_tex
@@ -27,7 +28,6 @@ from specmoe.paper.pdf import INSTALL_TEX, missing_tex
 from .small_campaign import run_campaign, tiny_campaign
 
 ROOT = Path(__file__).resolve().parents[1]
-CATALOGS = ["engines", "models", "prompts", "suites", "config"]
 
 # A shell's background jobs ignore Ctrl-C, and the processes that a test starts would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -105,10 +105,7 @@ def root() -> Path:
 
 @pytest.fixture(scope="session")
 def _study() -> dict[str, Any]:
-    study: dict[str, Any] = {}
-    for catalog in CATALOGS:
-        merge(study, yaml.safe_load((ROOT / "config" / f"{catalog}.yaml").read_text()))
-    return study
+    return dict(merge_catalogs(ROOT, {}))
 
 
 @pytest.fixture

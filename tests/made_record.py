@@ -52,7 +52,6 @@ def _run(block: Block, turn: Any, order: int) -> dict[str, Any]:
     [source] = turn.sources
     seed, generated = block.run_seed(turn.iteration), block.n_predict
     prompt = [*range(source.length or 14)]
-    observed = ["gpu_throttled", "thermal_pressure"]
     run = {
         "run": block.run_id(turn.arm, source.prompt, turn.iteration),
         "arm": turn.arm.name,
@@ -73,7 +72,7 @@ def _run(block: Block, turn: Any, order: int) -> dict[str, Any]:
         "steal_share": 0.0,
         "wait_share": 0.25,
         "others_share": 0.125,
-        **dict.fromkeys(observed),
+        **dict.fromkeys(["gpu_throttled", "thermal_pressure"]),
     }
     if not turn.arm.speculates:
         return run

@@ -4,11 +4,12 @@ Rates are round numbers: the baseline of every target runs at 50 tok/s, so a run
 speedup of 1.20. Each analysis is made once: a test that wants another one replaces its tables.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import cache
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from specmoe.analysis import cost_tables
@@ -277,13 +278,15 @@ def several_ways() -> Analysis:
     )
 
 
+def of_campaign(analysis: Analysis, **columns: Any) -> Analysis:
+    """Return the analysis with other columns of its campaign."""
+    return replace(analysis, campaign=analysis.campaign.assign(**columns))
+
+
 def named(analysis: Analysis, name: str, source: str = "measured") -> Analysis:
     """Return the analysis as that of another campaign."""
-    return replace(
-        analysis,
-        campaign=analysis.campaign.assign(campaign=name, source=source),
-        required_time=analysis.required_time.assign(campaign=name),
-    )
+    times = analysis.required_time.assign(campaign=name)
+    return replace(of_campaign(analysis, campaign=name, source=source), required_time=times)
 
 
 def compared_with(own: Analysis, *others: Analysis) -> Analysis:
@@ -308,8 +311,7 @@ def costed() -> Analysis:
 
     γ = 16 is beyond the widths of the MoE, where costs go on as straight lines.
     """
-    statistics, fitted = Statistics(), fitted_pairs()
-    compared, times = with_speedups(_cost_runs()), _timed_passes()
+    statistics, (fitted, compared, times) = Statistics(), fitted_pairs()
     predicted = cost_tables.predictions(fitted, compared, statistics)
     agrees = [place % 4 != 0 for place in range(simulated_rounds.N_PREDICT)]
     read = simulated_rounds.frame(
@@ -335,46 +337,47 @@ def costed() -> Analysis:
     )
 
 
-def _timed_passes() -> pd.DataFrame:
-    """Return the passes of both targets and their draft; the MoE's experts are fewer than even."""
+def fitted_pairs() -> tuple[list[cost_tables.Fitted], pd.DataFrame, pd.DataFrame]:
+    """Return the costs of both targets, the runs and the passes that they are fitted on.
+
+    The MoE's passes visit fewer experts than even routing would.
+    """
+    rows = [
+        *simulated_rounds.forced("moe_q4", gammas=(1, 2, 4, 8), repeats=3, noise=0.01),
+        *simulated_rounds.forced("dense_4b", hybrid=False, repeats=3, noise=0.01),
+        *simulated_rounds.real("moe_speculative", "moe_q4", 4, 0.7),
+        *simulated_rounds.real("moe_speculative", "moe_q4", 16, 0.7),
+        *simulated_rounds.real("dense_speculative", "dense_4b", 4, 0.3, hybrid=False),
+    ]
+    runs = with_speedups(simulated_rounds.frame(rows))
     times = simulated_rounds.pass_times("moe_q4", "dense_4b", repeats=3)
     experts = 8.0 * times["n_tokens"] ** 0.8
-    return times.assign(experts=experts.where(times["model"] == "moe_q4"))
+    times = times.assign(experts=experts.where(times["model"] == "moe_q4"))
+    return cost_tables.fit_pairs(runs, times, Statistics()), runs, times
 
 
-@cache
-def _cost_runs() -> pd.DataFrame:
-    return simulated_rounds.frame(
-        [
-            *simulated_rounds.forced("moe_q4", gammas=(1, 2, 4, 8), repeats=3, noise=0.01),
-            *simulated_rounds.forced("dense_4b", hybrid=False, repeats=3, noise=0.01),
-            *simulated_rounds.real("moe_speculative", "moe_q4", 4, 0.7),
-            *simulated_rounds.real("moe_speculative", "moe_q4", 16, 0.7),
-            *simulated_rounds.real("dense_speculative", "dense_4b", 4, 0.3, hybrid=False),
-        ]
-    )
+def workload_runs(speedups: Mapping[str, Iterable[float]]) -> list[dict]:
+    """Return three repeats of a workload by the speedups on each category's prompts.
 
-
-def fitted_pairs() -> list[cost_tables.Fitted]:
-    """Return the costs of both targets."""
-    runs = _cost_runs()
-    return cost_tables.fit_pairs(with_speedups(runs), _timed_passes(), Statistics())
+    The second and third repeat are faster by 1 % and 2 %; half of every text is a loop.
+    """
+    rows, half = [], N_PREDICT // 2
+    for category, of_prompts in speedups.items():
+        text = {"workload": "mine", "category": category, "tokens": [*range(half), *[7] * half]}
+        for number, speedup in enumerate(of_prompts):
+            prompt = f"{category}{number}"
+            rates = [BASELINE_RATE * speedup * 1.01**repeat for repeat in range(3)]
+            of_prompt = baseline_runs(["moe_q4"], [prompt], 3)
+            of_prompt += speculative_runs("W", "moe_q4", "draft_0.8b", 4, rates, prompt)
+            rows += [row | text for row in of_prompt]
+    return rows
 
 
 @cache
 def with_categories() -> Analysis:
     """Return a campaign of a workload: code gains, poems lose."""
-    rows = []
-    for category, speedup in (("code", 1.5), ("poems", 0.8)):
-        for number in range(4):
-            prompt = f"mine_{category}{number}"
-            rates = [BASELINE_RATE * speedup * (1 + 0.01 * (number + block)) for block in range(3)]
-            of_prompt = baseline_runs(["moe_q4"], [prompt], 3)
-            of_prompt += speculative_runs("W", "moe_q4", "draft_0.8b", 4, rates, prompt)
-            half = N_PREDICT // 2
-            text = {"tokens": [*range(half), *[7] * half]}
-            rows += [row | {"workload": "mine", "category": category} | text for row in of_prompt]
-    return analysis_of(rows)
+    prompts = 1 + 0.01 * np.arange(4)
+    return analysis_of(workload_runs({"code": 1.5 * prompts, "poems": 0.8 * prompts}))
 
 
 @cache
@@ -452,9 +455,7 @@ def advised(analysis, **columns):
         "answer": "switch on",
         "reason": "the interval of the best setting is above 1 for other prompts too",
         "settings": 3,
-        "excluded_settings": 0,
-        "idle": 0,
-        "lost_settings": 0,
+        **dict.fromkeys(["excluded_settings", "idle", "lost_settings"], 0),
         "prompt_set": "code",
         "unusable_prompts": "",
         "draft": "draft_0.8b",

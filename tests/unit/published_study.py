@@ -20,7 +20,7 @@ from specmoe.runs.schema import read_runs, write_runs
 from specmoe.study.headline import with_study_names
 from specmoe.study.study_rows import rows_of_csv, study_machine
 
-from ..conftest import ROOT
+from ..conftest import ROOT, merge
 
 CSV = ROOT.parent / "shared/reference/published/runs.csv"
 needs_csv = pytest.mark.skipif(
@@ -33,10 +33,7 @@ needs_csv = pytest.mark.skipif(
 def config_of_study(study: dict[str, Any]) -> Config:
     """Return the configuration of the published campaign; `study` is the default one."""
     overlay = yaml.safe_load((ROOT / "config/atomgradient.yaml").read_text())
-    merged = deepcopy(study)
-    merged["campaign"] |= overlay["campaign"]
-    merged["machine"] = overlay["machine"]
-    return load(merged, ROOT)
+    return load(merge(deepcopy(study), overlay), ROOT)
 
 
 def runs_of_study(config: Config, folder: Path) -> Any:

@@ -14,7 +14,6 @@ from specmoe.analysis.registry import Analysis
 from .paper_analyses import SUITES, full, settings_of
 from .paper_analyses import _row as row_of
 
-PROMPTS = ("code", "poem")
 USER_RATE = 50.0  # of the target without speculation: a pass gives every user a token
 
 
@@ -29,7 +28,7 @@ def loads(gains: Mapping[int, float], gamma: int = 4, noise: float = 0.0) -> lis
         block = f"U/moe_q4/{at_once}/draft_0.8b-{gamma}/r{repeat}"
         common = {"block": block, "concurrency": at_once, "level": str(at_once), "load_s": 1.0}
         counts = {"rounds": 40, "drafted": 160, "accepted": 59, "replays": 0, "replays_rejected": 0}
-        for prompt in PROMPTS:
+        for prompt in ("code", "poem"):
             plain = {"run": f"{block}/baseline/{prompt}"}
             drafted = counts | {"run": f"{block}/g{gamma}/{prompt}", "baseline": plain["run"]}
             for draft, arm_gamma, rate, more in (

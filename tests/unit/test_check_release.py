@@ -28,8 +28,6 @@ HEAD = "0123456789abcdef0123456789abcdef01234567"
 def release():
     """The script, which is in no package."""
     spec = importlib.util.spec_from_file_location("release", ROOT / ".ci/check_release.py")
-    assert spec
-    assert spec.loader
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module

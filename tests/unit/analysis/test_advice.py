@@ -20,16 +20,14 @@ from specmoe.config.load import load
 from specmoe.engine.job import computing_flags
 from specmoe.paper.documents import cited
 
+from ...conftest import ROOT
 from ...recipes import made_info
 from ..paper_analyses import LABELS, baseline_runs, full, speculative_runs
 
 PROMPTS = ["code", "passage-64"]
+TARGET, DRAFT = "qwen3.5-35b-a3b-q4", "qwen3.5-0.8b-q8"
 # The models of the default configuration by what the hand-made campaigns call them.
-BY_HAND = {
-    "qwen3.5-35b-a3b-q4": "moe_q4",
-    "qwen3.5-4b-q8": "dense_4b",
-    "qwen3.5-0.8b-q8": "draft_0.8b",
-}
+BY_HAND = {TARGET: "moe_q4", "qwen3.5-4b-q8": "dense_4b", DRAFT: "draft_0.8b"}
 INFOS = {model: made_info(sha256=model) for model in BY_HAND}
 
 
@@ -40,30 +38,19 @@ def config(study, root):
     return load(study, root)
 
 
-def setting(
-    gamma,
-    rates,
-    *,
-    target="qwen3.5-35b-a3b-q4",
-    draft="qwen3.5-0.8b-q8",
-    suite="B",
-    prompts=PROMPTS,
-):
+def setting(gamma, rates, *, draft=DRAFT, suite="B", prompts=PROMPTS):
     """Return a setting's runs of some prompts; the baselines run at 50 tok/s."""
     return [
         run
         for prompt in prompts
-        for run in speculative_runs(suite, target, draft, gamma, rates, prompt)
+        for run in speculative_runs(suite, TARGET, draft, gamma, rates, prompt)
     ]
 
 
-def campaign(*settings, repeats=3, target="qwen3.5-35b-a3b-q4", prompts=PROMPTS):
+def campaign(*settings, prompts=PROMPTS):
     """Return the runs of settings and of their baselines."""
-    runs = pd.DataFrame(
-        [*baseline_runs([target], prompts, repeats), *(run for one in settings for run in one)]
-    )
-    parameters = {"p_min": 0.0, "n_match": None}
-    return runs.assign(**parameters)
+    runs = [*baseline_runs([TARGET], prompts, 3), *(run for one in settings for run in one)]
+    return pd.DataFrame(runs).assign(p_min=0.0, n_match=None)
 
 
 def audit(runs, *, failed=(), check="draft_time", controls=()):
@@ -74,36 +61,33 @@ def audit(runs, *, failed=(), check="draft_time", controls=()):
         verdict=[CheckVerdict.FAIL if run in failed else CheckVerdict.PASS for run in runs["run"]],
     )
     known = pd.DataFrame({"verdict": controls}).assign(
-        run="k", target="qwen3.5-35b-a3b-q4", check="controls", level=Level.IMPOSSIBLE
+        run="k", target=TARGET, check="controls", level=Level.IMPOSSIBLE
     )
     return pd.concat([rows, known]) if len(known) else rows
 
 
-def advised(runs, config, audited, infos=INFOS, stages=()):
-    """Return the advice for runs, all of them usual."""
-    pairs = make_pairs(runs.assign(level=None), config.audit.unrelated_drafts, infos)
+def advised(runs, config, stages=(), **audits):
+    """Return the advice for runs, all of them usual; `audits` says what their audit finds."""
+    pairs = make_pairs(runs.assign(level=None), config.audit.unrelated_drafts, INFOS)
     settings = summarise(pairs, SETTING, config.statistics, describe_texts)
-    return advise(runs, pairs, settings, audited, config, infos, stages)
+    return advise(runs, pairs, settings, audit(runs, **audits), config, INFOS, stages)
 
 
-def advice_of(runs, config, stages=(), **audits):
-    advice = advised(runs, config, audit(runs, **audits), stages=stages)
+def advice_of(runs, config, **given):
+    advice = advised(runs, config, **given)
     [row] = advice["advice"].to_dict("records")
     return row, advice["advice_settings"]
 
 
-def shown(runs, config, **audits):
-    advice = advised(runs, config, audit(runs, **audits))
+def shown(runs, config):
+    advice = advised(runs, config)
     drafts = list_drafts(runs, lambda model: LABELS.get(BY_HAND.get(model), model))
     ids = {name: model for model, name in BY_HAND.items()}
     return replace(full(), **advice, drafts=drafts, models=full().models.replace({"model": ids}))
 
 
-TEMPLATES = Path(__file__).parents[3] / "paper"
-
-
-def rendered(analysis, template):
-    return render_advice(analysis, TEMPLATES / template, Path("advice.md"))
+def printed(analysis):
+    return render_advice(analysis, ROOT / "paper/advice.txt.j2", Path("advice.md"))
 
 
 def statuses(settings):
@@ -113,46 +97,30 @@ def statuses(settings):
 WOBBLE = np.array([0.99, 1, 1.01])
 
 
-@pytest.mark.parametrize(
-    ("rates", "answer", "gamma", "reason"),
-    [
-        pytest.param(
-            {g: 50 * (g + 1) * WOBBLE for g in (2, 4, 8)},
-            *(Answer.ON, 8, "the interval of the best setting is above 1 for other prompts too"),
-            id="a draft that is free and always right",
-        ),
-        pytest.param(
-            {g: 50 / (1 + 0.1 * g) * WOBBLE for g in (2, 4, 8)},
-            *(Answer.OFF, 2, "the interval of every setting by itself is below 1"),
-            id="nothing is accepted, and the one that loses least is named",
-        ),
-        pytest.param(
-            {g: [49, 50, 51] for g in (2, 4, 8)},
-            *(Answer.UNDECIDED, 2, "for another session, no interval is above 1, nor all below"),
-            id="γ drafted at the target's own pace, and all accepted",
-        ),
-        pytest.param(
-            {4: [39, 40, 41], 8: [70]},
-            *(Answer.UNDECIDED, 8, "for another session, no interval is above 1, nor all below"),
-            id="a loss, and a faster setting of a single block",
-        ),
-        pytest.param(
-            {4: [100], 8: [59, 60, 61]},
-            *(Answer.ON, 8, "the interval of the best setting is above 1 for other prompts too"),
-            id="a sure gain, and a faster setting of a single block",
-        ),
-        pytest.param(
-            {4: [50.8, 51, 51.2]} | {g: [44, 50, 56] for g in (1, 2, 8, 16, 32)},
-            *(Answer.UNDECIDED, 4, "no interval is above 1 after allowing for the choice among"),
-            id="a gain that is due to the choice of the best",
-        ),
-        pytest.param(
-            {4: [100]},
-            *(Answer.UNKNOWN, 4, "every setting was measured once, so no interval is known"),
-            id="a single block",
-        ),
-    ],
-)
+SURE = "the interval of the best setting is above 1 for other prompts too"
+NEITHER = "for another session, no interval is above 1, nor all below"
+# The rates of each repeat by γ, the answer with its γ, and how its reason begins.
+KNOWN = {
+    "a draft that is free and always right": (
+        {g: 50 * (g + 1) * WOBBLE for g in (2, 4, 8)}, Answer.ON, 8, SURE),
+    "nothing is accepted, and the one that loses least is named": (
+        {g: 50 / (1 + 0.1 * g) * WOBBLE for g in (2, 4, 8)}, Answer.OFF, 2,
+        "the interval of every setting by itself is below 1"),
+    "γ drafted at the target's own pace, and all accepted": (
+        {g: [49, 50, 51] for g in (2, 4, 8)}, Answer.UNDECIDED, 2, NEITHER),
+    "a loss, and a faster setting of a single block": (
+        {4: [39, 40, 41], 8: [70]}, Answer.UNDECIDED, 8, NEITHER),
+    "a sure gain, and a faster setting of a single block": (
+        {4: [100], 8: [59, 60, 61]}, Answer.ON, 8, SURE),
+    "a gain that is due to the choice of the best": (
+        {4: [50.8, 51, 51.2]} | {g: [44, 50, 56] for g in (1, 2, 8, 16, 32)}, Answer.UNDECIDED, 4,
+        "no interval is above 1 after allowing for the choice among"),
+    "a single block": (
+        {4: [100]}, Answer.UNKNOWN, 4, "every setting was measured once, so no interval is known"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("rates", "answer", "gamma", "reason"), KNOWN.values(), ids=KNOWN)
 def test_the_answer_to_known_rates(config, rates, answer, gamma, reason):
     row, settings = advice_of(campaign(*(setting(*one) for one in rates.items())), config)
     assert (row["answer"], row["gamma"]) == (answer, gamma)
@@ -179,11 +147,9 @@ def test_an_undecided_answer_comes_with_more_repeats_and_their_command(config):
     assert row["command"] == measuring_line(asked, repeats)
 
 
-def of_spread(speedup, repeats, sd=0.04):
-    """Return the rates of repeats whose logarithms have exactly this mean and deviation."""
-    logs = np.tile([-1.0, 0.0, 1.0], repeats)[:repeats]
-    logs = sd * (logs - logs.mean()) / logs.std(ddof=1)
-    return 50 * speedup * np.exp(logs)
+def of_spread(speedup, sd):
+    """Return the rates of three repeats whose logarithms have exactly this mean and deviation."""
+    return 50 * speedup * np.exp(sd * np.array([-1, 0, 1]))
 
 
 @pytest.mark.parametrize(
@@ -236,17 +202,15 @@ def test_a_slower_setting_that_gains_on_other_prompts_is_advised_before_a_faster
 
 
 def test_off_needs_every_setting_to_lose_by_itself_so_the_choice_takes_nothing_away(config):
-    wide = [setting(gamma, of_spread(0.5, 3, sd=0.2)) for gamma in (8, 16, 32)]
-    row, settings = advice_of(campaign(setting(4, of_spread(0.9, 3, sd=0.03)), *wide), config)
+    wide = [setting(gamma, of_spread(0.5, sd=0.2)) for gamma in (8, 16, 32)]
+    row, settings = advice_of(campaign(setting(4, of_spread(0.9, sd=0.03)), *wide), config)
     nearest = settings.set_index("gamma").loc[4]
     assert nearest["simultaneous_high"] > 1 > nearest["setting_high"]
     assert row["answer"] == Answer.OFF
 
 
 def test_settings_are_ranked_among_those_on_the_same_prompts_and_texts_answer(config):
-    lengths = [
-        run for run in setting(4, [149, 150, 151], suite="F") if run["prompt"] == "passage-64"
-    ]
+    lengths = setting(4, [149, 150, 151], suite="F", prompts=PROMPTS[1:])
     runs = campaign(setting(4, [59, 60, 61]), setting(8, [69, 70, 71]), lengths)
     row, settings = advice_of(runs, config)
     assert (row["answer"], row["suite"], row["gamma"]) == (Answer.ON, "B", 8)
@@ -321,7 +285,7 @@ def test_a_setting_that_drafted_nothing_is_not_the_fastest_and_no_obstacle_to_of
 def test_a_setting_that_was_beaten_is_not_compared_and_counts_among_those_chosen_from(config):
     runs = campaign(setting(4, [70, 71, 72]), setting(8, [40, 41, 42]))
     runs = runs[(runs["gamma"] != 8) | (runs["repeat"] == 0)]
-    beaten = {"suite": "B", "target": "qwen3.5-35b-a3b-q4", "draft": "qwen3.5-0.8b-q8", "gamma": 8}
+    beaten = {"suite": "B", "target": TARGET, "draft": DRAFT, "gamma": 8}
     stages = [beaten | {"verdict": "beaten in the first repeat"}]
     alone, _ = advice_of(campaign(setting(4, [70, 71, 72])), config)
     row, settings = advice_of(runs, config, stages=stages)
@@ -355,11 +319,11 @@ def test_a_target_of_which_no_pair_is_left_is_not_known_and_says_why(config):
 
 
 def test_the_answer_says_what_it_compares_and_what_is_fastest_on_other_prompts(config):
-    lengths = [run for run in setting(4, [59, 60, 61], suite="F") if run["prompt"] != "code"]
+    lengths = setting(4, [59, 60, 61], suite="F", prompts=PROMPTS[1:])
     runs = campaign(setting(4, [39, 40, 41]), setting(8, [36, 37, 38]), lengths)
     analysis = shown(runs, config)
     gains = "MoE Q4 gains on passage-64: Draft 0.8B, γ = 4, 1.20 ["
-    assert gains in rendered(analysis, "advice.txt.j2")
+    assert gains in printed(analysis)
     # The paper names it where its own interval is above 1.
     [gain] = cited(analysis)["gains_elsewhere"]
     assert (gain["label"], gain["gamma"], gain["prompt_set"]) == ("MoE Q4", 4, "passage-64")
@@ -386,7 +350,7 @@ def test_failed_controls_leave_nothing_to_advise(config, verdicts, controls, ans
 
 
 def test_controls_and_the_studys_commands_are_no_settings(config):
-    itself = setting(4, [99, 100, 101], draft="qwen3.5-35b-a3b-q4")
+    itself = setting(4, [99, 100, 101], draft=TARGET)
     tools = [run | {"protocol": "study"} for run in setting(8, [99, 100, 101])]
     row, settings = advice_of(campaign(itself, tools), config)
     assert settings.empty
@@ -413,7 +377,7 @@ def test_what_gains_on_text_that_loops_is_on_for_looping_text_and_never_on(confi
 
 def test_the_terminal_has_a_line_for_each_target_and_a_command_to_be_pasted(config):
     near = shown(campaign(setting(4, [50, 52, 54]), setting(8, [29, 30, 31])), config)
-    lines = rendered(near, "advice.txt.j2").splitlines()
+    lines = printed(near).splitlines()
     heads, answer, _, more, command = lines[lines.index("") + 1 :][:5]
     assert heads.startswith("target  answer     best setting       prompts  speedup")
     assert answer.startswith("MoE Q4  undecided  Draft 0.8B, γ = 4  2        1.04 [0.")

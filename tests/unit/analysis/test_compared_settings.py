@@ -14,6 +14,7 @@ from ..paper_analyses import (
     controlled,
     full,
     named,
+    of_campaign,
     several_ways,
     single,
     speculative_runs,
@@ -64,8 +65,7 @@ def test_a_setting_is_known_by_its_prompts_whatever_suites_are_called():
 
 def test_lengths_in_words_are_not_lengths_in_tokens():
     one = analysis_of(of_prompt("passage-64", "passage-1024", "code"))
-    study = named(one, "study", "published")
-    study = replace(study, campaign=study.campaign.assign(length_unit="words"))
+    study = of_campaign(named(one, "study", "published"), length_unit="words")
     prompts = compare_settings([one, study])["prompts"].tolist()
     assert prompts == ["code, 64, 1024 tokens", "code, 64, 1024 words"]
 

@@ -22,12 +22,7 @@ from ...blocks import compared, drafted, row
 from ...simulated_speedups import World
 
 SETTINGS, MARGIN = Statistics(), 0.1
-
-
-def of_means(*speedups, prompts=12, spread=0.1):
-    """Return logarithms (settings, prompts) with these means, whose prompts differ alike."""
-    differ = spread * np.linspace(-1, 1, prompts)
-    return np.log(speedups)[:, None] + differ
+BLOCK = compared(arms=(Arm(), drafted(4), drafted(8)))
 
 
 @pytest.mark.parametrize(
@@ -40,7 +35,8 @@ def of_means(*speedups, prompts=12, spread=0.1):
     ],
 )
 def test_what_is_clearly_beaten_in_the_first_repeat_leaves(speedups, expected):
-    assert beaten_in_first(of_means(*speedups), SETTINGS, MARGIN).tolist() == expected
+    logs = np.log(speedups)[:, None] + 0.1 * np.linspace(-1, 1, 12)  # prompts differ alike
+    assert beaten_in_first(logs, SETTINGS, MARGIN).tolist() == expected
 
 
 def test_a_prediction_is_beaten_by_another_or_by_one_and_the_best_stays_without_others():
@@ -75,30 +71,27 @@ def runs_of(speedups):
 @pytest.mark.parametrize(("high", "verdict"), [(1.4, Verdict.PREDICTED), (0.9, Verdict.CONTENDER)])
 def test_a_prediction_is_believed_until_one_of_the_block_is_wrong(high, verdict):
     """A setting that was predicted at most at `high` runs at 1.3."""
-    block = compared(arms=(Arm(), drafted(4), drafted(8)))
     before = [
         {"setting": "B/target/draft/g4", "predicted": high, "predicted_low": 0.8}
         | {"predicted_high": high, "verdict": Verdict.CONTENDER},
         {"setting": "B/target/draft/g8", "predicted": 0.4, "verdict": Verdict.PREDICTED},
     ]
-    rows = compare_first(block, block.arms[1:], runs_of({4: 1.3}), before, SETTINGS, MARGIN)
+    rows = compare_first(BLOCK, BLOCK.arms[1:], runs_of({4: 1.3}), before, SETTINGS, MARGIN)
     assert [one["verdict"] for one in rows] == [Verdict.CONTENDER, verdict]
     assert rows[0]["speedup"] == pytest.approx(1.3)
 
 
 def test_one_prompt_has_no_interval_and_nothing_is_beaten():
-    block = compared(arms=(Arm(), drafted(4), drafted(8)))
     runs = runs_of({4: 3.0, 8: 0.2})
-    rows = compare_first(block, block.arms[1:], runs[runs["prompt"] == "0"], [], SETTINGS, MARGIN)
+    rows = compare_first(BLOCK, BLOCK.arms[1:], runs[runs["prompt"] == "0"], [], SETTINGS, MARGIN)
     assert {one["verdict"] for one in rows} == {Verdict.CONTENDER}
     assert [one["speedup"] for one in rows] == pytest.approx([3.0, 0.2])
     assert "speedup_low" not in rows[0]
 
 
 def test_a_setting_that_fails_to_decode_is_neither_beaten_nor_compared():
-    block = compared(arms=(Arm(), drafted(4), drafted(8)))
     runs = runs_of({4: 3.0, 8: 1.0})
-    asked = block, block.arms[1:]
+    asked = BLOCK, BLOCK.arms[1:]
     beaten = compare_first(*asked, runs, [], SETTINGS, MARGIN)
     assert [one["verdict"] for one in beaten] == [Verdict.CONTENDER, Verdict.FIRST]
     runs.loc[runs["gamma"] == 4, "decode_failures"] = 1

@@ -1,5 +1,7 @@
 """The cost model finds the costs that runs were made from, and predicts other runs from them."""
 
+from functools import cache
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -55,19 +57,12 @@ def round_costs(pairs):
     return table[table["round_steps"].notna()] if len(table) else table
 
 
+@cache
 def fitted(**how):
     """Return the costs fitted on runs of forced acceptance and on timed passes."""
     times = pass_times(repeats=how.get("repeats", 2), noise=how.get("noise", 0.0))
     (pair,) = fit_pairs(with_speedups(frame(forced(**how))), times, SETTINGS)
     return pair
-
-
-def counted(gamma, accept, *, hybrid=True):
-    """Return the counts of a simulated run, with what it took in steps."""
-    seen = counts(gamma, accept, hybrid=hybrid)
-    steps = seen.pop("decode_ms") / STEP_MS
-    seen.pop("draft_ms")
-    return RunCounts(gamma=gamma, tokens=N_PREDICT - 1, **seen), steps
 
 
 def by_hand(gammas, drafts, widths, passes, replay, *, replays=True):
@@ -159,13 +154,13 @@ def test_predicted_intervals_hold_the_truth_as_often_as_they_say():
 @pytest.mark.parametrize("accept", [nothing, everything])
 @pytest.mark.parametrize("hybrid", [True, False])
 def test_a_runs_widths_are_known_where_every_round_yields_the_same(gamma, accept, hybrid):
-    seen, steps = counted(gamma, accept, hybrid=hybrid)
+    made = counts(gamma, accept, hybrid=hybrid)
+    steps = made.pop("decode_ms") / STEP_MS
+    del made["draft_ms"]
+    seen = RunCounts(gamma=gamma, tokens=N_PREDICT - 1, **made)
     assert seen.widths().sum() == pytest.approx(seen.drafted + seen.rounds)
-    model = MODELS[hybrid]
+    model = fitted(hybrid=hybrid).model
     assert model.work(seen) @ model.costs == pytest.approx(steps)
-
-
-MODELS = {hybrid: fitted(hybrid=hybrid).model for hybrid in (True, False)}
 
 
 def test_the_width_of_replays_counts_the_accepted_of_partly_accepted_rounds_alone():
@@ -294,9 +289,6 @@ def test_break_even_is_where_the_speedup_is_1():
 @pytest.mark.parametrize(("cost", "rate"), [(5.1, np.nan), (0.9, 0.0)])
 def test_a_round_that_costs_more_than_it_can_yield_never_pays_and_a_free_one_always(cost, rate):
     model = by_hand([4], [0.0], [1, 5], [1, cost], 0.0, replays=False)
-    [row] = break_even([MODEL_PAIR._replace(model=model)], pd.DataFrame()).to_dict("records")
+    [row] = break_even([fitted()._replace(model=model)], pd.DataFrame()).to_dict("records")
     assert (row["at_0"], row["at_100"]) == pytest.approx((1 / cost, 5 / cost))
     assert row["break_even"] == pytest.approx(rate, nan_ok=True)
-
-
-MODEL_PAIR = fitted(repeats=1)

@@ -26,8 +26,8 @@ from specmoe.config.workloads import FileWorkload
 from specmoe.models.info import Thinking
 
 from ...recipes import made_info
-from ..paper_analyses import BASELINE_RATE, baseline_runs, speculative_runs
 from ..paper_analyses import _row as row_of
+from ..paper_analyses import workload_runs
 from ..simulated_loads import loads, with_loads
 
 SETTINGS = Statistics()
@@ -220,22 +220,9 @@ def test_each_position_counts_the_rounds_that_reached_it():
     assert found["cumulative"].tolist() == pytest.approx([3 / 4, 1 / 2, 1 / 4, 1 / 4])
 
 
-def compared(logs_of_category):
-    """Return runs whose speedups are these, by category a log for each prompt; three repeats."""
-    rows = []
-    for category, logs in logs_of_category.items():
-        for number, log in enumerate(logs):
-            prompt = f"{category}{number}"
-            rates = BASELINE_RATE * np.exp(log + 0.01 * np.arange(3))
-            of_prompt = baseline_runs(["t"], [prompt], 3)
-            of_prompt += speculative_runs("B", "t", "d", 4, rates, prompt)
-            text = {"workload": "mine", "category": category, "tokens": [*range(64)]}
-            rows += [one | text for one in of_prompt]
-    return pd.DataFrame(rows)
-
-
 def test_the_interval_of_a_category_is_that_over_its_prompts():
-    runs = make_pairs(compared({"code": [0.1, 0.3, 0.5], "prose": [-0.2, -0.1]}), [], {})
+    gains = {"code": np.exp([0.1, 0.3, 0.5]), "prose": [0.8, 0.9]}
+    runs = make_pairs(pd.DataFrame(workload_runs(gains)), [], {})
     settings = summarise_categories(runs, SETTINGS).set_index("category")
     assert settings["prompts"].to_dict() == {"code": 3, "prose": 2}
     code = runs[runs["category"] == "code"]
@@ -243,7 +230,7 @@ def test_the_interval_of_a_category_is_that_over_its_prompts():
     assert tuple(settings.loc["code", ["speedup_low", "speedup_high"]]) == pytest.approx(expected)
     # Three prompts that differ by 0.2 are a small sample.
     assert expected[1] > exp(0.3 + 0.2)
-    assert settings.loc["code", "speedup"] == pytest.approx(exp(0.3 + 0.01))
+    assert settings.loc["code", "speedup"] == pytest.approx(exp(0.3) * 1.01)
 
 
 def test_runs_that_were_cut_are_counted_and_what_they_generated_is_split():
@@ -273,9 +260,9 @@ def test_runs_that_were_cut_are_counted_and_what_they_generated_is_split():
 
 
 def test_a_run_without_a_rate_has_no_speedup_and_spoils_none():
-    runs = compared({"code": [0.1, 0.2]})
-    runs.loc[runs["run"] == "B/t/d/4/0/code0", "tokens_per_second"] = nan
-    runs.loc[runs["run"] == "P/t/none/0/1/code1", "tokens_per_second"] = nan
+    runs = pd.DataFrame(workload_runs({"code": [1.1, 1.2]}))
+    unrated = ["W/moe_q4/draft_0.8b/4/0/code0", "P/moe_q4/none/0/1/code1"]
+    runs.loc[runs["run"].isin(unrated), "tokens_per_second"] = nan
     assert runs["tokens_per_second"].isna().sum() == 2
     found = make_pairs(runs, [], {})
     assert len(found) == 4

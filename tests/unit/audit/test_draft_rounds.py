@@ -18,7 +18,7 @@ from specmoe.audit.draft_rounds import (
 )
 from specmoe.audit.evidence import Evidence
 
-from .test_checks import SETTINGS, TOKENS, campaign, speculative
+from .test_checks import OTHERWISE, SETTINGS, TOKENS, campaign, speculative
 
 END = -1  # a text's last token, where the target ends it
 WRONG = -2  # what a draft model proposes that is not the target's
@@ -120,12 +120,11 @@ def test_a_draft_that_prefers_hardly_anything_tells_nothing():
 
 
 RUN = "B/target/draft/g4/r1"
+RANDOM = Random(1)
 KEY = ("current-cpu", "target", "draft", "code")
-READING = DraftScores(
-    draft_sha256="draft",
+READING = replace(
+    reading([RANDOM.random() < 0.7 for _ in TOKENS], [1.0] * len(TOKENS)),
     tokens=tuple(TOKENS),
-    agrees=tuple(Random(1).random() < 0.7 for _ in TOKENS),
-    lead_nats=(1.0,) * len(TOKENS),
     moved_nats=0.01,
 )
 
@@ -189,7 +188,7 @@ def test_counts_that_a_near_tie_explains_pass_and_the_tie_is_named():
         ({"rounds": None}, "not known"),
         ({"draft_sha256": "other"}, "has not scored its text"),
         ({"prompt": "other"}, "has not scored its text"),
-        ({"tokens": [*TOKENS[:40], 7, *TOKENS[41:]]}, "has not scored its text"),
+        ({"tokens": OTHERWISE}, "has not scored its text"),
     ],
 )
 def test_what_no_reading_tells_is_not_applicable(changed, why):

@@ -30,8 +30,7 @@ def alone(prompt="code", **more):
 
 
 def drafted(prompt="code", **more):
-    rate = {"decode_ms": 2500.0, "tokens_per_second": 63 / 2.5}
-    row = speculative(run="B/target/2/draft/r0/g4", prompt=prompt, **rate)
+    row = speculative(run="B/target/2/draft/r0/g4", prompt=prompt, decode_ms=2500.0)
     return load(row, 70, 5.2) | {"baseline": f"B/target/2/draft/r0/alone/{prompt}/p0"} | more
 
 
@@ -49,19 +48,17 @@ def test_good_loads_pass():
         assert verdicts[(SPECULATIVE, check)] == "pass"
 
 
-SHORT = {"load_s": 1.0, "load_tokens_per_second": 256.0}
-FEW = {"load_tokens": 100, "load_tokens_per_second": 100 / 5.2}
 FAULTS = [
     ("accounting", drafted(load_s=2.0, load_tokens_per_second=128.0),
         "seconds of a run in its load: 2.52, 2 at most"),
     ("accounting", drafted(load_tokens_per_second=99.0),
         "a load's rate times its seconds: 514.8, not 256"),
-    ("accounting", drafted(**FEW), "tokens of a load: 100, 128 in measured runs"),
+    ("accounting", drafted(load_tokens=100, load_tokens_per_second=100 / 5.2),
+        "tokens of a load: 100, 128 in measured runs"),
     ("accounting", drafted(load_decodes=10), "tokens of a load of 10 passes: 256, 150 at most"),
     ("accounting", drafted(accepted=60), "accepted"),
-    ("draft_time", drafted(load_decodes=300),
-        "300 passes of its load at 30.00 ms"),
-    ("draft_time", alone(**SHORT), "130 passes of its load"),
+    ("draft_time", drafted(load_decodes=300), "300 passes of its load at 30.00 ms"),
+    ("draft_time", alone(load_s=1.0, load_tokens_per_second=256.0), "130 passes of its load"),
     # A run among others is held to its own rounds and drafted tokens.
     ("draft_time", drafted(decode_ms=500.0, tokens_per_second=126.0), "and took 500 ms"),
     # Passes read their weights once for all, and no faster than memory.

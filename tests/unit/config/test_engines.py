@@ -54,22 +54,6 @@ def test_a_variable_that_names_a_place_steers_nothing(name):
     refuse_exported({}, {name: "x"})
 
 
-@pytest.fixture
-def machine(monkeypatch, tmp_path):
-    """Detect the backend of a Linux machine with these tools and GPUs, by their PCI vendors."""
-
-    def detect(tools, vendors=()):
-        monkeypatch.setattr(platform, "system", lambda: "Linux")
-        monkeypatch.setattr(shutil, "which", lambda tool: tool if tool in tools else None)
-        for number, vendor in enumerate(vendors):
-            folder = tmp_path / f"renderD{128 + number}" / "device"
-            folder.mkdir(parents=True)
-            (folder / "vendor").write_text(f"{vendor}\n")
-        return detect_backend(Backend.AUTO, tmp_path)
-
-    return detect
-
-
 @pytest.mark.parametrize(
     ("tools", "vendors", "found"),
     [
@@ -84,8 +68,17 @@ def machine(monkeypatch, tmp_path):
         (["glslc"], ["0x1af4"], Backend.CPU),  # a virtual machine's
     ],
 )
-def test_auto_is_the_best_backend_whose_gpu_and_tools_are_present(machine, tools, vendors, found):
-    assert machine(tools, vendors) == found
+def test_auto_is_the_best_backend_whose_gpu_and_tools_are_present(
+    monkeypatch, tmp_path, tools, vendors, found
+):
+    """On a Linux machine with GPUs of these PCI vendors."""
+    monkeypatch.setattr(platform, "system", lambda: "Linux")
+    monkeypatch.setattr(shutil, "which", lambda tool: tool if tool in tools else None)
+    for number, vendor in enumerate(vendors):
+        folder = tmp_path / f"renderD{128 + number}" / "device"
+        folder.mkdir(parents=True)
+        (folder / "vendor").write_text(f"{vendor}\n")
+    assert detect_backend(Backend.AUTO, tmp_path) == found
 
 
 def test_on_apple_silicon_auto_is_metal_and_a_backend_that_is_named_is_taken(monkeypatch):

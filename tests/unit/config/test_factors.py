@@ -13,8 +13,6 @@ from specmoe.config.matrix import list_timed_passes, suite_blocks
 
 KV = ["--cache-type-k", "q8_0", "--cache-type-v", "q8_0"]
 MOE = ["--n-cpu-moe", 2]
-POLL = {"measurement": {"engine_args": ["--poll", 0]}}
-TEXTS = ["code", "chinese"]
 
 
 @pytest.mark.parametrize(
@@ -31,7 +29,7 @@ TEXTS = ["code", "chinese"]
     ],
 )
 def test_each_level_is_a_comparison_with_the_target_alone(first, factor, levels, ids, differs):
-    blocks = first(vary={factor: levels}, prompts=TEXTS)
+    blocks = first(vary={factor: levels}, prompts=["code", "chinese"])
     assert [block.block for block in blocks] == [f"own/qwen3.5-35b-a3b-q4/{one}/r0" for one in ids]
     assert len({differs(block) for block in blocks}) == len(levels)
     for block in blocks:
@@ -63,7 +61,7 @@ def test_prompts_and_arms_of_all_levels_share_a_block(first, factor, levels, fou
 
 
 def test_the_campaigns_options_are_in_every_block_and_before_those_of_a_level(first):
-    [block] = first(POLL, vary={"engine_args": [MOE]})
+    [block] = first({"measurement": {"engine_args": ["--poll", 0]}}, vary={"engine_args": [MOE]})
     assert (block.options_text, block.level) == ("--poll 0 --n-cpu-moe 2", "--n-cpu-moe 2")
 
 

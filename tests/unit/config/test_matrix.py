@@ -32,12 +32,6 @@ def blocks_of(data):
     return list_blocks(load(data, ROOT), gpu=False)
 
 
-def only(suite, study, **changes):
-    """Return the blocks of a suite that is changed."""
-    study["suites"][suite] |= changes
-    return [block for block in blocks_of(study) if block.suite == suite]
-
-
 def test_the_study_has_the_runs_of_the_papers_table_3_and_48_of_targets_alone(blocks, study):
     runs = {
         block.run_id(arm, source.prompt, number): block.suite
@@ -154,7 +148,9 @@ def test_the_order_of_two_blocks_depends_on_those_two_alone(names):
 
 
 def test_repeats_are_samples_above_temperature_0(study):
-    blocks = only("prompt_length", study, prompts=["code"], vary={"temperature": [0, 0.7]})
+    varied = {"prompts": ["code"], "vary": {"temperature": [0, 0.7]}}
+    study["suites"]["prompt_length"] |= varied
+    blocks = [block for block in blocks_of(study) if block.suite == "prompt_length"]
     assert [block.run_seed(0) for block in blocks] == [42, 42, 42, 42, 43, 44]
     assert [block.run_seed(1) - block.run_seed(0) for block in blocks] == [0] * 3 + [1000] * 3
 
@@ -171,15 +167,9 @@ def test_only_a_gpu_backend_puts_layers_on_the_gpu(study):
     assert {block.gpu_layers for block in list_blocks(config, gpu=False)} == {0}
 
 
-def passes_of(data):
-    """Return the passes that are timed by themselves, by model."""
-    config = load(data, ROOT)
-    listed = list_timed_passes(config, list_blocks(config, gpu=False))
-    return {one.model: one for one in listed}
-
-
 def test_targets_verify_and_drafts_read_again_at_the_widths_of_their_rounds(synthetic):
-    passes = passes_of(synthetic)
+    listed = list_timed_passes(load(synthetic, ROOT), blocks_of(synthetic))
+    passes = {one.model: one for one in listed}
     suites = [one for one in synthetic["campaign"]["suites"] if one != "methods"]
     gammas = {gamma for suite in suites for gamma in synthetic["suites"][suite].get("gammas", [])}
     assert set(passes["random-8m-q8"].widths) == {1, 2, *(gamma + 1 for gamma in gammas)}

@@ -34,8 +34,3 @@ def test_a_fault_is_named_with_its_place(study, base, overlay, line):
     said = fault(study).splitlines()
     assert any(one.startswith(f"config: {line}") for one in said)
     assert all(one.startswith("config: ") for one in said)
-
-
-def test_a_missing_key_of_a_model_is_named_without_the_kind_in_its_place(study):
-    del study["model_sets"]["study"]["qwen3.5-35b-a3b-q4"]["file"]
-    assert fault(study) == "config: model_sets.study.qwen3.5-35b-a3b-q4.file: Field required"

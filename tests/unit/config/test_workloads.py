@@ -13,6 +13,7 @@ from specmoe.config.workloads import read_content, text_of_prompt
 from specmoe.errors import ConfigError
 
 from ...conftest import ROOT, merge
+from .test_matrix import blocks_of
 from .test_refused import fault
 
 CHATS = Sending(Template.CHAT)
@@ -41,10 +42,6 @@ def asked(synthetic, tmp_path):
         return synthetic
 
     return configure
-
-
-def blocks_of(data):
-    return list_blocks(load(data, ROOT), gpu=False)
 
 
 def test_every_line_is_a_prompt_with_an_id_and_a_category(asked, tmp_path):

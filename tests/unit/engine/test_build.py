@@ -10,19 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from specmoe.config.engines import Backend, PathEngine, PypiEngine
+from specmoe.config.engines import Backend, PathEngine
 from specmoe.engine import build
 from specmoe.engine.build import build_program, compile_llama, fetch, make_engine, require_build
 from specmoe.engine.identity import ALL_BINARIES
 from specmoe.errors import EngineError
 from specmoe.files import sha256_of
 
-PYPI = PypiEngine(
-    source="pypi",
-    version="0.0.1",
-    sha256="0" * 64,
-    commit="0123456",
-)
+from .test_identity import PYPI
 
 
 @pytest.fixture

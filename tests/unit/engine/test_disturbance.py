@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import psutil
 import pytest
@@ -95,19 +96,6 @@ def test_what_the_system_does_not_count_is_unknown_and_not_zero():
     assert observe(bare, end) == UNKNOWN
 
 
-class Plan:
-    """A watch that sees planted observations, one for each attempt."""
-
-    def __init__(self, *observations):
-        self.left = list(observations)
-
-    def start(self):
-        return None
-
-    def stop(self, _):
-        return self.left.pop(0)
-
-
 STOLEN = QUIET._replace(steal_share=0.5)
 
 
@@ -124,7 +112,8 @@ STOLEN = QUIET._replace(steal_share=0.5)
 def test_a_run_is_measured_until_it_is_accepted_and_no_more_often_than_asked(
     reruns, seen, attempt, again, rejected
 ):
-    attempts, watch = iter(range(1, 10)), Plan(*seen)
+    attempts, planted = iter(range(1, 10)), iter(seen)
+    watch = SimpleNamespace(start=lambda: None, stop=lambda _: next(planted))
     result, columns = measure_undisturbed(lambda: next(attempts), lambda: watch, reruns)
     assert (result, columns["reruns"]) == (attempt, again)
     assert columns.items() >= seen[-1]._asdict().items()

@@ -40,26 +40,13 @@ SHOWING = {
     "gamma_curves": costed,
     "best_settings": lambda: advised(full()),
 }
-
-
 LABEL = f"_$x^$ \\frac{{ %s {{}}\n{'a' * 300}"
-
-
-def drawn(figure):
-    """Return the figure after its layout was computed, at its own resolution."""
-    with style.applied():
-        FigureCanvasAgg(figure).draw()
-    return figure
 
 
 def lines(axes):
     """Return the lines of an axes with markers, each as its list of y values, without gaps."""
-    return [y for line in axes.get_lines() if line.get_marker() in "os^vD" and (y := values(line))]
-
-
-def values(line):
-    """Return the y values of a line, without gaps."""
-    return [y for y in line.get_ydata() if isfinite(y)]
+    marked = [line.get_ydata() for line in axes.get_lines() if line.get_marker() in "os^vD"]
+    return [*filter(None, ([y for y in line if isfinite(y)] for line in marked))]
 
 
 def intervals(axes):
@@ -74,8 +61,9 @@ def legend(figure):
 
 
 def assert_fits(figure):
-    """Assert that nothing of a figure is outside of it."""
-    figure = drawn(figure)
+    """Assert that nothing of a figure is outside of it, once its layout is computed."""
+    with style.applied():
+        FigureCanvasAgg(figure).draw()
     left, bottom, right, top = figure.get_tightbbox().extents
     assert min(left, bottom) > -0.02
     assert right < figure.get_figwidth() + 0.02

@@ -17,6 +17,7 @@ from specmoe.errors import MeasurementError
 from specmoe.measure.block import arrange, summary
 
 from ...blocks import ALONE, DRAFTED, compared, drafted, measured, rows
+from ..engine.test_server_log import logged
 
 GB = 10**9
 in_each_schedule = pytest.mark.parametrize("schedule", [Schedule.INTERLEAVED, Schedule.SEQUENTIAL])
@@ -32,15 +33,6 @@ class Machine:
     live: list[str] = field(default_factory=list)
     events: list[tuple[str, ...]] = field(default_factory=list)  # arm, what, live arms
     requests: list[dict[str, Any]] = field(default_factory=list)
-
-
-def statistics_line(requests, gamma):
-    """Return what a server logs of its requests so far, each of which drafted once."""
-    drafted = requests * gamma
-    return (
-        f"statistics draft-simple: #gen drafts = {requests}, #gen tokens = {drafted},"
-        f" #acc tokens = {requests}, dur(b,g,a) = 0.0, {requests * 2.5}, 0.0 ms\n"
-    )
 
 
 class StandIn:
@@ -75,6 +67,7 @@ class StandIn:
         times = self.machine.decode_ms
         decode_ms = times[min(self.answered, len(times) - 1)]
         self.answered += 1
+        sent = self.answered  # so far, each of which drafted once
         self.happens("warm-up" if n_predict == 8 else "run")
         request = {"arm": self.arm.name, "prompt": len(prompt), "n_predict": n_predict}
         self.machine.requests.append(request | {"seed": seed})
@@ -82,7 +75,7 @@ class StandIn:
             with self.log.open("a") as log:
                 log.write("id 0 | task 1 | processing task\n")
                 log.write(f"id 0 | task 1 | accepted 1/{self.arm.gamma} draft tokens\n")
-                log.write(statistics_line(self.answered, self.arm.gamma))
+                print(*logged((sent, sent * self.arm.gamma, sent, sent * 2.5)), file=log)
         return {
             "tokens": [len(prompt) + seed] * n_predict,
             "stop_type": "limit",

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from functools import partial
 from pathlib import Path
 
 import gguf
@@ -25,33 +26,14 @@ from ...splitting import finish, split_model
 
 
 @pytest.fixture
+def made(tmp_path):
+    """Upcycle a dense model, and return the file."""
+    return lambda source, **keys: write_moe(source, tmp_path / "moe.gguf", **keys)
+
+
+@pytest.fixture
 def dense(tmp_path: Path) -> Path:
     return write_dense(tmp_path / "dense.gguf")
-
-
-@pytest.fixture
-def made(tmp_path, dense):
-    """Upcycle the dense model, and return the file."""
-
-    def make(source: Path = dense, name: str = "moe", **keys: int) -> Path:
-        return write_moe(source, tmp_path / f"{name}.gguf", **keys)
-
-    return make
-
-
-@pytest.fixture
-def refused(tmp_path, made):
-    """Upcycle what cannot be; return the one line that refuses it."""
-
-    def run(source: Path) -> str:
-        before = sorted(tmp_path.iterdir())
-        with pytest.raises(ModelError) as error:
-            made(source)
-        assert "\n" not in str(error.value)
-        assert sorted(tmp_path.iterdir()) == before
-        return str(error.value)
-
-    return run
 
 
 def tensors_of(path):
@@ -76,7 +58,7 @@ def test_every_expert_has_the_bytes_of_the_dense_block(tmp_path, made, kind):
 
 
 def test_only_the_numbers_of_experts_are_added_to_a_llama(dense, made):
-    before, after = read_header(dense).metadata, read_header(made(used=2)).metadata
+    before, after = read_header(dense).metadata, read_header(made(dense, used=2)).metadata
     added = {key: value.value for key, value in after.items() if before.get(key) != value}
     assert added == {
         "llama.expert_count": 4,
@@ -90,31 +72,40 @@ def router(path, layer=0):
     return tensors_of(path)[f"blk.{layer}.ffn_gate_inp.weight"].data
 
 
-def test_a_router_depends_on_the_layer_alone_and_on_no_machine(made):
-    one = made()
+def test_a_router_depends_on_the_layer_alone_and_on_no_machine(made, dense):
+    one = made(dense)
     digest = hashlib.sha256(router(one, layer=2).astype("<f4").tobytes()).hexdigest()
     assert digest.startswith("0acd39f1")
     assert not (router(one) == router(one, layer=1)).any()
 
 
-@pytest.mark.parametrize("architecture", ["llama", "qwen3moe"])
-def test_a_source_with_experts_is_refused(tmp_path, made, refused, architecture):
-    dense = write_dense(tmp_path / "one.gguf", architecture.removesuffix("moe"))
-    said = refused(made(dense, name="source"))
-    assert said.endswith(f"upcycled: it has experts already (architecture {architecture})")
+WEIGHTS = weights_of("llama")
+BIASED = WEIGHTS | {"blk.1.ffn_up.bias": np.zeros(FFN, np.float32)}
+GATELESS = {name: one for name, one in WEIGHTS.items() if name != "blk.3.ffn_gate.weight"}
 
 
-def test_a_source_of_another_architecture_or_with_other_blocks_is_refused(tmp_path, refused):
-    write_model(tmp_path / "hybrid.gguf", TINY)
-    said = refused(tmp_path / "hybrid.gguf")
-    assert said.endswith("cannot be upcycled: architecture 'qwen35'; known are llama and qwen3")
-    weights = weights_of("llama") | {"blk.1.ffn_up.bias": np.zeros(FFN, np.float32)}
-    source = write_dense(tmp_path / "biased.gguf", weights=weights)
-    assert refused(source).endswith("it has a tensor blk.1.ffn_up.bias")
-    weights = weights_of("llama")
-    del weights["blk.3.ffn_gate.weight"]
-    source = write_dense(tmp_path / "gateless.gguf", weights=weights)
-    assert refused(source).endswith("it lacks a tensor blk.3.ffn_gate.weight")
+def upcycled(architecture):
+    return lambda path: write_moe(write_dense(path.with_name("one.gguf"), architecture), path)
+
+
+@pytest.mark.parametrize(
+    ("write", "said"),
+    [
+        (upcycled("llama"), "it has experts already (architecture llama)"),
+        (upcycled("qwen3"), "it has experts already (architecture qwen3moe)"),
+        (partial(write_model, recipe=TINY), "architecture 'qwen35'; known are llama and qwen3"),
+        (partial(write_dense, weights=BIASED), "it has a tensor blk.1.ffn_up.bias"),
+        (partial(write_dense, weights=GATELESS), "it lacks a tensor blk.3.ffn_gate.weight"),
+    ],
+)
+def test_a_source_of_other_blocks_is_refused_in_one_line(tmp_path, made, write, said):
+    source = tmp_path / "source.gguf"
+    write(source)
+    before = sorted(tmp_path.iterdir())
+    with pytest.raises(ModelError) as error:
+        made(source)
+    assert str(error.value) == f"{source}: cannot be upcycled: {said}"
+    assert sorted(tmp_path.iterdir()) == before
 
 
 MOE = varied(TINY, layers=8, experts=4, experts_used=2, expert_ffn=32, mtp_blocks=1)

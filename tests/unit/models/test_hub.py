@@ -111,16 +111,6 @@ NO_FILE = (
     "the repository has no such file at that revision; correct it, as the repository's page lists"
     " it"
 )
-NOT_NOW = "try again later, or correct the names, HF_TOKEN or HF_ENDPOINT"
-NOT_REACHED = (
-    "cannot be asked, or broke off ({}); check the network, the proxy, HF_ENDPOINT and HF_TOKEN;"
-    " the same command downloads it again"
-)
-ROOM = (
-    "make room (`hf cache prune` deletes what killed downloads left), or set HF_HOME to a folder"
-    " that you may write to"
-)
-PROTECTED = "http://me:secret@127.0.0.1:9"  # a closed port
 WRONG = hashlib.sha256(bytes(255 - byte for byte in SMALL)).hexdigest()
 # Each: what the hub does, the entry, the environment, and what the user is told behind the place.
 REFUSED = {
@@ -135,12 +125,15 @@ REFUSED = {
         f"{{hub}} has no such repository, or a private one; correct its name, or {ACCOUNT}"),
     "no file": ({}, {"file": "cc.gguf"}, {},
         NO_FILE),
-    "no network": ({}, {}, {"HF_ENDPOINT": PROTECTED},
-        f"http://127.0.0.1:9 {NOT_REACHED.format('ConnectError')}"),
+    "no network": ({}, {}, {"HF_ENDPOINT": "http://me:secret@127.0.0.1:9"},  # a closed port
+        "http://127.0.0.1:9 cannot be asked, or broke off (ConnectError); check the network, the"
+        " proxy, HF_ENDPOINT and HF_TOKEN; the same command downloads it again"),
     "an ill server": ({"status": 503}, {}, {},
-        f"{{hub}} answers 503 Service Unavailable; {NOT_NOW}"),
+        "{hub} answers 503 Service Unavailable; try again later, or correct the names, HF_TOKEN"
+        " or HF_ENDPOINT"),
     "a file for the cache": ({}, {}, {"HF_HOME": "/dev/null"},
-        f"/dev/null/token: Not a directory; {ROOM}"),
+        "/dev/null/token: Not a directory; make room (`hf cache prune` deletes what killed"
+        " downloads left), or set HF_HOME to a folder that you may write to"),
 }  # fmt: skip
 
 

@@ -141,10 +141,7 @@ def test_a_true_shape_has_the_parameters_of_its_family_and_the_size_of_its_type(
     assert (family.experts, family.experts_used) == (shape.experts, shape.experts_used)
 
 
-TRUE_SIZE = 248_320
-
-
-@pytest.mark.parametrize("size", [500, TRUE_SIZE])
+@pytest.mark.parametrize("size", [500, 248_320])
 def test_the_vocabulary_has_the_size_asked_for_and_no_token_twice(size):
     vocabulary = byte_level_vocabulary(size)
     assert len(vocabulary.tokens) == len(set(vocabulary.tokens)) == len(vocabulary.types) == size

@@ -24,6 +24,7 @@ from ..paper_analyses import (
     controlled,
     costed,
     full,
+    of_campaign,
     relabelled,
     several_methods,
     single,
@@ -54,10 +55,6 @@ def plain():
 
 
 PICTURE = page.Picture("data:,wide", 63, 40)
-
-
-def of_campaign(analysis, **columns):
-    return replace(analysis, campaign=analysis.campaign.assign(**columns))
 
 
 class Reader(HTMLParser):
@@ -133,15 +130,6 @@ def ones_own(analysis):
     return replace(own, claims=none, comparison=none)
 
 
-def assert_in_order(text, ids):
-    places = [text.index(f'id="{name}"') for name in ids.split()]
-    assert places == sorted(places)
-
-
-def words_of(markup):
-    return " ".join("".join(Reader(markup).words).split())
-
-
 def test_a_page_of_ones_own_models_answers_first_and_leaves_the_study_out():
     analysis = advised(ones_own(full()))
     text = page_of(analysis, {"speedup_by_gamma": PICTURE})
@@ -149,7 +137,9 @@ def test_a_page_of_ones_own_models_answers_first_and_leaves_the_study_out():
     assert "<title" in text
     assert "MoE Q4 runs 1.40× as fast with Draft 0.8B" in words
     assert "MoE Q4 用 Draft 0.8B 快到 1.40 倍" in words
-    assert_in_order(text, "answers why figure-speedup_by_gamma trust data how")
+    ids = ["answers", "why", "figure-speedup_by_gamma", "trust", "data", "how"]
+    places = [text.index(f'id="{name}"') for name in ids]
+    assert places == sorted(places)
     assert not re.search(r"study|研究", words.replace("the study's protocol", ""))
     assert text.index("llama-server -m a.gguf") < text.index('id="why"')
 
@@ -186,8 +176,8 @@ def test_an_axis_holds_all_intervals_and_one():
 
 def test_the_first_screen_says_whether_controls_passed_and_nothing_of_those_there_are_none():
     def head(analysis):
-        lead = page_of(analysis).partition('<div class="lead">')[2]
-        return words_of("<div>" + lead.partition("<nav")[0])
+        lead = page_of(analysis).partition('<div class="lead">')[2].partition("<nav")[0]
+        return " ".join("".join(Reader(f"<div>{lead}").words).split())
 
     assert "controls passed" in head(controlled())
     assert "controls FAILED" in head(controlled(failed=1))

@@ -11,7 +11,6 @@ from specmoe.analysis.terminal import environment
 from specmoe.figures.figures import PLOTS
 from specmoe.paper.documents import DOCUMENTS, cited, render_documents
 
-from ...conftest import ROOT
 from ..paper_analyses import (
     advised,
     analysis_of,
@@ -19,6 +18,7 @@ from ..paper_analyses import (
     controlled,
     costed,
     full,
+    of_campaign,
     several_methods,
     single,
     speculative_runs,
@@ -28,7 +28,6 @@ from ..published_study import analysis_of_study, needs_csv
 from ..rendered_tables import MAKERS, latex
 from ..simulated_pairs import with_upcycled_pairs
 
-PAPER = ROOT / "paper"
 # Made once, and printed from what was simulated.
 ALWAYS = {"tab:answers"}
 
@@ -37,12 +36,6 @@ def documents(analysis, drawn=PLOTS):
     """Return the words of the paper and of its supplement, as LaTeX with single spaces."""
     texts = render_documents(analysis, drawn)
     return [" ".join(texts[name].split()) for name in DOCUMENTS]
-
-
-def campaign(**columns):
-    """Return an analysis with those columns of its campaign."""
-    analysis = full()
-    return replace(analysis, campaign=analysis.campaign.assign(**columns))
 
 
 def daggers(analysis):
@@ -66,12 +59,12 @@ def of_two_prompts():
         (full, r"campaign by\_hand: 1\,234 runs on Processor \& Sons."),
         (full, "the speedup is 0.80 to 1.40 and the acceptance rate is 50.0"),
         (
-            lambda: campaign(engine_commit=f"{'a' * 40}, {'b' * 7}"),
+            lambda: of_campaign(full(), engine_commit=f"{'a' * 40}, {'b' * 7}"),
             rf"commit \texttt{{{'a' * 12}, bbbbbbb}}",
         ),
         (of_two_prompts, "Over all settings (2 settings on code; 1 setting on chinese) the"),
         (several_methods, "On MoE Q4 and Dense 4B we measured 4 drafting methods in 7 settings"),
-        (lambda: campaign(excluded="N/draft"), r"\textbf{Excluded} on purpose: "),
+        (lambda: of_campaign(full(), excluded="N/draft"), r"\textbf{Excluded} on purpose: "),
         (lambda: controlled(failed=1), r"\textbf{Controls failed}: 1 run did not have"),
         (full, "On the dense target Dense 4B it is 0.80 to 0.90. On the MoE target MoE Q4 it is"),
         (with_upcycled_pairs, r"bandwidth of 1\,000\,GB/s takes 22 and 15\,\% of its time over 1"),
@@ -106,13 +99,12 @@ def test_a_template_escapes_and_refuses_unknown_names(tmp_path):
 
 
 def test_the_study_is_out_of_the_paper_of_ones_own_models():
-    for text in documents(campaign(is_study=False)):
+    for text in documents(of_campaign(full(), is_study=False)):
         assert not re.search(r"\\section\{[^}]*(?:study|claims|as published)", text)
 
 
 def test_one_target_measured_once_is_no_several_and_has_no_interval():
-    own = single().campaign.assign(is_study=False, repeats=1)
-    text = documents(replace(single(), campaign=own))[0]
+    text = documents(of_campaign(single(), is_study=False, repeats=1))[0]
     assert "In the one setting (on code) the speedup is 1.20 and the acceptance rate" in text
     assert "measured once." in text
     assert "With a single repeat there are none." in text
@@ -123,12 +115,11 @@ def test_one_target_measured_once_is_no_several_and_has_no_interval():
 
 def test_runs_that_were_all_disturbed_are_runs_and_the_unknown_answer_has_its_reason():
     lost = advised(single(), target="dense_4b", answer="not known", reason="all were disturbed")
-    none = lost.required_time.iloc[:0]
-    own = lost.campaign.assign(is_study=False)
-    text = documents(replace(lost, campaign=own, required_time=none))[0]
+    lost = of_campaign(replace(lost, required_time=lost.required_time.iloc[:0]), is_study=False)
+    text = documents(lost)[0]
     assert "not known for Dense 4B: all were disturbed." in text
     assert "no runs with speculation" not in text
-    assert "no runs with speculation" in documents(replace(without_drafts(), campaign=own))[0]
+    assert "no runs with speculation" in documents(of_campaign(without_drafts(), is_study=False))[0]
 
 
 def test_settings_without_baselines_of_their_own_are_flagged():

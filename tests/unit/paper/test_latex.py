@@ -14,7 +14,7 @@ from ...conftest import needs_tex
 from ..rendered_tables import TABLES
 
 PAPER = Path(__file__).parents[3] / "paper"
-NOTE = r"\documentclass{article}\begin{document}%s\end{document}"
+NOTE = r"\documentclass{article}%s\begin{document}%s\end{document}"
 
 # Digits that are no results: formulas, years, names and numbers of others' equations.
 _NO_RESULTS = [
@@ -67,10 +67,10 @@ def test_every_work_that_is_cited_is_in_the_bibliography():
     assert len(known) == len(set(known))
 
 
-def compiled(tmp_path, body):
+def compiled(tmp_path, body, preamble=""):
     """Compile a document of that text; return its file and the log."""
     document, out, log = (tmp_path / name for name in ("note.tex", "note.pdf", "tex.log"))
-    document.write_text(NOTE % body)
+    document.write_text(NOTE % (preamble, body))
     pdf.render_pdf(document, (), log, out)
     return out, log.read_text()
 
@@ -131,12 +131,7 @@ def test_special_characters_are_printed_and_others_kept(text, expected):
 def test_every_character_that_is_kept_has_a_font(tmp_path):
     kept = [chr(code) for code in range(0x20, 0x2200) if to_latex(chr(code)) == chr(code)]
     assert {"a", "ß", "ő", "γ", "’"} <= set(kept)
-    document = tmp_path / "kept.tex"
-    preamble = r"\documentclass{article}\usepackage[utf8]{inputenc}\usepackage[T1]{fontenc}"
-    preamble += r"\usepackage{mathpazo}"
-    gamma = r"\DeclareUnicodeCharacter{03B3}{\ensuremath{\gamma}}"
-    lines = "\n".join(kept)
-    document.write_text(f"{preamble}{gamma}\\begin{{document}}{lines}\\end{{document}}")
-    log = tmp_path / "kept.log"
-    pdf.render_pdf(document, (), log, tmp_path / "kept.pdf")
-    assert "Missing character" not in log.read_text()
+    preamble = r"\usepackage[utf8]{inputenc}\usepackage[T1]{fontenc}\usepackage{mathpazo}"
+    preamble += r"\DeclareUnicodeCharacter{03B3}{\ensuremath{\gamma}}"
+    _, log = compiled(tmp_path, "\n".join(kept), preamble)
+    assert "Missing character" not in log

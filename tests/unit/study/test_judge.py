@@ -1,6 +1,5 @@
 """Each claim gives every verdict that it can; the published rows have verdicts with reasons."""
 
-from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
 
@@ -63,17 +62,16 @@ def alone(target, *ends):
     ]  # fmt: skip
 
 
-def with_baselines(rows: Iterable[dict]):
-    """Return rows after the baselines, at 50 tok/s, that their runs are paired with."""
+def campaign(*groups, **tables):
+    """Return the analysis of groups of rows, and baselines at 50 tok/s that they are paired with.
+
+    `tables` replace its own.
+    """
+    rows = [row for group in groups for row in group]
     drafted = [row for row in rows if row["draft"] != "none"]
     targets, prompts = ({row[key] for row in drafted} for key in ("target", "prompt"))
     repeats = max((int(row["block"].rpartition("/")[2]) + 1 for row in drafted), default=1)
-    return [*baseline_runs(sorted(targets), sorted(prompts), repeats), *rows]
-
-
-def campaign(*groups, **tables):
-    """Return the analysis of groups of rows with their baselines; `tables` replace its own."""
-    rows = with_baselines([row for group in groups for row in group])
+    rows = [*baseline_runs(sorted(targets), sorted(prompts), repeats), *rows]
     return replace(settings_of(rows), **({"models": ALL_MODELS} | tables))
 
 
