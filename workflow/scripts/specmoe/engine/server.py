@@ -23,7 +23,6 @@ from specmoe.engine.process import (
     with_end_of_log,
 )
 from specmoe.engine.responses import first_error, read_counters
-from specmoe.engine.supervise import guarded
 from specmoe.errors import MeasurementError
 from specmoe.text import exit_status
 
@@ -77,8 +76,8 @@ class Server:
     def __enter__(self) -> Self:
         """Start the process and wait until its models are loaded."""
         with self._log.open("wb") as log:
-            command = guarded(self.command)
-            self._process = start_guarded(command, log, subprocess.STDOUT, self.environment)
+            environment = self.environment
+            self._process = start_guarded(self.command, log, subprocess.STDOUT, environment)
         try:
             self.settings = self._wait_until_ready()
         except BaseException:

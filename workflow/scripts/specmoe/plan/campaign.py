@@ -81,14 +81,9 @@ class LoadedCampaign:
             config = config.model_copy(update={"campaign": chosen})
         return config.model_dump_json(indent=1, exclude=unshared) + "\n"
 
-    @property
-    def recorded(self) -> bool:
-        """Whether `file` holds what it is to hold."""
-        return self.file.exists() and self.file.read_bytes() == self.text.encode()
-
     def record(self) -> None:
-        """Write `file`."""
-        if not self.recorded:
+        """Write `file`, unless it holds what it is to hold."""
+        if not self.file.exists() or self.file.read_bytes() != self.text.encode():
             replace_text(self.file, self.text)
 
     @property

@@ -13,17 +13,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from specmoe.config import models
 from specmoe.config.load import PLAIN, Errors, MethodsOf, load, stop_at
 from specmoe.config.methods import Method
-from specmoe.config.models import (
-    NgramCache,
-    PathModel,
-    QuantizeModel,
-    SyntheticDraft,
-    SyntheticModel,
-    TruncateModel,
-    UpcycleModel,
-)
 from specmoe.config.schema import Config
 from specmoe.errors import ConfigError, ModelError
 from specmoe.plan.campaign import LoadedCampaign
@@ -126,17 +118,19 @@ def methods_of_files(config: Config, models_folder: Path) -> MethodsOf:
     def methods_of(model: str) -> frozenset[Method]:
         entry = config.models[model]
         match entry:
-            case SyntheticModel():
+            case models.SyntheticModel():
                 return PLAIN | {Method.MTP} if entry.recipe.mtp_blocks else PLAIN
-            case SyntheticDraft():
+            case models.SyntheticDraft():
                 return frozenset([Method(entry.method)])
-            case NgramCache():
+            case models.NgramCache():
                 return frozenset([Method.NGRAM_CACHE])
-            case QuantizeModel():
+            case models.QuantizeModel():
                 return methods_of(entry.source)
-            case TruncateModel() | UpcycleModel():
+            case models.TruncateModel() | models.UpcycleModel():
                 return PLAIN
-        path = entry.path if isinstance(entry, PathModel) else models_folder / f"{model}.gguf"
+        path = (
+            entry.path if isinstance(entry, models.PathModel) else models_folder / f"{model}.gguf"
+        )
         return _read_methods(Path(path))
 
     return methods_of

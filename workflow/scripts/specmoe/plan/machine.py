@@ -10,7 +10,7 @@ import os
 import platform
 import re
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Barrier
@@ -176,12 +176,6 @@ def collect(machines: Sequence[Mapping[str, Any]], *, shared: bool) -> dict[str,
         spread = f"the highest of {len(rates)}, from {min(rates) / GB:.0f} GB/s on"
         whole |= {_BANDWIDTH: max(rates), _SOURCE: f"{PROBED}; {spread}"}
     return whole
-
-
-def collect_machine(files: Iterable[Path], out: Path, *, shared: bool) -> None:
-    """Write the description of a campaign's machine, or of all that share it, from files."""
-    machines = [read_record(file) for file in files]
-    replace_text(out, json.dumps(collect(machines, shared=shared), indent=1) + "\n")
 
 
 def describe_machine(
