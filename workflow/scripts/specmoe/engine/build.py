@@ -66,7 +66,7 @@ def make_engine(
     backend: Backend,
     folder: Path,
     log: Path,
-    environment: Mapping[str, str] | None = None,
+    environment: Mapping[str, str],
 ) -> None:
     """Make a tested engine in `folder`: `bin/` with its programs, and `engine.json`.
 
@@ -75,7 +75,7 @@ def make_engine(
     with log.open("w") as output:
         if isinstance(engine, PathEngine):
             install(Path(engine.path), folder / "bin")
-            require_device(backend, folder / "bin" / "llama-server", environment or {})
+            require_device(backend, folder / "bin" / "llama-server", environment)
             self_test(folder / "bin", backend, log, environment)
             told, number = build_of(folder / "bin" / "llama-server")
             commit = engine.commit if engine.commit != "unknown" else told
@@ -85,7 +85,7 @@ def make_engine(
                 "compiler": "unknown: built elsewhere",
             }
         else:
-            build = _built(engine, backend, folder, log, output.fileno(), environment or {})
+            build = _built(engine, backend, folder, log, output.fileno(), environment)
     facts = {
         "id": engine_id,
         "source": engine.source,
@@ -203,12 +203,8 @@ def self_test(
         server_log = log.with_suffix(".selftest.log")
         try:
             with Server(command, server_log, SELF_TEST_S, environment) as server:
-                answer = server.complete(
-                    server.tokenize("self-test"),
-                    n_predict=SELF_TEST_TOKENS,
-                    temperature=0,
-                    seed=1,
-                )
+                prompt = server.tokenize("self-test")
+                answer = server.complete(prompt, n_predict=SELF_TEST_TOKENS, temperature=0, seed=1)
         except MeasurementError as error:
             raise EngineError(f"the engine fails its self-test: {error}") from error
     if len(answer["tokens"]) != SELF_TEST_TOKENS:

@@ -47,10 +47,8 @@ def machine_id() -> str:
     return hashlib.sha256("\n".join(facts).encode()).hexdigest()[:12]
 
 
-def check_same_machine(description: Path) -> None:
-    """Raise MeasurementError if the campaign's machine.json describes another machine."""
-    if not description.exists():
-        return
+def described_machine(description: Path) -> Any:
+    """Return the description of this machine; raises MeasurementError if it is of another one."""
     machine = read_record(description)
     with named_if_damaged(description):
         known, chip = machine["id"], machine["chip"]
@@ -59,6 +57,7 @@ def check_same_machine(description: Path) -> None:
             f"this campaign was begun on another machine ({chip}, {known}); this one"
             f" is {machine_id()} ({processor_name()}): give it a campaign.name of its own"
         )
+    return machine
 
 
 def system_id() -> str:

@@ -103,8 +103,8 @@ class Server:
 
     def _end_error(self, otherwise: str = "llama-server ended") -> MeasurementError:
         """Return the error of a server that is no longer there, with the cause if it is known."""
-        self._raise_if_ended("llama-server crashed", grace_s=1.0)
-        return self.error(otherwise)
+        status = self._end(grace_s=1.0)
+        return self.error(f"llama-server crashed ({status})" if status else otherwise)
 
     def stop(self) -> None:
         """End the process and wait for it; a second call does nothing."""
@@ -202,7 +202,10 @@ class Server:
     def _wait_until_ready(self) -> Settings:
         deadline = time.monotonic() + self._time_limit_s
         while time.monotonic() < deadline:
-            self._raise_if_ended("llama-server ended while loading", loading=True)
+            if status := self._end():
+                said = first_error(self.log_text())
+                cause = f": {said}" if said else ""
+                raise self.error(f"llama-server ended while loading ({status}){cause}")
             with suppress(httpx.TransportError):  # not listening yet
                 answer = self._client.get("/slots")
                 if answer.status_code == httpx.codes.OK:  # its models are loaded
@@ -236,12 +239,9 @@ class Server:
                 f"llama-server answered {path} with what cannot be read: {error}"
             ) from error
 
-    def _raise_if_ended(self, reason: str, grace_s: float = 0.0, *, loading: bool = False) -> None:
+    def _end(self, grace_s: float = 0.0) -> str | None:
+        """Return how the process has ended; None if it still runs after a time."""
         assert self._process is not None
-        try:
-            code = self._process.wait(grace_s) if grace_s else self._process.poll()
-        except subprocess.TimeoutExpired:
-            return
-        if code is not None:
-            said = first_error(self.log_text()) if loading else None
-            raise self.error(f"{reason} ({exit_status(code)}){f': {said}' if said else ''}")
+        with suppress(subprocess.TimeoutExpired):
+            return exit_status(self._process.wait(grace_s))
+        return None
