@@ -130,31 +130,30 @@ Tokens tokenize(const llama_model * model, const std::string & path) {
     return tokens;
 }
 
-// The router's choices, which the engine hands over while it computes a graph.
-struct Visited {
-    std::map<std::string, std::set<int32_t>> experts;  // by the name of the layer's tensor
+// The distinct experts of each MoE layer, by the name of the tensor with its router's choices.
+using Visited = std::map<std::string, std::set<int32_t>>;
 
-    static bool see(ggml_tensor * tensor, bool ask, void * self) {
-        if (strncmp(tensor->name, "ffn_moe_topk-", 13) != 0 || tensor->type != GGML_TYPE_I32) {
-            return !ask;
-        }
-        if (ask) {
-            return true;
-        }
-        State data(ggml_nbytes(tensor));  // the choices may be a view of all experts in order
-        ggml_backend_tensor_get(tensor, data.data(), 0, data.size());
-        auto & layer = static_cast<Visited *>(self)->experts[tensor->name];
-        for (int64_t token = 0; token < tensor->ne[1]; token++) {
-            for (int64_t choice = 0; choice < tensor->ne[0]; choice++) {
-                int32_t expert;
-                const size_t at = token * tensor->nb[1] + choice * tensor->nb[0];
-                memcpy(&expert, data.data() + at, sizeof(expert));
-                layer.insert(expert);
-            }
-        }
+// Receives the router's choices, which the engine hands over while it computes a graph.
+bool see(ggml_tensor * tensor, bool ask, void * visited) {
+    if (strncmp(tensor->name, "ffn_moe_topk-", 13) != 0 || tensor->type != GGML_TYPE_I32) {
+        return !ask;
+    }
+    if (ask) {
         return true;
     }
-};
+    State data(ggml_nbytes(tensor));  // the choices may be a view of all experts in order
+    ggml_backend_tensor_get(tensor, data.data(), 0, data.size());
+    auto & layer = (*static_cast<Visited *>(visited))[tensor->name];
+    for (int64_t token = 0; token < tensor->ne[1]; token++) {
+        for (int64_t choice = 0; choice < tensor->ne[0]; choice++) {
+            int32_t expert;
+            const size_t at = token * tensor->nb[1] + choice * tensor->nb[0];
+            memcpy(&expert, data.data() + at, sizeof(expert));
+            layer.insert(expert);
+        }
+    }
+    return true;
+}
 
 class Bench {
   public:
@@ -167,10 +166,8 @@ class Bench {
         if (options.gpu_layers > 0) {
             params.flash_attn_type = LLAMA_FLASH_ATTN_TYPE_ENABLED;
         }
-        if (visited) {
-            params.cb_eval = Visited::see;
-            params.cb_eval_user_data = visited;
-        }
+        params.cb_eval = visited ? see : nullptr;
+        params.cb_eval_user_data = visited;
         context = context_of(model, params, options.threads);
     }
 
@@ -208,14 +205,14 @@ void count_experts(llama_model * model, const Options & options, const Tokens & 
     for (int sample = 0; sample < options.samples; sample++) {
         bench.begin(sample);
         for (const int n_tokens : options.counts) {
-            visited.experts.clear();
+            visited.clear();
             bench.pass(n_tokens, false);
-            if (visited.experts.empty()) {
+            if (visited.empty()) {
                 return;  // a dense model
             }
             printf("{\"sample\": %d, \"n_tokens\": %d, \"experts\": [", sample, n_tokens);
             const char * comma = "";
-            for (const auto & [name, layer] : visited.experts) {
+            for (const auto & [name, layer] : visited) {
                 printf("%s%zu", comma, layer.size());
                 comma = ", ";
             }

@@ -91,8 +91,8 @@ def load_campaign(
 
 def _check_folders(campaign: LoadedCampaign) -> Errors:
     """Check the folders that a campaign writes to, and those that it is to find."""
-    own = campaign.folder, campaign.records, campaign.folder / "store", campaign.models_folder
-    for folder in (campaign.results, *own):
+    own = (campaign.folder / name for name in ("", "blocks", "store"))
+    for folder in (campaign.results, *own, campaign.models_folder):
         if folder.is_symlink() and not folder.exists():
             to = folder.readlink()
             yield "campaign", f"{folder} is a link to {to}, which is not there; mount or make it"

@@ -89,13 +89,11 @@ def describe(
 
 def stated(given: Mapping[str, str | float]) -> Facts:
     """Return what the user states, under the names of the description."""
-    names = {name: str(given[name]) for name in ("chip", "gpu") if name in given}
-    sizes = {
-        f"{name}_bytes": round(float(given[f"{name}_gb"]) * GIB)
-        for name in ("memory", "gpu_memory")
-        if f"{name}_gb" in given
+    return {
+        name.replace("_gb", "_bytes"): one if isinstance(one, str) else round(one * GIB)
+        for name, one in given.items()
+        if name != "memory_bandwidth_gb_s"
     }
-    return {**names, **sizes}
 
 
 def _gpus(backend: Backend, devices: Sequence[Device]) -> list[tuple[str, int | None]]:
