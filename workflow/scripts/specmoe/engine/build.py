@@ -27,8 +27,6 @@ from specmoe.models.package import download
 
 _logger = logging.getLogger(__name__)
 
-PYPI_PACKAGE = "llama-cpp-python"
-
 
 def fetch(engine: PypiEngine, work: Path, output: int) -> Path:
     """Return the folder of llama.cpp's sources in `work`, fetched unless it has this commit."""
@@ -38,7 +36,7 @@ def fetch(engine: PypiEngine, work: Path, output: int) -> Path:
         for left in work.glob("fetch-*"):  # by a fetch that was killed
             shutil.rmtree(left)
         with tempfile.TemporaryDirectory(dir=work, prefix="fetch-") as scratch:
-            pinned = PYPI_PACKAGE, engine.version, engine.sha256
+            pinned = "llama-cpp-python", engine.version, engine.sha256
             archive = download("source distribution", *pinned, Path(scratch), output)
             # Its digest was checked; Debian 12 has Python 3.11.2, of before `filter`.
             with tarfile.open(archive) as tar:

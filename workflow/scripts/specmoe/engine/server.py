@@ -123,8 +123,7 @@ class Server:
     def tokenize(self, text: str) -> list[int]:
         """Return the token ids of `text` in the target's vocabulary."""
         asked = {"content": text, "add_special": True}
-        ids: list[int] = self._post("/tokenize", asked)["tokens"]
-        return ids
+        return list(self._post("/tokenize", asked)["tokens"])
 
     def detokenize(self, ids: list[int]) -> str:
         """Return the text of token ids."""

@@ -20,9 +20,6 @@ from specmoe.config.schema import Config
 from specmoe.errors import ConfigError, ModelError
 from specmoe.plan.campaign import LoadedCampaign
 
-LOCKS = Path(".snakemake/locks")
-"""Where snakemake lists what its processes read and write."""
-
 
 def check_folder(root: Path) -> None:
     """Raise ConfigError if snakemake cannot work here with the workflow of the folder `root`."""
@@ -49,12 +46,12 @@ def drop_other_packages() -> None:
         sys.path[:] = [place for place in sys.path if place not in theirs]
 
 
-def drop_stale_locks(locks: Path = LOCKS) -> None:
+def drop_stale_locks(locks: Path = Path(".snakemake/locks")) -> None:
     """Delete the locks of a snakemake that was killed, so that the same command goes on.
 
-    Each process holds a share of the folder of locks until it ends, however it ends. One that can
-    have it for itself is alone, and what it finds there is stale. Where the file system has no
-    such locks, nothing is deleted.
+    In `locks` it lists what its processes read and write. Each holds a share of that folder until
+    it ends, however it ends. One that can have it for itself is alone, and what it finds there is
+    stale. Where the file system has no such locks, nothing is deleted.
     """
     with suppress(OSError):
         locks.mkdir(parents=True, exist_ok=True)
