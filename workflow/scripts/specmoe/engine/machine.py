@@ -100,20 +100,18 @@ def measuring_lock() -> Iterator[None]:
     lock = FileLock(path, mode=0o666, poll_interval=POLL_S, is_singleton=True)
     try:
         try:
-            lock.acquire(blocking=False)
+            held = lock.acquire(blocking=False)
         except Timeout:
             words = "waiting for another measurement on this machine to end (it holds %s)"
             _logger.info(words, path)
-            lock.acquire()
+            held = lock.acquire()
     except OSError as error:
         raise MeasurementError(
             f"{path} cannot be opened as the lock of measurements ({error.strerror}); its owner or"
             " an administrator must delete it"
         ) from error
-    try:
+    with held:
         yield
-    finally:
-        lock.release()
 
 
 def lock_path() -> Path:
