@@ -28,7 +28,7 @@ def make(tmp_path, caplog):
     def run(entry) -> None:
         folder = tmp_path / "engine"
         folder.mkdir(exist_ok=True)
-        make_engine(entry, "e-cpu", Backend.CPU, folder, tmp_path / "log")
+        make_engine(entry, "e-cpu", Backend.CPU, folder, tmp_path / "log", {})
 
     return run
 

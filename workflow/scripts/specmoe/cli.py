@@ -19,7 +19,7 @@ from types import UnionType
 from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin
 
 from specmoe import errors
-from specmoe.files import save_digests
+from specmoe.files import read_record, replace_text, save_digests
 
 if TYPE_CHECKING:
     from specmoe.config.block import Block
@@ -129,7 +129,6 @@ def time_passes(
 def record_trace(campaign: "Opened", log: Path, out: Path, workflow_pid: int | None = None) -> None:
     """Decode one prompt with a target, and record the draft tokens of every round."""
     from specmoe.engine.job import exclusive_job
-    from specmoe.files import replace_text
     from specmoe.measure.trace import record
 
     demonstration = campaign.demonstration
@@ -157,7 +156,6 @@ def judge(
     campaign: "Opened", target: str, log: Path, out: Path, workflow_pid: int | None = None
 ) -> None:
     """Ask the baseline of one target about every run whose tokens differ from its own."""
-    from specmoe.files import replace_text
     from specmoe.measure.divergence import judge_target
     from specmoe.plan.asked import Asked
     from specmoe.runs.schema import read_runs
@@ -178,7 +176,6 @@ def score_draft(
     campaign: "Opened", draft: str, log: Path, out: Path, workflow_pid: int | None = None
 ) -> None:
     """Score the outputs of a draft model's targets with it."""
-    from specmoe.files import replace_text
     from specmoe.measure.model_passes import score_texts
     from specmoe.plan.asked import Asked
     from specmoe.records import load
@@ -200,14 +197,15 @@ def collect_table(campaign: "Opened", table: str, out: Path) -> None:
     """Collect records: `runs`, `suites/<suite>`, `pass_times`, `agreement`, `machine`, `models`."""
     from specmoe.models.info import load_info, save_infos
     from specmoe.plan.job_files import JobFiles
-    from specmoe.plan.machine import collect_machine
+    from specmoe.plan.machine import collect
     from specmoe.runs.collect import collect_runs
     from specmoe.runs.other_tables import collect_agreement, collect_pass_times
 
     records = JobFiles(campaign).of_table(table)["records"]
     match table:
         case "machine":
-            collect_machine(records, out, shared=campaign.shared)
+            machine = collect([*map(read_record, records)], shared=campaign.shared)
+            replace_text(out, json.dumps(machine, indent=1) + "\n")
         case "models":
             save_infos({info.stem: load_info(info) for info in records}, out)
         case "agreement":

@@ -13,6 +13,7 @@ import threading
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -143,16 +144,13 @@ def lines_to(stream: TextIO, name: str = "specmoe", level: int = logging.INFO) -
 def drop_unread() -> None:
     """Let standard output and error drop what nobody reads any more, as after `| head`."""
 
-    def dropping(act: Callable[..., Any]) -> Callable[..., Any]:
-        def tried(*given: Any) -> Any:
-            with suppress(BrokenPipeError):
-                return act(*given)
-
-        return tried
+    def tried(act: Callable[..., Any], *given: Any) -> Any:
+        with suppress(BrokenPipeError):
+            return act(*given)
 
     for stream in (sys.stdout, sys.stderr):
         for name in ("write", "flush"):
-            setattr(stream, name, dropping(getattr(stream, name)))
+            setattr(stream, name, partial(tried, getattr(stream, name)))
 
 
 def run(main: Callable[[], None]) -> None:

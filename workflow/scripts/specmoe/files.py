@@ -4,7 +4,6 @@ import hashlib
 import json
 import os
 import re
-import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -131,11 +130,6 @@ def parts_of(first: str) -> list[str]:
 def existing(folder: Path) -> Path:
     """Return a folder if it exists, else the nearest folder above it that does."""
     return next(parent for parent in (folder, *folder.absolute().parents) if parent.exists())
-
-
-def free_bytes(folder: Path) -> int:
-    """Return the free bytes on the disk of a folder, which need not exist yet."""
-    return shutil.disk_usage(existing(folder)).free
 
 
 def gigabytes(count: float) -> str:

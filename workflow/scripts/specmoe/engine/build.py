@@ -27,8 +27,6 @@ from specmoe.models.package import download
 
 _logger = logging.getLogger(__name__)
 
-PYPI_PACKAGE = "llama-cpp-python"
-
 
 def fetch(engine: PypiEngine, work: Path, output: int) -> Path:
     """Return the folder of llama.cpp's sources in `work`, fetched unless it has this commit."""
@@ -38,7 +36,7 @@ def fetch(engine: PypiEngine, work: Path, output: int) -> Path:
         for left in work.glob("fetch-*"):  # by a fetch that was killed
             shutil.rmtree(left)
         with tempfile.TemporaryDirectory(dir=work, prefix="fetch-") as scratch:
-            pinned = PYPI_PACKAGE, engine.version, engine.sha256
+            pinned = "llama-cpp-python", engine.version, engine.sha256
             archive = download("source distribution", *pinned, Path(scratch), output)
             # Its digest was checked; Debian 12 has Python 3.11.2, of before `filter`.
             with tarfile.open(archive) as tar:
@@ -66,7 +64,7 @@ def make_engine(
     backend: Backend,
     folder: Path,
     log: Path,
-    environment: Mapping[str, str] | None = None,
+    environment: Mapping[str, str],
 ) -> None:
     """Make a tested engine in `folder`: `bin/` with its programs, and `engine.json`.
 
@@ -75,7 +73,7 @@ def make_engine(
     with log.open("w") as output:
         if isinstance(engine, PathEngine):
             install(Path(engine.path), folder / "bin")
-            require_device(backend, folder / "bin" / "llama-server", environment or {})
+            require_device(backend, folder / "bin" / "llama-server", environment)
             self_test(folder / "bin", backend, log, environment)
             told, number = build_of(folder / "bin" / "llama-server")
             commit = engine.commit if engine.commit != "unknown" else told
@@ -85,7 +83,7 @@ def make_engine(
                 "compiler": "unknown: built elsewhere",
             }
         else:
-            build = _built(engine, backend, folder, log, output.fileno(), environment or {})
+            build = _built(engine, backend, folder, log, output.fileno(), environment)
     facts = {
         "id": engine_id,
         "source": engine.source,
@@ -203,12 +201,8 @@ def self_test(
         server_log = log.with_suffix(".selftest.log")
         try:
             with Server(command, server_log, SELF_TEST_S, environment) as server:
-                answer = server.complete(
-                    server.tokenize("self-test"),
-                    n_predict=SELF_TEST_TOKENS,
-                    temperature=0,
-                    seed=1,
-                )
+                prompt = server.tokenize("self-test")
+                answer = server.complete(prompt, n_predict=SELF_TEST_TOKENS, temperature=0, seed=1)
         except MeasurementError as error:
             raise EngineError(f"the engine fails its self-test: {error}") from error
     if len(answer["tokens"]) != SELF_TEST_TOKENS:

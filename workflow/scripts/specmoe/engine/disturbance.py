@@ -85,9 +85,7 @@ class Watch(NamedTuple):
 
 
 def measure_undisturbed(
-    run: Callable[[], T],
-    prepare: Callable[[], Watch],
-    reruns: int | None,
+    run: Callable[[], T], prepare: Callable[[], Watch], reruns: int | None
 ) -> tuple[T, dict[str, Any]]:
     """Call `run` until it is undisturbed, at most `reruns` times more; None: call it once.
 

@@ -129,17 +129,6 @@ class Workplace:
     time_limit_s: float  # of loading a model, and of a run
     workflow_pid: int | None = None  # jobs end when this process ends
 
-    @property
-    def binaries(self) -> Path:
-        """The folder of the engine's programs."""
-        return self.engine.parent / "bin"
-
-    @property
-    def backend(self) -> Backend:
-        """What the engine computes on."""
-        with named_if_damaged(self.engine):
-            return Backend(fact(self.engine, "backend"))
-
 
 def fact(description: Path, key: str) -> Any:
     """Return what the description of an engine or a model says; measuring needs little of it."""

@@ -14,9 +14,9 @@ import psutil
 from specmoe.config.block import Arm, Block
 from specmoe.config.engines import Backend, engine_environment
 from specmoe.config.methods import METHODS, PARAMETERS, Method, is_ngram
-from specmoe.engine.identity import Workplace
+from specmoe.engine.identity import Workplace, fact
 from specmoe.engine.machine import (
-    check_same_machine,
+    described_machine,
     measuring_lock,
     physical_cores,
     require_device,
@@ -25,7 +25,7 @@ from specmoe.engine.machine import (
 from specmoe.engine.process import run_tool
 from specmoe.engine.server import Server
 from specmoe.errors import SpecmoeError, error_message, lines_to
-from specmoe.files import engine_path, read_record
+from specmoe.files import engine_path, named_if_damaged
 
 
 def server_command(
@@ -157,13 +157,15 @@ def exclusive_job(
     """
     if workplace.workflow_pid:
         Thread(target=_end_with, args=(workplace.workflow_pid,), daemon=True).start()
-    check_same_machine(workplace.machine)
-    machine = read_record(workplace.machine) if workplace.machine.exists() else {}
-    backend, memory = workplace.backend, psutil.virtual_memory().total
+    machine = described_machine(workplace.machine) if workplace.machine.exists() else {}
+    with named_if_damaged(workplace.engine):
+        backend = Backend(fact(workplace.engine, "backend"))
+    memory = psutil.virtual_memory().total
     usable = usable_memory(memory, machine.get("gpu_memory_bytes"), backend)
-    files = workplace.root, workplace.binaries, target, drafts or {}, server_log
+    binaries = workplace.engine.with_name("bin")
+    files = workplace.root, binaries, target, drafts or {}, server_log
     with measuring_lock():
-        require_device(backend, workplace.binaries / "llama-server", environment)
+        require_device(backend, binaries / "llama-server", environment)
         yield Job(*files, workplace.time_limit_s, backend, usable)
 
 

@@ -47,10 +47,8 @@ def machine_id() -> str:
     return hashlib.sha256("\n".join(facts).encode()).hexdigest()[:12]
 
 
-def check_same_machine(description: Path) -> None:
-    """Raise MeasurementError if the campaign's machine.json describes another machine."""
-    if not description.exists():
-        return
+def described_machine(description: Path) -> Any:
+    """Return the description of this machine; raises MeasurementError if it is of another one."""
     machine = read_record(description)
     with named_if_damaged(description):
         known, chip = machine["id"], machine["chip"]
@@ -59,6 +57,7 @@ def check_same_machine(description: Path) -> None:
             f"this campaign was begun on another machine ({chip}, {known}); this one"
             f" is {machine_id()} ({processor_name()}): give it a campaign.name of its own"
         )
+    return machine
 
 
 def system_id() -> str:
@@ -101,20 +100,18 @@ def measuring_lock() -> Iterator[None]:
     lock = FileLock(path, mode=0o666, poll_interval=POLL_S, is_singleton=True)
     try:
         try:
-            lock.acquire(blocking=False)
+            held = lock.acquire(blocking=False)
         except Timeout:
             words = "waiting for another measurement on this machine to end (it holds %s)"
             _logger.info(words, path)
-            lock.acquire()
+            held = lock.acquire()
     except OSError as error:
         raise MeasurementError(
             f"{path} cannot be opened as the lock of measurements ({error.strerror}); its owner or"
             " an administrator must delete it"
         ) from error
-    try:
+    with held:
         yield
-    finally:
-        lock.release()
 
 
 def lock_path() -> Path:
@@ -202,38 +199,32 @@ def working_bytes(slots: int, context: int) -> int:
     return WORKING_BYTES + (slots - 1) * context * CACHE_BYTES_PER_TOKEN
 
 
-def bytes_together(
-    block: Block, arms: Sequence[Arm], sizes: Mapping[str, int], backend: Backend
-) -> int:
-    """Return the bytes that the processes of some arms need while all are live.
-
-    `sizes` has the bytes of models' files. Each process has a copy of the weights: on a GPU, or as
-    the CPU backend repacks them. Metal alone computes on the mapped files, which processes share.
-    """
-    files = [model for arm in arms for model in block.files_of(arm)]
-    weights = sum(sizes[model] for model in ({*files} if backend == Backend.METAL else files))
-    return weights + len(arms) * working_bytes(block.slots, block.context)
-
-
 def groups_in_memory(
     block: Block, arms: Sequence[Arm], sizes: Mapping[str, int], backend: Backend, usable: int
 ) -> list[list[Arm]]:
     """Return some arms of a block in groups, as large as `usable` bytes hold at once.
 
-    The baseline is in every group. Empty if memory does not even hold one setting beside it.
+    `sizes` has the bytes of models' files. The baseline is in every group. Empty if memory does not
+    even hold one setting beside it.
     """
+
+    def fits(group: Sequence[Arm]) -> bool:
+        # Each process has a copy of the weights: on a GPU, or as the CPU backend repacks them.
+        # Metal alone computes on the mapped files, which processes share.
+        files = [model for arm in group for model in block.files_of(arm)]
+        weights = sum(sizes[model] for model in ({*files} if backend == Backend.METAL else files))
+        return weights + len(group) * working_bytes(block.slots, block.context) <= usable
+
     alone = [arm for arm in arms if not arm.speculates]
-    groups: list[list[Arm]] = []
+    groups = [alone]
     for arm in arms:
         if arm.speculates:
-            larger = [*groups[-1], arm] if groups else []
-            if larger and bytes_together(block, larger, sizes, backend) <= usable:
+            larger = [*groups[-1], arm]
+            if groups[-1] == alone or fits(larger):
                 groups[-1] = larger
             else:
                 groups.append([*alone, arm])
-    groups = groups or [alone]
-    fits = all(bytes_together(block, one, sizes, backend) <= usable for one in groups)
-    return groups if fits or len(arms) == 1 else []
+    return groups if len(arms) == 1 or all(map(fits, groups)) else []
 
 
 # The names that llama.cpp gives to the devices of a backend, less their number.

@@ -33,6 +33,7 @@
 #include <cstring>
 #include <fstream>
 #include <functional>
+#include <iterator>
 #include <map>
 #include <random>
 #include <set>
@@ -42,7 +43,7 @@
 
 #include "ggml-backend.h"
 #include "ggml.h"
-#include "llama.h"
+#include "llama-cpp.h"
 
 namespace {
 
@@ -64,42 +65,46 @@ void log_errors(ggml_log_level level, const char * text, void *) {
     }
 }
 
-std::stringstream content_of(const std::string & path) {
+std::ifstream opened(const std::string & path) {
     std::ifstream file(path, std::ios::binary);
     if (!file) {
         fail("cannot read " + path);
     }
-    std::stringstream content;
-    content << file.rdbuf();
-    return content;
+    return file;
 }
 
-llama_context * context_of(llama_model * model, llama_context_params params, int threads) {
+llama_context_ptr context_of(llama_model * model, llama_context_params params, int threads) {
     params.n_threads = params.n_threads_batch = threads;
     params.no_perf = true;
-    llama_context * context = llama_init_from_model(model, params);
+    llama_context_ptr context(llama_init_from_model(model, params));
     if (!context) {
         fail("no context could be made");
     }
     return context;
 }
 
-// Put tokens into a batch at their places of a sequence; those from place `output` on get an output.
-void fill(llama_batch & batch, const llama_token * tokens, int count, int place, int output) {
-    batch.n_tokens = count;
-    for (int at = 0; at < count; at++) {
-        batch.token[at] = tokens[at];
-        batch.pos[at] = place + at;
-        batch.n_seq_id[at] = 1;
-        batch.seq_id[at][0] = 0;
-        batch.logits[at] = place + at >= output;
+// Decode tokens behind those of the context, and return how many milliseconds that took. The tokens
+// from number `output` on get an output.
+double decode(llama_context * context, const llama_token * tokens, int count, int output) {
+    std::vector<int8_t> outputs(count);
+    std::fill(outputs.begin() + output, outputs.end(), 1);
+    llama_batch batch = llama_batch_get_one(const_cast<llama_token *>(tokens), count);
+    batch.logits = outputs.data();
+    llama_synchronize(context);
+    const auto began = std::chrono::steady_clock::now();
+    if (llama_decode(context, batch) != 0) {
+        fail("a pass failed to decode");
     }
+    llama_synchronize(context);
+    const auto took = std::chrono::steady_clock::now() - began;
+    return std::chrono::duration<double, std::milli>(took).count();
 }
 
 struct Options {
     int threads, gpu_layers, depth, samples;
     std::vector<std::string> outputs;
     std::vector<int> counts;
+    int widest;  // of the counts
 };
 
 std::vector<std::string> split(const std::string & list) {
@@ -112,7 +117,8 @@ std::vector<std::string> split(const std::string & list) {
 }
 
 Tokens tokenize(const llama_model * model, const std::string & path) {
-    const std::string content = content_of(path).str();
+    std::ifstream file = opened(path);
+    const std::string content(std::istreambuf_iterator<char>(file), {});
     const llama_vocab * vocab = llama_model_get_vocab(model);
     Tokens tokens(content.size() + 2);
     const int count = llama_tokenize(vocab, content.data(), (int32_t) content.size(), tokens.data(),
@@ -124,102 +130,73 @@ Tokens tokenize(const llama_model * model, const std::string & path) {
     return tokens;
 }
 
-// The router's choices, which the engine hands over while it computes a graph.
-struct Visited {
-    std::map<std::string, std::set<int32_t>> experts;  // by the name of the layer's tensor
+// The distinct experts of each MoE layer, by the name of the tensor with its router's choices.
+using Visited = std::map<std::string, std::set<int32_t>>;
 
-    static bool see(ggml_tensor * tensor, bool ask, void * self) {
-        if (strncmp(tensor->name, "ffn_moe_topk-", 13) != 0 || tensor->type != GGML_TYPE_I32) {
-            return !ask;
-        }
-        if (ask) {
-            return true;
-        }
-        State data(ggml_nbytes(tensor));  // the choices may be a view of all experts in order
-        ggml_backend_tensor_get(tensor, data.data(), 0, data.size());
-        auto & layer = static_cast<Visited *>(self)->experts[tensor->name];
-        for (int64_t token = 0; token < tensor->ne[1]; token++) {
-            for (int64_t choice = 0; choice < tensor->ne[0]; choice++) {
-                int32_t expert;
-                const size_t at = token * tensor->nb[1] + choice * tensor->nb[0];
-                memcpy(&expert, data.data() + at, sizeof(expert));
-                layer.insert(expert);
-            }
-        }
+// Receives the router's choices, which the engine hands over while it computes a graph.
+bool see(ggml_tensor * tensor, bool ask, void * visited) {
+    if (strncmp(tensor->name, "ffn_moe_topk-", 13) != 0 || tensor->type != GGML_TYPE_I32) {
+        return !ask;
+    }
+    if (ask) {
         return true;
     }
-};
+    State data(ggml_nbytes(tensor));  // the choices may be a view of all experts in order
+    ggml_backend_tensor_get(tensor, data.data(), 0, data.size());
+    auto & layer = (*static_cast<Visited *>(visited))[tensor->name];
+    for (int64_t token = 0; token < tensor->ne[1]; token++) {
+        for (int64_t choice = 0; choice < tensor->ne[0]; choice++) {
+            int32_t expert;
+            const size_t at = token * tensor->nb[1] + choice * tensor->nb[0];
+            memcpy(&expert, data.data() + at, sizeof(expert));
+            layer.insert(expert);
+        }
+    }
+    return true;
+}
 
 class Bench {
   public:
     Bench(llama_model * model, const Options & options, const Tokens & text, Visited * visited)
-        : text(text), depth(options.depth) {
+        : options(options), text(text) {
         llama_context_params params = llama_context_default_params();
-        const int widest = *std::max_element(options.counts.begin(), options.counts.end());
         params.n_seq_max = 1;
-        params.n_ctx = depth + widest;
-        params.n_batch = params.n_ubatch = std::max(512, depth + widest);
+        params.n_ctx = options.depth + options.widest;
+        params.n_batch = params.n_ubatch = std::max(512u, params.n_ctx);
         if (options.gpu_layers > 0) {
             params.flash_attn_type = LLAMA_FLASH_ATTN_TYPE_ENABLED;
         }
-        if (visited) {
-            params.cb_eval = Visited::see;
-            params.cb_eval_user_data = visited;
-        }
+        params.cb_eval = visited ? see : nullptr;
+        params.cb_eval_user_data = visited;
         context = context_of(model, params, options.threads);
-        batch = llama_batch_init(params.n_batch, 0, 1);
-        const int last = (int) text.size() - depth - widest;
-        for (int sample = 0; sample < options.samples; sample++) {
-            starts.push_back((int) ((int64_t) last * sample / std::max(options.samples - 1, 1)));
-        }
-    }
-
-    Bench(const Bench &) = delete;
-
-    ~Bench() {
-        llama_batch_free(batch);
-        llama_free(context);
     }
 
     // Decode the text before a sample's passes, and keep the state.
     void begin(int sample) {
-        start = starts[sample];
-        llama_memory_clear(llama_get_memory(context), false);
-        decode(0, depth, false);
-        state.resize(llama_state_seq_get_size(context, 0));
-        llama_state_seq_get_data(context, state.data(), state.size(), 0);
+        const int64_t last = (int64_t) text.size() - options.depth - options.widest;
+        start = &text[last * sample / std::max(options.samples - 1, 1)];
+        llama_memory_clear(llama_get_memory(context.get()), false);
+        decode(context.get(), start, options.depth, options.depth - 1);
+        state.resize(llama_state_seq_get_size(context.get(), 0));
+        llama_state_seq_get_data(context.get(), state.data(), state.size(), 0);
     }
 
     // Decode the `n_tokens` tokens that follow, and return how many milliseconds that took.
     double pass(int n_tokens, bool all_outputs) {
-        llama_memory_clear(llama_get_memory(context), false);
-        if (!llama_state_seq_set_data(context, state.data(), state.size(), 0)) {
+        llama_memory_clear(llama_get_memory(context.get()), false);
+        if (!llama_state_seq_set_data(context.get(), state.data(), state.size(), 0)) {
             fail("the state cannot be restored");
         }
-        return decode(depth, n_tokens, all_outputs);
+        return decode(context.get(), start + options.depth, n_tokens,
+                      all_outputs ? 0 : n_tokens - 1);
     }
 
   private:
-    // Decode tokens from a place of the text on, and return how many milliseconds that took.
-    double decode(int place, int count, bool all_outputs) {
-        fill(batch, &text[start + place], count, place, all_outputs ? 0 : place + count - 1);
-        llama_synchronize(context);
-        const auto began = std::chrono::steady_clock::now();
-        if (llama_decode(context, batch) != 0) {
-            fail("a pass failed to decode");
-        }
-        llama_synchronize(context);
-        const auto took = std::chrono::steady_clock::now() - began;
-        return std::chrono::duration<double, std::milli>(took).count();
-    }
-
-    llama_context * context;
-    llama_batch batch;
+    llama_context_ptr context;
     State state;  // behind the first `depth` tokens
+    const Options & options;
     const Tokens & text;
-    const int depth;
-    int start = 0;
-    std::vector<int> starts;
+    const llama_token * start = nullptr;
 };
 
 void count_experts(llama_model * model, const Options & options, const Tokens & text) {
@@ -228,14 +205,14 @@ void count_experts(llama_model * model, const Options & options, const Tokens & 
     for (int sample = 0; sample < options.samples; sample++) {
         bench.begin(sample);
         for (const int n_tokens : options.counts) {
-            visited.experts.clear();
+            visited.clear();
             bench.pass(n_tokens, false);
-            if (visited.experts.empty()) {
+            if (visited.empty()) {
                 return;  // a dense model
             }
             printf("{\"sample\": %d, \"n_tokens\": %d, \"experts\": [", sample, n_tokens);
             const char * comma = "";
-            for (const auto & [name, layer] : visited.experts) {
+            for (const auto & [name, layer] : visited) {
                 printf("%s%zu", comma, layer.size());
                 comma = ", ";
             }
@@ -246,8 +223,7 @@ void count_experts(llama_model * model, const Options & options, const Tokens & 
 
 void time_passes(llama_model * model, const Options & options, const std::string & file) {
     const Tokens text = tokenize(model, file);
-    const int widest = *std::max_element(options.counts.begin(), options.counts.end());
-    if ((int) text.size() <= options.depth + widest) {
+    if ((int) text.size() <= options.depth + options.widest) {
         fail("the text has " + std::to_string(text.size()) + " tokens, too few");
     }
     count_experts(model, options, text);
@@ -278,28 +254,24 @@ struct Text {
 };
 
 std::vector<Text> read_texts(const std::string & path) {
-    std::stringstream file = content_of(path);
+    std::ifstream file = opened(path);
     std::vector<Text> texts;
     for (std::string line; std::getline(file, line);) {
         std::stringstream words(line);
-        Text text;
+        Text & text = texts.emplace_back();
         words >> text.prompt;
-        for (llama_token token; words >> token;) {
-            text.tokens.push_back(token);
-        }
-        texts.push_back(std::move(text));
+        text.tokens.assign(std::istream_iterator<llama_token>(words), {});
     }
     return texts;
 }
 
 void print(int text, int position, llama_token target, const float * logits, int count) {
-    std::vector<float> best(logits, logits + count);
-    const int kept = std::min(CANDIDATES, count);
-    std::partial_sort(best.begin(), best.begin() + kept, best.end(), std::greater<float>());
+    std::vector<float> best(std::min(CANDIDATES, count));
+    std::partial_sort_copy(logits, logits + count, best.begin(), best.end(), std::greater<float>());
     const auto token = (llama_token) (std::max_element(logits, logits + count) - logits);
     double sum = 0;
-    for (int at = 0; at < kept; at++) {
-        sum += std::exp((double) best[at] - best[0]);
+    for (const float one : best) {
+        sum += std::exp((double) one - best[0]);
     }
     const bool agrees = token == target;
     const double lead = (double) best[0] - (agrees ? best[1] : logits[target]);
@@ -309,24 +281,19 @@ void print(int text, int position, llama_token target, const float * logits, int
 }
 
 // Score one text; the output of each token that is not the last tells the next one.
-void score(llama_context * context, llama_batch & batch, const Text & text, int number,
-           int n_tokens) {
+void score(llama_context * context, const Text & text, int number, int n_tokens) {
     const int vocabulary = llama_vocab_n_tokens(llama_model_get_vocab(llama_get_model(context)));
     const int last = (int) text.tokens.size() - 1;
     llama_memory_clear(llama_get_memory(context), true);
-    for (int at = 0; at < last;) {
+    for (int at = 0, end = 0; at < last; at = end) {
         const bool prompt = at < text.prompt;
-        const int most = at + (prompt ? PROMPT_BATCH : n_tokens);
-        const int end = std::min(prompt ? text.prompt : last, most);
-        fill(batch, &text.tokens[at], end - at, at, text.prompt - 1);
-        if (llama_decode(context, batch) != 0) {
-            fail("text " + std::to_string(number) + " failed to decode");
-        }
-        for (int place = std::max(at, text.prompt - 1); place < end; place++) {
+        end = std::min(prompt ? text.prompt : last, at + (prompt ? PROMPT_BATCH : n_tokens));
+        const int output = std::clamp(text.prompt - 1, at, end);
+        decode(context, &text.tokens[at], end - at, output - at);
+        for (int place = output; place < end; place++) {
             print(number, place + 1 - text.prompt, text.tokens[place + 1],
                   llama_get_logits_ith(context, place - at), vocabulary);
         }
-        at = end;
     }
 }
 
@@ -340,13 +307,10 @@ void score_all(llama_model * model, const std::string & file, int threads, int n
     params.n_ctx = (uint32_t) longest;
     params.n_batch = PROMPT_BATCH;
     params.n_ubatch = PHYSICAL_BATCH;
-    llama_context * context = context_of(model, params, threads);
-    llama_batch batch = llama_batch_init(PROMPT_BATCH, 0, 1);
+    const llama_context_ptr context = context_of(model, params, threads);
     for (size_t number = 0; number < texts.size(); number++) {
-        score(context, batch, texts[number], (int) number, n_tokens);
+        score(context.get(), texts[number], (int) number, n_tokens);
     }
-    llama_batch_free(batch);
-    llama_free(context);
 }
 
 }  // namespace
@@ -360,20 +324,19 @@ int main(int, char ** argv) {
     llama_backend_init();
     llama_model_params params = llama_model_default_params();
     params.n_gpu_layers = gpu_layers;
-    llama_model * model = llama_model_load_from_file(file.c_str(), params);
+    const llama_model_ptr model(llama_model_load_from_file(file.c_str(), params));
     if (!model) {
         fail("cannot load " + file);
     }
     if (task == "score") {
-        score_all(model, text, threads, atoi(argv[6]));
+        score_all(model.get(), text, threads, atoi(argv[6]));
     } else {
-        Options options{threads, gpu_layers, atoi(argv[6]), atoi(argv[7]), split(argv[8]), {}};
+        Options options{threads, gpu_layers, atoi(argv[6]), atoi(argv[7]), split(argv[8]), {}, 0};
         for (const auto & n_tokens : split(argv[9])) {
             options.counts.push_back(std::stoi(n_tokens));
+            options.widest = std::max(options.widest, options.counts.back());
         }
-        time_passes(model, options, text);
+        time_passes(model.get(), options, text);
     }
-    llama_model_free(model);
-    llama_backend_free();
     return 0;
 }

@@ -34,9 +34,9 @@ _CAUSE = re.compile(
 def start_guarded(
     command: list[str], out: IO[bytes], error: IO[bytes] | int, environment: Mapping[str, str]
 ) -> "subprocess.Popen[bytes]":
-    """Start a command of `supervise.guarded`, which ends when its standard input is closed."""
+    """Start a command, whose guard ends it when its standard input is closed."""
     return subprocess.Popen(
-        command,
+        guarded(command),
         stdin=subprocess.PIPE,
         stdout=out,
         stderr=error,
@@ -67,7 +67,7 @@ def run_tool(
         error.write(f"$ {shlex.join(command)}\n".encode())
         error.flush()
         start = error.tell()
-        with start_guarded(guarded(command), out, error, environment) as process:
+        with start_guarded(command, out, error, environment) as process:
             try:
                 code = process.wait(limit_s)
             except subprocess.TimeoutExpired:

@@ -23,7 +23,6 @@ from specmoe.engine.process import (
     with_end_of_log,
 )
 from specmoe.engine.responses import first_error, read_counters
-from specmoe.engine.supervise import guarded
 from specmoe.errors import MeasurementError
 from specmoe.text import exit_status
 
@@ -77,8 +76,8 @@ class Server:
     def __enter__(self) -> Self:
         """Start the process and wait until its models are loaded."""
         with self._log.open("wb") as log:
-            command = guarded(self.command)
-            self._process = start_guarded(command, log, subprocess.STDOUT, self.environment)
+            environment = self.environment
+            self._process = start_guarded(self.command, log, subprocess.STDOUT, environment)
         try:
             self.settings = self._wait_until_ready()
         except BaseException:
@@ -104,8 +103,8 @@ class Server:
 
     def _end_error(self, otherwise: str = "llama-server ended") -> MeasurementError:
         """Return the error of a server that is no longer there, with the cause if it is known."""
-        self._raise_if_ended("llama-server crashed", grace_s=1.0)
-        return self.error(otherwise)
+        status = self._end(grace_s=1.0)
+        return self.error(f"llama-server crashed ({status})" if status else otherwise)
 
     def stop(self) -> None:
         """End the process and wait for it; a second call does nothing."""
@@ -124,8 +123,7 @@ class Server:
     def tokenize(self, text: str) -> list[int]:
         """Return the token ids of `text` in the target's vocabulary."""
         asked = {"content": text, "add_special": True}
-        ids: list[int] = self._post("/tokenize", asked)["tokens"]
-        return ids
+        return list(self._post("/tokenize", asked)["tokens"])
 
     def detokenize(self, ids: list[int]) -> str:
         """Return the text of token ids."""
@@ -203,7 +201,10 @@ class Server:
     def _wait_until_ready(self) -> Settings:
         deadline = time.monotonic() + self._time_limit_s
         while time.monotonic() < deadline:
-            self._raise_if_ended("llama-server ended while loading", loading=True)
+            if status := self._end():
+                said = first_error(self.log_text())
+                cause = f": {said}" if said else ""
+                raise self.error(f"llama-server ended while loading ({status}){cause}")
             with suppress(httpx.TransportError):  # not listening yet
                 answer = self._client.get("/slots")
                 if answer.status_code == httpx.codes.OK:  # its models are loaded
@@ -237,12 +238,9 @@ class Server:
                 f"llama-server answered {path} with what cannot be read: {error}"
             ) from error
 
-    def _raise_if_ended(self, reason: str, grace_s: float = 0.0, *, loading: bool = False) -> None:
+    def _end(self, grace_s: float = 0.0) -> str | None:
+        """Return how the process has ended; None if it still runs after a time."""
         assert self._process is not None
-        try:
-            code = self._process.wait(grace_s) if grace_s else self._process.poll()
-        except subprocess.TimeoutExpired:
-            return
-        if code is not None:
-            said = first_error(self.log_text()) if loading else None
-            raise self.error(f"{reason} ({exit_status(code)}){f': {said}' if said else ''}")
+        with suppress(subprocess.TimeoutExpired):
+            return exit_status(self._process.wait(grace_s))
+        return None

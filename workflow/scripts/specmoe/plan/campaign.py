@@ -81,20 +81,10 @@ class LoadedCampaign:
             config = config.model_copy(update={"campaign": chosen})
         return config.model_dump_json(indent=1, exclude=unshared) + "\n"
 
-    @property
-    def recorded(self) -> bool:
-        """Whether `file` holds what it is to hold."""
-        return self.file.exists() and self.file.read_bytes() == self.text.encode()
-
     def record(self) -> None:
-        """Write `file`."""
-        if not self.recorded:
+        """Write `file`, unless it holds what it is to hold."""
+        if not self.file.exists() or self.file.read_bytes() != self.text.encode():
             replace_text(self.file, self.text)
-
-    @property
-    def records(self) -> Path:
-        """The folder of the blocks' records."""
-        return self.folder / "blocks"
 
     @property
     def shared(self) -> bool:
@@ -242,7 +232,7 @@ class LoadedCampaign:
 
     def record_files(self, blocks: Iterable[str]) -> list[Path]:
         """Return the records of blocks."""
-        return [self.records / f"{block}.jsonl" for block in blocks]
+        return [self.folder / f"blocks/{block}.jsonl" for block in blocks]
 
     @cached_property
     def first_blocks(self) -> dict[int, str]:
@@ -262,9 +252,9 @@ class LoadedCampaign:
 
         In stages some of their settings may be measured no more, so it is a bound.
         """
-        heads = {block: head_of(self.records / f"{block}.jsonl") for block in self.blocks}
-        took = {block: head.seconds for block, head in heads.items() if head}
-        progress = f"{len(took)} of {counted(len(heads), 'block')}"
+        heads = zip(self.blocks, map(head_of, self.record_files(self.blocks)), strict=True)
+        took = {block: head.seconds for block, head in heads if head}
+        progress = f"{len(took)} of {counted(len(self.blocks), 'block')}"
         bound = "" if self.config.measurement.drop_beaten is None else "at most "
         left = left_s(self.asked.values(), took)
         return f"{progress}, {bound}{duration(left)} left" if left else progress

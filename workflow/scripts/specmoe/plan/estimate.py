@@ -12,19 +12,10 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from specmoe.config import models
 from specmoe.config.block import Block
 from specmoe.config.methods import Method
-from specmoe.config.models import (
-    AnyModel,
-    Family,
-    HubModel,
-    PackageModel,
-    QuantizeModel,
-    SyntheticDraft,
-    SyntheticModel,
-    TruncateModel,
-    UpcycleModel,
-)
+from specmoe.config.models import AnyModel, Family
 from specmoe.config.schema import Config
 from specmoe.errors import ConfigError
 from specmoe.models.info import ModelInfo, Size, size_of_info, split_by_active
@@ -62,9 +53,9 @@ def size_of(
     if model in infos:
         return size_of_info(infos[model])
     entry, family = config.models[model], config.family(model)
-    made_from = entry.target if isinstance(entry, SyntheticDraft) else entry.made_from
+    made_from = entry.target if isinstance(entry, models.SyntheticDraft) else entry.made_from
     source = size_of(made_from, config, infos, hub_bytes) if made_from else None
-    if isinstance(entry, UpcycleModel):
+    if isinstance(entry, models.UpcycleModel):
         return _size_of_experts(entry, config.family(entry.source), source) if source else None
     file_bytes = hub_bytes.get(model) or _file_bytes(entry, family, source)
     if file_bytes is None:
@@ -75,9 +66,9 @@ def size_of(
         always, routed = split_by_active(family.parameters, family.parameters_active, *experts)
         return Size(file_bytes, always * scale, routed * scale, *experts, family.layers)
     layers = source.layers if source else TYPICAL_LAYERS
-    if isinstance(entry, TruncateModel):
+    if isinstance(entry, models.TruncateModel):
         layers = entry.layers
-    if isinstance(entry, SyntheticModel):
+    if isinstance(entry, models.SyntheticModel):
         layers = entry.recipe.layers
     return Size(file_bytes, file_bytes, 0, 0, 0, layers)  # taken for dense
 
@@ -89,7 +80,7 @@ def info_of_entry(model: str, config: Config) -> ModelInfo:
     ConfigError for a model of another kind, or without a family or a size.
     """
     entry, family, size = config.models[model], config.family(model), size_of(model, config, {}, {})
-    if not isinstance(entry, HubModel) or family is None or size is None:
+    if not isinstance(entry, models.HubModel) or family is None or size is None:
         raise ConfigError(
             f"config: model {model!r}: without its file, only a model of kind 'hub' with a family"
             " and a size can be described"
@@ -117,22 +108,22 @@ def info_of_entry(model: str, config: Config) -> ModelInfo:
 
 def _file_bytes(entry: AnyModel, family: Family | None, source: Size | None) -> int | None:
     """Return the bytes of a model's file; None if they are unknown."""
-    bits = BITS.get(entry.type, FULL_BITS) if isinstance(entry, QuantizeModel) else FULL_BITS
+    bits = BITS.get(entry.type, FULL_BITS) if isinstance(entry, models.QuantizeModel) else FULL_BITS
     match entry:
-        case HubModel() | PackageModel() if entry.size_bytes:
+        case models.HubModel() | models.PackageModel() if entry.size_bytes:
             return entry.size_bytes
-        case SyntheticModel():
+        case models.SyntheticModel():
             return sum(tensor.info.size_bytes for tensor in tensors(entry.recipe))
-        case SyntheticDraft() if source:
+        case models.SyntheticDraft() if source:
             return source.file_bytes  # at most
-        case TruncateModel() if source:
+        case models.TruncateModel() if source:
             return source.file_bytes * entry.layers // source.layers
-        case QuantizeModel() if source and family is None:
+        case models.QuantizeModel() if source and family is None:
             return round(source.file_bytes * bits / FULL_BITS)
     return round(family.parameters * bits / 8) if family else None
 
 
-def _size_of_experts(entry: UpcycleModel, family: Family | None, source: Size) -> Size:
+def _size_of_experts(entry: models.UpcycleModel, family: Family | None, source: Size) -> Size:
     """Return the size of a model whose experts are copies of its source's feed-forward layers.
 
     These have the share of the source's bytes that they have of its family's parameters. Without

@@ -13,23 +13,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from specmoe.config import models
 from specmoe.config.load import PLAIN, Errors, MethodsOf, load, stop_at
 from specmoe.config.methods import Method
-from specmoe.config.models import (
-    NgramCache,
-    PathModel,
-    QuantizeModel,
-    SyntheticDraft,
-    SyntheticModel,
-    TruncateModel,
-    UpcycleModel,
-)
 from specmoe.config.schema import Config
 from specmoe.errors import ConfigError, ModelError
 from specmoe.plan.campaign import LoadedCampaign
-
-LOCKS = Path(".snakemake/locks")
-"""Where snakemake lists what its processes read and write."""
 
 
 def check_folder(root: Path) -> None:
@@ -57,12 +46,12 @@ def drop_other_packages() -> None:
         sys.path[:] = [place for place in sys.path if place not in theirs]
 
 
-def drop_stale_locks(locks: Path = LOCKS) -> None:
+def drop_stale_locks(locks: Path = Path(".snakemake/locks")) -> None:
     """Delete the locks of a snakemake that was killed, so that the same command goes on.
 
-    Each process holds a share of the folder of locks until it ends, however it ends. One that can
-    have it for itself is alone, and what it finds there is stale. Where the file system has no
-    such locks, nothing is deleted.
+    In `locks` it lists what its processes read and write. Each holds a share of that folder until
+    it ends, however it ends. One that can have it for itself is alone, and what it finds there is
+    stale. Where the file system has no such locks, nothing is deleted.
     """
     with suppress(OSError):
         locks.mkdir(parents=True, exist_ok=True)
@@ -99,8 +88,8 @@ def load_campaign(
 
 def _check_folders(campaign: LoadedCampaign) -> Errors:
     """Check the folders that a campaign writes to, and those that it is to find."""
-    own = campaign.folder, campaign.records, campaign.folder / "store", campaign.models_folder
-    for folder in (campaign.results, *own):
+    own = (campaign.folder / name for name in ("", "blocks", "store"))
+    for folder in (campaign.results, *own, campaign.models_folder):
         if folder.is_symlink() and not folder.exists():
             to = folder.readlink()
             yield "campaign", f"{folder} is a link to {to}, which is not there; mount or make it"
@@ -126,17 +115,19 @@ def methods_of_files(config: Config, models_folder: Path) -> MethodsOf:
     def methods_of(model: str) -> frozenset[Method]:
         entry = config.models[model]
         match entry:
-            case SyntheticModel():
+            case models.SyntheticModel():
                 return PLAIN | {Method.MTP} if entry.recipe.mtp_blocks else PLAIN
-            case SyntheticDraft():
+            case models.SyntheticDraft():
                 return frozenset([Method(entry.method)])
-            case NgramCache():
+            case models.NgramCache():
                 return frozenset([Method.NGRAM_CACHE])
-            case QuantizeModel():
+            case models.QuantizeModel():
                 return methods_of(entry.source)
-            case TruncateModel() | UpcycleModel():
+            case models.TruncateModel() | models.UpcycleModel():
                 return PLAIN
-        path = entry.path if isinstance(entry, PathModel) else models_folder / f"{model}.gguf"
+        path = (
+            entry.path if isinstance(entry, models.PathModel) else models_folder / f"{model}.gguf"
+        )
         return _read_methods(Path(path))
 
     return methods_of

@@ -4,6 +4,7 @@ Of files only the headers are read. What is made or downloaded later is read bac
 models, which use the same checks.
 """
 
+import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -18,7 +19,7 @@ from specmoe.config.workloads import read_content
 from specmoe.engine.identity import require_compiler, require_programs
 from specmoe.engine.machine import build_of
 from specmoe.errors import ConfigError, ModelError, SpecmoeError
-from specmoe.files import existing, free_bytes, require_files
+from specmoe.files import existing, require_files
 from specmoe.models import hub
 from specmoe.models.gguf import check_family, check_pair, check_type, read_info
 from specmoe.models.info import ModelInfo, Size, load_info, require_template
@@ -226,7 +227,7 @@ def take_inventory(campaign: LoadedCampaign, blocks: list[Block]) -> Inventory:
             told = {sent.thinking for sent in block.sendings.values()} - {None}
             unheeded.update((block.target, one) for one in told)
     hub_folder, models_folder = (
-        Folder(path, free_bytes(path), existing(path).stat().st_dev)
+        Folder(path, shutil.disk_usage(existing(path)).free, existing(path).stat().st_dev)
         for path in (hub.cache_folder(), campaign.models_folder)
     )
     return Inventory(

@@ -4,12 +4,7 @@ from dataclasses import dataclass
 from itertools import chain, product
 from pathlib import Path
 
-from specmoe.config.models import (
-    HubModel,
-    NgramCache,
-    PackageModel,
-    QuantizeModel,
-)
+from specmoe.config.models import HubModel, NgramCache, PackageModel, QuantizeModel
 from specmoe.plan.campaign import LoadedCampaign
 
 Files = dict[str, Path | list[Path]]

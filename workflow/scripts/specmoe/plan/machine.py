@@ -10,7 +10,7 @@ import os
 import platform
 import re
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Barrier
@@ -89,13 +89,11 @@ def describe(
 
 def stated(given: Mapping[str, str | float]) -> Facts:
     """Return what the user states, under the names of the description."""
-    names = {name: str(given[name]) for name in ("chip", "gpu") if name in given}
-    sizes = {
-        f"{name}_bytes": round(float(given[f"{name}_gb"]) * GIB)
-        for name in ("memory", "gpu_memory")
-        if f"{name}_gb" in given
+    return {
+        name.replace("_gb", "_bytes"): one if isinstance(one, str) else round(one * GIB)
+        for name, one in given.items()
+        if name != "memory_bandwidth_gb_s"
     }
-    return {**names, **sizes}
 
 
 def _gpus(backend: Backend, devices: Sequence[Device]) -> list[tuple[str, int | None]]:
@@ -176,12 +174,6 @@ def collect(machines: Sequence[Mapping[str, Any]], *, shared: bool) -> dict[str,
         spread = f"the highest of {len(rates)}, from {min(rates) / GB:.0f} GB/s on"
         whole |= {_BANDWIDTH: max(rates), _SOURCE: f"{PROBED}; {spread}"}
     return whole
-
-
-def collect_machine(files: Iterable[Path], out: Path, *, shared: bool) -> None:
-    """Write the description of a campaign's machine, or of all that share it, from files."""
-    machines = [read_record(file) for file in files]
-    replace_text(out, json.dumps(collect(machines, shared=shared), indent=1) + "\n")
 
 
 def describe_machine(
