@@ -16,4 +16,4 @@ rule ask:
     params:
         older=lambda wildcards, output: ASKED.older(Path(output[0])),
     shell:
-        "rm -f {params.older:q} 2> {log}"
+        "rm -f {output} {params.older:q} 2> {log}"
