@@ -91,6 +91,13 @@ TARGETS += ["runs", "models", "engine", "pack_campaign"]
 TARGETS += ["trace"] * bool(DEMONSTRATION)
 TARGETS += [f"suite_{one}" for one in CONFIG.campaign.suites if CAMPAIGN.measured]
 
+# Those of earlier releases.
+FORMER = {"site": "page", "audit_runs": "audit", "possible": "check_claim"}
+FORMER |= dict.fromkeys(["figures", "pdf"], "paper")
+FORMER |= dict.fromkeys(["shortlist", "more_repeats"], "advise")
+for name in FORMER.keys() & {*sys.argv}:
+    sys.exit(f"ConfigError: there is no target {name} any more; it is `{FORMER[name]}`")
+
 
 rule help:
     """List the targets."""

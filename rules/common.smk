@@ -110,9 +110,6 @@ def force(*files):
     workflow.dag.forcefiles.update(map(str, files))
 
 
-# Jobs whose files were replaced, or are of something else than is asked for now, run again.
-
-
 def source_of(model):
     """Return what a model is made from; the link to a file that was replaced is made again."""
     if model in ASKED.replaced:

@@ -1,7 +1,7 @@
 # Model files and their infos; the `kind` of a model in the config says where it comes from.
 #
-# The config entry determines a model, whichever engine quantizes it.
-# Where a download does not fit, the plan at snakemake's start has ended it.
+# The config entry determines a model, whichever engine quantizes it. Where a download does not fit,
+# the plan at snakemake's start has ended it.
 KINDS = {model.kind for model in CONFIG.models.values()}
 QUANTIZED = [name for name, model in CONFIG.models.items() if model.kind == "quantize"]
 

@@ -1,7 +1,6 @@
 # From the analysis to the paper, with the tables and figures that it includes, and to the page.
 DOCUMENTS = ["main", "supplement"]
 TEXTS = [f"{document}.tex" for document in DOCUMENTS]
-RENDERED = ["tables", "figures", *TEXTS]
 PDF_FILES = expand("paper/{document}.pdf", document=DOCUMENTS)
 
 
@@ -28,7 +27,7 @@ rule render_paper:
 rule fill_paper:
     """Copy what is rendered of this campaign into paper/, in place of another one's."""
     input:
-        expand("<campaign>/paper/{part}", part=RENDERED),
+        expand("<campaign>/paper/{part}", part=["tables", "figures", *TEXTS]),
         new_owner,
     output:
         *map(directory, ["paper/tables", "paper/figures"]),

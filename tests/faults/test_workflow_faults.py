@@ -137,6 +137,11 @@ def test_braces_in_the_path_of_the_workflow_are_told(root, tmp_path):
     assert re.fullmatch(r"ConfigError: \S*/che\{x\}ckout has braces, .*; rename it", found.line)
 
 
+def test_a_target_of_an_earlier_release_is_told_with_todays(root, tmp_path):
+    found = outcome_of(root / "Snakefile", tmp_path, {}, "-n", "shortlist")
+    assert found.line == "ConfigError: there is no target shortlist any more; it is `advise`"
+
+
 def test_no_shell_runs_what_the_path_of_the_workflow_says(root, tmp_path):
     checkout = tmp_path / """it's a $(touch pwned) "checkout\""""
     checkout.symlink_to(root)
