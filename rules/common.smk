@@ -89,7 +89,7 @@ def measuring(name):
     return f"{{params.before}}{verb(name)} --workflow-pid $PPID"
 
 
-def asked(what, of=None):
+def asked(what, of=None, flag=str):
     """Return the input that says what is asked of a job, of one of its wildcards if `of` names it.
 
     See `specmoe/plan/asked.py`. If it is not there, it is made, and so is what follows: as a file in
@@ -100,7 +100,7 @@ def asked(what, of=None):
     def file_of(name):
         if ASKED.is_new(what, name):
             force(ASKED.file(what, name))
-        return str(ASKED.file(what, name))
+        return flag(str(ASKED.file(what, name)))
 
     return lambda wildcards: file_of(wildcards[of] if of else "")
 

@@ -26,8 +26,9 @@ rule build_engine:
 rule build_program:
     """Compile our own program, which times and reads, against llama.cpp's libraries."""
     input:
-        asked=asked("program", of="engine"),
-        engine="results/engines/{engine}/engine.json",
+        # Else a copy without times would want a compiler.
+        asked=asked("program", of="engine", flag=ancient),
+        engine=ancient("results/engines/{engine}/engine.json"),
     output:
         "results/engines/{engine}/model_passes",
     log:
