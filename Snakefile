@@ -75,8 +75,8 @@ rule runs:
 rule models:
     """Make or fetch every model of the campaign."""
     input:
-        map(CAMPAIGN.model_file, CONFIG.measured_models),
-        map(CAMPAIGN.info, CONFIG.measured_models),
+        [*map(CAMPAIGN.model_file, CONFIG.measured_models)],
+        [*map(CAMPAIGN.info, CONFIG.measured_models)],
 
 
 rule engine:
@@ -91,7 +91,6 @@ TARGETS += ["runs", "models", "engine", "pack_campaign"]
 TARGETS += ["trace"] * bool(DEMONSTRATION)
 TARGETS += [f"suite_{one}" for one in CONFIG.campaign.suites if CAMPAIGN.measured]
 
-# Those of earlier releases.
 FORMER = {"site": "page", "audit_runs": "audit", "possible": "check_claim"}
 FORMER |= dict.fromkeys(["figures", "pdf"], "paper")
 FORMER |= dict.fromkeys(["shortlist", "more_repeats"], "advise")

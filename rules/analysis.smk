@@ -10,6 +10,7 @@ rule analyse_runs:
         **TABLES,
         code=RENDERING,
         audit="<campaign>/audit",
+        comparison=asked("comparison"),
         compare_with=expand("results/{campaign}/analysis", campaign=CONFIG.compare_with),
         reported=REPORTED,
     output:

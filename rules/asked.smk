@@ -4,7 +4,7 @@
 rule ask:
     """Make the file that is named by what is asked of jobs; those of other questions go."""
     output:
-        touch("{place}/asked/{question}-{digest}"),
+        "{place}/asked/{question}-{digest}",
     log:
         "{place}/logs/ask/{question}-{digest}.log",
     wildcard_constraints:
@@ -16,4 +16,4 @@ rule ask:
     params:
         older=lambda wildcards, output: ASKED.older(Path(output[0])),
     shell:
-        "rm -f {output} {params.older:q} 2> {log}"
+        "(touch {output} && rm -f {output}~ {params.older:q}) 2> {log}"

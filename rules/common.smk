@@ -28,21 +28,20 @@ os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PAT
 
 from specmoe.errors import SpecmoeError, error_message, drop_unread
 from specmoe.paper.pdf import INSTALL_TEX, missing_tex
+from specmoe.plan import gate
 from specmoe.plan.asked import Asked
-from specmoe.plan.gate import check_folder, drop_other_packages, drop_stale_locks
-from specmoe.plan.gate import load_campaign
 from specmoe.plan.job_files import JobFiles
 
 # Another workflow that uses this one as a module has an `onstart` of its own.
 MODULE = bool(workflow.modifier.parent_modifier)
 # Snakemake would wait for ever for a job whose end it cannot tell.
 drop_unread()
-drop_other_packages()
+gate.drop_other_packages()
 
 try:
-    check_folder(ROOT)
-    drop_stale_locks()
-    CAMPAIGN = load_campaign(
+    gate.check_folder(ROOT)
+    gate.drop_stale_locks()
+    CAMPAIGN = gate.load_campaign(
         config,
         Path(shipped(".")),
         Path("results"),

@@ -13,6 +13,7 @@ from specmoe.files import file_digests, seen_of_model, sha256_of
 from specmoe.plan import asked as module
 from specmoe.plan.asked import Asked
 from specmoe.plan.gate import load_campaign
+from specmoe.records import UNKNOWN
 
 from ...conftest import ROOT, merge
 from ...small_campaign import tiny_campaign
@@ -220,3 +221,25 @@ def test_what_an_earlier_release_made_is_believed_until_something_else_is_asked(
     other = Asked(load())
     assert other.is_new("model", "draft")
     assert other.older(other.file("model", "draft")) == [written]
+
+
+def test_a_question_that_a_kill_left_beside_another_one_is_asked_again(measured, load):
+    asked = Asked(load())
+    asked.is_new("model", "draft")
+    asked.begin()
+    assert not asked.is_new("model", "draft")
+    left = asked.file("model", "draft").with_name(f"draft.model-{'0' * 16}")
+    left.touch()
+    assert Asked(load()).is_new("model", "draft")
+
+
+def test_a_model_of_the_users_whose_info_is_gone_is_described_again(measured, load):
+    measured.info("target").unlink()
+    assert Asked(load()).replaced == {"target": UNKNOWN}
+
+
+def test_what_is_compared_is_a_question_of_the_analysis(measured, load, config):
+    before = Asked(load()).file("comparison")
+    (measured.results / "other/analysis").mkdir(parents=True)
+    config["compare_with"] = ["other"]
+    assert Asked(load()).file("comparison") != before

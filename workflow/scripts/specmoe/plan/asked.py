@@ -160,12 +160,14 @@ class Asked:
 
         Raises DamagedFileError for a model of the workflow's own that was replaced.
         """
-        replaced = {}
+        replaced: dict[str, str] = {}
         for name in self.campaign.config.measured_models:
             file, info = self.campaign.model_file(name), self.campaign.info(name)
             entry = self.campaign.config.models[name]
             place = Path(entry.path) if isinstance(entry, PathModel) else file
             described, moved = _fact(info, "sha256"), file.resolve() != place.resolve()
+            if described == UNKNOWN and isinstance(entry, PathModel) and place.exists():
+                replaced[name] = UNKNOWN  # it is described before anything is measured
             if described == UNKNOWN or not place.exists():
                 continue
             files = files_of_model(place if moved else file)
@@ -221,13 +223,14 @@ class Asked:
             "campaign": lambda: _sha256(campaign.text),
             "data": self._data,
             "model": lambda: self._making(config.models[of]),
-            "info": lambda: self._stated(of),
+            "info": lambda: repr((config.family(of), config.origin(of))),
             "machine": lambda: [
                 MEASURE_VERSION,
                 repr(config.machine),
                 config.measurement.environment,
             ],
-            "contenders": lambda: [config.measurement.drop_beaten, repr(config.statistics)],
+            "contenders": self._contenders,
+            "comparison": lambda: config.compare_with,
             "demonstration": self._demonstration,
             "study_rows": lambda: config.study_rows and sha256_of(Path(config.study_rows)),
         }
@@ -239,19 +242,18 @@ class Asked:
         shipped = self.campaign.config.campaign.source == "shipped"
         return _digests_of(self.campaign.data, self.campaign.data.rglob("*") if shipped else [])
 
+    def _contenders(self) -> Any:
+        config, blocks = self.campaign.config, self.campaign.blocks.values()
+        settings = [repr(one.arms) for one in blocks if not one.repeat]
+        return [config.measurement.drop_beaten, repr(config.statistics), sorted(settings)]
+
     def _demonstration(self) -> Request:
         block = self.campaign.demonstration
         assert block is not None
         texts = {one.prompt: self._prompt(one, block) for one in block.prompts}
         labels = [self.campaign.config.label(model) for model in block.models]
-        return {"block": repr(block), "prompts": texts, "labels": labels}
-
-    def _stated(self, model: str) -> Request:
-        """Return what the configuration states of a file; a download's digests are checked then."""
-        config = self.campaign.config
-        entry = config.models[model]
-        digests = entry.digests if isinstance(entry, PathModel) else []
-        return {"stated": repr((digests, config.family(model), config.origin(model)))}
+        engine = self.campaign.engine_id
+        return {"engine": engine, "block": repr(block), "prompts": texts, "labels": labels}
 
     def _making(self, entry: AnyModel) -> Request:
         """Return what a model's file is made of beside another model, whichever engine makes it."""
@@ -280,7 +282,8 @@ class Asked:
         }
         if what in made and made[what].exists() and not file.exists() and not self.older(file):
             self.believed.add(file)
-        return not file.exists() and file not in self.believed
+        # One that is left beside it is of a start that was killed.
+        return file not in self.believed and (not file.exists() or bool(self.older(file)))
 
     def older(self, file: Path) -> list[Path]:
         """Return the files of what was asked before in place of a question's file."""
