@@ -30,7 +30,7 @@ rule pack_campaign:
     localrule: True
     shell:
         verb("pack") + " --engines {input.engines}"
-        " --trace {input.trace} --out {output} 2>&1 | tee {log}"
+        " --trace {input.trace:q} --out {output} 2>&1 | tee {log}"
 
 
 # Only a campaign that is measured here has these targets. They print to the terminal, so they have

@@ -35,4 +35,4 @@ if DEMONSTRATION:
             "<logs>/trace.log",
         localrule: True
         shell:
-            call("show_trace") + " --trace {input.trace} --log {log}"
+            call("show_trace") + " --trace {input.trace:q} --log {log}"

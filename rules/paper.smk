@@ -98,4 +98,4 @@ rule write_page:
         out=subpath(output.page, parent=True),
     shell:
         call("write_page") + " --analysis {input.analysis} --figures {input.figures}"
-        " --trace {input.trace} --out {params.out} 2>&1 | tee {log}"
+        " --trace {input.trace:q} --out {params.out} 2>&1 | tee {log}"

@@ -145,11 +145,12 @@ def test_a_target_of_an_earlier_release_is_told_with_todays(root, tmp_path):
 def test_no_shell_runs_what_the_path_of_the_workflow_says(root, tmp_path):
     checkout = tmp_path / """it's a $(touch pwned) "checkout\""""
     checkout.symlink_to(root)
-    shipped = str(root / "resources/campaigns/demo/campaign.yaml")
-    asked = ("audit", "check_claim", "--configfile", shipped, "--config", "claim={gamma: 4}")
+    packed = shutil.copytree(root / "resources/campaigns/demo", tmp_path / "my $(touch pwned)'s")
+    given = ["--configfile", str(packed / "campaign.yaml"), "--config", "claim={gamma: 4}"]
+    asked = ("page", "trace", "check_claim", *given)
     found = outcome_of(checkout / "Snakefile", tmp_path, {}, *asked)
     assert found.word == "silent", found.printed
-    assert (tmp_path / "results/demo/audit/audit.txt").exists()
+    assert (tmp_path / "results/demo/page/index.html").exists()
     assert not (tmp_path / "pwned").exists()
 
 

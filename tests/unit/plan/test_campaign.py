@@ -101,7 +101,7 @@ def test_targets_with_greedy_drafts_are_judged_and_published_rows_are_not(study,
 
 def test_rows_of_a_shipped_campaign_are_beside_its_configuration(synthetic, tmp_path):
     synthetic["campaign"] |= {"source": "shipped", "name": "demo"}
-    (tmp_path / "manifest.json").touch()
+    (tmp_path / "runs.parquet").touch()
     campaign = load_campaign(synthetic, ROOT, tmp_path, [tmp_path / "campaign.yaml"])
     assert campaign.data == tmp_path
 

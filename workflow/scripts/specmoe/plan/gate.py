@@ -77,7 +77,7 @@ def load_campaign(
         lambda given: methods_of_files(given, results / "models" / given.campaign.models),
     )
     if config.campaign.source == "shipped" and config.campaign.folder is None:
-        packed = [file.parent for file in files if file.with_name("manifest.json").exists()]
+        packed = [file.parent for file in files if file.with_name("runs.parquet").exists()]
         folder = packed[-1] if packed else root / "resources/campaigns" / config.campaign.name
         chosen = config.campaign.model_copy(update={"folder": str(folder)})
         config = config.model_copy(update={"campaign": chosen})
