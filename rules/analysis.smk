@@ -1,9 +1,4 @@
 # From runs to the tables of the analysis, and to advice.
-REPORTED = [
-    *map(ancient, sorted(map(str, Path(shipped("resources/reported")).glob("*.csv"))))
-]
-
-
 rule analyse_runs:
     """Compute every table of the analysis."""
     input:
@@ -12,7 +7,6 @@ rule analyse_runs:
         audit="<campaign>/audit",
         comparison=asked("comparison"),
         compare_with=expand("results/{campaign}/analysis", campaign=CONFIG.compare_with),
-        reported=REPORTED,
     output:
         directory("<campaign>/analysis"),
     log:

@@ -15,5 +15,6 @@ rule ask:
     localrule: True
     params:
         older=lambda wildcards, output: ASKED.older(Path(output[0])),
+    # Some systems' rm wants an operand.
     shell:
         "(touch {output} && rm -f {output}~ {params.older:q}) 2> {log}"

@@ -49,4 +49,4 @@ for suite in CONFIG.campaign.suites if CAMPAIGN.measured else []:
         params:
             suite=suite,
         shell:
-            verb("summarise") + " --suite {params.suite:q}" " 2>&1 | tee {log}"
+            verb("summarise") + " --suite {params.suite:q} 2>&1 | tee {log}"

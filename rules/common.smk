@@ -97,9 +97,10 @@ def asked(what, of=None, flag=str):
 
     @functools.cache
     def file_of(name):
-        if ASKED.is_new(what, name):
-            force(ASKED.file(what, name))
-        return flag(str(ASKED.file(what, name)))
+        file = ASKED.file(what, name)
+        if ASKED.is_new(what, name, file):
+            force(file)
+        return flag(str(file))
 
     return lambda wildcards: file_of(wildcards[of] if of else "")
 
@@ -173,7 +174,7 @@ wildcard_constraints:
     repeat=r"\d+",
     stage="[01]",
     suite=SUITES,
-    collected=rf"runs|pass_times|agreement|machine|models|suites/(?:{SUITES})",
+    collected="|".join(map(re.escape, CAMPAIGN.tables)),
     ending="json|parquet",
 
 

@@ -239,10 +239,7 @@ _IN_CAMPAIGN: dict[str, Callable[["Opened"], Iterable[object]]] = {
     "repeat": lambda campaign: campaign.first_blocks,
     "target": lambda campaign: campaign.judged_targets,
     "draft": lambda campaign: campaign.draft_scoring,
-    "table": lambda campaign: [
-        *("runs", "pass_times", "agreement", "machine", "models"),
-        *(f"suites/{suite}" for suite in campaign.config.campaign.suites),
-    ],
+    "table": lambda campaign: campaign.tables,
     "suite": lambda campaign: campaign.config.campaign.suites,
 }
 """What a campaign has of each option that names a part of it; blocks tell it themselves."""

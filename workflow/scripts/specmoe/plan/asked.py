@@ -219,16 +219,13 @@ class Asked:
     def _question(self, what: str, of: str) -> Request:
         """Return what is asked of the jobs that take the question's file, as JSON has it."""
         campaign, config = self.campaign, self.campaign.config
+        devices = config.measurement.environment
         own: dict[str, Callable[[], Any]] = {
             "campaign": lambda: _sha256(campaign.text),
             "data": self._data,
             "model": lambda: self._making(config.models[of]),
             "info": lambda: repr((config.family(of), config.origin(of))),
-            "machine": lambda: [
-                MEASURE_VERSION,
-                repr(config.machine),
-                config.measurement.environment,
-            ],
+            "machine": lambda: repr((MEASURE_VERSION, config.machine, devices)),
             "contenders": self._contenders,
             "comparison": lambda: config.compare_with,
             "demonstration": self._demonstration,
@@ -259,18 +256,18 @@ class Asked:
         """Return what a model's file is made of beside another model, whichever engine makes it."""
         # The hub tells the size of its file; of a wheel's the log names it.
         unused = {"label", "family"} | ({"size_bytes"} if isinstance(entry, HubModel) else set())
-        drafts_for = entry.target if isinstance(entry, SyntheticDraft) else None
-        named = [entry, self.campaign.config.models[drafts_for]] if drafts_for else [entry]
+        models = self.campaign.config.models
+        named = [entry, models[entry.target]] if isinstance(entry, SyntheticDraft) else [entry]
         made = [one.model_dump(mode="json", exclude=unused) for one in named]
         text = sha256_of(self.campaign.root / entry.text) if isinstance(entry, NgramCache) else None
         return {"entry": made, "text": text}
 
-    def is_new(self, what: str, of: str = "") -> bool:
-        """Return whether something else was asked before, or nothing.
+    def is_new(self, what: str, of: str = "", file: Path | None = None) -> bool:
+        """Return whether something else was asked before, or nothing; `file` is its file, if known.
 
         What a release before 3.0.0 has made is believed: it did not write what was asked.
         """
-        file, campaign = self.file(what, of), self.campaign
+        file, campaign = file or self.file(what, of), self.campaign
         made = {
             "model": campaign.models_folder / f"{of}.json",
             "info": campaign.models_folder / f"{of}.json",

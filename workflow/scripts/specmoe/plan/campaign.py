@@ -198,6 +198,12 @@ class LoadedCampaign:
         return self.blocks[name]
 
     @property
+    def tables(self) -> list[str]:
+        """What records are collected into, by the names that the verb `collect_table` takes."""
+        suites = [f"suites/{suite}" for suite in self.config.campaign.suites]
+        return ["runs", "pass_times", "agreement", "machine", "models", *suites]
+
+    @property
     def divergences(self) -> list[Path]:
         """What was judged of the runs of each target that diverge from its baselines."""
         return [self.data / f"divergences/{target}.json" for target in self.judged_targets]
