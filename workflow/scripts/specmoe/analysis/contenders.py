@@ -19,8 +19,9 @@ import numpy as np
 import pandas as pd
 
 from specmoe.analysis.gamma_curves import scored_pair
-from specmoe.analysis.intervals import MANY, session_reach, student_quantile
+from specmoe.analysis.intervals import MANY, student_quantile
 from specmoe.analysis.labels import is_no_control, with_controls
+from specmoe.analysis.noise import session_of
 from specmoe.analysis.number_text import TOO_FEW_PROMPTS, measured
 from specmoe.analysis.summaries import with_speedups
 from specmoe.audit.draft_rounds import DraftScores, ScoresKey, scores_by_run
@@ -56,7 +57,7 @@ def first_ends(logs: np.ndarray, statistics: Statistics) -> tuple[np.ndarray, np
 
     `logs` is an array (..., settings, prompts) of logarithms of speedup.
     """
-    reach = np.hypot(_first_reach(logs, 1, statistics), session_reach(statistics.session_sd))
+    reach = np.hypot(_first_reach(logs, 1, statistics), session_of(statistics).reach)
     mean = logs.mean(axis=-1)
     return mean - reach, mean + reach
 
