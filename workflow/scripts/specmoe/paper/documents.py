@@ -14,8 +14,8 @@ import pandas as pd
 from markupsafe import Markup
 
 from specmoe.analysis import filters
-from specmoe.analysis.decision import Answer
 from specmoe.analysis.cost_tables import PAIR, WHOLE
+from specmoe.analysis.decision import Answer
 from specmoe.analysis.registry import Analysis, records
 from specmoe.analysis.terminal import environment
 from specmoe.audit.checks import mostly_missed
@@ -141,6 +141,8 @@ def cited(analysis: Analysis) -> dict[str, Any]:
             for answer in Answer
         },
         "best": best,
+        "missing": advised[["not_compared", "sent_settings"]].sum(),
+        "beside": filters.beside_others(analysis),
         "experiment": filters.experiment(analysis),
         "gains_elsewhere": [row for row in best if "answer" not in row and row["speedup_low"] > 1],
         # The published study: its numbers as printed, and the verdicts on its claims.
