@@ -29,9 +29,6 @@ from specmoe.config.schema import Statistics
 MOST_LACKING = 0.25
 
 
-ADDED = ["flagged", "impossible", "excluded_setting", "lacking_prompts"]
-
-
 def is_excluded(own: pd.DataFrame, sent: Collection[str]) -> bool:
     """Return whether a setting is excluded for its impossible, flagged or lacking pairs.
 
@@ -83,6 +80,8 @@ def apply_exclusions(
     flagged and impossible, of all their pairs; lacking_prompts (ids of those that others have, or
     nothing); excluded_setting, which keeps all its runs.
     """
+    if candidates.empty:
+        return candidates, dict(members)
     kept, rows = dict(members), []
     for (_, sent), peers in candidates.groupby(["target", "prompt_set"]):
         keys = [*peers[SETTING].itertuples(index=False, name=None)]
@@ -111,4 +110,4 @@ def apply_exclusions(
                     "lacking_prompts": ", ".join(sorted(lacking)),
                 }
             )
-    return pd.DataFrame(rows, columns=[*candidates, *ADDED]), kept
+    return pd.DataFrame(rows), kept
