@@ -119,8 +119,8 @@ KNOWN = {
     "a sure gain, and a faster setting of a single block": (
         {4: [100], 8: [59, 60, 61]}, Answer.ON, 8, SURE),
     "a gain that is due to the choice of the best": (
-        {4: [54, 57.5, 61.2]} | {g: [46.5, 50, 53.8] for g in (1, 2, 8, 16, 32)}, Answer.UNDECIDED, 4,
-        "no interval is above 1 after allowing for the choice among"),
+        {4: [54, 57.5, 61.2]} | {g: [46.5, 50, 53.8] for g in (1, 2, 8, 16, 32)},
+        Answer.UNDECIDED, 4, "no interval is above 1 after allowing for the choice among"),
     "a single block": (
         {4: [100]}, Answer.UNKNOWN, 4, "every setting was measured once, so no interval is known"),
 }  # fmt: skip

@@ -21,7 +21,7 @@ def test_after_a_repeat_each_setting_has_its_speedup_and_each_target_its_answer_
     answer = TARGET | BEST | {"answer": "undecided", "draft": "a", "draft_label": "a 0.8B"}
     text = lines(1, answer, rows, further=[4])
     assert text[1] == "After 1 repeat. This is provisional:"
-    assert text[3].split() == "target setting speedup what becomes of it".split()
+    assert text[3].split() == ["target", "setting", "speedup", "what", "becomes", "of", "it"]
     assert text[4] == "A 9B    a 0.8B, γ = 4  1.50 [1.34, 1.68]  measured further"
     assert text[5].endswith("1.00 [0.90, 1.10]  hardly drafts")
     best = "at best a 0.8B, γ = 4, 1.50 [1.34, 1.68]"

@@ -167,9 +167,8 @@ def _with_lost(settings: pd.DataFrame, gone: pd.DataFrame, sent: pd.DataFrame) -
     columns = [*SETTING, *MEASURED_BY, "method", "draft_model", *ARM_COLUMNS, "pairs", "excluded"]
     rows = rows.drop_duplicates(SETTING)[[*columns, "flagged", "impossible", "lacking_prompts"]]
     rows = _on_prompts(rows, sent).assign(lost=True, excluded_setting=False)
-    return pd.DataFrame([*records(settings.assign(lost=False)), *records(rows)]).reindex(
-        columns=[*settings, "lost"]
-    )
+    every = [*records(settings.assign(lost=False)), *records(rows)]
+    return pd.DataFrame(every, columns=[*dict.fromkeys([*settings, *rows])])
 
 
 def _flagged(compared: pd.DataFrame, audit: pd.DataFrame) -> pd.DataFrame:
@@ -236,7 +235,7 @@ def _ranked(
         every = [runs[key] for key in _keys(rows)]
         return deciding_intervals(every, config.statistics, dropped).set_index(rows.index)
 
-    own = own.join(deciding(own[counts], left))
+    own = own.assign(**deciding(own[counts], left))
     unfiltered = own[known & ~own["beaten"] & (own["flagged"] > 0)]
     every = deciding(unfiltered, at_all_prompts({key: members[key] for key in _keys(unfiltered)}))
     own["unfiltered_high"] = every["setting_high"]
