@@ -1,4 +1,4 @@
-"""What is printed after a repeat: a line for each setting, and what is measured next."""
+"""The text after a repeat: a line for each setting, and what is measured next."""
 
 import pandas as pd
 

@@ -1,4 +1,4 @@
-"""What would decide more, and the lines for a shell that follow from an answer."""
+"""Measurements that would decide more, and the lines for a shell that follow from an answer."""
 
 import math
 import shlex
