@@ -88,7 +88,8 @@ def templates():
 def names():
     """Return the words of claims, methods, and the fixed sentences of the advice's reasons."""
     methods = {facts.label for facts in METHODS.values()} - {"MTP", "EAGLE-3", "DFlash", "DSpark"}
-    reasons = re.findall(r'"((?:no|the|its|every|most|for) [a-z][^"]+)"', Path(advice.__file__).read_text())
+    said = Path(advice.__file__).read_text()
+    reasons = re.findall(r'"((?:no|the|its|every|most|for) [a-z][^"]+)"', said)
     return {claim.statement for claim in CLAIMS.values()} | methods | {*reasons}
 
 
