@@ -84,15 +84,15 @@ def advise(
     audit: pd.DataFrame,
     config: Config,
     infos: Mapping[str, ModelInfo],
-    beside: pd.DataFrame,
     stages: Iterable[Mapping[str, Any]] = (),
+    beside: pd.DataFrame | None = None,
 ) -> dict[str, pd.DataFrame]:
     """Return the tables `advice`, the answer for each target, and `advice_settings`.
 
     `runs` are those of `summaries.usual`, those that do not count too; `pairs` is `make_pairs`'s
     frame, `measured` that of `summarise`, `audit` that of `audit_runs`; `infos` are the models' by
-    id; `beside` is `baselines_beside`'s frame; `stages` are the rows of the last decision of a
-    campaign that was measured in stages. Columns:
+    id; `stages` are the rows of the last decision of a campaign that was measured in stages,
+    `beside` is `baselines_beside`'s frame. Columns:
 
     - advice: a row for each target, in the order of the campaign's models: answer (`Answer`),
       reason (a sentence), controls (`Controls`); settings, idle, excluded_settings, lost_settings
@@ -125,7 +125,8 @@ def advise(
     beaten = {
         tuple(row[name] for name in SETTING) for row in stages if row["verdict"] == Verdict.FIRST
     }
-    failed = beside.groupby("target")["failed"].sum().to_dict() if len(beside) else {}
+    controlled = pd.DataFrame() if beside is None else beside
+    failed = controlled.groupby("target")["failed"].sum().to_dict() if len(controlled) else {}
     gpu = bool((runs["backend"] != Backend.CPU).any())
     ranked, answers = [], []
     for target in targets:

@@ -68,7 +68,7 @@ def analyse(
     pass_times = undisturbed_passes(pass_times)
     beside = baselines_beside(usual(counted), usual(pairs[pairs["counts"]]), statistics)
     found = tables["settings"], audit.audit
-    tables |= advise(usual(runs), pairs, *found, config, infos, beside, stages)
+    tables |= advise(usual(runs), pairs, *found, config, infos, stages, beside)
     models = config.models.items()
     # Both have the same type, because upcycling copies bytes.
     upcycled = {name: made for name, made in models if isinstance(made, UpcycleModel)}

@@ -1,60 +1,45 @@
 """The text that is printed after each repeat of a campaign that is measured until it is decided."""
 
-from collections.abc import Collection
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import pandas as pd
 
+from specmoe.analysis.contenders import Verdict
 from specmoe.analysis.number_text import TOO_FEW_PROMPTS, measured
-from specmoe.analysis.registry import Record, records
-from specmoe.analysis.summaries import SETTING
 from specmoe.plan.campaign import ROOT
 from specmoe.text import fill_template, in_columns
 
 
-def describe_stage(
-    repeats: int,
-    advice: pd.DataFrame,
-    settings: pd.DataFrame,
-    further: Collection[tuple[Any, ...]],
-) -> str:
+def describe_stage(rows: Iterable[Mapping[str, Any]], repeats: int, ended: str = "") -> str:
     """Return a table of all settings after so many repeats, and a line for each target.
 
-    `advice` and `settings` are the tables `advice` and `advice_settings` of an `Analysis`, with its
-    labels; before the first repeat, `advice` has no answer and `settings` only what is predicted
-    (predicted, predicted_low, predicted_high, which they may have later too). `further` are the
-    settings that the next repeat measures, by SETTING.
+    A row has target and setting (labels) and verdict (`Verdict`); where they are known predicted
+    and speedup, with their ends `<name>_low` and `<name>_high`; and answer, the target's so far.
+    `ended` says why measuring ends.
     """
-    rows = [_row(row, further) for row in records(settings)]
-    several = settings["suite"].nunique() > 1
-    heads = ["target", *["suite"] * several, "setting"]
-    heads += [name for name in ("predicted", "speedup") if any(row[name] for row in rows)]
-    cells = [[row[head] for head in heads] + [row["becomes"]] for row in rows]
+    numbers = ("predicted", "speedup")
+    cells = [
+        {
+            **row,
+            **{name: _number(row, name) for name in numbers},
+            "number": row.get(numbers[repeats > 0]),
+        }
+        for row in rows
+    ]
+    heads = ["target", "setting", *(name for name in numbers if any(one[name] for one in cells))]
+    heads.append("verdict")
     values = {
+        "table": in_columns([heads, *([str(one[head]) for head in heads] for one in cells)]),
+        "rows": cells,
         "repeats": repeats,
-        "table": in_columns([[*heads, "what becomes of it"], *cells]),
-        "targets": [row | {"best": _number(row, "speedup")} for row in records(advice)],
-        "rows": rows,
+        "known": numbers[repeats > 0],
+        "ended": ended,
+        "contender": Verdict.CONTENDER,
     }
     return fill_template(ROOT / "paper/stages.txt.j2", **values)
 
 
-def _row(row: Record, further: Collection[tuple[Any, ...]]) -> Record:
-    """Return a setting's cells, and whether it is measured further."""
-    goes_on = tuple(row[name] for name in SETTING) in further
-    return {
-        "predicted": _number(row, "predicted"),
-        "speedup": _number(row, "speedup"),
-        "id": row["target"],
-        "target": row["target_label"],
-        "suite": row["suite"],
-        "setting": f"{row['draft_label']}, γ = {row['gamma']}",
-        "further": goes_on,
-        "becomes": "measured further" if goes_on else str(row.get("status", "measured no further")),
-    }
-
-
-def _number(row: Record, name: str) -> str:
-    """Return a number of a row with its interval; nothing where it is not known."""
+def _number(row: Mapping[str, Any], name: str) -> str:
     value, low, high = (row.get(f"{name}{end}") for end in ("", "_low", "_high"))
     return "" if pd.isna(value) else measured(value, low, high, wide=TOO_FEW_PROMPTS)
