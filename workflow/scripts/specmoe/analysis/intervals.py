@@ -73,10 +73,6 @@ class Estimate(NamedTuple):
 
 MANY = 1e6
 """Degrees of freedom at which Student's t is the normal distribution."""
-SESSION_CONFIDENCE = 0.96
-"""Two-sided: an answer reaches as far as 98 % of the sessions on one side."""
-
-
 def student_quantile(degrees: Any, confidence: Any) -> Any:
     """Return Student's two-sided t; `degrees` of freedom need not be whole, and may be an array."""
     from scipy.special import stdtrit
@@ -85,17 +81,25 @@ def student_quantile(degrees: Any, confidence: Any) -> Any:
     return stdtrit(degrees, (1 + confidence) / 2)
 
 
+SESSIONS = 0.95
+"""The share of sessions that an answer allows for, two-sided, and how sure it is that the share is
+no less, where few pairs of sessions are known."""
+
+
 class Session(NamedTuple):
     """How far the mean logarithms of two sessions are apart, as standard deviations."""
 
     common: float = 0.0  # of all settings of a target together
     own: float = 0.0  # of each setting by itself
+    degrees: float = MANY  # of freedom of both
 
     @property
     def reach(self) -> float:
-        """How far the mean logarithm of one setting may be in another session."""
-        quantile = student_quantile(MANY, SESSION_CONFIDENCE)
-        return float(quantile) * math.hypot(self.common, self.own)
+        """How far all settings together may be in another session: a tolerance limit."""
+        from scipy.special import chdtri
+
+        unsure = math.sqrt(self.degrees / chdtri(self.degrees, SESSIONS))
+        return float(student_quantile(MANY, SESSIONS)) * unsure * self.common
 
 
 SAME_SESSION = Session()
@@ -115,21 +119,25 @@ class Mean(NamedTuple):
     number: Any = 1
     repeated: Any = True
     residuals: Any = ()
+    strata: Any = ()
 
     def reach(self, confidence: float, settings: int = 1, session: Session = SAME_SESSION) -> Any:
         """Return how far an interval goes to both sides of the mean logarithm.
 
-        `settings` is among how many the best was chosen. The errors of one setting and of its
-        session are independent, so their squares add. The best of several owes nearly all of its
-        error, and of its own part of the session, to having been chosen, and what all settings
-        have in common of the session adds to that.
+        `settings` is among how many the best was chosen, at Bonferroni's level. The setting's
+        errors, of blocks and of its own part of the session, and what all settings have in common
+        of the session, are independent, so squares add. But of the best of several the errors are
+        not about zero: half of the time the largest is beyond `typical`.
         """
-        level = 1 - (1 - confidence) / settings
-        error = student_quantile(self.degrees, level) * self.error
-        if settings == 1:
-            return np.hypot(error, session.reach)
-        own = student_quantile(MANY, level) * session.own
-        return np.hypot(error, own) + Session(session.common).reach
+        level, half = 1 - (1 - confidence) / settings, 2 * 0.5 ** (1 / settings) - 1
+        own, typical = (
+            np.hypot(
+                student_quantile(self.degrees, one) * self.error,
+                student_quantile(MANY, one) * session.own,
+            )
+            for one in (level, half)
+        )
+        return typical + np.hypot(own - typical, session.reach)
 
     def interval(
         self, confidence: float, settings: int = 1, session: Session = SAME_SESSION
@@ -209,12 +217,13 @@ def on_these_prompts(strata: Sequence[Stratum]) -> Mean:
     if not degrees:
         square, degrees = _sampled(means, weights)
         residuals = (means - log[..., None])[..., order]
-        return Mean(log, np.sqrt(square), degrees, len(blocks), False, residuals)
+        return Mean(log, np.sqrt(square), degrees, len(blocks), False, residuals, order * 0)
     off = [one.blocks - one.blocks.mean(axis=-1, keepdims=True) for one in strata]
     residuals = np.concatenate(off, axis=-1)[..., order]
     number = float(1 / (weights**2 / blocks).sum())
     square = (residuals**2).sum(axis=-1) / degrees / number
-    return Mean(log, np.sqrt(square), degrees, number, True, residuals)
+    places = np.repeat(np.arange(len(blocks)), blocks)[order]
+    return Mean(log, np.sqrt(square), degrees, number, True, residuals, places)
 
 
 def on_such_prompts(
@@ -237,8 +246,11 @@ def on_such_prompts(
         means, weights = _by_stratum(strata)
         several = len(kinds) != len(strata)  # a stratum of several prompts has no kind
         square, degrees = _sampled(means, weights, kinds[:0] if several else kinds)
-        more = by_blocks * (1 - 1 / np.square(widened))
-        return these._replace(error=np.sqrt(np.maximum(square + more, by_blocks)), degrees=degrees)
+        if these.repeated:
+            square = np.maximum(square + by_blocks * (1 - 1 / np.square(widened)), by_blocks)
+        else:
+            square = square * np.square(widened)
+        return these._replace(error=np.sqrt(square), degrees=degrees)
     [one] = strata
     blocks, prompts = one.blocks.shape[-1], one.prompts.shape[-1]
     if min(blocks, prompts) < 2 or not one.rest_degrees:
@@ -250,7 +262,7 @@ def on_such_prompts(
     parts = by_blocks**2 / these.degrees + by_prompts**2 / of_prompts + rest**2 / one.rest_degrees
     with np.errstate(invalid="ignore"):  # nothing may vary
         effective = np.nan_to_num(total**2 / parts)
-    least = np.minimum(these.degrees, min(of_prompts, one.rest_degrees))
+    least = np.minimum(np.minimum(these.degrees, of_prompts), one.rest_degrees)
     return these._replace(error=np.sqrt(total), degrees=np.maximum(effective, least))
 
 
@@ -349,12 +361,32 @@ def _inverse_trigamma(values: np.ndarray) -> np.ndarray:
     return found
 
 
-def inflation(residuals: Sequence[np.ndarray]) -> Any:
+SURE = 0.25
+
+
+def inflation(residuals: Sequence[np.ndarray], strata: np.ndarray) -> Any:
     """Return the factor, at least 1, by which neighbours in time that are alike widen errors.
 
-    `residuals` has an array (..., blocks) of each setting, in order of time.
+    `residuals` has an array (..., blocks) of each setting, in order of time, `strata` the strata
+    of the blocks.
     """
-    return np.ones(residuals[0].shape[:-1]) if len(residuals) else 1.0
+    blocks, settings = len(strata), len(residuals)
+    products = sum((one[..., 1:] * one[..., :-1]).sum(axis=-1) for one in residuals)
+    squares = sum((one**2).sum(axis=-1) for one in residuals)
+    if blocks < 8:
+        return np.ones_like(squares)
+    same = strata[:, None] == strata
+    within = np.eye(blocks) - same / same.sum(axis=0)
+    apart = abs(np.subtract.outer(np.arange(blocks), np.arange(blocks)))
+    expected, widened = [], []
+    for alike in np.linspace(0, 0.95, 20):
+        pairs = alike**apart
+        left = within @ pairs @ within
+        expected.append(np.trace(left, 1) / np.trace(left))
+        widened.append(pairs.sum() / blocks * np.trace(within) / np.trace(left))
+    error = SURE / np.sqrt((blocks - 1) * settings)
+    seen = products / np.where(squares > 0, squares, 1.0)
+    return np.sqrt(np.interp(seen - error, expected, widened))
 
 
 def log_means(compared: pd.DataFrame, ratio: str = "speedup") -> "pd.Series[float]":
