@@ -101,8 +101,8 @@ def test_a_setting_that_fails_to_decode_is_neither_beaten_nor_compared():
 
 @pytest.mark.parametrize(("truth", "expected"), [(0.6, "off"), (1.0, "undecided"), (1.5, "on")])
 def test_the_answer_so_far_is_seldom_wrong_among_many_settings(truth, expected):
-    world = World(0.05, 0.1, blocks=1, prompts=12, settings=29)
-    logs = world.logs(np.random.default_rng(1), 400, [np.log(truth)] * 29)[:, :, 0]
+    world = World(block=0.05, run=0.05, prompts=12, settings=29, session=0.03, own=0.0)
+    logs = world.sample(np.random.default_rng(1), 400, [np.log(truth)] * 29).logs[:, :, 0]
     answers, counts = np.unique(answer_so_far(logs, SETTINGS), return_counts=True)
     found = dict(zip(answers, counts, strict=True))
     wrong = sum(found.get(one, 0) for one in {"on", "off"} - {expected})
@@ -118,10 +118,10 @@ def test_a_stage_says_its_answer_by_labels_and_no_suite_where_there_is_one():
     labels = {one["setting"]: ("A 9B", f"a 0.8B, γ = {one['gamma']}") for one in rows}
     text = describe(rows, 1, labels).splitlines()
     best = "at best a 0.8B, γ = 4,"
-    assert text[-1] == f"A 9B: so far on, {best} 1.50 [1.34, 1.68]; nothing is known of 1 setting"
+    assert text[-1] == f"A 9B: so far on, {best} 1.50 [1.18, 1.90]; nothing is known of 1 setting"
     heads, first, *_ = text[3:]
     assert heads.split() == ["target", "setting", "predicted", "speedup", "verdict"]
-    assert first == "A 9B    a 0.8B, γ = 4   –          1.50 [1.34, 1.68]     contender"
+    assert first == "A 9B    a 0.8B, γ = 4   –          1.50 [1.18, 1.90]     contender"
     assert "0.50 too few prompts  beaten in the first repeat" in text[5]
     rows = [{name: one[name] for name in one if "speedup" not in name} for one in rows]
     rows[0] |= {"predicted": 0.4, "predicted_low": 0.3, "predicted_high": 0.5}

@@ -30,7 +30,7 @@ import numpy as np
 import pandas as pd
 
 from specmoe.analysis.contenders import Verdict
-from specmoe.analysis.decision import Answer, Ends, find_answer, find_ends
+from specmoe.analysis.decision import Answer, Ends, confidence_of_look, find_answer, find_ends
 from specmoe.analysis.exclusions import apply_exclusions
 from specmoe.analysis.follow_up import launch_line, measuring_line, planning_sds, repeats_to_decide
 from specmoe.analysis.intervals import Mean, mean_on_other_prompts, mean_speedup, moderated
@@ -216,14 +216,15 @@ def _ranked(
 
 
 def deciding_intervals(
-    settings: Sequence[pd.DataFrame], statistics: Statistics, dropped: int
+    settings: Sequence[pd.DataFrame], statistics: Statistics, dropped: int, looks: int = 1
 ) -> pd.DataFrame:
     """Return the intervals that decide an answer, a row for each setting; NaN without repeats.
 
     `settings` are the compared runs of each, `dropped` is how many more the best was chosen among,
-    see `contenders`. All allow for another session. simultaneous_low, simultaneous_high: on these
-    prompts, after the choice of the best; other_prompts_low, other_prompts_high: the same on
-    prompts like these; setting_low, setting_high: on these prompts, without a choice.
+    see `contenders`, `looks` after how many repeats a campaign may end. All allow for another
+    session. simultaneous_low, simultaneous_high: on these prompts, after the choice of the best;
+    other_prompts_low, other_prompts_high: the same on prompts like these; setting_low,
+    setting_high: on these prompts, without a choice.
     """
     if not settings:
         return pd.DataFrame(columns=Ends._fields, dtype=float)
@@ -234,8 +235,9 @@ def deciding_intervals(
     here, elsewhere = (
         Mean(*np.array([mean[:3] for mean in means], float).T) for means in (these, others)
     )
-    choice, session = repeated + dropped, session_of(statistics)
-    found = find_ends(here, elsewhere, statistics.confidence, choice, session)
+    choice, session = repeated + dropped, session_of(statistics, settings)
+    confidence = confidence_of_look(statistics.confidence, looks)
+    found = find_ends(here, elsewhere, confidence, choice, session)
     return pd.DataFrame(found._asdict())
 
 

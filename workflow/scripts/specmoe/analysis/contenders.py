@@ -21,7 +21,7 @@ import pandas as pd
 from specmoe.analysis.gamma_curves import scored_pair
 from specmoe.analysis.intervals import MANY, student_quantile
 from specmoe.analysis.labels import is_no_control, with_controls
-from specmoe.analysis.noise import session_of
+from specmoe.analysis.noise import prior, session_of
 from specmoe.analysis.number_text import TOO_FEW_PROMPTS, measured
 from specmoe.analysis.summaries import with_speedups
 from specmoe.audit.draft_rounds import DraftScores, ScoresKey, scores_by_run
@@ -39,9 +39,9 @@ from specmoe.runs.other_tables import read_passes, rows_of_draft, undisturbed_pa
 from specmoe.runs.schema import frame_of, undisturbed
 from specmoe.text import fill_template, in_columns
 
-BLOCK_SD = 0.05
+BLOCK_SD = prior("blocks").value
 """What blocks of a setting are taken to differ by, as a standard deviation of the logarithm of
-speedup, where there is only one: the most of those that were measured."""
+speedup, where there is only one."""
 
 
 class Verdict(StrEnum):

@@ -15,12 +15,23 @@ All intervals allow for another session, all but those of *off* for the choice a
 campaign that is measured until it is decided.
 """
 
+import math
+from collections.abc import Sequence
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 
-from specmoe.analysis.intervals import Mean, Session
+from specmoe.analysis.intervals import (
+    Mean,
+    Session,
+    mean_on_other_prompts,
+    mean_speedup,
+    moderated,
+)
+from specmoe.analysis.noise import session_of
+from specmoe.config.schema import Statistics
 
 
 class Answer(StrEnum):
@@ -39,6 +50,16 @@ LITTLE = 1.1
 """A gain that is worth the memory which drafting takes."""
 WORTHWHILE = 1 / 6
 """More repeats help if they narrow the interval that decides by this share of it."""
+
+
+WRONG_AT_A_LOOK = 0.6
+"""The share of wrong answers that each of several looks has of those of a single one. Looks differ
+by blocks alone: in simulations without sessions six of them at 0.6 are wrong as often as one."""
+
+
+def confidence_of_look(confidence: float, looks: int) -> float:
+    """Return the level of intervals where a campaign may end after each of so many repeats."""
+    return 1 - (1 - confidence) * (WRONG_AT_A_LOOK if looks > 1 else 1)
 
 
 class Ends(NamedTuple):
@@ -110,6 +131,7 @@ def decide(
     help if they may narrow the interval that decides by WORTHWHILE: not where the session's part,
     or that of prompts, outweighs that of blocks.
     """
+    confidence = confidence_of_look(confidence, looks)
     found = find_ends(these, others, confidence, choice, session)
     answer = find_answer(
         found.simultaneous_low, found.simultaneous_high, found.other_prompts_low, found.setting_high
@@ -127,3 +149,45 @@ def decide(
         helped.append(((then < (1 - WORTHWHILE) * now) & ~beaten).any(axis=-1))
     cases = [answer == Answer.UNDECIDED, answer == Answer.HERE]
     return Decision(answer, beaten, np.select(cases, helped, False))
+
+
+def decide_settings(
+    settings: Sequence[pd.DataFrame],
+    statistics: Statistics,
+    dropped: int = 0,
+    look: int = 1,
+    looks: int = 1,
+) -> Decision:
+    """Return `decide`, an answer for one target, of the compared runs of each of its settings.
+
+    `dropped` is how many more were measured before and beaten.
+    """
+    these = moderated([*map(mean_speedup, settings)])
+    others = [*map(mean_on_other_prompts, settings, these)]
+    best = settings[int(np.argmax([mean.log for mean in these]))]
+    behind = moderated([mean_speedup(beside(own, best), "ratio") for own in settings])
+    return decide(
+        *(stacked(means) for means in (these, others, behind)),
+        confidence=statistics.confidence,
+        session=session_of(statistics, settings),
+        choice=len(settings) + dropped,
+        look=look,
+        looks=looks,
+    )
+
+
+def beside(own: pd.DataFrame, best: pd.DataFrame) -> Any:
+    """Return a setting's runs with `ratio`, their speedup over that of another one beside them.
+
+    Runs of prompts that the other one lacks in a block are left out.
+    """
+    keys = ["block", "prompt"]
+    mean = best["speedup"].astype(float).map(math.log).groupby([best[key] for key in keys]).mean()
+    there = mean.reindex(pd.MultiIndex.from_frame(own[keys])).to_numpy()
+    ratio = own["speedup"].astype(float) / np.exp(there)
+    return own.assign(ratio=ratio)[ratio.notna()]
+
+
+def stacked(means: Sequence[Mean]) -> Mean:
+    """Return the means of settings as one of arrays."""
+    return Mean(*np.array([mean[:3] for mean in means], float).reshape(-1, 3).T)

@@ -7,7 +7,7 @@ estimated from the campaign's own settings of such pairs and from those of shipp
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from math import exp, hypot, isnan
+from math import exp, hypot, isnan, log
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,7 +19,7 @@ from specmoe.analysis.cost_tables import PAIR, Fitted
 from specmoe.analysis.intervals import MANY, Estimate, student_quantile
 from specmoe.analysis.labels import by_model
 from specmoe.analysis.noise import prior
-from specmoe.analysis.summaries import by_group, mean_ratios
+from specmoe.analysis.summaries import by_group, mean_ratios, with_ends
 from specmoe.audit.draft_rounds import DraftScores, Limits, ScoresKey, steps_from_agreement
 from specmoe.config.block import MEASURED_BY, Protocol
 from specmoe.config.schema import Statistics
@@ -90,15 +90,16 @@ def gamma_curves(
         if pair.error and error is not None:
             pair = pair._replace(error=error)
         for gamma in range(1, LONGEST + 1):
-            measured = mean_ratios(members[members["gamma"] == gamma], statistics, "speedup")
+            measured = mean_ratios(members[members["gamma"] == gamma], "speedup")
             yield {"gamma": gamma, "timed": pair.error > 0} | pair.predict_speedup(gamma) | measured
 
     first = by_group(compared, _SETTING, rows)
     if first.empty:
         return first
+    first = with_ends(first, ["suite", "target"], statistics, "speedup")
     error = prior("predictions").shrunk(squared_errors(first[first["timed"]])).value
     curves = by_group(compared, _SETTING, lambda members: rows(members, error))
-    return curves.drop(columns="timed")
+    return with_ends(curves, ["suite", "target"], statistics, "speedup").drop(columns="timed")
 
 
 def squared_errors(curves: pd.DataFrame) -> list[float]:
@@ -106,8 +107,9 @@ def squared_errors(curves: pd.DataFrame) -> list[float]:
 
     Those of one pair err alike, so they are one draw.
     """
-    off = np.log(curves["predicted"].astype(float) / curves["speedup"].astype(float)) ** 2
-    return off.groupby([curves[name] for name in _SETTING], dropna=False).mean().dropna().tolist()
+    off = (curves["predicted"] / curves["speedup"]).astype(float).map(log) ** 2
+    pairs = off.groupby([curves[name] for name in _SETTING], dropna=False)
+    return [float(square) for square in pairs.mean().dropna()]
 
 
 def scored_pair(
