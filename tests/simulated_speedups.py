@@ -1,17 +1,17 @@
 """Simulated targets of known speedups, and how often intervals and answers are right on them."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from specmoe.analysis.decision import LITTLE, Answer, decide
 from specmoe.analysis.intervals import (
+    MANY,
     Mean,
-    Session,
     Stratum,
     inflation,
     moderate,
@@ -184,9 +184,7 @@ def held(world: World, repeats: int, *, times: int, seed: int) -> dict[str, floa
         mean = sample.these()
         mean = on_such_prompts(sample.strata(), mean) if other else mean
         for name, among in ((kind, 1), (f"{kind}, the best", world.settings)):
-            # Of the best both sides are of interest, so it is not `Mean.reach`'s of a session.
-            level = 1 - (1 - CONFIDENCE) / among
-            holds = abs(mean.log) <= student_quantile(mean.degrees, level) * mean.error
+            holds = abs(mean.log) <= mean.reach(CONFIDENCE, among)
             shares[name] = float((holds if among == 1 else holds.all(axis=-1)).mean())
     return shares
 
@@ -204,8 +202,9 @@ class Outcome(NamedTuple):
         return float(np.isin(self.answers, answers).mean())
 
 
-def until_decided(sample: Sample, session: Session) -> Outcome:
+def until_decided(sample: Sample) -> Outcome:
     """Return what becomes of targets that are measured repeat by repeat until they are decided."""
+    session = session_of(STATISTICS)
     times, settings, looks, _ = sample.logs.shape
     kept, done = np.ones((times, settings), bool), np.zeros(times, bool)
     answers = np.full(times, Answer.UNDECIDED, object)
@@ -240,25 +239,23 @@ def _without(mean: Mean, dropped: np.ndarray) -> Mean:
 def five_repeats(sample: Sample, session: float = 0.03) -> Outcome:
     """Return what 2.0.0 says: five repeats, Student's t on blocks, and sessions of 3 %."""
     logs = sample.logs[:, :, :5]
-    times, settings, blocks, _ = logs.shape
-    strata = [Stratum.complete(logs, kinds=np.arange(len(sample.kinds)))]
-    these = on_these_prompts(strata)
-    means, other = these, on_such_prompts(strata, these)
-    apart = student_quantile(1e6, 0.96) * session
-    low = [
-        one.log - student_quantile(one.degrees, 1 - 0.05 / settings) * one.error - apart
-        for one in (means, other)
-    ]
-    own = np.hypot(student_quantile(blocks - 1, CONFIDENCE) * means.error, apart)
+    times, settings, _, prompts = logs.shape
+    strata = [Stratum.complete(logs, kinds=np.arange(prompts))]
+    these, others = on_these_prompts(strata), on_such_prompts(strata)
+    apart = student_quantile(MANY, 0.96) * session
+    low = [one.log - one.reach(CONFIDENCE, settings) - apart for one in (these, others)]
     here, on = ((one > 0).any(axis=-1) for one in low)
-    off = (means.log + own < 0).all(axis=-1)
+    off = (these.log + np.hypot(these.reach(CONFIDENCE), apart) < 0).all(axis=-1)
     answers = np.select([on, here, off], [Answer.ON, Answer.HERE, Answer.OFF], Answer.UNDECIDED)
     five = np.full(times, 5.0)
     return Outcome(answers, five, five * settings, np.ones((times, settings), bool))
 
 
+Rule = Callable[[Sample], Outcome]
+
+
 def wrong_answers(
-    world: World, *, times: int, seed: int, rule: Any = until_decided
+    world: World, *, times: int, seed: int, rule: Rule = until_decided
 ) -> dict[str, float]:
     """Return in what share of so many targets each wrong answer is given.
 
@@ -269,11 +266,10 @@ def wrong_answers(
     generator, outcome = np.random.default_rng(seed), {}
     useless = [0.0] * world.settings
     gaining = [math.log(LITTLE), *[-0.3] * (world.settings - 1)]
-    cases: dict[str, Any] = {"on": (useless, True), "gain": (useless, False)}
-    for name, (truths, other) in (cases | {"no gain": (gaining, False)}).items():
+    cases = {"on": (useless, True), "gain": (useless, False), "no gain": (gaining, False)}
+    for name, (truths, other) in cases.items():
         sample = world.sample(generator, times, truths, other_prompts=other)
-        arguments = () if rule is five_repeats else (session_of(STATISTICS),)
-        outcome[name] = rule(sample, *arguments)
+        outcome[name] = rule(sample)
     return {
         "on": outcome["on"].share(Answer.ON),
         "gain": outcome["gain"].share(*GAINS),
@@ -283,7 +279,7 @@ def wrong_answers(
 
 
 def right_answers(
-    world: World, speedup: float, *, times: int, seed: int, rule: Any = until_decided
+    world: World, speedup: float, *, times: int, seed: int, rule: Rule = until_decided
 ) -> tuple[float, float, float]:
     """Return in what share of so many targets the answer is right, and mean repeats and runs.
 
@@ -292,7 +288,6 @@ def right_answers(
     """
     truths = math.log(speedup) - np.linspace(0, math.log(2), world.settings)
     sample = world.sample(np.random.default_rng(seed), times, truths.tolist())
-    arguments = () if rule is five_repeats else (session_of(STATISTICS),)
-    found = rule(sample, *arguments)
+    found = rule(sample)
     right = found.share(*(GAINS if speedup > 1 else NO_GAINS))
     return right, float(found.repeats.mean()), float(found.runs.mean())

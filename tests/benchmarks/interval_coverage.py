@@ -27,6 +27,7 @@ from tests.simulated_speedups import (  # noqa: E402
     five_repeats,
     held,
     right_answers,
+    until_decided,
     wrong_answers,
 )
 
@@ -40,7 +41,7 @@ REPEATS = (1, 2, 3, 6)
 HEADS = [
     *("world", "these prompts", "like these", "best of these", "best of like these"),
     *("on", "gain", "no gain", *map(str, SPEEDUPS), "repeats"),
-    *("five: on", "gain", "no gain", *map(str, SPEEDUPS)),
+    *("2.0.0: gain", *map(str, SPEEDUPS)),
 ]
 WORLDS = {
     "quiet": World(run=0.04),
@@ -49,7 +50,7 @@ WORLDS = {
     "heavy tails": World(heavy=True),
     "blocks alike, 0.3": World(alike=0.3),
     "blocks alike, 0.7": World(alike=0.7),
-    r"drift of 5 %": World(drift=0.05),
+    "drift of 5 %": World(drift=0.05),
     "prompts in kinds": World(prompt=0.2, kinds=0.7),
     "5 prompts": World(prompts=5),
     "30 prompts": World(prompts=30),
@@ -91,13 +92,13 @@ def row_of(name: str, world: World, times: int) -> list[str]:
     lowest = [min(one[kind] for one in shares) for kind in (kinds[0], kinds[2], *kinds[1::2])]
     columns = [name, *(f"{100 * share:.1f}" for share in lowest)]
     whole = replace(world, block=world.run / 2)
-    for rule, where in ((None, world), (five_repeats, whole)):
-        count = {"times": times, "seed": SEED} | ({"rule": rule} if rule else {})
-        wrong = wrong_answers(where, **count)
-        columns += [f"{100 * wrong[kind]:.1f}" for kind in ("on", "gain", "no gain")]
-        right = [right_answers(where, speedup, **count) for speedup in SPEEDUPS]
+    for rule, where in ((until_decided, world), (five_repeats, whole)):
+        wrong = wrong_answers(where, times=times, seed=SEED, rule=rule)
+        kinds = ["on", "gain", "no gain"] if where is world else ["gain"]
+        columns += [f"{100 * wrong[kind]:.1f}" for kind in kinds]
+        right = [right_answers(where, one, times=times, seed=SEED, rule=rule) for one in SPEEDUPS]
         columns += [f"{100 * found[0]:.0f}" for found in right]
-        if not rule:
+        if where is world:
             columns.append(f"{right[SPEEDUPS.index(1.2)][1]:.1f}")
     return columns
 
