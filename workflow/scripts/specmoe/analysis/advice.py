@@ -41,7 +41,7 @@ from specmoe.audit.evidence import CheckVerdict, Level
 from specmoe.audit.limits import LIMITS
 from specmoe.config.block import ARM_COLUMNS, PASSAGE_PREFIX, Protocol
 from specmoe.config.engines import Backend
-from specmoe.config.matrix import comparison_of
+from specmoe.config.matrix import comparisons as comparison_of  # XXX
 from specmoe.config.schema import Config, Statistics
 from specmoe.models.info import ModelInfo
 from specmoe.runs.schema import DISTURBED

@@ -68,7 +68,7 @@ class Run(_Columns):
 
     @property
     def load(self) -> str | None:
-        """The load that it was a part of: its block, arm and iteration."""
+        """The load that it was a part of: its arm's id, without the prompt."""
         if self.load_s is None:
             return None
         arm, _, number = self.run.rsplit("/", 2)

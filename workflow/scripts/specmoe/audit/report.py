@@ -98,7 +98,7 @@ def _refuse_other_runs(campaign: LoadedCampaign, rows: pd.DataFrame) -> None:
 
     An overlay may ask for more of a shipped campaign than it has.
     """
-    blocks = filter(None, map(campaign.remaining, campaign.blocks))
+    blocks = filter(None, map(campaign.remaining, campaign.measured_blocks))
     requests = rows[ASKED].astype(object)
     found = {*requests.where(requests.notna(), None).itertuples(index=False, name=None)}
     asked = {run for block in blocks for run in block.asked}

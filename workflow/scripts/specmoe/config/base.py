@@ -125,8 +125,7 @@ FORMER_KEYS = {
     "hosts": "machines",
     "left_out": "exclude",
     "draft_stand_ins": "draft_proxies",
-    "passes": "prompt_iterations",
-    "sides": "schedule",
+    **dict.fromkeys(["more_repeats", "drop_beaten", "prompt_iterations", "passes"], "repeats"),
 }
 """Keys of earlier versions, and today's, for messages."""
 

@@ -106,9 +106,8 @@ def texts_of(records: Iterable[tuple[Block, Mapping[str, Any]]]) -> list[Text]:
     for block, record in records:
         prompts = next(filter(None, (arm["prompts"] for arm in record["arms"])))
         runs = {run["run"]: run for run in record["runs"]}
-        groups = range(len(record["groups"]))
-        for source, number, group in product(block.prompts, range(block.prompt_iterations), groups):
-            tokens = runs[block.run_id(Arm(), source.prompt, number, group)]["answer"]["tokens"]
+        for source, group in product(block.prompts, range(len(record["groups"]))):
+            tokens = runs[block.run_id(Arm(), source.prompt, group)]["answer"]["tokens"]
             ids = tuple(prompts[source.prompt]), tuple(tokens)
             texts.add(Text(block.target, source.prompt, ids))
     return sorted(texts)

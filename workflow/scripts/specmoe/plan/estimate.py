@@ -221,7 +221,7 @@ def seconds_per_token(
 def block_seconds(
     block: Block, tokens: list[int], sizes: Mapping[str, Size], machine: Machine
 ) -> float:
-    """Return the time of a block's arms: loading, warm-ups with the longest prompt, and runs.
+    """Return the time of a block: loading, warm-ups with the longest prompt, and runs.
 
     `tokens` are those of its prompts, `sizes` those of models, as far as they are known: of the
     target, and of draft models.
@@ -229,11 +229,11 @@ def block_seconds(
     size, slots, whole_s = sizes[block.target], block.slots, 0.0
     prompt_s = pass_seconds(size, 1, machine) * machine.costs.prompt_share
     warmups = min(block.warmups, USUAL_WARMUPS)
-    read = block.prompt_iterations * sum(tokens) + warmups * max(tokens)
-    generated = (
-        block.prompt_iterations * len(tokens) * block.n_predict + warmups * block.warmup_tokens
-    )
+    warmed = warmups * max(tokens), warmups * block.warmup_tokens
     for arm in block.arms:
+        times = 1 if arm.speculates else len(block.groups)  # a baseline beside each setting
+        read = times * sum(tokens) + warmed[0]
+        generated = times * len(tokens) * block.n_predict + warmed[1]
         draft = sizes[arm.draft_model] if arm.draft_model and arm.method == Method.DRAFT else None
         token_s = pass_seconds(size, slots, machine) / slots
         if arm.speculates:

@@ -80,10 +80,11 @@ class Row(pa.DataFrameModel):
     )
     seed: int | None = _column("Of the sampler; null where none was set.")
     repeat: int = _count("Of the block.")
-    iteration: int = _count("The pass through the prompts of the block.")
+    iteration: int = _count("Of 2.0.0: the pass through the prompts of the block; 0 since then.")
     order: int = _count("Position within the block.")
     schedule: str = _column(
-        "Whether the block's processes took turns, all or in groups, or followed one another.",
+        "Whether a setting and its baseline took turns (`grouped`: of 2.0.0, with several settings"
+        " in groups), or followed one another.",
         isin=[Schedule.INTERLEAVED, Schedule.GROUPED, Schedule.SEQUENTIAL],
     )
     prompt_ms: float | None = _measured("Time of the prompt's pass.")

@@ -16,7 +16,7 @@ from specmoe.runs.schema import COLUMNS, SCHEMA_VERSION, check_rows, read_rows, 
 NAME = "manifest.json"
 # The files and folders of a shipped campaign beside its manifest.
 CONTENTS = (
-    *("agreement.parquet", "campaign.yaml", "contenders_r0.json", "contenders_r1.json"),
+    *("agreement.parquet", "campaign.yaml", "stages.json"),
     *("divergences", "engines.json", "machine.json", "models.json"),
     *("pass_times.parquet", "runs.parquet", "trace.json"),
 )
