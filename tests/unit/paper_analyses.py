@@ -86,7 +86,7 @@ CAMPAIGN = pd.DataFrame(
             "excluded": "",
             "excluded_runs": 0,
             "engine_options": "",
-            "session_sd": 0.03,
+            "session_reach": 0.06,
             "machines": 1,
             "machine_id": "abc",
             "machine_chip": "Processor & Sons",

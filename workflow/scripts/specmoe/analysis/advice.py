@@ -29,11 +29,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from specmoe.analysis.contenders import Verdict
+from specmoe.analysis.decision import Answer, Ends, Verdict, find_answer, find_ends
 from specmoe.analysis.exclusions import apply_exclusions
 from specmoe.analysis.follow_up import launch_line, measuring_line, planning_sds, repeats_to_decide
-from specmoe.analysis.intervals import mean_on_other_prompts, mean_speedup
+from specmoe.analysis.intervals import Mean, mean_on_other_prompts, mean_speedup, moderated
 from specmoe.analysis.labels import without_controls
+from specmoe.analysis.noise import session_of
 from specmoe.analysis.registry import TABLES
 from specmoe.analysis.summaries import SETTING, usual
 from specmoe.audit.checks import flagged_runs
@@ -45,17 +46,6 @@ from specmoe.config.matrix import comparisons as comparison_of  # XXX
 from specmoe.config.schema import Config, Statistics
 from specmoe.models.info import ModelInfo
 from specmoe.runs.schema import DISTURBED
-
-
-class Answer(StrEnum):
-    """What to do with a target."""
-
-    ON = "switch on"
-    HERE = "on for these prompts"
-    LOOPING = "on for looping text"
-    OFF = "leave off at these γ"
-    UNDECIDED = "undecided"
-    UNKNOWN = "not known"
 
 
 class Status(StrEnum):
@@ -130,7 +120,7 @@ def advise(
     settings = _measured_settings(candidates, members, counted, infos)
     targets = [name for name in config.models if name in {*runs["target"]}]
     beaten = {
-        tuple(row[name] for name in SETTING) for row in stages if row["verdict"] == Verdict.FIRST
+        tuple(row[name] for name in SETTING) for row in stages if row["verdict"] == Verdict.BEATEN
     }
     gpu = bool((runs["backend"] != Backend.CPU).any())
     ranked, answers = [], []
@@ -234,20 +224,18 @@ def deciding_intervals(
     prompts, after the choice of the best; other_prompts_low, other_prompts_high: the same on
     prompts like these; setting_low, setting_high: on these prompts, without a choice.
     """
-    blocks = [*map(mean_speedup, settings)]
-    prompts = [*map(mean_on_other_prompts, settings)]
-    ends: dict[str, Any] = {}
-    for kind, means, choice in (
-        ("simultaneous", blocks, True),
-        ("other_prompts", prompts, True),
-        ("setting", blocks, False),
-    ):
-        # The best is chosen among those with an interval.
-        repeated = max(sum(not math.isnan(mean.error) for mean in means), 1)
-        level = statistics.confidence, repeated + dropped if choice else 1, statistics.session_sd
-        intervals = np.array([mean.interval(*level) for mean in means], float).reshape(-1, 2)
-        ends[f"{kind}_low"], ends[f"{kind}_high"] = intervals.T
-    return pd.DataFrame(ends)
+    if not settings:
+        return pd.DataFrame(columns=Ends._fields, dtype=float)
+    these = moderated([*map(mean_speedup, settings)])
+    others = [*map(mean_on_other_prompts, settings, these)]
+    # The best is chosen among those with an interval.
+    repeated = max(sum(not math.isnan(mean.error) for mean in these), 1)
+    here, elsewhere = (
+        Mean(*np.array([mean[:3] for mean in means], float).T) for means in (these, others)
+    )
+    choice, session = repeated + dropped, session_of(statistics)
+    found = find_ends(here, elsewhere, statistics.confidence, choice, session)
+    return pd.DataFrame(found._asdict())
 
 
 def _best(usable: pd.DataFrame) -> pd.DataFrame:
@@ -337,22 +325,12 @@ def _unknown(
     return None
 
 
-def decide(
-    simultaneous_low: np.ndarray, other_prompts_low: np.ndarray, setting_high: np.ndarray
-) -> Answer:
-    """Return the answer that ends of `deciding_intervals` give, each of all settings."""
-    if (other_prompts_low > 1).any():
-        return Answer.ON
-    if (simultaneous_low > 1).any():
-        return Answer.HERE
-    return Answer.OFF if (setting_high < 1).all() else Answer.UNDECIDED
-
-
 _REASONS = {
     Answer.ON: "the interval of the best setting is above 1 for other prompts too",
     Answer.HERE: "no gain is shown for other prompts of this kind",
     Answer.LOOPING: "the text loops, so nothing is known of text that does not",
     Answer.OFF: "the interval of every setting by itself is below 1 on these prompts",
+    Answer.LITTLE: "no setting can gain more than a tenth, in another session either",
     Answer.UNDECIDED: "for another session, no interval is above 1, nor all below",
 }
 
@@ -362,8 +340,8 @@ def judge(usable: pd.DataFrame) -> tuple[Answer, str]:
 
     They have the columns of `deciding_intervals`, and looping (null: unknown).
     """
-    ends = ("simultaneous_low", "other_prompts_low", "setting_high")
-    answer = decide(*(usable[end].to_numpy() for end in ends))
+    ends = ("simultaneous_low", "simultaneous_high", "other_prompts_low", "setting_high")
+    answer = Answer(str(find_answer(*(usable[end].to_numpy() for end in ends))))
     loops = _best(usable)["looping"].iloc[0] > LIMITS.looping_share
     if loops and answer in (Answer.ON, Answer.HERE):
         answer = Answer.LOOPING

@@ -12,6 +12,7 @@ from specmoe.analysis import cost_tables, summaries
 from specmoe.analysis.advice import advise
 from specmoe.analysis.gamma_curves import gamma_curves
 from specmoe.analysis.labels import is_no_control, list_drafts
+from specmoe.analysis.noise import session_of
 from specmoe.analysis.registry import Analysis
 from specmoe.analysis.summaries import SETTING, usual
 from specmoe.analysis.upcycled_pairs import compare_pairs, compare_passes
@@ -185,7 +186,7 @@ def _campaign(runs: pd.DataFrame, config: Config, machine: Mapping[str, Any]) ->
                 "load_average_max": float(runs["load_average"].max()),
                 "excluded": ", ".join(config.campaign.exclude),
                 "excluded_runs": sum(block.runs for block in excluded_blocks(config)),
-                "session_sd": config.statistics.session_sd,
+                "session_reach": session_of(config.statistics).reach,
                 "machines": runs["machine"].nunique(),
                 **{f"machine_{key}": value for key, value in machine.items() if key != "machines"},
             }

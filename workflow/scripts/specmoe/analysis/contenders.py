@@ -6,52 +6,89 @@ nor is a setting that is clearly beaten, or that hardly drafts. With few minutes
 settings are measured, on as many prompts as the minutes allow.
 """
 
+import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from enum import StrEnum
-from typing import Any
+from itertools import groupby
+from operator import itemgetter
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
-import numpy as np
 import pandas as pd
 
-from specmoe.analysis.advice import Answer, Status, advise
-from specmoe.analysis.build import setting_tables
-from specmoe.analysis.decision import Decision, decide
+from specmoe.analysis.advice import Status
+from specmoe.analysis.build import advice_tables
+from specmoe.analysis.decision import Answer, Verdict, decide
 from specmoe.analysis.gamma_curves import scored_pair
-from specmoe.analysis.intervals import (
-    Mean,
-    mean_on_other_prompts,
-    mean_speedup,
-    moderated,
-    student_quantile,
-)
+from specmoe.analysis.intervals import Mean, mean_on_other_prompts, mean_speedup, moderated, stacked
 from specmoe.analysis.labels import is_no_control, with_controls
 from specmoe.analysis.noise import session_of
-from specmoe.analysis.summaries import SETTING, make_pairs, usual, with_conditions
+from specmoe.analysis.summaries import SETTING
 from specmoe.audit.checks import audit_runs
-from specmoe.audit.draft_rounds import DraftScores, ScoresKey, scores_by_run
+from specmoe.audit.draft_rounds import scores_by_run
 from specmoe.audit.evidence import Evidence
 from specmoe.config.block import Arm, Block
 from specmoe.config.matrix import TEXTS, comparisons, setting_of
-from specmoe.config.methods import Method, draft_label, engine_type
-from specmoe.config.schema import Config, Statistics
+from specmoe.config.methods import Method, engine_type
+from specmoe.config.schema import Config
 from specmoe.files import read_record
 from specmoe.models.info import ModelInfo, load_info
 from specmoe.plan.asked import Asked
 from specmoe.plan.campaign import LoadedCampaign
 from specmoe.runs.collect import rows_of_block
 from specmoe.runs.other_tables import read_passes, rows_of_draft, undisturbed_passes
-from specmoe.runs.schema import frame_of, undisturbed
+from specmoe.runs.schema import frame_of
+
+Rows = dict[str, dict[str, Any]]
+"""What is known of each setting after a stage, by its id: who it is, predictions, verdict."""
+
+# A setting is tried on so many prompts before a further setting is: fewer say little of others.
+WANTED_PROMPTS = 8
+START_S = 1.0  # of a server, with its warm-up
+_DECIDED = (Answer.ON, Answer.OFF, Answer.LITTLE, Answer.LOOPING)
+_target = itemgetter("target")
 
 
-class Verdict(StrEnum):
-    """What becomes of a setting after a stage."""
+class Limits(NamedTuple):
+    """What there is time for."""
 
-    CONTENDER = "contender"  # it is measured further
-    PREDICTED = "beaten by prediction"
-    BEATEN = "beaten"
-    IDLE = "hardly drafts"
-    DECIDED = "decided"  # its target's answer is
-    UNTRIED = "not tried for lack of minutes"
+    left_s: float = math.inf  # that measuring may still take
+    run_s: Mapping[str, float] = MappingProxyType({})  # of a run, by target
+
+
+class Stage(NamedTuple):
+    """What is known before a repeat, and what is measured in it."""
+
+    rows: Rows
+    tables: Mapping[str, pd.DataFrame]  # of `advice_tables`; none before the first repeat
+    ended: str  # why nothing is measured further; empty if something is
+
+    @property
+    def measured(self) -> dict[str, bool]:
+        """Whether each setting is measured further."""
+        return {name: row["verdict"] == Verdict.CONTENDER for name, row in self.rows.items()}
+
+
+def choose(
+    campaign: LoadedCampaign, repeat: int, blocks: Sequence[str], before: Rows, limits: Limits
+) -> Stage:
+    """Return what is measured in a repeat: `blocks` are measured, `before` was known before."""
+    config = campaign.config
+    infos = {name: load_info(campaign.info(name)) for name in config.measured_networks}
+    rows = {
+        setting_of(one, arm): _row(one, arm)
+        for suite in config.selected_suites
+        for one in comparisons(config, suite, gpu=campaign.gpu)
+        for arm in select_arms(one, config.audit.unrelated_drafts, infos)
+    }
+    rows = {name: row | before.get(name, {}) for name, row in rows.items()}
+    tables: dict[str, pd.DataFrame] = {}
+    if repeat == 0:
+        predict(campaign, rows, infos)
+    else:
+        tables = compare(campaign, repeat, blocks, rows, infos)
+    afford(campaign, rows, repeat, limits)
+    going = any(row["verdict"] == Verdict.CONTENDER for row in rows.values())
+    return Stage(rows, tables, "" if going or not rows else "no setting needs more repeats")
 
 
 def select_arms(
@@ -65,37 +102,142 @@ def select_arms(
     return [arm for arm, counts in zip(arms, own, strict=True) if counts]
 
 
-def predict(
-    block: Block,
-    arms: Sequence[Arm],
-    baselines: pd.DataFrame,
-    scores: Mapping[ScoresKey, list[DraftScores]],
-    pass_times: pd.DataFrame,
-    statistics: Statistics,
-    margin: float,
-    *,
-    replays: bool,
-) -> list[dict[str, Any]]:
-    """Return a row for each setting of a block before it is measured, with its verdict.
+def _row(block: Block, arm: Arm) -> dict[str, Any]:
+    return {
+        "comparison": block.comparison,
+        "suite": block.suite,
+        "target": block.target,
+        "level": block.level,
+        "draft": arm.setting,
+        "gamma": arm.gamma,
+        # Nothing is predicted of other methods than draft models, nor of those that stop early.
+        "scored_by": arm.draft_model if arm.method == Method.DRAFT and not arm.p_min else None,
+        "verdict": Verdict.CONTENDER,
+    }
 
-    `baselines` are runs of the target by itself, `replays` says whether it replays rounds.
-    Nothing is predicted of other methods than draft models, nor of those that may stop early.
+
+def predict(campaign: LoadedCampaign, rows: Rows, infos: Mapping[str, ModelInfo]) -> None:
+    """Add predicted speedups to the rows of draft models, and the verdicts that follow."""
+    asked, statistics = Asked(campaign), campaign.config.statistics
+    passes = undisturbed_passes(read_passes(asked, repeats=[0]))
+    scored = [row for file in campaign.scores for row in rows_of_draft(read_record(file))]
+    scores = scores_by_run(pd.DataFrame(scored)) if scored else {}
+    texts: dict[str, list[dict[str, Any]]] = {}
+    for name, block in campaign.blocks.items():
+        if TEXTS in name and asked.records.link(f"blocks/{name}").exists():
+            texts.setdefault(block.comparison, []).extend(rows_of_block(asked, name))
+    for comparison, own in groupby(rows.values(), itemgetter("comparison")):
+        settings, alone = [*own], frame_of(texts.get(comparison, []))
+        for row in settings:
+            if row["scored_by"] and len(alone):
+                given = alone, row["scored_by"], scores, passes, statistics
+                if pair := scored_pair(*given, replays=infos[row["target"]].replays):
+                    row |= pair.predict_speedup(row["gamma"])
+        drop_predicted(settings)
+
+
+def drop_predicted(settings: Sequence[dict[str, Any]]) -> None:
+    """Give their verdict to settings whose predicted interval is below 1, or the best one's.
+
+    If all are predicted to lose, the best one stays: only measuring shows that it is slower.
     """
-    rows = []
-    for arm in arms:
-        pair = None
-        if arm.method == Method.DRAFT and not arm.p_min:
-            draft = str(arm.draft_model)
-            pair = scored_pair(baselines, draft, scores, pass_times, statistics, replays=replays)
-        rows.append(_row(block, arm) | (pair.predict_speedup(arm.gamma) if pair else {}))
-    known = [row for row in rows if "predicted" in row]
-    if known:
-        means, low, high = (
-            np.log([row[f"predicted{end}"] for row in known]) for end in ("", "_low", "_high")
-        )
-        beaten = beaten_by_prediction(means, low, high, margin, others=len(known) < len(rows))
-        for row, one in zip(known, beaten, strict=True):
-            row["verdict"] = Verdict.PREDICTED if one else Verdict.CONTENDER
-    return rows
+    known = [row for row in settings if "predicted" in row]
+    edge = max([1.0, *(row["predicted_low"] for row in known)])
+    beaten = [row for row in known if row["predicted_high"] < edge]
+    if len(beaten) == len(settings) and beaten:
+        beaten.remove(max(beaten, key=itemgetter("predicted")))
+    for row in beaten:
+        row["verdict"] = Verdict.PREDICTED
 
 
+def compare(
+    campaign: LoadedCampaign,
+    repeat: int,
+    blocks: Iterable[str],
+    rows: Rows,
+    infos: Mapping[str, ModelInfo],
+) -> dict[str, pd.DataFrame]:
+    """Give their verdicts to settings after a repeat; return the tables of `advice_tables`."""
+    config, asked = campaign.config, Asked(campaign)
+    runs = frame_of(row for name in blocks for row in rows_of_block(asked, name))
+    # What rests on sizes, machines and probabilities is checked at the end.
+    audit = audit_runs(Evidence(runs, {}, None, config.audit))
+    tables = advice_tables(runs, config, infos, audit, rows.values())
+    if repeat >= config.measurement.least:
+        for target, own in groupby(sorted(rows.values(), key=_target), _target):
+            _drop(target, [*own], tables, config, repeat)
+    return tables
+
+
+def _drop(
+    target: str,
+    rows: Sequence[dict[str, Any]],
+    tables: Mapping[str, pd.DataFrame],
+    config: Config,
+    repeat: int,
+) -> None:
+    """Give their verdicts to the settings of a target."""
+    advice, settings = (
+        frame[frame["target"] == target] for frame in (tables["advice"], tables["advice_settings"])
+    )
+    by_key = {tuple(row[name] for name in SETTING): row for row in rows if row["level"] is None}
+    status = dict(zip(settings[SETTING].itertuples(index=False, name=None), settings["status"]))
+    for key, row in by_key.items():
+        if status.get(key) == Status.IDLE:
+            row["verdict"] = Verdict.IDLE
+    answering = settings["prompt_set"] == settings["prompt_set"].iloc[0] if len(settings) else []
+    usable = settings[answering & settings["status"].isin([Status.BEST, Status.COMPARED])]
+    keys = [*usable[SETTING].itertuples(index=False, name=None)]
+    if not keys:
+        return
+    members = [tables["compared"][key] for key in keys]
+    these = moderated([*map(mean_speedup, members)])
+    others = [*map(mean_on_other_prompts, members, these)]
+    behind = moderated([mean_speedup(_over(own, members[0]), "over") for own in members])
+    found = decide(
+        *map(stacked, (these, others, behind)),
+        confidence=config.statistics.confidence,
+        session=session_of(config.statistics),
+        choice=len(by_key),
+        look=repeat,
+        looks=config.measurement.most,
+    )
+    for key, beaten in zip(keys[1:], found.beaten[1:], strict=True):
+        if beaten:
+            by_key[key]["verdict"] = Verdict.BEATEN
+    if advice["answer"].isin(_DECIDED).any() or not found.more_helps:
+        for row in rows:
+            if row["verdict"] in (Verdict.CONTENDER, Verdict.UNTRIED):
+                row["verdict"] = Verdict.DECIDED
+
+
+def _over(own: pd.DataFrame, best: pd.DataFrame) -> pd.DataFrame:
+    """Return a setting's pairs beside those of the best one, with `over`, the ratio of the two."""
+    beside = best[["block", "prompt", "speedup"]]
+    both = own.merge(beside, on=["block", "prompt"], suffixes=("", "_best"))
+    return both.assign(over=both["speedup"] / both["speedup_best"])
+
+
+def afford(campaign: LoadedCampaign, rows: Rows, repeat: int, limits: Limits) -> None:
+    """Leave out settings for which there are no minutes, the least promising ones first.
+
+    One stays of each target. A setting takes a run on each prompt, and a baseline beside it.
+    """
+    prompts: dict[str, int] = {}
+    for block in campaign.blocks.values():
+        if block.repeat == 0 and TEXTS not in block.block:
+            prompts[block.comparison] = prompts.get(block.comparison, 0) + len(block.prompts)
+    for row in rows.values():
+        if row["verdict"] == Verdict.UNTRIED:
+            row["verdict"] = Verdict.CONTENDER
+    going = [row for row in rows.values() if row["verdict"] == Verdict.CONTENDER]
+    going.sort(key=lambda row: -row.get("speedup", row.get("predicted", 1.0)))
+    left_s, tried = limits.left_s, set[str]()
+    for row in going:
+        expected = max(row.get("speedup", row.get("predicted", 1.0)), 0.1)
+        run_s = limits.run_s.get(row["target"], 0.0)
+        wanted = min(prompts[row["comparison"]], WANTED_PROMPTS)
+        left_s -= wanted * (run_s + run_s / expected + START_S)
+        if left_s < 0 and row["target"] in tried:
+            row["verdict"] = Verdict.UNTRIED
+        tried.add(row["target"])

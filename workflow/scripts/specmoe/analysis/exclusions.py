@@ -18,6 +18,7 @@ from typing import Any
 import pandas as pd
 
 from specmoe.analysis.intervals import mean_speedup
+from specmoe.analysis.noise import session_of
 from specmoe.analysis.summaries import SETTING, summarise
 from specmoe.config.schema import Statistics
 
@@ -79,7 +80,7 @@ def apply_exclusions(
         unusable, excluded = find_exclusions({key: members[key] for key in by_key}, without)
         for key, row in by_key.items():
             own = members[key]
-            every = mean_speedup(own).interval(statistics.confidence, 1, statistics.session_sd)
+            every = mean_speedup(own).interval(statistics.confidence, 1, session_of(statistics))
             if key not in excluded:
                 kept[key] = own[~(own["flagged"] | own["prompt"].isin(unusable))]
                 numbers = summarise(kept[key], SETTING, statistics)

@@ -6,7 +6,8 @@ from typing import Any
 
 import pandas as pd
 
-from specmoe.analysis.advice import Answer, Status
+from specmoe.analysis.advice import Status
+from specmoe.analysis.decision import Answer
 from specmoe.analysis.labels import Control, by_model, in_series, protocols, without_controls
 from specmoe.analysis.registry import TABLES, Analysis, Record, records
 from specmoe.analysis.summaries import SETTING, fastest

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from specmoe.analysis.intervals import Mean, log_means
+from specmoe.analysis.intervals import Mean, mean_speedup
+from specmoe.analysis.noise import session_of
 from specmoe.analysis.summaries import SETTING, by_group, usual
 from specmoe.config.block import Arm
 from specmoe.config.methods import BY_TYPE, PARAMETERS
@@ -36,8 +37,8 @@ def planning_sds(pairs: pd.DataFrame) -> "pd.Series[float]":
     """
 
     def row(members: pd.DataFrame) -> Iterator[dict[str, Any]]:
-        means = log_means(members)
-        yield {"sd": means.std(), "degrees": len(means) - 1}
+        mean = mean_speedup(members)
+        yield {"sd": mean.error * math.sqrt(mean.number), "degrees": mean.degrees}
 
     sds = by_group(pairs, [*SETTING, "condition"], row)
     sds["squares"] = sds["sd"] ** 2 * sds["degrees"]
@@ -60,7 +61,7 @@ def repeats_to_decide(usable: pd.DataFrame, statistics: Statistics) -> int | Non
     sds = open_ones["planning_sd"].to_numpy(float)
     for count in range(first, MOST_REPEATS + 1):
         found = Mean(sizes, sds / math.sqrt(count), count - 1)
-        if (sizes > found.reach(statistics.confidence, among, statistics.session_sd)).all():
+        if (sizes > found.reach(statistics.confidence, among, session_of(statistics))).all():
             return count if len(open_ones) else None
     return None
 

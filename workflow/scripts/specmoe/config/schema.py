@@ -214,11 +214,10 @@ class Statistics(Strict):
 
     confidence: float = Field(default=0.95, gt=0, lt=1)
     """level of every interval"""
-    session_sd: float = Field(default=0.03, ge=0, lt=1)
+    session_sd: Annotated[float, Field(ge=0, lt=1)] | None = None
     """how far the speedups of two sessions are apart, as a standard deviation of the logarithm:
-    answers of `advise` allow for it. Ours, on virtual machines, were 0 to 3 % apart beyond what
-    blocks show where arms take turns, and 12 % where they follow one another. With 0, up to 6 % of
-    the targets that gain nothing are switched on"""
+    answers of `advise` allow for it. null estimates it, from the campaign's own sessions if it has
+    several, and from those of shipped campaigns (`resources/noise.yaml`)"""
 
 
 class AuditSettings(Strict):

@@ -14,9 +14,8 @@ import pandas as pd
 from markupsafe import Markup
 
 from specmoe.analysis import filters
-from specmoe.analysis.advice import Answer
+from specmoe.analysis.decision import Answer
 from specmoe.analysis.cost_tables import PAIR, WHOLE
-from specmoe.analysis.intervals import session_reach
 from specmoe.analysis.registry import Analysis, records
 from specmoe.analysis.terminal import environment
 from specmoe.audit.checks import mostly_missed
@@ -107,7 +106,7 @@ def cited(analysis: Analysis) -> dict[str, Any]:
         "campaign": campaign,
         "totals": analysis.suites[["blocks", "runs"]].sum(),
         "repeated": max([campaign["repeats"], *settings["blocks"]]) > 1,
-        "session": expm1(session_reach(campaign["session_sd"])),
+        "session": expm1(campaign["session_reach"]),
         "compared": [name for name in names if name != analysis.name],
         "prompt_sets": filters.prompt_sets(analysis),
         "settings_shown": len(settings),
