@@ -42,7 +42,6 @@ from specmoe.audit.evidence import CheckVerdict, Level
 from specmoe.audit.limits import LIMITS
 from specmoe.config.block import ARM_COLUMNS, PASSAGE_PREFIX, Protocol
 from specmoe.config.engines import Backend
-from specmoe.config.matrix import comparisons as comparison_of  # XXX
 from specmoe.config.schema import Config, Statistics
 from specmoe.models.info import ModelInfo
 from specmoe.runs.schema import DISTURBED
@@ -297,7 +296,7 @@ def _command(
             return None
         peers = ranked[ranked["prompt_set"] == answer["prompt_set"]]
         blocks = pd.concat([members[setting]["block"] for setting in _keys(peers)])
-        return measuring_line(map(comparison_of, blocks), answer["wanted_repeats"])
+        return measuring_line(map(str, blocks), answer["wanted_repeats"])
     if answer["answer"] in (Answer.UNKNOWN, Answer.LOOPING):  # loops are no advice for other text
         return None
     on = answer["answer"] in (Answer.ON, Answer.HERE)

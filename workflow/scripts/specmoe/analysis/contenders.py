@@ -19,7 +19,7 @@ from specmoe.analysis.advice import Status
 from specmoe.analysis.build import advice_tables
 from specmoe.analysis.decision import Answer, Verdict, decide
 from specmoe.analysis.gamma_curves import scored_pair
-from specmoe.analysis.intervals import Mean, mean_on_other_prompts, mean_speedup, moderated, stacked
+from specmoe.analysis.intervals import mean_on_other_prompts, mean_speedup, moderated, stacked
 from specmoe.analysis.labels import is_no_control, with_controls
 from specmoe.analysis.noise import session_of
 from specmoe.analysis.summaries import SETTING
@@ -28,7 +28,7 @@ from specmoe.audit.draft_rounds import scores_by_run
 from specmoe.audit.evidence import Evidence
 from specmoe.config.block import Arm, Block
 from specmoe.config.matrix import TEXTS, comparisons, setting_of
-from specmoe.config.methods import Method, engine_type
+from specmoe.config.methods import Method, draft_label, engine_type
 from specmoe.config.schema import Config
 from specmoe.files import read_record
 from specmoe.models.info import ModelInfo, load_info
@@ -67,6 +67,11 @@ class Stage(NamedTuple):
         """Whether each setting is measured further."""
         return {name: row["verdict"] == Verdict.CONTENDER for name, row in self.rows.items()}
 
+    @property
+    def targets(self) -> set[str]:
+        """The targets of which some setting is measured further."""
+        return {row["target"] for name, row in self.rows.items() if self.measured[name]}
+
 
 def choose(
     campaign: LoadedCampaign, repeat: int, blocks: Sequence[str], before: Rows, limits: Limits
@@ -75,7 +80,7 @@ def choose(
     config = campaign.config
     infos = {name: load_info(campaign.info(name)) for name in config.measured_networks}
     rows = {
-        setting_of(one, arm): _row(one, arm)
+        setting_of(one, arm): _row(one, arm, config)
         for suite in config.selected_suites
         for one in comparisons(config, suite, gpu=campaign.gpu)
         for arm in select_arms(one, config.audit.unrelated_drafts, infos)
@@ -102,8 +107,11 @@ def select_arms(
     return [arm for arm, counts in zip(arms, own, strict=True) if counts]
 
 
-def _row(block: Block, arm: Arm) -> dict[str, Any]:
+def _row(block: Block, arm: Arm, config: Config) -> dict[str, Any]:
+    assert arm.method
+    file = config.label(arm.draft_model) if arm.draft_model else None
     return {
+        "label": f"{draft_label(arm.method, file, vars(arm))}, γ = {arm.gamma}",
         "comparison": block.comparison,
         "suite": block.suite,
         "target": block.target,
@@ -172,7 +180,7 @@ def compare(
 def _drop(
     target: str,
     rows: Sequence[dict[str, Any]],
-    tables: Mapping[str, pd.DataFrame],
+    tables: Mapping[str, Any],
     config: Config,
     repeat: int,
 ) -> None:
@@ -181,16 +189,16 @@ def _drop(
         frame[frame["target"] == target] for frame in (tables["advice"], tables["advice_settings"])
     )
     by_key = {tuple(row[name] for name in SETTING): row for row in rows if row["level"] is None}
-    status = dict(zip(settings[SETTING].itertuples(index=False, name=None), settings["status"]))
-    for key, row in by_key.items():
-        if status.get(key) == Status.IDLE:
-            row["verdict"] = Verdict.IDLE
-    answering = settings["prompt_set"] == settings["prompt_set"].iloc[0] if len(settings) else []
-    usable = settings[answering & settings["status"].isin([Status.BEST, Status.COMPARED])]
-    keys = [*usable[SETTING].itertuples(index=False, name=None)]
-    if not keys:
+    keys = [*settings[SETTING].itertuples(index=False, name=None)]
+    for key, status, speedup in zip(keys, settings["status"], settings["speedup"], strict=True):
+        by_key[key]["speedup"] = float(speedup)
+        if status == Status.IDLE:
+            by_key[key]["verdict"] = Verdict.IDLE
+    usable = settings["status"].isin([Status.BEST, Status.COMPARED])
+    usable &= settings["prompt_set"] == settings["prompt_set"].head(1).sum()  # those that answer
+    members = [tables["compared"][key] for key, use in zip(keys, usable, strict=True) if use]
+    if not members:
         return
-    members = [tables["compared"][key] for key in keys]
     these = moderated([*map(mean_speedup, members)])
     others = [*map(mean_on_other_prompts, members, these)]
     behind = moderated([mean_speedup(_over(own, members[0]), "over") for own in members])
@@ -202,9 +210,9 @@ def _drop(
         look=repeat,
         looks=config.measurement.most,
     )
-    for key, beaten in zip(keys[1:], found.beaten[1:], strict=True):
+    for own, beaten in zip(members[1:], found.beaten[1:], strict=True):
         if beaten:
-            by_key[key]["verdict"] = Verdict.BEATEN
+            by_key[tuple(own[SETTING].iloc[0])]["verdict"] = Verdict.BEATEN
     if advice["answer"].isin(_DECIDED).any() or not found.more_helps:
         for row in rows:
             if row["verdict"] in (Verdict.CONTENDER, Verdict.UNTRIED):
@@ -230,14 +238,17 @@ def afford(campaign: LoadedCampaign, rows: Rows, repeat: int, limits: Limits) ->
     for row in rows.values():
         if row["verdict"] == Verdict.UNTRIED:
             row["verdict"] = Verdict.CONTENDER
-    going = [row for row in rows.values() if row["verdict"] == Verdict.CONTENDER]
-    going.sort(key=lambda row: -row.get("speedup", row.get("predicted", 1.0)))
+
+    def expected(row: Mapping[str, Any]) -> float:
+        return float(row.get("speedup", row.get("predicted", 1.0)))
+
     left_s, tried = limits.left_s, set[str]()
-    for row in going:
-        expected = max(row.get("speedup", row.get("predicted", 1.0)), 0.1)
+    for row in sorted(rows.values(), key=expected, reverse=True):
+        if row["verdict"] != Verdict.CONTENDER:
+            continue
         run_s = limits.run_s.get(row["target"], 0.0)
         wanted = min(prompts[row["comparison"]], WANTED_PROMPTS)
-        left_s -= wanted * (run_s + run_s / expected + START_S)
+        left_s -= wanted * (run_s + run_s / max(expected(row), 0.1) + START_S)
         if left_s < 0 and row["target"] in tried:
             row["verdict"] = Verdict.UNTRIED
         tried.add(row["target"])

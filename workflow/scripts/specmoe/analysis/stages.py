@@ -8,7 +8,7 @@ where this one ended, and decides again only what rests on other records.
 
 import json
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,12 +16,13 @@ from typing import Any
 from specmoe.analysis import contenders
 from specmoe.config.block import Block
 from specmoe.config.matrix import TEXTS
+from specmoe.config.schema import Config
 from specmoe.files import read_record, replace_text
 from specmoe.measure import jobs
 from specmoe.plan.asked import Asked
-from specmoe.plan.campaign import LoadedCampaign
+from specmoe.plan.campaign import ROOT, LoadedCampaign
 from specmoe.records import digest_of, head_of
-from specmoe.text import duration
+from specmoe.text import duration, fill_template
 
 # Of the minutes: what targets write alone, before anything is compared.
 TEXTS_SHARE = 0.2
@@ -43,7 +44,7 @@ def measure_until_decided(
         "ended": ended,
         "blocks": stages.blocks,
         "passes": stages.passes,
-        "settings": last["settings"],
+        "settings": [*last["settings"].values()],
         "stages": stages.decided,
     }
     replace_text(out, json.dumps(found, indent=1) + "\n")
@@ -76,15 +77,14 @@ class Stages:
         self._time_passes(0)
         self._write_texts()
         for repeat in range(most):
-            stage = self._decide(repeat)
-            if not stage["targets"]:
-                return str(stage["ended"])
+            if ended := self._decide(repeat):
+                return ended
             if repeat and self._passes_s() < PASSES_SHARE * self.left_s:
                 self._time_passes(repeat)
             if not self._measure_repeat(repeat):
                 self._decide(repeat + 1, cut=True)
                 return "the minutes end"
-        return str(self._decide(most)["ended"] or "all repeats are measured")
+        return self._decide(most) or "all repeats are measured"
 
     def _measure_repeat(self, repeat: int) -> bool:
         """Measure the blocks of a repeat; return whether the minutes were enough for all."""
@@ -108,22 +108,22 @@ class Stages:
 
     def seconds(self, block: Block) -> float | None:
         """Return how long a block takes at the pace of its target's; None if it is not known."""
-        known = self.paces.get(block.target, [])
-        runs = sum(count for _, count in known)
-        return block.runs * sum(took for took, _ in known) / runs if runs else None
+        known = self.paces.get(block.target)
+        return block.runs * _pace(known) if known else None
 
     def _measure(self, block: Block, where: str) -> None:
         name, began = f"blocks/{block.block}", time.monotonic()
         log = self.campaign.log_of(block.block)
         log.parent.mkdir(parents=True, exist_ok=True)
-        said = jobs.measure_once(self.campaign, block.block, log, self.workflow_pid)
+        said, fresh = jobs.measure_once(self.campaign, block.block, log, self.workflow_pid)
         self.workflow_pid = None  # it is watched by now
         head = head_of(self.campaign.record_files([block.block])[0])
         assert head is not None, name
         self.kept_s += max(head.seconds - (time.monotonic() - began), 0)
         self.paces.setdefault(block.target, []).append((head.seconds, block.runs))
         self.blocks.append(block.block)
-        print(f"{where}: {block.block}: {said}", flush=True)
+        if fresh:
+            print(f"{where}: {block.block}: {said}", flush=True)
 
     def _time_passes(self, repeat: int) -> None:
         if self.campaign.timed_passes:
@@ -155,8 +155,8 @@ class Stages:
             log = self.log.with_name(f"score.{draft}.log")
             jobs.score_outputs(self.campaign, draft, read, log, out, self.workflow_pid)
 
-    def _decide(self, repeat: int, *, cut: bool = False) -> dict[str, Any]:
-        """Return what is measured in a repeat, as it was decided, or decide and print it.
+    def _decide(self, repeat: int, *, cut: bool = False) -> str:
+        """Decide what is measured in a repeat, unless it is, and print it; return why nothing is.
 
         `cut`: the minutes ended within the repeat before.
         """
@@ -165,27 +165,46 @@ class Stages:
             kept = dict(read_record(file))
             if kept["basis"] == basis:
                 self.decided.append(kept)
-                return kept
-        before = self.decided[-1] if self.decided else None
-        stage, said = contenders.choose(self.campaign, repeat, self.blocks, before, self._limits())
-        stage = stage | {"basis": basis}
-        print(said, flush=True)
-        if not cut:
-            replace_text(file, json.dumps(stage, indent=1) + "\n")
-        self.decided.append(stage)
-        return stage
-
-    def _limits(self) -> Mapping[str, float]:
-        """Return the seconds left, and what a run of each target takes, for `contenders`."""
-        runs = {
-            target: sum(took for took, _ in known) / sum(count for _, count in known)
-            for target, known in self.paces.items()
+                return str(kept["ended"])
+        before = self.decided[-1]["settings"] if self.decided else {}
+        runs = {name: _pace(known) for name, known in self.paces.items()}
+        limits = contenders.Limits(self.left_s, runs)
+        stage = contenders.choose(self.campaign, repeat, self.blocks, before, limits)
+        print(describe(self.campaign.config, stage, repeat, "the minutes end" * cut), flush=True)
+        going = {row["target"] for row in stage.rows.values()} - stage.targets
+        kept = {
+            "basis": basis,
+            "settings": stage.rows,
+            "measured": stage.measured,
+            "targets": sorted({one.target for one in self.campaign.blocks.values()} - going),
+            "ended": stage.ended,
         }
-        return {"left_s": self.left_s, **{f"run_s/{name}": took for name, took in runs.items()}}
+        self.decided.append(kept)
+        if not cut:
+            replace_text(file, json.dumps(kept, indent=1) + "\n")
+        return stage.ended
 
     def _basis(self) -> str:
         """Return a digest of what a decision rests on: the question, and records."""
         asked = Asked(self.campaign)
         heads = {name: head_of(asked.records.link(f"blocks/{name}")) for name in self.blocks}
         written = {name: head.sha256 for name, head in heads.items() if head}
-        return digest_of({"question": asked.question("stages"), "records": written})
+        return digest_of({"settings": asked.settings, "records": written})
+
+
+def _pace(known: Iterable[tuple[float, int]]) -> float:
+    """Return the seconds of a run, from those of blocks and how many runs each has."""
+    blocks = [*known]
+    return sum(took for took, _ in blocks) / sum(runs for _, runs in blocks)
+
+
+def describe(config: Config, stage: contenders.Stage, repeat: int, cut: str) -> str:
+    """Return the table of all settings after a stage, and what it says of each target."""
+    cells, several = [], len({row["suite"] for row in stage.rows.values()}) > 1
+    for row in stage.rows.values():
+        target = config.label(row["target"])
+        place = ", ".join(filter(None, [target, row["suite"] * several, row["level"]]))
+        cells.append(row | {"target": place, "setting": row["label"]})
+    return fill_template(
+        ROOT / "paper/stage.txt.j2", rows=cells, repeat=repeat, ended=stage.ended or cut
+    )

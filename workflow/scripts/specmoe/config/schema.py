@@ -5,7 +5,7 @@ fields, are written for users. `specmoe.config.load` checks what relates one key
 """
 
 from pathlib import Path, PurePath
-from typing import Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
 

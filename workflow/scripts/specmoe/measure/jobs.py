@@ -17,12 +17,14 @@ def measure(
     campaign: LoadedCampaign, block: str, log: Path, workflow_pid: int | None = None
 ) -> None:
     """Measure one block by its protocol, alone on the machine."""
-    said = measure_once(campaign, block, log, workflow_pid)
+    said, _ = measure_once(campaign, block, log, workflow_pid)
     print(f"{campaign.describe_progress()}: {block}: {said}", flush=True)
 
 
-def measure_once(campaign: LoadedCampaign, block: str, log: Path, workflow_pid: int | None) -> str:
-    """Measure what is asked of a block for now, unless it is; return what came of it in a line."""
+def measure_once(
+    campaign: LoadedCampaign, block: str, log: Path, workflow_pid: int | None
+) -> tuple[str, bool]:
+    """Measure what is asked of a block, unless it is; return that in a line, and whether it did."""
     one, asked = campaign.remaining(block), Asked(campaign)
     assert one is not None and one.arms
     target = campaign.model_file(one.target)
@@ -37,7 +39,7 @@ def measure_once(campaign: LoadedCampaign, block: str, log: Path, workflow_pid: 
         name, request, lambda: measure_block(one, workplace, target, drafts, log)
     )
     asked.records.relink(name, request)
-    return summary(one, record) if fresh else "kept, as it was measured before"
+    return summary(one, record) if fresh else "kept, as it was measured before", fresh
 
 
 def time_passes(

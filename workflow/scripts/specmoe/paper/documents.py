@@ -14,8 +14,8 @@ import pandas as pd
 from markupsafe import Markup
 
 from specmoe.analysis import filters
-from specmoe.analysis.decision import Answer
 from specmoe.analysis.cost_tables import PAIR, WHOLE
+from specmoe.analysis.decision import Answer
 from specmoe.analysis.registry import Analysis, records
 from specmoe.analysis.terminal import environment
 from specmoe.audit.checks import mostly_missed
