@@ -15,7 +15,7 @@ def record(block, *tokens):
     """Return the record of a block that wrote one text, alone in each of two groups."""
     arms = [{"prompts": None}, {"prompts": {"code": [1, 2]}}]
     alone = block.arms[0]
-    ids = [block.run_id(alone, "code", 0, group) for group in (0, 1)]
+    ids = [block.run_id(alone, "code", group) for group in (0, 1)]
     runs = [{"run": one, "answer": {"tokens": [*tokens]}} for one in ids]
     return block, {"groups": [[], []], "arms": arms, "runs": runs}
 

@@ -1,4 +1,4 @@
-"""A block: one comparison on a prompt or several in one repeat, as data that its job receives."""
+"""A block: a comparison on one prompt or several in one repeat, as data that its job receives."""
 
 import hashlib
 import shlex

@@ -51,8 +51,8 @@ class Campaign(Strict):
     exclude: list[str] = Field(default=[])
     """what is not measured on purpose, because it fails on this machine: a target in
     a suite, `methods/big`, what drafts for it, `methods/big/small`, or one setting of
-    that, `methods/big/small/g8`; `/r1` behind any of them excludes its second repeat alone.
-    Everything else is rendered, and says what was excluded"""
+    that, `methods/big/small/g8`; `/r1` behind any of them excludes its second repeat alone,
+    and a block's id that block. Everything else is rendered, and says what was excluded"""
 
 
 class Prompt(Strict):
