@@ -117,13 +117,19 @@ def time_passes(
     from specmoe.measure.model_passes import time_passes
     from specmoe.plan.asked import Asked
 
-    asked = Asked(campaign)
+    asked, records = Asked(campaign), []
     for model, passes in campaign.timed_passes.items():
         name, file = f"pass_times/{model}/r{repeat}", campaign.model_file(model)
         given = passes, campaign.workplace(name, workflow_pid), file, log
         request = asked.passes(model, repeat)
-        asked.measure_once(name, request, partial(time_passes, *given))
+        records.append(asked.measure_once(name, request, partial(time_passes, *given))[0])
         asked.records.relink(name, request)
+    if repeat == 0:
+        from specmoe.analysis.terminal import describe_noise
+
+        deviations = [record.get("deviation") for record in records]
+        text = describe_noise(deviations, campaign.blocks.values(), campaign.config.statistics)
+        print(text, end="", flush=True)
 
 
 def record_trace(campaign: "Opened", log: Path, out: Path, workflow_pid: int | None = None) -> None:

@@ -13,9 +13,11 @@ from statistics import fmean
 from typing import Any, NamedTuple
 
 from specmoe.config.block import Arm, Block, PromptSource, Protocol, Schedule, shuffle_key
+from specmoe.engine.disturbance import Budget
 from specmoe.engine.identity import Workplace
 from specmoe.engine.job import Job, exclusive_job, log_of_job
 from specmoe.engine.machine import groups_in_memory, machine_id
+from specmoe.engine.others import busiest, describe_others, snapshot
 from specmoe.engine.responses import tokens_per_second
 from specmoe.files import info_beside
 from specmoe.measure import study_commands
@@ -44,7 +46,9 @@ def measure_block(
     with log_of_job(log), exclusive_job(*given) as job:
         runs = counted(block.runs, "run")
         _logger.info("%s: %s begin, with a line for each in %s", block.block, runs, log)
-        return measure(block, job)
+        before = snapshot()
+        record = measure(block, job)
+        return record | {"others": busiest(before, snapshot())}
 
 
 def summary(block: Block, record: Mapping[str, Any]) -> str:
@@ -66,6 +70,7 @@ def summary(block: Block, record: Mapping[str, Any]) -> str:
         f"fastest {arm}, {f'{best / alone:.2f}×' if alone else f'{best:.1f} tok/s'}" if arm else "",
         f"{counted(again, 'run')} repeated because of other load" if again else "",
         counted(failures, "failed decode") if failures else "",
+        describe_others(record.get("others", [])),
     ]
     return "; ".join(filter(None, parts))
 
@@ -80,9 +85,10 @@ def measure(block: Block, job: Job) -> dict[str, Any]:
     schedule, arms_of_groups = arrange(block, job)
     groups: list[list[LiveArm]] = []
     runs: list[Run] = []
+    budget = Budget(block.reruns, block.runs)
     for arms in arms_of_groups:
         turns = turns_of(block, arms, interleaved=schedule != Schedule.SEQUENTIAL)
-        live, own = _measure_group(turns, block, job, len(groups), len(runs))
+        live, own = _measure_group(turns, block, job, len(groups), len(runs), budget)
         groups.append([live[arm] for arm in arms])
         runs += own
     return _record(schedule, groups, runs)
@@ -153,7 +159,7 @@ def turns_of(block: Block, arms: Sequence[Arm], *, interleaved: bool) -> list[Tu
 
 
 def _measure_group(
-    turns: Sequence[Turn], block: Block, job: Job, group: int, first: int
+    turns: Sequence[Turn], block: Block, job: Job, group: int, first: int, budget: Budget
 ) -> tuple[dict[Arm, LiveArm], list[Run]]:
     """Return the arms that take some turns, and their runs; `first` is the place of the first."""
     live: dict[Arm, LiveArm] = {}
@@ -170,7 +176,7 @@ def _measure_group(
                 live[arm].warm_up()
             for turn in (turn for turn in turns if turn.live == arms):
                 order = first + len(runs)
-                runs += live[turn.arm].measure(turn.sources, turn.iteration, order, serve)
+                runs += live[turn.arm].measure(turn.sources, turn.iteration, order, serve, budget)
     for one in live.values():
         one.add_traces([run for run in runs if run["arm"] == one.arm.name])
     return live, runs

@@ -7,15 +7,16 @@ is scored in batches, and some in smaller ones, which shows how far rounding mov
 
 import json
 import logging
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate, product
 from pathlib import Path
-from statistics import fmean, median
+from statistics import fmean, median, stdev
 from typing import Any, NamedTuple
 
 from specmoe.config.block import Arm, Block, TimedPasses
 from specmoe.engine.build import PROGRAM
-from specmoe.engine.disturbance import Watch, measure_undisturbed
+from specmoe.engine.disturbance import Budget, Watch, measure_undisturbed
 from specmoe.engine.identity import Workplace, fact
 from specmoe.engine.job import Job, exclusive_job
 from specmoe.engine.machine import machine_id, physical_cores
@@ -50,6 +51,19 @@ def read_timings(text: str) -> list[dict[str, Any]]:
     ]
 
 
+def deviation(text: str) -> float | None:
+    """Return how far identical passes are apart: a standard deviation of the logarithm of time.
+
+    A place's passes of all widths count as one, which takes about as long as a run; None for one
+    place.
+    """
+    of_places: dict[int, list[float]] = {}
+    for line in map(json.loads, text.splitlines()):
+        if "ms" in line:
+            of_places.setdefault(line["sample"], []).append(math.log(line["ms"]))
+    return stdev(map(fmean, of_places.values())) if len(of_places) > 1 else None
+
+
 def time_passes(
     passes: TimedPasses, workplace: Workplace, model: Path, log: Path
 ) -> dict[str, Any]:
@@ -69,13 +83,14 @@ def measure(passes: TimedPasses, job: Job, program: Path) -> dict[str, Any]:
     printed, attempts = measure_undisturbed(
         lambda: job.run(program, words, passes.environment, job.time_limit_s),
         lambda: Watch(None, job.backend, gpus),
-        passes.reruns,
+        Budget(passes.reruns, 1),
     )
     return {
         "machine": machine_id(),
         "reruns": attempts["reruns"],
         "disturbed_reason": attempts["disturbed_reason"],
         "timings": read_timings(printed),
+        "deviation": deviation(printed),
     }
 
 
