@@ -1,6 +1,6 @@
-"""Who else uses the CPUs while a block is measured: names of processes and their shares.
+"""Other processes that use the CPUs while a block is measured, by name, with their shares.
 
-Names only: command lines may hold secrets. The kernel's own threads are among them.
+Names only: command lines may hold secrets. Threads of the kernel are among them.
 """
 
 import os
