@@ -114,8 +114,10 @@ def time_passes(
     campaign: "Opened", repeat: int, log: Path, workflow_pid: int | None = None
 ) -> None:
     """Time the passes of each model by themselves, alone on the machine."""
-    from specmoe.measure.model_passes import time_passes
+    from specmoe.measure.model_passes import expected_noise, time_passes
     from specmoe.plan.asked import Asked
+    from specmoe.plan.campaign import ROOT
+    from specmoe.text import fill_template
 
     asked, records = Asked(campaign), []
     for model, passes in campaign.timed_passes.items():
@@ -125,11 +127,10 @@ def time_passes(
         records.append(asked.measure_once(name, request, partial(time_passes, *given))[0])
         asked.records.relink(name, request)
     if repeat == 0:
-        from specmoe.analysis.terminal import describe_noise
-
         deviations = [record.get("deviation") for record in records]
-        text = describe_noise(deviations, campaign.blocks.values(), campaign.config.statistics)
-        print(text, end="", flush=True)
+        confidence = campaign.config.statistics.confidence
+        noise = expected_noise(deviations, campaign.blocks.values(), confidence)
+        print(fill_template(ROOT / "paper/noise.txt.j2", noise=noise), end="", flush=True)
 
 
 def record_trace(campaign: "Opened", log: Path, out: Path, workflow_pid: int | None = None) -> None:

@@ -6,10 +6,8 @@ that of the templates of paper and page too.
 
 import json
 import math
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from statistics import fmean
 from typing import Any
 
 import jinja2
@@ -20,13 +18,13 @@ from specmoe import text
 from specmoe.analysis import filters, number_text
 from specmoe.analysis.advice import Answer, Controls, Status
 from specmoe.analysis.follow_up import with_files
-from specmoe.analysis.intervals import session_reach, student_quantile
+from specmoe.analysis.intervals import session_reach
 from specmoe.analysis.number_text import fixed, interval, measured_in, percent
 from specmoe.analysis.registry import TABLES, Analysis, Record, records
 from specmoe.analysis.summaries import SETTING, make_pairs, summarise
-from specmoe.config.block import NO_DRAFT, Block
+from specmoe.config.block import NO_DRAFT
 from specmoe.config.engines import Backend
-from specmoe.config.schema import Config, Statistics
+from specmoe.config.schema import Config
 from specmoe.files import read_record, replace_text
 from specmoe.plan.campaign import ROOT, LoadedCampaign
 from specmoe.records import head_of
@@ -161,35 +159,6 @@ def advise(
     details = out.with_suffix(".md")
     replace_text(details, render_advice(tables, ROOT / "paper/advice.md.j2", details))
     print(render_advice(tables, ROOT / "paper/advice.txt.j2", details), end="")
-
-
-def describe_noise(
-    deviations: Iterable[float | None], blocks: Iterable[Block], statistics: Statistics
-) -> str:
-    """Return what a machine's noise means for the intervals of a campaign; empty if it is unknown.
-
-    `deviations` are those of identical passes, see `measure.model_passes.deviation`. A setting and
-    its baseline react differently to the machine's state, so a ratio of two runs deviates as two
-    identical passes do, by d = √2 times their deviation (root mean square of all models'). After R
-    repeats of n prompts an interval reaches to ± t(nR - 1) d / √(nR). In two series of runs beside
-    each other, of 12 and 9 minutes, that d was 0.7 and 1.0 of the ratios' own deviation.
-    """
-    known = [one for one in deviations if one is not None]
-    pairs: Counter[tuple[str, str, str | None]] = Counter()
-    for block in blocks:
-        if block.speculates and not block.repeat:
-            sent = len(block.prompts) * block.prompt_iterations
-            pairs[block.suite, block.target, block.level] += sent
-    if not known or not pairs:
-        return ""
-    differ, prompts = math.sqrt(2 * fmean(one**2 for one in known)), max(pairs.values())
-    counts = {repeats: prompts * repeats for repeats in (1, 3)}
-    reach = {
-        repeats: student_quantile(count - 1, statistics.confidence) * differ / math.sqrt(count)
-        for repeats, count in counts.items()
-    }
-    shown = {"differ": differ, "prompts": prompts, "reach": reach}
-    return text.fill_template(ROOT / "paper/noise.txt.j2", **shown)
 
 
 def summarise_suite(runs: pd.DataFrame, suite: str, config: Config) -> str:
