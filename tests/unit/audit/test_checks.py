@@ -142,7 +142,8 @@ def campaign(*more):
         *(speculative(repeat) for repeat in range(3)),
     ]
     replaced = {row["run"]: row for row in [*rows, *more]}
-    return pd.DataFrame(replaced.values()).convert_dtypes()
+    known = pd.DataFrame(replaced.values()).astype({"wait_share": float})
+    return known.fillna({"wait_share": 0.0}).convert_dtypes()
 
 
 def gathered(runs, *, sizes=SIZES, bandwidth=BANDWIDTH, divergences=None, limits=LIMITS):
@@ -338,12 +339,13 @@ def test_a_probed_bandwidth_is_exceeded_by_a_tenth_at_most(source, rate, most):
 
 
 def test_a_disturbed_baseline_times_no_run_and_makes_none_suspicious():
-    slowed = plain(repeat=1, ms_per_token=2 * TARGET_MS, disturbed_reason="a thread waited")
+    waited = {"disturbed_reason": "a thread waited", "wait_share": 0.4}
+    slowed = plain(repeat=1, ms_per_token=2 * TARGET_MS, **waited)
     audit = audited(campaign(slowed))
     assert failures(audit) == {}
     found = finding(audit, "baseline_time")
     assert found["why"] == "the machine was disturbed during its baseline"
-    fast = plain(repeat=1, ms_per_token=TARGET_MS / 10, disturbed_reason="the clock stood still")
+    fast = plain(repeat=1, ms_per_token=TARGET_MS / 10, **waited)
     assert after("draft_time", fast)["bound"] == after("draft_time")["bound"]
     undisturbed = plain(repeat=1, ms_per_token=TARGET_MS / 10)
     assert after("draft_time", undisturbed)["bound"] < after("draft_time")["bound"]

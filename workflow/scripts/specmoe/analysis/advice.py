@@ -312,7 +312,7 @@ def _unknown(
 ) -> str | None:
     """Return why nothing is known of a target; None if something is."""
     if own.empty and disturbed:
-        return f"{DISTURBED} during every pair of runs, at every attempt"
+        return f"{DISTURBED} far more than usual during every pair of runs"
     if own.empty:
         return "no run with speculation was measured against baselines of its own"
     if controls == Controls.FAILED:

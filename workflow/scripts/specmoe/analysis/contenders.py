@@ -7,6 +7,7 @@ settings are measured, on as many prompts as the minutes allow.
 """
 
 import math
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import groupby
 from operator import itemgetter
@@ -17,7 +18,7 @@ import pandas as pd
 
 from specmoe.analysis.advice import Status
 from specmoe.analysis.build import advice_tables
-from specmoe.analysis.decision import Answer, Verdict, decide
+from specmoe.analysis.decision import Answer, Decision, Verdict, decide
 from specmoe.analysis.gamma_curves import scored_pair
 from specmoe.analysis.intervals import mean_on_other_prompts, mean_speedup, moderated, stacked
 from specmoe.analysis.labels import is_no_control, with_controls
@@ -91,7 +92,7 @@ def choose(
         predict(campaign, rows, infos)
     else:
         tables = compare(campaign, repeat, blocks, rows, infos)
-    afford(campaign, rows, repeat, limits)
+    afford(campaign, rows, limits)
     going = any(row["verdict"] == Verdict.CONTENDER for row in rows.values())
     return Stage(rows, tables, "" if going or not rows else "no setting needs more repeats")
 
@@ -196,27 +197,32 @@ def _drop(
             by_key[key]["verdict"] = Verdict.IDLE
     usable = settings["status"].isin([Status.BEST, Status.COMPARED])
     usable &= settings["prompt_set"] == settings["prompt_set"].head(1).sum()  # those that answer
-    members = [tables["compared"][key] for key, use in zip(keys, usable, strict=True) if use]
-    if not members:
+    found = [key for key, use in zip(keys, usable, strict=True) if use]
+    if not found:
         return
-    these = moderated([*map(mean_speedup, members)])
-    others = [*map(mean_on_other_prompts, members, these)]
-    behind = moderated([mean_speedup(_over(own, members[0]), "over") for own in members])
-    found = decide(
-        *map(stacked, (these, others, behind)),
-        confidence=config.statistics.confidence,
-        session=session_of(config.statistics),
-        choice=len(by_key),
-        look=repeat,
-        looks=config.measurement.most,
-    )
-    for own, beaten in zip(members[1:], found.beaten[1:], strict=True):
+    known = _decide([tables["compared"][key] for key in found], len(by_key), config, repeat)
+    for key, beaten in zip(found[1:], known.beaten[1:], strict=True):
         if beaten:
-            by_key[tuple(own[SETTING].iloc[0])]["verdict"] = Verdict.BEATEN
-    if advice["answer"].isin(_DECIDED).any() or not found.more_helps:
+            by_key[key]["verdict"] = Verdict.BEATEN
+    if advice["answer"].isin(_DECIDED).any() or not known.more_helps:
         for row in rows:
             if row["verdict"] in (Verdict.CONTENDER, Verdict.UNTRIED):
                 row["verdict"] = Verdict.DECIDED
+
+
+def _decide(members: Sequence[pd.DataFrame], choice: int, config: Config, repeat: int) -> Decision:
+    """Return what is known of settings from their compared pairs, those of the best one first."""
+    these = moderated([*map(mean_speedup, members)])
+    others = [*map(mean_on_other_prompts, members, these)]
+    behind = moderated([mean_speedup(_over(own, members[0]), "over") for own in members])
+    return decide(
+        *map(stacked, (these, others, behind)),
+        confidence=config.statistics.confidence,
+        session=session_of(config.statistics),
+        choice=choice,
+        look=repeat,
+        looks=config.measurement.most,
+    )
 
 
 def _over(own: pd.DataFrame, best: pd.DataFrame) -> pd.DataFrame:
@@ -226,29 +232,25 @@ def _over(own: pd.DataFrame, best: pd.DataFrame) -> pd.DataFrame:
     return both.assign(over=both["speedup"] / both["speedup_best"])
 
 
-def afford(campaign: LoadedCampaign, rows: Rows, repeat: int, limits: Limits) -> None:
+def afford(campaign: LoadedCampaign, rows: Rows, limits: Limits) -> None:
     """Leave out settings for which there are no minutes, the least promising ones first.
 
     One stays of each target. A setting takes a run on each prompt, and a baseline beside it.
     """
-    prompts: dict[str, int] = {}
-    for block in campaign.blocks.values():
-        if block.repeat == 0 and TEXTS not in block.block:
-            prompts[block.comparison] = prompts.get(block.comparison, 0) + len(block.prompts)
-    for row in rows.values():
-        if row["verdict"] == Verdict.UNTRIED:
-            row["verdict"] = Verdict.CONTENDER
 
     def expected(row: Mapping[str, Any]) -> float:
         return float(row.get("speedup", row.get("predicted", 1.0)))
 
+    prompts = Counter[str]()
+    for block in campaign.blocks.values():
+        if block.repeat == 0 and TEXTS not in block.block:
+            prompts[block.comparison] += len(block.prompts)
     left_s, tried = limits.left_s, set[str]()
-    for row in sorted(rows.values(), key=expected, reverse=True):
-        if row["verdict"] != Verdict.CONTENDER:
-            continue
+    going = [row for row in rows.values() if row["verdict"] in (Verdict.CONTENDER, Verdict.UNTRIED)]
+    for row in sorted(going, key=expected, reverse=True):
         run_s = limits.run_s.get(row["target"], 0.0)
         wanted = min(prompts[row["comparison"]], WANTED_PROMPTS)
         left_s -= wanted * (run_s + run_s / max(expected(row), 0.1) + START_S)
-        if left_s < 0 and row["target"] in tried:
-            row["verdict"] = Verdict.UNTRIED
+        affords = left_s >= 0 or row["target"] not in tried
+        row["verdict"] = Verdict.CONTENDER if affords else Verdict.UNTRIED
         tried.add(row["target"])

@@ -219,7 +219,8 @@ def _single_token_ms(runs: pd.DataFrame) -> dict[tuple[str, ...], float]:
     runs, so a run can be faster than the mean. Of loads, only those of a single client time a
     token. Disturbed runs do not count.
     """
-    baselines = undisturbed(runs[(runs["draft"] == NO_DRAFT) & (runs["concurrency"] == 1)])
+    counted = undisturbed(runs)
+    baselines = counted[(counted["draft"] == NO_DRAFT) & (counted["concurrency"] == 1)]
     by = ["machine", *MEASURED_BY, "engine_options", "target"]
     fastest: Any = baselines.groupby(by)["tokens_per_second"].max().dropna()
     return {timed_as: 1000 / float(rate) for timed_as, rate in fastest.items()}

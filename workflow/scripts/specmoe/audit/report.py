@@ -17,7 +17,7 @@ from specmoe.files import named_if_damaged, read_record
 from specmoe.models.info import load_infos, size_of_info
 from specmoe.plan.campaign import ROOT, LoadedCampaign
 from specmoe.runs.other_tables import read_agreement, read_pass_times, seen_experts
-from specmoe.runs.schema import DISTURBED, excluded, read_runs
+from specmoe.runs.schema import disturbed_beyond_usual, excluded, read_runs
 from specmoe.runs.shipped import check_manifest
 from specmoe.text import counted, fill_template
 
@@ -125,9 +125,8 @@ def describe_audit(found: Audit, rows: pd.DataFrame, unmeasured: Sequence[Block]
         flagged=found.sensitivity.set_index("factor")["flagged_decoding"].to_dict(),
         missed=mostly_missed(found.sensitivity),
         unmeasured=unmeasured,
-        disturbed=rows.loc[rows["disturbed_reason"].notna(), "run"].tolist(),
+        disturbed=rows.loc[disturbed_beyond_usual(rows), "run"].tolist(),
         excluded=len(excluded(rows)),
-        reason=DISTURBED,
         table=_table(found.audit),
     )
 

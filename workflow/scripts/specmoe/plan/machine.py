@@ -20,7 +20,7 @@ import psutil
 
 from specmoe.config.base import read_yaml
 from specmoe.config.engines import COPYING, Backend
-from specmoe.engine.disturbance import Watch, measure_undisturbed
+from specmoe.engine.disturbance import Budget, Watch, measure_undisturbed
 from specmoe.engine.machine import (
     Device,
     list_devices,
@@ -226,7 +226,9 @@ def _probe_alone() -> float:
     # highest counts and not the last.
     rates: list[float] = []
     with measuring_lock():
-        measure_undisturbed(lambda: rates.append(probe()), lambda: Watch(None, Backend.CPU), 2)
+        measure_undisturbed(
+            lambda: rates.append(probe()), lambda: Watch(None, Backend.CPU), Budget(1, 1)
+        )
     return max(rates)
 
 
