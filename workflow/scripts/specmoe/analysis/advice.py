@@ -65,9 +65,12 @@ class Controls(StrEnum):
     NONE = "not measured"
 
 
-# Checks of the audit that do not bear on one run's time or text: `determinism` is about other
-# repeats, and `controls` counts for the target as a whole.
-_HARMLESS = frozenset({"determinism", "controls"})
+# Checks of the audit by which no run is excluded. Those that do not bear on one run's time or text:
+# `determinism` is about other repeats, and `controls` counts for the target as a whole. And those
+# whose bound is no more than the fastest that was seen of the machine, which a run may exceed.
+_HARMLESS = frozenset(
+    {"determinism", "controls", "expected_experts", "expected_time", "measured_bandwidth"}
+)
 
 # Integer columns that are null where a target has no setting.
 _COUNTS = [

@@ -9,7 +9,7 @@ settings are measured, on as many prompts as the minutes allow.
 import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from itertools import groupby
+from itertools import compress, groupby
 from operator import itemgetter
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -197,13 +197,12 @@ def _drop(
             by_key[key]["verdict"] = Verdict.IDLE
     usable = settings["status"].isin([Status.BEST, Status.COMPARED])
     usable &= settings["prompt_set"] == settings["prompt_set"].head(1).sum()  # those that answer
-    found = [key for key, use in zip(keys, usable, strict=True) if use]
+    found = [*compress(keys, usable)]
     if not found:
         return
     known = _decide([tables["compared"][key] for key in found], len(by_key), config, repeat)
-    for key, beaten in zip(found[1:], known.beaten[1:], strict=True):
-        if beaten:
-            by_key[key]["verdict"] = Verdict.BEATEN
+    for key in compress(found[1:], known.beaten[1:]):
+        by_key[key]["verdict"] = Verdict.BEATEN
     if advice["answer"].isin(_DECIDED).any() or not known.more_helps:
         for row in rows:
             if row["verdict"] in (Verdict.CONTENDER, Verdict.UNTRIED):

@@ -163,12 +163,13 @@ def collect(machines: Sequence[Mapping[str, Any]], *, shared: bool) -> dict[str,
     """Return the first description of a campaign's machine, with the highest bandwidth of all.
 
     Nothing raises the result of a probe (see `probe`). A shared campaign has a description for each
-    block; of each machine one is in `machines`, sorted by id.
+    block; of each machine one, of all of its own, is in `machines`, sorted by id.
     """
     whole = dict(machines[0])
     if shared:
-        by_id = {str(one["id"]): one for one in machines}
-        whole["machines"] = [by_id[name] for name in sorted(by_id)]
+        names = sorted({str(one["id"]) for one in machines})
+        of_each = [[one for one in machines if str(one["id"]) == name] for name in names]
+        whole["machines"] = [collect(own, shared=False) for own in of_each]
     rates = [float(one[_BANDWIDTH]) for one in machines if one[_SOURCE] == PROBED]
     if len(rates) > 1:
         spread = f"the highest of {len(rates)}, from {min(rates) / GB:.0f} GB/s on"
