@@ -191,8 +191,10 @@ def _drop(
     )
     by_key = {tuple(row[name] for name in SETTING): row for row in rows if row["level"] is None}
     keys = [*settings[SETTING].itertuples(index=False, name=None)]
-    for key, status, speedup in zip(keys, settings["status"], settings["speedup"], strict=True):
-        by_key[key]["speedup"] = float(speedup)
+    known = settings[["speedup", "speedup_low", "speedup_high"]].astype(float).to_dict("records")
+    for key, status, numbers in zip(keys, settings["status"], known, strict=True):
+        by_key[key] |= {name: one for name, one in numbers.items() if pd.notna(one)}
+        by_key[key]["answer"] = str(advice["answer"].iloc[0])
         if status == Status.IDLE:
             by_key[key]["verdict"] = Verdict.IDLE
     usable = settings["status"].isin([Status.BEST, Status.COMPARED])
@@ -200,10 +202,10 @@ def _drop(
     found = [*compress(keys, usable)]
     if not found:
         return
-    known = _decide([tables["compared"][key] for key in found], len(by_key), config, repeat)
-    for key in compress(found[1:], known.beaten[1:]):
+    decided = _decide([tables["compared"][key] for key in found], len(by_key), config, repeat)
+    for key in compress(found[1:], decided.beaten[1:]):
         by_key[key]["verdict"] = Verdict.BEATEN
-    if advice["answer"].isin(_DECIDED).any() or not known.more_helps:
+    if advice["answer"].isin(_DECIDED).any() or not decided.more_helps:
         for row in rows:
             if row["verdict"] in (Verdict.CONTENDER, Verdict.UNTRIED):
                 row["verdict"] = Verdict.DECIDED

@@ -143,6 +143,8 @@ def cited(analysis: Analysis) -> dict[str, Any]:
             for answer in Answer
         },
         "best": best,
+        "missing": advised[["not_compared", "sent_settings"]].sum(),
+        "beside": filters.beside_others(analysis),
         "experiment": filters.experiment(analysis),
         "gains_elsewhere": [row for row in best if "answer" not in row and row["speedup_low"] > 1],
         # The published study: its numbers as printed, and the verdicts on its claims.
