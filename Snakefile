@@ -126,7 +126,7 @@ onstart:
 
 
 onsuccess:
-    if scheduled("measure_block"):
+    if scheduled("measure_block", "measure_until_decided"):
         subprocess.run(
             ["python", PACKAGE, "finish", "--campaign", str(CAMPAIGN.file)]
         )
@@ -138,6 +138,6 @@ onsuccess:
 
 
 onerror:
-    if scheduled("measure_block"):
+    if scheduled("measure_block", "measure_until_decided"):
         interrupted = signal.getsignal(signal.SIGINT) == signal.SIG_IGN
         print(CAMPAIGN.describe_missing(interrupted=interrupted))

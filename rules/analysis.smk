@@ -21,7 +21,7 @@ rule advise:
     """Say what to switch on: for each target the best draft and γ, or why to leave it off."""
     input:
         analysis="<campaign>/analysis",
-        contenders=CAMPAIGN.stages,
+        stages=CAMPAIGN.stages,
     log:
         "<logs>/advise.log",
     localrule: True
@@ -29,5 +29,5 @@ rule advise:
         out=CAMPAIGN.folder / "advice.json",
         configfiles=workflow.configfiles,
     shell:
-        call("advise") + " --analysis {input.analysis} --contenders {input.contenders}"
+        call("advise") + " --analysis {input.analysis} --stages {input.stages}"
         " --configfile {params.configfiles:q} --out {params.out} 2>&1 | tee {log}"

@@ -3,14 +3,10 @@
 import numpy as np
 import pytest
 
-from specmoe.analysis.decision import Answer, decide, decide_settings
+from specmoe.analysis.decision import Answer, decide
 from specmoe.analysis.intervals import SAME_SESSION, Mean, Session
-from specmoe.config.schema import Statistics
-
-from .test_intervals import one_by_one
 
 MANY = 1e6
-ALIKE = Statistics(session_sd=0.0)
 
 
 def decided(these, others=None, *, errors=0.01, session=SAME_SESSION, **looks):
@@ -55,14 +51,3 @@ def test_repeats_help_unless_the_session_outweighs_blocks_or_none_is_left():
     assert not decided((1.05, 1.0), errors=0.05, session=Session(0.2), **looks).more_helps
     assert not decided((1.05, 1.0), errors=0.05, look=6, looks=6).more_helps
     assert not decided((1.5, 1.0), errors=0.05, **looks).more_helps  # it is on
-
-
-def test_settings_are_compared_prompt_by_prompt():
-    """One is a tenth behind another on every prompt, and prompts differ by far more."""
-    logs = np.random.default_rng(1).normal(0, 0.5, (1, 15))
-    noise = np.random.default_rng(2).normal(0, 0.01, (2, 15))
-    fast, slow = one_by_one(logs + noise[:1]), one_by_one(logs - 0.1 + noise[1:])
-    found = decide_settings([slow, fast], ALIKE, look=1, looks=6)
-    assert found.beaten.tolist() == [True, False]
-    assert str(found.answer) == Answer.UNDECIDED
-    assert found.more_helps

@@ -15,23 +15,12 @@ All intervals allow for another session, all but those of *off* for the choice a
 campaign that is measured until it is decided.
 """
 
-import math
-from collections.abc import Sequence
 from enum import StrEnum
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import pandas as pd
 
-from specmoe.analysis.intervals import (
-    Mean,
-    Session,
-    mean_on_other_prompts,
-    mean_speedup,
-    moderated,
-)
-from specmoe.analysis.noise import session_of
-from specmoe.config.schema import Statistics
+from specmoe.analysis.intervals import Mean, Session
 
 
 class Answer(StrEnum):
@@ -44,6 +33,17 @@ class Answer(StrEnum):
     LITTLE = "little to gain"
     UNDECIDED = "undecided"
     UNKNOWN = "not known"
+
+
+class Verdict(StrEnum):
+    """What becomes of a setting after a stage, see `contenders`."""
+
+    CONTENDER = "contender"  # it is measured further
+    PREDICTED = "beaten by prediction"
+    BEATEN = "beaten"
+    IDLE = "hardly drafts"
+    DECIDED = "measured enough"  # its target's answer is decided, or more repeats would not help
+    UNTRIED = "not tried for lack of minutes"
 
 
 LITTLE = 1.1
@@ -149,45 +149,3 @@ def decide(
         helped.append(((then < (1 - WORTHWHILE) * now) & ~beaten).any(axis=-1))
     cases = [answer == Answer.UNDECIDED, answer == Answer.HERE]
     return Decision(answer, beaten, np.select(cases, helped, False))
-
-
-def decide_settings(
-    settings: Sequence[pd.DataFrame],
-    statistics: Statistics,
-    dropped: int = 0,
-    look: int = 1,
-    looks: int = 1,
-) -> Decision:
-    """Return `decide`, an answer for one target, of the compared runs of each of its settings.
-
-    `dropped` is how many more were measured before and beaten.
-    """
-    these = moderated([*map(mean_speedup, settings)])
-    others = [*map(mean_on_other_prompts, settings, these)]
-    best = settings[int(np.argmax([mean.log for mean in these]))]
-    behind = moderated([mean_speedup(beside(own, best), "ratio") for own in settings])
-    return decide(
-        *(stacked(means) for means in (these, others, behind)),
-        confidence=statistics.confidence,
-        session=session_of(statistics, settings),
-        choice=len(settings) + dropped,
-        look=look,
-        looks=looks,
-    )
-
-
-def beside(own: pd.DataFrame, best: pd.DataFrame) -> Any:
-    """Return a setting's runs with `ratio`, their speedup over that of another one beside them.
-
-    Runs of prompts that the other one lacks in a block are left out.
-    """
-    keys = ["block", "prompt"]
-    mean = best["speedup"].astype(float).map(math.log).groupby([best[key] for key in keys]).mean()
-    there = mean.reindex(pd.MultiIndex.from_frame(own[keys])).to_numpy()
-    ratio = own["speedup"].astype(float) / np.exp(there)
-    return own.assign(ratio=ratio)[ratio.notna()]
-
-
-def stacked(means: Sequence[Mean]) -> Mean:
-    """Return the means of settings as one of arrays."""
-    return Mean(*np.array([mean[:3] for mean in means], float).reshape(-1, 3).T)

@@ -304,6 +304,11 @@ where settings share a baseline; with half of it they hold there and where each 
 FEWEST_SETTINGS = 3
 
 
+def stacked(means: Sequence[Mean]) -> Mean:
+    """Return means as one of arrays."""
+    return Mean(*np.array([mean[:3] for mean in means], float).reshape(-1, 3).T)
+
+
 def moderated(means: Sequence[Mean]) -> list[Mean]:
     """Return the means of one target's settings with variances shrunk to those of all.
 

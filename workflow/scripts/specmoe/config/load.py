@@ -75,7 +75,7 @@ def load(
     stop_at(_check_members(config))
     config = _expand(config, root, methods_of_files(config))
     stop_at(*(_check_suite(config, name) for name in config.selected_suites))
-    stop_at(_check_repeats_and_excluded(config))
+    stop_at(_check_excluded(config))
     return config
 
 
@@ -132,7 +132,7 @@ def _with_methods(suite: Suite, known: MethodsOf) -> Suite:
 # Where pydantic adds the branch of a tagged union to the place of an error.
 _TAG_DEPTH = {"engines": 2, "model_sets": 3, "workloads": 2}
 # What it adds where a value may be of several types.
-_UNION_BRANCHES = ("list[", "literal[")
+_UNION_BRANCHES = ("list[", "literal[", "constrained-int", "function-after[")
 
 
 def _lines_of(error: ValidationError) -> Iterator[str]:
@@ -145,7 +145,9 @@ def _lines_of(error: ValidationError) -> Iterator[str]:
         path = [*map(str, reason["loc"])]
         tag = _TAG_DEPTH.get("".join(path[:1]), len(path))
         del path[tag : tag + 1]
-        errors.setdefault(tuple(p for p in path if not p.startswith(_UNION_BRANCHES)), reason)
+        place = tuple(p for p in path if not p.startswith(_UNION_BRANCHES))
+        if errors.get(place, {"type": "int_type"})["type"] == "int_type":  # so not meant as one
+            errors[place] = reason
     deeper = {place[:depth] for place in errors for depth in range(len(place))}
     for place, reason in errors.items():
         if place not in deeper:
@@ -245,18 +247,15 @@ def _check_target(config: Config, draft: SyntheticDraft, place: str) -> Errors:
         yield place, f"{draft.target!r}: hidden is no multiple of head_size"
 
 
-def _check_repeats_and_excluded(config: Config) -> Errors:
-    """Check that what is repeated or left out exists, and what is left to measure.
+def _check_excluded(config: Config) -> Errors:
+    """Check that what is left out exists, and what is left to measure.
 
     Every suite keeps a block, and so does the first repeat: it describes the machine for all
     others.
     """
-    measured, place = matrix.list_blocks(config, gpu=False), "campaign.exclude"
-    known = sorted({matrix.comparison_of(block.block) for block in measured})
-    more = config.measurement.more_repeats
-    yield from _unknown(more, known, "measurement.more_repeats", "comparison")
     if not config.campaign.exclude:
         return
+    measured, place = matrix.list_blocks(config, gpu=False), "campaign.exclude"
     every = [*measured, *matrix.excluded_blocks(config)]
     known = sorted({name for b in every for arm in b.arms for name in matrix.names_of(b, arm)})
     yield from _unknown(config.campaign.exclude, known, place, "block, comparison or setting")
@@ -330,10 +329,9 @@ def _check_prompts(config: Config, name: str, suite: Suite) -> Errors:
 
 
 def _check_blocks(config: Config, name: str, suite: Suite) -> Errors:
-    measurement, blocks = config.measurement, matrix.suite_blocks(config, name)
+    measurement, blocks = config.measurement, [*matrix.comparisons(config, name)]
     prompts = blocks[0].prompts
-    first = [block for block in blocks if block.repeat == 0]
-    settings = Counter(matrix.setting_of(block, arm) for block in first for arm in block.arms)
+    settings = Counter(matrix.setting_of(block, arm) for block in blocks for arm in block.arms)
     [(setting, times)] = settings.most_common(1)
     if times > 1:
         # Whatever finds runs by their names would find the last.
