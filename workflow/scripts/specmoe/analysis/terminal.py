@@ -143,21 +143,21 @@ def advice_values(analysis: Analysis) -> dict[str, Any]:
 def advise(
     analysis: Path,
     out: Path,
-    contenders: tuple[Path, ...] = (),
+    stages: tuple[Path, ...] = (),
     configfile: tuple[Path, ...] = (),
 ) -> None:
     """Print the advice of an analysis, a folder; write its values as JSON and details beside them.
 
-    `contenders` are the decisions of a campaign that was measured in stages, the last one last: the
-    JSON has its settings, those too that were measured no further;
+    `stages` is what was decided in a campaign in stages: the JSON has its settings, those too that
+    were measured no further;
     `configfile` are the files that configure the campaign, for the lines to be pasted.
     """
     tables = Analysis.read(analysis)
     lines = tables.advice["command"].map(lambda line: with_files(line, configfile), "ignore")
     tables = Analysis(tables.tables, advice=tables.advice.assign(command=lines))
     values = advice_values(tables)
-    if contenders:
-        values["settings"] = read_record(contenders[-1])["settings"]
+    for file in stages:
+        values["settings"] = read_record(file)["settings"]
     replace_text(out, json.dumps(values, indent=1, allow_nan=False) + "\n")
     details = out.with_suffix(".md")
     replace_text(details, render_advice(tables, ROOT / "paper/advice.md.j2", details))
