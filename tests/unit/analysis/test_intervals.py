@@ -6,6 +6,7 @@ import pytest
 from scipy import stats
 
 from specmoe.analysis.intervals import (
+    Session,
     block_mean,
     crossed_mean,
     log_means,
@@ -46,19 +47,20 @@ def test_the_best_of_several_has_bonferronis_level():
 
 def test_another_session_is_added_once_and_not_multiplied_for_the_choice():
     mean = block_mean(np.array([0.0, 0.1, 0.2]))
-    session = stats.norm.ppf(0.98) * 0.03
+    session, own = Session(0.04, 0.03), stats.norm.ppf(1 - 0.025 / 8) * 0.03
+    assert session.reach == pytest.approx(stats.norm.ppf(0.98) * 0.05)
     for settings, reach in (
-        (1, np.hypot(mean.reach(0.95), session)),
-        (8, mean.reach(0.95, 8) + session),
+        (1, np.hypot(mean.reach(0.95), session.reach)),
+        (8, np.hypot(mean.reach(0.95, 8), own) + Session(0.04).reach),
     ):
-        assert mean.reach(0.95, settings, session_sd=0.03) == pytest.approx(reach)
+        assert mean.reach(0.95, settings, session) == pytest.approx(reach)
 
 
 def test_arrays_have_the_intervals_of_their_parts():
     logs = np.random.default_rng(0).normal(0, 0.1, (4, 3, 5))
     for whole, part in ((crossed_mean, logs), (block_mean, logs.mean(axis=-1))):
-        reach = whole(part).reach(0.95, 8, 0.03)
-        assert reach == pytest.approx([whole(one).reach(0.95, 8, 0.03) for one in part])
+        reach = whole(part).reach(0.95, 8)
+        assert reach == pytest.approx([whole(one).reach(0.95, 8) for one in part])
 
 
 def test_the_interval_for_other_prompts_by_hand():

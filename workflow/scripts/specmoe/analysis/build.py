@@ -10,8 +10,10 @@ import pandas as pd
 
 from specmoe.analysis import cost_tables, summaries
 from specmoe.analysis.advice import advise
+from specmoe.analysis.baselines_beside import baselines_beside
 from specmoe.analysis.gamma_curves import gamma_curves
 from specmoe.analysis.labels import is_no_control, list_drafts
+from specmoe.analysis.noise import session_of
 from specmoe.analysis.registry import Analysis
 from specmoe.analysis.summaries import SETTING, usual
 from specmoe.analysis.upcycled_pairs import compare_pairs, compare_passes
@@ -64,7 +66,9 @@ def analyse(
     seen = seen_experts(pass_times)
     sizes = {model: size_of_info(info, seen.get(model, ())) for model, info in infos.items()}
     pass_times = undisturbed_passes(pass_times)
-    tables |= advise(usual(runs), pairs, tables["settings"], audit.audit, config, infos, stages)
+    beside = baselines_beside(usual(counted), usual(pairs[pairs["counts"]]), statistics)
+    found = tables["settings"], audit.audit
+    tables |= advise(usual(runs), pairs, *found, config, infos, stages, beside)
     models = config.models.items()
     # Both have the same type, because upcycling copies bytes.
     upcycled = {name: made for name, made in models if isinstance(made, UpcycleModel)}
@@ -78,6 +82,7 @@ def analyse(
     scores = {} if agreement is None else scores_by_run(agreement)
     return Analysis(
         tables,
+        baselines_beside=beside,
         baselines=summaries.summarise_baselines(usual(counted), statistics),
         categories=summaries.summarise_categories(usual(own), statistics),
         positions=summaries.acceptance_by_position(usual(own)),
@@ -98,6 +103,23 @@ def analyse(
         suites=_suites(runs, config),
         campaign=_campaign(runs, config, machine),
     )
+
+
+def advice_tables(
+    runs: pd.DataFrame,
+    config: Config,
+    infos: Mapping[str, ModelInfo],
+    audit: pd.DataFrame,
+    stages: Iterable[Mapping[str, Any]] = (),
+) -> dict[str, Any]:
+    """Return the tables of advice of runs; `compared`: by SETTING, the pairs that count."""
+    runs = summaries.with_conditions(runs)
+    pairs = summaries.make_pairs(runs, config.audit.unrelated_drafts, infos, config.workloads)
+    settings = setting_tables(pairs, config.statistics)["settings"]
+    own = usual(pairs[pairs["counts"] & is_no_control(pairs)])
+    return advise(usual(runs), pairs, settings, audit, config, infos, stages, None) | {
+        "compared": dict(list(own.groupby(SETTING)))
+    }
 
 
 def setting_tables(pairs: pd.DataFrame, statistics: Statistics) -> dict[str, pd.DataFrame]:
@@ -185,7 +207,7 @@ def _campaign(runs: pd.DataFrame, config: Config, machine: Mapping[str, Any]) ->
                 "load_average_max": float(runs["load_average"].max()),
                 "excluded": ", ".join(config.campaign.exclude),
                 "excluded_runs": sum(block.runs for block in excluded_blocks(config)),
-                "session_sd": config.statistics.session_sd,
+                "session_reach": session_of(config.statistics).reach,
                 "machines": runs["machine"].nunique(),
                 **{f"machine_{key}": value for key, value in machine.items() if key != "machines"},
             }

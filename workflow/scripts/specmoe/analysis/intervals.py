@@ -1,20 +1,26 @@
 """The three kinds of interval of a speedup.
 
-The block is the unit of repetition: its runs share engine processes and minutes. Intervals are of
-mean logarithms of ratios, each to a baseline of its own block.
+The block is the unit of repetition: its runs share minutes of the machine. Intervals are of mean
+logarithms of ratios, each to a baseline of its own block. Blocks that share prompts, be it by way
+of others, are a *stratum*: where every block sends all prompts there is one, where a block is one
+prompt there is one for each prompt.
 
-1. *These prompts* (`mean_speedup`): Student's t on the means of blocks. Every block sends the same
-   prompts, so it is about those. Tables and figures print this one.
-2. *Prompts like these* (`mean_on_other_prompts`): prompts are random too, crossed with blocks.
+1. *These prompts* (`mean_speedup`): Student's t on the means of blocks, within strata. Tables and
+   figures print this one. Where no stratum was repeated, what strata differ by stands for what
+   blocks do: it holds that, and the difference of their prompts.
+2. *Prompts like these* (`mean_on_other_prompts`): prompts are random too. Strata are the sample; in
+   a single one prompts are crossed with blocks. Where prompts come in kinds, kinds are random too.
 3. *The best of several settings*: either of them at Bonferroni's share of the level (`settings` in
    `Mean.interval`), because the best of many settings is partly the luckiest.
 
-Answers allow for another session too (`session_sd` in `Mean.interval`): all settings then move
-together, so its part is added once and is not multiplied for the choice.
+The variances of one target's settings are nearly alike, so each is shrunk to the others
+(`moderated`). Answers allow for another session too (`Session` in `Mean.interval`): all settings
+then move together, so that part is added once and is not multiplied for the choice.
 `tests/unit/analysis/test_coverage.py` shows how often each kind holds the truth.
 """
 
 import math
+from collections.abc import Sequence
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -71,7 +77,7 @@ SESSION_CONFIDENCE = 0.96
 """Two-sided: an answer reaches as far as 98 % of the sessions on one side."""
 
 
-def student_quantile(degrees: Any, confidence: float) -> Any:
+def student_quantile(degrees: Any, confidence: Any) -> Any:
     """Return Student's two-sided t; `degrees` of freedom need not be whole, and may be an array."""
     from scipy.special import stdtrit
 
@@ -79,37 +85,57 @@ def student_quantile(degrees: Any, confidence: float) -> Any:
     return stdtrit(degrees, (1 + confidence) / 2)
 
 
-def session_reach(session_sd: float) -> float:
-    """Return how far the mean logarithm of another session may be."""
-    return float(student_quantile(MANY, SESSION_CONFIDENCE)) * session_sd
+class Session(NamedTuple):
+    """How far the mean logarithms of two sessions are apart, as standard deviations."""
+
+    common: float = 0.0  # of all settings of a target together
+    own: float = 0.0  # of each setting by itself
+
+    @property
+    def reach(self) -> float:
+        """How far the mean logarithm of one setting may be in another session."""
+        quantile = student_quantile(MANY, SESSION_CONFIDENCE)
+        return float(quantile) * math.hypot(self.common, self.own)
+
+
+SAME_SESSION = Session()
 
 
 class Mean(NamedTuple):
     """A mean logarithm, its standard error, and the degrees of freedom of that; or arrays of them.
 
-    The error is NaN where nothing was repeated.
+    The error is NaN where nothing was repeated. `number` is of how many blocks the mean is, so that
+    the deviation of a block is error * sqrt(number); `repeated`: whether the error is that of
+    repeated blocks; `residuals`: what each block differs by from its stratum, in order of time.
     """
 
     log: Any
     error: Any
     degrees: Any
+    number: Any = 1
+    repeated: Any = True
+    residuals: Any = ()
 
-    def reach(self, confidence: float, settings: int = 1, session_sd: float = 0.0) -> Any:
+    def reach(self, confidence: float, settings: int = 1, session: Session = SAME_SESSION) -> Any:
         """Return how far an interval goes to both sides of the mean logarithm.
 
-        `settings` is among how many the best was chosen, `session_sd` the deviation of sessions.
-        The errors of one setting and of its session are independent, so their squares add. The best
-        of several owes nearly all of its error to having been chosen, and the session adds to that.
+        `settings` is among how many the best was chosen. The errors of one setting and of its
+        session are independent, so their squares add. The best of several owes nearly all of its
+        error, and of its own part of the session, to having been chosen, and what all settings
+        have in common of the session adds to that.
         """
-        own = student_quantile(self.degrees, 1 - (1 - confidence) / settings) * self.error
-        session = session_reach(session_sd)
-        return np.hypot(own, session) if settings == 1 else own + session
+        level = 1 - (1 - confidence) / settings
+        error = student_quantile(self.degrees, level) * self.error
+        if settings == 1:
+            return np.hypot(error, session.reach)
+        own = student_quantile(MANY, level) * session.own
+        return np.hypot(error, own) + Session(session.common).reach
 
     def interval(
-        self, confidence: float, settings: int = 1, session_sd: float = 0.0
+        self, confidence: float, settings: int = 1, session: Session = SAME_SESSION
     ) -> tuple[float, float]:
         """Return both ends of the interval of the ratio itself, see `reach`; NaN without one."""
-        reach = self.reach(confidence, settings, session_sd)
+        reach = self.reach(confidence, settings, session)
         # numpy's exponential of a huge number is infinity, math's is an error.
         with np.errstate(over="ignore"):
             return float(np.exp(self.log - reach)), float(np.exp(self.log + reach))
@@ -119,87 +145,252 @@ class Mean(NamedTuple):
         return Estimate(math.exp(self.log), *self.interval(confidence))
 
 
-def block_mean(means: np.ndarray) -> Mean:
-    """Return the mean of an array (..., blocks) of mean logarithms of blocks.
+class Stratum(NamedTuple):
+    """Blocks of a setting that share prompts; arrays may have further dimensions in front.
 
-    Its interval is Student's: the kind *these prompts*.
+    blocks: mean logarithms of the blocks (..., blocks) at all prompts; prompts: of the prompts
+    (..., prompts) at all blocks; rest: the mean square of what both leave, and its degrees of
+    freedom; at: when each block began; kinds: those of the prompts, as numbers, may be empty.
     """
-    blocks = means.shape[-1]
-    if blocks < 2:
-        return Mean(means.mean(axis=-1), np.nan, 1)
-    return Mean(means.mean(axis=-1), means.std(axis=-1, ddof=1) / math.sqrt(blocks), blocks - 1)
+
+    blocks: np.ndarray
+    prompts: np.ndarray
+    rest: Any
+    rest_degrees: int
+    at: np.ndarray
+    kinds: np.ndarray
+
+    @classmethod
+    def complete(cls, logs: np.ndarray, at: Any = None, kinds: Any = ()) -> Self:
+        """Return the stratum of an array (..., blocks, prompts) of logarithms."""
+        blocks, prompts = logs.shape[-2:]
+        rest = logs - logs.mean(axis=-1, keepdims=True) - logs.mean(axis=-2, keepdims=True)
+        rest = rest + logs.mean(axis=(-1, -2), keepdims=True)
+        degrees = (blocks - 1) * (prompts - 1)
+        square = (rest**2).sum(axis=(-1, -2)) / max(degrees, 1)
+        times = np.arange(blocks) if at is None else np.asarray(at)
+        kinds = np.asarray(kinds)
+        return cls(logs.mean(axis=-1), logs.mean(axis=-2), square, degrees, times, kinds)
+
+    @classmethod
+    def fitted(cls, sums: np.ndarray, counts: np.ndarray, at: Any, kinds: Any = ()) -> Self:
+        """Return the same of sums and counts by block and prompt, some of which lack.
+
+        Where a block lacks a pair that others have, its mean would be that of easier or harder
+        prompts. Means are then those of the additive model of blocks and prompts, by least squares:
+        what a block has of the other prompts says how it would stand at the missing one.
+        """
+        if (counts == counts.flat[0]).all():
+            return cls.complete(sums / counts, at, kinds)
+        block_at, prompt_at = counts.nonzero()
+        design = np.hstack([np.eye(len(sums))[block_at], np.eye(len(sums[0]))[prompt_at]])
+        weights = np.sqrt(counts[block_at, prompt_at])
+        values = sums[block_at, prompt_at] / weights
+        effects = np.linalg.lstsq(design * weights[:, None], values, rcond=None)[0]
+        blocks, prompts = np.split(effects, [len(sums)])
+        degrees = len(values) - len(effects) + 1
+        rest = values / weights - design @ effects
+        square = (rest**2).sum() / max(degrees, 1)
+        full = blocks + prompts.mean(), prompts + blocks.mean()
+        return cls(*full, square, degrees, np.asarray(at), np.asarray(kinds))
+
+
+def block_mean(means: np.ndarray) -> Mean:
+    """Return the mean of an array (..., blocks) of mean logarithms of blocks of one stratum."""
+    return on_these_prompts([Stratum.complete(means[..., None])])
+
+
+def on_these_prompts(strata: Sequence[Stratum]) -> Mean:
+    """Return the mean over strata, weighted by their prompts: the kind *these prompts*."""
+    means, weights = _by_stratum(strata)
+    blocks = np.array([one.blocks.shape[-1] for one in strata])
+    log, degrees = means @ weights, int(blocks.sum()) - len(blocks)
+    order = np.argsort(np.concatenate([one.at for one in strata]), kind="stable")
+    if not degrees:
+        square, degrees = _sampled(means, weights)
+        residuals = (means - log[..., None])[..., order]
+        return Mean(log, np.sqrt(square), degrees, len(blocks), False, residuals)
+    off = [one.blocks - one.blocks.mean(axis=-1, keepdims=True) for one in strata]
+    residuals = np.concatenate(off, axis=-1)[..., order]
+    number = float(1 / (weights**2 / blocks).sum())
+    square = (residuals**2).sum(axis=-1) / degrees / number
+    return Mean(log, np.sqrt(square), degrees, number, True, residuals)
+
+
+def on_such_prompts(
+    strata: Sequence[Stratum], these: Mean | None = None, widened: Any = 1.0
+) -> Mean:
+    """Return the mean over strata for the kind *prompts like these*.
+
+    `these` is the mean on these prompts, whose error is then that of the blocks; it may be
+    moderated and `widened`, see `moderated`. Several strata are the sample, whose spread has that
+    of their blocks. In a single one of b blocks and p prompts both are crossed, and the variance of
+    the mean is (MS_blocks + MS_prompts - MS_rest) / (b p), with Satterthwaite's degrees of freedom
+    (S. R. Searle, G. Casella, C. E. McCulloch, Variance Components, 1992, chapter 4). By chance the
+    rest can exceed what it is a part of; the variance is no less than that by blocks or by prompts
+    alone. Four prompts are a small sample of all, and the interval cannot know more than they do.
+    """
+    these = on_these_prompts(strata) if these is None else these
+    by_blocks = np.square(these.error)
+    kinds = np.concatenate([one.kinds for one in strata])
+    if len(strata) > 1:
+        means, weights = _by_stratum(strata)
+        several = len(kinds) != len(strata)  # a stratum of several prompts has no kind
+        square, degrees = _sampled(means, weights, kinds[:0] if several else kinds)
+        more = by_blocks * (1 - 1 / np.square(widened))
+        return these._replace(error=np.sqrt(np.maximum(square + more, by_blocks)), degrees=degrees)
+    [one] = strata
+    blocks, prompts = one.blocks.shape[-1], one.prompts.shape[-1]
+    if min(blocks, prompts) < 2 or not one.rest_degrees:
+        return these._replace(error=these.error * np.nan, degrees=1)
+    by_prompts, of_prompts = _sampled(one.prompts, np.full(prompts, 1 / prompts), kinds)
+    rest = np.broadcast_to(one.rest / (one.rest_degrees + blocks + prompts - 1), by_prompts.shape)
+    two = np.stack([np.broadcast_to(by_blocks, by_prompts.shape), by_prompts], axis=-1)
+    total = np.maximum(two.sum(axis=-1) - rest, two.max(axis=-1))
+    parts = by_blocks**2 / these.degrees + by_prompts**2 / of_prompts + rest**2 / one.rest_degrees
+    with np.errstate(invalid="ignore"):  # nothing may vary
+        effective = np.nan_to_num(total**2 / parts)
+    least = np.minimum(these.degrees, min(of_prompts, one.rest_degrees))
+    return these._replace(error=np.sqrt(total), degrees=np.maximum(effective, least))
 
 
 def crossed_mean(logs: np.ndarray) -> Mean:
-    """Return the mean of an array (..., blocks, prompts) for the kind *prompts like these*.
+    """Return `on_such_prompts` of an array (..., blocks, prompts), every prompt in every block."""
+    return on_such_prompts([Stratum.complete(logs)])
 
-    Every block sends every prompt, so both are crossed, and both are random: with b blocks and p
-    prompts the variance of the mean is (MS_blocks + MS_prompts - MS_rest) / (b p), with
-    Satterthwaite's degrees of freedom (S. R. Searle, G. Casella, C. E. McCulloch, Variance
-    Components, 1992, chapter 4). By chance the rest can exceed what it is a part of; the variance
-    is no less than that by blocks or by prompts alone. Four prompts are a small sample of all, and
-    the interval cannot know more than they do.
+
+def _by_stratum(strata: Sequence[Stratum]) -> tuple[np.ndarray, np.ndarray]:
+    """Return the means (..., strata), and the share of all prompts that each has."""
+    prompts = np.array([one.prompts.shape[-1] for one in strata])
+    return np.stack([one.blocks.mean(axis=-1) for one in strata], axis=-1), prompts / prompts.sum()
+
+
+FEWEST_KINDS, FEWEST_OF_KIND = 3, 2
+
+
+def _sampled(values: np.ndarray, weights: np.ndarray, kinds: Any = ()) -> tuple[Any, int]:
+    """Return the squared error of the weighted mean of a sample (..., values), and its degrees."""
+    names, places, sizes = np.unique(kinds, return_inverse=True, return_counts=True)
+    if (sizes >= FEWEST_OF_KIND).sum() >= FEWEST_KINDS:
+        member = np.eye(len(names))[places] * weights[:, None]
+        weights = member.sum(axis=0)
+        values = values @ member / weights
+    count = values.shape[-1]
+    if count < 2:
+        return values[..., 0] * np.nan, 0
+    off = weights * (values - (values @ weights)[..., None])
+    return (off**2).sum(axis=-1) * count / (count - 1), count - 1
+
+
+def stacked(means: Sequence[Mean]) -> Mean:
+    """Return means as one of arrays."""
+    return Mean(*np.array([mean[:3] for mean in means], float).reshape(-1, 3).T)
+
+
+def moderated(means: Sequence[Mean]) -> list[Mean]:
+    """Return the means of one target's settings with variances shrunk to those of all.
+
+    The variance of a block becomes (d0 s0^2 + d s^2) / (d0 + d), with d0 + d degrees of freedom
+    (G. K. Smyth, Linear models and empirical Bayes methods, 2004; s0 and d0 by moments of log s^2).
+    A setting without repeated blocks has s0 alone. With fewer than three settings there is no
+    prior. Where blocks are like those before them, errors are widened (`inflation`).
     """
-    blocks, prompts = logs.shape[-2:]
-    # Each prompt may lack in some block.
-    mean = logs.mean(axis=(-1, -2)) if prompts else np.nan
-    if min(blocks, prompts) < 2:
-        return Mean(mean, np.nan, 1)
-    degrees = np.array([blocks - 1, prompts - 1, (blocks - 1) * (prompts - 1)])
-    rest = logs - logs.mean(axis=-1, keepdims=True) - logs.mean(axis=-2, keepdims=True)
-    rest = rest + logs.mean(axis=(-1, -2), keepdims=True)
-    block_square = prompts * logs.mean(axis=-1).var(axis=-1, ddof=1)
-    prompt_square = blocks * logs.mean(axis=-2).var(axis=-1, ddof=1)
-    rest_square = (rest**2).sum(axis=(-1, -2)) / degrees[2]
-    squares = np.stack([block_square, prompt_square, rest_square], axis=-1)
-    two = squares[..., :2]
-    total = np.maximum(two.sum(axis=-1) - squares[..., 2], two.max(axis=-1))
-    with np.errstate(invalid="ignore"):  # nothing may vary
-        effective = np.nan_to_num(total**2 / (squares**2 / degrees).sum(axis=-1))
-    return Mean(mean, np.sqrt(total / (blocks * prompts)), np.maximum(effective, degrees.min()))
+    if not means:
+        return []
+    logs, errors, degrees, numbers, repeated = (
+        np.array([one[column] for one in means], float) for column in range(5)
+    )
+    own = Mean(logs, errors, degrees, numbers, repeated > 0)
+    found = moderate(own, inflation([one.residuals for one in means if one.repeated]))
+    return [
+        one._replace(error=float(error), degrees=float(freedom))
+        for one, error, freedom in zip(means, found.error, found.degrees, strict=True)
+    ]
+
+
+def moderate(means: Mean, widened: Any = 1.0) -> Mean:
+    """Return the same of arrays (..., settings); `widened` is what errors are multiplied by."""
+    from scipy.special import digamma, polygamma
+
+    error = means.error * np.asarray(widened)[..., None]
+    degrees = np.broadcast_to(np.asarray(means.degrees, float), error.shape)
+    squares = np.square(means.error) * means.number
+    known = np.broadcast_to(means.repeated, error.shape) & (squares > 0)
+    count = known.sum(axis=-1, keepdims=True)
+    half = np.where(known, degrees, 1.0) / 2
+    logs = np.log(np.where(known, squares, 1.0)) - digamma(half) + np.log(half)
+
+    def mean(values: np.ndarray) -> Any:
+        return np.where(known, values, 0.0).sum(axis=-1, keepdims=True) / np.maximum(count, 1)
+
+    spread = mean((logs - mean(logs)) ** 2) * count / np.maximum(count - 1, 1)
+    half_prior = _inverse_trigamma(spread - mean(polygamma(1, half)))
+    prior = np.exp(mean(logs) + digamma(half_prior) - np.log(half_prior))
+    share = np.minimum(2 * half_prior, mean(degrees) * (count - 1)) * PRIOR_SHARE
+    share = np.where(count < FEWEST_SETTINGS, 0.0, share)
+    own = np.where(known, degrees, 0.0)
+    shrunk = (share * prior + own * np.where(known, squares, 0.0)) / np.maximum(share + own, 1e-9)
+    use = np.broadcast_to((share > 0), error.shape)
+    better = np.sqrt(shrunk / means.number) * np.asarray(widened)[..., None]
+    return means._replace(
+        error=np.where(use, better, error), degrees=np.where(use, share + own, degrees)
+    )
+
+
+PRIOR_SHARE = 0.5
+"""The share of the prior's degrees of freedom that counts."""
+FEWEST_SETTINGS = 3
+
+
+def _inverse_trigamma(values: np.ndarray) -> np.ndarray:
+    """Return where the trigamma function has these values, by Newton's method; MANY below zero."""
+    from scipy.special import polygamma
+
+    values = np.maximum(values, 1 / MANY)
+    found: np.ndarray = 0.5 + 1 / values
+    for _ in range(10):
+        now = polygamma(1, found)
+        found = found + now * (1 - now / values) / polygamma(2, found)
+    return found
+
+
+def inflation(residuals: Sequence[np.ndarray]) -> Any:
+    """Return the factor, at least 1, by which neighbours in time that are alike widen errors.
+
+    `residuals` has an array (..., blocks) of each setting, in order of time.
+    """
+    return np.ones(residuals[0].shape[:-1]) if len(residuals) else 1.0
 
 
 def log_means(compared: pd.DataFrame, ratio: str = "speedup") -> "pd.Series[float]":
-    """Return the mean logarithm of a column of ratios in each block, at all prompts of the setting.
+    """Return the mean logarithm of a column of ratios in each block, at all prompts of its stratum.
 
-    Where a block lacks a pair that others have, its mean would be that of easier or harder prompts.
-    Means are then those of the additive model of blocks and prompts, by least squares: what a block
-    has of the other prompts says how it would stand at the missing one. Blocks that share no prompt
-    keep their plain means.
+    See `Stratum.fitted`.
     """
-    sums, counts, names = _crossed(compared, ratio)
-    with np.errstate(invalid="ignore"):  # a block may lack the ratio altogether
-        plain = pd.Series(sums.sum(axis=1) / counts.sum(axis=1), index=names)
-    if (counts == counts[0]).all():
-        return plain
-    block_at, prompt_at = counts.nonzero()
-    design = np.hstack([np.eye(len(sums))[block_at], np.eye(len(sums[0]))[prompt_at]])
-    weights = np.sqrt(counts[block_at, prompt_at])
-    values = sums[block_at, prompt_at] / weights
-    effects, _, rank, _ = np.linalg.lstsq(design * weights[:, None], values, rcond=None)
-    if rank < design.shape[1] - 1:
-        return plain
-    return pd.Series(effects[: len(sums)] + effects[len(sums) :].mean(), index=names)
+    strata, names = _strata(compared, ratio)
+    return pd.Series(
+        np.concatenate([one.blocks for one in strata]), index=np.concatenate(names)
+    ).sort_index()
 
 
 def mean_speedup(compared: pd.DataFrame, ratio: str = "speedup") -> Mean:
     """Return the mean of a column of ratios over blocks: the kind *these prompts*."""
-    return block_mean(log_means(compared, ratio).to_numpy())
+    return on_these_prompts(_strata(compared, ratio)[0])
 
 
-def mean_on_other_prompts(compared: pd.DataFrame) -> Mean:
-    """Return the mean speedup of a setting: the kind *prompts like these*.
+def mean_on_other_prompts(
+    compared: pd.DataFrame, these: Mean | None = None, widened: float = 1.0
+) -> Mean:
+    """Return the mean speedup of a setting: the kind *prompts like these*, see `on_such_prompts`.
 
-    Iterations are averaged: they are replicates of a block and a prompt. Prompts that some block
-    lacks do not count. It has no error with a single block, or with fewer than two such prompts.
+    Iterations are averaged: they are replicates of a block and a prompt. It has no error with a
+    single prompt, nor with a single block of all prompts.
     """
-    sums, counts, _ = _crossed(compared, "speedup")
-    known = counts.all(axis=0)
-    return crossed_mean(sums[:, known] / counts[:, known])
+    return on_such_prompts(_strata(compared, "speedup")[0], these, widened)
 
 
-def _crossed(compared: pd.DataFrame, ratio: str) -> tuple[np.ndarray, np.ndarray, pd.Index]:
-    """Return sums of the logarithms by block and prompt, of how many they are, and the blocks."""
+def _strata(compared: pd.DataFrame, ratio: str) -> tuple[list[Stratum], list[pd.Index]]:
+    """Return the strata of a setting's pairs, and the names of the blocks of each."""
     # By hand, as a group-by costs ten times as much, and advice reads every setting several times.
     (block_at, blocks), (prompt_at, prompts) = (
         pd.factorize(compared[name], sort=True) for name in ("block", "prompt")
@@ -211,4 +402,24 @@ def _crossed(compared: pd.DataFrame, ratio: str) -> tuple[np.ndarray, np.ndarray
         np.bincount(place, weights, minlength=shape[0] * shape[1]).reshape(shape)
         for weights in (np.nan_to_num(logs), ~np.isnan(logs))
     )
-    return sums, counts, blocks
+    kinds = np.arange(len(prompts))
+    began = compared["started_at"] if "started_at" in compared else pd.Series(block_at)
+    times = began.groupby(block_at).min().rank(method="first").to_numpy()
+    if "category" in compared and compared["category"].notna().all():
+        kinds = pd.factorize(compared["category"])[0][np.unique(prompt_at, return_index=True)[1]]
+    strata, names = [], []
+    for stratum in _connected(counts > 0):
+        sent = counts[stratum].any(axis=0)
+        part = np.ix_(stratum, sent)
+        strata.append(Stratum.fitted(sums[part], counts[part], times[stratum], kinds[sent]))
+        names.append(blocks[stratum])
+    return strata, names
+
+
+def _connected(sent: np.ndarray) -> list[np.ndarray]:
+    """Return the blocks of each stratum, of which prompts (columns) each block (row) sent."""
+    linked: np.ndarray = (sent[:, None] & sent).any(axis=-1)
+    while (wider := linked @ linked).sum() > linked.sum():
+        linked = wider
+    known = linked[sent.any(axis=1)]
+    return [np.flatnonzero(one) for one in np.unique(known, axis=0)]

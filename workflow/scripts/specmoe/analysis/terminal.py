@@ -16,9 +16,9 @@ from markupsafe import Markup
 
 from specmoe import text
 from specmoe.analysis import filters, number_text
-from specmoe.analysis.advice import Answer, Controls, Status
-from specmoe.analysis.follow_up import with_files
-from specmoe.analysis.intervals import session_reach
+from specmoe.analysis.advice import Controls, Status
+from specmoe.analysis.decision import Answer
+from specmoe.analysis.follow_up import Need, with_files
 from specmoe.analysis.number_text import fixed, interval, measured_in, percent
 from specmoe.analysis.registry import TABLES, Analysis, Record, records
 from specmoe.analysis.summaries import SETTING, make_pairs, summarise
@@ -38,6 +38,7 @@ _DECIDES = {
     Answer.LOOPING: "simultaneous",
     Answer.UNDECIDED: "simultaneous",
     Answer.OFF: "setting",
+    Answer.LITTLE: "simultaneous",
 }
 
 
@@ -59,8 +60,9 @@ def render_advice(analysis: Analysis, template: Path, details: Path) -> str:
     env = environment(template.parent, _unescaped)
     return env.get_template(template.name).render(
         campaign=campaign,
-        session=math.expm1(session_reach(campaign["session_sd"])),
+        session=math.expm1(campaign["session_reach"]),
         audit=filters.whole_audit(analysis),
+        beside=filters.beside_others(analysis),
         controlled=records(advice[advice["controls"] != Controls.NONE]),
         advised=records(advised),
         without=[*advice.loc[~advice["target"].isin(advised["target"]), "target"]],
@@ -70,6 +72,7 @@ def render_advice(analysis: Analysis, template: Path, details: Path) -> str:
         categories={name: records(own) for name, own in categories.groupby("target")},
         details=details,
         Answer=Answer,
+        Need=Need,
         Status=Status,
         too_few=number_text.TOO_FEW_PROMPTS,
     )

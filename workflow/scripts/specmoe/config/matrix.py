@@ -46,8 +46,10 @@ def list_blocks(config: Config, *, gpu: bool) -> list[Block]:
     if not config.measurement.staged:
         return blocks
     read = {name for names in list_draft_scoring(config, blocks).values() for name in names}
-    texts = [texts_of(block) for block in blocks if block.repeat == 0]
-    return [one for one in texts if one.block in read] + blocks
+    texts = [texts_of(one) for one in blocks if one.repeat == 0 and one.speculates]
+    # They also tell how long runs take, where minutes decide what is tried.
+    timed = config.measurement.minutes is not None
+    return [one for one in texts if timed or one.block in read] + blocks
 
 
 def texts_of(block: Block) -> Block:

@@ -5,9 +5,9 @@ fields, are written for users. `specmoe.config.load` checks what relates one key
 """
 
 from pathlib import Path, PurePath
-from typing import Literal, Self
+from typing import Annotated, Literal, Self
 
-from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
+from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt, model_validator
 
 from specmoe.config.base import Distinct, DraftLength, Name, Strict, TextPath, Times, UserPath
 from specmoe.config.block import NO_DRAFT, Protocol, Stop
@@ -184,11 +184,11 @@ class Measurement(Strict):
     engine_args: EngineArgs = Field(default=[])
     """further words of every llama-server's command line, such as `[--numa, distribute]`; rows have
     them. Flags that other keys decide are refused, and the engine judges the rest"""
-    reruns: NonNegativeInt | None = 2
-    """most times that a run is repeated which other load disturbed, by the rule in
-    `engine.disturbance`; its row says how many there were. A run that was disturbed every time is
-    excluded from all estimates with its pair, and counted. null records the load and judges no
-    run"""
+    reruns: NonNegativeFloat | None = 0.1
+    """share of a block's runs, rounded up, that are measured again, once each, because other load
+    disturbed them, by the rule in `engine.disturbance`. What stays disturbed counts, unless it is
+    far beyond what is usual on that machine (`runs.schema.excluded`). null records the load and
+    judges no run"""
     time_limit_s: PositiveInt = 600
     """seconds after which loading a model, or a run, counts as hung; a change makes no result
     outdated"""
@@ -214,11 +214,10 @@ class Statistics(Strict):
 
     confidence: float = Field(default=0.95, gt=0, lt=1)
     """level of every interval"""
-    session_sd: float = Field(default=0.03, ge=0, lt=1)
+    session_sd: Annotated[float, Field(ge=0, lt=1)] | None = None
     """how far the speedups of two sessions are apart, as a standard deviation of the logarithm:
-    answers of `advise` allow for it. Ours, on virtual machines, were 0 to 3 % apart beyond what
-    blocks show where arms take turns, and 12 % where they follow one another. With 0, up to 6 % of
-    the targets that gain nothing are switched on"""
+    answers of `advise` allow for it. null estimates it, from the campaign's own sessions if it has
+    several, and from those of shipped campaigns (`resources/noise.yaml`)"""
 
 
 class AuditSettings(Strict):

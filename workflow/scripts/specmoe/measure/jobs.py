@@ -9,20 +9,23 @@ from specmoe.files import replace_text
 from specmoe.measure import model_passes
 from specmoe.measure.block import measure_block, summary
 from specmoe.plan.asked import Asked
-from specmoe.plan.campaign import LoadedCampaign
+from specmoe.plan.campaign import ROOT, LoadedCampaign
 from specmoe.records import load
+from specmoe.text import fill_template
 
 
 def measure(
     campaign: LoadedCampaign, block: str, log: Path, workflow_pid: int | None = None
 ) -> None:
     """Measure one block by its protocol, alone on the machine."""
-    said = measure_once(campaign, block, log, workflow_pid)
+    said, _ = measure_once(campaign, block, log, workflow_pid)
     print(f"{campaign.describe_progress()}: {block}: {said}", flush=True)
 
 
-def measure_once(campaign: LoadedCampaign, block: str, log: Path, workflow_pid: int | None) -> str:
-    """Measure what is asked of a block for now, unless it is; return what came of it in a line."""
+def measure_once(
+    campaign: LoadedCampaign, block: str, log: Path, workflow_pid: int | None
+) -> tuple[str, bool]:
+    """Measure what is asked of a block, unless it is; return that in a line, and whether it did."""
     one, asked = campaign.remaining(block), Asked(campaign)
     assert one is not None and one.arms
     target = campaign.model_file(one.target)
@@ -37,20 +40,26 @@ def measure_once(campaign: LoadedCampaign, block: str, log: Path, workflow_pid: 
         name, request, lambda: measure_block(one, workplace, target, drafts, log)
     )
     asked.records.relink(name, request)
-    return summary(one, record) if fresh else "kept, as it was measured before"
+    return summary(one, record) if fresh else "kept, as it was measured before", fresh
 
 
 def time_passes(
     campaign: LoadedCampaign, repeat: int, log: Path, workflow_pid: int | None = None
 ) -> None:
     """Time the passes of each model by themselves, alone on the machine."""
-    asked = Asked(campaign)
+    asked, records = Asked(campaign), []
     for model, passes in campaign.timed_passes.items():
         name, file = f"pass_times/{model}/r{repeat}", campaign.model_file(model)
         given = passes, campaign.workplace(name, workflow_pid), file, log
         request = asked.passes(model, repeat)
-        asked.measure_once(name, request, partial(model_passes.time_passes, *given))
+        timed, _ = asked.measure_once(name, request, partial(model_passes.time_passes, *given))
+        records.append(timed)
         asked.records.relink(name, request)
+    if repeat == 0:
+        deviations = [record.get("deviation") for record in records]
+        confidence = campaign.config.statistics.confidence
+        noise = model_passes.expected_noise(deviations, campaign.blocks.values(), confidence)
+        print(fill_template(ROOT / "paper/noise.txt.j2", noise=noise), end="", flush=True)
 
 
 def score_draft(

@@ -14,12 +14,12 @@ import pandas as pd
 from markupsafe import Markup
 
 from specmoe.analysis import filters
-from specmoe.analysis.advice import Answer
 from specmoe.analysis.cost_tables import PAIR, WHOLE
-from specmoe.analysis.intervals import session_reach
+from specmoe.analysis.decision import Answer
 from specmoe.analysis.registry import Analysis, records
 from specmoe.analysis.terminal import environment
 from specmoe.audit.checks import mostly_missed
+from specmoe.audit.limits import LIMITS
 from specmoe.config.block import Protocol
 from specmoe.paper.latex import render_table, to_latex
 from specmoe.tables.exhibits import PAPER, read_figures, tables_of
@@ -107,7 +107,7 @@ def cited(analysis: Analysis) -> dict[str, Any]:
         "campaign": campaign,
         "totals": analysis.suites[["blocks", "runs"]].sum(),
         "repeated": max([campaign["repeats"], *settings["blocks"]]) > 1,
-        "session": expm1(session_reach(campaign["session_sd"])),
+        "session": expm1(campaign["session_reach"]),
         "compared": [name for name in names if name != analysis.name],
         "prompt_sets": filters.prompt_sets(analysis),
         "settings_shown": len(settings),
@@ -118,6 +118,7 @@ def cited(analysis: Analysis) -> dict[str, Any]:
         "with_loads": "requests" in set(analysis.levels["factor"]),
         # What the audit counts.
         "counts": whole,
+        "limits": LIMITS,
         "controls": filters.count_check(whole, "controls"),
         "control_kinds": filters.control_settings(analysis)["control"].nunique(),
         "decodes": filters.count_check(whole, "failed_decodes"),
@@ -142,6 +143,8 @@ def cited(analysis: Analysis) -> dict[str, Any]:
             for answer in Answer
         },
         "best": best,
+        "missing": advised[["not_compared", "sent_settings"]].sum(),
+        "beside": filters.beside_others(analysis),
         "experiment": filters.experiment(analysis),
         "gains_elsewhere": [row for row in best if "answer" not in row and row["speedup_low"] > 1],
         # The published study: its numbers as printed, and the verdicts on its claims.

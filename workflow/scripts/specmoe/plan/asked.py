@@ -239,11 +239,17 @@ class Asked:
         shipped = self.campaign.config.campaign.source == "shipped"
         return _digests_of(self.campaign.data, self.campaign.data.rglob("*") if shipped else [])
 
+    @property
+    def settings(self) -> Any:
+        """What decides in stages, beside what was measured: settings, and levels of intervals."""
+        blocks = self.campaign.blocks.values()
+        settings = {repr((one.comparison, one.arms)) for one in blocks}
+        return [repr(self.campaign.config.statistics), sorted(settings)]
+
     def _stages(self) -> Any:
-        config, blocks = self.campaign.config, self.campaign.blocks
-        settings = [*dict.fromkeys(repr((one.comparison, one.arms)) for one in blocks.values())]
-        limits = config.measurement.least, config.measurement.most, config.measurement.minutes
-        return [limits, repr(config.statistics), sorted(settings), [*blocks]]
+        measurement = self.campaign.config.measurement
+        limits = measurement.least, measurement.most, measurement.minutes
+        return [limits, self.settings, [*self.campaign.blocks]]
 
     def _demonstration(self) -> Request:
         block = self.campaign.demonstration

@@ -1,0 +1,140 @@
+"""Decisions about one target's settings, from the means of their speedups.
+
+The answer is
+
+- *on*, if the interval of some setting for prompts like these lies above 1;
+- *on for these prompts*, if one for these prompts does;
+- *off*, if every setting's own interval lies below 1. All have to lose, so there is no choice among
+  them to allow for (R. L. Berger, Multiparameter Hypothesis Testing and Acceptance Sampling,
+  Technometrics 24, 1982);
+- *little to gain*, if no setting's interval reaches above LITTLE;
+- or *undecided*.
+
+All intervals allow for another session, all but those of *off* for the choice among settings.
+`tests/benchmarks/interval_coverage.py` counts how often they are wrong, over all looks of a
+campaign that is measured until it is decided.
+"""
+
+from enum import StrEnum
+from typing import NamedTuple
+
+import numpy as np
+
+from specmoe.analysis.intervals import Mean, Session
+
+
+class Answer(StrEnum):
+    """What to do with a target."""
+
+    ON = "switch on"
+    HERE = "on for these prompts"
+    LOOPING = "on for looping text"
+    OFF = "leave off at these γ"
+    LITTLE = "little to gain"
+    UNDECIDED = "undecided"
+    UNKNOWN = "not known"
+
+
+class Verdict(StrEnum):
+    """What becomes of a setting after a stage, see `contenders`."""
+
+    CONTENDER = "contender"  # it is measured further
+    PREDICTED = "beaten by prediction"
+    BEATEN = "beaten"
+    IDLE = "hardly drafts"
+    DECIDED = "measured enough"  # its target's answer is decided, or more repeats would not help
+    UNTRIED = "not tried for lack of minutes"
+
+
+LITTLE = 1.1
+"""A gain that is worth the memory which drafting takes."""
+WORTHWHILE = 1 / 6
+"""More repeats help if they narrow the interval that decides by this share of it."""
+
+
+class Ends(NamedTuple):
+    """Both ends of the intervals that decide, arrays (..., settings) of speedups."""
+
+    simultaneous_low: np.ndarray
+    simultaneous_high: np.ndarray
+    other_prompts_low: np.ndarray
+    other_prompts_high: np.ndarray
+    setting_low: np.ndarray
+    setting_high: np.ndarray
+
+
+class Decision(NamedTuple):
+    """What is known of targets, arrays (...) or (..., settings)."""
+
+    answer: np.ndarray
+    beaten: np.ndarray  # settings that need no further measurement
+    more_helps: np.ndarray  # whether further repeats may bring another answer
+
+
+def find_ends(these: Mean, others: Mean, confidence: float, choice: int, session: Session) -> Ends:
+    """Return the ends of the intervals of means (..., settings); `choice`: among how many.
+
+    `these` and `others` are on these prompts and on prompts like these.
+    """
+    found: list[np.ndarray] = []
+    for mean, among in ((these, choice), (others, choice), (these, 1)):
+        reach = mean.reach(confidence, among, session)
+        with np.errstate(over="ignore"):
+            found += [np.exp(mean.log - reach), np.exp(mean.log + reach)]
+    return Ends(*found)
+
+
+def find_answer(
+    simultaneous_low: np.ndarray,
+    simultaneous_high: np.ndarray,
+    other_prompts_low: np.ndarray,
+    setting_high: np.ndarray,
+) -> np.ndarray:
+    """Return the answers that ends (..., settings) of intervals give, see `Ends`."""
+    on = (other_prompts_low > 1).any(axis=-1)
+    here = (simultaneous_low > 1).any(axis=-1)
+    off = (setting_high < 1).all(axis=-1)
+    little = (simultaneous_high < LITTLE).all(axis=-1)
+    cases = [Answer.ON, Answer.HERE, Answer.OFF, Answer.LITTLE]
+    return np.select([on, here, off, little], cases, Answer.UNDECIDED)
+
+
+def decide(
+    these: Mean,
+    others: Mean,
+    behind: Mean,
+    *,
+    confidence: float,
+    session: Session,
+    choice: int,
+    look: int = 1,
+    looks: int = 1,
+) -> Decision:
+    """Return what is known of targets after a repeat, and what more repeats may add.
+
+    All means are arrays (..., settings), moderated where there are several: of each setting on
+    these prompts and on prompts like these, and of how far it is behind the fastest on these
+    prompts (negative; 0 of the fastest). `choice` is among how many settings the best is chosen,
+    those included that were dropped before. This is the `look`th repeat of at most `looks`.
+
+    A setting is beaten if its interval lies below the fastest's, or below 1 by itself. More repeats
+    help if they may narrow the interval that decides by WORTHWHILE: not where the session's part,
+    or that of prompts, outweighs that of blocks.
+    """
+    found = find_ends(these, others, confidence, choice, session)
+    answer = find_answer(
+        found.simultaneous_low, found.simultaneous_high, found.other_prompts_low, found.setting_high
+    )
+    slower = behind.log + behind.reach(confidence, max(choice - 1, 1)) < 0
+    beaten = slower | (found.setting_high < 1)
+    # With all repeats the part of blocks shrinks, and what it is known by grows.
+    share = look / looks
+    spared = np.square(these.error) * (1 - share)
+    helped = []
+    for mean in (these, others):
+        error = np.sqrt(np.maximum(np.square(mean.error) - spared, 0))
+        later = mean._replace(error=error, degrees=mean.degrees / share)
+        now, then = (one.reach(confidence, choice, session) for one in (mean, later))
+        helped.append(((then < (1 - WORTHWHILE) * now) & ~beaten).any(axis=-1))
+    cases = [answer == Answer.UNDECIDED, answer == Answer.HERE]
+    return Decision(answer, beaten, np.select(cases, helped, False))
