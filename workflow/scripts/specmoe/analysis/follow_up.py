@@ -5,9 +5,9 @@ is measured longer.
 """
 
 import math
+import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -89,7 +89,7 @@ def launch_line(
     return shlex.join(line)
 
 
-# What a line has for the files that configure the campaign, see `with_files`.
+# What a line has for the files that configure the campaign, see `with_options`.
 _CONFIGFILES = "--configfile CAMPAIGN.yaml "
 
 
@@ -100,10 +100,11 @@ def measuring_line(comparisons: Iterable[str], repeats: int) -> str:
     return f"snakemake --cores 1 advise {_CONFIGFILES}--config {wanted}"
 
 
-def with_files(line: str, files: Iterable[Path]) -> str:
-    """Return a line with the files that configured this call of snakemake; there may be none."""
-    named = shlex.join(map(str, files))
-    return line.replace(_CONFIGFILES, f"--configfile {named} " if named else "")
+def with_options(line: str, options: str) -> str:
+    """Return a line with this call's `options_of_call`; minutes that it has replace those."""
+    if "minutes: " in line:
+        options = re.sub(r"(?<= )minutes=\S+ ", "", options)
+    return line.replace(f"{_CONFIGFILES}--config ", options)
 
 
 def model_file(config: Config, model: str) -> str:

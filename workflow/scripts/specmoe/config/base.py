@@ -2,11 +2,11 @@
 
 import os.path
 import reprlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, ClassVar, TypeVar
 
 import yaml
 from pydantic import (
@@ -140,6 +140,8 @@ class Strict(BaseModel):
         use_attribute_docstrings=True,  # for the reference
     )
 
+    further_keys: ClassVar[Iterable[str]] = ()  # that may stand beside its own
+
     @model_validator(mode="before")
     @classmethod
     def _refuse_unknown_keys(cls, data: Any) -> Any:
@@ -147,7 +149,8 @@ class Strict(BaseModel):
             for key in data:
                 if key not in cls.model_fields:
                     new = FORMER_KEYS.get(key)
-                    hint = f"it is `{new}` now" if new else nearest(str(key), cls.model_fields)
+                    known = [*cls.model_fields, *cls.further_keys]
+                    hint = f"it is `{new}` now" if new else nearest(str(key), known)
                     said = {"shown": repr(key), "hint": hint}
                     raise PydanticCustomError("unknown_key", "unknown key {shown}; {hint}", said)
         return data
