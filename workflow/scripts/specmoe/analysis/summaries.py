@@ -189,6 +189,7 @@ def summarise(
     - tokens_per_second, tokens_per_second_sd: over runs; baseline_tokens_per_second: their mean.
     - acceptance_rate: accepted / drafted tokens, summed over runs; acceptance_rate_mean: the
       study's, the mean of the runs' own rates.
+    - drafted_share: drafted over written tokens, see `is_idle`; null where drafts are not counted.
     - replays_per_round: those that gave a token (that were not counted are none);
       tokens_per_round: 1 + accepted / rounds, and these; rounds_per_run; round_ms: decode time over
       rounds. Null where a count is not known of all, or nothing was drafted.
@@ -223,6 +224,7 @@ def summarise(
             "baseline_tokens_per_second": members["baseline_tokens_per_second"].mean(),
             "acceptance_rate": acceptance_rate(members["accepted"], members["drafted"]),
             "acceptance_rate_mean": rates.mean(),
+            "drafted_share": _total(members["drafted"]) / _total(members["generated"]),
             "replays_per_round": replays,
             "tokens_per_round": 1 + accepted / some_rounds + replays,
             "rounds_per_run": rounds / len(members),
@@ -324,12 +326,27 @@ def acceptance_rate(accepted: pd.Series, drafted: pd.Series) -> float:
     return float(_total(accepted) / total) if total > 0 else np.nan
 
 
+IDLE_SHARE = 0.05
+"""Drafted over written tokens, up to which a setting is idle: as much as sessions are apart (the
+prior of `noise`), so that no campaign could tell its gain from none."""
+
+
+def is_idle(settings: pd.DataFrame) -> "pd.Series[bool]":
+    """Return whether each setting hardly drafts: its speedup then says nothing of drafting.
+
+    An accepted token saves a pass, which takes as long as writing a token alone. So even if all
+    that was drafted had been accepted and had cost nothing, no more than IDLE_SHARE of the time
+    would be spared. Unknown counts are not idle.
+    """
+    return settings["drafted_share"] <= IDLE_SHARE
+
+
 def fastest(settings: pd.DataFrame) -> "pd.Series[bool]":
     """Return whether each setting is the fastest of its target and protocol on its prompts.
 
-    One that drafted nothing is never the fastest, as in advice.
+    An idle one is never the fastest, as in advice.
     """
-    drafting = settings[settings["rounds_per_run"] != 0]
+    drafting = settings[~is_idle(settings)]
     best = drafting.groupby([*MEASURED_BY, "target", "prompt_set"])["speedup"].transform("max")
     return (drafting["speedup"] == best).reindex(settings.index, fill_value=False)
 

@@ -126,8 +126,9 @@ FORMER_KEYS = {
     "left_out": "exclude",
     "draft_stand_ins": "draft_proxies",
     **dict.fromkeys(["more_repeats", "drop_beaten", "prompt_iterations", "passes"], "repeats"),
+    **dict.fromkeys(["schedule", "sides"], None),
 }
-"""Keys of earlier versions, and today's, for messages."""
+"""Keys of earlier versions, and today's or None, for messages."""
 
 
 class Strict(BaseModel):
@@ -148,9 +149,10 @@ class Strict(BaseModel):
         if isinstance(data, Mapping):
             for key in data:
                 if key not in cls.model_fields:
-                    new = FORMER_KEYS.get(key)
-                    known = [*cls.model_fields, *cls.further_keys]
-                    hint = f"it is `{new}` now" if new else nearest(str(key), known)
+                    hint = nearest(str(key), [*cls.model_fields, *cls.further_keys])
+                    if key in FORMER_KEYS:
+                        new = FORMER_KEYS[key]
+                        hint = f"it is `{new}` now" if new else "it is gone, leave it out"
                     said = {"shown": repr(key), "hint": hint}
                     raise PydanticCustomError("unknown_key", "unknown key {shown}; {hint}", said)
         return data

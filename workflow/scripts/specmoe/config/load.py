@@ -197,7 +197,7 @@ def _checked(section: type[Section], data: Mapping[str, Any], root: Path) -> Sec
 # Where pydantic adds the branch of a tagged union to the place of an error.
 _TAG_DEPTH = {"engines": 2, "model_sets": 3, "workloads": 2}
 # What it adds where a value may be of several types.
-_UNION_BRANCHES = ("list[", "literal[")
+_UNION_BRANCHES = ("list[", "literal[", "constrained-int", "function-after[")
 
 
 def _lines_of(error: ValidationError) -> Iterator[str]:
@@ -210,7 +210,9 @@ def _lines_of(error: ValidationError) -> Iterator[str]:
         path = [*map(str, reason["loc"])]
         tag = _TAG_DEPTH.get("".join(path[:1]), len(path))
         del path[tag : tag + 1]
-        errors.setdefault(tuple(p for p in path if not p.startswith(_UNION_BRANCHES)), reason)
+        place = tuple(p for p in path if not p.startswith(_UNION_BRANCHES))
+        if errors.get(place, {"type": "int_type"})["type"] == "int_type":  # so not meant as one
+            errors[place] = reason
     deeper = {place[:depth] for place in errors for depth in range(len(place))}
     for place, reason in errors.items():
         if place not in deeper:
