@@ -18,7 +18,7 @@ from specmoe import text
 from specmoe.analysis import filters, number_text
 from specmoe.analysis.advice import Controls, Status
 from specmoe.analysis.decision import Answer
-from specmoe.analysis.follow_up import Need, with_files
+from specmoe.analysis.follow_up import Need, with_options
 from specmoe.analysis.number_text import fixed, interval, measured_in, percent
 from specmoe.analysis.registry import TABLES, Analysis, Record, records
 from specmoe.analysis.summaries import SETTING, make_pairs, summarise
@@ -144,16 +144,16 @@ def advise(
     analysis: Path,
     out: Path,
     stages: tuple[Path, ...] = (),
-    configfile: tuple[Path, ...] = (),
+    options: str = "--config ",
 ) -> None:
     """Print the advice of an analysis, a folder; write its values as JSON and details beside them.
 
     `stages` is what was decided in a campaign in stages: the JSON has its settings, those too that
     were measured no further;
-    `configfile` are the files that configure the campaign, for the lines to be pasted.
+    `options` configure the campaign, for the lines to be pasted.
     """
     tables = Analysis.read(analysis)
-    lines = tables.advice["command"].map(lambda line: with_files(line, configfile), "ignore")
+    lines = tables.advice["command"].map(lambda line: with_options(line, options), "ignore")
     tables = Analysis(tables.tables, advice=tables.advice.assign(command=lines))
     values = advice_values(tables)
     for file in stages:
