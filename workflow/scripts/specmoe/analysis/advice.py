@@ -24,7 +24,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from specmoe.analysis.decision import LITTLE, Answer, Ends, Verdict, find_answer, find_ends
+from specmoe.analysis.decision import (
+    LITTLE,
+    Answer,
+    Ends,
+    Verdict,
+    confidence_of_look,
+    find_answer,
+    find_ends,
+)
 from specmoe.analysis.exclusions import apply_exclusions, at_all_prompts
 from specmoe.analysis.follow_up import launch_line, measuring_line, what_helps
 from specmoe.analysis.intervals import Mean, mean_on_other_prompts, mean_speedup, moderated
@@ -236,7 +244,8 @@ def _ranked(
 
     def deciding(rows: pd.DataFrame, runs: Mapping[Any, pd.DataFrame]) -> pd.DataFrame:
         every = [runs[key] for key in _keys(rows)]
-        return deciding_intervals(every, config.statistics, dropped).set_index(rows.index)
+        looks = config.measurement.most if config.measurement.staged else 1
+        return deciding_intervals(every, config.statistics, dropped, looks).set_index(rows.index)
 
     own = own.assign(**deciding(own[counts], left))
     unfiltered = own[known & ~own["beaten"] & (own["flagged"] > 0)]
@@ -256,15 +265,16 @@ _ERROR = ["these_error", "these_degrees"]
 
 
 def deciding_intervals(
-    settings: Sequence[pd.DataFrame], statistics: Statistics, dropped: int
+    settings: Sequence[pd.DataFrame], statistics: Statistics, dropped: int, looks: int = 1
 ) -> pd.DataFrame:
     """Return the intervals that decide an answer, a row for each setting; NaN without repeats.
 
     `settings` are the compared runs of each, `dropped` is how many more the best was chosen among,
-    see `contenders`. All allow for another session. simultaneous_low, simultaneous_high: on these
-    prompts, after the choice of the best; other_prompts_low, other_prompts_high: the same on
-    prompts like these; setting_low, setting_high: on these prompts, without a choice; these_error
-    and these_degrees: the standard error on these prompts, and its degrees of freedom.
+    see `contenders`, `looks` after how many repeats a campaign may end. All allow for another
+    session. simultaneous_low, simultaneous_high: on these prompts, after the choice of the best;
+    other_prompts_low, other_prompts_high: the same on prompts like these; setting_low,
+    setting_high: on these prompts, without a choice; these_error and these_degrees: the standard
+    error on these prompts, and its degrees of freedom.
     """
     if not settings:
         return pd.DataFrame(columns=[*Ends._fields, *_ERROR], dtype=float)
@@ -280,8 +290,9 @@ def deciding_intervals(
     here, elsewhere = (
         Mean(*np.array([mean[:3] for mean in means], float).T) for means in (these, others)
     )
-    choice, session = repeated + dropped, session_of(statistics)
-    found = find_ends(here, elsewhere, statistics.confidence, choice, session)
+    choice, session = repeated + dropped, session_of(statistics, settings)
+    confidence = confidence_of_look(statistics.confidence, looks)
+    found = find_ends(here, elsewhere, confidence, choice, session)
     error = dict(zip(_ERROR, here[1:3], strict=True))
     return pd.DataFrame(found._asdict() | error)
 
