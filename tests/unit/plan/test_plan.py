@@ -55,7 +55,7 @@ def plan_of(root):
 
 def screen(plan):
     """Return what is printed."""
-    return describe(plan, [Path("my own.yaml")])
+    return describe(plan, "--configfile 'my own.yaml' --config ")
 
 
 def test_the_study_fits_the_machine_it_was_made_on(plan_of, study):

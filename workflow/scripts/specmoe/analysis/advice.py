@@ -12,8 +12,8 @@ it does not depend on what can be compared in the end. A setting that hardly dra
 and measured no further (see `contenders`), is neither the fastest nor an obstacle to *off*.
 
 What cannot be compared, because its pairs were lost to other load or excluded, is counted in the
-answer. The answer is *not known* where that is more than what is left: long runs are disturbed more
-often than short ones and flags fall on fast ones, so what is left was chosen by its speed.
+answer. The answer is *not known* where that is more than what is left: this is then a minority that
+load and flags chose, and flags choose by speed.
 """
 
 import math
@@ -55,7 +55,7 @@ class Status(StrEnum):
 
     BEST = "best"
     COMPARED = "compared"
-    BEATEN = "beaten in the first repeat"  # so it was measured no further, see `contenders`
+    BEATEN = "beaten"  # so it was measured no further, see `contenders`
     IDLE = "hardly drafts"  # see `summaries.is_idle`
     EXCLUDED = "excluded"  # too many of its pairs are flagged or disturbed, see `is_excluded`
     LOST = "lost to other load"  # of all its pairs
@@ -279,12 +279,12 @@ def deciding_intervals(
     if not settings:
         return pd.DataFrame(columns=[*Ends._fields, *_ERROR], dtype=float)
     these = moderated([*map(mean_speedup, settings)])
+    others = [*map(mean_on_other_prompts, settings, these)]
     lacking = (own["lacking_error"].iloc[0] for own in settings)
     these = [
-        one._replace(error=math.hypot(one.error, error))
-        for one, error in zip(these, lacking, strict=True)
+        mean._replace(error=math.hypot(mean.error, error))
+        for mean, error in zip(these, lacking, strict=True)
     ]
-    others = [*map(mean_on_other_prompts, settings, these)]
     # The best is chosen among those with an interval.
     repeated = max(sum(not math.isnan(mean.error) for mean in these), 1)
     here, elsewhere = (
@@ -318,6 +318,7 @@ def _answer(
     )
     usable = own[own["status"].isin([Status.BEST, Status.COMPARED])]
     answer, reason = _known(own, usable, controls) or judge(usable)
+    need, more = what_helps(answer, usable, config)
     if answer in (Answer.OFF, Answer.LITTLE):
         # Flags fall on fast runs alone: what they leave must not decide that nothing gains.
         telling = own["status"].isin([Status.BEST, Status.COMPARED, Status.EXCLUDED])
@@ -329,7 +330,6 @@ def _answer(
                 "no setting gains without the pairs that the audit flags, and one may with them"
             )
     best = {str(key): value.iloc[0] for key, value in usable.items()} if len(usable) else {}
-    need, more = what_helps(answer, usable, config)
     return best | {
         "target": target,
         "answer": answer.value,

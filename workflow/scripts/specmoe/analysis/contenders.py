@@ -174,11 +174,11 @@ def compare(
     tables = advice_tables(runs, config, infos, audit, rows.values())
     if repeat >= config.measurement.least:
         for target, own in groupby(sorted(rows.values(), key=_target), _target):
-            _drop(target, [*own], tables, config, repeat)
+            drop(target, [*own], tables, config, repeat)
     return tables
 
 
-def _drop(
+def drop(
     target: str,
     rows: Sequence[dict[str, Any]],
     tables: Mapping[str, Any],
@@ -205,10 +205,24 @@ def _drop(
     decided = _decide([tables["compared"][key] for key in found], len(by_key), config, repeat)
     for key in compress(found[1:], decided.beaten[1:]):
         by_key[key]["verdict"] = Verdict.BEATEN
+    doubt(rows)
     if advice["answer"].isin(_DECIDED).any() or not decided.more_helps:
         for row in rows:
             if row["verdict"] in (Verdict.CONTENDER, Verdict.UNTRIED):
                 row["verdict"] = Verdict.DECIDED
+
+
+def doubt(rows: Iterable[dict[str, Any]]) -> None:
+    """Believe no prediction of settings one of which was wrong: they are contenders again."""
+    listed = [*rows]
+    known = [row for row in listed if {"predicted_low", "speedup_low"} <= row.keys()]
+    if any(
+        row["speedup_high"] < row["predicted_low"] or row["speedup_low"] > row["predicted_high"]
+        for row in known
+    ):
+        for row in listed:
+            if row["verdict"] == Verdict.PREDICTED:
+                row["verdict"] = Verdict.CONTENDER
 
 
 def _decide(members: Sequence[pd.DataFrame], choice: int, config: Config, repeat: int) -> Decision:
@@ -227,10 +241,14 @@ def _decide(members: Sequence[pd.DataFrame], choice: int, config: Config, repeat
 
 
 def _over(own: pd.DataFrame, best: pd.DataFrame) -> pd.DataFrame:
-    """Return a setting's pairs beside those of the best one, with `over`, the ratio of the two."""
-    beside = best[["block", "prompt", "speedup"]]
-    both = own.merge(beside, on=["block", "prompt"], suffixes=("", "_best"))
-    return both.assign(over=both["speedup"] / both["speedup_best"])
+    """Return a setting's pairs beside those of the best one, with `over`, the ratio of the two.
+
+    Where they share none, one without an interval stands for that.
+    """
+    beside = best[["prompt", "repeat", "speedup"]]
+    both = own.merge(beside, on=["prompt", "repeat"], suffixes=("", "_best"))
+    both = both.assign(over=both["speedup"] / both["speedup_best"])
+    return both if len(both) else own.head(1).assign(over=1.0)
 
 
 def afford(campaign: LoadedCampaign, rows: Rows, limits: Limits) -> None:

@@ -2,11 +2,11 @@
 
 import os.path
 import reprlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, ClassVar, TypeVar
 
 import yaml
 from pydantic import (
@@ -141,13 +141,15 @@ class Strict(BaseModel):
         use_attribute_docstrings=True,  # for the reference
     )
 
+    further_keys: ClassVar[Iterable[str]] = ()  # that may stand beside its own
+
     @model_validator(mode="before")
     @classmethod
     def _refuse_unknown_keys(cls, data: Any) -> Any:
         if isinstance(data, Mapping):
             for key in data:
                 if key not in cls.model_fields:
-                    hint = nearest(str(key), cls.model_fields)
+                    hint = nearest(str(key), [*cls.model_fields, *cls.further_keys])
                     if key in FORMER_KEYS:
                         new = FORMER_KEYS[key]
                         hint = f"it is `{new}` now" if new else "it is gone, leave it out"

@@ -4,8 +4,9 @@
 fields, are written for users. `specmoe.config.load` checks what relates one key to another.
 """
 
+from collections.abc import Iterable
 from pathlib import Path, PurePath
-from typing import Annotated, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt, model_validator
 
@@ -241,16 +242,34 @@ class Machine(Strict):
     memory_bandwidth_gb_s: PositiveFloat | None = None
     """peak bandwidth of the memory that the backend uses, in 10⁹ bytes a second. Without it the
     table of chips decides; a chip that is not in the table is probed for two seconds before each
-    repeat, and the highest value counts"""
+    repeat, and the highest value counts; only a peak that is stated makes a run impossible"""
     gpu: str | None = None
     """name of the GPU"""
     gpu_memory_gb: PositiveFloat | None = None
     """memory of the GPU in GiB, as it is sold"""
 
 
+class OwnModel(Strict):
+    """Your own model in the campaign of `my-models.example.yaml`, which is named after its file.
+
+    Words of the command line, `--config target=/models/m.gguf minutes=10`; all but `campaign` may
+    be given beside them. `minutes` alone is `measurement.minutes`.
+    """
+
+    target: UserPath
+    """path of the target's GGUF file; of a split model the first part"""
+    draft: UserPath | None = None
+    """path of a draft model, or of a trained head (EAGLE-3, DFlash, DSpark): its file says which"""
+    prompts: UserPath | None = None
+    """path of a file of prompts, as workloads have them, which are sent as chats"""
+    minutes: PositiveFloat | None = None
+    """minutes that measuring may take"""
+
+
 class Config(Strict):
     """The whole configuration of one campaign."""
 
+    further_keys: ClassVar[Iterable[str]] = OwnModel.model_fields
     campaign: Campaign
     measurement: Measurement = Measurement()
     statistics: Statistics = Statistics()

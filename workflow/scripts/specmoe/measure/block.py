@@ -42,8 +42,7 @@ def measure_block(
     server_log = log.with_suffix(".server.log")
     given = workplace, block.environment, target, server_log, drafts
     with log_of_job(log), exclusive_job(*given) as job:
-        runs = counted(block.runs, "run")
-        _logger.info("%s: %s begin, with a line for each in %s", block.block, runs, log)
+        _logger.debug("%s: %s begin", block.block, counted(block.runs, "run"))
         before = snapshot()
         record = measure(block, job)
         return record | {"others": busiest(before, snapshot())}
