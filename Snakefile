@@ -15,11 +15,12 @@ if not ROOT.is_dir():
     )
 sys.path.insert(0, str(ROOT / "workflow/scripts"))
 
-from specmoe.config.load import merge_catalogs
+from specmoe.config.load import merge_catalogs, options_of_call
 from specmoe.errors import ConfigError, error_message
 
 # What the command line gives, or another workflow that uses this one as a module, is an overlay. A
 # `configfile` would print a line for each catalog, and a module that is given a config skips it.
+OPTIONS = options_of_call(workflow.configfiles, config)
 try:
     config = merge_catalogs(ROOT, config)
 except ConfigError as error:
@@ -126,7 +127,7 @@ onstart:
 
 
 onsuccess:
-    if scheduled("measure_block"):
+    if scheduled("measure_block", "measure_until_decided"):
         subprocess.run(
             ["python", PACKAGE, "finish", "--campaign", str(CAMPAIGN.file)]
         )
@@ -138,6 +139,6 @@ onsuccess:
 
 
 onerror:
-    if scheduled("measure_block"):
+    if scheduled("measure_block", "measure_until_decided"):
         interrupted = signal.getsignal(signal.SIGINT) == signal.SIG_IGN
         print(CAMPAIGN.describe_missing(interrupted=interrupted))

@@ -21,13 +21,13 @@ rule advise:
     """Say what to switch on: for each target the best draft and γ, or why to leave it off."""
     input:
         analysis="<campaign>/analysis",
-        contenders=CAMPAIGN.stages,
+        stages=CAMPAIGN.stages,
     log:
         "<logs>/advise.log",
     localrule: True
     params:
         out=CAMPAIGN.folder / "advice.json",
-        configfiles=workflow.configfiles,
+        options=always(OPTIONS),
     shell:
-        call("advise") + " --analysis {input.analysis} --contenders {input.contenders}"
-        " --configfile {params.configfiles:q} --out {params.out} 2>&1 | tee {log}"
+        call("advise") + " --analysis {input.analysis} --stages {input.stages}"
+        " --options={params.options:q} --out {params.out} 2>&1 | tee {log}"

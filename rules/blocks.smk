@@ -1,48 +1,58 @@
-# Measuring blocks, one at a time: every measuring job claims all cores of the workflow. The jobs
-# also hold a lock of the machine, because another snakemake may measure there.
+# Measuring, one job at a time: every measuring job claims all cores of the workflow. The jobs also
+# hold a lock of the machine, because another snakemake may measure there.
 
 
-rule measure_block:
-    """Measure the arms of one block on the same prompts, alone on the machine."""
-    input:
-        unpack(of("block", files_of_block)),
-    output:
-        **described("<campaign>/machines/{block}.json"),
-        record=ensure("<campaign>/blocks/{block}.jsonl", non_empty=True),
-    log:
-        "<logs>/measure_block/{block}.log",
-    # Blocks follow the schedule. They have the lowest priority, because a block that started
-    # before all models are made would break the seeded order.
-    priority: of("block", lambda block: CAMPAIGN.priorities.get(block, 0))
-    threads: workflow.cores
-    # What a cluster is asked for, see profiles/slurm/.
-    resources:
-        runtime=lambda wildcards, attempt: 240 * attempt,
-    params:
-        before=describing,
-    message:
-        "Measuring {wildcards.block}"
-    shell:
-        measuring("measure") + " --block {wildcards.block:q} --log {log:q}"
+if CAMPAIGN.staged:
+
+    # One job, as what it measured decides what it measures next. It keeps a record of each block.
+    rule measure_until_decided:
+        """Measure repeat by repeat until each answer is decided, or the minutes end."""
+        input:
+            **FILES.of_stages(),
+            machine="<campaign>/machines/r0.json",
+            program="<engine>/model_passes" if CAMPAIGN.timed_passes else [],
+            asked=asked("stages"),
+            records=lambda wildcards: measured_otherwise(),
+        output:
+            "<campaign>/stages.json",
+        log:
+            "<logs>/measure_block/all.log",
+        threads: workflow.cores
+        resources:
+            runtime=lambda wildcards, attempt: 240 * attempt,
+        message:
+            "Measuring until it is decided"
+        shell:
+            verb("measure_until_decided")
+            + " --workflow-pid $PPID --log {log} --out {output}"
+
+else:
+
+    rule measure_block:
+        """Measure the arms of one block on the same prompts, alone on the machine."""
+        input:
+            unpack(of("block", files_of_block)),
+        output:
+            **described("<campaign>/machines/{block}.json"),
+            record=ensure("<campaign>/blocks/{block}.jsonl", non_empty=True),
+        log:
+            "<logs>/measure_block/{block}.log",
+        # Blocks follow the schedule. They have the lowest priority, because a block that started
+        # before all models are made would break the seeded order.
+        priority: of("block", lambda block: CAMPAIGN.priorities.get(block, 0))
+        threads: workflow.cores
+        # What a cluster is asked for, see profiles/slurm/.
+        resources:
+            runtime=lambda wildcards, attempt: 240 * attempt,
+        params:
+            before=describing,
+        message:
+            "Measuring {wildcards.block}"
+        shell:
+            measuring("measure") + " --block {wildcards.block:q} --log {log:q}"
 
 
-# Its table is printed as soon as it is known: what is provisional says so.
-rule choose_contenders:
-    """Say which settings are clearly beaten before a repeat, and measured no further."""
-    input:
-        unpack(of("stage", FILES.of_contenders)),
-        asked=asked("contenders"),
-    output:
-        "<campaign>/contenders_r{stage}.json",
-    log:
-        "<logs>/choose_contenders/r{stage}.log",
-    localrule: True
-    shell:
-        verb("choose_contenders")
-        + " --stage {wildcards.stage} --out {output} 2>&1 | tee {log}"
-
-
-if CAMPAIGN.timed_passes:
+if CAMPAIGN.timed_passes and not CAMPAIGN.staged:
 
     # One job for all models, because starting one takes as long as the passes of a small model.
     rule measure_pass_times:

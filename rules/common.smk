@@ -124,6 +124,13 @@ def files_of_block(block):
     return FILES.of_block(block)
 
 
+def measured_otherwise():
+    """Return no file; what was measured in stages, and is asked for otherwise now, is again."""
+    if ASKED.lacking:
+        force(*CAMPAIGN.stages)
+    return []
+
+
 def before_passes(repeat):
     """Return what passes before a repeat wait for; they are timed again as blocks are."""
     jobs = [f"pass_times/{model}/r{repeat}" for model in CAMPAIGN.timed_passes]
@@ -152,7 +159,7 @@ TABLES = {
     "pass_times": CAMPAIGN.pass_times,
     "agreement": CAMPAIGN.agreement,
     "divergences": CAMPAIGN.divergences,
-    "contenders": CAMPAIGN.stages,
+    "stages": CAMPAIGN.stages,
 }
 
 
@@ -172,7 +179,6 @@ wildcard_constraints:
     # Not the ids of all blocks: snakemake reads this text for every job.
     block=rf"(?:{SUITES})/.+/r\d+",
     repeat=r"\d+",
-    stage="[01]",
     suite=SUITES,
     collected="|".join(map(re.escape, CAMPAIGN.tables)),
     ending="json|parquet",
@@ -218,7 +224,7 @@ def of_kinds(*kinds):
 
 
 MAKING = ["fetch_model", "make_model", "make_ngram_cache"]
-MAKING += ["measure_block", "measure_pass_times"]
+MAKING += ["measure_block", "measure_pass_times", "measure_until_decided"]
 
 
 def scheduled(*names):
@@ -242,8 +248,8 @@ def print_plan():
             require_build(CAMPAIGN.engine_file(CAMPAIGN.engine_id).parent)
     except (ExceptionGroup, SpecmoeError) as errors:
         sys.exit(error_message(errors))
-    command = ["python", PACKAGE, "plan", "--results", "results", "--configfile"]
-    command += workflow.configfiles
+    command = ["python", PACKAGE, "plan", "--results", "results"]
+    command.append(f"--options={OPTIONS}")
     if CONFIG.check_capacity and scheduled("fetch_model"):
         command.append("--check-capacity")
     # A command line may be too short for it.

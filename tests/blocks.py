@@ -38,12 +38,12 @@ def alone(**more: Any) -> Block:
     """Return a block of a baseline; its prompts are a text and a passage of exact length."""
     block = Block(
         block="",
+        comparison="",
         suite="A",
         target="target",
         repeat=0,
         arms=(ALONE,),
         prompts=(PromptSource("code", "code.txt"), PromptSource("passage-32", "passage.txt", 32)),
-        prompt_iterations=1,
         n_predict=32,
         temperature=0.0,
         seed=42,
@@ -95,7 +95,8 @@ def changed(block: Block, **more: Any) -> Block:
     """Return a block with other fields, and the name that it then has."""
     block = replace(block, **more)
     level = f"/{level_id(block.level)}" if block.level else ""
-    return replace(block, block=f"{block.suite}/{block.target}{level}/r{block.repeat}")
+    comparison = f"{block.suite}/{block.target}{level}"
+    return replace(block, comparison=comparison, block=f"{comparison}/r{block.repeat}")
 
 
 def row(target: str, draft: str = "none", **columns: Any) -> dict[str, Any]:

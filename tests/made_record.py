@@ -33,11 +33,15 @@ def small_block(study: dict[str, Any]) -> Block:
 
 def made_record(block: Block) -> dict[str, Any]:
     """Return the record of a block of the paired protocol, as JSON has it."""
-    arms = [{"arm": arm.name, "peak_rss_bytes": 50_000_000} for arm in block.arms]
-    turns = turns_of(block, block.arms, interleaved=True)
+    arms = [
+        {"arm": arm.name, "groups": [number], "peak_rss_bytes": 50_000_000}
+        for number, group in enumerate(block.groups)
+        for arm in group
+    ]
+    turns = turns_of(block, together=True)
     runs = [_run(block, turn, order) for order, turn in enumerate(turns)]
     record = {"schedule": "interleaved", "machine": "0123456789ab", "arms": arms, "runs": runs}
-    record["groups"] = [[arm.name for arm in block.arms]]
+    record["groups"] = [[arm.name for arm in group] for group in block.groups]
     made: dict[str, Any] = json.loads(json.dumps(record))
     return made
 
@@ -50,10 +54,10 @@ def made_rows(study: dict[str, Any]) -> list[dict[str, Any]]:
 
 def _run(block: Block, turn: Any, order: int) -> dict[str, Any]:
     [source] = turn.sources
-    seed, generated = block.run_seed(turn.iteration), block.n_predict
+    seed, generated = block.run_seed, block.n_predict
     prompt = [*range(source.length or 14)]
     run = {
-        "run": block.run_id(turn.arm, source.prompt, turn.iteration),
+        "run": block.run_id(turn.arm, source.prompt, turn.group),
         "arm": turn.arm.name,
         "order": order,
         "load_average": 0.5,

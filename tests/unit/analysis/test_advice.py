@@ -338,7 +338,9 @@ def test_a_setting_that_was_beaten_is_not_compared_and_counts_among_those_chosen
 
 
 def disturb(runs, names):
-    return runs.assign(disturbed_reason=np.where(runs["run"].isin(names), "a thread waited", None))
+    busy = runs["run"].isin(names)
+    why, share = np.where(busy, "a thread waited", None), np.where(busy, 0.4, 0.04)
+    return runs.assign(disturbed_reason=why, wait_share=share)
 
 
 def test_disturbed_pairs_leave_the_answer_and_are_counted_beside_it(config):
@@ -354,10 +356,13 @@ def test_disturbed_pairs_leave_the_answer_and_are_counted_beside_it(config):
 
 def test_a_target_of_which_no_pair_is_left_is_not_known_and_says_why(config):
     runs = workload((4, [59, 60, 61]))
-    busy = disturb(runs, runs["run"])
+    quiet = baseline_runs(["another"], MANY, 6)
+    busy = disturb(pd.concat([runs, pd.DataFrame(quiet)]), runs.loc[runs["gamma"] == 4, "run"])
     row, settings = advice_of(busy, config)
     assert (row["answer"], row["lost_settings"]) == (Answer.UNKNOWN, 1)
-    assert row["reason"] == "the machine was disturbed during every pair of runs, at every attempt"
+    assert (
+        row["reason"] == "the machine was disturbed far more than usual during every pair of runs"
+    )
     assert settings["status"].tolist() == [Status.LOST]
 
 

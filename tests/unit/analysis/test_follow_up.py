@@ -10,9 +10,9 @@ from specmoe.analysis.follow_up import (
     launch_line,
     measuring_line,
     model_file,
-    with_files,
+    with_options,
 )
-from specmoe.config.load import load
+from specmoe.config.load import load, options_of_call
 
 
 @pytest.fixture
@@ -52,10 +52,23 @@ def test_layers_are_for_a_gpu_and_files_and_lengths_are_those_measured(mine, roo
     assert "--spec-draft-n-max 4 --spec-draft-n-min 0 --spec-draft-p-min 0" in line
 
 
-def test_the_line_that_measures_more_names_the_files_of_this_call(mine, root):
+def test_the_line_that_measures_more_is_configured_as_this_call_was(mine, root):
     line = measuring_line(load(mine, root), 3, 4)
-    assert line.endswith("--config 'measurement={repeats: 7}'")
-    shown = with_files(line, [Path("config/my own.yaml"), Path("b.yaml")])
-    assert shlex.split(shown)[4:7] == ["--configfile", "config/my own.yaml", "b.yaml"]
-    assert "--configfile" not in with_files(line, [])
-    assert with_files("llama-server -m a.gguf", [Path("a.yaml")]) == "llama-server -m a.gguf"
+    files = options_of_call([Path("config/my own.yaml"), Path("b.yaml")], {})
+    shown = shlex.split(with_options(line, files))
+    assert shown[4:] == [
+        "--configfile", "config/my own.yaml", "b.yaml", "--config", "measurement={repeats: 7}"
+    ]  # fmt: skip
+    assert "--configfile" not in with_options(line, options_of_call([], {}))
+    assert with_options("llama-server -m a.gguf", files) == "llama-server -m a.gguf"
+
+
+def test_minutes_grow_with_repeats_and_replace_those_of_this_call(mine, root):
+    mine["measurement"] |= {"minutes": 10, "repeats": {"least": 1, "most": 6}}
+    line = measuring_line(load(mine, root), 4, 4)
+    own = {"target": "/models/my target's.gguf", "minutes": 10, "draft": "d.gguf"}
+    shown = shlex.split(with_options(line, options_of_call([], own)))
+    assert shown[4:] == [
+        "--config", "target=/models/my target's.gguf", "draft=d.gguf", "minutes=20",
+        "measurement={repeats: {most: 8}}",
+    ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""Every arm sends every prompt in every pass once; the order is seeded and favours no arm."""
+"""Each setting is measured beside the baseline, prompt by prompt, in seeded orders."""
 
 from collections import Counter
 from dataclasses import replace
@@ -13,74 +13,66 @@ from specmoe.measure.block import turns_of
 
 from ...blocks import ALONE, compared, drafted
 
-SIDES = (ALONE, drafted(4), drafted(8), drafted(8, 0.5))
+SETTINGS = (drafted(4), drafted(8), drafted(8, 0.5))
 PROMPTS = tuple(PromptSource(name, f"{name}.txt") for name in "abcd")
-BLOCK = compared(arms=SIDES, prompts=PROMPTS, prompt_iterations=3)
+BLOCK = compared(arms=(ALONE, *SETTINGS), prompts=PROMPTS)
+either_way = pytest.mark.parametrize("together", [True, False])
 
 
-def together(block):
-    return turns_of(block, block.arms, interleaved=True)
+def turns(block, together):
+    return [*turns_of(block, together=together)]
 
 
-def sequential(block):
-    return turns_of(block, block.arms, interleaved=False)
-
-
-ORDERS = [together, sequential]
-
-
-@pytest.mark.parametrize("order", ORDERS)
+@either_way
 @given(
-    arms=st.sets(st.sampled_from(SIDES), min_size=1),
+    settings=st.sets(st.sampled_from(SETTINGS)),
     prompts=st.sets(st.sampled_from(PROMPTS), min_size=1),
-    iterations=st.integers(1, 4),
     seed=st.integers(),
     repeat=st.integers(0, 5),
     concurrency=st.none() | st.just(2),
 )
-def test_every_arm_sends_every_prompt_in_every_pass_exactly_once(
-    order, arms, prompts, iterations, **more
+def test_each_setting_and_a_baseline_beside_it_send_every_prompt_once(
+    together, settings, prompts, seed, **more
 ):
-    more["order_seed"] = more.pop("seed")
-    more |= {"prompt_iterations": iterations}
-    block = compared(arms=tuple(arms), prompts=tuple(prompts), **more)
-    turns = order(block)
-    assert len(turns) == block.runs / (len(prompts) if block.concurrency else 1)
-    sent = [(arm, source, number) for arm, sources, number, _ in turns for source in sources]
-    assert Counter(sent) == Counter(product(arms, prompts, range(iterations)))
+    arms = (ALONE, *settings)
+    block = compared(arms=arms, prompts=tuple(prompts), order_seed=seed, **more)
+    found = turns(block, together)
+    assert len(found) == block.runs / (len(prompts) if block.concurrency else 1)
+    sent = Counter((turn.arm, source) for turn in found for source in turn.sources)
+    beside = max(len(settings), 1)
+    assert sent == {
+        (arm, source): 1 if arm.speculates else beside for arm, source in product(arms, prompts)
+    }
+    for number, group in groupby(found, lambda turn: turn.group):
+        assert {turn.arm for turn in group} == {*block.groups[number]}
 
 
-@pytest.mark.parametrize("order", ORDERS)
-def test_the_order_is_seeded_and_differs_between_blocks(order):
-    assert order(BLOCK) == order(BLOCK)
+@either_way
+def test_the_order_is_seeded_and_differs_between_blocks(together):
+    assert turns(BLOCK, together) == turns(BLOCK, together)
     others = [replace(BLOCK, order_seed=2), replace(BLOCK, block="B/another/r0")]
-    assert all(order(other) != order(BLOCK) for other in others)
-    assert order(replace(BLOCK, prompts=PROMPTS[::-1])) == order(BLOCK)  # of the configuration
+    assert all(turns(other, together) != turns(BLOCK, together) for other in others)
+    reordered = replace(BLOCK, prompts=PROMPTS[::-1])  # of the configuration
+    assert turns(reordered, together) == turns(BLOCK, together)
 
 
-def test_together_the_arms_take_turns_prompt_by_prompt_and_none_is_always_first():
-    stretches = [
-        (prompt, [turn.arm for turn in turns])
-        for prompt, turns in groupby(together(BLOCK), lambda turn: (turn[2], turn[1]))
-    ]
-    assert len(stretches) == BLOCK.prompt_iterations * len(PROMPTS)
-    assert all(set(arms) == set(SIDES) for _, arms in stretches)
-    assert [number for (number, _), _ in stretches] == sorted([0, 1, 2] * len(PROMPTS))
-    turns = together(replace(BLOCK, prompt_iterations=25))
-    firsts = Counter(turn.arm for turn in turns[:: len(SIDES)])
-    # Of 100 first places, each of four arms has 25 on average, with a standard deviation of 4.3.
-    assert set(firsts) == set(SIDES)
-    assert all(12 <= count <= 38 for count in firsts.values())
+def test_at_most_a_setting_and_the_baseline_are_live_and_take_turns():
+    many = [replace(BLOCK, block=f"B/target/r{repeat}") for repeat in range(20)]
+    firsts: Counter[bool] = Counter()
+    for block in many:
+        found = turns(block, together=True)
+        assert all({*turn.live} == {*block.groups[turn.group]} for turn in found)
+        for first, second in zip(found[::2], found[1::2], strict=True):
+            assert first.sources == second.sources
+            assert {first.arm, second.arm} == {*first.live}
+            firsts[first.arm.speculates] += 1
+    # Of 240 first places, each has 120 on average, with a standard deviation of 8.
+    assert 90 < firsts[True] < 150
 
 
-def test_in_turn_one_arm_follows_the_other_in_an_order_that_turns_round():
-    orders = [
-        [arm for arm, _ in groupby(sequential(replace(BLOCK, repeat=repeat)), lambda t: t[0])]
-        for repeat in range(4)
-    ]
-    assert orders == [[*SIDES], [*SIDES[::-1]]] * 2
-    by_arm = [
-        [(turn.sources, turn.iteration) for turn in turns]
-        for _, turns in groupby(sequential(BLOCK), lambda turn: turn.arm)
-    ]
-    assert all(one == by_arm[0] for one in by_arm)
+def test_without_memory_for_both_one_follows_the_other():
+    found = turns(BLOCK, together=False)
+    assert all(turn.live == (turn.arm,) for turn in found)
+    stretches = [[*own] for _, own in groupby(found, lambda turn: (turn.group, turn.arm))]
+    assert len(stretches) == 2 * len(SETTINGS)
+    assert all(len(own) == len(PROMPTS) for own in stretches)

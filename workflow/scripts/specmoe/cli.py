@@ -11,8 +11,7 @@ import json
 import signal
 import sys
 from argparse import ArgumentParser
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Iterable, Sequence
 from importlib import import_module
 from pathlib import Path
 from types import UnionType
@@ -22,7 +21,6 @@ from specmoe import errors
 from specmoe.files import read_record, replace_text, save_digests
 
 if TYPE_CHECKING:
-    from specmoe.config.block import Block
     from specmoe.plan.campaign import LoadedCampaign as Opened
 
 
@@ -82,50 +80,6 @@ def describe_model(campaign: "Opened", model: str, out: Path, digests: Path | No
     describe_model(file, *stated, digests, out)
 
 
-def measure(campaign: "Opened", block: str, log: Path, workflow_pid: int | None = None) -> None:
-    """Measure one block by its protocol, alone on the machine."""
-    from specmoe.measure.block import measure_block, summary
-    from specmoe.plan.asked import Asked
-
-    one, asked = campaign.remaining(block) or campaign.block(block), Asked(campaign)
-    target = campaign.model_file(one.target)
-    drafts = {model: campaign.model_file(model) for model in one.draft_models}
-    workplace = campaign.workplace(block, workflow_pid, campaign.engine_of_block(block))
-    if one.repeat == 0:  # the other repeats load the same files
-        _check_files(one, target, drafts)
-    name, request = f"blocks/{block}", asked.block(block)
-    record, fresh = asked.measure_once(
-        name, request, lambda: measure_block(one, workplace, target, drafts, log)
-    )
-    asked.records.relink(name, request)
-    message = summary(one, record) if fresh else "kept, as it was measured before"
-    message = message if one.arms else "nothing, as all its settings are beaten"
-    print(f"{campaign.describe_progress()}: {block}: {message}", flush=True)
-
-
-def _check_files(block: "Block", target: Path, drafts: Mapping[str, Path]) -> None:
-    """Raise ModelError for a file of a block that cannot draft for its target."""
-    from specmoe.models.gguf import check_made_files  # loads numpy, which no other repeat needs
-
-    check_made_files(block, target, drafts)
-
-
-def time_passes(
-    campaign: "Opened", repeat: int, log: Path, workflow_pid: int | None = None
-) -> None:
-    """Time the passes of each model by themselves, alone on the machine."""
-    from specmoe.measure.model_passes import time_passes
-    from specmoe.plan.asked import Asked
-
-    asked = Asked(campaign)
-    for model, passes in campaign.timed_passes.items():
-        name, file = f"pass_times/{model}/r{repeat}", campaign.model_file(model)
-        given = passes, campaign.workplace(name, workflow_pid), file, log
-        request = asked.passes(model, repeat)
-        asked.measure_once(name, request, partial(time_passes, *given))
-        asked.records.relink(name, request)
-
-
 def record_trace(campaign: "Opened", log: Path, out: Path, workflow_pid: int | None = None) -> None:
     """Decode one prompt with a target, and record the draft tokens of every round."""
     from specmoe.engine.job import exclusive_job
@@ -172,27 +126,6 @@ def judge(
     replace_text(out, json.dumps(judged, indent=1) + "\n")
 
 
-def score_draft(
-    campaign: "Opened", draft: str, log: Path, out: Path, workflow_pid: int | None = None
-) -> None:
-    """Score the outputs of a draft model's targets with it."""
-    from specmoe.measure.model_passes import score_texts
-    from specmoe.plan.asked import Asked
-    from specmoe.records import load
-
-    asked, name, blocks = Asked(campaign), f"agreement/{draft}", campaign.draft_scoring[draft]
-    records = (
-        (campaign.block(one), load(asked.records.link(f"blocks/{one}"))[1]) for one in blocks
-    )
-    workplace, file = campaign.workplace(name, workflow_pid), campaign.model_file(draft)
-    read, _ = asked.measure_once(
-        name,
-        asked.rereading(draft, blocks),
-        lambda: score_texts(draft, records, workplace, file, log),
-    )
-    replace_text(out, json.dumps(read) + "\n")
-
-
 def collect_table(campaign: "Opened", table: str, out: Path) -> None:
     """Collect records: `runs`, `suites/<suite>`, `pass_times`, `agreement`, `machine`, `models`."""
     from specmoe.models.info import load_info, save_infos
@@ -201,15 +134,16 @@ def collect_table(campaign: "Opened", table: str, out: Path) -> None:
     from specmoe.runs.collect import collect_runs
     from specmoe.runs.other_tables import collect_agreement, collect_pass_times
 
-    records = JobFiles(campaign).of_table(table)["records"]
     match table:
         case "machine":
+            records = JobFiles(campaign).of_table(table)["records"]
             machine = collect([*map(read_record, records)], shared=campaign.shared)
             replace_text(out, json.dumps(machine, indent=1) + "\n")
         case "models":
-            save_infos({info.stem: load_info(info) for info in records}, out)
+            infos = map(campaign.info, campaign.config.measured_networks)
+            save_infos({info.stem: load_info(info) for info in infos}, out)
         case "agreement":
-            collect_agreement(records, out)
+            collect_agreement(campaign.scores, out)
         case "pass_times":
             collect_pass_times(campaign, out)
         case _:
@@ -249,10 +183,10 @@ VERBS = {
     "describe_machine": "plan.machine",
     **dict.fromkeys(["build_engine", "build_program"], "cli"),
     **dict.fromkeys(["make_model", "fetch_model", "describe_model"], "cli"),
-    **dict.fromkeys(["measure", "time_passes", "record_trace", "show_trace"], "cli"),
-    **dict.fromkeys(["judge", "score_draft", "collect_table", "summarise"], "cli"),
+    **dict.fromkeys(["measure", "time_passes", "score_draft"], "measure.jobs"),
+    **dict.fromkeys(["record_trace", "show_trace", "judge", "collect_table", "summarise"], "cli"),
     "document": "cli",
-    "choose_contenders": "analysis.contenders",
+    "measure_until_decided": "analysis.stages",
     "audit": "audit.report",
     "analyse": "study.headline",
     "advise": "analysis.terminal",

@@ -24,8 +24,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from specmoe.analysis.contenders import Verdict
-from specmoe.analysis.decision import LITTLE, Answer, Ends, find_answer, find_ends
+from specmoe.analysis.decision import (
+    LITTLE,
+    Answer,
+    Ends,
+    Verdict,
+    confidence_of_look,
+    find_answer,
+    find_ends,
+)
 from specmoe.analysis.exclusions import apply_exclusions, at_all_prompts
 from specmoe.analysis.follow_up import launch_line, measuring_line, what_helps
 from specmoe.analysis.intervals import Mean, mean_on_other_prompts, mean_speedup, moderated
@@ -62,9 +69,12 @@ class Controls(StrEnum):
     NONE = "not measured"
 
 
-# Checks of the audit that do not bear on one run's time or text: `determinism` is about other
-# repeats, and `controls` counts for the target as a whole.
-_HARMLESS = frozenset({"determinism", "controls"})
+# Checks of the audit by which no run is excluded. Those that do not bear on one run's time or text:
+# `determinism` is about other repeats, and `controls` counts for the target as a whole. And those
+# whose bound is no more than the fastest that was seen of the machine, which a run may exceed.
+_HARMLESS = frozenset(
+    {"determinism", "controls", "expected_experts", "expected_time", "measured_bandwidth"}
+)
 
 # Integer columns that are null where a target has no setting.
 _COUNTS = [
@@ -123,7 +133,7 @@ def advise(
     settings = _with_lost(settings, gone, own)
     targets = [name for name in config.models if name in {*runs["target"]}]
     beaten = {
-        tuple(row[name] for name in SETTING) for row in stages if row["verdict"] == Verdict.FIRST
+        tuple(row[name] for name in SETTING) for row in stages if row["verdict"] == Verdict.BEATEN
     }
     controlled = pd.DataFrame() if beside is None else beside
     failed = controlled.groupby("target")["failed"].sum().to_dict() if len(controlled) else {}
@@ -234,7 +244,8 @@ def _ranked(
 
     def deciding(rows: pd.DataFrame, runs: Mapping[Any, pd.DataFrame]) -> pd.DataFrame:
         every = [runs[key] for key in _keys(rows)]
-        return deciding_intervals(every, config.statistics, dropped).set_index(rows.index)
+        looks = config.measurement.most if config.measurement.staged else 1
+        return deciding_intervals(every, config.statistics, dropped, looks).set_index(rows.index)
 
     own = own.assign(**deciding(own[counts], left))
     unfiltered = own[known & ~own["beaten"] & (own["flagged"] > 0)]
@@ -254,15 +265,16 @@ _ERROR = ["these_error", "these_degrees"]
 
 
 def deciding_intervals(
-    settings: Sequence[pd.DataFrame], statistics: Statistics, dropped: int
+    settings: Sequence[pd.DataFrame], statistics: Statistics, dropped: int, looks: int = 1
 ) -> pd.DataFrame:
     """Return the intervals that decide an answer, a row for each setting; NaN without repeats.
 
     `settings` are the compared runs of each, `dropped` is how many more the best was chosen among,
-    see `contenders`. All allow for another session. simultaneous_low, simultaneous_high: on these
-    prompts, after the choice of the best; other_prompts_low, other_prompts_high: the same on
-    prompts like these; setting_low, setting_high: on these prompts, without a choice; these_error
-    and these_degrees: the standard error on these prompts, and its degrees of freedom.
+    see `contenders`, `looks` after how many repeats a campaign may end. All allow for another
+    session. simultaneous_low, simultaneous_high: on these prompts, after the choice of the best;
+    other_prompts_low, other_prompts_high: the same on prompts like these; setting_low,
+    setting_high: on these prompts, without a choice; these_error and these_degrees: the standard
+    error on these prompts, and its degrees of freedom.
     """
     if not settings:
         return pd.DataFrame(columns=[*Ends._fields, *_ERROR], dtype=float)
@@ -278,8 +290,9 @@ def deciding_intervals(
     here, elsewhere = (
         Mean(*np.array([mean[:3] for mean in means], float).T) for means in (these, others)
     )
-    choice, session = repeated + dropped, session_of(statistics)
-    found = find_ends(here, elsewhere, statistics.confidence, choice, session)
+    choice, session = repeated + dropped, session_of(statistics, settings)
+    confidence = confidence_of_look(statistics.confidence, looks)
+    found = find_ends(here, elsewhere, confidence, choice, session)
     error = dict(zip(_ERROR, here[1:3], strict=True))
     return pd.DataFrame(found._asdict() | error)
 
@@ -359,7 +372,7 @@ def _known(
     elif controls == Controls.FAILED:
         why = "its controls fail, so its other measurements do not count"
     elif (own["status"] == Status.LOST).all():
-        why = f"{DISTURBED} during every pair of runs, at every attempt"
+        why = f"{DISTURBED} far more than usual during every pair of runs"
     elif missing.mean() > MOST_MISSING:
         why = (
             "most settings are flagged or were lost to other load, so what is left answers nothing"

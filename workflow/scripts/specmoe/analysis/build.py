@@ -105,6 +105,23 @@ def analyse(
     )
 
 
+def advice_tables(
+    runs: pd.DataFrame,
+    config: Config,
+    infos: Mapping[str, ModelInfo],
+    audit: pd.DataFrame,
+    stages: Iterable[Mapping[str, Any]] = (),
+) -> dict[str, Any]:
+    """Return the tables of advice of runs; `compared`: by SETTING, the pairs that count."""
+    runs = summaries.with_conditions(runs)
+    pairs = summaries.make_pairs(runs, config.audit.unrelated_drafts, infos, config.workloads)
+    settings = setting_tables(pairs, config.statistics)["settings"]
+    own = usual(pairs[pairs["counts"] & is_no_control(pairs)])
+    return advise(usual(runs), pairs, settings, audit, config, infos, stages, None) | {
+        "compared": dict(list(own.groupby(SETTING)))
+    }
+
+
 def setting_tables(pairs: pd.DataFrame, statistics: Statistics) -> dict[str, pd.DataFrame]:
     """Return the tables `settings` and `levels` of pairs, see `make_pairs`."""
     varied = pairs["forced_acceptance"].notna() | is_no_control(pairs)
@@ -183,7 +200,7 @@ def _campaign(runs: pd.DataFrame, config: Config, machine: Mapping[str, Any]) ->
                 "first_turns": sent["first turn"],
                 "chats": sent["chat"],
                 "temperature": config.measurement.temperature,
-                "repeats": config.measurement.repeats,
+                "repeats": int(runs["repeat"].nunique()),
                 "confidence": config.statistics.confidence,
                 "started_at": runs["started_at"].min(),
                 "ended_at": runs["started_at"].max(),

@@ -1,121 +1,100 @@
-"""Advice in stages: settings that are clearly beaten before all repeats are measured.
+"""Contenders: which settings are measured further, after a stage of a campaign.
 
-Before the first repeat the speedups of draft models are predicted (`gamma_curves`), after it all
-are measured once. A setting is beaten if its interval lies below the best one's, or below 1, by
-more than the margin that the configuration states (`measurement.drop_beaten`), and then it is
-measured no further. If all settings of a block are beaten, its best one is not: only further
-repeats can show that it is slower. `tests/benchmarks/interval_coverage.py` counts wrong answers
-with and without that.
+Before the first repeat the speedups of draft models are predicted (`gamma_curves`), after each all
+are compared, by the rules of `decision`. A target whose answer is decided is measured no further,
+nor is a setting that is clearly beaten, or that hardly drafts. With few minutes the most promising
+settings are measured, on as many prompts as the minutes allow.
 """
 
-import json
 import math
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from enum import StrEnum
-from pathlib import Path
-from typing import Any
+from itertools import compress, groupby
+from operator import itemgetter
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
-import numpy as np
 import pandas as pd
 
+from specmoe.analysis.advice import Status
+from specmoe.analysis.build import advice_tables
+from specmoe.analysis.decision import Answer, Decision, Verdict, decide
 from specmoe.analysis.gamma_curves import scored_pair
-from specmoe.analysis.intervals import MANY, student_quantile
+from specmoe.analysis.intervals import mean_on_other_prompts, mean_speedup, moderated, stacked
 from specmoe.analysis.labels import is_no_control, with_controls
 from specmoe.analysis.noise import session_of
-from specmoe.analysis.number_text import TOO_FEW_PROMPTS, measured
-from specmoe.analysis.summaries import with_speedups
-from specmoe.audit.draft_rounds import DraftScores, ScoresKey, scores_by_run
+from specmoe.analysis.summaries import SETTING
+from specmoe.audit.checks import audit_runs
+from specmoe.audit.draft_rounds import scores_by_run
+from specmoe.audit.evidence import Evidence
 from specmoe.config.block import Arm, Block
-from specmoe.config.matrix import setting_of, texts_of
+from specmoe.config.matrix import TEXTS, comparisons, setting_of
 from specmoe.config.methods import Method, draft_label, engine_type
-from specmoe.config.schema import Statistics
-from specmoe.errors import ConfigError
-from specmoe.files import read_record, replace_text
+from specmoe.config.schema import Config
+from specmoe.files import read_record
 from specmoe.models.info import ModelInfo, load_info
 from specmoe.plan.asked import Asked
-from specmoe.plan.campaign import ROOT, LoadedCampaign
+from specmoe.plan.campaign import LoadedCampaign
 from specmoe.runs.collect import rows_of_block
 from specmoe.runs.other_tables import read_passes, rows_of_draft, undisturbed_passes
-from specmoe.runs.schema import frame_of, undisturbed
-from specmoe.text import fill_template, in_columns
+from specmoe.runs.schema import frame_of
 
-BLOCK_SD = 0.05
-"""What blocks of a setting are taken to differ by, as a standard deviation of the logarithm of
-speedup, where there is only one: the most of those that were measured."""
+Rows = dict[str, dict[str, Any]]
+"""What is known of each setting after a stage, by its id: who it is, predictions, verdict."""
 
-
-class Verdict(StrEnum):
-    """Why a setting is measured no further."""
-
-    PREDICTED = "beaten by prediction"
-    FIRST = "beaten in the first repeat"
-    CONTENDER = "contender"  # it is measured further
+# A setting is tried on so many prompts before a further setting is: fewer say little of others.
+WANTED_PROMPTS = 8
+START_S = 1.0  # of a server, with its warm-up
+_DECIDED = (Answer.ON, Answer.OFF, Answer.LITTLE, Answer.LOOPING)
+_target = itemgetter("target")
 
 
-def first_ends(logs: np.ndarray, statistics: Statistics) -> tuple[np.ndarray, np.ndarray]:
-    """Return both ends of the mean logarithms of one block, for prompts like these.
+class Limits(NamedTuple):
+    """What there is time for."""
 
-    `logs` is an array (..., settings, prompts) of logarithms of speedup.
-    """
-    reach = np.hypot(_first_reach(logs, 1, statistics), session_of(statistics).reach)
-    mean = logs.mean(axis=-1)
-    return mean - reach, mean + reach
+    left_s: float = math.inf  # that measuring may still take
+    run_s: Mapping[str, float] = MappingProxyType({})  # of a run, by target
 
 
-def _first_reach(logs: np.ndarray, blocks: int, statistics: Statistics) -> np.ndarray:
-    """Return how far the means of one block's logarithms, or differences of two, may be off."""
-    prompts = logs.shape[-1]
-    if prompts < 2:
-        return np.full(logs.shape[:-1], np.inf)
-    prompt_error = logs.std(axis=-1, ddof=1) / math.sqrt(prompts)
-    own = student_quantile(prompts - 1, statistics.confidence) * prompt_error
-    block_error = student_quantile(MANY, statistics.confidence) * BLOCK_SD * math.sqrt(blocks)
-    reach: np.ndarray = np.hypot(own, block_error)
-    return reach
+class Stage(NamedTuple):
+    """What is known before a repeat, and what is measured in it."""
+
+    rows: Rows
+    tables: Mapping[str, pd.DataFrame]  # of `advice_tables`; none before the first repeat
+    ended: str  # why nothing is measured further; empty if something is
+
+    @property
+    def measured(self) -> dict[str, bool]:
+        """Whether each setting is measured further."""
+        return {name: row["verdict"] == Verdict.CONTENDER for name, row in self.rows.items()}
+
+    @property
+    def targets(self) -> set[str]:
+        """The targets of which some setting is measured further."""
+        return {row["target"] for name, row in self.rows.items() if self.measured[name]}
 
 
-def beaten_in_first(logs: np.ndarray, statistics: Statistics, margin: float) -> np.ndarray:
-    """Return which settings of one block are beaten, of an array (..., settings, prompts).
-
-    Rivals are compared prompt by prompt. The best one stays.
-    """
-    means = logs.mean(axis=-1)
-    best = np.expand_dims(means.argmax(axis=-1), (-1, -2))
-    behind = logs - np.take_along_axis(logs, best, axis=-2)
-    high = behind.mean(axis=-1) + _first_reach(behind, 2, statistics)
-    edge = -math.log1p(margin)
-    return _but_the_best((high < edge) | (first_ends(logs, statistics)[1] < edge), means)
-
-
-def answer_so_far(logs: np.ndarray, statistics: Statistics) -> np.ndarray:
-    """Return what one block says of its settings, of an array (..., settings, prompts).
-
-    *on* and *off* are as in advice: a gain of the best allows for the choice among settings.
-    """
-    wrong = (1 - statistics.confidence) / logs.shape[-2]
-    chosen = statistics.model_copy(update={"confidence": 1 - wrong})
-    gains = first_ends(logs, chosen)[0].max(axis=-1) > 0
-    loses = first_ends(logs, statistics)[1].max(axis=-1) < 0
-    return np.select([gains, loses], ["on", "off"], "undecided")
-
-
-def beaten_by_prediction(
-    means: np.ndarray, low: np.ndarray, high: np.ndarray, margin: float, *, others: bool = False
-) -> np.ndarray:
-    """Return which settings are beaten, of logarithms (..., settings) with their ends.
-
-    The best one stays, unless there are `others` of which nothing is predicted.
-    """
-    edge = np.maximum(low.max(axis=-1, keepdims=True), 0.0) - math.log1p(margin)
-    beaten: np.ndarray = high < edge
-    return beaten if others else _but_the_best(beaten, means)
-
-
-def _but_the_best(beaten: np.ndarray, means: np.ndarray) -> np.ndarray:
-    """Return what is beaten; where all are, without the best."""
-    best = means == means.max(axis=-1, keepdims=True)
-    kept: np.ndarray = beaten & ~(beaten.all(axis=-1, keepdims=True) & best)
-    return kept
+def choose(
+    campaign: LoadedCampaign, repeat: int, blocks: Sequence[str], before: Rows, limits: Limits
+) -> Stage:
+    """Return what is measured in a repeat: `blocks` are measured, `before` was known before."""
+    config = campaign.config
+    infos = {name: load_info(campaign.info(name)) for name in config.measured_networks}
+    rows = {
+        setting_of(one, arm): _row(one, arm, config)
+        for suite in config.selected_suites
+        for one in comparisons(config, suite, gpu=campaign.gpu)
+        for arm in select_arms(one, config.audit.unrelated_drafts, infos)
+    }
+    rows = {name: row | before.get(name, {}) for name, row in rows.items()}
+    tables: dict[str, pd.DataFrame] = {}
+    if repeat == 0:
+        predict(campaign, rows, infos)
+    else:
+        tables = compare(campaign, repeat, blocks, rows, infos)
+    afford(campaign, rows, limits)
+    going = any(row["verdict"] == Verdict.CONTENDER for row in rows.values())
+    return Stage(rows, tables, "" if going or not rows else "no setting needs more repeats")
 
 
 def select_arms(
@@ -129,153 +108,168 @@ def select_arms(
     return [arm for arm, counts in zip(arms, own, strict=True) if counts]
 
 
-def predict(
-    block: Block,
-    arms: Sequence[Arm],
-    baselines: pd.DataFrame,
-    scores: Mapping[ScoresKey, list[DraftScores]],
-    pass_times: pd.DataFrame,
-    statistics: Statistics,
-    margin: float,
-    *,
-    replays: bool,
-) -> list[dict[str, Any]]:
-    """Return a row for each setting of a block before it is measured, with its verdict.
-
-    `baselines` are runs of the target by itself, `replays` says whether it replays rounds.
-    Nothing is predicted of other methods than draft models, nor of those that may stop early.
-    """
-    rows = []
-    for arm in arms:
-        pair = None
-        if arm.method == Method.DRAFT and not arm.p_min:
-            draft = str(arm.draft_model)
-            pair = scored_pair(baselines, draft, scores, pass_times, statistics, replays=replays)
-        rows.append(_row(block, arm) | (pair.predict_speedup(arm.gamma) if pair else {}))
-    known = [row for row in rows if "predicted" in row]
-    if known:
-        means, low, high = (
-            np.log([row[f"predicted{end}"] for row in known]) for end in ("", "_low", "_high")
-        )
-        beaten = beaten_by_prediction(means, low, high, margin, others=len(known) < len(rows))
-        for row, one in zip(known, beaten, strict=True):
-            row["verdict"] = Verdict.PREDICTED if one else Verdict.CONTENDER
-    return rows
-
-
-def compare_first(
-    block: Block,
-    arms: Sequence[Arm],
-    runs: pd.DataFrame,
-    predicted: Iterable[Mapping[str, Any]],
-    statistics: Statistics,
-    margin: float,
-) -> list[dict[str, Any]]:
-    """Return a row for each setting of a block after the first repeat, with its verdict.
-
-    `runs` are those of the block, `predicted` the rows before it. A setting with failed decodes is
-    neither beaten nor compared, as it may be fast because it fails. Where a prediction turns out to
-    be wrong, no other one of the block is believed.
-    """
-    before = {row["setting"]: dict(row) for row in predicted}
-    rows = {arm: _row(block, arm) | before.get(setting_of(block, arm), {}) for arm in arms}
-    pairs = with_speedups(undisturbed(runs))
-    logs = {}
-    for arm, row in rows.items():
-        own = pairs[(pairs["draft"] == arm.setting) & (pairs["gamma"] == arm.gamma)]
-        own = own[own["forced_acceptance"].isna()]
-        if len(own) and not own["decode_failures"].fillna(0).any():
-            speedups = own["speedup"].astype(float)
-            logs[arm] = speedups.map(math.log).groupby(own["prompt"]).mean()
-            row["speedup"] = math.exp(logs[arm].mean())
-    table = pd.DataFrame(logs).dropna().to_numpy(float).T
-    if table.size and table.shape[-1] > 1:  # one prompt says nothing of others
-        low, high = first_ends(table, statistics)
-        beaten = beaten_in_first(table, statistics, margin)
-        answer = str(answer_so_far(table, statistics))
-        for arm, least, most, one in zip(logs, low, high, beaten, strict=True):
-            rows[arm] |= {"speedup_low": math.exp(least), "speedup_high": math.exp(most)}
-            rows[arm]["verdict"] = Verdict.FIRST if one else Verdict.CONTENDER
-            rows[arm]["so_far"] = answer
-    known = [row for row in rows.values() if {"predicted", "speedup_low"} <= row.keys()]
-    if any(
-        row["speedup_high"] < row["predicted_low"] or row["speedup_low"] > row["predicted_high"]
-        for row in known
-    ):
-        for row in rows.values():
-            if row["verdict"] == Verdict.PREDICTED:
-                row["verdict"] = Verdict.CONTENDER
-    return [*rows.values()]
-
-
-def _row(block: Block, arm: Arm) -> dict[str, Any]:
+def _row(block: Block, arm: Arm, config: Config) -> dict[str, Any]:
+    assert arm.method
+    file = config.label(arm.draft_model) if arm.draft_model else None
     return {
-        "setting": setting_of(block, arm),
+        "label": f"{draft_label(arm.method, file, vars(arm))}, γ = {arm.gamma}",
+        "comparison": block.comparison,
         "suite": block.suite,
         "target": block.target,
         "level": block.level,
         "draft": arm.setting,
         "gamma": arm.gamma,
+        # Nothing is predicted of other methods than draft models, nor of those that stop early.
+        "scored_by": arm.draft_model if arm.method == Method.DRAFT and not arm.p_min else None,
         "verdict": Verdict.CONTENDER,
     }
 
 
-def choose_contenders(campaign: LoadedCampaign, stage: int, out: Path) -> None:
-    """Write which settings are measured after a stage, and print what is known of all of them."""
-    config, asked = campaign.config, Asked(campaign)
-    statistics, margin = config.statistics, config.measurement.drop_beaten
-    if margin is None:
-        raise ConfigError("all settings are measured: measurement.drop_beaten is not set; set it")
-    infos = {name: load_info(campaign.info(name)) for name in campaign.config.measured_networks}
-    blocks = [one for one in campaign.blocks.values() if not one.repeat and one.speculates]
-    rows, labels = [], {}
-    if stage == 0:
-        passes = undisturbed_passes(read_passes(asked, repeats=[0]))
-        files = [campaign.folder / f"agreement/{draft}.json" for draft in campaign.draft_scoring]
-        read = [row for file in files for row in rows_of_draft(read_record(file))]
-        scores = scores_by_run(pd.DataFrame(read)) if read else {}
-    else:
-        before = read_record(campaign.contenders(0))["settings"]
-    for block in blocks:
-        arms = select_arms(block, config.audit.unrelated_drafts, infos)
-        for arm in arms:
-            assert arm.method
-            file = config.label(arm.draft_model) if arm.draft_model else None
-            draft = draft_label(arm.method, file, vars(arm))
-            labels[setting_of(block, arm)] = config.label(block.target), f"{draft}, γ = {arm.gamma}"
-        if stage == 0:
-            texts = texts_of(block).block
-            plain = rows_of_block(asked, texts) if texts in campaign.blocks else []
-            replays = infos[block.target].replays
-            facts = frame_of(plain), scores, passes, statistics, margin
-            rows += predict(block, arms, *facts, replays=replays)
-        else:
-            runs = frame_of(rows_of_block(asked, block.block))
-            rows += compare_first(block, arms, runs, before, statistics, margin)
-    for row in rows:
-        row["measured"] = row["verdict"] == Verdict.CONTENDER
-    replace_text(out, json.dumps({"settings": rows}, indent=1) + "\n")
-    print(describe(rows, stage, labels))
+def predict(campaign: LoadedCampaign, rows: Rows, infos: Mapping[str, ModelInfo]) -> None:
+    """Add predicted speedups to the rows of draft models, and the verdicts that follow."""
+    asked, statistics = Asked(campaign), campaign.config.statistics
+    passes = undisturbed_passes(read_passes(asked, repeats=[0]))
+    scored = [row for file in campaign.scores for row in rows_of_draft(read_record(file))]
+    scores = scores_by_run(pd.DataFrame(scored)) if scored else {}
+    texts: dict[str, list[dict[str, Any]]] = {}
+    for name, block in campaign.blocks.items():
+        if TEXTS in name and asked.records.link(f"blocks/{name}").exists():
+            texts.setdefault(block.comparison, []).extend(rows_of_block(asked, name))
+    for comparison, own in groupby(rows.values(), itemgetter("comparison")):
+        settings, alone = [*own], frame_of(texts.get(comparison, []))
+        for row in settings:
+            if row["scored_by"] and len(alone):
+                given = alone, row["scored_by"], scores, passes, statistics
+                if pair := scored_pair(*given, replays=infos[row["target"]].replays):
+                    row |= pair.predict_speedup(row["gamma"])
+        drop_predicted(settings)
 
 
-def describe(
-    rows: Iterable[Mapping[str, Any]], stage: int, labels: Mapping[str, tuple[str, str]]
-) -> str:
-    """Return the table of all settings after a stage, and what it says of each comparison.
+def drop_predicted(settings: Sequence[dict[str, Any]]) -> None:
+    """Give their verdict to settings whose predicted interval is below 1, or the best one's.
 
-    `labels` has those of the target and of the setting.
+    If all are predicted to lose, the best one stays: only measuring shows that it is slower.
     """
-    known, several = "speedup" if stage else "predicted", len({row["suite"] for row in rows}) > 1
-    cells = []
-    for row in rows:
-        target, setting = labels[row["setting"]]
-        target = ", ".join(filter(None, [target, row["suite"] * several, row["level"]]))
-        own = {**row, "target": target, "setting": setting, "known": row.get(known)}
-        for name in ("predicted", "speedup"):
-            value, low, high = (row.get(f"{name}{end}") for end in ("", "_low", "_high"))
-            own[name] = measured(value, low, high, wide=TOO_FEW_PROMPTS)
-        cells.append(own | {"unknown": not row.keys() & {"predicted", "speedup"}})
-    heads = ["target", "setting", *dict.fromkeys(["predicted", known]), "verdict"]
-    table = in_columns([heads, *([str(own[head]) for head in heads] for own in cells)])
-    values = {"stage": stage, "table": table, "rows": cells, "known": known}
-    return fill_template(ROOT / "paper/stage.txt.j2", **values)
+    known = [row for row in settings if "predicted" in row]
+    edge = max([1.0, *(row["predicted_low"] for row in known)])
+    beaten = [row for row in known if row["predicted_high"] < edge]
+    if len(beaten) == len(settings) and beaten:
+        beaten.remove(max(beaten, key=itemgetter("predicted")))
+    for row in beaten:
+        row["verdict"] = Verdict.PREDICTED
+
+
+def compare(
+    campaign: LoadedCampaign,
+    repeat: int,
+    blocks: Iterable[str],
+    rows: Rows,
+    infos: Mapping[str, ModelInfo],
+) -> dict[str, pd.DataFrame]:
+    """Give their verdicts to settings after a repeat; return the tables of `advice_tables`."""
+    config, asked = campaign.config, Asked(campaign)
+    runs = frame_of(row for name in blocks for row in rows_of_block(asked, name))
+    # What rests on sizes, machines and probabilities is checked at the end.
+    audit = audit_runs(Evidence(runs, {}, None, config.audit))
+    tables = advice_tables(runs, config, infos, audit, rows.values())
+    if repeat >= config.measurement.least:
+        for target, own in groupby(sorted(rows.values(), key=_target), _target):
+            drop(target, [*own], tables, config, repeat)
+    return tables
+
+
+def drop(
+    target: str,
+    rows: Sequence[dict[str, Any]],
+    tables: Mapping[str, Any],
+    config: Config,
+    repeat: int,
+) -> None:
+    """Give their verdicts to the settings of a target."""
+    advice, settings = (
+        frame[frame["target"] == target] for frame in (tables["advice"], tables["advice_settings"])
+    )
+    by_key = {tuple(row[name] for name in SETTING): row for row in rows if row["level"] is None}
+    keys = [*settings[SETTING].itertuples(index=False, name=None)]
+    known = settings[["speedup", "speedup_low", "speedup_high"]].astype(float).to_dict("records")
+    for key, status, numbers in zip(keys, settings["status"], known, strict=True):
+        by_key[key] |= {name: one for name, one in numbers.items() if pd.notna(one)}
+        by_key[key]["answer"] = str(advice["answer"].iloc[0])
+        if status == Status.IDLE:
+            by_key[key]["verdict"] = Verdict.IDLE
+    usable = settings["status"].isin([Status.BEST, Status.COMPARED])
+    usable &= settings["prompt_set"] == settings["prompt_set"].head(1).sum()  # those that answer
+    found = [*compress(keys, usable)]
+    if not found:
+        return
+    decided = _decide([tables["compared"][key] for key in found], len(by_key), config, repeat)
+    for key in compress(found[1:], decided.beaten[1:]):
+        by_key[key]["verdict"] = Verdict.BEATEN
+    doubt(rows)
+    if advice["answer"].isin(_DECIDED).any() or not decided.more_helps:
+        for row in rows:
+            if row["verdict"] in (Verdict.CONTENDER, Verdict.UNTRIED):
+                row["verdict"] = Verdict.DECIDED
+
+
+def doubt(rows: Iterable[dict[str, Any]]) -> None:
+    """Believe no prediction of settings one of which was wrong: they are contenders again."""
+    listed = [*rows]
+    known = [row for row in listed if {"predicted_low", "speedup_low"} <= row.keys()]
+    if any(
+        row["speedup_high"] < row["predicted_low"] or row["speedup_low"] > row["predicted_high"]
+        for row in known
+    ):
+        for row in listed:
+            if row["verdict"] == Verdict.PREDICTED:
+                row["verdict"] = Verdict.CONTENDER
+
+
+def _decide(members: Sequence[pd.DataFrame], choice: int, config: Config, repeat: int) -> Decision:
+    """Return what is known of settings from their compared pairs, those of the best one first."""
+    these = moderated([*map(mean_speedup, members)])
+    others = [*map(mean_on_other_prompts, members, these)]
+    behind = moderated([mean_speedup(_over(own, members[0]), "over") for own in members])
+    return decide(
+        *map(stacked, (these, others, behind)),
+        confidence=config.statistics.confidence,
+        session=session_of(config.statistics, members),
+        choice=choice,
+        look=repeat,
+        looks=config.measurement.most,
+    )
+
+
+def _over(own: pd.DataFrame, best: pd.DataFrame) -> pd.DataFrame:
+    """Return a setting's pairs beside those of the best one, with `over`, the ratio of the two.
+
+    Where they share none, one without an interval stands for that.
+    """
+    beside = best[["prompt", "repeat", "speedup"]]
+    both = own.merge(beside, on=["prompt", "repeat"], suffixes=("", "_best"))
+    both = both.assign(over=both["speedup"] / both["speedup_best"])
+    return both if len(both) else own.head(1).assign(over=1.0)
+
+
+def afford(campaign: LoadedCampaign, rows: Rows, limits: Limits) -> None:
+    """Leave out settings for which there are no minutes, the least promising ones first.
+
+    One stays of each target. A setting takes a run on each prompt, and a baseline beside it.
+    """
+
+    def expected(row: Mapping[str, Any]) -> float:
+        return float(row.get("speedup", row.get("predicted", 1.0)))
+
+    prompts = Counter[str]()
+    for block in campaign.blocks.values():
+        if block.repeat == 0 and TEXTS not in block.block:
+            prompts[block.comparison] += len(block.prompts)
+    left_s, tried = limits.left_s, set[str]()
+    going = [row for row in rows.values() if row["verdict"] in (Verdict.CONTENDER, Verdict.UNTRIED)]
+    for row in sorted(going, key=expected, reverse=True):
+        run_s = limits.run_s.get(row["target"], 0.0)
+        wanted = min(prompts[row["comparison"]], WANTED_PROMPTS)
+        left_s -= wanted * (run_s + run_s / max(expected(row), 0.1) + START_S)
+        affords = left_s >= 0 or row["target"] not in tried
+        row["verdict"] = Verdict.CONTENDER if affords else Verdict.UNTRIED
+        tried.add(row["target"])

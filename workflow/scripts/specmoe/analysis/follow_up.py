@@ -1,10 +1,10 @@
 """Measurements that would decide more, and the lines for a shell that follow from an answer."""
 
 import math
+import re
 import shlex
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from enum import StrEnum
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from specmoe.analysis.noise import session_of
 from specmoe.config.block import Arm
 from specmoe.config.methods import BY_TYPE, PARAMETERS
 from specmoe.config.models import HubModel, PathModel
-from specmoe.config.schema import Config
+from specmoe.config.schema import Config, Repeats
 from specmoe.engine.job import computing_flags, speculation_flags
 from specmoe.files import parts_of
 
@@ -58,8 +58,7 @@ def what_helps(
     session = session_of(statistics)
     for repeats in range(done + 1, MOST_REPEATS + 1):
         if decides(repeats, session):
-            minutes = config.measurement.model_dump().get("minutes")
-            return Need.MINUTES if minutes else Need.REPEATS, repeats - done
+            return Need.MINUTES if config.measurement.minutes else Need.REPEATS, repeats - done
     return (Need.DAY if decides(MOST_REPEATS, SAME_SESSION) else None), None
 
 
@@ -86,29 +85,26 @@ def launch_line(
     return shlex.join(line)
 
 
-# What a line has for the files that configure the campaign, see `with_files`.
+# What a line has for the files that configure the campaign, see `with_options`.
 _CONFIGFILES = "--configfile CAMPAIGN.yaml "
 
 
 def measuring_line(config: Config, done: int, more: int) -> str:
     """Return the line that measures so many repeats more than were done, and advises again."""
-    given = config.measurement.model_dump(include={"repeats", "minutes"})
-    repeats: Any = done + more
-    wanted = {}
-    if minutes := given.get("minutes"):
-        wanted["minutes"] = math.ceil(minutes * repeats / done)
-    if isinstance(given["repeats"], dict):  # until it is decided
-        repeats = f"{{most: {max(repeats, given['repeats']['most'])}}}"
-    wanted["repeats"] = repeats
-    keys = ", ".join(f"{key}: {value}" for key, value in wanted.items())
-    words = shlex.quote(f"measurement={{{keys}}}")
-    return f"snakemake --cores 1 advise {_CONFIGFILES}--config {words}"
+    asked, repeats = config.measurement, str(done + more)
+    if isinstance(asked.repeats, Repeats):
+        repeats = f"{{most: {max(done + more, asked.repeats.most)}}}"
+    words = [f"measurement={{repeats: {repeats}}}"]
+    if asked.minutes:
+        words.insert(0, f"minutes={math.ceil(asked.minutes * (done + more) / done)}")
+    return f"snakemake --cores 1 advise {_CONFIGFILES}--config {shlex.join(words)}"
 
 
-def with_files(line: str, files: Iterable[Path]) -> str:
-    """Return a line with the files that configured this call of snakemake; there may be none."""
-    named = shlex.join(map(str, files))
-    return line.replace(_CONFIGFILES, f"--configfile {named} " if named else "")
+def with_options(line: str, options: str) -> str:
+    """Return a line with this call's `options_of_call`; minutes that it has replace those."""
+    if " minutes=" in line:
+        options = re.sub(r"(?<= )minutes=\S+ ", "", options)
+    return line.replace(f"{_CONFIGFILES}--config ", options)
 
 
 def model_file(config: Config, model: str) -> str:

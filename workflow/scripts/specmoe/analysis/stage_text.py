@@ -5,7 +5,7 @@ from typing import Any
 
 import pandas as pd
 
-from specmoe.analysis.contenders import Verdict
+from specmoe.analysis.decision import Verdict
 from specmoe.analysis.number_text import TOO_FEW_PROMPTS, measured
 from specmoe.plan.campaign import ROOT
 from specmoe.text import fill_template, in_columns

@@ -1,4 +1,4 @@
-"""A block: one comparison in one repeat, as plain data that its job receives."""
+"""A block: a comparison on one prompt or several in one repeat, as data that its job receives."""
 
 import hashlib
 import shlex
@@ -9,7 +9,7 @@ from typing import Any
 
 from specmoe.config.methods import PARAMETERS, Method
 
-MEASURE_VERSION = 2
+MEASURE_VERSION = 3
 """Raised by hand when what is measured changes; blocks, passes and divergences follow."""
 
 NO_DRAFT = "none"
@@ -18,7 +18,7 @@ SELF = "self"  # among a suite's drafts: every target drafts for itself
 # true-shape MoE (1.2 to 6.5 s) the first warm-up took as long as the second, in the median.
 LONG_WARMUP_S = 1.0
 ORDER_SEED = 1
-"""Seed of the order of the blocks of a repeat, and of the prompts and arms of a block."""
+"""Seed of the order of the blocks of a repeat, and of the settings, prompts and arms of a block."""
 
 WARMUP_TOKENS = 8
 """Tokens that each warm-up generates at least, with room for a round of the longest draft."""
@@ -83,9 +83,8 @@ class Sending:
 class Schedule(StrEnum):
     """How the arms of a block share the machine."""
 
-    AUTO = "auto"  # together where memory holds them
-    INTERLEAVED = "interleaved"  # all processes live, taking turns prompt by prompt
-    GROUPED = "grouped"  # together in groups that memory holds, each with the baseline
+    INTERLEAVED = "interleaved"  # processes that are live together take turns, prompt by prompt
+    GROUPED = "grouped"  # of 2.0.0: the same, in groups of several settings that memory holds
     SEQUENTIAL = "sequential"  # one process after the other
 
 
@@ -142,7 +141,7 @@ class Arm:
 
 
 ASKED = ["suite", "target", "temperature", "repeat", "draft", "gamma", "forced_acceptance"]
-ASKED += ["prompt", "iteration", "level"]
+ASKED += ["prompt", "level"]
 """The columns that say what a run was asked for; a block's id is no part of it."""
 ARM_COLUMNS = [one.name for one in fields(Arm) if one.name in PARAMETERS]
 """The parameters that rows have, in the order of their columns."""
@@ -150,15 +149,15 @@ ARM_COLUMNS = [one.name for one in fields(Arm) if one.name in PARAMETERS]
 
 @dataclass(frozen=True)
 class Block:
-    """One comparison in one repeat: a baseline, and with all settings that draft for it."""
+    """A comparison on some prompts in one repeat: settings that draft, each beside its baseline."""
 
     block: str
+    comparison: str  # its id, which all its prompts and repeats share
     suite: str
     target: str
     repeat: int
     arms: tuple[Arm, ...]
     prompts: tuple[PromptSource, ...]
-    prompt_iterations: int  # times through the prompts
     n_predict: int
     temperature: float
     seed: int
@@ -168,11 +167,10 @@ class Block:
     threads: int
     gpu_layers: int
     order_seed: int = ORDER_SEED  # of the prompts and arms
-    schedule: Schedule = Schedule.AUTO
     protocol: Protocol = Protocol.PAIRED
     # Variables of the engine's processes, in addition to those that every engine process has.
     environment: dict[str, str] = field(default_factory=dict, hash=False)
-    reruns: int | None = None  # of a disturbed run, at most; None: no run is judged
+    reruns: float | None = None  # of disturbed runs, as a share of all; None: no run is judged
     stop: Stop = Stop.LENGTH
     sendings: dict[str, Sending] = field(default_factory=dict, hash=False)  # by workload
     # Further words of llama-server's command line, see `config.engines`.
@@ -228,34 +226,51 @@ class Block:
     @property
     def runs(self) -> int:
         """How many runs the block has."""
-        return len(self.arms) * len(self.prompts) * self.prompt_iterations
+        return sum(map(len, self.groups)) * len(self.prompts)
+
+    @property
+    def groups(self) -> list[tuple[Arm, ...]]:
+        """The arms that are measured side by side: each setting with the baseline, in drawn order.
+
+        The study's commands run one after the other, each arm once.
+        """
+        settings = [arm for arm in self.arms if arm.speculates]
+        alone = tuple(arm for arm in self.arms if not arm.speculates)
+        if self.protocol == Protocol.STUDY or not settings:
+            return [self.arms]
+        settings.sort(key=lambda arm: self.drawn(arm.name))
+        return [(*alone, arm) for arm in settings]
+
+    def drawn(self, what: str) -> bytes:
+        """Return a key to sort what the block does by, in an order that its seed draws."""
+        return shuffle_key(self.order_seed, f"{self.block}/{what}")
 
     def level_of(self, arm: Arm, source: PromptSource) -> str | None:
         """Return the level of an arm's run of a prompt; None where its suite varies nothing."""
         return self.level or arm.level or source.level
 
-    def run_id(self, arm: Arm, prompt: str, number: int, group: int = 0) -> str:
-        """Return the id, unique in the campaign, of an arm's run of a prompt in a pass."""
-        return f"{self.block}/{arm.name_in(group)}/{prompt}/p{number}"
+    def run_id(self, arm: Arm, prompt: str, group: int = 0) -> str:
+        """Return the id, unique in the campaign, of an arm's run of a prompt."""
+        # Of 2.0.0, which could send the prompts of a block again, as p1.
+        return f"{self.block}/{arm.name_in(group)}/{prompt}/p0"
 
     @property
     def asked(self) -> set[tuple[Any, ...]]:
         """What its runs are asked for, as rows have it in the columns `ASKED`."""
         of_block = self.suite, self.target, self.temperature, self.repeat
         of_arm = {arm: (arm.setting, arm.gamma, arm.forced_acceptance) for arm in self.arms}
-        numbers = range(self.prompt_iterations)
         return {
-            (*of_block, *of_arm[arm], source.prompt, number, self.level_of(arm, source))
-            for arm, source, number in product(self.arms, self.prompts, numbers)
+            (*of_block, *of_arm[arm], source.prompt, self.level_of(arm, source))
+            for arm, source in product(self.arms, self.prompts)
         }
 
-    def run_seed(self, number: int) -> int:
-        """Return the seed of a run in a pass.
+    @property
+    def run_seed(self) -> int:
+        """The seed of its runs.
 
-        Greedy ones share it, because they must agree; at a temperature they are samples. There are
-        at most 1000 repeats.
+        Greedy ones share it, because they must agree; at a temperature they are samples.
         """
-        return self.seed + (self.repeat + 1000 * number if self.temperature > 0 else 0)
+        return self.seed + (self.repeat if self.temperature > 0 else 0)
 
 
 class Outputs(StrEnum):
@@ -277,7 +292,7 @@ class TimedPasses:
     threads: int
     gpu_layers: int
     environment: dict[str, str]
-    reruns: int | None
+    reruns: float | None
     depth: int = 128  # tokens before every pass, as in the middle of a run
 
 

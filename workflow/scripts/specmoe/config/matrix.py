@@ -31,6 +31,8 @@ _AS_GIVEN = {"n_predict", "temperature", "seed", "warmups", "context", "threads"
 _AS_GIVEN |= {"environment", "reruns"}
 # In the ids of blocks of baselines, before the first repeat of a campaign.
 TEXTS = "texts-alone"
+# Prompts of a block on a GPU. A run there takes less time than loading its model does.
+GPU_PROMPTS = 5
 
 
 def list_blocks(config: Config, *, gpu: bool) -> list[Block]:
@@ -41,17 +43,19 @@ def list_blocks(config: Config, *, gpu: bool) -> list[Block]:
         for block in suite_blocks(config, name, gpu=gpu)
         if (kept := without(block, config.campaign.exclude))
     ]
-    if config.measurement.drop_beaten is None:
+    if not config.measurement.staged:
         return blocks
     read = {name for names in list_draft_scoring(config, blocks).values() for name in names}
-    texts = [texts_of(block) for block in blocks if block.repeat == 0]
-    return [one for one in texts if one.block in read] + blocks
+    texts = [texts_of(one) for one in blocks if one.repeat == 0 and one.speculates]
+    # They also tell how long runs take, where minutes decide what is tried.
+    timed = config.measurement.minutes is not None
+    return [one for one in texts if timed or one.block in read] + blocks
 
 
 def texts_of(block: Block) -> Block:
     """Return the block in which a block's target writes alone what draft models then score."""
-    name = f"{comparison_of(block.block)}/{TEXTS}/r{block.repeat}"
-    return replace(block, block=name, arms=(Arm(),))
+    place, _, repeat = block.block.rpartition("/")
+    return replace(block, block=f"{place}/{TEXTS}/{repeat}", arms=(Arm(),))
 
 
 def excluded_blocks(config: Config) -> list[Block]:
@@ -75,22 +79,17 @@ def names_of(block: Block, arm: Arm) -> set[str]:
     """Return the names by which someone leaves an arm out of a block.
 
     They are the ids of its comparison, `methods/big`, of what drafts, `methods/big/small`,
-    and of its setting, `methods/big/small/g8`; and each with one repeat, `methods/big/r1`.
+    and of its setting, `methods/big/small/g8`; each with one repeat, `methods/big/r1`; and the
+    block's.
     """
-    comparison = comparison_of(block.block)
-    of_arm = {f"{comparison}/{arm.draft}", setting_of(block, arm)} if arm.speculates else set()
-    names = {comparison, *of_arm}
-    return names | {f"{name}/r{block.repeat}" for name in names}
+    drafts = {f"{block.comparison}/{arm.draft}", setting_of(block, arm)}
+    names = {block.comparison, *(drafts if arm.speculates else ())}
+    return names | {f"{name}/r{block.repeat}" for name in names} | {block.block}
 
 
 def setting_of(block: Block, arm: Arm) -> str:
     """Return the id of a setting in all its repeats: `methods/big/small/g8`."""
-    return f"{comparison_of(block.block)}/{arm.name}"
-
-
-def comparison_of(block: str) -> str:
-    """Return the id of a block's comparison: the block's id without its repeat."""
-    return block.rpartition("/")[0]
+    return f"{block.comparison}/{arm.name}"
 
 
 def block_order(blocks: Iterable[Block], order: str = "mixed") -> list[Block]:
@@ -104,7 +103,7 @@ def block_order(blocks: Iterable[Block], order: str = "mixed") -> list[Block]:
 
     def sort_key(block: Block) -> tuple[int, bool, bytes, bytes]:
         stretch = shuffle_key(ORDER_SEED, block.target) if order == "by_target" else b""
-        texts = comparison_of(block.block).endswith(f"/{TEXTS}")
+        texts = f"/{TEXTS}/r" in block.block
         return block.repeat, not texts, stretch, shuffle_key(ORDER_SEED, block.block)
 
     return sorted(blocks, key=sort_key)
@@ -156,7 +155,7 @@ def list_draft_scoring(config: Config, blocks: Iterable[Block]) -> dict[str, lis
     write in blocks of their own.
     """
     read: dict[str, list[str]] = {}
-    staged = config.measurement.drop_beaten is not None
+    staged = config.measurement.staged
     for block in _known_to_our_program(config, blocks):
         if staged and block.repeat:
             continue
@@ -170,16 +169,39 @@ def list_draft_scoring(config: Config, blocks: Iterable[Block]) -> dict[str, lis
 
 def suite_blocks(config: Config, name: str, *, gpu: bool = False) -> list[Block]:
     """Return the blocks of one suite, with those that the campaign leaves out."""
-    measurement = config.measurement
+    parts = [
+        part
+        for block in comparisons(config, name, gpu=gpu)
+        for part in _parts(block, config.measurement.block_prompts or (GPU_PROMPTS if gpu else 1))
+    ]
     return [
-        replace(block, block=f"{block.block}/r{repeat}", repeat=repeat)
-        for block in _comparisons(config, name, gpu)
-        for repeat in range(max(measurement.repeats, measurement.more_repeats.get(block.block, 0)))
+        replace(part, block=f"{part.block}/r{repeat}", repeat=repeat)
+        for part in parts
+        for repeat in range(config.measurement.most)
     ]
 
 
-def _comparisons(config: Config, name: str, gpu: bool) -> Iterator[Block]:
-    """Yield the first block of each comparison of a suite, under the comparison's id."""
+def _parts(block: Block, prompts: int) -> Iterator[Block]:
+    """Yield the blocks that a comparison becomes in each repeat, with so many prompts at most.
+
+    A load sends all, and so do the study's commands. Which prompts share a block is drawn, and does
+    not change with the repeat.
+    """
+    whole = block.concurrency is not None or block.protocol == Protocol.STUDY
+    if whole or len(block.prompts) <= prompts:
+        yield block
+        return
+    if prompts > 1:
+        drawn = sorted(block.prompts, key=lambda one: block.drawn(one.prompt))
+        block = replace(block, prompts=tuple(drawn))
+    for first in range(0, len(block.prompts), prompts):
+        part = block.prompts[first : first + prompts]
+        more = f"+{len(part) - 1}" if part[1:] else ""
+        yield replace(block, block=f"{block.block}/{part[0].prompt}{more}", prompts=part)
+
+
+def comparisons(config: Config, name: str, *, gpu: bool = False) -> Iterator[Block]:
+    """Yield each comparison of a suite as one block with all its prompts, under its id."""
     suite, measurement = config.suites[name], config.measurement
     protocol = config.protocol_of(name)
     by_study = protocol == Protocol.STUDY
@@ -191,19 +213,17 @@ def _comparisons(config: Config, name: str, gpu: bool) -> Iterator[Block]:
         if not any(arm.speculates for arm in arms) and suite.ways:
             continue  # nothing drafts for this target
         block = Block(
-            block=f"{name}/{target}",
+            block="",
+            comparison="",
             suite=name,
             target=target,
             repeat=0,
             arms=arms,
             prompts=prompts,
-            # The study goes through its prompts once.
-            prompt_iterations=1 if by_study else measurement.prompt_iterations,
             warmup_tokens=min(
                 max(WARMUP_TOKENS, *(2 + arm.gamma for arm in arms)), measurement.n_predict
             ),
             gpu_layers=measurement.gpu_layers if gpu else 0,
-            schedule=measurement.schedule,
             protocol=protocol,
             stop=stop,
             **measurement.model_dump(include=_AS_GIVEN),
@@ -213,7 +233,8 @@ def _comparisons(config: Config, name: str, gpu: bool) -> Iterator[Block]:
         for one in at_levels(block, suite.vary):
             level = "" if one.level is None else f"/{level_id(one.level)}"
             sent = (replace(source, file=source.file or passage) for source in one.prompts)
-            yield replace(one, block=f"{block.block}{level}", prompts=tuple(sent))
+            comparison = f"{name}/{target}{level}"
+            yield replace(one, block=comparison, comparison=comparison, prompts=tuple(sent))
 
 
 def _arms(suite: Suite, target: str, protocol: Protocol) -> Iterator[Arm]:

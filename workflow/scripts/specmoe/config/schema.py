@@ -4,13 +4,14 @@
 fields, are written for users. `specmoe.config.load` checks what relates one key to another.
 """
 
+from collections.abc import Iterable
 from pathlib import Path, PurePath
-from typing import Annotated, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
-from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt
+from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt, model_validator
 
 from specmoe.config.base import Distinct, DraftLength, Name, Strict, TextPath, Times, UserPath
-from specmoe.config.block import NO_DRAFT, Protocol, Schedule, Stop
+from specmoe.config.block import NO_DRAFT, Protocol, Stop
 from specmoe.config.engines import Backend, Engine, EngineArgs, EngineVariable
 from specmoe.config.factors import Vary
 from specmoe.config.methods import Drafting, Method
@@ -51,8 +52,8 @@ class Campaign(Strict):
     exclude: list[str] = Field(default=[])
     """what is not measured on purpose, because it fails on this machine: a target in
     a suite, `methods/big`, what drafts for it, `methods/big/small`, or one setting of
-    that, `methods/big/small/g8`; `/r1` behind any of them excludes its second repeat alone.
-    Everything else is rendered, and says what was excluded"""
+    that, `methods/big/small/g8`; `/r1` behind any of them excludes its second repeat alone,
+    and a block's id that block. Everything else is rendered, and says what was excluded"""
 
 
 class Prompt(Strict):
@@ -117,6 +118,21 @@ class Suite(Strict):
         return [*simple, *self.methods]
 
 
+class Repeats(Strict):
+    """How often prompts are measured until it is decided."""
+
+    least: Times = 1
+    """repeats before anything is dropped"""
+    most: Times = 6
+    """repeats after which it stops"""
+
+    @model_validator(mode="after")
+    def _check_order(self) -> Self:
+        if self.least > self.most:
+            raise ValueError(f"least ({self.least}) is more than most ({self.most})")
+        return self
+
+
 class Measurement(Strict):
     """What all runs have in common."""
 
@@ -133,23 +149,18 @@ class Measurement(Strict):
     # The engine keeps 32 bits, and draws one itself if all are set. Runs count on, see `run_seed`.
     seed: int = Field(default=42, ge=0, lt=2**31)
     """seed of sampling"""
-    repeats: Times = 3
-    """blocks per comparison; intervals come from their spread. If you raise it, only the new blocks
-    are measured"""
-    prompt_iterations: Times = 1
-    """times that a block goes through its prompts; more of them narrow intervals only as far as
-    runs of one block differ"""
-    schedule: Literal[Schedule.AUTO, Schedule.INTERLEAVED, Schedule.SEQUENTIAL] = Schedule.AUTO
-    """`interleaved`: the processes of a block are all live and take turns, prompt by prompt;
-    `sequential`: they follow one another, in an order that turns round from repeat to repeat;
-    `auto`: together where memory holds them, else in groups, each with the baseline, and in
-    turn where it does not even hold one setting beside it"""
-    more_repeats: dict[str, Times] = Field(default={})
-    """repeats of single comparisons, by the block's id without its repeat; `advise` says which"""
-    drop_beaten: Annotated[float, Field(gt=0, lt=1)] | None = None
-    """measure in stages, for advice: a setting whose interval is below the best rival's, or below
-    1, by more than this share is measured no further, be it by prediction or in the first repeat,
-    and a table is printed after each stage. null measures everything"""
+    repeats: Times | Repeats = 3
+    """how often every prompt is measured, in blocks that are minutes apart; if you raise it, only
+    the new blocks are measured. `{least: 1, most: 6}` measures until it is decided: after each
+    repeat a table says what is known; settings that are clearly beaten, and targets whose answer is
+    decided, are measured no further"""
+    minutes: PositiveFloat | None = None
+    """minutes that measuring may take in all, from the first prompt on. No block begins that would
+    not end in time, and with few minutes fewer settings and prompts are tried, the most promising
+    ones first. The same command with more minutes goes on"""
+    block_prompts: Times | None = None
+    """prompts that a block sends, one after the other; null: one on a CPU, five on a GPU, where a
+    run takes less time than loading a model"""
     warmups: int = Field(default=6, ge=0)
     """the most warm-ups of each process. They are timed, kept in the block's record and not
     counted; they end once one is no faster than the one before, or decodes for a second"""
@@ -174,14 +185,29 @@ class Measurement(Strict):
     engine_args: EngineArgs = Field(default=[])
     """further words of every llama-server's command line, such as `[--numa, distribute]`; rows have
     them. Flags that other keys decide are refused, and the engine judges the rest"""
-    reruns: NonNegativeInt | None = 2
-    """most times that a run is repeated which other load disturbed, by the rule in
-    `engine.disturbance`; its row says how many there were. A run that was disturbed every time is
-    excluded from all estimates with its pair, and counted. null records the load and judges no
-    run"""
+    reruns: NonNegativeFloat | None = 0.1
+    """share of a block's runs, rounded up, that are measured again, once each, because other load
+    disturbed them, by the rule in `engine.disturbance`. What stays disturbed counts, unless it is
+    far beyond what is usual on that machine (`runs.schema.excluded`). null records the load and
+    judges no run"""
     time_limit_s: PositiveInt = 600
     """seconds after which loading a model, or a run, counts as hung; a change makes no result
     outdated"""
+
+    @property
+    def staged(self) -> bool:
+        """Whether what was measured decides what is measured further."""
+        return isinstance(self.repeats, Repeats) or self.minutes is not None
+
+    @property
+    def least(self) -> int:
+        """How often everything is measured at least."""
+        return self.repeats.least if isinstance(self.repeats, Repeats) else self.repeats
+
+    @property
+    def most(self) -> int:
+        """How often anything is measured at most."""
+        return self.repeats.most if isinstance(self.repeats, Repeats) else self.repeats
 
 
 class Statistics(Strict):
@@ -216,16 +242,34 @@ class Machine(Strict):
     memory_bandwidth_gb_s: PositiveFloat | None = None
     """peak bandwidth of the memory that the backend uses, in 10⁹ bytes a second. Without it the
     table of chips decides; a chip that is not in the table is probed for two seconds before each
-    repeat, and the highest value counts"""
+    repeat, and the highest value counts; only a peak that is stated makes a run impossible"""
     gpu: str | None = None
     """name of the GPU"""
     gpu_memory_gb: PositiveFloat | None = None
     """memory of the GPU in GiB, as it is sold"""
 
 
+class OwnModel(Strict):
+    """Your own model in the campaign of `my-models.example.yaml`, which is named after its file.
+
+    Words of the command line, `--config target=/models/m.gguf minutes=10`; all but `campaign` may
+    be given beside them. `minutes` alone is `measurement.minutes`.
+    """
+
+    target: UserPath
+    """path of the target's GGUF file; of a split model the first part"""
+    draft: UserPath | None = None
+    """path of a draft model, or of a trained head (EAGLE-3, DFlash, DSpark): its file says which"""
+    prompts: UserPath | None = None
+    """path of a file of prompts, as workloads have them, which are sent as chats"""
+    minutes: PositiveFloat | None = None
+    """minutes that measuring may take"""
+
+
 class Config(Strict):
     """The whole configuration of one campaign."""
 
+    further_keys: ClassVar[Iterable[str]] = OwnModel.model_fields
     campaign: Campaign
     measurement: Measurement = Measurement()
     statistics: Statistics = Statistics()

@@ -11,8 +11,9 @@ import platform
 import re
 import stat
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -199,32 +200,16 @@ def working_bytes(slots: int, context: int) -> int:
     return WORKING_BYTES + (slots - 1) * context * CACHE_BYTES_PER_TOKEN
 
 
-def groups_in_memory(
-    block: Block, arms: Sequence[Arm], sizes: Mapping[str, int], backend: Backend, usable: int
-) -> list[list[Arm]]:
-    """Return some arms of a block in groups, as large as `usable` bytes hold at once.
-
-    `sizes` has the bytes of models' files. The baseline is in every group. Empty if memory does not
-    even hold one setting beside it.
-    """
-
-    def fits(group: Sequence[Arm]) -> bool:
-        # Each process has a copy of the weights: on a GPU, or as the CPU backend repacks them.
-        # Metal alone computes on the mapped files, which processes share.
-        files = [model for arm in group for model in block.files_of(arm)]
-        weights = sum(sizes[model] for model in ({*files} if backend == Backend.METAL else files))
-        return weights + len(group) * working_bytes(block.slots, block.context) <= usable
-
-    alone = [arm for arm in arms if not arm.speculates]
-    groups = [alone]
-    for arm in arms:
-        if arm.speculates:
-            larger = [*groups[-1], arm]
-            if groups[-1] == alone or fits(larger):
-                groups[-1] = larger
-            else:
-                groups.append([*alone, arm])
-    return groups if len(arms) == 1 or all(map(fits, groups)) else []
+def memory_needed(
+    block: Block, arms: Iterable[Arm], sizes: Mapping[str, int], backend: Backend
+) -> int:
+    """Return the bytes of memory that arms of a block need at once; `sizes` are models' files."""
+    files = [block.files_of(arm) for arm in arms]
+    # Each process has a copy of the weights: on a GPU, or as the CPU backend repacks them. Metal
+    # alone computes on the mapped files, which processes share.
+    models = [*chain.from_iterable(files)]
+    weights = sum(sizes[model] for model in ({*models} if backend == Backend.METAL else models))
+    return weights + len(files) * working_bytes(block.slots, block.context)
 
 
 # The names that llama.cpp gives to the devices of a backend, less their number.

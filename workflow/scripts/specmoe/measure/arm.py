@@ -7,21 +7,20 @@ import math
 import os
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import Any, TypeVar
 
 from specmoe.config.block import LONG_WARMUP_S, Arm, Block, PromptSource, Stop, Template
 from specmoe.config.methods import METHODS, is_ngram
 from specmoe.config.workloads import read_content
-from specmoe.engine.disturbance import Watch, measure_undisturbed
+from specmoe.engine.disturbance import Budget, Watch, measure_undisturbed
 from specmoe.engine.job import Job
 from specmoe.engine.responses import (
     ACCEPTED,
     DRAFTED,
-    Request,
     read_requests,
     reason_not_to_speculate,
     stopped_by,
@@ -107,42 +106,33 @@ def check_length(
 class LiveArm:
     """An arm whose server runs, or has run; a stateful method has several, one after the other."""
 
-    def __init__(self, block: Block, arm: Arm, job: Job, group: int = 0):
-        """Prepare an arm, whose server runs in its context; `group` is that of those beside it."""
-        self.block, self.arm, self.group = block, arm, group
+    def __init__(self, block: Block, arm: Arm, job: Job, group: int):
+        """Prepare an arm, whose server is not started yet; `group` is the first that it is in."""
+        self.block, self.arm, self.groups = block, arm, {group}
         self.server: Server
         self.watch: Watch
         self.prompts: Mapping[str, list[int]] = {}  # as token ids
         self.sent: Counter[int] = Counter()  # requests of the present server, by slot
-        self._job = job
+        self._job, self._runs = job, list[Run]()
         self._is_stateful = arm.method is not None and METHODS[arm.method].remembers
         self._peaks: list[int] = []
-        # What each server that has ended logged of its requests, by slot and in the slot's order.
-        self._logged: list[dict[int, list[Request]]] = []
+        self._ended = 0  # servers
         self._used = False  # whether the present server has measured
 
-    def __enter__(self) -> Self:
-        """Start its server."""
-        self.start()
-        return self
-
-    def __exit__(self, error: type[BaseException] | None, *_: object) -> None:
-        """End the server; after an error its log is not read."""
-        self.stop() if error is None else self.server.stop()
-
-    def start(self) -> None:
-        """Start a server; raises MeasurementError if it is not as the arm asks."""
+    def begin(self) -> None:
+        """Start the server, and warm it up; raises MeasurementError if it is not as asked."""
         block, job = self.block, self._job
-        self.server = job.server(block, self.arm, job.log_of(self.arm, self.group))
-        try:
-            self.server.__enter__()
-            self._check_settings()
-            gpus = block.environment.get("CUDA_VISIBLE_DEVICES", "")
-            self.watch = Watch(self.server.pid, job.backend, gpus)
-        except BaseException:
-            self.server.stop()
-            raise
+        self.server = job.server(block, self.arm, job.log_of(self.arm, min(self.groups)))
+        self.server.__enter__()
+        self._check_settings()
+        gpus = block.environment.get("CUDA_VISIBLE_DEVICES", "")
+        self.watch = Watch(self.server.pid, job.backend, gpus)
         self.sent.clear()
+        self.prompts = self.prompts or {
+            source.prompt: prompt_ids(self.server, source, block, job.root)
+            for source in block.prompts
+        }
+        self.warm_up()
 
     def _check_settings(self) -> None:
         """Raise MeasurementError unless a server has the block's settings, and drafts as asked."""
@@ -162,7 +152,7 @@ class LiveArm:
                 )
 
     def stop(self) -> None:
-        """End the server, and read from its log what became of each request."""
+        """End the server, and add to its runs what its log says of each request."""
         self.server.stop()
         if self.server.peak_rss_bytes is not None:
             self._peaks.append(self.server.peak_rss_bytes)
@@ -173,14 +163,19 @@ class LiveArm:
             logged, sent = len(of_slots.get(slot, [])), self.sent[slot]
             if logged != sent:
                 raise self.server.error(f"the log has {logged} of {sent} requests of slot {slot}")
-        self._logged.append(of_slots)
+        for run in self._runs:
+            if run["process"] == self._ended:
+                request = of_slots[run.get("slot", 0)][run["request"]]
+                run["verifications"] = [tuple(one) for one in request.verifications]
+                if self.block.concurrency is None:
+                    run["draft_ms"] = request.draft_ms
+        self._ended += 1
 
     def prepare(self) -> Watch:
         """Return what observes a run, with the server ready, or new for a stateful method."""
         if self._is_stateful and self._used:
             self.stop()
-            self.start()
-            self.warm_up()
+            self.begin()
         self._used = True
         return self.watch
 
@@ -224,7 +219,7 @@ class LiveArm:
         wall_ms = (time.perf_counter() - clock) * 1000
         check_length(server, ids, answer, n_predict, until_end=until_end)
         return {
-            "process": len(self._logged),
+            "process": self._ended,
             "request": number,
             "started_at": started_at.isoformat(),
             "wall_ms": wall_ms,
@@ -240,17 +235,22 @@ class LiveArm:
         return served, moved, self.server.decode_failures() - failures
 
     def measure(
-        self, sources: Sequence[PromptSource], number: int, order: int, serve: "Serve"
+        self,
+        sources: Sequence[PromptSource],
+        group: int,
+        order: int,
+        serve: "Serve",
+        budget: Budget,
     ) -> list[Run]:
-        """Return the runs of some prompts, which are served again if they are disturbed.
+        """Return the runs of some prompts, served again if disturbed and the budget allows it.
 
-        `number` is that of the iteration through the prompts, `order` the place of the first run in
-        the block. Raises MeasurementError for an error of any request.
+        `group` is that of the setting that is measured, `order` the place of the first run in the
+        block, whose budget is given. Raises MeasurementError for an error of any request.
         """
-        block, seed = self.block, self.block.run_seed(number)
+        block, seed = self.block, self.block.run_seed
         known = [
             {
-                "run": block.run_id(self.arm, source.prompt, number, self.group),
+                "run": block.run_id(self.arm, source.prompt, group),
                 "arm": self.arm.name,
                 "order": place,
                 "load_average": os.getloadavg()[0],
@@ -259,12 +259,13 @@ class LiveArm:
             for place, source in enumerate(sources, order)
         ]
         served, attempts = measure_undisturbed(
-            partial(serve, self, sources, seed), self.prepare, block.reruns
+            partial(serve, self, sources, seed), self.prepare, budget, len(sources)
         )
         runs = [about | run | attempts for about, run in zip(known, served, strict=True)]
         for run in runs:
             self._check_drafted(run)
             _logger.debug(describe_run(run))
+        self._runs += runs
         return runs
 
     def _check_drafted(self, run: Run) -> None:
@@ -278,20 +279,12 @@ class LiveArm:
                 f"run {run['run']}: the server drafted nothing; its draft model is not in use"
             )
 
-    def add_traces(self, runs: Iterable[Run]) -> None:
-        """Add to the arm's own runs what the logs of its ended servers hold about them."""
-        for run in runs if self.arm.speculates else ():
-            logged = self._logged[run["process"]][run.get("slot", 0)][run["request"]]
-            run["verifications"] = [tuple(one) for one in logged.verifications]
-            if self.block.concurrency is None:
-                run["draft_ms"] = logged.draft_ms
-
     def record(self) -> dict[str, Any]:
         """Return what the block's record holds of the arm once its server has ended."""
         environment = self.server.environment
         return {
             "arm": self.arm.name,
-            "group": self.group,
+            "groups": sorted(self.groups),
             "command": [*map(at_home, self.server.command)],
             "environment": {name: at_home(value) for name, value in environment.items()},
             "server": self.server.settings._asdict(),
@@ -319,7 +312,7 @@ def describe_run(run: Mapping[str, Any]) -> str:
     line = f"run {run['order'] + 1}: {run['run']}: {run['wall_ms'] / 1000:.2f} s,"
     line += f" {len(run['answer']['tokens'])} tokens" if rate is None else f" {rate:.1f} tok/s"
     if run["reruns"]:
-        line += f", measured again {run['reruns']} times"
+        line += ", measured again"
     if drafted := metrics.get(DRAFTED):
         line += f", acceptance {metrics.get(ACCEPTED, 0) / drafted:.1%}"
     return line

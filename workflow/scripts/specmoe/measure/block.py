@@ -1,25 +1,27 @@
-"""The measurement of a block: its arms on the same prompts, in groups that memory holds at once.
+"""The measurement of a block: each setting beside the baseline, on the same prompts.
 
-Speculation flags are the only difference of a run and its baseline. In the paired protocol all
-servers of a group are live and take turns, so that the two are seconds apart. Where memory does not
-hold the baseline and one setting, servers follow one another.
+Speculation flags are the only difference of a run and its baseline. At most two servers are live,
+the baseline and one setting, which ends before the next one starts: whoever drafts runs one server,
+and each further copy of a model in memory costs where a kernel watches memory. The two take turns,
+so that they are seconds apart. Where memory does not hold both, they follow one another.
 """
 
 import logging
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from statistics import fmean
 from typing import Any, NamedTuple
 
-from specmoe.config.block import Arm, Block, PromptSource, Protocol, Schedule, shuffle_key
+from specmoe.config.block import Arm, Block, PromptSource, Protocol, Schedule
+from specmoe.engine.disturbance import Budget
 from specmoe.engine.identity import Workplace
 from specmoe.engine.job import Job, exclusive_job, log_of_job
-from specmoe.engine.machine import groups_in_memory, machine_id
+from specmoe.engine.machine import machine_id, memory_needed
+from specmoe.engine.others import busiest, describe_others, snapshot
 from specmoe.engine.responses import tokens_per_second
 from specmoe.files import info_beside
 from specmoe.measure import study_commands
-from specmoe.measure.arm import LiveArm, Run, prompt_ids, serve_alone
+from specmoe.measure.arm import LiveArm, Run, serve_alone
 from specmoe.measure.load import serve_at_once
 from specmoe.models.info import load_info, require_template
 from specmoe.text import counted
@@ -35,16 +37,15 @@ def measure_block(
     `target` and `drafts`, by model, are what its arms load; `log` receives a line for every run,
     and each arm's server has a log beside it.
     """
-    if not block.arms:  # all are beaten, see `analysis.contenders`
-        return _record(Schedule.INTERLEAVED, [], [])
     if block.sends_chats:
         require_template(load_info(info_beside(target)), target, block.suite)
     server_log = log.with_suffix(".server.log")
     given = workplace, block.environment, target, server_log, drafts
     with log_of_job(log), exclusive_job(*given) as job:
-        runs = counted(block.runs, "run")
-        _logger.info("%s: %s begin, with a line for each in %s", block.block, runs, log)
-        return measure(block, job)
+        _logger.debug("%s: %s begin", block.block, counted(block.runs, "run"))
+        before = snapshot()
+        record = measure(block, job)
+        return record | {"others": busiest(before, snapshot())}
 
 
 def summary(block: Block, record: Mapping[str, Any]) -> str:
@@ -66,6 +67,7 @@ def summary(block: Block, record: Mapping[str, Any]) -> str:
         f"fastest {arm}, {f'{best / alone:.2f}×' if alone else f'{best:.1f} tok/s'}" if arm else "",
         f"{counted(again, 'run')} repeated because of other load" if again else "",
         counted(failures, "failed decode") if failures else "",
+        describe_others(record.get("others", [])),
     ]
     return "; ".join(filter(None, parts))
 
@@ -77,100 +79,73 @@ def measure(block: Block, job: Job) -> dict[str, Any]:
     """
     if block.protocol == Protocol.STUDY:
         return study_commands.measure(block, job)
-    schedule, arms_of_groups = arrange(block, job)
-    groups: list[list[LiveArm]] = []
+    schedule = Schedule.INTERLEAVED if _holds_two(block, job) else Schedule.SEQUENTIAL
+    serve = serve_alone if block.concurrency is None else serve_at_once
+    live: dict[Arm, LiveArm] = {}
+    ended: list[LiveArm] = []
     runs: list[Run] = []
-    for arms in arms_of_groups:
-        turns = turns_of(block, arms, interleaved=schedule != Schedule.SEQUENTIAL)
-        live, own = _measure_group(turns, block, job, len(groups), len(runs))
-        groups.append([live[arm] for arm in arms])
-        runs += own
-    return _record(schedule, groups, runs)
-
-
-def _record(
-    schedule: Schedule, groups: Sequence[Sequence[LiveArm]], runs: list[Run]
-) -> dict[str, Any]:
+    budget = Budget(block.reruns, block.runs)
+    try:
+        for turn in turns_of(block, together=schedule == Schedule.INTERLEAVED):
+            for arm in live.keys() - turn.live:
+                ended.append(live.pop(arm))
+                ended[-1].stop()
+            for arm in turn.live:
+                if arm not in live:
+                    live[arm] = LiveArm(block, arm, job, turn.group)
+                    live[arm].begin()
+                live[arm].groups.add(turn.group)
+            runs += live[turn.arm].measure(turn.sources, turn.group, len(runs), serve, budget)
+        for one in live.values():
+            one.stop()
+    finally:
+        for one in [*ended, *live.values()]:
+            one.server.stop()  # after an error its log is not read
     return {
         "schedule": schedule,
         "machine": machine_id(),
-        "groups": [[one.arm.name for one in group] for group in groups],
-        "arms": [one.record() for group in groups for one in group],
+        "groups": [[arm.name for arm in group] for group in block.groups],
+        "arms": [one.record() for one in (*ended, *live.values())],
         "runs": runs,
     }
 
 
-def arrange(block: Block, job: Job) -> tuple[Schedule, list[list[Arm]]]:
-    """Return the schedule of a block's arms, and their groups, as memory allows."""
-    if block.schedule != Schedule.AUTO:
-        return block.schedule, [[*block.arms]]
+def _holds_two(block: Block, job: Job) -> bool:
+    """Return whether memory holds the baseline and any setting at once."""
     files = {**job.drafts, block.target: job.target}
     sizes = {model: files[model].stat().st_size for model in block.models}
-    groups = groups_in_memory(block, block.arms, sizes, job.backend, job.usable_memory)
-    if not groups:
-        return Schedule.SEQUENTIAL, [[*block.arms]]
-    return Schedule.GROUPED if groups[1:] else Schedule.INTERLEAVED, groups
+    needed = (memory_needed(block, group, sizes, job.backend) for group in block.groups)
+    return max(needed) <= job.usable_memory
 
 
 class Turn(NamedTuple):
     """A run of a block; or a load, see `measure.load`, which goes once through the prompts."""
 
+    group: int  # of `Block.groups`
     arm: Arm
     sources: tuple[PromptSource, ...]  # one; those of a load in the order in which they are sent
-    iteration: int  # through the prompts
     live: tuple[Arm, ...]  # whose processes run then
 
 
-def turns_of(block: Block, arms: Sequence[Arm], *, interleaved: bool) -> list[Turn]:
-    """Return the turns of some arms of a block in order.
+def turns_of(block: Block, *, together: bool) -> Iterator[Turn]:
+    """Yield the turns of a block in order: setting by setting, prompts and arms in drawn orders.
 
-    In each iteration the prompts come in random order. Interleaved arms take turns for each prompt,
-    in random order, so that a run and its baseline are seconds apart. Sequential arms follow one
-    another, reversed in every second repeat, so that a steady drift favours none.
+    Arms that are live together take turns for each prompt, so that a run and its baseline are
+    seconds apart. Others follow one another.
     """
+    for number, arms in enumerate(block.groups):
+        sources = sorted(block.prompts, key=lambda one: block.drawn(f"g{number}/{one.prompt}"))
+        sent = [(one,) for one in sources] if block.concurrency is None else [tuple(sources)]
 
-    def drawn(where: str) -> bytes:
-        return shuffle_key(block.order_seed, f"{block.block}/{where}")
+        def drawn(arm: Arm, *place: object, number: int = number) -> bytes:
+            return block.drawn("/".join(map(str, (f"g{number}", *place, arm.name))))
 
-    sent: list[tuple[int, str, tuple[PromptSource, ...]]] = []
-    for number in range(block.prompt_iterations):
-        place = f"p{number}"
-        sources = sorted(block.prompts, key=lambda one: drawn(f"{place}/{one.prompt}"))
-        if block.concurrency is not None:
-            sent.append((number, place, tuple(sources)))
+        if together:
+            # The one that speculates starts first: it needs most.
+            live = tuple(sorted(arms, key=lambda arm: not arm.speculates))
+            for place, what in enumerate(sent):
+                for arm in sorted(arms, key=lambda arm: drawn(arm, place)):
+                    yield Turn(number, arm, what, live)
         else:
-            sent += [(number, f"{place}/{source.prompt}", (source,)) for source in sources]
-    if not interleaved:
-        in_order = arms if block.repeat % 2 == 0 else arms[::-1]
-        return [Turn(arm, what, number, (arm,)) for arm in in_order for number, _, what in sent]
-    # Those that speculate start first: they need most.
-    live = tuple(sorted(arms, key=lambda arm: not arm.speculates))
-    return [
-        Turn(arm, what, number, live)
-        for number, where, what in sent
-        for arm in sorted(arms, key=lambda one: drawn(f"{where}/{one.name}"))
-    ]
-
-
-def _measure_group(
-    turns: Sequence[Turn], block: Block, job: Job, group: int, first: int
-) -> tuple[dict[Arm, LiveArm], list[Run]]:
-    """Return the arms that take some turns, and their runs; `first` is the place of the first."""
-    live: dict[Arm, LiveArm] = {}
-    runs: list[Run] = []
-    serve = serve_alone if block.concurrency is None else serve_at_once
-    for arms in dict.fromkeys(turn.live for turn in turns):
-        with ExitStack() as servers:
-            for arm in arms:
-                live[arm] = servers.enter_context(LiveArm(block, arm, job, group))
-            server = live[arms[0]].server
-            ids = {one.prompt: prompt_ids(server, one, block, job.root) for one in block.prompts}
-            for arm in arms:
-                live[arm].prompts = ids
-                live[arm].warm_up()
-            for turn in (turn for turn in turns if turn.live == arms):
-                order = first + len(runs)
-                runs += live[turn.arm].measure(turn.sources, turn.iteration, order, serve)
-    for one in live.values():
-        one.add_traces([run for run in runs if run["arm"] == one.arm.name])
-    return live, runs
+            for arm in sorted(arms, key=drawn):
+                yield from (Turn(number, arm, what, (arm,)) for what in sent)

@@ -65,7 +65,7 @@ def measure(block: Block, job: Job) -> dict[str, Any]:
             if arm.speculates:
                 text = text_of_prompt(job.root / source.file, None).rstrip("\n")
                 prompt = " ".join(text.split()[: source.length]) if source.length else text
-            name, load_average = block.run_id(arm, source.prompt, 0), os.getloadavg()[0]
+            name, load_average = block.run_id(arm, source.prompt), os.getloadavg()[0]
             known = {"run": name, "arm": arm.name, "order": len(runs), "load_average": load_average}
             run = _measure_run(name, [*command, "-p", prompt], job, environment)
             runs.append(known | run)

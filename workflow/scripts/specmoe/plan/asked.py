@@ -73,9 +73,9 @@ class Asked:
     def requests(self) -> dict[str, Request]:
         """The request of each job that keeps a record, by the record's name."""
         campaign = self.campaign
-        requests = {f"blocks/{name}": self.block(name) for name in campaign.blocks}
+        requests = {f"blocks/{name}": self.block(name) for name in campaign.measured_blocks}
         for model in campaign.timed_passes:
-            for repeat in campaign.first_blocks:
+            for repeat in campaign.passes_before:
                 requests[f"pass_times/{model}/r{repeat}"] = self.passes(model, repeat)
         return requests
 
@@ -226,7 +226,7 @@ class Asked:
             "model": lambda: self._making(config.models[of]),
             "info": lambda: repr((config.family(of), config.origin(of))),
             "machine": lambda: repr((MEASURE_VERSION, config.machine, devices)),
-            "contenders": self._contenders,
+            "stages": self._stages,
             "comparison": lambda: config.compare_with,
             "demonstration": self._demonstration,
             "study_rows": lambda: config.study_rows and sha256_of(Path(config.study_rows)),
@@ -239,10 +239,17 @@ class Asked:
         shipped = self.campaign.config.campaign.source == "shipped"
         return _digests_of(self.campaign.data, self.campaign.data.rglob("*") if shipped else [])
 
-    def _contenders(self) -> Any:
-        config, blocks = self.campaign.config, self.campaign.blocks.values()
-        settings = [repr(one.arms) for one in blocks if not one.repeat]
-        return [config.measurement.drop_beaten, repr(config.statistics), sorted(settings)]
+    @property
+    def settings(self) -> Any:
+        """What decides in stages, beside what was measured: settings, and levels of intervals."""
+        blocks = self.campaign.blocks.values()
+        settings = {repr((one.comparison, one.arms)) for one in blocks}
+        return [repr(self.campaign.config.statistics), sorted(settings)]
+
+    def _stages(self) -> Any:
+        measurement = self.campaign.config.measurement
+        limits = measurement.least, measurement.most, measurement.minutes
+        return [limits, self.settings, [*self.campaign.blocks]]
 
     def _demonstration(self) -> Request:
         block = self.campaign.demonstration
@@ -273,7 +280,6 @@ class Asked:
             "info": campaign.models_folder / f"{of}.json",
             "program": file.parents[1] / "model_passes",
             "machine": campaign.machine_file,
-            "contenders": campaign.contenders(0),
             "demonstration": campaign.trace_file,
             "study_rows": campaign.folder / "imported/runs.csv",
         }

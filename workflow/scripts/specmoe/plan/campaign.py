@@ -9,16 +9,18 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from specmoe.config.block import Block, Protocol, TimedPasses
 from specmoe.config.engines import Backend, detect_backend
 from specmoe.config.matrix import (
+    TEXTS,
     block_order,
     choose_demonstration,
     list_blocks,
     list_draft_scoring,
     list_timed_passes,
-    without,
+    setting_of,
 )
 from specmoe.config.schema import Config, read_config
 from specmoe.engine.identity import Workplace, engine_ids, fact
@@ -165,31 +167,65 @@ class LoadedCampaign:
         blocks = list_blocks(self.config, gpu=self.gpu)
         return {one.block: one for one in block_order(blocks, self.config.measurement.order)}
 
-    def contenders(self, stage: int) -> Path:
-        """Return what is known of all settings before a repeat: what is measured, and why not."""
-        return self.data / f"contenders_r{stage}.json"
+    @property
+    def staged(self) -> bool:
+        """Whether what was measured decides what is measured further."""
+        return self.config.measurement.staged
 
-    def contenders_of(self, block: Block) -> list[Path]:
-        """Return the decision that says what of a block is measured, in a list; empty without."""
-        staged = self.config.measurement.drop_beaten is not None and block.speculates
-        return [self.contenders(min(block.repeat, 1))] if staged else []
-
-    @cached_property
+    @property
     def stages(self) -> list[Path]:
-        """The decisions of a campaign that drops what is beaten, in order; empty in others."""
-        return sorted({file for one in self.blocks.values() for file in self.contenders_of(one)})
+        """What was decided and measured in a campaign in stages, in a list; empty for others."""
+        return [self.data / "stages.json"] if self.staged else []
+
+    def stage_file(self, repeat: int) -> Path:
+        """Return what is decided before a repeat; it stays where stages go on."""
+        return self.folder / f"stages/r{repeat}.json"
+
+    def stage(self, repeat: int) -> Mapping[str, Any] | None:
+        """Return what was decided before a repeat, see `analysis.stages`; None if nothing was."""
+        file = self.stage_file(repeat) if self.measured else self.stages[0]
+        if not file.exists():
+            return None
+        with named_if_damaged(file):
+            found = read_record(file)
+            stages = [found] if self.measured else found["stages"][repeat : repeat + 1]
+            return dict(stages[0]) if stages else None
+
+    @property
+    def ended(self) -> Mapping[str, Any]:
+        """What a campaign in stages has measured, and why it ended; empty before that."""
+        [file] = self.stages
+        if not file.exists():
+            return {}
+        with named_if_damaged(file):
+            return dict(read_record(file))
 
     def remaining(self, name: str) -> Block | None:
-        """Return a block without what is beaten; None if that is not decided yet."""
+        """Return a block with the arms that are measured; without any, or None: not decided yet.
+
+        Controls and forced acceptance are measured as long as anything of their target is.
+        """
         block = self.block(name)
-        for file in self.contenders_of(block):
-            if not file.exists():
-                return None
-            with named_if_damaged(file):
-                rows = read_record(file)["settings"]
-                beaten = {row["setting"] for row in rows if not row["measured"]}
-            return without(block, beaten) or replace(block, arms=())
-        return block
+        if not self.staged or TEXTS in name:
+            return block
+        if (stage := self.stage(block.repeat)) is None:
+            return None
+        measured, targets = stage["measured"], stage["targets"]
+        arms = [
+            arm
+            for arm in block.arms
+            if measured.get(setting_of(block, arm), block.target in targets)
+        ]
+        speculate = any(arm.speculates for arm in arms) or not block.speculates
+        return replace(block, arms=tuple(arms) if speculate else ())
+
+    @property
+    def measured_blocks(self) -> list[str]:
+        """The blocks that are measured: all, or in stages those that were decided on."""
+        if not self.staged:
+            return [*self.blocks]
+        measured = {*self.ended.get("blocks", ())}
+        return [name for name in self.blocks if name in measured]
 
     def block(self, name: str) -> Block:
         """Return the block of a name; raises ConfigError if there is none."""
@@ -248,22 +284,13 @@ class LoadedCampaign:
             first.setdefault(block.repeat, name)
         return first
 
-    @property
-    def asked(self) -> dict[str, Block]:
-        """Every block without what is known to be beaten by now."""
-        return {name: self.remaining(name) or block for name, block in self.blocks.items()}
-
     def describe_progress(self) -> str:
-        """Say how many blocks are measured, and how long the others take at their pace.
-
-        In stages some of their settings may be measured no more, so it is a bound.
-        """
+        """Say how many blocks are measured, and how long the others take at their pace."""
         heads = zip(self.blocks, map(head_of, self.record_files(self.blocks)), strict=True)
         took = {block: head.seconds for block, head in heads if head}
         progress = f"{len(took)} of {counted(len(self.blocks), 'block')}"
-        bound = "" if self.config.measurement.drop_beaten is None else "at most "
-        left = left_s(self.asked.values(), took)
-        return f"{progress}, {bound}{duration(left)} left" if left else progress
+        left = left_s(self.blocks.values(), took)
+        return f"{progress}, {duration(left)} left" if left else progress
 
     @cached_property
     def timed_passes(self) -> dict[str, TimedPasses]:
@@ -283,6 +310,11 @@ class LoadedCampaign:
         return list_draft_scoring(self.config, self.blocks.values())
 
     @property
+    def scores(self) -> list[Path]:
+        """The scores of each draft model that scores outputs."""
+        return [self.folder / f"agreement/{draft}.json" for draft in self.draft_scoring]
+
+    @property
     def agreement(self) -> list[Path]:
         """The table of draft scores, in a list; empty if there is none."""
         file = self.data / "agreement.parquet"
@@ -291,6 +323,11 @@ class LoadedCampaign:
     def machine_priority(self, repeat: str) -> float:
         """Return the priority of describing the machine: just above the repeat's first block."""
         return self.priorities[self.first_blocks[int(repeat)]] + 0.5 / len(self.blocks)
+
+    @property
+    def passes_before(self) -> list[int]:
+        """The repeats before which passes are timed; in stages those that were measured."""
+        return self.ended.get("passes", []) if self.staged else [*self.first_blocks]
 
     def block_before(self, repeat: int) -> list[str]:
         """Return the last block before a repeat, in a list; the first repeat has none."""

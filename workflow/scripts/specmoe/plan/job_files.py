@@ -1,7 +1,7 @@
 """The files of other jobs that a campaign's jobs wait for."""
 
 from dataclasses import dataclass
-from itertools import chain, product
+from itertools import product
 from pathlib import Path
 
 from specmoe.config.models import HubModel, NgramCache, PackageModel, QuantizeModel
@@ -44,26 +44,20 @@ class JobFiles:
         one = self.campaign.block(block)
         return {
             "engine": self.campaign.engine_file(self.campaign.engine_of_block(block)),
-            "contenders": self.campaign.contenders_of(one),
             "models": [*map(self.campaign.model_file, one.models)],
             "infos": [*map(self.campaign.info, one.models)],
         }
 
-    def of_contenders(self, stage: str) -> Files:
-        """Return what tells before a repeat which settings are beaten: predictions, or runs."""
+    def of_stages(self) -> Files:
+        """Return what a campaign loads that is measured until it is decided."""
         campaign = self.campaign
-        infos = [*map(campaign.info, sorted(campaign.config.measured_networks))]
-        if stage == "0":
-            read, passes = campaign.draft_scoring, campaign.timed_passes
-            return {
-                "infos": infos,
-                "texts": campaign.record_files(sorted({*chain(*read.values())})),
-                "read": [campaign.folder / f"agreement/{draft}.json" for draft in read],
-                "passes": [campaign.folder / f"pass_times/{one}/r0.jsonl" for one in passes],
-            }
-        first = [name for name, one in campaign.blocks.items() if one.repeat == 0]
-        before = campaign.contenders(0)
-        return {"infos": infos, "before": before, "records": campaign.record_files(first)}
+        names = {name for block in campaign.blocks.values() for name in block.models}
+        engines = {campaign.engine_of_block(block) for block in campaign.blocks}
+        return {
+            "engines": [*map(campaign.engine_file, sorted(engines))],
+            "models": [*map(campaign.model_file, sorted(names))],
+            "infos": [*map(campaign.info, sorted(names))],
+        }
 
     def before_repeat(self, repeat: str) -> list[Path]:
         """Return the record of the last block before a repeat, in a list."""
@@ -74,22 +68,21 @@ class JobFiles:
 
         `table` is what the verb `collect_table` takes.
         """
-        campaign, folder = self.campaign, self.campaign.folder
+        campaign, folder, staged = self.campaign, self.campaign.folder, self.campaign.stages
         match table:
             case "machine":
-                repeats = (f"r{repeat}" for repeat in campaign.first_blocks)
-                names = campaign.blocks if campaign.shared else repeats
+                repeats = [*campaign.first_blocks][: 1 if staged else None]
+                names = campaign.blocks if campaign.shared else (f"r{one}" for one in repeats)
                 return {"records": [folder / f"machines/{name}.json" for name in names]}
             case "models":
                 return {"records": [*map(campaign.info, campaign.config.measured_networks)]}
             case "agreement":
-                drafts = campaign.draft_scoring
-                return {"records": [folder / f"agreement/{draft}.json" for draft in drafts]}
+                return {"records": staged or campaign.scores}
             case "pass_times":
                 passes = product(campaign.timed_passes, campaign.first_blocks)
                 files = [folder / f"pass_times/{model}/r{repeat}.jsonl" for model, repeat in passes]
                 engine = [campaign.engine_file(campaign.engine_id)]
-                return {"engine": engine, "records": files}
+                return {"engine": engine, "records": staged or files}
         suites = campaign.config.campaign.suites
         if table != "runs":
             suites = [table.removeprefix("suites/")]
@@ -99,5 +92,5 @@ class JobFiles:
         return {
             "infos": [*map(campaign.info, sorted(models))],
             "engines": [*map(campaign.engine_file, sorted(engines))],
-            "records": campaign.record_files(blocks),
+            "records": staged or campaign.record_files(blocks),
         }

@@ -3,18 +3,17 @@
 It is printed, by `paper/plan.txt.j2`.
 """
 
-import shlex
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from specmoe.config.base import refused_as
-from specmoe.config.block import Block, PromptSource
+from specmoe.config.block import Block, PromptSource, Stop
 from specmoe.config.engines import COUNTS_SINCE, Backend
-from specmoe.config.matrix import TEXTS, list_blocks
+from specmoe.config.matrix import TEXTS
 from specmoe.config.methods import METHODS, Method
 from specmoe.config.models import AnyModel, HubModel, PackageModel, PathModel
 from specmoe.config.schema import Config
@@ -22,7 +21,7 @@ from specmoe.engine.machine import usable_memory, working_bytes
 from specmoe.errors import PlanError
 from specmoe.files import at_home, read_record
 from specmoe.plan.campaign import ROOT, LoadedCampaign, left_s
-from specmoe.plan.estimate import HIGH, LOW, Machine, block_seconds
+from specmoe.plan.estimate import ENDS_EARLY, HIGH, LOW, Machine, block_seconds
 from specmoe.plan.inventory import Inventory, take_inventory
 from specmoe.plan.machine import PROBED, devices_of, probe
 from specmoe.plan.machine import describe as describe_machine
@@ -49,7 +48,7 @@ class Shortfall(NamedTuple):
 class Plan:
     """What a campaign needs on a machine and how long it may take.
 
-    All blocks count, measured or not, without settings that are known to be beaten by now.
+    All blocks count, measured or not; of a campaign in stages those of the first repeat.
     """
 
     config: Config
@@ -57,7 +56,6 @@ class Plan:
     description: Mapping[str, Any]  # of the machine; see `machine.describe`
     backend: Backend
     found: Inventory
-    beaten: int = 0  # runs that are not asked for any more
 
     @cached_property
     def machine(self) -> Machine | None:
@@ -134,6 +132,11 @@ class Plan:
         return source.length or self.found.prompt_tokens[source.prompt]
 
     @property
+    def ends_early(self) -> bool:
+        """Whether texts end by themselves, before `n_predict`."""
+        return any(block.stop == Stop.EOS for block in self.blocks)
+
+    @property
     def fullest(self) -> tuple[int, int, str]:
         """The tokens that a run takes of its context, the context, and the prompt: the fullest."""
         runs = [(block, one) for block in self.blocks for one in block.prompts]
@@ -163,11 +166,11 @@ class Plan:
         ]
 
 
-def plan(results: Path, check_capacity: bool = False, configfile: tuple[Path, ...] = ()) -> None:
+def plan(results: Path, check_capacity: bool = False, options: str = "--config ") -> None:
     """Say what a campaign needs and how long it may take; its configuration is on stdin.
 
-    `configfile` are the files that configure it, for lines to be pasted. Raises PlanError if the
-    campaign does not fit, and `check_capacity` is set.
+    `options` configure it, for lines to be pasted. Raises PlanError if the campaign does not fit,
+    and `check_capacity` is set.
     """
     # A command line may be too short for a configuration of hundreds of suites or prompts.
     with refused_as("the configuration on stdin"):
@@ -179,12 +182,12 @@ def plan(results: Path, check_capacity: bool = False, configfile: tuple[Path, ..
         lambda: _probed(campaign.machine_file) or probe(),
         devices_of(campaign, campaign.engine_file(campaign.engine_id)),
     )
-    asked, every = campaign.asked, list_blocks(config, gpu=campaign.gpu)
-    blocks = [asked[one.block] for one in every]
-    beaten = sum(one.runs for one in every) - sum(one.runs for one in blocks)
+    every = [campaign.remaining(name) or block for name, block in campaign.blocks.items()]
+    # In stages what is measured decides what comes after the first repeat.
+    blocks = [one for one in every if one.arms and not (campaign.staged and one.repeat)]
     found = take_inventory(campaign, blocks)
-    planned = Plan(config, blocks, description, campaign.backend, found, beaten)
-    print(describe(planned, configfile), end="", flush=True)
+    planned = Plan(config, blocks, description, campaign.backend, found)
+    print(describe(planned, options), end="", flush=True)
     if check_capacity and planned.shortfalls:
         raise PlanError("nothing is downloaded, because this campaign does not fit, see above")
 
@@ -196,12 +199,16 @@ def _probed(machine: Path) -> float | None:
     return described["memory_bandwidth_bytes_per_second"] if source.startswith(PROBED) else None
 
 
-def describe(plan: Plan, configfile: Iterable[Path]) -> str:
-    """Return what is printed of a plan; `configfile` configures the campaign."""
+def _span(seconds: float | None, least: float) -> str:
+    """Return how long something takes that is estimated; a part of it may take `least` of that."""
+    return duration(seconds and LOW * least * seconds, seconds and HIGH * seconds)
+
+
+def describe(plan: Plan, options: str) -> str:
+    """Return what is printed of a plan; `options` configure the campaign."""
     again = _grouped(
         ((block.partition("/")[0], reason), block) for block, reason in plan.found.changed.items()
     )
-    named = shlex.join(map(str, configfile))
     return fill_template(
         ROOT / "paper/plan.txt.j2",
         plan=plan,
@@ -212,7 +219,8 @@ def describe(plan: Plan, configfile: Iterable[Path]) -> str:
         prompts=len({source.prompt for block in plan.blocks for source in block.prompts}),
         again=again,
         left=duration(left_s(plan.blocks, plan.found.measured)),
-        span=lambda seconds: duration(seconds and LOW * seconds, seconds and HIGH * seconds),
+        span=partial(_span, least=ENDS_EARLY if plan.ends_early else 1.0),
+        duration=duration,
         at_home=at_home,
         probed=(plan.description["memory_bandwidth_source"] or "").startswith(PROBED),
         texts_alone=TEXTS,
@@ -223,6 +231,6 @@ def describe(plan: Plan, configfile: Iterable[Path]) -> str:
             for arm in block.drafters
             if arm.method and "gamma" not in METHODS[arm.method].flags
         },
-        configfile=f"--configfile {named} " if named else "",
+        options=options,
         root=ROOT,
     )

@@ -42,23 +42,27 @@ def rows_of_record(
 ) -> list[RunRow]:
     """Return the rows of a block's record, linked to their baselines.
 
-    Where memory did not hold all arms, a run's baseline is that of its own group (`groups`). The
-    identity of a row is the block's; the record gives only measured values. `made_by` has the
+    A run's baseline is the one that was measured beside it, in its group (`groups`). The identity
+    of a row is the block's; the record gives only measured values. `made_by` has the
     columns of the campaign, engine and target, and `drafts_sha256`: digests of draft files, by
     model. Raises LookupError or ValueError for a record with other runs than the block's.
     """
     runs = {run["run"]: run for run in record["runs"]}
-    of_arms = {(arm.get("group", 0), arm["arm"]): arm for arm in record["arms"]}
+    of_arms = {
+        (group, arm["arm"]): arm
+        for arm in record["arms"]
+        for group in arm.get("groups", [arm.get("group", 0)])  # 2.0.0 has one
+    }
     shared = {**made_by, **{name: record[name] for name in ("machine", "schedule")}}
     arms = {arm.name: arm for arm in block.arms}
     groups = record.get("groups", [[*arms]])  # the study's commands know none
     rows = []
     for group, names in enumerate(groups):
         of_group = []
-        for name, source, number in product(names, block.prompts, range(block.prompt_iterations)):
+        for name, source in product(names, block.prompts):
             arm = arms[name]
-            run = runs.pop(block.run_id(arm, source.prompt, number, group))
-            known = of_arms[group, name] | run | shared | _request(block, arm, source, number)
+            run = runs.pop(block.run_id(arm, source.prompt, group))
+            known = of_arms[group, name] | run | shared | _request(block, arm, source)
             known["draft_sha256"] = made_by["drafts_sha256"].get(arm.draft_model)
             known["started_at"] = datetime.fromisoformat(run["started_at"])
             known |= _read(run, block, arm)
@@ -71,8 +75,8 @@ def rows_of_record(
     return rows
 
 
-def _request(block: Block, arm: Arm, source: PromptSource, number: int) -> RunRow:
-    """Return the columns of a requested run: an arm's, of a prompt in an iteration."""
+def _request(block: Block, arm: Arm, source: PromptSource) -> RunRow:
+    """Return the columns of a requested run: an arm's, of a prompt."""
     paired = block.protocol == Protocol.PAIRED  # the study's tools need no seed, and stop by length
     return {
         **asdict(arm),
@@ -84,8 +88,8 @@ def _request(block: Block, arm: Arm, source: PromptSource, number: int) -> RunRo
         "method": engine_type(arm.method),
         "draft": arm.setting,
         "level": block.level_of(arm, source),
-        "iteration": number,
-        "seed": block.run_seed(number) if paired else None,
+        "iteration": 0,
+        "seed": block.run_seed if paired else None,
     }
 
 
@@ -167,8 +171,8 @@ def collect_runs(campaign: LoadedCampaign, suite: str | None, out: Path) -> None
     asked = Asked(campaign)
     by_block = {
         name: rows_of_block(asked, name)
-        for name, block in campaign.blocks.items()
-        if suite in (None, block.suite)
+        for name in campaign.measured_blocks
+        if suite in (None, campaign.block(name).suite)
     }
     rows = [row for own in by_block.values() for row in own]
     try:

@@ -126,7 +126,7 @@ def read_passes(asked: Asked, repeats: Iterable[int]) -> pd.DataFrame:
 def collect_pass_times(campaign: LoadedCampaign, out: Path) -> None:
     """Write the table of a campaign's timed passes. Raises SchemaError."""
     with schema_errors(out):
-        read_passes(Asked(campaign), campaign.first_blocks).to_parquet(out, index=False)
+        read_passes(Asked(campaign), campaign.passes_before).to_parquet(out, index=False)
 
 
 def collect_agreement(records: Iterable[Path], out: Path) -> None:
@@ -140,8 +140,9 @@ def collect_agreement(records: Iterable[Path], out: Path) -> None:
 
 
 def undisturbed_passes(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return the passes that estimates may use."""
-    return frame[frame["disturbed_reason"].isna()]
+    """Return the passes that estimates may use: a model's disturbed ones where it has no others."""
+    quiet = frame["disturbed_reason"].isna()
+    return frame[quiet | ~quiet.groupby(frame["model"]).transform("any")]
 
 
 def seen_experts(frame: pd.DataFrame) -> dict[str, tuple[tuple[int, float], ...]]:

@@ -1,0 +1,209 @@
+"""Measurement in stages: repeat by repeat, until each answer is decided or the minutes end.
+
+Before the first repeat, targets write alone what draft models then score, and passes are timed: the
+speedups of draft models are predicted. After each repeat, `contenders` says what is measured
+further. What was decided before a repeat is kept beside the records, so that a later call goes on
+where this one ended, and decides again only what rests on other records.
+"""
+
+import json
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from specmoe.analysis import contenders
+from specmoe.analysis.stage_text import describe_stage
+from specmoe.config.block import Block
+from specmoe.config.matrix import TEXTS
+from specmoe.config.schema import Config
+from specmoe.files import read_record, replace_text
+from specmoe.measure import jobs
+from specmoe.plan.asked import Asked
+from specmoe.plan.campaign import LoadedCampaign
+from specmoe.records import digest_of, head_of
+from specmoe.text import duration
+
+# Of the minutes: what targets write alone, before anything is compared.
+TEXTS_SHARE = 0.2
+FEWEST_TEXTS = 3
+# Of the time left: passes that are timed again before a later repeat take no more.
+PASSES_SHARE = 0.1
+# Texts end where they end, so a block may take longer than others of its target did.
+MARGIN = 1.2
+
+
+def measure_until_decided(
+    campaign: LoadedCampaign, log: Path, out: Path, workflow_pid: int | None = None
+) -> None:
+    """Measure repeat by repeat until each answer is decided, or the minutes end."""
+    stages = Stages(campaign, log, workflow_pid)
+    ended = stages.measure()
+    last = stages.decided[-1]
+    found = {
+        "ended": ended,
+        "blocks": stages.blocks,
+        "passes": stages.passes,
+        "settings": [*last["settings"].values()],
+        "stages": stages.decided,
+    }
+    replace_text(out, json.dumps(found, indent=1) + "\n")
+
+
+@dataclass
+class Stages:
+    """A campaign that is measured in stages, and how far it is."""
+
+    campaign: LoadedCampaign
+    log: Path
+    workflow_pid: int | None
+    blocks: list[str] = field(default_factory=list)  # that are measured as asked
+    passes: list[int] = field(default_factory=list)  # the repeats before which they were timed
+    decided: list[dict[str, Any]] = field(default_factory=list)  # before each repeat
+    kept_s: float = 0.0  # what records took that were there
+    began: float = field(default_factory=time.monotonic)
+    paces: dict[str, list[tuple[float, int]]] = field(default_factory=dict)  # seconds, runs
+
+    @property
+    def left_s(self) -> float:
+        """The seconds that measuring may still take."""
+        minutes = self.campaign.config.measurement.minutes
+        spent = self.kept_s + time.monotonic() - self.began
+        return float("inf") if minutes is None else 60 * minutes - spent
+
+    def measure(self) -> str:
+        """Measure; return why it ended."""
+        most = self.campaign.config.measurement.most
+        self._time_passes(0)
+        self._write_texts()
+        for repeat in range(most):
+            if ended := self._decide(repeat):
+                return ended
+            if repeat and self._passes_s() < PASSES_SHARE * self.left_s:
+                self._time_passes(repeat)
+            if not self._measure_repeat(repeat):
+                self._decide(repeat + 1, cut=True)
+                return "the minutes end"
+        return self._decide(most) or "all repeats are measured"
+
+    def _measure_repeat(self, repeat: int) -> bool:
+        """Measure the blocks of a repeat; return whether the minutes were enough for all."""
+        due = [*self._due(repeat)]
+        for number, block in enumerate(due):
+            left = [self.seconds(one) for one in due[number:]]
+            known = sum(one for one in left if one is not None)
+            if left[0] is not None and MARGIN * left[0] > self.left_s:
+                return False
+            of_repeat = f"{number + 1} of {len(due)} blocks of repeat {repeat + 1}"
+            about = f", about {duration(known)} left" if known else ""
+            self._measure(block, f"{of_repeat}{about}")
+        return True
+
+    def _due(self, repeat: int) -> Iterator[Block]:
+        for name, block in self.campaign.blocks.items():
+            if block.repeat == repeat and TEXTS not in name:
+                one = self.campaign.remaining(name)
+                if one and one.arms:
+                    yield one
+
+    def seconds(self, block: Block) -> float | None:
+        """Return how long a block takes at the pace of its target's; None if it is not known."""
+        known = self.paces.get(block.target)
+        return block.runs * _pace(known) if known else None
+
+    def _measure(self, block: Block, where: str) -> None:
+        name, began = f"blocks/{block.block}", time.monotonic()
+        log = self.campaign.log_of(block.block)
+        log.parent.mkdir(parents=True, exist_ok=True)
+        said, fresh = jobs.measure_once(self.campaign, block.block, log, self.workflow_pid)
+        self.workflow_pid = None  # it is watched by now
+        head = head_of(self.campaign.record_files([block.block])[0])
+        assert head is not None, name
+        self.kept_s += max(head.seconds - (time.monotonic() - began), 0)
+        self.paces.setdefault(block.target, []).append((head.seconds, block.runs))
+        self.blocks.append(block.block)
+        if fresh:
+            print(f"{where}: {block.block}: {said}", flush=True)
+
+    def _time_passes(self, repeat: int) -> None:
+        if self.campaign.timed_passes:
+            began = time.monotonic()
+            jobs.time_passes(self.campaign, repeat, self.log, self.workflow_pid)
+            self.passes.append(repeat)
+            self.kept_s += max(self._passes_s() - (time.monotonic() - began), 0)
+
+    def _passes_s(self) -> float:
+        """Return how long the passes took that were timed last."""
+        repeat = self.passes[-1] if self.passes else 0
+        names = (f"pass_times/{model}/r{repeat}" for model in self.campaign.timed_passes)
+        heads = (head_of(self.campaign.folder / f"{name}.jsonl") for name in names)
+        return sum(head.seconds for head in heads if head)
+
+    def _write_texts(self) -> None:
+        """Measure targets alone, and score what they wrote; with few minutes fewer texts."""
+        texts = [block for name, block in self.campaign.blocks.items() if TEXTS in name]
+        minutes = self.campaign.config.measurement.minutes
+        share = float("inf") if minutes is None else 60 * minutes * (1 - TEXTS_SHARE)
+        fewest = FEWEST_TEXTS * len({block.target for block in texts})
+        for number, block in enumerate(texts):
+            if minutes is not None and number >= fewest and self.left_s < share:
+                break
+            self._measure(block, f"{number + 1} of {len(texts)} texts that targets write alone")
+        for draft, blocks in self.campaign.draft_scoring.items():
+            read = [name for name in blocks if name in self.blocks]
+            out = self.campaign.folder / f"agreement/{draft}.json"
+            log = self.log.with_name(f"score.{draft}.log")
+            jobs.score_outputs(self.campaign, draft, read, log, out, self.workflow_pid)
+
+    def _decide(self, repeat: int, *, cut: bool = False) -> str:
+        """Decide what is measured in a repeat, unless it is, and print it; return why nothing is.
+
+        `cut`: the minutes ended within the repeat before.
+        """
+        file, basis = self.campaign.stage_file(repeat), self._basis()
+        if not cut and file.exists():
+            kept = dict(read_record(file))
+            if kept["basis"] == basis:
+                self.decided.append(kept)
+                return str(kept["ended"])
+        before = self.decided[-1]["settings"] if self.decided else {}
+        runs = {name: _pace(known) for name, known in self.paces.items()}
+        limits = contenders.Limits(self.left_s, runs)
+        stage = contenders.choose(self.campaign, repeat, self.blocks, before, limits)
+        print(describe(self.campaign.config, stage, repeat, "the minutes end" * cut), flush=True)
+        going = {row["target"] for row in stage.rows.values()} - stage.targets
+        kept = {
+            "basis": basis,
+            "settings": stage.rows,
+            "measured": stage.measured,
+            "targets": sorted({one.target for one in self.campaign.blocks.values()} - going),
+            "ended": stage.ended,
+        }
+        self.decided.append(kept)
+        if not cut:
+            replace_text(file, json.dumps(kept, indent=1) + "\n")
+        return stage.ended
+
+    def _basis(self) -> str:
+        """Return a digest of what a decision rests on: the question, and records."""
+        asked = Asked(self.campaign)
+        heads = {name: head_of(asked.records.link(f"blocks/{name}")) for name in self.blocks}
+        written = {name: head.sha256 for name, head in heads.items() if head}
+        return digest_of({"settings": asked.settings, "records": written})
+
+
+def _pace(known: Iterable[tuple[float, int]]) -> float:
+    """Return the seconds of a run, from those of blocks and how many runs each has."""
+    blocks = [*known]
+    return sum(took for took, _ in blocks) / sum(runs for _, runs in blocks)
+
+
+def describe(config: Config, stage: contenders.Stage, repeat: int, cut: str) -> str:
+    """Return the table of all settings after a stage, and what it says of each target."""
+    cells, several = [], len({row["suite"] for row in stage.rows.values()}) > 1
+    for row in stage.rows.values():
+        target = config.label(row["target"])
+        place = ", ".join(filter(None, [target, row["suite"] * several, row["level"]]))
+        cells.append(row | {"target": place, "setting": row["label"]})
+    return describe_stage(cells, repeat, stage.ended or cut)

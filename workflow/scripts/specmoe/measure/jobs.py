@@ -1,0 +1,91 @@
+"""The jobs that measure and keep a record: a block, timed passes, and a draft model's scores."""
+
+import json
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+
+from specmoe.files import replace_text
+from specmoe.measure import model_passes
+from specmoe.measure.block import measure_block, summary
+from specmoe.plan.asked import Asked
+from specmoe.plan.campaign import ROOT, LoadedCampaign
+from specmoe.records import load
+from specmoe.text import fill_template
+
+
+def measure(
+    campaign: LoadedCampaign, block: str, log: Path, workflow_pid: int | None = None
+) -> None:
+    """Measure one block by its protocol, alone on the machine."""
+    said, _ = measure_once(campaign, block, log, workflow_pid)
+    print(f"{campaign.describe_progress()}: {block}: {said}", flush=True)
+
+
+def measure_once(
+    campaign: LoadedCampaign, block: str, log: Path, workflow_pid: int | None
+) -> tuple[str, bool]:
+    """Measure what is asked of a block, unless it is; return that in a line, and whether it did."""
+    one, asked = campaign.remaining(block), Asked(campaign)
+    assert one is not None and one.arms
+    target = campaign.model_file(one.target)
+    drafts = {model: campaign.model_file(model) for model in one.draft_models}
+    workplace = campaign.workplace(block, workflow_pid, campaign.engine_of_block(block))
+    if one.repeat == 0:  # the other repeats load the same files
+        from specmoe.models.gguf import check_made_files  # loads numpy, which no other one needs
+
+        check_made_files(one, target, drafts)
+    name, request = f"blocks/{block}", asked.block(block)
+    record, fresh = asked.measure_once(
+        name, request, lambda: measure_block(one, workplace, target, drafts, log)
+    )
+    asked.records.relink(name, request)
+    return summary(one, record) if fresh else "kept, as it was measured before", fresh
+
+
+def time_passes(
+    campaign: LoadedCampaign, repeat: int, log: Path, workflow_pid: int | None = None
+) -> None:
+    """Time the passes of each model by themselves, alone on the machine."""
+    asked, records = Asked(campaign), []
+    for model, passes in campaign.timed_passes.items():
+        name, file = f"pass_times/{model}/r{repeat}", campaign.model_file(model)
+        given = passes, campaign.workplace(name, workflow_pid), file, log
+        request = asked.passes(model, repeat)
+        timed, _ = asked.measure_once(name, request, partial(model_passes.time_passes, *given))
+        records.append(timed)
+        asked.records.relink(name, request)
+    if repeat == 0:
+        deviations = [record.get("deviation") for record in records]
+        confidence = campaign.config.statistics.confidence
+        noise = model_passes.expected_noise(deviations, campaign.blocks.values(), confidence)
+        print(fill_template(ROOT / "paper/noise.txt.j2", noise=noise), end="", flush=True)
+
+
+def score_draft(
+    campaign: LoadedCampaign, draft: str, log: Path, out: Path, workflow_pid: int | None = None
+) -> None:
+    """Score the outputs of a draft model's targets with it."""
+    score_outputs(campaign, draft, campaign.draft_scoring[draft], log, out, workflow_pid)
+
+
+def score_outputs(
+    campaign: LoadedCampaign,
+    draft: str,
+    blocks: Sequence[str],
+    log: Path,
+    out: Path,
+    workflow_pid: int | None,
+) -> None:
+    """Score the outputs of some blocks with a draft model."""
+    asked, name = Asked(campaign), f"agreement/{draft}"
+    records = (
+        (campaign.block(one), load(asked.records.link(f"blocks/{one}"))[1]) for one in blocks
+    )
+    workplace, file = campaign.workplace(name, workflow_pid), campaign.model_file(draft)
+    read, _ = asked.measure_once(
+        name,
+        asked.rereading(draft, blocks),
+        lambda: model_passes.score_texts(draft, records, workplace, file, log),
+    )
+    replace_text(out, json.dumps(read) + "\n")
