@@ -83,8 +83,8 @@ def advice_of(runs, config, **given):
     return row, advice["advice_settings"]
 
 
-def shown(runs, config):
-    advice = advised(runs, config)
+def shown(runs, config, **audits):
+    advice = advised(runs, config, **audits)
     drafts = list_drafts(runs, lambda model: LABELS.get(BY_HAND.get(model), model))
     ids = {name: model for model, name in BY_HAND.items()}
     return replace(full(), **advice, drafts=drafts, models=full().models.replace({"model": ids}))
@@ -280,16 +280,16 @@ def test_no_answer_is_made_of_what_happens_to_be_left(config):
     chats = [setting(gamma, [39, 40, 41], prompts=MANY) for gamma in (2, 4, 8)]
     runs = campaign(*chats, edits, prompts=[*MANY, "edit"])
 
-    def without(*gammas):
-        return disturb(runs, runs.loc[runs["gamma"].isin(gammas) & (runs["suite"] == "B"), "run"])
-
-    one, settings = advice_of(without(4), config)
+    chat = runs["suite"] == "B"
+    lost = disturb(runs, runs.loc[chat & (runs["gamma"] == 2), "run"])
+    flagged = {gamma: {*runs.loc[chat & (runs["gamma"] == gamma), "run"]} for gamma in (4, 8)}
+    one, settings = advice_of(lost, config)
     assert (one["answer"], one["not_compared"], one["sent_settings"]) == (Answer.OFF, 1, 3)
     assert settings["status"].tolist() == [Status.BEST, Status.COMPARED, Status.LOST, Status.BEST]
-    two, _ = advice_of(without(2, 4), config)
-    assert (two["answer"], two["lost_settings"]) == (Answer.UNKNOWN, 2)
+    two, _ = advice_of(lost, config, failed=flagged[4])
+    assert (two["answer"], two["lost_settings"]) == (Answer.UNKNOWN, 1)
     assert two["reason"].startswith("most settings are flagged or were lost")
-    analysis = shown(without(2, 4, 8), config)
+    analysis = shown(lost, config, failed=flagged[4] | flagged[8])
     assert analysis.advice["answer"].tolist() == [Answer.UNKNOWN]
     said = "3 of 3 settings could not be compared"
     head = re.search("<h1>.*</h1>", render_page(of_campaign(analysis, is_study=False), {}, None))
@@ -329,7 +329,7 @@ def test_a_setting_that_was_beaten_is_not_compared_and_counts_among_those_chosen
     runs = campaign(setting(4, [70, 71, 72]), setting(8, [40, 41, 42]))
     runs = runs[(runs["gamma"] != 8) | (runs["repeat"] == 0)]
     beaten = {"suite": "B", "target": TARGET, "draft": DRAFT, "gamma": 8}
-    stages = [beaten | {"verdict": "beaten in the first repeat"}]
+    stages = [beaten | {"verdict": "beaten"}]
     alone, _ = advice_of(campaign(setting(4, [70, 71, 72])), config)
     row, settings = advice_of(runs, config, stages=stages)
     assert (row["answer"], row["settings"]) == (Answer.ON, 2)
