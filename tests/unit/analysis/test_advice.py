@@ -19,6 +19,7 @@ from specmoe.analysis.terminal import render_advice
 from specmoe.audit.checks import CHECKS
 from specmoe.audit.evidence import CheckVerdict, Level
 from specmoe.config.load import load
+from specmoe.config.schema import Repeats
 from specmoe.engine.job import computing_flags
 from specmoe.page.page import render_page
 from specmoe.paper.documents import cited
@@ -155,6 +156,15 @@ def test_an_undecided_answer_comes_with_more_repeats_and_their_command(config):
     assert row["command"] == measuring_line(config, 3, row["more_repeats"])
 
 
+def test_after_minutes_that_ended_it_more_minutes_help(config):
+    minutes = {"minutes": 10.0, "repeats": Repeats(least=1, most=6)}
+    ended = config.model_copy(update={"measurement": config.measurement.model_copy(update=minutes)})
+    row, _ = advice_of(campaign(setting(4, [51, 55, 59]), setting(8, [29, 30, 31])), ended)
+    repeats = 3 + row["more_repeats"]
+    assert row["needs"] == Need.MINUTES
+    assert f"minutes={np.ceil(10 * repeats / 3):.0f} " in row["command"]
+
+
 def of_spread(speedup, sd):
     """Return the rates of three repeats whose logarithms have exactly this mean and deviation."""
     return 50 * speedup * np.exp(sd * np.array([-1, 0, 1]))
@@ -199,6 +209,18 @@ def test_a_gain_is_on_only_if_it_is_one_on_other_prompts_and_else_on_for_these(c
     assert here["simultaneous_low"] > 1 > here["other_prompts_low"]
     assert here["command"].startswith("llama-server")
     assert (here["needs"], on["needs"]) == (Need.PROMPTS, None)
+
+
+@pytest.mark.parametrize(("speedup", "answer"), [(1.3, Answer.ON), (0.8, Answer.OFF)])
+def test_one_repeat_answers_where_each_prompt_is_a_block(config, speedup, answer):
+    settings = (
+        on_prompts({p: speedup + 0.02 * (n % 3) for n, p in enumerate(MANY)}, 4 + 4 * k)
+        for k in range(2)
+    )
+    runs = campaign(*settings, prompts=MANY)
+    runs = runs[runs["repeat"] == 0].assign(block=lambda once: once["prompt"])
+    row, _ = advice_of(runs, config)
+    assert (row["answer"], row["blocks"], row["repeats"]) == (answer, len(MANY), 1)
 
 
 def test_a_slower_setting_that_gains_on_other_prompts_is_advised_before_a_faster_one(config):
