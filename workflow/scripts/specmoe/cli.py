@@ -127,9 +127,8 @@ def time_passes(
         records.append(asked.measure_once(name, request, partial(time_passes, *given))[0])
         asked.records.relink(name, request)
     if repeat == 0:
-        deviations = [record.get("deviation") for record in records]
-        confidence = campaign.config.statistics.confidence
-        noise = expected_noise(deviations, campaign.blocks.values(), confidence)
+        deviations, blocks = [one.get("deviation") for one in records], campaign.blocks.values()
+        noise = expected_noise(deviations, blocks, campaign.config.statistics.confidence)
         print(fill_template(ROOT / "paper/noise.txt.j2", noise=noise), end="", flush=True)
 
 
