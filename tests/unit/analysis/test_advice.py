@@ -333,7 +333,7 @@ def test_a_setting_that_was_beaten_is_not_compared_and_counts_among_those_chosen
     alone, _ = advice_of(campaign(setting(4, [70, 71, 72])), config)
     row, settings = advice_of(runs, config, stages=stages)
     assert (row["answer"], row["settings"]) == (Answer.ON, 2)
-    assert statuses(settings) == {4: "best", 8: "beaten in the first repeat"}
+    assert statuses(settings) == {4: "best", 8: "beaten"}
     assert 1 < row["simultaneous_low"] < alone["simultaneous_low"]
 
 

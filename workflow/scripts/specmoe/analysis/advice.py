@@ -12,8 +12,8 @@ it does not depend on what can be compared in the end. A setting that hardly dra
 and measured no further (see `contenders`), is neither the fastest nor an obstacle to *off*.
 
 What cannot be compared, because its pairs were lost to other load or excluded, is counted in the
-answer. The answer is *not known* where that is more than what is left: long runs are disturbed more
-often than short ones and flags fall on fast ones, so what is left was chosen by its speed.
+answer. The answer is *not known* where that is more than what is left: this is then a minority that
+load and flags chose, and flags choose by speed.
 """
 
 import math
@@ -24,7 +24,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from specmoe.analysis.decision import LITTLE, Answer, Ends, Verdict, find_answer, find_ends
+from specmoe.analysis.decision import (
+    LITTLE,
+    Answer,
+    Ends,
+    Verdict,
+    confidence_of_look,
+    find_answer,
+    find_ends,
+)
 from specmoe.analysis.exclusions import apply_exclusions, at_all_prompts
 from specmoe.analysis.follow_up import launch_line, measuring_line, what_helps
 from specmoe.analysis.intervals import Mean, mean_on_other_prompts, mean_speedup, moderated
@@ -47,7 +55,7 @@ class Status(StrEnum):
 
     BEST = "best"
     COMPARED = "compared"
-    BEATEN = "beaten in the first repeat"  # so it was measured no further, see `contenders`
+    BEATEN = "beaten"  # so it was measured no further, see `contenders`
     IDLE = "hardly drafts"  # see `summaries.is_idle`
     EXCLUDED = "excluded"  # too many of its pairs are flagged or disturbed, see `is_excluded`
     LOST = "lost to other load"  # of all its pairs
@@ -236,7 +244,8 @@ def _ranked(
 
     def deciding(rows: pd.DataFrame, runs: Mapping[Any, pd.DataFrame]) -> pd.DataFrame:
         every = [runs[key] for key in _keys(rows)]
-        return deciding_intervals(every, config.statistics, dropped).set_index(rows.index)
+        looks = config.measurement.most if config.measurement.staged else 1
+        return deciding_intervals(every, config.statistics, dropped, looks).set_index(rows.index)
 
     own = own.assign(**deciding(own[counts], left))
     unfiltered = own[known & ~own["beaten"] & (own["flagged"] > 0)]
@@ -256,32 +265,34 @@ _ERROR = ["these_error", "these_degrees"]
 
 
 def deciding_intervals(
-    settings: Sequence[pd.DataFrame], statistics: Statistics, dropped: int
+    settings: Sequence[pd.DataFrame], statistics: Statistics, dropped: int, looks: int = 1
 ) -> pd.DataFrame:
     """Return the intervals that decide an answer, a row for each setting; NaN without repeats.
 
     `settings` are the compared runs of each, `dropped` is how many more the best was chosen among,
-    see `contenders`. All allow for another session. simultaneous_low, simultaneous_high: on these
-    prompts, after the choice of the best; other_prompts_low, other_prompts_high: the same on
-    prompts like these; setting_low, setting_high: on these prompts, without a choice; these_error
-    and these_degrees: the standard error on these prompts, and its degrees of freedom.
+    see `contenders`, `looks` after how many repeats a campaign may end. All allow for another
+    session. simultaneous_low, simultaneous_high: on these prompts, after the choice of the best;
+    other_prompts_low, other_prompts_high: the same on prompts like these; setting_low,
+    setting_high: on these prompts, without a choice; these_error and these_degrees: the standard
+    error on these prompts, and its degrees of freedom.
     """
     if not settings:
         return pd.DataFrame(columns=[*Ends._fields, *_ERROR], dtype=float)
     these = moderated([*map(mean_speedup, settings)])
+    others = [*map(mean_on_other_prompts, settings, these)]
     lacking = (own["lacking_error"].iloc[0] for own in settings)
     these = [
-        one._replace(error=math.hypot(one.error, error))
-        for one, error in zip(these, lacking, strict=True)
+        mean._replace(error=math.hypot(mean.error, error))
+        for mean, error in zip(these, lacking, strict=True)
     ]
-    others = [*map(mean_on_other_prompts, settings, these)]
     # The best is chosen among those with an interval.
     repeated = max(sum(not math.isnan(mean.error) for mean in these), 1)
     here, elsewhere = (
         Mean(*np.array([mean[:3] for mean in means], float).T) for means in (these, others)
     )
-    choice, session = repeated + dropped, session_of(statistics)
-    found = find_ends(here, elsewhere, statistics.confidence, choice, session)
+    choice, session = repeated + dropped, session_of(statistics, settings)
+    confidence = confidence_of_look(statistics.confidence, looks)
+    found = find_ends(here, elsewhere, confidence, choice, session)
     error = dict(zip(_ERROR, here[1:3], strict=True))
     return pd.DataFrame(found._asdict() | error)
 
@@ -307,6 +318,7 @@ def _answer(
     )
     usable = own[own["status"].isin([Status.BEST, Status.COMPARED])]
     answer, reason = _known(own, usable, controls) or judge(usable)
+    need, more = what_helps(answer, usable, config)
     if answer in (Answer.OFF, Answer.LITTLE):
         # Flags fall on fast runs alone: what they leave must not decide that nothing gains.
         telling = own["status"].isin([Status.BEST, Status.COMPARED, Status.EXCLUDED])
@@ -318,7 +330,6 @@ def _answer(
                 "no setting gains without the pairs that the audit flags, and one may with them"
             )
     best = {str(key): value.iloc[0] for key, value in usable.items()} if len(usable) else {}
-    need, more = what_helps(answer, usable, config)
     return best | {
         "target": target,
         "answer": answer.value,

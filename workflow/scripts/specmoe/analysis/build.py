@@ -200,7 +200,7 @@ def _campaign(runs: pd.DataFrame, config: Config, machine: Mapping[str, Any]) ->
                 "first_turns": sent["first turn"],
                 "chats": sent["chat"],
                 "temperature": config.measurement.temperature,
-                "repeats": config.measurement.repeats,
+                "repeats": int(runs["repeat"].nunique()),
                 "confidence": config.statistics.confidence,
                 "started_at": runs["started_at"].min(),
                 "ended_at": runs["started_at"].max(),

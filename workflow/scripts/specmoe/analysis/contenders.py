@@ -233,7 +233,7 @@ def _decide(members: Sequence[pd.DataFrame], choice: int, config: Config, repeat
     return decide(
         *map(stacked, (these, others, behind)),
         confidence=config.statistics.confidence,
-        session=session_of(config.statistics),
+        session=session_of(config.statistics, members),
         choice=choice,
         look=repeat,
         looks=config.measurement.most,

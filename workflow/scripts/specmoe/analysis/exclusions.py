@@ -25,8 +25,10 @@ from specmoe.analysis.summaries import SETTING, summarise
 from specmoe.config.schema import Statistics
 
 # Flags select by speed: without the fastest quarter of normal errors their mean is 0.4 deviations
-# lower. Without a quarter of the prompts, what the others have there decides as much.
-MOST_LACKING = 0.25
+# lower.
+MOST_FLAGGED = 0.25
+# With fewer of the prompts, what the other settings have there says more than it does itself.
+LEAST_PROMPTS = 0.5
 
 
 def is_excluded(own: pd.DataFrame, sent: Collection[str]) -> bool:
@@ -35,8 +37,8 @@ def is_excluded(own: pd.DataFrame, sent: Collection[str]) -> bool:
     `own` are its compared runs, with `flagged` and `impossible`; `sent` are the prompts.
     """
     left = own.loc[~own["flagged"], "prompt"].nunique()
-    lacking = max(own["flagged"].mean(), 1 - left / len(sent))
-    return bool(own["impossible"].any() or lacking > MOST_LACKING)
+    too_few = own["flagged"].mean() > MOST_FLAGGED or left < LEAST_PROMPTS * len(sent)
+    return bool(own["impossible"].any() or too_few)
 
 
 def at_all_prompts(settings: Mapping[Any, pd.DataFrame]) -> dict[Any, pd.DataFrame]:
@@ -45,7 +47,8 @@ def at_all_prompts(settings: Mapping[Any, pd.DataFrame]) -> dict[Any, pd.DataFra
     Where a setting lacks some, the additive model of settings and prompts, by least squares, says
     how much slower or faster it would be with them: its speedups are shifted by that. What settings
     react to prompts differently is the error of it, in the added column `lacking_error`: for n of N
-    prompts it is that deviation times √(1/n - 1/N), and √(S/(S - 1)) with S settings.
+    prompts it is that deviation times √(1/n - 1/N), and √(S/(S - 1)) with S settings; NaN where
+    it has one degree of freedom or none.
     """
     of_prompts = {
         place: own["speedup"].astype(float).map(math.log).groupby(own["prompt"]).mean()
@@ -59,11 +62,11 @@ def at_all_prompts(settings: Mapping[Any, pd.DataFrame]) -> dict[Any, pd.DataFra
         design = np.hstack([np.eye(prompts)[prompt_at], np.eye(among)[setting_at]])
         effects, *_ = np.linalg.lstsq(design, logs[known], rcond=None)
         left = logs[known] - design @ effects
-        degrees = max(len(left) - prompts - among + 1, 1)
-        deviation = math.sqrt(left @ left / degrees * among / (among - 1))
+        degrees = len(left) - prompts - among + 1
+        square = left @ left / degrees * among / (among - 1) if degrees > 1 else math.nan
         own_count = known.sum(axis=0)
         shifts = effects[:prompts].mean() - effects[:prompts] @ known / own_count
-        errors = deviation * np.sqrt(1 / own_count - 1 / prompts)
+        errors = np.where(known.all(axis=0), 0, np.sqrt(square * (1 / own_count - 1 / prompts)))
     return {
         key: own.assign(speedup=own["speedup"] * math.exp(shift), lacking_error=error)
         for (key, own), shift, error in zip(settings.items(), shifts, errors, strict=True)

@@ -56,8 +56,6 @@ def what_helps(
         return str(find_answer(low, high, low, ends.setting_high)) != Answer.UNDECIDED
 
     session = session_of(statistics)
-    if decides(done, session):  # so it is for another reason
-        return None, None
     for repeats in range(done + 1, MOST_REPEATS + 1):
         if decides(repeats, session):
             return Need.MINUTES if config.measurement.minutes else Need.REPEATS, repeats - done

@@ -23,6 +23,7 @@ from specmoe.config.workloads import WorkloadBase
 from specmoe.models.info import ModelInfo
 from specmoe.runs.schema import excluded, undisturbed
 
+_RATIOS = ("speedup", "first_token_ratio", "end_to_end", "user_speedup")
 SETTING = ["suite", "target", "draft", "gamma"]
 """A setting at the campaign's own conditions, see `usual`."""
 
@@ -194,8 +195,9 @@ def summarise(
       tokens_per_round: 1 + accepted / rounds, and these; rounds_per_run; round_ms: decode time over
       rounds. Null where a count is not known of all, or nothing was drafted.
     - speedup, first_token_ratio, end_to_end, user_speedup: geometric means of blocks, each of which
-      is that of its runs, with intervals; null unless known of all runs. Where a setting is not
-      paired, the interval does not include how the baseline itself varies.
+      is that of its runs, with intervals, moderated over settings that differ by draft and γ; null
+      unless known of all runs. Where a setting is not paired, the interval does not include how the
+      baseline itself varies.
     - speedup_unpaired: the study's, the setting's mean rate over its target's mean baseline (see
       `with_speedups`); null where the target has none.
     - decode_failures: failed decodes per run; null where they were not counted.
@@ -229,9 +231,7 @@ def summarise(
             "tokens_per_round": 1 + accepted / some_rounds + replays,
             "rounds_per_run": rounds / len(members),
             "round_ms": members["decode_ms"].sum() / some_rounds,
-            **mean_ratios(
-                members, statistics, "speedup", "first_token_ratio", "end_to_end", "user_speedup"
-            ),
+            **mean_ratios(members, *_RATIOS),
             "speedup_unpaired": rate / first["mean_baseline_tokens_per_second"],
             "decode_failures": _total(members["decode_failures"]) / len(members),
             "log_speedups": [*by_repeat.reindex(range(by_repeat.index.max() + 1))],
@@ -241,7 +241,8 @@ def summarise(
             "prompt_set": ", ".join(sorted(sent["prompt"].unique())),
         }
 
-    settings = by_group(pairs, by, row)
+    peers = [name for name in by if name not in ("draft", "gamma")]
+    settings = with_ends(by_group(pairs, by, row), peers, statistics, *_RATIOS)
     counts = dict.fromkeys(["excluded", "pairs"], "Int64")
     return settings if settings.empty else settings.astype(counts)
 
@@ -306,18 +307,38 @@ def acceptance_by_position(pairs: pd.DataFrame) -> pd.DataFrame:
     return by_group(pairs[pairs["drafted_per_position"].notna()], [*SETTING, *MEASURED_BY], rows)
 
 
-def mean_ratios(members: pd.DataFrame, statistics: Statistics, *names: str) -> dict[str, float]:
-    """Return the geometric means of columns of ratios over blocks and their ends, by column.
+def mean_ratios(members: pd.DataFrame, *names: str) -> dict[str, intervals.Mean | None]:
+    """Return the means of columns of ratios over blocks, by column, for `with_ends`.
 
     They are null unless known of all runs, of which there may be none.
     """
-    found: dict[str, float] = {}
-    for name in names:
-        mean = intervals.Estimate(np.nan)
-        if len(members) and members[name].notna().all():
-            mean = intervals.mean_speedup(members, name).estimate(statistics.confidence)
-        found |= mean.columns(name)
-    return found
+    known = [name for name in names if len(members) and members[name].notna().all()]
+    means = {name: intervals.mean_speedup(members, name) for name in known}
+    return dict.fromkeys(names) | means
+
+
+def with_ends(
+    rows: pd.DataFrame, peers: Sequence[str], statistics: Statistics, *names: str
+) -> pd.DataFrame:
+    """Return rows whose columns of `mean_ratios` are geometric means, each followed by its ends.
+
+    Their variances are moderated among rows that are alike in `peers`.
+    """
+    if rows.empty:
+        return rows
+    columns: dict[str, Any] = {}
+    for name, column in rows.items():
+        columns[str(name)] = column
+        if name not in names:
+            continue
+        found = pd.Series([intervals.Estimate(np.nan)] * len(rows), rows.index)
+        for at in rows.groupby([*peers], dropna=False).indices.values():
+            known = [place for place in at if column.iloc[place]]
+            for place, mean in zip(known, intervals.moderated([*column.iloc[known]]), strict=True):
+                found.iloc[place] = mean.estimate(statistics.confidence)
+        for end, values in zip(("", "_low", "_high"), zip(*found, strict=True), strict=True):
+            columns[f"{name}{end}"] = values
+    return pd.DataFrame(columns, rows.index)
 
 
 def acceptance_rate(accepted: pd.Series, drafted: pd.Series) -> float:

@@ -35,7 +35,7 @@ _NUMBERS = ("bound", "measured", "ratio")
 
 
 class Check(NamedTuple):
-    """A check of runs; `meaning` is what no valid run does."""
+    """A check of runs; `meaning` is what a valid run does not, or should not, do."""
 
     meaning: str
     find: Callable[[Run, Evidence], Finding]

@@ -242,7 +242,7 @@ class Machine(Strict):
     memory_bandwidth_gb_s: PositiveFloat | None = None
     """peak bandwidth of the memory that the backend uses, in 10⁹ bytes a second. Without it the
     table of chips decides; a chip that is not in the table is probed for two seconds before each
-    repeat, and the highest value counts"""
+    repeat, and the highest value counts; only a peak that is stated makes a run impossible"""
     gpu: str | None = None
     """name of the GPU"""
     gpu_memory_gb: PositiveFloat | None = None
