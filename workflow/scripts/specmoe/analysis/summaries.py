@@ -155,7 +155,7 @@ def summarise_baselines(runs: pd.DataFrame, statistics: Statistics) -> pd.DataFr
 
     def row(members: pd.DataFrame) -> Iterator[dict[str, Any]]:
         rates = members["tokens_per_second"]
-        # Of logarithms, so that it stays above 0.
+        # Of logarithms, so that it stays above 0, and blocks are compared on the same prompts.
         mean = intervals.mean_speedup(members, "tokens_per_second")
         share = np.exp(mean.reach(statistics.confidence))
         estimate = intervals.Estimate(rates.mean(), rates.mean() / share, rates.mean() * share)
