@@ -55,10 +55,11 @@ def what_helps(
         # A gain on these prompts is an answer, whatever is known of others.
         return str(find_answer(low, high, low, ends.setting_high)) != Answer.UNDECIDED
 
-    session = session_of(statistics)
+    session, asked = session_of(statistics), config.measurement
     for repeats in range(done + 1, MOST_REPEATS + 1):
         if decides(repeats, session):
-            return Need.MINUTES if config.measurement.minutes else Need.REPEATS, repeats - done
+            ended = asked.minutes is not None and done < asked.most
+            return Need.MINUTES if ended else Need.REPEATS, repeats - done
     return (Need.DAY if decides(MOST_REPEATS, SAME_SESSION) else None), None
 
 

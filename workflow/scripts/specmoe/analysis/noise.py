@@ -27,14 +27,10 @@ class Deviation(NamedTuple):
     value: float
     degrees: float
 
-    def shrunk(self, squares: Sequence[float], degrees: float | None = None) -> "Deviation":
-        """Return it after further draws, of which `degrees` count (all of them by default)."""
-        more = len(squares) if degrees is None else degrees
-        if not more:
-            return self
-        total = self.degrees + more
-        square = (self.degrees * self.value**2 + more * float(np.mean(squares))) / total
-        return Deviation(math.sqrt(square), total)
+    def shrunk(self, squares: Sequence[float]) -> "Deviation":
+        """Return it after further draws."""
+        total = self.degrees + len(squares)
+        return Deviation(math.sqrt((self.degrees * self.value**2 + sum(squares)) / total), total)
 
 
 def prior(kind: str, part: str = "deviation") -> Deviation:
