@@ -34,7 +34,10 @@ class Deviation(NamedTuple):
 
 
 def prior(kind: str, part: str = "deviation") -> Deviation:
-    """Return the prior of `sessions` (parts `common` and `own`), `blocks` or `predictions`."""
+    """Return the prior of `sessions` (parts `common` and `own`), `blocks` or `predictions`.
+
+    That of blocks decides nothing: a setting's own blocks do. It is what simulations take as usual.
+    """
     draws = np.array([one[part] for one in resource("noise")[kind].values()])
     return Deviation(math.sqrt((draws**2).mean()), len(draws))
 
