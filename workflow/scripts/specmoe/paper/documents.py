@@ -142,6 +142,7 @@ def cited(analysis: Analysis) -> dict[str, Any]:
         },
         "best": best,
         "experiment": filters.experiment(analysis),
+        "states": filters.clear_states(analysis),
         "gains_elsewhere": [row for row in best if "answer" not in row and row["speedup_low"] > 1],
         # The published study: its numbers as printed, and the verdicts on its claims.
         "printed": printed.set_index("what")["printed"].to_dict(),
