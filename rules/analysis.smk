@@ -27,7 +27,7 @@ rule advise:
     localrule: True
     params:
         out=CAMPAIGN.folder / "advice.json",
-        configfiles=workflow.configfiles,
+        options=always(OPTIONS),
     shell:
         call("advise") + " --analysis {input.analysis} --stages {input.stages}"
-        " --configfile {params.configfiles:q} --out {params.out} 2>&1 | tee {log}"
+        " --options={params.options:q} --out {params.out} 2>&1 | tee {log}"

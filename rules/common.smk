@@ -248,8 +248,8 @@ def print_plan():
             require_build(CAMPAIGN.engine_file(CAMPAIGN.engine_id).parent)
     except (ExceptionGroup, SpecmoeError) as errors:
         sys.exit(error_message(errors))
-    command = ["python", PACKAGE, "plan", "--results", "results", "--configfile"]
-    command += workflow.configfiles
+    command = ["python", PACKAGE, "plan", "--results", "results"]
+    command.append(f"--options={OPTIONS}")
     if CONFIG.check_capacity and scheduled("fetch_model"):
         command.append("--check-capacity")
     # A command line may be too short for it.

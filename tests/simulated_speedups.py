@@ -1,175 +1,293 @@
 """Simulated targets of known speedups, and how often intervals and answers are right on them."""
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
-from specmoe.analysis.advice import Answer, decide
-from specmoe.analysis.contenders import beaten_by_prediction, beaten_in_first
-from specmoe.analysis.gamma_curves import PASSES_ERR
+from specmoe.analysis.decision import LITTLE, Answer, decide
 from specmoe.analysis.intervals import (
     MANY,
     Mean,
-    block_mean,
-    crossed_mean,
+    Stratum,
+    inflation,
+    moderate,
+    on_such_prompts,
+    on_these_prompts,
     student_quantile,
 )
+from specmoe.analysis.noise import session_of
 from specmoe.config.schema import Statistics
 
 STATISTICS = Statistics()
 CONFIDENCE = STATISTICS.confidence
-MARGIN = 0.1  # that an example of the configuration asks for
+MOST_REPEATS = 6
+PIECE = 5  # blocks of a recorded series that follow one another
+GAINS, NO_GAINS = (Answer.ON, Answer.HERE), (Answer.OFF, Answer.LITTLE)
 
 
 @dataclass(frozen=True)
 class World:
-    """Targets with known speedups, all of whose settings were measured on the same prompts."""
+    """Targets with known speedups, all of whose settings are measured on the same prompts.
 
-    block: float  # deviations of the logarithm of speedup: between blocks
-    prompt: float  # between prompts
-    blocks: int
-    prompts: int
-    settings: int
-    run: float = 0.05  # of each run
-    session: float = STATISTICS.session_sd  # of all settings of a target together
-    shared: float = 0.0  # the share of the squares of block and prompt that settings have in common
+    All are standard deviations of the logarithm of speedup.
+    """
 
-    def logs(
+    run: float = 0.1  # of a run beside its baseline
+    prompt: float = 0.1  # between prompts; half of its square is the same for all settings
+    prompts: int = 15
+    settings: int = 8
+    repeats: int = MOST_REPEATS
+    # Blocks are of all prompts, as in 2.0.0, and differ by this much; None: each is one prompt.
+    block: float | None = None
+    session: float = 0.05  # of all settings of a target together
+    own: float = 0.03  # of each setting, in a session
+    kinds: float = 0.0  # the share of prompts' squares that prompts of a kind have in common
+    alike: float = 0.0  # the correlation of a block with the one before
+    drift: float = 0.0  # from the first block to the last
+    heavy: bool = False  # runs have the tails of Student's t with three degrees of freedom
+    shared: float = 0.2  # the share of the squares of runs and blocks that settings have in common
+    unlike: float = 0.3  # of the logarithm of the settings' own deviations
+    # Residuals that were recorded, in order of time, an array (settings, blocks) of each target.
+    recorded: Sequence[np.ndarray] = ()
+
+    @cached_property
+    def of_kind(self) -> np.ndarray:
+        """The kind of each prompt: three of each."""
+        return np.arange(self.prompts) // 3
+
+    def sample(
         self,
         generator: np.random.Generator,
         times: int,
         truths: Sequence[float],
         *,
         other_prompts: bool = False,
-    ) -> np.ndarray:
-        """Return logarithms of speedup, an array (times, settings, blocks, prompts).
+    ) -> "Sample":
+        """Return logarithms of speedup of so many targets.
 
         `truths` are those of the settings on the prompts that are sent, or on prompts of their kind
         if `other_prompts`.
         """
+        shape = self.repeats, self.prompts
+        at = np.array([generator.permutation(self.prompts) for _ in range(self.repeats)])
+        at += self.prompts * np.arange(self.repeats)[:, None]
+        noise = self._noise(generator, times, self.run, at.size)[..., at]
+        if self.block is not None:
+            noise = replace(self, alike=0.0)._noise(generator, times, self.run, at.size)
+            noise = noise.reshape(times, self.settings, *shape)
+            if not self.recorded:
+                noise += self._noise(generator, times, self.block, self.repeats)[..., None]
+            at = np.broadcast_to(np.arange(self.repeats)[:, None], shape)
+        logs = np.reshape(truths, (-1, 1, 1)) + noise + self.drift * (at / at.max() - 0.5)
+        logs += self._prompts(generator, times, other_prompts=other_prompts)[:, :, None]
+        logs += self.session * generator.standard_normal((times, 1, 1, 1))
+        logs += self.own * generator.standard_normal((times, self.settings, 1, 1))
+        return Sample(logs, at, self.of_kind, whole=self.block is not None)
 
-        def effects(deviation: float, blocks: int, prompts: int) -> np.ndarray:
-            own, common = (
-                generator.standard_normal((times, settings, blocks, prompts))
-                for settings in (self.settings, 1)
+    def _prompts(
+        self, generator: np.random.Generator, times: int, *, other_prompts: bool
+    ) -> np.ndarray:
+        total = np.zeros((times, self.settings, self.prompts))
+        for settings in (self.settings, 1):
+            each, kinds = (
+                generator.standard_normal((times, settings, count))
+                for count in (self.prompts, self.of_kind[-1] + 1)
             )
-            return deviation * (math.sqrt(1 - self.shared) * own + math.sqrt(self.shared) * common)
+            both = math.sqrt(1 - self.kinds) * each
+            total = total + both + math.sqrt(self.kinds) * kinds[..., self.of_kind]
+        total *= self.prompt / math.sqrt(2)
+        return total if other_prompts else total - total.mean(axis=-1, keepdims=True)
 
-        prompt = effects(self.prompt, 1, self.prompts)
-        if not other_prompts:
-            prompt -= prompt.mean(axis=-1, keepdims=True)
-        session = self.session * generator.standard_normal((times, 1, 1, 1))
-        run = self.run * generator.standard_normal(
-            (times, self.settings, self.blocks, self.prompts)
-        )
-        return (
-            np.reshape(truths, (-1, 1, 1))
-            + session
-            + effects(self.block, self.blocks, 1)
-            + prompt
-            + run
-        )
+    def _noise(
+        self, generator: np.random.Generator, times: int, deviation: float, number: int
+    ) -> np.ndarray:
+        """Return noise (times, settings, number) in order of time."""
+        if self.recorded:
+            return self._recorded(generator, times, number)
+        total = np.zeros((times, self.settings, number))
+        for settings, share in ((self.settings, 1 - self.shared), (1, self.shared)):
+            shape = times, settings, number
+            white = generator.standard_normal(shape)
+            if self.heavy:
+                white = generator.standard_t(3, shape) / math.sqrt(3)
+            for place in range(1, number if self.alike else 0):
+                fresh = math.sqrt(1 - self.alike**2) * white[..., place]
+                white[..., place] = self.alike * white[..., place - 1] + fresh
+            total = total + math.sqrt(share) * white
+        unlike = generator.standard_normal((times, self.settings, 1))
+        scaled: np.ndarray = deviation * np.exp(self.unlike * unlike) * total
+        return scaled
+
+    def _recorded(self, generator: np.random.Generator, times: int, number: int) -> np.ndarray:
+        """Return pieces of the series of some target, one behind the other, each from anywhere."""
+        drawn = []
+        for _ in range(times):
+            series = self.recorded[generator.integers(len(self.recorded))]
+            starts = generator.integers(series.shape[1], size=-(-number // PIECE))
+            chosen = series[generator.integers(len(series), size=self.settings)]
+            places = np.add.outer(starts, np.arange(PIECE)).ravel()[:number]
+            drawn.append(chosen[:, places % series.shape[1]])
+        return np.array(drawn)
 
 
-def held(world: World, *, times: int, seed: int) -> dict[str, float]:
+class Sample(NamedTuple):
+    """Logarithms of speedup, an array (times, settings, repeats, prompts), and their blocks."""
+
+    logs: np.ndarray
+    at: np.ndarray  # the place of each block in time (repeats, prompts)
+    kinds: np.ndarray  # of the prompts
+    whole: bool  # whether a block has all prompts
+
+    def first(self, repeats: int) -> "Sample":
+        """Return the first repeats."""
+        return self._replace(logs=self.logs[:, :, :repeats], at=self.at[:repeats])
+
+    def strata(self) -> list[Stratum]:
+        """Return the strata of blocks."""
+        if self.whole:
+            return [Stratum.complete(self.logs, self.at[:, 0], self.kinds)]
+        return [
+            Stratum.complete(self.logs[..., one : one + 1], self.at[:, one], self.kinds[[one]])
+            for one in range(len(self.kinds))
+        ]
+
+    def these(self) -> Mean:
+        """Return the moderated means (times, settings) on these prompts."""
+        mean = on_these_prompts(self.strata())
+        widened = inflation([*np.moveaxis(mean.residuals, -2, 0)], mean.strata)
+        found = moderate(mean, widened)
+        return found._replace(widened=np.asarray(widened)[..., None])
+
+    def behind(self, kept: np.ndarray) -> Mean:
+        """Return how far settings are behind the fastest of those that are kept."""
+        means = self.logs.mean(axis=(-1, -2))
+        best = np.where(kept, means, -np.inf).argmax(axis=-1)[:, None, None, None]
+        return self._replace(logs=self.logs - np.take_along_axis(self.logs, best, axis=1)).these()
+
+
+def held(world: World, repeats: int, *, times: int, seed: int) -> dict[str, float]:
     """Return the share of so many targets without a gain at which each kind of interval holds 1.
 
-    The kinds of the best have to hold for all settings at once.
+    The kinds of the best have to hold for all settings at once. Without sessions.
     """
     generator = np.random.default_rng(seed)
+    world = replace(world, session=0.0, own=0.0, repeats=repeats)
     useless = [0.0] * world.settings
-    these, others = (
-        world.logs(generator, times, useless, other_prompts=other) for other in (False, True)
-    )
-    means = {
-        "these prompts": block_mean(these.mean(axis=-1)),
-        "prompts like these": crossed_mean(others),
-    }
     shares = {}
-    for kind, mean in means.items():
-        own, best = (
-            abs(mean.log) <= mean.reach(CONFIDENCE, among) for among in (1, world.settings)
-        )
-        shares |= {kind: own.mean(), f"{kind}, the best": best.all(axis=-1).mean()}
+    for kind in ("these prompts", "prompts like these"):
+        other = kind == "prompts like these"
+        sample = world.sample(generator, times, useless, other_prompts=other)
+        mean = sample.these()
+        mean = on_such_prompts(sample.strata(), mean) if other else mean
+        for name, among in ((kind, 1), (f"{kind}, the best", world.settings)):
+            holds = abs(mean.log) <= mean.reach(CONFIDENCE, among)
+            shares[name] = float((holds if among == 1 else holds.all(axis=-1)).mean())
     return shares
 
 
-def answers(logs: np.ndarray, kept: np.ndarray | None = None) -> list[Answer]:
-    """Return the answer to each target of `World.logs`.
+class Outcome(NamedTuple):
+    """What a campaign of each target ends with; arrays (times) and, of kept, (times, settings)."""
 
-    `kept`, an array (times, settings), says which settings were measured to the end. The best is
-    chosen among all of the first repeat, and *off* is said of those that were kept.
-    """
-    these, others = block_mean(logs.mean(axis=-1)), crossed_mean(logs)
-    settings = logs.shape[1]
+    answers: np.ndarray
+    repeats: np.ndarray
+    runs: np.ndarray  # of a prompt with a setting, in units of all prompts
+    kept: np.ndarray
 
-    def end(mean: Mean, side: int, among: int) -> np.ndarray:
-        return np.exp(mean.log + side * mean.reach(CONFIDENCE, among, STATISTICS.session_sd))
-
-    ends = [end(these, -1, settings), end(others, -1, settings), end(these, 1, 1)]
-    if kept is not None:
-        ends = [
-            np.where(kept, one, np.nan if side < 0 else 0.0)
-            for one, side in zip(ends, (-1, -1, 1), strict=True)
-        ]
-    return [decide(*of_target) for of_target in zip(*ends, strict=True)]
+    def share(self, *answers: Answer) -> float:
+        """Return in what share of targets one of the answers is given."""
+        return float(np.isin(self.answers, answers).mean())
 
 
-def kept_in_stages(
-    logs: np.ndarray, truths: Sequence[float], generator: np.random.Generator
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return which settings of `World.logs` are measured in the first repeat, and to the end.
+def until_decided(sample: Sample) -> Outcome:
+    """Return what becomes of targets that are measured repeat by repeat until they are decided."""
+    session = session_of(STATISTICS)
+    times, settings, looks, _ = sample.logs.shape
+    kept, done = np.ones((times, settings), bool), np.zeros(times, bool)
+    answers = np.full(times, Answer.UNDECIDED, object)
+    repeats, runs = np.zeros(times), np.zeros(times)
+    for look in range(1, looks + 1):
+        seen = sample.first(look)
+        these = seen.these()
+        means = these, on_such_prompts(seen.strata(), these), seen.behind(kept)
+        found = decide(
+            *(_without(mean, ~kept) for mean in means),
+            confidence=CONFIDENCE,
+            session=session,
+            choice=settings,
+            look=look,
+            looks=looks,
+        )
+        repeats += ~done
+        runs += np.where(done, 0, kept.sum(axis=-1))
+        answers = np.where(done, answers, found.answer)
+        left = kept & ~found.beaten
+        kept = np.where(done[:, None] | ~left.any(axis=-1, keepdims=True), kept, left)
+        done |= ~found.more_helps
+    return Outcome(answers, repeats, runs, kept)
 
-    Predictions of their truths err by PASSES_ERR, as their intervals say. What is not measured in
-    the first repeat is no rival there.
-    """
-    predicted = truths + PASSES_ERR * generator.standard_normal(logs.shape[:2])
-    reach = PASSES_ERR * student_quantile(MANY, CONFIDENCE)
-    ends = predicted, predicted - reach, predicted + reach
-    first = ~beaten_by_prediction(*ends, MARGIN)
-    block = np.where(first[..., None], logs[:, :, 0], -9.0)
-    return first, first & ~beaten_in_first(block, STATISTICS, MARGIN)
+
+def _without(mean: Mean, dropped: np.ndarray) -> Mean:
+    """Return means where settings that were beaten surely lose."""
+    log, error = np.where(dropped, -9.0, mean.log), np.where(dropped, 1e-9, mean.error)
+    return mean._replace(log=log, error=error)
 
 
-GAINS = (Answer.ON, Answer.HERE)
+def five_repeats(sample: Sample, session: float = 0.03) -> Outcome:
+    """Return what 2.0.0 says: five repeats, Student's t on blocks, and sessions of 3 %."""
+    logs = sample.logs[:, :, :5]
+    times, settings, _, prompts = logs.shape
+    strata = [Stratum.complete(logs, kinds=np.arange(prompts))]
+    these, others = on_these_prompts(strata), on_such_prompts(strata)
+    apart = student_quantile(MANY, 0.96) * session
+    low = [one.log - one.reach(CONFIDENCE, settings) - apart for one in (these, others)]
+    here, on = ((one > 0).any(axis=-1) for one in low)
+    off = (these.log + np.hypot(these.reach(CONFIDENCE), apart) < 0).all(axis=-1)
+    answers = np.select([on, here, off], [Answer.ON, Answer.HERE, Answer.OFF], Answer.UNDECIDED)
+    five = np.full(times, 5.0)
+    return Outcome(answers, five, five * settings, np.ones((times, settings), bool))
+
+
+Rule = Callable[[Sample], Outcome]
 
 
 def wrong_answers(
-    world: World, *, times: int, seed: int, staged: bool = False
-) -> tuple[int, int, int]:
-    """Return how many of so many targets get each wrong answer, in stages if `staged`.
+    world: World, *, times: int, seed: int, rule: Rule = until_decided
+) -> dict[str, float]:
+    """Return in what share of so many targets each wrong answer is given.
 
-    On (no setting gains on prompts of the kind), gain (none gains on those that are sent, and the
-    answer is on, or on for these), off (one setting neither gains nor loses, the others lose by
-    far).
+    on: no setting gains on prompts of the kind; gain: none gains on those that are sent, and the
+    answer is a gain on them or on others; no gain: one setting gains more than a tenth, and the
+    others lose by far. dropped, beside them: that setting was measured no further.
     """
-    generator = np.random.default_rng(seed)
+    generator, outcome = np.random.default_rng(seed), {}
     useless = [0.0] * world.settings
-    nearly = [0.0, *[-1.0] * (world.settings - 1)]
-    cases = [(useless, True, (Answer.ON,)), (useless, False, GAINS), (nearly, False, (Answer.OFF,))]
-    found = []
-    for truths, other_prompts, wrong in cases:
-        logs = world.logs(generator, times, truths, other_prompts=other_prompts)
-        kept = kept_in_stages(logs, truths, generator)[1] if staged else None
-        found.append(sum(one in wrong for one in answers(logs, kept)))
-    on, gain, off = found
-    return on, gain, off
+    gaining = [math.log(LITTLE), *[-0.3] * (world.settings - 1)]
+    cases = {"on": (useless, True), "gain": (useless, False), "no gain": (gaining, False)}
+    for name, (truths, other) in cases.items():
+        sample = world.sample(generator, times, truths, other_prompts=other)
+        outcome[name] = rule(sample)
+    return {
+        "on": outcome["on"].share(Answer.ON),
+        "gain": outcome["gain"].share(*GAINS),
+        "no gain": outcome["no gain"].share(*NO_GAINS),
+        "dropped": float((~outcome["no gain"].kept[:, 0]).mean()),
+    }
 
 
 def right_answers(
-    world: World, speedup: float, *, times: int, seed: int, staged: bool = False
-) -> tuple[float, ...]:
-    """Return how many of so many targets are found to gain, or to lose, as their best setting does.
+    world: World, speedup: float, *, times: int, seed: int, rule: Rule = until_decided
+) -> tuple[float, float, float]:
+    """Return in what share of so many targets the answer is right, and mean repeats and runs.
 
-    It has this speedup on the prompts that are sent, and the others spread evenly from there to
-    half of it. If `staged`, the settings that each stage measures follow.
+    The best setting has this speedup on the prompts that are sent, and the others spread evenly
+    from there to half of it. A gain is right above 1, *off* or *little to gain* below.
     """
     truths = math.log(speedup) - np.linspace(0, math.log(2), world.settings)
-    generator = np.random.default_rng(seed)
-    logs = world.logs(generator, times, truths.tolist())
-    stages = kept_in_stages(logs, truths.tolist(), generator) if staged else ()
-    found = answers(logs, stages[1] if stages else None)
-    right = sum(one in (GAINS if speedup > 1 else (Answer.OFF,)) for one in found)
-    return right, *(float(kept.sum(axis=1).mean()) for kept in stages)
+    sample = world.sample(np.random.default_rng(seed), times, truths.tolist())
+    found = rule(sample)
+    right = found.share(*(GAINS if speedup > 1 else NO_GAINS))
+    return right, float(found.repeats.mean()), float(found.runs.mean())

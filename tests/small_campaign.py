@@ -27,6 +27,7 @@ def tiny_campaign(engine_bin: Path) -> dict[str, Any]:
         },
         "measurement": {
             **{"n_predict": 16, "repeats": 1, "warmups": 0, "context": 512, "threads": 1},
+            "block_prompts": 9,  # the two of a comparison share a block
             # Other tests disturb nearly every run.
             "reruns": None,
         },

@@ -1,67 +1,134 @@
-"""Count how often advice is wrong on simulated targets: rows of the supplement's table.
+"""Count how often intervals hold and answers are wrong on simulated targets.
 
-Usage: python tests/benchmarks/interval_coverage.py [--times 1000]
+Usage: python tests/benchmarks/interval_coverage.py [--times 2000] [--noise FOLDER] [--campaign ...]
 
-A benchmark, not a test: it judges nothing, and takes minutes. It writes `paper/answers.tex`: how
-often answers of `advise` are wrong, and how often right, in percent.
+A benchmark, not a test: it judges nothing. It prints a row of Markdown for each world, and writes
+`paper/answers.tex`, the rows of the supplement's table. Worlds with recorded noise are drawn from
+the residuals of shipped campaigns, of those given by `--campaign`, a packed campaign's folder, and
+from `--noise`, a folder with CSV files of rates: columns baseline and drafting, in order of time.
 """
 
 import argparse
+from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
 from functools import partial
-from itertools import product
 from pathlib import Path
 from sys import path as module_path
 
 import numpy as np
+import pandas as pd
 
 ROOT = Path(__file__).resolve().parents[2]
 module_path[:0] = [str(ROOT), str(ROOT / "workflow/scripts")]
 
-from tests.simulated_speedups import World, right_answers, wrong_answers  # noqa: E402
+from tests.simulated_speedups import (  # noqa: E402
+    World,
+    five_repeats,
+    held,
+    right_answers,
+    until_decided,
+    wrong_answers,
+)
+
+from specmoe.analysis.summaries import SETTING, with_conditions, with_speedups  # noqa: E402
+from specmoe.runs.schema import read_runs  # noqa: E402
 
 SEED = 1
 ANSWERS = ROOT / "paper/answers.tex"
+SPEEDUPS = (0.8, 0.9, 1.2, 1.3)
+REPEATS = (1, 2, 3, 6)
+HEADS = [
+    *("world", "these prompts", "like these", "best of these", "best of like these"),
+    *("on", "gain", "no gain", *map(str, SPEEDUPS), "repeats"),
+    *("2.0.0: gain", *map(str, SPEEDUPS)),
+]
+WORLDS = {
+    "quiet": World(run=0.04),
+    "as usual": World(),
+    "noisy": World(run=0.2),
+    "heavy tails": World(heavy=True),
+    "blocks alike, 0.3": World(alike=0.3),
+    "blocks alike, 0.7": World(alike=0.7),
+    "drift of 5 %": World(drift=0.05),
+    "prompts in kinds": World(prompt=0.2, kinds=0.7),
+    "5 prompts": World(prompts=5),
+    "30 prompts": World(prompts=30),
+    "1 setting": World(settings=1),
+    "29 settings": World(settings=29),
+    "sessions of 3 %": World(session=0.03, own=0.0),
+    "sessions of 8 %": World(session=0.08, own=0.0),
+    "8 %, and 3 % of each setting": World(session=0.08),
+}
 
 
 def main() -> None:
     """Parse the command line, and print and write the rows."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--times", type=int, default=1000, help="campaigns of each kind")
-    times = parser.parse_args().times
-    sizes = zip(*product((3, 5), (5, 12, 20), (8, 29)), strict=True)
+    parser.add_argument("--times", type=int, default=2000, help="targets of each kind")
+    parser.add_argument("--noise", type=Path, help="folder of recorded rates")
+    parser.add_argument("--campaign", type=Path, nargs="*", default=[], help="packed campaigns")
+    given = parser.parse_args()
+    worlds = dict(WORLDS)
+    for folder in [*sorted((ROOT / "resources/campaigns").iterdir()), *given.campaign]:
+        worlds[f"runs of {folder.name}"] = World(recorded=[*residuals(folder)])
+    if given.noise:
+        worlds["recorded noise"] = World(recorded=[*series(given.noise, World.settings)])
+    print(" | ".join(HEADS))
+    print(" | ".join(["---"] * len(HEADS)))
     rows = []
     with ProcessPoolExecutor() as pool:
-        for row in pool.map(partial(answers_row, times=times), *sizes):
-            rows.append(row)
-            print(row, flush=True)
+        for row in pool.map(partial(row_of, times=given.times), worlds, worlds.values()):
+            rows.append(" & ".join(row).replace("%", r"\,\%").replace(r" \,", r"\,") + r" \\")
+            print(" | ".join(row), flush=True)
     ANSWERS.write_text("\n".join([*rows, ""]))
 
 
-def answers_row(blocks: int, prompts: int, settings: int, times: int) -> str:
-    """Return a row of the supplement's table: whole campaigns, and behind a stroke in stages."""
-    worlds = [
-        World(block, prompt, blocks, prompts, settings)
-        for block, prompt in product((0.01, 0.05), (0.1, 0.3))
-    ]
-    columns = [str(one) for one in (blocks, prompts, settings)]
-    for staged in (False, True):
-        count = partial(wrong_answers, times=times, seed=SEED, staged=staged)
-        wrong = np.max([count(world) for world in worlds], axis=0)
-        columns += [f"{100 * one / times:.1f}" for one in wrong]
-        found = {
-            speedup: np.mean(
-                [
-                    right_answers(world, speedup, times=times, seed=SEED, staged=staged)
-                    for world in worlds
-                ],
-                axis=0,
-            )
-            for speedup in (0.9, 1.1, 1.2)
-        }
-        columns += [f"{100 * right[0] / times:.0f}" for right in found.values()]
-    columns += [f"{measured:.1f}" for measured in found[1.2][1:]]
-    return " & ".join(columns) + r" \\"
+def row_of(name: str, world: World, times: int) -> list[str]:
+    """Return a world's row: coverage, wrong and right answers, repeats at 1.2, and today's."""
+    shares = [held(world, repeats, times=times, seed=SEED) for repeats in REPEATS]
+    # After one repeat these prompts have the wider interval of prompts like these.
+    kinds = [*shares[0]]
+    lowest = [min(one[kind] for one in shares) for kind in (kinds[0], kinds[2], *kinds[1::2])]
+    columns = [name, *(f"{100 * share:.1f}" for share in lowest)]
+    whole = replace(world, block=world.run / 2)
+    for rule, where in ((until_decided, world), (five_repeats, whole)):
+        wrong = wrong_answers(where, times=times, seed=SEED, rule=rule)
+        kinds = ["on", "gain", "no gain"] if where is world else ["gain"]
+        columns += [f"{100 * wrong[kind]:.1f}" for kind in kinds]
+        right = [right_answers(where, one, times=times, seed=SEED, rule=rule) for one in SPEEDUPS]
+        columns += [f"{100 * found[0]:.0f}" for found in right]
+        if where is world:
+            columns.append(f"{right[SPEEDUPS.index(1.2)][1]:.1f}")
+    return columns
+
+
+def residuals(folder: Path) -> Iterator[np.ndarray]:
+    """Return what the runs of each target's settings differ by from the mean of their prompt.
+
+    Those of a setting are in order of time. Where the settings of a target have runs in different
+    numbers, those of most count.
+    """
+    pairs = with_speedups(with_conditions(read_runs(folder / "runs.parquet")))
+    pairs = pairs[pairs["paired"].astype(bool)].assign(log=lambda own: np.log(own["speedup"]))
+    keys = [*SETTING, "condition", "forced_acceptance"]
+    cells = pairs.groupby([*keys, "prompt"], dropna=False)["log"]
+    count = cells.transform("size")
+    pairs["off"] = (pairs["log"] - cells.transform("mean")) * np.sqrt(count / (count - 1))
+    pairs = pairs[count > 1].sort_values("started_at")
+    for _, own in pairs.groupby(["suite", "target"]):
+        rows = [one["off"].to_numpy(float) for _, one in own.groupby(keys, dropna=False)]
+        longest = max(map(len, rows))
+        yield np.array([one for one in rows if len(one) == longest])
+
+
+def series(folder: Path, settings: int) -> Iterator[np.ndarray]:
+    """Return recorded speedups by file, as so many settings meet them one after the other."""
+    for file in sorted(folder.glob("*.csv")):
+        rates = pd.read_csv(file)
+        logs = np.log(rates["drafting"] / rates["baseline"]).to_numpy()
+        places = np.add.outer(np.arange(settings), settings * np.arange(len(logs)))
+        yield (logs - logs.mean())[places % len(logs)]
 
 
 if __name__ == "__main__":

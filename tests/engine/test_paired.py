@@ -9,7 +9,6 @@ from pathlib import Path
 import psutil
 import pytest
 
-from specmoe.config.block import Schedule
 from specmoe.errors import MeasurementError
 
 from ..blocks import ALONE, alone, compared, measured, rows
@@ -32,7 +31,7 @@ needs_proc = pytest.mark.skipif(not Path("/proc").exists(), reason="finds proces
 def test_in_turn_gives_the_tokens_and_counters_of_together_and_no_server_is_left(
     do, record, tmp_path, module_folder
 ):
-    sequential = do(replace(COMPARED, schedule=Schedule.SEQUENTIAL))
+    sequential = do(COMPARED, usable_memory=0)
     assert (record["schedule"], sequential["schedule"]) == ("interleaved", "sequential")
     assert by_run(record) == by_run(sequential)
     assert len(by_run(record)) == 4
@@ -40,7 +39,7 @@ def test_in_turn_gives_the_tokens_and_counters_of_together_and_no_server_is_left
 
 
 def test_each_arm_has_a_log_and_a_peak_of_memory_of_its_own(record, module_folder):
-    alone, drafted = record["arms"]
+    drafted, alone = record["arms"]  # the one that needs more memory starts first
     assert 0 < alone["peak_rss_bytes"] < drafted["peak_rss_bytes"]
     for arm in (alone, drafted):
         log = module_folder / f"server.{arm['arm'].replace('/', '.')}.log"
@@ -78,7 +77,7 @@ def by_run(record):
 
 
 def test_the_record_has_command_line_environment_settings_and_raw_answers(record):
-    alone, drafted = record["arms"]
+    drafted, alone = record["arms"]  # the one that needs more memory starts first
     # All but the address, which is last: a flag and its value.
     flags, more = alone["command"][:-2], drafted["command"][:-2]
     assert more[: len(flags)] == flags

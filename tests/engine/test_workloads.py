@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from specmoe.config.block import Schedule, Stop
+from specmoe.config.block import Stop
 from specmoe.measure.divergence import find_divergences
 from specmoe.models.synthetic import write_model
 
@@ -36,9 +36,10 @@ def models(module_folder) -> dict[str, Path]:
 def do(job, models, tmp_path):
     """Measure a block of the questions; returns its record as a file holds it."""
 
-    def run(thinking=None, **more):
+    def run(thinking=None, usable_memory=10**12, **more):
         block = chatting(tmp_path, QUESTIONS, thinking, **{"n_predict": 48} | more)
-        return measured(block, replace(job, root=tmp_path, target=models["target"], drafts=models))
+        files = {"target": models["target"], "drafts": models}
+        return measured(block, replace(job, root=tmp_path, usable_memory=usable_memory, **files))
 
     return run
 
@@ -56,8 +57,8 @@ def test_the_servers_template_writes_the_chat_up_to_where_the_answer_starts(star
 
 def test_texts_end_where_the_target_ends_them_and_drafts_change_no_token(do):
     records = [
-        do(thinking, stop=Stop.EOS, schedule=schedule)
-        for thinking, schedule in ((False, Schedule.INTERLEAVED), (True, Schedule.SEQUENTIAL))
+        do(thinking, usable_memory, stop=Stop.EOS)  # side by side, and one after the other
+        for thinking, usable_memory in ((False, 10**12), (True, 0))
     ]
     for found in map(rows, records):
         ended = [row for row in found if row["stopped_by"] == "eos"]

@@ -9,7 +9,7 @@ import yaml
 
 from specmoe.analysis.build import analyse
 from specmoe.analysis.registry import Analysis
-from specmoe.audit.evidence import Evidence, most_bandwidth
+from specmoe.audit.evidence import Evidence, known_bandwidth
 from specmoe.audit.report import Audit
 from specmoe.config.load import load
 from specmoe.config.schema import Config
@@ -52,7 +52,9 @@ def analysis_of_study(study: dict[str, Any], folder: Path) -> Analysis:
     machine = study_machine(config.machine.model_dump(exclude_none=True))
     runs = runs_of_study(config, folder)
     sizes = {model: size_of_info(info) for model, info in infos.items()}
-    audit = Audit.of(Evidence(runs, sizes, most_bandwidth(machine), config.audit))
-    analysis = analyse(runs, config, infos, machine, audit, read_pass_times(None))
+    passes = read_pass_times(None)
+    bandwidth, _ = known_bandwidth(machine, passes, sizes)
+    audit = Audit.of(Evidence(runs, sizes, bandwidth, config.audit))
+    analysis = analyse(runs, config, infos, machine, audit, passes)
     analysis.write(folder / "analysis")
     return with_study_names(Analysis.read(folder / "analysis"))

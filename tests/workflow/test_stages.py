@@ -1,7 +1,6 @@
-"""Advice in stages on the real engine: a table after each, and nothing is measured twice."""
+"""A campaign that is measured until it is decided, on the real engine."""
 
 import json
-import re
 
 import pytest
 
@@ -11,9 +10,9 @@ from .conftest import built_from_source
 
 @pytest.fixture(scope="module")
 def staged(snakemake, engine_bin, model_passes, module_folder):
-    """A campaign in stages with a draft model that cannot pay and n-grams, killed between stages.
+    """A campaign in stages with a draft model that cannot pay and n-grams: first few minutes.
 
-    Returns its folder, what the second call of the same command printed, and what was kept before.
+    Returns its folder, what two calls printed, the second with more minutes, and what was kept.
     """
     assert model_passes.is_file()
     config = tiny_campaign(engine_bin)
@@ -24,41 +23,57 @@ def staged(snakemake, engine_bin, model_passes, module_folder):
     ways = [{"method": "draft", "drafts": ["draft"], "gammas": [1, 16]}]
     ways += [{"method": "ngram-simple", "gammas": [4]}]
     config["suites"]["S"] |= {"drafts": [], "gammas": [], "methods": ways}
-    measured = {"pass_samples": 2, "n_predict": 40, "repeats": 2, "drop_beaten": 0.1}
-    config["measurement"] |= measured
+    config["suites"]["S"] |= {"prompts": ["code", "short_factual", 32]}
+    config["measurement"] |= {"pass_samples": 2, "n_predict": 40, "block_prompts": 1}
+    config["measurement"] |= {"repeats": {"least": 2, "most": 2}, "minutes": 0.001}
     folder = module_folder / "results/tiny"
 
     def run(*args):
         return run_campaign(snakemake, module_folder, config, *args)
 
-    first = run("results/tiny/blocks/S/target/r0.jsonl")
+    first = run("runs")
     kept = {file: file.stat().st_mtime_ns for file in folder.glob("store/**/*.jsonl")}
+    config["measurement"]["minutes"] = 60
     return folder, first, run("advise"), kept
 
 
-def test_a_table_is_printed_after_each_stage_and_provisional_ones_say_so(staged):
+def ended(folder):
+    return json.loads((folder / "stages.json").read_text())
+
+
+def test_a_table_is_printed_after_each_stage_and_says_what_comes_next(staged):
     _, first, second, _ = staged
-    assert "This is provisional, and the numbers are predicted" in first
-    assert "This is provisional, and intervals are of one block" in second
-    assert second.count("This is provisional") == 1
+    assert "Before the first repeat, predicted from draft models' scores" in first
+    assert "Measuring ends: the minutes end" in first
+    assert "After 1 repeat, which is provisional:" in second
+    assert "After 2 repeats:" in second
+    assert "1 of 3 blocks of repeat 1" in second
 
 
-def test_what_is_beaten_is_measured_no_further_and_has_its_row(staged):
-    folder, first, second, _ = staged
-    decided = [json.loads((folder / f"contenders_r{n}.json").read_text()) for n in (0, 1)]
-    beaten = [{row["setting"] for row in one["settings"] if not row["measured"]} for one in decided]
-    assert "S/target/draft/g16" in beaten[0]
-    for repeat, names in enumerate(beaten):
-        head, _ = (folder / f"blocks/S/target/r{repeat}.jsonl").read_text().splitlines()
-        arms = {f"S/target/{arm}" for arm in json.loads(head)["request"]["arms"]}
-        assert arms.isdisjoint(names)
+def test_no_block_begins_that_would_not_end_in_time(staged):
+    """Texts are written alone whatever the minutes, as nothing is known without them."""
+    _, first, _, kept = staged
+    assert "blocks of repeat 1" not in first
+    assert {"texts-alone" in str(file) for file in kept if "blocks" in str(file)} == {True}
+
+
+def test_what_is_beaten_by_prediction_is_not_measured_and_has_its_row(staged):
+    folder, *_, second, _ = staged
+    stages = ended(folder)["stages"]
+    for repeat, stage in enumerate(stages[:2]):
+        gone = {
+            name.rpartition("S/target/")[2] for name, use in stage["measured"].items() if not use
+        }
+        assert "draft/g16" in gone
+        for prompt in ("code", "short_factual", "passage-32"):
+            record = folder / f"blocks/S/target/{prompt}/r{repeat}.jsonl"
+            head = json.loads(record.read_text().splitlines()[0])
+            assert gone.isdisjoint(head["request"]["arms"])
     told = json.loads((folder / "advice.json").read_text())["settings"]
-    assert {row["setting"] for row in told} == {row["setting"] for row in decided[0]["settings"]}
+    assert [row["label"] for row in told] == [
+        *(row["label"] for row in stages[0]["settings"].values())
+    ]
     assert "beaten by prediction" in second
-    # The plan of the second call counts what is left, and says what is in no suite of the user's.
-    assert re.search(r"^beaten, and measured no further: settings of [1-9]\d* runs$", second, re.M)
-    assert re.search(r"2 measured; at their pace the others take \d+ (s|min)$", second, re.M)
-    assert "\n1 block of these (texts-alone): a target writes by itself" in first
 
 
 def test_nothing_is_measured_twice(staged):
@@ -66,3 +81,7 @@ def test_nothing_is_measured_twice(staged):
     assert {file: file.stat().st_mtime_ns for file in kept} == kept
     names = [file.parent for file in folder.glob("store/**/*.jsonl")]
     assert len(names) == len(set(names))
+    assert {*ended(folder)["blocks"]} == {
+        str(file.parent.relative_to(folder / "store/blocks"))
+        for file in folder.glob("store/blocks/**/*.jsonl")
+    }

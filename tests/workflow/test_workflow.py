@@ -38,8 +38,8 @@ def test_a_suite_needs_only_its_own_blocks_and_no_option(root, tmp_path):
     plan = [*command, "-np", "suite_dense_speculative", "--quiet", "host"]
     done = subprocess.run(plan, check=True, capture_output=True, text=True)
     planned = jobs(done.stdout + done.stderr)
-    # Two targets, one draft, three repeats.
-    assert planned["measure_block"] == 6
+    # Two targets, one draft, four prompts, three repeats.
+    assert planned["measure_block"] == 24
     assert planned["fetch_model"] == 3
     # As workflow/README.md says, each job's command is printed, to paste.
     assert re.search(r"python \S+/specmoe measure --campaign \S+ .*--block \S+", done.stdout)
@@ -83,15 +83,14 @@ def test_advice_and_a_suites_summary_are_printed_at_every_call_and_more_repeats_
     advice = json.loads((measured / "results/tiny/advice.json").read_text())
     answers = {row["target"]: row["answer"] for row in advice["targets"]}
     assert answers == {"target": "not known"}
-    tiny["measurement"]["more_repeats"] = {"S/target": 3}
+    tiny["measurement"]["repeats"] = 3
     printed = campaign(tiny, "advise", "suite_S")
-    assert jobs(printed)["measure_block"] == 2
+    assert jobs(printed)["measure_block"] == 4
     assert printed.count("Suite S: Speculative, 12 runs") == 1
     assert "Measured: 3 blocks, 6 runs" in (measured / "results/tiny/advice.md").read_text()
     runs = read_runs(measured / "results/tiny/runs.parquet")
     assert runs.groupby(["suite", "repeat"]).size().to_dict() == {
-        ("N", 0): 2,
-        **{("S", repeat): 4 for repeat in range(3)},
+        (suite, repeat): runs for suite, runs in (("N", 2), ("S", 4)) for repeat in range(3)
     }
     assert runs.loc[runs["draft"] == "draft", "baseline"].notna().all()
 
@@ -185,11 +184,11 @@ def test_nothing_is_downloaded_that_does_not_fit(tiny, campaign, tmp_path):
 @pytest.mark.parametrize(
     ("overlay", "expected"),
     [
-        # Five kinds of n-grams share a block.
-        ("my-models.example", {"measure_block": 5, "make_model": 1}),
-        ("methods", {"measure_block": 5 * 5, "make_model": 17}),
-        # Three suites, three targets, one draft, ten repeats; two engines.
-        ("artefact", {"measure_block": 3 * 3 * 10, "build_engine": 2, "judge_divergences": 3}),
+        ("my-models.example", {"measure_until_decided": 1, "make_model": 1}),
+        # Five targets, three prompts, five repeats.
+        ("methods", {"measure_block": 5 * 3 * 5, "make_model": 17}),
+        # Two suites of the study's commands and one of two prompts, three targets, ten repeats.
+        ("artefact", {"measure_block": 4 * 3 * 10, "build_engine": 2, "judge_divergences": 3}),
     ],
 )
 def test_a_shipped_configuration_plans_its_jobs(snakemake, tmp_path, root, overlay, expected):

@@ -1,53 +1,58 @@
-"""Contenders: settings that are clearly beaten, and those that are never dropped."""
+"""Contenders: what is measured further after a stage, and what never leaves."""
 
-from itertools import product
+from types import SimpleNamespace
 
 import numpy as np
-import pandas as pd
 import pytest
 
-from specmoe.analysis.contenders import (
-    Verdict,
-    answer_so_far,
-    beaten_by_prediction,
-    beaten_in_first,
-    compare_first,
-    describe,
-    select_arms,
-)
+from specmoe.analysis.build import advice_tables
+from specmoe.analysis.contenders import Limits, afford, doubt, drop, drop_predicted, select_arms
+from specmoe.analysis.decision import Verdict
+from specmoe.analysis.stages import describe
 from specmoe.config.block import Arm
-from specmoe.config.schema import Statistics
+from specmoe.config.load import load
 
-from ...blocks import compared, drafted, row
-from ...simulated_speedups import World
+from ...blocks import compared, drafted
+from .test_advice import DRAFT, INFOS, TARGET, WOBBLE, audit, campaign, setting
 
-SETTINGS, MARGIN = Statistics(), 0.1
-BLOCK = compared(arms=(Arm(), drafted(4), drafted(8)))
+
+def rows_of(*speedups, **more):
+    return [{"target": "t", "verdict": Verdict.CONTENDER, **more, **one} for one in speedups]
+
+
+def verdicts(rows):
+    return [row["verdict"].name for row in rows]
+
+
+def predicted(*values):
+    ends = [{"predicted": one, "predicted_low": one / 1.2} for one in values]
+    return rows_of(*(one | {"predicted_high": one["predicted"] * 1.2} for one in ends))
 
 
 @pytest.mark.parametrize(
-    ("speedups", "expected"),
+    ("speedups", "others", "expected"),
     [
-        ((1.3, 1.2, 0.9), [False, False, True]),  # by a rival
-        ((0.9, 0.95, 0.5), [False, False, True]),  # by 1, but for what is not clear
-        ((0.5, 0.4), [False, True]),  # of what is all beaten the best stays
-        ((0.5,), [False]),
+        ((1.5, 1.2, 0.9), 0, ["CONTENDER", "CONTENDER", "PREDICTED"]),
+        ((0.41, 0.4, 0.9), 0, ["PREDICTED", "PREDICTED", "CONTENDER"]),
+        ((0.41, 0.4), 0, ["CONTENDER", "PREDICTED"]),  # the best stays
+        ((0.41, 0.4), 1, ["PREDICTED", "PREDICTED", "CONTENDER"]),
     ],
 )
-def test_what_is_clearly_beaten_in_the_first_repeat_leaves(speedups, expected):
-    logs = np.log(speedups)[:, None] + 0.1 * np.linspace(-1, 1, 12)  # prompts differ alike
-    assert beaten_in_first(logs, SETTINGS, MARGIN).tolist() == expected
+def test_a_prediction_is_beaten_by_another_or_by_one_and_the_best_stays_without_others(
+    speedups, others, expected
+):
+    rows = predicted(*speedups) + rows_of(*[{}] * others)
+    drop_predicted(rows)
+    assert verdicts(rows) == expected
 
 
-def test_a_prediction_is_beaten_by_another_or_by_one_and_the_best_stays_without_others():
-    def beaten(*speedups, others=False):
-        means = np.log(speedups)
-        return beaten_by_prediction(means, means - 0.16, means + 0.16, MARGIN, others=others)
-
-    assert beaten(1.5, 1.2, 0.9).tolist() == [False, False, True]
-    assert beaten(0.41, 0.4, 0.9).tolist() == [True, True, False]
-    assert beaten(0.41, 0.4).tolist() == [False, True]
-    assert beaten(0.41, 0.4, others=True).tolist() == [True, True]
+@pytest.mark.parametrize(("measured", "verdict"), [(1.3, "PREDICTED"), (0.9, "CONTENDER")])
+def test_a_prediction_is_believed_until_another_one_was_wrong(measured, verdict):
+    rows = predicted(1.3, 0.4)
+    rows[1]["verdict"] = Verdict.PREDICTED
+    rows[0] |= {"speedup_low": measured / 1.05, "speedup_high": measured * 1.05}
+    doubt(rows)
+    assert verdicts(rows) == ["CONTENDER", verdict]
 
 
 def test_controls_and_forced_acceptance_are_not_compared():
@@ -57,73 +62,60 @@ def test_controls_and_forced_acceptance_are_not_compared():
     assert select_arms(block, {"other"}, {}) == [arms[1]]
 
 
-def runs_of(speedups):
-    """Return rows of a block whose γ have these speedups on each of six prompts."""
-    rows = []
-    for prompt, (gamma, speedup) in product(range(6), {0: 1.0, **speedups}.items()):
-        own = {"run": f"g{gamma}/{prompt}", "gamma": gamma, "prompt": str(prompt), "suite": "B"}
-        own |= {"block": "B/target/r0", "baseline": f"g0/{prompt}" if gamma else None}
-        own |= {"tokens_per_second": 100.0 * speedup * (1 + prompt / 10)}
-        rows.append(row("target", "draft" if gamma else "none", **own))
-    return pd.DataFrame(rows).astype({"prompt_ms": float, "decode_ms": float})
+@pytest.mark.parametrize(
+    ("minutes", "expected"),
+    [
+        (10, ["CONTENDER"] * 3),
+        (1, ["CONTENDER", "UNTRIED", "CONTENDER"]),  # the most promising ones
+        (0.1, ["CONTENDER", "UNTRIED", "UNTRIED"]),  # one at least
+    ],
+)
+def test_with_few_minutes_the_most_promising_settings_are_tried(minutes, expected):
+    found = rows_of({"predicted": 1.5}, {"predicted": 0.7}, {}, comparison="B/t")
+    block = SimpleNamespace(repeat=0, block="B/t/code/r0", comparison="B/t", prompts=["code"] * 8)
+    held = SimpleNamespace(blocks={"B/t/code/r0": block})
+    afford(
+        held, {str(place): row for place, row in enumerate(found)}, Limits(60 * minutes, {"t": 1.0})
+    )
+    assert verdicts(found) == expected
 
 
-@pytest.mark.parametrize(("high", "verdict"), [(1.4, Verdict.PREDICTED), (0.9, Verdict.CONTENDER)])
-def test_a_prediction_is_believed_until_one_of_the_block_is_wrong(high, verdict):
-    """A setting that was predicted at most at `high` runs at 1.3."""
-    before = [
-        {"setting": "B/target/draft/g4", "predicted": high, "predicted_low": 0.8}
-        | {"predicted_high": high, "verdict": Verdict.CONTENDER},
-        {"setting": "B/target/draft/g8", "predicted": 0.4, "verdict": Verdict.PREDICTED},
+def staged(study, root, repeat, **rates):
+    """Return rows of the settings γ = 2, 4, ... after runs at rates; the baseline's is 50."""
+    study["measurement"]["repeats"] = {"least": 1, "most": 6}
+    config = load(study | {"statistics": {"session_sd": 0.05}}, root)
+    runs = campaign(*(setting(int(name[1:]), own) for name, own in rates.items()))
+    runs = runs.assign(level=None)
+    rows = [
+        {"suite": "B", "target": TARGET, "draft": DRAFT, "gamma": int(name[1:]), "level": None}
+        | {"verdict": Verdict.CONTENDER, "label": name}
+        for name in rates
     ]
-    rows = compare_first(BLOCK, BLOCK.arms[1:], runs_of({4: 1.3}), before, SETTINGS, MARGIN)
-    assert [one["verdict"] for one in rows] == [Verdict.CONTENDER, verdict]
-    assert rows[0]["speedup"] == pytest.approx(1.3)
+    drop(TARGET, rows, advice_tables(runs, config, INFOS, audit(runs)), config, repeat)
+    return config, rows
 
 
-def test_one_prompt_has_no_interval_and_nothing_is_beaten():
-    runs = runs_of({4: 3.0, 8: 0.2})
-    rows = compare_first(BLOCK, BLOCK.arms[1:], runs[runs["prompt"] == "0"], [], SETTINGS, MARGIN)
-    assert {one["verdict"] for one in rows} == {Verdict.CONTENDER}
-    assert [one["speedup"] for one in rows] == pytest.approx([3.0, 0.2])
-    assert "speedup_low" not in rows[0]
+@pytest.mark.parametrize(
+    ("rates", "expected"),
+    [
+        ({"g2": 52, "g4": 30}, ["CONTENDER", "BEATEN"]),
+        ({"g2": 30, "g4": 20}, ["DECIDED", "BEATEN"]),  # off
+    ],
+)
+def test_a_setting_leaves_when_it_is_beaten_and_a_target_when_it_is_decided(
+    study, root, rates, expected
+):
+    noisy = np.array([0.9, 1.0, 1.1])
+    config, rows = staged(study, root, 3, **{name: rate * noisy for name, rate in rates.items()})
+    assert verdicts(rows) == expected
+    stage = SimpleNamespace(rows={row["label"]: row for row in rows}, ended="")
+    text = describe(config, stage, 3, "")
+    assert rows[0]["answer"] in text
+    assert ("measured no further" in text) == (expected[0] == "DECIDED")
 
 
-def test_a_setting_that_fails_to_decode_is_neither_beaten_nor_compared():
-    runs = runs_of({4: 3.0, 8: 1.0})
-    asked = BLOCK, BLOCK.arms[1:]
-    beaten = compare_first(*asked, runs, [], SETTINGS, MARGIN)
-    assert [one["verdict"] for one in beaten] == [Verdict.CONTENDER, Verdict.FIRST]
-    runs.loc[runs["gamma"] == 4, "decode_failures"] = 1
-    kept = compare_first(*asked, runs, [], SETTINGS, MARGIN)
-    assert {one["verdict"] for one in kept} == {Verdict.CONTENDER}
-
-
-@pytest.mark.parametrize(("truth", "expected"), [(0.6, "off"), (1.0, "undecided"), (1.5, "on")])
-def test_the_answer_so_far_is_seldom_wrong_among_many_settings(truth, expected):
-    world = World(0.05, 0.1, blocks=1, prompts=12, settings=29)
-    logs = world.logs(np.random.default_rng(1), 400, [np.log(truth)] * 29)[:, :, 0]
-    answers, counts = np.unique(answer_so_far(logs, SETTINGS), return_counts=True)
-    found = dict(zip(answers, counts, strict=True))
-    wrong = sum(found.get(one, 0) for one in {"on", "off"} - {expected})
-    assert wrong <= 0.025 * 400 + 3 * np.sqrt(0.025 * 400)
-    assert max(found, key=found.get) == expected
-
-
-def test_a_stage_says_its_answer_by_labels_and_no_suite_where_there_is_one():
-    block = compared(arms=(Arm(), drafted(4), drafted(8), drafted(16)))
-    runs = runs_of({4: 1.5, 8: 0.5})
-    rows = compare_first(block, block.arms[1:], runs, [], SETTINGS, MARGIN)
-    rows[1]["speedup_high"] = 9.0
-    labels = {one["setting"]: ("A 9B", f"a 0.8B, γ = {one['gamma']}") for one in rows}
-    text = describe(rows, 1, labels).splitlines()
-    best = "at best a 0.8B, γ = 4,"
-    assert text[-1] == f"A 9B: so far on, {best} 1.50 [1.34, 1.68]; nothing is known of 1 setting"
-    heads, first, *_ = text[3:]
-    assert heads.split() == ["target", "setting", "predicted", "speedup", "verdict"]
-    assert first == "A 9B    a 0.8B, γ = 4   –          1.50 [1.34, 1.68]     contender"
-    assert "0.50 too few prompts  beaten in the first repeat" in text[5]
-    rows = [{name: one[name] for name in one if "speedup" not in name} for one in rows]
-    rows[0] |= {"predicted": 0.4, "predicted_low": 0.3, "predicted_high": 0.5}
-    text = describe(rows, 0, labels).splitlines()
-    assert text[-1] == f"A 9B: {best} 0.40 [0.30, 0.50]; nothing is predicted of 2 settings"
+def test_what_repeats_cannot_decide_is_measured_no_further(study, root):
+    """A gain of 8 % is within what sessions differ by."""
+    _, rows = staged(study, root, 3, g2=54 * WOBBLE)
+    assert verdicts(rows) == ["DECIDED"]
+    assert rows[0]["answer"] == "undecided"

@@ -1,15 +1,18 @@
-"""Exclusions: the prompts that answer if some pairs are flagged; planted cases."""
+"""Exclusions: which settings are compared, and at which prompts; planted cases."""
 
+import numpy as np
 import pandas as pd
 import pytest
 
-from specmoe.analysis.exclusions import MOST_FLAGGED, find_exclusions
+from specmoe.analysis.exclusions import LEAST_PROMPTS, MOST_FLAGGED, at_all_prompts, is_excluded
+from specmoe.analysis.intervals import mean_speedup, moderated
 
 PROMPTS = [f"p{number}" for number in range(8)]
 MOST = int(MOST_FLAGGED * len(PROMPTS))
+HALF = int(LEAST_PROMPTS * len(PROMPTS))
 
 
-def setting(*flagged, once=(), impossible=()):
+def setting(*flagged, once=(), impossible=(), without=()):
     """Return a setting's pairs, two repeats of each prompt; those of named ones are flagged."""
     rows = [
         {
@@ -19,33 +22,63 @@ def setting(*flagged, once=(), impossible=()):
         }
         for prompt in PROMPTS
         for repeat in range(2)
+        if prompt not in without
     ]
     return pd.DataFrame(rows)
 
 
-MANY, FEW, OTHER = setting("p1", "p2"), setting("p3"), setting("p4")
-WITHOUT_P0 = setting().query("prompt != 'p0'")
-
-
 @pytest.mark.parametrize(
-    ("settings", "lost", "unusable", "excluded"),
+    ("own", "excluded"),
     [
-        pytest.param({4: setting("p1"), 8: setting()}, {}, {"p1"}, set(), id="leaves all"),
-        pytest.param({4: setting(once=["p1"]), 8: setting()}, {}, set(), set(), id="a pair left"),
-        pytest.param(
-            {4: setting(impossible=["p1"]), 8: setting("p2")}, {}, {"p2"}, {4}, id="impossible"
-        ),
-        pytest.param({4: setting(*PROMPTS[:MOST])}, {}, {*PROMPTS[:MOST]}, set(), id="most"),
-        pytest.param({4: setting(*PROMPTS[: MOST + 1])}, {}, set(), {4}, id="too many"),
-        pytest.param({8: MANY, 4: FEW, 2: OTHER}, {}, {"p3", "p4"}, {8}, id="fewer come first"),
-        pytest.param({2: OTHER, 4: FEW, 8: MANY}, {}, {"p3", "p4"}, {8}, id="whatever the order"),
-        pytest.param(
-            *({4: WITHOUT_P0, 8: setting()}, {4: frozenset(["p0"])}, {"p0"}, set()),
-            id="no pair left by the machine",
-        ),
+        pytest.param(setting("p1"), False, id="a prompt is lost"),
+        pytest.param(setting(once=PROMPTS[: 2 * MOST]), False, id="pairs are left"),
+        pytest.param(setting(impossible=["p1"]), True, id="impossible"),
+        pytest.param(setting(*PROMPTS[:MOST]), False, id="most"),
+        pytest.param(setting(*PROMPTS[: MOST + 1]), True, id="too many"),
+        pytest.param(setting(without=PROMPTS[:HALF]), False, id="half of the prompts"),
+        pytest.param(setting("p7", without=PROMPTS[:HALF]), True, id="lost and flagged"),
     ],
 )
-def test_prompts_that_leave_all_settings_and_settings_that_are_excluded(
-    settings, lost, unusable, excluded
-):
-    assert find_exclusions(settings, lost) == (unusable, excluded)
+def test_settings_that_are_excluded(own, excluded):
+    assert is_excluded(own, PROMPTS) == excluded
+
+
+def simulated(generator, lacking, settings=6, prompts=5, blocks=3):
+    """Return pairs of settings at 1, and the true mean of the first one at all prompts.
+
+    Settings react to prompts in ways of their own; the first lacks so many prompts.
+    """
+    common, own = (
+        0.3 * generator.normal(size=prompts),
+        0.1 * generator.normal(size=(settings, prompts)),
+    )
+    truth = common + own
+    found = {}
+    for number in range(settings):
+        rows = [
+            {"block": str(block), "prompt": PROMPTS[prompt], "speedup": np.exp(log)}
+            for block in range(blocks)
+            for prompt, log in enumerate(truth[number] + 0.02 * generator.normal(size=prompts))
+            if number or prompt >= lacking
+        ]
+        found[number] = pd.DataFrame(rows)
+    return found, truth[0].mean()
+
+
+def test_a_mean_at_all_prompts_has_the_error_of_those_that_lack():
+    generator, held, alone = np.random.default_rng(1), [], []
+    for _ in range(100):
+        settings, truth = simulated(generator, lacking=2)
+        settings = at_all_prompts(settings)
+        own, mean = settings[0], moderated([*map(mean_speedup, settings.values())])[0]
+        off = abs(mean.log - truth)
+        wider = mean._replace(error=np.hypot(mean.error, own["lacking_error"].iloc[0]))
+        held.append(off < wider.reach(0.95))
+        alone.append(off < mean.reach(0.95))
+    assert np.mean(held) > 0.93
+    assert np.mean(alone) < 0.6
+
+
+def test_two_settings_and_three_prompts_do_not_tell_how_differently_they_react():
+    settings, _ = simulated(np.random.default_rng(1), lacking=1, settings=2, prompts=3)
+    assert np.isnan(at_all_prompts(settings)[0]["lacking_error"]).all()

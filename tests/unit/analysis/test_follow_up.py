@@ -1,47 +1,18 @@
-"""Repeats planned by the deviation of blocks alone, and lines that a shell reads as measured."""
+"""Lines that a shell reads as measured."""
 
 import math
 import shlex
 from pathlib import Path
 
-import pandas as pd
 import pytest
 
 from specmoe.analysis.follow_up import (
     launch_line,
     measuring_line,
     model_file,
-    planning_sds,
-    with_files,
+    with_options,
 )
-from specmoe.config.load import load
-
-from .test_intervals import pairs
-
-
-def setting(logs, *, gamma=4, target="t", condition=None):
-    """Return a setting's pairs: rows of `logs` are blocks, columns prompts."""
-    common = {"suite": "B", "target": target, "draft": "d", "gamma": gamma, "condition": condition}
-    return pairs(logs).assign(**common)
-
-
-def test_repeats_are_planned_by_the_larger_deviation_of_a_setting_and_its_neighbours():
-    lucky, usual = [[0.0]] * 3, [[0.0], [0.1], [0.2]]
-    # Blocks differ by 0.2, prompts by 0.4, and nothing else.
-    spread = setting([[0.0, 0.4], [0.2, 0.6]], target="spread")
-    settings = [setting(lucky), setting(usual, gamma=8), setting(lucky, target="other"), spread]
-    settings += [setting([[0.0, 0.1]], target="once"), setting(usual, gamma=8, condition="0.5")]
-    sds = planning_sds(pd.concat(settings)).droplevel(["suite", "draft"]).to_dict()
-    assert sds == pytest.approx(
-        {
-            ("t", 4): 0.1 * math.sqrt(2 / 3),  # with the neighbours' two, each of two degrees
-            ("t", 8): 0.1,
-            ("other", 4): 0,
-            ("spread", 4): 0.2 / math.sqrt(2),
-            ("once", 4): math.nan,
-        },
-        nan_ok=True,
-    )
+from specmoe.config.load import load, options_of_call
 
 
 @pytest.fixture
@@ -81,9 +52,23 @@ def test_layers_are_for_a_gpu_and_files_and_lengths_are_those_measured(mine, roo
     assert "--spec-draft-n-max 4 --spec-draft-n-min 0 --spec-draft-p-min 0" in line
 
 
-def test_the_line_that_measures_more_names_the_files_of_this_call():
-    line = measuring_line(["B/moe_q4/draft/4"], 7)
-    shown = with_files(line, [Path("config/my own.yaml"), Path("b.yaml")])
-    assert shlex.split(shown)[4:7] == ["--configfile", "config/my own.yaml", "b.yaml"]
-    assert "--configfile" not in with_files(line, [])
-    assert with_files("llama-server -m a.gguf", [Path("a.yaml")]) == "llama-server -m a.gguf"
+def test_the_line_that_measures_more_is_configured_as_this_call_was(mine, root):
+    line = measuring_line(load(mine, root), 3, 4)
+    files = options_of_call([Path("config/my own.yaml"), Path("b.yaml")], {})
+    shown = shlex.split(with_options(line, files))
+    assert shown[4:] == [
+        "--configfile", "config/my own.yaml", "b.yaml", "--config", "measurement={repeats: 7}"
+    ]  # fmt: skip
+    assert "--configfile" not in with_options(line, options_of_call([], {}))
+    assert with_options("llama-server -m a.gguf", files) == "llama-server -m a.gguf"
+
+
+def test_minutes_grow_with_repeats_and_replace_those_of_this_call(mine, root):
+    mine["measurement"] |= {"minutes": 10, "repeats": {"least": 1, "most": 6}}
+    line = measuring_line(load(mine, root), 4, 4)
+    own = {"target": "/models/my target's.gguf", "minutes": 10, "draft": "d.gguf"}
+    shown = shlex.split(with_options(line, options_of_call([], own)))
+    assert shown[4:] == [
+        "--config", "target=/models/my target's.gguf", "draft=d.gguf", "minutes=20",
+        "measurement={repeats: {most: 8}}",
+    ]  # fmt: skip

@@ -165,7 +165,9 @@ def test_the_interval_of_a_rate_without_a_draft_is_over_its_blocks(runs):
 
 def test_a_disturbed_pair_is_counted_and_changes_no_number(runs):
     lost = run("s2", 90.0, draft="d", gamma=4, repeat=2, baseline="a0", prompt="poem")
-    more = pd.concat([runs, pd.DataFrame([lost | {"disturbed_reason": 0.5}])], ignore_index=True)
+    lost |= {"disturbed_reason": "why", "wait_share": 0.5}
+    quiet = runs.assign(wait_share=0.01)
+    more = pd.concat([quiet, pd.DataFrame([lost])], ignore_index=True)
     [setting], [usual_one] = settings_of(more), settings_of(runs)
     assert (setting["excluded"], setting["pairs"], setting["runs"]) == (1, 3, 2)
     assert setting["prompt_set"] == "passage-64, poem"

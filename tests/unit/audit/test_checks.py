@@ -8,6 +8,7 @@ pass + 20 rounds + 34 accepted + 9 replays - 1 rejected replay + 1 step without 
 import re
 from dataclasses import replace
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -19,14 +20,18 @@ from specmoe.audit.checks import (
     mostly_missed,
     summarise_audit,
 )
-from specmoe.audit.evidence import Evidence, Gap, gaps_of, most_bandwidth
+from specmoe.audit.evidence import Evidence, Gap, gaps_of, known_bandwidth
 from specmoe.audit.limits import LIMITS, Limits
 from specmoe.audit.report import Audit, describe_audit
 from specmoe.config.schema import AuditSettings
 from specmoe.models.info import Size
+from specmoe.runs.other_tables import PASS_TIMES, frame_of
+from specmoe.runs.schema import read_runs, undisturbed
 
 from ...blocks import row as made_row
 
+# However few baselines there are, they show how steady these machines are.
+ANY = Limits(steady_runs=1)
 SETTINGS = AuditSettings(
     unrelated_drafts=["unrelated"],
     draft_proxies={"draft_0.8b": "dense_0.8b", "draft_2b": "dense_2b"},
@@ -142,11 +147,13 @@ def campaign(*more):
         *(speculative(repeat) for repeat in range(3)),
     ]
     replaced = {row["run"]: row for row in [*rows, *more]}
-    return pd.DataFrame(replaced.values()).convert_dtypes()
+    known = pd.DataFrame(replaced.values()).astype({"wait_share": float})
+    return known.fillna({"wait_share": 0.0}).convert_dtypes()
 
 
-def gathered(runs, *, sizes=SIZES, bandwidth=BANDWIDTH, divergences=None, limits=LIMITS):
-    return Evidence(runs, sizes, bandwidth, SETTINGS, divergences or {}, limits=limits)
+def gathered(runs, *, sizes=SIZES, bandwidth=BANDWIDTH, divergences=None, limits=ANY, rates=None):
+    given = {"limits": limits, "rates": rates or {}}
+    return Evidence(runs, sizes, bandwidth, SETTINGS, divergences or {}, **given)
 
 
 @pytest.mark.parametrize(
@@ -268,12 +275,61 @@ def test_a_draft_that_was_not_measured_alone_is_timed_by_its_proxy_or_not_at_all
 def test_a_run_is_timed_by_its_own_protocol_and_engine_and_by_the_fastest_of_them():
     for other in ({"protocol": "study"}, {"engine": "march-cpu"}):
         found = after("draft_time", speculative(1, **other))
-        assert found["why"] == "target has no baseline run to be timed by"
+        assert found["why"] == "target has no baseline run as short to be timed by"
     slowed = [plain(repeat=repeat, ms_per_token=10 * TARGET_MS) for repeat in (0, 1)]
-    assert after("draft_time", *slowed)["why"].startswith("20 rounds at 30.00 ms")
+    assert after("expected_time", *slowed)["why"].startswith("20 rounds at 30.00 ms")
     # A slow baseline of its own makes a good run suspicious, but not impossible.
     slow = plain(repeat=1, ms_per_token=2 * TARGET_MS)
     assert failures(audited(campaign(slow))) == {"B/target/draft/g4/r1": {"baseline_time"}}
+
+
+@pytest.mark.parametrize(
+    ("rows", "options"),
+    [
+        ([plain(repeat=0, ms_per_token=1.12 * TARGET_MS)], {}),
+        ([plain("draft", repeat=1, ms_per_token=2 * DRAFT_MS)], {}),
+        ([], {"limits": Limits(steady_runs=4)}),
+    ],
+    ids=["baselines differ", "those of the draft model differ", "they are few"],
+)
+def test_the_times_of_a_machine_that_is_not_steady_make_no_run_impossible(rows, options):
+    fast = speculative(1, decode_ms=800.0)
+    assert failures(audited(campaign(fast)))[fast["run"]] == {"draft_time", "baseline_time"}
+    audit = audited(campaign(fast, *rows), **options)
+    assert failures(audit)[fast["run"]] == {"expected_time", "baseline_time"}
+    assert set(audit.loc[audit["verdict"] == "fail", "level"]) == {"suspicious"}
+
+
+def test_a_draft_model_that_was_timed_behind_long_prompts_alone_is_faster_behind_short_ones():
+    rows = [plain(repeat=repeat, n_prompt=64) for repeat in range(3)]
+    rows += [
+        plain("draft", n_prompt=2048, ms_per_token=3 * DRAFT_MS),
+        speculative(1, n_prompt=64),
+    ]
+    found = after("draft_time", *rows)
+    assert (found["verdict"], found["bound"]) == ("pass", pytest.approx(0.9 * 20 * TARGET_MS))
+    # At the speed behind long prompts the valid run would be impossible.
+    anywhere = Limits(steady_runs=1, longer_context=4096)
+    assert after("draft_time", *rows, limits=anywhere)["verdict"] == "fail"
+
+
+@pytest.mark.parametrize("name", ["noisy", "methods", "artefact"])
+def test_baselines_bound_a_run_only_if_they_are_close_and_enough(root, name):
+    """Draws of recorded baselines, and of one more as a run whose rounds cost a token each."""
+    runs = read_runs(root / f"resources/campaigns/{name}/runs.parquet")
+    alone = undisturbed(runs[runs["draft"] == "none"])
+    random, times, broken = np.random.default_rng(1), 10_000, []
+    for _, own in alone.groupby(["engine", "protocol", "target"]):
+        if len(own) > LIMITS.steady_runs:
+            rates = np.tile(own["tokens_per_second"].to_numpy(float), (times, 1))
+            run, *drawn = random.permuted(rates, axis=1).T[: LIMITS.steady_runs + 1]
+            bounds = np.maximum.accumulate(drawn)
+            too_fast = run * (1 - LIMITS.time_tolerance) > bounds
+            steady = np.min(drawn, axis=0) >= bounds[-1] * (1 - LIMITS.steady_within)
+            broken.append([*too_fast.mean(axis=1)[[0, -1]], (too_fast[-1] & steady).mean()])
+    # By one baseline, by as many as show a steady machine, and by as many if they do.
+    by_one, by_many, by_steady = np.mean(broken, axis=0)
+    assert by_one > 0.25 and by_many > 0.01 and by_steady < 1e-4
 
 
 MOE = Size(20_600_000_000, 1.15e9, 19.4e9, 256, 8, 40)
@@ -306,7 +362,7 @@ MEASURED = {
         "expected_experts", OF_MOE,
         (20 * ROUND_GB + 10 * MOE.pass_bytes(1) + 78 * 1.2e9) / 1.602, 880e9, ""),
     "no bandwidth": (
-        "bandwidth", {"bandwidth": None}, None, None, "machine's memory bandwidth is not known"),
+        "expected_experts", OF_MOE | {"bandwidth": None}, None, None, "bandwidth is not known"),
     "no size": ("bandwidth", {"sizes": {}}, None, None, "the size of target is not known"),
     "a target in the cache": (
         "bandwidth", {"limits": Limits(cache_bytes=20 * 10**9)}, None, None,
@@ -327,25 +383,83 @@ def test_the_bounds_of_a_good_run_are_as_by_hand(name):
         assert (found["measured"], found["bound"]) == pytest.approx((measured, bound))
 
 
+def described(source, rate, name="abc"):
+    bandwidth = {"memory_bandwidth_bytes_per_second": rate, "memory_bandwidth_source": source}
+    return {"id": name} | bandwidth
+
+
+PASS = {"engine": "e", "model": "target", "model_sha256": "t", "machine": "abc", "repeat": 0}
+PASS |= {"outputs": "all", "n_tokens": 1, "depth": 128, "samples": 3, "ms": 17.9, "experts": None}
+# Those of another machine, those that were disturbed, and of a model in the cache say nothing.
+IN_VAIN = [PASS | more for more in ({"machine": "b"}, {"repeat": 1}, {"model": "small"})]
+IN_VAIN[1] |= {"disturbed_reason": "heat"}
+BOTH = {"machines": [described("probe", 800e9), described("probe", 900e9, "b")]}
+
+
 @pytest.mark.parametrize(
-    ("source", "rate", "most"),
-    # Nothing exceeds a stated bandwidth.
-    [("config", 390e9, 390e9), ("probe (numpy)", 800e9, 880e9), ("unknown", None, None)],
+    ("machine", "passes", "stated", "read"),
+    [
+        (described("config", 390e9), [PASS], 390e9, {}),
+        (described("unknown", None), [PASS], None, {}),
+        (described("probe (numpy)", 800e9), IN_VAIN, None, {"abc": 800e9}),
+        (described("probe", 800e9), [PASS], None, {"abc": 1000e9}),
+        (described("probe", 900e9) | BOTH, [PASS], None, {"abc": 1000e9, "b": 900e9}),
+    ],
 )
-def test_a_probed_bandwidth_is_exceeded_by_a_tenth_at_most(source, rate, most):
-    machine = {"memory_bandwidth_bytes_per_second": rate, "memory_bandwidth_source": source}
-    assert most_bandwidth(machine) == pytest.approx(most)
+def test_a_peak_is_stated_or_probes_and_passes_say_what_was_read(machine, passes, stated, read):
+    table = frame_of(PASS_TIMES, ({"disturbed_reason": None} | row for row in passes))
+    found = known_bandwidth(machine, table, SIZES | {"small": dense(10**8)})
+    assert found == (stated, pytest.approx(read))
+
+
+# A baseline of 30 ms a token reads 597 GB/s, and a good run 394.
+FASTEST = plain(repeat=2, ms_per_token=25.0)
+STOPPED = FASTEST | {"disturbed_reason": "the clock stood still"}
+FASTER = speculative(1, decode_ms=900.0)
+
+
+@pytest.mark.parametrize(
+    ("rows", "verdict", "words"),
+    [
+        ([speculative(1)], "pass", "394 GB/s; memory gives 656 at most, 10% more than anything"),
+        # Beyond the probe, and not beyond the baselines.
+        ([speculative(1, decode_ms=1200.0)], "pass", "read 526 GB/s"),
+        ([FASTER], "fail", "read 701 GB/s; memory gives 656"),
+        # A baseline is evidence for others and not for itself, and a disturbed one is none.
+        ([FASTEST], "fail", "716 GB/s; memory gives 656"),
+        ([FASTEST, FASTER], "pass", "memory gives 788"),
+        ([STOPPED, FASTER], "fail", "memory gives 656"),
+        ([speculative(1, machine="other")], "not applicable", "bandwidth is not known"),
+    ],
+)
+def test_what_was_read_makes_a_run_suspicious_and_never_impossible(rows, verdict, words):
+    audit = audited(campaign(*rows), bandwidth=None, rates={"abc": 400e9})
+    found = finding(audit, "measured_bandwidth", rows[-1]["run"])
+    assert (found["verdict"], found["level"]) == (verdict, "suspicious")
+    assert re.search(words, found["why"])
+    assert set(audit.loc[audit["check"] == "bandwidth", "verdict"]) == {"not applicable"}
+    stated = after("measured_bandwidth", *rows, run=rows[-1]["run"])
+    assert stated["why"] == "the peak of the memory's bandwidth is stated"
+
+
+@pytest.mark.parametrize(("factor", "verdict"), [(1.09, "pass"), (1.11, "fail")])
+def test_the_experts_that_should_be_visited_are_held_to_what_was_read(factor, verdict):
+    fast = speculative(1, decode_ms=400.0)
+    rate = after("expected_experts", fast, **OF_MOE)["measured"]
+    unstated = OF_MOE | {"bandwidth": None, "rates": {"abc": rate / factor}}
+    assert after("expected_experts", fast, **unstated)["verdict"] == verdict
 
 
 def test_a_disturbed_baseline_times_no_run_and_makes_none_suspicious():
-    slowed = plain(repeat=1, ms_per_token=2 * TARGET_MS, disturbed_reason="a thread waited")
+    waited = {"disturbed_reason": "a thread waited", "wait_share": 0.4}
+    slowed = plain(repeat=1, ms_per_token=2 * TARGET_MS, **waited)
     audit = audited(campaign(slowed))
     assert failures(audit) == {}
     found = finding(audit, "baseline_time")
     assert found["why"] == "the machine was disturbed during its baseline"
-    fast = plain(repeat=1, ms_per_token=TARGET_MS / 10, disturbed_reason="the clock stood still")
+    fast = plain(repeat=1, ms_per_token=TARGET_MS / 10, **waited)
     assert after("draft_time", fast)["bound"] == after("draft_time")["bound"]
-    undisturbed = plain(repeat=1, ms_per_token=TARGET_MS / 10)
+    undisturbed = plain(repeat=1, ms_per_token=0.95 * TARGET_MS)
     assert after("draft_time", undisturbed)["bound"] < after("draft_time")["bound"]
 
 
@@ -582,7 +696,11 @@ SAID = {
     "an unrelated draft that is accepted is caught": (
         "controls", [unrelated(accepted=26)], "fail", "10.3%"),
     "a gain by an unrelated draft is caught": (
-        "controls", [FAST], "fail", "^34.48 tok/s, 33.33 in the baseline$"),
+        "controls", [FAST], "fail", "^34.48 tok/s, 33.33 in the fastest baseline$"),
+    "a gain over a slow baseline alone is none": (
+        "controls", [plain(repeat=1, ms_per_token=25.0), FAST], "pass", "40.00 in the fastest"),
+    "a text that loops is continued by any draft model": (
+        "controls", [unrelated(accepted=26, tokens=LOOPS)], "pass", "^15.87 tok/s"),
     "a gain while the machine was disturbed is none": (
         "controls", [FAST | {"disturbed_reason": "a thread waited"}], "pass", ""),
 }  # fmt: skip

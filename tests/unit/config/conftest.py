@@ -23,6 +23,7 @@ def planned(study):
 
     def of(overlay=(), **suite) -> Config:
         study["suites"]["own"] = SUITE | suite
+        study["measurement"]["block_prompts"] = 9
         return load(merge(study, {"campaign": {"suites": ["own"]}} | dict(overlay)), ROOT)
 
     return of

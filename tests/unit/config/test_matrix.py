@@ -1,5 +1,6 @@
 """The matrix of blocks and their order follow from the configuration."""
 
+import math
 from collections import Counter
 from dataclasses import replace
 from itertools import groupby
@@ -32,30 +33,32 @@ def blocks_of(data):
     return list_blocks(load(data, ROOT), gpu=False)
 
 
-def test_the_study_has_the_runs_of_the_papers_table_3_and_48_of_targets_alone(blocks, study):
+def test_the_study_has_the_runs_of_the_papers_table_3_and_baselines_beside_those_that_draft(blocks):
     runs = {
-        block.run_id(arm, source.prompt, number): block.suite
+        block.run_id(arm, source.prompt, group): (block.suite, arm.speculates)
         for block in blocks
-        for arm in block.arms
+        for group, arms in enumerate(block.groups)
+        for arm in arms
         for source in block.prompts
-        for number in range(block.prompt_iterations)
     }
-    # B and D name no draft model `none`: the paper has 144 and 72 runs with speculation.
+    # A and C have targets alone. B and D name no draft model `none`, but each of their runs has one
+    # beside it.
     assert Counter(runs.values()) == {
-        "moe_baseline": 18,
-        "moe_speculative": 144 + 24,
-        "dense_baseline": 36,
-        "dense_speculative": 72 + 24,
-        "prompt_length": 36,
+        ("moe_baseline", False): 18,
+        **{("moe_speculative", drafts): 144 for drafts in (True, False)},
+        ("dense_baseline", False): 36,
+        **{("dense_speculative", drafts): 72 for drafts in (True, False)},
+        **{("prompt_length", drafts): 18 for drafts in (True, False)},
     }
-    assert sum(block.runs for block in blocks) == len(runs) == 354
+    assert sum(block.runs for block in blocks) == len(runs)
     assert {
-        "moe_speculative/qwen3.5-35b-a3b-q4/r0/qwen3.5-0.8b-q8/g8/code/p0",
-        "moe_speculative/qwen3.5-35b-a3b-q4/r0/baseline/code/p0",
+        "moe_speculative/qwen3.5-35b-a3b-q4/code/r0/qwen3.5-0.8b-q8/g8/code/p0",
+        "moe_speculative/qwen3.5-35b-a3b-q4/code/r0/baseline-2/code/p0",
     } <= runs.keys()
-    assert len({block.block for block in blocks}) == len(blocks) == 33
+    assert len({block.block for block in blocks}) == len(blocks)
 
 
+MOE = "moe_speculative/qwen3.5-35b-a3b-q4"
 GAMMAS = ["g4", "g8", "g16"]
 ARMS = ["baseline", *(f"qwen3.5-{size}b-q8/{g}" for size in ("0.8", "2") for g in GAMMAS)]
 
@@ -77,6 +80,7 @@ ARMS = ["baseline", *(f"qwen3.5-{size}b-q8/{g}" for size in ("0.8", "2") for g i
     ],
 )
 def test_settings_are_excluded_of_all_repeats_or_of_one(study, names, gone):
+    study["measurement"]["block_prompts"] = 9
     study["campaign"]["exclude"] = [f"moe_speculative/qwen3.5-35b-a3b-q8/{name}" for name in names]
     config = load(study, ROOT)
     excluded = excluded_blocks(config)
@@ -92,15 +96,13 @@ def test_a_block_has_its_baseline_first_and_an_arm_for_each_setting(blocks):
         assert block.speculates != (block.arms == (Arm(),))
         assert len(block.models) == 1 + len(block.drafters)
     found = {block.block: block for block in blocks}
-    arms = found["dense_speculative/qwen3.5-4b-q8/r1"].arms
+    arms = found["dense_speculative/qwen3.5-4b-q8/code/r1"].arms
     assert [arm.name for arm in arms] == ["baseline", *(f"qwen3.5-0.8b-q8/{g}" for g in GAMMAS)]
-    assert found["moe_speculative/qwen3.5-35b-a3b-q4/r0"].models == (
+    assert found["moe_speculative/qwen3.5-35b-a3b-q4/code/r0"].models == (
         "qwen3.5-35b-a3b-q4",
         "qwen3.5-0.8b-q8",
         "qwen3.5-2b-q8",
     )
-    lengths = [source.length for source in found["prompt_length/qwen3.5-35b-a3b-q4/r0"].prompts]
-    assert lengths == [32, 64, 128, 256, 512, 1024]
 
 
 def test_the_studys_commands_measure_the_target_alone_only_where_a_suite_names_it(study):
@@ -113,15 +115,33 @@ def test_the_studys_commands_measure_the_target_alone_only_where_a_suite_names_i
     assert sum(block.runs for block in found) == 306
 
 
-def test_passes_multiply_the_runs_but_not_those_of_the_studys_commands(study):
-    study["measurement"] |= {"prompt_iterations": 2, "n_predict": 8}
+def test_a_block_has_some_prompts_but_a_load_and_the_studys_commands_have_all(study):
+    study["measurement"] |= {"block_prompts": 3, "n_predict": 8}
     study["suites"]["prompt_length"] |= {"protocol": "study", "engine": "march"}
+    study["suites"]["dense_speculative"]["vary"] = {"requests": [1, 4]}
+    prompts = {name: [] for name in study["campaign"]["suites"]}
     found = blocks_of(study)
-    assert {block.suite: block.prompt_iterations for block in found} == dict.fromkeys(
-        study["campaign"]["suites"], 2
-    ) | {"prompt_length": 1}
-    assert sum(block.runs for block in found) == 2 * (354 - 36) + 36
+    for block in found:
+        prompts[block.suite].append(len(block.prompts))
+    assert {suite: {*of} for suite, of in prompts.items()} == {
+        "moe_baseline": {3},
+        "moe_speculative": {1, 3},
+        "dense_baseline": {3},
+        "dense_speculative": {4},
+        "prompt_length": {6},
+    }
     assert {block.warmup_tokens for block in found} == {8}  # no longer than a run
+
+
+@pytest.mark.parametrize("prompts", [1, 2, 3, 4])
+def test_however_many_prompts_a_block_has_the_same_is_asked_in_every_repeat(study, prompts):
+    study["measurement"]["block_prompts"] = prompts
+    found = [block for block in blocks_of(study) if block.comparison == MOE]
+    parts = [{block.prompts for block in found if block.repeat == number} for number in range(3)]
+    assert parts[0] == parts[1] == parts[2]
+    assert len(parts[0]) == math.ceil(4 / prompts)
+    asked = [run for block in found for run in block.asked]
+    assert len(asked) == len({*asked}) == 3 * 4 * len(ARMS)
 
 
 @pytest.mark.parametrize("order", ["mixed", "by_target"])
@@ -151,20 +171,15 @@ def test_repeats_are_samples_above_temperature_0(study):
     varied = {"prompts": ["code"], "vary": {"temperature": [0, 0.7]}}
     study["suites"]["prompt_length"] |= varied
     blocks = [block for block in blocks_of(study) if block.suite == "prompt_length"]
-    assert [block.run_seed(0) for block in blocks] == [42, 42, 42, 42, 43, 44]
-    assert [block.run_seed(1) - block.run_seed(0) for block in blocks] == [0] * 3 + [1000] * 3
+    assert [block.run_seed for block in blocks] == [42, 42, 42, 42, 43, 44]
 
 
-def test_more_repeats_add_blocks_to_one_comparison_alone(study, blocks):
-    study["measurement"]["more_repeats"] = {"moe_speculative/qwen3.5-35b-a3b-q4": 5}
-    added = {block.block for block in blocks_of(study)} - {block.block for block in blocks}
-    assert added == {f"moe_speculative/qwen3.5-35b-a3b-q4/r{repeat}" for repeat in (3, 4)}
-
-
-def test_only_a_gpu_backend_puts_layers_on_the_gpu(study):
+def test_only_a_gpu_backend_puts_layers_on_the_gpu_and_up_to_five_prompts_into_a_block(study):
     config = load(study, ROOT)
-    assert {block.gpu_layers for block in list_blocks(config, gpu=True)} == {99}
-    assert {block.gpu_layers for block in list_blocks(config, gpu=False)} == {0}
+    for gpu, layers, prompts in ((True, 99, {1, 3, 4, 5}), (False, 0, {1})):
+        found = list_blocks(config, gpu=gpu)
+        assert {block.gpu_layers for block in found} == {layers}
+        assert {len(block.prompts) for block in found} == prompts
 
 
 def test_targets_verify_and_drafts_read_again_at_the_widths_of_their_rounds(synthetic):

@@ -37,6 +37,7 @@ def asked(synthetic, tmp_path):
         asked = {"kind": "file", "file": str(file), "template": "chat"}
         synthetic["workloads"] = {"asked": asked | more}
         synthetic["campaign"]["suites"] = ["W"]
+        synthetic["measurement"]["block_prompts"] = 9
         pair = {"targets": ["random-moe-122m-q4"], "drafts": ["random-8m-q8"], "gammas": [4]}
         synthetic["suites"]["W"] = {"title": "W", "workloads": ["asked"]} | pair | dict(suite)
         return synthetic

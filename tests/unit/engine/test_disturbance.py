@@ -10,6 +10,7 @@ import pytest
 
 from specmoe.engine.disturbance import (
     TICK_S,
+    Budget,
     Observation,
     State,
     disturbance_reason,
@@ -100,24 +101,35 @@ STOLEN = QUIET._replace(steal_share=0.5)
 
 
 @pytest.mark.parametrize(
-    ("reruns", "seen", "attempt", "again", "rejected"),
+    ("share", "seen", "attempt", "again", "rejected"),
     [
-        (2, [QUIET], 1, 0, False),
-        (2, [STOLEN, QUIET], 2, 1, False),
-        (2, [STOLEN, STOLEN, STOLEN], 3, 2, True),
+        (0.1, [QUIET], 1, 0, False),
+        (0.1, [STOLEN, QUIET], 2, 1, False),
+        (2, [STOLEN, STOLEN], 2, 1, True),
         (0, [STOLEN], 1, 0, True),
         (None, [STOLEN], 1, 0, False),
     ],
 )
-def test_a_run_is_measured_until_it_is_accepted_and_no_more_often_than_asked(
-    reruns, seen, attempt, again, rejected
+def test_a_disturbed_run_is_measured_once_more_if_the_budget_allows_it(
+    share, seen, attempt, again, rejected
 ):
     attempts, planted = iter(range(1, 10)), iter(seen)
     watch = SimpleNamespace(start=lambda: None, stop=lambda _: next(planted))
-    result, columns = measure_undisturbed(lambda: next(attempts), lambda: watch, reruns)
+    budget = Budget(share, 10)
+    result, columns = measure_undisturbed(lambda: next(attempts), lambda: watch, budget)
     assert (result, columns["reruns"]) == (attempt, again)
     assert columns.items() >= seen[-1]._asdict().items()
     assert (columns["disturbed_reason"] is not None) == rejected
+
+
+@pytest.mark.parametrize(
+    ("share", "runs", "at_once", "granted"),
+    [(0.1, 2, 1, 1), (0.1, 10, 1, 1), (0.1, 30, 1, 3), (0.1, 31, 1, 4), (0.1, 30, 15, 1),
+     (0, 30, 1, 0), (None, 30, 1, 0)],
+)  # fmt: skip
+def test_a_budget_is_a_share_of_a_blocks_runs(share, runs, at_once, granted):
+    budget = Budget(share, runs)
+    assert sum(budget.take(at_once) for _ in range(runs)) == granted
 
 
 PRESSURE = "com.apple.system.thermalpressurelevel"

@@ -204,10 +204,12 @@ def test_a_level_that_is_a_number_is_on_its_scale_and_others_stand_in_order():
 def test_the_best_setting_of_each_target_has_the_colour_of_its_answer():
     on = draw("best_settings", advised(full()))
     off = draw("best_settings", advised(full(), answer="leave off at these γ"))
+    little = draw("best_settings", advised(full(), answer="little to gain"))
     undecided = draw("best_settings", advised(full(), answer="undecided"))
-    assert [legend(figure) for figure in (on, off, undecided)] == [
+    assert [legend(figure) for figure in (on, off, little, undecided)] == [
         ["answer: switch on"],
         ["answer: leave off"],
+        ["answer: little to gain"],
         ["decides no answer"],
     ]
     [axes] = on.axes

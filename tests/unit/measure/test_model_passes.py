@@ -1,12 +1,23 @@
 """Our programs: what they print, and the outputs that a draft model scores."""
 
 import json
+import math
 from dataclasses import replace
+
+import pytest
 
 from specmoe.config.matrix import list_draft_scoring
 from specmoe.config.methods import Method
 from specmoe.config.schema import Config
-from specmoe.measure.model_passes import read_timings, texts_of, widest_move
+from specmoe.measure.model_passes import (
+    deviation,
+    expected_noise,
+    read_timings,
+    texts_of,
+    widest_move,
+)
+from specmoe.plan.campaign import ROOT
+from specmoe.text import fill_template
 
 from ...blocks import alone, compared
 
@@ -15,7 +26,7 @@ def record(block, *tokens):
     """Return the record of a block that wrote one text, alone in each of two groups."""
     arms = [{"prompts": None}, {"prompts": {"code": [1, 2]}}]
     alone = block.arms[0]
-    ids = [block.run_id(alone, "code", 0, group) for group in (0, 1)]
+    ids = [block.run_id(alone, "code", group) for group in (0, 1)]
     runs = [{"run": one, "answer": {"tokens": [*tokens]}} for one in ids]
     return block, {"groups": [[], []], "arms": arms, "runs": runs}
 
@@ -61,3 +72,32 @@ def test_times_are_medians_and_experts_means_over_samples_and_layers():
         {"outputs": "all", "n_tokens": 5, "ms": 2.0, "experts": 12.0},
         {"outputs": "last", "n_tokens": 1, "ms": 0.5, "experts": None},
     ]
+
+
+def test_the_passes_of_a_place_together_tell_how_far_identical_ones_are_apart():
+    times = {0: (1.0, 10.0), 1: (4.0, 10.0), 2: (2.0, 10.0)}
+    lines = [{"sample": 0, "n_tokens": 5, "experts": [10, 12]}]
+    for place, (one, other) in times.items():
+        lines += [{"sample": place, "n_tokens": 1, "outputs": "all", "ms": one}]
+        lines += [{"sample": place, "n_tokens": 5, "outputs": "all", "ms": other}]
+    printed = [json.dumps(line) for line in lines]
+    # Logarithms of 1, 4 and 2, halved by the other width.
+    assert deviation("\n".join(printed)) == pytest.approx(math.log(2) / 2)
+    assert deviation("\n".join(printed[:3])) is None
+
+
+@pytest.mark.parametrize(
+    ("prompts", "text"),
+    [
+        (3, "± 9.6 % after one repeat of 3 prompts, ± 5.5 % after three"),
+        (1, "± 17 % after one repeat of 1 prompt, ± 9.6 % after three"),
+    ],
+)
+def test_the_noise_of_the_machine_is_said_with_what_it_means_for_intervals(prompts, text):
+    block = replace(compared(), prompts=compared().prompts[:1] * prompts)
+    blocks = [block, replace(block, repeat=1)]
+    noise = expected_noise([0.06, 0.06, None], blocks, 0.95)
+    said = fill_template(ROOT / "paper/noise.txt.j2", noise=noise)
+    assert said == f"two identical passes differ by 8.5 % here: expect about {text}\n"
+    assert expected_noise([None], blocks, 0.95) == expected_noise([0.1], [], 0.95) == {}
+    assert fill_template(ROOT / "paper/noise.txt.j2", noise={}) == ""

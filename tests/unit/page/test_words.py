@@ -7,7 +7,9 @@ import pytest
 import yaml
 
 from specmoe.analysis import advice
-from specmoe.analysis.advice import Answer, Controls
+from specmoe.analysis.advice import Controls
+from specmoe.analysis.decision import Answer
+from specmoe.analysis.follow_up import Need
 from specmoe.audit.checks import CHECKS
 from specmoe.config.methods import METHODS
 from specmoe.page.page import Chinese, pair
@@ -71,7 +73,7 @@ def program():
         *(name.replace("_", " ") for name in CHECKS),
         *(check.meaning for check in CHECKS.values()),
         *rows.CONTROLS.values(),
-        *map(str, [*Verdict, *Answer, *Controls]),
+        *map(str, [*Verdict, *Answer, *Controls, *Need]),
         *rows.FAMILY_WORDS.values(),
         *rows.models(full())["role"],
         *("yes", "no"),
@@ -86,7 +88,8 @@ def templates():
 def names():
     """Return the words of claims, methods, and the fixed sentences of the advice's reasons."""
     methods = {facts.label for facts in METHODS.values()} - {"MTP", "EAGLE-3", "DFlash", "DSpark"}
-    reasons = re.findall(r'"((?:no|the|its|every) [a-z][^"]+)"', Path(advice.__file__).read_text())
+    said = Path(advice.__file__).read_text()
+    reasons = re.findall(r'"((?:no|the|its|every|most|for) [a-z][^"]+)"', said)
     return {claim.statement for claim in CLAIMS.values()} | methods | {*reasons}
 
 

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 
-from specmoe.errors import ConfigError, DamagedFileError
+from specmoe.errors import ConfigError
 from specmoe.plan.campaign import open_campaign
 from specmoe.plan.gate import load_campaign
 from specmoe.records import save
@@ -58,16 +58,6 @@ def test_a_job_finds_what_is_asked_for(study, campaign_of, tmp_path):
         found.block("A/B")
     with pytest.raises(ConfigError, match=r"my\.yaml is no results/<campaign>/campaign\.json"):
         open_campaign(tmp_path / "my.yaml")
-
-
-@pytest.mark.parametrize("text", ['{"settings": 5}', '{"settings": [{}]}', "[5]"])
-def test_a_decision_of_other_contents_is_named(study, campaign_of, text):
-    study["measurement"]["drop_beaten"] = 0.1
-    campaign = campaign_of(study)
-    campaign.data.mkdir()
-    campaign.contenders(0).write_text(text)
-    with pytest.raises(DamagedFileError, match=r"contenders_r0\.json is damaged.*; delete it"):
-        [*map(campaign.remaining, campaign.blocks)]
 
 
 def test_priorities_fall_in_the_order_of_blocks_and_the_machine_is_described_first(

@@ -166,11 +166,16 @@ def test_a_round_gives_what_is_accepted_and_what_the_target_adds():
     assert seconds_per_token(DENSE, M2_ULTRA, drafted, 1) == pytest.approx(expected)
 
 
-def test_a_second_pass_costs_the_runs_again_and_no_warm_up(config):
-    block = next(block for block in list_blocks(config, gpu=True) if not block.speculates)
-    sizes = {block.target: DENSE}
-    once, twice, thrice = (
-        block_seconds(replace(block, prompt_iterations=n), [64], sizes, M2_ULTRA) for n in (1, 2, 3)
-    )
-    assert thrice - twice == pytest.approx(twice - once)
-    assert twice < 2 * once
+def test_another_prompt_or_setting_costs_its_runs_and_those_of_the_baseline_beside_it(config):
+    block = next(block for block in list_blocks(config, gpu=True) if block.speculates)
+    alone, arm, *_ = (replace(arm, draft_model=None) for arm in block.arms)
+
+    def seconds(*arms, prompts=1):
+        known = [64] * prompts, {block.target: DENSE}, M2_ULTRA
+        return block_seconds(replace(block, arms=(alone, *arms)), *known)
+
+    run = seconds(prompts=2) - seconds()
+    assert seconds(prompts=3) == pytest.approx(seconds() + 2 * run)
+    assert run < seconds()  # no second warm-up
+    two_blocks, start = 2 * seconds(arm), seconds() - run
+    assert seconds(arm, replace(arm, p_min=0.5)) == pytest.approx(two_blocks - start)

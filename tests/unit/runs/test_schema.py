@@ -5,7 +5,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from specmoe.errors import SchemaError
-from specmoe.runs.schema import COLUMNS, excluded, read_runs, undisturbed, write_runs
+from specmoe.runs.schema import (
+    COLUMNS,
+    disturbed_beyond_usual,
+    excluded,
+    read_runs,
+    undisturbed,
+    write_runs,
+)
 
 from ...made_record import made_rows
 
@@ -92,18 +99,43 @@ def test_a_column_that_nobody_reads_is_excluded_and_a_damaged_file_named(rows, t
         read_runs(path)
 
 
-WAITED = "a thread waited"
-RUNS = pd.DataFrame(
-    [
-        *(("quiet", 0, None, None), ("busy", 0, None, WAITED)),
-        *(("a4", 4, "quiet", None), ("a8", 8, "quiet", WAITED)),
-        *(("b4", 4, "busy", None), ("b8", 8, "busy", None)),
-    ],
-    columns=["run", "gamma", "baseline", "disturbed_reason"],
-).assign(target="t")
+def runs_of(**columns):
+    """Return runs that were disturbed at their last attempt, of which something is known."""
+    names = ["baseline", "steal_share", "wait_share", "others_share"]
+    frame = pd.DataFrame({"machine": "m", "disturbed_reason": "why"} | columns)
+    other = dict.fromkeys([*names, "gpu_throttled", "thermal_pressure"])
+    return frame.assign(**{name: value for name, value in other.items() if name not in columns})
+
+
+RUNS = runs_of(
+    run=["quiet", "busy", "a4", "a8", "b4", "b8", "c4"],
+    baseline=[None, None, "quiet", "quiet", "busy", "busy", "quiet"],
+    wait_share=[0.04, 0.4, 0.06, 0.4, 0.04, 0.04, 0.04],
+)
 
 
 def test_a_disturbed_run_leaves_and_a_disturbed_baseline_takes_its_pairs_along():
-    assert undisturbed(RUNS)["run"].tolist() == ["quiet", "a4"]
+    assert undisturbed(RUNS)["run"].tolist() == ["quiet", "a4", "c4"]
     assert excluded(RUNS)["run"].tolist() == ["busy", "a8", "b4", "b8"]
     assert undisturbed(undisturbed(RUNS)).equals(undisturbed(RUNS))
+
+
+@pytest.mark.parametrize(
+    ("columns", "beyond"),
+    [
+        ({"wait_share": [0.04, 0.04, 0.04, 0.04, 0.4]}, True),
+        ({"wait_share": [0.04, 0.04, 0.04, 0.04, 0.08]}, False),  # disturbed, and little more
+        ({"wait_share": [0.4, 0.4, 0.1, 0.4, 0.4]}, False),  # usual here
+        ({"wait_share": [0.4, 0.4, 0.04, 0.04, 0.4], "machine": [*"aabbb"]}, True),  # not on b
+        ({"steal_share": [0.0, 0.0, 0.0, 0.0, 0.06], "wait_share": 0.04}, True),
+        ({"others_share": [0.0, 0.0, 0.0, 0.0, 0.3]}, True),
+        ({"others_share": [0.0, 0.0, 0.0, 0.0, 0.3], "wait_share": 0.04}, False),  # it waited not
+        ({"gpu_throttled": [False, False, None, False, True]}, True),
+        ({"gpu_throttled": [True, True, None, False, True]}, False),
+        ({"thermal_pressure": ["nominal", "moderate", None, "nominal", "heavy"]}, True),
+        ({"thermal_pressure": ["heavy", "heavy", "nominal", "trapping", "heavy"]}, False),
+        ({"wait_share": [0.04, 0.04, 0.04, 0.04, 0.4], "disturbed_reason": None}, False),
+    ],
+)
+def test_a_run_is_disturbed_beyond_what_is_usual_on_its_machine(columns, beyond):
+    assert disturbed_beyond_usual(runs_of(run=[*"12345"], **columns)).tolist()[-1] == beyond

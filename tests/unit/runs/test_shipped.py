@@ -70,15 +70,22 @@ def demo(tmp_path):
     return shutil.copytree(ROOT / "resources/campaigns/demo", tmp_path / "demo")
 
 
-def test_an_upgrade_gives_the_runs_of_2_0_0_the_columns_of_today_and_says_so(demo, capsys):
-    file = demo / "runs.parquet"
-    table = pq.read_table(file)
+def test_an_upgrade_gives_a_campaign_of_2_0_0_the_columns_and_keys_of_today_and_says_so(
+    demo, capsys
+):
+    file, settings = demo / "runs.parquet", demo / "campaign.yaml"
+    table, text = pq.read_table(file), settings.read_text()
     pq.write_table(table.drop_columns("stop").append_column("gone", table["run"]), file)
+    settings.write_text(text.replace('  "warmups"', '  "more_repeats": {},\n  "warmups"'))
     write_manifest(demo)
-    for said in ("without gone, with stop, empty", "of today, nothing to change"):
+    for columns, keys in (
+        ("without gone, with stop, empty", "without measurement.more_repeats"),
+        ("of today, nothing to change",) * 2,
+    ):
         upgrade(demo)
-        assert capsys.readouterr().out == f"{file}: {said}\n"
+        assert capsys.readouterr().out == f"{file}: {columns}\n{settings}: {keys}\n"
         check_manifest(demo)
+        assert settings.read_text() == text
         upgraded = pq.read_table(file)
         assert upgraded["stop"].null_count == len(table)
         assert upgraded.drop_columns("stop").equals(table.drop_columns("stop"))

@@ -1,24 +1,19 @@
 """Advice for each target of a campaign: whether to switch speculative decoding on, and how.
 
 A setting is a suite, target, draft and γ, measured with the draft model's own acceptance, at the
-campaign's temperature, against baselines of its own. The answer is
+campaign's temperature, against baselines of its own. `decision` says which answer the settings
+give. Of a gain, the fastest setting is named whose interval for prompts like these lies above 1,
+else that for these prompts. It is *on for looping text* if more of that setting's text loops than
+`LIMITS.looping_share`, because loops are easy to draft and no other text was measured.
 
-- *on*, with the fastest setting whose interval for prompts like these lies above 1;
-- *on for these prompts*, with the fastest whose interval for these prompts does, if there is no
-  such setting;
-- *on for looping text*, if more of that setting's text loops than `LIMITS.looping_share`, because
-  loops are easy to draft and no other text was measured;
-- *off at these γ*, if every setting's own interval lies below 1. All have to lose, so there is no
-  choice among them to allow for (R. L. Berger, Multiparameter Hypothesis Testing and Acceptance
-  Sampling, Technometrics 24, 1982);
-- or *undecided*, with the number of repeats that would decide.
+Settings are compared only on the same prompts: those of their suite and target. The set of prompts
+that answers is the one with most whole texts, as people send texts, then the one with most prompts;
+it does not depend on what can be compared in the end. A setting that hardly drafts, or was beaten
+and measured no further (see `contenders`), is neither the fastest nor an obstacle to *off*.
 
-These intervals allow for another session (`intervals.Mean.reach`), the first two also for the
-choice among settings. A setting that drafted nothing, or that was beaten before all repeats were
-measured (see `contenders`), is neither the fastest nor an obstacle to *off*.
-
-Settings are compared only on the same prompts. The set of prompts that answers is the one with most
-whole texts, as people send texts; then the one with most prompts.
+What cannot be compared, because its pairs were lost to other load or excluded, is counted in the
+answer. The answer is *not known* where that is more than what is left: this is then a minority that
+load and flags chose, and flags choose by speed.
 """
 
 import math
@@ -29,18 +24,26 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from specmoe.analysis.decision import Answer, Ends, Verdict, find_answer, find_ends
-from specmoe.analysis.exclusions import apply_exclusions
-from specmoe.analysis.follow_up import launch_line, measuring_line, planning_sds, repeats_to_decide
+from specmoe.analysis.decision import (
+    LITTLE,
+    Answer,
+    Ends,
+    Verdict,
+    confidence_of_look,
+    find_answer,
+    find_ends,
+)
+from specmoe.analysis.exclusions import apply_exclusions, at_all_prompts
+from specmoe.analysis.follow_up import launch_line, measuring_line, what_helps
 from specmoe.analysis.intervals import Mean, mean_on_other_prompts, mean_speedup, moderated
 from specmoe.analysis.labels import without_controls
 from specmoe.analysis.noise import session_of
-from specmoe.analysis.registry import TABLES
-from specmoe.analysis.summaries import SETTING, usual
+from specmoe.analysis.registry import TABLES, records
+from specmoe.analysis.summaries import SETTING, is_idle, usual
 from specmoe.audit.checks import flagged_runs
 from specmoe.audit.evidence import CheckVerdict, Level
 from specmoe.audit.limits import LIMITS
-from specmoe.config.block import ARM_COLUMNS, PASSAGE_PREFIX, Protocol
+from specmoe.config.block import ARM_COLUMNS, MEASURED_BY, PASSAGE_PREFIX, Protocol
 from specmoe.config.engines import Backend
 from specmoe.config.schema import Config, Statistics
 from specmoe.models.info import ModelInfo
@@ -52,9 +55,10 @@ class Status(StrEnum):
 
     BEST = "best"
     COMPARED = "compared"
-    BEATEN = "beaten in the first repeat"  # so it was measured no further, see `contenders`
-    IDLE = "drafted nothing"  # so nothing says what drafting does
-    EXCLUDED = "excluded"  # too many of its pairs are flagged or disturbed, see `find_exclusions`
+    BEATEN = "beaten"  # so it was measured no further, see `contenders`
+    IDLE = "hardly drafts"  # see `summaries.is_idle`
+    EXCLUDED = "excluded"  # too many of its pairs are flagged or disturbed, see `is_excluded`
+    LOST = "lost to other load"  # of all its pairs
 
 
 class Controls(StrEnum):
@@ -65,16 +69,21 @@ class Controls(StrEnum):
     NONE = "not measured"
 
 
-# Checks of the audit that do not bear on one run's time or text: `determinism` is about other
-# repeats, and `controls` counts for the target as a whole.
-_HARMLESS = frozenset({"determinism", "controls"})
+# Checks of the audit by which no run is excluded. Those that do not bear on one run's time or text:
+# `determinism` is about other repeats, and `controls` counts for the target as a whole. And those
+# whose bound is no more than the fastest that was seen of the machine, which a run may exceed.
+_HARMLESS = frozenset(
+    {"determinism", "controls", "expected_experts", "expected_time", "measured_bandwidth"}
+)
 
 # Integer columns that are null where a target has no setting.
 _COUNTS = [
-    *("more_repeats", "gamma", "runs", "blocks", "prompts", "flagged"),
-    *("impossible", "excluded", "pairs", "lost_settings", "idle", "draft_bytes"),
-    *("cut", "cut_thinking"),
+    *("not_compared", "beside_failed", "more_repeats", "gamma", "runs", "blocks", "repeats"),
+    *("prompts", "flagged", "impossible", "excluded", "pairs", "draft_bytes", "cut"),
+    "cut_thinking",
 ]
+# A larger share of settings that are not compared leaves nothing known: what is left is a minority.
+MOST_MISSING = 0.5
 _SETTING_COLUMNS = TABLES["advice_settings"].columns
 
 
@@ -86,53 +95,59 @@ def advise(
     config: Config,
     infos: Mapping[str, ModelInfo],
     stages: Iterable[Mapping[str, Any]] = (),
+    beside: pd.DataFrame | None = None,
 ) -> dict[str, pd.DataFrame]:
     """Return the tables `advice`, the answer for each target, and `advice_settings`.
 
     `runs` are those of `summaries.usual`, those that do not count too; `pairs` is `make_pairs`'s
     frame, `measured` that of `summarise`, `audit` that of `audit_runs`; `infos` are the models' by
-    id; `stages` are the rows of the last decision of a campaign that was measured in stages.
-    Columns:
+    id; `stages` are the rows of the last decision of a campaign that was measured in stages,
+    `beside` is `baselines_beside`'s frame. Columns:
 
     - advice: a row for each target, in the order of the campaign's models: answer (`Answer`),
-      reason (a sentence), controls (`Controls`), settings (how many were compared on the prompts
-      that answer), excluded_settings, idle (how many more are excluded, or drafted nothing),
-      lost_settings (of how many more the machine left no undisturbed pair), more_repeats (how many
-      more would decide, see `repeats_to_decide`; null unless the answer is undecided), command
-      (the line that starts llama-server, or that measures more; null if there is none), and the
-      columns of the best setting, null without one.
+      reason (a sentence), controls (`Controls`); settings, idle, excluded_settings, lost_settings
+      (how many of the settings on the prompts that answer were compared, hardly draft, are
+      excluded, lost all pairs), not_compared (of the last two; null for none) and sent_settings (of
+      all); beside_failed (how many settings have baselines beside them that differ, see
+      `baselines_beside`; null where they share theirs); needs (`Need`) and more_repeats, see
+      `what_helps`; command (the line that starts llama-server, or that measures more; null if there
+      is none), and the columns of the best setting, null without one.
     - advice_settings: a row for each setting, those on the prompts that answer first, best first:
-      columns of `summarise`; of `deciding_intervals`, null if excluded; prompt_set (the prompts'
-      ids), prompts (their number); planning_sd, see `planning_sds`; flagged (runs that the audit
-      flags, or whose baseline it flags), impossible (those that are more than suspicious),
-      unfiltered_high and unusable_prompts, see `apply_exclusions`; draft_bytes (the draft model's
-      file); status (`Status`).
+      columns of `summarise`, at all prompts (see `at_all_prompts`); of `deciding_intervals`, null
+      if not compared, and as unfiltered_high and unfiltered_little two high ends with the pairs
+      that are flagged; prompt_set (the prompts' ids), prompts (their number); repeats; flagged
+      (runs that the audit flags, or whose baseline it flags), impossible (those that are more than
+      suspicious), lacking_prompts, see `apply_exclusions`; draft_bytes (the draft model's file);
+      status (`Status`).
     """
-    counted = pairs[pairs["counts"]]
-    members = {setting: rows for setting, rows in _flagged(usual(counted), audit).groupby(SETTING)}
     # No one uses a control. The study's protocol has two programs for the two arms.
-    lost = without_controls(usual(pairs[~pairs["counts"] & (pairs["protocol"] == Protocol.PAIRED)]))
+    own = without_controls(usual(pairs[pairs["protocol"] == Protocol.PAIRED]))
+    counted, lost = own[own["counts"]], own[~own["counts"]]
+    members = {setting: rows for setting, rows in _flagged(counted, audit).groupby(SETTING)}
     if len(measured):
         paired = measured["paired"] & (measured["protocol"] == Protocol.PAIRED)
-        measured = without_controls(measured[paired])
-    candidates, members = apply_exclusions(measured, members, lost, config.statistics)
-    settings = _measured_settings(candidates, members, counted, infos)
+        measured = _on_prompts(without_controls(measured[paired]), own)
+    candidates, left = apply_exclusions(measured, members, config.statistics)
+    settings = _measured_settings(candidates, left, infos)
+    gone = lost[[key not in members for key in _keys(lost)]]
+    settings = _with_lost(settings, gone, own)
     targets = [name for name in config.models if name in {*runs["target"]}]
     beaten = {
         tuple(row[name] for name in SETTING) for row in stages if row["verdict"] == Verdict.BEATEN
     }
+    controlled = pd.DataFrame() if beside is None else beside
+    failed = controlled.groupby("target")["failed"].sum().to_dict() if len(controlled) else {}
     gpu = bool((runs["backend"] != Backend.CPU).any())
     ranked, answers = [], []
     for target in targets:
         own = settings[settings["target"] == target]
         sets = [peers for _, peers in own.groupby("prompt_set", sort=False)]
         sets.sort(key=_claim, reverse=True)
-        in_order = [_ranked(peers, members, beaten, config) for peers in sets]
+        in_order = [_ranked(peers, left, members, beaten, config) for peers in sets]
         own = pd.concat(in_order) if in_order else own.assign(status=[])
-        own_lost = lost[lost["target"] == target]
-        answer = _answer(target, own, own_lost, _controls(audit, target), config)
-        command = _command(answer, own, members, config, gpu=gpu)
-        answers.append(answer | {"command": command})
+        answer = _answer(target, own, _controls(audit, target), config)
+        answer |= {"beside_failed": failed.get(target)}
+        answers.append(answer | {"command": _command(answer, config, gpu=gpu)})
         ranked.append(own)
     # Frames without rows would turn the columns of the others into objects.
     known = [own for own in ranked if len(own)] or [settings]
@@ -141,6 +156,30 @@ def advise(
         "advice": advice.astype(dict.fromkeys(_COUNTS, "Int64")),
         "advice_settings": pd.concat(known, ignore_index=True)[_SETTING_COLUMNS],
     }
+
+
+def _on_prompts(settings: pd.DataFrame, sent: pd.DataFrame) -> pd.DataFrame:
+    """Return settings whose prompt_set are the prompts that their suite sent to their target.
+
+    A setting may lack some, as the machine was disturbed, a run failed or the minutes ended.
+    """
+    places = ["suite", "target"]
+    prompts = sent.groupby(places)["prompt"].agg(lambda ids: ", ".join(sorted({*ids})))
+    of_settings = prompts.reindex(pd.MultiIndex.from_frame(settings[places]))
+    return settings.assign(prompt_set=of_settings.to_numpy())
+
+
+def _with_lost(settings: pd.DataFrame, gone: pd.DataFrame, sent: pd.DataFrame) -> pd.DataFrame:
+    """Return settings, and those of which no pair counts; `gone` has their runs."""
+    if gone.empty:
+        return settings.assign(lost=False)
+    pairs = gone.groupby(SETTING)["run"].transform("size")
+    rows = gone.assign(pairs=pairs, excluded=pairs, flagged=0, impossible=0, lacking_prompts="")
+    columns = [*SETTING, *MEASURED_BY, "method", "draft_model", *ARM_COLUMNS, "pairs", "excluded"]
+    rows = rows.drop_duplicates(SETTING)[[*columns, "flagged", "impossible", "lacking_prompts"]]
+    rows = _on_prompts(rows, sent).assign(lost=True, excluded_setting=False)
+    every = [*records(settings.assign(lost=False)), *records(rows)]
+    return pd.DataFrame(every, columns=[*dict.fromkeys([*settings, *rows])])
 
 
 def _flagged(compared: pd.DataFrame, audit: pd.DataFrame) -> pd.DataFrame:
@@ -161,12 +200,9 @@ def _controls(audit: pd.DataFrame, target: str) -> Controls:
 
 
 def _measured_settings(
-    candidates: pd.DataFrame,
-    members: Mapping[Any, pd.DataFrame],
-    pairs: pd.DataFrame,
-    infos: Mapping[str, ModelInfo],
+    candidates: pd.DataFrame, members: Mapping[Any, pd.DataFrame], infos: Mapping[str, ModelInfo]
 ) -> pd.DataFrame:
-    """Return the settings as measured, each by itself; `pairs` are all that count."""
+    """Return the settings as measured, each by itself."""
     if candidates.empty:
         return pd.DataFrame(columns=_SETTING_COLUMNS)
     keys = _keys(candidates)
@@ -176,65 +212,89 @@ def _measured_settings(
     return candidates.assign(
         **pd.DataFrame(first, index=candidates.index),
         prompts=[members[key]["prompt"].nunique() for key in keys],
-        planning_sd=planning_sds(pairs).reindex(keys).to_numpy(),
+        repeats=[members[key]["repeat"].nunique() for key in keys],
         draft_bytes=candidates["draft_model"].map(sizes),
     )
 
 
-def _claim(peers: pd.DataFrame) -> tuple[bool, int, int]:
+def _claim(peers: pd.DataFrame) -> tuple[int, int]:
     """Return the key by which settings on the same prompts are the ones that answer."""
     prompts = str(peers["prompt_set"].iloc[0]).split(", ")
-    usable = bool((~peers["excluded_setting"]).any())
-    texts = sum(not prompt.startswith(PASSAGE_PREFIX) for prompt in prompts)
-    return usable, texts, len(prompts)
+    return sum(not prompt.startswith(PASSAGE_PREFIX) for prompt in prompts), len(prompts)
 
 
 def _ranked(
-    own: pd.DataFrame, members: Mapping[Any, pd.DataFrame], beaten: Collection[Any], config: Config
+    own: pd.DataFrame,
+    left: Mapping[Any, pd.DataFrame],
+    members: Mapping[Any, pd.DataFrame],
+    beaten: Collection[Any],
+    config: Config,
 ) -> pd.DataFrame:
-    """Return settings on the same prompts with deciding intervals and statuses, the best first."""
+    """Return settings on the same prompts with deciding intervals and statuses, the best first.
+
+    `left` are the runs of each that are compared, `members` those with the flagged ones.
+    """
     own = own.sort_values(["speedup", *SETTING], ascending=[False, *[True] * len(SETTING)])
-    own["idle"] = own["rounds_per_run"] == 0
+    own["idle"] = is_idle(own)
     own["beaten"] = [key in beaten for key in _keys(own)]
-    compared = ~(own["excluded_setting"] | own["idle"])
-    counts = compared & ~own["beaten"]
-    usable = own[counts]
+    known = ~(own["lost"] | own["idle"])
+    counts = known & ~own["excluded_setting"] & ~own["beaten"]
     # The best is chosen among all that were measured once.
-    dropped = int((compared & own["beaten"]).sum())
-    settings = [members[key] for key in _keys(usable)]
-    deciding = deciding_intervals(settings, config.statistics, dropped).set_index(usable.index)
-    own = own.join(deciding)
+    dropped = int((known & own["beaten"]).sum())
+
+    def deciding(rows: pd.DataFrame, runs: Mapping[Any, pd.DataFrame]) -> pd.DataFrame:
+        every = [runs[key] for key in _keys(rows)]
+        looks = config.measurement.most if config.measurement.staged else 1
+        return deciding_intervals(every, config.statistics, dropped, looks).set_index(rows.index)
+
+    own = own.assign(**deciding(own[counts], left))
+    unfiltered = own[known & ~own["beaten"] & (own["flagged"] > 0)]
+    every = deciding(unfiltered, at_all_prompts({key: members[key] for key in _keys(unfiltered)}))
+    own["unfiltered_high"] = every["setting_high"]
+    own["unfiltered_little"] = every["simultaneous_high"]
     best = _best(own[counts]).index
     own["status"] = np.select(
-        [own["excluded_setting"], own["idle"], own["beaten"], own.index.isin(best)],
-        [Status.EXCLUDED, Status.IDLE, Status.BEATEN, Status.BEST],
+        [own["lost"], own["excluded_setting"], own["idle"], own["beaten"], own.index.isin(best)],
+        [Status.LOST, Status.EXCLUDED, Status.IDLE, Status.BEATEN, Status.BEST],
         Status.COMPARED,
     )
     return own.sort_values("status", key=lambda found: found.map([*Status].index), kind="stable")
 
 
+_ERROR = ["these_error", "these_degrees"]
+
+
 def deciding_intervals(
-    settings: Sequence[pd.DataFrame], statistics: Statistics, dropped: int
+    settings: Sequence[pd.DataFrame], statistics: Statistics, dropped: int, looks: int = 1
 ) -> pd.DataFrame:
     """Return the intervals that decide an answer, a row for each setting; NaN without repeats.
 
     `settings` are the compared runs of each, `dropped` is how many more the best was chosen among,
-    see `contenders`. All allow for another session. simultaneous_low, simultaneous_high: on these
-    prompts, after the choice of the best; other_prompts_low, other_prompts_high: the same on
-    prompts like these; setting_low, setting_high: on these prompts, without a choice.
+    see `contenders`, `looks` after how many repeats a campaign may end. All allow for another
+    session. simultaneous_low, simultaneous_high: on these prompts, after the choice of the best;
+    other_prompts_low, other_prompts_high: the same on prompts like these; setting_low,
+    setting_high: on these prompts, without a choice; these_error and these_degrees: the standard
+    error on these prompts, and its degrees of freedom.
     """
     if not settings:
-        return pd.DataFrame(columns=Ends._fields, dtype=float)
+        return pd.DataFrame(columns=[*Ends._fields, *_ERROR], dtype=float)
     these = moderated([*map(mean_speedup, settings)])
     others = [*map(mean_on_other_prompts, settings, these)]
+    lacking = (own["lacking_error"].iloc[0] for own in settings)
+    these = [
+        mean._replace(error=math.hypot(mean.error, error))
+        for mean, error in zip(these, lacking, strict=True)
+    ]
     # The best is chosen among those with an interval.
     repeated = max(sum(not math.isnan(mean.error) for mean in these), 1)
     here, elsewhere = (
         Mean(*np.array([mean[:3] for mean in means], float).T) for means in (these, others)
     )
-    choice, session = repeated + dropped, session_of(statistics)
-    found = find_ends(here, elsewhere, statistics.confidence, choice, session)
-    return pd.DataFrame(found._asdict())
+    choice, session = repeated + dropped, session_of(statistics, settings)
+    confidence = confidence_of_look(statistics.confidence, looks)
+    found = find_ends(here, elsewhere, confidence, choice, session)
+    error = dict(zip(_ERROR, here[1:3], strict=True))
+    return pd.DataFrame(found._asdict() | error)
 
 
 def _best(usable: pd.DataFrame) -> pd.DataFrame:
@@ -247,56 +307,50 @@ def _best(usable: pd.DataFrame) -> pd.DataFrame:
 
 
 def _answer(
-    target: str, ranked: pd.DataFrame, lost: pd.DataFrame, controls: Controls, config: Config
+    target: str, ranked: pd.DataFrame, controls: Controls, config: Config
 ) -> dict[str, Any]:
-    """Return a target's row; `lost` are its runs that do not count."""
+    """Return a target's row."""
     # Settings on the prompts that answer come first.
     own = ranked[ranked["prompt_set"] == ranked["prompt_set"].iloc[0]] if len(ranked) else ranked
-    compared = own[~own["status"].isin([Status.EXCLUDED, Status.IDLE])]
-    usable = compared[compared["status"] != Status.BEATEN]
-    lost_settings = set(_keys(lost)) - set(_keys(ranked))
-    unknown = _unknown(own, usable, controls, disturbed=bool(lost_settings))
-    answer, reason = (Answer.UNKNOWN, unknown) if unknown else judge(usable)
-    if answer == Answer.OFF:
-        unfiltered = own.loc[~(own["idle"] | own["beaten"]), "unfiltered_high"]
-        if not (unfiltered < 1).all():
-            # Flags fall on fast runs alone: what they leave must not decide that nothing gains.
+    counts = own["status"].value_counts()
+    excluded, lost, idle = (
+        int(counts.get(one, 0)) for one in (Status.EXCLUDED, Status.LOST, Status.IDLE)
+    )
+    usable = own[own["status"].isin([Status.BEST, Status.COMPARED])]
+    answer, reason = _known(own, usable, controls) or judge(usable)
+    need, more = what_helps(answer, usable, config)
+    if answer in (Answer.OFF, Answer.LITTLE):
+        # Flags fall on fast runs alone: what they leave must not decide that nothing gains.
+        telling = own["status"].isin([Status.BEST, Status.COMPARED, Status.EXCLUDED])
+        flagged = own[telling & (own["flagged"] > 0)]
+        loses = flagged["unfiltered_high"] < 1
+        if not (loses | (flagged["unfiltered_little"] < LITTLE) & (answer == Answer.LITTLE)).all():
             answer = Answer.UNDECIDED
             reason = (
-                "no interval is above 1, and with the pairs that the audit flags one is not below"
+                "no setting gains without the pairs that the audit flags, and one may with them"
             )
     best = {str(key): value.iloc[0] for key, value in usable.items()} if len(usable) else {}
-    undecided = answer == Answer.UNDECIDED
-    wanted = repeats_to_decide(usable, config.statistics) if undecided else None
     return best | {
         "target": target,
         "answer": answer.value,
         "reason": reason,
         "controls": controls.value,
-        "settings": len(compared),
-        "excluded_settings": int((own["status"] == Status.EXCLUDED).sum()),
-        "idle": int((own["status"] == Status.IDLE).sum()),
-        "lost_settings": len(lost_settings),
-        "wanted_repeats": wanted,
-        "more_repeats": wanted and wanted - usable["blocks"].min(),
+        "settings": len(own) - idle - excluded - lost,
+        "idle": idle,
+        "excluded_settings": excluded,
+        "lost_settings": lost,
+        "not_compared": excluded + lost or None,
+        "sent_settings": len(own),
+        "needs": need,
+        "more_repeats": more,
     }
 
 
-def _command(
-    answer: Mapping[str, Any],
-    ranked: pd.DataFrame,
-    members: Mapping[Any, pd.DataFrame],
-    config: Config,
-    *,
-    gpu: bool,
-) -> str | None:
+def _command(answer: Mapping[str, Any], config: Config, *, gpu: bool) -> str | None:
     """Return the line that starts llama-server as advised, or measures more; None if none."""
     if answer["answer"] == Answer.UNDECIDED:
-        if config.campaign.source != "measured" or answer["more_repeats"] is None:
-            return None
-        peers = ranked[ranked["prompt_set"] == answer["prompt_set"]]
-        blocks = pd.concat([members[setting]["block"] for setting in _keys(peers)])
-        return measuring_line(map(str, blocks), answer["wanted_repeats"])
+        measures = config.campaign.source == "measured" and answer["more_repeats"]
+        return measuring_line(config, answer["repeats"], measures) if measures else None
     if answer["answer"] in (Answer.UNKNOWN, Answer.LOOPING):  # loops are no advice for other text
         return None
     on = answer["answer"] in (Answer.ON, Answer.HERE)
@@ -307,21 +361,27 @@ def _keys(settings: pd.DataFrame) -> list[tuple[Any, ...]]:
     return list(settings[SETTING].itertuples(index=False, name=None))
 
 
-def _unknown(
-    own: pd.DataFrame, usable: pd.DataFrame, controls: Controls, *, disturbed: bool
-) -> str | None:
-    """Return why nothing is known of a target; None if something is."""
-    if own.empty and disturbed:
-        return f"{DISTURBED} during every pair of runs, at every attempt"
+def _known(
+    own: pd.DataFrame, usable: pd.DataFrame, controls: Controls
+) -> tuple[Answer, str] | None:
+    """Return an answer that needs no interval, and its reason; None if there is none."""
+    missing = own["status"].isin([Status.EXCLUDED, Status.LOST])
+    why = None
     if own.empty:
-        return "no run with speculation was measured against baselines of its own"
-    if controls == Controls.FAILED:
-        return "its controls fail, so its other measurements do not count"
-    if usable.empty:
-        return "too many runs of every setting are flagged or disturbed, or drafted nothing"
-    if usable["simultaneous_low"].isna().all():
-        return "every setting was measured once, so no interval is known"
-    return None
+        why = "no run with speculation was measured against baselines of its own"
+    elif controls == Controls.FAILED:
+        why = "its controls fail, so its other measurements do not count"
+    elif (own["status"] == Status.LOST).all():
+        why = f"{DISTURBED} far more than usual during every pair of runs"
+    elif missing.mean() > MOST_MISSING:
+        why = (
+            "most settings are flagged or were lost to other load, so what is left answers nothing"
+        )
+    elif own["idle"].any() and usable.empty:
+        return Answer.LITTLE, "no setting drafts enough to gain on these prompts"
+    elif usable["simultaneous_low"].isna().all():
+        why = "every setting was measured once, so no interval is known"
+    return (Answer.UNKNOWN, why) if why else None
 
 
 _REASONS = {

@@ -10,6 +10,7 @@ import pandas as pd
 
 from specmoe.analysis import cost_tables, summaries
 from specmoe.analysis.advice import advise
+from specmoe.analysis.baselines_beside import baselines_beside
 from specmoe.analysis.gamma_curves import gamma_curves
 from specmoe.analysis.labels import is_no_control, list_drafts
 from specmoe.analysis.noise import session_of
@@ -66,7 +67,9 @@ def analyse(
     seen = seen_experts(pass_times)
     sizes = {model: size_of_info(info, seen.get(model, ())) for model, info in infos.items()}
     pass_times = undisturbed_passes(pass_times)
-    tables |= advise(usual(runs), pairs, tables["settings"], audit.audit, config, infos, stages)
+    beside = baselines_beside(usual(counted), usual(pairs[pairs["counts"]]), statistics)
+    found = tables["settings"], audit.audit
+    tables |= advise(usual(runs), pairs, *found, config, infos, stages, beside)
     models = config.models.items()
     # Both have the same type, because upcycling copies bytes.
     upcycled = {name: made for name, made in models if isinstance(made, UpcycleModel)}
@@ -80,6 +83,7 @@ def analyse(
     scores = {} if agreement is None else scores_by_run(agreement)
     return Analysis(
         tables,
+        baselines_beside=beside,
         baselines=summaries.summarise_baselines(usual(counted), statistics),
         categories=summaries.summarise_categories(usual(own), statistics),
         positions=summaries.acceptance_by_position(usual(own)),
@@ -117,7 +121,7 @@ def advice_tables(
     pairs = summaries.make_pairs(runs, config.audit.unrelated_drafts, infos, config.workloads)
     settings = setting_tables(pairs, config.statistics)["settings"]
     own = usual(pairs[pairs["counts"] & is_no_control(pairs)])
-    return advise(usual(runs), pairs, settings, audit, config, infos, stages) | {
+    return advise(usual(runs), pairs, settings, audit, config, infos, stages, None) | {
         "compared": dict(list(own.groupby(SETTING)))
     }
 
@@ -200,7 +204,7 @@ def _campaign(runs: pd.DataFrame, config: Config, machine: Mapping[str, Any]) ->
                 "first_turns": sent["first turn"],
                 "chats": sent["chat"],
                 "temperature": config.measurement.temperature,
-                "repeats": config.measurement.repeats,
+                "repeats": int(runs["repeat"].nunique()),
                 "confidence": config.statistics.confidence,
                 "started_at": runs["started_at"].min(),
                 "ended_at": runs["started_at"].max(),

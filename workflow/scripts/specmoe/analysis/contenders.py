@@ -7,8 +7,9 @@ settings are measured, on as many prompts as the minutes allow.
 """
 
 import math
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from itertools import groupby
+from itertools import compress, groupby
 from operator import itemgetter
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -17,7 +18,7 @@ import pandas as pd
 
 from specmoe.analysis.advice import Status
 from specmoe.analysis.build import advice_tables
-from specmoe.analysis.decision import Answer, Verdict, decide
+from specmoe.analysis.decision import Answer, Decision, Verdict, decide
 from specmoe.analysis.gamma_curves import scored_pair
 from specmoe.analysis.intervals import mean_on_other_prompts, mean_speedup, moderated, stacked
 from specmoe.analysis.labels import is_no_control, with_controls
@@ -91,7 +92,7 @@ def choose(
         predict(campaign, rows, infos)
     else:
         tables = compare(campaign, repeat, blocks, rows, infos)
-    afford(campaign, rows, repeat, limits)
+    afford(campaign, rows, limits)
     going = any(row["verdict"] == Verdict.CONTENDER for row in rows.values())
     return Stage(rows, tables, "" if going or not rows else "no setting needs more repeats")
 
@@ -173,11 +174,11 @@ def compare(
     tables = advice_tables(runs, config, infos, audit, rows.values())
     if repeat >= config.measurement.least:
         for target, own in groupby(sorted(rows.values(), key=_target), _target):
-            _drop(target, [*own], tables, config, repeat)
+            drop(target, [*own], tables, config, repeat)
     return tables
 
 
-def _drop(
+def drop(
     target: str,
     rows: Sequence[dict[str, Any]],
     tables: Mapping[str, Any],
@@ -190,65 +191,85 @@ def _drop(
     )
     by_key = {tuple(row[name] for name in SETTING): row for row in rows if row["level"] is None}
     keys = [*settings[SETTING].itertuples(index=False, name=None)]
-    for key, status, speedup in zip(keys, settings["status"], settings["speedup"], strict=True):
-        by_key[key]["speedup"] = float(speedup)
+    known = settings[["speedup", "speedup_low", "speedup_high"]].astype(float).to_dict("records")
+    for key, status, numbers in zip(keys, settings["status"], known, strict=True):
+        by_key[key] |= {name: one for name, one in numbers.items() if pd.notna(one)}
+        by_key[key]["answer"] = str(advice["answer"].iloc[0])
         if status == Status.IDLE:
             by_key[key]["verdict"] = Verdict.IDLE
     usable = settings["status"].isin([Status.BEST, Status.COMPARED])
     usable &= settings["prompt_set"] == settings["prompt_set"].head(1).sum()  # those that answer
-    members = [tables["compared"][key] for key, use in zip(keys, usable, strict=True) if use]
-    if not members:
+    found = [*compress(keys, usable)]
+    if not found:
         return
-    these = moderated([*map(mean_speedup, members)])
-    others = [*map(mean_on_other_prompts, members, these)]
-    behind = moderated([mean_speedup(_over(own, members[0]), "over") for own in members])
-    found = decide(
-        *map(stacked, (these, others, behind)),
-        confidence=config.statistics.confidence,
-        session=session_of(config.statistics),
-        choice=len(by_key),
-        look=repeat,
-        looks=config.measurement.most,
-    )
-    for own, beaten in zip(members[1:], found.beaten[1:], strict=True):
-        if beaten:
-            by_key[tuple(own[SETTING].iloc[0])]["verdict"] = Verdict.BEATEN
-    if advice["answer"].isin(_DECIDED).any() or not found.more_helps:
+    decided = _decide([tables["compared"][key] for key in found], len(by_key), config, repeat)
+    for key in compress(found[1:], decided.beaten[1:]):
+        by_key[key]["verdict"] = Verdict.BEATEN
+    doubt(rows)
+    if advice["answer"].isin(_DECIDED).any() or not decided.more_helps:
         for row in rows:
             if row["verdict"] in (Verdict.CONTENDER, Verdict.UNTRIED):
                 row["verdict"] = Verdict.DECIDED
 
 
+def doubt(rows: Iterable[dict[str, Any]]) -> None:
+    """Believe no prediction of settings one of which was wrong: they are contenders again."""
+    listed = [*rows]
+    known = [row for row in listed if {"predicted_low", "speedup_low"} <= row.keys()]
+    if any(
+        row["speedup_high"] < row["predicted_low"] or row["speedup_low"] > row["predicted_high"]
+        for row in known
+    ):
+        for row in listed:
+            if row["verdict"] == Verdict.PREDICTED:
+                row["verdict"] = Verdict.CONTENDER
+
+
+def _decide(members: Sequence[pd.DataFrame], choice: int, config: Config, repeat: int) -> Decision:
+    """Return what is known of settings from their compared pairs, those of the best one first."""
+    these = moderated([*map(mean_speedup, members)])
+    others = [*map(mean_on_other_prompts, members, these)]
+    behind = moderated([mean_speedup(_over(own, members[0]), "over") for own in members])
+    return decide(
+        *map(stacked, (these, others, behind)),
+        confidence=config.statistics.confidence,
+        session=session_of(config.statistics, members),
+        choice=choice,
+        look=repeat,
+        looks=config.measurement.most,
+    )
+
+
 def _over(own: pd.DataFrame, best: pd.DataFrame) -> pd.DataFrame:
-    """Return a setting's pairs beside those of the best one, with `over`, the ratio of the two."""
-    beside = best[["block", "prompt", "speedup"]]
-    both = own.merge(beside, on=["block", "prompt"], suffixes=("", "_best"))
-    return both.assign(over=both["speedup"] / both["speedup_best"])
+    """Return a setting's pairs beside those of the best one, with `over`, the ratio of the two.
+
+    Where they share none, one without an interval stands for that.
+    """
+    beside = best[["prompt", "repeat", "speedup"]]
+    both = own.merge(beside, on=["prompt", "repeat"], suffixes=("", "_best"))
+    both = both.assign(over=both["speedup"] / both["speedup_best"])
+    return both if len(both) else own.head(1).assign(over=1.0)
 
 
-def afford(campaign: LoadedCampaign, rows: Rows, repeat: int, limits: Limits) -> None:
+def afford(campaign: LoadedCampaign, rows: Rows, limits: Limits) -> None:
     """Leave out settings for which there are no minutes, the least promising ones first.
 
     One stays of each target. A setting takes a run on each prompt, and a baseline beside it.
     """
-    prompts: dict[str, int] = {}
-    for block in campaign.blocks.values():
-        if block.repeat == 0 and TEXTS not in block.block:
-            prompts[block.comparison] = prompts.get(block.comparison, 0) + len(block.prompts)
-    for row in rows.values():
-        if row["verdict"] == Verdict.UNTRIED:
-            row["verdict"] = Verdict.CONTENDER
 
     def expected(row: Mapping[str, Any]) -> float:
         return float(row.get("speedup", row.get("predicted", 1.0)))
 
+    prompts = Counter[str]()
+    for block in campaign.blocks.values():
+        if block.repeat == 0 and TEXTS not in block.block:
+            prompts[block.comparison] += len(block.prompts)
     left_s, tried = limits.left_s, set[str]()
-    for row in sorted(rows.values(), key=expected, reverse=True):
-        if row["verdict"] != Verdict.CONTENDER:
-            continue
+    going = [row for row in rows.values() if row["verdict"] in (Verdict.CONTENDER, Verdict.UNTRIED)]
+    for row in sorted(going, key=expected, reverse=True):
         run_s = limits.run_s.get(row["target"], 0.0)
         wanted = min(prompts[row["comparison"]], WANTED_PROMPTS)
         left_s -= wanted * (run_s + run_s / max(expected(row), 0.1) + START_S)
-        if left_s < 0 and row["target"] in tried:
-            row["verdict"] = Verdict.UNTRIED
+        affords = left_s >= 0 or row["target"] not in tried
+        row["verdict"] = Verdict.CONTENDER if affords else Verdict.UNTRIED
         tried.add(row["target"])

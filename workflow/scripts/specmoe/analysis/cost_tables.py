@@ -9,7 +9,7 @@ import pandas as pd
 
 from specmoe.analysis.cost_fit import TimedSteps, fit, timed_steps
 from specmoe.analysis.cost_model import Array, CostModel, counts_are_known, counts_of
-from specmoe.analysis.intervals import Estimate, block_mean, mean_speedup
+from specmoe.analysis.intervals import Estimate, block_mean, mean_speedup, moderated
 from specmoe.analysis.summaries import by_group
 from specmoe.config.block import MEASURED_BY
 from specmoe.config.methods import BY_TYPE, Method
@@ -75,12 +75,14 @@ def verification(fitted: Iterable[Fitted]) -> pd.DataFrame:
     rows = []
     for pair in fitted:
         model = pair.model
+        logs = np.log(pair.timed.verified.drop(columns=1))
+        means = moderated([block_mean(logs[width].to_numpy(float)) for width in logs])
+        timed = {1: Estimate(1.0)} | {
+            int(width): mean.estimate(model.confidence)
+            for width, mean in zip(logs, means, strict=True)
+        }
         for n_tokens in model.knots["pass"]:
-            steps = Estimate(1.0)
-            if n_tokens > 1:
-                logs = np.log(pair.timed.verified[n_tokens].to_numpy(float))
-                steps = block_mean(logs).estimate(model.confidence)
-            of_pass: dict[str, Any] = {"n_tokens": n_tokens} | steps.columns("steps")
+            of_pass: dict[str, Any] = {"n_tokens": n_tokens} | timed[n_tokens].columns("steps")
             of_round = {"gamma": n_tokens - 1} | _round_costs(model, n_tokens - 1)
             rows.append(pair.identity | of_pass | of_round)
     return pd.DataFrame(rows)

@@ -52,6 +52,16 @@ WORTHWHILE = 1 / 6
 """More repeats help if they narrow the interval that decides by this share of it."""
 
 
+WRONG_AT_A_LOOK = 0.6
+"""The share of wrong answers that each of several looks has of those of a single one. Looks differ
+by blocks alone: in simulations without sessions six of them at 0.6 are wrong as often as one."""
+
+
+def confidence_of_look(confidence: float, looks: int) -> float:
+    """Return the level of intervals where a campaign may end after each of so many repeats."""
+    return 1 - (1 - confidence) * (WRONG_AT_A_LOOK if looks > 1 else 1)
+
+
 class Ends(NamedTuple):
     """Both ends of the intervals that decide, arrays (..., settings) of speedups."""
 
@@ -121,6 +131,7 @@ def decide(
     help if they may narrow the interval that decides by WORTHWHILE: not where the session's part,
     or that of prompts, outweighs that of blocks.
     """
+    confidence = confidence_of_look(confidence, looks)
     found = find_ends(these, others, confidence, choice, session)
     answer = find_answer(
         found.simultaneous_low, found.simultaneous_high, found.other_prompts_low, found.setting_high
@@ -135,6 +146,8 @@ def decide(
         error = np.sqrt(np.maximum(np.square(mean.error) - spared, 0))
         later = mean._replace(error=error, degrees=mean.degrees / share)
         now, then = (one.reach(confidence, choice, session) for one in (mean, later))
-        helped.append(((then < (1 - WORTHWHILE) * now) & ~beaten).any(axis=-1))
+        # Where nothing was repeated yet there is no interval, and repeats give one.
+        narrower = ~(then >= (1 - WORTHWHILE) * now) & (look < looks)
+        helped.append((narrower & ~beaten).any(axis=-1))
     cases = [answer == Answer.UNDECIDED, answer == Answer.HERE]
     return Decision(answer, beaten, np.select(cases, helped, False))

@@ -1,4 +1,4 @@
-"""Exclusions: the prompts on which a target's settings are compared if some pairs are flagged.
+"""Exclusions: what of a target's settings is compared if pairs are flagged, or lost to other load.
 
 A flagged run must not silence a workload, nor choose the answer. Three rules:
 
@@ -8,93 +8,109 @@ A flagged run must not silence a workload, nor choose the answer. Three rules:
   the same prompts (`intervals.log_means`), so it does not matter which prompt they fall on. To
   exclude the prompt from all repeats was tried: intervals then hold the truth of those sent less
   often. As flags make the other pairs slower, *off* must hold with the flagged pairs too.
-- A prompt of which some setting has no pair left leaves all settings on the same prompts, so that
-  they are ranked on the same ones.
+- A setting that has no pair left of a prompt loses nothing else, and the others lose nothing: its
+  mean is taken at all prompts, as `at_all_prompts` says. A prompt leaves only if no setting has it.
+  To take it from all was tried: one slow setting that lost one prompt moved the best by a tenth.
 """
 
-from collections.abc import Mapping, Set
+import math
+from collections.abc import Collection, Mapping
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
-from specmoe.analysis.intervals import mean_speedup
-from specmoe.analysis.noise import session_of
+from specmoe.analysis.registry import records
 from specmoe.analysis.summaries import SETTING, summarise
 from specmoe.config.schema import Statistics
 
 # Flags select by speed: without the fastest quarter of normal errors their mean is 0.4 deviations
 # lower.
 MOST_FLAGGED = 0.25
+# With fewer of the prompts, what the other settings have there says more than it does itself.
+LEAST_PROMPTS = 0.5
 
 
-def find_exclusions(
-    settings: Mapping[Any, pd.DataFrame], lost: Mapping[Any, Set[str]]
-) -> tuple[set[str], set[Any]]:
-    """Return the prompts that leave all settings, and the settings to exclude.
+def is_excluded(own: pd.DataFrame, sent: Collection[str]) -> bool:
+    """Return whether a setting is excluded for its impossible, flagged or lacking pairs.
 
-    `settings` has the compared runs of each, with `flagged` and `impossible`; `lost` are the
-    prompts that were sent and of which a setting has no pair left. Settings with fewer such
-    prompts come first; one that would raise their share above MOST_FLAGGED is excluded, and so is
-    one with a larger share of flagged pairs.
+    `own` are its compared runs, with `flagged` and `impossible`; `sent` are the prompts.
     """
-    sent = set().union(*(own["prompt"] for own in settings.values()))
-    sent = sent.union(*(lost.get(key, ()) for key in settings))
-    unusable_of = {
-        key: {*lost.get(key, ()), *own["prompt"]} - {*own.loc[~own["flagged"], "prompt"]}
-        for key, own in settings.items()
-        if not own["impossible"].any() and own["flagged"].mean() <= MOST_FLAGGED
+    left = own.loc[~own["flagged"], "prompt"].nunique()
+    too_few = own["flagged"].mean() > MOST_FLAGGED or left < LEAST_PROMPTS * len(sent)
+    return bool(own["impossible"].any() or too_few)
+
+
+def at_all_prompts(settings: Mapping[Any, pd.DataFrame]) -> dict[Any, pd.DataFrame]:
+    """Return compared runs whose mean speedup is that at all prompts that some setting has.
+
+    Where a setting lacks some, the additive model of settings and prompts, by least squares, says
+    how much slower or faster it would be with them: its speedups are shifted by that. What settings
+    react to prompts differently is the error of it, in the added column `lacking_error`: for n of N
+    prompts it is that deviation times √(1/n - 1/N), and √(S/(S - 1)) with S settings; NaN where
+    it has one degree of freedom or none.
+    """
+    of_prompts = {
+        place: own["speedup"].astype(float).map(math.log).groupby(own["prompt"]).mean()
+        for place, own in enumerate(settings.values())
     }
-    unusable: set[str] = set()
-    excluded = {key for key in settings if key not in unusable_of}
-    for key in sorted(unusable_of, key=lambda key: len(unusable_of[key])):
-        if len(unusable | unusable_of[key]) > MOST_FLAGGED * len(sent):
-            excluded.add(key)
-        else:
-            unusable |= unusable_of[key]
-    return unusable, excluded
+    logs = pd.DataFrame(of_prompts).to_numpy(float)
+    known, (prompts, among) = ~np.isnan(logs), logs.shape
+    shifts, errors = np.zeros(among), np.zeros(among)
+    if not known.all():
+        prompt_at, setting_at = known.nonzero()
+        design = np.hstack([np.eye(prompts)[prompt_at], np.eye(among)[setting_at]])
+        effects, *_ = np.linalg.lstsq(design, logs[known], rcond=None)
+        left = logs[known] - design @ effects
+        degrees = len(left) - prompts - among + 1
+        square = left @ left / degrees * among / (among - 1) if degrees > 1 else math.nan
+        own_count = known.sum(axis=0)
+        shifts = effects[:prompts].mean() - effects[:prompts] @ known / own_count
+        errors = np.where(known.all(axis=0), 0, np.sqrt(square * (1 / own_count - 1 / prompts)))
+    return {
+        key: own.assign(speedup=own["speedup"] * math.exp(shift), lacking_error=error)
+        for (key, own), shift, error in zip(settings.items(), shifts, errors, strict=True)
+    }
 
 
 def apply_exclusions(
-    candidates: pd.DataFrame,
-    members: Mapping[Any, pd.DataFrame],
-    lost: pd.DataFrame,
-    statistics: Statistics,
+    candidates: pd.DataFrame, members: Mapping[Any, pd.DataFrame], statistics: Statistics
 ) -> tuple[pd.DataFrame, dict[Any, pd.DataFrame]]:
-    """Return settings with their numbers, and their compared runs, on the prompts that count.
+    """Return settings with their numbers, and their compared runs, without what is excluded.
 
-    `candidates` is `summarise`'s frame of `members`, which has them by setting; `lost` are the runs
-    that do not count. Added to the settings: unusable_prompts (ids of those that leave all, or
-    none); of all their pairs flagged, impossible, and unfiltered_high (the high end that decides);
-    excluded_setting, which keeps all its runs.
+    `candidates` is `summarise`'s frame of `members`, which has them by setting; settings of a
+    target with the same `prompt_set`, what they were sent, are compared. Added to the settings:
+    flagged and impossible, of all their pairs; lacking_prompts (ids of those that others have, or
+    nothing); excluded_setting, which keeps all its runs.
     """
     if candidates.empty:
         return candidates, dict(members)
     kept, rows = dict(members), []
-    without = {
-        key: {*own["prompt"]} - {*members[key]["prompt"]}
-        for key, own in lost.groupby(SETTING)
-        if key in members
-    }
-    for _, peers in candidates.groupby(["target", "prompt_set"]):
-        by_key = peers.set_index(SETTING, drop=False).to_dict("index")
-        unusable, excluded = find_exclusions({key: members[key] for key in by_key}, without)
-        for key, row in by_key.items():
-            own = members[key]
-            every = mean_speedup(own).interval(statistics.confidence, 1, session_of(statistics))
-            if key not in excluded:
-                kept[key] = own[~(own["flagged"] | own["prompt"].isin(unusable))]
-                numbers = summarise(kept[key], SETTING, statistics)
-                # What was sent stays.
-                numbers = numbers.drop(columns=["prompt_set", "excluded", "pairs"])
-                row |= numbers.to_dict("records")[0]
+    for (_, sent), peers in candidates.groupby(["target", "prompt_set"]):
+        keys = [*peers[SETTING].itertuples(index=False, name=None)]
+        asked = str(sent).split(", ")
+        left = {
+            key: members[key][~members[key]["flagged"]]
+            for key in keys
+            if not is_excluded(members[key], asked)
+        }
+        left = at_all_prompts(left)
+        kept |= left
+        prompts = set().union(*(own["prompt"] for own in left.values()))
+        numbers = summarise(pd.concat([*left.values()]), SETTING, statistics) if left else peers[:0]
+        # What was sent stays.
+        numbers = numbers.drop(columns=["prompt_set", "excluded", "pairs"]).set_index(SETTING)
+        numbers_of = numbers.to_dict("index")
+        for key, row in zip(keys, records(peers), strict=True):
+            lacking = prompts - {*left[key]["prompt"]} if key in left else ()
             rows.append(
                 row
+                | numbers_of.get(key, {})
                 | {
-                    "flagged": int(own["flagged"].sum()),
-                    "impossible": int(own["impossible"].sum()),
-                    "unfiltered_high": every[1],
-                    "excluded_setting": key in excluded,
-                    "unusable_prompts": "" if key in excluded else ", ".join(sorted(unusable)),
+                    "flagged": int(members[key]["flagged"].sum()),
+                    "impossible": int(members[key]["impossible"].sum()),
+                    "excluded_setting": key not in left,
+                    "lacking_prompts": ", ".join(sorted(lacking)),
                 }
             )
     return pd.DataFrame(rows), kept

@@ -7,6 +7,7 @@ from typing import Any
 import pandas as pd
 
 from specmoe.analysis.advice import Status
+from specmoe.analysis.baselines_beside import TOLERANCE
 from specmoe.analysis.decision import Answer
 from specmoe.analysis.labels import Control, by_model, in_series, protocols, without_controls
 from specmoe.analysis.registry import TABLES, Analysis, Record, records
@@ -102,8 +103,7 @@ def prompt_sets(analysis: Analysis) -> list[tuple[int, list[str]]]:
 def advised_targets(analysis: Analysis) -> pd.DataFrame:
     """Return the advice for targets that were measured with a draft model, in order."""
     advice = analysis.advice
-    counts = advice[["settings", "excluded_settings", "idle", "lost_settings"]]
-    return advice[counts.sum(axis="columns") > 0].sort_values("target_rank", ignore_index=True)
+    return advice[advice["sent_settings"] > 0].sort_values("target_rank", ignore_index=True)
 
 
 def settings_on_other_prompts(analysis: Analysis) -> dict[str, list[Record]]:
@@ -116,8 +116,8 @@ def settings_on_other_prompts(analysis: Analysis) -> dict[str, list[Record]]:
     answering = analysis.advice.set_index("target")["prompt_set"].to_dict()
     found: dict[str, list[Record]] = {}
     for (target, prompts), own in settings.groupby(["target", "prompt_set"], sort=False):
-        compared = own[~own["status"].isin([Status.EXCLUDED, Status.IDLE])]
-        if prompts != answering.get(target) and len(compared):
+        compared = own[own["status"].isin([Status.BEST, Status.COMPARED, Status.BEATEN])]
+        if prompts != answering[target] and len(compared):
             best = records(compared[compared["status"] == Status.BEST])[0]
             found.setdefault(str(target), []).append(best | {"settings": len(compared)})
     return found
@@ -126,10 +126,10 @@ def settings_on_other_prompts(analysis: Analysis) -> dict[str, list[Record]]:
 def best_settings(analysis: Analysis) -> list[Record]:
     """Return the fastest setting of each target on each set of prompts, its answer's first.
 
-    `decides` is "on" or "off", or "" where the setting decides no answer.
+    `decides` is "on", "off" or "little", or "" where the setting decides no answer.
     """
     found, others = [], settings_on_other_prompts(analysis)
-    decides = dict.fromkeys(GAINS, "on") | {Answer.OFF: "off"}
+    decides = dict.fromkeys(GAINS, "on") | {Answer.OFF: "off", Answer.LITTLE: "little"}
     for row in records(advised_targets(analysis)):
         if row["settings"]:
             found.append(row | {"decides": decides.get(row["answer"], "")})
@@ -181,6 +181,19 @@ def experiment(analysis: Analysis) -> Record:
     ratios = {f"kernel_{name}": kernel[name] for name in ("ratio", "ratio_low", "ratio_high")}
     same = min(chosen["same_tokens"], kernel["same_tokens"])
     return chosen | ratios | {"single_label": kernel["target_label"], "same_tokens": same}
+
+
+def beside_others(analysis: Analysis) -> Record:
+    """Return what `baselines_beside` says in short, or {}.
+
+    Keys: settings (how many), ratios (their ends), failed (how many), tolerance.
+    """
+    rows = analysis.baselines_beside
+    if rows.empty:
+        return {}
+    ratios = rows["ratio"].min(), rows["ratio"].max()
+    found = {"settings": len(rows), "ratios": ratios, "failed": int(rows["failed"].sum())}
+    return found | {"tolerance": TOLERANCE}
 
 
 def whole_audit(analysis: Analysis) -> dict[str, Any]:

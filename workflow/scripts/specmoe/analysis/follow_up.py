@@ -1,69 +1,66 @@
-"""Measurements that would decide more, and the lines for a shell that follow from an answer.
-
-Repeats are planned by the deviation of speedups and never by their size: results do not decide what
-is measured longer.
-"""
+"""Measurements that would decide more, and the lines for a shell that follow from an answer."""
 
 import math
+import re
 import shlex
-from collections.abc import Iterable, Iterator, Mapping
-from pathlib import Path
+from collections.abc import Mapping
+from enum import StrEnum
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from specmoe.analysis.intervals import Mean, mean_speedup
+from specmoe.analysis.decision import Answer, find_answer, find_ends
+from specmoe.analysis.intervals import SAME_SESSION, Mean, Session
 from specmoe.analysis.noise import session_of
-from specmoe.analysis.summaries import SETTING, by_group, usual
 from specmoe.config.block import Arm
 from specmoe.config.methods import BY_TYPE, PARAMETERS
 from specmoe.config.models import HubModel, PathModel
-from specmoe.config.schema import Config, Statistics
+from specmoe.config.schema import Config, Repeats
 from specmoe.engine.job import computing_flags, speculation_flags
 from specmoe.files import parts_of
 
-# With one degree of freedom a deviation is below a tenth of the true one in 8 of 100 settings.
-FEWEST_REPEATS = 3
 MOST_REPEATS = 30  # asked for at most: more take days
 
 
-def planning_sds(pairs: pd.DataFrame) -> "pd.Series[float]":
-    """Return by SETTING the deviation of its speedup that repeats are planned with.
+class Need(StrEnum):
+    """What would help where an answer is undecided, or about the prompts that were sent alone."""
 
-    `pairs` are `with_speedups`. A deviation is of the logarithm, so about relative: 0.02 is 2 %. It
-    is the larger of that between the setting's blocks and that of all settings of the suite and
-    target, pooled, because few blocks can agree by luck.
+    REPEATS = "more repeats"
+    MINUTES = "more minutes"  # which ended the repeats
+    PROMPTS = "more prompts"
+    DAY = "another day"  # the session's part outweighs what repeats leave unsure
+
+
+def what_helps(
+    answer: Answer, usable: pd.DataFrame, config: Config
+) -> tuple[Need | None, int | None]:
+    """Return what would help an answer, and how many more repeats of all if it is these.
+
+    `usable` are the settings that it was chosen from. Speedups are taken to stay, and their errors
+    to shrink as the root of repeats grows.
     """
+    if answer == Answer.HERE:
+        return Need.PROMPTS, None
+    if answer != Answer.UNDECIDED:
+        return None, None
+    statistics, done = config.statistics, int(usable["repeats"].min())
 
-    def row(members: pd.DataFrame) -> Iterator[dict[str, Any]]:
-        mean = mean_speedup(members)
-        yield {"sd": mean.error * math.sqrt(mean.number), "degrees": mean.degrees}
+    def decides(repeats: int, session: Session) -> bool:
+        logs = np.log(usable["speedup"].to_numpy(float))
+        errors = usable["these_error"].to_numpy(float) * math.sqrt(done / repeats)
+        mean = Mean(logs, errors, usable["these_degrees"].to_numpy(float) * repeats / done)
+        ends = find_ends(mean, mean, statistics.confidence, len(usable), session)
+        low, high = ends.simultaneous_low, ends.simultaneous_high
+        # A gain on these prompts is an answer, whatever is known of others.
+        return str(find_answer(low, high, low, ends.setting_high)) != Answer.UNDECIDED
 
-    sds = by_group(pairs, [*SETTING, "condition"], row)
-    sds["squares"] = sds["sd"] ** 2 * sds["degrees"]
-    both = sds.groupby(["suite", "target"])[["squares", "degrees"]].transform("sum")
-    sds["sd"] = np.fmax(sds["sd"], np.sqrt(both["squares"] / both["degrees"]))
-    return usual(sds).set_index(SETTING)["sd"]
-
-
-def repeats_to_decide(usable: pd.DataFrame, statistics: Statistics) -> int | None:
-    """Return how many repeats of all would decide, if speedups and deviations stay; None: none.
-
-    `usable` are the settings on the same prompts, the fastest first. That one has to gain for sure;
-    if it loses, all settings that do not surely lose have to.
-    """
-    gains = usable["speedup"].iloc[0] > 1
-    open_ones = usable.head(1) if gains else usable[~(usable["setting_high"] < 1)]
-    among = len(usable) if gains else 1
-    first = max(FEWEST_REPEATS, int(usable["blocks"].min()) + 1)
-    sizes = abs(np.log(open_ones["speedup"].to_numpy(float)))
-    sds = open_ones["planning_sd"].to_numpy(float)
-    for count in range(first, MOST_REPEATS + 1):
-        found = Mean(sizes, sds / math.sqrt(count), count - 1)
-        if (sizes > found.reach(statistics.confidence, among, session_of(statistics))).all():
-            return count if len(open_ones) else None
-    return None
+    session, asked = session_of(statistics), config.measurement
+    for repeats in range(done + 1, MOST_REPEATS + 1):
+        if decides(repeats, session):
+            ended = asked.minutes is not None and done < asked.most
+            return Need.MINUTES if ended else Need.REPEATS, repeats - done
+    return (Need.DAY if decides(MOST_REPEATS, SAME_SESSION) else None), None
 
 
 def launch_line(
@@ -89,21 +86,26 @@ def launch_line(
     return shlex.join(line)
 
 
-# What a line has for the files that configure the campaign, see `with_files`.
+# What a line has for the files that configure the campaign, see `with_options`.
 _CONFIGFILES = "--configfile CAMPAIGN.yaml "
 
 
-def measuring_line(comparisons: Iterable[str], repeats: int) -> str:
-    """Return the line that brings comparisons to so many repeats, and advises again."""
-    keys = ", ".join(f"{comparison}: {repeats}" for comparison in sorted(set(comparisons)))
-    wanted = shlex.quote(f"measurement={{more_repeats: {{{keys}}}}}")
-    return f"snakemake --cores 1 advise {_CONFIGFILES}--config {wanted}"
+def measuring_line(config: Config, done: int, more: int) -> str:
+    """Return the line that measures so many repeats more than were done, and advises again."""
+    asked, repeats = config.measurement, str(done + more)
+    if isinstance(asked.repeats, Repeats):
+        repeats = f"{{most: {max(done + more, asked.repeats.most)}}}"
+    words = [f"measurement={{repeats: {repeats}}}"]
+    if asked.minutes:
+        words.insert(0, f"minutes={math.ceil(asked.minutes * (done + more) / done)}")
+    return f"snakemake --cores 1 advise {_CONFIGFILES}--config {shlex.join(words)}"
 
 
-def with_files(line: str, files: Iterable[Path]) -> str:
-    """Return a line with the files that configured this call of snakemake; there may be none."""
-    named = shlex.join(map(str, files))
-    return line.replace(_CONFIGFILES, f"--configfile {named} " if named else "")
+def with_options(line: str, options: str) -> str:
+    """Return a line with this call's `options_of_call`; minutes that it has replace those."""
+    if " minutes=" in line:
+        options = re.sub(r"(?<= )minutes=\S+ ", "", options)
+    return line.replace(f"{_CONFIGFILES}--config ", options)
 
 
 def model_file(config: Config, model: str) -> str:

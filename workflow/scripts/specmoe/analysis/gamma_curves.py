@@ -2,12 +2,12 @@
 
 A draft model's scores of its targets' texts give the rounds of any setting (`audit.draft_rounds`),
 the cost model what these take. A pair without runs of forced acceptance has the costs of its passes
-that were timed by themselves: rounds take nothing beside them, and PASSES_ERR says how far that is
-from the truth.
+that were timed by themselves: rounds take nothing beside them. How far that is from the truth is
+estimated from the campaign's own settings of such pairs and from those of shipped campaigns.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from math import exp, hypot, isnan
+from math import exp, hypot, isnan, log
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,16 +18,13 @@ from specmoe.analysis.cost_model import CostModel
 from specmoe.analysis.cost_tables import PAIR, Fitted
 from specmoe.analysis.intervals import MANY, Estimate, student_quantile
 from specmoe.analysis.labels import by_model
-from specmoe.analysis.summaries import by_group, mean_ratios
+from specmoe.analysis.noise import prior
+from specmoe.analysis.summaries import by_group, mean_ratios, with_ends
 from specmoe.audit.draft_rounds import DraftScores, Limits, ScoresKey, steps_from_agreement
 from specmoe.config.block import MEASURED_BY, Protocol
 from specmoe.config.schema import Statistics
 
 LONGEST = 32
-PASSES_ERR = 0.08
-"""How far a speedup that is predicted from timed passes alone may be from the measured one, as a
-standard deviation of the logarithm. Those of the demo on a virtual machine were too high by 6 % on
-average, with a root mean square of 7 % over 21 settings."""
 _SETTING = [*MEASURED_BY, "suite", "target", "draft"]
 
 
@@ -36,7 +33,7 @@ class Pair(NamedTuple):
 
     texts: Sequence[tuple[DraftScores, Limits]]
     model: CostModel
-    # Of the logarithm of speedup; 0 where costs are fitted to runs of forced acceptance.
+    # How far the logarithm of speedup may be off, as a deviation; 0 where costs are fitted to runs.
     error: float
 
     def predict_speedup(self, gamma: int) -> dict[str, Any]:
@@ -82,7 +79,7 @@ def gamma_curves(
     ]
     baselines = runs.set_index("run")
 
-    def rows(members: pd.DataFrame) -> Iterator[dict[str, Any]]:
+    def rows(members: pd.DataFrame, error: float | None = None) -> Iterator[dict[str, Any]]:
         replays = bool(members["replays"].fillna(0).gt(0).any())
         draft = str(members["draft_model"].iloc[0])
         own = baselines.loc[members["baseline"].unique()]
@@ -90,11 +87,29 @@ def gamma_curves(
         pair = scored_pair(own, draft, scores, pass_times, statistics, replays=replays, known=known)
         if pair is None:
             return
+        if pair.error and error is not None:
+            pair = pair._replace(error=error)
         for gamma in range(1, LONGEST + 1):
-            measured = mean_ratios(members[members["gamma"] == gamma], statistics, "speedup")
-            yield {"gamma": gamma} | pair.predict_speedup(gamma) | measured
+            measured = mean_ratios(members[members["gamma"] == gamma], "speedup")
+            yield {"gamma": gamma, "timed": pair.error > 0} | pair.predict_speedup(gamma) | measured
 
-    return by_group(compared, _SETTING, rows)
+    first = by_group(compared, _SETTING, rows)
+    if first.empty:
+        return first
+    first = with_ends(first, ["suite", "target"], statistics, "speedup")
+    error = prior("predictions").shrunk(squared_errors(first[first["timed"]])).value
+    curves = by_group(compared, _SETTING, lambda members: rows(members, error))
+    return with_ends(curves, ["suite", "target"], statistics, "speedup").drop(columns="timed")
+
+
+def squared_errors(curves: pd.DataFrame) -> list[float]:
+    """Return the mean square of each pair's predictions over what was measured, as logarithms.
+
+    Those of one pair err alike, so they are one draw.
+    """
+    off = (curves["predicted"] / curves["speedup"]).astype(float).map(log) ** 2
+    pairs = off.groupby([curves[name] for name in _SETTING], dropna=False)
+    return [float(square) for square in pairs.mean().dropna()]
 
 
 def scored_pair(
@@ -124,4 +139,5 @@ def scored_pair(
     one = baselines.iloc[0]
     times = pass_times[pass_times["engine"] == one["engine"]]
     model = known or timed_costs(times, one["target"], draft, statistics, replays=replays)
-    return Pair([*texts.values()], model, 0.0 if known else PASSES_ERR) if model else None
+    error = 0.0 if known else prior("predictions").value
+    return Pair([*texts.values()], model, error) if model else None

@@ -73,8 +73,6 @@ class Estimate(NamedTuple):
 
 MANY = 1e6
 """Degrees of freedom at which Student's t is the normal distribution."""
-SESSION_CONFIDENCE = 0.96
-"""Two-sided: an answer reaches as far as 98 % of the sessions on one side."""
 
 
 def student_quantile(degrees: Any, confidence: Any) -> Any:
@@ -85,17 +83,25 @@ def student_quantile(degrees: Any, confidence: Any) -> Any:
     return stdtrit(degrees, (1 + confidence) / 2)
 
 
+SESSIONS = 0.95
+"""The share of sessions that an answer allows for, two-sided, and how sure it is that the share is
+no less, where few pairs of sessions are known."""
+
+
 class Session(NamedTuple):
     """How far the mean logarithms of two sessions are apart, as standard deviations."""
 
     common: float = 0.0  # of all settings of a target together
     own: float = 0.0  # of each setting by itself
+    degrees: float = MANY  # of freedom of both
 
     @property
     def reach(self) -> float:
-        """How far the mean logarithm of one setting may be in another session."""
-        quantile = student_quantile(MANY, SESSION_CONFIDENCE)
-        return float(quantile) * math.hypot(self.common, self.own)
+        """How far all settings together may be in another session: a tolerance limit."""
+        from scipy.special import chdtri
+
+        unsure = math.sqrt(self.degrees / chdtri(self.degrees, SESSIONS))
+        return float(student_quantile(MANY, SESSIONS)) * unsure * self.common
 
 
 SAME_SESSION = Session()
@@ -106,7 +112,9 @@ class Mean(NamedTuple):
 
     The error is NaN where nothing was repeated. `number` is of how many blocks the mean is, so that
     the deviation of a block is error * sqrt(number); `repeated`: whether the error is that of
-    repeated blocks; `residuals`: what each block differs by from its stratum, in order of time.
+    repeated blocks; `residuals`: what each block differs by from its stratum, and `strata`: which
+    that is, in order of time; `widened`: by how much the error was multiplied because blocks are
+    like those before them.
     """
 
     log: Any
@@ -115,21 +123,26 @@ class Mean(NamedTuple):
     number: Any = 1
     repeated: Any = True
     residuals: Any = ()
+    strata: Any = ()
+    widened: Any = 1.0
 
     def reach(self, confidence: float, settings: int = 1, session: Session = SAME_SESSION) -> Any:
         """Return how far an interval goes to both sides of the mean logarithm.
 
-        `settings` is among how many the best was chosen. The errors of one setting and of its
-        session are independent, so their squares add. The best of several owes nearly all of its
-        error, and of its own part of the session, to having been chosen, and what all settings
-        have in common of the session adds to that.
+        `settings` is among how many the best was chosen, at Bonferroni's level. The setting's
+        errors, of blocks and of its own part of the session, and what all settings have in common
+        of the session, are independent, so squares add. But of the best of several the errors are
+        not about zero: half of the time the largest is beyond `typical`.
         """
-        level = 1 - (1 - confidence) / settings
-        error = student_quantile(self.degrees, level) * self.error
-        if settings == 1:
-            return np.hypot(error, session.reach)
-        own = student_quantile(MANY, level) * session.own
-        return np.hypot(error, own) + Session(session.common).reach
+        level, half = 1 - (1 - confidence) / settings, 2 * 0.5 ** (1 / settings) - 1
+        own, typical = (
+            np.hypot(
+                student_quantile(self.degrees, one) * self.error,
+                student_quantile(MANY, one) * session.own,
+            )
+            for one in (level, half)
+        )
+        return typical + np.hypot(own - typical, session.reach)
 
     def interval(
         self, confidence: float, settings: int = 1, session: Session = SAME_SESSION
@@ -209,26 +222,25 @@ def on_these_prompts(strata: Sequence[Stratum]) -> Mean:
     if not degrees:
         square, degrees = _sampled(means, weights)
         residuals = (means - log[..., None])[..., order]
-        return Mean(log, np.sqrt(square), degrees, len(blocks), False, residuals)
+        return Mean(log, np.sqrt(square), degrees, len(blocks), False, residuals, order * 0)
     off = [one.blocks - one.blocks.mean(axis=-1, keepdims=True) for one in strata]
     residuals = np.concatenate(off, axis=-1)[..., order]
     number = float(1 / (weights**2 / blocks).sum())
     square = (residuals**2).sum(axis=-1) / degrees / number
-    return Mean(log, np.sqrt(square), degrees, number, True, residuals)
+    places = np.repeat(np.arange(len(blocks)), blocks)[order]
+    return Mean(log, np.sqrt(square), degrees, number, True, residuals, places)
 
 
-def on_such_prompts(
-    strata: Sequence[Stratum], these: Mean | None = None, widened: Any = 1.0
-) -> Mean:
+def on_such_prompts(strata: Sequence[Stratum], these: Mean | None = None) -> Mean:
     """Return the mean over strata for the kind *prompts like these*.
 
-    `these` is the mean on these prompts, whose error is then that of the blocks; it may be
-    moderated and `widened`, see `moderated`. Several strata are the sample, whose spread has that
-    of their blocks. In a single one of b blocks and p prompts both are crossed, and the variance of
-    the mean is (MS_blocks + MS_prompts - MS_rest) / (b p), with Satterthwaite's degrees of freedom
-    (S. R. Searle, G. Casella, C. E. McCulloch, Variance Components, 1992, chapter 4). By chance the
-    rest can exceed what it is a part of; the variance is no less than that by blocks or by prompts
-    alone. Four prompts are a small sample of all, and the interval cannot know more than they do.
+    `these` is the mean on these prompts, whose error is that of the blocks; it may be moderated.
+    Several strata are the sample, whose spread has that of their blocks. In a single one of b
+    blocks and p prompts both are crossed, and the variance of the mean is (MS_blocks + MS_prompts -
+    MS_rest) / (b p), with Satterthwaite's degrees of freedom (S. R. Searle, G. Casella, C. E.
+    McCulloch, Variance Components, 1992, chapter 4). By chance the rest can exceed what it is a
+    part of; the variance is no less than that by blocks or by prompts alone. Four prompts are a
+    small sample of all, and the interval cannot know more than they do.
     """
     these = on_these_prompts(strata) if these is None else these
     by_blocks = np.square(these.error)
@@ -237,8 +249,12 @@ def on_such_prompts(
         means, weights = _by_stratum(strata)
         several = len(kinds) != len(strata)  # a stratum of several prompts has no kind
         square, degrees = _sampled(means, weights, kinds[:0] if several else kinds)
-        more = by_blocks * (1 - 1 / np.square(widened))
-        return these._replace(error=np.sqrt(np.maximum(square + more, by_blocks)), degrees=degrees)
+        if these.repeated:
+            square = square + by_blocks * (1 - 1 / np.square(these.widened))
+            square = np.maximum(square, by_blocks)  # prompts may agree by chance
+        else:
+            square = square * np.square(these.widened)
+        return these._replace(error=np.sqrt(square), degrees=degrees)
     [one] = strata
     blocks, prompts = one.blocks.shape[-1], one.prompts.shape[-1]
     if min(blocks, prompts) < 2 or not one.rest_degrees:
@@ -250,13 +266,8 @@ def on_such_prompts(
     parts = by_blocks**2 / these.degrees + by_prompts**2 / of_prompts + rest**2 / one.rest_degrees
     with np.errstate(invalid="ignore"):  # nothing may vary
         effective = np.nan_to_num(total**2 / parts)
-    least = np.minimum(these.degrees, min(of_prompts, one.rest_degrees))
+    least = np.minimum(np.minimum(these.degrees, of_prompts), one.rest_degrees)
     return these._replace(error=np.sqrt(total), degrees=np.maximum(effective, least))
-
-
-def crossed_mean(logs: np.ndarray) -> Mean:
-    """Return `on_such_prompts` of an array (..., blocks, prompts), every prompt in every block."""
-    return on_such_prompts([Stratum.complete(logs)])
 
 
 def _by_stratum(strata: Sequence[Stratum]) -> tuple[np.ndarray, np.ndarray]:
@@ -269,7 +280,11 @@ FEWEST_KINDS, FEWEST_OF_KIND = 3, 2
 
 
 def _sampled(values: np.ndarray, weights: np.ndarray, kinds: Any = ()) -> tuple[Any, int]:
-    """Return the squared error of the weighted mean of a sample (..., values), and its degrees."""
+    """Return the squared error of the weighted mean of a sample (..., values), and its degrees.
+
+    With enough kinds of several values these are the sample: it is about 20 % wider where kinds do
+    not differ, but where most of the spread is by kind that of values holds 78 % of the truths.
+    """
     names, places, sizes = np.unique(kinds, return_inverse=True, return_counts=True)
     if (sizes >= FEWEST_OF_KIND).sum() >= FEWEST_KINDS:
         member = np.eye(len(names))[places] * weights[:, None]
@@ -282,6 +297,12 @@ def _sampled(values: np.ndarray, weights: np.ndarray, kinds: Any = ()) -> tuple[
     return (off**2).sum(axis=-1) * count / (count - 1), count - 1
 
 
+PRIOR_SHARE = 0.5
+"""The share of the prior's degrees of freedom that counts. With all of it, too few intervals hold
+where settings share a baseline; with half of it they hold there and where each has its own."""
+FEWEST_SETTINGS = 3
+
+
 def stacked(means: Sequence[Mean]) -> Mean:
     """Return means as one of arrays."""
     return Mean(*np.array([mean[:3] for mean in means], float).reshape(-1, 3).T)
@@ -290,10 +311,11 @@ def stacked(means: Sequence[Mean]) -> Mean:
 def moderated(means: Sequence[Mean]) -> list[Mean]:
     """Return the means of one target's settings with variances shrunk to those of all.
 
-    The variance of a block becomes (d0 s0^2 + d s^2) / (d0 + d), with d0 + d degrees of freedom
-    (G. K. Smyth, Linear models and empirical Bayes methods, 2004; s0 and d0 by moments of log s^2).
-    A setting without repeated blocks has s0 alone. With fewer than three settings there is no
-    prior. Where blocks are like those before them, errors are widened (`inflation`).
+    The variance of a block becomes (d0 s0² + d s²) / (d0 + d), with d0 + d degrees of freedom, d
+    being its own (G. K. Smyth, Linear models and empirical Bayes methods, 2004). s0 and d0 are by
+    moments of log s²; d0 is at most d (S - 1) of S settings, and PRIOR_SHARE of it counts. A
+    setting without repeated blocks has s0 alone. With fewer than FEWEST_SETTINGS there is no prior.
+    Where blocks are like those before them, errors are widened (`inflation`).
     """
     if not means:
         return []
@@ -301,9 +323,13 @@ def moderated(means: Sequence[Mean]) -> list[Mean]:
         np.array([one[column] for one in means], float) for column in range(5)
     )
     own = Mean(logs, errors, degrees, numbers, repeated > 0)
-    found = moderate(own, inflation([one.residuals for one in means if one.repeated]))
+    # Those with most blocks tell most; only they have blocks of all times.
+    most = max((one.strata for one in means), key=len)
+    told = [one.residuals for one in means if np.array_equal(one.strata, most)]
+    found = moderate(own, inflation(told, most) if len(most) else 1.0)
+    widened = float(found.widened)
     return [
-        one._replace(error=float(error), degrees=float(freedom))
+        one._replace(error=float(error), degrees=float(freedom), widened=widened)
         for one, error, freedom in zip(means, found.error, found.degrees, strict=True)
     ]
 
@@ -312,10 +338,12 @@ def moderate(means: Mean, widened: Any = 1.0) -> Mean:
     """Return the same of arrays (..., settings); `widened` is what errors are multiplied by."""
     from scipy.special import digamma, polygamma
 
-    error = means.error * np.asarray(widened)[..., None]
+    wider = np.asarray(widened)[..., None]
+    error = means.error * wider
+    repeated = np.broadcast_to(means.repeated, error.shape)
     degrees = np.broadcast_to(np.asarray(means.degrees, float), error.shape)
-    squares = np.square(means.error) * means.number
-    known = np.broadcast_to(means.repeated, error.shape) & (squares > 0)
+    squares = np.where(repeated, np.square(means.error) * means.number, 0.0)
+    known = squares > 0
     count = known.sum(axis=-1, keepdims=True)
     half = np.where(known, degrees, 1.0) / 2
     logs = np.log(np.where(known, squares, 1.0)) - digamma(half) + np.log(half)
@@ -324,22 +352,18 @@ def moderate(means: Mean, widened: Any = 1.0) -> Mean:
         return np.where(known, values, 0.0).sum(axis=-1, keepdims=True) / np.maximum(count, 1)
 
     spread = mean((logs - mean(logs)) ** 2) * count / np.maximum(count - 1, 1)
-    half_prior = _inverse_trigamma(spread - mean(polygamma(1, half)))
+    differ = spread - mean(polygamma(1, half))
+    half_prior = _inverse_trigamma(differ)
     prior = np.exp(mean(logs) + digamma(half_prior) - np.log(half_prior))
-    share = np.minimum(2 * half_prior, mean(degrees) * (count - 1)) * PRIOR_SHARE
+    # Where they differ by chance alone, their mean is known better.
+    prior = np.where(differ > 0, prior, mean(squares * half) / np.maximum(mean(half), 1 / MANY))
+    share = PRIOR_SHARE * np.minimum(2 * half_prior, mean(degrees) * (count - 1))
     share = np.where(count < FEWEST_SETTINGS, 0.0, share)
-    own = np.where(known, degrees, 0.0)
-    shrunk = (share * prior + own * np.where(known, squares, 0.0)) / np.maximum(share + own, 1e-9)
-    use = np.broadcast_to((share > 0), error.shape)
-    better = np.sqrt(shrunk / means.number) * np.asarray(widened)[..., None]
-    return means._replace(
-        error=np.where(use, better, error), degrees=np.where(use, share + own, degrees)
-    )
-
-
-PRIOR_SHARE = 0.5
-"""The share of the prior's degrees of freedom that counts."""
-FEWEST_SETTINGS = 3
+    own = np.where(repeated, degrees, 0.0)
+    shrunk = (share * prior + own * squares) / np.maximum(share + own, 1 / MANY)
+    error = np.where(share > 0, np.sqrt(shrunk / means.number) * wider, error)
+    degrees = np.where(share > 0, share + own, degrees)
+    return means._replace(error=error, degrees=degrees, widened=widened)
 
 
 def _inverse_trigamma(values: np.ndarray) -> np.ndarray:
@@ -354,12 +378,33 @@ def _inverse_trigamma(values: np.ndarray) -> np.ndarray:
     return found
 
 
-def inflation(residuals: Sequence[np.ndarray]) -> Any:
+FEWEST_BLOCKS = 8
+
+
+def inflation(residuals: Sequence[np.ndarray], strata: np.ndarray) -> Any:
     """Return the factor, at least 1, by which neighbours in time that are alike widen errors.
 
-    `residuals` has an array (..., blocks) of each setting, in order of time.
+    `residuals` has an array (..., blocks) of each setting, in order of time, `strata` the strata
+    of the blocks. Their products of neighbours, of all settings together, are compared with those
+    that an autoregression of first order would leave within strata, and the error of a mean with
+    the one that it would have. Fewer than FEWEST_BLOCKS cannot tell.
     """
-    return np.ones(residuals[0].shape[:-1]) if len(residuals) else 1.0
+    products = sum((one[..., 1:] * one[..., :-1]).sum(axis=-1) for one in residuals)
+    squares = sum((one**2).sum(axis=-1) for one in residuals)
+    blocks = len(strata)
+    if blocks < FEWEST_BLOCKS:
+        return np.ones_like(squares)
+    same = strata[:, None] == strata
+    within = np.eye(blocks) - same / same.sum(axis=0)
+    apart = abs(np.subtract.outer(np.arange(blocks), np.arange(blocks)))
+    expected, widened = [], []
+    for correlation in np.linspace(0, 0.95, 20):
+        pairs = correlation**apart
+        left = within @ pairs @ within
+        expected.append(np.trace(left, 1) / np.trace(left))
+        widened.append(pairs.sum() / blocks * np.trace(within) / np.trace(left))
+    seen = products / np.where(squares > 0, squares, 1.0)
+    return np.sqrt(np.interp(seen, expected, widened))
 
 
 def log_means(compared: pd.DataFrame, ratio: str = "speedup") -> "pd.Series[float]":
@@ -378,15 +423,13 @@ def mean_speedup(compared: pd.DataFrame, ratio: str = "speedup") -> Mean:
     return on_these_prompts(_strata(compared, ratio)[0])
 
 
-def mean_on_other_prompts(
-    compared: pd.DataFrame, these: Mean | None = None, widened: float = 1.0
-) -> Mean:
+def mean_on_other_prompts(compared: pd.DataFrame, these: Mean | None = None) -> Mean:
     """Return the mean speedup of a setting: the kind *prompts like these*, see `on_such_prompts`.
 
     Iterations are averaged: they are replicates of a block and a prompt. It has no error with a
     single prompt, nor with a single block of all prompts.
     """
-    return on_such_prompts(_strata(compared, "speedup")[0], these, widened)
+    return on_such_prompts(_strata(compared, "speedup")[0], these)
 
 
 def _strata(compared: pd.DataFrame, ratio: str) -> tuple[list[Stratum], list[pd.Index]]:

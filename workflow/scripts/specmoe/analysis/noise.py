@@ -1,17 +1,113 @@
-"""Noise that is estimated: of sessions, of blocks, and of predictions."""
+"""Noise as estimates: how far sessions, blocks, and predictions and measurements are apart.
 
-from specmoe.analysis.intervals import Session
+All are standard deviations of logarithms. `resources/noise.yaml` has those of shipped campaigns and
+of their history, each of which is a draw; their root mean square is the prior. What a campaign
+shows of its own noise is shrunk to the prior, which weighs as much as the draws that it is made of.
+`tests/benchmarks/noise_table.py` writes the file.
+"""
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from specmoe.analysis.intervals import Mean, Session, block_mean, mean_speedup
+from specmoe.config.base import resource
 from specmoe.config.schema import Statistics
 
-SESSION = Session(0.05, 0.03)
-"""The prior of sessions, from pairs of shipped campaigns."""
+# Measurements of one session follow one another; blocks of the largest shipped one took minutes.
+SESSION_GAP = pd.Timedelta(hours=2)
 
 
-def session_of(statistics: Statistics) -> Session:
+class Deviation(NamedTuple):
+    """A standard deviation, and the degrees of freedom that it is known with."""
+
+    value: float
+    degrees: float
+
+    def shrunk(self, squares: Sequence[float]) -> "Deviation":
+        """Return it after further draws."""
+        total = self.degrees + len(squares)
+        return Deviation(math.sqrt((self.degrees * self.value**2 + sum(squares)) / total), total)
+
+
+def prior(kind: str, part: str = "deviation") -> Deviation:
+    """Return the prior of `sessions` (parts `common` and `own`), `blocks` or `predictions`."""
+    draws = np.array([one[part] for one in resource("noise")[kind].values()])
+    return Deviation(math.sqrt((draws**2).mean()), len(draws))
+
+
+def session_of(statistics: Statistics, settings: Sequence[pd.DataFrame] = ()) -> Session:
     """Return how far sessions are apart: as the configuration says, else as estimated.
 
-    The part of each setting's own is in the proportion of the prior.
+    `settings` are the compared runs of each; where they lie in several sessions these count too.
+    The configuration says the common part; that of each setting's own is in proportion.
     """
-    if statistics.session_sd is None:
-        return SESSION
-    return Session(statistics.session_sd, statistics.session_sd * SESSION.own / SESSION.common)
+    common, own = prior("sessions", "common"), prior("sessions", "own")
+    if statistics.session_sd is not None:
+        said = statistics.session_sd
+        return Session(said, said * own.value / common.value)
+    if settings:
+        shifts = session_shifts(settings)
+        common, own = (
+            known.shrunk([getattr(one, part) ** 2 for one in shifts])
+            for known, part in ((common, "common"), (own, "own"))
+        )
+    return Session(common.value, own.value, common.degrees)
+
+
+class Shift(NamedTuple):
+    """What one of two sessions differs by from their mean, as standard deviations."""
+
+    settings: int
+    common: float  # of all settings together
+    own: float  # of each by itself
+
+
+def session_shifts(settings: Sequence[pd.DataFrame]) -> list[Shift]:
+    """Return the shift between each two sessions that follow one another; none in a single one."""
+    if not all("started_at" in one for one in settings):
+        return []
+    times = pd.concat([one["started_at"] for one in settings]).sort_values()
+    starts = times[times.diff() > SESSION_GAP].to_numpy()
+    sessions = [np.searchsorted(starts, one["started_at"], side="right") for one in settings]
+    found = []
+    for later in range(1, len(starts) + 1):
+        both = [
+            (one[at == later - 1], one[at == later])
+            for one, at in zip(settings, sessions, strict=True)
+        ]
+        found.append(compare_sessions(both))
+    return [one for one in found if one]
+
+
+def compare_sessions(settings: Iterable[tuple[pd.DataFrame, pd.DataFrame]]) -> Shift | None:
+    """Return the shift between two sessions, from the compared runs of each setting in both.
+
+    Settings are compared on the prompts of both sessions. By moments; none of a single setting.
+    """
+    found = [one for one in (_difference(*both) for both in settings) if one]
+    if len(found) < 2:
+        return None
+    shifts, squares = np.array(found).T
+    spread = float(shifts.var(ddof=1))
+    common = max(float(shifts.mean()) ** 2 - spread / len(shifts), 0.0) / 2
+    own = max(spread - float(squares.mean()), 0.0) / 2
+    return Shift(len(shifts), math.sqrt(common), math.sqrt(own))
+
+
+def _difference(first: pd.DataFrame, second: pd.DataFrame) -> tuple[float, float] | None:
+    """Return by how much a setting differs between two sessions, and its squared error."""
+    both = {*first["prompt"]} & {*second["prompt"]}
+    if not both:
+        return None
+    parts = [one[one["prompt"].isin(both)] for one in (first, second)]
+    before, after = map(mean_speedup, parts)
+    if not (before.repeated and after.repeated):
+        # Prompts, each in a block of its own, differ between sessions as blocks do.
+        of_prompts = [np.log(one["speedup"]).groupby(one["prompt"]).mean() for one in parts]
+        before, after = Mean(0.0, 0.0, 1), block_mean((of_prompts[1] - of_prompts[0]).to_numpy())
+    square = float(before.error**2 + after.error**2)
+    return (float(after.log - before.log), square) if math.isfinite(square) else None

@@ -14,15 +14,16 @@ from pathlib import Path
 from typing import Any
 
 from specmoe.analysis import contenders
+from specmoe.analysis.stage_text import describe_stage
 from specmoe.config.block import Block
 from specmoe.config.matrix import TEXTS
 from specmoe.config.schema import Config
 from specmoe.files import read_record, replace_text
 from specmoe.measure import jobs
 from specmoe.plan.asked import Asked
-from specmoe.plan.campaign import ROOT, LoadedCampaign
+from specmoe.plan.campaign import LoadedCampaign
 from specmoe.records import digest_of, head_of
-from specmoe.text import duration, fill_template
+from specmoe.text import duration
 
 # Of the minutes: what targets write alone, before anything is compared.
 TEXTS_SHARE = 0.2
@@ -205,6 +206,4 @@ def describe(config: Config, stage: contenders.Stage, repeat: int, cut: str) -> 
         target = config.label(row["target"])
         place = ", ".join(filter(None, [target, row["suite"] * several, row["level"]]))
         cells.append(row | {"target": place, "setting": row["label"]})
-    return fill_template(
-        ROOT / "paper/stage.txt.j2", rows=cells, repeat=repeat, ended=stage.ended or cut
-    )
+    return describe_stage(cells, repeat, stage.ended or cut)

@@ -23,6 +23,7 @@ from specmoe.config.workloads import WorkloadBase
 from specmoe.models.info import ModelInfo
 from specmoe.runs.schema import excluded, undisturbed
 
+_RATIOS = ("speedup", "first_token_ratio", "end_to_end", "user_speedup")
 SETTING = ["suite", "target", "draft", "gamma"]
 """A setting at the campaign's own conditions, see `usual`."""
 
@@ -155,10 +156,11 @@ def summarise_baselines(runs: pd.DataFrame, statistics: Statistics) -> pd.DataFr
     def row(members: pd.DataFrame) -> Iterator[dict[str, Any]]:
         rates = members["tokens_per_second"]
         # Of logarithms, so that it stays above 0.
-        of_blocks = np.log(rates.groupby(members["block"]).mean().to_numpy(float))
-        ends = intervals.block_mean(of_blocks).interval(statistics.confidence)
+        mean = intervals.mean_speedup(members, "tokens_per_second")
+        share = np.exp(mean.reach(statistics.confidence))
+        estimate = intervals.Estimate(rates.mean(), rates.mean() / share, rates.mean() * share)
         yield {
-            **intervals.Estimate(rates.mean(), *ends).columns("tokens_per_second"),
+            **estimate.columns("tokens_per_second"),
             "tokens_per_second_sd": rates.std(),
             "prompt_tokens_per_second": (members["n_prompt"] / members["prompt_ms"] * 1000).mean(),
             "runs": len(members),
@@ -189,12 +191,14 @@ def summarise(
     - tokens_per_second, tokens_per_second_sd: over runs; baseline_tokens_per_second: their mean.
     - acceptance_rate: accepted / drafted tokens, summed over runs; acceptance_rate_mean: the
       study's, the mean of the runs' own rates.
+    - drafted_share: drafted over written tokens, see `is_idle`; null where drafts are not counted.
     - replays_per_round: those that gave a token (that were not counted are none);
       tokens_per_round: 1 + accepted / rounds, and these; rounds_per_run; round_ms: decode time over
       rounds. Null where a count is not known of all, or nothing was drafted.
     - speedup, first_token_ratio, end_to_end, user_speedup: geometric means of blocks, each of which
-      is that of its runs, with intervals; null unless known of all runs. Where a setting is not
-      paired, the interval does not include how the baseline itself varies.
+      is that of its runs, with intervals, moderated over settings that differ by draft and γ; null
+      unless known of all runs. Where a setting is not paired, the interval does not include how the
+      baseline itself varies.
     - speedup_unpaired: the study's, the setting's mean rate over its target's mean baseline (see
       `with_speedups`); null where the target has none.
     - decode_failures: failed decodes per run; null where they were not counted.
@@ -223,13 +227,12 @@ def summarise(
             "baseline_tokens_per_second": members["baseline_tokens_per_second"].mean(),
             "acceptance_rate": acceptance_rate(members["accepted"], members["drafted"]),
             "acceptance_rate_mean": rates.mean(),
+            "drafted_share": _total(members["drafted"]) / _total(members["generated"]),
             "replays_per_round": replays,
             "tokens_per_round": 1 + accepted / some_rounds + replays,
             "rounds_per_run": rounds / len(members),
             "round_ms": members["decode_ms"].sum() / some_rounds,
-            **mean_ratios(
-                members, statistics, "speedup", "first_token_ratio", "end_to_end", "user_speedup"
-            ),
+            **mean_ratios(members, *_RATIOS),
             "speedup_unpaired": rate / first["mean_baseline_tokens_per_second"],
             "decode_failures": _total(members["decode_failures"]) / len(members),
             "log_speedups": [*by_repeat.reindex(range(by_repeat.index.max() + 1))],
@@ -239,7 +242,8 @@ def summarise(
             "prompt_set": ", ".join(sorted(sent["prompt"].unique())),
         }
 
-    settings = by_group(pairs, by, row)
+    peers = [name for name in by if name not in ("draft", "gamma")]
+    settings = with_ends(by_group(pairs, by, row), peers, statistics, *_RATIOS)
     counts = dict.fromkeys(["excluded", "pairs"], "Int64")
     return settings if settings.empty else settings.astype(counts)
 
@@ -304,18 +308,38 @@ def acceptance_by_position(pairs: pd.DataFrame) -> pd.DataFrame:
     return by_group(pairs[pairs["drafted_per_position"].notna()], [*SETTING, *MEASURED_BY], rows)
 
 
-def mean_ratios(members: pd.DataFrame, statistics: Statistics, *names: str) -> dict[str, float]:
-    """Return the geometric means of columns of ratios over blocks and their ends, by column.
+def mean_ratios(members: pd.DataFrame, *names: str) -> dict[str, intervals.Mean | None]:
+    """Return the means of columns of ratios over blocks, by column, for `with_ends`.
 
     They are null unless known of all runs, of which there may be none.
     """
-    found: dict[str, float] = {}
-    for name in names:
-        mean = intervals.Estimate(np.nan)
-        if len(members) and members[name].notna().all():
-            mean = intervals.mean_speedup(members, name).estimate(statistics.confidence)
-        found |= mean.columns(name)
-    return found
+    known = [name for name in names if len(members) and members[name].notna().all()]
+    means = {name: intervals.mean_speedup(members, name) for name in known}
+    return dict.fromkeys(names) | means
+
+
+def with_ends(
+    rows: pd.DataFrame, peers: Sequence[str], statistics: Statistics, *names: str
+) -> pd.DataFrame:
+    """Return rows whose columns of `mean_ratios` are geometric means, each followed by its ends.
+
+    Their variances are moderated among rows that are alike in `peers`.
+    """
+    if rows.empty:
+        return rows
+    columns: dict[str, Any] = {}
+    for name, column in rows.items():
+        columns[str(name)] = column
+        if name not in names:
+            continue
+        found = pd.Series([intervals.Estimate(np.nan)] * len(rows), rows.index)
+        for at in rows.groupby([*peers], dropna=False).indices.values():
+            known = [place for place in at if column.iloc[place]]
+            for place, mean in zip(known, intervals.moderated([*column.iloc[known]]), strict=True):
+                found.iloc[place] = mean.estimate(statistics.confidence)
+        for end, values in zip(("", "_low", "_high"), zip(*found, strict=True), strict=True):
+            columns[f"{name}{end}"] = values
+    return pd.DataFrame(columns, rows.index)
 
 
 def acceptance_rate(accepted: pd.Series, drafted: pd.Series) -> float:
@@ -324,12 +348,27 @@ def acceptance_rate(accepted: pd.Series, drafted: pd.Series) -> float:
     return float(_total(accepted) / total) if total > 0 else np.nan
 
 
+IDLE_SHARE = 0.05
+"""Drafted over written tokens, up to which a setting is idle: as much as sessions are apart (the
+prior of `noise`), so that no campaign could tell its gain from none."""
+
+
+def is_idle(settings: pd.DataFrame) -> "pd.Series[bool]":
+    """Return whether each setting hardly drafts: its speedup then says nothing of drafting.
+
+    An accepted token saves a pass, which takes as long as writing a token alone. So even if all
+    that was drafted had been accepted and had cost nothing, no more than IDLE_SHARE of the time
+    would be spared. Unknown counts are not idle.
+    """
+    return settings["drafted_share"] <= IDLE_SHARE
+
+
 def fastest(settings: pd.DataFrame) -> "pd.Series[bool]":
     """Return whether each setting is the fastest of its target and protocol on its prompts.
 
-    One that drafted nothing is never the fastest, as in advice.
+    An idle one is never the fastest, as in advice.
     """
-    drafting = settings[settings["rounds_per_run"] != 0]
+    drafting = settings[~is_idle(settings)]
     best = drafting.groupby([*MEASURED_BY, "target", "prompt_set"])["speedup"].transform("max")
     return (drafting["speedup"] == best).reindex(settings.index, fill_value=False)
 

@@ -18,7 +18,7 @@ from specmoe import text
 from specmoe.analysis import filters, number_text
 from specmoe.analysis.advice import Controls, Status
 from specmoe.analysis.decision import Answer
-from specmoe.analysis.follow_up import with_files
+from specmoe.analysis.follow_up import Need, with_options
 from specmoe.analysis.number_text import fixed, interval, measured_in, percent
 from specmoe.analysis.registry import TABLES, Analysis, Record, records
 from specmoe.analysis.summaries import SETTING, make_pairs, summarise
@@ -38,6 +38,7 @@ _DECIDES = {
     Answer.LOOPING: "simultaneous",
     Answer.UNDECIDED: "simultaneous",
     Answer.OFF: "setting",
+    Answer.LITTLE: "simultaneous",
 }
 
 
@@ -61,6 +62,7 @@ def render_advice(analysis: Analysis, template: Path, details: Path) -> str:
         campaign=campaign,
         session=math.expm1(campaign["session_reach"]),
         audit=filters.whole_audit(analysis),
+        beside=filters.beside_others(analysis),
         controlled=records(advice[advice["controls"] != Controls.NONE]),
         advised=records(advised),
         without=[*advice.loc[~advice["target"].isin(advised["target"]), "target"]],
@@ -71,6 +73,7 @@ def render_advice(analysis: Analysis, template: Path, details: Path) -> str:
         categories={name: records(own) for name, own in categories.groupby("target")},
         details=details,
         Answer=Answer,
+        Need=Need,
         Status=Status,
         too_few=number_text.TOO_FEW_PROMPTS,
     )
@@ -141,21 +144,21 @@ def advice_values(analysis: Analysis) -> dict[str, Any]:
 def advise(
     analysis: Path,
     out: Path,
-    contenders: tuple[Path, ...] = (),
-    configfile: tuple[Path, ...] = (),
+    stages: tuple[Path, ...] = (),
+    options: str = "--config ",
 ) -> None:
     """Print the advice of an analysis, a folder; write its values as JSON and details beside them.
 
-    `contenders` are the decisions of a campaign that was measured in stages, the last one last: the
-    JSON has its settings, those too that were measured no further;
-    `configfile` are the files that configure the campaign, for the lines to be pasted.
+    `stages` is what was decided in a campaign in stages: the JSON has its settings, those too that
+    were measured no further;
+    `options` configure the campaign, for the lines to be pasted.
     """
     tables = Analysis.read(analysis)
-    lines = tables.advice["command"].map(lambda line: with_files(line, configfile), "ignore")
+    lines = tables.advice["command"].map(lambda line: with_options(line, options), "ignore")
     tables = Analysis(tables.tables, advice=tables.advice.assign(command=lines))
     values = advice_values(tables)
-    if contenders:
-        values["settings"] = read_record(contenders[-1])["settings"]
+    for file in stages:
+        values["settings"] = read_record(file)["settings"]
     replace_text(out, json.dumps(values, indent=1, allow_nan=False) + "\n")
     details = out.with_suffix(".md")
     replace_text(details, render_advice(tables, ROOT / "paper/advice.md.j2", details))

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from specmoe.analysis.summaries import acceptance_rate, by_group, mean_ratios
+from specmoe.analysis.summaries import acceptance_rate, by_group, mean_ratios, with_ends
 from specmoe.audit.limits import LIMITS
 from specmoe.config.block import MEASURED_BY, Outputs
 from specmoe.config.schema import Statistics
@@ -23,6 +23,8 @@ _SHARED = [
     *("prompt", "repeat", "iteration"),
 ]
 _COUNTED = ("drafted", "accepted", "speedup", "tokens")
+_RATIOS = ("speedup", "dense_speedup", "ratio", "experts_ratio")
+_PASS_RATIOS = ("ms", "steps", "ratio", "bound_share")
 
 
 def compare_pairs(
@@ -35,8 +37,8 @@ def compare_pairs(
 
     `runs` are pairs of one temperature without controls, `dense_of` names the dense model that each
     MoE was upcycled from, `single_of` the MoE of one expert beside one of several. Both runs with a
-    prompt in one repeat are a pair, and intervals are over repeats. Several γ of a draft model also
-    have a row together. Columns:
+    prompt in one repeat are a pair, in the MoE's block. Several γ of a draft model also have a row
+    together. Columns:
 
     - protocol, engine, dense (the dense counterpart), suite, target (the MoE), draft, method,
       draft_model, gamma (null: all of `gammas`), forced_acceptance (null: the draft model's own).
@@ -45,9 +47,9 @@ def compare_pairs(
     - same_tokens: share of the pairs with the same tokens; null where acceptance is forced, as the
       text then is no model's.
     - speedup, dense_speedup, ratio of the first to the second, experts_ratio (to the speedup of the
-      MoE of one expert; null without one): geometric means with intervals.
+      MoE of one expert; null without one): geometric means with intervals, moderated over the
+      settings of the MoE.
     """
-    runs = runs.assign(block=runs["repeat"])
     pairs = runs[runs["target"].isin(dense_of)]
     roles: Any = (("dense", dense_of, "inner"), ("single", single_of, "left"))
     for role, model_of, how in roles:
@@ -66,13 +68,14 @@ def compare_pairs(
         by_gamma: dict[Any, pd.DataFrame] = dict(list(members.groupby("gamma")))
         every = {pd.NA: members} if len(by_gamma) > 1 else {}
         for gamma, its in (by_gamma | every).items():
-            yield {"gamma": gamma} | _compared(its, statistics)
+            yield {"gamma": gamma} | _compared(its)
 
     setting = [*MEASURED_BY, "suite", "dense", "target", "draft", "forced_acceptance"]
-    return by_group(pairs, setting, rows).astype({"gamma": "Int64"})
+    found = by_group(pairs, setting, rows).astype({"gamma": "Int64"})
+    return with_ends(found, [*MEASURED_BY, "suite", "target"], statistics, *_RATIOS)
 
 
-def _compared(pairs: pd.DataFrame, statistics: Statistics) -> dict[str, object]:
+def _compared(pairs: pd.DataFrame) -> dict[str, object]:
     own = acceptance_rate(pairs["accepted"], pairs["drafted"])
     dense = acceptance_rate(pairs["dense_accepted"], pairs["dense_drafted"])
     known = pairs[pairs["tokens"].notna() & pairs["dense_tokens"].notna()]
@@ -85,11 +88,11 @@ def _compared(pairs: pd.DataFrame, statistics: Statistics) -> dict[str, object]:
         "gammas": ", ".join(map(str, sorted(pairs["gamma"].unique()))),
         "prompts": pairs["prompt"].nunique(),
         "pairs": len(pairs),
-        "repeats": pairs["block"].nunique(),
+        "repeats": pairs["repeat"].nunique(),
         "acceptance_rate": own,
         "dense_acceptance": dense,
         "same_tokens": np.nan if forced or not same else float(np.mean(same)),
-        **mean_ratios(pairs, statistics, "speedup", "dense_speedup", "ratio", "experts_ratio"),
+        **mean_ratios(pairs, *_RATIOS),
     }
 
 
@@ -108,7 +111,8 @@ def compare_passes(
     - engine, model, n_tokens (of a pass), repeats.
     - dense: the dense counterpart of an upcycled MoE, itself of such a counterpart; null of others.
     - ms: the time; steps: that over the time of a single token, in the same repeat; ratio: steps
-      over those of the dense counterpart. Geometric means with intervals over repeats.
+      over those of the dense counterpart. Geometric means with intervals over repeats, moderated
+      over the widths of a model.
     - experts: distinct ones that a pass visits in a layer, as counted; experts_even: as expected of
       even routing. Null if dense.
     - read_bytes: the weights that a pass reads; bound_ms: the time to read them at the bandwidth;
@@ -143,11 +147,12 @@ def compare_passes(
         yield {
             "dense": first["dense"],
             "repeats": members["repeat"].nunique(),
-            **mean_ratios(members, statistics, "ms", "steps", "ratio", "bound_share"),
+            **mean_ratios(members, *_PASS_RATIOS),
             "experts": members["experts"].astype(float).mean(),
             "experts_even": size.evenly_visited(n_tokens) if size and size.experts else np.nan,
             "read_bytes": read,
             "bound_ms": bound,
         }
 
-    return by_group(passes, ["engine", "model", "n_tokens"], row)
+    found = by_group(passes, ["engine", "model", "n_tokens"], row)
+    return with_ends(found, ["engine", "model"], statistics, *_PASS_RATIOS)

@@ -1,7 +1,8 @@
 """The checks of the audit, and its sensitivity.
 
 Every run is checked at two levels. Bounds that no valid run breaks find the impossible ones;
-expectations find the suspicious ones. A run that fails a check is flagged and named, never dropped.
+expectations find the suspicious ones, and rest on what was seen of the machine or of other runs. A
+run that fails a check is flagged and named, never dropped.
 
 The sensitivity is counted on runs that are made too fast on purpose. A failed decode leaves a
 shorter time. A row that is written by hand can also have a shorter time of drafting, and counters
@@ -12,6 +13,7 @@ a speedup is wrong where all baselines are too slow.
 from collections.abc import Callable
 from copy import copy
 from enum import StrEnum
+from functools import partial
 from itertools import product
 from math import ceil
 from typing import Any, NamedTuple
@@ -33,7 +35,7 @@ _NUMBERS = ("bound", "measured", "ratio")
 
 
 class Check(NamedTuple):
-    """A check of runs; `meaning` is what no valid run does."""
+    """A check of runs; `meaning` is what a valid run does not, or should not, do."""
 
     meaning: str
     find: Callable[[Run, Evidence], Finding]
@@ -56,6 +58,16 @@ CHECKS = {
     "bandwidth": Check(
         "Read its weights faster than the machine's memory delivers them.",
         bounds.check_bandwidth,
+    ),
+    "expected_time": Check(
+        "Take less time than its passes need at the speeds of baselines that differ or are few.",
+        partial(bounds.check_draft_time, steady=False),
+        Level.SUSPICIOUS,
+    ),
+    "measured_bandwidth": Check(
+        "Read its weights faster by a tenth than anything else read this machine's memory.",
+        partial(bounds.check_bandwidth, stated=False),
+        Level.SUSPICIOUS,
     ),
     "baseline_time": Check(
         "Take less time than its passes at its own baseline's speed and its logged drafting.",
@@ -98,6 +110,7 @@ CHECKS = {
         "Reject its own tokens when a target drafts for itself, or accept, or gain by, those of an"
         " unrelated draft model.",
         output.check_controls,
+        Level.SUSPICIOUS,
     ),
 }
 
@@ -176,8 +189,9 @@ def _counts(audit: pd.DataFrame) -> dict[str, Any]:
 
 FACTORS = (1.0, 1.5, 2.0, 2.5, 3.0)  # the first is the rows as they are
 # Those of time, and two that find counters that do not add up, or are not the draft model's.
-_OF_TIME = ("draft_time", "bandwidth", "baseline_time", "expected_experts")
-_LOOKED_AT = [CHECKS[name] for name in ("accounting", "agreement", *_OF_TIME)]
+_OF_TIME = ("draft_time", "bandwidth", "baseline_time", "expected_experts", "expected_time")
+_OF_COUNTERS = ("accounting", "agreement")
+_LOOKED_AT = [CHECKS[name] for name in (*_OF_COUNTERS, *_OF_TIME, "measured_bandwidth")]
 _OF_SINGLE_ROUNDS = (
     *("accepted_per_position", "accepted_lengths", "drafted_lengths"),
     *("replays", "replays_rejected", "decodes"),
@@ -239,6 +253,7 @@ def _forge(evidence: Evidence, forged: Forged, factor: float) -> Evidence:
     made, plain = copy(evidence), forged == Forged.BASELINES
     if plain:
         made.times = {model: ms * factor for model, ms in evidence.times.items()}
+        made.alone = {run: rate / factor for run, rate in evidence.alone.items()}
         factor = 1 / factor
     made.runs = {
         name: run if run.speculative == plain else _faster(run, forged, factor)

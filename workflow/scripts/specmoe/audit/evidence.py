@@ -24,6 +24,7 @@ from specmoe.config.methods import METHODS, Method
 from specmoe.config.schema import AuditSettings
 from specmoe.models.info import Size
 from specmoe.plan.machine import bandwidth_of
+from specmoe.runs.other_tables import undisturbed_passes
 from specmoe.runs.schema import Row, undisturbed
 
 if TYPE_CHECKING:
@@ -121,14 +122,23 @@ def _plain(value: Any) -> Any:
     return None if pd.isna(value) else value
 
 
-def most_bandwidth(machine: Mapping[str, Any]) -> float | None:
-    """Return the highest rate at which a valid run can read memory, in bytes a second, if known.
+def known_bandwidth(
+    machine: Mapping[str, Any], passes: pd.DataFrame, sizes: Mapping[str, Size]
+) -> tuple[float | None, dict[str, float]]:
+    """Return the peak of the memory that is stated, and what was read without one, by machine.
 
-    A rate that the maker or the configuration states is a peak that nothing exceeds.
+    In bytes a second. A maker or the configuration states a peak, which nothing exceeds. What was
+    read is the most of probes and timed passes; a cache gives more than memory does.
     """
-    rate = bandwidth_of(machine)
-    probed = str(machine["memory_bandwidth_source"]).startswith("probe")
-    return rate and rate * (1 + LIMITS.bandwidth_tolerance * probed)
+    if not str(machine["memory_bandwidth_source"]).startswith("probe"):
+        return bandwidth_of(machine), {}
+    rates = {str(one["id"]): bandwidth_of(one) or 0.0 for one in machine.get("machines", [machine])}
+    for timed in undisturbed_passes(passes).to_dict("records"):
+        size, name = sizes.get(timed["model"]), timed["machine"]
+        if name in rates and size and size.file_bytes > LIMITS.cache_bytes:
+            rate = 1000 * size.pass_bytes(timed["n_tokens"]) / timed["ms"]
+            rates[name] = max(rates[name], rate)
+    return None, rates
 
 
 class Gap(NamedTuple):
@@ -161,14 +171,15 @@ def gaps_of(judged: Mapping[str, Any]) -> dict[str, Gap]:
 class Evidence:
     """The evidence that the runs of a campaign are checked against.
 
-    Made from them: runs (by id), times (see `_single_token_ms`), repeats (their texts in order, by
-    `Run.repeated`), outputs (prompts and texts, by `Run.setting`), loads (the tokens of the
-    measured runs of each).
+    Made from them: runs (by id), times, contexts and unsteady (see `_time_models`), alone (by
+    machine and run, the bytes a second that runs without speculation read), repeats (their texts in
+    order, by `Run.repeated`), outputs (prompts and texts, by `Run.setting`), loads (the tokens of
+    the measured runs of each).
     """
 
     rows: InitVar[pd.DataFrame]  # `schema.read_runs`'s frame
     sizes: Mapping[str, Size]  # of models
-    bandwidth: float | None  # see `most_bandwidth`
+    bandwidth: float | None  # the stated peak, see `known_bandwidth`
     settings: AuditSettings
     # By run: the target's gap at the token where the run left its baseline.
     divergences: Mapping[str, Gap] = field(default_factory=dict)
@@ -177,12 +188,14 @@ class Evidence:
     limits: Limits = LIMITS
     # The targets whose state the engine restores after a rejection.
     restored: Set[str] = frozenset()
+    rates: Mapping[str, float] = field(default_factory=dict)  # what was read
 
     def __post_init__(self, rows: pd.DataFrame) -> None:
         """Sort the runs by what checks compare."""
         listed = [Run.of(row) for row in rows.to_dict("records")]
         self.runs = {run.run: run for run in listed}
-        self.times = _single_token_ms(rows)
+        self._time_models(rows)
+        self.alone: dict[tuple[str, str], float] = {}
         self.repeats: dict[tuple[Any, ...], list[tuple[int, ...]]] = defaultdict(list)
         self.outputs: dict[tuple[Any, ...], set[tuple[str, tuple[int, ...]]]] = defaultdict(set)
         self.loads: Counter[str] = Counter()
@@ -193,11 +206,61 @@ class Evidence:
                 self.outputs[run.setting].add((run.prompt, run.tokens))
             if run.load is not None:
                 self.loads[run.load] += run.generated or 0
+            size = None if run.speculative or run.disturbed_reason else self.sizes.get(run.target)
+            tokens, ms = run.timed_tokens, run.decode_ms
+            if tokens and ms and size and size.file_bytes > self.limits.cache_bytes:
+                self.alone[run.machine, run.run] = 1000 * size.pass_bytes(1) * tokens / ms
+
+    def _time_models(self, runs: pd.DataFrame) -> None:
+        """Time a token of each model, by machine, protocol, engine, options and model.
+
+        The times are milliseconds in its fastest baseline run. A mean would be no bound: other work
+        slows runs, so a run can be faster than the mean. Of loads, only those of a single client
+        time a token. Disturbed runs do not count. Contexts are the fewest tokens before a token, on
+        average over a baseline run. Unsteady are models whose baselines differ, or are few.
+        """
+        runs = undisturbed(runs).dropna(subset="tokens_per_second")
+        baselines = runs[(runs["draft"] == NO_DRAFT) & (runs["concurrency"] == 1)]
+        baselines = baselines.assign(context=baselines["n_prompt"] + baselines["generated"] / 2)
+        timed = baselines.groupby(["machine", *MEASURED_BY, "engine_options", "target"])
+        rates = timed["tokens_per_second"].agg(["min", "max", "count"])
+        self.times: dict[Any, float] = (1000 / rates["max"]).to_dict()
+        self.contexts: dict[Any, float] = timed["context"].min().to_dict()
+        close = rates["min"] >= rates["max"] * (1 - self.limits.steady_within)
+        self.unsteady = {*rates.index[~close | (rates["count"] < self.limits.steady_runs)]}
 
     def token_ms(self, run: Run, model: str) -> float:
-        """Return the milliseconds a token of a model that was timed as the run was, or NaN."""
-        timed_as = run.machine, run.protocol, run.engine, run.engine_options
-        return self.times.get((*timed_as, model), nan)
+        """Return the milliseconds a token of a model that was timed as the run was, or NaN.
+
+        A model reads more with every token before it, so one that was timed behind longer prompts
+        alone may be faster.
+        """
+        timed_as = self._timed_as(run, model)
+        context = run.numbers.n_prompt + run.numbers.generated / 2
+        if self.contexts.get(timed_as, nan) > context + self.limits.longer_context:
+            return nan
+        return self.times.get(timed_as, nan)
+
+    def steady(self, run: Run) -> bool:
+        """Return whether the machine was steady while the run's models were timed as it was."""
+        draft = run.draft_model or ""
+        models = run.target, draft, self.settings.draft_proxies.get(draft, "")
+        return not any(self._timed_as(run, model) in self.unsteady for model in models)
+
+    def _timed_as(self, run: Run, model: str) -> tuple[str, ...]:
+        return run.machine, run.protocol, run.engine, run.engine_options, model
+
+    def most_read(self, run: Run) -> float | None:
+        """Return the highest rate at which a run should read memory, in bytes a second, if known.
+
+        It is the stated peak. Without one it is the highest of all probes, timed passes and other
+        runs without speculation, and a tenth more.
+        """
+        if self.bandwidth is not None or run.machine not in self.rates:
+            return self.bandwidth
+        own = run.machine, run.run
+        others = [rate for key, rate in self.alone.items() if key[0] == own[0] and key != own]
+        return max([self.rates[run.machine], *others]) * (1 + self.limits.bandwidth_tolerance)
 
     def miscounts(self, run: Run) -> bool:
         """Return whether a run's counters are those of a server that is known to count wrongly."""
@@ -212,19 +275,6 @@ class Evidence:
         return self.runs.get(run.baseline or "")
 
 
-def _single_token_ms(runs: pd.DataFrame) -> dict[tuple[str, ...], float]:
-    """Return each model's time for a token in its fastest baseline run.
-
-    By machine, protocol, engine, options and model. A mean would be no bound: other work slows
-    runs, so a run can be faster than the mean. Of loads, only those of a single client time a
-    token. Disturbed runs do not count.
-    """
-    baselines = undisturbed(runs[(runs["draft"] == NO_DRAFT) & (runs["concurrency"] == 1)])
-    by = ["machine", *MEASURED_BY, "engine_options", "target"]
-    fastest: Any = baselines.groupby(by)["tokens_per_second"].max().dropna()
-    return {timed_as: 1000 / float(rate) for timed_as, rate in fastest.items()}
-
-
 class CheckVerdict(StrEnum):
     """The outcome of a check of a run."""
 
@@ -237,8 +287,10 @@ class CheckVerdict(StrEnum):
 class Level(StrEnum):
     """The level of a check."""
 
-    IMPOSSIBLE = "impossible"  # no valid run can fail it
-    SUSPICIOUS = "suspicious"  # none should: it rests on what such a run usually takes
+    # Against arithmetic, the engine's own log, the target's own probabilities, a peak that is
+    # stated, or the speeds of a machine that proved steady: no valid run fails it.
+    IMPOSSIBLE = "impossible"
+    SUSPICIOUS = "suspicious"  # none should: it rests on what was seen of this machine or such runs
 
 
 @dataclass(frozen=True)

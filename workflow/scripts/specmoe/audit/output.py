@@ -123,8 +123,8 @@ def check_controls(run: Run, given: Evidence) -> Finding:
     """Check the controls, whose outcome is known beforehand.
 
     A target must accept nearly all of its own drafted tokens that it judges. Of an unrelated draft
-    model it must accept nearly nothing, and the run must be slower than its baseline, unless the
-    machine was disturbed during either.
+    model it must accept nearly nothing, unless its text loops, which any model continues. The run
+    must be slower than the fastest baseline, unless the machine was disturbed during it or its own.
     """
     same_file = run.target_sha256 is not None and run.target_sha256 == run.draft_sha256
     is_self = run.by_model and (run.draft_model == run.target or same_file)
@@ -142,11 +142,13 @@ def check_controls(run: Run, given: Evidence) -> Finding:
         return at_least(run.accepted / judged if judged else 1.0, share, why)
     share = given.limits.unrelated_acceptance
     why = f"{of_drafted}; the models are unrelated, so {share:.0%} at most are due"
-    parts, baseline = [at_most(acceptance, share, why)], given.baseline(run)
+    parts, baseline = [], given.baseline(run)
+    if looping(run.tokens or ()) <= given.limits.looping_share:
+        parts.append(at_most(acceptance, share, why))
     if baseline is not None and baseline.disturbed_reason is run.disturbed_reason is None:
-        rate, plain = (one.numbers.tokens_per_second for one in (run, baseline))
-        parts.append(at_most(rate, plain, f"{rate:.2f} tok/s, {plain:.2f} in the baseline"))
-    return combined(parts)
+        rate, plain = run.numbers.tokens_per_second, 1000 / given.token_ms(run, run.target)
+        parts.append(at_most(rate, plain, f"{rate:.2f} tok/s, {plain:.2f} in the fastest baseline"))
+    return combined(parts, unknown="its text loops, and no baseline is there to compare with")
 
 
 def _fewest_rejections(run: Run) -> int:

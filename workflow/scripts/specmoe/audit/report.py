@@ -9,7 +9,7 @@ import pandas as pd
 from specmoe.audit.bounds import required_time
 from specmoe.audit.checks import audit_runs, count_sensitivity, mostly_missed, summarise_audit
 from specmoe.audit.draft_rounds import scores_by_run
-from specmoe.audit.evidence import CheckVerdict, Evidence, Gap, gaps_of, most_bandwidth
+from specmoe.audit.evidence import CheckVerdict, Evidence, Gap, gaps_of, known_bandwidth
 from specmoe.config.block import ASKED, Block
 from specmoe.config.matrix import excluded_blocks
 from specmoe.errors import MeasurementError, SchemaError
@@ -17,7 +17,7 @@ from specmoe.files import named_if_damaged, read_record
 from specmoe.models.info import load_infos, size_of_info
 from specmoe.plan.campaign import ROOT, LoadedCampaign
 from specmoe.runs.other_tables import read_agreement, read_pass_times, seen_experts
-from specmoe.runs.schema import DISTURBED, excluded, read_runs
+from specmoe.runs.schema import disturbed_beyond_usual, excluded, read_runs
 from specmoe.runs.shipped import check_manifest
 from specmoe.text import counted, fill_template
 
@@ -72,10 +72,11 @@ def audit(campaign: LoadedCampaign, out: Path) -> None:
     if config.campaign.source == "shipped":
         check_manifest(data)
     infos, machine = load_infos(data / "models.json"), data / "machine.json"
-    seen = seen_experts(read_pass_times(*campaign.pass_times))
+    passes = read_pass_times(*campaign.pass_times)
+    seen = seen_experts(passes)
     sizes = {model: size_of_info(info, seen.get(model, ())) for model, info in infos.items()}
     with named_if_damaged(machine):
-        bandwidth = most_bandwidth(read_record(machine))
+        bandwidth, rates = known_bandwidth(read_record(machine), passes, sizes)
     gaps: dict[str, Gap] = {}
     for file in campaign.divergences:
         with named_if_damaged(file):
@@ -85,7 +86,9 @@ def audit(campaign: LoadedCampaign, out: Path) -> None:
         _refuse_other_runs(campaign, rows)
     scores = scores_by_run(read_agreement(*campaign.agreement))
     restored = {model for model, info in infos.items() if info.restored}
-    evidence = Evidence(rows, sizes, bandwidth, config.audit, gaps, scores, restored=restored)
+    evidence = Evidence(
+        rows, sizes, bandwidth, config.audit, gaps, scores, restored=restored, rates=rates
+    )
     found = Audit.of(evidence)
     found.write(out)
     text, details = describe_audit(found, rows, excluded_blocks(config)), out / "audit.txt"
@@ -125,9 +128,8 @@ def describe_audit(found: Audit, rows: pd.DataFrame, unmeasured: Sequence[Block]
         flagged=found.sensitivity.set_index("factor")["flagged_decoding"].to_dict(),
         missed=mostly_missed(found.sensitivity),
         unmeasured=unmeasured,
-        disturbed=rows.loc[rows["disturbed_reason"].notna(), "run"].tolist(),
+        disturbed=rows.loc[disturbed_beyond_usual(rows), "run"].tolist(),
         excluded=len(excluded(rows)),
-        reason=DISTURBED,
         table=_table(found.audit),
     )
 

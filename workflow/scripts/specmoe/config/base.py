@@ -2,11 +2,11 @@
 
 import os.path
 import reprlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, ClassVar, TypeVar
 
 import yaml
 from pydantic import (
@@ -126,8 +126,9 @@ FORMER_KEYS = {
     "left_out": "exclude",
     "draft_stand_ins": "draft_proxies",
     **dict.fromkeys(["more_repeats", "drop_beaten", "prompt_iterations", "passes"], "repeats"),
+    **dict.fromkeys(["schedule", "sides"], None),
 }
-"""Keys of earlier versions, and today's, for messages."""
+"""Keys of earlier versions, and today's or None, for messages."""
 
 
 class Strict(BaseModel):
@@ -140,14 +141,18 @@ class Strict(BaseModel):
         use_attribute_docstrings=True,  # for the reference
     )
 
+    further_keys: ClassVar[Iterable[str]] = ()  # that may stand beside its own
+
     @model_validator(mode="before")
     @classmethod
     def _refuse_unknown_keys(cls, data: Any) -> Any:
         if isinstance(data, Mapping):
             for key in data:
                 if key not in cls.model_fields:
-                    new = FORMER_KEYS.get(key)
-                    hint = f"it is `{new}` now" if new else nearest(str(key), cls.model_fields)
+                    hint = nearest(str(key), [*cls.model_fields, *cls.further_keys])
+                    if key in FORMER_KEYS:
+                        new = FORMER_KEYS[key]
+                        hint = f"it is `{new}` now" if new else "it is gone, leave it out"
                     said = {"shown": repr(key), "hint": hint}
                     raise PydanticCustomError("unknown_key", "unknown key {shown}; {hint}", said)
         return data

@@ -1,4 +1,4 @@
-"""A block: one comparison on a prompt or several in one repeat, as data that its job receives."""
+"""A block: a comparison on one prompt or several in one repeat, as data that its job receives."""
 
 import hashlib
 import shlex
@@ -170,7 +170,7 @@ class Block:
     protocol: Protocol = Protocol.PAIRED
     # Variables of the engine's processes, in addition to those that every engine process has.
     environment: dict[str, str] = field(default_factory=dict, hash=False)
-    reruns: int | None = None  # of a disturbed run, at most; None: no run is judged
+    reruns: float | None = None  # of disturbed runs, as a share of all; None: no run is judged
     stop: Stop = Stop.LENGTH
     sendings: dict[str, Sending] = field(default_factory=dict, hash=False)  # by workload
     # Further words of llama-server's command line, see `config.engines`.
@@ -292,7 +292,7 @@ class TimedPasses:
     threads: int
     gpu_layers: int
     environment: dict[str, str]
-    reruns: int | None
+    reruns: float | None
     depth: int = 128  # tokens before every pass, as in the middle of a run
 
 

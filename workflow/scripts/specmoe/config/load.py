@@ -4,11 +4,13 @@ The Snakefile loads it before it defines any rule, so a wrong name never reaches
 come in groups: where one finds errors, the later ones would stumble over them.
 """
 
+import re
+import shlex
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import yaml
 from pydantic import ValidationError
@@ -19,11 +21,14 @@ from specmoe.config.base import describe_error, read_yaml
 from specmoe.config.block import NO_DRAFT, PASSAGE_PREFIX, SELF, Protocol, Stop
 from specmoe.config.methods import METHODS, Drafting, Method, is_ngram
 from specmoe.config.models import SyntheticDraft, SyntheticModel, families
-from specmoe.config.schema import Config, Suite
+from specmoe.config.schema import Config, OwnModel, Suite
 from specmoe.config.workloads import AnyWorkload, TextsWorkload, WorkloadPrompt, prompts_of_file
 from specmoe.errors import ConfigError, listed, nearest, one_line
+from specmoe.records import digest_of
 
 CATALOGS = ("engines", "models", "prompts", "suites", "config")
+EXAMPLE = "config/my-models.example.yaml"
+Section = TypeVar("Section", Config, OwnModel)
 
 
 def read_mapping(path: Path) -> dict[str, Any]:
@@ -42,10 +47,65 @@ def merge_catalogs(root: Path, given: Mapping[str, Any]) -> Mapping[str, Any]:
     from snakemake.utils import update_config  # jobs, which do not merge, may run without it
 
     catalogs = [read_mapping(root / f"config/{catalog}.yaml") for catalog in CATALOGS]
+    words = _words_of(given)
+    rest = {key: value for key, value in given.items() if key not in words}
     merged: dict[str, Any] = {}
-    for above in (*catalogs, given):
+    for above in (*catalogs, _spelled_out(words, root, rest), rest):
         update_config(merged, above)
     return merged
+
+
+def _words_of(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the words of an overlay that name one's own model."""
+    own = {key: given[key] for key in OwnModel.model_fields if key in given}
+    # Elsewhere it is a section.
+    return {key: value for key, value in own.items() if key != "prompts" or isinstance(value, str)}
+
+
+def options_of_call(files: Iterable[Path], given: Mapping[str, Any]) -> str:
+    """Return a call's options for a shell: `files` that configure it, words of the overlay.
+
+    They end with `--config`, so that further words may follow.
+    """
+    words = [f"{key}={value}" for key, value in _words_of(given).items() if value is not None]
+    named = ["--configfile", *map(str, files)] if files else []
+    return f"{shlex.join([*named, '--config', *words])} "
+
+
+def _spelled_out(
+    words: Mapping[str, Any], root: Path, rest: Mapping[str, Any]
+) -> Mapping[str, Any]:
+    """Return what words for one's own model stand for: the example's campaign with these files.
+
+    `rest` is what the overlay has beside them. Other files, even of the same names, are another
+    campaign with folders of its own; more minutes go on with one.
+    """
+    if not words.keys() - {"minutes"}:
+        return {"measurement": words} if words else {}
+    if "campaign" in rest:
+        raise ConfigError(
+            "config: campaign: `target` and the words beside it stand for a campaign already; leave"
+            f" this one out, or name your model in it, as {EXAMPLE} does"
+        )
+    own, example = _checked(OwnModel, words, root), read_mapping(root / EXAMPLE)
+    files = {key: str(Path(path).absolute()) for key, path in own if isinstance(path, str)}
+    campaign = example["campaign"]
+    models = example["model_sets"].pop(campaign["models"])
+    [suite] = (example["suites"][name] for name in campaign["suites"])
+    models["target"]["path"] = own.target
+    if own.draft:
+        models["draft"] = {"kind": "path", "path": own.draft}
+        suite["drafts"] = ["draft"]
+    if own.prompts:
+        sent = {"kind": "file", "file": files["prompts"], "template": "chat", "stop": "eos"}
+        example["workloads"], suite["workloads"] = {"own": sent}, ["own"]
+    if own.minutes:
+        example["measurement"]["minutes"] = own.minutes
+    stem = re.sub(r"[^A-Za-z0-9._-]+", "-", Path(own.target).stem).strip("._-")
+    name = f"{stem[:80] or 'model'}-{digest_of(files)[:8]}"
+    campaign |= {"name": name, "models": name}
+    example["model_sets"][name] = models
+    return example
 
 
 PLAIN = frozenset([Method.DRAFT])
@@ -67,10 +127,7 @@ def load(
     to `root`, the workflow's folder. `methods_of_files` reads what model files are made for. Raises
     ConfigError with a line for each error: its place and the remedy.
     """
-    try:
-        config = Config.model_validate(data, context={"root": root})
-    except ValidationError as error:
-        raise ConfigError(listed([f"config: {line}" for line in _lines_of(error)])) from error
+    config = _checked(Config, data, root)
     stop_at(_check_names(config))
     stop_at(_check_members(config))
     config = _expand(config, root, methods_of_files(config))
@@ -129,10 +186,18 @@ def _with_methods(suite: Suite, known: MethodsOf) -> Suite:
     return suite.model_copy(update={"drafts": simple, "methods": ways})
 
 
+def _checked(section: type[Section], data: Mapping[str, Any], root: Path) -> Section:
+    """Return a section of the configuration; raises ConfigError."""
+    try:
+        return section.model_validate(data, context={"root": root})
+    except ValidationError as error:
+        raise ConfigError(listed([f"config: {line}" for line in _lines_of(error)])) from error
+
+
 # Where pydantic adds the branch of a tagged union to the place of an error.
 _TAG_DEPTH = {"engines": 2, "model_sets": 3, "workloads": 2}
 # What it adds where a value may be of several types.
-_UNION_BRANCHES = ("list[", "literal[")
+_UNION_BRANCHES = ("list[", "literal[", "constrained-int", "function-after[")
 
 
 def _lines_of(error: ValidationError) -> Iterator[str]:
@@ -145,7 +210,9 @@ def _lines_of(error: ValidationError) -> Iterator[str]:
         path = [*map(str, reason["loc"])]
         tag = _TAG_DEPTH.get("".join(path[:1]), len(path))
         del path[tag : tag + 1]
-        errors.setdefault(tuple(p for p in path if not p.startswith(_UNION_BRANCHES)), reason)
+        place = tuple(p for p in path if not p.startswith(_UNION_BRANCHES))
+        if errors.get(place, {"type": "int_type"})["type"] == "int_type":  # so not meant as one
+            errors[place] = reason
     deeper = {place[:depth] for place in errors for depth in range(len(place))}
     for place, reason in errors.items():
         if place not in deeper:

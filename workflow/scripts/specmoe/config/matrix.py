@@ -79,11 +79,12 @@ def names_of(block: Block, arm: Arm) -> set[str]:
     """Return the names by which someone leaves an arm out of a block.
 
     They are the ids of its comparison, `methods/big`, of what drafts, `methods/big/small`,
-    and of its setting, `methods/big/small/g8`; and each with one repeat, `methods/big/r1`.
+    and of its setting, `methods/big/small/g8`; each with one repeat, `methods/big/r1`; and the
+    block's.
     """
     drafts = {f"{block.comparison}/{arm.draft}", setting_of(block, arm)}
     names = {block.comparison, *(drafts if arm.speculates else ())}
-    return names | {f"{name}/r{block.repeat}" for name in names}
+    return names | {f"{name}/r{block.repeat}" for name in names} | {block.block}
 
 
 def setting_of(block: Block, arm: Arm) -> str:

@@ -4,10 +4,11 @@
 fields, are written for users. `specmoe.config.load` checks what relates one key to another.
 """
 
+from collections.abc import Iterable
 from pathlib import Path, PurePath
-from typing import Annotated, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
-from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
+from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt, model_validator
 
 from specmoe.config.base import Distinct, DraftLength, Name, Strict, TextPath, Times, UserPath
 from specmoe.config.block import NO_DRAFT, Protocol, Stop
@@ -51,8 +52,8 @@ class Campaign(Strict):
     exclude: list[str] = Field(default=[])
     """what is not measured on purpose, because it fails on this machine: a target in
     a suite, `methods/big`, what drafts for it, `methods/big/small`, or one setting of
-    that, `methods/big/small/g8`; `/r1` behind any of them excludes its second repeat alone.
-    Everything else is rendered, and says what was excluded"""
+    that, `methods/big/small/g8`; `/r1` behind any of them excludes its second repeat alone,
+    and a block's id that block. Everything else is rendered, and says what was excluded"""
 
 
 class Prompt(Strict):
@@ -184,11 +185,11 @@ class Measurement(Strict):
     engine_args: EngineArgs = Field(default=[])
     """further words of every llama-server's command line, such as `[--numa, distribute]`; rows have
     them. Flags that other keys decide are refused, and the engine judges the rest"""
-    reruns: NonNegativeInt | None = 2
-    """most times that a run is repeated which other load disturbed, by the rule in
-    `engine.disturbance`; its row says how many there were. A run that was disturbed every time is
-    excluded from all estimates with its pair, and counted. null records the load and judges no
-    run"""
+    reruns: NonNegativeFloat | None = 0.1
+    """share of a block's runs, rounded up, that are measured again, once each, because other load
+    disturbed them, by the rule in `engine.disturbance`. What stays disturbed counts, unless it is
+    far beyond what is usual on that machine (`runs.schema.excluded`). null records the load and
+    judges no run"""
     time_limit_s: PositiveInt = 600
     """seconds after which loading a model, or a run, counts as hung; a change makes no result
     outdated"""
@@ -241,16 +242,34 @@ class Machine(Strict):
     memory_bandwidth_gb_s: PositiveFloat | None = None
     """peak bandwidth of the memory that the backend uses, in 10⁹ bytes a second. Without it the
     table of chips decides; a chip that is not in the table is probed for two seconds before each
-    repeat, and the highest value counts"""
+    repeat, and the highest value counts; only a peak that is stated makes a run impossible"""
     gpu: str | None = None
     """name of the GPU"""
     gpu_memory_gb: PositiveFloat | None = None
     """memory of the GPU in GiB, as it is sold"""
 
 
+class OwnModel(Strict):
+    """Your own model in the campaign of `my-models.example.yaml`, which is named after its file.
+
+    Words of the command line, `--config target=/models/m.gguf minutes=10`; all but `campaign` may
+    be given beside them. `minutes` alone is `measurement.minutes`.
+    """
+
+    target: UserPath
+    """path of the target's GGUF file; of a split model the first part"""
+    draft: UserPath | None = None
+    """path of a draft model, or of a trained head (EAGLE-3, DFlash, DSpark): its file says which"""
+    prompts: UserPath | None = None
+    """path of a file of prompts, as workloads have them, which are sent as chats"""
+    minutes: PositiveFloat | None = None
+    """minutes that measuring may take"""
+
+
 class Config(Strict):
     """The whole configuration of one campaign."""
 
+    further_keys: ClassVar[Iterable[str]] = OwnModel.model_fields
     campaign: Campaign
     measurement: Measurement = Measurement()
     statistics: Statistics = Statistics()

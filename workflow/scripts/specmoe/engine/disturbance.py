@@ -1,9 +1,10 @@
-"""Disturbances of a run by other load, and the rule by which a disturbed run is measured again.
+"""Disturbances of a run by other load, the rule for them, and runs that are measured again.
 
 The rule is blind to speeds: it reads counters of the system as shares of the time they cover. A
 value that a system does not report is None. macOS was tested on written texts only.
 """
 
+import math
 import os
 import platform
 import re
@@ -31,8 +32,10 @@ WAIT_SHARE = 0.05  # of the run: one thread of the server waited for a CPU (Linu
 # only where the system does not count waiting (macOS).
 OTHERS_SHARE = 0.1  # of all CPUs: used by other processes
 
-# The levels 0 to 4 of a Mac (libkern/OSThermalNotification.h).
+# The levels 0 to 4 of a Mac (libkern/OSThermalNotification.h). `moderate` is the normal state of
+# long work; it lowers its clocks clearly from `heavy` on.
 PRESSURES = ("nominal", "moderate", "heavy", "trapping", "sleeping")
+TOO_HOT = PRESSURES[2:]
 PRESSURE_NAME = "com.apple.system.thermalpressurelevel"
 
 
@@ -84,21 +87,35 @@ class Watch(NamedTuple):
         return observe(start, end._replace(**condition))
 
 
+class Budget:
+    """How many runs of a block may be measured again because they were disturbed, once each."""
+
+    def __init__(self, share: float | None, runs: int):
+        """Give a share (`measurement.reruns`) of some runs, rounded up; None: none is judged."""
+        self.judges = share is not None
+        self.left = math.ceil(round((share or 0) * runs, 6))
+
+    def take(self, runs: int) -> bool:
+        """Take runs that are measured at once out of the budget; return whether any was left."""
+        self.left -= runs
+        return self.left > -runs
+
+
 def measure_undisturbed(
-    run: Callable[[], T], prepare: Callable[[], Watch], reruns: int | None
+    run: Callable[[], T], prepare: Callable[[], Watch], budget: Budget, runs: int = 1
 ) -> tuple[T, dict[str, Any]]:
-    """Call `run` until it is undisturbed, at most `reruns` times more; None: call it once.
+    """Call `run`, and once more if it was disturbed and the budget allows it.
 
     Return its last result, which counts even if it is disturbed, and the record's columns about it.
-    `prepare` is called before each attempt and returns what observes it.
+    `prepare` is called before each attempt, of `runs` at once, and returns what observes it.
     """
-    for again in range((reruns or 0) + 1):  # noqa: B007
+    for again in (0, 1):
         watch = prepare()
         start = watch.start()
         result = run()
         observation = watch.stop(start)
-        reason = None if reruns is None else disturbance_reason(observation)
-        if reason is None:
+        reason = disturbance_reason(observation) if budget.judges else None
+        if reason is None or again or not budget.take(runs):
             break
     return result, {"reruns": again, "disturbed_reason": reason, **observation._asdict()}
 
@@ -114,8 +131,7 @@ def disturbance_reason(seen: Observation) -> str | None:
         return f"other processes used {seen.others_share:.1%} of the CPUs"
     if seen.gpu_throttled:
         return "the GPU lowered its clock because of heat or its power supply"
-    # `moderate` is the normal state of long work; a Mac lowers its clocks clearly from `heavy` on.
-    if seen.thermal_pressure not in (None, "nominal", "moderate"):
+    if seen.thermal_pressure in TOO_HOT:
         return f"the machine was too hot (thermal pressure: {seen.thermal_pressure})"
     return None
 

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 from specmoe.config.block import LONG_WARMUP_S, Arm, Block, PromptSource, Stop, Template
 from specmoe.config.methods import METHODS, is_ngram
 from specmoe.config.workloads import read_content
-from specmoe.engine.disturbance import Watch, measure_undisturbed
+from specmoe.engine.disturbance import Budget, Watch, measure_undisturbed
 from specmoe.engine.job import Job
 from specmoe.engine.responses import (
     ACCEPTED,
@@ -235,12 +235,17 @@ class LiveArm:
         return served, moved, self.server.decode_failures() - failures
 
     def measure(
-        self, sources: Sequence[PromptSource], group: int, order: int, serve: "Serve"
+        self,
+        sources: Sequence[PromptSource],
+        group: int,
+        order: int,
+        serve: "Serve",
+        budget: Budget,
     ) -> list[Run]:
-        """Return the runs of some prompts, which are served again if they are disturbed.
+        """Return the runs of some prompts, served again if disturbed and the budget allows it.
 
         `group` is that of the setting that is measured, `order` the place of the first run in the
-        block. Raises MeasurementError for an error of any request.
+        block, whose budget is given. Raises MeasurementError for an error of any request.
         """
         block, seed = self.block, self.block.run_seed
         known = [
@@ -254,7 +259,7 @@ class LiveArm:
             for place, source in enumerate(sources, order)
         ]
         served, attempts = measure_undisturbed(
-            partial(serve, self, sources, seed), self.prepare, block.reruns
+            partial(serve, self, sources, seed), self.prepare, budget, len(sources)
         )
         runs = [about | run | attempts for about, run in zip(known, served, strict=True)]
         for run in runs:
@@ -307,7 +312,7 @@ def describe_run(run: Mapping[str, Any]) -> str:
     line = f"run {run['order'] + 1}: {run['run']}: {run['wall_ms'] / 1000:.2f} s,"
     line += f" {len(run['answer']['tokens'])} tokens" if rate is None else f" {rate:.1f} tok/s"
     if run["reruns"]:
-        line += f", measured again {run['reruns']} times"
+        line += ", measured again"
     if drafted := metrics.get(DRAFTED):
         line += f", acceptance {metrics.get(ACCEPTED, 0) / drafted:.1%}"
     return line

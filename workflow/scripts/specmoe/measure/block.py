@@ -13,9 +13,11 @@ from statistics import fmean
 from typing import Any, NamedTuple
 
 from specmoe.config.block import Arm, Block, PromptSource, Protocol, Schedule
+from specmoe.engine.disturbance import Budget
 from specmoe.engine.identity import Workplace
 from specmoe.engine.job import Job, exclusive_job, log_of_job
 from specmoe.engine.machine import machine_id, memory_needed
+from specmoe.engine.others import busiest, describe_others, snapshot
 from specmoe.engine.responses import tokens_per_second
 from specmoe.files import info_beside
 from specmoe.measure import study_commands
@@ -40,9 +42,10 @@ def measure_block(
     server_log = log.with_suffix(".server.log")
     given = workplace, block.environment, target, server_log, drafts
     with log_of_job(log), exclusive_job(*given) as job:
-        runs = counted(block.runs, "run")
-        _logger.info("%s: %s begin, with a line for each in %s", block.block, runs, log)
-        return measure(block, job)
+        _logger.debug("%s: %s begin", block.block, counted(block.runs, "run"))
+        before = snapshot()
+        record = measure(block, job)
+        return record | {"others": busiest(before, snapshot())}
 
 
 def summary(block: Block, record: Mapping[str, Any]) -> str:
@@ -64,6 +67,7 @@ def summary(block: Block, record: Mapping[str, Any]) -> str:
         f"fastest {arm}, {f'{best / alone:.2f}×' if alone else f'{best:.1f} tok/s'}" if arm else "",
         f"{counted(again, 'run')} repeated because of other load" if again else "",
         counted(failures, "failed decode") if failures else "",
+        describe_others(record.get("others", [])),
     ]
     return "; ".join(filter(None, parts))
 
@@ -80,6 +84,7 @@ def measure(block: Block, job: Job) -> dict[str, Any]:
     live: dict[Arm, LiveArm] = {}
     ended: list[LiveArm] = []
     runs: list[Run] = []
+    budget = Budget(block.reruns, block.runs)
     try:
         for turn in turns_of(block, together=schedule == Schedule.INTERLEAVED):
             for arm in live.keys() - turn.live:
@@ -90,7 +95,7 @@ def measure(block: Block, job: Job) -> dict[str, Any]:
                     live[arm] = LiveArm(block, arm, job, turn.group)
                     live[arm].begin()
                 live[arm].groups.add(turn.group)
-            runs += live[turn.arm].measure(turn.sources, turn.group, len(runs), serve)
+            runs += live[turn.arm].measure(turn.sources, turn.group, len(runs), serve, budget)
         for one in live.values():
             one.stop()
     finally:

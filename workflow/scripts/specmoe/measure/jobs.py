@@ -9,8 +9,9 @@ from specmoe.files import replace_text
 from specmoe.measure import model_passes
 from specmoe.measure.block import measure_block, summary
 from specmoe.plan.asked import Asked
-from specmoe.plan.campaign import LoadedCampaign
+from specmoe.plan.campaign import ROOT, LoadedCampaign
 from specmoe.records import load
+from specmoe.text import fill_template
 
 
 def measure(
@@ -46,13 +47,19 @@ def time_passes(
     campaign: LoadedCampaign, repeat: int, log: Path, workflow_pid: int | None = None
 ) -> None:
     """Time the passes of each model by themselves, alone on the machine."""
-    asked = Asked(campaign)
+    asked, records = Asked(campaign), []
     for model, passes in campaign.timed_passes.items():
         name, file = f"pass_times/{model}/r{repeat}", campaign.model_file(model)
         given = passes, campaign.workplace(name, workflow_pid), file, log
         request = asked.passes(model, repeat)
-        asked.measure_once(name, request, partial(model_passes.time_passes, *given))
+        timed, _ = asked.measure_once(name, request, partial(model_passes.time_passes, *given))
+        records.append(timed)
         asked.records.relink(name, request)
+    if repeat == 0:
+        deviations = [record.get("deviation") for record in records]
+        confidence = campaign.config.statistics.confidence
+        noise = model_passes.expected_noise(deviations, campaign.blocks.values(), confidence)
+        print(fill_template(ROOT / "paper/noise.txt.j2", noise=noise), end="", flush=True)
 
 
 def score_draft(

@@ -7,15 +7,17 @@ is scored in batches, and some in smaller ones, which shows how far rounding mov
 
 import json
 import logging
+import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate, product
 from pathlib import Path
-from statistics import fmean, median
+from statistics import NormalDist, fmean, median, stdev
 from typing import Any, NamedTuple
 
 from specmoe.config.block import Arm, Block, TimedPasses
 from specmoe.engine.build import PROGRAM
-from specmoe.engine.disturbance import Watch, measure_undisturbed
+from specmoe.engine.disturbance import Budget, Watch, measure_undisturbed
 from specmoe.engine.identity import Workplace, fact
 from specmoe.engine.job import Job, exclusive_job
 from specmoe.engine.machine import machine_id, physical_cores
@@ -50,6 +52,19 @@ def read_timings(text: str) -> list[dict[str, Any]]:
     ]
 
 
+def deviation(text: str) -> float | None:
+    """Return how far identical passes are apart: a standard deviation of the logarithm of time.
+
+    A place's passes of all widths count as one, which takes about as long as a run; None for one
+    place.
+    """
+    of_places: dict[int, list[float]] = {}
+    for line in map(json.loads, text.splitlines()):
+        if "ms" in line:
+            of_places.setdefault(line["sample"], []).append(math.log(line["ms"]))
+    return stdev(map(fmean, of_places.values())) if len(of_places) > 1 else None
+
+
 def time_passes(
     passes: TimedPasses, workplace: Workplace, model: Path, log: Path
 ) -> dict[str, Any]:
@@ -69,14 +84,36 @@ def measure(passes: TimedPasses, job: Job, program: Path) -> dict[str, Any]:
     printed, attempts = measure_undisturbed(
         lambda: job.run(program, words, passes.environment, job.time_limit_s),
         lambda: Watch(None, job.backend, gpus),
-        passes.reruns,
+        Budget(passes.reruns, 1),
     )
     return {
         "machine": machine_id(),
         "reruns": attempts["reruns"],
         "disturbed_reason": attempts["disturbed_reason"],
         "timings": read_timings(printed),
+        "deviation": deviation(printed),
     }
+
+
+def expected_noise(
+    deviations: Iterable[float | None], blocks: Iterable[Block], confidence: float
+) -> dict[str, Any]:
+    """Return what a machine's noise means for the intervals of a campaign; empty if it is unknown.
+
+    `deviations` are those of models' passes. A setting and its baseline react differently to the
+    machine's state, so a ratio of runs deviates as two identical passes do, by d = √2 times the
+    root mean square deviation (0.7 and 1.0 of the ratios' own in two recorded series). After R
+    repeats of n prompts an interval reaches to ± z d / √(nR), with the normal quantile z.
+    """
+    known, pairs = [one for one in deviations if one is not None], Counter[Any]()
+    for block in blocks:
+        if block.speculates and not block.repeat:
+            pairs[block.comparison] += len(block.prompts)
+    if not known or not pairs:
+        return {}
+    differ, prompts = math.sqrt(2 * fmean(one**2 for one in known)), max(pairs.values())
+    once = NormalDist().inv_cdf((1 + confidence) / 2) * differ / math.sqrt(prompts)
+    return {"differ": differ, "prompts": prompts, "once": once, "thrice": once / math.sqrt(3)}
 
 
 Ids = tuple[tuple[int, ...], tuple[int, ...]]

@@ -17,6 +17,7 @@ from markupsafe import Markup, escape
 
 from specmoe.analysis.cost_model import KINDS
 from specmoe.analysis.cost_tables import PAIR
+from specmoe.analysis.decision import Answer
 from specmoe.analysis.filters import GAINS
 from specmoe.analysis.gamma_curves import LONGEST
 from specmoe.analysis.number_text import prompts_in_short
@@ -96,6 +97,7 @@ def render_page(
         t=zh.beside,
         kind=kind_of(analysis),
         gains=GAINS,
+        Answer=Answer,
         speedups=[row["speedup"] for row in known["advised"] if row["settings"]],
         top=top,
         ticks=ticks,

@@ -19,6 +19,7 @@ from specmoe.analysis.decision import Answer
 from specmoe.analysis.registry import Analysis, records
 from specmoe.analysis.terminal import environment
 from specmoe.audit.checks import mostly_missed
+from specmoe.audit.limits import LIMITS
 from specmoe.config.block import Protocol
 from specmoe.paper.latex import render_table, to_latex
 from specmoe.tables.exhibits import PAPER, read_figures, tables_of
@@ -117,6 +118,7 @@ def cited(analysis: Analysis) -> dict[str, Any]:
         "with_loads": "requests" in set(analysis.levels["factor"]),
         # What the audit counts.
         "counts": whole,
+        "limits": LIMITS,
         "controls": filters.count_check(whole, "controls"),
         "control_kinds": filters.control_settings(analysis)["control"].nunique(),
         "decodes": filters.count_check(whole, "failed_decodes"),
@@ -141,6 +143,8 @@ def cited(analysis: Analysis) -> dict[str, Any]:
             for answer in Answer
         },
         "best": best,
+        "missing": advised[["not_compared", "sent_settings"]].sum(),
+        "beside": filters.beside_others(analysis),
         "experiment": filters.experiment(analysis),
         "states": filters.clear_states(analysis),
         "gains_elsewhere": [row for row in best if "answer" not in row and row["speedup_low"] > 1],

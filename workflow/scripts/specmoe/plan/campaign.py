@@ -224,7 +224,8 @@ class LoadedCampaign:
         """The blocks that are measured: all, or in stages those that were decided on."""
         if not self.staged:
             return [*self.blocks]
-        return [name for name in self.blocks if name in {*self.ended.get("blocks", ())}]
+        measured = {*self.ended.get("blocks", ())}
+        return [name for name in self.blocks if name in measured]
 
     def block(self, name: str) -> Block:
         """Return the block of a name; raises ConfigError if there is none."""

@@ -20,7 +20,7 @@ import psutil
 
 from specmoe.config.base import read_yaml
 from specmoe.config.engines import COPYING, Backend
-from specmoe.engine.disturbance import Watch, measure_undisturbed
+from specmoe.engine.disturbance import Budget, Watch, measure_undisturbed
 from specmoe.engine.machine import (
     Device,
     list_devices,
@@ -163,12 +163,13 @@ def collect(machines: Sequence[Mapping[str, Any]], *, shared: bool) -> dict[str,
     """Return the first description of a campaign's machine, with the highest bandwidth of all.
 
     Nothing raises the result of a probe (see `probe`). A shared campaign has a description for each
-    block; of each machine one is in `machines`, sorted by id.
+    block; of each machine one, of all of its own, is in `machines`, sorted by id.
     """
     whole = dict(machines[0])
     if shared:
-        by_id = {str(one["id"]): one for one in machines}
-        whole["machines"] = [by_id[name] for name in sorted(by_id)]
+        names = sorted({str(one["id"]) for one in machines})
+        of_each = [[one for one in machines if str(one["id"]) == name] for name in names]
+        whole["machines"] = [collect(own, shared=False) for own in of_each]
     rates = [float(one[_BANDWIDTH]) for one in machines if one[_SOURCE] == PROBED]
     if len(rates) > 1:
         spread = f"the highest of {len(rates)}, from {min(rates) / GB:.0f} GB/s on"
@@ -226,7 +227,9 @@ def _probe_alone() -> float:
     # highest counts and not the last.
     rates: list[float] = []
     with measuring_lock():
-        measure_undisturbed(lambda: rates.append(probe()), lambda: Watch(None, Backend.CPU), 2)
+        measure_undisturbed(
+            lambda: rates.append(probe()), lambda: Watch(None, Backend.CPU), Budget(1, 1)
+        )
     return max(rates)
 
 

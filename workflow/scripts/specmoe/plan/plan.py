@@ -3,7 +3,6 @@
 It is printed, by `paper/plan.txt.j2`.
 """
 
-import shlex
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -167,11 +166,11 @@ class Plan:
         ]
 
 
-def plan(results: Path, check_capacity: bool = False, configfile: tuple[Path, ...] = ()) -> None:
+def plan(results: Path, check_capacity: bool = False, options: str = "--config ") -> None:
     """Say what a campaign needs and how long it may take; its configuration is on stdin.
 
-    `configfile` are the files that configure it, for lines to be pasted. Raises PlanError if the
-    campaign does not fit, and `check_capacity` is set.
+    `options` configure it, for lines to be pasted. Raises PlanError if the campaign does not fit,
+    and `check_capacity` is set.
     """
     # A command line may be too short for a configuration of hundreds of suites or prompts.
     with refused_as("the configuration on stdin"):
@@ -188,7 +187,7 @@ def plan(results: Path, check_capacity: bool = False, configfile: tuple[Path, ..
     blocks = [one for one in every if one.arms and not (campaign.staged and one.repeat)]
     found = take_inventory(campaign, blocks)
     planned = Plan(config, blocks, description, campaign.backend, found)
-    print(describe(planned, configfile), end="", flush=True)
+    print(describe(planned, options), end="", flush=True)
     if check_capacity and planned.shortfalls:
         raise PlanError("nothing is downloaded, because this campaign does not fit, see above")
 
@@ -205,12 +204,11 @@ def _span(seconds: float | None, least: float) -> str:
     return duration(seconds and LOW * least * seconds, seconds and HIGH * seconds)
 
 
-def describe(plan: Plan, configfile: Iterable[Path]) -> str:
-    """Return what is printed of a plan; `configfile` configures the campaign."""
+def describe(plan: Plan, options: str) -> str:
+    """Return what is printed of a plan; `options` configure the campaign."""
     again = _grouped(
         ((block.partition("/")[0], reason), block) for block, reason in plan.found.changed.items()
     )
-    named = shlex.join(map(str, configfile))
     return fill_template(
         ROOT / "paper/plan.txt.j2",
         plan=plan,
@@ -233,6 +231,6 @@ def describe(plan: Plan, configfile: Iterable[Path]) -> str:
             for arm in block.drafters
             if arm.method and "gamma" not in METHODS[arm.method].flags
         },
-        configfile=f"--configfile {named} " if named else "",
+        options=options,
         root=ROOT,
     )

@@ -140,8 +140,9 @@ def collect_agreement(records: Iterable[Path], out: Path) -> None:
 
 
 def undisturbed_passes(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return the passes that estimates may use."""
-    return frame[frame["disturbed_reason"].isna()]
+    """Return the passes that estimates may use: a model's disturbed ones where it has no others."""
+    quiet = frame["disturbed_reason"].isna()
+    return frame[quiet | ~quiet.groupby(frame["model"]).transform("any")]
 
 
 def seen_experts(frame: pd.DataFrame) -> dict[str, tuple[tuple[int, float], ...]]:

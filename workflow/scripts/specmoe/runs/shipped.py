@@ -2,7 +2,9 @@
 
 import json
 import shutil
+from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 from pydantic import TypeAdapter
@@ -22,6 +24,8 @@ CONTENTS = (
 )
 # Editors check the file by it, here and in resources/campaigns/<campaign>/.
 SCHEMA = "# yaml-language-server: $schema=../../../config/schema.json"
+# Keys of 2.0.0 under `measurement` that are gone.
+_GONE = ("prompt_iterations", "schedule", "more_repeats", "drop_beaten")
 _AGAIN = "get the shipped campaign again, or pack it again"
 # SHA-256 by path in the folder.
 _DIGESTS = TypeAdapter(dict[str, str])
@@ -46,9 +50,13 @@ def pack(
     (out / "engines.json").write_text(json.dumps([*map(read_record, engines)], indent=1) + "\n")
     config = read_record(campaign.file)
     config["campaign"]["source"] = "shipped"
-    # JSON is YAML, and so a file for --configfile.
-    (out / "campaign.yaml").write_text(f"{SCHEMA}\n{json.dumps(config, indent=1)}\n")
+    (out / "campaign.yaml").write_text(_text_of(config))
     write_manifest(out)
+
+
+def _text_of(config: dict[str, Any]) -> str:
+    """Return the text of a configuration. JSON is YAML, and so a file for --configfile."""
+    return f"{SCHEMA}\n{json.dumps(config, indent=1)}\n"
 
 
 def _digests_of(folder: Path) -> dict[str, str]:
@@ -88,21 +96,34 @@ def check_manifest(folder: Path) -> None:
 
 
 def upgrade(folder: Path) -> None:
-    """Give the runs of a shipped campaign the columns of today; change all of its files or none.
+    """Give a shipped campaign the columns and keys of today; change all of its files or none.
 
     Raises DamagedFileError, ConfigError for unknown keys, and SchemaError for rows before 2.0.0.
     """
     manifest, file = given_file(folder / NAME), folder / "runs.parquet"
     rows = read_rows(file, {"10", SCHEMA_VERSION})  # 10 is that of 2.0.0
     check_manifest(folder)
-    load(merge_catalogs(ROOT, read_mapping(folder / "campaign.yaml")), ROOT)
+    settings = folder / "campaign.yaml"
+    config = read_mapping(settings)
+    gone = [key for key in _GONE if key in (config.get("measurement") or {})]
+    for key in gone:
+        del config["measurement"][key]
+    keys = [f"without measurement.{key}" for key in gone]
+    load(merge_catalogs(ROOT, config), ROOT)
     with schema_errors(file):
         table = check_rows(rows.to_pylist())
-    changes = [f"without {name}" for name in rows.column_names if name not in COLUMNS]
-    changes += [f"with {name}, empty" for name in COLUMNS if name not in rows.column_names]
-    if changes:
-        with written_whole(manifest) as listed, written_whole(file) as part:
+    columns = [f"without {name}" for name in rows.column_names if name not in COLUMNS]
+    columns += [f"with {name}, empty" for name in COLUMNS if name not in rows.column_names]
+    digests = _digests_of(folder)
+    with written_whole(manifest) as listed, ExitStack() as parts:
+        if columns:
+            part = parts.enter_context(written_whole(file))
             pq.write_table(table, part)
-            digests = _digests_of(folder) | {file.name: sha256_of(part)}
-            listed.write_text(_manifest_of(digests), encoding="utf-8")
-    print(f"{file}: {', '.join(changes) or 'of today, nothing to change'}")
+            digests[file.name] = sha256_of(part)
+        if keys:
+            part = parts.enter_context(written_whole(settings))
+            part.write_text(_text_of(config), encoding="utf-8")
+            digests[settings.name] = sha256_of(part)
+        listed.write_text(_manifest_of(digests), encoding="utf-8")
+    for changed, changes in ((file, columns), (settings, keys)):
+        print(f"{changed}: {', '.join(changes) or 'of today, nothing to change'}")

@@ -66,8 +66,8 @@ def gain_without_acceptance(analysis: Analysis) -> Comparisons:
 
     A round and its replay yield L tokens, the target's own included. Without the accepted ones they
     would yield one a pass in the same time, so with p passes a round the speedup would be S p / L.
-    No valid run has S p > L. Where the engine was forced to accept 4 % at most, the measured
-    speedup decides.
+    On a steady machine no valid run has S p > L. Where the engine was forced to accept 4 % at most,
+    the measured speedup decides.
     """
     made = analysis.predictions
     made = made[made["forced_acceptance"].notna() & (made["acceptance_rate"] <= 0.04)]

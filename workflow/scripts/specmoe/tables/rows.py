@@ -53,10 +53,17 @@ def models(analysis: Analysis) -> pd.DataFrame:
 
 
 def controls(analysis: Analysis) -> pd.DataFrame:
-    """Return the controls, with the acceptance that is due."""
+    """Return the controls, with the acceptance that is due, and baselines beside settings."""
     settings = filters.control_settings(analysis)
     control, due = settings["control"], settings["due"].map(partial(percent, digits=0))
-    return settings.assign(control=control.map(CONTROLS), due=control.map(_DUE) + due)
+    settings = settings.assign(control=control.map(CONTROLS), due=control.map(_DUE) + due)
+    beside = analysis.baselines_beside.rename(columns=lambda name: name.replace("ratio", "speedup"))
+    if beside.empty:
+        return settings
+    failed = beside["runs"].where(beside["failed"], 0)
+    counts = {"controls_failed": failed, "controls_passed": beside["runs"] - failed}
+    beside = beside.assign(control="baselines beside it", due="1×", acceptance_rate=None, **counts)
+    return pd.concat([settings, beside], ignore_index=True) if len(settings) else beside
 
 
 def findings(analysis: Analysis) -> pd.DataFrame:

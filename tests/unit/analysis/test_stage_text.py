@@ -1,0 +1,32 @@
+"""The text after a repeat: a line for each setting, and what is measured next."""
+
+from specmoe.analysis.stage_text import describe_stage
+
+PREDICTED = {"predicted": 0.4, "predicted_low": 0.3, "predicted_high": 0.5}
+FAST = {"speedup": 1.5, "speedup_low": 1.34, "speedup_high": 1.68, "verdict": "contender"}
+SLOW = {"speedup": 0.5, "speedup_low": 0.1, "speedup_high": 0.9, "verdict": "beaten"}
+
+
+def lines(repeats, *rows, **columns):
+    names = [{"target": "A 9B", "setting": f"a 0.8B, γ = {4 + place}"} for place in range(9)]
+    own = [name | row | columns for name, row in zip(names, rows, strict=False)]
+    return describe_stage(own, repeats).splitlines()
+
+
+def test_after_a_repeat_each_setting_has_its_speedup_and_each_target_its_answer_and_what_is_next():
+    text = lines(1, FAST | PREDICTED, SLOW, answer="undecided")
+    assert text[1] == "After 1 repeat, which is provisional:"
+    assert text[3].split() == ["target", "setting", "predicted", "speedup", "verdict"]
+    assert text[4] == "A 9B    a 0.8B, γ = 4  0.40 [0.30, 0.50]  1.50 [1.34, 1.68]     contender"
+    assert text[5].endswith("0.50 too few prompts  beaten")
+    best = "at best a 0.8B, γ = 4, 1.50 [1.34, 1.68]"
+    assert text[-1] == f"A 9B: so far undecided, {best}; next: 1 setting in repeat 2"
+    assert lines(2, SLOW, answer="undecided")[-1].endswith("; next: measured no further")
+
+
+def test_before_the_first_repeat_it_has_what_is_predicted():
+    text = lines(0, PREDICTED | {"verdict": "beaten"}, {"verdict": "contender"})
+    assert text[1].startswith("Before the first repeat, predicted")
+    assert text[4] == "A 9B    a 0.8B, γ = 4  0.40 [0.30, 0.50]  beaten"
+    best = "at best a 0.8B, γ = 4, 0.40 [0.30, 0.50]"
+    assert text[-1] == f"A 9B: {best}; next: 1 setting in repeat 1"
