@@ -11,7 +11,7 @@ from scipy import stats
 
 from specmoe.analysis.advice import Controls, Status, advise
 from specmoe.analysis.baselines_beside import baselines_beside
-from specmoe.analysis.decision import Answer
+from specmoe.analysis.decision import Answer, Verdict
 from specmoe.analysis.follow_up import Need, measuring_line
 from specmoe.analysis.labels import list_drafts
 from specmoe.analysis.summaries import SETTING, describe_texts, make_pairs, summarise
@@ -455,3 +455,10 @@ def test_the_terminal_has_a_line_for_each_target_and_a_command_to_be_pasted(conf
     assert re.fullmatch(r"MoE Q4, \d+ more repeats would decide, if speedups vary as before:", more)
     assert command.startswith("  snakemake --cores 1 advise --configfile CAMPAIGN.yaml --config")
     assert len(lines) <= 12
+
+
+def test_what_there_were_no_minutes_for_is_counted_and_idle_settings_are_no_answer(config):
+    stages = [{"suite": "B", "target": TARGET, "draft": DRAFT, "gamma": 16}]
+    stages[0]["verdict"] = Verdict.UNTRIED
+    row, _ = advice_of(campaign(setting(2, 30 * WOBBLE)), config, stages=stages)
+    assert (row["answer"], row["not_compared"], row["sent_settings"]) == (Answer.OFF, 1, 2)

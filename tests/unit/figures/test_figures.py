@@ -23,6 +23,7 @@ from ..paper_analyses import (
     several_methods,
     several_ways,
     with_categories,
+    with_state,
     without_drafts,
 )
 from ..simulated_loads import with_loads
@@ -38,6 +39,7 @@ SHOWING = {
     "upcycled_pairs": with_upcycled_pairs,
     **dict.fromkeys(["verification_cost", "break_even"], costed),
     "gamma_curves": costed,
+    "state": with_state,
     "best_settings": lambda: advised(full()),
 }
 LABEL = f"_$x^$ \\frac{{ %s {{}}\n{'a' * 300}"
@@ -112,6 +114,11 @@ NUMBERS = {  # of each figure: its campaign, the lines of each panel, the legend
         *(several_ways, [[[0.5, 0.5]] * 2, [[0.8, 0.6], [1.2, 1.4]], [[0, 0], [100, 200]]]),
         ["llama-server, current-cpu", "the study's commands, march-cpu"],
         ["acceptance rate", "reported speedup", "failed decodes a run"],
+    ),
+    "state": (
+        *(with_state, [[[1.2, 1.0, 1.1, 0.9]]] * 2),
+        ["a quarter of the blocks", "the line through all blocks"],
+        ["MoE Q4", "Dense 4B"],
     ),
     "levels": (full, [[[1.1, 1.3]]], ["Draft 0.8B, γ = 8"], ["MoE Q4"]),
     "upcycled_pairs": (
