@@ -24,6 +24,7 @@ from specmoe.config.schema import Statistics
 CLEAR = 0.995
 """The confidence of a slope's interval: states last, and few blocks do not tell how long."""
 QUARTERS = 4
+ROUNDING = 1e-9  # of the logarithms of rates that are equal
 _PLACE = ["block", "prompt"]
 _CELL = [*SETTING, "prompt"]
 _MEASURED = ["other", "gain"]
@@ -119,8 +120,9 @@ def _quarters(rows: pd.DataFrame, confidence: float) -> Iterator[dict[str, Any]]
     blocks, cells = rows.groupby("block"), rows.groupby(_CELL)[_MEASURED]
     moved = rows[["block"]].assign(cell=cells.ngroup())
     moved[_MEASURED] = rows[_MEASURED] - cells.transform("mean")
-    strata = blocks["prompt"].min().nunique()
-    if len(blocks) < max(2 * QUARTERS, strata + 2) or not moved["other"].any():
+    strata = len(blocks[["suite", "prompt"]].min().drop_duplicates())
+    moves = moved["other"].abs().max() > ROUNDING
+    if len(blocks) < max(2 * QUARTERS, strata + 2) or not moves:
         return
     in_time = blocks["started_at"].min().sort_values(kind="stable").index
     by_cell = moved.groupby(["block", "cell"]).mean().unstack().loc[in_time]
