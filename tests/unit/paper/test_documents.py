@@ -70,7 +70,7 @@ def of_two_prompts():
         (lambda: advised(full(), answer="little to gain"), "There is little to gain for MoE Q4:"),
         (
             lambda: advised(full(), not_compared=1),
-            "1 of 3 settings could not be compared, as they were flagged or lost",
+            "1 of 3 settings could not be compared, as they were flagged, lost",
         ),
         (with_upcycled_pairs, r"bandwidth of 1\,000\,GB/s takes 22 and 15\,\% of its time over 1"),
         (with_upcycled_pairs, r"takes 27.3\,ms with Dense 4B and 54.5\,ms with MoE Q4; reading"),
