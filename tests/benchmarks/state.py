@@ -1,9 +1,8 @@
-"""Speedups beside planted loads: what of a machine's state moves them.
+"""Speedups beside planted loads: what of a machine's state moves them. For Linux.
 
 Each round has both targets, each a baseline and a server that drafts, alone and beside a load of
-`load.py` on another CPU, all in a drawn order. Prints, by load, the mean speedup of each target
-over the rounds with the error of the mean, what both servers lose to the load, and the MoE's
-speedup over that of the dense model. For Linux, with nothing else running.
+`load.py` on the next CPU, all in a drawn order. Prints, by load, mean speedups with their standard
+errors, the MoE's over the dense model's, and what both servers lose to the load.
 """
 
 import argparse
@@ -25,14 +24,14 @@ from specmoe.config.methods import Method  # noqa: E402
 from specmoe.engine.job import server_command, speculation_flags  # noqa: E402
 from specmoe.engine.server import Server  # noqa: E402
 
-TEXT = ROOT / "resources/prompts/code.txt"
+TEXT = (ROOT / "resources/prompts/code.txt").read_text()
 LOADS = ("alone", "memory", "arithmetic")
 PROMPT, CONTEXT, SETTLE_S, LIMIT_S = 64, 512, 1.0, 600.0
 
 
 @contextmanager
-def load(kind, cpu):
-    """Keep a CPU busy, or do nothing if `alone`."""
+def planted(kind, cpu):
+    """Keep a CPU busy; not if it is `alone`."""
     if kind == "alone":
         yield
         return
@@ -46,37 +45,32 @@ def load(kind, cpu):
             running.terminate()
 
 
-def rates(given, target, random, log):
-    """Return the logarithms of both servers' rates beside each load, an array (loads, 2)."""
-    command = {"binary": given.engine / "bin/llama-server", "target": target}
-    command |= {"context": CONTEXT, "threads": given.threads, "gpu_layers": 0}
+def measure(given, target, random, folder):
+    """Return the logarithms of the rates of baseline and drafting, an array (loads, 2)."""
+    drafting = speculation_flags(Arm(gamma=given.gamma, method=Method.DRAFT), given.draft, 0)
+    how = {"context": CONTEXT, "threads": given.threads, "gpu_layers": 0}
     found = np.zeros((len(LOADS), 2))
-    arm = Arm(gamma=given.gamma, method=Method.DRAFT)
     with ExitStack() as live:
-        servers = [
-            live.enter_context(Server(server_command(**command, speculation=flags), file, LIMIT_S))
-            for flags, file in [
-                ((), log / "baseline.log"),
-                (speculation_flags(arm, given.draft, 0), log / "drafting.log"),
-            ]
-        ]
-        ids = servers[0].tokenize(TEXT.read_text())[:PROMPT]
+        servers = []
+        for flags in ((), drafting):
+            command = server_command(given.engine / "bin/llama-server", target, **how)
+            log = Path(folder, f"{len(servers)}.log")
+            servers.append(live.enter_context(Server([*command, *flags], log, LIMIT_S)))
+            for thread in Path(f"/proc/{servers[-1].pid}/task").iterdir():
+                os.sched_setaffinity(int(thread.name), range(given.threads))
+        ask = {"prompt": servers[0].tokenize(TEXT)[:PROMPT], "temperature": 0, "seed": 1}
         for server in servers:
-            for thread in Path(f"/proc/{server.pid}/task").iterdir():
-                os.sched_setaffinity(int(thread.name), {*range(given.threads)})
-            server.complete(ids, n_predict=8, temperature=0, seed=1)
+            server.complete(n_predict=8, **ask)  # the first request is slow
         for place in random.permutation(len(LOADS)):
-            with load(LOADS[place], given.threads):
+            with planted(LOADS[place], given.threads):
                 for which in random.permutation(2):
-                    answer = servers[which].complete(
-                        ids, n_predict=given.tokens, temperature=0, seed=1
-                    )
+                    answer = servers[which].complete(n_predict=given.tokens, **ask)
                     found[place, which] = np.log(answer["timings"]["predicted_per_second"])
     return found
 
 
 def spread(logs):
-    """Return the geometric mean of rounds and the error of its logarithm, as words."""
+    """Return the geometric mean of rounds, and its standard error, in words."""
     return f"{np.exp(logs.mean()):.2f} ± {logs.std(ddof=1) / np.sqrt(len(logs)):.2f}"
 
 
@@ -93,16 +87,16 @@ def main() -> None:
         for number in range(given.rounds):
             for which in random.permutation(2):
                 target = (given.dense, given.moe)[which]
-                logs[number, which] = rates(given, target, random, Path(folder))
-            print(f"round {number + 1} of {given.rounds}", file=sys.stderr, flush=True)
+                logs[number, which] = measure(given, target, random, folder)
     speedups = logs[..., 1] - logs[..., 0]
     lost = 1 - np.exp((logs - logs[:, :, :1]).mean(axis=(0, 1)))
-    for place, kind in enumerate(LOADS):
-        dense, moe = speedups[:, :, place].T
-        losses = "baseline loses {:.0%}, drafting {:.0%}".format(*lost[place])
-        print(f"{kind}: dense {spread(dense)}, MoE {spread(moe)}, MoE over dense", end=" ")
-        print(f"{spread(moe - dense)}; {losses}")
-    print("MoE over dense, all:", spread((speedups[:, 1] - speedups[:, 0]).mean(axis=1)))
+    for (dense, moe), losses, kind in zip(speedups.transpose(2, 1, 0), lost, LOADS, strict=True):
+        print(
+            f"{kind}: dense {spread(dense)}, MoE {spread(moe)}, ratio {spread(moe - dense)};",
+            end="",
+        )
+        print(" the baseline loses {:.0%}, drafting {:.0%}".format(*losses))
+    print("ratio over all loads:", spread((speedups[:, 1] - speedups[:, 0]).mean(axis=1)))
 
 
 if __name__ == "__main__":

@@ -5,8 +5,8 @@ noise with the pair that they stand beside; by its own, a slow baseline raises a
 arithmetic. Blocks are compared with those of the same prompts alone, setting by setting. The other
 baselines have noise too, which flattens the line: the state itself may matter more.
 
-What moves a speedup is not told apart; `tests/benchmarks/state.py` plants loads to see it, and
-`state_errors.py` beside it counts how often a line is called clear where nothing is there.
+What of the state moves it is not known here; `tests/benchmarks/state.py` plants loads to see that.
+The README beside it says how often a line is called clear, and how often where nothing is there.
 """
 
 from collections.abc import Iterator
