@@ -24,8 +24,14 @@ CONTENTS = (
 )
 # Editors check the file by it, here and in resources/campaigns/<campaign>/.
 SCHEMA = "# yaml-language-server: $schema=../../../config/schema.json"
-# Keys of 2.0.0 under `measurement` that are gone.
-_GONE = ("prompt_iterations", "schedule", "more_repeats", "drop_beaten")
+# What 2.0.0 packed that is gone: keys, and the noise that it declared, which is estimated now.
+_GONE: dict[str, dict[str, tuple[object, ...]]] = {
+    "measurement": {
+        **{"prompt_iterations": (1,), "schedule": ("auto", "interleaved", "sequential")},
+        **{"more_repeats": ({},), "drop_beaten": (None,)},
+    },
+    "statistics": {"session_sd": (0.03,)},
+}
 _AGAIN = "get the shipped campaign again, or pack it again"
 # SHA-256 by path in the folder.
 _DIGESTS = TypeAdapter(dict[str, str])
@@ -105,10 +111,12 @@ def upgrade(folder: Path) -> None:
     check_manifest(folder)
     settings = folder / "campaign.yaml"
     config = read_mapping(settings)
-    gone = [key for key in _GONE if key in (config.get("measurement") or {})]
-    for key in gone:
-        del config["measurement"][key]
-    keys = [f"without measurement.{key}" for key in gone]
+    keys = []
+    for section, of_section in _GONE.items():
+        given = config.get(section) or {}
+        for key in [key for key, values in of_section.items() if given.get(key, keys) in values]:
+            del given[key]
+            keys.append(f"without {section}.{key}")
     load(merge_catalogs(ROOT, config), ROOT)
     with schema_errors(file):
         table = check_rows(rows.to_pylist())
