@@ -111,10 +111,10 @@ def upgrade(folder: Path) -> None:
     check_manifest(folder)
     settings = folder / "campaign.yaml"
     config = read_mapping(settings)
-    keys = []
-    for section, of_section in _GONE.items():
+    keys: list[str] = []
+    for section, gone in _GONE.items():
         given = config.get(section) or {}
-        for key in [key for key, values in of_section.items() if given.get(key, keys) in values]:
+        for key in [key for key in gone if key in given and given[key] in gone[key]]:
             del given[key]
             keys.append(f"without {section}.{key}")
     load(merge_catalogs(ROOT, config), ROOT)
