@@ -95,7 +95,7 @@ def info_of_entry(model: str, config: Config) -> ModelInfo:
 def _file_bytes(entry: AnyModel, family: Family | None, source: Size | None) -> int | None:
     """Return the bytes of a model's file; None if they are unknown."""
     kind = entry.type if isinstance(entry, models.QuantizeModel) else None
-    bits = resource("engine_rules")["bits"].get(kind, FULL_BITS)
+    bits: float = resource("engine_rules")["bits"].get(kind, FULL_BITS)
     match entry:
         case models.HubModel() | models.PackageModel() if entry.size_bytes:
             return entry.size_bytes
