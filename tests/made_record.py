@@ -11,17 +11,9 @@ from specmoe.config.matrix import list_blocks
 from specmoe.measure.block import turns_of
 from specmoe.runs.collect import rows_of_record
 
+from .blocks import MADE_BY
 from .conftest import ROOT, merge
 from .small_campaign import tiny_campaign
-
-MADE_BY = {
-    "campaign": "tiny",
-    "engine": "built-cpu-01234567",
-    "engine_commit": "unknown",
-    "backend": "cpu",
-    "target_sha256": "a" * 64,
-    "drafts_sha256": dict.fromkeys(["draft", "moe"], "b" * 64),
-}
 
 
 def small_block(study: dict[str, Any]) -> Block:
