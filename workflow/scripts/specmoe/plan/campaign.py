@@ -168,14 +168,9 @@ class LoadedCampaign:
         return {one.block: one for one in block_order(blocks, self.config.measurement.order)}
 
     @property
-    def staged(self) -> bool:
-        """Whether what was measured decides what is measured further."""
-        return self.config.measurement.staged
-
-    @property
     def stages(self) -> list[Path]:
         """What was decided and measured in a campaign in stages, in a list; empty for others."""
-        return [self.data / "stages.json"] if self.staged else []
+        return [self.data / "stages.json"] if self.config.measurement.staged else []
 
     def stage_file(self, repeat: int) -> Path:
         """Return what is decided before a repeat; it stays where stages go on."""
@@ -206,7 +201,7 @@ class LoadedCampaign:
         Controls and forced acceptance are measured as long as anything of their target is.
         """
         block = self.block(name)
-        if not self.staged or TEXTS in name:
+        if not self.stages or TEXTS in name:
             return block
         if (stage := self.stage(block.repeat)) is None:
             return None
@@ -222,7 +217,7 @@ class LoadedCampaign:
     @property
     def measured_blocks(self) -> list[str]:
         """The blocks that are measured: all, or in stages those that were decided on."""
-        if not self.staged:
+        if not self.stages:
             return [*self.blocks]
         measured = {*self.ended.get("blocks", ())}
         return [name for name in self.blocks if name in measured]
@@ -327,7 +322,7 @@ class LoadedCampaign:
     @property
     def passes_before(self) -> list[int]:
         """The repeats before which passes are timed; in stages those that were measured."""
-        return self.ended.get("passes", []) if self.staged else [*self.first_blocks]
+        return self.ended.get("passes", []) if self.stages else [*self.first_blocks]
 
     def block_before(self, repeat: int) -> list[str]:
         """Return the last block before a repeat, in a list; the first repeat has none."""

@@ -184,7 +184,7 @@ def plan(results: Path, check_capacity: bool = False, options: str = "--config "
     )
     every = [campaign.remaining(name) or block for name, block in campaign.blocks.items()]
     # In stages what is measured decides what comes after the first repeat.
-    blocks = [one for one in every if one.arms and not (campaign.staged and one.repeat)]
+    blocks = [one for one in every if one.arms and not (config.measurement.staged and one.repeat)]
     found = take_inventory(campaign, blocks)
     planned = Plan(config, blocks, description, campaign.backend, found)
     print(describe(planned, options), end="", flush=True)
