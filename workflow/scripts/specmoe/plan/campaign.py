@@ -27,7 +27,7 @@ from specmoe.engine.identity import Workplace, engine_ids, fact
 from specmoe.errors import ConfigError
 from specmoe.files import named_if_damaged, read_record, replace_text
 from specmoe.records import head_of
-from specmoe.text import counted, duration
+from specmoe.text import counted, duration, fill_template
 
 # The workflow's folder, which records name as the working directory sees it.
 ROOT = Path(os.path.relpath(Path(__file__).parents[4]))
@@ -247,19 +247,13 @@ class LoadedCampaign:
         """Say what is not measured, and which blocks failed; empty if all are measured."""
         files = zip(self.blocks, self.record_files(self.blocks), strict=True)
         missing = [block for block, file in files if not file.exists()]
-        if not missing:
-            return ""
-        kept = "Measured blocks are kept; the same command goes on."
-        left = f"Not measured: {len(missing)} of {counted(len(self.blocks), 'block')}"
-        failed = [block for block in missing if self.log_of(block).exists()]
-        if interrupted or not failed:
-            return f"{'Interrupted. ' * interrupted}{left}. {kept}"
-        named = "".join(f"\n  {block}: see {self.log_of(block)}" for block in failed[:5])
-        return (
-            f"{left} (failed or interrupted {len(failed)}, not started"
-            f" {len(missing) - len(failed)}).{named}\n{kept} To render the others without what"
-            " fails, name it in campaign.exclude."
-        )
+        return fill_template(
+            ROOT / "paper/missing.txt.j2",
+            blocks=len(self.blocks),
+            missing=len(missing),
+            logs=[(block, log) for block in missing if (log := self.log_of(block)).exists()],
+            interrupted=interrupted,
+        ).rstrip("\n")
 
     @cached_property
     def priorities(self) -> dict[str, float]:
