@@ -1,10 +1,6 @@
-"""Model files on a real engine: upcycled and split ones write what their sources write."""
-
-from specmoe.files import engine_path, link
-from specmoe.models.gguf import read_info
+"""Model files on a real engine: upcycled ones write what their sources write."""
 
 from ..dense_model import write_dense, write_moe
-from ..splitting import split_model
 
 
 def texts_of(start, model):
@@ -16,12 +12,3 @@ def test_an_upcycled_model_writes_what_its_dense_model_writes(start, tmp_path):
     source = write_dense(tmp_path / "dense.gguf")
     model = write_moe(source, tmp_path / "moe.gguf", experts=8, used=2)
     assert texts_of(start, source) == texts_of(start, model)
-
-
-def test_a_split_model_generates_what_the_whole_one_generates(start, family, tmp_path):
-    whole = family["draft"]
-    parts = split_model(whole, tmp_path / "hub", "named-otherwise", 3)
-    model = tmp_path / "model.gguf"
-    link(parts[0], model)
-    assert read_info(model).tensor_count == read_info(whole).tensor_count
-    assert texts_of(start, engine_path(model)) == texts_of(start, whole)

@@ -214,14 +214,17 @@ def rows(scene: Scene, changed: Callable[[pa.Table], pa.Table]) -> None:
     pq.write_table(changed(pq.read_table(scene.file(ROWS))), scene.file(ROWS))
 
 
-@deed
-def replaced(scene: Scene, name: str, content: str) -> None:
-    """Replace a file by another one of its times, as `cp -p` does."""
-    file = scene.file(name)
+def replace(file: Path, content: str) -> None:
+    """Replace a file by another one of its times, as `cp -p` and `unzip` do."""
     times = file.stat()
     file.unlink()
     file.write_text(content)
     os.utime(file, ns=(times.st_atime_ns, times.st_mtime_ns))
+
+
+@deed
+def replaced(scene: Scene, name: str, content: str) -> None:
+    replace(scene.file(name), content)
 
 
 def replaced_program(scene: Scene) -> None:

@@ -16,7 +16,7 @@ from specmoe.plan.gate import load_campaign
 from specmoe.records import UNKNOWN
 
 from ...conftest import ROOT, merge
-from ...faults.table import put_into
+from ...faults.table import put_into, replace
 from ...small_campaign import tiny_campaign
 
 BLOCK = "blocks/S/target/r0"
@@ -51,14 +51,6 @@ def load(config, tmp_path):
         return load_campaign(config, ROOT, tmp_path / "results")
 
     return start
-
-
-def replace(file, text):
-    """Replace a file by another one of its times, as `cp -p` and `unzip` do."""
-    times = file.stat()
-    file.unlink()
-    file.write_text(text)
-    os.utime(file, ns=(times.st_atime_ns, times.st_mtime_ns))
 
 
 def describe(file, weights):
