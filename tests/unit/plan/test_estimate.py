@@ -102,13 +102,7 @@ def test_a_cut_has_its_layers_share_of_its_source(synthetic, size):
 
 def test_an_upcycled_model_has_its_sources_feed_forward_blocks_as_often_as_experts(study, size):
     study["campaign"] |= {"models": "smollm2", "suites": ["mine"]}
-    suite = {
-        "title": "Any",
-        "targets": ["smollm2-moe16-q4"],
-        "drafts": ["none"],
-        "prompts": ["code"],
-    }
-    study["suites"]["mine"] = suite
+    study["suites"]["mine"] = study["suites"]["moe_baseline"] | {"targets": ["smollm2-moe16-q4"]}
     dense, moe = size("smollm2-135m-q4"), size("smollm2-moe16-2used-q4")
     assert (dense.file_bytes, dense.experts, dense.layers) == (98_362_432, 0, 30)
     copied = 98_362_432 * 79_626_240 / 134_515_008
