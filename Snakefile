@@ -15,6 +15,7 @@ if not ROOT.is_dir():
     )
 sys.path.insert(0, str(ROOT / "workflow/scripts"))
 
+from specmoe.config.base import resource
 from specmoe.config.load import merge_catalogs, options_of_call
 from specmoe.errors import ConfigError, error_message
 
@@ -92,9 +93,7 @@ TARGETS += ["runs", "models", "engine", "pack_campaign"]
 TARGETS += ["trace"] * bool(DEMONSTRATION)
 TARGETS += [f"suite_{one}" for one in CONFIG.campaign.suites if CAMPAIGN.measured]
 
-FORMER = {"site": "page", "audit_runs": "audit", "possible": "check_claim"}
-FORMER |= dict.fromkeys(["figures", "pdf"], "paper")
-FORMER |= dict.fromkeys(["shortlist", "more_repeats"], "advise")
+FORMER = resource("former_names")["targets"]
 for name in FORMER.keys() & {*sys.argv}:
     sys.exit(f"ConfigError: there is no target {name} any more; it is `{FORMER[name]}`")
 

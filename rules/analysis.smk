@@ -27,7 +27,7 @@ rule advise:
     localrule: True
     params:
         out=CAMPAIGN.folder / "advice.json",
-        options=always(OPTIONS),
+        options=lambda wildcards: OPTIONS,
     shell:
         call("advise") + " --analysis {input.analysis} --stages {input.stages}"
         " --options={params.options:q} --out {params.out} 2>&1 | tee {log}"

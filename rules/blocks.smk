@@ -2,7 +2,7 @@
 # hold a lock of the machine, because another snakemake may measure there.
 
 
-if CAMPAIGN.staged:
+if CONFIG.measurement.staged:
 
     # One job, as what it measured decides what it measures next. It keeps a record of each block.
     rule measure_until_decided:
@@ -52,7 +52,7 @@ else:
             measuring("measure") + " --block {wildcards.block:q} --log {log:q}"
 
 
-if CAMPAIGN.timed_passes and not CAMPAIGN.staged:
+if CAMPAIGN.timed_passes and not CONFIG.measurement.staged:
 
     # One job for all models, because starting one takes as long as the passes of a small model.
     rule measure_pass_times:

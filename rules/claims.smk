@@ -7,7 +7,7 @@ rule check_claim:
         "results/claims/check_claim.log",
     localrule: True
     params:
-        claim=always(
+        claim=lambda wildcards: (
             CONFIG.claim if isinstance(CONFIG.claim, str) else json.dumps(CONFIG.claim)
         ),
     shell:

@@ -193,11 +193,6 @@ def of(name, function):
     return lambda wildcards: function(wildcards.get(name))
 
 
-def always(value):
-    """Return a function of a job's wildcards that gives a value."""
-    return lambda wildcards: value
-
-
 def described(file):
     """Return the output that describes the machine of a job, by name; none in other campaigns.
 

@@ -21,7 +21,7 @@ rule describe_machine:
     # Like a block, the probe of the memory has the machine to itself.
     threads: workflow.cores
     params:
-        given=always(GIVEN),
+        given=lambda wildcards: GIVEN,
     shell:
         verb("describe_machine") + " --given {params.given:q} --engine {input.engine}"
         " --out {output} 2>&1 | tee {log}"

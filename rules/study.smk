@@ -26,7 +26,7 @@ rule import_study_rows:
     log:
         "<logs>/import_study_rows.log",
     params:
-        given=always(GIVEN),
+        given=lambda wildcards: GIVEN,
         out=subpath(output.runs, parent=True),
     shell:
         verb("import_study_rows") + " --csv {input.csv}"

@@ -15,12 +15,12 @@ from specmoe.runs.collect import rows_of_record
 from specmoe.runs.schema import COLUMNS
 
 MADE_BY = {
-    "campaign": "c",
-    "engine": "e",
-    "engine_commit": "c",
+    "campaign": "tiny",
+    "engine": "built-cpu-01234567",
+    "engine_commit": "unknown",
     "backend": "cpu",
-    "target_sha256": "t",
-    "drafts_sha256": {"draft": "d"},
+    "target_sha256": "a" * 64,
+    "drafts_sha256": dict.fromkeys(["draft", "moe"], "b" * 64),
 }
 ALONE = Arm()
 

@@ -9,11 +9,12 @@ import numpy.typing as npt
 
 from specmoe.config.models import UpcycleModel
 from specmoe.models.derived import upcycle
-from specmoe.models.synthetic import add_vocabulary
+from specmoe.models.synthetic import add_shape, add_vocabulary
 
+from .recipes import SMALL
 from .splitting import finish
 
-LAYERS, HIDDEN, FFN, HEADS, KV_HEADS, VOCABULARY = 4, 256, 512, 4, 2, 512
+LAYERS, HIDDEN, FFN, HEADS, KV_HEADS, VOCABULARY = 4, 256, 512, 4, 2, 512  # as of SMALL
 
 
 def weights_of(architecture: str) -> dict[str, npt.NDArray[np.float32]]:
@@ -58,16 +59,8 @@ def write_dense(
     """Write a dense model whose matrices are of a type; `weights` replaces its own."""
     writer = gguf.GGUFWriter(path, architecture)
     writer.add_block_count(LAYERS)
-    writer.add_context_length(2048)
-    writer.add_embedding_length(HIDDEN)
-    writer.add_feed_forward_length(FFN)
-    writer.add_head_count(HEADS)
-    writer.add_head_count_kv(KV_HEADS)
-    writer.add_key_length(HIDDEN // HEADS)
-    writer.add_value_length(HIDDEN // HEADS)
-    writer.add_rope_dimension_count(HIDDEN // HEADS)
-    writer.add_rope_freq_base(10_000.0)
-    writer.add_layer_norm_rms_eps(1e-6)
+    add_shape(writer, SMALL, HEADS, KV_HEADS)
+    writer.add_rope_dimension_count(HIDDEN // HEADS)  # not a quarter, as of a synthetic one
     writer.add_file_type(int(gguf.LlamaFileType[f"MOSTLY_{kind.name}"]))
     add_vocabulary(writer, VOCABULARY)
     for name, values in (weights or weights_of(architecture)).items():

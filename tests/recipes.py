@@ -6,6 +6,7 @@ from pathlib import Path
 from gguf import GGUFValueType
 from gguf.gguf_writer import GGUFValue
 
+from specmoe.config.base import resource
 from specmoe.config.models import Recipe
 from specmoe.models.gguf_file import read_header, write_gguf, writer_of
 from specmoe.models.info import ModelInfo
@@ -53,30 +54,11 @@ PAIRS = [
 
 
 # Wide enough for K-quants; the smallest that a real engine runs in every type.
-SMALL = Recipe(
-    layers=4,
-    hidden=256,
-    heads=4,
-    kv_heads=2,
-    head_size=64,
-    ffn=512,
-    gdn_value_heads=4,
-    gdn_key_heads=2,
-    gdn_head_size=64,
-    seed=3,
-)
+DENSE_KEYS = {"experts": 0, "experts_used": 0, "expert_ffn": 0}
+SMALL = Recipe(**resource("self_test") | DENSE_KEYS | {"ffn": 512, "seed": 3})
 # Targets that begin with its layers.
 DENSE = varied(SMALL, layers=8)
 MOE = varied(DENSE, experts=8, experts_used=2, expert_ffn=256)
 # For tests that only write and read files.
-TINY = Recipe(
-    layers=4,
-    hidden=32,
-    heads=2,
-    kv_heads=1,
-    head_size=16,
-    ffn=64,
-    gdn_value_heads=2,
-    gdn_key_heads=1,
-    gdn_head_size=16,
-)
+HEADS = {"heads": 2, "kv_heads": 1, "gdn_value_heads": 2, "gdn_key_heads": 1}
+TINY = varied(SMALL, hidden=32, head_size=16, gdn_head_size=16, ffn=64, seed=0, **HEADS)

@@ -5,43 +5,18 @@ from typing import Any
 
 import yaml
 
-from .recipes import SMALL
+from .recipes import SMALL, varied
 
 
 def tiny_campaign(engine_bin: Path) -> dict[str, Any]:
     """Return a campaign of two blocks on unquantized models: a comparison, and a baseline."""
-    without = {
-        "title": "None",
-        "targets": ["target"],
-        "drafts": ["none"],
-        "prompts": ["code", 32],
+    config: dict[str, Any] = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text())
+    recipes = {"draft": SMALL, "target": varied(SMALL, layers=8)}
+    models = {
+        name: {"kind": "synthetic", "recipe": one.model_dump()} for name, one in recipes.items()
     }
-    speculative = {"title": "Speculative", "drafts": ["draft"], "gammas": [4]}
-    return {
-        "campaign": {
-            "name": "tiny",
-            "engine": "built",
-            "backend": "cpu",
-            "models": "tiny",
-            "suites": ["S", "N"],
-        },
-        "measurement": {
-            **{"n_predict": 16, "repeats": 1, "warmups": 0, "context": 512, "threads": 1},
-            "block_prompts": 9,  # the two of a comparison share a block
-            # Other tests disturb nearly every run.
-            "reruns": None,
-        },
-        # Else it is probed before each repeat, for seconds.
-        "machine": {"memory_bandwidth_gb_s": 20},
-        "engines": {"built": {"source": "path", "path": str(engine_bin)}},
-        "model_sets": {
-            "tiny": {
-                "draft": {"kind": "synthetic", "recipe": SMALL.model_dump()},
-                "target": {"kind": "synthetic", "recipe": SMALL.model_dump() | {"layers": 8}},
-            }
-        },
-        "suites": {"S": without | speculative, "N": without},
-    }
+    engine = {"source": "path", "path": str(engine_bin)}
+    return config | {"engines": {"built": engine}, "model_sets": {"tiny": models}}
 
 
 def run_campaign(

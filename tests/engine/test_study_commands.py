@@ -5,8 +5,6 @@ from dataclasses import replace
 import pytest
 
 from specmoe.config.block import Block, PromptSource, Protocol
-from specmoe.config.engines import Backend
-from specmoe.engine.build import self_test
 
 from ..blocks import DRAFTED, alone, compared, measured, rows
 
@@ -33,10 +31,6 @@ def row(job, binaries):
         return only
 
     return run
-
-
-def test_the_engine_of_march_passes_the_self_test(march_bin, tmp_path):
-    self_test(march_bin, Backend.CPU, tmp_path / "log")
 
 
 def test_a_baseline_is_timed_at_the_length_of_its_prompt(row):

@@ -7,18 +7,15 @@ import sys
 
 import pytest
 
+from ..conftest import verb
+
 SNAKEMAKE = [sys.executable, "-m", "snakemake", "--cores", "1"]
 
 
 def in_shell(root, command, folder):
     """Run a command as the shell of a job does."""
-    return subprocess.run(
-        ["bash", "-c", f". {root}/rules/job.sh; {command}"],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    words = ["bash", "-c", f". {root}/rules/job.sh; {command}"]
+    return subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False)
 
 
 def test_a_job_that_the_system_kills_says_so_and_one_that_fails_says_no_more(root, tmp_path):
@@ -32,23 +29,14 @@ def test_a_job_that_the_system_kills_says_so_and_one_that_fails_says_no_more(roo
 
 
 def test_output_that_nobody_reads_to_its_end_stops_nothing(root, tmp_path):
-    whole = subprocess.run(
-        [*SNAKEMAKE, "--snakefile", str(root / "Snakefile"), "help"],
-        cwd=tmp_path,
-        capture_output=True,
-        check=True,
-    )
+    words = [*SNAKEMAKE, "--snakefile", str(root / "Snakefile"), "help"]
+    whole = subprocess.run(words, cwd=tmp_path, capture_output=True, check=True)
     log = next(tmp_path.rglob("help.log"))
     written = log.read_text()
     assert written in whole.stdout.decode()
     log.unlink()
     reader, writer = os.pipe()
-    with subprocess.Popen(
-        [*SNAKEMAKE, "--snakefile", str(root / "Snakefile"), "help"],
-        cwd=tmp_path,
-        stdout=writer,
-        stderr=writer,
-    ) as process:
+    with subprocess.Popen(words, cwd=tmp_path, stdout=writer, stderr=writer) as process:
         os.close(writer)
         with os.fdopen(reader, "rb") as pipe:
             pipe.readline()
@@ -56,14 +44,10 @@ def test_output_that_nobody_reads_to_its_end_stops_nothing(root, tmp_path):
     assert log.read_text() == written
 
 
-def test_ctrl_c_at_the_start_of_a_verb_shows_no_traceback(root, tmp_path):
-    process = subprocess.Popen(
-        [sys.executable, str(root / "workflow/scripts/specmoe"), "plan", "--results", "results"],
-        cwd=tmp_path,
-        stdin=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+def test_ctrl_c_at_the_start_of_a_verb_shows_no_traceback(tmp_path):
+    pipes = {"stdin": subprocess.PIPE, "stderr": subprocess.PIPE}
+    words = verb("plan", "--results", "results")
+    process = subprocess.Popen(words, cwd=tmp_path, text=True, **pipes)
     with pytest.raises(subprocess.TimeoutExpired):
         process.wait(0.3)
     process.send_signal(signal.SIGINT)

@@ -1,8 +1,5 @@
 """The drafting methods: what they are called, what they take, what they multiply to."""
 
-import pytest
-from pydantic import ValidationError
-
 from specmoe.config.block import Arm
 from specmoe.config.methods import BY_TYPE, METHODS, Drafting, Method, engine_type
 
@@ -28,20 +25,3 @@ def test_lists_multiply_and_what_is_not_given_is_the_default():
     assert (lookup.gamma, lookup.n_match, lookup.p_min) == (8, 3, None)
     [cache] = arms([4], method="ngram-cache")
     assert (cache.gamma, cache.n_match) == (8, None)  # the engine's own length
-
-
-@pytest.mark.parametrize(
-    ("given", "line"),
-    [
-        ({"method": "ngram-simple", "p_min": [0.5]}, "ngram-simple ignores p_min; it takes"),
-        ({"method": "ngram-cache", "gammas": [4]}, "ngram-cache ignores gammas; it takes none"),
-        ({"method": "mtp", "n_match": [2]}, "mtp ignores n_match"),
-        ({"method": "eagle3", "gammas": [4]}, "eagle3 loads a file: name it in `drafts`"),
-        ({"method": "ngram-mod", "drafts": ["x"]}, "ngram-mod loads no file"),
-        ({"method": "mtp", "p_min": [0.5, 0.5]}, "a value is named twice"),
-    ],
-)
-def test_what_a_method_ignores_or_lacks_is_refused(given, line):
-    with pytest.raises(ValidationError) as refused:
-        Drafting(**given)
-    assert line in refused.value.errors()[0]["msg"]

@@ -121,34 +121,15 @@ def test_a_file_of_another_layout_is_refused_with_the_way_out(asked, suffix, tex
 
 
 @pytest.mark.parametrize(
-    ("suite", "workload", "said"),
+    ("workload", "said"),
     [
-        ({"workloads": ["askd"]}, {}, "suites.W.workloads: unknown workload 'askd'; did you mean"),
-        (
-            {},
-            {"template": "raw"},
-            "line 3: 'messages' is a chat, which needs the workload's key `template: c",
-        ),
-        ({}, {"sample": 4}, "has 3 prompts, and its workload wants 4"),
-        ({}, {"file": "no.jsonl"}, "no.jsonl; correct its path"),
-        ({"prompts": ["code"]}, {"stop": "eos"}, "suites.W: all prompts of a suite stop alike"),
-        ({"protocol": "study"}, {}, "suites.W: protocol study knows neither workloads"),
-        (
-            {"vary": {"forced_acceptance": [1]}},
-            {"stop": "eos"},
-            "suites.W.vary.forced_acceptance: ",
-        ),
+        ({"template": "raw"}, "line 3: 'messages' is a chat, which needs the workload's key"),
+        ({"sample": 4}, "has 3 prompts, and its workload wants 4"),
+        ({"file": "no.jsonl"}, "no.jsonl; correct its path"),
     ],
 )
-def test_a_workload_that_cannot_be_sent_is_refused_with_its_place(asked, suite, workload, said):
-    assert said in fault(asked(suite=suite, **workload))
-
-
-@pytest.mark.parametrize("name", ["passage", "code"])
-def test_a_workload_takes_no_other_prompts_name(asked, name):
-    data = asked()
-    data["workloads"][name] = data["workloads"]["asked"]
-    assert f"workloads: {name!r} is a prompt's name" in fault(data)
+def test_a_file_without_what_is_to_be_sent_is_refused(asked, workload, said):
+    assert said in fault(asked(**workload))
 
 
 def test_a_sample_is_spread_evenly_over_the_file(asked):

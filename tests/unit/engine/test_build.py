@@ -38,19 +38,7 @@ def test_a_folder_without_binaries_is_named(make, tmp_path):
         make(PathEngine(source="path", path=str(tmp_path)))
 
 
-# A library of two sources that are merged and one that is not, and the programs that are built.
-LLAMA = """
-cmake_minimum_required(VERSION 3.14)
-project(llama.cpp CXX)
-set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
-set(CMAKE_LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
-add_library(llama-common chat-a.cpp chat-b.cpp sampling.cpp)
-add_library(llama ALIAS llama-common)
-foreach(program %s)
-    add_executable(${program} sampling.cpp)
-    target_link_libraries(${program} llama)
-endforeach()
-"""
+LLAMA = Path(__file__).with_name("llama.cmake")
 SAMPLING = "const char *file() { return __FILE__; } int main() { return !file(); }"
 
 
@@ -62,11 +50,11 @@ def compiled(tmp_path):
         work, log = tmp_path / engine / "work", tmp_path / "log"
         folder = work / "source-0123456"
         folder.mkdir(parents=True)
-        (folder / "CMakeLists.txt").write_text(LLAMA % " ".join(ALL_BINARIES))
+        shutil.copy(LLAMA, folder / "CMakeLists.txt")
         for name, default in (("chat_a", ""), ("chat_b", ""), ("sampling", SAMPLING)):
             (folder / f"{name.replace('_', '-')}.cpp").write_text(sources.get(name, default))
         flags = {"CMAKE_BUILD_TYPE": "Release", "BUILD_SHARED_LIBS": "ON"}
-        flags["CMAKE_EXPORT_COMPILE_COMMANDS"] = "ON"
+        flags |= {"CMAKE_EXPORT_COMPILE_COMMANDS": "ON", "PROGRAMS": ";".join(ALL_BINARIES)}
         with log.open("w") as output:
             compile_llama(folder, work / "build", Backend.CPU, flags, output.fileno())
         engine_json = work.parent / "engine.json"

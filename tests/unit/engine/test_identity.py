@@ -11,13 +11,7 @@ from specmoe.config.engines import Backend, PathEngine, PypiEngine, without_digi
 from specmoe.config.load import load
 from specmoe.engine import build
 from specmoe.engine.build import make_engine
-from specmoe.engine.identity import (
-    BINARIES,
-    digests_of_engine,
-    engine_id,
-    engine_ids,
-    install,
-)
+from specmoe.engine.identity import BINARIES, digests_of_engine, engine_id, engine_ids, install
 from specmoe.files import sha256_of
 
 PYPI = PypiEngine(

@@ -14,12 +14,7 @@ import pytest
 from specmoe.config.engines import Backend
 from specmoe.engine import machine
 from specmoe.engine.disturbance import read_condition
-from specmoe.engine.machine import (
-    Device,
-    list_devices,
-    require_device,
-    usable_memory,
-)
+from specmoe.engine.machine import Device, list_devices, require_device, usable_memory
 from specmoe.errors import EngineError
 
 IOREG = '+-o J475cAP\n    {\n      "IOPlatformUUID" = "01234567-89AB-CDEF-0123-456789ABCDEF"\n'

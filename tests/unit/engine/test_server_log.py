@@ -1,5 +1,7 @@
 """The server's counters and log; the log has every verification, and so the replays."""
 
+from pathlib import Path
+
 import pytest
 
 from specmoe.engine.responses import (
@@ -19,20 +21,7 @@ def test_counters_are_read_by_name():
         read_counters("n_decode_total four\n")
 
 
-LOG = """
-0.00 I slot launch_slot_: id  0 | task 1 | processing task, is_child = 0
-0.01 I slot   operator(): id  0 | task 1 | accepted  5/16 draft tokens (restore checkpoint)
-0.02 I slot   operator(): id  0 | task 1 | accepted  6/ 6 draft tokens
-0.03 I slot print_timing: id  0 | task 1 | draft acceptance = 0.24691 (   40 accepted /   162 ...
-{}
-0.04 I slot launch_slot_: id  0 | task 29 | processing task, is_child = 0
-0.04 I slot launch_slot_: id  1 | task 30 | processing task, is_child = 0
-0.04 I slot   operator(): id  0 | task 29 | accepted 16/16 draft tokens
-0.04 I slot   operator(): id  1 | task 30 | accepted  1/ 4 draft tokens
-{}
-0.04 I slot launch_slot_: id  0 | task 41 | processing task, is_child = 0
-{}
-"""
+LOG = Path(__file__).with_name("server_log.txt").read_text()
 STATISTICS = (
     "0.07 I spec common_specu: statistics {:>16}: #calls(b,g,a) =    1     61      1,"
     " #gen drafts = {:6}, #acc drafts =     1, #gen tokens = {:6}, #acc tokens = {:5},"

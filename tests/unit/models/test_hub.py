@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+import yaml
 
 from specmoe.errors import TOO_SLOW
 from specmoe.files import sha256_of as digest
@@ -105,36 +106,11 @@ def served(hub):
     return hub.add("a/b", "main", "c.gguf", SMALL)
 
 
-ACCOUNT = "run `hf auth login` or set HF_TOKEN, as an account that may read it"
-GATED = {"gated": True}
-NO_FILE = (
-    "the repository has no such file at that revision; correct it, as the repository's page lists"
-    " it"
-)
-WRONG = hashlib.sha256(bytes(255 - byte for byte in SMALL)).hexdigest()
-# Each: what the hub does, the entry, the environment, and what the user is told behind the place.
-REFUSED = {
-    "wrong bytes": ({"wrong": True}, {"sha256": SHA256}, {},
-        f"damaged: SHA-256 {WRONG}, not {SHA256}; it is deleted, run again to download it"),
-    "another digest": ({}, {"sha256": "0" * 64}, {},
-        f"another file: the config says SHA-256 {'0' * 64}, it has {SHA256}; correct the one,"
-        " or the revision"),
-    "gated": (GATED, {}, {},
-        f"gated; accept its terms on {{hub}}/a/b, and {ACCOUNT}"),
-    "no repository": ({}, {"repository": "a/x"}, {},
-        f"{{hub}} has no such repository, or a private one; correct its name, or {ACCOUNT}"),
-    "no file": ({}, {"file": "cc.gguf"}, {},
-        NO_FILE),
-    "no network": ({}, {}, {"HF_ENDPOINT": "http://me:secret@127.0.0.1:9"},  # a closed port
-        "http://127.0.0.1:9 cannot be asked, or broke off (ConnectError); check the network, the"
-        " proxy, HF_ENDPOINT and HF_TOKEN; the same command downloads it again"),
-    "an ill server": ({"status": 503}, {}, {},
-        "{hub} answers 503 Service Unavailable; try again later, or correct the names, HF_TOKEN"
-        " or HF_ENDPOINT"),
-    "a file for the cache": ({}, {}, {"HF_HOME": "/dev/null"},
-        "/dev/null/token: Not a directory; make room (`hf cache prune` deletes what killed"
-        " downloads left), or set HF_HOME to a folder that you may write to"),
-}  # fmt: skip
+TABLE = Path(__file__).with_name("refused_by_hub.yaml")
+FILLED = {"sha256": SHA256, "zeros": "0" * 64}
+FILLED["wrong"] = hashlib.sha256(bytes(255 - byte for byte in SMALL)).hexdigest()
+REFUSED = yaml.safe_load(TABLE.read_text())
+*_, NO_FILE = REFUSED["no file"]
 
 
 @pytest.mark.parametrize("name", REFUSED)
@@ -142,13 +118,14 @@ def test_what_cannot_be_fetched_is_one_line_and_then_fetched_by_the_same_command
     hub, user, served, name
 ):
     deed, entry, env, said = REFUSED[name]
-    if deed == GATED:
+    entry = {key: value.format(**FILLED) for key, value in entry.items()}
+    if "gated" in deed:
         hub.tokens["a/b"] = "hf_right"
     elif deed:
         hub.faults[FILE] = Fault(**deed)
     place = {"repository": "a/b", "revision": "main", "file": "c.gguf"} | entry
     place = "{repository}, revision {revision}, file {file}".format(**place)
-    said = said.format(hub=hub.endpoint, home=f"{user.folder}/home")
+    said = said.format(hub=hub.endpoint, **FILLED)
     assert user.error(env=env, **entry) == f"{place}: {said}"
     assert user.left == ([""] if "sha256" in entry and not deed else [])
     if deed:  # what a broken download left is in nobody's way

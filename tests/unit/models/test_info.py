@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from specmoe.errors import ModelError
-from specmoe.models.info import Size, load_info, load_infos, save_info, save_infos
+from specmoe.models.info import Size, load_info, load_infos, save_info
 from specmoe.runs.schema import read_runs
 
 from ...conftest import ROOT
@@ -30,7 +30,7 @@ def test_infos_are_read_as_they_were_written(tmp_path):
         licence="Apache-2.0",
     )
     save_info(info, tmp_path / "one.json")
-    save_infos({"one": info}, tmp_path / "models.json")
+    save_info({"one": info}, tmp_path / "models.json")
     assert load_info(tmp_path / "one.json") == info
     assert load_infos(tmp_path / "models.json") == {"one": info}
     # One without an origin does not mention it.

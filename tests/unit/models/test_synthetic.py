@@ -90,29 +90,6 @@ def test_a_recipe_gives_the_file_that_it_always_gave(tmp_path, study, recipe, ty
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"layers": 3}, "layers must be at least 4"),
-        ({"heads": 3, "kv_heads": 2}, "kv_heads must divide heads"),
-        ({"head_size": 18}, "head_size must be a multiple of 4"),
-        ({"experts": 4, "experts_used": 5, "expert_ffn": 32}, "experts_used must be at most"),
-        ({"experts": 4, "experts_used": 2}, "an MoE needs experts_used and expert_ffn"),
-        ({"core": 4}, "core must be one of the layers"),
-        ({"core": 1, "mtp_blocks": 1}, "MTP block needs a layer of full attention"),
-        ({"dtype": "Q8_0", "ffn": 48}, r"Q8_0 needs hidden, ffn, .* to be multiples of 32"),
-        ({"dtype": "Q4_K", "hidden": 256}, "Q4_K needs routed experts"),
-        (
-            {"dtype": "Q4_K", "hidden": 256, "experts": 2, "experts_used": 1, "expert_ffn": 128},
-            "hidden and expert_ffn to be multiples of 256",
-        ),
-    ],
-)
-def test_a_recipe_that_cannot_be_a_model_is_refused(change, message):
-    with pytest.raises(ValueError, match=message):
-        varied(CORE, **change)
-
-
-@pytest.mark.parametrize(
     ("model", "total", "active", "size_gb"),
     [
         ("random-0.8b-q8", 0.752, 0.752, None),

@@ -16,6 +16,7 @@ from specmoe.plan.gate import load_campaign
 from specmoe.records import UNKNOWN
 
 from ...conftest import ROOT, merge
+from ...faults.table import put_into, replace
 from ...small_campaign import tiny_campaign
 
 BLOCK = "blocks/S/target/r0"
@@ -50,14 +51,6 @@ def load(config, tmp_path):
         return load_campaign(config, ROOT, tmp_path / "results")
 
     return start
-
-
-def replace(file, text):
-    """Replace a file by another one of its times, as `cp -p` and `unzip` do."""
-    times = file.stat()
-    file.unlink()
-    file.write_text(text)
-    os.utime(file, ns=(times.st_atime_ns, times.st_mtime_ns))
 
 
 def describe(file, weights):
@@ -98,54 +91,36 @@ def test_a_finished_campaign_is_as_asked_and_no_file_is_read_again(measured, loa
     assert not Asked(load()).lacking
 
 
+def put(path, value):
+    return lambda folder, config: put_into(config, path, value)
+
+
+def replacing(file, text):
+    return lambda folder, config: replace(folder / file, text)
+
+
+def move_prompt(folder, config):
+    moved = (folder / "own.txt").rename(folder / "moved.txt")
+    put_into(config, "prompts.texts.own.file", str(moved))
+
+
 DEEDS = {
-    "another prompt of the same time": (
-        lambda folder, config: replace(folder / "own.txt", "Something else."),
-        ALL,
-    ),
-    "another model of the same time": (
-        lambda folder, config: replace(folder / "own.gguf", "other weights, for the target"),
-        ALL,
-    ),
-    "another draft length": (
-        lambda folder, config: config["suites"]["S"].update(gammas=[8]),
-        {BLOCK},
-    ),
+    "another prompt of the same time": (replacing("own.txt", "Something else."), ALL),
+    "another model of the same time": (replacing("own.gguf", "other weights of it"), ALL),
+    "another draft length": (put("suites.S.gammas", [8]), {BLOCK}),
     "another draft model": (
         lambda folder, config: describe(folder / "results/models/tiny/draft.gguf", "other"),
         {BLOCK},
     ),
-    "another seed": (lambda folder, config: config["measurement"].update(seed=7), ALL),
-    "another environment": (
-        lambda folder, config: config["measurement"].update(environment={"OMP_NUM_THREADS": "1"}),
-        ALL,
-    ),
-    "a file of the command line": (
-        lambda folder, config: replace(folder / "t.jinja", "{{ other }}"),
-        ALL,
-    ),
-    "another label": (
-        lambda folder, config: config["prompts"]["texts"]["own"].update(category="other"),
-        set(),
-    ),
-    "the prompt elsewhere": (
-        lambda folder, config: config["prompts"]["texts"]["own"].update(
-            file=str((folder / "own.txt").rename(folder / "moved.txt"))
-        ),
-        set(),
-    ),
-    "another engine of the same name": (
-        lambda folder, config: replace(folder / "own_engine/llama-server", "other"),
-        ALL,
-    ),
-    "no models any more": (
-        lambda folder, config: shutil.rmtree(folder / "results/models"),
-        set(),
-    ),
+    "another seed": (put("measurement.seed", 7), ALL),
+    "another environment": (put("measurement.environment", {"OMP_NUM_THREADS": "1"}), ALL),
+    "a file of the command line": (replacing("t.jinja", "{{ other }}"), ALL),
+    "another label": (put("prompts.texts.own.category", "other"), set()),
+    "the prompt elsewhere": (move_prompt, set()),
+    "another engine of the same name": (replacing("own_engine/llama-server", "other"), ALL),
+    "no models any more": (lambda folder, _: shutil.rmtree(folder / "results/models"), set()),
     "a record that was deleted": (
-        lambda folder, config: [
-            file.unlink() for file in (folder / "results/tiny/store" / BLOCK).iterdir()
-        ],
+        lambda folder, _: shutil.rmtree(folder / "results/tiny/store" / BLOCK),
         {BLOCK},
     ),
 }

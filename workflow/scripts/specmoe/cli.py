@@ -130,7 +130,7 @@ def judge(
 
 def collect_table(campaign: "Opened", table: str, out: Path) -> None:
     """Collect records: `runs`, `suites/<suite>`, `pass_times`, `agreement`, `machine`, `models`."""
-    from specmoe.models.info import load_info, save_infos
+    from specmoe.models.info import load_info, save_info
     from specmoe.plan.job_files import JobFiles
     from specmoe.plan.machine import collect
     from specmoe.runs.collect import collect_runs
@@ -143,7 +143,7 @@ def collect_table(campaign: "Opened", table: str, out: Path) -> None:
             replace_text(out, json.dumps(machine, indent=1) + "\n")
         case "models":
             infos = map(campaign.info, campaign.config.measured_networks)
-            save_infos({info.stem: load_info(info) for info in infos}, out)
+            save_info({info.stem: load_info(info) for info in infos}, out)
         case "agreement":
             collect_agreement(campaign.scores, out)
         case "pass_times":

@@ -113,23 +113,6 @@ _WORDS = {
 # The errors whose message, or lack of a value, makes what was given needless to repeat.
 _SAY_IT = ("value_error", "missing", "union_tag_invalid", "unknown_key")
 
-FORMER_KEYS = {
-    **dict.fromkeys(["prompt_lengths", "temperatures", "imposed_acceptance"], "vary"),
-    "concurrency": "vary",
-    "start_limit_s": "time_limit_s",
-    "run_limit_s": "time_limit_s",
-    "claims": "claim",
-    "tokenizer": "source",
-    "room": "check_capacity",
-    "host": "machine",
-    "hosts": "machines",
-    "left_out": "exclude",
-    "draft_stand_ins": "draft_proxies",
-    **dict.fromkeys(["more_repeats", "drop_beaten", "prompt_iterations", "passes"], "repeats"),
-    **dict.fromkeys(["schedule", "sides"], None),
-}
-"""Keys of earlier versions, and today's or None, for messages."""
-
 
 class Strict(BaseModel):
     """A section of the configuration; it refuses unknown keys and names the nearest known one."""
@@ -150,8 +133,9 @@ class Strict(BaseModel):
             for key in data:
                 if key not in cls.model_fields:
                     hint = nearest(str(key), [*cls.model_fields, *cls.further_keys])
-                    if key in FORMER_KEYS:
-                        new = FORMER_KEYS[key]
+                    former = resource("former_names")["keys"]
+                    if key in former:
+                        new = former[key]
                         hint = f"it is `{new}` now" if new else "it is gone, leave it out"
                     said = {"shown": repr(key), "hint": hint}
                     raise PydanticCustomError("unknown_key", "unknown key {shown}; {hint}", said)

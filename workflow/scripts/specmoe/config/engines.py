@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, StringConstraints, WithJsonSchema
 
@@ -111,33 +111,18 @@ def detect_backend(configured: Backend, devices: Path = Path("/sys/class/drm")) 
     return Backend.CPU
 
 
-# The engine finds its libraries, drivers and temporary files by these. They do not change what it
-# computes.
-PASSED = ["PATH", "HOME", "USER", "LOGNAME", "TMPDIR", "XDG_RUNTIME_DIR"]
-PASSED += ["LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "CUDA_CACHE_PATH", "ROCM_PATH", "HIP_PATH"]
-PASSED += ["VK_DRIVER_FILES", "VK_ICD_FILENAMES"]
-
-_COMPILER_FLAGS = ("CFLAGS", "CXXFLAGS", "CPPFLAGS", "LDFLAGS", "CUDAFLAGS", "HIPFLAGS")
-
-# Variables that set up llama.cpp, its backends and its threads. Others, such as those of BLAS
-# libraries, are dropped without a message, because systems set them for programs of all kinds; and
-# so are those that give a place or version of something installed, unless they are in PASSED.
-_PLACE = "HOME|PATH|ROOT|DIR|DIRS|CACHE|FILES|FILENAMES|VERSION"
-_STEERING = re.compile(
-    rf"(?!.*_({_PLACE})$)"
-    r"(LLAMA|GGML|OMP|GOMP|KMP|CUDA|HIP|ROCR|HSA|MTL|METAL|VK|SYCL|ONEAPI|ZE)_\w+"
-)
-# These would override the command line, which the configuration decides, or the server's trace.
-_REFUSED = re.compile(r"LLAMA_ARG_\w+|LLAMA_TRACE")
+def _variables() -> dict[str, Any]:
+    """Return what is known of environment variables, see `resources/engine_rules.yaml`."""
+    return dict(resource("engine_rules")["environment"])
 
 
 def engine_environment(given: Mapping[str, str], exported: Mapping[str, str]) -> dict[str, str]:
     """Return the whole environment of an engine process.
 
     `given` is `measurement.environment` of the configuration, `exported` the environment of this
-    process, from which only `PASSED` is taken.
+    process, from which only those that are passed are taken.
     """
-    passed = {name: exported[name] for name in PASSED if name in exported}
+    passed = {name: exported[name] for name in _variables()["passed"] if name in exported}
     return passed | {"LC_ALL": "C.UTF-8"} | dict(given)  # some locales write numbers with a comma
 
 
@@ -147,11 +132,13 @@ def build_environment(exported: Mapping[str, str]) -> dict[str, str]:
     Compiler flags come from the engine's `cmake` definitions only, because its id covers them.
     Variables may name the compiler; `engine.json` records it.
     """
-    return {name: value for name, value in exported.items() if name not in _COMPILER_FLAGS}
+    flags = _variables()["compiler_flags"]
+    return {name: value for name, value in exported.items() if name not in flags}
 
 
 def _check_variable(name: str) -> str:
-    if not _STEERING.fullmatch(name) or _REFUSED.fullmatch(name):
+    known = _variables()
+    if not re.fullmatch(known["steering"], name) or re.fullmatch(known["refused"], name):
         raise ValueError(
             f"{name!r} does not set up how an engine computes, or other keys decide it"
         )
@@ -166,7 +153,8 @@ def refuse_exported(given: Iterable[str], exported: Iterable[str]) -> None:
 
     They would not reach the engine, although their user expects it.
     """
-    if strange := sorted(filter(_STEERING.fullmatch, set(exported) - set(given))):
+    steering = re.compile(_variables()["steering"])
+    if strange := sorted(filter(steering.fullmatch, set(exported) - set(given))):
         unset = " ".join(f"-u {name}" for name in strange)
         raise MeasurementError(
             f"{', '.join(strange)} would set up the engine from outside the configuration: call env"

@@ -11,13 +11,7 @@ from typing import Any
 
 from specmoe.config.base import NAME
 from specmoe.config.schema import Config, OwnModel
-
-_HEAD = """# Every key of the configuration
-
-<!-- `python workflow/scripts/specmoe document` writes this file. -->
-
-`*` stands for a name of yours, and – for a key that is empty or absent by default.
-"""
+from specmoe.text import fill_template
 
 _Schema = Mapping[str, Any]
 
@@ -32,7 +26,7 @@ def write_reference(folder: Path) -> None:
 
     Editors check the configuration's files against the schema. It refuses unknown keys and requires
     none, because a file may be an overlay. It cannot check what relates one key to another;
-    `specmoe.config.load` does. reference.md has a heading and a table per section.
+    `specmoe.config.load` does. reference.md, by `paper/reference.md.j2`, has a table per section.
     """
     schema, words = Config.model_json_schema(), OwnModel.model_json_schema()
     partial = {
@@ -45,13 +39,13 @@ def write_reference(folder: Path) -> None:
     partial["properties"] = short["properties"] | partial["properties"]
     text = json.dumps(partial, indent=1, ensure_ascii=False)
     (folder / "schema.json").write_text(f"{text}\n")
-    tables = dict[str, str]()  # by section, which may stand in several places
+    tables = dict[str, dict[str, Any]]()  # by section, which may stand in several places
     own = ("top level, of one model", words)
     for place, section in [own, *_sections("", schema, schema["$defs"])]:
         about, rows = " ".join(section["description"].split()), _rows(section, schema["$defs"])
-        text = "\n".join([f"## `{place or 'top level'}`", "", about, *rows])
-        tables.setdefault(section["title"], f"{text}\n")
-    (folder / "reference.md").write_text("\n".join([_HEAD, *tables.values()]))
+        tables.setdefault(section["title"], {"place": place, "about": about, "rows": rows})
+    template = Path(__file__).parents[4] / "paper/reference.md.j2"
+    (folder / "reference.md").write_text(fill_template(template, tables=tables.values()))
 
 
 def _partial(node: dict[str, Any]) -> dict[str, Any]:
@@ -115,7 +109,7 @@ def _resolved(node: _Schema, defs: _Schema) -> _Schema:
     return defs[node["$ref"].removeprefix("#/$defs/")] if "$ref" in node else node
 
 
-def _rows(section: _Schema, defs: _Schema) -> list[str]:
+def _rows(section: _Schema, defs: _Schema) -> list[list[str]]:
     """Return the rows of a section's keys, but for those that are sections elsewhere."""
     rows = []
     for key, node in section["properties"].items():
@@ -128,9 +122,8 @@ def _rows(section: _Schema, defs: _Schema) -> list[str]:
         shown = "–" if default in ("null", "", "[]", "{}") else f"`{default}`"
         shown = "required" if key in section.get("required", []) else shown
         meaning = " ".join(node["description"].split())
-        rows.append(f"| `{key}` | {_type(node, defs)} | {shown} | {meaning} |")
-    head = ["", "| key | type | default | meaning |", "| --- | --- | --- | --- |"]
-    return [*head, *rows] if rows else []
+        rows.append([f"`{key}`", _type(node, defs), shown, meaning])
+    return rows
 
 
 def _type(node: _Schema, defs: _Schema, plural: str = "") -> str:

@@ -24,15 +24,6 @@ Content = str | list[Message]
 
 _Text = Annotated[str, StringConstraints(pattern=r"\S")]
 
-_ROLES = {"system": "system", "user": "user", "assistant": "assistant", "tool": "tool"}
-# ShareGPT's
-_ROLES |= {"human": "user"} | dict.fromkeys(["gpt", "chatgpt", "bing", "bard"], "assistant")
-_NO_PROMPTS = {
-    r".*FULL BENCHMARK DATA SHOULD BE FETCHED": "SPEED-Bench's placeholder; prepare.py fills it in",
-    r"""\s*\[\s*[{"'].*\]\s*$""": "a list that was written as a text; write it as JSON",
-    r".*[\ud800-\udfff]": "half a character, which is no Unicode",
-}
-"""Why texts that match these are no prompts."""
 _KINDS = ("", ".txt", ".jsonl", ".json", ".csv", ".tsv")
 # How JSON starts, and a line that names columns.
 _NO_PROMPT = re.compile(r"""\s*[\[{]\s*(["{\[]|$)|["\w]+([,;\t]["\w]+)+$""", re.ASCII)
@@ -168,19 +159,20 @@ def _turn(given: Any, role: str = "") -> Message:
     `role` is that of turns that name none. Raises ValueError.
     """
     turn = dict(given) if isinstance(given, dict) else {"content": given}
-    role = _ROLES.get(str(turn.pop("from", turn.get("role", role))), "")
+    known = resource("prompts/turns")
+    role = known["roles"].get(str(turn.pop("from", turn.get("role", role))), "")
     text, shown = turn.pop("value", turn.get("content")), reprlib.repr(given)
     if isinstance(text, list) and all(isinstance(one, dict) and "text" in one for one in text):
         text = "\n".join(str(one["text"]) for one in text)
     if not isinstance(text, str) or not text.strip():
         raise ValueError(f"{shown} where a text belongs")
-    for pattern, why in _NO_PROMPTS.items():
+    for pattern, why in known["no_prompts"].items():
         if re.match(pattern, text, re.DOTALL):
             raise ValueError(f"{shown} is {why}")
     if not role:
         raise ValueError(
-            f"{shown} needs a role ({', '.join(_ROLES)}); of turns without roles the first is sent:"
-            " let `columns` name them `prompt`"
+            f"{shown} needs a role ({', '.join(known['roles'])}); of turns without roles the first"
+            " is sent: let `columns` name them `prompt`"
         )
     return turn | {"role": role, "content": text}
 

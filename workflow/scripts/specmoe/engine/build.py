@@ -14,6 +14,7 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
+from specmoe.config.base import resource
 from specmoe.config.engines import CMAKE_FLAGS, Backend, Engine, PathEngine, PypiEngine
 from specmoe.config.models import Recipe
 from specmoe.engine.identity import ALL_BINARIES, fact, install, measuring_files, require_compiler
@@ -157,21 +158,6 @@ def _cmake(
     run_build_tool([*command, "--target", *targets], output, error)
 
 
-# K-quants need rows of a multiple of 256.
-SELF_TEST_RECIPE = Recipe(
-    layers=4,
-    hidden=256,
-    heads=4,
-    kv_heads=2,
-    head_size=64,
-    ffn=256,
-    gdn_value_heads=4,
-    gdn_key_heads=2,
-    gdn_head_size=64,
-    experts=4,
-    experts_used=2,
-    expert_ffn=256,
-)
 SELF_TEST_TOKENS = 8
 SELF_TEST_S = 60.0  # limit of its start, and of its one request
 
@@ -189,7 +175,7 @@ def self_test(
 
     with tempfile.TemporaryDirectory(prefix="specmoe-") as scratch:
         full, quantized = Path(scratch, "full.gguf"), Path(scratch, "quantized.gguf")
-        write_model(full, SELF_TEST_RECIPE)
+        write_model(full, Recipe.model_validate(resource("self_test")))
         quantize(binaries, full, quantized, "Q4_K_M", log)
         command = server_command(
             binaries / "llama-server",

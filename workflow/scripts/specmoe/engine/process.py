@@ -15,6 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
+from specmoe.config.base import resource as data
 from specmoe.config.engines import build_environment
 from specmoe.engine.machine import text_of
 from specmoe.engine.supervise import guarded
@@ -22,13 +23,6 @@ from specmoe.errors import EngineError, MeasurementError
 from specmoe.text import exit_status
 
 LOG_LINES_SHOWN = 15
-# llama_decode logs that it failed; llama_process, which later engines call, logs only the cause
-# (llama.cpp, src/llama-context.cpp).
-_FAILURE = re.compile(r"failed to decode")
-_CAUSE = re.compile(
-    r"\bdecode: (?:failed to initialize batch|failed to find a memory slot"
-    r"|compute failed while preparing batch|could not reserve space|n_tokens == 0)"
-)
 
 
 def start_guarded(
@@ -118,7 +112,8 @@ def run_build_tool(command: list[str], output: int, error: str) -> None:
 
 def count_failures(log: str) -> int:
     """Return how many decodes failed; an engine logs a failure, its cause, or both."""
-    return max(len(_FAILURE.findall(log)), len(_CAUSE.findall(log)))
+    lines = data("engine_rules")["log"]
+    return max(len(re.findall(lines[kind], log)) for kind in ("failure", "cause"))
 
 
 def with_end_of_log(reason: str, text: str, log: Path) -> MeasurementError:

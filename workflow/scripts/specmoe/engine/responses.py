@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from prometheus_client.parser import text_string_to_metric_families
 
+from specmoe.config.base import resource
 from specmoe.config.block import Stop
 
 # The names of counters, see `read_counters`.
@@ -59,14 +60,6 @@ _STATISTICS = re.compile(r"statistics +[\w-]+: .*dur\(b,g,a\) = [\d.]+, ([\d.]+)
 
 # A line of an error, after its time, or of a command line that is refused.
 _FIRST_ERROR = re.compile(r"^(?:\d[\d.]* E +|(?=error))(.+)$", re.MULTILINE)
-# Why a server speculates otherwise than asked; only its log says so.
-_REASONS = re.compile(
-    r"the target and draft vocabs are not compatible"
-    r"|failed to initialize speculative decoding context: .*"
-    r"|speculative decoding not supported by this context"
-    r"|exceeds the trained block size \d+"
-    r"|context type MTP requested but model doesn't contain MTP layers"
-)
 
 
 class Verification(NamedTuple):
@@ -111,7 +104,7 @@ def first_error(log: str) -> str | None:
 
 def reason_not_to_speculate(log: str) -> str | None:
     """Return why a server speculates otherwise than asked, in its words, if it says so."""
-    found = _REASONS.search(log)
+    found = re.search(resource("engine_rules")["log"]["other_speculation"], log)
     return found.group().strip() if found else None
 
 

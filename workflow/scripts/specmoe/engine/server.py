@@ -14,14 +14,7 @@ import httpx
 import psutil
 
 from specmoe.config.engines import engine_environment
-from specmoe.engine.process import (
-    count_failures,
-    end_guarded,
-    living_peak_bytes,
-    peak_rss_bytes,
-    start_guarded,
-    with_end_of_log,
-)
+from specmoe.engine import process
 from specmoe.engine.responses import first_error, read_counters
 from specmoe.errors import MeasurementError
 from specmoe.text import exit_status
@@ -77,7 +70,7 @@ class Server:
         """Start the process and wait until its models are loaded."""
         with self._log.open("wb") as log:
             environment = self.environment
-            self._process = start_guarded(self.command, log, subprocess.STDOUT, environment)
+            self._process = process.start_guarded(self.command, log, subprocess.STDOUT, environment)
         try:
             self.settings = self._wait_until_ready()
         except BaseException:
@@ -112,10 +105,10 @@ class Server:
             return
         peak = None
         with suppress(MeasurementError):  # it has ended
-            peak = living_peak_bytes(self.pid)
-        end_guarded(self._process)
+            peak = process.living_peak_bytes(self.pid)
+        process.end_guarded(self._process)
         # On Linux that of ended processes is never below the peak of the one that started them.
-        self.peak_rss_bytes = peak or peak_rss_bytes()
+        self.peak_rss_bytes = peak or process.peak_rss_bytes()
         self._process = None
         self._client.close()
         self._folder.cleanup()
@@ -188,11 +181,11 @@ class Server:
 
     def error(self, reason: str) -> MeasurementError:
         """Return an error with `reason` and the end of the server's log."""
-        return with_end_of_log(reason, self.log_text(), self._log)
+        return process.with_end_of_log(reason, self.log_text(), self._log)
 
     def decode_failures(self) -> int:
         """Return how many failed decodes the server has logged so far."""
-        return count_failures(self.log_text())
+        return process.count_failures(self.log_text())
 
     def log_text(self) -> str:
         """Return what the server has logged so far."""

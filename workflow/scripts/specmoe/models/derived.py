@@ -28,17 +28,9 @@ import numpy as np
 from gguf import GGMLQuantizationType, GGUFValueType
 from gguf.gguf_writer import GGUFValue
 
+from specmoe.config import models
 from specmoe.config.engines import NGRAM_MAKER, engine_environment
-from specmoe.config.models import (
-    AnyModel,
-    NgramCache,
-    PathModel,
-    QuantizeModel,
-    SyntheticDraft,
-    SyntheticModel,
-    TruncateModel,
-    UpcycleModel,
-)
+from specmoe.config.models import AnyModel, UpcycleModel
 from specmoe.errors import EngineError, ModelError
 from specmoe.files import engine_path, info_beside, link, replace_text, sha256_of, written_whole
 from specmoe.models.gguf_file import (
@@ -57,50 +49,50 @@ from specmoe.text import exit_status
 
 
 def make_model(
-    models: Mapping[str, AnyModel], name: str, engine: Path | None, root: Path, out: Path, log: Path
+    known: Mapping[str, AnyModel],
+    name: str,
+    engine: Path | None,
+    root: Path,
+    out: Path,
+    log: Path,
 ) -> None:
-    """Make one of the models of the configuration; what it is made from lies beside it.
+    """Make one of the models of a set of the configuration; what it is made from lies beside it.
 
-    `engine` is the engine.json of the tools; it is kept in `makers/` beside the model. Texts are
-    relative to `root`. Raises ModelError and EngineError.
+    `engine` is the engine.json of the tools, if one makes it, and is then kept in `makers/` beside
+    the model. Texts are relative to `root`. Raises ModelError and EngineError.
     """
-    entry = models[name]
+    entry = known[name]
     source = out.with_name(f"{entry.made_from}.gguf")
     match entry:
-        case SyntheticModel():
+        case models.SyntheticModel():
             write_model(out, entry.recipe)
-        case SyntheticDraft():
-            target = models[entry.target]
-            assert isinstance(target, SyntheticModel)
+        case models.SyntheticDraft():
+            target = known[entry.target]
+            assert isinstance(target, models.SyntheticModel)
             write_draft(out, target.recipe, entry.method)
-        case TruncateModel():
+        case models.TruncateModel():
             truncate(source, entry.layers, out)
         case UpcycleModel():
             upcycle(source, entry, out)
-        case PathModel():
+        case models.PathModel():
             link(Path(entry.path), out)
-        case QuantizeModel():
+        case models.QuantizeModel() | models.NgramCache():
             assert engine is not None
-            quantize(engine.parent / "bin", source, out, entry.type, log)
-            _keep_maker(engine, out)
-        case NgramCache():
-            assert engine is not None
-            make_ngram_cache(engine.parent / "bin", source, root / entry.text, out, log)
-            facts = {
-                "kind": "ngram_cache",
-                "size_bytes": out.stat().st_size,
-                "sha256": sha256_of(out),
-                # It can draft for models of the same one.
-                "vocabulary_sha256": load_info(info_beside(source)).vocabulary_sha256,
-            }
-            replace_text(info_beside(out), json.dumps(facts, indent=1) + "\n")
-            _keep_maker(engine, out)
-
-
-def _keep_maker(engine: Path, made: Path) -> None:
-    maker = made.parent / "makers" / f"{made.stem}.json"
-    maker.parent.mkdir(exist_ok=True)
-    shutil.copy(engine, maker)
+            if isinstance(entry, models.QuantizeModel):
+                quantize(engine.parent / "bin", source, out, entry.type, log)
+            else:
+                make_ngram_cache(engine.parent / "bin", source, root / entry.text, out, log)
+                facts = {
+                    "kind": "ngram_cache",
+                    "size_bytes": out.stat().st_size,
+                    "sha256": sha256_of(out),
+                    # It can draft for models of the same one.
+                    "vocabulary_sha256": load_info(info_beside(source)).vocabulary_sha256,
+                }
+                replace_text(info_beside(out), json.dumps(facts, indent=1) + "\n")
+            maker = out.parent / "makers" / f"{out.stem}.json"
+            maker.parent.mkdir(exist_ok=True)
+            shutil.copy(engine, maker)
 
 
 def truncate(source: Path, layers: int, out: Path) -> None:

@@ -129,10 +129,6 @@ def _info_of_header(header: Header, sha256: str, size_bytes: int) -> ModelInfo:
     )
 
 
-# What begins and ends thinking in the templates of Qwen, DeepSeek, GLM, MiniMax and Kimi; Mistral;
-# Cohere; Seed; Gemma 4; gpt-oss, where neither is one token.
-_BEGINS: Final = "<think> [THINK] <|START_THINKING|> <seed:think> <|channel> <|channel|>analysis"
-_ENDS: Final = "</think> [/THINK] <|END_THINKING|> </seed:think> <channel|> <|channel|>final"
 _TEMPLATE_S: Final = 5.0  # those of real models take hundredths of it
 
 
@@ -170,7 +166,7 @@ def _thinking(header: Header) -> Thinking | None:
             prompts = [one.render(asked, enable_thinking=told) for told in (False, True)]
     if not prompts and monotonic() > latest:
         raise ValueError(f"no chat template that ends within {_TEMPLATE_S:g} s")
-    marks = zip(_BEGINS.split(), _ENDS.split(), strict=True)
+    marks = resource("engine_rules")["thinking"]
     begin, end = next((two for two in marks if any(map(template.count, two))), ("", ""))
     if not prompts or (prompts[0] == prompts[1] and not begin):
         return None
@@ -236,13 +232,6 @@ def describe_model(
     save_info(replace(info, origin=origin[0], licence=origin[1]), out)
 
 
-_BY_ARCHITECTURE: Final = {
-    "eagle3": Method.EAGLE3,
-    "dflash": Method.DFLASH,
-    "gemma4-assistant": Method.MTP,
-}
-
-
 def has_mtp_block(header: Header) -> bool:
     """Return whether a file has a block that predicts further tokens, by which llama.cpp drafts."""
     unused = resource("engine_rules")["mtp_unused"]
@@ -256,10 +245,11 @@ def _mtp_tensors(header: Header) -> bool:
 
 def drafts_by(header: Header) -> Method:
     """Return the method that a file is made for; raises ValueError if it is no model."""
-    if header.architecture in _BY_ARCHITECTURE:
+    heads = resource("engine_rules")["heads"]
+    if header.architecture in heads:
         # So llama.cpp tells the two block drafters apart (common/speculative.cpp).
         has_markov_head = any(tensor.name == "markov_w1.weight" for tensor in header.tensors)
-        return Method.DSPARK if has_markov_head else _BY_ARCHITECTURE[header.architecture]
+        return Method.DSPARK if has_markov_head else Method(heads[header.architecture])
     # A whole model has layers before its MTP block; the file of an MTP block alone has none.
     if any(tensor.block == 0 for tensor in header.tensors):
         return Method.DRAFT

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 # The hub's client reads them when it is imported. Its warnings have addresses, which may be signed.
 os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
@@ -19,31 +19,13 @@ os.environ.setdefault("HF_HUB_VERBOSITY", "error")
 import httpx2
 from huggingface_hub import constants, errors, hf_hub_download, model_info, try_to_load_from_cache
 
+from specmoe.config.base import resource
 from specmoe.config.models import HubModel
 from specmoe.errors import ModelError, ended_if_slow
 from specmoe.files import gigabytes, link, replace_text, sha256_of
 
 _OF_NETWORK: Final = (httpx2.HTTPError, httpx2.InvalidURL, errors.XetDownloadError)
 _OF_CLIENT: Final = (*_OF_NETWORK, OSError, ValueError)
-_ACCOUNT: Final = "run `hf auth login` or set HF_TOKEN, as an account that may read it"
-# The first match counts. No text has the client's words about a header, which may be the token, or
-# about an address, which may be signed.
-_KNOWN: Final[dict[Any, str]] = {
-    errors.GatedRepoError: "gated; accept its terms on {hub}/{error.repo_id}, and " + _ACCOUNT,
-    errors.RevisionNotFoundError: "the repository has no such revision; correct it",
-    errors.RepositoryNotFoundError: "{hub} has no such repository, or a private one; correct its"
-    f" name, or {_ACCOUNT}",
-    errors.RemoteEntryNotFoundError: "the repository has no such file at that revision; correct it,"
-    " as the repository's page lists it",
-    errors.HfHubHTTPError: "{hub} answers {error.response.status_code}"
-    " {error.response.reason_phrase}; try again later, or correct the names, HF_TOKEN or"
-    " HF_ENDPOINT",
-    errors.FileMetadataError: "what answers is no hub; correct HF_ENDPOINT",
-    errors.OfflineModeIsEnabled: "not in the cache {cache}, and HF_HUB_OFFLINE forbids the"
-    " download; unset it",
-    (*_OF_NETWORK, UnicodeEncodeError): "{hub} cannot be asked, or broke off ({kind}); check the"
-    " network, the proxy, HF_ENDPOINT and HF_TOKEN; the same command downloads it again",
-}
 
 _logger = logging.getLogger(__name__)
 
@@ -111,7 +93,8 @@ def ask_size(model: HubModel) -> int | None:
         return None
     sizes = {file.rfilename: file.size or 0 for file in info.siblings or []}
     if not {*model.files} <= sizes.keys():
-        _logger.info("%s: %s", place, _KNOWN[errors.RemoteEntryNotFoundError])
+        no_file = resource("download_errors")["hub"]["RemoteEntryNotFoundError"]
+        _logger.info("%s: %s", place, no_file)
         return None
     return sum(sizes[name] for name in model.files)
 
@@ -140,9 +123,10 @@ def _reason(error: BaseException) -> str:
     # Without the name and password that the address may have.
     hub = re.sub(r"^((?:\w+://)?)[^/]*@", r"\1", constants.ENDPOINT)
     cache, kind = constants.HF_HUB_CACHE, type(error).__name__
-    for known, text in _KNOWN.items():
-        if isinstance(error, known):
-            return text.format(hub=hub, cache=cache, kind=kind, error=error)
+    kinds = {one.__name__ for one in type(error).__mro__}
+    for known, text in resource("download_errors")["hub"].items():
+        if known in kinds:
+            return str(text).format(hub=hub, cache=cache, kind=kind, error=error)
     if isinstance(error, OSError) and error.errno:
         return (
             f"{error.filename or cache}: {error.strerror}; make room (`hf cache prune` deletes what"

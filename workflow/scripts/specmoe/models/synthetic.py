@@ -14,6 +14,7 @@ from pathlib import Path
 
 import gguf
 
+from specmoe.config.base import resource
 from specmoe.config.models import ATTENTION_INTERVAL, Recipe
 from specmoe.errors import ModelError
 from specmoe.models.gguf_file import write_gguf
@@ -23,15 +24,6 @@ CONVOLUTION = 4
 """Positions that the causal convolution before a Gated DeltaNet reads."""
 
 ROPE_BASE = 1e7
-
-CHAT_TEMPLATE = (
-    "{%- for message in messages -%}{{ message['role'] + ': ' + message['content'] + '\n' }}"
-    "{%- endfor -%}"
-    "{%- if add_generation_prompt -%}{{ 'assistant:' }}"
-    "{%- if enable_thinking is defined and enable_thinking -%}{{ ' thinking:' }}{%- endif -%}"
-    "{%- endif -%}"
-)
-"""A chat as plain words, since the vocabulary has no tokens for roles."""
 
 # Gains of the random projections, relative to unit variance of the input. If updates are too weak,
 # the next token depends only on the last one, and greedy decoding may loop (seen at gains up to 0.6
@@ -48,14 +40,6 @@ QUERY_GAIN = 1.5
 # With a standard deviation of 4 the best token has a probability near one half, as in trained
 # models, so that a near tie means the same in nats.
 _LOGIT_GAIN = 4.0
-
-# Whole words and word parts. Each becomes a chain of merges, so that usual prompts (English, code)
-# have fewer tokens than bytes. Other text is tokenized byte by byte.
-_FRAGMENTS = (
-    "Ġthe Ġof Ġand Ġin Ġto Ġis Ġa Ġthat Ġfor Ġit Ġas Ġwas Ġwith Ġbe Ġby Ġon Ġnot Ġhe Ġthis Ġare "
-    "Ġor Ġfrom Ġhave Ġan Ġwhich Ġone Ġwe Ġcan Ġreturn Ġself ing ion ed er es en al re in on at "
-    "th he le ly or an ar ic de def class import print ĠĠĠĠ == ():"
-)
 
 
 @dataclass(frozen=True)
@@ -91,7 +75,7 @@ def byte_level_vocabulary(size: int) -> Vocabulary:
     printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
     tokens = list(map(chr, [*printable, *range(256, 512 - len(printable))]))
     merges = []
-    for fragment in _FRAGMENTS.split():
+    for fragment in resource("synthetic")["fragments"].split():
         for end in range(2, len(fragment) + 1):
             if fragment[:end] not in tokens:
                 tokens.append(fragment[:end])
@@ -308,7 +292,7 @@ def _add_metadata(writer: gguf.GGUFWriter, recipe: Recipe) -> None:
         writer.add_expert_shared_feed_forward_length(recipe.ffn)
     add_vocabulary(writer, recipe.vocabulary)
     if recipe.chat:
-        writer.add_chat_template(CHAT_TEMPLATE)
+        writer.add_chat_template(resource("synthetic")["chat_template"])
 
 
 def _add_hybrid_metadata(writer: gguf.GGUFWriter, recipe: Recipe) -> None:

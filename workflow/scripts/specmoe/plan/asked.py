@@ -276,8 +276,7 @@ class Asked:
         """
         file, campaign = file or self.file(what, of), self.campaign
         made = {
-            "model": campaign.models_folder / f"{of}.json",
-            "info": campaign.models_folder / f"{of}.json",
+            **dict.fromkeys(["model", "info"], campaign.models_folder / f"{of}.json"),
             "program": file.parents[1] / "model_passes",
             "machine": campaign.machine_file,
             "demonstration": campaign.trace_file,

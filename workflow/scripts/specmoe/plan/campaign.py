@@ -27,7 +27,7 @@ from specmoe.engine.identity import Workplace, engine_ids, fact
 from specmoe.errors import ConfigError
 from specmoe.files import named_if_damaged, read_record, replace_text
 from specmoe.records import head_of
-from specmoe.text import counted, duration
+from specmoe.text import counted, duration, fill_template
 
 # The workflow's folder, which records name as the working directory sees it.
 ROOT = Path(os.path.relpath(Path(__file__).parents[4]))
@@ -168,14 +168,9 @@ class LoadedCampaign:
         return {one.block: one for one in block_order(blocks, self.config.measurement.order)}
 
     @property
-    def staged(self) -> bool:
-        """Whether what was measured decides what is measured further."""
-        return self.config.measurement.staged
-
-    @property
     def stages(self) -> list[Path]:
         """What was decided and measured in a campaign in stages, in a list; empty for others."""
-        return [self.data / "stages.json"] if self.staged else []
+        return [self.data / "stages.json"] if self.config.measurement.staged else []
 
     def stage_file(self, repeat: int) -> Path:
         """Return what is decided before a repeat; it stays where stages go on."""
@@ -206,7 +201,7 @@ class LoadedCampaign:
         Controls and forced acceptance are measured as long as anything of their target is.
         """
         block = self.block(name)
-        if not self.staged or TEXTS in name:
+        if not self.stages or TEXTS in name:
             return block
         if (stage := self.stage(block.repeat)) is None:
             return None
@@ -222,7 +217,7 @@ class LoadedCampaign:
     @property
     def measured_blocks(self) -> list[str]:
         """The blocks that are measured: all, or in stages those that were decided on."""
-        if not self.staged:
+        if not self.stages:
             return [*self.blocks]
         measured = {*self.ended.get("blocks", ())}
         return [name for name in self.blocks if name in measured]
@@ -252,21 +247,14 @@ class LoadedCampaign:
         """Say what is not measured, and which blocks failed; empty if all are measured."""
         files = zip(self.blocks, self.record_files(self.blocks), strict=True)
         missing = [block for block, file in files if not file.exists()]
-        if not missing:
-            return ""
-        kept = "Measured blocks are kept; the same command goes on."
-        if self.staged:
-            return f"{'Interrupted. ' * interrupted}{kept}"
-        left = f"Not measured: {len(missing)} of {counted(len(self.blocks), 'block')}"
-        failed = [block for block in missing if self.log_of(block).exists()]
-        if interrupted or not failed:
-            return f"{'Interrupted. ' * interrupted}{left}. {kept}"
-        named = "".join(f"\n  {block}: see {self.log_of(block)}" for block in failed[:5])
-        return (
-            f"{left} (failed or interrupted {len(failed)}, not started"
-            f" {len(missing) - len(failed)}).{named}\n{kept} To render the others without what"
-            " fails, name it in campaign.exclude."
-        )
+        return fill_template(
+            ROOT / "paper/missing.txt.j2",
+            blocks=len(self.blocks),
+            missing=len(missing),
+            logs=[(block, log) for block in missing if (log := self.log_of(block)).exists()],
+            interrupted=interrupted,
+            staged=self.config.measurement.staged,
+        ).rstrip("\n")
 
     @cached_property
     def priorities(self) -> dict[str, float]:
@@ -329,7 +317,7 @@ class LoadedCampaign:
     @property
     def passes_before(self) -> list[int]:
         """The repeats before which passes are timed; in stages those that were measured."""
-        return self.ended.get("passes", []) if self.staged else [*self.first_blocks]
+        return self.ended.get("passes", []) if self.stages else [*self.first_blocks]
 
     def block_before(self, repeat: int) -> list[str]:
         """Return the last block before a repeat, in a list; the first repeat has none."""

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from specmoe.config import models
+from specmoe.config.base import resource
 from specmoe.config.block import Block
 from specmoe.config.methods import Method
 from specmoe.config.models import AnyModel, Family
@@ -21,22 +22,7 @@ from specmoe.errors import ConfigError
 from specmoe.models.info import ModelInfo, Size, size_of_info, split_by_active
 from specmoe.models.synthetic import tensors
 
-# Bits a weight takes in a whole file, from llama.cpp's tools/quantize/README.md (Llama 3.1 8B);
-# types that are not listed count as 16, which is too much rather than too little.
-BITS = {
-    "F32": 32.0,
-    "Q8_0": 8.5,
-    "Q6_K": 6.56,
-    "Q5_K_M": 5.7,
-    "Q5_K_S": 5.57,
-    "Q4_K_M": 4.89,
-    "Q4_K_S": 4.67,
-    "Q4_0": 4.66,
-    "IQ4_XS": 4.46,
-    "Q3_K_M": 4.0,
-    "Q2_K": 3.16,
-}
-FULL_BITS = 16.0
+FULL_BITS = 16.0  # of a weight in a type whose bits are unknown: rather too much than too little
 TYPICAL_LAYERS = 32
 
 # The type at the end of a GGUF's name: Q4_K_M, BF16, UD-Q4_K_XL, …
@@ -108,7 +94,8 @@ def info_of_entry(model: str, config: Config) -> ModelInfo:
 
 def _file_bytes(entry: AnyModel, family: Family | None, source: Size | None) -> int | None:
     """Return the bytes of a model's file; None if they are unknown."""
-    bits = BITS.get(entry.type, FULL_BITS) if isinstance(entry, models.QuantizeModel) else FULL_BITS
+    kind = entry.type if isinstance(entry, models.QuantizeModel) else None
+    bits: float = resource("engine_rules")["bits"].get(kind, FULL_BITS)
     match entry:
         case models.HubModel() | models.PackageModel() if entry.size_bytes:
             return entry.size_bytes

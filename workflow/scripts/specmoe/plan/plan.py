@@ -6,7 +6,7 @@ It is printed, by `paper/plan.txt.j2`.
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -132,11 +132,6 @@ class Plan:
         return source.length or self.found.prompt_tokens[source.prompt]
 
     @property
-    def ends_early(self) -> bool:
-        """Whether texts end by themselves, before `n_predict`."""
-        return any(block.stop == Stop.EOS for block in self.blocks)
-
-    @property
     def fullest(self) -> tuple[int, int, str]:
         """The tokens that a run takes of its context, the context, and the prompt: the fullest."""
         runs = [(block, one) for block in self.blocks for one in block.prompts]
@@ -184,7 +179,7 @@ def plan(results: Path, check_capacity: bool = False, options: str = "--config "
     )
     every = [campaign.remaining(name) or block for name, block in campaign.blocks.items()]
     # In stages what is measured decides what comes after the first repeat.
-    blocks = [one for one in every if one.arms and not (campaign.staged and one.repeat)]
+    blocks = [one for one in every if one.arms and not (config.measurement.staged and one.repeat)]
     found = take_inventory(campaign, blocks)
     planned = Plan(config, blocks, description, campaign.backend, found)
     print(describe(planned, options), end="", flush=True)
@@ -199,16 +194,14 @@ def _probed(machine: Path) -> float | None:
     return described["memory_bandwidth_bytes_per_second"] if source.startswith(PROBED) else None
 
 
-def _span(seconds: float | None, least: float) -> str:
-    """Return how long something takes that is estimated; a part of it may take `least` of that."""
-    return duration(seconds and LOW * least * seconds, seconds and HIGH * seconds)
-
-
 def describe(plan: Plan, options: str) -> str:
     """Return what is printed of a plan; `options` configure the campaign."""
     again = _grouped(
         ((block.partition("/")[0], reason), block) for block, reason in plan.found.changed.items()
     )
+    # Where texts end by themselves, before `n_predict`, it may take less.
+    ends_early = any(block.stop == Stop.EOS for block in plan.blocks)
+    low = LOW * (ENDS_EARLY if ends_early else 1.0)
     return fill_template(
         ROOT / "paper/plan.txt.j2",
         plan=plan,
@@ -219,7 +212,7 @@ def describe(plan: Plan, options: str) -> str:
         prompts=len({source.prompt for block in plan.blocks for source in block.prompts}),
         again=again,
         left=duration(left_s(plan.blocks, plan.found.measured)),
-        span=partial(_span, least=ENDS_EARLY if plan.ends_early else 1.0),
+        span=lambda seconds: duration(seconds and low * seconds, seconds and HIGH * seconds),
         duration=duration,
         at_home=at_home,
         probed=(plan.description["memory_bandwidth_source"] or "").startswith(PROBED),

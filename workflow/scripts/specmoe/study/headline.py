@@ -393,7 +393,7 @@ def analyse(
         Audit.read(audit),
         read_pass_times(*campaign.pass_times),
         read_agreement(*campaign.agreement),
-        campaign.ended["settings"] if campaign.staged else [],
+        campaign.ended["settings"] if campaign.config.measurement.staged else [],
     )
     others = [Analysis.read(folder) for folder in compare_with]
     campaigns = [own, *others]

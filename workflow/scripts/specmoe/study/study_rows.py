@@ -18,7 +18,7 @@ from specmoe.config.block import NO_DRAFT, PASSAGE_PREFIX, Arm, Protocol, Schedu
 from specmoe.config.methods import METHODS, Method, engine_type
 from specmoe.errors import DownloadError, SchemaError, ended_if_slow, one_line
 from specmoe.files import replace_text, sha256_of
-from specmoe.models.info import save_infos
+from specmoe.models.info import save_info
 from specmoe.plan.campaign import LoadedCampaign
 from specmoe.plan.estimate import info_of_entry
 from specmoe.plan.machine import stated
@@ -208,7 +208,7 @@ def import_study_rows(
         )
     write_runs(rows_of_csv(csv, config.campaign.compare_with_study), out / "runs.parquet")
     infos = {model: info_of_entry(model, config) for model in config.measured_models}
-    save_infos(infos, out / "models.json")
+    save_info(infos, out / "models.json")
     replace_text(out / "machine.json", json.dumps(study_machine(given), indent=1) + "\n")
 
 

@@ -1,0 +1,11 @@
+# A library of two sources that are merged and one that is not, and the programs that are built.
+cmake_minimum_required(VERSION 3.14)
+project(llama.cpp CXX)
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
+set(CMAKE_LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
+add_library(llama-common chat-a.cpp chat-b.cpp sampling.cpp)
+add_library(llama ALIAS llama-common)
+foreach(program ${PROGRAMS})
+    add_executable(${program} sampling.cpp)
+    target_link_libraries(${program} llama)
+endforeach()
