@@ -5,18 +5,20 @@ and the bandwidth of 800 GB/s in 117 rows if a pass reads 8 experts a layer, in 
 many as its tokens visit in expectation.
 """
 
+from dataclasses import replace
+
 import pytest
 
 from specmoe.audit.bounds import required_time
 from specmoe.audit.checks import audit_runs
 from specmoe.audit.evidence import Evidence
-from specmoe.audit.limits import LIMITS, Limits
+from specmoe.audit.limits import LIMITS
 from specmoe.plan.estimate import size_of
 
 from ..published_study import config_of_study, needs_csv, runs_of_study
 
 BANDWIDTH = 800e9  # of an Apple M2 Ultra, by its maker
-EXACT = Limits(time_tolerance=0)
+EXACT = replace(LIMITS, time_tolerance=0)
 
 pytestmark = needs_csv
 
