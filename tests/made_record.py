@@ -5,6 +5,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 from specmoe.config.block import Block
 from specmoe.config.load import load
 from specmoe.config.matrix import list_blocks
@@ -53,39 +55,20 @@ def made_rows(study: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _run(block: Block, turn: Any, order: int) -> dict[str, Any]:
+    given = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text())
     [source] = turn.sources
-    seed, generated = block.run_seed, block.n_predict
     prompt = [*range(source.length or 14)]
-    run = {
+    run = given["run"] | {
         "run": block.run_id(turn.arm, source.prompt, turn.group),
         "arm": turn.arm.name,
         "order": order,
-        "load_average": 0.5,
-        "seed": seed,
+        "seed": block.run_seed,
         "started_at": f"2026-11-25T16:34:{31 + order}.490949+00:00",
         "prompt_sha256": hashlib.sha256(json.dumps(prompt).encode()).hexdigest(),
-        "answer": {
-            "tokens": [*range(generated)],
-            "timings": {"prompt_n": len(prompt), "prompt_ms": 8.5, "predicted_ms": 13.8},
-            "stop_type": "limit",
-        },
-        "metrics": {"n_decode_total": generated, "spec_decode_num_drafts_total": 0},
-        "decode_failures": 0,
-        "reruns": 0,
-        "disturbed_reason": None,
-        "steal_share": 0.0,
-        "wait_share": 0.25,
-        "others_share": 0.125,
-        **dict.fromkeys(["gpu_throttled", "thermal_pressure"]),
     }
+    run["answer"]["tokens"] = [*range(block.n_predict)]
+    run["answer"]["timings"]["prompt_n"] = len(prompt)
+    run["metrics"]["n_decode_total"] = block.n_predict
     if not turn.arm.speculates:
         return run
-    counters = {f"spec_decode_num_accepted_tokens_per_pos_total/{at}": 3 - at for at in range(3)}
-    counters |= {"spec_decode_num_accepted_tokens_per_pos_total/3": 0, "n_decode_total": 10}
-    counters |= {"spec_decode_num_draft_tokens_total": 17, "spec_decode_num_drafts_total": 9}
-    run["metrics"] |= counters | {"spec_decode_num_accepted_tokens_total": 6}
-    return run | {
-        "verifications": [[3, 4, False], [2, 4, False], [1, 4, False], [0, 4, False], [0, 1, False]]
-        + [[0, 0, False]] * 4,
-        "draft_ms": 4.5,
-    }
+    return run | given["drafted"] | {"metrics": run["metrics"] | given["drafted"]["metrics"]}
