@@ -1,8 +1,10 @@
 """Verdicts on claims, each bound computed by hand; slips in a claim, and cut files, in one line."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
+import yaml
 
 from specmoe.audit.claims import FIELDS, Claim, Printed, Verdict, claim_of, judge, read_claims
 from specmoe.audit.limits import LIMITS
@@ -153,22 +155,7 @@ def read(root):
     return lambda name: list(read_claims(root / "resources/claims" / name, chips))
 
 
-VERDICTS = {
-    "twenty.csv": [
-        *(FALSE, FALSE, UNTIMED, UNTIMED, TRUE, TRUE, FALSE, TRUE, TRUE, "experts"),
-        *(FALSE, FALSE, FALSE, FALSE, f"acceptance_rate {UNTIMED}", TRUE, FALSE),
-        *("experts_visited", TRUE, TRUE),
-    ],
-    "public.csv": [
-        # Slower: nothing limits that.
-        *[TRUE] * 5,
-        *(f"acceptance_rate {UNTIMED}", UNTIMED, f"acceptance_rate {UNTIMED}"),
-        *(f"gamma {UNTIMED}", "speedup", "speedup", "acceptance_rate"),
-        *("gamma acceptance_rate", *[f"gamma acceptance_rate {UNTIMED}"] * 2),
-        TRUE,
-    ],
-    "table5.csv": [FALSE] * 18,
-}
+VERDICTS = yaml.safe_load(Path(__file__).with_name("verdicts.yaml").read_text())
 
 
 @pytest.mark.parametrize("name", VERDICTS)
