@@ -19,7 +19,7 @@ from specmoe.analysis.intervals import (
     on_these_prompts,
     student_quantile,
 )
-from specmoe.analysis.noise import session_of
+from specmoe.analysis.noise import prior, session_of
 from specmoe.config.schema import Statistics
 
 STATISTICS = Statistics()
@@ -36,7 +36,7 @@ class World:
     All are standard deviations of the logarithm of speedup.
     """
 
-    run: float = 0.1  # of a run beside its baseline
+    run: float = round(prior("blocks").value, 2)  # of a run beside its baseline, as usual
     prompt: float = 0.1  # between prompts; half of its square is the same for all settings
     prompts: int = 15
     settings: int = 8

@@ -399,6 +399,20 @@ def _row(
     return made_row(target, draft, **given, **uncounted)
 
 
+def with_state():
+    """Return a campaign whose speedup clearly moves with the other baselines, of the MoE alone."""
+    quarters = {
+        "quarter": [1, 2, 3, 4],
+        "other_tokens_per_second": [40.0, 45.0, 50.0, 60.0],
+        "speedup": [1.2, 1.0, 1.1, 0.9],
+        "expected": [1.16, 1.1, 1.04, 0.95],
+    }
+    whole = {"settings": 2, "blocks": 3, "slope": -0.5, "slope_low": -0.9, "slope_high": -0.1}
+    rows = pd.DataFrame(quarters).assign(**whole, speedup_low=0.8, speedup_high=1.3)
+    both = [rows.assign(target=name, clear=name == "moe_q4") for name in ("dense_4b", "moe_q4")]
+    return replace(full(), state=pd.concat(both))
+
+
 def advised(analysis, **columns):
     """Return the analysis with an answer for its MoE."""
     row = dict.fromkeys(TABLES["advice"].columns) | GIVEN["advice"]

@@ -127,7 +127,7 @@ def test_failed_decodes_inflate_a_speed_and_hardly_make_a_gain(table):
     assert [f"{end(inflation):.1f}" for end in (min, max)] == ["1.3", "2.5"]
     assert mostly[0]["speedup"] == max(row["speedup"] for row in failing)
     gains = [(row["suite"], row["gamma"]) for row in mostly if row["speedup_low"] > 1]
-    assert gains == [("march_tools", 8)] and mostly[0]["speedup_low"] < 1.005
+    assert gains == [("march_tools", 8)] and mostly[0]["speedup_low"] < 1.02
 
 
 def test_a_document_without_entries_has_no_number(entries, table, root):

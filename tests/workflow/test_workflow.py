@@ -17,10 +17,12 @@ import pytest
 import yaml
 
 from specmoe.engine.machine import FOLDER_OF_TESTS, measuring_lock
+from specmoe.models.synthetic import write_model
 from specmoe.runs.schema import read_runs
 
 from ..conftest import linked, verb
 from ..processes import alive, eventually
+from ..recipes import TINY, varied
 
 LIMIT_S = 60  # for an interrupted workflow to end
 HOSTILE_EXPORT = {"LLAMA_ARG_SPEC_TYPE": "ngram-simple", "OMP_NUM_THREADS": "7"}
@@ -195,6 +197,20 @@ def test_a_shipped_configuration_plans_its_jobs(snakemake, tmp_path, root, overl
     file = str(root / f"config/{overlay}.yaml")
     planned = jobs(snakemake("-n", "paper", "--configfile", file, folder=tmp_path))
     assert expected.items() <= planned.items()
+
+
+def test_ones_own_models_are_named_in_a_line_whatever_their_folder_is_called(snakemake, tmp_path):
+    own = tmp_path / "it's {mine} «模型» $(touch pwned)"
+    own.mkdir()
+    for name, layers in (("my target", 8), ("d", 4)):
+        write_model(own / f"{name}.gguf", varied(TINY, layers=layers, chat=True))
+    words = [f"target={own}/my target.gguf", f"draft={own}/d.gguf", "minutes=5"]
+    snakemake("models", "--config", *words, folder=tmp_path)
+    made = {
+        file.name: file.resolve() for file in tmp_path.glob("results/models/my-target-*/*.gguf")
+    }
+    assert made == {"target.gguf": own / "my target.gguf", "draft.gguf": own / "d.gguf"}
+    assert not [*tmp_path.rglob("pwned")]
 
 
 def test_without_tex_everything_else_is_made_and_a_line_says_how_to_install_it(

@@ -11,7 +11,7 @@ from scipy import stats
 
 from specmoe.analysis.advice import Controls, Status, advise
 from specmoe.analysis.baselines_beside import baselines_beside
-from specmoe.analysis.decision import Answer
+from specmoe.analysis.decision import Answer, Verdict
 from specmoe.analysis.follow_up import Need, measuring_line
 from specmoe.analysis.labels import list_drafts
 from specmoe.analysis.summaries import SETTING, describe_texts, make_pairs, summarise
@@ -19,6 +19,7 @@ from specmoe.analysis.terminal import render_advice
 from specmoe.audit.checks import CHECKS
 from specmoe.audit.evidence import CheckVerdict, Level
 from specmoe.config.load import load
+from specmoe.config.schema import Repeats
 from specmoe.engine.job import computing_flags
 from specmoe.page.page import render_page
 from specmoe.paper.documents import cited
@@ -83,8 +84,8 @@ def advice_of(runs, config, **given):
     return row, advice["advice_settings"]
 
 
-def shown(runs, config):
-    advice = advised(runs, config)
+def shown(runs, config, **audits):
+    advice = advised(runs, config, **audits)
     drafts = list_drafts(runs, lambda model: LABELS.get(BY_HAND.get(model), model))
     ids = {name: model for model, name in BY_HAND.items()}
     return replace(full(), **advice, drafts=drafts, models=full().models.replace({"model": ids}))
@@ -155,6 +156,15 @@ def test_an_undecided_answer_comes_with_more_repeats_and_their_command(config):
     assert row["command"] == measuring_line(config, 3, row["more_repeats"])
 
 
+def test_after_minutes_that_ended_it_more_minutes_help(config):
+    minutes = {"minutes": 10.0, "repeats": Repeats(least=1, most=6)}
+    ended = config.model_copy(update={"measurement": config.measurement.model_copy(update=minutes)})
+    row, _ = advice_of(campaign(setting(4, [51, 55, 59]), setting(8, [29, 30, 31])), ended)
+    repeats = 3 + row["more_repeats"]
+    assert row["needs"] == Need.MINUTES
+    assert f"minutes={np.ceil(10 * repeats / 3):.0f} " in row["command"]
+
+
 def of_spread(speedup, sd):
     """Return the rates of three repeats whose logarithms have exactly this mean and deviation."""
     return 50 * speedup * np.exp(sd * np.array([-1, 0, 1]))
@@ -199,6 +209,18 @@ def test_a_gain_is_on_only_if_it_is_one_on_other_prompts_and_else_on_for_these(c
     assert here["simultaneous_low"] > 1 > here["other_prompts_low"]
     assert here["command"].startswith("llama-server")
     assert (here["needs"], on["needs"]) == (Need.PROMPTS, None)
+
+
+@pytest.mark.parametrize(("speedup", "answer"), [(1.3, Answer.ON), (0.8, Answer.OFF)])
+def test_one_repeat_answers_where_each_prompt_is_a_block(config, speedup, answer):
+    settings = (
+        on_prompts({p: speedup + 0.02 * (n % 3) for n, p in enumerate(MANY)}, 4 + 4 * k)
+        for k in range(2)
+    )
+    runs = campaign(*settings, prompts=MANY)
+    runs = runs[runs["repeat"] == 0].assign(block=lambda once: once["prompt"])
+    row, _ = advice_of(runs, config)
+    assert (row["answer"], row["blocks"], row["repeats"]) == (answer, len(MANY), 1)
 
 
 def test_a_slower_setting_that_gains_on_other_prompts_is_advised_before_a_faster_one(config):
@@ -280,16 +302,16 @@ def test_no_answer_is_made_of_what_happens_to_be_left(config):
     chats = [setting(gamma, [39, 40, 41], prompts=MANY) for gamma in (2, 4, 8)]
     runs = campaign(*chats, edits, prompts=[*MANY, "edit"])
 
-    def without(*gammas):
-        return disturb(runs, runs.loc[runs["gamma"].isin(gammas) & (runs["suite"] == "B"), "run"])
-
-    one, settings = advice_of(without(4), config)
+    chat = runs["suite"] == "B"
+    lost = disturb(runs, runs.loc[chat & (runs["gamma"] == 2), "run"])
+    flagged = {gamma: {*runs.loc[chat & (runs["gamma"] == gamma), "run"]} for gamma in (4, 8)}
+    one, settings = advice_of(lost, config)
     assert (one["answer"], one["not_compared"], one["sent_settings"]) == (Answer.OFF, 1, 3)
     assert settings["status"].tolist() == [Status.BEST, Status.COMPARED, Status.LOST, Status.BEST]
-    two, _ = advice_of(without(2, 4), config)
-    assert (two["answer"], two["lost_settings"]) == (Answer.UNKNOWN, 2)
+    two, _ = advice_of(lost, config, failed=flagged[4])
+    assert (two["answer"], two["lost_settings"]) == (Answer.UNKNOWN, 1)
     assert two["reason"].startswith("most settings are flagged or were lost")
-    analysis = shown(without(2, 4, 8), config)
+    analysis = shown(lost, config, failed=flagged[4] | flagged[8])
     assert analysis.advice["answer"].tolist() == [Answer.UNKNOWN]
     said = "3 of 3 settings could not be compared"
     head = re.search("<h1>.*</h1>", render_page(of_campaign(analysis, is_study=False), {}, None))
@@ -329,7 +351,7 @@ def test_a_setting_that_was_beaten_is_not_compared_and_counts_among_those_chosen
     runs = campaign(setting(4, [70, 71, 72]), setting(8, [40, 41, 42]))
     runs = runs[(runs["gamma"] != 8) | (runs["repeat"] == 0)]
     beaten = {"suite": "B", "target": TARGET, "draft": DRAFT, "gamma": 8}
-    stages = [beaten | {"verdict": "beaten in the first repeat"}]
+    stages = [beaten | {"verdict": "beaten"}]
     alone, _ = advice_of(campaign(setting(4, [70, 71, 72])), config)
     row, settings = advice_of(runs, config, stages=stages)
     assert (row["answer"], row["settings"]) == (Answer.ON, 2)
@@ -433,3 +455,10 @@ def test_the_terminal_has_a_line_for_each_target_and_a_command_to_be_pasted(conf
     assert re.fullmatch(r"MoE Q4, \d+ more repeats would decide, if speedups vary as before:", more)
     assert command.startswith("  snakemake --cores 1 advise --configfile CAMPAIGN.yaml --config")
     assert len(lines) <= 12
+
+
+def test_what_there_were_no_minutes_for_is_counted_and_idle_settings_are_no_answer(config):
+    stages = [{"suite": "B", "target": TARGET, "draft": DRAFT, "gamma": 16}]
+    stages[0]["verdict"] = Verdict.UNTRIED
+    row, _ = advice_of(campaign(setting(2, 30 * WOBBLE)), config, stages=stages)
+    assert (row["answer"], row["not_compared"], row["sent_settings"]) == (Answer.OFF, 1, 2)

@@ -1,13 +1,22 @@
 """The A/A control: planted baselines that what ran before them made slower."""
 
+from dataclasses import replace
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
 
 from specmoe.analysis.baselines_beside import baselines_beside
+from specmoe.analysis.terminal import render_advice
 from specmoe.config.schema import Statistics
+from specmoe.page.page import render_page
+from specmoe.paper.documents import render_documents
 
 from ...blocks import row
+from ...conftest import ROOT
+from ..paper_analyses import advised, full, of_campaign
+from ..rendered_tables import latex
 
 GAMMAS = (1, 2, 4, 8)
 
@@ -46,3 +55,21 @@ def test_the_control_seldom_fails_where_nothing_differs():
     worlds = (runs_of(1.0, seed=seed) for seed in range(60))
     failed = [baselines_beside(*world, Statistics())["failed"].any() for world in worlds]
     assert np.mean(failed) <= 0.05
+
+
+def test_its_failing_is_said_in_terminal_page_and_paper_and_voids_no_answer():
+    found = baselines_beside(*runs_of(1.08), Statistics())
+    analysis = advised(of_campaign(full(), is_study=False), beside_failed=1)
+    analysis = replace(analysis, baselines_beside=found.assign(target="moe_q4", draft="draft_2b"))
+    text = render_advice(analysis, ROOT / "paper/advice.txt.j2", Path("advice.md"))
+    assert (
+        "baselines beside each of 4 settings: 0.93 to 1.03 times the others, 1 clearly off" in text
+    )
+    assert "MoE Q4: The baselines beside 1 setting differ from the others" in text
+    page = render_page(analysis, {}, None)
+    assert "baselines beside settings 0.93 to 1.03 of the others, 1 clearly off" in page
+    assert "MoE Q4 runs 1.40× as fast" in page
+    paper = render_documents(analysis, [])["main"]
+    assert "Baselines beside 4 settings ran at 0.93 to 1.03 times the others" in paper
+    rows = latex("controls", analysis).splitlines()
+    assert sum("baselines beside it" in line for line in rows) == 4

@@ -51,3 +51,5 @@ def test_repeats_help_unless_the_session_outweighs_blocks_or_none_is_left():
     assert not decided((1.05, 1.0), errors=0.05, session=Session(0.2), **looks).more_helps
     assert not decided((1.05, 1.0), errors=0.05, look=6, looks=6).more_helps
     assert not decided((1.5, 1.0), errors=0.05, **looks).more_helps  # it is on
+    assert decided((1.5, 1.0), errors=np.nan, look=1, looks=6).more_helps
+    assert not decided((1.5, 1.0), errors=np.nan).more_helps

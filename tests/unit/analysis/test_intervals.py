@@ -10,7 +10,6 @@ from specmoe.analysis.intervals import (
     Session,
     Stratum,
     block_mean,
-    crossed_mean,
     inflation,
     log_means,
     mean_on_other_prompts,
@@ -72,7 +71,11 @@ def test_a_session_that_few_pairs_tell_of_may_be_further_away():
 
 def test_arrays_have_the_intervals_of_their_parts():
     logs = np.random.default_rng(0).normal(0, 0.1, (4, 3, 5))
-    for whole, part in ((crossed_mean, logs), (block_mean, logs.mean(axis=-1))):
+
+    def crossed(logs):
+        return on_such_prompts([Stratum.complete(logs)])
+
+    for whole, part in ((crossed, logs), (block_mean, logs.mean(axis=-1))):
         reach = whole(part).reach(0.95, 8)
         assert reach == pytest.approx([whole(one).reach(0.95, 8) for one in part])
 

@@ -156,9 +156,8 @@ def test_the_interval_of_a_rate_without_a_draft_is_over_its_blocks(runs):
     ends = ["tokens_per_second_low", "tokens_per_second_high"]
     # The logarithms of 10 and 20 differ by log 2; t with one degree of freedom is 12.706.
     reach = 12.7062 * np.log(2) / 2
-    middle = np.log(10 * 20) / 2
     assert rows.loc["t", ends].tolist() == pytest.approx(
-        [np.exp(middle - reach), np.exp(middle + reach)], rel=1e-3
+        [15 / np.exp(reach), 15 * np.exp(reach)], rel=1e-3
     )
     assert rows.loc["once", ends].isna().all()  # one block
 

@@ -25,6 +25,7 @@ from ..paper_analyses import (
     several_methods,
     several_ways,
     with_categories,
+    with_state,
     without_drafts,
 )
 from ..simulated_loads import with_loads
@@ -40,6 +41,7 @@ SHOWING = {
     "upcycled_pairs": with_upcycled_pairs,
     **dict.fromkeys(["verification_cost", "break_even"], costed),
     "gamma_curves": costed,
+    "state": with_state,
     "best_settings": lambda: advised(full()),
 }
 LABEL = f"_$x^$ \\frac{{ %s {{}}\n{'a' * 300}"
@@ -104,7 +106,10 @@ def test_a_campaign_without_drafts_has_no_figure(tmp_path):
     assert save(without_drafts(), tmp_path) == []
 
 
-MAKERS = {one.__name__: one for one in (full, several_ways, several_methods, with_upcycled_pairs)}
+MAKERS = {
+    one.__name__: one
+    for one in (full, several_ways, several_methods, with_state, with_upcycled_pairs)
+}
 NUMBERS = yaml.safe_load(Path(__file__).with_name("numbers.yaml").read_text())
 
 
@@ -166,10 +171,12 @@ def test_a_level_that_is_a_number_is_on_its_scale_and_others_stand_in_order():
 def test_the_best_setting_of_each_target_has_the_colour_of_its_answer():
     on = draw("best_settings", advised(full()))
     off = draw("best_settings", advised(full(), answer="leave off at these γ"))
+    little = draw("best_settings", advised(full(), answer="little to gain"))
     undecided = draw("best_settings", advised(full(), answer="undecided"))
-    assert [legend(figure) for figure in (on, off, undecided)] == [
+    assert [legend(figure) for figure in (on, off, little, undecided)] == [
         ["answer: switch on"],
         ["answer: leave off"],
+        ["answer: little to gain"],
         ["decides no answer"],
     ]
     [axes] = on.axes

@@ -144,6 +144,26 @@ def test_a_page_of_ones_own_models_answers_first_and_leaves_the_study_out():
     assert text.index("llama-server -m a.gguf") < text.index('id="why"')
 
 
+@pytest.mark.parametrize(
+    ("answer", "missing", "headline"),
+    [
+        ("switch on", None, "MoE Q4 runs 1.40× as fast with Draft 0.8B on code"),
+        ("leave off at these γ", None, "No setting tested makes MoE Q4 faster on code: 1.40×"),
+        ("leave off at these γ", 1, "1.40×; 1 of 3 settings could not be compared"),
+        ("little to gain", None, "MoE Q4: little to gain; the best settings reach 1.40×"),
+        ("undecided", None, "MoE Q4: undecided; the best settings reach 1.40×"),
+        (
+            "not known",
+            2,
+            "MoE Q4: not known; the best settings reach 1.40×; 2 of 3 settings could not",
+        ),
+    ],
+)
+def test_the_headline_says_the_answer_and_what_it_is_without(answer, missing, headline):
+    text = page_of(advised(ones_own(full()), answer=answer, not_compared=missing))
+    assert headline in text.partition("<h1>")[2].partition("</h1>")[0]
+
+
 def test_what_is_excluded_on_purpose_is_named_in_both_languages():
     text = page_of(of_campaign(full(), excluded_runs=2, excluded="N/draft"))
     assert "Excluded on purpose: 2 runs, of N/draft." in text

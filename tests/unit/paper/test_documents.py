@@ -67,6 +67,11 @@ def of_two_prompts():
         (lambda: of_campaign(full(), excluded="N/draft"), r"\textbf{Excluded} on purpose: "),
         (lambda: controlled(failed=1), r"\textbf{Controls failed}: 1 run did not have"),
         (full, "On the dense target Dense 4B it is 0.80 to 0.90. On the MoE target MoE Q4 it is"),
+        (lambda: advised(full(), answer="little to gain"), "There is little to gain for MoE Q4:"),
+        (
+            lambda: advised(full(), not_compared=1),
+            "1 of 3 settings could not be compared, as they were flagged, lost",
+        ),
         (with_upcycled_pairs, r"bandwidth of 1\,000\,GB/s takes 22 and 15\,\% of its time over 1"),
         (with_upcycled_pairs, r"takes 27.3\,ms with Dense 4B and 54.5\,ms with MoE Q4; reading"),
         (with_upcycled_pairs, r"takes 14 to 15\,\% of the time of passes over 5 tokens"),

@@ -127,7 +127,6 @@ def test_a_disturbed_run_leaves_and_a_disturbed_baseline_takes_its_pairs_along()
         ({"wait_share": [0.04, 0.04, 0.04, 0.04, 0.08]}, False),  # disturbed, and little more
         ({"wait_share": [0.4, 0.4, 0.1, 0.4, 0.4]}, False),  # usual here
         ({"wait_share": [0.4, 0.4, 0.04, 0.04, 0.4], "machine": [*"aabbb"]}, True),  # not on b
-        ({"wait_share": [0.4] * 5, "machine": [*"aabbb"]}, False),
         ({"steal_share": [0.0, 0.0, 0.0, 0.0, 0.06], "wait_share": 0.04}, True),
         ({"others_share": [0.0, 0.0, 0.0, 0.0, 0.3]}, True),
         ({"others_share": [0.0, 0.0, 0.0, 0.0, 0.3], "wait_share": 0.04}, False),  # it waited not

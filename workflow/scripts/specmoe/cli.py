@@ -118,6 +118,8 @@ def judge(
     rows: Any = read_runs(campaign.data / "runs.parquet").to_dict("records")
     workplace, file = campaign.workplace(name, workflow_pid), campaign.model_file(target)
     blocks = [one.block for one in campaign.blocks.values() if one.target == target]
+    # In stages not all blocks are measured.
+    blocks = [block for block in blocks if campaign.record_files([block])[0].exists()]
     judged, _ = asked.measure_once(
         name,
         asked.rereading(target, blocks),

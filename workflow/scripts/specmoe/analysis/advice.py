@@ -17,6 +17,7 @@ load and flags chose, and flags choose by speed.
 """
 
 import math
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from enum import StrEnum
 from typing import Any
@@ -34,7 +35,7 @@ from specmoe.analysis.decision import (
     find_ends,
 )
 from specmoe.analysis.exclusions import apply_exclusions, at_all_prompts
-from specmoe.analysis.follow_up import launch_line, measuring_line, what_helps
+from specmoe.analysis.follow_up import Need, launch_line, measuring_line, what_helps
 from specmoe.analysis.intervals import Mean, mean_on_other_prompts, mean_speedup, moderated
 from specmoe.analysis.labels import without_controls
 from specmoe.analysis.noise import session_of
@@ -105,13 +106,14 @@ def advise(
     `beside` is `baselines_beside`'s frame. Columns:
 
     - advice: a row for each target, in the order of the campaign's models: answer (`Answer`),
-      reason (a sentence), controls (`Controls`); settings, idle, excluded_settings, lost_settings
-      (how many of the settings on the prompts that answer were compared, hardly draft, are
-      excluded, lost all pairs), not_compared (of the last two; null for none) and sent_settings (of
-      all); beside_failed (how many settings have baselines beside them that differ, see
-      `baselines_beside`; null where they share theirs); needs (`Need`) and more_repeats, see
-      `what_helps`; command (the line that starts llama-server, or that measures more; null if there
-      is none), and the columns of the best setting, null without one.
+      reason (a sentence), controls (`Controls`); settings, idle, excluded_settings,
+      lost_settings (how many of the settings on the prompts that answer were compared, hardly
+      draft, are excluded, lost all pairs), not_compared (of the last two, and of what was not
+      tried for lack of minutes; null for none) and sent_settings (of all); beside_failed (how
+      many settings have baselines beside them that differ, see `baselines_beside`; null where
+      they share theirs); needs (`Need`) and more_repeats, see `what_helps`; command (the line
+      that starts llama-server, or that measures more; null if there is none), and the columns
+      of the best setting, null without one.
     - advice_settings: a row for each setting, those on the prompts that answer first, best first:
       columns of `summarise`, at all prompts (see `at_all_prompts`); of `deciding_intervals`, null
       if not compared, and as unfiltered_high and unfiltered_little two high ends with the pairs
@@ -132,9 +134,11 @@ def advise(
     gone = lost[[key not in members for key in _keys(lost)]]
     settings = _with_lost(settings, gone, own)
     targets = [name for name in config.models if name in {*runs["target"]}]
+    decided = [*stages]
     beaten = {
-        tuple(row[name] for name in SETTING) for row in stages if row["verdict"] == Verdict.BEATEN
+        tuple(row[name] for name in SETTING) for row in decided if row["verdict"] == Verdict.BEATEN
     }
+    untried = Counter(row["target"] for row in decided if row["verdict"] == Verdict.UNTRIED)
     controlled = pd.DataFrame() if beside is None else beside
     failed = controlled.groupby("target")["failed"].sum().to_dict() if len(controlled) else {}
     gpu = bool((runs["backend"] != Backend.CPU).any())
@@ -145,7 +149,7 @@ def advise(
         sets.sort(key=_claim, reverse=True)
         in_order = [_ranked(peers, left, members, beaten, config) for peers in sets]
         own = pd.concat(in_order) if in_order else own.assign(status=[])
-        answer = _answer(target, own, _controls(audit, target), config)
+        answer = _answer(target, own, _controls(audit, target), untried[target], config)
         answer |= {"beside_failed": failed.get(target)}
         answers.append(answer | {"command": _command(answer, config, gpu=gpu)})
         ranked.append(own)
@@ -307,9 +311,9 @@ def _best(usable: pd.DataFrame) -> pd.DataFrame:
 
 
 def _answer(
-    target: str, ranked: pd.DataFrame, controls: Controls, config: Config
+    target: str, ranked: pd.DataFrame, controls: Controls, untried: int, config: Config
 ) -> dict[str, Any]:
-    """Return a target's row."""
+    """Return a target's row; `untried`: how many settings there were no minutes for."""
     # Settings on the prompts that answer come first.
     own = ranked[ranked["prompt_set"] == ranked["prompt_set"].iloc[0]] if len(ranked) else ranked
     counts = own["status"].value_counts()
@@ -319,6 +323,9 @@ def _answer(
     usable = own[own["status"].isin([Status.BEST, Status.COMPARED])]
     answer, reason = _known(own, usable, controls) or judge(usable)
     need, more = what_helps(answer, usable, config)
+    if usable.empty and untried and answer == Answer.LITTLE:
+        answer, need = Answer.UNDECIDED, Need.MINUTES
+        reason = "what was tried hardly drafts, and there were no minutes for the rest"
     if answer in (Answer.OFF, Answer.LITTLE):
         # Flags fall on fast runs alone: what they leave must not decide that nothing gains.
         telling = own["status"].isin([Status.BEST, Status.COMPARED, Status.EXCLUDED])
@@ -339,8 +346,8 @@ def _answer(
         "idle": idle,
         "excluded_settings": excluded,
         "lost_settings": lost,
-        "not_compared": excluded + lost or None,
-        "sent_settings": len(own),
+        "not_compared": excluded + lost + untried or None,
+        "sent_settings": len(own) + untried,
         "needs": need,
         "more_repeats": more,
     }

@@ -36,7 +36,7 @@ def baselines_beside(
     logs = plain["tokens_per_second"].astype(float).map(math.log)
     of_place = logs.groupby([plain[name] for name in _PLACE]).agg(["sum", "count"])
     own = pairs[pairs["paired"].astype(bool) & (pairs["protocol"] == Protocol.PAIRED)]
-    own = own.drop_duplicates([*SETTING, "baseline"])
+    own = own.drop_duplicates([*SETTING, "baseline"]).drop_duplicates("baseline", keep=False)
     own = own.assign(log=own["baseline"].map(logs))
     found = own.groupby([*MEASURED_BY, *SETTING, *_PLACE])["log"].agg(["sum", "count"])
     found = found.reset_index().join(of_place.add_prefix("all_"), _PLACE)

@@ -15,6 +15,7 @@ from specmoe.analysis.gamma_curves import gamma_curves
 from specmoe.analysis.labels import is_no_control, list_drafts
 from specmoe.analysis.noise import session_of
 from specmoe.analysis.registry import Analysis
+from specmoe.analysis.state import state
 from specmoe.analysis.summaries import SETTING, usual
 from specmoe.analysis.upcycled_pairs import compare_pairs, compare_passes
 from specmoe.audit.checks import count_flagged
@@ -92,6 +93,9 @@ def analyse(
         prediction_errors=cost_tables.prediction_errors(predicted),
         break_even=cost_tables.break_even(fitted, predicted),
         gamma_curves=gamma_curves(usual(own), counted, scores, fitted, pass_times, statistics),
+        state=state(
+            usual(pairs[pairs["counts"]]), tables["advice"], tables["advice_settings"], statistics
+        ),
         upcycled_pairs=compare_pairs(costed, dense_of, single_of, statistics),
         pass_times=compare_passes(pass_times, dense_of, sizes, bandwidth, statistics),
         audit=audit.summary,

@@ -146,6 +146,8 @@ def decide(
         error = np.sqrt(np.maximum(np.square(mean.error) - spared, 0))
         later = mean._replace(error=error, degrees=mean.degrees / share)
         now, then = (one.reach(confidence, choice, session) for one in (mean, later))
-        helped.append(((then < (1 - WORTHWHILE) * now) & ~beaten).any(axis=-1))
+        # Where nothing was repeated yet there is no interval, and repeats give one.
+        narrower = ~(then >= (1 - WORTHWHILE) * now) & (look < looks)
+        helped.append((narrower & ~beaten).any(axis=-1))
     cases = [answer == Answer.UNDECIDED, answer == Answer.HERE]
     return Decision(answer, beaten, np.select(cases, helped, False))

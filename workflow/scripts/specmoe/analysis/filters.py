@@ -137,6 +137,12 @@ def best_settings(analysis: Analysis) -> list[Record]:
     return found
 
 
+def clear_states(analysis: Analysis) -> dict[str, list[Record]]:
+    """Return the first and the last row of `state`, by target, where the line is clear."""
+    ends = analysis.state[analysis.state["clear"].astype(bool)].groupby("target")
+    return {str(target): records(own)[:: len(own) - 1] for target, own in ends}
+
+
 def reported_pairs(analysis: Analysis) -> pd.DataFrame:
     """Return one row of `upcycled_pairs` for each MoE: over all γ, of the most telling setting.
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from specmoe.analysis.decision import Answer, find_answer, find_ends
+from specmoe.analysis.decision import Answer, confidence_of_look, find_answer, find_ends
 from specmoe.analysis.intervals import SAME_SESSION, Mean, Session
 from specmoe.analysis.noise import session_of
 from specmoe.config.block import Arm
@@ -44,21 +44,23 @@ def what_helps(
         return Need.PROMPTS, None
     if answer != Answer.UNDECIDED:
         return None, None
-    statistics, done = config.statistics, int(usable["repeats"].min())
+    asked, done = config.measurement, int(usable["repeats"].min())
+    confidence = confidence_of_look(config.statistics.confidence, asked.most if asked.staged else 1)
 
     def decides(repeats: int, session: Session) -> bool:
         logs = np.log(usable["speedup"].to_numpy(float))
         errors = usable["these_error"].to_numpy(float) * math.sqrt(done / repeats)
         mean = Mean(logs, errors, usable["these_degrees"].to_numpy(float) * repeats / done)
-        ends = find_ends(mean, mean, statistics.confidence, len(usable), session)
+        ends = find_ends(mean, mean, confidence, len(usable), session)
         low, high = ends.simultaneous_low, ends.simultaneous_high
         # A gain on these prompts is an answer, whatever is known of others.
         return str(find_answer(low, high, low, ends.setting_high)) != Answer.UNDECIDED
 
-    session = session_of(statistics)
+    session = session_of(config.statistics)
     for repeats in range(done + 1, MOST_REPEATS + 1):
         if decides(repeats, session):
-            return Need.MINUTES if config.measurement.minutes else Need.REPEATS, repeats - done
+            ended = asked.minutes is not None and done < asked.most
+            return Need.MINUTES if ended else Need.REPEATS, repeats - done
     return (Need.DAY if decides(MOST_REPEATS, SAME_SESSION) else None), None
 
 

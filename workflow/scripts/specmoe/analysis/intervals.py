@@ -235,12 +235,12 @@ def on_such_prompts(strata: Sequence[Stratum], these: Mean | None = None) -> Mea
     """Return the mean over strata for the kind *prompts like these*.
 
     `these` is the mean on these prompts, whose error is that of the blocks; it may be moderated.
-    Several strata are the sample, whose spread has that
-    of their blocks. In a single one of b blocks and p prompts both are crossed, and the variance of
-    the mean is (MS_blocks + MS_prompts - MS_rest) / (b p), with Satterthwaite's degrees of freedom
-    (S. R. Searle, G. Casella, C. E. McCulloch, Variance Components, 1992, chapter 4). By chance the
-    rest can exceed what it is a part of; the variance is no less than that by blocks or by prompts
-    alone. Four prompts are a small sample of all, and the interval cannot know more than they do.
+    Several strata are the sample, whose spread has that of their blocks. In a single one of b
+    blocks and p prompts both are crossed, and the variance of the mean is (MS_blocks + MS_prompts -
+    MS_rest) / (b p), with Satterthwaite's degrees of freedom (S. R. Searle, G. Casella, C. E.
+    McCulloch, Variance Components, 1992, chapter 4). By chance the rest can exceed what it is a
+    part of; the variance is no less than that by blocks or by prompts alone. Four prompts are a
+    small sample of all, and the interval cannot know more than they do.
     """
     these = on_these_prompts(strata) if these is None else these
     by_blocks = np.square(these.error)
@@ -270,11 +270,6 @@ def on_such_prompts(strata: Sequence[Stratum], these: Mean | None = None) -> Mea
     return these._replace(error=np.sqrt(total), degrees=np.maximum(effective, least))
 
 
-def crossed_mean(logs: np.ndarray) -> Mean:
-    """Return `on_such_prompts` of an array (..., blocks, prompts), every prompt in every block."""
-    return on_such_prompts([Stratum.complete(logs)])
-
-
 def _by_stratum(strata: Sequence[Stratum]) -> tuple[np.ndarray, np.ndarray]:
     """Return the means (..., strata), and the share of all prompts that each has."""
     prompts = np.array([one.prompts.shape[-1] for one in strata])
@@ -285,7 +280,11 @@ FEWEST_KINDS, FEWEST_OF_KIND = 3, 2
 
 
 def _sampled(values: np.ndarray, weights: np.ndarray, kinds: Any = ()) -> tuple[Any, int]:
-    """Return the squared error of the weighted mean of a sample (..., values), and its degrees."""
+    """Return the squared error of the weighted mean of a sample (..., values), and its degrees.
+
+    With enough kinds of several values these are the sample: it is about 20 % wider where kinds do
+    not differ, but where most of the spread is by kind that of values holds 78 % of the truths.
+    """
     names, places, sizes = np.unique(kinds, return_inverse=True, return_counts=True)
     if (sizes >= FEWEST_OF_KIND).sum() >= FEWEST_KINDS:
         member = np.eye(len(names))[places] * weights[:, None]

@@ -27,18 +27,17 @@ class Deviation(NamedTuple):
     value: float
     degrees: float
 
-    def shrunk(self, squares: Sequence[float], degrees: float | None = None) -> "Deviation":
-        """Return it after further draws, of which `degrees` count (all of them by default)."""
-        more = len(squares) if degrees is None else degrees
-        if not more:
-            return self
-        total = self.degrees + more
-        square = (self.degrees * self.value**2 + more * float(np.mean(squares))) / total
-        return Deviation(math.sqrt(square), total)
+    def shrunk(self, squares: Sequence[float]) -> "Deviation":
+        """Return it after further draws."""
+        total = self.degrees + len(squares)
+        return Deviation(math.sqrt((self.degrees * self.value**2 + sum(squares)) / total), total)
 
 
 def prior(kind: str, part: str = "deviation") -> Deviation:
-    """Return the prior of `sessions` (parts `common` and `own`), `blocks` or `predictions`."""
+    """Return the prior of `sessions` (parts `common` and `own`), `blocks` or `predictions`.
+
+    That of blocks decides nothing: a setting's own blocks do. It is what simulations take as usual.
+    """
     draws = np.array([one[part] for one in resource("noise")[kind].values()])
     return Deviation(math.sqrt((draws**2).mean()), len(draws))
 

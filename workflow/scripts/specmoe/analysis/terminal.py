@@ -69,6 +69,7 @@ def render_advice(analysis: Analysis, template: Path, details: Path) -> str:
         table=table_of_answers(advised),
         settings={name: records(own) for name, own in settings.groupby("target")},
         other_prompt_sets=filters.settings_on_other_prompts(analysis),
+        states=filters.clear_states(analysis),
         categories={name: records(own) for name, own in categories.groupby("target")},
         details=details,
         Answer=Answer,

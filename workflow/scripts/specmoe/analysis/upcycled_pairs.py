@@ -68,13 +68,11 @@ def compare_pairs(
         by_gamma: dict[Any, pd.DataFrame] = dict(list(members.groupby("gamma")))
         every = {pd.NA: members} if len(by_gamma) > 1 else {}
         for gamma, its in (by_gamma | every).items():
-            yield {"gamma": gamma, "together": gamma is pd.NA} | _compared(its)
+            yield {"gamma": gamma} | _compared(its)
 
     setting = [*MEASURED_BY, "suite", "dense", "target", "draft", "forced_acceptance"]
     found = by_group(pairs, setting, rows).astype({"gamma": "Int64"})
-    # Of several γ together the deviation is smaller.
-    peers = [*MEASURED_BY, "suite", "target", "together"]
-    return with_ends(found, peers, statistics, *_RATIOS).drop(columns="together")
+    return with_ends(found, [*MEASURED_BY, "suite", "target"], statistics, *_RATIOS)
 
 
 def _compared(pairs: pd.DataFrame) -> dict[str, object]:

@@ -88,23 +88,17 @@ class Watch(NamedTuple):
 
 
 class Budget:
-    """How many runs of a block may be measured again because they were disturbed, once each.
-
-    A share of them, rounded up. On a machine that is never quiet, two repeats of each run took
-    three times the time, and what was left was as disturbed as before.
-    """
+    """How many runs of a block may be measured again because they were disturbed, once each."""
 
     def __init__(self, share: float | None, runs: int):
-        """Give a share (`measurement.reruns`) of some runs; None: none is judged."""
+        """Give a share (`measurement.reruns`) of some runs, rounded up; None: none is judged."""
         self.judges = share is not None
         self.left = math.ceil(round((share or 0) * runs, 6))
 
     def take(self, runs: int) -> bool:
         """Take runs that are measured at once out of the budget; return whether any was left."""
-        if self.left <= 0:
-            return False
         self.left -= runs
-        return True
+        return self.left > -runs
 
 
 def measure_undisturbed(
@@ -113,8 +107,7 @@ def measure_undisturbed(
     """Call `run`, and once more if it was disturbed and the budget allows it.
 
     Return its last result, which counts even if it is disturbed, and the record's columns about it.
-    `prepare` is called before each attempt and returns what observes it; `runs` is how many an
-    attempt measures.
+    `prepare` is called before each attempt, of `runs` at once, and returns what observes it.
     """
     for again in (0, 1):
         watch = prepare()

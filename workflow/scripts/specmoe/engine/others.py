@@ -6,21 +6,16 @@ Names only: command lines may hold secrets. Threads of the kernel are among them
 import os
 import re
 import time
-from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from collections import Counter
+from typing import Any
 
 import psutil
 
 _KTHREADD = 2  # the parent of all threads of a Linux kernel
-LEAST_SHARE = 0.02  # of all CPUs, that is worth a word
-_MOST_NAMED = 3
+_LEAST_SHARE, _MOST_NAMED = 0.02, 3  # what is worth a word
 
-
-class Usage(NamedTuple):
-    """The CPU time that processes have used so far."""
-
-    clock_s: float
-    used_s: Mapping[tuple[int, str], float]  # by id and name
+Usage = tuple[float, dict[tuple[int, str], float]]
+"""A time, and the CPU time of each process so far, by id and name; in seconds."""
 
 
 def snapshot() -> Usage:
@@ -29,15 +24,17 @@ def snapshot() -> Usage:
     It takes some milliseconds, so it is taken before and after a block and not during a run.
     """
     own = {os.getpid(), *(child.pid for child in psutil.Process().children(recursive=True))}
-    used = {}
+    used_s = {}
     for process in psutil.process_iter(["pid", "ppid", "name", "cpu_times"]):
-        pid, name, times = (process.info[key] for key in ("pid", "name", "cpu_times"))
+        pid, parent, name, times = (
+            process.info[key] for key in ("pid", "ppid", "name", "cpu_times")
+        )
         if times is None or pid in own:  # macOS tells nothing of other users' processes
             continue
-        if process.info["ppid"] == _KTHREADD:
+        if parent == _KTHREADD:
             name = f"{re.split('[.:/]', name)[0]} (kernel)"  # less the CPU that it is for
-        used[pid, name] = times.user + times.system
-    return Usage(time.monotonic(), used)
+        used_s[pid, name] = times.user + times.system
+    return time.monotonic(), used_s
 
 
 def busiest(before: Usage, after: Usage) -> list[tuple[str, float]]:
@@ -45,16 +42,15 @@ def busiest(before: Usage, after: Usage) -> list[tuple[str, float]]:
 
     Processes of one name count together. One that ended meanwhile is not seen.
     """
-    all_s = (after.clock_s - before.clock_s) * (psutil.cpu_count() or 1)
-    shares: dict[str, float] = {}
-    for (pid, name), used_s in after.used_s.items():
-        more_s = used_s - before.used_s.get((pid, name), 0.0)
-        shares[name] = shares.get(name, 0.0) + more_s / all_s
-    most = sorted(shares.items(), key=lambda one: one[1], reverse=True)[:_MOST_NAMED]
-    return [(name, share) for name, share in most if share >= LEAST_SHARE]
+    all_s = (after[0] - before[0]) * (psutil.cpu_count() or 1)
+    shares: Any = Counter()
+    for (pid, name), used_s in after[1].items():
+        shares[name] += (used_s - before[1].get((pid, name), 0.0)) / all_s
+    most = shares.most_common(_MOST_NAMED)
+    return [(name, share) for name, share in most if share >= _LEAST_SHARE]
 
 
-def describe_others(found: Iterable[tuple[str, float]]) -> str:
+def describe_others(found: list[tuple[str, float]]) -> str:
     """Return the text of `busiest`; empty for nobody."""
     named = ", ".join(f"{name} {share:.0%}" for name, share in found)
     return f"beside it {named} of the CPUs" if named else ""

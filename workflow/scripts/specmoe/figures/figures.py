@@ -20,7 +20,7 @@ PLOTS: dict[str, Callable[[Analysis], Figure | None]] = {
 
 # On the page, the first of these that there is explains the answer; then come the others.
 _WHY = ("protocols", "speedup_by_gamma", "break_even", "methods", "levels")
-_OTHERS = ("upcycled_pairs", "required_time")
+_OTHERS = ("upcycled_pairs", "state", "required_time")
 
 
 @applied()

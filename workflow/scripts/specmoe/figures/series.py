@@ -5,12 +5,13 @@ from itertools import product
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, MaxNLocator, NullLocator, PercentFormatter
 
 from specmoe.analysis.filters import settings_by_draft, settings_by_protocol
 from specmoe.analysis.registry import Analysis
 from specmoe.figures import parts
-from specmoe.figures.style import looks_of, short, target_looks
+from specmoe.figures.style import Look, looks_of, short, target_looks
 
 # The labels of the columns that panels of a row show.
 _OF_DRAFTS = {"speedup": parts.SPEEDUP_LABEL, "acceptance_rate": parts.ACCEPTANCE_LABEL}
@@ -19,6 +20,9 @@ _OF_PROTOCOLS = {
     "speedup": "reported speedup",
     "decode_failures": "failed decodes a run",
 }
+_OTHER_LABEL = "speed of the other baselines (tok/s)"
+_GREY = Look("#444444", "o", "none")
+_LINE = Line2D([], [], color=_GREY.colour, linewidth=0.8, label="the line through all blocks")
 _ROW_HEIGHT_IN = 1.7
 # The axes are linear below these, so that they can show zero.
 _LEAST_ACCEPTANCE, _LEAST_FAILURES = 1e-3, 1.0
@@ -150,6 +154,29 @@ def plot_protocols(analysis: Analysis) -> Figure | None:
     figure.supxlabel(parts.GAMMA_LABEL)
     parts.add_legend(figure, [parts.handle(look, way) for way, look in looks.items()])
     return figure
+
+
+def plot_state(analysis: Analysis) -> Figure | None:
+    """Show the speedup by the speed of the other baselines, or None where none is known.
+
+    A panel for each target, with a mark for each quarter of its blocks, and the line through all.
+    """
+    quarters = analysis.state
+    if quarters.empty:
+        return None
+    looks = target_looks(quarters.assign(series=quarters["target"]))
+    other = "other_tokens_per_second"
+
+    def draw_panel(axes: Axes, own: pd.DataFrame) -> None:
+        look = looks[str(own["target"].iloc[0])]
+        parts.draw(axes, own, other, "speedup", look._replace(line="none"))
+        axes.plot(own[other], own["expected"], color=look.colour, linewidth=0.8)
+
+    groups, labels = quarters.groupby("target_rank"), (_OTHER_LABEL, parts.SPEEDUP_LABEL)
+    handles = [parts.handle(_GREY, "a quarter of the blocks"), _LINE]
+    return parts.draw_panels(
+        groups, draw_panel, parts.target_title, labels, handles, parts.mark_no_change
+    )
 
 
 def plot_positions(analysis: Analysis) -> Figure | None:

@@ -30,6 +30,7 @@ _EDGE = 0.8
 _DECIDES = {
     "on": ("#44661A", "answer: switch on"),
     "off": ("#A33F00", "answer: leave off"),
+    "little": ("#7A5C00", "answer: little to gain"),
     "": (REFERENCE_COLOUR, "decides no answer"),
 }
 

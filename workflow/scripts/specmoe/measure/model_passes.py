@@ -100,12 +100,10 @@ def expected_noise(
 ) -> dict[str, Any]:
     """Return what a machine's noise means for the intervals of a campaign; empty if it is unknown.
 
-    `deviations` are those of models' passes before the first repeat. A setting and its baseline
-    react differently to the machine's state, so a ratio of two runs deviates as two identical
-    passes do, by d = √2 times their deviation (root mean square over models). After R repeats of n
-    prompts an interval reaches to ± z d / √(nR), with the normal z, as all settings of a target
-    tell their variance. In two series of runs beside each other, of 12 and 9 minutes on a machine
-    with nothing beside it, this d was 0.7 and 1.0 of the ratios' own deviation.
+    `deviations` are those of models' passes. A setting and its baseline react differently to the
+    machine's state, so a ratio of runs deviates as two identical passes do, by d = √2 times the
+    root mean square deviation (0.7 and 1.0 of the ratios' own in two recorded series). After R
+    repeats of n prompts an interval reaches to ± z d / √(nR), with the normal quantile z.
     """
     known, pairs = [one for one in deviations if one is not None], Counter[Any]()
     for block in blocks:

@@ -146,6 +146,7 @@ def cited(analysis: Analysis) -> dict[str, Any]:
         "missing": advised[["not_compared", "sent_settings"]].sum(),
         "beside": filters.beside_others(analysis),
         "experiment": filters.experiment(analysis),
+        "states": filters.clear_states(analysis),
         "gains_elsewhere": [row for row in best if "answer" not in row and row["speedup_low"] > 1],
         # The published study: its numbers as printed, and the verdicts on its claims.
         "printed": printed.set_index("what")["printed"].to_dict(),

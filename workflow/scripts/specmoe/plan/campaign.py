@@ -255,6 +255,8 @@ class LoadedCampaign:
         if not missing:
             return ""
         kept = "Measured blocks are kept; the same command goes on."
+        if self.staged:
+            return f"{'Interrupted. ' * interrupted}{kept}"
         left = f"Not measured: {len(missing)} of {counted(len(self.blocks), 'block')}"
         failed = [block for block in missing if self.log_of(block).exists()]
         if interrupted or not failed:

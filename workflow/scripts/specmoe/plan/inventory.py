@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from specmoe.config.block import Block, PromptSource
+from specmoe.config.block import MEASURE_VERSION, Block, PromptSource
 from specmoe.config.engines import COUNTS_SINCE, PathEngine, refuse_exported
 from specmoe.config.models import HubModel, PathModel, QuantizeModel
 from specmoe.config.schema import Config
@@ -26,6 +26,7 @@ from specmoe.models.info import ModelInfo, Size, load_info, require_template
 from specmoe.plan.asked import Asked
 from specmoe.plan.campaign import LoadedCampaign
 from specmoe.plan.estimate import size_of
+from specmoe.records import head_of
 
 NOT_HASHED = "not hashed: headers only are read"
 # Of prompt texts: usual ones, and the most. English has 4.5, code and Chinese have 3 to 4.
@@ -191,6 +192,7 @@ class Inventory:
     measured: Mapping[str, float]  # seconds of blocks, as the configuration asks for them now
     changed: Mapping[str, str]  # what differs in the request of a block that was measured before
     prompt_tokens: Mapping[str, int]  # by prompt, estimated from the size of its text
+    former: int = 0  # blocks of 2.0.0, which had all prompts
     unbuilt: tuple[str, ...] = ()  # engines that are built first
     # Targets, and the values of `thinking` that their templates ignore.
     unheeded: frozenset[tuple[str, bool | None]] = frozenset()
@@ -237,6 +239,11 @@ def take_inventory(campaign: LoadedCampaign, blocks: list[Block]) -> Inventory:
         models_folder=models_folder,
         measured=measured,
         changed=changed,
+        former=sum(
+            head.request.get("version", 0) < MEASURE_VERSION
+            for file in (campaign.folder / "blocks").rglob("r*.jsonl")
+            if (head := head_of(file))
+        ),
         prompt_tokens={
             prompt: max(_bytes_of(*sent, campaign.root) // BYTES_PER_TOKEN, 1)
             for prompt, sent in _sent_in(blocks).items()

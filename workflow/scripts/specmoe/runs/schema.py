@@ -290,18 +290,16 @@ def excluded(runs: pd.DataFrame) -> pd.DataFrame:
 def disturbed_beyond_usual(runs: pd.DataFrame) -> pd.Series:
     """Return which runs of a whole campaign were disturbed far more than is usual on their machine.
 
-    What stays disturbed is usual noise on many machines, and intervals know it. So a run is
-    excluded only if it was disturbed at its last attempt, and if others took more of it, by steal,
-    waiting or others' use of CPUs, than they took of three quarters of its machine's runs and the
-    live rule's limit more (`engine.disturbance`). The rule sees no speed, so it selects no result.
+    What stays disturbed is usual noise on many machines, and intervals know it. A run is excluded
+    only if it was disturbed at its last attempt, and others took of it (by steal, waiting or use of
+    CPUs) the live rule's limit more than of three quarters of its machine's runs. No speed is seen.
 
-    `tests/benchmarks/disturbed_runs.py` plants twelve kinds of load on recorded runs of three
-    campaigns (`demo`, `methods` and one on a noisy machine): nine pairs, four settings. By this
-    rule intervals cover 0.94 to 0.97, are 0.98 times as wide as if every run counted, and at most
-    0.8 % of settings are lost. Where every run counts, loads that meet one setting alone bring the
-    coverage down to 0.57; where every disturbed run is excluded, intervals are 1.54 times as wide,
-    and half of the settings are lost if half of the runs are hit; with twice the limit the least
-    coverage is 0.87.
+    Simulated with twelve planted loads on recorded runs of `demo`, `methods` and a noisy machine
+    (`tests/benchmarks/disturbed_runs.py`): intervals cover 0.94 to 0.97, are 0.98 times as wide as
+    if every run counted, and 0.8 % of settings at most lose theirs. Where every run counts, a load
+    on one setting alone brings the coverage down to 0.57; where every disturbed run is excluded,
+    intervals are 1.54 times as wide, and half of the settings lose theirs if half of the runs are
+    hit; with twice the limit coverage falls to 0.88.
     """
     seen = runs[[*_SHARES]].astype(float)
     # As in the live rule: others may have used CPUs that the server did not want.

@@ -1,0 +1,149 @@
+"""The speedup by the machine's momentary state, of which the *other* baselines tell.
+
+Where each setting has a baseline of its own, a block has others of the same prompt. They share no
+noise with the pair that they stand beside; by its own, a slow baseline raises a speedup, which is
+arithmetic. Blocks are compared with those of the same prompts alone, setting by setting. The other
+baselines have noise too, which flattens the line: the state itself may matter more.
+
+What of the state moves it is not known here; `tests/benchmarks/state.py` plants loads to see that.
+The README beside it says how often a line is called clear, and how often where nothing is there.
+"""
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+import pandas as pd
+
+from specmoe.analysis.advice import Status
+from specmoe.analysis.decision import LITTLE
+from specmoe.analysis.intervals import Estimate, student_quantile
+from specmoe.analysis.summaries import SETTING, by_group
+from specmoe.config.schema import Statistics
+
+CLEAR = 0.995
+"""The confidence of a slope's interval: states last, and few blocks do not tell how long."""
+QUARTERS = 4
+ROUNDING = 1e-9  # of the logarithms of rates that are equal
+_PLACE = ["block", "prompt"]
+_CELL = [*SETTING, "prompt"]
+_MEASURED = ["other", "gain"]
+
+
+class Line(NamedTuple):
+    """A line through the origin: gains over the other baselines, logarithms less their means.
+
+    quarters: blocks by their place in time, the slowest others first; others: the mean of each.
+    """
+
+    slope: Estimate
+    degrees: int
+    deviation: float  # of a block from it
+    quarters: list[np.ndarray]
+    others: np.ndarray
+
+    @classmethod
+    def through(cls, other: np.ndarray, gain: np.ndarray, strata: int) -> Self:
+        """Return the line of arrays (blocks in time, what each compares), NaN where it does not.
+
+        Means were taken over the blocks of each of the `strata`, see `intervals`. The error is that
+        of residuals in a random order of these blocks. Where neighbours in time are alike in both
+        it is wider, as M. S. Bartlett found for correlations of two series (Some Aspects of the
+        Time-Correlation Problem, 1935).
+        """
+        square = np.nansum(other**2)
+        slope = np.nansum(other * gain) / square
+        rest = gain - slope * other
+        by_block = np.nanmean(other, axis=1), np.nanmean(rest, axis=1)
+        degrees = len(gain) - strata - 1
+        # The sum of products of every block's baselines with every block's residuals.
+        crossed = np.square(np.nan_to_num(other) @ np.nan_to_num(rest).T).sum()
+        alike = _alike(by_block[0]) * _alike(by_block[1])
+        error = np.sqrt(crossed * strata / degrees * (1 + alike) / (1 - alike)) / square
+        quarters = np.array_split(np.argsort(by_block[0], kind="stable"), QUARTERS)
+        return cls(
+            Estimate(slope, *_ends(slope, error, degrees, CLEAR)),
+            degrees,
+            float(np.sqrt((by_block[1] ** 2).sum() / degrees)),
+            quarters,
+            np.array([by_block[0][part].mean() for part in quarters]),
+        )
+
+    @property
+    def clear(self) -> bool:
+        """Whether the slope is not 0, and its gain between the ends is one that is worth having."""
+        change = abs(self.slope.value * (self.others[-1] - self.others[0]))
+        return bool(change > np.log(LITTLE) and self.slope.low * self.slope.high > 0)
+
+
+def _alike(series: np.ndarray) -> float:
+    """Return the correlation of neighbours, of a series less its mean, from 0 on."""
+    seen = (series[1:] @ series[:-1]) / max(series @ series, 1e-12) + 1 / len(series)
+    return float(np.clip(seen, 0, 0.9))
+
+
+def state(
+    pairs: pd.DataFrame, advice: pd.DataFrame, compared: pd.DataFrame, statistics: Statistics
+) -> pd.DataFrame:
+    """Return a row for each quarter of a target's blocks, from slow other baselines to fast ones.
+
+    `pairs` are those that count at the campaign's own conditions, controls too; `advice` and
+    `compared` are the tables of `advise`: the settings that a target's answer was chosen from are
+    taken together. No rows where fewer than two blocks a quarter can be compared. Columns: target,
+    quarter (from 1), blocks, settings; other_tokens_per_second and speedup (geometric means, with
+    the speedup's interval); expected (the speedup by the line through all); slope (of the line, in
+    logarithms) with its interval; clear, see `Line`.
+    """
+    rows = with_other_baselines(pairs)
+    compared = compared[compared["status"].isin([Status.BEST, Status.COMPARED, Status.BEATEN])]
+    rows = rows.merge(compared.merge(advice[["target", "prompt_set"]])[SETTING])
+    rows = rows[rows.groupby(_CELL)["block"].transform("nunique") > 1]
+    return by_group(rows, ["target"], lambda own: _quarters(own, statistics.confidence))
+
+
+def with_other_baselines(pairs: pd.DataFrame) -> pd.DataFrame:
+    """Return the pairs that have others beside them: gain, and other, both as logarithms.
+
+    That is the speedup, and the mean rate of the other baselines of the block and prompt.
+    """
+    pairs = pairs[pairs["paired"].astype(bool)]
+    own = np.log(pairs["baseline_tokens_per_second"].astype(float))
+    plain = pairs.assign(log=own).drop_duplicates("baseline")
+    beside = plain.groupby(_PLACE)["log"].agg(["sum", "count"])
+    pairs = pairs.assign(own=own, gain=np.log(pairs["speedup"].astype(float)))
+    pairs = pairs.join(beside, on=_PLACE)
+    pairs = pairs[pairs["count"] > 1]
+    return pairs.assign(other=(pairs["sum"] - pairs["own"]) / (pairs["count"] - 1))
+
+
+def _quarters(rows: pd.DataFrame, confidence: float) -> Iterator[dict[str, Any]]:
+    blocks, cells = rows.groupby("block"), rows.groupby(_CELL)[_MEASURED]
+    moved = rows[["block"]].assign(cell=cells.ngroup())
+    moved[_MEASURED] = rows[_MEASURED] - cells.transform("mean")
+    strata = len(blocks[["suite", "prompt"]].min().drop_duplicates())
+    moves = moved["other"].abs().max() > ROUNDING
+    if len(blocks) < max(2 * QUARTERS, strata + 2) or not moves:
+        return
+    in_time = blocks["started_at"].min().sort_values(kind="stable").index
+    by_cell = moved.groupby(["block", "cell"]).mean().unstack().loc[in_time]
+    other, gain = (by_cell[name].to_numpy() for name in _MEASURED)
+    line = Line.through(other, gain, strata)
+    gain, level = np.nanmean(gain, axis=1), cells.mean().mean()
+    for quarter, part in enumerate(line.quarters):
+        mean, error = level["gain"] + gain[part].mean(), line.deviation / np.sqrt(len(part))
+        ends = _ends(mean, error, line.degrees, confidence)
+        yield {
+            "quarter": quarter + 1,
+            "blocks": len(part),
+            "settings": len(rows[SETTING].drop_duplicates()),
+            "other_tokens_per_second": np.exp(level["other"] + line.others[quarter]),
+            **Estimate(*np.exp([mean, *ends])).columns("speedup"),
+            "expected": np.exp(level["gain"] + line.slope.value * line.others[quarter]),
+            **line.slope.columns("slope"),
+            "clear": line.clear,
+        }
+
+
+def _ends(mean: float, error: float, degrees: int, confidence: float) -> tuple[float, float]:
+    reach = float(student_quantile(degrees, confidence)) * error
+    return mean - reach, mean + reach
