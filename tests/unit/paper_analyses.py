@@ -7,10 +7,12 @@ speedup of 1.20. Each analysis is made once: a test that wants another one repla
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import yaml
 
 from specmoe.analysis import cost_tables
 from specmoe.analysis.build import setting_tables
@@ -39,69 +41,18 @@ from . import simulated_rounds
 
 BASELINE_RATE = 50.0
 UNRELATED = "stranger"
-N_PREDICT = 100
 
-_BILLIONS = ["parameters_total", "parameters_active", "size_bytes"]
-MODELS = pd.DataFrame(
-    [
-        ("dense_4b", "Dense 4B", "dense", 4.0, 4.0, 4.4, "Q8_0", 0, 0),
-        ("moe_q4", "MoE Q4", "moe", 35.0, 3.0, 20.6, "Q4_K_M", 256, 8),
-        ("draft_0.8b", "Draft 0.8B", "dense", 0.8, 0.8, 0.81, "Q8_0", 0, 0),
-        ("draft_2b", "Draft 2B", "dense", 2.0, 2.0, 2.0, "Q8_0", 0, 0),
-    ],
-    columns=["model", "label", "family", *_BILLIONS, "type", "experts", "experts_used"],
-).assign(sha256="0" * 64, in_cache=False, constructed=False)
-MODELS[_BILLIONS] = (MODELS[_BILLIONS] * 1e9).round().astype("int64")
-
+GIVEN = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text())
+MODELS = pd.DataFrame(GIVEN["models"]).assign(sha256="0" * 64, in_cache=False, constructed=False)
+CAMPAIGN = pd.DataFrame([GIVEN["campaign"]])
+N_PREDICT = GIVEN["campaign"]["n_predict"]
+SUITES = pd.DataFrame(GIVEN["suites"])
 LABELS = dict(zip(MODELS["model"], MODELS["label"], strict=True))
 
 SIZES = {
     "moe_q4": Size(20_600_000_000, 1.5e9, 19e9, 256, 8, 40),
     "dense_4b": Size(4_400_000_000, 4.4e9, 0.0, 0, 0, 32),
 }
-
-CAMPAIGN = pd.DataFrame(
-    [
-        {
-            "campaign": "by_hand",
-            "source": "measured",
-            "is_study": True,
-            "length_unit": "tokens",
-            "synthetic": True,
-            "full_size": False,
-            "protocol": "paired",
-            "engine": "current",
-            "engine_commit": "0123456789abcdef",
-            "backend": "cpu",
-            "n_predict": N_PREDICT,
-            "stops_at_end": False,
-            "first_turns": 3,
-            "chats": 1,
-            "temperature": 0.0,
-            "repeats": 2,
-            "confidence": 0.95,
-            "started_at": pd.Timestamp("2026-01-02T03:04Z"),
-            "ended_at": pd.Timestamp("2026-01-03T03:04Z"),
-            "load_average_max": 1.25,
-            "excluded": "",
-            "excluded_runs": 0,
-            "engine_options": "",
-            "session_reach": 0.06,
-            "machines": 1,
-            "machine_id": "abc",
-            "machine_chip": "Processor & Sons",
-            "machine_memory_bytes": 16 * 2**30,
-        }
-    ]
-)
-
-SUITES = pd.DataFrame(
-    [
-        ("moe_speculative", "Drafts_50%", None, 1200, 12),
-        ("prompt_length", "Lengths", "prompt_tokens", 34, 5),
-    ],
-    columns=["suite", "title", "factor", "runs", "blocks"],
-)
 
 
 def baseline_runs(targets: Iterable[str], prompts: Iterable[str], repeats: int) -> list[dict]:
@@ -464,20 +415,5 @@ def with_state():
 
 def advised(analysis, **columns):
     """Return the analysis with an answer for its MoE."""
-    row = dict.fromkeys(TABLES["advice"].columns) | {
-        "target": "moe_q4",
-        "answer": "switch on",
-        "reason": "the interval of the best setting is above 1 for other prompts too",
-        "settings": 3,
-        "sent_settings": 3,
-        "prompt_set": "code",
-        "lacking_prompts": "",
-        "draft": "draft_0.8b",
-        "method": "draft-simple",
-        "gamma": 8,
-        "speedup": 1.4,
-        "speedup_low": 1.2,
-        "speedup_high": 1.6,
-        "command": "llama-server -m a.gguf",
-    }
+    row = dict.fromkeys(TABLES["advice"].columns) | GIVEN["advice"]
     return replace(analysis, advice=pd.DataFrame([row | columns]))

@@ -11,6 +11,7 @@ from pathlib import Path
 import gguf
 import pandas as pd
 import pytest
+import yaml
 
 from specmoe.models.synthetic import write_model
 from specmoe.runs.schema import read_runs
@@ -25,35 +26,8 @@ from .conftest import built_from_source
 
 PARTS = ["split-00001-of-00002.gguf", "split-00002-of-00002.gguf"]
 TEXT = "--cache-type-k q8_0 --n-cpu-moe 2"
-GAMMAS, CHANCES = [1, 2, 4, 8], [0, 0.2]
-
-
-def drafting(draft, gammas, chances):
-    return {
-        "gammas": gammas,
-        "methods": [{"method": "draft", "drafts": [draft], "p_min": chances}],
-    }
-
-
-SUITES = {
-    "twins": {"targets": ["dense", "moe"], "drafts": ["q8"], "gammas": [1, 4]},
-    "forced": {
-        **{"targets": ["dense", "moe"], "drafts": ["cut"], "gammas": [4]},
-        "vary": {"forced_acceptance": [0, 1]},
-    },
-    "scored": {
-        **{"targets": ["split"], "prompts": ["code", 32]},
-        **drafting("draft", GAMMAS, CHANCES),
-    },
-    "loads": {
-        **{"targets": ["split"], "drafts": ["split_q8"], "gammas": [2], "prompts": [8, 16, 24]},
-        "vary": {"requests": [1, 2]},
-    },
-    "options": {
-        **{"targets": ["moe"], "vary": {"engine_args": [[], TEXT.split()]}},
-        **drafting("q8", [4], [0, 0.5]),
-    },
-}
+GIVEN = yaml.safe_load(Path(__file__).with_name("measured.yaml").read_text())
+GAMMAS, CHANCES = GIVEN["suites"]["scored"]["gammas"], [0, 0.2]
 
 
 @pytest.fixture(scope="module")
@@ -63,21 +37,12 @@ def measured(snakemake, engine_bin, model_passes, module_folder):
     config = tiny_campaign(engine_bin)
     built_from_source(config, module_folder, engine_bin)
     q8 = write_dense(module_folder / "q8.gguf", kind=gguf.GGMLQuantizationType.Q8_0)
-    del config["model_sets"]["tiny"]["target"]
-    config["model_sets"]["tiny"] |= {
-        "q8": write_wheel(module_folder / "wheels", q8.read_bytes()),
-        "dense": {"kind": "quantize", "source": "q8", "type": "F32"},
-        "moe": {"kind": "upcycle", "source": "dense", "experts": 4},
-        "cut": {"kind": "truncate", "source": "q8", "layers": 2},
-        "split": {"kind": "hub", "repository": "lab/split-GGUF", "file": f"BF16/{PARTS[0]}"},
-        "split_q8": {"kind": "quantize", "source": "split", "type": "Q8_0"},
-    }
-    config["campaign"]["suites"] = list(SUITES)
-    config["suites"] = {
-        name: {"title": name, "prompts": ["code"]} | suite for name, suite in SUITES.items()
-    }
-    del config["measurement"]["block_prompts"]
-    config["measurement"] |= {"repeats": 2, "pass_samples": 2, "n_predict": 32}
+    models = {"draft": config["model_sets"]["tiny"]["draft"]} | GIVEN["models"]
+    models["q8"] = write_wheel(module_folder / "wheels", q8.read_bytes())
+    config |= {name: GIVEN[name] for name in ("campaign", "measurement", "suites")}
+    config["model_sets"]["tiny"], config["campaign"]["suites"] = models, list(GIVEN["suites"])
+    for name, suite in GIVEN["suites"].items():
+        config["suites"][name] = {"title": name, "prompts": ["code"]} | suite
     write_model(module_folder / "split.gguf", varied(DENSE, dtype="BF16"))
     parts = split_model(module_folder / "split.gguf", module_folder / "parts", "split", len(PARTS))
 

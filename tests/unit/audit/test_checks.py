@@ -21,7 +21,7 @@ from specmoe.audit.checks import (
     summarise_audit,
 )
 from specmoe.audit.evidence import Evidence, Gap, gaps_of, known_bandwidth
-from specmoe.audit.limits import LIMITS, Limits
+from specmoe.audit.limits import LIMITS
 from specmoe.audit.report import Audit, describe_audit
 from specmoe.config.schema import AuditSettings
 from specmoe.models.info import Size
@@ -31,7 +31,7 @@ from specmoe.runs.schema import read_runs, undisturbed
 from ...blocks import row as made_row
 
 # However few baselines there are, they show how steady these machines are.
-ANY = Limits(steady_runs=1)
+ANY = replace(LIMITS, steady_runs=1)
 SETTINGS = AuditSettings(
     unrelated_drafts=["unrelated"],
     draft_proxies={"draft_0.8b": "dense_0.8b", "draft_2b": "dense_2b"},
@@ -288,7 +288,7 @@ def test_a_run_is_timed_by_its_own_protocol_and_engine_and_by_the_fastest_of_the
     [
         ([plain(repeat=0, ms_per_token=1.12 * TARGET_MS)], {}),
         ([plain("draft", repeat=1, ms_per_token=2 * DRAFT_MS)], {}),
-        ([], {"limits": Limits(steady_runs=4)}),
+        ([], {"limits": replace(LIMITS, steady_runs=4)}),
     ],
     ids=["baselines differ", "those of the draft model differ", "they are few"],
 )
@@ -309,7 +309,7 @@ def test_a_draft_model_that_was_timed_behind_long_prompts_alone_is_faster_behind
     found = after("draft_time", *rows)
     assert (found["verdict"], found["bound"]) == ("pass", pytest.approx(0.9 * 20 * TARGET_MS))
     # At the speed behind long prompts the valid run would be impossible.
-    anywhere = Limits(steady_runs=1, longer_context=4096)
+    anywhere = replace(LIMITS, steady_runs=1, longer_context=4096)
     assert after("draft_time", *rows, limits=anywhere)["verdict"] == "fail"
 
 
@@ -337,7 +337,7 @@ OF_MOE = {"sizes": SIZES | {"target": MOE}}
 ROUND_GB = MOE.pass_bytes(1 + 78 / 20)
 OF_BLOCK = speculative(1, run="by block", draft="mtp", draft_model=None, method="draft-mtp")
 WITH_BLOCK = replace(SIZES["target"], mtp_bytes=500_000_000)
-SMALL_CACHE = Limits(cache_bytes=10**8)
+SMALL_CACHE = replace(LIMITS, cache_bytes=10**8)
 # Options, and what a check measures of the second repeat in ms or bytes, its bound, and its words.
 MEASURED = {
     "rounds and drafted tokens, without tolerance 1068 ms": (
@@ -352,7 +352,8 @@ MEASURED = {
     "a draft model of unknown size is left out": (
         "bandwidth", {"sizes": {"target": SIZES["target"]}}, 30 * 17.9e9 / 1.602, 880e9, ""),
     "a draft model in the cache is left out": (
-        "bandwidth", {"limits": Limits(cache_bytes=2 * 10**9)}, 30 * 17.9e9 / 1.602, 880e9, ""),
+        "bandwidth", {"limits": replace(LIMITS, cache_bytes=2 * 10**9)},
+        30 * 17.9e9 / 1.602, 880e9, ""),
     "a token that the target's MTP block drafts reads the block": (
         "bandwidth", {"row": OF_BLOCK, "sizes": {"target": WITH_BLOCK}, "limits": SMALL_CACHE},
         (30 * 17.9e9 + 78 * 0.5e9) / 1.602, 880e9, ""),
@@ -365,7 +366,7 @@ MEASURED = {
         "expected_experts", OF_MOE | {"bandwidth": None}, None, None, "bandwidth is not known"),
     "no size": ("bandwidth", {"sizes": {}}, None, None, "the size of target is not known"),
     "a target in the cache": (
-        "bandwidth", {"limits": Limits(cache_bytes=20 * 10**9)}, None, None,
+        "bandwidth", {"limits": replace(LIMITS, cache_bytes=20 * 10**9)}, None, None,
         "target fits in a cache and may be read from it"),
 }  # fmt: skip
 

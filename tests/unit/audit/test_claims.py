@@ -1,13 +1,17 @@
 """Verdicts on claims, each bound computed by hand; slips in a claim, and cut files, in one line."""
 
+from dataclasses import replace
+from pathlib import Path
+
 import pytest
+import yaml
 
 from specmoe.audit.claims import FIELDS, Claim, Printed, Verdict, claim_of, judge, read_claims
-from specmoe.audit.limits import LIMITS, Limits
+from specmoe.audit.limits import LIMITS
 from specmoe.errors import ConfigError
 from specmoe.plan.machine import known_chips
 
-EXACT = Limits(time_tolerance=0)
+EXACT = replace(LIMITS, time_tolerance=0)
 # A mixture of 1 GB always read, and 64 experts in 32 GB, of which 4, in 2 GB, make a token.
 MOE = {"weights_gb": "33.00", "active_gb": "3.000", "experts": 64, "experts_used": 4}
 ALONE = "bandwidth of the baseline"
@@ -151,22 +155,7 @@ def read(root):
     return lambda name: list(read_claims(root / "resources/claims" / name, chips))
 
 
-VERDICTS = {
-    "twenty.csv": [
-        *(FALSE, FALSE, UNTIMED, UNTIMED, TRUE, TRUE, FALSE, TRUE, TRUE, "experts"),
-        *(FALSE, FALSE, FALSE, FALSE, f"acceptance_rate {UNTIMED}", TRUE, FALSE),
-        *("experts_visited", TRUE, TRUE),
-    ],
-    "public.csv": [
-        # Slower: nothing limits that.
-        *[TRUE] * 5,
-        *(f"acceptance_rate {UNTIMED}", UNTIMED, f"acceptance_rate {UNTIMED}"),
-        *(f"gamma {UNTIMED}", "speedup", "speedup", "acceptance_rate"),
-        *("gamma acceptance_rate", *[f"gamma acceptance_rate {UNTIMED}"] * 2),
-        TRUE,
-    ],
-    "table5.csv": [FALSE] * 18,
-}
+VERDICTS = yaml.safe_load(Path(__file__).with_name("verdicts.yaml").read_text())
 
 
 @pytest.mark.parametrize("name", VERDICTS)

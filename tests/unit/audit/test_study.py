@@ -5,18 +5,21 @@ and the bandwidth of 800 GB/s in 117 rows if a pass reads 8 experts a layer, in 
 many as its tokens visit in expectation.
 """
 
+from dataclasses import replace
+
 import pytest
 
 from specmoe.audit.bounds import required_time
 from specmoe.audit.checks import audit_runs
 from specmoe.audit.evidence import Evidence
-from specmoe.audit.limits import LIMITS, Limits
+from specmoe.audit.limits import LIMITS
 from specmoe.plan.estimate import size_of
+from specmoe.runs.schema import read_runs
 
-from ..published_study import config_of_study, needs_csv, runs_of_study
+from ..published_study import campaign_of_study, needs_csv
 
 BANDWIDTH = 800e9  # of an Apple M2 Ultra, by its maker
-EXACT = Limits(time_tolerance=0)
+EXACT = replace(LIMITS, time_tolerance=0)
 
 pytestmark = needs_csv
 
@@ -24,8 +27,8 @@ pytestmark = needs_csv
 @pytest.fixture(scope="module")
 def given(_study, tmp_path_factory):
     """The evidence of the study's rows, and how to gather it with other sizes or limits."""
-    config = config_of_study(_study)
-    runs = runs_of_study(config, tmp_path_factory.mktemp("runs"))
+    campaign = campaign_of_study(_study, tmp_path_factory.mktemp("study"))
+    config, runs = campaign.config, read_runs(campaign.data / "runs.parquet")
     sizes = {model: size_of(model, config, {}, {}) for model in config.models}
     return lambda limits, **more: Evidence(
         runs, sizes | more, BANDWIDTH, config.audit, limits=limits

@@ -1,10 +1,12 @@
 """The figures show the analysis's numbers, fit the page, and are reproducible."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+import yaml
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from numpy import isfinite
 
@@ -104,56 +106,21 @@ def test_a_campaign_without_drafts_has_no_figure(tmp_path):
     assert save(without_drafts(), tmp_path) == []
 
 
-NUMBERS = {  # of each figure: its campaign, the lines of each panel, the legend, and the titles
-    "speedup_by_gamma": (
-        *(full, [[[1.2, 1.4], [0.9, 0.8]], [[0.5, 0.5]] * 2, [[1.0]], [[0.5]]]),
-        ["MoE Q4", "Dense 4B"],
-        ["draft Draft 0.8B", "draft Draft 0.8B", "draft Draft 2B", "draft Draft 2B"],
-    ),
-    "protocols": (
-        *(several_ways, [[[0.5, 0.5]] * 2, [[0.8, 0.6], [1.2, 1.4]], [[0, 0], [100, 200]]]),
-        ["llama-server, current-cpu", "the study's commands, march-cpu"],
-        ["acceptance rate", "reported speedup", "failed decodes a run"],
-    ),
-    "state": (
-        *(with_state, [[[1.2, 1.0, 1.1, 0.9]]] * 2),
-        ["a quarter of the blocks", "the line through all blocks"],
-        ["MoE Q4", "Dense 4B"],
-    ),
-    "levels": (full, [[[1.1, 1.3]]], ["Draft 0.8B, γ = 8"], ["MoE Q4"]),
-    "upcycled_pairs": (
-        *(
-            with_upcycled_pairs,
-            [[[1, 1.5], [1, 3]], [[1, 3], [1, 3.0508]], [[1.2, 1.2], [0.9, 0.9]]],
-        ),
-        *(["Dense 4B", "MoE Q4", "uniform routing"], ["Dense 4B"] * 3),
-    ),
-    "positions": (
-        several_methods,
-        # The longest drafts: γ = 8. N-grams that never draft have no line.
-        [
-            [[0.5, *[1] * 7], [0.5, 1], [0.5, *[1] * 3], [0.5, *[1] * 3]],
-            [[0.5] * 8, [0.5] * 2, [0.5] * 4, [0.5] * 4],
-            *([[0.5, 1, 1, 1]], [[0.5] * 4]),
-        ],
-        ["Draft 0.8B", "MTP", "prompt lookup", "n-gram pool"],
-        [
-            f"{of}, {kind}"
-            for of in ("MoE Q4", "Dense 4B")
-            for kind in ("conditional", "cumulative")
-        ],
-    ),
+MAKERS = {
+    one.__name__: one
+    for one in (full, several_ways, several_methods, with_state, with_upcycled_pairs)
 }
+NUMBERS = yaml.safe_load(Path(__file__).with_name("numbers.yaml").read_text())
 
 
 @pytest.mark.parametrize("name", NUMBERS)
 def test_figures_show_the_numbers_of_the_analysis(name):
-    make, expected, words, titles = NUMBERS[name]
-    figure = draw(name, make())
-    approximately = [[pytest.approx(line, rel=1e-4) for line in panel] for panel in expected]
-    assert [lines(axes) for axes in figure.axes] == approximately
-    assert legend(figure) == words
-    assert [axes.get_title() for axes in figure.axes] == titles
+    expected = NUMBERS[name]
+    figure = draw(name, MAKERS[expected["of"]]())
+    for axes, panel in zip(figure.axes, expected["panels"], strict=True):
+        assert lines(axes) == [pytest.approx(line, rel=1e-4) for line in panel]
+    assert legend(figure) == expected["legend"]
+    assert [axes.get_title() for axes in figure.axes] == expected["titles"]
 
 
 def test_intervals_are_those_of_the_analysis():

@@ -14,35 +14,12 @@ from specmoe.measure.study_commands import read_bench, read_speculative
 
 from ...blocks import ALONE, DRAFTED, alone, compared, drafted, measured, rows
 
-# Recorded on a two-core Linux machine: the synthetic moe_q4 with draft_0.8b, γ = 4, 64 tokens.
-MARCH_FAILURE = """\
-init: the tokens of sequence 0 in the input batch have inconsistent sequence positions:
- - the last position stored in the memory module of the context (i.e. the KV cache) for sequence 0\
- is X = 254
- - the tokens for sequence 0 in the input batch have a starting position of Y = 251
- for M-RoPE, it is required that the position satisfies: X < Y
-decode: failed to initialize batch
-llama_decode: failed to decode, ret = -1
-"""
-MARCH_RESULT = """\
-encoded  235 tokens in    1.095 seconds, speed:  214.536 t/s
-decoded   65 tokens in   15.888 seconds, speed:    4.091 t/s
-
-n_draft   = 4
-n_predict = 65
-n_drafted = 208
-n_accept  = 12
-accept    = 5.769%
-
-draft:
-
-"""
-# Without the columns of llama-bench that nothing here reads.
-BENCH = """\
-build_commit,n_threads,n_prompt,n_gen,avg_ns,stddev_ns,avg_ts,stddev_ts
-"unknown","2","64","0","234083553","0","273.406650","0.000000"
-"unknown","2","0","64","8364462623","0","7.651418","0.000000"
-"""
+# Recorded on a two-core Linux machine: the synthetic moe_q4 with draft_0.8b, γ = 4, 64 tokens. The
+# table is without the columns of llama-bench that nothing here reads.
+MARCH_FAILURE, MARCH_RESULT, BENCH = (
+    (Path(__file__).parent / "recorded" / name).read_text()
+    for name in ("failure.log", "result.log", "bench.csv")
+)
 
 
 def test_speed_acceptance_and_counters_are_read_from_a_log():

@@ -238,7 +238,7 @@ def test_rates_are_compared_with_the_machines_bandwidth(verdict, gigabytes):
 
 def test_the_sentence_counts_what_holds_and_names_what_decides():
     row = judged(campaign(MOE, moe_2b(4, 50, 51), moe_2b(8, 52, 53)), "moe_gain")
-    assert row["why"] == "1 of 3 settings agree. MoE Q4, Draft 2B, γ = 4: 1.01 [1.00, 1.02]"
+    assert row["why"] == "1 of 3 settings agree. MoE Q4, Draft 2B, γ = 4: 1.01 [1.01, 1.01]"
     row = judged(campaign(moe(4, 60)), "moe_gain")
     assert row["verdict"] == INCONCLUSIVE
     assert "1.20 (one block, no interval)" in row["why"]

@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import replace
+from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -27,24 +28,9 @@ def test_every_function_of_rows_is_used():
     assert own <= {about.source or name for name, about in TABLES.items()}
 
 
-def test_a_new_table_is_one_entry(tmp_path):
-    entry = """
-columns:
-  gamma: &gamma {key: gamma, head: [γ, γ], form: count}
-tables:
-  short_drafts:
-    title: [Short drafts, 短草稿]
-    section: speculation
-    caption: Short drafts.
-    from: settings
-    where: gamma < 8
-    columns: [
-      {key: label, head: [Target, 目标模型], strong: speedup > 1},
-      {<<: *gamma, key: gamma + 1},
-    ]
-"""
-    (tmp_path / "tables.yaml").write_text(entry)
-    table = exhibits.tables_of(full(), tmp_path / "tables.yaml")["short_drafts"]
+def test_a_new_table_is_one_entry():
+    file = Path(__file__).with_name("one_entry.yaml")
+    table = exhibits.tables_of(full(), file)["short_drafts"]
     assert {(row[1].text, row[0].strong) for row in table.rows} == {("5", True), ("5", False)}
     assert r"\textbf{MoE Q4} & 5" in render_table("short_drafts", table, full())
 

@@ -21,13 +21,7 @@ Label = Callable[[pd.DataFrame, "Analysis"], pd.DataFrame]
 
 
 class Table(NamedTuple):
-    """A table of the analysis, as `tables.yaml` declares it.
-
-    - columns: those that other packages use, beside those that `label` adds.
-    - order: the columns that rows are sorted by; a `-` before one means falling. Rows without any
-      stay as they were computed.
-    - label: adds labels and ranks, see module `labels`; null where nothing is added.
-    """
+    """A table of the analysis, as `tables.yaml` declares it; the file explains the fields."""
 
     columns: list[str]
     order: list[str]

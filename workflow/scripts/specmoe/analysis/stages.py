@@ -151,10 +151,10 @@ class Stages:
                 break
             self._measure(block, f"{number + 1} of {len(texts)} texts that targets write alone")
         for draft, blocks in self.campaign.draft_scoring.items():
-            read = [name for name in blocks if name in self.blocks]
+            read = tuple(name for name in blocks if name in self.blocks)
             out = self.campaign.folder / f"agreement/{draft}.json"
             log = self.log.with_name(f"score.{draft}.log")
-            jobs.score_outputs(self.campaign, draft, read, log, out, self.workflow_pid)
+            jobs.score_draft(self.campaign, draft, log, out, self.workflow_pid, read)
 
     def _decide(self, repeat: int, *, cut: bool = False) -> str:
         """Decide what is measured in a repeat, unless it is, and print it; return why nothing is.

@@ -19,7 +19,7 @@ from specmoe.analysis import filters, number_text
 from specmoe.analysis.advice import Controls, Status
 from specmoe.analysis.decision import Answer
 from specmoe.analysis.follow_up import Need, with_options
-from specmoe.analysis.number_text import fixed, interval, measured_in, percent
+from specmoe.analysis.number_text import interval
 from specmoe.analysis.registry import TABLES, Analysis, Record, records
 from specmoe.analysis.summaries import SETTING, make_pairs, summarise
 from specmoe.config.block import NO_DRAFT
@@ -58,6 +58,7 @@ def render_advice(analysis: Analysis, template: Path, details: Path) -> str:
     settings, categories = analysis.advice_settings, analysis.categories
     campaign = records(analysis.campaign)[0]
     env = environment(template.parent, _unescaped)
+    env.filters.update(deciding=deciding, in_columns=in_columns)
     return env.get_template(template.name).render(
         campaign=campaign,
         session=math.expm1(campaign["session_reach"]),
@@ -66,7 +67,6 @@ def render_advice(analysis: Analysis, template: Path, details: Path) -> str:
         controlled=records(advice[advice["controls"] != Controls.NONE]),
         advised=records(advised),
         without=[*advice.loc[~advice["target"].isin(advised["target"]), "target"]],
-        table=table_of_answers(advised),
         settings={name: records(own) for name, own in settings.groupby("target")},
         other_prompt_sets=filters.settings_on_other_prompts(analysis),
         states=filters.clear_states(analysis),
@@ -102,26 +102,6 @@ def deciding(row: Record) -> str:
     """Return the interval that decides an answer, which allows for another session."""
     ends = _DECIDES.get(Answer(row["answer"]))
     return interval(row[f"{ends}_low"], row[f"{ends}_high"]) if ends else ""
-
-
-def table_of_answers(advised: pd.DataFrame) -> list[str]:
-    """Return the table of a terminal: a line for each target with its best setting."""
-    heads = ["target", "answer", "best setting", "prompts", "speedup", "deciding"]
-    lines = [[*heads, "accepted", "tok/s"]]
-    for row in records(advised):
-        line = [row["label"], row["answer"], *[""] * 6]
-        if row["settings"]:
-            rates = fixed(row["baseline_tokens_per_second"]), fixed(row["tokens_per_second"])
-            line[2:] = [
-                f"{row['draft_label']}, γ = {row['gamma']}",
-                str(row["prompts"]),
-                measured_in(row, "speedup"),
-                deciding(row),
-                f"{percent(row['acceptance_rate'], 0)} %",
-                " → ".join(rates),
-            ]
-        lines.append(line)
-    return in_columns(lines)
 
 
 def advice_values(analysis: Analysis) -> dict[str, Any]:

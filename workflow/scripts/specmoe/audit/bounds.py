@@ -9,6 +9,7 @@ tokens activate experts as those of other text do, or uniformly.
 """
 
 from collections.abc import Callable
+from functools import partial
 from math import isnan
 
 import pandas as pd
@@ -67,6 +68,9 @@ def check_draft_time(run: Run, given: Evidence, *, steady: bool = True) -> Findi
     return combined(parts, unknown=reason if run.speculative else "nothing was drafted")
 
 
+check_expected_time = partial(check_draft_time, steady=False)
+
+
 def _long_enough(took: float, needed: float, work: str, given: Evidence) -> Finding:
     """Check that some work took the milliseconds that it needs, less the tolerance."""
     why = f"{work} need {needed:.0f} ms and took {took:.0f} ms"
@@ -81,6 +85,9 @@ def check_bandwidth(run: Run, given: Evidence, *, stated: bool = True) -> Findin
     if (given.bandwidth is not None) != stated:
         return Finding(f"the peak of the memory's bandwidth is {'not ' * stated}stated")
     return _read_rate(run, given, lambda size, _: size.pass_bytes(1))
+
+
+check_measured_bandwidth = partial(check_bandwidth, stated=False)
 
 
 def check_baseline_time(run: Run, given: Evidence) -> Finding:

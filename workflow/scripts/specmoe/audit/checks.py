@@ -13,15 +13,16 @@ a speedup is wrong where all baselines are too slow.
 from collections.abc import Callable
 from copy import copy
 from enum import StrEnum
-from functools import partial
 from itertools import product
 from math import ceil
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import pandas as pd
 
 from specmoe.audit import accounting, bounds, output
 from specmoe.audit.evidence import CheckVerdict, Evidence, Finding, Level, Run
+from specmoe.config.base import read_yaml
 from specmoe.config.block import MEASURED_BY
 
 ALL = "all"
@@ -35,84 +36,24 @@ _NUMBERS = ("bound", "measured", "ratio")
 
 
 class Check(NamedTuple):
-    """A check of runs; `meaning` is what a valid run does not, or should not, do."""
+    """A check of runs, as `checks.yaml` declares it."""
 
     meaning: str
     find: Callable[[Run, Evidence], Finding]
-    level: Level = Level.IMPOSSIBLE
+    level: Level
 
 
-CHECKS = {
-    "accounting": Check(
-        "Give another number of tokens than its rounds and accepted tokens add up to.",
-        accounting.check_accounting,
-    ),
-    "agreement": Check(
-        "Count other rounds than the draft model's scores of the text give, near ties excepted.",
-        accounting.check_agreement,
-    ),
-    "draft_time": Check(
-        "Take less time than its passes and drafted tokens need at the speeds of the baselines.",
-        bounds.check_draft_time,
-    ),
-    "bandwidth": Check(
-        "Read its weights faster than the machine's memory delivers them.",
-        bounds.check_bandwidth,
-    ),
-    "expected_time": Check(
-        "Take less time than its passes need at the speeds of baselines that differ or are few.",
-        partial(bounds.check_draft_time, steady=False),
-        Level.SUSPICIOUS,
-    ),
-    "measured_bandwidth": Check(
-        "Read its weights faster by a tenth than anything else read this machine's memory.",
-        partial(bounds.check_bandwidth, stated=False),
-        Level.SUSPICIOUS,
-    ),
-    "baseline_time": Check(
-        "Take less time than its passes at its own baseline's speed and its logged drafting.",
-        bounds.check_baseline_time,
-        Level.SUSPICIOUS,
-    ),
-    "expected_experts": Check(
-        "Read the experts that its tokens should visit faster than memory delivers them.",
-        bounds.check_expected_experts,
-        Level.SUSPICIOUS,
-    ),
-    "failed_decodes": Check(
-        "Count as a measurement although the engine reported decodes that failed.",
-        output.check_failed_decodes,
-    ),
-    "losslessness": Check(
-        "Leave the baseline's text where the target's own probabilities are not a near tie.",
-        output.check_losslessness,
-    ),
-    "unjudged_text": Check(
-        "Leave the baseline's text where nobody asked for the target's own probabilities.",
-        output.check_unjudged_text,
-        Level.SUSPICIOUS,
-    ),
-    "batch_noise": Check(
-        "Have an engine whose batches move probabilities by more than rounding explains.",
-        output.check_batch_noise,
-        Level.SUSPICIOUS,
-    ),
-    "determinism": Check(
-        "Write other tokens than its repeats, although nothing is left to chance.",
-        output.check_determinism,
-    ),
-    "collapsed_output": Check(
-        "Write one token, or one text, whatever the prompt; or loop where its baseline does not.",
-        output.check_collapsed_output,
-        Level.SUSPICIOUS,
-    ),
-    "controls": Check(
-        "Reject its own tokens when a target drafts for itself, or accept, or gain by, those of an"
-        " unrelated draft model.",
-        output.check_controls,
-        Level.SUSPICIOUS,
-    ),
-}
+def _read_checks() -> dict[str, Check]:
+    """Return the checks that `checks.yaml` declares, by name; the file explains its fields."""
+    modules = (accounting, bounds, output)
+    functions = {name: one for module in modules for name, one in vars(module).items()}
+    return {
+        name: Check(one["meaning"], functions[f"check_{name}"], Level(one["level"]))
+        for name, one in read_yaml(Path(__file__).with_name("checks.yaml")).items()
+    }
+
+
+CHECKS = _read_checks()
 
 
 def audit_runs(evidence: Evidence) -> pd.DataFrame:

@@ -21,37 +21,17 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from specmoe.audit.limits import LIMITS, Limits
-from specmoe.config.base import refused_as
+from specmoe.config.base import refused_as, resource
 from specmoe.config.engines import COUNTS_SINCE
 from specmoe.errors import ConfigError, nearest, one_line
 from specmoe.files import given_file, json_of
 from specmoe.models.info import Size, split_by_active
+from specmoe.plan.campaign import ROOT
 from specmoe.plan.machine import known_chips
-from specmoe.text import counted
+from specmoe.text import fill_template
 
-_RATE = (1e-3, 1e6, "give tokens a second, above zero")
-_GB = (1e-3, 1e5, "give GB of 10^9 bytes; 1 GiB is 1.074 GB, 1 MB is 0.001 GB")
-# Each fact with its least and largest value, and a hint for values outside. Speeds are those of one
-# request, whatever their number.
-FACTS = {
-    "baseline_tokens_per_second": _RATE,
-    "claimed_tokens_per_second": _RATE,
-    "speedup": (1e-3, 1e3, "26 % faster is 1.26, half as fast is 0.5"),
-    "gamma": (1, 1024, "give the most tokens drafted in a round"),
-    "drafted_per_round": (1e-3, 1024, "give the mean, at most gamma"),
-    "acceptance_rate": (0, 1, "give accepted over drafted tokens as a share: 2.6 % is 0.026"),
-    "tokens_per_round": (1, 1025, "count the target's own token too: 1 + accepted tokens a round"),
-    "draft_tokens_per_second": _RATE,
-    "draft_ms": (0.01, 1e5, "give milliseconds a drafted token: 0.007 s are 7; 0 if free"),
-    "weights_gb": _GB,
-    "active_gb": _GB,
-    "experts": (0, 1e5, "give the routed experts of a layer; 0 if dense"),
-    "experts_used": (1, 1e5, "give the routed experts that a token visits"),
-    "experts_visited": (1, 1e5, "give the mean in a layer in a round's pass"),
-    "bandwidth_gb_s": (1, 1e5, "give GB of 10^9 bytes a second: 0.8 TB/s are 800"),
-    "requests": (1, 1e5, "give how many requests are decoded at once"),
-    "old_counters": (0, 1, "1 if an old llama.cpp counted on a hybrid or sliding-window target"),
-}
+# Each fact with its least and largest value, and a hint for values outside.
+FACTS: dict[str, tuple[float, float, str]] = resource("claims/facts")
 _SPEEDS = ("speedup", "claimed_tokens_per_second", "baseline_tokens_per_second")
 FIELDS = ("name", "source", "chip", *FACTS)
 # llama.cpp before COUNTS_SINCE dropped partly accepted rounds of targets whose state is restored,
@@ -203,9 +183,14 @@ class Bound:
     rounding: float  # the factor by which the digits of the claim's numbers may move it
 
     @property
+    def limit(self) -> float:
+        """The claimed value above which it is impossible."""
+        return self.most * self.rounding
+
+    @property
     def verdict(self) -> Verdict:
         """The verdict of this bound."""
-        if self.claimed > self.most * self.rounding:
+        if self.claimed > self.limit:
             return Verdict.IMPOSSIBLE
         open_to_doubt = self.missing and self.claimed > self.surely
         return Verdict.UNDECIDED if open_to_doubt else Verdict.POSSIBLE
@@ -348,29 +333,10 @@ def check_claim(claim: str) -> None:
     asked = [claim_of(facts, "claim", chips)] if facts else [*read_claims(Path(claim), chips)]
     if not asked:
         raise ConfigError(f"{claim}: it has no claim below its first line; give one a line")
-    counts: Counter[Verdict] = Counter()
-    for one in asked:
-        if isinstance(one, ConfigError):
-            print(one)
-            continue
-        judged = judge(one)
-        counts[judged.verdict] += 1
-        print("\n".join(_describe(judged)))
-    if not facts:
-        said = ", ".join(f"{counts[verdict]} {verdict}" for verdict in Verdict)
-        print(f"{counted(counts.total(), 'claim')}: {said}")
+    judged = [one if isinstance(one, ConfigError) else judge(one) for one in asked]
+    counts = Counter(one.verdict for one in judged if isinstance(one, Judged))
+    known = {"verdicts": Verdict, "infinity": inf, "since": COUNTS_SINCE}
+    given = {"judged": judged, "counts": counts, "table": not facts}
+    print(fill_template(ROOT / "paper/claims.txt.j2", **given, **known), end="")
     if faults := len(asked) - counts.total():
         raise ConfigError(f"{claim}: {faults} of {len(asked)} lines cannot be read: see above")
-
-
-def _describe(judged: Judged) -> Iterator[str]:
-    without = f" without {', '.join(judged.without)}" if judged.without else ""
-    yield f"{judged.claim.name or 'This claim'}: {judged.verdict.upper()}{without}"
-    for bound in judged.bounds:
-        limit = bound.most * bound.rounding
-        above = f", impossible above {limit:.4g}" if isfinite(limit) else ""
-        yield f"  {bound.name}, {bound.verdict}: {bound.why}{above}"
-    if judged.claim.facts.get("old_counters"):
-        yield f"  acceptance, not believed: llama.cpp before build {COUNTS_SINCE} miscounted it"
-    if not {"weights_gb", "bandwidth_gb_s"} <= set(judged.claim.facts):
-        yield "  bandwidth, not checked: it takes weights_gb, and bandwidth_gb_s or chip"

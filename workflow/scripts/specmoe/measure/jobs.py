@@ -1,7 +1,6 @@
 """The jobs that measure and keep a record: a block, timed passes, and a draft model's scores."""
 
 import json
-from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
@@ -63,22 +62,16 @@ def time_passes(
 
 
 def score_draft(
-    campaign: LoadedCampaign, draft: str, log: Path, out: Path, workflow_pid: int | None = None
-) -> None:
-    """Score the outputs of a draft model's targets with it."""
-    score_outputs(campaign, draft, campaign.draft_scoring[draft], log, out, workflow_pid)
-
-
-def score_outputs(
     campaign: LoadedCampaign,
     draft: str,
-    blocks: Sequence[str],
     log: Path,
     out: Path,
-    workflow_pid: int | None,
+    workflow_pid: int | None = None,
+    blocks: tuple[str, ...] = (),
 ) -> None:
-    """Score the outputs of some blocks with a draft model."""
+    """Score the outputs of a draft model's targets with it, in all blocks or in some."""
     asked, name = Asked(campaign), f"agreement/{draft}"
+    blocks = blocks or tuple(campaign.draft_scoring[draft])
     records = (
         (campaign.block(one), load(asked.records.link(f"blocks/{one}"))[1]) for one in blocks
     )

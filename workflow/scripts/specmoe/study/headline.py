@@ -1,11 +1,11 @@
 """The headline claims of the study, and the analysis of a campaign, which judges them.
 
-`CLAIMS` has those that the study's abstract, contributions, conclusions and tables rest on, in our
-words. A function gets the analysis of one protocol and engine and yields comparisons; module
-`judge` has the rule by which these decide.
+`resources/reported/statements.yaml` has the claims. For each a function gets the analysis of one
+protocol and engine and yields comparisons; module `judge` has the rule by which these decide.
 """
 
 import json
+from collections.abc import Callable
 from itertools import pairwise, permutations
 from math import inf, isnan
 from pathlib import Path
@@ -21,6 +21,7 @@ from specmoe.analysis.intervals import Estimate, block_mean
 from specmoe.analysis.number_text import fixed, measured
 from specmoe.analysis.registry import Analysis, Record, records
 from specmoe.audit.report import Audit
+from specmoe.config.base import resource
 from specmoe.files import read_record
 from specmoe.models.info import load_infos
 from specmoe.plan.campaign import LoadedCampaign
@@ -37,8 +38,6 @@ _ACCEPTANCE = "acceptance_rate_mean"
 _ONE = Estimate.exact(1)
 _GIGA = 1e9
 _DENSE = ("dense_4b", "dense_9b")
-# What may decide a claim about draft models.
-_DRAFTED = "with a draft model (controls and forced acceptance aside)"
 # What a router, or a padded vocabulary, may add to the parameters of a network.
 _ADDED = 1.02
 
@@ -143,7 +142,10 @@ def between_the_dense(analysis: Analysis) -> Comparisons:
     best = _at_best(analysis)
     ends = {name: [row for row in best if row["target"] == name] for name in _DENSE}
     if lacking := [name for name in _DENSE if not ends[name]]:
-        raise Missing(f"no runs of {' or of '.join(lacking)} {_DRAFTED}")
+        names = " or of ".join(lacking)
+        raise Missing(
+            f"no runs of {names} with a draft model (controls and forced acceptance aside)"
+        )
     low, high = ends["dense_4b"], ends["dense_9b"]
     if not _fewer(low[0], high[0], "parameters_total"):
         raise Missing("one network stands for both dense_4b and dense_9b")
@@ -273,106 +275,29 @@ def _number(number: Estimate, digits: int = 2) -> str:
     return measured(*number, digits) + note
 
 
+_COMPARE: dict[str, Callable[[Analysis], Comparisons]] = {
+    "moe_gain": lambda own: speedups_round_to(_texts(own), 1.18, 1.30),
+    "moe_gain_small_draft": lambda own: speedups_round_to(
+        _texts(own).query("smallest and gamma in [8, 16]"), 1.18, 1.30
+    ),
+    "acceptance_low": lambda own: acceptance_is_low(_texts(own, _ACCEPTANCE)),
+    "acceptance_low_everywhere": lambda own: acceptance_is_low(
+        _sized(own, filters.usual_settings(own))
+    ),
+    "gain_without_acceptance_moe": gain_without_acceptance,
+    "checking_is_sublinear": checking_is_sublinear,
+    "rises_with_gamma": rises_with_gamma,
+    "best_configuration": corner_is_best,
+    "smaller_draft_gains_more": smaller_draft_gains_more,
+    "between_at_best": between_the_dense,
+    "gain_follows_total": lambda own: gain_follows(own, "parameters_total", holds=True),
+    "gain_ignores_active": lambda own: gain_follows(own, "parameters_active", holds=False),
+    "lengths_gain": lambda own: speedups_round_to(filters.length_settings(own), 1.19, 1.26),
+    "moe_reads_its_file": reads_its_file,
+}
 CLAIMS = {
-    "moe_gain": Claim(
-        "With speculative decoding, MoE targets run 1.18 to 1.30 times as fast.",
-        "Abstract; Introduction; Contribution 2; Conclusion 1",
-        f"an MoE target {_DRAFTED}",
-        lambda own: speedups_round_to(_texts(own), 1.18, 1.30),
-    ),
-    "moe_gain_small_draft": Claim(
-        "With the smallest draft model at γ = 8 and 16, MoE targets run 1.18 to 1.30 times as"
-        " fast.",
-        "Abstract; Introduction; Contribution 2; Conclusion 1; Page",
-        f"an MoE target {_DRAFTED}, its smallest, at γ = 8 or 16",
-        lambda own: speedups_round_to(
-            _texts(own).query("smallest and gamma in [8, 16]"), 1.18, 1.30
-        ),
-    ),
-    "acceptance_low": Claim(
-        "On whole texts, fewer than 4 % of the drafted tokens are accepted, on MoE and dense"
-        " targets.",
-        "Abstract; Contribution 1; Section 4.2; Conclusion 1",
-        f"any target {_DRAFTED} whose acceptance rate is known",
-        lambda own: acceptance_is_low(_texts(own, _ACCEPTANCE)),
-    ),
-    "acceptance_low_everywhere": Claim(
-        "Fewer than 4 % of the drafted tokens are accepted, in every suite.",
-        "Abstract; Introduction; Sections 4.7, 5.4; Page",
-        f"any target {_DRAFTED} whose acceptance rate is known",
-        lambda own: acceptance_is_low(_sized(own, filters.usual_settings(own))),
-    ),
-    "gain_without_acceptance_moe": Claim(
-        "With the smallest draft model, MoE targets gain although fewer than 4 % of the tokens are"
-        " accepted.",
-        "Abstract; Introduction; Contribution 2; Section 2.2; Conclusion 1; Page",
-        "an MoE target with a draft model (controls aside) whose rounds are known",
-        gain_without_acceptance,
-    ),
-    "checking_is_sublinear": Claim(
-        "Checking the positions of a round costs less than as many single passes.",
-        "Abstract; Sections 2.2, 4.4, 5.2; Page",
-        f"any target {_DRAFTED} whose rounds are known, and no timed passes",
-        checking_is_sublinear,
-        "comparisons agree",
-    ),
-    "rises_with_gamma": Claim(
-        "The speedup rises with every step to a larger γ, on all targets with all draft models.",
-        "Abstract; Section 4.4, Figure 2; Section 5.4; Page",
-        f"any target {_DRAFTED} at two γ",
-        rises_with_gamma,
-        "steps to a larger γ agree",
-    ),
-    "best_configuration": Claim(
-        "The best configuration is the smallest draft model with the largest γ.",
-        "Section 5.4; Conclusion 3; Page",
-        f"any target {_DRAFTED} of two sizes at two γ",
-        corner_is_best,
-        "other settings gain less",
-    ),
-    "smaller_draft_gains_more": Claim(
-        "Of two draft models, the smaller one gains more on MoE targets.",
-        "Abstract; Sections 4.5, 5.4; Page",
-        f"an MoE target {_DRAFTED} of two sizes at the same γ",
-        smaller_draft_gains_more,
-        "pairs of drafts agree",
-    ),
-    "between_at_best": Claim(
-        "At their best, MoE targets gain more than the dense 4B and less than the dense 9B.",
-        "Contribution 3; Section 4.3; Conclusion 2",
-        f"an MoE target {_DRAFTED}",
-        between_the_dense,
-        "comparisons agree",
-    ),
-    "gain_follows_total": Claim(
-        "The gain follows the target's total parameters.",
-        "Abstract; Contribution 3; Section 4.3; Conclusion 2; Page",
-        f"both an MoE and a dense target of another size {_DRAFTED}",
-        lambda own: gain_follows(own, "parameters_total", holds=True),
-        "pairs of an MoE and a dense target agree",
-    ),
-    "gain_ignores_active": Claim(
-        "The gain does not follow the target's active parameters.",
-        "Abstract; Contribution 3; Section 4.3; Conclusion 2",
-        f"both an MoE and a dense target of another size {_DRAFTED}",
-        lambda own: gain_follows(own, "parameters_active", holds=False),
-        "pairs of an MoE and a dense target agree",
-        some=True,  # one pair whose gain does not is enough
-    ),
-    "lengths_gain": Claim(
-        "Over prompt lengths, MoE targets run 1.19 to 1.26 times as fast.",
-        "Contribution 4; Section 4.8; Conclusion 4; Page",
-        f"an MoE target {_DRAFTED} on prompts of exact length",
-        lambda own: speedups_round_to(filters.length_settings(own), 1.19, 1.26),
-    ),
-    "moe_reads_its_file": Claim(
-        "Without speculation, every pass of an MoE reads its whole file from memory.",
-        "Abstract; Introduction; Sections 2.3, 4.1, 5.1, 5.2; Page",
-        "an MoE target in a suite without speculation, on prompts of exact length, and no timed"
-        " passes",
-        reads_its_file,
-        "targets could read so much",
-    ),
+    name: Claim(**words, compare=_COMPARE[name])
+    for name, words in resource("reported/statements").items()
 }
 
 

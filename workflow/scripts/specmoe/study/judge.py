@@ -63,13 +63,9 @@ class Missing(Exception):  # noqa: N818 (it is no error)
 
 
 class Claim(NamedTuple):
-    """A claim of the study.
+    """A claim of the study; `resources/reported/statements.yaml` explains its words.
 
-    - statement, place: the claim, and where the study makes it.
-    - missing: the runs that a campaign without any comparison lacks.
-    - compare: yields the comparisons of an analysis, or raises Missing.
-    - agree: follows the count of the comparisons that hold.
-    - some: whether one comparison that holds is enough.
+    `compare` yields the comparisons of an analysis, or raises Missing.
     """
 
     statement: str

@@ -141,18 +141,6 @@ def recover(
     return found
 
 
-def study_machine(given: Mapping[str, str | float]) -> dict[str, Any]:
-    """Return `machine.json` of the study's machine, from the configuration."""
-    bandwidth = given.get("memory_bandwidth_gb_s")
-    return {
-        "id": STUDY,
-        **stated(given),
-        "memory_bandwidth_bytes_per_second": bandwidth and float(bandwidth) * 10**9,
-        "memory_bandwidth_source": bandwidth and "config",
-        "given": ", ".join(sorted(given)),
-    }
-
-
 def _row(line: Mapping[str, Any]) -> RunRow:
     prompt, drafts = line["prompt"], line["draft"] != NO_DRAFT
     of_length = prompt.startswith(PASSAGE_PREFIX)
@@ -209,7 +197,15 @@ def import_study_rows(
     write_runs(rows_of_csv(csv, config.campaign.compare_with_study), out / "runs.parquet")
     infos = {model: info_of_entry(model, config) for model in config.measured_models}
     save_info(infos, out / "models.json")
-    replace_text(out / "machine.json", json.dumps(study_machine(given), indent=1) + "\n")
+    bandwidth = given.get("memory_bandwidth_gb_s")
+    machine = {
+        "id": STUDY,
+        **stated(given),
+        "memory_bandwidth_bytes_per_second": bandwidth and float(bandwidth) * 10**9,
+        "memory_bandwidth_source": bandwidth and "config",
+        "given": ", ".join(sorted(given)),
+    }
+    replace_text(out / "machine.json", json.dumps(machine, indent=1) + "\n")
 
 
 def fetch_study_rows(campaign: LoadedCampaign, out: Path) -> None:
