@@ -23,7 +23,7 @@ largest_result=$((16 * 1024 * 1024))
 # Packages of requirements.txt that only tests, lint, figures and intervals import.
 not_packed='ast-serialize|axe-playwright-python|black|contourpy|coverage|cycler|execnet|fonttools'
 not_packed+='|hf-xet|hypothesis|iniconfig|kiwisolver|librt|matplotlib|mypy|pandas-stubs|pathspec'
-not_packed+='|pillow|playwright|pluggy|pyparsing|pytest|pytest-xdist|pytokens|ruff|scipy'
+not_packed+='|pillow|playwright|pluggy|pyparsing|pytest|pytest-xdist|pytokens|ruff|scipy|seaborn'
 not_packed+='|shfmt-py|snakefmt|sortedcontainers|types-psutil|uv'
 # Parts of packages that nothing here loads: cloud storage, solvers, headers, tests, manuals.
 unused=('tests' '*_flight*' '*arrow_s3*' '*_s3fs*' 'pyarrow/include' 'pyarrow/src' '*.px[id]'

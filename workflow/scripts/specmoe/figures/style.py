@@ -8,14 +8,12 @@ greyscale and without colour vision. Colours follow P. Tol's high-contrast schem
 from collections.abc import Iterable
 from functools import partial
 from itertools import cycle
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import matplotlib as mpl
 import pandas as pd
+import seaborn as sns
 from fontTools.subset import Options
-
-from specmoe.config.base import read_yaml
 
 WIDTH_IN = 6.3
 """Width of the article's text block, in inches; figures are included unscaled."""
@@ -40,6 +38,25 @@ REFERENCE_COLOUR = "#666666"
 # matplotlib shapes text itself; reading a font's rules for it took half the time of writing a PDF.
 Options._drop_tables_default += ["GDEF", "GPOS", "GSUB"]
 
+_RC: Any = {
+    **sns.axes_style("ticks", rc={"grid.color": "#E4E4E4", "axes.grid": True}),
+    "figure.dpi": 200,
+    "font.family": "sans-serif",
+    "font.sans-serif": ["DejaVu Sans"],  # comes with matplotlib: the same glyphs everywhere
+    **dict.fromkeys(["font.size", "axes.titlesize", "axes.labelsize", "figure.labelsize"], 8),
+    **dict.fromkeys(["xtick.labelsize", "ytick.labelsize", "legend.fontsize"], 7),
+    **dict.fromkeys(["axes.linewidth", "xtick.major.width", "ytick.major.width"], 0.6),
+    **dict.fromkeys(["grid.linewidth", "hatch.linewidth"], 0.5),
+    **dict.fromkeys(["xtick.major.size", "ytick.major.size"], 3),
+    **dict.fromkeys(["legend.frameon", "axes.spines.top", "axes.spines.right"], False),
+    "legend.handlelength": 2.8,
+    "lines.linewidth": 1.2,
+    "lines.markersize": 5,
+    "text.parse_math": False,  # a dollar sign in a model's name is a dollar sign
+    "pdf.fonttype": 42,  # TrueType: text in the PDF can be searched
+    "svg.hashsalt": "specmoe",
+}
+
 
 class Look(NamedTuple):
     """Tells one target from the others."""
@@ -49,7 +66,7 @@ class Look(NamedTuple):
     line: Any
 
 
-applied = partial(mpl.rc_context, read_yaml(Path(__file__).with_name("style.yaml")))
+applied = partial(mpl.rc_context, _RC)
 """Draw and save in the style of the paper; restore the style after."""
 
 
