@@ -83,9 +83,8 @@ class Stages:
             if repeat and self._passes_s() < PASSES_SHARE * self.left_s:
                 self._time_passes(repeat)
             if not self._measure_repeat(repeat):
-                self._decide(repeat + 1, cut=True)
-                return "the minutes end"
-        return self._decide(most) or "all repeats are measured"
+                return self._decide(repeat + 1, "the minutes end")
+        return self._decide(most, "all repeats are measured")
 
     def _measure_repeat(self, repeat: int) -> bool:
         """Measure the blocks of a repeat; return whether the minutes were enough for all."""
@@ -156,13 +155,13 @@ class Stages:
             log = self.log.with_name(f"score.{draft}.log")
             jobs.score_draft(self.campaign, draft, log, out, self.workflow_pid, read)
 
-    def _decide(self, repeat: int, *, cut: bool = False) -> str:
+    def _decide(self, repeat: int, last: str = "") -> str:
         """Decide what is measured in a repeat, unless it is, and print it; return why nothing is.
 
-        `cut`: the minutes ended within the repeat before.
+        `last` is why no repeat follows whatever is decided; then the decision is not kept.
         """
         file, basis = self.campaign.stage_file(repeat), self._basis()
-        if not cut and file.exists():
+        if not last and file.exists():
             kept = dict(read_record(file))
             if kept["basis"] == basis:
                 self.decided.append(kept)
@@ -171,7 +170,7 @@ class Stages:
         runs = {name: _pace(known) for name, known in self.paces.items()}
         limits = contenders.Limits(self.left_s, runs)
         stage = contenders.choose(self.campaign, repeat, self.blocks, before, limits)
-        print(describe(self.campaign.config, stage, repeat, "the minutes end" * cut), flush=True)
+        print(describe(self.campaign.config, stage, repeat, last), flush=True)
         going = {row["target"] for row in stage.rows.values()} - stage.targets
         kept = {
             "basis": basis,
@@ -181,9 +180,9 @@ class Stages:
             "ended": stage.ended,
         }
         self.decided.append(kept)
-        if not cut:
+        if not last:
             replace_text(file, json.dumps(kept, indent=1) + "\n")
-        return stage.ended
+        return stage.ended or last
 
     def _basis(self) -> str:
         """Return a digest of what a decision rests on: the question, and records."""
@@ -199,11 +198,11 @@ def _pace(known: Iterable[tuple[float, int]]) -> float:
     return sum(took for took, _ in blocks) / sum(runs for _, runs in blocks)
 
 
-def describe(config: Config, stage: contenders.Stage, repeat: int, cut: str) -> str:
+def describe(config: Config, stage: contenders.Stage, repeat: int, last: str) -> str:
     """Return the table of all settings after a stage, and what it says of each target."""
     cells, several = [], len({row["suite"] for row in stage.rows.values()}) > 1
     for row in stage.rows.values():
         target = config.label(row["target"])
         place = ", ".join(filter(None, [target, row["suite"] * several, row["level"]]))
         cells.append(row | {"target": place, "setting": row["label"]})
-    return describe_stage(cells, repeat, stage.ended or cut)
+    return describe_stage(cells, repeat, stage.ended or last)
