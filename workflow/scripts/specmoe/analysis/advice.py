@@ -16,7 +16,6 @@ answer. The answer is *not known* where that is more than what is left: this is 
 load and flags chose, and flags choose by speed.
 """
 
-import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from enum import StrEnum
@@ -36,7 +35,7 @@ from specmoe.analysis.decision import (
 )
 from specmoe.analysis.exclusions import apply_exclusions, at_all_prompts
 from specmoe.analysis.follow_up import Need, launch_line, measuring_line, what_helps
-from specmoe.analysis.intervals import Mean, mean_on_other_prompts, mean_speedup, moderated
+from specmoe.analysis.intervals import mean_on_other_prompts, mean_speedup, moderated, stacked
 from specmoe.analysis.labels import without_controls
 from specmoe.analysis.noise import session_of
 from specmoe.analysis.registry import TABLES, records
@@ -265,9 +264,6 @@ def _ranked(
     return own.sort_values("status", key=lambda found: found.map([*Status].index), kind="stable")
 
 
-_ERROR = ["these_error", "these_degrees"]
-
-
 def deciding_intervals(
     settings: Sequence[pd.DataFrame], statistics: Statistics, dropped: int, looks: int = 1
 ) -> pd.DataFrame:
@@ -280,24 +276,17 @@ def deciding_intervals(
     setting_high: on these prompts, without a choice; these_error and these_degrees: the standard
     error on these prompts, and its degrees of freedom.
     """
-    if not settings:
-        return pd.DataFrame(columns=[*Ends._fields, *_ERROR], dtype=float)
-    these = moderated([*map(mean_speedup, settings)])
-    others = [*map(mean_on_other_prompts, settings, these)]
-    lacking = (own["lacking_error"].iloc[0] for own in settings)
-    these = [
-        mean._replace(error=math.hypot(mean.error, error))
-        for mean, error in zip(these, lacking, strict=True)
-    ]
+    means = moderated([*map(mean_speedup, settings)])
+    others = stacked([*map(mean_on_other_prompts, settings, means)])
+    lacking = np.array([own["lacking_error"].iloc[0] for own in settings])
+    these = stacked(means)
+    these = these._replace(error=np.hypot(these.error, lacking))
     # The best is chosen among those with an interval.
-    repeated = max(sum(not math.isnan(mean.error) for mean in these), 1)
-    here, elsewhere = (
-        Mean(*np.array([mean[:3] for mean in means], float).T) for means in (these, others)
-    )
+    repeated = max(int((~np.isnan(these.error)).sum()), 1)
     choice, session = repeated + dropped, session_of(statistics, settings)
     confidence = confidence_of_look(statistics.confidence, looks)
-    found = find_ends(here, elsewhere, confidence, choice, session)
-    error = dict(zip(_ERROR, here[1:3], strict=True))
+    found = find_ends(these, others, confidence, choice, session)
+    error = {"these_error": these.error, "these_degrees": these.degrees}
     return pd.DataFrame(found._asdict() | error)
 
 
@@ -406,8 +395,8 @@ def judge(usable: pd.DataFrame) -> tuple[Answer, str]:
 
     They have the columns of `deciding_intervals`, and looping (null: unknown).
     """
-    ends = ("simultaneous_low", "simultaneous_high", "other_prompts_low", "setting_high")
-    answer = Answer(str(find_answer(*(usable[end].to_numpy() for end in ends))))
+    ends = Ends(*usable[[*Ends._fields]].to_numpy(float).T)
+    answer = Answer(str(find_answer(ends)))
     loops = _best(usable)["looping"].iloc[0] > LIMITS.looping_share
     if loops and answer in (Answer.ON, Answer.HERE):
         answer = Answer.LOOPING

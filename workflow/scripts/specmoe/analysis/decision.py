@@ -94,17 +94,12 @@ def find_ends(these: Mean, others: Mean, confidence: float, choice: int, session
     return Ends(*found)
 
 
-def find_answer(
-    simultaneous_low: np.ndarray,
-    simultaneous_high: np.ndarray,
-    other_prompts_low: np.ndarray,
-    setting_high: np.ndarray,
-) -> np.ndarray:
-    """Return the answers that ends (..., settings) of intervals give, see `Ends`."""
-    on = (other_prompts_low > 1).any(axis=-1)
-    here = (simultaneous_low > 1).any(axis=-1)
-    off = (setting_high < 1).all(axis=-1)
-    little = (simultaneous_high < LITTLE).all(axis=-1)
+def find_answer(ends: Ends) -> np.ndarray:
+    """Return the answers that ends of intervals give."""
+    on = (ends.other_prompts_low > 1).any(axis=-1)
+    here = (ends.simultaneous_low > 1).any(axis=-1)
+    off = (ends.setting_high < 1).all(axis=-1)
+    little = (ends.simultaneous_high < LITTLE).all(axis=-1)
     cases = [Answer.ON, Answer.HERE, Answer.OFF, Answer.LITTLE]
     return np.select([on, here, off, little], cases, Answer.UNDECIDED)
 
@@ -133,9 +128,7 @@ def decide(
     """
     confidence = confidence_of_look(confidence, looks)
     found = find_ends(these, others, confidence, choice, session)
-    answer = find_answer(
-        found.simultaneous_low, found.simultaneous_high, found.other_prompts_low, found.setting_high
-    )
+    answer = find_answer(found)
     slower = behind.log + behind.reach(confidence, max(choice - 1, 1)) < 0
     beaten = slower | (found.setting_high < 1)
     # With all repeats the part of blocks shrinks, and what it is known by grows.
