@@ -60,7 +60,6 @@ class Stage(NamedTuple):
     """What is known before a repeat, and what is measured in it."""
 
     rows: Rows
-    tables: Mapping[str, pd.DataFrame]  # of `advice_tables`; none before the first repeat
     ended: str  # why nothing is measured further; empty if something is
 
     @property
@@ -87,14 +86,13 @@ def choose(
         for arm in select_arms(one, config.audit.unrelated_drafts, infos)
     }
     rows = {name: row | before.get(name, {}) for name, row in rows.items()}
-    tables: dict[str, pd.DataFrame] = {}
     if repeat == 0:
         predict(campaign, rows, infos)
     else:
-        tables = compare(campaign, repeat, blocks, rows, infos)
+        compare(campaign, repeat, blocks, rows, infos)
     afford(campaign, rows, limits)
     going = any(row["verdict"] == Verdict.CONTENDER for row in rows.values())
-    return Stage(rows, tables, "" if going or not rows else "no setting needs more repeats")
+    return Stage(rows, "" if going or not rows else "no setting needs more repeats")
 
 
 def select_arms(
@@ -165,8 +163,8 @@ def compare(
     blocks: Iterable[str],
     rows: Rows,
     infos: Mapping[str, ModelInfo],
-) -> dict[str, pd.DataFrame]:
-    """Give their verdicts to settings after a repeat; return the tables of `advice_tables`."""
+) -> None:
+    """Give their verdicts to settings after a repeat."""
     config, asked = campaign.config, Asked(campaign)
     runs = frame_of(row for name in blocks for row in rows_of_block(asked, name))
     # What rests on sizes, machines and probabilities is checked at the end.
@@ -175,7 +173,6 @@ def compare(
     if repeat >= config.measurement.least:
         for target, own in groupby(sorted(rows.values(), key=_target), _target):
             drop(target, [*own], tables, config, repeat)
-    return tables
 
 
 def drop(
