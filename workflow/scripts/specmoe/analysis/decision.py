@@ -16,6 +16,7 @@ campaign that is measured until it is decided.
 """
 
 from enum import StrEnum
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
@@ -86,12 +87,9 @@ def find_ends(these: Mean, others: Mean, confidence: float, choice: int, session
 
     `these` and `others` are on these prompts and on prompts like these.
     """
-    found: list[np.ndarray] = []
-    for mean, among in ((these, choice), (others, choice), (these, 1)):
-        reach = mean.reach(confidence, among, session)
-        with np.errstate(over="ignore"):
-            found += [np.exp(mean.log - reach), np.exp(mean.log + reach)]
-    return Ends(*found)
+    kinds = (these, choice), (others, choice), (these, 1)
+    found = [mean.interval(confidence, among, session) for mean, among in kinds]
+    return Ends(*chain(*found))
 
 
 def find_answer(ends: Ends) -> np.ndarray:

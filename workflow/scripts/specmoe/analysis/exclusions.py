@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from specmoe.analysis.intervals import additive_model
 from specmoe.analysis.registry import records
 from specmoe.analysis.summaries import SETTING, summarise
 from specmoe.config.schema import Statistics
@@ -58,14 +59,10 @@ def at_all_prompts(settings: Mapping[Any, pd.DataFrame]) -> dict[Any, pd.DataFra
     known, (prompts, among) = ~np.isnan(logs), logs.shape
     shifts, errors = np.zeros(among), np.zeros(among)
     if not known.all():
-        prompt_at, setting_at = known.nonzero()
-        design = np.hstack([np.eye(prompts)[prompt_at], np.eye(among)[setting_at]])
-        effects, *_ = np.linalg.lstsq(design, logs[known], rcond=None)
-        left = logs[known] - design @ effects
-        degrees = len(left) - prompts - among + 1
-        square = left @ left / degrees * among / (among - 1) if degrees > 1 else math.nan
+        effects, _, square, degrees = additive_model(np.nan_to_num(logs), known)
+        square = square * among / (among - 1) if degrees > 1 else math.nan
         own_count = known.sum(axis=0)
-        shifts = effects[:prompts].mean() - effects[:prompts] @ known / own_count
+        shifts = effects.mean() - effects @ known / own_count
         errors = np.where(known.all(axis=0), 0, np.sqrt(square * (1 / own_count - 1 / prompts)))
     return {
         key: own.assign(speedup=own["speedup"] * math.exp(shift), lacking_error=error)
