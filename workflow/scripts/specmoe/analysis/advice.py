@@ -128,8 +128,12 @@ def advise(
     if len(measured):
         paired = measured["paired"] & (measured["protocol"] == Protocol.PAIRED)
         measured = _on_prompts(without_controls(measured[paired]), own)
-    candidates, left = apply_exclusions(measured, members, config.statistics)
-    settings = _measured_settings(candidates, left, infos)
+    settings, left = apply_exclusions(measured, members, config.statistics)
+    if settings.empty:
+        settings = pd.DataFrame(columns=_SETTING_COLUMNS)
+    # Null without a file, and for a cache of n-grams.
+    sizes = {model: info.size_bytes for model, info in infos.items()}
+    settings["draft_bytes"] = settings["draft_model"].map(sizes)
     gone = lost[[key not in members for key in _keys(lost)]]
     settings = _with_lost(settings, gone, own)
     targets = [name for name in config.models if name in {*runs["target"]}]
@@ -200,24 +204,6 @@ def _controls(audit: pd.DataFrame, target: str) -> Controls:
     if CheckVerdict.FAIL in verdicts:
         return Controls.FAILED
     return Controls.PASSED if CheckVerdict.PASS in verdicts else Controls.NONE
-
-
-def _measured_settings(
-    candidates: pd.DataFrame, members: Mapping[Any, pd.DataFrame], infos: Mapping[str, ModelInfo]
-) -> pd.DataFrame:
-    """Return the settings as measured, each by itself."""
-    if candidates.empty:
-        return pd.DataFrame(columns=_SETTING_COLUMNS)
-    keys = _keys(candidates)
-    first = [members[key].iloc[0][ARM_COLUMNS].to_dict() for key in keys]
-    # Null without a file, and for a cache of n-grams.
-    sizes = {model: info.size_bytes for model, info in infos.items()}
-    return candidates.assign(
-        **pd.DataFrame(first, index=candidates.index),
-        prompts=[members[key]["prompt"].nunique() for key in keys],
-        repeats=[members[key]["repeat"].nunique() for key in keys],
-        draft_bytes=candidates["draft_model"].map(sizes),
-    )
 
 
 def _claim(peers: pd.DataFrame) -> tuple[int, int]:

@@ -23,6 +23,7 @@ import pandas as pd
 from specmoe.analysis.intervals import additive_model
 from specmoe.analysis.registry import records
 from specmoe.analysis.summaries import SETTING, summarise
+from specmoe.config.block import ARM_COLUMNS
 from specmoe.config.schema import Statistics
 
 # Flags select by speed: without the fastest quarter of normal errors their mean is 0.4 deviations
@@ -78,7 +79,8 @@ def apply_exclusions(
     `candidates` is `summarise`'s frame of `members`, which has them by setting; settings of a
     target with the same `prompt_set`, what they were sent, are compared. Added to the settings:
     flagged and impossible, of all their pairs; lacking_prompts (ids of those that others have, or
-    nothing); excluded_setting, which keeps all its runs.
+    nothing); excluded_setting, which keeps all its runs; of the compared runs prompts and repeats
+    (how many), and their parameters.
     """
     if candidates.empty:
         return candidates, dict(members)
@@ -99,7 +101,8 @@ def apply_exclusions(
         numbers = numbers.drop(columns=["prompt_set", "excluded", "pairs"]).set_index(SETTING)
         numbers_of = numbers.to_dict("index")
         for key, row in zip(keys, records(peers), strict=True):
-            lacking = prompts - {*left[key]["prompt"]} if key in left else ()
+            its = kept[key]
+            lacking = prompts - {*its["prompt"]} if key in left else ()
             rows.append(
                 row
                 | numbers_of.get(key, {})
@@ -108,6 +111,9 @@ def apply_exclusions(
                     "impossible": int(members[key]["impossible"].sum()),
                     "excluded_setting": key not in left,
                     "lacking_prompts": ", ".join(sorted(lacking)),
+                    "prompts": its["prompt"].nunique(),
+                    "repeats": its["repeat"].nunique(),
+                    **its.iloc[0][ARM_COLUMNS],
                 }
             )
     return pd.DataFrame(rows), kept

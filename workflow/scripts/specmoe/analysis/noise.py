@@ -8,6 +8,7 @@ shows of its own noise is shrunk to the prior, which weighs as much as the draws
 
 import math
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -75,14 +76,12 @@ def session_shifts(settings: Sequence[pd.DataFrame]) -> list[Shift]:
         return []
     times = pd.concat([one["started_at"] for one in settings]).sort_values()
     starts = times[times.diff() > SESSION_GAP].to_numpy()
-    sessions = [np.searchsorted(starts, one["started_at"], side="right") for one in settings]
-    found = []
-    for later in range(1, len(starts) + 1):
-        both = [
-            (one[at == later - 1], one[at == later])
-            for one, at in zip(settings, sessions, strict=True)
-        ]
-        found.append(compare_sessions(both))
+    numbers = [np.searchsorted(starts, one["started_at"], side="right") for one in settings]
+    sessions = [
+        [one[at == number] for one, at in zip(settings, numbers, strict=True)]
+        for number in range(len(starts) + 1)
+    ]
+    found = (compare_sessions(zip(*both, strict=True)) for both in pairwise(sessions))
     return [one for one in found if one]
 
 

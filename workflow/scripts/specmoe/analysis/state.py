@@ -103,9 +103,10 @@ def state(
 
 
 def with_other_baselines(pairs: pd.DataFrame) -> pd.DataFrame:
-    """Return the pairs that have others beside them: gain, and other, both as logarithms.
+    """Return the pairs that have others beside them: gain, own and other, all as logarithms.
 
-    That is the speedup, and the mean rate of the other baselines of the block and prompt.
+    These are the speedup, the rate of the pair's baseline, and the mean rate of the other baselines
+    of the block and prompt.
     """
     pairs = pairs[pairs["paired"].astype(bool)]
     own = np.log(pairs["baseline_tokens_per_second"].astype(float))
