@@ -18,7 +18,7 @@ import pandas as pd
 
 from specmoe.analysis.advice import Status
 from specmoe.analysis.build import advice_tables
-from specmoe.analysis.decision import Answer, Decision, Verdict, decide
+from specmoe.analysis.decision import Answer, Verdict, decide
 from specmoe.analysis.gamma_curves import scored_pair
 from specmoe.analysis.intervals import mean_on_other_prompts, mean_speedup, moderated, stacked
 from specmoe.analysis.labels import is_no_control, with_controls
@@ -199,7 +199,18 @@ def drop(
     found = [*compress(keys, usable)]
     if not found:
         return
-    decided = _decide([tables["compared"][key] for key in found], len(by_key), config, repeat)
+    members = [tables["compared"][key] for key in found]  # those of the best one first
+    these = moderated([*map(mean_speedup, members)])
+    others = [*map(mean_on_other_prompts, members, these)]
+    behind = moderated([mean_speedup(_over(own, members[0]), "over") for own in members])
+    decided = decide(
+        *map(stacked, (these, others, behind)),
+        confidence=config.statistics.confidence,
+        session=session_of(config.statistics, members),
+        choice=len(by_key),
+        look=repeat,
+        looks=config.measurement.most,
+    )
     for key in compress(found[1:], decided.beaten[1:]):
         by_key[key]["verdict"] = Verdict.BEATEN
     doubt(rows)
@@ -209,32 +220,16 @@ def drop(
                 row["verdict"] = Verdict.DECIDED
 
 
-def doubt(rows: Iterable[dict[str, Any]]) -> None:
+def doubt(rows: Sequence[dict[str, Any]]) -> None:
     """Believe no prediction of settings one of which was wrong: they are contenders again."""
-    listed = [*rows]
-    known = [row for row in listed if {"predicted_low", "speedup_low"} <= row.keys()]
+    known = [row for row in rows if {"predicted_low", "speedup_low"} <= row.keys()]
     if any(
         row["speedup_high"] < row["predicted_low"] or row["speedup_low"] > row["predicted_high"]
         for row in known
     ):
-        for row in listed:
+        for row in rows:
             if row["verdict"] == Verdict.PREDICTED:
                 row["verdict"] = Verdict.CONTENDER
-
-
-def _decide(members: Sequence[pd.DataFrame], choice: int, config: Config, repeat: int) -> Decision:
-    """Return what is known of settings from their compared pairs, those of the best one first."""
-    these = moderated([*map(mean_speedup, members)])
-    others = [*map(mean_on_other_prompts, members, these)]
-    behind = moderated([mean_speedup(_over(own, members[0]), "over") for own in members])
-    return decide(
-        *map(stacked, (these, others, behind)),
-        confidence=config.statistics.confidence,
-        session=session_of(config.statistics, members),
-        choice=choice,
-        look=repeat,
-        looks=config.measurement.most,
-    )
 
 
 def _over(own: pd.DataFrame, best: pd.DataFrame) -> pd.DataFrame:

@@ -53,12 +53,9 @@ def session_of(statistics: Statistics, settings: Sequence[pd.DataFrame] = ()) ->
     if statistics.session_sd is not None:
         said = statistics.session_sd
         return Session(said, said * own.value / common.value)
-    if settings:
-        shifts = session_shifts(settings)
-        common, own = (
-            known.shrunk([getattr(one, part) ** 2 for one in shifts])
-            for known, part in ((common, "common"), (own, "own"))
-        )
+    shifts = session_shifts(settings)
+    common = common.shrunk([one.common**2 for one in shifts])
+    own = own.shrunk([one.own**2 for one in shifts])
     return Session(common.value, own.value, common.degrees)
 
 
@@ -72,7 +69,7 @@ class Shift(NamedTuple):
 
 def session_shifts(settings: Sequence[pd.DataFrame]) -> list[Shift]:
     """Return the shift between each two sessions that follow one another; none in a single one."""
-    if not all("started_at" in one for one in settings):
+    if not settings or not all("started_at" in one for one in settings):
         return []
     times = pd.concat([one["started_at"] for one in settings]).sort_values()
     starts = times[times.diff() > SESSION_GAP].to_numpy()
