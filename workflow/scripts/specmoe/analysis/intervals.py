@@ -315,8 +315,8 @@ FEWEST_SETTINGS = 3
 
 
 def stacked(means: Sequence[Mean]) -> Mean:
-    """Return means as one of arrays."""
-    return Mean(*np.array([mean[:3] for mean in means], float).reshape(-1, 3).T)
+    """Return means as one of arrays, without residuals."""
+    return Mean(*np.array([mean[:5] for mean in means], float).reshape(-1, 5).T)
 
 
 def moderated(means: Sequence[Mean]) -> list[Mean]:
@@ -330,14 +330,10 @@ def moderated(means: Sequence[Mean]) -> list[Mean]:
     """
     if not means:
         return []
-    logs, errors, degrees, numbers, repeated = (
-        np.array([one[column] for one in means], float) for column in range(5)
-    )
-    own = Mean(logs, errors, degrees, numbers, repeated > 0)
     # Those with most blocks tell most; only they have blocks of all times.
     most = max((one.strata for one in means), key=len)
     told = [one.residuals for one in means if np.array_equal(one.strata, most)]
-    found = moderate(own, inflation(told, most) if len(most) else 1.0)
+    found = moderate(stacked(means), inflation(told, most) if len(most) else 1.0)
     widened = float(found.widened)
     return [
         one._replace(error=float(error), degrees=float(freedom), widened=widened)
