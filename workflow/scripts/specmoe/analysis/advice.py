@@ -17,7 +17,7 @@ load and flags chose, and flags choose by speed.
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from enum import StrEnum
 from typing import Any
 
@@ -45,7 +45,7 @@ from specmoe.audit.evidence import CheckVerdict, Level
 from specmoe.audit.limits import LIMITS
 from specmoe.config.block import ARM_COLUMNS, MEASURED_BY, PASSAGE_PREFIX, Protocol
 from specmoe.config.engines import Backend
-from specmoe.config.schema import Config, Statistics
+from specmoe.config.schema import Config
 from specmoe.models.info import ModelInfo
 from specmoe.runs.schema import DISTURBED
 
@@ -136,7 +136,6 @@ def advise(
     settings["draft_bytes"] = settings["draft_model"].map(sizes)
     gone = lost[[key not in members for key in _keys(lost)]]
     settings = _with_lost(settings, gone, own)
-    targets = [name for name in config.models if name in {*runs["target"]}]
     decided = [*stages]
     beaten = {
         tuple(row[name] for name in SETTING) for row in decided if row["verdict"] == Verdict.BEATEN
@@ -146,7 +145,7 @@ def advise(
     failed = controlled.groupby("target")["failed"].sum().to_dict() if len(controlled) else {}
     gpu = bool((runs["backend"] != Backend.CPU).any())
     ranked, answers = [], []
-    for target in targets:
+    for target in (name for name in config.models if name in {*runs["target"]}):
         own = settings[settings["target"] == target]
         sets = [peers for _, peers in own.groupby("prompt_set", sort=False)]
         sets.sort(key=_claim, reverse=True)
@@ -230,15 +229,10 @@ def _ranked(
     counts = known & ~own["excluded_setting"] & ~own["beaten"]
     # The best is chosen among all that were measured once.
     dropped = int((known & own["beaten"]).sum())
-
-    def deciding(rows: pd.DataFrame, runs: Mapping[Any, pd.DataFrame]) -> pd.DataFrame:
-        every = [runs[key] for key in _keys(rows)]
-        looks = config.measurement.most if config.measurement.staged else 1
-        return deciding_intervals(every, config.statistics, dropped, looks).set_index(rows.index)
-
-    own = own.assign(**deciding(own[counts], left))
+    own = own.assign(**deciding_intervals(own[counts], left, dropped, config))
     unfiltered = own[known & ~own["beaten"] & (own["flagged"] > 0)]
-    every = deciding(unfiltered, at_all_prompts({key: members[key] for key in _keys(unfiltered)}))
+    with_flagged = at_all_prompts({key: members[key] for key in _keys(unfiltered)})
+    every = deciding_intervals(unfiltered, with_flagged, dropped, config)
     own["unfiltered_high"] = every["setting_high"]
     own["unfiltered_little"] = every["simultaneous_high"]
     best = _best(own[counts]).index
@@ -251,29 +245,31 @@ def _ranked(
 
 
 def deciding_intervals(
-    settings: Sequence[pd.DataFrame], statistics: Statistics, dropped: int, looks: int = 1
+    own: pd.DataFrame, members: Mapping[Any, pd.DataFrame], dropped: int, config: Config
 ) -> pd.DataFrame:
     """Return the intervals that decide an answer, a row for each setting; NaN without repeats.
 
-    `settings` are the compared runs of each, `dropped` is how many more the best was chosen among,
-    see `contenders`, `looks` after how many repeats a campaign may end. All allow for another
-    session. simultaneous_low, simultaneous_high: on these prompts, after the choice of the best;
+    `members` has the compared runs of each, `dropped` is how many more the best was chosen among,
+    see `contenders`. All allow for another session, and for the repeats after which a campaign may
+    end. simultaneous_low, simultaneous_high: on these prompts, after the choice of the best;
     other_prompts_low, other_prompts_high: the same on prompts like these; setting_low,
     setting_high: on these prompts, without a choice; these_error and these_degrees: the standard
     error on these prompts, and its degrees of freedom.
     """
+    settings, statistics = [members[key] for key in _keys(own)], config.statistics
     means = moderated([*map(mean_speedup, settings)])
     others = stacked([*map(mean_on_other_prompts, settings, means)])
-    lacking = np.array([own["lacking_error"].iloc[0] for own in settings])
+    lacking = np.array([one["lacking_error"].iloc[0] for one in settings])
     these = stacked(means)
     these = these._replace(error=np.hypot(these.error, lacking))
     # The best is chosen among those with an interval.
     repeated = max(int((~np.isnan(these.error)).sum()), 1)
     choice, session = repeated + dropped, session_of(statistics, settings)
+    looks = config.measurement.most if config.measurement.staged else 1
     confidence = confidence_of_look(statistics.confidence, looks)
     found = find_ends(these, others, confidence, choice, session)
     error = {"these_error": these.error, "these_degrees": these.degrees}
-    return pd.DataFrame(found._asdict() | error)
+    return pd.DataFrame(found._asdict() | error, own.index)
 
 
 def _best(usable: pd.DataFrame) -> pd.DataFrame:
