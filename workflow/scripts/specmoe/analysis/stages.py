@@ -198,8 +198,8 @@ class Stages:
 
 def _pace(known: Iterable[tuple[float, int]]) -> float:
     """Return the seconds of a run, from those of blocks and how many runs each has."""
-    blocks = [*known]
-    return sum(took for took, _ in blocks) / sum(runs for _, runs in blocks)
+    took, runs = map(sum, zip(*known, strict=True))
+    return took / runs
 
 
 def describe(config: Config, stage: contenders.Stage, repeats: int, cut: str = "") -> str:
