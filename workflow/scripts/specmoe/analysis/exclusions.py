@@ -113,7 +113,7 @@ def apply_exclusions(
                     "lacking_prompts": ", ".join(sorted(lacking)),
                     "prompts": its["prompt"].nunique(),
                     "repeats": its["repeat"].nunique(),
-                    **its.iloc[0][ARM_COLUMNS],
+                    **its.iloc[0][ARM_COLUMNS].to_dict(),
                 }
             )
     return pd.DataFrame(rows), kept
