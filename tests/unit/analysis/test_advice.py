@@ -74,7 +74,7 @@ def advised(runs, config, stages=(), **audits):
     """Return the advice for runs, all of them usual; `audits` says what their audit finds."""
     pairs = make_pairs(runs.assign(level=None), config.audit.unrelated_drafts, INFOS)
     settings = summarise(pairs, SETTING, config.statistics, describe_texts)
-    beside = baselines_beside(runs, pairs[pairs["counts"]], config.statistics)
+    beside = baselines_beside(pairs[pairs["counts"]], config.statistics)
     return advise(runs, pairs, settings, audit(runs, **audits), config, INFOS, stages, beside)
 
 

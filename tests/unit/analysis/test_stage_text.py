@@ -1,6 +1,8 @@
 """The text after a repeat: a line for each setting, and what is measured next."""
 
-from specmoe.analysis.stage_text import describe_stage
+from types import SimpleNamespace
+
+from specmoe.analysis.stages import describe
 
 PREDICTED = {"predicted": 0.4, "predicted_low": 0.3, "predicted_high": 0.5}
 FAST = {"speedup": 1.5, "speedup_low": 1.34, "speedup_high": 1.68, "verdict": "contender"}
@@ -8,9 +10,12 @@ SLOW = {"speedup": 0.5, "speedup_low": 0.1, "speedup_high": 0.9, "verdict": "bea
 
 
 def lines(repeats, *rows, **columns):
-    names = [{"target": "A 9B", "setting": f"a 0.8B, γ = {4 + place}"} for place in range(9)]
-    own = [name | row | columns for name, row in zip(names, rows, strict=False)]
-    return describe_stage(own, repeats).splitlines()
+    who = {"target": "A 9B", "suite": "s", "level": None, **columns}
+    own = {
+        place: {"label": f"a 0.8B, γ = {4 + place}"} | who | row for place, row in enumerate(rows)
+    }
+    stage = SimpleNamespace(rows=own, ended="")
+    return describe(SimpleNamespace(label=str), stage, repeats).splitlines()
 
 
 def test_after_a_repeat_each_setting_has_its_speedup_and_each_target_its_answer_and_what_is_next():

@@ -16,9 +16,8 @@ answer. The answer is *not known* where that is more than what is left: this is 
 load and flags chose, and flags choose by speed.
 """
 
-import math
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from enum import StrEnum
 from typing import Any
 
@@ -36,7 +35,7 @@ from specmoe.analysis.decision import (
 )
 from specmoe.analysis.exclusions import apply_exclusions, at_all_prompts
 from specmoe.analysis.follow_up import Need, launch_line, measuring_line, what_helps
-from specmoe.analysis.intervals import Mean, mean_on_other_prompts, mean_speedup, moderated
+from specmoe.analysis.intervals import mean_on_other_prompts, mean_speedup, moderated, stacked
 from specmoe.analysis.labels import without_controls
 from specmoe.analysis.noise import session_of
 from specmoe.analysis.registry import TABLES, records
@@ -46,7 +45,7 @@ from specmoe.audit.evidence import CheckVerdict, Level
 from specmoe.audit.limits import LIMITS
 from specmoe.config.block import ARM_COLUMNS, MEASURED_BY, PASSAGE_PREFIX, Protocol
 from specmoe.config.engines import Backend
-from specmoe.config.schema import Config, Statistics
+from specmoe.config.schema import Config
 from specmoe.models.info import ModelInfo
 from specmoe.runs.schema import DISTURBED
 
@@ -129,11 +128,14 @@ def advise(
     if len(measured):
         paired = measured["paired"] & (measured["protocol"] == Protocol.PAIRED)
         measured = _on_prompts(without_controls(measured[paired]), own)
-    candidates, left = apply_exclusions(measured, members, config.statistics)
-    settings = _measured_settings(candidates, left, infos)
+    settings, left = apply_exclusions(measured, members, config.statistics)
+    if settings.empty:
+        settings = pd.DataFrame(columns=_SETTING_COLUMNS)
+    # Null without a file, and for a cache of n-grams.
+    sizes = {model: info.size_bytes for model, info in infos.items()}
+    settings["draft_bytes"] = settings["draft_model"].map(sizes)
     gone = lost[[key not in members for key in _keys(lost)]]
     settings = _with_lost(settings, gone, own)
-    targets = [name for name in config.models if name in {*runs["target"]}]
     decided = [*stages]
     beaten = {
         tuple(row[name] for name in SETTING) for row in decided if row["verdict"] == Verdict.BEATEN
@@ -143,7 +145,7 @@ def advise(
     failed = controlled.groupby("target")["failed"].sum().to_dict() if len(controlled) else {}
     gpu = bool((runs["backend"] != Backend.CPU).any())
     ranked, answers = [], []
-    for target in targets:
+    for target in (name for name in config.models if name in {*runs["target"]}):
         own = settings[settings["target"] == target]
         sets = [peers for _, peers in own.groupby("prompt_set", sort=False)]
         sets.sort(key=_claim, reverse=True)
@@ -203,24 +205,6 @@ def _controls(audit: pd.DataFrame, target: str) -> Controls:
     return Controls.PASSED if CheckVerdict.PASS in verdicts else Controls.NONE
 
 
-def _measured_settings(
-    candidates: pd.DataFrame, members: Mapping[Any, pd.DataFrame], infos: Mapping[str, ModelInfo]
-) -> pd.DataFrame:
-    """Return the settings as measured, each by itself."""
-    if candidates.empty:
-        return pd.DataFrame(columns=_SETTING_COLUMNS)
-    keys = _keys(candidates)
-    first = [members[key].iloc[0][ARM_COLUMNS].to_dict() for key in keys]
-    # Null without a file, and for a cache of n-grams.
-    sizes = {model: info.size_bytes for model, info in infos.items()}
-    return candidates.assign(
-        **pd.DataFrame(first, index=candidates.index),
-        prompts=[members[key]["prompt"].nunique() for key in keys],
-        repeats=[members[key]["repeat"].nunique() for key in keys],
-        draft_bytes=candidates["draft_model"].map(sizes),
-    )
-
-
 def _claim(peers: pd.DataFrame) -> tuple[int, int]:
     """Return the key by which settings on the same prompts are the ones that answer."""
     prompts = str(peers["prompt_set"].iloc[0]).split(", ")
@@ -245,15 +229,10 @@ def _ranked(
     counts = known & ~own["excluded_setting"] & ~own["beaten"]
     # The best is chosen among all that were measured once.
     dropped = int((known & own["beaten"]).sum())
-
-    def deciding(rows: pd.DataFrame, runs: Mapping[Any, pd.DataFrame]) -> pd.DataFrame:
-        every = [runs[key] for key in _keys(rows)]
-        looks = config.measurement.most if config.measurement.staged else 1
-        return deciding_intervals(every, config.statistics, dropped, looks).set_index(rows.index)
-
-    own = own.assign(**deciding(own[counts], left))
+    own = own.assign(**deciding_intervals(own[counts], left, dropped, config))
     unfiltered = own[known & ~own["beaten"] & (own["flagged"] > 0)]
-    every = deciding(unfiltered, at_all_prompts({key: members[key] for key in _keys(unfiltered)}))
+    with_flagged = at_all_prompts({key: members[key] for key in _keys(unfiltered)})
+    every = deciding_intervals(unfiltered, with_flagged, dropped, config)
     own["unfiltered_high"] = every["setting_high"]
     own["unfiltered_little"] = every["simultaneous_high"]
     best = _best(own[counts]).index
@@ -265,40 +244,32 @@ def _ranked(
     return own.sort_values("status", key=lambda found: found.map([*Status].index), kind="stable")
 
 
-_ERROR = ["these_error", "these_degrees"]
-
-
 def deciding_intervals(
-    settings: Sequence[pd.DataFrame], statistics: Statistics, dropped: int, looks: int = 1
+    own: pd.DataFrame, members: Mapping[Any, pd.DataFrame], dropped: int, config: Config
 ) -> pd.DataFrame:
     """Return the intervals that decide an answer, a row for each setting; NaN without repeats.
 
-    `settings` are the compared runs of each, `dropped` is how many more the best was chosen among,
-    see `contenders`, `looks` after how many repeats a campaign may end. All allow for another
-    session. simultaneous_low, simultaneous_high: on these prompts, after the choice of the best;
+    `members` has the compared runs of each, `dropped` is how many more the best was chosen among,
+    see `contenders`. All allow for another session, and for the repeats after which a campaign may
+    end. simultaneous_low, simultaneous_high: on these prompts, after the choice of the best;
     other_prompts_low, other_prompts_high: the same on prompts like these; setting_low,
     setting_high: on these prompts, without a choice; these_error and these_degrees: the standard
     error on these prompts, and its degrees of freedom.
     """
-    if not settings:
-        return pd.DataFrame(columns=[*Ends._fields, *_ERROR], dtype=float)
-    these = moderated([*map(mean_speedup, settings)])
-    others = [*map(mean_on_other_prompts, settings, these)]
-    lacking = (own["lacking_error"].iloc[0] for own in settings)
-    these = [
-        mean._replace(error=math.hypot(mean.error, error))
-        for mean, error in zip(these, lacking, strict=True)
-    ]
+    settings, statistics = [members[key] for key in _keys(own)], config.statistics
+    means = moderated([*map(mean_speedup, settings)])
+    others = stacked([*map(mean_on_other_prompts, settings, means)])
+    lacking = np.array([one["lacking_error"].iloc[0] for one in settings])
+    these = stacked(means)
+    these = these._replace(error=np.hypot(these.error, lacking))
     # The best is chosen among those with an interval.
-    repeated = max(sum(not math.isnan(mean.error) for mean in these), 1)
-    here, elsewhere = (
-        Mean(*np.array([mean[:3] for mean in means], float).T) for means in (these, others)
-    )
+    repeated = max(int((~np.isnan(these.error)).sum()), 1)
     choice, session = repeated + dropped, session_of(statistics, settings)
+    looks = config.measurement.most if config.measurement.staged else 1
     confidence = confidence_of_look(statistics.confidence, looks)
-    found = find_ends(here, elsewhere, confidence, choice, session)
-    error = dict(zip(_ERROR, here[1:3], strict=True))
-    return pd.DataFrame(found._asdict() | error)
+    found = find_ends(these, others, confidence, choice, session)
+    error = {"these_error": these.error, "these_degrees": these.degrees}
+    return pd.DataFrame(found._asdict() | error, own.index)
 
 
 def _best(usable: pd.DataFrame) -> pd.DataFrame:
@@ -406,8 +377,8 @@ def judge(usable: pd.DataFrame) -> tuple[Answer, str]:
 
     They have the columns of `deciding_intervals`, and looping (null: unknown).
     """
-    ends = ("simultaneous_low", "simultaneous_high", "other_prompts_low", "setting_high")
-    answer = Answer(str(find_answer(*(usable[end].to_numpy() for end in ends))))
+    ends = Ends(*usable[[*Ends._fields]].to_numpy(float).T)
+    answer = Answer(str(find_answer(ends)))
     loops = _best(usable)["looping"].iloc[0] > LIMITS.looping_share
     if loops and answer in (Answer.ON, Answer.HERE):
         answer = Answer.LOOPING

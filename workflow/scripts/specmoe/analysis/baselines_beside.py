@@ -11,39 +11,27 @@ import numpy as np
 import pandas as pd
 
 from specmoe.analysis.intervals import mean_speedup, moderated
+from specmoe.analysis.state import with_other_baselines
 from specmoe.analysis.summaries import SETTING
-from specmoe.config.block import MEASURED_BY, NO_DRAFT, Protocol
+from specmoe.config.block import MEASURED_BY, Protocol
 from specmoe.config.schema import Statistics
 
 TOLERANCE = 0.02
 """A ratio that surely differs from 1 by more fails: a fifth of the gain that is worth having
 (`decision.LITTLE`), as the speedups of the setting are wrong by just as much."""
 
-_PLACE = ["block", "prompt"]
 
-
-def baselines_beside(
-    runs: pd.DataFrame, pairs: pd.DataFrame, statistics: Statistics
-) -> pd.DataFrame:
+def baselines_beside(pairs: pd.DataFrame, statistics: Statistics) -> pd.DataFrame:
     """Return a row for each setting with baselines of its own; none where settings share them.
 
-    `runs` are those that count, at the campaign's own conditions; `pairs` are of them too. Columns:
-    runs (of the setting's baselines), blocks; ratio, of their rates to those of the other baselines
-    of the same block and prompt, with an interval that holds for all settings of a target at once;
-    failed: whether the interval is off by more than TOLERANCE.
+    `pairs` are those that count, at the campaign's own conditions. Columns: runs (of the setting's
+    baselines), blocks; ratio, of their rates to those of the other baselines of the same block and
+    prompt, with an interval that holds for all settings of a target at once; failed: whether the
+    interval is off by more than TOLERANCE.
     """
-    plain = runs[runs["draft"] == NO_DRAFT].set_index("run")
-    logs = plain["tokens_per_second"].astype(float).map(math.log)
-    of_place = logs.groupby([plain[name] for name in _PLACE]).agg(["sum", "count"])
-    own = pairs[pairs["paired"].astype(bool) & (pairs["protocol"] == Protocol.PAIRED)]
+    own = with_other_baselines(pairs[pairs["protocol"] == Protocol.PAIRED])
     own = own.drop_duplicates([*SETTING, "baseline"]).drop_duplicates("baseline", keep=False)
-    own = own.assign(log=own["baseline"].map(logs))
-    found = own.groupby([*MEASURED_BY, *SETTING, *_PLACE])["log"].agg(["sum", "count"])
-    found = found.reset_index().join(of_place.add_prefix("all_"), _PLACE)
-    found["others"] = found["all_count"] - found["count"]
-    found = found[found["others"] > 0]
-    beside = (found["all_sum"] - found["sum"]) / found["others"]
-    found["speedup"] = np.exp(found["sum"] / found["count"] - beside)
+    found = own.assign(speedup=np.exp(own["own"] - own["other"]))
     rows = []
     for _, of_target in found.groupby("target"):
         settings = dict(iter(of_target.groupby([*MEASURED_BY, *SETTING])))
@@ -52,7 +40,7 @@ def baselines_beside(
             low, high = mean.interval(statistics.confidence, len(settings))
             rows.append(
                 dict(zip([*MEASURED_BY, *SETTING], key, strict=True))
-                | {"runs": int(its["count"].sum()), "blocks": its["block"].nunique()}
+                | {"runs": len(its), "blocks": its["block"].nunique()}
                 | {"ratio": math.exp(mean.log), "ratio_low": low, "ratio_high": high}
                 | {"failed": low > 1 + TOLERANCE or high < 1 / (1 + TOLERANCE)}
             )

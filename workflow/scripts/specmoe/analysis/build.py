@@ -67,7 +67,8 @@ def analyse(
     seen = seen_experts(pass_times)
     sizes = {model: size_of_info(info, seen.get(model, ())) for model, info in infos.items()}
     pass_times = undisturbed_passes(pass_times)
-    beside = baselines_beside(usual(counted), usual(pairs[pairs["counts"]]), statistics)
+    usual_pairs = usual(pairs[pairs["counts"]])
+    beside = baselines_beside(usual_pairs, statistics)
     found = tables["settings"], audit.audit
     tables |= advise(usual(runs), pairs, *found, config, infos, stages, beside)
     models = config.models.items()
@@ -93,9 +94,7 @@ def analyse(
         prediction_errors=cost_tables.prediction_errors(predicted),
         break_even=cost_tables.break_even(fitted, predicted),
         gamma_curves=gamma_curves(usual(own), counted, scores, fitted, pass_times, statistics),
-        state=state(
-            usual(pairs[pairs["counts"]]), tables["advice"], tables["advice_settings"], statistics
-        ),
+        state=state(usual_pairs, tables["advice"], tables["advice_settings"], statistics),
         upcycled_pairs=compare_pairs(costed, dense_of, single_of, statistics),
         pass_times=compare_passes(pass_times, dense_of, sizes, bandwidth, statistics),
         audit=audit.summary,

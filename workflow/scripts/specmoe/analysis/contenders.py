@@ -18,7 +18,7 @@ import pandas as pd
 
 from specmoe.analysis.advice import Status
 from specmoe.analysis.build import advice_tables
-from specmoe.analysis.decision import Answer, Decision, Verdict, decide
+from specmoe.analysis.decision import Answer, Verdict, decide
 from specmoe.analysis.gamma_curves import scored_pair
 from specmoe.analysis.intervals import mean_on_other_prompts, mean_speedup, moderated, stacked
 from specmoe.analysis.labels import is_no_control, with_controls
@@ -60,7 +60,6 @@ class Stage(NamedTuple):
     """What is known before a repeat, and what is measured in it."""
 
     rows: Rows
-    tables: Mapping[str, pd.DataFrame]  # of `advice_tables`; none before the first repeat
     ended: str  # why nothing is measured further; empty if something is
 
     @property
@@ -87,14 +86,13 @@ def choose(
         for arm in select_arms(one, config.audit.unrelated_drafts, infos)
     }
     rows = {name: row | before.get(name, {}) for name, row in rows.items()}
-    tables: dict[str, pd.DataFrame] = {}
     if repeat == 0:
         predict(campaign, rows, infos)
     else:
-        tables = compare(campaign, repeat, blocks, rows, infos)
+        compare(campaign, repeat, blocks, rows, infos)
     afford(campaign, rows, limits)
     going = any(row["verdict"] == Verdict.CONTENDER for row in rows.values())
-    return Stage(rows, tables, "" if going or not rows else "no setting needs more repeats")
+    return Stage(rows, "" if going or not rows else "no setting needs more repeats")
 
 
 def select_arms(
@@ -165,8 +163,8 @@ def compare(
     blocks: Iterable[str],
     rows: Rows,
     infos: Mapping[str, ModelInfo],
-) -> dict[str, pd.DataFrame]:
-    """Give their verdicts to settings after a repeat; return the tables of `advice_tables`."""
+) -> None:
+    """Give their verdicts to settings after a repeat."""
     config, asked = campaign.config, Asked(campaign)
     runs = frame_of(row for name in blocks for row in rows_of_block(asked, name))
     # What rests on sizes, machines and probabilities is checked at the end.
@@ -175,7 +173,6 @@ def compare(
     if repeat >= config.measurement.least:
         for target, own in groupby(sorted(rows.values(), key=_target), _target):
             drop(target, [*own], tables, config, repeat)
-    return tables
 
 
 def drop(
@@ -202,7 +199,18 @@ def drop(
     found = [*compress(keys, usable)]
     if not found:
         return
-    decided = _decide([tables["compared"][key] for key in found], len(by_key), config, repeat)
+    members = [tables["compared"][key] for key in found]  # those of the best one first
+    these = moderated([*map(mean_speedup, members)])
+    others = [*map(mean_on_other_prompts, members, these)]
+    behind = moderated([mean_speedup(_over(own, members[0]), "over") for own in members])
+    decided = decide(
+        *map(stacked, (these, others, behind)),
+        confidence=config.statistics.confidence,
+        session=session_of(config.statistics, members),
+        choice=len(by_key),
+        look=repeat,
+        looks=config.measurement.most,
+    )
     for key in compress(found[1:], decided.beaten[1:]):
         by_key[key]["verdict"] = Verdict.BEATEN
     doubt(rows)
@@ -212,32 +220,16 @@ def drop(
                 row["verdict"] = Verdict.DECIDED
 
 
-def doubt(rows: Iterable[dict[str, Any]]) -> None:
+def doubt(rows: Sequence[dict[str, Any]]) -> None:
     """Believe no prediction of settings one of which was wrong: they are contenders again."""
-    listed = [*rows]
-    known = [row for row in listed if {"predicted_low", "speedup_low"} <= row.keys()]
+    known = [row for row in rows if {"predicted_low", "speedup_low"} <= row.keys()]
     if any(
         row["speedup_high"] < row["predicted_low"] or row["speedup_low"] > row["predicted_high"]
         for row in known
     ):
-        for row in listed:
+        for row in rows:
             if row["verdict"] == Verdict.PREDICTED:
                 row["verdict"] = Verdict.CONTENDER
-
-
-def _decide(members: Sequence[pd.DataFrame], choice: int, config: Config, repeat: int) -> Decision:
-    """Return what is known of settings from their compared pairs, those of the best one first."""
-    these = moderated([*map(mean_speedup, members)])
-    others = [*map(mean_on_other_prompts, members, these)]
-    behind = moderated([mean_speedup(_over(own, members[0]), "over") for own in members])
-    return decide(
-        *map(stacked, (these, others, behind)),
-        confidence=config.statistics.confidence,
-        session=session_of(config.statistics, members),
-        choice=choice,
-        look=repeat,
-        looks=config.measurement.most,
-    )
 
 
 def _over(own: pd.DataFrame, best: pd.DataFrame) -> pd.DataFrame:

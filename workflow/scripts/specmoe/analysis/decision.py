@@ -16,6 +16,7 @@ campaign that is measured until it is decided.
 """
 
 from enum import StrEnum
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
@@ -86,25 +87,17 @@ def find_ends(these: Mean, others: Mean, confidence: float, choice: int, session
 
     `these` and `others` are on these prompts and on prompts like these.
     """
-    found: list[np.ndarray] = []
-    for mean, among in ((these, choice), (others, choice), (these, 1)):
-        reach = mean.reach(confidence, among, session)
-        with np.errstate(over="ignore"):
-            found += [np.exp(mean.log - reach), np.exp(mean.log + reach)]
-    return Ends(*found)
+    kinds = (these, choice), (others, choice), (these, 1)
+    found = [mean.interval(confidence, among, session) for mean, among in kinds]
+    return Ends(*chain(*found))
 
 
-def find_answer(
-    simultaneous_low: np.ndarray,
-    simultaneous_high: np.ndarray,
-    other_prompts_low: np.ndarray,
-    setting_high: np.ndarray,
-) -> np.ndarray:
-    """Return the answers that ends (..., settings) of intervals give, see `Ends`."""
-    on = (other_prompts_low > 1).any(axis=-1)
-    here = (simultaneous_low > 1).any(axis=-1)
-    off = (setting_high < 1).all(axis=-1)
-    little = (simultaneous_high < LITTLE).all(axis=-1)
+def find_answer(ends: Ends) -> np.ndarray:
+    """Return the answers that ends of intervals give."""
+    on = (ends.other_prompts_low > 1).any(axis=-1)
+    here = (ends.simultaneous_low > 1).any(axis=-1)
+    off = (ends.setting_high < 1).all(axis=-1)
+    little = (ends.simultaneous_high < LITTLE).all(axis=-1)
     cases = [Answer.ON, Answer.HERE, Answer.OFF, Answer.LITTLE]
     return np.select([on, here, off, little], cases, Answer.UNDECIDED)
 
@@ -133,9 +126,7 @@ def decide(
     """
     confidence = confidence_of_look(confidence, looks)
     found = find_ends(these, others, confidence, choice, session)
-    answer = find_answer(
-        found.simultaneous_low, found.simultaneous_high, found.other_prompts_low, found.setting_high
-    )
+    answer = find_answer(found)
     slower = behind.log + behind.reach(confidence, max(choice - 1, 1)) < 0
     beaten = slower | (found.setting_high < 1)
     # With all repeats the part of blocks shrinks, and what it is known by grows.

@@ -20,8 +20,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from specmoe.analysis.intervals import additive_model
 from specmoe.analysis.registry import records
 from specmoe.analysis.summaries import SETTING, summarise
+from specmoe.config.block import ARM_COLUMNS
 from specmoe.config.schema import Statistics
 
 # Flags select by speed: without the fastest quarter of normal errors their mean is 0.4 deviations
@@ -58,14 +60,10 @@ def at_all_prompts(settings: Mapping[Any, pd.DataFrame]) -> dict[Any, pd.DataFra
     known, (prompts, among) = ~np.isnan(logs), logs.shape
     shifts, errors = np.zeros(among), np.zeros(among)
     if not known.all():
-        prompt_at, setting_at = known.nonzero()
-        design = np.hstack([np.eye(prompts)[prompt_at], np.eye(among)[setting_at]])
-        effects, *_ = np.linalg.lstsq(design, logs[known], rcond=None)
-        left = logs[known] - design @ effects
-        degrees = len(left) - prompts - among + 1
-        square = left @ left / degrees * among / (among - 1) if degrees > 1 else math.nan
+        effects, _, square, degrees = additive_model(np.nan_to_num(logs), known)
+        square = square * among / (among - 1) if degrees > 1 else math.nan
         own_count = known.sum(axis=0)
-        shifts = effects[:prompts].mean() - effects[:prompts] @ known / own_count
+        shifts = effects.mean() - effects @ known / own_count
         errors = np.where(known.all(axis=0), 0, np.sqrt(square * (1 / own_count - 1 / prompts)))
     return {
         key: own.assign(speedup=own["speedup"] * math.exp(shift), lacking_error=error)
@@ -81,7 +79,8 @@ def apply_exclusions(
     `candidates` is `summarise`'s frame of `members`, which has them by setting; settings of a
     target with the same `prompt_set`, what they were sent, are compared. Added to the settings:
     flagged and impossible, of all their pairs; lacking_prompts (ids of those that others have, or
-    nothing); excluded_setting, which keeps all its runs.
+    nothing); excluded_setting, which keeps all its runs; of the compared runs prompts and repeats
+    (how many), and their parameters.
     """
     if candidates.empty:
         return candidates, dict(members)
@@ -102,7 +101,8 @@ def apply_exclusions(
         numbers = numbers.drop(columns=["prompt_set", "excluded", "pairs"]).set_index(SETTING)
         numbers_of = numbers.to_dict("index")
         for key, row in zip(keys, records(peers), strict=True):
-            lacking = prompts - {*left[key]["prompt"]} if key in left else ()
+            its = kept[key]
+            lacking = prompts - {*its["prompt"]} if key in left else ()
             rows.append(
                 row
                 | numbers_of.get(key, {})
@@ -111,6 +111,9 @@ def apply_exclusions(
                     "impossible": int(members[key]["impossible"].sum()),
                     "excluded_setting": key not in left,
                     "lacking_prompts": ", ".join(sorted(lacking)),
+                    "prompts": its["prompt"].nunique(),
+                    "repeats": its["repeat"].nunique(),
+                    **its.iloc[0][ARM_COLUMNS].to_dict(),
                 }
             )
     return pd.DataFrame(rows), kept

@@ -51,10 +51,9 @@ def what_helps(
         logs = np.log(usable["speedup"].to_numpy(float))
         errors = usable["these_error"].to_numpy(float) * math.sqrt(done / repeats)
         mean = Mean(logs, errors, usable["these_degrees"].to_numpy(float) * repeats / done)
-        ends = find_ends(mean, mean, confidence, len(usable), session)
-        low, high = ends.simultaneous_low, ends.simultaneous_high
         # A gain on these prompts is an answer, whatever is known of others.
-        return str(find_answer(low, high, low, ends.setting_high)) != Answer.UNDECIDED
+        ends = find_ends(mean, mean, confidence, len(usable), session)
+        return str(find_answer(ends)) != Answer.UNDECIDED
 
     session = session_of(config.statistics)
     for repeats in range(done + 1, MOST_REPEATS + 1):

@@ -146,12 +146,12 @@ class Mean(NamedTuple):
 
     def interval(
         self, confidence: float, settings: int = 1, session: Session = SAME_SESSION
-    ) -> tuple[float, float]:
+    ) -> tuple[Any, Any]:
         """Return both ends of the interval of the ratio itself, see `reach`; NaN without one."""
         reach = self.reach(confidence, settings, session)
         # numpy's exponential of a huge number is infinity, math's is an error.
         with np.errstate(over="ignore"):
-            return float(np.exp(self.log - reach)), float(np.exp(self.log + reach))
+            return np.exp(self.log - reach), np.exp(self.log + reach)
 
     def estimate(self, confidence: float) -> Estimate:
         """Return the ratio with its interval."""
@@ -195,17 +195,28 @@ class Stratum(NamedTuple):
         """
         if (counts == counts.flat[0]).all():
             return cls.complete(sums / counts, at, kinds)
-        block_at, prompt_at = counts.nonzero()
-        design = np.hstack([np.eye(len(sums))[block_at], np.eye(len(sums[0]))[prompt_at]])
-        weights = np.sqrt(counts[block_at, prompt_at])
-        values = sums[block_at, prompt_at] / weights
-        effects = np.linalg.lstsq(design * weights[:, None], values, rcond=None)[0]
-        blocks, prompts = np.split(effects, [len(sums)])
-        degrees = len(values) - len(effects) + 1
-        rest = values / weights - design @ effects
-        square = (rest**2).sum() / max(degrees, 1)
+        blocks, prompts, square, degrees = additive_model(sums, counts)
         full = blocks + prompts.mean(), prompts + blocks.mean()
         return cls(*full, square, degrees, np.asarray(at), np.asarray(kinds))
+
+
+def additive_model(
+    sums: np.ndarray, counts: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, float, int]:
+    """Return the effects of rows and columns of a table with gaps, by least squares.
+
+    `sums` and `counts` are those of what each cell has. Behind the effects: the mean square of what
+    they leave, and its degrees of freedom.
+    """
+    row_at, column_at = counts.nonzero()
+    design = np.hstack([np.eye(len(sums))[row_at], np.eye(len(sums[0]))[column_at]])
+    weights = np.sqrt(counts[row_at, column_at])
+    values = sums[row_at, column_at] / weights
+    effects = np.linalg.lstsq(design * weights[:, None], values, rcond=None)[0]
+    degrees = len(values) - len(effects) + 1
+    rest = values / weights - design @ effects
+    of_rows, of_columns = np.split(effects, [len(sums)])
+    return of_rows, of_columns, (rest**2).sum() / max(degrees, 1), degrees
 
 
 def block_mean(means: np.ndarray) -> Mean:
@@ -304,8 +315,8 @@ FEWEST_SETTINGS = 3
 
 
 def stacked(means: Sequence[Mean]) -> Mean:
-    """Return means as one of arrays."""
-    return Mean(*np.array([mean[:3] for mean in means], float).reshape(-1, 3).T)
+    """Return means as one of arrays, without residuals."""
+    return Mean(*np.array([mean[:5] for mean in means], float).reshape(-1, 5).T)
 
 
 def moderated(means: Sequence[Mean]) -> list[Mean]:
@@ -319,14 +330,10 @@ def moderated(means: Sequence[Mean]) -> list[Mean]:
     """
     if not means:
         return []
-    logs, errors, degrees, numbers, repeated = (
-        np.array([one[column] for one in means], float) for column in range(5)
-    )
-    own = Mean(logs, errors, degrees, numbers, repeated > 0)
     # Those with most blocks tell most; only they have blocks of all times.
     most = max((one.strata for one in means), key=len)
     told = [one.residuals for one in means if np.array_equal(one.strata, most)]
-    found = moderate(own, inflation(told, most) if len(most) else 1.0)
+    found = moderate(stacked(means), inflation(told, most) if len(most) else 1.0)
     widened = float(found.widened)
     return [
         one._replace(error=float(error), degrees=float(freedom), widened=widened)

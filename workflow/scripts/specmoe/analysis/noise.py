@@ -8,6 +8,7 @@ shows of its own noise is shrunk to the prior, which weighs as much as the draws
 
 import math
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -52,12 +53,9 @@ def session_of(statistics: Statistics, settings: Sequence[pd.DataFrame] = ()) ->
     if statistics.session_sd is not None:
         said = statistics.session_sd
         return Session(said, said * own.value / common.value)
-    if settings:
-        shifts = session_shifts(settings)
-        common, own = (
-            known.shrunk([getattr(one, part) ** 2 for one in shifts])
-            for known, part in ((common, "common"), (own, "own"))
-        )
+    shifts = session_shifts(settings)
+    common = common.shrunk([one.common**2 for one in shifts])
+    own = own.shrunk([one.own**2 for one in shifts])
     return Session(common.value, own.value, common.degrees)
 
 
@@ -71,18 +69,16 @@ class Shift(NamedTuple):
 
 def session_shifts(settings: Sequence[pd.DataFrame]) -> list[Shift]:
     """Return the shift between each two sessions that follow one another; none in a single one."""
-    if not all("started_at" in one for one in settings):
+    if not settings or not all("started_at" in one for one in settings):
         return []
     times = pd.concat([one["started_at"] for one in settings]).sort_values()
     starts = times[times.diff() > SESSION_GAP].to_numpy()
-    sessions = [np.searchsorted(starts, one["started_at"], side="right") for one in settings]
-    found = []
-    for later in range(1, len(starts) + 1):
-        both = [
-            (one[at == later - 1], one[at == later])
-            for one, at in zip(settings, sessions, strict=True)
-        ]
-        found.append(compare_sessions(both))
+    numbers = [np.searchsorted(starts, one["started_at"], side="right") for one in settings]
+    sessions = [
+        [one[at == number] for one, at in zip(settings, numbers, strict=True)]
+        for number in range(len(starts) + 1)
+    ]
+    found = (compare_sessions(zip(*both, strict=True)) for both in pairwise(sessions))
     return [one for one in found if one]
 
 

@@ -8,22 +8,25 @@ where this one ended, and decides again only what rests on other records.
 
 import json
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
 from specmoe.analysis import contenders
-from specmoe.analysis.stage_text import describe_stage
+from specmoe.analysis.decision import Verdict
+from specmoe.analysis.number_text import TOO_FEW_PROMPTS, measured
 from specmoe.config.block import Block
 from specmoe.config.matrix import TEXTS
 from specmoe.config.schema import Config
 from specmoe.files import read_record, replace_text
 from specmoe.measure import jobs
 from specmoe.plan.asked import Asked
-from specmoe.plan.campaign import LoadedCampaign
+from specmoe.plan.campaign import ROOT, LoadedCampaign
 from specmoe.records import digest_of, head_of
-from specmoe.text import duration
+from specmoe.text import duration, fill_template, in_columns
 
 # Of the minutes: what targets write alone, before anything is compared.
 TEXTS_SHARE = 0.2
@@ -194,15 +197,35 @@ class Stages:
 
 def _pace(known: Iterable[tuple[float, int]]) -> float:
     """Return the seconds of a run, from those of blocks and how many runs each has."""
-    blocks = [*known]
-    return sum(took for took, _ in blocks) / sum(runs for _, runs in blocks)
+    took, runs = map(sum, zip(*known, strict=True))
+    return took / runs
 
 
-def describe(config: Config, stage: contenders.Stage, repeat: int, last: str) -> str:
-    """Return the table of all settings after a stage, and what it says of each target."""
+def describe(config: Config, stage: contenders.Stage, repeats: int, last: str = "") -> str:
+    """Return a table of all settings after so many repeats, and a line for each target.
+
+    `last` says why no repeat follows whatever is decided, if none does.
+    """
     cells, several = [], len({row["suite"] for row in stage.rows.values()}) > 1
+    numbers = ("predicted", "speedup")
     for row in stage.rows.values():
         target = config.label(row["target"])
         place = ", ".join(filter(None, [target, row["suite"] * several, row["level"]]))
-        cells.append(row | {"target": place, "setting": row["label"]})
-    return describe_stage(cells, repeat, stage.ended or last)
+        own = {"target": place, "setting": row["label"], "number": row.get(numbers[repeats > 0])}
+        cells.append({**row, **own, **{name: _number(row, name) for name in numbers}})
+    heads = ["target", "setting", *(name for name in numbers if any(one[name] for one in cells))]
+    heads.append("verdict")
+    values = {
+        "table": in_columns([heads, *([str(one[head]) for head in heads] for one in cells)]),
+        "rows": cells,
+        "repeats": repeats,
+        "known": numbers[repeats > 0],
+        "ended": stage.ended or last,
+        "contender": Verdict.CONTENDER,
+    }
+    return fill_template(ROOT / "paper/stages.txt.j2", **values)
+
+
+def _number(row: Mapping[str, Any], name: str) -> str:
+    value, low, high = (row.get(f"{name}{end}") for end in ("", "_low", "_high"))
+    return "" if pd.isna(value) else measured(value, low, high, wide=TOO_FEW_PROMPTS)

@@ -17,7 +17,7 @@ import pandas as pd
 
 from specmoe.analysis.advice import Status
 from specmoe.analysis.decision import LITTLE
-from specmoe.analysis.intervals import Estimate, student_quantile
+from specmoe.analysis.intervals import Estimate, Mean
 from specmoe.analysis.summaries import SETTING, by_group
 from specmoe.config.schema import Statistics
 
@@ -60,9 +60,10 @@ class Line(NamedTuple):
         crossed = np.square(np.nan_to_num(other) @ np.nan_to_num(rest).T).sum()
         alike = _alike(by_block[0]) * _alike(by_block[1])
         error = np.sqrt(crossed * strata / degrees * (1 + alike) / (1 - alike)) / square
+        reach = float(Mean(slope, error, degrees).reach(CLEAR))
         quarters = np.array_split(np.argsort(by_block[0], kind="stable"), QUARTERS)
         return cls(
-            Estimate(slope, *_ends(slope, error, degrees, CLEAR)),
+            Estimate(slope, slope - reach, slope + reach),
             degrees,
             float(np.sqrt((by_block[1] ** 2).sum() / degrees)),
             quarters,
@@ -102,9 +103,10 @@ def state(
 
 
 def with_other_baselines(pairs: pd.DataFrame) -> pd.DataFrame:
-    """Return the pairs that have others beside them: gain, and other, both as logarithms.
+    """Return the pairs that have others beside them: gain, own and other, all as logarithms.
 
-    That is the speedup, and the mean rate of the other baselines of the block and prompt.
+    These are the speedup, the rate of the pair's baseline, and the mean rate of the other baselines
+    of the block and prompt.
     """
     pairs = pairs[pairs["paired"].astype(bool)]
     own = np.log(pairs["baseline_tokens_per_second"].astype(float))
@@ -131,19 +133,13 @@ def _quarters(rows: pd.DataFrame, confidence: float) -> Iterator[dict[str, Any]]
     gain, level = np.nanmean(gain, axis=1), cells.mean().mean()
     for quarter, part in enumerate(line.quarters):
         mean, error = level["gain"] + gain[part].mean(), line.deviation / np.sqrt(len(part))
-        ends = _ends(mean, error, line.degrees, confidence)
         yield {
             "quarter": quarter + 1,
             "blocks": len(part),
             "settings": len(rows[SETTING].drop_duplicates()),
             "other_tokens_per_second": np.exp(level["other"] + line.others[quarter]),
-            **Estimate(*np.exp([mean, *ends])).columns("speedup"),
+            **Mean(mean, error, line.degrees).estimate(confidence).columns("speedup"),
             "expected": np.exp(level["gain"] + line.slope.value * line.others[quarter]),
             **line.slope.columns("slope"),
             "clear": line.clear,
         }
-
-
-def _ends(mean: float, error: float, degrees: int, confidence: float) -> tuple[float, float]:
-    reach = float(student_quantile(degrees, confidence)) * error
-    return mean - reach, mean + reach

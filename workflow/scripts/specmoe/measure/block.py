@@ -13,11 +13,10 @@ from statistics import fmean
 from typing import Any, NamedTuple
 
 from specmoe.config.block import Arm, Block, PromptSource, Protocol, Schedule
-from specmoe.engine.disturbance import Budget
+from specmoe.engine.disturbance import Budget, busiest, describe_others, snapshot
 from specmoe.engine.identity import Workplace
 from specmoe.engine.job import Job, exclusive_job, log_of_job
 from specmoe.engine.machine import machine_id, memory_needed
-from specmoe.engine.others import busiest, describe_others, snapshot
 from specmoe.engine.responses import tokens_per_second
 from specmoe.files import info_beside
 from specmoe.measure import study_commands
