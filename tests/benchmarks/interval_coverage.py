@@ -23,6 +23,7 @@ ROOT = Path(__file__).resolve().parents[2]
 module_path[:0] = [str(ROOT), str(ROOT / "workflow/scripts")]
 
 from tests.simulated_speedups import (  # noqa: E402
+    WORLDS,
     World,
     five_repeats,
     held,
@@ -43,23 +44,6 @@ HEADS = [
     *("on", "gain", "no gain", *map(str, SPEEDUPS), "repeats"),
     *("2.0.0: gain", *map(str, SPEEDUPS)),
 ]
-WORLDS = {
-    "quiet": World(run=0.04),
-    "as usual": World(),
-    "noisy": World(run=0.2),
-    "heavy tails": World(heavy=True),
-    "blocks alike, 0.3": World(alike=0.3),
-    "blocks alike, 0.7": World(alike=0.7),
-    "drift of 5 %": World(drift=0.05),
-    "prompts in kinds": World(prompt=0.2, kinds=0.7),
-    "5 prompts": World(prompts=5),
-    "30 prompts": World(prompts=30),
-    "1 setting": World(settings=1),
-    "29 settings": World(settings=29),
-    "sessions of 3 %": World(session=0.03, own=0.0),
-    "sessions of 8 %": World(session=0.08, own=0.0),
-    "8 %, and 3 % of each setting": World(session=0.08),
-}
 
 
 def main() -> None:
