@@ -7,6 +7,7 @@ speedup of 1.20. Each analysis is made once: a test that wants another one repla
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import cache
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -371,6 +372,37 @@ def workload_runs(speedups: Mapping[str, Iterable[float]]) -> list[dict]:
             of_prompt += speculative_runs("W", "moe_q4", "draft_0.8b", 4, rates, prompt)
             rows += [row | text for row in of_prompt]
     return rows
+
+
+def loads(gains: Mapping[int, float], gamma: int = 4) -> list[dict]:
+    """Return runs with speculation and without, by the gain at each number of requests.
+
+    A pass of the target gives every user a token.
+    """
+    rows = []
+    counts = {"rounds": 40, "drafted": 160, "accepted": 59, "replays": 0, "replays_rejected": 0}
+    prompts = ("code", "poem")
+    for (at_once, gain), repeat, prompt in product(gains.items(), range(3), prompts):
+        block = f"U/moe_q4/{at_once}/draft_0.8b-{gamma}/r{repeat}"
+        plain = {"run": f"{block}/baseline/{prompt}"}
+        drafted = counts | {"run": f"{block}/g{gamma}/{prompt}", "baseline": plain["run"]}
+        for draft, arm_gamma, rate, more in (
+            ("none", 0, BASELINE_RATE, plain),
+            ("draft_0.8b", gamma, BASELINE_RATE * gain, drafted),
+        ):
+            common = {"block": block, "concurrency": at_once, "level": str(at_once), "load_s": 1.0}
+            common["load_tokens_per_second"] = at_once * rate
+            row = _row("U", "moe_q4", draft, arm_gamma, prompt, repeat, rate)
+            rows.append(row | common | more)
+    return rows
+
+
+@cache
+def with_loads() -> Analysis:
+    """Return a campaign whose gain falls with γ = 4, from 1.3 to 0.9, and with γ = 2 does not."""
+    rows = loads({1: 1.3, 2: 1.1, 4: 0.9}) + loads({1: 1.2, 2: 1.2, 4: 1.2}, gamma=2)
+    suites = SUITES.iloc[:1].assign(suite="U", factor="requests")
+    return replace(full(), levels=settings_of(rows).levels, suites=pd.concat([SUITES, suites]))
 
 
 @cache

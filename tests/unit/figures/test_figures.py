@@ -23,10 +23,10 @@ from ..paper_analyses import (
     several_methods,
     several_ways,
     with_categories,
+    with_loads,
     with_state,
     without_drafts,
 )
-from ..simulated_loads import with_loads
 from ..simulated_pairs import with_upcycled_pairs
 from ..simulated_rounds import pass_cost, verify_cost
 
