@@ -161,10 +161,6 @@ class Sample(NamedTuple):
     kinds: np.ndarray  # of the prompts
     whole: bool  # whether a block has all prompts
 
-    def first(self, repeats: int) -> "Sample":
-        """Return the first repeats."""
-        return self._replace(logs=self.logs[:, :, :repeats], at=self.at[:repeats])
-
     def strata(self) -> list[Stratum]:
         """Return the strata of blocks."""
         if self.whole:
@@ -228,7 +224,7 @@ def until_decided(sample: Sample) -> Outcome:
     answers = np.full(times, Answer.UNDECIDED, object)
     repeats = np.zeros(times)
     for look in range(1, looks + 1):
-        seen = sample.first(look)
+        seen = sample._replace(logs=sample.logs[:, :, :look], at=sample.at[:look])
         these = seen.these()
         means = these, on_such_prompts(seen.strata(), these), seen.behind(kept)
         found = decide(

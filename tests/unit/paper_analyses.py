@@ -450,9 +450,8 @@ def without_drafts() -> Analysis:
 
 def relabelled(analysis: Analysis, model: str, label: str) -> Analysis:
     """Return the analysis with another label for a model."""
-    models = analysis.models.copy()
-    models.loc[models["model"] == model, "label"] = label
-    return replace(analysis, models=models)
+    own = analysis.models["label"].mask(analysis.models["model"] == model, label)
+    return replace(analysis, models=analysis.models.assign(label=own))
 
 
 def _row(

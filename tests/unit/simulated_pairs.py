@@ -15,6 +15,7 @@ from specmoe.config.schema import Statistics
 from specmoe.models.info import Size
 
 from .paper_analyses import baseline_runs, full, speculative_runs
+from .simulated_rounds import timed_pass
 
 DENSE, MOE, SINGLE, DRAFT = "dense_4b", "moe_q4", "moe_1", "draft_0.8b"
 DENSE_OF = {MOE: DENSE, SINGLE: DENSE}
@@ -35,8 +36,7 @@ def runs_of_pair(
     for gamma, prompt, (target, speedup) in product(gammas, prompts, speedups.items()):
         made = speculative_runs("S", target, DRAFT, gamma, [50 * speedup] * repeats, prompt)
         rows += [row | more for row in made]
-    runs = pd.DataFrame(rows)
-    return runs.assign(repeat=runs["block"].str.split("/").str[-1].astype(int), **{"iteration": 0})
+    return pd.DataFrame(rows)
 
 
 def pairs_of(runs: pd.DataFrame) -> pd.DataFrame:
@@ -48,11 +48,8 @@ def pass_times(costs: Mapping[str, Mapping[int, float]], repeats: int = 3) -> pd
     """Return passes timed by themselves, by model and width, in ms; repeats scale them."""
     return pd.DataFrame(
         [
-            {
-                **{"engine": "current", "model": model, "repeat": repeat, "outputs": "all"},
-                **{"n_tokens": n_tokens, "ms": ms * (1 + repeat)},
-                "experts": 1.0 + 0.5 * (n_tokens - 1) if model == MOE else None,
-            }
+            timed_pass(model, n_tokens, ms * (1 + repeat), repeat)
+            | {"experts": 1.0 + 0.5 * (n_tokens - 1) if model == MOE else None}
             for model, of_model in costs.items()
             for n_tokens, ms in of_model.items()
             for repeat in range(repeats)
