@@ -29,7 +29,7 @@ from specmoe.analysis.summaries import (
     with_conditions,
     with_speedups,
 )
-from specmoe.analysis.upcycled_pairs import compare_passes
+from specmoe.analysis.upcycled_pairs import compare_pairs, compare_passes
 from specmoe.audit.checks import ALL, CHECKS
 from specmoe.audit.draft_rounds import scores_by_run
 from specmoe.config.schema import Statistics
@@ -60,6 +60,12 @@ SIZES = {
     "moe_q4": Size(20_600_000_000, 1.5e9, 19e9, 256, 8, 40),
     "dense_4b": Size(4_400_000_000, 4.4e9, 0.0, 0, 0, 32),
 }
+
+# A dense model and MoEs that are made of it.
+DENSE, MOE, SINGLE, DRAFT = "dense_4b", "moe_q4", "moe_1", "draft_0.8b"
+DENSE_OF = {MOE: DENSE, SINGLE: DENSE}
+PAIR_SIZES = {MOE: Size(10**10, 1e9, 9e9, 4, 1, 2), DENSE: Size(4 * 10**9, 4e9, 0, 0, 0, 2)}
+BANDWIDTH = 1e12  # bytes a second, so that a gigabyte takes a millisecond
 
 CAMPAIGN = pd.DataFrame(
     [
@@ -439,6 +445,63 @@ def controlled(failed: int = 0) -> Analysis:
         analysis_of(rows),
         models=pd.concat([MODELS, stranger], ignore_index=True),
         audit=pd.DataFrame([zero | row | {"runs": 2} | nothing for row in audit]),
+    )
+
+
+def runs_of_pair(
+    speedups: Mapping[str, float],
+    *,
+    gammas: tuple[int, ...] = (4,),
+    forced: float | None = None,
+) -> pd.DataFrame:
+    """Return runs of both targets: three repeats of two prompts."""
+    prompts, repeats = ("code", "letter"), 3
+    rows = baseline_runs(speedups, prompts, repeats)
+    more = {"forced_acceptance": forced, "tokens": [1, 2, 3]}
+    for gamma, prompt, (target, speedup) in product(gammas, prompts, speedups.items()):
+        made = speculative_runs("S", target, DRAFT, gamma, [50 * speedup] * repeats, prompt)
+        rows += [row | more for row in made]
+    return pd.DataFrame(rows)
+
+
+def pairs_of(runs: pd.DataFrame) -> pd.DataFrame:
+    """Return what the MoE gains next to its dense counterpart."""
+    return compare_pairs(with_speedups(runs), DENSE_OF, {MOE: SINGLE}, Statistics())
+
+
+def times_of_pair(costs: Mapping[str, Mapping[int, float]], repeats: int = 3) -> pd.DataFrame:
+    """Return passes timed by themselves, by model and width, in ms; repeats scale them."""
+    return pd.DataFrame(
+        [
+            simulated_rounds.timed_pass(model, n_tokens, ms * (1 + repeat), repeat)
+            | {"experts": 1.0 + 0.5 * (n_tokens - 1) if model == MOE else None}
+            for model, of_model in costs.items()
+            for n_tokens, ms in of_model.items()
+            for repeat in range(repeats)
+        ]
+    )
+
+
+@cache
+def with_upcycled_pairs() -> Analysis:
+    """Return a campaign with an upcycled pair.
+
+    The MoE gains 0.75 times what its dense counterpart does, also at forced acceptance; its pass
+    over five tokens costs 3.0 single ones, and the dense model's 1.5.
+    """
+    speedups = {DENSE: 1.2, MOE: 0.9}
+    own = runs_of_pair(speedups, gammas=(2, 4))
+    forced = [
+        runs_of_pair(speedups, gammas=(2, 4), forced=share).assign(suite="I", draft_model=DRAFT)
+        for share in (0.0, 1.0)
+    ]
+    times = times_of_pair({DENSE: {1: 10, 5: 15}, MOE: {1: 10, 5: 30}})
+    known = {"machine_memory_bandwidth_bytes_per_second": BANDWIDTH}
+    return replace(
+        full(),
+        campaign=full().campaign.assign(**known, machine_memory_bandwidth_source="config"),
+        upcycled_pairs=pd.concat([pairs_of(runs) for runs in [own, *forced]], ignore_index=True),
+        pass_times=compare_passes(times, DENSE_OF, PAIR_SIZES, BANDWIDTH, Statistics()),
     )
 
 

@@ -25,9 +25,9 @@ from ..paper_analyses import (
     with_categories,
     with_loads,
     with_state,
+    with_upcycled_pairs,
     without_drafts,
 )
-from ..simulated_pairs import with_upcycled_pairs
 from ..simulated_rounds import pass_cost, verify_cost
 
 # Campaigns for the figures that show nothing of `full`.

@@ -27,9 +27,9 @@ from ..paper_analyses import (
     relabelled,
     several_methods,
     single,
+    with_upcycled_pairs,
     without_drafts,
 )
-from ..simulated_pairs import with_upcycled_pairs
 
 HOSTILE = """</script><script>planted()</script>" onload='planted()' %&#_ {{ 7 * 7 }} ${7*7}"""
 VOID = {"meta", "link", "img", "source", "br", "rect", "path", "input"}

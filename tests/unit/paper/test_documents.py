@@ -22,11 +22,11 @@ from ..paper_analyses import (
     several_methods,
     single,
     speculative_runs,
+    with_upcycled_pairs,
     without_drafts,
 )
 from ..published_study import analysis_of_study, needs_csv
 from ..rendered_tables import MAKERS, latex
-from ..simulated_pairs import with_upcycled_pairs
 
 # Made once, and printed from what was simulated.
 ALWAYS = {"tab:answers"}
