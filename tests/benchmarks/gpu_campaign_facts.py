@@ -19,18 +19,11 @@ from specmoe.config.engines import PypiEngine  # noqa: E402
 from specmoe.config.load import merge_catalogs, read_mapping  # noqa: E402
 from specmoe.plan.gate import load_campaign  # noqa: E402
 
-
-def main() -> None:
-    """Print the facts of the campaign that the overlays describe."""
-    overlay: dict[str, Any] = {}
-    for file in sys.argv[1:]:
-        update_config(overlay, read_mapping(Path(file)))
-    campaign = load_campaign(merge_catalogs(ROOT, overlay), ROOT, Path("results"))
-    config = campaign.config
-    assert isinstance(config.engine, PypiEngine)
-    facts = [config.campaign.name, campaign.engine_id, config.engine.commit]
-    print(*facts, config.campaign.models, len(campaign.blocks), *config.measured_models)
-
-
-if __name__ == "__main__":
-    main()
+overlay: dict[str, Any] = {}
+for file in sys.argv[1:]:
+    update_config(overlay, read_mapping(Path(file)))
+campaign = load_campaign(merge_catalogs(ROOT, overlay), ROOT, Path("results"))
+config = campaign.config
+assert isinstance(config.engine, PypiEngine)
+facts = [config.campaign.name, campaign.engine_id, config.engine.commit]
+print(*facts, config.campaign.models, len(campaign.blocks), *config.measured_models)
