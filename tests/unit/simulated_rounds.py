@@ -156,13 +156,12 @@ def forced(
     """
     generator = generator or np.random.default_rng(7)
     rows = [plain("V", target, repeat) for repeat in range(repeats)]
-    for gamma in gammas:
-        for share, accept in ((0.0, nothing), (1.0, everything)):
-            rows += [
-                row("V", target, "draft_0.8b", gamma, repeat, forced_acceptance=share)
-                | counts(gamma, accept, hybrid=hybrid)
-                for repeat in range(repeats)
-            ]
+    for gamma, (share, accept) in product(gammas, ((0.0, nothing), (1.0, everything))):
+        rows += [
+            row("V", target, "draft_0.8b", gamma, repeat, forced_acceptance=share)
+            | counts(gamma, accept, hybrid=hybrid)
+            for repeat in range(repeats)
+        ]
     drifts = generator.normal(0, drift, repeats) if drift else np.zeros(repeats)
     errors = [
         generator.normal(0, noise) + drifts[one["repeat"]] * (one["draft"] != "none")

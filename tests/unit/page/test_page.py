@@ -94,11 +94,8 @@ class Reader(HTMLParser):
         if tag not in VOID:
             self.open.append(tag)
 
-    def handle_startendtag(self, tag, attrs):
-        self.elements.append((tag, dict(attrs)))
-
     def handle_endtag(self, tag):
-        assert self.open.pop() == tag
+        assert tag in VOID or self.open.pop() == tag
 
     def handle_data(self, data):
         self.words.append(data)
