@@ -134,6 +134,25 @@ class World:
         return np.array(drawn)
 
 
+WORLDS = {
+    "quiet": World(run=0.04),
+    "as usual": World(),
+    "noisy": World(run=0.2),
+    "heavy tails": World(heavy=True),
+    "blocks alike, 0.3": World(alike=0.3),
+    "blocks alike, 0.7": World(alike=0.7),
+    "drift of 5 %": World(drift=0.05),
+    "prompts in kinds": World(prompt=0.2, kinds=0.7),
+    "5 prompts": World(prompts=5),
+    "30 prompts": World(prompts=30),
+    "1 setting": World(settings=1),
+    "29 settings": World(settings=29),
+    "sessions of 3 %": World(session=0.03, own=0.0),
+    "sessions of 8 %": World(session=0.08, own=0.0),
+    "8 %, and 3 % of each setting": World(session=0.08),
+}
+
+
 class Sample(NamedTuple):
     """Logarithms of speedup, an array (times, settings, repeats, prompts), and their blocks."""
 
@@ -141,10 +160,6 @@ class Sample(NamedTuple):
     at: np.ndarray  # the place of each block in time (repeats, prompts)
     kinds: np.ndarray  # of the prompts
     whole: bool  # whether a block has all prompts
-
-    def first(self, repeats: int) -> "Sample":
-        """Return the first repeats."""
-        return self._replace(logs=self.logs[:, :, :repeats], at=self.at[:repeats])
 
     def strata(self) -> list[Stratum]:
         """Return the strata of blocks."""
@@ -194,7 +209,6 @@ class Outcome(NamedTuple):
 
     answers: np.ndarray
     repeats: np.ndarray
-    runs: np.ndarray  # of a prompt with a setting, in units of all prompts
     kept: np.ndarray
 
     def share(self, *answers: Answer) -> float:
@@ -208,9 +222,9 @@ def until_decided(sample: Sample) -> Outcome:
     times, settings, looks, _ = sample.logs.shape
     kept, done = np.ones((times, settings), bool), np.zeros(times, bool)
     answers = np.full(times, Answer.UNDECIDED, object)
-    repeats, runs = np.zeros(times), np.zeros(times)
+    repeats = np.zeros(times)
     for look in range(1, looks + 1):
-        seen = sample.first(look)
+        seen = sample._replace(logs=sample.logs[:, :, :look], at=sample.at[:look])
         these = seen.these()
         means = these, on_such_prompts(seen.strata(), these), seen.behind(kept)
         found = decide(
@@ -222,12 +236,11 @@ def until_decided(sample: Sample) -> Outcome:
             looks=looks,
         )
         repeats += ~done
-        runs += np.where(done, 0, kept.sum(axis=-1))
         answers = np.where(done, answers, found.answer)
         left = kept & ~found.beaten
         kept = np.where(done[:, None] | ~left.any(axis=-1, keepdims=True), kept, left)
         done |= ~found.more_helps
-    return Outcome(answers, repeats, runs, kept)
+    return Outcome(answers, repeats, kept)
 
 
 def _without(mean: Mean, dropped: np.ndarray) -> Mean:
@@ -236,19 +249,18 @@ def _without(mean: Mean, dropped: np.ndarray) -> Mean:
     return mean._replace(log=log, error=error)
 
 
-def five_repeats(sample: Sample, session: float = 0.03) -> Outcome:
+def five_repeats(sample: Sample) -> Outcome:
     """Return what 2.0.0 says: five repeats, Student's t on blocks, and sessions of 3 %."""
     logs = sample.logs[:, :, :5]
     times, settings, _, prompts = logs.shape
     strata = [Stratum.complete(logs, kinds=np.arange(prompts))]
     these, others = on_these_prompts(strata), on_such_prompts(strata)
-    apart = student_quantile(MANY, 0.96) * session
+    apart = student_quantile(MANY, 0.96) * 0.03
     low = [one.log - one.reach(CONFIDENCE, settings) - apart for one in (these, others)]
     here, on = ((one > 0).any(axis=-1) for one in low)
     off = (these.log + np.hypot(these.reach(CONFIDENCE), apart) < 0).all(axis=-1)
     answers = np.select([on, here, off], [Answer.ON, Answer.HERE, Answer.OFF], Answer.UNDECIDED)
-    five = np.full(times, 5.0)
-    return Outcome(answers, five, five * settings, np.ones((times, settings), bool))
+    return Outcome(answers, np.full(times, 5.0), np.ones((times, settings), bool))
 
 
 Rule = Callable[[Sample], Outcome]
@@ -280,8 +292,8 @@ def wrong_answers(
 
 def right_answers(
     world: World, speedup: float, *, times: int, seed: int, rule: Rule = until_decided
-) -> tuple[float, float, float]:
-    """Return in what share of so many targets the answer is right, and mean repeats and runs.
+) -> tuple[float, float]:
+    """Return in what share of so many targets the answer is right, and the mean of repeats.
 
     The best setting has this speedup on the prompts that are sent, and the others spread evenly
     from there to half of it. A gain is right above 1, *off* or *little to gain* below.
@@ -290,4 +302,4 @@ def right_answers(
     sample = world.sample(np.random.default_rng(seed), times, truths.tolist())
     found = rule(sample)
     right = found.share(*(GAINS if speedup > 1 else NO_GAINS))
-    return right, float(found.repeats.mean()), float(found.runs.mean())
+    return right, float(found.repeats.mean())

@@ -10,30 +10,20 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import yaml
 from snakemake.utils import update_config
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "workflow/scripts"))
 
 from specmoe.config.engines import PypiEngine  # noqa: E402
+from specmoe.config.load import merge_catalogs, read_mapping  # noqa: E402
 from specmoe.plan.gate import load_campaign  # noqa: E402
 
-# As the Snakefile names them.
-CATALOGS = [ROOT / f"config/{name}.yaml" for name in ("engines", "models", "prompts", "suites")]
-
-
-def main() -> None:
-    """Print the facts of the campaign that the overlays describe."""
-    data: dict[str, Any] = {}
-    for file in [*CATALOGS, ROOT / "config/config.yaml", *map(Path, sys.argv[1:])]:
-        update_config(data, yaml.safe_load(file.read_text()))
-    campaign = load_campaign(data, ROOT, Path("results"))
-    config = campaign.config
-    assert isinstance(config.engine, PypiEngine)
-    facts = [config.campaign.name, campaign.engine_id, config.engine.commit]
-    print(*facts, config.campaign.models, len(campaign.blocks), *config.measured_models)
-
-
-if __name__ == "__main__":
-    main()
+overlay: dict[str, Any] = {}
+for file in sys.argv[1:]:
+    update_config(overlay, read_mapping(Path(file)))
+campaign = load_campaign(merge_catalogs(ROOT, overlay), ROOT, Path("results"))
+config = campaign.config
+assert isinstance(config.engine, PypiEngine)
+facts = [config.campaign.name, campaign.engine_id, config.engine.commit]
+print(*facts, config.campaign.models, len(campaign.blocks), *config.measured_models)

@@ -22,14 +22,8 @@ import pandas as pd
 ROOT = Path(__file__).resolve().parents[2]
 module_path[:0] = [str(ROOT), str(ROOT / "workflow/scripts")]
 
-from tests.simulated_speedups import (  # noqa: E402
-    World,
-    five_repeats,
-    held,
-    right_answers,
-    until_decided,
-    wrong_answers,
-)
+from tests import simulated_speedups as simulated  # noqa: E402
+from tests.simulated_speedups import WORLDS, World  # noqa: E402
 
 from specmoe.analysis.summaries import SETTING, with_conditions, with_speedups  # noqa: E402
 from specmoe.runs.schema import read_runs  # noqa: E402
@@ -43,23 +37,6 @@ HEADS = [
     *("on", "gain", "no gain", *map(str, SPEEDUPS), "repeats"),
     *("2.0.0: gain", *map(str, SPEEDUPS)),
 ]
-WORLDS = {
-    "quiet": World(run=0.04),
-    "as usual": World(),
-    "noisy": World(run=0.2),
-    "heavy tails": World(heavy=True),
-    "blocks alike, 0.3": World(alike=0.3),
-    "blocks alike, 0.7": World(alike=0.7),
-    "drift of 5 %": World(drift=0.05),
-    "prompts in kinds": World(prompt=0.2, kinds=0.7),
-    "5 prompts": World(prompts=5),
-    "30 prompts": World(prompts=30),
-    "1 setting": World(settings=1),
-    "29 settings": World(settings=29),
-    "sessions of 3 %": World(session=0.03, own=0.0),
-    "sessions of 8 %": World(session=0.08, own=0.0),
-    "8 %, and 3 % of each setting": World(session=0.08),
-}
 
 
 def main() -> None:
@@ -86,17 +63,18 @@ def main() -> None:
 
 def row_of(name: str, world: World, times: int) -> list[str]:
     """Return a world's row: coverage, wrong and right answers, repeats at 1.2, and today's."""
-    shares = [held(world, repeats, times=times, seed=SEED) for repeats in REPEATS]
+    how = {"times": times, "seed": SEED}
+    shares = [simulated.held(world, repeats, **how) for repeats in REPEATS]
     # After one repeat these prompts have the wider interval of prompts like these.
     kinds = [*shares[0]]
     lowest = [min(one[kind] for one in shares) for kind in (kinds[0], kinds[2], *kinds[1::2])]
     columns = [name, *(f"{100 * share:.1f}" for share in lowest)]
     whole = replace(world, block=world.run / 2)
-    for rule, where in ((until_decided, world), (five_repeats, whole)):
-        wrong = wrong_answers(where, times=times, seed=SEED, rule=rule)
+    for rule, where in ((simulated.until_decided, world), (simulated.five_repeats, whole)):
+        wrong = simulated.wrong_answers(where, rule=rule, **how)
         kinds = ["on", "gain", "no gain"] if where is world else ["gain"]
         columns += [f"{100 * wrong[kind]:.1f}" for kind in kinds]
-        right = [right_answers(where, one, times=times, seed=SEED, rule=rule) for one in SPEEDUPS]
+        right = [simulated.right_answers(where, one, rule=rule, **how) for one in SPEEDUPS]
         columns += [f"{100 * found[0]:.0f}" for found in right]
         if where is world:
             columns.append(f"{right[SPEEDUPS.index(1.2)][1]:.1f}")

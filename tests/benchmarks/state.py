@@ -91,11 +91,8 @@ def main() -> None:
     speedups = logs[..., 1] - logs[..., 0]
     lost = 1 - np.exp((logs - logs[:, :, :1]).mean(axis=(0, 1)))
     for (dense, moe), losses, kind in zip(speedups.transpose(2, 1, 0), lost, LOADS, strict=True):
-        print(
-            f"{kind}: dense {spread(dense)}, MoE {spread(moe)}, ratio {spread(moe - dense)};",
-            end="",
-        )
-        print(" the baseline loses {:.0%}, drafting {:.0%}".format(*losses))
+        speeds = f"dense {spread(dense)}, MoE {spread(moe)}, ratio {spread(moe - dense)}"
+        print(f"{kind}: {speeds};", "the baseline loses {:.0%}, drafting {:.0%}".format(*losses))
     print("ratio over all loads:", spread((speedups[:, 1] - speedups[:, 0]).mean(axis=1)))
 
 

@@ -7,6 +7,7 @@ speedup of 1.20. Each analysis is made once: a test that wants another one repla
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import cache
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,7 @@ from specmoe.analysis.summaries import (
     with_conditions,
     with_speedups,
 )
-from specmoe.analysis.upcycled_pairs import compare_passes
+from specmoe.analysis.upcycled_pairs import compare_pairs, compare_passes
 from specmoe.audit.checks import ALL, CHECKS
 from specmoe.audit.draft_rounds import scores_by_run
 from specmoe.config.schema import Statistics
@@ -53,6 +54,12 @@ SIZES = {
     "moe_q4": Size(20_600_000_000, 1.5e9, 19e9, 256, 8, 40),
     "dense_4b": Size(4_400_000_000, 4.4e9, 0.0, 0, 0, 32),
 }
+
+# A dense model and MoEs that are made of it.
+DENSE, MOE, SINGLE, DRAFT = "dense_4b", "moe_q4", "moe_1", "draft_0.8b"
+DENSE_OF = {MOE: DENSE, SINGLE: DENSE}
+PAIR_SIZES = {MOE: Size(10**10, 1e9, 9e9, 4, 1, 2), DENSE: Size(4 * 10**9, 4e9, 0, 0, 0, 2)}
+BANDWIDTH = 1e12  # bytes a second, so that a gigabyte takes a millisecond
 
 
 def baseline_runs(targets: Iterable[str], prompts: Iterable[str], repeats: int) -> list[dict]:
@@ -324,6 +331,37 @@ def workload_runs(speedups: Mapping[str, Iterable[float]]) -> list[dict]:
     return rows
 
 
+def loads(gains: Mapping[int, float], gamma: int = 4) -> list[dict]:
+    """Return runs with speculation and without, by the gain at each number of requests.
+
+    A pass of the target gives every user a token.
+    """
+    rows = []
+    counts = {"rounds": 40, "drafted": 160, "accepted": 59, "replays": 0, "replays_rejected": 0}
+    prompts = ("code", "poem")
+    for (at_once, gain), repeat, prompt in product(gains.items(), range(3), prompts):
+        block = f"U/moe_q4/{at_once}/draft_0.8b-{gamma}/r{repeat}"
+        plain = {"run": f"{block}/baseline/{prompt}"}
+        drafted = counts | {"run": f"{block}/g{gamma}/{prompt}", "baseline": plain["run"]}
+        for draft, arm_gamma, rate, more in (
+            ("none", 0, BASELINE_RATE, plain),
+            ("draft_0.8b", gamma, BASELINE_RATE * gain, drafted),
+        ):
+            common = {"block": block, "concurrency": at_once, "level": str(at_once), "load_s": 1.0}
+            common["load_tokens_per_second"] = at_once * rate
+            row = _row("U", "moe_q4", draft, arm_gamma, prompt, repeat, rate)
+            rows.append(row | common | more)
+    return rows
+
+
+@cache
+def with_loads() -> Analysis:
+    """Return a campaign whose gain falls with γ = 4, from 1.3 to 0.9, and with γ = 2 does not."""
+    rows = loads({1: 1.3, 2: 1.1, 4: 0.9}) + loads({1: 1.2, 2: 1.2, 4: 1.2}, gamma=2)
+    suites = SUITES.iloc[:1].assign(suite="U", factor="requests")
+    return replace(full(), levels=settings_of(rows).levels, suites=pd.concat([SUITES, suites]))
+
+
 @cache
 def with_categories() -> Analysis:
     """Return a campaign of a workload: code gains, poems lose."""
@@ -361,6 +399,63 @@ def controlled(failed: int = 0) -> Analysis:
     )
 
 
+def runs_of_pair(
+    speedups: Mapping[str, float],
+    *,
+    gammas: tuple[int, ...] = (4,),
+    forced: float | None = None,
+) -> pd.DataFrame:
+    """Return runs of both targets: three repeats of two prompts."""
+    prompts, repeats = ("code", "letter"), 3
+    rows = baseline_runs(speedups, prompts, repeats)
+    more = {"forced_acceptance": forced, "tokens": [1, 2, 3]}
+    for gamma, prompt, (target, speedup) in product(gammas, prompts, speedups.items()):
+        made = speculative_runs("S", target, DRAFT, gamma, [50 * speedup] * repeats, prompt)
+        rows += [row | more for row in made]
+    return pd.DataFrame(rows)
+
+
+def pairs_of(runs: pd.DataFrame) -> pd.DataFrame:
+    """Return what the MoE gains next to its dense counterpart."""
+    return compare_pairs(with_speedups(runs), DENSE_OF, {MOE: SINGLE}, Statistics())
+
+
+def times_of_pair(costs: Mapping[str, Mapping[int, float]], repeats: int = 3) -> pd.DataFrame:
+    """Return passes timed by themselves, by model and width, in ms; repeats scale them."""
+    return pd.DataFrame(
+        [
+            simulated_rounds.timed_pass(model, n_tokens, ms * (1 + repeat), repeat)
+            | {"experts": 1.0 + 0.5 * (n_tokens - 1) if model == MOE else None}
+            for model, of_model in costs.items()
+            for n_tokens, ms in of_model.items()
+            for repeat in range(repeats)
+        ]
+    )
+
+
+@cache
+def with_upcycled_pairs() -> Analysis:
+    """Return a campaign with an upcycled pair.
+
+    The MoE gains 0.75 times what its dense counterpart does, also at forced acceptance; its pass
+    over five tokens costs 3.0 single ones, and the dense model's 1.5.
+    """
+    speedups = {DENSE: 1.2, MOE: 0.9}
+    own = runs_of_pair(speedups, gammas=(2, 4))
+    forced = [
+        runs_of_pair(speedups, gammas=(2, 4), forced=share).assign(suite="I", draft_model=DRAFT)
+        for share in (0.0, 1.0)
+    ]
+    times = times_of_pair({DENSE: {1: 10, 5: 15}, MOE: {1: 10, 5: 30}})
+    known = {"machine_memory_bandwidth_bytes_per_second": BANDWIDTH}
+    return replace(
+        full(),
+        campaign=full().campaign.assign(**known, machine_memory_bandwidth_source="config"),
+        upcycled_pairs=pd.concat([pairs_of(runs) for runs in [own, *forced]], ignore_index=True),
+        pass_times=compare_passes(times, DENSE_OF, PAIR_SIZES, BANDWIDTH, Statistics()),
+    )
+
+
 @cache
 def without_drafts() -> Analysis:
     """Return a campaign of baselines alone."""
@@ -369,9 +464,8 @@ def without_drafts() -> Analysis:
 
 def relabelled(analysis: Analysis, model: str, label: str) -> Analysis:
     """Return the analysis with another label for a model."""
-    models = analysis.models.copy()
-    models.loc[models["model"] == model, "label"] = label
-    return replace(analysis, models=models)
+    own = analysis.models["label"].mask(analysis.models["model"] == model, label)
+    return replace(analysis, models=analysis.models.assign(label=own))
 
 
 def _row(

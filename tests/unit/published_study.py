@@ -1,4 +1,4 @@
-"""The published study for tests: the place of the authors' rows, and their analysis."""
+"""The published study for tests: the place of the authors' rows, and the rows."""
 
 from copy import deepcopy
 from pathlib import Path

@@ -5,16 +5,13 @@ from specmoe.paper.latex import render_table
 from specmoe.tables.exhibits import read_tables, tables_of
 
 from . import paper_analyses as made
-from .simulated_loads import with_loads
-from .simulated_pairs import with_upcycled_pairs
 
 TABLES = read_tables()
 # Functions that make analyses, which differ in the tables that have rows.
 MAKERS = [
     *(made.full, made.single, made.without_drafts),
     *(made.several_methods, made.several_ways, made.controlled, made.compared),
-    *(made.costed, made.with_categories),
-    *(with_loads, with_upcycled_pairs),
+    *(made.costed, made.with_categories, made.with_loads, made.with_upcycled_pairs),
 ]
 # By the identity of the analysis, which is kept for that.
 _MADE = {}

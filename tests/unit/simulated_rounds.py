@@ -40,6 +40,14 @@ def verify_cost(n_tokens: float) -> float:
     return 1.0 if n_tokens == 1 else pass_cost(n_tokens) - catchup_cost(n_tokens) - OVERHEAD_COST
 
 
+def timed_pass(
+    model: str, n_tokens: int, ms: float, repeat: int, outputs: str = "all"
+) -> dict[str, Any]:
+    """Return a row of the table of passes."""
+    made_by = {"engine": "current-cpu", "model": model, "repeat": repeat, "outputs": outputs}
+    return made_by | {"n_tokens": n_tokens, "ms": ms, "experts": None}
+
+
 def pass_times(
     *targets: str,
     repeats: int = 2,
@@ -49,15 +57,13 @@ def pass_times(
     """Return the passes of targets (the MoE) and their draft; with o they add up to rounds."""
     generator = generator or np.random.default_rng(8)
     rows = [
-        {
-            "engine": "current-cpu",
-            "model": model,
-            "repeat": repeat,
-            "outputs": outputs,
-            "n_tokens": n_tokens,
-            "ms": cost(n_tokens) * STEP_MS * float(np.exp(generator.normal(0, noise))),
-            "experts": None,
-        }
+        timed_pass(
+            model,
+            n_tokens,
+            cost(n_tokens) * STEP_MS * float(np.exp(generator.normal(0, noise))),
+            repeat,
+            outputs,
+        )
         for repeat in range(repeats)
         for model, outputs, cost in (
             *((target, "all", verify_cost) for target in targets or ["moe_q4"]),
@@ -150,13 +156,12 @@ def forced(
     """
     generator = generator or np.random.default_rng(7)
     rows = [plain("V", target, repeat) for repeat in range(repeats)]
-    for gamma in gammas:
-        for share, accept in ((0.0, nothing), (1.0, everything)):
-            rows += [
-                row("V", target, "draft_0.8b", gamma, repeat, forced_acceptance=share)
-                | counts(gamma, accept, hybrid=hybrid)
-                for repeat in range(repeats)
-            ]
+    for gamma, (share, accept) in product(gammas, ((0.0, nothing), (1.0, everything))):
+        rows += [
+            row("V", target, "draft_0.8b", gamma, repeat, forced_acceptance=share)
+            | counts(gamma, accept, hybrid=hybrid)
+            for repeat in range(repeats)
+        ]
     drifts = generator.normal(0, drift, repeats) if drift else np.zeros(repeats)
     errors = [
         generator.normal(0, noise) + drifts[one["repeat"]] * (one["draft"] != "none")

@@ -35,11 +35,6 @@ def test_the_answer_to_known_speedups(these, others, answer):
     assert str(decided(these, others).answer) == answer
 
 
-def test_another_session_may_turn_a_small_gain():
-    assert str(decided((1.15, 0.5), session=Session(0.05)).answer) == Answer.ON
-    assert str(decided((1.08, 0.5), session=Session(0.05)).answer) == Answer.UNDECIDED
-
-
 def test_a_setting_is_beaten_by_a_rival_or_by_one_and_the_fastest_by_neither():
     assert decided((1.3, 1.29, 1.2, 0.9)).beaten.tolist() == [False, False, True, True]
     assert decided((0.99, 0.9), errors=0.02).beaten.tolist() == [False, True]

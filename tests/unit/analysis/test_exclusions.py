@@ -7,6 +7,8 @@ import pytest
 from specmoe.analysis.exclusions import LEAST_PROMPTS, MOST_FLAGGED, at_all_prompts, is_excluded
 from specmoe.analysis.intervals import mean_speedup, moderated
 
+from .test_intervals import pairs
+
 PROMPTS = [f"p{number}" for number in range(8)]
 MOST = int(MOST_FLAGGED * len(PROMPTS))
 HALF = int(LEAST_PROMPTS * len(PROMPTS))
@@ -48,20 +50,11 @@ def simulated(generator, lacking, settings=6, prompts=5, blocks=3):
 
     Settings react to prompts in ways of their own; the first lacks so many prompts.
     """
-    common, own = (
-        0.3 * generator.normal(size=prompts),
-        0.1 * generator.normal(size=(settings, prompts)),
-    )
-    truth = common + own
-    found = {}
-    for number in range(settings):
-        rows = [
-            {"block": str(block), "prompt": PROMPTS[prompt], "speedup": np.exp(log)}
-            for block in range(blocks)
-            for prompt, log in enumerate(truth[number] + 0.02 * generator.normal(size=prompts))
-            if number or prompt >= lacking
-        ]
-        found[number] = pd.DataFrame(rows)
+    common = 0.3 * generator.normal(size=prompts)
+    truth = common + 0.1 * generator.normal(size=(settings, 1, prompts))
+    logs = truth + 0.02 * generator.normal(size=(settings, blocks, prompts))
+    found = dict(enumerate(map(pairs, logs)))
+    found[0] = found[0][~found[0]["prompt"].isin(PROMPTS[:lacking])]
     return found, truth[0].mean()
 
 

@@ -6,12 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from specmoe.analysis.follow_up import (
-    launch_line,
-    measuring_line,
-    model_file,
-    with_options,
-)
+from specmoe.analysis.follow_up import launch_line, measuring_line, model_file, with_options
 from specmoe.config.load import load, options_of_call
 
 

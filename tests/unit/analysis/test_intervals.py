@@ -97,21 +97,13 @@ def test_a_single_block_gives_no_interval_and_a_single_prompt_none_for_other_pro
         assert np.isnan(mean_on_other_prompts(pairs(logs)).interval(0.95)).all()
 
 
-def test_a_prompt_that_a_block_lacks_leaves_no_other_block():
-    # Blocks and prompts add up, so what lacks is known; then its error is that of the whole.
-    whole = pairs(np.add.outer([-0.1, 0.0, 0.1], [-0.3, 0.0, 0.3]))
-    expected = mean_on_other_prompts(whole)
-    lacking = mean_on_other_prompts(whole.drop(index=[0]))
-    assert lacking[:2] == pytest.approx(expected[:2])
-    assert np.isnan(mean_on_other_prompts(whole[whole["prompt"] == "p1"]).error)
-
-
 def test_a_block_that_lacks_a_pair_stands_where_its_other_prompts_put_it():
-    # Blocks at 0, 0.1, 0.2; prompts at −0.5, 0, 0.5, without noise.
-    full = pairs([[block + prompt for prompt in (-0.5, 0.0, 0.5)] for block in (0.0, 0.1, 0.2)])
+    # Blocks and prompts add up, so what lacks is known; then its error is that of the whole.
+    full = pairs(np.add.outer([0.0, 0.1, 0.2], [-0.5, 0.0, 0.5]))
     lacking = full.drop(index=[2, 3])
     assert log_means(lacking).tolist() == pytest.approx([0.0, 0.1, 0.2])
-    assert mean_speedup(lacking).interval(0.95) == pytest.approx(mean_speedup(full).interval(0.95))
+    assert mean_speedup(lacking)[:3] == pytest.approx(mean_speedup(full)[:3])
+    assert mean_on_other_prompts(lacking)[:2] == pytest.approx(mean_on_other_prompts(full)[:2])
     # The plain mean of the first block would be that of its slower prompts.
     assert np.log(lacking["speedup"]).groupby(lacking["block"]).mean().iloc[0] == pytest.approx(
         -0.25

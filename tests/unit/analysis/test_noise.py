@@ -6,11 +6,20 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from specmoe.analysis.gamma_curves import gamma_curves, squared_errors
+from specmoe.analysis.intervals import mean_speedup
+from specmoe.analysis.labels import is_no_control
 from specmoe.analysis.noise import Deviation, prior, session_of, session_shifts
+from specmoe.analysis.summaries import SETTING, make_pairs, usual, with_conditions
+from specmoe.audit.draft_rounds import scores_by_run
 from specmoe.config.base import resource
+from specmoe.config.load import merge_catalogs, read_mapping
 from specmoe.config.schema import Statistics
+from specmoe.models.info import load_infos
+from specmoe.plan.gate import load_campaign
+from specmoe.runs.other_tables import read_agreement, read_pass_times, undisturbed_passes
+from specmoe.runs.schema import read_runs, undisturbed
 
-from ...shipped_noise import deviations_of
 from .test_intervals import one_by_one, pairs
 
 STATISTICS = Statistics()
@@ -21,13 +30,40 @@ def test_every_shipped_campaign_is_in_the_table(root):
     assert shipped == set(resource("noise")["blocks"])
 
 
-@pytest.mark.parametrize("campaign", resource("noise")["blocks"])
-def test_the_table_has_what_a_shipped_campaign_says(campaign, root):
-    found = deviations_of(root / "resources/campaigns" / campaign)
-    table = {kind: rows[campaign] for kind, rows in resource("noise").items() if campaign in rows}
-    assert found.keys() == table.keys()
-    for kind, row in found.items():
-        assert row == pytest.approx(table[kind], abs=6e-5)
+def block_deviation(paired):
+    """Return the deviation of blocks, pooled over the settings of those pairs."""
+    kept = paired[is_no_control(paired) | paired["forced_acceptance"].notna()]
+    settings = kept.groupby([*SETTING, "condition"], dropna=False)
+    means = [mean_speedup(rows) for _, rows in settings]
+    known = [one for one in means if one.repeated]
+    degrees = np.array([one.degrees for one in known])
+    squares = np.array([one.error**2 * one.number for one in known])
+    return {"settings": len(known), "deviation": np.sqrt(np.average(squares, weights=degrees))}
+
+
+def prediction_error(paired, runs, campaign):
+    """Return how far speedups predicted from timed passes alone are from those of the pairs."""
+    scores = scores_by_run(read_agreement(*campaign.agreement))
+    passes = undisturbed_passes(read_pass_times(*campaign.pass_times))
+    own, statistics = usual(paired[is_no_control(paired)]), campaign.config.statistics
+    curves = gamma_curves(own, undisturbed(runs), scores, [], passes, statistics)
+    deviation = np.sqrt(np.mean(squared_errors(curves)))
+    return {"settings": curves["speedup"].notna().sum(), "deviation": deviation}
+
+
+@pytest.mark.parametrize("name", resource("noise")["blocks"])
+def test_the_table_has_what_a_shipped_campaign_says(name, root, tmp_path):
+    overlay = read_mapping(root / "resources/campaigns" / name / "campaign.yaml")
+    campaign = load_campaign(merge_catalogs(root, overlay), root, tmp_path)
+    config, infos = campaign.config, load_infos(campaign.data / "models.json")
+    runs = with_conditions(read_runs(campaign.data / "runs.parquet"))
+    found = make_pairs(runs, config.audit.unrelated_drafts, infos, config.workloads)
+    paired = found[found["counts"] & found["paired"].astype(bool)]
+    assert block_deviation(paired) == pytest.approx(resource("noise")["blocks"][name], abs=6e-5)
+    predicted = resource("noise")["predictions"].get(name)
+    assert (predicted is not None) == bool(campaign.agreement)
+    if predicted:
+        assert prediction_error(paired, runs, campaign) == pytest.approx(predicted, abs=6e-5)
 
 
 def test_priors_are_the_root_mean_squares_of_the_table():

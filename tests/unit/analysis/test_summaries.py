@@ -27,8 +27,7 @@ from specmoe.models.info import Thinking
 
 from ...recipes import made_info
 from ..paper_analyses import _row as row_of
-from ..paper_analyses import workload_runs
-from ..simulated_loads import loads, with_loads
+from ..paper_analyses import loads, with_loads, workload_runs
 
 SETTINGS = Statistics()
 

@@ -12,17 +12,17 @@ from specmoe.analysis.upcycled_pairs import compare_passes
 from specmoe.config.schema import Statistics
 from specmoe.models.info import Size
 
-from ..paper_analyses import full
-from ..simulated_pairs import (
+from ..paper_analyses import (
     BANDWIDTH,
     DENSE,
     DENSE_OF,
     MOE,
+    PAIR_SIZES,
     SINGLE,
-    SIZES,
+    full,
     pairs_of,
-    pass_times,
     runs_of_pair,
+    times_of_pair,
     with_upcycled_pairs,
 )
 
@@ -100,12 +100,12 @@ def test_forced_acceptance_is_a_row_of_its_own_whose_tokens_say_nothing():
 
 
 def passes_of(times, bandwidth=BANDWIDTH):
-    sizes = SIZES | {"another": Size(10**8, 1e8, 0, 0, 0, 2)}
+    sizes = PAIR_SIZES | {"another": Size(10**8, 1e8, 0, 0, 0, 2)}
     return compare_passes(times, DENSE_OF, sizes, bandwidth, Statistics())
 
 
 def test_the_cost_of_passes_is_in_single_ones_and_over_the_dense_models():
-    times = pass_times({DENSE: {1: 10, 5: 15}, MOE: {1: 12, 5: 36}, "another": {1: 5, 5: 5}})
+    times = times_of_pair({DENSE: {1: 10, 5: 15}, MOE: {1: 12, 5: 36}, "another": {1: 5, 5: 5}})
     rows = passes_of(times).set_index(["model", "n_tokens"])
     alone = {("another", 1): 1, ("another", 5): 1}  # without a counterpart, so without a ratio
     assert rows["steps"].to_dict() == pytest.approx(
@@ -120,7 +120,9 @@ def test_the_cost_of_passes_is_in_single_ones_and_over_the_dense_models():
 
 def test_the_share_of_reading_is_that_of_the_bytes_that_a_pass_reads_at_the_bandwidth():
     """A gigabyte takes a millisecond; a model that a cache may hold has no share."""
-    times = pass_times({DENSE: {1: 10, 5: 15}, MOE: {1: 10, 5: 30}, "another": {1: 5}}, repeats=2)
+    times = times_of_pair(
+        {DENSE: {1: 10, 5: 15}, MOE: {1: 10, 5: 30}, "another": {1: 5}}, repeats=2
+    )
     shares = passes_of(times.assign(ms=times["ms"] / (1 + times["repeat"])))
     shares = shares.set_index(["model", "n_tokens"])
     experts = 9 * (1 - 0.75**5)

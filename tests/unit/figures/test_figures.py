@@ -25,11 +25,11 @@ from ..paper_analyses import (
     several_methods,
     several_ways,
     with_categories,
+    with_loads,
     with_state,
+    with_upcycled_pairs,
     without_drafts,
 )
-from ..simulated_loads import with_loads
-from ..simulated_pairs import with_upcycled_pairs
 from ..simulated_rounds import pass_cost, verify_cost
 
 # Campaigns for the figures that show nothing of `full`.
@@ -169,17 +169,15 @@ def test_a_level_that_is_a_number_is_on_its_scale_and_others_stand_in_order():
 
 
 def test_the_best_setting_of_each_target_has_the_colour_of_its_answer():
-    on = draw("best_settings", advised(full()))
-    off = draw("best_settings", advised(full(), answer="leave off at these γ"))
-    little = draw("best_settings", advised(full(), answer="little to gain"))
-    undecided = draw("best_settings", advised(full(), answer="undecided"))
-    assert [legend(figure) for figure in (on, off, little, undecided)] == [
-        ["answer: switch on"],
-        ["answer: leave off"],
-        ["answer: little to gain"],
-        ["decides no answer"],
-    ]
-    [axes] = on.axes
+    for answer, word in {
+        "leave off at these γ": "answer: leave off",
+        "little to gain": "answer: little to gain",
+        "undecided": "decides no answer",
+        "switch on": "answer: switch on",
+    }.items():
+        figure = draw("best_settings", advised(full(), answer=answer))
+        assert legend(figure) == [word]
+    [axes] = figure.axes
     assert marks(axes) == [(1.4, 0)]
     assert [label.get_text() for label in axes.get_yticklabels()] == ["MoE Q4, code"]
 

@@ -13,11 +13,10 @@ import pandas as pd
 import pytest
 
 from specmoe.figures.figures import save
-from specmoe.measure.trace import Recording
+from specmoe.measure.trace import Recording, Round
 from specmoe.page import page
 from specmoe.page.page import data_names, render_page, whatif_pairs, write_data
 
-from ..made_recording import recording
 from ..paper_analyses import (
     advised,
     compared,
@@ -28,9 +27,9 @@ from ..paper_analyses import (
     relabelled,
     several_methods,
     single,
+    with_upcycled_pairs,
     without_drafts,
 )
-from ..simulated_pairs import with_upcycled_pairs
 
 HOSTILE = """</script><script>planted()</script>" onload='planted()' %&#_ {{ 7 * 7 }} ${7*7}"""
 VOID = {"meta", "link", "img", "source", "br", "rect", "path", "input"}
@@ -54,6 +53,29 @@ def plain():
     return page_of(full())
 
 
+def recording(**more):
+    """Return a record of a demonstration in which everything happens that can; fields replaced."""
+    words = [" one", "two", "\n", "\ufffd", "", "\x1b[31m", "seven", "<b>"]
+    made = Recording(
+        version=5,
+        target="MoE Q4",
+        draft="0.8B",
+        synthetic=True,
+        gamma=4,
+        prompt_tokens=3,
+        prompt_text="Say  <script>alert(1)</script>\n\x1b[2J now",
+        first=7,
+        rounds=(
+            Round((1, 2, 3, 4), 4, 5),  # all accepted
+            Round((1, 2, 3, 8), 2, 6),  # two accepted
+            Round((1, 2), 0, 8),  # none accepted
+            Round((), 0, 7),  # nothing drafted: there is no room
+        ),
+        token_texts=dict(enumerate(words, 1)),
+    )
+    return replace(made, **more)
+
+
 PICTURE = page.Picture("data:,wide", 63, 40)
 
 
@@ -72,11 +94,8 @@ class Reader(HTMLParser):
         if tag not in VOID:
             self.open.append(tag)
 
-    def handle_startendtag(self, tag, attrs):
-        self.elements.append((tag, dict(attrs)))
-
     def handle_endtag(self, tag):
-        assert self.open.pop() == tag
+        assert tag in VOID or self.open.pop() == tag
 
     def handle_data(self, data):
         self.words.append(data)

@@ -10,8 +10,7 @@ from specmoe.page.page import environment, pair
 from specmoe.plan.campaign import ROOT
 from specmoe.text import fill_template
 
-from ..made_recording import recording
-from .test_page import Reader
+from .test_page import Reader, recording
 
 
 def describe(trace):

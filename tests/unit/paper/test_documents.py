@@ -22,11 +22,10 @@ from ..paper_analyses import (
     several_methods,
     single,
     speculative_runs,
+    with_upcycled_pairs,
     without_drafts,
 )
-from ..published_study import analysis_of_study, needs_csv
 from ..rendered_tables import MAKERS, latex
-from ..simulated_pairs import with_upcycled_pairs
 
 # Made once, and printed from what was simulated.
 ALWAYS = {"tab:answers"}
@@ -145,14 +144,3 @@ def test_a_setting_that_cannot_pay_is_counted_by_its_interval_and_not_by_its_est
     columns = {name: None for name in costed().break_even if name not in settings}
     known = cited(replace(costed(), break_even=settings.assign(**columns)))
     assert known["break_even"] == {"settings": 4, "never": 1, "undecided": 2, "extrapolated": 1}
-
-
-@needs_csv
-def test_a_round_of_the_study_takes_less_the_more_it_drafts(_study, tmp_path):
-    text = documents(analysis_of_study(_study, tmp_path))[0]
-    assert (
-        "On Qwen3.5 9B BF16, a round at $\\gamma$ of 4, 8 and 16 takes 33.3, 19.6 and 15.7~ms"
-        in text
-    )
-    assert "a round takes 14.1 to 16.1~ms on all targets" in text
-    assert "a single token takes them 14.9 to 29.9~ms" in text

@@ -11,13 +11,7 @@ from specmoe.paper import latex as as_latex
 from specmoe.paper.latex import render_table
 from specmoe.tables import exhibits, rows
 
-from ..paper_analyses import (
-    analysis_of,
-    baseline_runs,
-    full,
-    relabelled,
-    speculative_runs,
-)
+from ..paper_analyses import analysis_of, baseline_runs, full, relabelled, speculative_runs
 from ..rendered_tables import MAKERS, TABLES, filled, latex, shown
 from ..rendered_tables import rows as texts
 
