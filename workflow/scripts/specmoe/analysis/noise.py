@@ -3,7 +3,7 @@
 All are standard deviations of logarithms. `resources/noise.yaml` has those of shipped campaigns and
 of their history, each of which is a draw; their root mean square is the prior. What a campaign
 shows of its own noise is shrunk to the prior, which weighs as much as the draws that it is made of.
-`tests/benchmarks/noise_table.py` writes the file.
+The head of the file says how it was made.
 """
 
 import math

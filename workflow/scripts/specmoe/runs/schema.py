@@ -295,8 +295,8 @@ def disturbed_beyond_usual(runs: pd.DataFrame) -> pd.Series:
     CPUs) the live rule's limit more than of three quarters of its machine's runs. No speed is seen.
 
     Simulated with twelve planted loads on recorded runs of `demo`, `methods` and a noisy machine
-    (`the history, see tests/benchmarks/README.md`): intervals cover 0.94 to 0.97, are 0.98 times as wide as
-    if every run counted, and 0.8 % of settings at most lose theirs. Where every run counts, a load
+    (tests/benchmarks/README.md): intervals cover 0.94 to 0.97, are 0.98 times as wide as if every
+    run counted, and 0.8 % of settings at most lose theirs. Where every run counts, a load
     on one setting alone brings the coverage down to 0.57; where every disturbed run is excluded,
     intervals are 1.54 times as wide, and half of the settings lose theirs if half of the runs are
     hit; with twice the limit coverage falls to 0.88.
