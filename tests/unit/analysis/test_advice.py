@@ -112,7 +112,7 @@ KNOWN = {
         {g: 50 / (1 + 0.1 * g) * WOBBLE for g in (2, 4, 8)}, Answer.OFF, 2,
         "the interval of every setting by itself is below 1"),
     "γ drafted at the target's own pace, and all accepted": (
-        {g: [49, 50, 51] for g in (2, 4, 8)}, Answer.LITTLE, 2, "no setting can gain more than"),
+        {g: [49, 50, 51] for g in (2, 4, 8)}, Answer.LITTLE, 2, "no setting gains a tenth"),
     "the same where blocks differ": (
         {g: [44, 50, 57] for g in (2, 4, 8)}, Answer.UNDECIDED, 2, NEITHER),
     "a loss, and a faster setting of a single block": (

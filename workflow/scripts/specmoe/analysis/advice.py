@@ -367,7 +367,7 @@ _REASONS = {
     Answer.HERE: "no gain is shown for other prompts of this kind",
     Answer.LOOPING: "the text loops, so nothing is known of text that does not",
     Answer.OFF: "the interval of every setting by itself is below 1 on these prompts",
-    Answer.LITTLE: "no setting can gain more than a tenth, in another session either",
+    Answer.LITTLE: "no setting gains a tenth, even in another session",
     Answer.UNDECIDED: "for another session, no interval is above 1, nor all below",
 }
 
