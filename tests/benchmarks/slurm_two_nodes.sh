@@ -81,7 +81,7 @@ engines: {built: {source: path, path: $bin}}
 suites:
   lost: {title: A node is lost, targets: [random-8m-f16, random-15m-f16], drafts: [random-unrelated-8m-f16],
          gammas: [4, 8], prompts: [code, 64]}
-measurement: {n_predict: 64, prompt_iterations: 4, repeats: 4, threads: 1, reruns: null}
+measurement: {n_predict: 64, repeats: 4, threads: 1, reruns: null}
 machine: {memory_bandwidth_gb_s: 20}
 END
     command=("$snakemake" --snakefile "$root/Snakefile" --directory "$folder"

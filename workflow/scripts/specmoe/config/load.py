@@ -252,6 +252,9 @@ def _check_names(config: Config) -> Errors:
     yield from _unknown(proxies, models, "audit.draft_proxies", "model")
     if len({campaign.name, *config.compare_with}) < 1 + len(config.compare_with):
         yield "compare_with", f"name each campaign once, and not this one, {campaign.name!r}"
+    if campaign.machines != "one" and config.measurement.staged:
+        why = "one machine measures until it is decided; give `repeats` a number, and no `minutes`"
+        yield "campaign.machines", why
 
 
 def _check_members(config: Config) -> Errors:
