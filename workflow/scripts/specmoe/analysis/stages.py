@@ -93,10 +93,10 @@ class Stages:
         """Measure the blocks of a repeat; return whether the minutes were enough for all."""
         due = [*self._due(repeat)]
         for number, block in enumerate(due):
-            left = [self.seconds(one) for one in due[number:]]
-            known = sum(one for one in left if one is not None)
-            if left[0] is not None and MARGIN * left[0] > self.left_s:
+            expected = self.seconds(block)
+            if expected is not None and MARGIN * expected > self.left_s:
                 return False
+            known = sum(self.seconds(one) or 0.0 for one in due[number + 1 :])
             of_repeat = f"{number + 1} of {len(due)} blocks of repeat {repeat + 1}"
             about = f", about {duration(known)} left" if known else ""
             self._measure(block, f"{of_repeat}{about}")
