@@ -142,8 +142,8 @@ CORE_BYTES_PER_SECOND = 8e9
 # 1.9, true-shape-mtp 2.4; on an H200 full-size 1.1. Other load, by which runs are repeated, drafts
 # that are rejected and memory that is nearly full lengthen them.
 LOW, HIGH = 0.7, 2.4
-# Texts that end by themselves were as short as that share of `n_predict`, on average over a model's
-# answers to the 15 chats that ship.
+# Texts that end by themselves may take this share of the time of `n_predict` tokens: assumed, as it
+# depends on what is asked, and not measured.
 ENDS_EARLY = 0.5
 
 
