@@ -265,8 +265,7 @@ def deciding_intervals(
     # The best is chosen among those with an interval.
     repeated = max(int((~np.isnan(these.error)).sum()), 1)
     choice, session = repeated + dropped, session_of(statistics, settings)
-    looks = config.measurement.most if config.measurement.staged else 1
-    confidence = confidence_of_look(statistics.confidence, looks)
+    confidence = confidence_of_look(statistics.confidence, config.measurement.looks)
     found = find_ends(these, others, confidence, choice, session)
     error = {"these_error": these.error, "these_degrees": these.degrees}
     return pd.DataFrame(found._asdict() | error, own.index)

@@ -91,8 +91,9 @@ def choose(
     else:
         compare(campaign, repeat, blocks, rows, infos)
     afford(campaign, rows, limits)
-    going = any(row["verdict"] == Verdict.CONTENDER for row in rows.values())
-    return Stage(rows, "" if going or not rows else "no setting needs more repeats")
+    stage = Stage(rows, "")
+    ended = "" if stage.targets or not rows else "no setting needs more repeats"
+    return stage._replace(ended=ended)
 
 
 def select_arms(
@@ -209,7 +210,7 @@ def drop(
         session=session_of(config.statistics, members),
         choice=len(by_key),
         look=repeat,
-        looks=config.measurement.most,
+        looks=config.measurement.looks,
     )
     for key in compress(found[1:], decided.beaten[1:]):
         by_key[key]["verdict"] = Verdict.BEATEN

@@ -45,7 +45,7 @@ def what_helps(
     if answer != Answer.UNDECIDED:
         return None, None
     asked, done = config.measurement, int(usable["repeats"].min())
-    confidence = confidence_of_look(config.statistics.confidence, asked.most if asked.staged else 1)
+    confidence = confidence_of_look(config.statistics.confidence, asked.looks)
 
     def decides(repeats: int, session: Session) -> bool:
         logs = np.log(usable["speedup"].to_numpy(float))

@@ -209,6 +209,11 @@ class Measurement(Strict):
         """How often anything is measured at most."""
         return self.repeats.most if isinstance(self.repeats, Repeats) else self.repeats
 
+    @property
+    def looks(self) -> int:
+        """After how many repeats at most it may end; 1 where everything is measured."""
+        return self.most if self.staged else 1
+
 
 class Statistics(Strict):
     """How intervals are computed from repeats."""
