@@ -115,13 +115,12 @@ class Stages:
         return block.runs * _pace(known) if known else None
 
     def _measure(self, block: Block, where: str) -> None:
-        name, began = f"blocks/{block.block}", time.monotonic()
+        began = time.monotonic()
         log = self.campaign.log_of(block.block)
         log.parent.mkdir(parents=True, exist_ok=True)
         said, fresh = jobs.measure_once(self.campaign, block.block, log, self.workflow_pid)
-        self.workflow_pid = None  # it is watched by now
         head = head_of(self.campaign.record_files([block.block])[0])
-        assert head is not None, name
+        assert head is not None
         self.kept_s += max(head.seconds - (time.monotonic() - began), 0)
         self.paces.setdefault(block.target, []).append((head.seconds, block.runs))
         self.blocks.append(block.block)
@@ -174,12 +173,12 @@ class Stages:
         limits = contenders.Limits(self.left_s, runs)
         stage = contenders.choose(self.campaign, repeat, self.blocks, before, limits)
         print(describe(self.campaign.config, stage, repeat, last), flush=True)
-        going = {row["target"] for row in stage.rows.values()} - stage.targets
+        decided = {row["target"] for row in stage.rows.values()} - stage.targets
         kept = {
             "basis": basis,
             "settings": stage.rows,
             "measured": stage.measured,
-            "targets": sorted({one.target for one in self.campaign.blocks.values()} - going),
+            "targets": sorted({one.target for one in self.campaign.blocks.values()} - decided),
             "ended": stage.ended,
         }
         self.decided.append(kept)

@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from threading import Thread
 
@@ -135,6 +136,12 @@ class Job:
         return run_tool(command, self.server_log, self.time_limit_s + limit_s, own)[0]
 
 
+@cache
+def _watch(pid: int) -> None:
+    """End this process when process `pid` has ended, seen to once for all that it measures."""
+    Thread(target=_end_with, args=(pid,), daemon=True).start()
+
+
 def _end_with(pid: int) -> None:
     """End this process, at once, when process `pid` has ended."""
     while psutil.pid_exists(pid):
@@ -156,7 +163,7 @@ def exclusive_job(
     EngineError if the engine's GPU has gone.
     """
     if workplace.workflow_pid:
-        Thread(target=_end_with, args=(workplace.workflow_pid,), daemon=True).start()
+        _watch(workplace.workflow_pid)
     machine = described_machine(workplace.machine) if workplace.machine.exists() else {}
     with named_if_damaged(workplace.engine):
         backend = Backend(fact(workplace.engine, "backend"))
