@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from specmoe.analysis.build import advice_tables
+from specmoe.analysis.build import advice_so_far
 from specmoe.analysis.contenders import Limits, afford, doubt, drop, drop_predicted, select_arms
 from specmoe.analysis.decision import Verdict
 from specmoe.analysis.stages import describe
@@ -51,8 +51,9 @@ def test_a_prediction_is_believed_until_another_one_was_wrong(measured, verdict)
     rows = predicted(1.3, 0.4)
     rows[1]["verdict"] = Verdict.PREDICTED
     rows[0] |= {"speedup_low": measured / 1.05, "speedup_high": measured * 1.05}
-    doubt(rows)
+    assert doubt(rows) == (verdict == "CONTENDER")
     assert verdicts(rows) == ["CONTENDER", verdict]
+    assert not doubt(rows)  # once
 
 
 def test_controls_and_forced_acceptance_are_not_compared():
@@ -71,27 +72,26 @@ def test_controls_and_forced_acceptance_are_not_compared():
     ],
 )
 def test_with_few_minutes_the_most_promising_settings_are_tried(minutes, expected):
-    found = rows_of({"predicted": 1.5}, {"predicted": 0.7}, {}, comparison="B/t")
-    block = SimpleNamespace(repeat=0, block="B/t/code/r0", comparison="B/t", prompts=["code"] * 8)
-    held = SimpleNamespace(blocks={"B/t/code/r0": block})
-    afford(
-        held, {str(place): row for place, row in enumerate(found)}, Limits(60 * minutes, {"t": 1.0})
-    )
+    found = rows_of({"predicted": 1.5}, {"predicted": 0.7}, {}, prompts=8)
+    afford(dict(enumerate(found)), Limits(60 * minutes, {"t": 1.0}))
     assert verdicts(found) == expected
 
 
-def staged(study, root, repeat, **rates):
-    """Return rows of the settings γ = 2, 4, ... after runs at rates; the baseline's is 50."""
+def staged(study, root, *waiting, predicted=None, **rates):
+    """Return rows of the settings γ = 2, 4, ... after runs at rates; the baseline's is 50.
+
+    Those that are `waiting` have none; of the others something is `predicted`.
+    """
     study["measurement"]["repeats"] = {"least": 1, "most": 6}
     config = load(study | {"statistics": {"session_sd": 0.05}}, root)
     runs = campaign(*(setting(int(name[1:]), own) for name, own in rates.items()))
     runs = runs.assign(level=None)
     rows = [
         {"suite": "B", "target": TARGET, "draft": DRAFT, "gamma": int(name[1:]), "level": None}
-        | {"verdict": Verdict.CONTENDER, "label": name}
+        | {"verdict": Verdict.CONTENDER, "label": name, **(predicted or {})}
         for name in rates
-    ]
-    drop(TARGET, rows, advice_tables(runs, config, INFOS, audit(runs)), config, repeat)
+    ] + [*waiting]
+    drop(rows, *advice_so_far(runs, config, INFOS, audit(runs)).values())
     return config, rows
 
 
@@ -106,7 +106,7 @@ def test_a_setting_leaves_when_it_is_beaten_and_a_target_when_it_is_decided(
     study, root, rates, expected
 ):
     noisy = np.array([0.9, 1.0, 1.1])
-    config, rows = staged(study, root, 3, **{name: rate * noisy for name, rate in rates.items()})
+    config, rows = staged(study, root, **{name: rate * noisy for name, rate in rates.items()})
     assert verdicts(rows) == expected
     stage = SimpleNamespace(rows={row["label"]: row for row in rows}, ended="")
     text = describe(config, stage, 3, "")
@@ -114,8 +114,18 @@ def test_a_setting_leaves_when_it_is_beaten_and_a_target_when_it_is_decided(
     assert ("measured no further" in text) == (expected[0] == "DECIDED")
 
 
+def test_nothing_is_decided_while_a_setting_waits_that_a_wrong_prediction_has_dropped(study, root):
+    waiting = {"suite": "B", "target": TARGET, "draft": DRAFT, "gamma": 8, "level": None}
+    waiting["verdict"] = Verdict.PREDICTED
+    for low, expected in ((0.5, "DECIDED BEATEN PREDICTED"), (0.9, "CONTENDER BEATEN CONTENDER")):
+        said = {"predicted_low": low, "predicted_high": low + 0.2}
+        rates = {"g2": 30 * WOBBLE, "g4": 0.9 * 30 * WOBBLE}
+        _, rows = staged(study, root, dict(waiting), predicted=said, **rates)
+        assert verdicts(rows) == expected.split()
+
+
 def test_what_repeats_cannot_decide_is_measured_no_further(study, root):
     """A gain of 8 % is within what sessions differ by."""
-    _, rows = staged(study, root, 3, g2=54 * WOBBLE)
+    _, rows = staged(study, root, g2=54 * WOBBLE)
     assert verdicts(rows) == ["DECIDED"]
     assert rows[0]["answer"] == "undecided"

@@ -44,10 +44,13 @@ def test_the_ratio_of_speedups_is_paired_by_prompt_and_repeat():
 
 
 def test_an_moe_of_one_expert_tells_the_experts_from_the_kernel():
-    rows = pairs_of(runs_of_pair({DENSE: 1.2, SINGLE: 1.0, MOE: 0.8})).set_index("target")
+    runs = runs_of_pair({DENSE: 1.2, SINGLE: 1.0, MOE: 0.8})
+    rows = pairs_of(runs).set_index("target")
     assert rows["ratio"].to_dict() == pytest.approx({SINGLE: 1.0 / 1.2, MOE: 0.8 / 1.2})
     assert rows.loc[MOE, "experts_ratio"] == pytest.approx(0.8)
     assert np.isnan(rows.loc[SINGLE, "experts_ratio"])
+    decided = pairs_of(runs[(runs["target"] != SINGLE) | (runs["repeat"] < 2)])
+    assert decided.set_index("target").loc[MOE, "experts_ratio"] == pytest.approx(0.8)
     [alone] = pairs_of(runs_of_pair({DENSE: 1.2, MOE: 0.8})).to_dict("records")
     assert np.isnan(alone["experts_ratio"])
 

@@ -29,9 +29,8 @@ from specmoe.analysis.decision import (
     Answer,
     Ends,
     Verdict,
-    confidence_of_look,
+    decide,
     find_answer,
-    find_ends,
 )
 from specmoe.analysis.exclusions import apply_exclusions, at_all_prompts
 from specmoe.analysis.follow_up import Need, launch_line, measuring_line, what_helps
@@ -114,7 +113,7 @@ def advise(
       that starts llama-server, or that measures more; null if there is none), and the columns
       of the best setting, null without one.
     - advice_settings: a row for each setting, those on the prompts that answer first, best first:
-      columns of `summarise`, at all prompts (see `at_all_prompts`); of `deciding_intervals`, null
+      columns of `summarise`, at all prompts (see `at_all_prompts`); of `deciding`, null
       if not compared, and as unfiltered_high and unfiltered_little two high ends with the pairs
       that are flagged; prompt_set (the prompts' ids), prompts (their number); repeats; flagged
       (runs that the audit flags, or whose baseline it flags), impossible (those that are more than
@@ -136,11 +135,16 @@ def advise(
     settings["draft_bytes"] = settings["draft_model"].map(sizes)
     gone = lost[[key not in members for key in _keys(lost)]]
     settings = _with_lost(settings, gone, own)
-    decided = [*stages]
-    beaten = {
-        tuple(row[name] for name in SETTING) for row in decided if row["verdict"] == Verdict.BEATEN
-    }
-    untried = Counter(row["target"] for row in decided if row["verdict"] == Verdict.UNTRIED)
+    at_usual = [row for row in stages if row.get("level") is None]
+    verdicts = {tuple(row[name] for name in SETTING): row["verdict"] for row in at_usual}
+    beaten = {key for key, verdict in verdicts.items() if verdict == Verdict.BEATEN}
+    # The minutes may end before a contender has its turn.
+    waiting = {*verdicts} - {*_keys(own)}
+    untried = Counter(
+        key[SETTING.index("target")]
+        for key in waiting
+        if verdicts[key] in (Verdict.UNTRIED, Verdict.CONTENDER)
+    )
     controlled = pd.DataFrame() if beside is None else beside
     failed = controlled.groupby("target")["failed"].sum().to_dict() if len(controlled) else {}
     gpu = bool((runs["backend"] != Backend.CPU).any())
@@ -160,7 +164,7 @@ def advise(
     advice = pd.DataFrame(answers, columns=TABLES["advice"].columns)
     return {
         "advice": advice.astype(dict.fromkeys(_COUNTS, "Int64")),
-        "advice_settings": pd.concat(known, ignore_index=True)[_SETTING_COLUMNS],
+        "advice_settings": pd.concat(known, ignore_index=True),
     }
 
 
@@ -229,10 +233,10 @@ def _ranked(
     counts = known & ~own["excluded_setting"] & ~own["beaten"]
     # The best is chosen among all that were measured once.
     dropped = int((known & own["beaten"]).sum())
-    own = own.assign(**deciding_intervals(own[counts], left, dropped, config))
+    own = own.assign(**deciding(own[counts], left, dropped, config))
     unfiltered = own[known & ~own["beaten"] & (own["flagged"] > 0)]
     with_flagged = at_all_prompts({key: members[key] for key in _keys(unfiltered)})
-    every = deciding_intervals(unfiltered, with_flagged, dropped, config)
+    every = deciding(unfiltered, with_flagged, dropped, config)
     own["unfiltered_high"] = every["setting_high"]
     own["unfiltered_little"] = every["simultaneous_high"]
     best = _best(own[counts]).index
@@ -244,17 +248,18 @@ def _ranked(
     return own.sort_values("status", key=lambda found: found.map([*Status].index), kind="stable")
 
 
-def deciding_intervals(
+def deciding(
     own: pd.DataFrame, members: Mapping[Any, pd.DataFrame], dropped: int, config: Config
 ) -> pd.DataFrame:
-    """Return the intervals that decide an answer, a row for each setting; NaN without repeats.
+    """Return what decides an answer, a row for each setting, the fastest first.
 
     `members` has the compared runs of each, `dropped` is how many more the best was chosen among,
-    see `contenders`. All allow for another session, and for the repeats after which a campaign may
-    end. simultaneous_low, simultaneous_high: on these prompts, after the choice of the best;
-    other_prompts_low, other_prompts_high: the same on prompts like these; setting_low,
-    setting_high: on these prompts, without a choice; these_error and these_degrees: the standard
-    error on these prompts, and its degrees of freedom.
+    see `contenders`. Intervals allow for another session, and for the repeats after which a
+    campaign may end; NaN without repeats. simultaneous_low, simultaneous_high: on these prompts,
+    after the choice of the best; other_prompts_low, other_prompts_high: the same on prompts like
+    these; setting_low, setting_high: on these prompts, without a choice; these_error and
+    these_degrees: the standard error on these prompts, and its degrees of freedom; slower and
+    more_helps: `beaten` and `more_helps` of `Decision`.
     """
     settings, statistics = [members[key] for key in _keys(own)], config.statistics
     means = moderated([*map(mean_speedup, settings)])
@@ -262,13 +267,33 @@ def deciding_intervals(
     lacking = np.array([one["lacking_error"].iloc[0] for one in settings])
     these = stacked(means)
     these = these._replace(error=np.hypot(these.error, lacking))
-    # The best is chosen among those with an interval.
-    repeated = max(int((~np.isnan(these.error)).sum()), 1)
-    choice, session = repeated + dropped, session_of(statistics, settings)
-    confidence = confidence_of_look(statistics.confidence, config.measurement.looks)
-    found = find_ends(these, others, confidence, choice, session)
-    error = {"these_error": these.error, "these_degrees": these.degrees}
-    return pd.DataFrame(found._asdict() | error, own.index)
+    behind = stacked(moderated([mean_speedup(_over(one, settings[0]), "over") for one in settings]))
+    looks = config.measurement.looks
+    found = decide(
+        these,
+        others,
+        behind,
+        confidence=statistics.confidence,
+        session=session_of(statistics, settings),
+        # The best is chosen among those with an interval.
+        choice=max(int((~np.isnan(these.error)).sum()), 1) + dropped,
+        look=min(int(own["repeats"].max()), looks) if len(own) else 1,
+        looks=looks,
+    )
+    told = {"these_error": these.error, "these_degrees": these.degrees}
+    told |= {"slower": found.beaten, "more_helps": found.more_helps}
+    return pd.DataFrame(found.ends._asdict() | told, own.index)
+
+
+def _over(own: pd.DataFrame, best: pd.DataFrame) -> pd.DataFrame:
+    """Return a setting's pairs beside those of the best one, with `over`, the ratio of the two.
+
+    Where they share none, one without an interval stands for that.
+    """
+    beside = best[["prompt", "repeat", "speedup"]]
+    both = own.merge(beside, on=["prompt", "repeat"], suffixes=("", "_best"))
+    both = both.assign(over=both["speedup"] / both["speedup_best"])
+    return both if len(both) else own.head(1).assign(over=1.0)
 
 
 def _best(usable: pd.DataFrame) -> pd.DataFrame:
@@ -374,7 +399,7 @@ _REASONS = {
 def judge(usable: pd.DataFrame) -> tuple[Answer, str]:
     """Return the answer of settings on the same prompts, the fastest first, and the reason.
 
-    They have the columns of `deciding_intervals`, and looping (null: unknown).
+    They have the columns of `deciding`, and looping (null: unknown).
     """
     ends = Ends(*usable[[*Ends._fields]].to_numpy(float).T)
     answer = Answer(str(find_answer(ends)))

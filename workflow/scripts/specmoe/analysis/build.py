@@ -14,7 +14,7 @@ from specmoe.analysis.baselines_beside import baselines_beside
 from specmoe.analysis.gamma_curves import gamma_curves
 from specmoe.analysis.labels import is_no_control, list_drafts
 from specmoe.analysis.noise import session_of
-from specmoe.analysis.registry import Analysis
+from specmoe.analysis.registry import TABLES, Analysis
 from specmoe.analysis.state import state
 from specmoe.analysis.summaries import SETTING, usual
 from specmoe.analysis.upcycled_pairs import compare_pairs, compare_passes
@@ -71,6 +71,8 @@ def analyse(
     beside = baselines_beside(usual_pairs, statistics)
     found = tables["settings"], audit.audit
     tables |= advise(usual(runs), pairs, *found, config, infos, stages, beside)
+    # Stages alone use what else is known of settings.
+    tables["advice_settings"] = tables["advice_settings"][TABLES["advice_settings"].columns]
     models = config.models.items()
     # Both have the same type, because upcycling copies bytes.
     upcycled = {name: made for name, made in models if isinstance(made, UpcycleModel)}
@@ -108,21 +110,18 @@ def analyse(
     )
 
 
-def advice_tables(
+def advice_so_far(
     runs: pd.DataFrame,
     config: Config,
     infos: Mapping[str, ModelInfo],
     audit: pd.DataFrame,
     stages: Iterable[Mapping[str, Any]] = (),
-) -> dict[str, Any]:
-    """Return the tables of advice of runs; `compared`: by SETTING, the pairs that count."""
+) -> dict[str, pd.DataFrame]:
+    """Return the tables of `advise`, of the runs of a campaign that goes on."""
     runs = summaries.with_conditions(runs)
     pairs = summaries.make_pairs(runs, config.audit.unrelated_drafts, infos, config.workloads)
     settings = setting_tables(pairs, config.statistics)["settings"]
-    own = usual(pairs[pairs["counts"] & is_no_control(pairs)])
-    return advise(usual(runs), pairs, settings, audit, config, infos, stages, None) | {
-        "compared": dict(list(own.groupby(SETTING)))
-    }
+    return advise(usual(runs), pairs, settings, audit, config, infos, stages)
 
 
 def setting_tables(pairs: pd.DataFrame, statistics: Statistics) -> dict[str, pd.DataFrame]:

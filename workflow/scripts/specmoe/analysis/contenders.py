@@ -7,9 +7,8 @@ settings are measured, on as many prompts as the minutes allow.
 """
 
 import math
-from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from itertools import compress, groupby
+from itertools import groupby
 from operator import itemgetter
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -17,12 +16,11 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from specmoe.analysis.advice import Status
-from specmoe.analysis.build import advice_tables
-from specmoe.analysis.decision import Answer, Verdict, decide
+from specmoe.analysis.build import advice_so_far
+from specmoe.analysis.decision import Answer, Verdict
 from specmoe.analysis.gamma_curves import scored_pair
-from specmoe.analysis.intervals import mean_on_other_prompts, mean_speedup, moderated, stacked
 from specmoe.analysis.labels import is_no_control, with_controls
-from specmoe.analysis.noise import session_of
+from specmoe.analysis.registry import records
 from specmoe.analysis.summaries import SETTING
 from specmoe.audit.checks import audit_runs
 from specmoe.audit.draft_rounds import scores_by_run
@@ -35,6 +33,7 @@ from specmoe.files import read_record
 from specmoe.models.info import ModelInfo, load_info
 from specmoe.plan.asked import Asked
 from specmoe.plan.campaign import LoadedCampaign
+from specmoe.records import load
 from specmoe.runs.collect import rows_of_block
 from specmoe.runs.other_tables import read_passes, rows_of_draft, undisturbed_passes
 from specmoe.runs.schema import frame_of
@@ -45,6 +44,7 @@ Rows = dict[str, dict[str, Any]]
 # A setting is tried on so many prompts before a further setting is: fewer say little of others.
 WANTED_PROMPTS = 8
 START_S = 1.0  # of a server, with its warm-up
+_SPEEDUP = ("speedup", "speedup_low", "speedup_high")
 _DECIDED = (Answer.ON, Answer.OFF, Answer.LITTLE, Answer.LOOPING)
 _target = itemgetter("target")
 
@@ -60,7 +60,11 @@ class Stage(NamedTuple):
     """What is known before a repeat, and what is measured in it."""
 
     rows: Rows
-    ended: str  # why nothing is measured further; empty if something is
+
+    @property
+    def ended(self) -> str:
+        """Why nothing is measured further; empty if something is."""
+        return "" if self.targets or not self.rows else "no setting needs more repeats"
 
     @property
     def measured(self) -> dict[str, bool]:
@@ -74,9 +78,16 @@ class Stage(NamedTuple):
 
 
 def choose(
-    campaign: LoadedCampaign, repeat: int, blocks: Sequence[str], before: Rows, limits: Limits
+    campaign: LoadedCampaign,
+    repeat: int,
+    blocks: Sequence[str],
+    before: Rows,
+    limits: Limits | None = None,
 ) -> Stage:
-    """Return what is measured in a repeat: `blocks` are measured, `before` was known before."""
+    """Return what is measured in a repeat: `blocks` are measured, `before` was known before.
+
+    Without limits, as at the end, nothing is left out for lack of minutes.
+    """
     config = campaign.config
     infos = {name: load_info(campaign.info(name)) for name in config.measured_networks}
     rows = {
@@ -90,10 +101,9 @@ def choose(
         predict(campaign, rows, infos)
     else:
         compare(campaign, repeat, blocks, rows, infos)
-    afford(campaign, rows, limits)
-    stage = Stage(rows, "")
-    ended = "" if stage.targets or not rows else "no setting needs more repeats"
-    return stage._replace(ended=ended)
+    if limits:
+        afford(rows, limits)
+    return Stage(rows)
 
 
 def select_arms(
@@ -118,6 +128,7 @@ def _row(block: Block, arm: Arm, config: Config) -> dict[str, Any]:
         "level": block.level,
         "draft": arm.setting,
         "gamma": arm.gamma,
+        "prompts": len(block.prompts),
         # Nothing is predicted of other methods than draft models, nor of those that stop early.
         "scored_by": arm.draft_model if arm.method == Method.DRAFT and not arm.p_min else None,
         "verdict": Verdict.CONTENDER,
@@ -128,6 +139,12 @@ def predict(campaign: LoadedCampaign, rows: Rows, infos: Mapping[str, ModelInfo]
     """Add predicted speedups to the rows of draft models, and the verdicts that follow."""
     asked, statistics = Asked(campaign), campaign.config.statistics
     passes = undisturbed_passes(read_passes(asked, repeats=[0]))
+    # Of passes over several tokens, in those over one: the noise of both.
+    timed = (load(asked.records.link(f"pass_times/{one}/r0"))[1] for one in campaign.timed_passes)
+    errors = {
+        model: record.get("error") or 0.0
+        for model, record in zip(campaign.timed_passes, timed, strict=True)
+    }
     scored = [row for file in campaign.scores for row in rows_of_draft(read_record(file))]
     scores = scores_by_run(pd.DataFrame(scored)) if scored else {}
     texts: dict[str, list[dict[str, Any]]] = {}
@@ -140,7 +157,9 @@ def predict(campaign: LoadedCampaign, rows: Rows, infos: Mapping[str, ModelInfo]
             if row["scored_by"] and len(alone):
                 given = alone, row["scored_by"], scores, passes, statistics
                 if pair := scored_pair(*given, replays=infos[row["target"]].replays):
-                    row |= pair.predict_speedup(row["gamma"])
+                    of_target, of_draft = errors[row["target"]], errors[row["scored_by"]]
+                    error = math.hypot(pair.error, of_target, of_target, of_draft)
+                    row |= pair._replace(error=error).predict_speedup(row["gamma"])
         drop_predicted(settings)
 
 
@@ -170,81 +189,50 @@ def compare(
     runs = frame_of(row for name in blocks for row in rows_of_block(asked, name))
     # What rests on sizes, machines and probabilities is checked at the end.
     audit = audit_runs(Evidence(runs, {}, None, config.audit))
-    tables = advice_tables(runs, config, infos, audit, rows.values())
+    known = advice_so_far(runs, config, infos, audit, rows.values())
     if repeat >= config.measurement.least:
         for target, own in groupby(sorted(rows.values(), key=_target), _target):
-            drop(target, [*own], tables, config, repeat)
+            drop([*own], *(frame[frame["target"] == target] for frame in known.values()))
 
 
-def drop(
-    target: str,
-    rows: Sequence[dict[str, Any]],
-    tables: Mapping[str, Any],
-    config: Config,
-    repeat: int,
-) -> None:
-    """Give their verdicts to the settings of a target."""
-    advice, settings = (
-        frame[frame["target"] == target] for frame in (tables["advice"], tables["advice_settings"])
-    )
+def drop(rows: Sequence[dict[str, Any]], advice: pd.DataFrame, settings: pd.DataFrame) -> None:
+    """Give their verdicts to the settings of a target; frames are its rows of `advise`'s."""
     by_key = {tuple(row[name] for name in SETTING): row for row in rows if row["level"] is None}
-    keys = [*settings[SETTING].itertuples(index=False, name=None)]
-    known = settings[["speedup", "speedup_low", "speedup_high"]].astype(float).to_dict("records")
-    for key, status, numbers in zip(keys, settings["status"], known, strict=True):
-        by_key[key] |= {name: one for name, one in numbers.items() if pd.notna(one)}
-        by_key[key]["answer"] = str(advice["answer"].iloc[0])
-        if status == Status.IDLE:
-            by_key[key]["verdict"] = Verdict.IDLE
     usable = settings["status"].isin([Status.BEST, Status.COMPARED])
     usable &= settings["prompt_set"] == settings["prompt_set"].head(1).sum()  # those that answer
-    found = [*compress(keys, usable)]
-    if not found:
+    for found, answers in zip(records(settings), usable, strict=True):
+        row = by_key[tuple(found[name] for name in SETTING)]
+        row |= {name: found[name] for name in _SPEEDUP if pd.notna(found[name])}
+        row["answer"] = str(advice["answer"].iloc[0])
+        if found["status"] == Status.IDLE:
+            row["verdict"] = Verdict.IDLE
+        elif answers and found["status"] != Status.BEST and found["slower"]:
+            row["verdict"] = Verdict.BEATEN
+    if not usable.any() or doubt(rows):
         return
-    members = [tables["compared"][key] for key in found]  # those of the best one first
-    these = moderated([*map(mean_speedup, members)])
-    others = [*map(mean_on_other_prompts, members, these)]
-    behind = moderated([mean_speedup(_over(own, members[0]), "over") for own in members])
-    decided = decide(
-        *map(stacked, (these, others, behind)),
-        confidence=config.statistics.confidence,
-        session=session_of(config.statistics, members),
-        choice=len(by_key),
-        look=repeat,
-        looks=config.measurement.looks,
-    )
-    for key in compress(found[1:], decided.beaten[1:]):
-        by_key[key]["verdict"] = Verdict.BEATEN
-    doubt(rows)
-    if advice["answer"].isin(_DECIDED).any() or not decided.more_helps:
+    if advice["answer"].isin(_DECIDED).any() or not settings.loc[usable, "more_helps"].any():
         for row in rows:
             if row["verdict"] in (Verdict.CONTENDER, Verdict.UNTRIED):
                 row["verdict"] = Verdict.DECIDED
 
 
-def doubt(rows: Sequence[dict[str, Any]]) -> None:
-    """Believe no prediction of settings one of which was wrong: they are contenders again."""
+def doubt(rows: Sequence[dict[str, Any]]) -> bool:
+    """Believe no prediction of settings one of which was wrong: they are contenders again.
+
+    Return whether there are any, so that what is measured so far decides nothing.
+    """
     known = [row for row in rows if {"predicted_low", "speedup_low"} <= row.keys()]
-    if any(
+    believed = [row for row in rows if row["verdict"] == Verdict.PREDICTED]
+    wrong = any(
         row["speedup_high"] < row["predicted_low"] or row["speedup_low"] > row["predicted_high"]
         for row in known
-    ):
-        for row in rows:
-            if row["verdict"] == Verdict.PREDICTED:
-                row["verdict"] = Verdict.CONTENDER
+    )
+    for row in believed if wrong else ():
+        row["verdict"] = Verdict.CONTENDER
+    return wrong and bool(believed)
 
 
-def _over(own: pd.DataFrame, best: pd.DataFrame) -> pd.DataFrame:
-    """Return a setting's pairs beside those of the best one, with `over`, the ratio of the two.
-
-    Where they share none, one without an interval stands for that.
-    """
-    beside = best[["prompt", "repeat", "speedup"]]
-    both = own.merge(beside, on=["prompt", "repeat"], suffixes=("", "_best"))
-    both = both.assign(over=both["speedup"] / both["speedup_best"])
-    return both if len(both) else own.head(1).assign(over=1.0)
-
-
-def afford(campaign: LoadedCampaign, rows: Rows, limits: Limits) -> None:
+def afford(rows: Rows, limits: Limits) -> None:
     """Leave out settings for which there are no minutes, the least promising ones first.
 
     One stays of each target. A setting takes a run on each prompt, and a baseline beside it.
@@ -253,16 +241,12 @@ def afford(campaign: LoadedCampaign, rows: Rows, limits: Limits) -> None:
     def expected(row: Mapping[str, Any]) -> float:
         return float(row.get("speedup", row.get("predicted", 1.0)))
 
-    prompts = Counter[str]()
-    for block in campaign.blocks.values():
-        if block.repeat == 0 and TEXTS not in block.block:
-            prompts[block.comparison] += len(block.prompts)
     left_s, tried = limits.left_s, set[str]()
     going = [row for row in rows.values() if row["verdict"] in (Verdict.CONTENDER, Verdict.UNTRIED)]
     for row in sorted(going, key=expected, reverse=True):
         run_s = limits.run_s.get(row["target"], 0.0)
-        wanted = min(prompts[row["comparison"]], WANTED_PROMPTS)
-        left_s -= wanted * (run_s + run_s / max(expected(row), 0.1) + START_S)
+        both_s = run_s + run_s / max(expected(row), 0.1) + START_S
+        left_s -= min(row["prompts"], WANTED_PROMPTS) * both_s
         affords = left_s >= 0 or row["target"] not in tried
         row["verdict"] = Verdict.CONTENDER if affords else Verdict.UNTRIED
         tried.add(row["target"])

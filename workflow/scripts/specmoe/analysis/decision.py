@@ -44,7 +44,7 @@ class Verdict(StrEnum):
     BEATEN = "beaten"
     IDLE = "hardly drafts"
     DECIDED = "measured enough"  # its target's answer is decided, or more repeats would not help
-    UNTRIED = "not tried for lack of minutes"
+    UNTRIED = "left out for lack of minutes"
 
 
 LITTLE = 1.1
@@ -77,6 +77,7 @@ class Ends(NamedTuple):
 class Decision(NamedTuple):
     """What is known of targets, arrays (...) or (..., settings)."""
 
+    ends: Ends
     answer: np.ndarray
     beaten: np.ndarray  # settings that need no further measurement
     more_helps: np.ndarray  # whether further repeats may bring another answer
@@ -141,4 +142,4 @@ def decide(
         narrower = ~(then >= (1 - WORTHWHILE) * now) & (look < looks)
         helped.append((narrower & ~beaten).any(axis=-1))
     cases = [answer == Answer.UNDECIDED, answer == Answer.HERE]
-    return Decision(answer, beaten, np.select(cases, helped, False))
+    return Decision(found, answer, beaten, np.select(cases, helped, False))

@@ -35,6 +35,8 @@ FEWEST_TEXTS = 3
 PASSES_SHARE = 0.1
 # Texts end where they end, so a block may take longer than others of its target did.
 MARGIN = 1.2
+# Of the minutes: for what follows measuring, such as judging tokens that differ from a baseline's.
+END_SHARE = 0.1
 
 
 def measure_until_decided(
@@ -73,7 +75,7 @@ class Stages:
         """The seconds that measuring may still take."""
         minutes = self.campaign.config.measurement.minutes
         spent = self.kept_s + time.monotonic() - self.began
-        return float("inf") if minutes is None else 60 * minutes - spent
+        return float("inf") if minutes is None else 60 * minutes * (1 - END_SHARE) - spent
 
     def measure(self) -> str:
         """Measure; return why it ended."""
@@ -98,7 +100,7 @@ class Stages:
                 return False
             known = sum(self.seconds(one) or 0.0 for one in due[number + 1 :])
             of_repeat = f"{number + 1} of {len(due)} blocks of repeat {repeat + 1}"
-            about = f", about {duration(known)} left" if known else ""
+            about = f", about {duration(min(known, self.left_s))} left" if known else ""
             self._measure(block, f"{of_repeat}{about}")
         return True
 
@@ -170,7 +172,7 @@ class Stages:
                 return str(kept["ended"])
         before = self.decided[-1]["settings"] if self.decided else {}
         runs = {name: _pace(known) for name, known in self.paces.items()}
-        limits = contenders.Limits(self.left_s, runs)
+        limits = None if last else contenders.Limits(self.left_s, runs)
         stage = contenders.choose(self.campaign, repeat, self.blocks, before, limits)
         print(describe(self.campaign.config, stage, repeat, last), flush=True)
         decided = {row["target"] for row in stage.rows.values()} - stage.targets

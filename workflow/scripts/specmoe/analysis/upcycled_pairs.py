@@ -23,7 +23,7 @@ _SHARED = [
     *("prompt", "repeat", "iteration"),
 ]
 _COUNTED = ("drafted", "accepted", "speedup", "tokens")
-_RATIOS = ("speedup", "dense_speedup", "ratio", "experts_ratio")
+_RATIOS = ("speedup", "dense_speedup", "ratio")
 _PASS_RATIOS = ("ms", "steps", "ratio", "bound_share")
 
 
@@ -47,8 +47,8 @@ def compare_pairs(
     - same_tokens: share of the pairs with the same tokens; null where acceptance is forced, as the
       text then is no model's.
     - speedup, dense_speedup, ratio of the first to the second, experts_ratio (to the speedup of the
-      MoE of one expert; null without one): geometric means with intervals, moderated over the
-      settings of the MoE.
+      MoE of one expert, of the pairs that have one; null without any): geometric means with
+      intervals, moderated over the settings of the MoE.
     """
     pairs = runs[runs["target"].isin(dense_of)]
     roles: Any = (("dense", dense_of, "inner"), ("single", single_of, "left"))
@@ -72,7 +72,8 @@ def compare_pairs(
 
     setting = [*MEASURED_BY, "suite", "dense", "target", "draft", "forced_acceptance"]
     found = by_group(pairs, setting, rows).astype({"gamma": "Int64"})
-    return with_ends(found, [*MEASURED_BY, "suite", "target"], statistics, *_RATIOS)
+    peers = [*MEASURED_BY, "suite", "target"]
+    return with_ends(found, peers, statistics, *_RATIOS, "experts_ratio")
 
 
 def _compared(pairs: pd.DataFrame) -> dict[str, object]:
@@ -93,6 +94,7 @@ def _compared(pairs: pd.DataFrame) -> dict[str, object]:
         "dense_acceptance": dense,
         "same_tokens": np.nan if forced or not same else float(np.mean(same)),
         **mean_ratios(pairs, *_RATIOS),
+        **mean_ratios(pairs.dropna(subset="experts_ratio"), "experts_ratio"),
     }
 
 
