@@ -4,6 +4,7 @@ import json
 import math
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from specmoe.config.matrix import list_draft_scoring
@@ -11,6 +12,7 @@ from specmoe.config.methods import Method
 from specmoe.config.schema import Config
 from specmoe.measure.model_passes import (
     deviation,
+    error_of_passes,
     expected_noise,
     read_timings,
     texts_of,
@@ -84,6 +86,21 @@ def test_the_passes_of_a_place_together_tell_how_far_identical_ones_are_apart():
     # Logarithms of 1, 4 and 2, halved by the other width.
     assert deviation("\n".join(printed)) == pytest.approx(math.log(2) / 2)
     assert deviation("\n".join(printed[:3])) is None
+
+
+def test_the_error_of_a_time_is_that_of_a_median_of_so_many_noisy_passes():
+    random, found, medians = np.random.default_rng(1), [], []
+    for _ in range(300):
+        logs = random.normal(0, 0.3, (5, 3))  # widths, samples
+        lines = [
+            {"sample": sample, "n_tokens": width, "outputs": "all", "ms": math.exp(log)}
+            for width, of_width in enumerate(logs)
+            for sample, log in enumerate(of_width)
+        ]
+        found.append(error_of_passes("\n".join(map(json.dumps, lines))))
+        medians += [*np.median(logs, axis=1)]
+    assert np.mean(found) == pytest.approx(np.std(medians), rel=0.1)
+    assert error_of_passes(json.dumps(lines[0])) is None
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate, product
 from pathlib import Path
-from statistics import NormalDist, fmean, median, stdev
+from statistics import NormalDist, fmean, median, stdev, variance
 from typing import Any, NamedTuple
 
 from specmoe.config.block import Arm, Block, TimedPasses
@@ -65,6 +65,21 @@ def deviation(text: str) -> float | None:
     return stdev(map(fmean, of_places.values())) if len(of_places) > 1 else None
 
 
+def error_of_passes(text: str) -> float | None:
+    """Return the standard error of the logarithm of a width's `ms`; None for one sample.
+
+    The deviation of a pass is pooled over widths; a median has √(π/2) times the error of a mean.
+    """
+    times: dict[tuple[str, int], list[float]] = {}
+    for line in map(json.loads, text.splitlines()):
+        if "ms" in line:
+            times.setdefault((line["outputs"], line["n_tokens"]), []).append(math.log(line["ms"]))
+    samples = min(map(len, times.values()))
+    if samples < 2:
+        return None
+    return math.sqrt(fmean(map(variance, times.values())) * math.pi / 2 / samples)
+
+
 def time_passes(
     passes: TimedPasses, workplace: Workplace, model: Path, log: Path
 ) -> dict[str, Any]:
@@ -92,6 +107,7 @@ def measure(passes: TimedPasses, job: Job, program: Path) -> dict[str, Any]:
         "disturbed_reason": attempts["disturbed_reason"],
         "timings": read_timings(printed),
         "deviation": deviation(printed),
+        "error": error_of_passes(printed),
     }
 
 
