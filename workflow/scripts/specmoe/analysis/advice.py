@@ -17,7 +17,7 @@ load and flags chose, and flags choose by speed.
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from typing import Any
 
@@ -129,15 +129,18 @@ def advise(
         measured = _on_prompts(without_controls(measured[paired]), own)
     settings, left = apply_exclusions(measured, members, config.statistics)
     if settings.empty:
-        settings = pd.DataFrame(columns=_SETTING_COLUMNS)
+        settings = pd.DataFrame(columns=[*_SETTING_COLUMNS, "excluded_setting"])
     # Null without a file, and for a cache of n-grams.
     sizes = {model: info.size_bytes for model, info in infos.items()}
     settings["draft_bytes"] = settings["draft_model"].map(sizes)
-    gone = lost[[key not in members for key in _keys(lost)]]
-    settings = _with_lost(settings, gone, own)
     at_usual = [row for row in stages if row.get("level") is None]
     verdicts = {tuple(row[name] for name in SETTING): row["verdict"] for row in at_usual}
     beaten = {key for key, verdict in verdicts.items() if verdict == Verdict.BEATEN}
+    settings["status"] = Status.COMPARED
+    settings.loc[[key in beaten for key in _keys(settings)], "status"] = Status.BEATEN
+    settings.loc[is_idle(settings), "status"] = Status.IDLE
+    settings.loc[settings["excluded_setting"].astype(bool), "status"] = Status.EXCLUDED
+    settings = _with_lost(settings, lost[[key not in members for key in _keys(lost)]], own)
     # The minutes may end before a contender has its turn.
     waiting = {*verdicts} - {*_keys(own)}
     untried = Counter(
@@ -153,18 +156,18 @@ def advise(
         own = settings[settings["target"] == target]
         sets = [peers for _, peers in own.groupby("prompt_set", sort=False)]
         sets.sort(key=_claim, reverse=True)
-        in_order = [_ranked(peers, left, members, beaten, config) for peers in sets]
-        own = pd.concat(in_order) if in_order else own.assign(status=[])
+        in_order = [_ranked(peers, left, members, config) for peers in sets]
+        own = pd.concat(in_order) if in_order else own
         answer = _answer(target, own, _controls(audit, target), untried[target], config)
         answer |= {"beside_failed": failed.get(target)}
         answers.append(answer | {"command": _command(answer, config, gpu=gpu)})
         ranked.append(own)
     # Frames without rows would turn the columns of the others into objects.
-    known = [own for own in ranked if len(own)] or [settings]
+    some = [own for own in ranked if len(own)] or [settings]
     advice = pd.DataFrame(answers, columns=TABLES["advice"].columns)
     return {
         "advice": advice.astype(dict.fromkeys(_COUNTS, "Int64")),
-        "advice_settings": pd.concat(known, ignore_index=True),
+        "advice_settings": pd.concat(some, ignore_index=True),
     }
 
 
@@ -182,14 +185,14 @@ def _on_prompts(settings: pd.DataFrame, sent: pd.DataFrame) -> pd.DataFrame:
 def _with_lost(settings: pd.DataFrame, gone: pd.DataFrame, sent: pd.DataFrame) -> pd.DataFrame:
     """Return settings, and those of which no pair counts; `gone` has their runs."""
     if gone.empty:
-        return settings.assign(lost=False)
+        return settings
     pairs = gone.groupby(SETTING)["run"].transform("size")
     rows = gone.assign(pairs=pairs, excluded=pairs, flagged=0, impossible=0, lacking_prompts="")
     columns = [*SETTING, *MEASURED_BY, "method", "draft_model", *ARM_COLUMNS, "pairs", "excluded"]
     rows = rows.drop_duplicates(SETTING)[[*columns, "flagged", "impossible", "lacking_prompts"]]
-    rows = _on_prompts(rows, sent).assign(lost=True, excluded_setting=False)
-    every = [*records(settings.assign(lost=False)), *records(rows)]
-    return pd.DataFrame(every, columns=[*dict.fromkeys([*settings, *rows])])
+    rows = _on_prompts(rows, sent).assign(status=Status.LOST)
+    columns = [*dict.fromkeys([*settings, *rows])]
+    return pd.DataFrame([*records(settings), *records(rows)], columns=columns)
 
 
 def _flagged(compared: pd.DataFrame, audit: pd.DataFrame) -> pd.DataFrame:
@@ -219,32 +222,22 @@ def _ranked(
     own: pd.DataFrame,
     left: Mapping[Any, pd.DataFrame],
     members: Mapping[Any, pd.DataFrame],
-    beaten: Collection[Any],
     config: Config,
 ) -> pd.DataFrame:
-    """Return settings on the same prompts with deciding intervals and statuses, the best first.
+    """Return settings on the same prompts with what decides, the best first.
 
     `left` are the runs of each that are compared, `members` those with the flagged ones.
     """
     own = own.sort_values(["speedup", *SETTING], ascending=[False, *[True] * len(SETTING)])
-    own["idle"] = is_idle(own)
-    own["beaten"] = [key in beaten for key in _keys(own)]
-    known = ~(own["lost"] | own["idle"])
-    counts = known & ~own["excluded_setting"] & ~own["beaten"]
     # The best is chosen among all that were measured once.
-    dropped = int((known & own["beaten"]).sum())
-    own = own.assign(**deciding(own[counts], left, dropped, config))
-    unfiltered = own[known & ~own["beaten"] & (own["flagged"] > 0)]
-    with_flagged = at_all_prompts({key: members[key] for key in _keys(unfiltered)})
-    every = deciding(unfiltered, with_flagged, dropped, config)
+    dropped = int((own["status"] == Status.BEATEN).sum())
+    own = own.assign(**deciding(own[own["status"] == Status.COMPARED], left, dropped, config))
+    flagged = own[own["status"].isin([Status.COMPARED, Status.EXCLUDED]) & (own["flagged"] > 0)]
+    with_flagged = at_all_prompts({key: members[key] for key in _keys(flagged)})
+    every = deciding(flagged, with_flagged, dropped, config)
     own["unfiltered_high"] = every["setting_high"]
     own["unfiltered_little"] = every["simultaneous_high"]
-    best = _best(own[counts]).index
-    own["status"] = np.select(
-        [own["lost"], own["excluded_setting"], own["idle"], own["beaten"], own.index.isin(best)],
-        [Status.LOST, Status.EXCLUDED, Status.IDLE, Status.BEATEN, Status.BEST],
-        Status.COMPARED,
-    )
+    own.loc[_best(own[own["status"] == Status.COMPARED]).index, "status"] = Status.BEST
     return own.sort_values("status", key=lambda found: found.map([*Status].index), kind="stable")
 
 
@@ -379,7 +372,7 @@ def _known(
         why = (
             "most settings are flagged or were lost to other load, so what is left answers nothing"
         )
-    elif own["idle"].any() and usable.empty:
+    elif (own["status"] == Status.IDLE).any() and usable.empty:
         return Answer.LITTLE, "no setting drafts enough to gain on these prompts"
     elif usable["simultaneous_low"].isna().all():
         why = "every setting was measured once, so no interval is known"
