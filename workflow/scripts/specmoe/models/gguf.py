@@ -293,7 +293,7 @@ def _vocabulary(header: Header) -> tuple[str, list[str], list[bytes]]:
     Raises ValueError for a header without tokens.
     """
     rules, given = resource("engine_rules"), "tokenizer.ggml"
-    model, pre = (header.text(f"{given}.{key}", "") for key in ("model", "pre"))
+    model, pre = (header.text(f"{given}.{key}", b"") for key in ("model", "pre"))
     if model == "gemma4":
         model, pre = "gpt2", "gemma4"
     ids = {"bos": 1, "eos": 2} if model in ("llama", "plamo2") else {"bos": 11, "eos": 11}

@@ -11,7 +11,7 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from math import prod
 from pathlib import Path
-from typing import Any, BinaryIO, Final
+from typing import Any, Final
 
 import numpy as np
 from gguf import GGMLQuantizationType, GGUFReader, GGUFValueType, GGUFWriter, constants
@@ -89,14 +89,12 @@ class Header:
             raise ValueError(f"no whole number under {key!r}")
         return value
 
-    def text(self, key: str, default: str | None = None) -> str:
+    def text(self, key: str, default: bytes | None = None) -> str:
         """Return a text; raises ValueError if the header lacks it, without a default."""
         value = self.metadata[key].value if key in self.metadata else default
-        if isinstance(value, bytes):
-            value = value.decode()
-        if not isinstance(value, str):
+        if not isinstance(value, bytes):
             raise ValueError(f"no text under {key!r}")
-        return value
+        return value.decode()
 
     @property
     def architecture(self) -> str:
@@ -218,10 +216,7 @@ def _parse(data: _Mapped, path: Path) -> Header:
     if version not in (2, 3):
         raise ValueError(f"version {version}, big-endian or unknown; known are 2 and 3")
     tensor_count, value_count = data.count(), data.count()
-    metadata = {}
-    for _ in range(value_count):
-        key = data.text().decode()
-        metadata[key] = data.value()
+    metadata = {data.text().decode(): data.value() for _ in range(value_count)}
     tensors = []
     for _ in range(tensor_count):
         name, dimensions = data.text().decode(), data.count(4)
@@ -256,7 +251,6 @@ def write_gguf(out: Path, writer: GGUFWriter, tensors: Mapping[TensorInfo, Itera
 
     The weights of each tensor, bytes or numpy arrays, are asked for when it is written.
     """
-    alignment = writer.data_alignment
     for info in tensors:
         # The package also requires numpy's type, and ignores it because GGUF's is given.
         unused = np.dtype(np.uint16)
@@ -267,11 +261,6 @@ def write_gguf(out: Path, writer: GGUFWriter, tensors: Mapping[TensorInfo, Itera
             writer.write_kv_data_to_file()
             writer.write_ti_data_to_file()
         with unfinished.open("ab") as file:
-            _pad(file, alignment)
-            for weights in tensors.values():
-                file.writelines(weights)
-                _pad(file, alignment)
-
-
-def _pad(file: BinaryIO, alignment: int) -> None:
-    file.write(bytes(-file.tell() % alignment))
+            for pieces in ((), *tensors.values()):  # first the end of the header is aligned
+                file.writelines(pieces)
+                file.write(bytes(-file.tell() % writer.data_alignment))
