@@ -7,9 +7,10 @@ takes a head for a draft model. So files are compared before anything is measure
 import hashlib
 import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 from time import monotonic
 from typing import Any, Final
@@ -74,19 +75,12 @@ def check_family(info: ModelInfo, family: Family, path: Path) -> None:
         )
 
 
-def active_parameters(
-    tensors: Sequence[TensorInfo], layers: int, experts: int, experts_used: int
-) -> int:
-    """Return how many parameters are multiplied for one token."""
-    counted = [(one, one.elements) for one in _multiplied(tensors, layers)]
-    return _of_token(counted, experts, experts_used)
+def of_token(tensors: Iterable[TensorInfo], number: str, visited: Fraction) -> int:
+    """Return what one token needs of tensors: of routed experts the share that it visits.
 
-
-def _of_token(counted: Sequence[tuple[TensorInfo, int]], experts: int, used: int) -> int:
-    """Return what one token needs of tensors' counts: of routed experts the share it visits."""
-    routed = sum(count for tensor, count in counted if tensor.is_routed)
-    always = sum(count for tensor, count in counted if not tensor.is_routed)
-    return always + (routed * used // experts if experts else 0)
+    `number` counts their `elements` or `size_bytes`.
+    """
+    return int(sum(getattr(one, number) * (visited if one.is_routed else 1) for one in tensors))
 
 
 def _info_of_header(header: Header, sha256: str, size_bytes: int) -> ModelInfo:
@@ -97,7 +91,7 @@ def _info_of_header(header: Header, sha256: str, size_bytes: int) -> ModelInfo:
     is_layer = any(one.block == blocks - predictors for one in tensors) and not _mtp_tensors(header)
     layers = blocks if is_layer else blocks - predictors
     predictors = predictors if has_mtp_block(header) else 0
-    running = _multiplied(tensors, layers)
+    running, visited = multiplied(tensors, layers), Fraction(used, experts or 1)
     vocabulary = hashlib.sha256()
     for token in header.tokens():
         vocabulary.update(len(token).to_bytes(8, "little") + token)
@@ -110,7 +104,7 @@ def _info_of_header(header: Header, sha256: str, size_bytes: int) -> ModelInfo:
         architecture=header.architecture,
         type=kind,
         parameters_total=sum(tensor.elements for tensor in tensors),
-        parameters_active=active_parameters(tensors, layers, experts, used),
+        parameters_active=of_token(running, "elements", visited),
         tensor_count=len(tensors),
         tensor_types=dict(sorted(Counter(tensor.type.name for tensor in tensors).items())),
         always_read_bytes=sum(one.size_bytes for one in running if not one.is_routed),
@@ -122,7 +116,7 @@ def _info_of_header(header: Header, sha256: str, size_bytes: int) -> ModelInfo:
         experts=experts,
         experts_used=used,
         mtp_blocks=predictors,
-        mtp_bytes=_mtp_bytes(tensors, layers, experts, used) if predictors else None,
+        mtp_bytes=_mtp_bytes(tensors, layers, visited) if predictors else None,
         chat_template=header.chat_template is not None,
         thinking=_thinking(header),
         sliding_window=number("attention.sliding_window", 0),
@@ -176,7 +170,7 @@ def _thinking(header: Header) -> Thinking | None:
     return Thinking(prompts[0] != prompts[1], (opens[0], opens[1]), *known)
 
 
-def _mtp_bytes(tensors: Sequence[TensorInfo], layers: int, experts: int, used: int) -> int:
+def _mtp_bytes(tensors: Sequence[TensorInfo], layers: int, visited: Fraction) -> int:
     """Return the bytes that the first MTP layer reads to draft a token.
 
     It uses the target's output matrix unless it has one of its own.
@@ -187,10 +181,10 @@ def _mtp_bytes(tensors: Sequence[TensorInfo], layers: int, experts: int, used: i
     if all(one.name != own for one in read):
         outputs = [one for one in tensors if one.name == "output.weight"]
         read += outputs or [one for one in tensors if one.name == "token_embd.weight"]
-    return _of_token([(one, one.size_bytes) for one in read], experts, used)
+    return of_token(read, "size_bytes", visited)
 
 
-def _multiplied(tensors: Sequence[TensorInfo], layers: int) -> list[TensorInfo]:
+def multiplied(tensors: Sequence[TensorInfo], layers: int) -> list[TensorInfo]:
     """Return the tensors that ordinary decoding multiplies with.
 
     One row of the embedding table is looked up, unless the table is the output matrix too. Ordinary

@@ -47,7 +47,7 @@ class ModelInfo:
     architecture: str
     type: str | None  # as llama-quantize names it, e.g. Q4_K_M
     parameters_total: Count
-    parameters_active: Count  # multiplied for one token; see `gguf.active_parameters`
+    parameters_active: Count  # multiplied for one token; see `gguf.of_token`
     tensor_count: Count | None
     tensor_types: dict[str, Count] | None  # GGML type name -> number of tensors
     always_read_bytes: Count  # weights that every pass reads, whatever its tokens
