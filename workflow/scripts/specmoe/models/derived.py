@@ -121,16 +121,15 @@ def _metadata_of_layers(source: Path, header: Header, layers: int) -> Metadata:
             f" its {own}"
         )
     prefix = f"{header.architecture}."
-    kept = {}
-    for key, value in header.metadata.items():
-        if key == f"{prefix}nextn_predict_layers":
-            continue
+    kept = dict(header.metadata)
+    kept.pop(f"{prefix}nextn_predict_layers", None)
+    kept[f"{prefix}block_count"] = replace(kept[f"{prefix}block_count"], value=layers)
+    for key, value in kept.items():
         # An array with a number for each block is cut to the layers.
         numbers = value.type is GGUFValueType.ARRAY and value.sub_type is not GGUFValueType.STRING
         if numbers and key.startswith(prefix) and len(value.value) == blocks:
-            value = replace(value, value=value.value[:layers])
-        kept[key] = value
-    return kept | {f"{prefix}block_count": replace(kept[f"{prefix}block_count"], value=layers)}
+            kept[key] = replace(value, value=value.value[:layers])
+    return kept
 
 
 # Architectures of dense models, and of the MoEs that compute the same around their experts.

@@ -83,20 +83,19 @@ def cached(model: HubModel) -> Path | None:
 
 def ask_size(model: HubModel) -> int | None:
     """Return the bytes of all parts of a model, from the hub; None, and say why, if unknown."""
-    seconds, place = constants.HF_HUB_ETAG_TIMEOUT, _place(model, model.file)
+    seconds = constants.HF_HUB_ETAG_TIMEOUT
     try:
         info = model_info(
             model.repository, revision=model.revision, files_metadata=True, timeout=seconds
         )
+        sizes = {file.rfilename: file.size or 0 for file in info.siblings or []}
+        return sum(sizes[name] for name in model.files)
     except _OF_CLIENT as error:
-        _logger.info("%s: %s", place, _reason(error))
-        return None
-    sizes = {file.rfilename: file.size or 0 for file in info.siblings or []}
-    if not {*model.files} <= sizes.keys():
-        no_file = resource("download_errors")["hub"]["RemoteEntryNotFoundError"]
-        _logger.info("%s: %s", place, no_file)
-        return None
-    return sum(sizes[name] for name in model.files)
+        reason = _reason(error)
+    except KeyError:
+        reason = resource("download_errors")["hub"]["RemoteEntryNotFoundError"]
+    _logger.info("%s: %s", _place(model, model.file), reason)
+    return None
 
 
 def cache_folder() -> Path:
