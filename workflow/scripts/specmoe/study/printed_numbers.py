@@ -32,8 +32,8 @@ _SWEPT = {"target": "moe_q4", "draft": "draft_0.8b", "gamma": 8}
 def read_reported(folder: Path) -> pd.DataFrame:
     """Return the printed numbers, one a row.
 
-    Columns: what, source, relation (`=` or `<`), printed (text), because (rounding or definition,
-    where that is why the rows do not give the number; else empty).
+    Columns: what, source, relation (`=` or `<`), printed (text), digits (decimals printed), because
+    (rounding or definition, where that is why the rows do not give the number; else empty).
     """
     parts = []
     for number in (3, 4, 5, 6):
@@ -42,16 +42,17 @@ def read_reported(folder: Path) -> pd.DataFrame:
         parts.append(_with_names(settings, ids).assign(source=f"Table {number}", relation="="))
     numbers = pd.concat([*parts, _read(folder / "claims.csv")], ignore_index=True)
     numbers = numbers[["what", "source", "relation", "printed"]]
-    return numbers.merge(_read(folder / "because.csv"), "left", "what").fillna({"because": ""})
+    numbers = numbers.merge(_read(folder / "because.csv"), "left", "what").fillna({"because": ""})
+    return numbers.assign(digits=numbers["printed"].str.partition(".")[2].str.len())
 
 
 def compare(reported: pd.DataFrame, analysis: Analysis) -> pd.DataFrame:
     """Return `read_reported`'s frame with the same numbers of an analysis.
 
-    Added columns: digits (decimals printed), recomputed (NaN where the analysis has no such
-    number), equal: whether it is the printed number at its digits; for `<`, whether it is below.
+    Added columns: recomputed (NaN where the analysis has no such number), equal: whether it is the
+    printed number at its digits; for `<`, whether it is below.
     """
-    compared = _with_digits(reported).assign(recomputed=_numbers(reported, analysis))
+    compared = reported.assign(recomputed=_numbers(reported, analysis))
     compared["equal"] = [
         row["recomputed"] < float(row["printed"])
         if row["relation"] == "<"
@@ -66,25 +67,15 @@ def compare_printed(
 ) -> pd.DataFrame:
     """Return the printed settings and headline numbers next to those of campaigns.
 
-    Columns: those of `read_reported`, digits (decimals printed), recomputed (from the study's own
-    rows, if this campaign or one of `others` has them) and measured (from this campaign, if it is
-    another). NaN where there is no such number.
+    Added columns: recomputed (from the study's own rows, if this campaign or one of `others` has
+    them) and measured (from this campaign, if it is another). NaN where there is no such number.
     """
     source = reported["source"]
     chosen = reported[(source == CELLS) | source.str.contains(_HEADLINE)].reset_index(drop=True)
     of_study = (one for one in [own, *others] if one.campaign["source"].iloc[0] == "study_rows")
     study = next(of_study, None)
-    return _with_digits(
-        chosen.assign(
-            recomputed=_numbers(chosen, study),
-            measured=_numbers(chosen, None if own is study else own),
-        )
-    )
-
-
-def _with_digits(numbers: pd.DataFrame) -> pd.DataFrame:
-    """Add the decimals of the printed numbers."""
-    return numbers.assign(digits=numbers["printed"].str.partition(".")[2].str.len())
+    measured = _numbers(chosen, None if own is study else own)
+    return chosen.assign(recomputed=_numbers(chosen, study), measured=measured)
 
 
 def _numbers(reported: pd.DataFrame, analysis: Analysis | None) -> "pd.Series[float]":
