@@ -176,24 +176,21 @@ def reads_its_file(analysis: Analysis) -> Comparisons:
         raise Missing("the machine's memory bandwidth is not known")
     baselines, passes = _moe(analysis.baselines), _moe(analysis.pass_times).query("n_tokens == 1")
     if baselines.empty:
-        ends = {"": "ms", "_low": "ms_high", "_high": "ms_low"}
-        rate = {f"tokens_per_second{end}": 1000 / passes[ms] for end, ms in ends.items()}
-        baselines = passes.assign(**rate).merge(
-            analysis.models[["model", "size_bytes", "in_cache"]]
-        )
-    rates = records(baselines[~baselines["in_cache"].astype(bool)])
-    if len(baselines) and not rates:
+        baselines = passes.merge(analysis.models[["model", "size_bytes", "in_cache"]])
+    rows = records(baselines[~baselines["in_cache"].astype(bool)])
+    if len(baselines) and not rows:
         raise Missing("a cache may hold the weights of these targets")
-    for row in rates:
-        size = row["size_bytes"] / _GIGA
-        needed = _estimate(row, "tokens_per_second").times(size)
+    for row in rows:
+        size, of_pass = row["size_bytes"] / _GIGA, "target" not in row
+        rate = _estimate(row, "ms" if of_pass else "tokens_per_second")
+        rate = rate.inverse().times(1000) if of_pass else rate
+        needed = rate.times(size)
         words = (
-            f"{row['label']}: {size:.2f} GB a token at {row['tokens_per_second']:.1f} tok/s need"
+            f"{row['label']}: {size:.2f} GB a token at {rate.value:.1f} tok/s need"
             f" {_number(needed, 0)} GB/s; memory delivers {bandwidth / _GIGA:.0f}"
         )
         most = Estimate.exact(bandwidth / _GIGA * 1.1)
-        rows = (row,) if "target" in row else ()
-        yield Comparison(most.minus(needed)._replace(low=-inf), words, rows)
+        yield Comparison(most.minus(needed)._replace(low=-inf), words, () if of_pass else (row,))
 
 
 def _sized(analysis: Analysis, settings: pd.DataFrame) -> pd.DataFrame:
@@ -309,16 +306,15 @@ def analyse(
     `audit` is the folder of its audit; `compare_with` are analyses of other campaigns.
     """
     config, data = campaign.config, campaign.data
-    runs = read_runs(data / "runs.parquet")
     own = analyse_runs(
-        runs,
+        read_runs(data / "runs.parquet"),
         config,
         load_infos(data / "models.json"),
         read_record(data / "machine.json"),
         Audit.read(audit),
         read_pass_times(*campaign.pass_times),
         read_agreement(*campaign.agreement),
-        campaign.ended["settings"] if campaign.config.measurement.staged else [],
+        campaign.ended["settings"] if config.measurement.staged else [],
     )
     others = [Analysis.read(folder) for folder in compare_with]
     campaigns = [own, *others]
