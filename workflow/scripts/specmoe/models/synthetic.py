@@ -142,17 +142,17 @@ def _layer(recipe: Recipe, layer: int) -> Iterator[Tensor]:
     yield from mix(recipe, gain)
     yield _f32("ffn_norm.weight" if full else "post_attention_norm.weight", hidden)
     if not experts or (full and layer in recipe.core_layers):
-        yield from _feed_forward(recipe, "", (), recipe.ffn, gain)
+        yield from _feed_forward(recipe, "", gain)
         return
     if not full:
         # The shared expert has the weights of the dense FFN. llama.cpp multiplies it by the sigmoid
         # of its gate; a gate of zeros gives one half for every token, and the doubled matrix undoes
         # that.
         yield _f32("ffn_gate_inp_shexp.weight", hidden, mean=0.0)
-        yield from _feed_forward(recipe, "_shexp", (), recipe.ffn, 2 * gain)
+        yield from _feed_forward(recipe, "_shexp", 2 * gain)
         gain = ROUTED_EPSILON * _UPDATE_GAIN
     yield _f32("ffn_gate_inp.weight", experts, hidden, mean=0.0, deviation=1 / sqrt(hidden))
-    yield from _feed_forward(recipe, "_exps", (experts,), recipe.expert_ffn, gain)
+    yield from _feed_forward(recipe, "_exps", gain)
 
 
 def _strength(recipe: Recipe, layer: int) -> float:
@@ -200,26 +200,23 @@ def _delta_net(recipe: Recipe, gain: float) -> Iterator[Tensor]:
     yield _matrix(recipe, "ssm_out", (hidden, value_width), gain)
 
 
-def _feed_forward(
-    recipe: Recipe, kind: str, experts: tuple[int, ...], inner: int, gain: float
-) -> Iterator[Tensor]:
+def _feed_forward(recipe: Recipe, kind: str, gain: float) -> Iterator[Tensor]:
+    routed = kind == "_exps"
+    experts, inner = (recipe.experts,) * routed, recipe.expert_ffn if routed else recipe.ffn
     wide, narrow = (*experts, inner, recipe.hidden), (*experts, recipe.hidden, inner)
-    drawn = kind.removeprefix("_shexp")
     for name, shape, strength in [("gate", wide, 1.0), ("up", wide, 1.0), ("down", narrow, gain)]:
-        yield _matrix(recipe, f"ffn_{name}{kind}", shape, strength, f"ffn_{name}{drawn}")
+        yield _matrix(recipe, f"ffn_{name}{kind}", shape, strength)
 
 
-def _matrix(
-    recipe: Recipe, name: str, shape: tuple[int, ...], gain: float = 1.0, drawn_as: str = ""
-) -> Tensor:
+def _matrix(recipe: Recipe, name: str, shape: tuple[int, ...], gain: float = 1.0) -> Tensor:
     """Return a projection whose outputs have `gain` times the deviation of its inputs.
 
     It has the recipe's type; with Q4_K, small matrices have Q8_0.
     """
     large = name in ("token_embd", "output") or name.endswith("_exps")
     dtype = "Q8_0" if recipe.dtype == "Q4_K" and not large else recipe.dtype
-    deviation = gain / sqrt(shape[-1])
-    return Tensor(f"{name}.weight", shape, 0.0, deviation, dtype, drawn_as or name)
+    drawn_as = name.removesuffix("_shexp")  # a shared expert has the weights of a dense FFN
+    return Tensor(f"{name}.weight", shape, 0.0, gain / sqrt(shape[-1]), dtype, drawn_as)
 
 
 def _f32(name: str, *shape: int, mean: float = 1.0, deviation: float = 0.0) -> Tensor:
