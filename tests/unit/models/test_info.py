@@ -18,17 +18,7 @@ CAMPAIGNS = ROOT / "resources/campaigns"
 
 
 def test_infos_are_read_as_they_were_written(tmp_path):
-    info = made_info(
-        architecture="llama",
-        sha256=None,
-        type="Q8_0",
-        tensor_types={"Q8_0": 2},
-        vocabulary_sha256="",
-        chat_template=False,
-        thinking=None,
-        origin="a-package 1.0, model.gguf",
-        licence="Apache-2.0",
-    )
+    info = made_info(tensor_types={"Q8_0": 2}, origin="a-package 1.0, a.gguf", licence="MIT")
     save_info(info, tmp_path / "one.json")
     save_info({"one": info}, tmp_path / "models.json")
     assert load_info(tmp_path / "one.json") == info
