@@ -10,13 +10,11 @@ import pytest
 from specmoe.analysis.intervals import Estimate, student_quantile
 from specmoe.analysis.registry import TABLES
 from specmoe.study.headline import CLAIMS, CONSTRUCTED, _gains_more
-from specmoe.study.judge import Comparison, conclude, judge_claims
+from specmoe.study.judge import Comparison, Verdict, conclude, judge_claims
 
 from ..paper_analyses import MODELS, baseline_runs, costed, full, settings_of, speculative_runs
 
-SUPPORTED, CONTRADICTED = "supported", "contradicted"
-IMPOSSIBLE_ROWS = "rests on impossible rows"
-INCONCLUSIVE, NOT_TESTABLE = "inconclusive", "not testable"
+SUPPORTED, IMPOSSIBLE_ROWS, CONTRADICTED, INCONCLUSIVE, NOT_TESTABLE = Verdict
 
 
 def model(like, **changed):
@@ -204,11 +202,9 @@ CASES = {
         ]),
         (NOT_TESTABLE, [MOE]),
     ],
-    "moe_reads_its_file": [],
 }  # fmt: skip
 # 20.6 GB a token, 50 to 60 a second: 1030 to 1236 GB/s.
-BANDWIDTH_CASES = [(CONTRADICTED, 800), (INCONCLUSIVE, 960), (INCONCLUSIVE, 2000)]
-BANDWIDTH_CASES += [(NOT_TESTABLE, None)]
+BANDWIDTHS = {800: CONTRADICTED, 960: INCONCLUSIVE, 2000: INCONCLUSIVE, None: NOT_TESTABLE}
 
 
 @pytest.mark.parametrize(
@@ -219,8 +215,8 @@ def test_a_claim_has_the_verdict_of_its_intervals(claim, verdict, groups):
     assert judged(campaign(*groups), claim)["verdict"] == verdict
 
 
-@pytest.mark.parametrize(("verdict", "gigabytes"), BANDWIDTH_CASES)
-def test_rates_are_compared_with_the_machines_bandwidth(verdict, gigabytes):
+@pytest.mark.parametrize(("gigabytes", "verdict"), BANDWIDTHS.items())
+def test_rates_are_compared_with_the_machines_bandwidth(gigabytes, verdict):
     bandwidth = {"machine_memory_bandwidth_bytes_per_second": (gigabytes or float("nan")) * 1e9}
     analysis = campaign(alone("moe_q4", 50, 60), campaign=full().campaign.assign(**bandwidth))
     row = judged(analysis, "moe_reads_its_file")
