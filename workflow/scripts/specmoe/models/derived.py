@@ -192,17 +192,13 @@ def _tensors(
         if part is None:
             yield tensor, tensor.weights()
             continue
-        layer, name = int(part[1]), part[2]
-        if name == "gate.weight":
-            shape = (tensor.dimensions[0], model.experts)
-            router = TensorInfo(f"blk.{layer}.ffn_gate_inp.weight", shape, GGMLQuantizationType.F32)
-            yield router, _draw_router(model, layer, tensor.dimensions[0])
-        info = replace(
-            tensor,
-            name=f"blk.{layer}.ffn_{name.replace('.', '_exps.')}",
-            dimensions=(*tensor.dimensions, model.experts),
-        )
-        yield info, tensor.weights(model.experts)
+        if part[2] == "gate.weight":
+            hidden, name = tensor.dimensions[0], f"blk.{part[1]}.ffn_gate_inp.weight"
+            router = TensorInfo(name, (hidden, model.experts), GGMLQuantizationType.F32)
+            yield router, _draw_router(model, int(part[1]), hidden)
+        name = tensor.name.replace(".weight", "_exps.weight")
+        dimensions = (*tensor.dimensions, model.experts)
+        yield replace(tensor, name=name, dimensions=dimensions), tensor.weights(model.experts)
 
 
 def _draw_router(model: UpcycleModel, layer: int, hidden: int) -> Iterator[bytes]:

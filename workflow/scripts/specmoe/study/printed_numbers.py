@@ -18,13 +18,10 @@ from specmoe.study.study_rows import SUITES
 _SETTING = ["target", "draft", "gamma"]
 # The places of the study's headline claims.
 _HEADLINE = "Abstract|Contribution|Conclusion"
-# The study's suites of texts with a draft model, and its draft models.
-_TEXT_SUITES = (SUITES["B"], SUITES["D"])
+# The study's draft models.
 _DRAFTS = ["draft_0.8b", "draft_2b"]
 # Section 5.2 of the study estimates times of this setting.
 _ESTIMATED = "moe_q4 draft_0.8b 16"
-# Section 5.1 says how long the files of these take to read.
-_LARGE = ["moe_q4", "moe_q8", "dense_9b"]
 # The only setting of its sweep of prompt lengths.
 _SWEPT = {"target": "moe_q4", "draft": "draft_0.8b", "gamma": 8}
 
@@ -94,7 +91,7 @@ def recompute(analysis: Analysis) -> dict[str, float]:
     """
     settings = text_settings(analysis)
     settings = settings.assign(
-        own=settings["suite"].isin(_TEXT_SUITES),
+        own=settings["suite"].isin([SUITES["B"], SUITES["D"]]),
         speedup=settings["speedup_unpaired"],
         gain_percent=100 * (settings["speedup_unpaired"] - 1),
         acceptance_percent=100 * settings["acceptance_rate_mean"],
@@ -189,7 +186,8 @@ def _estimates(values: dict[str, float], analysis: Analysis) -> dict[str, float]
     sizes = analysis.models.set_index("model")["size_bytes"]
     campaign = analysis.campaign.iloc[0]
     bandwidth = campaign.get("machine_memory_bandwidth_bytes_per_second") or nan
-    to_read = 1000 * sizes.reindex(_LARGE).astype(float) / bandwidth
+    # Section 5.1 says how long these files take to read.
+    large = sizes.reindex(["moe_q4", "moe_q8", "dense_9b"]).astype(float)
     baseline = values.get("tokens_per_second moe_q4", nan)
     rate = values.get(f"tokens_per_second {_ESTIMATED}", nan)
     tokens_a_round = values.get(f"tokens_per_round {_ESTIMATED}", nan)
@@ -198,7 +196,7 @@ def _estimates(values: dict[str, float], analysis: Analysis) -> dict[str, float]
         "minutes from the first run to the last": (
             (campaign["ended_at"] - campaign["started_at"]).total_seconds() / 60
         ),
-        **_range("milliseconds to read a file of the MoE or the 9B", to_read),
+        **_range("milliseconds to read a file of the MoE or the 9B", 1000 * large / bandwidth),
         "milliseconds a token moe_q4": 1000 / baseline,
         "gigabytes a second moe_q4": sizes.get("moe_q4", nan) * baseline / 1e9,
         f"seconds a run {_ESTIMATED}": n_predict / rate,
