@@ -1,5 +1,6 @@
 """The published rows become ours: each number where it belongs, the lost counters recovered."""
 
+from contextlib import nullcontext
 from io import StringIO
 from pathlib import Path
 from types import SimpleNamespace
@@ -117,25 +118,21 @@ def test_rows_that_were_edited_after_the_download_are_refused(tmp_path):
     assert not (tmp_path / "runs.parquet").exists()
 
 
-def fetched(source, out):
-    """Fetch the rows from a path, or from their address."""
-    fetch_study_rows(SimpleNamespace(config=SimpleNamespace(study_rows=source)), out)
-
-
-@pytest.mark.parametrize("status", [200, 404])
-def test_rows_are_downloaded_or_copied_and_an_absent_file_is_named(status, monkeypatch, tmp_path):
-    def get(source, *, follow_redirects, timeout):
+@pytest.mark.parametrize(
+    ("source", "status", "there"),
+    [("mine", 404, True), ("absent.csv", 200, False), (None, 200, True), (None, 404, False)],
+)
+def test_rows_are_downloaded_or_copied_and_an_absent_file_is_named(
+    source, status, there, monkeypatch, tmp_path
+):
+    def get(address, *, follow_redirects, timeout):
         assert follow_redirects and timeout
-        return httpx.Response(status, content=b"rows", request=httpx.Request("GET", source))
+        return httpx.Response(status, content=b"rows", request=httpx.Request("GET", address))
 
     monkeypatch.setattr(httpx, "get", get)
     (tmp_path / "mine").write_bytes(b"rows")
-    out = tmp_path / "out"
-    for source in [tmp_path / "mine", *[None] * (status == 200)]:
-        fetched(source, out)
-        assert out.read_bytes() == b"rows"
-        out.unlink()
-    for source in [tmp_path / "absent.csv", *[None] * (status == 404)]:
-        with pytest.raises(DownloadError, match=r"cannot be read \(.+\); .*set study_rows"):
-            fetched(source, out)
-        assert not out.exists()
+    campaign = SimpleNamespace(config=SimpleNamespace(study_rows=source and tmp_path / source))
+    refused = pytest.raises(DownloadError, match=r"cannot be read \(.+\); .*set study_rows")
+    with nullcontext() if there else refused:
+        fetch_study_rows(campaign, tmp_path / "out")
+    assert [one.read_bytes() for one in tmp_path.glob("out")] == [b"rows"] * there
