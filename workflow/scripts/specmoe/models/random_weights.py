@@ -65,8 +65,7 @@ def draw(tensor: Tensor, seed: int) -> npt.NDArray[np.float32]:
     (NEP 19).
     """
     if tensor.diagonal:
-        rows, columns = tensor.shape
-        return np.float32(tensor.diagonal) * np.eye(rows, columns, dtype=np.float32)
+        return np.float32(tensor.diagonal) * np.eye(*tensor.shape, dtype=np.float32)
     weights = np.full(tensor.shape, tensor.mean, dtype=np.float32)
     if tensor.deviation:
         levels = _levels(_stream(tensor, seed), prod(tensor.shape)).reshape(tensor.shape)

@@ -16,7 +16,6 @@ import pandas as pd
 from specmoe.analysis import filters
 from specmoe.analysis.build import analyse as analyse_runs
 from specmoe.analysis.build import required_times
-from specmoe.analysis.filters import compare_campaigns, compare_settings
 from specmoe.analysis.intervals import Estimate, block_mean
 from specmoe.analysis.number_text import fixed, measured
 from specmoe.analysis.registry import Analysis, Record, records
@@ -320,8 +319,8 @@ def analyse(
     campaigns = [own, *others]
     tables = {"required_time": required_times(campaigns)}
     if others:
-        tables["compared_settings"] = compare_settings(campaigns)
-        tables["compared_campaigns"] = compare_campaigns(campaigns)
+        tables["compared_settings"] = filters.compare_settings(campaigns)
+        tables["compared_campaigns"] = filters.compare_campaigns(campaigns)
     reported = read_reported(campaign.root / "resources/reported")
     judged = with_study_names(own)
     if config.campaign.source == "study_rows":
@@ -340,9 +339,9 @@ def with_study_names(analysis: Analysis) -> Analysis:
     ids: dict[str, str] = json.loads(analysis.campaign["study_names"].iloc[0])
     if not ids:
         return analysis
-    targets_last = sorted(ids, key=lambda name: not name.startswith("draft_"))
-    as_target = {ids[name]: name for name in targets_last}  # where two names are one model's
-    as_draft = {ids[name]: name for name in reversed(targets_last)}
+    names = sorted(ids, key=lambda name: not name.startswith("draft_"))
+    # Where two names are one model's, the last one counts.
+    as_target, as_draft = ({ids[name]: name for name in order} for order in (names, names[::-1]))
     columns = dict.fromkeys(("target", "model", "dense"), as_target)
     columns |= dict.fromkeys(("draft", "draft_model"), as_draft)
     tables = {name: getattr(analysis, name).replace(columns) for name in analysis.tables}
