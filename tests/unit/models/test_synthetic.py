@@ -113,16 +113,13 @@ def test_a_true_shape_is_that_of_its_family_and_has_the_size_of_its_type(study, 
         assert getattr(family, name) == getattr(shape, name)
 
 
-@pytest.mark.parametrize("size", [500, 248_320])
-def test_the_vocabulary_has_the_size_asked_for_and_no_token_twice(size):
-    vocabulary = byte_level_vocabulary(size)
-    assert len(vocabulary.tokens) == len(set(vocabulary.tokens)) == len(vocabulary.types) == size
-    assert vocabulary.types[vocabulary.end_of_text] == gguf.TokenType.CONTROL
-
-
-def test_a_vocabulary_too_small_for_all_bytes_is_refused():
+def test_a_vocabulary_has_the_size_asked_for_and_no_token_twice_or_is_refused():
+    for size in (500, 248_320):
+        tokens, types, _, end = byte_level_vocabulary(size)
+        assert len(tokens) == len(set(tokens)) == len(types) == size
+        assert types[end] == gguf.TokenType.CONTROL
     with pytest.raises(ModelError, match="vocabulary must be at least"):
-        byte_level_vocabulary(200)
+        byte_level_vocabulary(200)  # no room for all bytes
 
 
 QUANTIZED = ["Q8_0", "Q4_K"]

@@ -15,11 +15,10 @@ from ...recipes import TINY, varied
 
 HYBRID = varied(TINY, layers=5, core=3, experts=4, experts_used=2, expert_ffn=32)
 FULL = varied(TINY, layers=2, core=0, attention="full")
-TARGETS = [pytest.param(HYBRID, id="hybrid MoE"), pytest.param(FULL, id="full attention")]
 HEADS = (Method.EAGLE3, Method.DFLASH, Method.DSPARK)
 
 
-@pytest.mark.parametrize("recipe", TARGETS)
+@pytest.mark.parametrize("recipe", [HYBRID, FULL], ids=["hybrid MoE", "full attention"])
 @pytest.mark.parametrize("method", HEADS)
 def test_a_draft_has_its_targets_vocabulary_and_the_same_bytes_again(tmp_path, recipe, method):
     draft = tmp_path / "draft.gguf"

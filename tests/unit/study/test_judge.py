@@ -250,11 +250,8 @@ def test_the_sentence_counts_what_holds_and_names_what_decides():
 )
 def test_where_next_to_nothing_was_accepted_by_force_the_speedup_decides(rate, ends, verdict):
     made = costed().predictions.query("target == 'moe_q4'").head(1)
-    made = made.assign(
-        forced_acceptance=rate,
-        acceptance_rate=rate,
-        **dict(zip(("speedup", "speedup_low", "speedup_high"), ends, strict=True)),
-    )
+    rates = dict.fromkeys(("forced_acceptance", "acceptance_rate"), rate)
+    made = made.assign(**rates, **Estimate(*ends).columns("speedup"))
     row = judged(replace(campaign(DENSE), predictions=made), "gain_without_acceptance_moe")
     assert row["verdict"] == verdict
     if verdict == CONTRADICTED:
