@@ -93,8 +93,7 @@ def tensors(recipe: Recipe) -> Iterator[Tensor]:
     if recipe.tied:
         # With a norm of ones, a random network with a tied head mostly repeats its last token.
         # Random signs make the head independent of the embedding, at the same gain.
-        signs = _LOGIT_GAIN / sqrt(hidden)
-        yield _f32("output_norm.weight", hidden, mean=0.0, deviation=signs)
+        yield _f32("output_norm.weight", hidden, mean=0.0, deviation=_LOGIT_GAIN / sqrt(hidden))
     else:
         yield _f32("output_norm.weight", hidden)
         yield _silenced(_matrix(recipe, "output", table, gain=_LOGIT_GAIN), recipe)

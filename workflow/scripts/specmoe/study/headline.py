@@ -140,12 +140,11 @@ def between_the_dense(analysis: Analysis) -> Comparisons:
     """Compare MoE targets at their best with the dense 4B and 9B at theirs."""
     best = _at_best(analysis)
     ends = {name: [row for row in best if row["target"] == name] for name in _DENSE}
-    if lacking := [name for name in _DENSE if not ends[name]]:
-        names = " or of ".join(lacking)
+    if lacking := " or of ".join(name for name, rows in ends.items() if not rows):
         raise Missing(
-            f"no runs of {names} with a draft model (controls and forced acceptance aside)"
+            f"no runs of {lacking} with a draft model (controls and forced acceptance aside)"
         )
-    low, high = ends["dense_4b"], ends["dense_9b"]
+    low, high = ends.values()
     if not _fewer(low[0], high[0], "parameters_total"):
         raise Missing("one network stands for both dense_4b and dense_9b")
     for row in (row for row in best if row["family"] == "moe"):

@@ -15,7 +15,7 @@ import httpx
 import pandas as pd
 
 from specmoe.config.block import NO_DRAFT, PASSAGE_PREFIX, Arm, Protocol, Schedule
-from specmoe.config.methods import METHODS, Method, engine_type
+from specmoe.config.methods import Method, engine_type
 from specmoe.errors import DownloadError, SchemaError, ended_if_slow, one_line
 from specmoe.files import replace_text, sha256_of
 from specmoe.models.info import save_info
@@ -161,8 +161,8 @@ def _row(line: Mapping[str, Any]) -> RunRow:
         "engine_commit": "unknown",
         "backend": "metal",
         # llama-bench generates n_predict tokens, and the CSV has its time divided by that number.
-        "method": engine_type(None),
-        "draft_model": None,
+        "method": engine_type(Method.DRAFT if drafts else None),
+        "draft_model": line["draft"] if drafts else None,
         "generated": line["n_predict"],
         "decode_ms": line["ms_per_token"] * line["n_predict"],
     }
@@ -176,9 +176,7 @@ def _row(line: Mapping[str, Any]) -> RunRow:
             f"published runs: job {line['job_id']!r}: its numbers fit {len(found)} sets of"
             " tokens, rounds and accepted tokens instead of exactly one"
         )
-    drafting = {"method": METHODS[Method.DRAFT].engine, "draft_model": line["draft"]}
-    counters = found[0]._asdict() | {"drafted": line["gamma"] * found[0].rounds}
-    return row | drafting | counters
+    return row | found[0]._asdict() | {"drafted": line["gamma"] * found[0].rounds}
 
 
 def import_study_rows(
