@@ -76,27 +76,23 @@ def draw(tensor: Tensor, seed: int) -> npt.NDArray[np.float32]:
 
 
 def stored(tensor: Tensor, seed: int) -> Iterator[npt.NDArray[Any]]:
-    """Yield the tensor's weights as a file stores them, in consecutive pieces."""
-    if tensor.dtype not in ("Q8_0", "Q4_K"):
-        yield quantize(draw(tensor, seed), GGMLQuantizationType[tensor.dtype])
-    elif tensor.diagonal:
-        rows, columns = tensor.shape
-        blocks, at = np.zeros((rows, columns // 32), _Q8_0), np.arange(min(rows, columns))
-        blocks["d"] = tensor.diagonal
-        blocks["quants"][at, at // 32, at % 32] = 1
-        yield blocks.view(np.uint8)
-    else:
-        yield from _blocks(tensor, seed)
+    """Yield the tensor's weights as a file stores them, in consecutive pieces.
 
-
-def _blocks(tensor: Tensor, seed: int) -> Iterator[npt.NDArray[np.uint8]]:
-    """Yield the encoded weights that `draw` would return, without drawing all of them at once.
-
-    A step is what a level is worth in a row, rounded to half: a weight is (level - 7.5) * step.
+    Encoded here are the weights that `draw` would return, without drawing all of them at once. A
+    step is what a level is worth in a row, rounded to half: a weight is (level - 7.5) * step.
     Blocks of silent rows keep random levels with a scale of zero: pages of zeros might be shared or
     compressed, and be faster to read than weights.
     """
     *outer, columns = tensor.shape
+    if tensor.dtype not in ("Q8_0", "Q4_K"):
+        yield quantize(draw(tensor, seed), GGMLQuantizationType[tensor.dtype])
+        return
+    if tensor.diagonal:
+        blocks, at = np.zeros((*outer, columns // 32), _Q8_0), np.arange(min(tensor.shape))
+        blocks["d"] = tensor.diagonal
+        blocks["quants"][at, at // 32, at % 32] = 1
+        yield blocks.view(np.uint8)
+        return
     steps = np.full(prod(outer), tensor.deviation / LEVEL_DEVIATION, dtype=np.float32)
     _change_rows(steps, tensor)
     layout, of_block = (_Q8_0, 32) if tensor.dtype == "Q8_0" else (_Q4_K, 256)
@@ -113,8 +109,7 @@ def _blocks(tensor: Tensor, seed: int) -> Iterator[npt.NDArray[np.uint8]]:
             blocks["minimum"], blocks["scales"] = blocks["d"], _SCALES
             # A byte holds two weights that are 32 apart.
             halves = levels.reshape(-1, 2, 32)
-            quants = halves[:, 0] | halves[:, 1] << 4
-            blocks["quants"] = quants.reshape(*blocks.shape, 128)
+            blocks["quants"] = (halves[:, 0] | halves[:, 1] << 4).reshape(*blocks.shape, 128)
         yield blocks.view(np.uint8)
 
 

@@ -160,9 +160,9 @@ def _row(line: Mapping[str, Any]) -> RunRow:
         "engine": ENGINE,
         "engine_commit": "unknown",
         "backend": "metal",
-        # llama-bench generates n_predict tokens, and the CSV has its time divided by that number.
         "method": engine_type(Method.DRAFT if drafts else None),
         "draft_model": line["draft"] if drafts else None,
+        # llama-bench generates n_predict tokens, and the CSV has its time divided by that number.
         "generated": line["n_predict"],
         "decode_ms": line["ms_per_token"] * line["n_predict"],
     }
