@@ -31,15 +31,11 @@ from specmoe.models.info import ModelInfo, Thinking, save_info
 _PARAMETERS_TOLERANCE: Final = 0.02
 
 
-def read_info(path: Path, sha256: str | None = None) -> ModelInfo:
-    """Return the info of a model, split or whole; raises ModelError for no language model.
-
-    Reads the whole file once, for its digest, unless that is given.
-    """
+def read_info(path: Path, sha256: str = "not hashed: headers only are read") -> ModelInfo:
+    """Return the info of a model, split or whole; raises ModelError for no language model."""
     header, parts = read_header(path), files.files_of_model(path)
-    digest = sha256 or files.digest_of_parts([files.sha256_of(part) for part in parts])
     with named_if_no_model(path):
-        return _info_of_header(header, digest, sum(part.stat().st_size for part in parts))
+        return _info_of_header(header, sha256, sum(part.stat().st_size for part in parts))
 
 
 def check_type(name: str) -> None:
