@@ -187,22 +187,20 @@ class _Mapped(mmap.mmap):
     def text(self) -> bytes:
         return self.take(self.count())
 
-    def numbers(self, kind: GGUFValueType, count: int) -> Sequence[int | float | bool]:
+    def values(self, kind: GGUFValueType, count: int) -> Sequence[bytes | int | float | bool]:
+        if kind is GGUFValueType.STRING:
+            return [self.text() for _ in range(count)]
         layout = np.dtype(GGUFReader.gguf_scalar_to_np[kind]).newbyteorder("<")
         return [*np.frombuffer(self.take(count * layout.itemsize), layout).tolist()]
 
     def value(self) -> GGUFValue:
         kind = GGUFValueType(self.count(4))
-        if kind is GGUFValueType.STRING:
-            return GGUFValue(self.text(), kind)
         if kind is not GGUFValueType.ARRAY:
-            return GGUFValue(self.numbers(kind, 1)[0], kind)
+            return GGUFValue(self.values(kind, 1)[0], kind)
         item, count = GGUFValueType(self.count(4)), self.count()
         if item is GGUFValueType.ARRAY:
             raise ValueError("an array of arrays, which llama.cpp does not read either")
-        if item is GGUFValueType.STRING:
-            return GGUFValue([self.text() for _ in range(count)], kind, item)
-        return GGUFValue(self.numbers(item, count), kind, item)
+        return GGUFValue(self.values(item, count), kind, item)
 
 
 def _parse(data: _Mapped, path: Path) -> Header:

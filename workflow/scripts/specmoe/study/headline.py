@@ -70,8 +70,7 @@ def gain_without_acceptance(analysis: Analysis) -> Comparisons:
     made = analysis.predictions
     made = made[made["forced_acceptance"].notna() & (made["acceptance_rate"] <= 0.04)]
     for row in records(_moe(_sized(analysis, made)).query("smallest")):
-        accepting = f"made to accept {100 * row['acceptance_rate']:.1f} %"
-        words = f"{_setting(row)}, {accepting}: {_number(_estimate(row))}"
+        words = _said(row, f", made to accept {100 * row['acceptance_rate']:.1f} %")
         yield Comparison(_estimate(row).minus(_ONE), words, (row,))
     for row in records(_moe(_texts(analysis, "tokens_per_round")).query("smallest")):
         tokens, passes = row["tokens_per_round"], 1 + row["replays_per_round"]
@@ -115,10 +114,7 @@ def rises_with_gamma(analysis: Analysis) -> Comparisons:
 
 
 def corner_is_best(analysis: Analysis) -> Comparisons:
-    """Compare the setting of smallest draft model and largest γ with a target's others.
-
-    The target needs draft models of two sizes, and two γ.
-    """
+    """Compare a target's smallest draft model and largest γ with others, if it has two of both."""
     for rows in _groups(_texts(analysis), "series"):
         corner = min(rows, key=lambda row: (row["draft_parameters"], -row["gamma"]))
         larger = [_fewer(corner, row, "draft_parameters") for row in rows]
@@ -257,9 +253,9 @@ def _setting(row: Record) -> str:
     return f"{row['label']}, {row['draft_label']}, γ = {row['gamma']}{where}"
 
 
-def _said(row: Record) -> str:
-    """Return a setting's name and its speedup."""
-    return f"{_setting(row)}: {_number(_estimate(row))}"
+def _said(row: Record, how: str = "") -> str:
+    """Return a setting's name, how it was made, and its speedup."""
+    return f"{_setting(row)}{how}: {_number(_estimate(row))}"
 
 
 def _number(number: Estimate, digits: int = 2) -> str:
