@@ -50,10 +50,12 @@ def headers(tmp_path_factory):
     return {path.stem: read_header(path) for path in folder.glob("*.gguf")}
 
 
-def test_a_file_tells_what_it_drafts_by(headers):
+def test_a_file_tells_what_it_drafts_by_and_models_draft_for_targets_of_any_width(headers):
     assert has_mtp_block(headers["target"])
     assert not has_mtp_block(headers["plain"])
     assert drafts_by(headers["plain"]) == drafts_by(headers["target"]) == Method.DRAFT
+    check_fit(headers["wider"], headers["plain"], Method.DRAFT, Path("f"))
+    check_fit(headers["target"], headers["target"], Method.MTP, Path("f"))  # lends its block
 
 
 @pytest.mark.parametrize("method", HEADS)
@@ -77,8 +79,3 @@ def test_a_head_fits_the_target_it_was_made_for_and_none_of_another_width(header
 def test_a_file_of_another_kind_is_refused(headers, draft, method, line):
     with pytest.raises(ModelError, match=line):
         check_fit(headers["target"], headers[draft], method, Path("file.gguf"))
-
-
-def test_models_of_any_width_draft_as_models_and_lend_their_mtp_block(headers):
-    check_fit(headers["wider"], headers["plain"], Method.DRAFT, Path("f"))
-    check_fit(headers["target"], headers["target"], Method.MTP, Path("f"))

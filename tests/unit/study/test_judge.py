@@ -89,10 +89,9 @@ def with_flagged(analysis, count, column="impossible", **setting):
 SMALL, LARGE, SAME = "draft_0.8b", "draft_2b", "draft_0.8b_bf16"
 SAME_AS_TARGET = "dense_4b_q4"
 # Settings by γ and the ends of their intervals.
-moe, moe_2b = partial(setting, "moe_q4", SMALL), partial(setting, "moe_q4", LARGE)
-moe_q8, dense_4b, dense_9b = (
-    partial(setting, f, SMALL) for f in ("moe_q8", "dense_4b", "dense_9b")
-)
+TARGETS = ("moe_q4", "moe_q8", "dense_4b", "dense_9b")
+moe, moe_q8, dense_4b, dense_9b = (partial(setting, one, SMALL) for one in TARGETS)
+moe_2b = partial(setting, "moe_q4", LARGE)
 MOE = moe(4, 60, 62)  # 1.20 to 1.24
 DENSE = dense_4b(4, 60, 62)
 
