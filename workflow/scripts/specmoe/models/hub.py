@@ -71,8 +71,7 @@ def fetch(model: HubModel, out: Path, digests: Path) -> None:
 def cached(model: HubModel) -> Path | None:
     """Return the first part of a model if all parts are cached; the hub is not asked."""
     paths = [_asked(model, name, try_to_load_from_cache) for name in model.files]
-    found = [Path(path) for path in paths if isinstance(path, str)]
-    return found[0] if len(found) == len(paths) else None
+    return Path(paths[0]) if all(isinstance(path, str) for path in paths) else None
 
 
 def ask_size(model: HubModel) -> int | None:

@@ -35,7 +35,6 @@ CONSTRUCTED = (
 )
 _ACCEPTANCE = "acceptance_rate_mean"
 _ONE = Estimate.exact(1)
-_GIGA = 1e9
 _DENSE = ("dense_4b", "dense_9b")
 # What a router, or a padded vocabulary, may add to the parameters of a network.
 _ADDED = 1.02
@@ -155,8 +154,7 @@ def gain_follows(analysis: Analysis, column: str, *, holds: bool) -> Comparisons
     """
     for less, more in permutations(_at_best(analysis), 2):
         if less["family"] != more["family"] and _fewer(less, more, column):
-            pair = (more, less) if holds else (less, more)
-            yield _gains_more(analysis, *pair)
+            yield _gains_more(analysis, *((more, less) if holds else (less, more)))
 
 
 def reads_its_file(analysis: Analysis) -> Comparisons:
@@ -175,15 +173,15 @@ def reads_its_file(analysis: Analysis) -> Comparisons:
     if len(baselines) and not rows:
         raise Missing("a cache may hold the weights of these targets")
     for row in rows:
-        size, of_pass = row["size_bytes"] / _GIGA, "target" not in row
+        size, of_pass = row["size_bytes"] / 1e9, "target" not in row
         rate = _estimate(row, "ms" if of_pass else "tokens_per_second")
         rate = rate.inverse().times(1000) if of_pass else rate
         needed = rate.times(size)
         words = (
             f"{row['label']}: {size:.2f} GB a token at {rate.value:.1f} tok/s need"
-            f" {_number(needed, 0)} GB/s; memory delivers {bandwidth / _GIGA:.0f}"
+            f" {_number(needed, 0)} GB/s; memory delivers {bandwidth / 1e9:.0f}"
         )
-        most = Estimate.exact(bandwidth / _GIGA * 1.1)
+        most = Estimate.exact(bandwidth / 1e9 * 1.1)
         yield Comparison(most.minus(needed)._replace(low=-inf), words, () if of_pass else (row,))
 
 

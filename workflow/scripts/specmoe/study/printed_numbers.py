@@ -107,10 +107,9 @@ def recompute(analysis: Analysis) -> dict[str, float]:
     of_settings = ["tokens_per_second", "speedup", "gain_percent", "acceptance_percent"]
     of_rates = ["tokens_per_second", "tokens_per_second_sd", "active_billions", "total_billions"]
     letters = {name: letter for letter, name in SUITES.items()}
-    suites = analysis.suites.assign(suite=analysis.suites["suite"].replace(letters))
     values = {
         "runs total": float(analysis.suites["runs"].sum()),
-        **_by_name(suites, ["suite"], ["runs"]),
+        **_by_name(analysis.suites.replace({"suite": letters}), ["suite"], ["runs"]),
         **_by_name(rates, ["target"], of_rates),
         **_by_name(settings, _SETTING, [*of_settings, "tokens_per_round"]),
         **_by_name(analysis.models, ["model"], ["experts", "experts_used"]),

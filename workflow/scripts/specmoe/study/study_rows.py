@@ -169,8 +169,7 @@ def _row(line: Mapping[str, Any]) -> RunRow:
     if not drafts:
         return row
     names = ("ms_per_token", "acceptance_rate", "gamma", "n_predict")
-    printed = {name: line[name] for name in names}
-    found = recover(rate=line["tokens_per_second"], **printed)
+    found = recover(rate=line["tokens_per_second"], **{name: line[name] for name in names})
     if len(found) != 1:
         raise SchemaError(
             f"published runs: job {line['job_id']!r}: its numbers fit {len(found)} sets of"
