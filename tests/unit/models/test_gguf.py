@@ -46,9 +46,8 @@ def by_hand(tmp_path: Path):
 
 @pytest.fixture
 def dense(tmp_path: Path) -> Path:
-    path = tmp_path / "dense.gguf"
-    write_model(path, TINY)
-    return path
+    write_model(tmp_path / "dense.gguf", TINY)
+    return tmp_path / "dense.gguf"
 
 
 def test_an_info_has_what_the_file_and_the_reference_reader_say(dense):
