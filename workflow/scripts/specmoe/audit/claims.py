@@ -112,6 +112,8 @@ def claim_of(given: Mapping[str, Any], place: str, chips: Mapping[str, Any]) -> 
     facts = {name: _checked(place, name, given[name]) for name in FACTS if name in given}
     for fault in _errors_between(facts):
         raise ConfigError(f"{place}: {fault}")
+    if facts.get("old_counters"):
+        facts = {name: fact for name, fact in facts.items() if name not in _BY_OLD_COUNTERS}
     if chip := given.get("chip"):
         if chip not in chips:
             # None that is near is taken, not even if it is the only one: names stand for several.
@@ -208,9 +210,6 @@ class Judged(NamedTuple):
 
 def judge(claim: Claim, limits: Limits = LIMITS) -> Judged:
     """Return the verdict on a claim."""
-    if claim.facts.get("old_counters"):
-        believed = claim.facts.keys() - _BY_OLD_COUNTERS
-        claim = replace(claim, facts={name: claim.facts[name] for name in believed})
     timing, size = _time(claim, 1 - limits.time_tolerance), _size(claim, limits)
     bounds = (*_accounting(claim), *timing, *_bandwidth(claim, size))
     if any(bound.verdict == Verdict.IMPOSSIBLE for bound in bounds):

@@ -170,11 +170,8 @@ def _check_dense(header: Header) -> None:
 
 def _metadata_of_experts(header: Header, model: UpcycleModel) -> Metadata:
     """Return the metadata of the MoE: the dense model's, with the numbers of experts."""
-    moe = _MOES[header.architecture]
-    renamed = {
-        re.sub(rf"^{header.architecture}\.", f"{moe}.", key): value
-        for key, value in header.metadata.items()
-    }
+    dense, moe = header.architecture, _MOES[header.architecture]
+    renamed = {re.sub(rf"^{dense}\.", f"{moe}.", key): one for key, one in header.metadata.items()}
     return renamed | {
         f"{moe}.expert_count": GGUFValue(model.experts, GGUFValueType.UINT32),
         f"{moe}.expert_used_count": GGUFValue(model.used, GGUFValueType.UINT32),

@@ -116,8 +116,7 @@ class Header:
         value = self.metadata.get("tokenizer.ggml.tokens")
         if value is None or value.sub_type is not GGUFValueType.STRING:
             raise ValueError("no vocabulary")
-        tokens: list[bytes] = value.value
-        return tokens
+        return list(value.value)
 
 
 def read_header(model: Path) -> Header:

@@ -34,8 +34,6 @@ from specmoe.analysis.labels import by_model
 from specmoe.analysis.registry import TABLES, Analysis, Record, records
 from specmoe.config.block import MEASURED_BY, NO_DRAFT, PASSAGE_PREFIX
 
-_SETTING_KEYS = ("suite", "target", "draft", "gamma", "prompt")
-
 
 class Verdict(StrEnum):
     """The outcome for a claim."""
@@ -179,7 +177,8 @@ def _by_protocol(analysis: Analysis) -> Iterator[tuple[Record, Analysis]]:
 
 def _runs_of(rows: Sequence[Record], analysis: Analysis) -> pd.DataFrame:
     """Return the rows of `flagged` that rows of other tables are made of."""
-    settings = pd.DataFrame([{k: row[k] for k in _SETTING_KEYS if k in row} for row in rows])
+    keys = ("suite", "target", "draft", "gamma", "prompt")
+    settings = pd.DataFrame([{k: row[k] for k in keys if k in row} for row in rows])
     flagged = analysis.flagged
     if settings.empty:
         return flagged.iloc[:0]

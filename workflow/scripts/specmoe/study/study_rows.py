@@ -38,8 +38,6 @@ ENGINE = "llama.cpp b8240 or b8280"  # its Table 1; which row came from which is
 HALF_ACCEPTANCE = 0.5e-5 + 1e-12
 HALF_RATE = 0.5e-3 + 1e-9
 
-SILENCE_LIMIT_S = 60
-
 # Its suites, by the letters of its Table 3.
 SUITES = {
     "A": "moe_baseline",
@@ -214,7 +212,7 @@ def fetch_study_rows(campaign: LoadedCampaign, out: Path) -> None:
     try:
         if source is None:
             with ended_if_slow(ADDRESS):
-                answer = httpx.get(ADDRESS, follow_redirects=True, timeout=SILENCE_LIMIT_S)
+                answer = httpx.get(ADDRESS, follow_redirects=True, timeout=60)  # s of silence
             content = answer.raise_for_status().content
         else:
             content = Path(source).read_bytes()
