@@ -61,8 +61,7 @@ def check_family(info: ModelInfo, family: Family, path: Path) -> None:
         "tensors": (info.tensor_count, family.tensors or info.tensor_count),
     }
     wrong = [f"{what} {has}, not {of}" for what, (has, of) in known.items() if has != of]
-    distance = abs(info.parameters_total - family.parameters)
-    if distance > _PARAMETERS_TOLERANCE * family.parameters:
+    if abs(info.parameters_total - family.parameters) > _PARAMETERS_TOLERANCE * family.parameters:
         wrong.append(f"parameters {info.parameters_total}, not about {family.parameters:.0f}")
     if wrong:
         raise ModelError(

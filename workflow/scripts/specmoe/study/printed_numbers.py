@@ -121,8 +121,7 @@ def recompute(analysis: Analysis) -> dict[str, float]:
 
 def _by_name(frame: pd.DataFrame, ids: list[str], columns: list[str]) -> dict[str, float]:
     """Return the numbers of columns of a frame by their words."""
-    long = _with_names(frame[[*ids, *columns]], ids)
-    return dict(zip(long["what"], long["printed"], strict=True))
+    return _with_names(frame[[*ids, *columns]], ids).set_index("what")["printed"].to_dict()
 
 
 def _with_names(frame: pd.DataFrame, ids: list[str]) -> pd.DataFrame:
@@ -148,8 +147,7 @@ def _ranges(settings: pd.DataFrame, usual: pd.DataFrame) -> dict[str, float]:
     accepting = {
         "in suites B and D": settings[settings["own"]],
         "in any suite": usual[by_model(usual)],
-        "at gamma 4": settings[settings["gamma"] == 4],
-        "at gamma 16": settings[settings["gamma"] == 16],
+        **{f"at gamma {gamma}": settings[settings["gamma"] == gamma] for gamma in (4, 16)},
     }
     return {
         **_range("speedup of MoE", moe["speedup"]),

@@ -84,8 +84,7 @@ def rows_of_csv(file: Path | TextIO, ids: Mapping[Any, str] | None = None) -> li
     Raises SchemaError, naming the job, for a line whose numbers do not fit exactly one set of
     counters.
     """
-    lines = pd.read_csv(file, keep_default_na=False, na_values=[""])
-    runs = lines.rename(columns=_NAMES)
+    runs = pd.read_csv(file, keep_default_na=False, na_values=[""]).rename(columns=_NAMES)
     runs = runs.replace({"target_model": ids or {}, "draft": ids or {}})
     runs["started_at"] = pd.to_datetime(runs["started_at"], utc=True, format="ISO8601")
     runs["suite"] = runs["job_id"].str[0].map(SUITES)
