@@ -138,7 +138,6 @@ CASES = {
     "acceptance_low": [
         (SUPPORTED, [ACCEPTED, SWEPT]),
         (CONTRADICTED, [MOE]),  # 50 %
-        (NOT_TESTABLE, [by_mtp(40, 41)]),
         # A target accepts nearly all that its own network drafts in another type.
         (NOT_TESTABLE, [setting("dense_4b", SAME_AS_TARGET, 4, 50, 51)]),
         (SUPPORTED, [ACCEPTED, setting("dense_4b", SAME_AS_TARGET, 4, 50, 51)]),

@@ -152,8 +152,7 @@ def named_if_no_model(model: Path) -> Iterator[None]:
 def _read_part(path: Path) -> Header:
     try:
         with path.open("rb") as file, _Mapped(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-            header = _parse(data, path)
-            size = len(data)
+            header, size = _parse(data, path), len(data)
     except OSError as error:
         raise ModelError(f"{path}: cannot be read ({error.strerror}); {_AGAIN}") from error
     except ValueError as error:  # also mmap's own about an empty file
