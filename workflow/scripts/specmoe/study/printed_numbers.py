@@ -121,7 +121,8 @@ def recompute(analysis: Analysis) -> dict[str, float]:
 
 def _by_name(frame: pd.DataFrame, ids: list[str], columns: list[str]) -> dict[str, float]:
     """Return the numbers of columns of a frame by their words."""
-    return _with_names(frame[[*ids, *columns]], ids).set_index("what")["printed"].to_dict()
+    long = _with_names(frame[[*ids, *columns]], ids)
+    return dict(zip(long["what"], long["printed"], strict=True))
 
 
 def _with_names(frame: pd.DataFrame, ids: list[str]) -> pd.DataFrame:
