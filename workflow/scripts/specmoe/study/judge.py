@@ -148,8 +148,7 @@ def _judged(claim: Claim, analysis: Analysis) -> Record:
         )
         held = sum(one.margin.value > 0 for one in comparisons)
         why = f"{held} of {len(comparisons)} {claim.agree}. {deciding.text}"
-    rows = [row for one in comparisons for row in one.rows]
-    used = _runs_of(rows, analysis)
+    used = _runs_of([row for one in comparisons for row in one.rows], analysis)
     return {
         "verdict": verdict.value,
         "why": why,

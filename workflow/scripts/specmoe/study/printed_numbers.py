@@ -72,7 +72,8 @@ def compare_printed(
     of_study = (one for one in [own, *others] if one.campaign["source"].iloc[0] == "study_rows")
     study = next(of_study, None)
     measured = _numbers(chosen, None if own is study else own)
-    return chosen.assign(recomputed=_numbers(chosen, study), measured=measured)
+    digits = chosen.pop("digits")  # comes last
+    return chosen.assign(recomputed=_numbers(chosen, study), measured=measured, digits=digits)
 
 
 def _numbers(reported: pd.DataFrame, analysis: Analysis | None) -> "pd.Series[float]":
