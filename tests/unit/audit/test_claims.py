@@ -149,18 +149,13 @@ def test_what_is_likely_is_reached_surely_and_many_requests_visit_more():
     assert shared.surely == pytest.approx(2 * 300 / (1 + 32 * (1 - (15 / 16) ** 16)))
 
 
-@pytest.fixture
-def read(root):
-    chips = known_chips()
-    return lambda name: list(read_claims(root / "resources/claims" / name, chips))
-
-
 VERDICTS = yaml.safe_load(Path(__file__).with_name("verdicts.yaml").read_text())
 
 
 @pytest.mark.parametrize("name", VERDICTS)
-def test_claims_have_the_verdicts_that_a_person_gave_them(name, read):
-    found = [judge(claim) for claim in read(name)]
+def test_claims_have_the_verdicts_that_a_person_gave_them(name, root):
+    claims = read_claims(root / "resources/claims" / name, known_chips())
+    found = [judge(claim) for claim in claims]
     assert [" ".join(one.without) or one.verdict for one in found] == VERDICTS[name]
 
 

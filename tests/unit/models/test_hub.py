@@ -106,10 +106,9 @@ def served(hub):
     return hub.add("a/b", "main", "c.gguf", SMALL)
 
 
-TABLE = Path(__file__).with_name("refused_by_hub.yaml")
 FILLED = {"sha256": SHA256, "zeros": "0" * 64}
 FILLED["wrong"] = hashlib.sha256(bytes(255 - byte for byte in SMALL)).hexdigest()
-REFUSED = yaml.safe_load(TABLE.read_text())
+REFUSED = yaml.safe_load(Path(__file__).with_name("refused_by_hub.yaml").read_text())
 *_, NO_FILE = REFUSED["no file"]
 
 

@@ -14,21 +14,9 @@ from specmoe.runs.schema import read_runs
 from ...conftest import ROOT
 from ...recipes import made_info
 
-CAMPAIGNS = ROOT / "resources/campaigns"
-
 
 def test_infos_are_read_as_they_were_written(tmp_path):
-    info = made_info(
-        architecture="llama",
-        sha256=None,
-        type="Q8_0",
-        tensor_types={"Q8_0": 2},
-        vocabulary_sha256="",
-        chat_template=False,
-        thinking=None,
-        origin="a-package 1.0, model.gguf",
-        licence="Apache-2.0",
-    )
+    info = made_info(tensor_types={"Q8_0": 2}, origin="a-package 1.0, a.gguf", licence="MIT")
     save_info(info, tmp_path / "one.json")
     save_info({"one": info}, tmp_path / "models.json")
     assert load_info(tmp_path / "one.json") == info
@@ -58,8 +46,8 @@ def test_a_damaged_info_is_named_with_the_place_of_its_fault(tmp_path, text, pla
 
 @pytest.mark.parametrize("name", ["demo", "methods", "full-size"])
 def test_the_targets_that_replay_are_those_of_the_shipped_rows(name):
-    infos = load_infos(CAMPAIGNS / name / "models.json")
-    runs = read_runs(CAMPAIGNS / name / "runs.parquet")
+    folder = ROOT / "resources/campaigns" / name
+    infos, runs = load_infos(folder / "models.json"), read_runs(folder / "runs.parquet")
     drafted = runs[(runs["method"] == "draft-simple") & (runs["accepted"] < runs["drafted"])]
     for target, rejected in drafted.groupby("target"):
         assert (rejected["replays"].sum() > 0) == infos[target].replays

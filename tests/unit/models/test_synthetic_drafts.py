@@ -13,15 +13,13 @@ from specmoe.models.synthetic_drafts import write_draft
 
 from ...recipes import TINY, varied
 
-DENSE = varied(TINY, layers=5, core=3)
-HYBRID = varied(DENSE, experts=4, experts_used=2, expert_ffn=32)
+HYBRID = varied(TINY, layers=5, core=3, experts=4, experts_used=2, expert_ffn=32)
 FULL = varied(TINY, layers=2, core=0, attention="full")
-TARGETS = [pytest.param(HYBRID, id="hybrid MoE"), pytest.param(FULL, id="full attention")]
-METHODS = ["eagle3", "dflash", "dspark"]
+HEADS = (Method.EAGLE3, Method.DFLASH, Method.DSPARK)
 
 
-@pytest.mark.parametrize("recipe", TARGETS)
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("recipe", [HYBRID, FULL], ids=["hybrid MoE", "full attention"])
+@pytest.mark.parametrize("method", HEADS)
 def test_a_draft_has_its_targets_vocabulary_and_the_same_bytes_again(tmp_path, recipe, method):
     draft = tmp_path / "draft.gguf"
     write_draft(draft, recipe, method)
@@ -39,7 +37,6 @@ def test_a_draft_has_its_targets_vocabulary_and_the_same_bytes_again(tmp_path, r
 
 TARGET = varied(TINY, core=3, mtp_blocks=1)
 WIDER = varied(TARGET, hidden=64)
-HEADS = (Method.EAGLE3, Method.DFLASH, Method.DSPARK)
 
 
 @pytest.fixture(scope="module")
@@ -53,20 +50,21 @@ def headers(tmp_path_factory):
     return {path.stem: read_header(path) for path in folder.glob("*.gguf")}
 
 
-def test_a_file_tells_what_it_drafts_by(headers):
+def test_a_file_tells_what_it_drafts_by_and_models_draft_for_targets_of_any_width(headers):
     assert has_mtp_block(headers["target"])
     assert not has_mtp_block(headers["plain"])
     assert drafts_by(headers["plain"]) == drafts_by(headers["target"]) == Method.DRAFT
-    for method in HEADS:
-        assert drafts_by(headers[method.value]) == method
+    check_fit(headers["wider"], headers["plain"], Method.DRAFT, Path("f"))
+    check_fit(headers["target"], headers["target"], Method.MTP, Path("f"))  # lends its block
 
 
 @pytest.mark.parametrize("method", HEADS)
 def test_a_head_fits_the_target_it_was_made_for_and_none_of_another_width(headers, method):
     file = Path("head.gguf")
-    check_fit(headers["target"], headers[method.value], method, file)
+    assert drafts_by(headers[method]) == method
+    check_fit(headers["target"], headers[method], method, file)
     with pytest.raises(ModelError, match=r"head\.gguf expects hidden size 32, its target has 64"):
-        check_fit(headers["wider"], headers[method.value], method, file)
+        check_fit(headers["wider"], headers[method], method, file)
 
 
 @pytest.mark.parametrize(
@@ -81,8 +79,3 @@ def test_a_head_fits_the_target_it_was_made_for_and_none_of_another_width(header
 def test_a_file_of_another_kind_is_refused(headers, draft, method, line):
     with pytest.raises(ModelError, match=line):
         check_fit(headers["target"], headers[draft], method, Path("file.gguf"))
-
-
-def test_models_of_any_width_draft_as_models_and_lend_their_mtp_block(headers):
-    check_fit(headers["wider"], headers["plain"], Method.DRAFT, Path("f"))
-    check_fit(headers["target"], headers["target"], Method.MTP, Path("f"))

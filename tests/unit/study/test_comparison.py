@@ -67,23 +67,24 @@ def test_a_models_id_becomes_the_studys_name_of_it_as_a_target_or_as_a_draft_mod
     assert sorted(found.models["model"]) == ["dense_2b", "draft_2b", "moe_q4"]
 
 
+def recomputed(*settings):
+    """Return the numbers of `full` with these settings instead."""
+    return recompute(replace(full(), settings=pd.concat(settings, ignore_index=True)))
+
+
 def test_a_number_that_two_suites_give_is_none():
-    analysis = full()
-    of_b = analysis.settings["suite"] == "moe_speculative"
-    one, other = (analysis.settings[of_b].assign(suite=suite) for suite in "GQ")
-    rest = analysis.settings[~of_b]
-    assert SETTING in recompute(replace(analysis, settings=pd.concat([rest, one])))
-    assert SETTING not in recompute(replace(analysis, settings=pd.concat([rest, one, other])))
+    settings = full().settings
+    of_b = settings["suite"] == "moe_speculative"
+    one, other = (settings[of_b].assign(suite=suite) for suite in "GQ")
+    assert SETTING in recomputed(settings[~of_b], one)
+    assert SETTING not in recomputed(settings[~of_b], one, other)
 
 
 def test_where_the_studys_own_suites_are_measured_their_numbers_count():
-    analysis = full()
-    faster = analysis.settings[analysis.settings["suite"] == "moe_speculative"].assign(
-        suite="draft_length"
-    )
+    settings = full().settings
+    faster = settings[settings["suite"] == "moe_speculative"].assign(suite="draft_length")
     faster["tokens_per_second"] *= 2
-    both = replace(analysis, settings=pd.concat([analysis.settings, faster], ignore_index=True))
-    assert recompute(both)[SETTING] == recompute(analysis)[SETTING]
+    assert recomputed(settings, faster)[SETTING] == recompute(full())[SETTING]
 
 
 def test_no_curve_is_not_a_count_of_rising_ones():
@@ -93,13 +94,10 @@ def test_no_curve_is_not_a_count_of_rising_ones():
 
 
 def test_what_drafts_without_a_model_is_none_of_the_studys_numbers():
-    analysis = full()
+    settings = full().settings
     lookup = {"draft": "ngram-simple-n3", "method": "ngram-simple", "speedup_unpaired": 9.0}
-    lookup |= {"acceptance_rate_mean": 1.0}
-    settings = pd.concat([analysis.settings, analysis.settings.assign(**lookup)], ignore_index=True)
-    pd.testing.assert_series_equal(
-        pd.Series(recompute(replace(analysis, settings=settings))), pd.Series(recompute(analysis))
-    )
+    found = recomputed(settings, settings.assign(**lookup, acceptance_rate_mean=1.0))
+    pd.testing.assert_series_equal(pd.Series(found), pd.Series(recompute(full())))
 
 
 def test_a_campaign_compared_with_brings_its_own_times_alone():

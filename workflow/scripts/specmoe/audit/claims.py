@@ -65,7 +65,8 @@ class Claim:
 
     A round is its tokens and its drafted tokens. `rounds` has both ends in favour of the claim,
     between which every bound is monotonic; without any nothing limits a round. `likely` has the
-    stated round, else that nothing of gamma tokens is accepted. `unknown` are missing facts.
+    stated round, else that nothing of gamma tokens is accepted. `accepted` is the highest share it
+    may mean; `unknown` are missing facts.
     """
 
     name: str
@@ -84,13 +85,13 @@ class Claim:
         # The time of a drafted token over a baseline token's, if known.
         self.steps = 0.0 if ms == 0 else ms and self.baseline and ms * self.baseline / 1000
         share, stated, gamma = map(get, ("acceptance_rate", "tokens_per_round", "gamma"))
-        accepted = 1.0 if share is None else min(1.0, share + share.half)
+        self.accepted = 1.0 if share is None else min(1.0, share + share.half)
         # As few are drafted as give the tokens of a round, or none.
-        least = max(0.0, stated - stated.half - 1) / (accepted or 1.0) if stated else 0.0
+        least = max(0.0, stated - stated.half - 1) / (self.accepted or 1.0) if stated else 0.0
         mean = get("drafted_per_round")
         ends = [mean] if mean else [least, gamma] if stated or gamma else []
         most = stated + stated.half if stated else None
-        self.rounds = [(most or 1 + accepted * one, one) for one in ends if one is not None]
+        self.rounds = [(most or 1 + self.accepted * one, one) for one in ends if one is not None]
         drafted = mean or gamma or least
         self.likely = stated or 1 + (share or 0) * drafted, drafted
         self.unknown = ("gamma",) * (mean is None and gamma is None)
@@ -111,6 +112,8 @@ def claim_of(given: Mapping[str, Any], place: str, chips: Mapping[str, Any]) -> 
     facts = {name: _checked(place, name, given[name]) for name in FACTS if name in given}
     for fault in _errors_between(facts):
         raise ConfigError(f"{place}: {fault}")
+    if facts.get("old_counters"):
+        facts = {name: fact for name, fact in facts.items() if name not in _BY_OLD_COUNTERS}
     if chip := given.get("chip"):
         if chip not in chips:
             # None that is near is taken, not even if it is the only one: names stand for several.
@@ -207,9 +210,6 @@ class Judged(NamedTuple):
 
 def judge(claim: Claim, limits: Limits = LIMITS) -> Judged:
     """Return the verdict on a claim."""
-    if claim.facts.get("old_counters"):
-        believed = claim.facts.keys() - _BY_OLD_COUNTERS
-        claim = replace(claim, facts={name: claim.facts[name] for name in believed})
     timing, size = _time(claim, 1 - limits.time_tolerance), _size(claim, limits)
     bounds = (*_accounting(claim), *timing, *_bandwidth(claim, size))
     if any(bound.verdict == Verdict.IMPOSSIBLE for bound in bounds):
@@ -228,13 +228,12 @@ def judge(claim: Claim, limits: Limits = LIMITS) -> Judged:
 
 def _size(claim: Claim, limits: Limits) -> Size | None:
     """Return the target's size, unless a cache may hold it; an MoE may have no shared weights."""
-    weights, active = claim.facts.get("weights_gb"), claim.facts.get("active_gb")
+    get, weights = claim.facts.get, claim.facts.get("weights_gb")
     if weights is None or weights * 1e9 <= limits.cache_bytes:
         return None
-    experts, used = int(claim.facts.get("experts") or 0), int(claim.facts.get("experts_used") or 0)
-    always, routed = (0.0, weights * 1e9) if experts else (weights * 1e9, 0.0)
-    if active is not None:
-        always, routed = split_by_active(weights * 1e9, active * 1e9, experts, used)
+    experts, used = (int(get(name) or 0) for name in ("experts", "experts_used"))
+    active = get("active_gb", weights * used / experts if experts else weights)
+    always, routed = split_by_active(weights * 1e9, active * 1e9, experts, used)
     return Size(round(weights * 1e9), max(always, 0.0), routed, experts, used, 0)
 
 
@@ -249,8 +248,7 @@ def _accounting(claim: Claim) -> Iterator[Bound]:
         yield Bound("accounting", high, low, inf, (), why, apart)
     tokens, drafted = get("tokens_per_round"), get("drafted_per_round") or get("gamma")
     if tokens is not None and drafted is not None:
-        share = get("acceptance_rate")
-        most = 1 + (1.0 if share is None else min(1.0, share + share.half)) * drafted
+        most = 1 + claim.accepted * drafted
         why = f"{drafted:g} drafted tokens give {most:.4g} a round, claimed {tokens:g}"
         yield Bound("accounting", tokens - tokens.half, most, inf, (), why, 1.0)
 

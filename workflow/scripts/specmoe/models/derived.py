@@ -121,16 +121,15 @@ def _metadata_of_layers(source: Path, header: Header, layers: int) -> Metadata:
             f" its {own}"
         )
     prefix = f"{header.architecture}."
-    kept = {}
-    for key, value in header.metadata.items():
-        if key == f"{prefix}nextn_predict_layers":
-            continue
+    kept = dict(header.metadata)
+    kept.pop(f"{prefix}nextn_predict_layers", None)
+    kept[f"{prefix}block_count"] = replace(kept[f"{prefix}block_count"], value=layers)
+    for key, value in kept.items():
         # An array with a number for each block is cut to the layers.
         numbers = value.type is GGUFValueType.ARRAY and value.sub_type is not GGUFValueType.STRING
         if numbers and key.startswith(prefix) and len(value.value) == blocks:
-            value = replace(value, value=value.value[:layers])
-        kept[key] = value
-    return kept | {f"{prefix}block_count": replace(kept[f"{prefix}block_count"], value=layers)}
+            kept[key] = replace(value, value=value.value[:layers])
+    return kept
 
 
 # Architectures of dense models, and of the MoEs that compute the same around their experts.
@@ -171,11 +170,8 @@ def _check_dense(header: Header) -> None:
 
 def _metadata_of_experts(header: Header, model: UpcycleModel) -> Metadata:
     """Return the metadata of the MoE: the dense model's, with the numbers of experts."""
-    moe = _MOES[header.architecture]
-    renamed = {
-        re.sub(rf"^{header.architecture}\.", f"{moe}.", key): value
-        for key, value in header.metadata.items()
-    }
+    dense, moe = header.architecture, _MOES[header.architecture]
+    renamed = {re.sub(rf"^{dense}\.", f"{moe}.", key): one for key, one in header.metadata.items()}
     return renamed | {
         f"{moe}.expert_count": GGUFValue(model.experts, GGUFValueType.UINT32),
         f"{moe}.expert_used_count": GGUFValue(model.used, GGUFValueType.UINT32),
@@ -193,17 +189,13 @@ def _tensors(
         if part is None:
             yield tensor, tensor.weights()
             continue
-        layer, name = int(part[1]), part[2]
-        if name == "gate.weight":
-            shape = (tensor.dimensions[0], model.experts)
-            router = TensorInfo(f"blk.{layer}.ffn_gate_inp.weight", shape, GGMLQuantizationType.F32)
-            yield router, _draw_router(model, layer, tensor.dimensions[0])
-        info = replace(
-            tensor,
-            name=f"blk.{layer}.ffn_{name.replace('.', '_exps.')}",
-            dimensions=(*tensor.dimensions, model.experts),
-        )
-        yield info, tensor.weights(model.experts)
+        if part[2] == "gate.weight":
+            hidden, name = tensor.dimensions[0], f"blk.{part[1]}.ffn_gate_inp.weight"
+            router = TensorInfo(name, (hidden, model.experts), GGMLQuantizationType.F32)
+            yield router, _draw_router(model, int(part[1]), hidden)
+        name = tensor.name.replace(".weight", "_exps.weight")
+        dimensions = (*tensor.dimensions, model.experts)
+        yield replace(tensor, name=name, dimensions=dimensions), tensor.weights(model.experts)
 
 
 def _draw_router(model: UpcycleModel, layer: int, hidden: int) -> Iterator[bytes]:

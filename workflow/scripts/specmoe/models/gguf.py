@@ -7,9 +7,10 @@ takes a head for a draft model. So files are compared before anything is measure
 import hashlib
 import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 from time import monotonic
 from typing import Any, Final
@@ -30,15 +31,11 @@ from specmoe.models.info import ModelInfo, Thinking, save_info
 _PARAMETERS_TOLERANCE: Final = 0.02
 
 
-def read_info(path: Path, sha256: str | None = None) -> ModelInfo:
-    """Return the info of a model, split or whole; raises ModelError for no language model.
-
-    Reads the whole file once, for its digest, unless that is given.
-    """
+def read_info(path: Path, sha256: str = "not hashed: headers only are read") -> ModelInfo:
+    """Return the info of a model, split or whole; raises ModelError for no language model."""
     header, parts = read_header(path), files.files_of_model(path)
-    digest = sha256 or files.digest_of_parts([files.sha256_of(part) for part in parts])
     with named_if_no_model(path):
-        return _info_of_header(header, digest, sum(part.stat().st_size for part in parts))
+        return _info_of_header(header, sha256, sum(part.stat().st_size for part in parts))
 
 
 def check_type(name: str) -> None:
@@ -64,8 +61,7 @@ def check_family(info: ModelInfo, family: Family, path: Path) -> None:
         "tensors": (info.tensor_count, family.tensors or info.tensor_count),
     }
     wrong = [f"{what} {has}, not {of}" for what, (has, of) in known.items() if has != of]
-    distance = abs(info.parameters_total - family.parameters)
-    if distance > _PARAMETERS_TOLERANCE * family.parameters:
+    if abs(info.parameters_total - family.parameters) > _PARAMETERS_TOLERANCE * family.parameters:
         wrong.append(f"parameters {info.parameters_total}, not about {family.parameters:.0f}")
     if wrong:
         raise ModelError(
@@ -74,19 +70,12 @@ def check_family(info: ModelInfo, family: Family, path: Path) -> None:
         )
 
 
-def active_parameters(
-    tensors: Sequence[TensorInfo], layers: int, experts: int, experts_used: int
-) -> int:
-    """Return how many parameters are multiplied for one token."""
-    counted = [(one, one.elements) for one in _multiplied(tensors, layers)]
-    return _of_token(counted, experts, experts_used)
+def of_token(tensors: Iterable[TensorInfo], number: str, visited: Fraction) -> int:
+    """Return what one token needs of tensors: of routed experts the share that it visits.
 
-
-def _of_token(counted: Sequence[tuple[TensorInfo, int]], experts: int, used: int) -> int:
-    """Return what one token needs of tensors' counts: of routed experts the share it visits."""
-    routed = sum(count for tensor, count in counted if tensor.is_routed)
-    always = sum(count for tensor, count in counted if not tensor.is_routed)
-    return always + (routed * used // experts if experts else 0)
+    `number` counts their `elements` or `size_bytes`.
+    """
+    return int(sum(getattr(one, number) * (visited if one.is_routed else 1) for one in tensors))
 
 
 def _info_of_header(header: Header, sha256: str, size_bytes: int) -> ModelInfo:
@@ -97,7 +86,7 @@ def _info_of_header(header: Header, sha256: str, size_bytes: int) -> ModelInfo:
     is_layer = any(one.block == blocks - predictors for one in tensors) and not _mtp_tensors(header)
     layers = blocks if is_layer else blocks - predictors
     predictors = predictors if has_mtp_block(header) else 0
-    running = _multiplied(tensors, layers)
+    running, visited = multiplied(tensors, layers), Fraction(used, experts or 1)
     vocabulary = hashlib.sha256()
     for token in header.tokens():
         vocabulary.update(len(token).to_bytes(8, "little") + token)
@@ -110,7 +99,7 @@ def _info_of_header(header: Header, sha256: str, size_bytes: int) -> ModelInfo:
         architecture=header.architecture,
         type=kind,
         parameters_total=sum(tensor.elements for tensor in tensors),
-        parameters_active=active_parameters(tensors, layers, experts, used),
+        parameters_active=of_token(running, "elements", visited),
         tensor_count=len(tensors),
         tensor_types=dict(sorted(Counter(tensor.type.name for tensor in tensors).items())),
         always_read_bytes=sum(one.size_bytes for one in running if not one.is_routed),
@@ -122,7 +111,7 @@ def _info_of_header(header: Header, sha256: str, size_bytes: int) -> ModelInfo:
         experts=experts,
         experts_used=used,
         mtp_blocks=predictors,
-        mtp_bytes=_mtp_bytes(tensors, layers, experts, used) if predictors else None,
+        mtp_bytes=_mtp_bytes(tensors, layers, visited) if predictors else None,
         chat_template=header.chat_template is not None,
         thinking=_thinking(header),
         sliding_window=number("attention.sliding_window", 0),
@@ -176,7 +165,7 @@ def _thinking(header: Header) -> Thinking | None:
     return Thinking(prompts[0] != prompts[1], (opens[0], opens[1]), *known)
 
 
-def _mtp_bytes(tensors: Sequence[TensorInfo], layers: int, experts: int, used: int) -> int:
+def _mtp_bytes(tensors: Sequence[TensorInfo], layers: int, visited: Fraction) -> int:
     """Return the bytes that the first MTP layer reads to draft a token.
 
     It uses the target's output matrix unless it has one of its own.
@@ -187,10 +176,10 @@ def _mtp_bytes(tensors: Sequence[TensorInfo], layers: int, experts: int, used: i
     if all(one.name != own for one in read):
         outputs = [one for one in tensors if one.name == "output.weight"]
         read += outputs or [one for one in tensors if one.name == "token_embd.weight"]
-    return _of_token([(one, one.size_bytes) for one in read], experts, used)
+    return of_token(read, "size_bytes", visited)
 
 
-def _multiplied(tensors: Sequence[TensorInfo], layers: int) -> list[TensorInfo]:
+def multiplied(tensors: Sequence[TensorInfo], layers: int) -> list[TensorInfo]:
     """Return the tensors that ordinary decoding multiplies with.
 
     One row of the embedding table is looked up, unless the table is the output matrix too. Ordinary
@@ -293,7 +282,7 @@ def _vocabulary(header: Header) -> tuple[str, list[str], list[bytes]]:
     Raises ValueError for a header without tokens.
     """
     rules, given = resource("engine_rules"), "tokenizer.ggml"
-    model, pre = (header.text(f"{given}.{key}", "") for key in ("model", "pre"))
+    model, pre = (header.text(f"{given}.{key}", b"") for key in ("model", "pre"))
     if model == "gemma4":
         model, pre = "gpt2", "gemma4"
     ids = {"bos": 1, "eos": 2} if model in ("llama", "plamo2") else {"bos": 11, "eos": 11}

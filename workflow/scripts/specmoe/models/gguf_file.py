@@ -11,7 +11,7 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from math import prod
 from pathlib import Path
-from typing import Any, BinaryIO, Final
+from typing import Any, Final
 
 import numpy as np
 from gguf import GGMLQuantizationType, GGUFReader, GGUFValueType, GGUFWriter, constants
@@ -89,14 +89,12 @@ class Header:
             raise ValueError(f"no whole number under {key!r}")
         return value
 
-    def text(self, key: str, default: str | None = None) -> str:
+    def text(self, key: str, default: bytes | None = None) -> str:
         """Return a text; raises ValueError if the header lacks it, without a default."""
         value = self.metadata[key].value if key in self.metadata else default
-        if isinstance(value, bytes):
-            value = value.decode()
-        if not isinstance(value, str):
+        if not isinstance(value, bytes):
             raise ValueError(f"no text under {key!r}")
-        return value
+        return value.decode()
 
     @property
     def architecture(self) -> str:
@@ -118,8 +116,7 @@ class Header:
         value = self.metadata.get("tokenizer.ggml.tokens")
         if value is None or value.sub_type is not GGUFValueType.STRING:
             raise ValueError("no vocabulary")
-        tokens: list[bytes] = value.value
-        return tokens
+        return list(value.value)
 
 
 def read_header(model: Path) -> Header:
@@ -155,8 +152,7 @@ def named_if_no_model(model: Path) -> Iterator[None]:
 def _read_part(path: Path) -> Header:
     try:
         with path.open("rb") as file, _Mapped(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-            header = _parse(data, path)
-            size = len(data)
+            header, size = _parse(data, path), len(data)
     except OSError as error:
         raise ModelError(f"{path}: cannot be read ({error.strerror}); {_AGAIN}") from error
     except ValueError as error:  # also mmap's own about an empty file
@@ -189,22 +185,20 @@ class _Mapped(mmap.mmap):
     def text(self) -> bytes:
         return self.take(self.count())
 
-    def numbers(self, kind: GGUFValueType, count: int) -> Sequence[int | float | bool]:
+    def values(self, kind: GGUFValueType, count: int) -> Sequence[bytes | int | float | bool]:
+        if kind is GGUFValueType.STRING:
+            return [self.text() for _ in range(count)]
         layout = np.dtype(GGUFReader.gguf_scalar_to_np[kind]).newbyteorder("<")
         return [*np.frombuffer(self.take(count * layout.itemsize), layout).tolist()]
 
     def value(self) -> GGUFValue:
         kind = GGUFValueType(self.count(4))
-        if kind is GGUFValueType.STRING:
-            return GGUFValue(self.text(), kind)
         if kind is not GGUFValueType.ARRAY:
-            return GGUFValue(self.numbers(kind, 1)[0], kind)
+            return GGUFValue(self.values(kind, 1)[0], kind)
         item, count = GGUFValueType(self.count(4)), self.count()
         if item is GGUFValueType.ARRAY:
             raise ValueError("an array of arrays, which llama.cpp does not read either")
-        if item is GGUFValueType.STRING:
-            return GGUFValue([self.text() for _ in range(count)], kind, item)
-        return GGUFValue(self.numbers(item, count), kind, item)
+        return GGUFValue(self.values(item, count), kind, item)
 
 
 def _parse(data: _Mapped, path: Path) -> Header:
@@ -218,10 +212,7 @@ def _parse(data: _Mapped, path: Path) -> Header:
     if version not in (2, 3):
         raise ValueError(f"version {version}, big-endian or unknown; known are 2 and 3")
     tensor_count, value_count = data.count(), data.count()
-    metadata = {}
-    for _ in range(value_count):
-        key = data.text().decode()
-        metadata[key] = data.value()
+    metadata = {data.text().decode(): data.value() for _ in range(value_count)}
     tensors = []
     for _ in range(tensor_count):
         name, dimensions = data.text().decode(), data.count(4)
@@ -256,7 +247,6 @@ def write_gguf(out: Path, writer: GGUFWriter, tensors: Mapping[TensorInfo, Itera
 
     The weights of each tensor, bytes or numpy arrays, are asked for when it is written.
     """
-    alignment = writer.data_alignment
     for info in tensors:
         # The package also requires numpy's type, and ignores it because GGUF's is given.
         unused = np.dtype(np.uint16)
@@ -267,11 +257,6 @@ def write_gguf(out: Path, writer: GGUFWriter, tensors: Mapping[TensorInfo, Itera
             writer.write_kv_data_to_file()
             writer.write_ti_data_to_file()
         with unfinished.open("ab") as file:
-            _pad(file, alignment)
-            for weights in tensors.values():
-                file.writelines(weights)
-                _pad(file, alignment)
-
-
-def _pad(file: BinaryIO, alignment: int) -> None:
-    file.write(bytes(-file.tell() % alignment))
+            for pieces in ((), *tensors.values()):  # first the end of the header is aligned
+                file.writelines(pieces)
+                file.write(bytes(-file.tell() % writer.data_alignment))

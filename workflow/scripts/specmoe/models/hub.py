@@ -7,10 +7,9 @@ only of Xet's pieces, so each file is hashed here. An error is one line that say
 import logging
 import os
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 # The hub's client reads them when it is imported. Its warnings have addresses, which may be signed.
 os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
@@ -36,20 +35,18 @@ def fetch(model: HubModel, out: Path, digests: Path) -> None:
     A part must have the digests of the hub and of the config. Raises ModelError if it cannot be
     downloaded or has another digest.
     """
-    missing = 0
-    for name in model.files:  # all are there before the first is downloaded
-        with _one_line(_place(model, name)):
-            part = hf_hub_download(model.repository, name, revision=model.revision, dry_run=True)
-        missing += (part.file_size or 0) if part.will_download else 0
+    # All are there before the first is downloaded.
+    parts = [_asked(model, name, hf_hub_download, dry_run=True) for name in model.files]
+    missing = sum(part.file_size or 0 for part in parts if part.will_download)
     if missing:
         first = _place(model, model.file)
         _logger.info("%s: %s to download into %s", first, gigabytes(missing), cache_folder())
     hashed: dict[Path, str] = {}
     for name, stated in zip(model.files, model.digests, strict=True):
         place = _place(model, name)
-        with _one_line(place), ended_if_slow(place, missing):
+        with ended_if_slow(place, missing):
             # By the revision's name, so that the cache knows its commit when there is no network.
-            path = Path(hf_hub_download(model.repository, name, revision=model.revision))
+            path = Path(_asked(model, name, hf_hub_download))
         hashed[path] = sha256_of(path)
         # The cache names a file by the digest that the hub announced.
         announced = path.readlink().name if path.is_symlink() else ""
@@ -73,30 +70,25 @@ def fetch(model: HubModel, out: Path, digests: Path) -> None:
 
 def cached(model: HubModel) -> Path | None:
     """Return the first part of a model if all parts are cached; the hub is not asked."""
-    paths = []
-    for name in model.files:
-        with _one_line(_place(model, name)):
-            paths.append(try_to_load_from_cache(model.repository, name, revision=model.revision))
-    found = [Path(path) for path in paths if isinstance(path, str)]
-    return found[0] if len(found) == len(paths) else None
+    paths = [_asked(model, name, try_to_load_from_cache) for name in model.files]
+    return Path(paths[0]) if all(isinstance(path, str) for path in paths) else None
 
 
 def ask_size(model: HubModel) -> int | None:
     """Return the bytes of all parts of a model, from the hub; None, and say why, if unknown."""
-    seconds, place = constants.HF_HUB_ETAG_TIMEOUT, _place(model, model.file)
+    seconds = constants.HF_HUB_ETAG_TIMEOUT
     try:
         info = model_info(
             model.repository, revision=model.revision, files_metadata=True, timeout=seconds
         )
+        sizes = {file.rfilename: file.size or 0 for file in info.siblings or []}
+        return sum(sizes[name] for name in model.files)
     except _OF_CLIENT as error:
-        _logger.info("%s: %s", place, _reason(error))
-        return None
-    sizes = {file.rfilename: file.size or 0 for file in info.siblings or []}
-    if not {*model.files} <= sizes.keys():
-        no_file = resource("download_errors")["hub"]["RemoteEntryNotFoundError"]
-        _logger.info("%s: %s", place, no_file)
-        return None
-    return sum(sizes[name] for name in model.files)
+        reason = _reason(error)
+    except KeyError:
+        reason = resource("download_errors")["hub"]["RemoteEntryNotFoundError"]
+    _logger.info("%s: %s", _place(model, model.file), reason)
+    return None
 
 
 def cache_folder() -> Path:
@@ -108,13 +100,12 @@ def _place(model: HubModel, name: str) -> str:
     return f"{model.repository}, revision {model.revision}, file {name}"
 
 
-@contextmanager
-def _one_line(place: str) -> Iterator[None]:
-    """Turn an error of the hub's client into a ModelError that names the place, and what to do."""
+def _asked(model: HubModel, name: str, ask: Callable[..., Any], **how: Any) -> Any:
+    """Ask the hub's client for a file; its error is a ModelError with the place and what to do."""
     try:
-        yield
+        return ask(model.repository, name, revision=model.revision, **how)
     except _OF_CLIENT as error:
-        raise ModelError(f"{place}: {_reason(error)}") from error
+        raise ModelError(f"{_place(model, name)}: {_reason(error)}") from error
 
 
 def _reason(error: BaseException) -> str:

@@ -47,7 +47,7 @@ class ModelInfo:
     architecture: str
     type: str | None  # as llama-quantize names it, e.g. Q4_K_M
     parameters_total: Count
-    parameters_active: Count  # multiplied for one token; see `gguf.active_parameters`
+    parameters_active: Count  # multiplied for one token; see `gguf.of_token`
     tensor_count: Count | None
     tensor_types: dict[str, Count] | None  # GGML type name -> number of tensors
     always_read_bytes: Count  # weights that every pass reads, whatever its tokens
@@ -148,7 +148,7 @@ class Size:
         return self.always_read_bytes + self.routed_bytes * self.visited(n_tokens) / self.experts
 
     def visited(self, n_tokens: float) -> float:
-        """Return how many distinct experts a forward pass activates in each layer; 0 if dense.
+        """Return how many distinct experts a forward pass of an MoE activates in each layer.
 
         What was seen, as a share of uniform routing, is linear between the numbers of tokens seen
         and constant beyond them.
@@ -166,8 +166,6 @@ class Size:
 
         Of E experts with k used, b tokens activate E (1 - (1 - k/E)^b).
         """
-        if not self.experts:
-            return 0.0
         return self.experts * (1 - float((1 - self.experts_used / self.experts) ** n_tokens))
 
 

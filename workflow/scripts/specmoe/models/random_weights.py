@@ -37,12 +37,6 @@ _OFFSET: Final = LEVELS - 1
 # Scales and offsets of the first four sub-blocks, then both nibbles of each of the other four.
 _SCALES: Final = [_SCALE] * 4 + [_OFFSET] * 4 + [_SCALE | _OFFSET << 4] * 4
 
-Levels = npt.NDArray[np.uint8]
-"""Numbers from 0 to 15, shape (rows, columns); columns are a multiple of the weights in a block."""
-
-Steps = npt.NDArray[np.float32]
-"""What a level is worth in each row, shape (rows,): a weight is (level - 7.5) * step."""
-
 
 @dataclass(frozen=True)
 class Tensor:
@@ -71,8 +65,7 @@ def draw(tensor: Tensor, seed: int) -> npt.NDArray[np.float32]:
     (NEP 19).
     """
     if tensor.diagonal:
-        rows, columns = tensor.shape
-        return np.float32(tensor.diagonal) * np.eye(rows, columns, dtype=np.float32)
+        return np.float32(tensor.diagonal) * np.eye(*tensor.shape, dtype=np.float32)
     weights = np.full(tensor.shape, tensor.mean, dtype=np.float32)
     if tensor.deviation:
         levels = _levels(_stream(tensor, seed), prod(tensor.shape)).reshape(tensor.shape)
@@ -83,55 +76,41 @@ def draw(tensor: Tensor, seed: int) -> npt.NDArray[np.float32]:
 
 
 def stored(tensor: Tensor, seed: int) -> Iterator[npt.NDArray[Any]]:
-    """Yield the tensor's weights as a file stores them, in consecutive pieces."""
-    if tensor.dtype not in ("Q8_0", "Q4_K"):
-        yield quantize(draw(tensor, seed), GGMLQuantizationType[tensor.dtype])
-    elif tensor.diagonal:
-        rows, columns = tensor.shape
-        blocks, at = np.zeros((rows, columns // 32), _Q8_0), np.arange(min(rows, columns))
-        blocks["d"] = tensor.diagonal
-        blocks["quants"][at, at // 32, at % 32] = 1
-        yield blocks.view(np.uint8)
-    else:
-        yield from _blocks(tensor, seed)
+    """Yield the tensor's weights as a file stores them, in consecutive pieces.
 
-
-def q8_0(levels: Levels, steps: Steps) -> npt.NDArray[np.uint8]:
-    """Return the blocks of each row as bytes, 34 for 32 weights; steps are rounded to half."""
-    rows, columns = levels.shape
-    blocks = np.empty((rows, columns // 32), _Q8_0)
-    blocks["d"] = steps[:, None] / 2
-    doubled = (levels << 1).view(np.int8)
-    blocks["quants"] = (doubled - np.int8(LEVELS - 1)).reshape(rows, -1, 32)
-    return blocks.view(np.uint8)
-
-
-def q4_k(levels: Levels, steps: Steps) -> npt.NDArray[np.uint8]:
-    """Return the blocks of each row as bytes, 144 for 256 weights; steps are rounded to half."""
-    rows, columns = levels.shape
-    blocks = np.empty((rows, columns // 256), _Q4_K)
-    blocks["d"] = blocks["minimum"] = steps[:, None] / 2
-    blocks["scales"] = _SCALES
-    # A byte holds two weights that are 32 apart.
-    halves = levels.reshape(-1, 2, 32)
-    blocks["quants"] = (halves[:, 0] | halves[:, 1] << 4).reshape(rows, -1, 128)
-    return blocks.view(np.uint8)
-
-
-def _blocks(tensor: Tensor, seed: int) -> Iterator[npt.NDArray[np.uint8]]:
-    """Yield the encoded weights that `draw` would return, without drawing all of them at once.
-
+    Encoded here are the weights that `draw` would return, without drawing all of them at once. A
+    step is what a level is worth in a row, rounded to half: a weight is (level - 7.5) * step.
     Blocks of silent rows keep random levels with a scale of zero: pages of zeros might be shared or
     compressed, and be faster to read than weights.
     """
     *outer, columns = tensor.shape
+    if tensor.dtype not in ("Q8_0", "Q4_K"):
+        yield quantize(draw(tensor, seed), GGMLQuantizationType[tensor.dtype])
+        return
+    if tensor.diagonal:
+        blocks, at = np.zeros((*outer, columns // 32), _Q8_0), np.arange(min(tensor.shape))
+        blocks["d"] = tensor.diagonal
+        blocks["quants"][at, at // 32, at % 32] = 1
+        yield blocks.view(np.uint8)
+        return
     steps = np.full(prod(outer), tensor.deviation / LEVEL_DEVIATION, dtype=np.float32)
     _change_rows(steps, tensor)
-    stream, encode = _stream(tensor, seed), q8_0 if tensor.dtype == "Q8_0" else q4_k
-    rows = max(_PIECE // columns, 1)
+    layout, of_block = (_Q8_0, 32) if tensor.dtype == "Q8_0" else (_Q4_K, 256)
+    stream, rows = _stream(tensor, seed), max(_PIECE // columns, 1)
     for first in range(0, len(steps), rows):
         piece = steps[first : first + rows]
-        yield encode(_levels(stream, len(piece) * columns).reshape(-1, columns), piece)
+        levels = _levels(stream, len(piece) * columns)
+        blocks = np.empty((len(piece), columns // of_block), layout)
+        blocks["d"] = piece[:, None] / 2
+        if tensor.dtype == "Q8_0":
+            doubled = (levels << 1).view(np.int8)
+            blocks["quants"] = (doubled - np.int8(LEVELS - 1)).reshape(*blocks.shape, 32)
+        else:
+            blocks["minimum"], blocks["scales"] = blocks["d"], _SCALES
+            # A byte holds two weights that are 32 apart.
+            halves = levels.reshape(-1, 2, 32)
+            blocks["quants"] = (halves[:, 0] | halves[:, 1] << 4).reshape(*blocks.shape, 128)
+        yield blocks.view(np.uint8)
 
 
 def _change_rows(rows: npt.NDArray[np.float32], tensor: Tensor) -> None:
@@ -147,7 +126,7 @@ def _stream(tensor: Tensor, seed: int) -> np.random.SFC64:
     return np.random.SFC64(np.random.SeedSequence(entropy))
 
 
-def _levels(stream: np.random.SFC64, count: int) -> Levels:
-    """Draw the next levels; the stream advances by a multiple of eight."""
+def _levels(stream: np.random.SFC64, count: int) -> npt.NDArray[np.uint8]:
+    """Draw the next levels, from 0 to 15; the stream advances by a multiple of eight."""
     words = stream.random_raw(-(-count // 8))
     return words.astype("<u8", copy=False).view(np.uint8)[:count] & np.uint8(LEVELS - 1)

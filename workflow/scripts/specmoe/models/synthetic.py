@@ -8,9 +8,10 @@ Tensor names, shapes and metadata: llama.cpp, src/models/qwen35.cpp and qwen35mo
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import sqrt
 from pathlib import Path
+from typing import NamedTuple
 
 import gguf
 
@@ -42,31 +43,13 @@ QUERY_GAIN = 1.5
 _LOGIT_GAIN = 4.0
 
 
-@dataclass(frozen=True)
-class Vocabulary:
+class Vocabulary(NamedTuple):
     """A byte-level BPE vocabulary as GGUF stores it."""
 
-    tokens: tuple[str, ...]
-    merges: tuple[str, ...]
+    tokens: list[str]
+    types: list[gguf.TokenType]
+    merges: list[str]
     end_of_text: int  # token id
-
-    @property
-    def types(self) -> list[gguf.TokenType]:
-        """GGUF's token type of every token: normal, control or unused."""
-        kinds, unused = gguf.TokenType, len(self.padding) - 1
-        return [kinds.NORMAL] * self.end_of_text + [kinds.CONTROL] + [kinds.UNUSED] * unused
-
-    @property
-    def padding(self) -> tuple[int, ...]:
-        """The ids that no text is encoded with: end of text and all that follow it."""
-        return tuple(range(self.end_of_text, len(self.tokens)))
-
-    @property
-    def unprintable(self) -> tuple[int, ...]:
-        """The ids that no model should generate: end of text, and parts of UTF-8 characters."""
-        writable = {chr(code) for code in range(0x21, 0x7F)} | {"Ġ", "Ċ"}
-        encoded = enumerate(self.tokens[: self.end_of_text])
-        return tuple(i for i, text in encoded if not writable.issuperset(text)) + self.padding
 
 
 def byte_level_vocabulary(size: int) -> Vocabulary:
@@ -80,12 +63,13 @@ def byte_level_vocabulary(size: int) -> Vocabulary:
             if fragment[:end] not in tokens:
                 tokens.append(fragment[:end])
                 merges.append(f"{fragment[: end - 1]} {fragment[end - 1]}")
-    end_of_text = len(tokens)
+    kinds, end_of_text = gguf.TokenType, len(tokens)
     padding = size - end_of_text - 1
     if padding < 0:
         raise ModelError(f"synthetic model: vocabulary must be at least {end_of_text + 1}")
     tokens += ["<|endoftext|>", *(f"<|unused_{i}|>" for i in range(padding))]
-    return Vocabulary(tuple(tokens), tuple(merges), end_of_text)
+    types = [kinds.NORMAL] * end_of_text + [kinds.CONTROL] + [kinds.UNUSED] * padding
+    return Vocabulary(tokens, types, merges, end_of_text)
 
 
 def write_model(path: Path, recipe: Recipe) -> None:
@@ -98,35 +82,34 @@ def write_model(path: Path, recipe: Recipe) -> None:
 def tensors(recipe: Recipe) -> Iterator[Tensor]:
     """Yield every tensor of the model, in file order."""
     hidden, table = recipe.hidden, (recipe.vocabulary, recipe.hidden)
-    vocabulary = byte_level_vocabulary(recipe.vocabulary)
     embedding = _matrix(recipe, "token_embd", table, gain=sqrt(hidden))
-    # In a tied table, rows of tokens that a prompt may have cannot be silent.
-    yield _silenced(embedding, recipe, vocabulary, vocabulary.padding) if recipe.tied else embedding
+    yield _silenced(embedding, recipe) if recipe.tied else embedding
     for layer in range(recipe.layers):
         yield from _block(layer, layer, _layer(recipe, layer))
     if recipe.mtp_blocks:
-        assert recipe.first_full_attention is not None  # see `Recipe`
         repeated = recipe.first_full_attention
+        assert repeated is not None  # see `Recipe`
         yield from _block(recipe.layers, repeated, _mtp_block(recipe, repeated))
     if recipe.tied:
         # With a norm of ones, a random network with a tied head mostly repeats its last token.
         # Random signs make the head independent of the embedding, at the same gain.
-        yield _random("output_norm.weight", (hidden,), 0.0, _LOGIT_GAIN / sqrt(hidden))
+        yield _f32("output_norm.weight", hidden, mean=0.0, deviation=_LOGIT_GAIN / sqrt(hidden))
     else:
-        yield _vector("output_norm", hidden, 1.0)
-        output = _matrix(recipe, "output", table, gain=_LOGIT_GAIN)
-        yield _silenced(output, recipe, vocabulary, vocabulary.unprintable)
+        yield _f32("output_norm.weight", hidden)
+        yield _silenced(_matrix(recipe, "output", table, gain=_LOGIT_GAIN), recipe)
 
 
-def _silenced(
-    output: Tensor, recipe: Recipe, vocabulary: Vocabulary, silent: tuple[int, ...]
-) -> Tensor:
+def _silenced(output: Tensor, recipe: Recipe) -> Tensor:
     """Return an output matrix that never gives some tokens, and the end of a text as asked for."""
-    end = vocabulary.end_of_text
-    if not recipe.chat:
-        return replace(output, silent_rows=silent)
-    silent = tuple(token for token in silent if token != end)
-    return replace(output, silent_rows=silent, scaled_rows=((end, END_GAIN),))
+    tokens, *_, end = byte_level_vocabulary(recipe.vocabulary)
+    # No text is encoded with the end of a text and all that follow it.
+    silent = [*range(end + recipe.chat, recipe.vocabulary)]
+    if not recipe.tied:  # in a tied table these are rows that a prompt may have
+        # No model should generate parts of UTF-8 characters.
+        writable = {chr(code) for code in range(0x21, 0x7F)} | {"Ġ", "Ċ"}
+        silent += [i for i in range(end) if not writable.issuperset(tokens[i])]
+    scaled = ((end, END_GAIN),) if recipe.chat else ()
+    return replace(output, silent_rows=tuple(silent), scaled_rows=scaled)
 
 
 def _block(number: int, layer: int, tensors: Iterable[Tensor]) -> Iterator[Tensor]:
@@ -146,33 +129,29 @@ def _mtp_block(recipe: Recipe, layer: int) -> Iterator[Tensor]:
     yield from _layer(recipe, layer)
     merge = _matrix(recipe, "nextn.eh_proj", (recipe.hidden, 2 * recipe.hidden))
     yield replace(merge, deviation=0.0, diagonal=1.0)
-    yield _vector("nextn.enorm", recipe.hidden, 1.0)
-    yield _vector("nextn.hnorm", recipe.hidden, 1.0)
+    yield _f32("nextn.enorm.weight", recipe.hidden)
+    yield _f32("nextn.hnorm.weight", recipe.hidden)
 
 
 def _layer(recipe: Recipe, layer: int) -> Iterator[Tensor]:
     hidden, experts, full = recipe.hidden, recipe.experts, recipe.attention == "full"
     gain = _strength(recipe, layer) * _UPDATE_GAIN
-    yield _vector("attn_norm", hidden, 1.0)
-    if full:
-        yield from _plain_attention(recipe, gain)
-    elif recipe.has_full_attention(layer):
-        yield from _gated_attention(recipe, gain)
-    else:
-        yield from _delta_net(recipe, gain)
-    yield _vector("ffn_norm" if full else "post_attention_norm", hidden, 1.0)
+    yield _f32("attn_norm.weight", hidden)
+    mix = _attention if recipe.has_full_attention(layer) else _delta_net
+    yield from mix(recipe, gain)
+    yield _f32("ffn_norm.weight" if full else "post_attention_norm.weight", hidden)
     if not experts or (full and layer in recipe.core_layers):
-        yield from _feed_forward(recipe, "", (), recipe.ffn, gain)
+        yield from _feed_forward(recipe, "", gain)
         return
     if not full:
         # The shared expert has the weights of the dense FFN. llama.cpp multiplies it by the sigmoid
         # of its gate; a gate of zeros gives one half for every token, and the doubled matrix undoes
         # that.
-        yield _vector("ffn_gate_inp_shexp", hidden, 0.0)
-        yield from _feed_forward(recipe, "_shexp", (), recipe.ffn, 2 * gain)
+        yield _f32("ffn_gate_inp_shexp.weight", hidden, mean=0.0)
+        yield from _feed_forward(recipe, "_shexp", 2 * gain)
         gain = ROUTED_EPSILON * _UPDATE_GAIN
-    yield _random("ffn_gate_inp.weight", (experts, hidden), 0.0, 1 / sqrt(hidden))
-    yield from _feed_forward(recipe, "_exps", (experts,), recipe.expert_ffn, gain)
+    yield _f32("ffn_gate_inp.weight", experts, hidden, mean=0.0, deviation=1 / sqrt(hidden))
+    yield from _feed_forward(recipe, "_exps", gain)
 
 
 def _strength(recipe: Recipe, layer: int) -> float:
@@ -187,25 +166,21 @@ def _strength(recipe: Recipe, layer: int) -> float:
     return recipe.epsilon if layer < after_core else recipe.epsilon * after_core / layer
 
 
-def _gated_attention(recipe: Recipe, gain: float) -> Iterator[Tensor]:
+def _attention(recipe: Recipe, gain: float) -> Iterator[Tensor]:
     width, kv_width = recipe.heads * recipe.head_size, recipe.kv_heads * recipe.head_size
-    # Twice the width: each head has its queries and the gate of its output.
-    for name, rows in (("attn_q", 2 * width), ("attn_k", kv_width), ("attn_v", kv_width)):
-        yield _matrix(recipe, name, (rows, recipe.hidden))
-    yield _vector("attn_q_norm", recipe.head_size, QUERY_GAIN)
-    yield _vector("attn_k_norm", recipe.head_size, 1.0)
+    if recipe.attention == "full":  # one matrix for all three, without norms and gates
+        # Both queries and keys have this gain, so each has the root of what a norm would give one.
+        mixed = sqrt(QUERY_GAIN)
+        yield _matrix(recipe, "attn_qkv", (width + 2 * kv_width, recipe.hidden), mixed)
+        # Values have that gain too, and no gate halves the result.
+        gain *= 0.5 / mixed
+    else:
+        # Twice the width: each head has its queries and the gate of its output.
+        for name, rows in (("attn_q", 2 * width), ("attn_k", kv_width), ("attn_v", kv_width)):
+            yield _matrix(recipe, name, (rows, recipe.hidden))
+        yield _f32("attn_q_norm.weight", recipe.head_size, mean=QUERY_GAIN)
+        yield _f32("attn_k_norm.weight", recipe.head_size)
     yield _matrix(recipe, "attn_output", (recipe.hidden, width), gain * _ATTENTION_GAIN)
-
-
-def _plain_attention(recipe: Recipe, gain: float) -> Iterator[Tensor]:
-    """Yield attention with one matrix for queries, keys and values, without norms and gates."""
-    width, kv_width = recipe.heads * recipe.head_size, recipe.kv_heads * recipe.head_size
-    # Both queries and keys have this gain, so each has the root of what a norm would give one.
-    mixed = sqrt(QUERY_GAIN)
-    yield _matrix(recipe, "attn_qkv", (width + 2 * kv_width, recipe.hidden), mixed)
-    # Values have that gain too, and no gate halves the result.
-    gain *= _ATTENTION_GAIN / 2 / mixed
-    yield _matrix(recipe, "attn_output", (recipe.hidden, width), gain)
 
 
 def _delta_net(recipe: Recipe, gain: float) -> Iterator[Tensor]:
@@ -214,44 +189,37 @@ def _delta_net(recipe: Recipe, gain: float) -> Iterator[Tensor]:
     mixed = value_width + 2 * recipe.gdn_key_heads * recipe.gdn_head_size
     yield _matrix(recipe, "attn_qkv", (mixed, hidden))
     yield _matrix(recipe, "attn_gate", (value_width, hidden))
-    yield _random("ssm_conv1d.weight", (mixed, CONVOLUTION), 0.0, 1 / sqrt(CONVOLUTION))
+    yield _f32("ssm_conv1d.weight", mixed, CONVOLUTION, mean=0.0, deviation=1 / sqrt(CONVOLUTION))
     # A head forgets at rate softplus(alpha + dt) per token: within a few to a hundred tokens.
-    yield _random("ssm_dt.bias", (heads,), -3.0, 1.0)
-    yield _random("ssm_a", (heads,), -1.0, 0.0)
+    yield _f32("ssm_dt.bias", heads, mean=-3.0, deviation=1.0)
+    yield _f32("ssm_a", heads, mean=-1.0)
     yield _matrix(recipe, "ssm_beta", (heads, hidden))
     yield _matrix(recipe, "ssm_alpha", (heads, hidden), 0.25)
-    yield _vector("ssm_norm", recipe.gdn_head_size, 1.0)
+    yield _f32("ssm_norm.weight", recipe.gdn_head_size)
     yield _matrix(recipe, "ssm_out", (hidden, value_width), gain)
 
 
-def _feed_forward(
-    recipe: Recipe, kind: str, experts: tuple[int, ...], inner: int, gain: float
-) -> Iterator[Tensor]:
+def _feed_forward(recipe: Recipe, kind: str, gain: float) -> Iterator[Tensor]:
+    routed = kind == "_exps"
+    experts, inner = (recipe.experts,) * routed, recipe.expert_ffn if routed else recipe.ffn
     wide, narrow = (*experts, inner, recipe.hidden), (*experts, recipe.hidden, inner)
-    drawn = kind.removeprefix("_shexp")
     for name, shape, strength in [("gate", wide, 1.0), ("up", wide, 1.0), ("down", narrow, gain)]:
-        yield _matrix(recipe, f"ffn_{name}{kind}", shape, strength, f"ffn_{name}{drawn}")
+        yield _matrix(recipe, f"ffn_{name}{kind}", shape, strength)
 
 
-def _matrix(
-    recipe: Recipe, name: str, shape: tuple[int, ...], gain: float = 1.0, drawn_as: str = ""
-) -> Tensor:
+def _matrix(recipe: Recipe, name: str, shape: tuple[int, ...], gain: float = 1.0) -> Tensor:
     """Return a projection whose outputs have `gain` times the deviation of its inputs.
 
     It has the recipe's type; with Q4_K, small matrices have Q8_0.
     """
     large = name in ("token_embd", "output") or name.endswith("_exps")
     dtype = "Q8_0" if recipe.dtype == "Q4_K" and not large else recipe.dtype
-    deviation = gain / sqrt(shape[-1])
-    return Tensor(f"{name}.weight", shape, 0.0, deviation, dtype, drawn_as or name)
+    drawn_as = name.removesuffix("_shexp")  # a shared expert has the weights of a dense FFN
+    return Tensor(f"{name}.weight", shape, 0.0, gain / sqrt(shape[-1]), dtype, drawn_as)
 
 
-def _random(name: str, shape: tuple[int, ...], mean: float, deviation: float) -> Tensor:
+def _f32(name: str, *shape: int, mean: float = 1.0, deviation: float = 0.0) -> Tensor:
     return Tensor(name, shape, mean, deviation, "F32", name)
-
-
-def _vector(name: str, size: int, value: float) -> Tensor:
-    return _random(f"{name}.weight", (size,), value, 0.0)
 
 
 def add_shape(writer: gguf.GGUFWriter, recipe: Recipe, heads: int, kv_heads: int) -> None:
@@ -277,7 +245,15 @@ def _add_metadata(writer: gguf.GGUFWriter, recipe: Recipe) -> None:
         writer.add_sliding_window(CONTEXT_LENGTH)
         writer.add_sliding_window_pattern([True] * (recipe.layers + recipe.mtp_blocks))
     else:
-        _add_hybrid_metadata(writer, recipe)
+        # Qwen rotates three interleaved sections, of which text uses one.
+        pairs = recipe.rotated_elements // 2
+        writer.add_rope_dimension_sections([pairs - 2 * (pairs // 3), pairs // 3, pairs // 3, 0])
+        writer.add_ssm_conv_kernel(CONVOLUTION)
+        writer.add_ssm_inner_size(recipe.gdn_value_heads * recipe.gdn_head_size)
+        writer.add_ssm_state_size(recipe.gdn_head_size)
+        writer.add_ssm_time_step_rank(recipe.gdn_value_heads)
+        writer.add_ssm_group_count(recipe.gdn_key_heads)
+        writer.add_full_attention_interval(ATTENTION_INTERVAL)
     if recipe.mtp_blocks:
         writer.add_nextn_predict_layers(recipe.mtp_blocks)
     # S: all routed experts have the same number of bits.
@@ -295,25 +271,13 @@ def _add_metadata(writer: gguf.GGUFWriter, recipe: Recipe) -> None:
         writer.add_chat_template(resource("synthetic")["chat_template"])
 
 
-def _add_hybrid_metadata(writer: gguf.GGUFWriter, recipe: Recipe) -> None:
-    # Qwen rotates three interleaved sections, of which text uses one.
-    pairs = recipe.rotated_elements // 2
-    writer.add_rope_dimension_sections([pairs - 2 * (pairs // 3), pairs // 3, pairs // 3, 0])
-    writer.add_ssm_conv_kernel(CONVOLUTION)
-    writer.add_ssm_inner_size(recipe.gdn_value_heads * recipe.gdn_head_size)
-    writer.add_ssm_state_size(recipe.gdn_head_size)
-    writer.add_ssm_time_step_rank(recipe.gdn_value_heads)
-    writer.add_ssm_group_count(recipe.gdn_key_heads)
-    writer.add_full_attention_interval(ATTENTION_INTERVAL)
-
-
 def add_vocabulary(writer: gguf.GGUFWriter, size: int) -> None:
     """Write the metadata that llama.cpp needs to tokenize, by so many tokens."""
     vocabulary = byte_level_vocabulary(size)
     writer.add_tokenizer_model("gpt2")
     writer.add_tokenizer_pre("qwen35")
-    writer.add_token_list(list(vocabulary.tokens))
+    writer.add_token_list(vocabulary.tokens)
     writer.add_token_types(vocabulary.types)
-    writer.add_token_merges(list(vocabulary.merges))
+    writer.add_token_merges(vocabulary.merges)
     writer.add_eos_token_id(vocabulary.end_of_text)
     writer.add_bool("tokenizer.ggml.add_bos_token", False)

@@ -106,9 +106,8 @@ def _eagle3(core: _Core) -> Draft:
     instead.
     """
     recipe, hidden, size = core.recipe, core.recipe.hidden, core.recipe.head_size
-    copying = hidden // size
     identity = np.eye(hidden, dtype=np.float32)
-    own = np.tile(_SHARP * identity[:size], (copying, 1))
+    own = np.tile(_SHARP * identity[:size], (hidden // size, 1))
     # The engine rotates neighbours here, and halves of a head in the target.
     queries = _neighbours_rotated(core.queries, recipe)
     keys = _neighbours_rotated(_for_each_head(core.keys, recipe), recipe)
@@ -188,7 +187,6 @@ def _dflash(core: _Core) -> Draft:
     query, key = np.zeros((2, heads, size, hidden), np.float32)
     # The last element of a head is not rotated: what is copied does not depend on the distance.
     query[:, -1, _READS] = key[:, -1, _ANCHOR] = 1
-    copied = np.eye(width, hidden, dtype=np.float32) * unflagged
     silent = {name: np.zeros_like(matrix) for name, matrix in core.feed_forward.items()}
     norm = np.float32(one) * unflagged
     weights = {
@@ -200,7 +198,7 @@ def _dflash(core: _Core) -> Draft:
         **_dflash_layer(0, core, np.ones(hidden, np.float32)),
         "blk.0.attn_q": query.reshape(width, hidden),
         "blk.0.attn_k": key.reshape(width, hidden),
-        "blk.0.attn_v": copied,
+        "blk.0.attn_v": np.eye(width, hidden, dtype=np.float32) * unflagged,
         "blk.0.attn_output": np.float32(both) * np.eye(hidden, width, dtype=np.float32),
         **_of_block(0, silent),
         **_dflash_layer(1, core, norm),

@@ -28,7 +28,6 @@ from specmoe.plan.campaign import LoadedCampaign
 from specmoe.plan.estimate import size_of
 from specmoe.records import head_of
 
-NOT_HASHED = "not hashed: headers only are read"
 # Of prompt texts: usual ones, and the most. English has 4.5, code and Chinese have 3 to 4.
 BYTES_PER_TOKEN, MOST_BYTES_PER_TOKEN = 4, 6
 
@@ -141,7 +140,7 @@ def _read_models(
             with _collecting(errors):
                 own = Path(entry.path)
                 require_files(own)
-                info = read_info(own, NOT_HASHED)
+                info = read_info(own)
                 known[name] = own, info
                 if family:
                     check_family(info, family, own)
@@ -169,7 +168,7 @@ def info_here(file: Path, written: Path) -> ModelInfo | None:
     with suppress(ModelError):  # not written yet, or by an older release
         return load_info(written)
     with suppress(ModelError):  # the model's own rule reports the error
-        return read_info(file, NOT_HASHED)
+        return read_info(file)
     return None
 
 

@@ -16,7 +16,6 @@ import pandas as pd
 from specmoe.analysis import filters
 from specmoe.analysis.build import analyse as analyse_runs
 from specmoe.analysis.build import required_times
-from specmoe.analysis.filters import compare_campaigns, compare_settings
 from specmoe.analysis.intervals import Estimate, block_mean
 from specmoe.analysis.number_text import fixed, measured
 from specmoe.analysis.registry import Analysis, Record, records
@@ -36,7 +35,6 @@ CONSTRUCTED = (
 )
 _ACCEPTANCE = "acceptance_rate_mean"
 _ONE = Estimate.exact(1)
-_GIGA = 1e9
 _DENSE = ("dense_4b", "dense_9b")
 # What a router, or a padded vocabulary, may add to the parameters of a network.
 _ADDED = 1.02
@@ -71,8 +69,7 @@ def gain_without_acceptance(analysis: Analysis) -> Comparisons:
     made = analysis.predictions
     made = made[made["forced_acceptance"].notna() & (made["acceptance_rate"] <= 0.04)]
     for row in records(_moe(_sized(analysis, made)).query("smallest")):
-        accepting = f"made to accept {100 * row['acceptance_rate']:.1f} %"
-        words = f"{_setting(row)}, {accepting}: {_number(_estimate(row))}"
+        words = _said(row, f", made to accept {100 * row['acceptance_rate']:.1f} %")
         yield Comparison(_estimate(row).minus(_ONE), words, (row,))
     for row in records(_moe(_texts(analysis, "tokens_per_round")).query("smallest")):
         tokens, passes = row["tokens_per_round"], 1 + row["replays_per_round"]
@@ -116,10 +113,7 @@ def rises_with_gamma(analysis: Analysis) -> Comparisons:
 
 
 def corner_is_best(analysis: Analysis) -> Comparisons:
-    """Compare the setting of smallest draft model and largest γ with a target's others.
-
-    The target needs draft models of two sizes, and two γ.
-    """
+    """Compare a target's smallest draft model and largest γ with others, if it has two of both."""
     for rows in _groups(_texts(analysis), "series"):
         corner = min(rows, key=lambda row: (row["draft_parameters"], -row["gamma"]))
         larger = [_fewer(corner, row, "draft_parameters") for row in rows]
@@ -141,12 +135,11 @@ def between_the_dense(analysis: Analysis) -> Comparisons:
     """Compare MoE targets at their best with the dense 4B and 9B at theirs."""
     best = _at_best(analysis)
     ends = {name: [row for row in best if row["target"] == name] for name in _DENSE}
-    if lacking := [name for name in _DENSE if not ends[name]]:
-        names = " or of ".join(lacking)
+    if lacking := " or of ".join(name for name, rows in ends.items() if not rows):
         raise Missing(
-            f"no runs of {names} with a draft model (controls and forced acceptance aside)"
+            f"no runs of {lacking} with a draft model (controls and forced acceptance aside)"
         )
-    low, high = ends["dense_4b"], ends["dense_9b"]
+    low, high = ends.values()
     if not _fewer(low[0], high[0], "parameters_total"):
         raise Missing("one network stands for both dense_4b and dense_9b")
     for row in (row for row in best if row["family"] == "moe"):
@@ -161,8 +154,7 @@ def gain_follows(analysis: Analysis, column: str, *, holds: bool) -> Comparisons
     """
     for less, more in permutations(_at_best(analysis), 2):
         if less["family"] != more["family"] and _fewer(less, more, column):
-            pair = (more, less) if holds else (less, more)
-            yield _gains_more(analysis, *pair)
+            yield _gains_more(analysis, *((more, less) if holds else (less, more)))
 
 
 def reads_its_file(analysis: Analysis) -> Comparisons:
@@ -176,24 +168,21 @@ def reads_its_file(analysis: Analysis) -> Comparisons:
         raise Missing("the machine's memory bandwidth is not known")
     baselines, passes = _moe(analysis.baselines), _moe(analysis.pass_times).query("n_tokens == 1")
     if baselines.empty:
-        ends = {"": "ms", "_low": "ms_high", "_high": "ms_low"}
-        rate = {f"tokens_per_second{end}": 1000 / passes[ms] for end, ms in ends.items()}
-        baselines = passes.assign(**rate).merge(
-            analysis.models[["model", "size_bytes", "in_cache"]]
-        )
-    rates = records(baselines[~baselines["in_cache"].astype(bool)])
-    if len(baselines) and not rates:
+        baselines = passes.merge(analysis.models[["model", "size_bytes", "in_cache"]])
+    rows = records(baselines[~baselines["in_cache"].astype(bool)])
+    if len(baselines) and not rows:
         raise Missing("a cache may hold the weights of these targets")
-    for row in rates:
-        size = row["size_bytes"] / _GIGA
-        needed = _estimate(row, "tokens_per_second").times(size)
+    for row in rows:
+        size, of_pass = row["size_bytes"] / 1e9, "target" not in row
+        rate = _estimate(row, "ms" if of_pass else "tokens_per_second")
+        rate = rate.inverse().times(1000) if of_pass else rate
+        needed = rate.times(size)
         words = (
-            f"{row['label']}: {size:.2f} GB a token at {row['tokens_per_second']:.1f} tok/s need"
-            f" {_number(needed, 0)} GB/s; memory delivers {bandwidth / _GIGA:.0f}"
+            f"{row['label']}: {size:.2f} GB a token at {rate.value:.1f} tok/s need"
+            f" {_number(needed, 0)} GB/s; memory delivers {bandwidth / 1e9:.0f}"
         )
-        most = Estimate.exact(bandwidth / _GIGA * 1.1)
-        rows = (row,) if "target" in row else ()
-        yield Comparison(most.minus(needed)._replace(low=-inf), words, rows)
+        most = Estimate.exact(bandwidth / 1e9 * 1.1)
+        yield Comparison(most.minus(needed)._replace(low=-inf), words, () if of_pass else (row,))
 
 
 def _sized(analysis: Analysis, settings: pd.DataFrame) -> pd.DataFrame:
@@ -262,9 +251,9 @@ def _setting(row: Record) -> str:
     return f"{row['label']}, {row['draft_label']}, γ = {row['gamma']}{where}"
 
 
-def _said(row: Record) -> str:
-    """Return a setting's name and its speedup."""
-    return f"{_setting(row)}: {_number(_estimate(row))}"
+def _said(row: Record, how: str = "") -> str:
+    """Return a setting's name, how it was made, and its speedup."""
+    return f"{_setting(row)}{how}: {_number(_estimate(row))}"
 
 
 def _number(number: Estimate, digits: int = 2) -> str:
@@ -309,23 +298,22 @@ def analyse(
     `audit` is the folder of its audit; `compare_with` are analyses of other campaigns.
     """
     config, data = campaign.config, campaign.data
-    runs = read_runs(data / "runs.parquet")
     own = analyse_runs(
-        runs,
+        read_runs(data / "runs.parquet"),
         config,
         load_infos(data / "models.json"),
         read_record(data / "machine.json"),
         Audit.read(audit),
         read_pass_times(*campaign.pass_times),
         read_agreement(*campaign.agreement),
-        campaign.ended["settings"] if campaign.config.measurement.staged else [],
+        campaign.ended["settings"] if config.measurement.staged else [],
     )
     others = [Analysis.read(folder) for folder in compare_with]
     campaigns = [own, *others]
     tables = {"required_time": required_times(campaigns)}
     if others:
-        tables["compared_settings"] = compare_settings(campaigns)
-        tables["compared_campaigns"] = compare_campaigns(campaigns)
+        tables["compared_settings"] = filters.compare_settings(campaigns)
+        tables["compared_campaigns"] = filters.compare_campaigns(campaigns)
     reported = read_reported(campaign.root / "resources/reported")
     judged = with_study_names(own)
     if config.campaign.source == "study_rows":
@@ -344,9 +332,9 @@ def with_study_names(analysis: Analysis) -> Analysis:
     ids: dict[str, str] = json.loads(analysis.campaign["study_names"].iloc[0])
     if not ids:
         return analysis
-    targets_last = sorted(ids, key=lambda name: not name.startswith("draft_"))
-    as_target = {ids[name]: name for name in targets_last}  # where two names are one model's
-    as_draft = {ids[name]: name for name in reversed(targets_last)}
+    names = sorted(ids, key=lambda name: not name.startswith("draft_"))
+    # Where two names are one model's, the last one counts.
+    as_target, as_draft = ({ids[name]: name for name in order} for order in (names, names[::-1]))
     columns = dict.fromkeys(("target", "model", "dense"), as_target)
     columns |= dict.fromkeys(("draft", "draft_model"), as_draft)
     tables = {name: getattr(analysis, name).replace(columns) for name in analysis.tables}

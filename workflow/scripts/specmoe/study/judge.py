@@ -34,8 +34,6 @@ from specmoe.analysis.labels import by_model
 from specmoe.analysis.registry import TABLES, Analysis, Record, records
 from specmoe.config.block import MEASURED_BY, NO_DRAFT, PASSAGE_PREFIX
 
-_SETTING_KEYS = ("suite", "target", "draft", "gamma", "prompt")
-
 
 class Verdict(StrEnum):
     """The outcome for a claim."""
@@ -150,8 +148,7 @@ def _judged(claim: Claim, analysis: Analysis) -> Record:
         )
         held = sum(one.margin.value > 0 for one in comparisons)
         why = f"{held} of {len(comparisons)} {claim.agree}. {deciding.text}"
-    rows = [row for one in comparisons for row in one.rows]
-    used = _runs_of(rows, analysis)
+    used = _runs_of([row for one in comparisons for row in one.rows], analysis)
     return {
         "verdict": verdict.value,
         "why": why,
@@ -179,7 +176,8 @@ def _by_protocol(analysis: Analysis) -> Iterator[tuple[Record, Analysis]]:
 
 def _runs_of(rows: Sequence[Record], analysis: Analysis) -> pd.DataFrame:
     """Return the rows of `flagged` that rows of other tables are made of."""
-    settings = pd.DataFrame([{k: row[k] for k in _SETTING_KEYS if k in row} for row in rows])
+    keys = ("suite", "target", "draft", "gamma", "prompt")
+    settings = pd.DataFrame([{k: row[k] for k in keys if k in row} for row in rows])
     flagged = analysis.flagged
     if settings.empty:
         return flagged.iloc[:0]

@@ -18,13 +18,10 @@ from specmoe.study.study_rows import SUITES
 _SETTING = ["target", "draft", "gamma"]
 # The places of the study's headline claims.
 _HEADLINE = "Abstract|Contribution|Conclusion"
-# The study's suites of texts with a draft model, and its draft models.
-_TEXT_SUITES = (SUITES["B"], SUITES["D"])
+# The study's draft models.
 _DRAFTS = ["draft_0.8b", "draft_2b"]
 # Section 5.2 of the study estimates times of this setting.
 _ESTIMATED = "moe_q4 draft_0.8b 16"
-# Section 5.1 says how long the files of these take to read.
-_LARGE = ["moe_q4", "moe_q8", "dense_9b"]
 # The only setting of its sweep of prompt lengths.
 _SWEPT = {"target": "moe_q4", "draft": "draft_0.8b", "gamma": 8}
 
@@ -32,8 +29,8 @@ _SWEPT = {"target": "moe_q4", "draft": "draft_0.8b", "gamma": 8}
 def read_reported(folder: Path) -> pd.DataFrame:
     """Return the printed numbers, one a row.
 
-    Columns: what, source, relation (`=` or `<`), printed (text), because (rounding or definition,
-    where that is why the rows do not give the number; else empty).
+    Columns: what, source, relation (`=` or `<`), printed (text), digits (decimals printed), because
+    (rounding or definition, where that is why the rows do not give the number; else empty).
     """
     parts = []
     for number in (3, 4, 5, 6):
@@ -42,16 +39,17 @@ def read_reported(folder: Path) -> pd.DataFrame:
         parts.append(_with_names(settings, ids).assign(source=f"Table {number}", relation="="))
     numbers = pd.concat([*parts, _read(folder / "claims.csv")], ignore_index=True)
     numbers = numbers[["what", "source", "relation", "printed"]]
-    return numbers.merge(_read(folder / "because.csv"), "left", "what").fillna({"because": ""})
+    numbers = numbers.merge(_read(folder / "because.csv"), "left", "what").fillna({"because": ""})
+    return numbers.assign(digits=numbers["printed"].str.partition(".")[2].str.len())
 
 
 def compare(reported: pd.DataFrame, analysis: Analysis) -> pd.DataFrame:
     """Return `read_reported`'s frame with the same numbers of an analysis.
 
-    Added columns: digits (decimals printed), recomputed (NaN where the analysis has no such
-    number), equal: whether it is the printed number at its digits; for `<`, whether it is below.
+    Added columns: recomputed (NaN where the analysis has no such number), equal: whether it is the
+    printed number at its digits; for `<`, whether it is below.
     """
-    compared = _with_digits(reported).assign(recomputed=_numbers(reported, analysis))
+    compared = reported.assign(recomputed=_numbers(reported, analysis))
     compared["equal"] = [
         row["recomputed"] < float(row["printed"])
         if row["relation"] == "<"
@@ -66,25 +64,16 @@ def compare_printed(
 ) -> pd.DataFrame:
     """Return the printed settings and headline numbers next to those of campaigns.
 
-    Columns: those of `read_reported`, digits (decimals printed), recomputed (from the study's own
-    rows, if this campaign or one of `others` has them) and measured (from this campaign, if it is
-    another). NaN where there is no such number.
+    Added columns: recomputed (from the study's own rows, if this campaign or one of `others` has
+    them) and measured (from this campaign, if it is another). NaN where there is no such number.
     """
     source = reported["source"]
     chosen = reported[(source == CELLS) | source.str.contains(_HEADLINE)].reset_index(drop=True)
     of_study = (one for one in [own, *others] if one.campaign["source"].iloc[0] == "study_rows")
     study = next(of_study, None)
-    return _with_digits(
-        chosen.assign(
-            recomputed=_numbers(chosen, study),
-            measured=_numbers(chosen, None if own is study else own),
-        )
-    )
-
-
-def _with_digits(numbers: pd.DataFrame) -> pd.DataFrame:
-    """Add the decimals of the printed numbers."""
-    return numbers.assign(digits=numbers["printed"].str.partition(".")[2].str.len())
+    measured = _numbers(chosen, None if own is study else own)
+    digits = chosen.pop("digits")  # comes last
+    return chosen.assign(recomputed=_numbers(chosen, study), measured=measured, digits=digits)
 
 
 def _numbers(reported: pd.DataFrame, analysis: Analysis | None) -> "pd.Series[float]":
@@ -103,7 +92,7 @@ def recompute(analysis: Analysis) -> dict[str, float]:
     """
     settings = text_settings(analysis)
     settings = settings.assign(
-        own=settings["suite"].isin(_TEXT_SUITES),
+        own=settings["suite"].isin([SUITES["B"], SUITES["D"]]),
         speedup=settings["speedup_unpaired"],
         gain_percent=100 * (settings["speedup_unpaired"] - 1),
         acceptance_percent=100 * settings["acceptance_rate_mean"],
@@ -119,10 +108,9 @@ def recompute(analysis: Analysis) -> dict[str, float]:
     of_settings = ["tokens_per_second", "speedup", "gain_percent", "acceptance_percent"]
     of_rates = ["tokens_per_second", "tokens_per_second_sd", "active_billions", "total_billions"]
     letters = {name: letter for letter, name in SUITES.items()}
-    suites = analysis.suites.assign(suite=analysis.suites["suite"].replace(letters))
     values = {
         "runs total": float(analysis.suites["runs"].sum()),
-        **_by_name(suites, ["suite"], ["runs"]),
+        **_by_name(analysis.suites.replace({"suite": letters}), ["suite"], ["runs"]),
         **_by_name(rates, ["target"], of_rates),
         **_by_name(settings, _SETTING, [*of_settings, "tokens_per_round"]),
         **_by_name(analysis.models, ["model"], ["experts", "experts_used"]),
@@ -161,8 +149,7 @@ def _ranges(settings: pd.DataFrame, usual: pd.DataFrame) -> dict[str, float]:
     accepting = {
         "in suites B and D": settings[settings["own"]],
         "in any suite": usual[by_model(usual)],
-        "at gamma 4": settings[settings["gamma"] == 4],
-        "at gamma 16": settings[settings["gamma"] == 16],
+        **{f"at gamma {gamma}": settings[settings["gamma"] == gamma] for gamma in (4, 16)},
     }
     return {
         **_range("speedup of MoE", moe["speedup"]),
@@ -198,7 +185,8 @@ def _estimates(values: dict[str, float], analysis: Analysis) -> dict[str, float]
     sizes = analysis.models.set_index("model")["size_bytes"]
     campaign = analysis.campaign.iloc[0]
     bandwidth = campaign.get("machine_memory_bandwidth_bytes_per_second") or nan
-    to_read = 1000 * sizes.reindex(_LARGE).astype(float) / bandwidth
+    # Section 5.1 says how long these files take to read.
+    large = sizes.reindex(["moe_q4", "moe_q8", "dense_9b"]).astype(float)
     baseline = values.get("tokens_per_second moe_q4", nan)
     rate = values.get(f"tokens_per_second {_ESTIMATED}", nan)
     tokens_a_round = values.get(f"tokens_per_round {_ESTIMATED}", nan)
@@ -207,7 +195,7 @@ def _estimates(values: dict[str, float], analysis: Analysis) -> dict[str, float]
         "minutes from the first run to the last": (
             (campaign["ended_at"] - campaign["started_at"]).total_seconds() / 60
         ),
-        **_range("milliseconds to read a file of the MoE or the 9B", to_read),
+        **_range("milliseconds to read a file of the MoE or the 9B", 1000 * large / bandwidth),
         "milliseconds a token moe_q4": 1000 / baseline,
         "gigabytes a second moe_q4": sizes.get("moe_q4", nan) * baseline / 1e9,
         f"seconds a run {_ESTIMATED}": n_predict / rate,

@@ -15,7 +15,7 @@ import httpx
 import pandas as pd
 
 from specmoe.config.block import NO_DRAFT, PASSAGE_PREFIX, Arm, Protocol, Schedule
-from specmoe.config.methods import METHODS, Method, engine_type
+from specmoe.config.methods import Method, engine_type
 from specmoe.errors import DownloadError, SchemaError, ended_if_slow, one_line
 from specmoe.files import replace_text, sha256_of
 from specmoe.models.info import save_info
@@ -37,8 +37,6 @@ ENGINE = "llama.cpp b8240 or b8280"  # its Table 1; which row came from which is
 # decimals; here as a share) and of its rate (three decimals), with room for binary fractions.
 HALF_ACCEPTANCE = 0.5e-5 + 1e-12
 HALF_RATE = 0.5e-3 + 1e-9
-
-SILENCE_LIMIT_S = 60
 
 # Its suites, by the letters of its Table 3.
 SUITES = {
@@ -86,8 +84,7 @@ def rows_of_csv(file: Path | TextIO, ids: Mapping[Any, str] | None = None) -> li
     Raises SchemaError, naming the job, for a line whose numbers do not fit exactly one set of
     counters.
     """
-    lines = pd.read_csv(file, keep_default_na=False, na_values=[""])
-    runs = lines.rename(columns=_NAMES)
+    runs = pd.read_csv(file, keep_default_na=False, na_values=[""]).rename(columns=_NAMES)
     runs = runs.replace({"target_model": ids or {}, "draft": ids or {}})
     runs["started_at"] = pd.to_datetime(runs["started_at"], utc=True, format="ISO8601")
     runs["suite"] = runs["job_id"].str[0].map(SUITES)
@@ -160,25 +157,22 @@ def _row(line: Mapping[str, Any]) -> RunRow:
         "engine": ENGINE,
         "engine_commit": "unknown",
         "backend": "metal",
+        "method": engine_type(Method.DRAFT if drafts else None),
+        "draft_model": line["draft"] if drafts else None,
         # llama-bench generates n_predict tokens, and the CSV has its time divided by that number.
-        "method": engine_type(None),
-        "draft_model": None,
         "generated": line["n_predict"],
         "decode_ms": line["ms_per_token"] * line["n_predict"],
     }
     if not drafts:
         return row
     names = ("ms_per_token", "acceptance_rate", "gamma", "n_predict")
-    printed = {name: line[name] for name in names}
-    found = recover(rate=line["tokens_per_second"], **printed)
+    found = recover(rate=line["tokens_per_second"], **{name: line[name] for name in names})
     if len(found) != 1:
         raise SchemaError(
             f"published runs: job {line['job_id']!r}: its numbers fit {len(found)} sets of"
             " tokens, rounds and accepted tokens instead of exactly one"
         )
-    drafting = {"method": METHODS[Method.DRAFT].engine, "draft_model": line["draft"]}
-    counters = found[0]._asdict() | {"drafted": line["gamma"] * found[0].rounds}
-    return row | drafting | counters
+    return row | found[0]._asdict() | {"drafted": line["gamma"] * found[0].rounds}
 
 
 def import_study_rows(
@@ -217,7 +211,7 @@ def fetch_study_rows(campaign: LoadedCampaign, out: Path) -> None:
     try:
         if source is None:
             with ended_if_slow(ADDRESS):
-                answer = httpx.get(ADDRESS, follow_redirects=True, timeout=SILENCE_LIMIT_S)
+                answer = httpx.get(ADDRESS, follow_redirects=True, timeout=60)  # s of silence
             content = answer.raise_for_status().content
         else:
             content = Path(source).read_bytes()
