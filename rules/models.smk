@@ -48,14 +48,11 @@ rule fetch_model:
         model=of_kinds("hub", "package"),
     priority: 10
     localrule: True  # it needs the network, which nodes of a cluster may lack
-    params:
-        entry=of("model", lambda model: CONFIG.models[model].model_dump_json()),
     message:
         "Fetching model {wildcards.model}"
     # Progress bars go to stderr, which is not logged.
     shell:
-        call("fetch_model") + " --entry {params.entry:q}"
-        " --out {output.model} --digests {output.digests} | tee {log}"
+        verb("fetch_model") + " --model {wildcards.model:q} | tee {log}"
 
 
 rule describe_model:

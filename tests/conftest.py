@@ -190,8 +190,7 @@ def model_passes(engine_bin: Path, once: Once) -> Path:
     """Our program, compiled against the engine's libraries."""
 
     def build(folder: Path) -> str:
-        with (folder / "log").open("w") as output:
-            build_program(engine_bin.parent, output.fileno())
+        build_program(engine_bin.with_name("engine.json"), folder / "log")
         return ""
 
     # A later process must not write the file that another one runs.

@@ -77,8 +77,6 @@ def test_what_a_campaign_does_not_have_is_named_before_its_verb_looks_for_it(
     [
         (lambda: check_claim("{"), r"config: claim: it is no JSON \(.*\); correct it"),
         (lambda: plan(Path("results")), "the configuration on stdin: .*Invalid JSON.*; correct it"),
-        (lambda: cli.fetch_model('{"kind": "hub"}', Path("o"), Path("d")), "hub.repository: Field"),
-        (lambda: cli.fetch_model('{"kind": "path"}', Path("o"), Path("d")), "unknown 'kind'"),
     ],
 )
 def test_wrong_json_that_a_verb_is_given_is_told(monkeypatch, read, said):
