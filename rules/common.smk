@@ -121,7 +121,7 @@ def files_of_block(block):
     """Return what a block waits for; one that is not measured as it is asked for now is again."""
     if f"blocks/{block}" in ASKED.lacking:
         force(*CAMPAIGN.record_files([block]))
-    return FILES.of_block(block)
+    return FILES.of_blocks(block)
 
 
 def measured_otherwise():
