@@ -12,8 +12,6 @@ rule judge_divergences:
         judge="<logs>/judge_divergences/{target}.log",
         server="<logs>/judge_divergences/{target}.server.log",
     threads: workflow.cores
-    params:
-        before=describing,
     shell:
         measuring("judge") + " --target {wildcards.target:q}"
         " --log {log.server} --out {output.judged} 2>&1 | tee {log.judge}"
@@ -36,8 +34,6 @@ rule score_draft:
         read="<logs>/score_draft/{draft}.log",
         engine="<logs>/score_draft/{draft}.engine.log",
     threads: workflow.cores
-    params:
-        before=describing,
     shell:
         measuring("score_draft") + " --draft {wildcards.draft:q}"
         " --log {log.engine} --out {output.read} 2>&1 | tee {log.read}"

@@ -44,8 +44,6 @@ else:
         # What a cluster is asked for, see profiles/slurm/.
         resources:
             runtime=lambda wildcards, attempt: 240 * attempt,
-        params:
-            before=describing,
         message:
             "Measuring {wildcards.block}"
         shell:
@@ -74,8 +72,6 @@ if CAMPAIGN.timed_passes and not CONFIG.measurement.staged:
         # Just before the first block of the repeat.
         priority: of("repeat", CAMPAIGN.machine_priority)
         threads: workflow.cores
-        params:
-            before=describing,
         message:
             "Timing passes before repeat {wildcards.repeat}"
         shell:

@@ -13,10 +13,6 @@ def shipped(path):
     return os.path.relpath(ROOT / path)
 
 
-SCRIPTS = Path(shipped("workflow/scripts"))
-PAPER = Path(shipped("paper"))
-
-
 envvars:
     "PATH",
 
@@ -70,7 +66,7 @@ CONFIG = CAMPAIGN.config
 FILES = JobFiles(CAMPAIGN)
 SUITES = "|".join(map(re.escape, CONFIG.campaign.suites))
 # Runs the package by its folder; see `specmoe/cli.py` for its verbs.
-PACKAGE = str(SCRIPTS / "specmoe")
+PACKAGE = shipped("workflow/scripts/specmoe")
 
 
 def call(name):
@@ -85,7 +81,11 @@ def verb(name):
 
 def measuring(name):
     """Return the words that call a verb which measures, on a machine that is described."""
-    return f"{{params.before}}{verb(name)} --workflow-pid $PPID"
+    command = f"{verb(name)} --workflow-pid $PPID"
+    if CAMPAIGN.shared:
+        files = "--engine {input.engine} --out {output.machine}"
+        command = f"{verb('describe_machine')}{GIVEN} {files} && {command}"
+    return command
 
 
 def asked(what, of=None, flag=str):
@@ -201,15 +201,9 @@ def described(file):
     return {"machine": file} if CAMPAIGN.shared else {}
 
 
-def describing(wildcards, input, output):
-    """Return the shell's words that write `described`'s file and test the engine there."""
-    of_job = f"--given {shlex.quote(GIVEN)} --engine {input.engine}"
-    command = f"{verb('describe_machine')} {of_job} --out {output.get('machine')} && "
-    return command if CAMPAIGN.shared else ""
-
-
-# What the user states of the machine.
-GIVEN = CONFIG.machine.model_dump_json(exclude_none=True)
+# What the user states of the machine, in words of a shell, where snakemake wants braces twice.
+STATED = shlex.quote(CONFIG.machine.model_dump_json(exclude_none=True))
+GIVEN = " --given " + STATED.replace("{", "{{").replace("}", "}}")
 
 
 def of_kinds(*kinds):
@@ -243,8 +237,7 @@ def print_plan():
             require_build(CAMPAIGN.engine_file(CAMPAIGN.engine_id).parent)
     except (ExceptionGroup, SpecmoeError) as errors:
         sys.exit(error_message(errors))
-    command = ["python", PACKAGE, "plan", "--results", "results"]
-    command.append(f"--options={OPTIONS}")
+    command = ["python", PACKAGE, "plan", f"--options={OPTIONS}"]
     if CONFIG.check_capacity and scheduled("fetch_model"):
         command.append("--check-capacity")
     # A command line may be too short for it.

@@ -36,10 +36,8 @@ rule fill_paper:
     log:
         "<logs>/fill_paper.log",
     localrule: True
-    params:
-        campaign=CONFIG.campaign.name,
     shell:
-        "(cp -R {input} paper/ && echo {params.campaign} > {output.owner}) 2>&1 | tee {log}"
+        "(cp -R {input} paper/ && echo " + CONFIG.campaign.name + " > {output.owner}) 2>&1 | tee {log}"
 
 
 rule render_pdf:
@@ -48,7 +46,7 @@ rule render_pdf:
         document="<campaign>/paper/{document}.tex",
         asked=asked("typesetting"),
         parts=[
-            ancient(str(PAPER / part))
+            ancient(shipped(f"paper/{part}"))
             for part in ("references.bib", "preamble.tex", "answers.tex")
         ],
         rendered=expand("<campaign>/paper/{part}", part=["tables", "figures"]),

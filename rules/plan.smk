@@ -20,10 +20,8 @@ rule describe_machine:
     priority: of("repeat", CAMPAIGN.machine_priority)
     # Like a block, the probe of the memory has the machine to itself.
     threads: workflow.cores
-    params:
-        given=lambda wildcards: GIVEN,
     shell:
-        verb("describe_machine") + " --given {params.given:q} --engine {input.engine}"
+        verb("describe_machine") + GIVEN + " --engine {input.engine}"
         " --out {output} 2>&1 | tee {log}"
 
 

@@ -76,7 +76,7 @@ def test_what_a_campaign_does_not_have_is_named_before_its_verb_looks_for_it(
     ("read", "said"),
     [
         (lambda: check_claim("{"), r"config: claim: it is no JSON \(.*\); correct it"),
-        (lambda: plan(Path("results")), "the configuration on stdin: .*Invalid JSON.*; correct it"),
+        (plan, "the configuration on stdin: .*Invalid JSON.*; correct it"),
     ],
 )
 def test_wrong_json_that_a_verb_is_given_is_told(monkeypatch, read, said):

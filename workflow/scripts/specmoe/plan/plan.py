@@ -161,7 +161,7 @@ class Plan:
         ]
 
 
-def plan(results: Path, check_capacity: bool = False, options: str = "--config ") -> None:
+def plan(check_capacity: bool = False, options: str = "--config ") -> None:
     """Say what a campaign needs and how long it may take; its configuration is on stdin.
 
     `options` configure it, for lines to be pasted. Raises PlanError if the campaign does not fit,
@@ -170,7 +170,7 @@ def plan(results: Path, check_capacity: bool = False, options: str = "--config "
     # A command line may be too short for a configuration of hundreds of suites or prompts.
     with refused_as("the configuration on stdin"):
         config = Config.model_validate_json(sys.stdin.read())
-    campaign = LoadedCampaign(config, ROOT, results)
+    campaign = LoadedCampaign(config, ROOT, Path("results"))
     description = describe_machine(
         campaign.backend,
         config.machine.model_dump(exclude_none=True),
