@@ -31,7 +31,6 @@ from specmoe.text import counted, duration, fill_template
 
 # The workflow's folder, which records name as the working directory sees it.
 ROOT = Path(os.path.relpath(Path(__file__).parents[4]))
-CHIPS = ROOT / "resources/hardware/memory_bandwidth.yaml"
 
 
 @dataclass(frozen=True)
