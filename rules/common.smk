@@ -179,7 +179,6 @@ wildcard_constraints:
     # Not the ids of all blocks: snakemake reads this text for every job.
     block=rf"(?:{SUITES})/.+/r\d+",
     repeat=r"\d+",
-    suite=SUITES,
     collected="|".join(map(re.escape, CAMPAIGN.tables)),
     ending="json|parquet",
 

@@ -108,15 +108,10 @@ class Plan:
     def _file_bytes(self) -> dict[str, int]:
         return {model: size.file_bytes for model, size in self.found.sizes.items()}
 
-    @cached_property
-    def estimated_s(self) -> Mapping[str, float | None]:
-        """The time of every block; None: a size is unknown."""
-        return {block.block: self._seconds(block) for block in self.blocks}
-
-    def estimate(self, blocks: Iterable[str]) -> float | None:
-        """Return the time of some blocks; None if one is unknown."""
-        seconds = [self.estimated_s[block] for block in blocks]
-        return None if None in seconds else sum(one for one in seconds if one)
+    def estimate(self, blocks: Iterable[Block]) -> float | None:
+        """Return the time of some blocks; None if a size is unknown."""
+        seconds = [*map(self._seconds, blocks)]
+        return None if None in seconds else sum(filter(None, seconds))
 
     def _seconds(self, block: Block) -> float | None:
         # Some files that draft have no known size before they are there.
@@ -196,8 +191,9 @@ def _probed(machine: Path) -> float | None:
 
 def describe(plan: Plan, options: str) -> str:
     """Return what is printed of a plan; `options` configure the campaign."""
+    changed = plan.found.changed
     again = _grouped(
-        ((block.partition("/")[0], reason), block) for block, reason in plan.found.changed.items()
+        ((one.suite, changed[one.block]), one) for one in plan.blocks if one.block in changed
     )
     # Where texts end by themselves, before `n_predict`, it may take less.
     ends_early = any(block.stop == Stop.EOS for block in plan.blocks)
