@@ -87,15 +87,6 @@ def judge(
     replace_text(out, json.dumps(judged, indent=1) + "\n")
 
 
-def summarise(campaign: "Opened", suite: str) -> None:
-    """Print what one suite measured."""
-    from specmoe.analysis.terminal import summarise_suite
-    from specmoe.runs.schema import read_runs
-
-    rows = read_runs(campaign.folder / f"suites/{suite}.parquet")
-    print(summarise_suite(rows, suite, campaign.config))
-
-
 _IN_CAMPAIGN: dict[str, Callable[["Opened"], Iterable[object]]] = {
     "id": lambda campaign: campaign.engine_names,
     "model": lambda campaign: campaign.config.models,
@@ -117,7 +108,7 @@ VERBS = {
     **dict.fromkeys(["record_trace", "show_trace"], "measure.trace"),
     "judge": "cli",
     "collect_table": "runs.other_tables",
-    "summarise": "cli",
+    "summarise": "analysis.terminal",
     "document": "config.reference",
     "measure_until_decided": "analysis.stages",
     "audit": "audit.report",
