@@ -238,7 +238,6 @@ class LoadedCampaign:
             missing=len(missing),
             logs=[(block, log) for block in missing if (log := self.log_of(block)).exists()],
             interrupted=interrupted,
-            staged=self.config.measurement.staged,
         ).rstrip("\n")
 
     @cached_property
@@ -268,8 +267,7 @@ class LoadedCampaign:
     @cached_property
     def timed_passes(self) -> dict[str, TimedPasses]:
         """The passes that are timed by themselves in every repeat, by model."""
-        listed = list_timed_passes(self.config, self.blocks.values())
-        return {passes.model: passes for passes in listed}
+        return {one.model: one for one in list_timed_passes(self.config, self.blocks.values())}
 
     @property
     def pass_times(self) -> list[Path]:
@@ -304,9 +302,7 @@ class LoadedCampaign:
 
     def block_before(self, repeat: int) -> list[str]:
         """Return the last block before a repeat, in a list; the first repeat has none."""
-        names = list(self.blocks)
-        first = names.index(self.first_blocks[repeat])
-        return names[first - 1 : first]
+        return [name for name, block in self.blocks.items() if block.repeat < repeat][-1:]
 
     @cached_property
     def judged_targets(self) -> list[str]:
