@@ -24,6 +24,7 @@ from specmoe.config.load import merge_catalogs
 from specmoe.engine.build import PROGRAM, build_program
 from specmoe.engine.identity import engine_id
 from specmoe.paper.pdf import INSTALL_TEX, missing_tex
+from specmoe.plan.gate import load_campaign
 
 from .small_campaign import run_campaign, tiny_campaign
 
@@ -118,6 +119,17 @@ def study(_study: dict[str, Any]) -> dict[str, Any]:
 def synthetic(study: dict[str, Any]) -> dict[str, Any]:
     """The configuration of the synthetic campaign."""
     return merge(study, yaml.safe_load((ROOT / "config" / "synthetic.yaml").read_text()))
+
+
+@pytest.fixture
+def campaign_of(tmp_path):
+    """Load the campaign of a configuration for a CPU, with results in the test's own folder."""
+
+    def load(data, **campaign):
+        data["campaign"] |= {"backend": "cpu"} | campaign
+        return load_campaign(data, ROOT, tmp_path)
+
+    return load
 
 
 @pytest.fixture(scope="session")

@@ -13,10 +13,9 @@ from specmoe import cli
 from specmoe.audit.claims import check_claim
 from specmoe.cli import arguments
 from specmoe.errors import ConfigError
-from specmoe.plan.gate import load_campaign
 from specmoe.plan.plan import plan
 
-from ..conftest import ROOT, verb
+from ..conftest import verb
 
 
 def test_options_have_the_types_of_the_parameters():
@@ -62,10 +61,9 @@ def test_a_required_option_has_its_value_and_no_other_is_known(capsys, words):
     ],
 )
 def test_what_a_campaign_does_not_have_is_named_before_its_verb_looks_for_it(
-    study, tmp_path, words, said
+    study, campaign_of, words, said
 ):
-    study["campaign"]["backend"] = "cpu"
-    campaign = load_campaign(study, ROOT, tmp_path)
+    campaign = campaign_of(study)
     campaign.record()
     name, *given = words.split()
     with pytest.raises(ConfigError, match=re.escape(said)):

@@ -14,17 +14,6 @@ from specmoe.records import save
 from ...conftest import ROOT
 
 
-@pytest.fixture
-def campaign_of(tmp_path):
-    """Load the campaign of a configuration for a CPU, with results in the test's own folder."""
-
-    def load(data, **campaign):
-        data["campaign"] |= {"backend": "cpu"} | campaign
-        return load_campaign(data, ROOT, tmp_path)
-
-    return load
-
-
 def test_engines_have_ids_and_every_block_has_one_of_them(study, campaign_of):
     study["suites"]["prompt_length"] |= {"protocol": "study", "engine": "march"}
     campaign = campaign_of(study)
@@ -82,11 +71,8 @@ def test_targets_with_greedy_drafts_are_judged_and_published_rows_are_not(study,
     assert campaign_of(study).judged_targets == targets
     assert campaign_of(study, source="study_rows").judged_targets == []
     study["measurement"]["protocol"] = "study"
-    study["campaign"] |= {
-        "suites": ["moe_baseline", "dense_baseline", "prompt_length"],
-        "source": "measured",
-    }
-    assert campaign_of(study).judged_targets == []
+    suites = ["moe_baseline", "dense_baseline", "prompt_length"]
+    assert campaign_of(study, suites=suites, source="measured").judged_targets == []
 
 
 def test_rows_of_a_shipped_campaign_are_beside_its_configuration(synthetic, tmp_path):
@@ -97,12 +83,10 @@ def test_rows_of_a_shipped_campaign_are_beside_its_configuration(synthetic, tmp_
 
 
 def test_a_shipped_campaign_ships_its_trace(synthetic, campaign_of):
-    synthetic["campaign"]["name"] = "demo"
-    shipped = campaign_of(synthetic, source="shipped")
+    shipped = campaign_of(synthetic, source="shipped", name="demo")
     assert shipped.trace_file == ROOT / "resources/campaigns/demo/trace.json"
     assert shipped.demonstration
-    synthetic["campaign"]["name"] = "methods"
-    assert not campaign_of(synthetic, source="shipped").demonstration
+    assert not campaign_of(synthetic, name="methods").demonstration
     measured = campaign_of(synthetic, source="measured")
     assert measured.trace_file == measured.folder / "trace.json"
     assert measured.demonstration
