@@ -12,7 +12,6 @@ if CONFIG.measurement.staged:
             machine="<campaign>/machines/r0.json",
             program="<engine>/model_passes" if CAMPAIGN.timed_passes else [],
             asked=asked("stages"),
-            records=lambda wildcards: measured_otherwise(),
         output:
             "<campaign>/stages.json",
         log:

@@ -124,13 +124,6 @@ def files_of_block(block):
     return FILES.of_blocks(block)
 
 
-def measured_otherwise():
-    """Return no file; what was measured in stages, and is asked for otherwise now, is again."""
-    if ASKED.lacking:
-        force(*CAMPAIGN.stages)
-    return []
-
-
 def before_passes(repeat):
     """Return what passes before a repeat wait for; they are timed again as blocks are."""
     jobs = [f"pass_times/{model}/r{repeat}" for model in CAMPAIGN.timed_passes]

@@ -263,7 +263,8 @@ class Asked:
     def is_new(self, what: str, of: str = "", file: Path | None = None) -> bool:
         """Return whether something else was asked before, or nothing; `file` is its file, if known.
 
-        What a release before 3.0.0 has made is believed: it did not write what was asked.
+        What a release before 3.0.0 has made is believed: it did not write what was asked. Of
+        stages, records that lack are something else, too.
         """
         file, campaign = file or self.file(what, of), self.campaign
         made = {
@@ -276,7 +277,8 @@ class Asked:
         if what in made and made[what].exists() and not file.exists() and not self.older(file):
             self.believed.add(file)
         # One that is left beside it is of a start that was killed.
-        return file not in self.believed and (not file.exists() or bool(self.older(file)))
+        there = file in self.believed or (file.exists() and not self.older(file))
+        return not there or (what == "stages" and bool(self.lacking))
 
     def older(self, file: Path) -> list[Path]:
         """Return the files of what was asked before in place of a question's file."""
