@@ -110,13 +110,6 @@ def force(*files):
     workflow.dag.forcefiles.update(map(str, files))
 
 
-def source_of(model):
-    """Return what a model is made from; the link to a file that was replaced is made again."""
-    if model in ASKED.replaced:
-        force(CAMPAIGN.model_file(model), CAMPAIGN.info(model))
-    return FILES.made_from(model)
-
-
 def files_of_block(block):
     """Return what a block waits for; one that is not measured as it is asked for now is again."""
     if f"blocks/{block}" in ASKED.lacking:

@@ -9,7 +9,7 @@ QUANTIZED = [name for name, model in CONFIG.models.items() if model.kind == "qua
 rule make_model:
     """Write a model, or make it from another one of its set; link a file of the user's."""
     input:
-        unpack(of("model", source_of)),
+        unpack(of("model", FILES.made_from)),
         asked=asked("model", of="model"),
     output:
         model="<models>/{model}.gguf",

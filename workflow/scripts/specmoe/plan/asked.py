@@ -263,8 +263,8 @@ class Asked:
     def is_new(self, what: str, of: str = "", file: Path | None = None) -> bool:
         """Return whether something else was asked before, or nothing; `file` is its file, if known.
 
-        What a release before 3.0.0 has made is believed: it did not write what was asked. Of
-        stages, records that lack are something else, too.
+        What a release before 3.0.0 has made is believed: it did not write what was asked. A
+        file of the user's in place of another is something else too, and in stages a lacking record.
         """
         file, campaign = file or self.file(what, of), self.campaign
         made = {
@@ -278,7 +278,8 @@ class Asked:
             self.believed.add(file)
         # One that is left beside it is of a start that was killed.
         there = file in self.believed or (file.exists() and not self.older(file))
-        return not there or (what == "stages" and bool(self.lacking))
+        otherwise = of in self.replaced if what == "model" else what == "stages" and self.lacking
+        return not there or bool(otherwise)
 
     def older(self, file: Path) -> list[Path]:
         """Return the files of what was asked before in place of a question's file."""
