@@ -264,7 +264,7 @@ class Asked:
         """Return whether something else was asked before, or nothing; `file` is its file, if known.
 
         What a release before 3.0.0 has made is believed: it did not write what was asked. A
-        file of the user's in place of another is something else too, and in stages a lacking record.
+        file of the user's in place of another is something else too, as is a lacking record in stages.
         """
         file, campaign = file or self.file(what, of), self.campaign
         made = {
