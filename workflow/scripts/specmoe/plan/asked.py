@@ -263,8 +263,8 @@ class Asked:
     def is_new(self, what: str, of: str = "", file: Path | None = None) -> bool:
         """Return whether something else was asked before, or nothing; `file` is its file, if known.
 
-        What a release before 3.0.0 has made is believed: it did not write what was asked. A
-        file of the user's in place of another is something else too, as is a lacking record in stages.
+        What a release before 3.0.0 has made is believed: it did not write what was asked. Something
+        else, too, is another file in place of the user's, and in stages a record that lacks.
         """
         file, campaign = file or self.file(what, of), self.campaign
         made = {
