@@ -150,10 +150,12 @@ def test_a_request_has_all_of_its_block_and_the_digest_of_each_file(measured):
 
 def test_a_model_of_the_users_that_is_not_as_described_is_described_again(measured, load, tmp_path):
     assert not Asked(load()).replaced
+    assert not Asked(load()).is_new("model", "target")
     # As in a folder from which a campaign was copied.
     measured.model_file("target").unlink()
     measured.model_file("target").symlink_to(shutil.copy2(tmp_path / "own.gguf", tmp_path / "copy"))
     assert Asked(load()).replaced == {"target": sha256_of(tmp_path / "own.gguf")}
+    assert Asked(load()).is_new("model", "target")
     measured.info("target").unlink()
     assert Asked(load()).replaced == {"target": UNKNOWN}
 
