@@ -121,7 +121,7 @@ def before_passes(repeat):
     """Return what passes before a repeat wait for; they are timed again as blocks are."""
     jobs = [f"pass_times/{model}/r{repeat}" for model in CAMPAIGN.timed_passes]
     force(*map(ASKED.records.link, ASKED.lacking.intersection(jobs)))
-    return FILES.before_repeat(repeat)
+    return CAMPAIGN.before_repeat(repeat)
 
 
 def new_owner(wildcards):

@@ -8,7 +8,7 @@ rule describe_machine:
     """Describe this machine and measure its memory bandwidth before a repeat."""
     input:
         # Without it, all repeats would be described while the first block waits for its models.
-        before=of("repeat", FILES.before_repeat),
+        before=of("repeat", CAMPAIGN.before_repeat),
         asked=asked("machine"),
         # It lists the devices.
         engine="<engine>/engine.json" if CAMPAIGN.gpu else [],

@@ -58,12 +58,11 @@ def test_priorities_fall_in_the_order_of_blocks_and_the_machine_is_described_fir
     assert falling[0] == 1
     order = list(campaign.blocks)
     for repeat, first in campaign.first_blocks.items():
+        described, before = campaign.machine_priority(str(repeat)), order[: order.index(first)][-1:]
         assert campaign.blocks[first].repeat == repeat
-        assert campaign.machine_priority(str(repeat)) > campaign.priorities[first]
-        for before in campaign.block_before(repeat):
-            assert order.index(before) == order.index(first) - 1
-            assert campaign.machine_priority(str(repeat)) < campaign.priorities[before]
-    assert [len(campaign.block_before(repeat)) for repeat in range(3)] == [0, 1, 1]
+        assert described > campaign.priorities[first]
+        assert all(described < campaign.priorities[one] for one in before)
+        assert campaign.before_repeat(str(repeat)) == campaign.record_files(before)
 
 
 def test_targets_with_greedy_drafts_are_judged_and_published_rows_are_not(study, campaign_of):
@@ -125,4 +124,5 @@ def test_a_repeat_follows_the_last_block_even_of_a_repeat_that_is_excluded(study
     blocks = campaign_of(study).blocks
     last = [name for name, block in blocks.items() if block.repeat == 0][-1]
     excluded = [name for name, block in blocks.items() if block.repeat == 1]
-    assert campaign_of(study, exclude=excluded).block_before(2) == [last]
+    campaign = campaign_of(study, exclude=excluded)
+    assert campaign.before_repeat("2") == campaign.record_files([last])

@@ -300,9 +300,10 @@ class LoadedCampaign:
         """The repeats before which passes are timed; in stages those that were measured."""
         return self.ended.get("passes", []) if self.stages else [*self.first_blocks]
 
-    def block_before(self, repeat: int) -> list[str]:
-        """Return the last block before a repeat, in a list; the first repeat has none."""
-        return [name for name, block in self.blocks.items() if block.repeat < repeat][-1:]
+    def before_repeat(self, repeat: str) -> list[Path]:
+        """Return the record of the last block before a repeat, in a list; none before the first."""
+        before = [name for name, block in self.blocks.items() if block.repeat < int(repeat)]
+        return self.record_files(before[-1:])
 
     @cached_property
     def judged_targets(self) -> list[str]:

@@ -51,10 +51,6 @@ class JobFiles:
             "infos": [*map(campaign.info, models)],
         }
 
-    def before_repeat(self, repeat: str) -> list[Path]:
-        """Return the record of the last block before a repeat, in a list."""
-        return self.campaign.record_files(self.campaign.block_before(int(repeat)))
-
     def of_table(self, table: str) -> Files:
         """Return the records that a table is made from, and what describes models and engines.
 
