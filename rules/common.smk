@@ -22,6 +22,7 @@ if workflow.cores == 0:
 # `python` in a rule is the interpreter that runs snakemake, even outside its activated environment.
 os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
 
+from specmoe import errors
 from specmoe.errors import SpecmoeError, error_message, drop_unread
 from specmoe.paper.pdf import INSTALL_TEX, missing_tex
 from specmoe.plan import gate
@@ -213,22 +214,17 @@ def print_plan():
     """Print the plan; end snakemake if the campaign cannot be measured, or does not fit."""
     from specmoe.engine.build import require_build
     from specmoe.plan.inventory import check  # needs numpy
+    from specmoe.plan.plan import plan
 
-    try:
+    def look():
         if CAMPAIGN.measured:
             check(CAMPAIGN, os.environ)
         # Else it is seen after minutes, when snakemake has deleted the program that is there.
         if scheduled("build_program") and not scheduled("build_engine"):
             require_build(CAMPAIGN.engine_file(CAMPAIGN.engine_id).parent)
-    except (ExceptionGroup, SpecmoeError) as errors:
-        sys.exit(error_message(errors))
-    command = ["python", PACKAGE, "plan", f"--options={OPTIONS}"]
-    if CONFIG.check_capacity and scheduled("fetch_model"):
-        command.append("--check-capacity")
-    # A command line may be too short for it.
-    text = CONFIG.of_campaign().model_dump_json()
-    if status := subprocess.run(command, input=text, text=True).returncode:
-        sys.exit(status)
+        plan(CAMPAIGN, OPTIONS, CONFIG.check_capacity and scheduled("fetch_model"))
+
+    errors.run(look)
 
 
 def interrupt(number, frame):

@@ -99,7 +99,6 @@ _IN_CAMPAIGN: dict[str, Callable[["Opened"], Iterable[object]]] = {
 """What a campaign has of each option that names a part of it; blocks tell it themselves."""
 
 VERBS = {
-    "plan": "plan.plan",
     "describe_machine": "plan.machine",
     "build_engine": "cli",
     "build_program": "engine.build",

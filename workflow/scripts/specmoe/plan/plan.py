@@ -3,14 +3,12 @@
 It is printed, by `paper/plan.txt.j2`.
 """
 
-import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from specmoe.config.base import refused_as
 from specmoe.config.block import Block, PromptSource, Stop
 from specmoe.config.engines import COUNTS_SINCE, Backend
 from specmoe.config.matrix import TEXTS
@@ -156,16 +154,13 @@ class Plan:
         ]
 
 
-def plan(check_capacity: bool = False, options: str = "--config ") -> None:
-    """Say what a campaign needs and how long it may take; its configuration is on stdin.
+def plan(campaign: LoadedCampaign, options: str, check_capacity: bool) -> None:
+    """Say what a campaign needs and how long it may take.
 
     `options` configure it, for lines to be pasted. Raises PlanError if the campaign does not fit,
     and `check_capacity` is set.
     """
-    # A command line may be too short for a configuration of hundreds of suites or prompts.
-    with refused_as("the configuration on stdin"):
-        config = Config.model_validate_json(sys.stdin.read())
-    campaign = LoadedCampaign(config, ROOT, Path("results"))
+    config = campaign.config.of_campaign()
     description = describe_machine(
         campaign.backend,
         config.machine.model_dump(exclude_none=True),
