@@ -129,14 +129,13 @@ def read_passes(asked: Asked, repeats: Iterable[int]) -> pd.DataFrame:
 
 def collect_table(campaign: LoadedCampaign, table: str, out: Path) -> None:
     """Collect records: `runs`, `suites/<suite>`, `pass_times`, `agreement`, `machine`, `models`."""
+    records = JobFiles(campaign).of_table(table)["records"]
     match table:
         case "machine":
-            records = map(read_record, JobFiles(campaign).of_table(table)["records"])
-            machine = collect([*records], shared=campaign.shared)
+            machine = collect([*map(read_record, records)], shared=campaign.shared)
             replace_text(out, json.dumps(machine, indent=1) + "\n")
         case "models":
-            infos = map(campaign.info, campaign.config.measured_networks)
-            save_info({info.stem: load_info(info) for info in infos}, out)
+            save_info({info.stem: load_info(info) for info in records}, out)
         case "agreement":
             collect_agreement(campaign.scores, out)
         case "pass_times":
