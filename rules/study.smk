@@ -25,8 +25,5 @@ rule import_study_rows:
         runs="<campaign>/imported/runs.parquet",
     log:
         "<logs>/import_study_rows.log",
-    params:
-        out=subpath(output.runs, parent=True),
     shell:
-        verb("import_study_rows") + GIVEN + " --csv {input.csv}"
-        " --out {params.out} 2>&1 | tee {log}"
+        verb("import_study_rows") + GIVEN + " --csv {input.csv} 2>&1 | tee {log}"

@@ -30,7 +30,7 @@ def campaign_of_study(study: dict[str, Any], folder: Path) -> LoadedCampaign:
     campaign = load_campaign(merge(deepcopy(study), overlay), ROOT, folder)
     campaign.data.mkdir(parents=True)
     given = campaign.config.machine.model_dump(exclude_none=True)
-    import_study_rows(campaign, CSV, given, campaign.data)
+    import_study_rows(campaign, CSV, given)
     return campaign
 
 
