@@ -14,7 +14,7 @@ rule judge_divergences:
     threads: workflow.cores
     shell:
         measuring("judge") + " --target {wildcards.target:q}"
-        " --log {log.server} --out {output.judged} 2>&1 | tee {log.judge}"
+        " --log {log.server} 2>&1 | tee {log.judge}"
 
 
 rule score_draft:
@@ -49,4 +49,4 @@ rule audit:
     log:
         "<logs>/audit.log",
     shell:
-        verb("audit") + " --out {output} 2>&1 | tee {log}"
+        verb("audit") + " 2>&1 | tee {log}"

@@ -21,8 +21,7 @@ if DEMONSTRATION:
             server="<logs>/record_trace.server.log",
         threads: workflow.cores
         shell:
-            measuring("record_trace")
-            + " --log {log.server} --out {output.record} 2>&1 | tee {log.record}"
+            measuring("record_trace") + " --log {log.server} 2>&1 | tee {log.record}"
 
     # It has no output, so it runs at every call.
     rule trace:

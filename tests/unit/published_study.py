@@ -35,8 +35,8 @@ def campaign_of_study(study: dict[str, Any], folder: Path) -> LoadedCampaign:
 
 
 def analysis_of_study(study: dict[str, Any], folder: Path) -> Analysis:
-    """Return the analysis of the published campaign by its own names, read back from `folder`."""
+    """Return the analysis of the published campaign by its own names, made in a folder."""
     campaign = campaign_of_study(study, folder)
-    audit(campaign, folder / "audit")
-    analyse(campaign, folder / "audit", folder / "analysis")
-    return with_study_names(Analysis.read(folder / "analysis"))
+    audit(campaign)
+    analyse(campaign)
+    return with_study_names(Analysis.read(campaign.folder / "analysis"))

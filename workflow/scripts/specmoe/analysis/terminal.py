@@ -121,13 +121,8 @@ def advice_values(analysis: Analysis) -> dict[str, Any]:
     return {"campaign": analysis.name, "confidence": confidence, "targets": targets}
 
 
-def advise(
-    analysis: Path,
-    out: Path,
-    stages: tuple[Path, ...] = (),
-    options: str = "--config ",
-) -> None:
-    """Print the advice of an analysis, a folder; write its values as JSON and details beside them.
+def advise(analysis: Path, stages: tuple[Path, ...] = (), options: str = "--config ") -> None:
+    """Print the advice of an analysis, a folder; write its values as JSON and details beside it.
 
     `stages` is what was decided in a campaign in stages: the JSON has its settings, those too that
     were measured no further;
@@ -136,7 +131,7 @@ def advise(
     tables = Analysis.read(analysis)
     lines = tables.advice["command"].map(lambda line: with_options(line, options), "ignore")
     tables = Analysis(tables.tables, advice=tables.advice.assign(command=lines))
-    values = advice_values(tables)
+    values, out = advice_values(tables), analysis.with_name("advice.json")
     for file in stages:
         values["settings"] = read_record(file)["settings"]
     replace_text(out, json.dumps(values, indent=1, allow_nan=False) + "\n")

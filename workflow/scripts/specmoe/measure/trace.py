@@ -125,9 +125,7 @@ class Recording:
             return TypeAdapter(cls).validate_python(read_record(path))
 
 
-def record_trace(
-    campaign: LoadedCampaign, log: Path, out: Path, workflow_pid: int | None = None
-) -> None:
+def record_trace(campaign: LoadedCampaign, log: Path, workflow_pid: int | None = None) -> None:
     """Decode one prompt with a target, and record the draft tokens of every round."""
     block = campaign.demonstration
     assert block is not None
@@ -135,7 +133,7 @@ def record_trace(
     workplace, target = campaign.workplace("trace", workflow_pid), campaign.model_file(block.target)
     with exclusive_job(workplace, block.environment, target, log, drafts) as job:
         recording = record(block, job, campaign.config)
-    replace_text(out, recording.to_json())
+    replace_text(campaign.folder / "trace.json", recording.to_json())
 
 
 def show_trace(trace: Path, log: Path) -> None:
