@@ -36,7 +36,7 @@ rule score_draft:
     threads: workflow.cores
     shell:
         measuring("score_draft") + " --draft {wildcards.draft:q}"
-        " --log {log.engine} --out {output.read} 2>&1 | tee {log.read}"
+        " --log {log.engine} 2>&1 | tee {log.read}"
 
 
 rule audit:

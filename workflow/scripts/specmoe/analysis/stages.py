@@ -38,7 +38,7 @@ MARGIN = 1.2
 
 
 def measure_until_decided(
-    campaign: LoadedCampaign, log: Path, out: Path, workflow_pid: int | None = None
+    campaign: LoadedCampaign, log: Path, workflow_pid: int | None = None
 ) -> None:
     """Measure repeat by repeat until each answer is decided, or the minutes end."""
     stages = Stages(campaign, log, workflow_pid)
@@ -51,7 +51,7 @@ def measure_until_decided(
         "settings": [*last["settings"].values()],
         "stages": stages.decided,
     }
-    replace_text(out, json.dumps(found, indent=1) + "\n")
+    replace_text(campaign.stages[0], json.dumps(found, indent=1) + "\n")
 
 
 @dataclass
@@ -153,9 +153,8 @@ class Stages:
             self._measure(block, f"{number + 1} of {len(texts)} texts that targets write alone")
         for draft, blocks in self.campaign.draft_scoring.items():
             read = tuple(name for name in blocks if name in self.blocks)
-            out = self.campaign.folder / f"agreement/{draft}.json"
             log = self.log.with_name(f"score.{draft}.log")
-            jobs.score_draft(self.campaign, draft, log, out, self.workflow_pid, read)
+            jobs.score_draft(self.campaign, draft, log, self.workflow_pid, read)
 
     def _decide(self, repeat: int, last: str = "") -> str:
         """Decide what is measured in a repeat, unless it is, and print it; return why nothing is.

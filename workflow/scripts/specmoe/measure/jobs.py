@@ -65,7 +65,6 @@ def score_draft(
     campaign: LoadedCampaign,
     draft: str,
     log: Path,
-    out: Path,
     workflow_pid: int | None = None,
     blocks: tuple[str, ...] = (),
 ) -> None:
@@ -81,4 +80,4 @@ def score_draft(
         asked.rereading(draft, blocks),
         lambda: model_passes.score_texts(draft, records, workplace, file, log),
     )
-    replace_text(out, json.dumps(read) + "\n")
+    replace_text(campaign.folder / f"{name}.json", json.dumps(read) + "\n")
