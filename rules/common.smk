@@ -189,7 +189,7 @@ def described(file):
 
 # What the user states of the machine, in words of a shell, where snakemake wants braces twice.
 STATED = shlex.quote(CONFIG.machine.model_dump_json(exclude_none=True))
-GIVEN = " --given " + STATED.replace("{", "{{").replace("}", "}}")
+GIVEN = f" --given {STATED}".replace("{", "{{").replace("}", "}}")
 
 
 def of_kinds(*kinds):

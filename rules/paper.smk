@@ -33,8 +33,10 @@ rule fill_paper:
     log:
         "<logs>/fill_paper.log",
     localrule: True
+    params:
+        campaign=CONFIG.campaign.name,
     shell:
-        "(cp -R {input} paper/ && echo " + CONFIG.campaign.name + " > {output.owner}) 2>&1 | tee {log}"
+        "(cp -R {input} paper/ && echo {params.campaign} > {output.owner}) 2>&1 | tee {log}"
 
 
 rule render_pdf:

@@ -73,6 +73,6 @@ class JobFiles:
                 return {"engine": engine, "records": staged or files}
         named = ((name, f"suites/{block.suite}") for name, block in campaign.blocks.items())
         blocks = [name for name, suite in named if table in ("runs", suite)]
-        files = self.of_blocks(*blocks) | {"records": staged or campaign.record_files(blocks)}
-        del files["models"]  # they may be gone by then
-        return files
+        loaded = self.of_blocks(*blocks)
+        del loaded["models"]  # they may be gone by then
+        return loaded | {"records": staged or campaign.record_files(blocks)}
