@@ -45,7 +45,7 @@ else:
         message:
             "Measuring {wildcards.block}"
         shell:
-            measuring("measure") + " --block {wildcards.block:q} --log {log:q}"
+            measuring("measure") + " --block {wildcards.block:q}"
 
 
 if CAMPAIGN.timed_passes and not CONFIG.measurement.staged:

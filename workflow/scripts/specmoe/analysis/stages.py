@@ -116,9 +116,8 @@ class Stages:
 
     def _measure(self, block: Block, where: str) -> None:
         began = time.monotonic()
-        log = self.campaign.log_of(block.block)
-        log.parent.mkdir(parents=True, exist_ok=True)
-        said, fresh = jobs.measure_once(self.campaign, block.block, log, self.workflow_pid)
+        self.campaign.log_of(block.block).parent.mkdir(parents=True, exist_ok=True)
+        said, fresh = jobs.measure_once(self.campaign, block.block, self.workflow_pid)
         head = head_of(self.campaign.record_files([block.block])[0])
         assert head is not None
         self.kept_s += max(head.seconds - (time.monotonic() - began), 0)
