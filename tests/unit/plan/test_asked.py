@@ -9,7 +9,7 @@ import pytest
 
 from specmoe.config import workloads
 from specmoe.config.block import MEASURE_VERSION
-from specmoe.files import file_digests, seen_of_model, sha256_of
+from specmoe.files import file_digests, replace_text, seen_of_model, sha256_of
 from specmoe.plan import asked as module
 from specmoe.plan.asked import Asked
 from specmoe.plan.gate import load_campaign
@@ -169,6 +169,16 @@ def test_a_question_follows_what_it_is_about(config, load, tmp_path):
     (tmp_path / "results/other/analysis").mkdir(parents=True)
     config["compare_with"] = ["other"]
     assert before.isdisjoint({Asked(load()).file(*one) for one in questions})
+
+
+def test_in_stages_a_record_that_lacks_is_a_new_question(config, load):
+    config["measurement"]["minutes"] = 5
+    campaign = load()
+    replace_text(Asked(campaign).file("stages"), "")
+    assert not Asked(load()).is_new("stages")
+    replace_text(campaign.stages[0], json.dumps({"blocks": ["S/target/r0"]}))
+    replace_text(campaign.stage_file(0), json.dumps({"measured": {}, "targets": ["target"]}))
+    assert Asked(load()).is_new("stages")
 
 
 def test_a_raised_version_measures_all_again(measured, load, monkeypatch):
