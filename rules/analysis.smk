@@ -12,8 +12,7 @@ rule analyse_runs:
     log:
         "<logs>/analyse_runs.log",
     shell:
-        verb("analyse") + " --audit {input.audit}"
-        " --compare-with {input.compare_with} --out {output} 2>&1 | tee {log}"
+        verb("analyse") + " --compare-with {input.compare_with} 2>&1 | tee {log}"
 
 
 # What follows prints to the terminal, so it has no output and runs at every call.
@@ -26,8 +25,7 @@ rule advise:
         "<logs>/advise.log",
     localrule: True
     params:
-        out=CAMPAIGN.folder / "advice.json",
         options=lambda wildcards: OPTIONS,
     shell:
         call("advise") + " --analysis {input.analysis} --stages {input.stages}"
-        " --options={params.options:q} --out {params.out} 2>&1 | tee {log}"
+        " --options={params.options:q} 2>&1 | tee {log}"

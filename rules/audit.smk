@@ -12,11 +12,9 @@ rule judge_divergences:
         judge="<logs>/judge_divergences/{target}.log",
         server="<logs>/judge_divergences/{target}.server.log",
     threads: workflow.cores
-    params:
-        before=describing,
     shell:
         measuring("judge") + " --target {wildcards.target:q}"
-        " --log {log.server} --out {output.judged} 2>&1 | tee {log.judge}"
+        " --log {log.server} 2>&1 | tee {log.judge}"
 
 
 rule score_draft:
@@ -36,11 +34,9 @@ rule score_draft:
         read="<logs>/score_draft/{draft}.log",
         engine="<logs>/score_draft/{draft}.engine.log",
     threads: workflow.cores
-    params:
-        before=describing,
     shell:
         measuring("score_draft") + " --draft {wildcards.draft:q}"
-        " --log {log.engine} --out {output.read} 2>&1 | tee {log.read}"
+        " --log {log.engine} 2>&1 | tee {log.read}"
 
 
 rule audit:
@@ -53,4 +49,4 @@ rule audit:
     log:
         "<logs>/audit.log",
     shell:
-        verb("audit") + " --out {output} 2>&1 | tee {log}"
+        verb("audit") + " 2>&1 | tee {log}"

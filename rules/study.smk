@@ -25,9 +25,5 @@ rule import_study_rows:
         runs="<campaign>/imported/runs.parquet",
     log:
         "<logs>/import_study_rows.log",
-    params:
-        given=lambda wildcards: GIVEN,
-        out=subpath(output.runs, parent=True),
     shell:
-        verb("import_study_rows") + " --csv {input.csv}"
-        " --given {params.given:q} --out {params.out} 2>&1 | tee {log}"
+        verb("import_study_rows") + GIVEN + " --csv {input.csv} 2>&1 | tee {log}"

@@ -24,6 +24,7 @@ from specmoe.config.load import merge_catalogs
 from specmoe.engine.build import PROGRAM, build_program
 from specmoe.engine.identity import engine_id
 from specmoe.paper.pdf import INSTALL_TEX, missing_tex
+from specmoe.plan.gate import load_campaign
 
 from .small_campaign import run_campaign, tiny_campaign
 
@@ -120,6 +121,17 @@ def synthetic(study: dict[str, Any]) -> dict[str, Any]:
     return merge(study, yaml.safe_load((ROOT / "config" / "synthetic.yaml").read_text()))
 
 
+@pytest.fixture
+def campaign_of(tmp_path):
+    """Load the campaign of a configuration for a CPU, with results in the test's own folder."""
+
+    def load(data, **campaign):
+        data["campaign"] |= {"backend": "cpu"} | campaign
+        return load_campaign(data, ROOT, tmp_path)
+
+    return load
+
+
 @pytest.fixture(scope="session")
 def snakemake() -> Snakemake:
     """Run snakemake on the real Snakefile, with results in `folder`; return what it prints."""
@@ -190,8 +202,7 @@ def model_passes(engine_bin: Path, once: Once) -> Path:
     """Our program, compiled against the engine's libraries."""
 
     def build(folder: Path) -> str:
-        with (folder / "log").open("w") as output:
-            build_program(engine_bin.parent, output.fileno())
+        build_program(engine_bin.with_name("engine.json"), folder / "log")
         return ""
 
     # A later process must not write the file that another one runs.

@@ -11,14 +11,15 @@ from typing import NamedTuple
 
 import pytest
 
-from specmoe import cli, errors
+from specmoe import errors
 from specmoe.audit.report import audit
 from specmoe.config.load import merge_catalogs, read_mapping
 from specmoe.plan.campaign import open_campaign
 from specmoe.plan.gate import load_campaign
 from specmoe.plan.inventory import check
+from specmoe.runs.other_tables import collect_table
 
-from .table import AUDIT, CONFIG, FAULTS, ROWS, Scene
+from .table import CONFIG, FAULTS, ROWS, Scene
 
 # A fault is told within a minute on any machine; two cores that are busy otherwise take longer.
 LIMIT_S = 300
@@ -94,8 +95,8 @@ def test_what_cannot_be_measured_is_refused_in_its_line(name, scene, root, monke
 
 # What reads files, as rules/collect.smk and rules/audit.smk have it done.
 READERS = {
-    "collect_runs": lambda: cli.collect_table(open_campaign(Path(CONFIG)), "runs", Path(ROWS)),
-    "audit": lambda: audit(open_campaign(Path(CONFIG)), Path(AUDIT)),
+    "collect_runs": lambda: collect_table(open_campaign(Path(CONFIG)), "runs", Path(ROWS)),
+    "audit": lambda: audit(open_campaign(Path(CONFIG))),
 }
 
 

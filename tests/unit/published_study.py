@@ -30,13 +30,13 @@ def campaign_of_study(study: dict[str, Any], folder: Path) -> LoadedCampaign:
     campaign = load_campaign(merge(deepcopy(study), overlay), ROOT, folder)
     campaign.data.mkdir(parents=True)
     given = campaign.config.machine.model_dump(exclude_none=True)
-    import_study_rows(campaign, CSV, given, campaign.data)
+    import_study_rows(campaign, CSV, given)
     return campaign
 
 
 def analysis_of_study(study: dict[str, Any], folder: Path) -> Analysis:
-    """Return the analysis of the published campaign by its own names, read back from `folder`."""
+    """Return the analysis of the published campaign by its own names, made in a folder."""
     campaign = campaign_of_study(study, folder)
-    audit(campaign, folder / "audit")
-    analyse(campaign, folder / "audit", folder / "analysis")
-    return with_study_names(Analysis.read(folder / "analysis"))
+    audit(campaign)
+    analyse(campaign)
+    return with_study_names(Analysis.read(campaign.folder / "analysis"))

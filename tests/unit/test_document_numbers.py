@@ -102,8 +102,8 @@ def table(root, module_folder):
         """As the rules do it, in this process."""
         overlay = read_mapping(root / f"resources/campaigns/{name}/campaign.yaml")
         campaign = load_campaign(merge_catalogs(root, overlay), root, module_folder)
-        audit(campaign, campaign.folder / "audit")
-        analyse(campaign, campaign.folder / "audit", campaign.folder / "analysis")
+        audit(campaign)
+        analyse(campaign)
         return Analysis.read(campaign.folder / "analysis")
 
     return lambda campaign, name: getattr(analysed(campaign), name)

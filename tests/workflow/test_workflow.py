@@ -137,7 +137,7 @@ def test_blocks_are_measured_one_at_a_time_whatever_the_cores(measured, tiny, ca
 def test_a_block_waits_for_a_measurement_of_any_user(measured, tmp_path, monkeypatch):
     monkeypatch.setenv(FOLDER_OF_TESTS, str(tmp_path))
     (measured / "results/tiny/blocks/S/target/r0.jsonl").resolve().unlink()
-    asked = ["--campaign", "results/tiny/campaign.json", "--block", "S/target/r0", "--log", "log"]
+    asked = ["--campaign", "results/tiny/campaign.json", "--block", "S/target/r0"]
     with measuring_lock():
         waiting = subprocess.Popen(
             verb("measure", *asked), cwd=measured, stdout=subprocess.PIPE, text=True

@@ -4,20 +4,23 @@ The verb is run as it is, against a stand-in of the hub; only waiting is left ou
 """
 
 import hashlib
-import json
 import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 
 from specmoe.errors import TOO_SLOW
 from specmoe.files import sha256_of as digest
+from specmoe.plan.gate import load_campaign
 
+from ...conftest import ROOT, merge
 from ...hub_standin import Fault, StandIn, environment
 
+SCRIPTS = ROOT / "workflow/scripts"
 FILE = "a/b/c.gguf"
 PLACE = "a/b, revision main, file c.gguf"
 COMMIT = "0123456789abcdef" * 2 + "01234567"
@@ -41,15 +44,15 @@ def hub(tmp_path):
 
 @dataclass
 class User:
-    """A user with a cache and a folder of results, who runs the verb."""
+    """A user with a cache, and with a campaign of one model that the verb fetches."""
 
     folder: Path
     hub: StandIn
-    scripts: Path
+    config: dict[str, Any]
 
     @property
     def out(self) -> Path:
-        return self.folder / "results/m.gguf"
+        return self.folder / "results/models/own/m.gguf"
 
     @property
     def blobs(self) -> Path:
@@ -63,16 +66,14 @@ class User:
 
     def run(self, env=None, before="", **entry):
         entry = {"kind": "hub", "repository": "a/b", "file": "c.gguf"} | entry
+        self.config["model_sets"]["own"] = {"m": entry}
+        campaign = load_campaign(self.config, ROOT, self.folder / "results")
+        campaign.record()
         self.out.parent.mkdir(parents=True, exist_ok=True)
+        words = ["fetch_model", "--campaign", str(campaign.file), "--model", "m"]
         return subprocess.run(
-            [
-                *(sys.executable, "-c", before + RUN, str(self.scripts / "specmoe"), "fetch_model"),
-                *("--entry", json.dumps(entry)),
-                *("--out", str(self.out), "--digests", str(self.out.with_suffix(".sha256"))),
-            ],
-            env=environment(
-                self.hub, self.folder / "home", PYTHONPATH=str(self.scripts), **(env or {})
-            ),
+            [sys.executable, "-c", before + RUN, str(SCRIPTS / "specmoe"), *words],
+            env=environment(self.hub, self.folder / "home", PYTHONPATH=str(SCRIPTS), **(env or {})),
             capture_output=True,
             text=True,
             check=False,
@@ -96,8 +97,10 @@ class User:
 
 
 @pytest.fixture
-def user(hub, tmp_path, root) -> User:
-    return User(tmp_path, hub, root / "workflow/scripts")
+def user(hub, tmp_path, study) -> User:
+    suite = study["suites"]["moe_baseline"] | {"targets": ["m"]}
+    campaign = {"name": "own", "models": "own", "suites": ["S"], "backend": "cpu"}
+    return User(tmp_path, hub, merge(study, {"campaign": campaign, "suites": {"S": suite}}))
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import pytest
 
 from specmoe.config import workloads
 from specmoe.config.block import MEASURE_VERSION
-from specmoe.files import file_digests, seen_of_model, sha256_of
+from specmoe.files import file_digests, replace_text, seen_of_model, sha256_of
 from specmoe.plan import asked as module
 from specmoe.plan.asked import Asked
 from specmoe.plan.gate import load_campaign
@@ -148,20 +148,37 @@ def test_a_request_has_all_of_its_block_and_the_digest_of_each_file(measured):
     assert request["drafts_sha256"] == {"draft": sha256_of(measured.model_file("draft"))}
 
 
-def test_a_link_to_another_file_than_the_users_of_today_is_made_again(measured, load, tmp_path):
+def test_a_model_of_the_users_that_is_not_as_described_is_described_again(measured, load, tmp_path):
     assert not Asked(load()).replaced
+    assert not Asked(load()).is_new("model", "target")
     # As in a folder from which a campaign was copied.
     measured.model_file("target").unlink()
     measured.model_file("target").symlink_to(shutil.copy2(tmp_path / "own.gguf", tmp_path / "copy"))
     assert Asked(load()).replaced == {"target": sha256_of(tmp_path / "own.gguf")}
+    assert Asked(load()).is_new("model", "target")
+    measured.info("target").unlink()
+    assert Asked(load()).replaced == {"target": UNKNOWN}
 
 
-def test_a_file_of_n_grams_follows_its_text(config, load, tmp_path):
-    entry = {"kind": "ngram_cache", "source": "target", "text": str(tmp_path / "own.txt")}
-    config["model_sets"]["tiny"]["grams"] = entry
-    before = Asked(load()).file("model", "grams")
+def test_a_question_follows_what_it_is_about(config, load, tmp_path):
+    grams = {"kind": "ngram_cache", "source": "target", "text": str(tmp_path / "own.txt")}
+    config["model_sets"]["tiny"]["grams"] = grams
+    questions = ("model", "grams"), ("comparison",)
+    before = {Asked(load()).file(*one) for one in questions}
     replace(tmp_path / "own.txt", "Something else.")
-    assert Asked(load()).file("model", "grams") != before
+    (tmp_path / "results/other/analysis").mkdir(parents=True)
+    config["compare_with"] = ["other"]
+    assert before.isdisjoint({Asked(load()).file(*one) for one in questions})
+
+
+def test_in_stages_a_record_that_lacks_is_a_new_question(config, load):
+    config["measurement"]["minutes"] = 5
+    campaign = load()
+    replace_text(Asked(campaign).file("stages"), "")
+    assert not Asked(load()).is_new("stages")
+    replace_text(campaign.stages[0], json.dumps({"blocks": ["S/target/r0"]}))
+    replace_text(campaign.stage_file(0), json.dumps({"measured": {}, "targets": ["target"]}))
+    assert Asked(load()).is_new("stages")
 
 
 def test_a_raised_version_measures_all_again(measured, load, monkeypatch):
@@ -173,9 +190,7 @@ def test_a_copy_without_links_is_taken_in_with_its_time(measured, load):
     asked = Asked(measured)
     link, kept = asked.records.link(BLOCK), asked.records.kept(BLOCK, asked.requests[BLOCK])
     text = kept.read_bytes()
-    kept.unlink()
-    link.unlink()
-    link.write_bytes(text)
+    kept.replace(link)
     os.utime(link, (1e9, 1e9))
     Asked(load()).begin()
     assert link.is_symlink()
@@ -192,29 +207,13 @@ def test_what_an_earlier_release_made_is_believed_until_something_else_is_asked(
     asked.begin()
     [written] = measured.models_folder.glob("asked/*")
     assert written.stat().st_mtime < measured.info("draft").stat().st_mtime
+    assert not Asked(load()).is_new("model", "draft")
+    # A start that was killed leaves two.
+    left = written.with_name(f"draft.model-{'0' * 16}")
+    left.touch()
+    assert Asked(load()).is_new("model", "draft")
+    left.unlink()
     config["model_sets"]["tiny"]["draft"]["recipe"]["layers"] = 12
     other = Asked(load())
     assert other.is_new("model", "draft")
     assert other.older(other.file("model", "draft")) == [written]
-
-
-def test_a_question_that_a_kill_left_beside_another_one_is_asked_again(measured, load):
-    asked = Asked(load())
-    asked.is_new("model", "draft")
-    asked.begin()
-    assert not asked.is_new("model", "draft")
-    left = asked.file("model", "draft").with_name(f"draft.model-{'0' * 16}")
-    left.touch()
-    assert Asked(load()).is_new("model", "draft")
-
-
-def test_a_model_of_the_users_whose_info_is_gone_is_described_again(measured, load):
-    measured.info("target").unlink()
-    assert Asked(load()).replaced == {"target": UNKNOWN}
-
-
-def test_what_is_compared_is_a_question_of_the_analysis(measured, load, config):
-    before = Asked(load()).file("comparison")
-    (measured.results / "other/analysis").mkdir(parents=True)
-    config["compare_with"] = ["other"]
-    assert Asked(load()).file("comparison") != before

@@ -14,17 +14,6 @@ from specmoe.records import save
 from ...conftest import ROOT
 
 
-@pytest.fixture
-def campaign_of(tmp_path):
-    """Load the campaign of a configuration for a CPU, with results in the test's own folder."""
-
-    def load(data, **campaign):
-        data["campaign"] |= {"backend": "cpu"} | campaign
-        return load_campaign(data, ROOT, tmp_path)
-
-    return load
-
-
 def test_engines_have_ids_and_every_block_has_one_of_them(study, campaign_of):
     study["suites"]["prompt_length"] |= {"protocol": "study", "engine": "march"}
     campaign = campaign_of(study)
@@ -69,12 +58,11 @@ def test_priorities_fall_in_the_order_of_blocks_and_the_machine_is_described_fir
     assert falling[0] == 1
     order = list(campaign.blocks)
     for repeat, first in campaign.first_blocks.items():
+        described, before = campaign.machine_priority(str(repeat)), order[: order.index(first)][-1:]
         assert campaign.blocks[first].repeat == repeat
-        assert campaign.machine_priority(str(repeat)) > campaign.priorities[first]
-        for before in campaign.block_before(repeat):
-            assert order.index(before) == order.index(first) - 1
-            assert campaign.machine_priority(str(repeat)) < campaign.priorities[before]
-    assert [len(campaign.block_before(repeat)) for repeat in range(3)] == [0, 1, 1]
+        assert described > campaign.priorities[first]
+        assert all(described < campaign.priorities[one] for one in before)
+        assert campaign.before_repeat(str(repeat)) == campaign.record_files(before)
 
 
 def test_targets_with_greedy_drafts_are_judged_and_published_rows_are_not(study, campaign_of):
@@ -82,11 +70,8 @@ def test_targets_with_greedy_drafts_are_judged_and_published_rows_are_not(study,
     assert campaign_of(study).judged_targets == targets
     assert campaign_of(study, source="study_rows").judged_targets == []
     study["measurement"]["protocol"] = "study"
-    study["campaign"] |= {
-        "suites": ["moe_baseline", "dense_baseline", "prompt_length"],
-        "source": "measured",
-    }
-    assert campaign_of(study).judged_targets == []
+    suites = ["moe_baseline", "dense_baseline", "prompt_length"]
+    assert campaign_of(study, suites=suites, source="measured").judged_targets == []
 
 
 def test_rows_of_a_shipped_campaign_are_beside_its_configuration(synthetic, tmp_path):
@@ -97,12 +82,10 @@ def test_rows_of_a_shipped_campaign_are_beside_its_configuration(synthetic, tmp_
 
 
 def test_a_shipped_campaign_ships_its_trace(synthetic, campaign_of):
-    synthetic["campaign"]["name"] = "demo"
-    shipped = campaign_of(synthetic, source="shipped")
+    shipped = campaign_of(synthetic, source="shipped", name="demo")
     assert shipped.trace_file == ROOT / "resources/campaigns/demo/trace.json"
     assert shipped.demonstration
-    synthetic["campaign"]["name"] = "methods"
-    assert not campaign_of(synthetic, source="shipped").demonstration
+    assert not campaign_of(synthetic, name="methods").demonstration
     measured = campaign_of(synthetic, source="measured")
     assert measured.trace_file == measured.folder / "trace.json"
     assert measured.demonstration
@@ -141,4 +124,5 @@ def test_a_repeat_follows_the_last_block_even_of_a_repeat_that_is_excluded(study
     blocks = campaign_of(study).blocks
     last = [name for name, block in blocks.items() if block.repeat == 0][-1]
     excluded = [name for name, block in blocks.items() if block.repeat == 1]
-    assert campaign_of(study, exclude=excluded).block_before(2) == [last]
+    campaign = campaign_of(study, exclude=excluded)
+    assert campaign.before_repeat("2") == campaign.record_files([last])

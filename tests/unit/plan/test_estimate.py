@@ -128,14 +128,9 @@ MODELS = {"dense_0.8b": "0.8b-bf16", "dense_2b": "2b-q8", "dense_4b": "4b-q8"}
 MODELS |= {"dense_9b": "9b-bf16", "moe_q4": "35b-a3b-q4", "moe_q8": "35b-a3b-q8"}
 
 
-@pytest.fixture
-def config(study, root):
-    return load(study, root)
-
-
 @pytest.mark.parametrize("name", MODELS)
-def test_the_baselines_of_the_study_are_estimated_within_a_quarter(config, name):
-    rate = 1 / pass_seconds(size_of(f"qwen3.5-{MODELS[name]}", config, {}, {}), 1, M2_ULTRA)
+def test_the_baselines_of_the_study_are_estimated_within_a_quarter(size, name):
+    rate = 1 / pass_seconds(size(f"qwen3.5-{MODELS[name]}"), 1, M2_ULTRA)
     assert rate == pytest.approx(PUBLISHED["tokens_per_second"][name], rel=0.25)
 
 
@@ -157,8 +152,8 @@ def test_a_round_gives_what_is_accepted_and_what_the_target_adds():
     assert seconds_per_token(DENSE, M2_ULTRA, drafted, 1) == pytest.approx(expected)
 
 
-def test_another_prompt_or_setting_costs_its_runs_and_those_of_the_baseline_beside_it(config):
-    block = next(block for block in list_blocks(config, gpu=True) if block.speculates)
+def test_another_prompt_or_setting_costs_its_runs_and_those_of_the_baseline_beside_it(study, root):
+    block = next(one for one in list_blocks(load(study, root), gpu=True) if one.speculates)
     alone, arm, *_ = (replace(arm, draft_model=None) for arm in block.arms)
 
     def seconds(*arms, prompts=1):

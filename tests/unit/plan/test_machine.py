@@ -27,10 +27,6 @@ def described(backend=Backend.CPU, given=None, probe=no_probe):
     return module.describe(backend, given or {}, probe)
 
 
-def bandwidth_of(facts):
-    return facts[BANDWIDTH], facts[SOURCE]
-
-
 @pytest.fixture
 def gpus(monkeypatch):
     """Let NVIDIA's driver name GPUs, with their memory."""
@@ -51,7 +47,7 @@ def test_what_the_user_states_overrides_what_is_found_and_is_listed():
     assert facts["memory_bytes"] == 192 * 2**30
     assert facts["gpu"] == "Apple M2 Ultra, 76-core GPU"
     assert facts["gpu_memory_bytes"] == 3 * 2**29
-    assert bandwidth_of(facts) == (800e9, "config")
+    assert (facts[BANDWIDTH], facts[SOURCE]) == (800e9, "config")
     assert facts["given"] == "chip, gpu, gpu_memory_gb, memory_bandwidth_gb_s, memory_gb"
 
 
@@ -106,9 +102,9 @@ def test_the_bandwidth_is_that_of_the_memory_that_the_backend_reads(
     gpus(*found)
     facts = described(backend, {"chip": chip}, lambda: 5e10)
     assert facts["gpu"] == (found[0][0] if found else None)
-    rate, source = bandwidth_of(facts)
-    assert rate == bandwidth
-    assert str(source).partition(":")[0] == {5e10: "probe", None: "None"}.get(bandwidth, "table")
+    assert facts[BANDWIDTH] == bandwidth
+    source = str(facts[SOURCE])
+    assert source.partition(":")[0] == {5e10: "probe", None: "None"}.get(bandwidth, "table")
 
 
 RADEON = Device("Vulkan0", "AMD Radeon RX 7900 XTX (RADV NAVI31)", 24 * 2**30)
@@ -184,9 +180,7 @@ def test_the_first_machine_of_a_campaign_is_what_others_are_compared_with(tmp_pa
     def describe(name, given=None, **facts):
         monkeypatch.setattr(module, "describe", lambda *_: machine(name, **facts))
         out, like = tmp_path / f"{name}.json", tmp_path / "machines/r0.json"
-        campaign = SimpleNamespace(
-            backend=Backend.CPU, gpu=False, shared=True, machine_file=tmp_path / "machines/r0.json"
-        )
+        campaign = SimpleNamespace(backend=Backend.CPU, gpu=False, shared=True, machine_file=like)
         describe_machine(campaign, given or {}, out)
         return json.loads(out.read_text()), json.loads(like.read_text())
 

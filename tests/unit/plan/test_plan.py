@@ -12,7 +12,6 @@ from specmoe.config.load import load
 from specmoe.config.matrix import list_blocks
 from specmoe.plan.asked import Asked
 from specmoe.plan.estimate import size_of
-from specmoe.plan.gate import load_campaign
 from specmoe.plan.inventory import Folder, Inventory, take_inventory
 from specmoe.plan.plan import Plan, describe
 from specmoe.records import save
@@ -167,11 +166,10 @@ def test_what_is_unknown_is_reported_as_such(plan_of, study):
 
 
 @pytest.fixture
-def artefact(study, root, tmp_path):
+def artefact(study, root, campaign_of):
     """The campaign that measures by both protocols, and its blocks."""
     data = merge(study, yaml.safe_load((root / "config/artefact.yaml").read_text()))
-    data["campaign"]["backend"] = "cpu"
-    campaign = load_campaign(data, root, tmp_path)
+    campaign = campaign_of(data)
     return campaign, list_blocks(campaign.config, gpu=False)
 
 

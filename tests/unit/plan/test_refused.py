@@ -5,7 +5,6 @@ import os
 import subprocess
 import sys
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -42,6 +41,11 @@ class Own:
         study["suites"] = {"S": suite | {"prompts": ["code"]}}
         study["model_sets"]["own"] = self.models
         merge(study, {"campaign": campaign})
+
+    def ask(self, **workload):
+        """Let the suite send what a workload has in place of its prompt."""
+        self.config["workloads"] = {"asked": {"template": "chat"} | workload}
+        self.config["suites"]["S"] |= {"prompts": [], "workloads": ["asked"]}
 
     def campaign(self):
         return load_campaign(self.config, ROOT, self.folder / "results")
@@ -103,17 +107,14 @@ def test_what_is_made_of_a_foreign_vocabulary_is_named_by_its_source(own, entry)
 
 
 def test_a_prompt_that_the_context_surely_does_not_hold_is_refused(own):
-    asked = {"kind": "file", "template": "chat"}
-    own.config["workloads"] = {"asked": asked}
-    own.config["suites"]["S"] |= {"prompts": [], "workloads": ["asked"]}
     own.config["measurement"] |= {"context": 1024, "n_predict": 220}
     # What is not sent counts for nothing, and a token may have six bytes.
     sent, long = (own.folder / name for name in ("sent.jsonl", "long.jsonl"))
     sent.write_text(json.dumps({"prompt": "a word" * 800, "answer": "b" * 9999}))
     long.write_text(json.dumps({"messages": [{"role": "user", "content": "a word" * 801}]}))
-    asked["file"] = str(sent)
+    own.ask(kind="file", file=str(sent))
     assert own.lines() == []
-    asked["file"] = str(long)
+    own.ask(kind="file", file=str(long))
     [line] = own.lines()
     assert line.startswith("ConfigError: prompt asked-1 has 4806 bytes of text; with the output")
     assert line.endswith("1025 tokens at least, and measurement.context is 1024: give it 2048, or"
@@ -143,8 +144,7 @@ def test_a_file_without_the_block_that_it_announces_drafts_by_nothing(own):
 
 
 def test_a_model_that_was_made_before_is_known_by_its_info_and_another_is_not_asked_about(own):
-    own.config["workloads"] = {"asked": {"kind": "texts", "texts": ["code"], "template": "chat"}}
-    own.config["suites"]["S"] |= {"prompts": [], "workloads": ["asked"]}
+    own.ask(kind="texts", texts=["code"])
     own.models["target"] = {"kind": "hub", "repository": "a/b", "file": "t.gguf"}
     assert own.lines() == []
     made = own.campaign().model_file("target")
@@ -156,9 +156,7 @@ def test_a_model_that_was_made_before_is_known_by_its_info_and_another_is_not_as
 
 
 def test_a_target_whose_template_ignores_what_it_is_told_is_found(own):
-    asked = {"kind": "texts", "texts": ["code"], "template": "chat", "thinking": False}
-    own.config["workloads"] = {"asked": asked}
-    own.config["suites"]["S"] |= {"prompts": [], "workloads": ["asked"]}
+    own.ask(kind="texts", texts=["code"], thinking=False)
     campaign = own.campaign()
     for thinking, unheeded in (({}, set()), ({"thinking": IGNORED}, {("target", False)})):
         campaign.models_folder.mkdir(parents=True, exist_ok=True)
@@ -192,17 +190,14 @@ def test_locks_are_stale_when_no_process_is_left_that_could_hold_them(tmp_path):
         process.stdout.readline()
         return process
 
-    def held() -> list[Path]:
-        return list(locks.iterdir())
-
     first = start()
     (locks / "0.output.lock").write_text("x")
     second = start()
-    assert held()
+    assert any(locks.iterdir())
     first.kill(), first.wait()
     third = start()
-    assert held()  # the second still shares them
+    assert any(locks.iterdir())  # the second still shares them
     for process in (second, third):
         process.kill(), process.wait()
     drop_stale_locks(locks)
-    assert not held()
+    assert not any(locks.iterdir())

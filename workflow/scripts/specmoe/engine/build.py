@@ -211,16 +211,17 @@ def require_build(engine: Path) -> Path:
     return source
 
 
-def build_program(engine: Path, output: int) -> None:
-    """Compile our program into the folder of an engine that was built from source.
+def build_program(engine: Path, log: Path) -> None:
+    """Compile our program beside the engine.json of an engine that was built from source.
 
     In a folder that was moved or copied, the libraries of llama.cpp are compiled again.
     """
-    source, build = require_build(engine), engine / "work" / "build"
-    flags = fact(engine / "engine.json", "flags") | {"SPECMOE_PROGRAM": str(_STEP)}
+    source, build = require_build(engine.parent), engine.with_name("work") / "build"
+    flags = fact(engine, "flags") | {"SPECMOE_PROGRAM": str(_STEP)}
     error = (
         f"{PROGRAM} could not be compiled against this llama.cpp"
         " (measurement.pass_samples: 0 measures without it)"
     )
-    _cmake(source, build, flags, output, error, PROGRAM)
-    shutil.copy2(build / "bin" / PROGRAM, engine / PROGRAM)
+    with log.open("w") as output:
+        _cmake(source, build, flags, output.fileno(), error, PROGRAM)
+    shutil.copy2(build / "bin" / PROGRAM, engine.with_name(PROGRAM))

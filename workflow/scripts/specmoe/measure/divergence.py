@@ -6,7 +6,7 @@ the lead of the baseline's token closes in batches alone, they are the cause.
 """
 
 import logging
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -14,12 +14,12 @@ from typing import Any
 import pandas as pd
 
 from specmoe.config.block import Arm, Block
-from specmoe.engine.identity import Workplace
 from specmoe.engine.job import Job, exclusive_job
 from specmoe.engine.machine import machine_id
 from specmoe.engine.server import Server
 from specmoe.files import at_home, read_record
 from specmoe.measure.arm import prompt_ids
+from specmoe.plan.campaign import LoadedCampaign
 
 CANDIDATES_ASKED = 1000  # a token that is not among them is no near tie
 _WHOLE = "a"
@@ -177,19 +177,18 @@ def judge_all(
 
 
 def judge_target(
+    campaign: LoadedCampaign,
     target: str,
-    rows: Collection[Mapping[str, Any]],
-    blocks: Mapping[str, Block],
-    workplace: Workplace,
-    model: Path,
+    rows: Iterable[Mapping[str, Any]],
     log: Path,
+    workflow_pid: int | None,
 ) -> dict[str, Any]:
     """Judge the divergences of a target's runs, with no other measurement.
 
-    `rows` are those of `runs.parquet`, `blocks` the campaign's by id.
+    `rows` are those of `runs.parquet`.
     """
-    engine = read_record(workplace.engine)
+    workplace = campaign.workplace(f"divergences/{target}", workflow_pid)
+    engine, environment = read_record(workplace.engine), campaign.config.measurement.environment
     facts = {"target": target, "engine": engine["id"], "engine_commit": engine["commit"]}
-    environment = next(iter(blocks.values())).environment  # that of all blocks
-    with exclusive_job(workplace, environment, model, log) as job:
-        return facts | judge_all(find_divergences(rows, target), blocks, job)
+    with exclusive_job(workplace, environment, campaign.model_file(target), log) as job:
+        return facts | judge_all(find_divergences(rows, target), campaign.blocks, job)

@@ -13,16 +13,14 @@ from specmoe.records import load
 from specmoe.text import fill_template
 
 
-def measure(
-    campaign: LoadedCampaign, block: str, log: Path, workflow_pid: int | None = None
-) -> None:
+def measure(campaign: LoadedCampaign, block: str, workflow_pid: int | None = None) -> None:
     """Measure one block by its protocol, alone on the machine."""
-    said, _ = measure_once(campaign, block, log, workflow_pid)
+    said, _ = measure_once(campaign, block, workflow_pid)
     print(f"{campaign.describe_progress()}: {block}: {said}", flush=True)
 
 
 def measure_once(
-    campaign: LoadedCampaign, block: str, log: Path, workflow_pid: int | None
+    campaign: LoadedCampaign, block: str, workflow_pid: int | None
 ) -> tuple[str, bool]:
     """Measure what is asked of a block, unless it is; return that in a line, and whether it did."""
     one, asked = campaign.remaining(block), Asked(campaign)
@@ -36,7 +34,7 @@ def measure_once(
         check_made_files(one, target, drafts)
     name, request = f"blocks/{block}", asked.block(block)
     record, fresh = asked.measure_once(
-        name, request, lambda: measure_block(one, workplace, target, drafts, log)
+        name, request, lambda: measure_block(one, workplace, target, drafts, campaign.log_of(block))
     )
     asked.records.relink(name, request)
     return summary(one, record) if fresh else "kept, as it was measured before", fresh
@@ -65,7 +63,6 @@ def score_draft(
     campaign: LoadedCampaign,
     draft: str,
     log: Path,
-    out: Path,
     workflow_pid: int | None = None,
     blocks: tuple[str, ...] = (),
 ) -> None:
@@ -81,4 +78,4 @@ def score_draft(
         asked.rereading(draft, blocks),
         lambda: model_passes.score_texts(draft, records, workplace, file, log),
     )
-    replace_text(out, json.dumps(read) + "\n")
+    replace_text(campaign.folder / f"{name}.json", json.dumps(read) + "\n")

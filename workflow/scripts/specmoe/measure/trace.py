@@ -13,10 +13,12 @@ from pydantic import TypeAdapter
 
 from specmoe.config.block import Arm, Block, Stop
 from specmoe.config.schema import Config
-from specmoe.engine.job import Job
+from specmoe.engine.job import Job, exclusive_job
 from specmoe.engine.server import Server
-from specmoe.files import named_if_damaged, read_record
+from specmoe.files import named_if_damaged, read_record, replace_text
 from specmoe.measure.arm import check_length, prompt_ids
+from specmoe.plan.campaign import ROOT, LoadedCampaign
+from specmoe.text import fill_template
 
 _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"  # the server's, for bytes that are no character
 _PROMPT_SHOWN = 300  # characters
@@ -121,6 +123,24 @@ class Recording:
         """Return the record in a file; raises DamagedFileError for another one, or version."""
         with named_if_damaged(path):
             return TypeAdapter(cls).validate_python(read_record(path))
+
+
+def record_trace(campaign: LoadedCampaign, log: Path, workflow_pid: int | None = None) -> None:
+    """Decode one prompt with a target, and record the draft tokens of every round."""
+    block = campaign.demonstration
+    assert block is not None
+    drafts = {model: campaign.model_file(model) for model in block.draft_models}
+    workplace, target = campaign.workplace("trace", workflow_pid), campaign.model_file(block.target)
+    with exclusive_job(workplace, block.environment, target, log, drafts) as job:
+        recording = record(block, job, campaign.config)
+    replace_text(campaign.folder / "trace.json", recording.to_json())
+
+
+def show_trace(trace: Path, log: Path) -> None:
+    """Show round by round how one prompt is decoded with a draft model, and log it."""
+    text = fill_template(ROOT / "paper/trace.txt.j2", trace=Recording.read(trace))
+    log.write_text(text, encoding="utf-8")
+    print(text, end="")
 
 
 def record(block: Block, job: Job, config: Config) -> Recording:

@@ -52,15 +52,16 @@ class Picture(NamedTuple):
     height: int
 
 
-def write_page(analysis: Path, figures: Path, out: Path, trace: Path | None = None) -> None:
-    """Render the page, `index.html`, into a folder, with its data in `data/` beside it.
+def write_page(analysis: Path, trace: Path | None = None) -> None:
+    """Render `page/index.html` beside an analysis and its figures, with the data behind its tables.
 
-    `figures` is the folder of the paper's figures, `trace` the recorded demonstration.
+    `trace` is the recorded demonstration.
     """
-    found = Analysis.read(analysis)
+    found, out = Analysis.read(analysis), analysis.with_name("page")
+    figures = pictures(analysis.with_name("paper") / "figures")
     recording = Recording.read(trace) if trace else None
     write_data(found, recording, out / "data")
-    replace_text(out / "index.html", render_page(found, pictures(figures), recording))
+    replace_text(out / "index.html", render_page(found, figures, recording))
 
 
 def pictures(folder: Path) -> dict[str, Picture]:

@@ -37,14 +37,15 @@ _SYNTAX = {
 }
 
 
-def render_paper(analysis: Path, cells: Path, out: Path) -> None:
-    """Render texts, tables and figures into a folder, and the tables as CSV into another.
+def render_paper(analysis: Path) -> None:
+    """Render texts, tables and figures to `paper` beside an analysis, tables as CSV to `tables`.
 
     The page shows those of the figures that are saved as SVG too.
     """
     from specmoe.figures.figures import save  # which loads matplotlib
 
-    found = Analysis.read(analysis)
+    found, out = Analysis.read(analysis), analysis.with_name("paper")
+    cells = analysis.with_name("tables")
     (out / "tables").mkdir(parents=True)
     cells.mkdir(parents=True, exist_ok=True)
     for name, table in tables_of(found).items():

@@ -15,7 +15,7 @@ import os
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
-from itertools import chain
+from itertools import chain, product
 from pathlib import Path
 from typing import Any
 
@@ -73,11 +73,10 @@ class Asked:
     def requests(self) -> dict[str, Request]:
         """The request of each job that keeps a record, by the record's name."""
         campaign = self.campaign
-        requests = {f"blocks/{name}": self.block(name) for name in campaign.measured_blocks}
-        for model in campaign.timed_passes:
-            for repeat in campaign.passes_before:
-                requests[f"pass_times/{model}/r{repeat}"] = self.passes(model, repeat)
-        return requests
+        return {f"blocks/{name}": self.block(name) for name in campaign.measured_blocks} | {
+            f"pass_times/{model}/r{repeat}": self.passes(model, repeat)
+            for model, repeat in product(campaign.timed_passes, campaign.passes_before)
+        }
 
     def block(self, name: str) -> Request:
         """Return the request of a block's job."""
@@ -219,14 +218,16 @@ class Asked:
     def _question(self, what: str, of: str) -> Request:
         """Return what is asked of the jobs that take the question's file, as JSON has it."""
         campaign, config = self.campaign, self.campaign.config
-        devices = config.measurement.environment
+        asked, shipped = config.measurement, config.campaign.source == "shipped"
+        limits = asked.least, asked.most, asked.minutes
         own: dict[str, Callable[[], Any]] = {
             "campaign": lambda: _sha256(campaign.text),
-            "data": self._data,
+            # Files of other campaigns are made by jobs.
+            "data": lambda: _digests_of(campaign.data, campaign.data.rglob("*") if shipped else []),
             "model": lambda: self._making(config.models[of]),
             "info": lambda: repr((config.family(of), config.origin(of))),
-            "machine": lambda: repr((MEASURE_VERSION, config.machine, devices)),
-            "stages": self._stages,
+            "machine": lambda: repr((MEASURE_VERSION, config.machine, asked.environment)),
+            "stages": lambda: [limits, self.settings, [*campaign.blocks]],
             "comparison": lambda: config.compare_with,
             "demonstration": self._demonstration,
             "study_rows": lambda: config.study_rows and sha256_of(Path(config.study_rows)),
@@ -234,22 +235,12 @@ class Asked:
         files = chain(*map(campaign.root.glob, _SOURCES.get(what, ())))
         return {what: own[what]() if what in own else _digests_of(campaign.root, files)}
 
-    def _data(self) -> Request:
-        """Return the files of a shipped campaign; those of others are made by jobs."""
-        shipped = self.campaign.config.campaign.source == "shipped"
-        return _digests_of(self.campaign.data, self.campaign.data.rglob("*") if shipped else [])
-
     @property
     def settings(self) -> Any:
         """What decides in stages, beside what was measured: settings, and levels of intervals."""
         blocks = self.campaign.blocks.values()
         settings = {repr((one.comparison, one.arms)) for one in blocks}
         return [repr(self.campaign.config.statistics), sorted(settings)]
-
-    def _stages(self) -> Any:
-        measurement = self.campaign.config.measurement
-        limits = measurement.least, measurement.most, measurement.minutes
-        return [limits, self.settings, [*self.campaign.blocks]]
 
     def _demonstration(self) -> Request:
         block = self.campaign.demonstration
@@ -272,7 +263,8 @@ class Asked:
     def is_new(self, what: str, of: str = "", file: Path | None = None) -> bool:
         """Return whether something else was asked before, or nothing; `file` is its file, if known.
 
-        What a release before 3.0.0 has made is believed: it did not write what was asked.
+        What a release before 3.0.0 has made is believed: it did not write what was asked. Something
+        else, too, is another file in place of the user's, and in stages a record that lacks.
         """
         file, campaign = file or self.file(what, of), self.campaign
         made = {
@@ -285,7 +277,9 @@ class Asked:
         if what in made and made[what].exists() and not file.exists() and not self.older(file):
             self.believed.add(file)
         # One that is left beside it is of a start that was killed.
-        return file not in self.believed and (not file.exists() or bool(self.older(file)))
+        there = file in self.believed or (file.exists() and not self.older(file))
+        otherwise = of in self.replaced if what == "model" else what == "stages" and self.lacking
+        return not there or bool(otherwise)
 
     def older(self, file: Path) -> list[Path]:
         """Return the files of what was asked before in place of a question's file."""

@@ -20,7 +20,7 @@ from specmoe.config.matrix import (
     list_blocks,
     list_draft_scoring,
     list_timed_passes,
-    setting_of,
+    without,
 )
 from specmoe.config.schema import Config, read_config
 from specmoe.engine.identity import Workplace, engine_ids, fact
@@ -31,7 +31,6 @@ from specmoe.text import counted, duration, fill_template
 
 # The workflow's folder, which records name as the working directory sees it.
 ROOT = Path(os.path.relpath(Path(__file__).parents[4]))
-CHIPS = ROOT / "resources/hardware/memory_bandwidth.yaml"
 
 
 @dataclass(frozen=True)
@@ -176,24 +175,17 @@ class LoadedCampaign:
         """Return what is decided before a repeat; it stays where stages go on."""
         return self.folder / f"stages/r{repeat}.json"
 
-    def stage(self, repeat: int) -> Mapping[str, Any] | None:
-        """Return what was decided before a repeat, see `analysis.stages`; None if nothing was."""
-        file = self.stage_file(repeat) if self.measured else self.stages[0]
-        if not file.exists():
-            return None
-        with named_if_damaged(file):
-            found = read_record(file)
-            stages = [found] if self.measured else found["stages"][repeat : repeat + 1]
-            return dict(stages[0]) if stages else None
+    def stage(self, repeat: int) -> dict[str, Any]:
+        """Return what was decided before a repeat, see `analysis.stages`; empty if nothing was."""
+        if self.measured:
+            return _read(self.stage_file(repeat))
+        decided = self.ended.get("stages", [])
+        return dict(decided[repeat]) if repeat < len(decided) else {}
 
     @property
-    def ended(self) -> Mapping[str, Any]:
+    def ended(self) -> dict[str, Any]:
         """What a campaign in stages has measured, and why it ended; empty before that."""
-        [file] = self.stages
-        if not file.exists():
-            return {}
-        with named_if_damaged(file):
-            return dict(read_record(file))
+        return _read(self.stages[0])
 
     def remaining(self, name: str) -> Block | None:
         """Return a block with the arms that are measured; without any, or None: not decided yet.
@@ -203,23 +195,17 @@ class LoadedCampaign:
         block = self.block(name)
         if not self.stages or TEXTS in name:
             return block
-        if (stage := self.stage(block.repeat)) is None:
+        if not (stage := self.stage(block.repeat)):
             return None
-        measured, targets = stage["measured"], stage["targets"]
-        arms = [
-            arm
-            for arm in block.arms
-            if measured.get(setting_of(block, arm), block.target in targets)
-        ]
-        speculate = any(arm.speculates for arm in arms) or not block.speculates
-        return replace(block, arms=tuple(arms) if speculate else ())
+        gone = {name for name, further in stage["measured"].items() if not further}
+        if block.target not in stage["targets"]:
+            gone.add(block.comparison)
+        return without(block, gone) or replace(block, arms=())
 
     @property
     def measured_blocks(self) -> list[str]:
         """The blocks that are measured: all, or in stages those that were decided on."""
-        if not self.stages:
-            return [*self.blocks]
-        measured = {*self.ended.get("blocks", ())}
+        measured = set(self.ended.get("blocks", ()) if self.stages else self.blocks)
         return [name for name in self.blocks if name in measured]
 
     def block(self, name: str) -> Block:
@@ -245,15 +231,13 @@ class LoadedCampaign:
 
     def describe_missing(self, *, interrupted: bool = False) -> str:
         """Say what is not measured, and which blocks failed; empty if all are measured."""
-        files = zip(self.blocks, self.record_files(self.blocks), strict=True)
-        missing = [block for block, file in files if not file.exists()]
+        missing = [one for one in self.blocks if not self.record_files([one])[0].exists()]
         return fill_template(
             ROOT / "paper/missing.txt.j2",
             blocks=len(self.blocks),
             missing=len(missing),
             logs=[(block, log) for block in missing if (log := self.log_of(block)).exists()],
             interrupted=interrupted,
-            staged=self.config.measurement.staged,
         ).rstrip("\n")
 
     @cached_property
@@ -269,10 +253,8 @@ class LoadedCampaign:
     @cached_property
     def first_blocks(self) -> dict[int, str]:
         """The first block of each repeat."""
-        first: dict[int, str] = {}
-        for name, block in self.blocks.items():
-            first.setdefault(block.repeat, name)
-        return first
+        first = {block.repeat: name for name, block in reversed(self.blocks.items())}
+        return dict(sorted(first.items()))
 
     def describe_progress(self) -> str:
         """Say how many blocks are measured, and how long the others take at their pace."""
@@ -285,8 +267,7 @@ class LoadedCampaign:
     @cached_property
     def timed_passes(self) -> dict[str, TimedPasses]:
         """The passes that are timed by themselves in every repeat, by model."""
-        listed = list_timed_passes(self.config, self.blocks.values())
-        return {passes.model: passes for passes in listed}
+        return {one.model: one for one in list_timed_passes(self.config, self.blocks.values())}
 
     @property
     def pass_times(self) -> list[Path]:
@@ -319,11 +300,10 @@ class LoadedCampaign:
         """The repeats before which passes are timed; in stages those that were measured."""
         return self.ended.get("passes", []) if self.stages else [*self.first_blocks]
 
-    def block_before(self, repeat: int) -> list[str]:
-        """Return the last block before a repeat, in a list; the first repeat has none."""
-        names = list(self.blocks)
-        first = names.index(self.first_blocks[repeat])
-        return names[first - 1 : first]
+    def before_repeat(self, repeat: str) -> list[Path]:
+        """Return the record of the last block before a repeat, in a list; none before the first."""
+        before = [name for name, block in self.blocks.items() if block.repeat < int(repeat)]
+        return self.record_files(before[-1:])
 
     @cached_property
     def judged_targets(self) -> list[str]:
@@ -351,6 +331,12 @@ class LoadedCampaign:
     def trace_file(self) -> Path:
         """The record of the demonstration."""
         return self.data / "trace.json"
+
+
+def _read(stages: Path) -> dict[str, Any]:
+    """Return what was written of stages; empty before that."""
+    with named_if_damaged(stages):
+        return dict(read_record(stages)) if stages.exists() else {}
 
 
 def open_campaign(file: Path) -> LoadedCampaign:

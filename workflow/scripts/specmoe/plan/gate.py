@@ -125,10 +125,8 @@ def methods_of_files(config: Config, models_folder: Path) -> MethodsOf:
                 return methods_of(entry.source)
             case models.TruncateModel() | models.UpcycleModel():
                 return PLAIN
-        path = (
-            entry.path if isinstance(entry, models.PathModel) else models_folder / f"{model}.gguf"
-        )
-        return _read_methods(Path(path))
+        own = entry.path if isinstance(entry, models.PathModel) else None
+        return _read_methods(Path(own or models_folder / f"{model}.gguf"))
 
     return methods_of
 

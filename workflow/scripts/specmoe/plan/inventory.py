@@ -14,7 +14,6 @@ from typing import NamedTuple
 from specmoe.config.block import MEASURE_VERSION, Block, PromptSource
 from specmoe.config.engines import COUNTS_SINCE, PathEngine, refuse_exported
 from specmoe.config.models import HubModel, PathModel, QuantizeModel
-from specmoe.config.schema import Config
 from specmoe.config.workloads import read_content
 from specmoe.engine.identity import require_compiler, require_programs
 from specmoe.engine.machine import build_of
@@ -42,7 +41,12 @@ def check(campaign: LoadedCampaign, exported: Mapping[str, str]) -> None:
     config, blocks = campaign.config, list(campaign.blocks.values())
     _check_texts(blocks, campaign.root, errors)
     _check_engines(campaign, exported, errors)
-    _check_types(config, errors)
+    entries = map(config.models.__getitem__, config.needed_models)
+    kinds = [entry.type for entry in entries if isinstance(entry, QuantizeModel)]
+    # Another program may have types of its own.
+    for kind in [] if isinstance(config.engine, PathEngine) else kinds:
+        with _collecting(errors):
+            check_type(kind)
     known = _read_models(campaign, errors)
     drafters = {(block.target, one.draft): one for block in blocks for one in block.drafters}
 
@@ -117,16 +121,6 @@ def _check_engines(
                     require_compiler()
     with _collecting(errors):
         refuse_exported(campaign.config.measurement.environment, exported)
-
-
-def _check_types(config: Config, errors: list[Exception]) -> None:
-    """Check the types that models are quantized to; another program may have types of its own."""
-    if isinstance(config.engine, PathEngine):
-        return
-    for entry in map(config.models.__getitem__, config.needed_models):
-        if isinstance(entry, QuantizeModel):
-            with _collecting(errors):
-                check_type(entry.type)
 
 
 def _read_models(

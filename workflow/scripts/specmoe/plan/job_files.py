@@ -7,7 +7,7 @@ from pathlib import Path
 from specmoe.config.models import HubModel, NgramCache, PackageModel, QuantizeModel
 from specmoe.plan.campaign import LoadedCampaign
 
-Files = dict[str, Path | list[Path]]
+Files = dict[str, list[Path]]
 """Inputs of a rule by name."""
 
 
@@ -27,9 +27,10 @@ class JobFiles:
         campaign, entry = self.campaign, self.campaign.config.models[model]
         files: Files = {"engine": []}
         if source := entry.made_from:
-            files |= {"source_info": campaign.info(source), "source": campaign.model_file(source)}
+            files["source_info"] = [campaign.info(source)]
+            files["source"] = [campaign.model_file(source)]
         if isinstance(entry, QuantizeModel | NgramCache):
-            files["engine"] = campaign.engine_file(campaign.engine_of_model(model))
+            files["engine"] = [campaign.engine_file(campaign.engine_of_model(model))]
         return files
 
     def digests_of_download(self, model: str) -> list[Path]:
@@ -39,31 +40,18 @@ class JobFiles:
 
     # A campaign's own jobs.
 
-    def of_block(self, block: str) -> Files:
-        """Return what a block loads. Raises ConfigError for one that the campaign does not have."""
-        one = self.campaign.block(block)
-        return {
-            "engine": self.campaign.engine_file(self.campaign.engine_of_block(block)),
-            "models": [*map(self.campaign.model_file, one.models)],
-            "infos": [*map(self.campaign.info, one.models)],
-        }
-
-    def of_stages(self) -> Files:
-        """Return what a campaign loads that is measured until it is decided."""
+    def of_blocks(self, *blocks: str) -> Files:
+        """Return what blocks load. Raises ConfigError for one that the campaign does not have."""
         campaign = self.campaign
-        names = {name for block in campaign.blocks.values() for name in block.models}
-        engines = {campaign.engine_of_block(block) for block in campaign.blocks}
+        models = sorted({model for one in blocks for model in campaign.block(one).models})
+        engines = sorted({*map(campaign.engine_of_block, blocks)})
         return {
-            "engines": [*map(campaign.engine_file, sorted(engines))],
-            "models": [*map(campaign.model_file, sorted(names))],
-            "infos": [*map(campaign.info, sorted(names))],
+            "engine": [*map(campaign.engine_file, engines)],
+            "models": [*map(campaign.model_file, models)],
+            "infos": [*map(campaign.info, models)],
         }
 
-    def before_repeat(self, repeat: str) -> list[Path]:
-        """Return the record of the last block before a repeat, in a list."""
-        return self.campaign.record_files(self.campaign.block_before(int(repeat)))
-
-    def of_table(self, table: str) -> dict[str, list[Path]]:
+    def of_table(self, table: str) -> Files:
         """Return the records that a table is made from, and what describes models and engines.
 
         `table` is what the verb `collect_table` takes.
@@ -83,14 +71,8 @@ class JobFiles:
                 files = [folder / f"pass_times/{model}/r{repeat}.jsonl" for model, repeat in passes]
                 engine = [campaign.engine_file(campaign.engine_id)]
                 return {"engine": engine, "records": staged or files}
-        suites = campaign.config.campaign.suites
-        if table != "runs":
-            suites = [table.removeprefix("suites/")]
-        blocks = [name for name, block in campaign.blocks.items() if block.suite in suites]
-        models = {model for name in blocks for model in campaign.blocks[name].models}
-        engines = {campaign.engine_ids[campaign.config.engine_of(suite)] for suite in suites}
-        return {
-            "infos": [*map(campaign.info, sorted(models))],
-            "engines": [*map(campaign.engine_file, sorted(engines))],
-            "records": staged or campaign.record_files(blocks),
-        }
+        named = ((name, f"suites/{block.suite}") for name, block in campaign.blocks.items())
+        blocks = [name for name, suite in named if table in ("runs", suite)]
+        loaded = self.of_blocks(*blocks)
+        del loaded["models"]  # they may be gone by then
+        return loaded | {"records": staged or campaign.record_files(blocks)}

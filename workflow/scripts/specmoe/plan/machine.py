@@ -33,7 +33,7 @@ from specmoe.engine.machine import (
 )
 from specmoe.errors import MeasurementError
 from specmoe.files import named_if_damaged, read_record, replace_text
-from specmoe.plan.campaign import CHIPS, LoadedCampaign
+from specmoe.plan.campaign import ROOT, LoadedCampaign
 from specmoe.records import first_changes
 
 Facts = dict[str, str | int | float | None]
@@ -147,7 +147,7 @@ def _system() -> str:
 
 def known_chips() -> dict[str, dict[str, Any]]:
     """Return the entry of every name in the table of chips."""
-    table = read_yaml(CHIPS)
+    table = read_yaml(ROOT / "resources/hardware/memory_bandwidth.yaml")
     return {name: entry for entry in table for name in entry["names"]}
 
 

@@ -3,14 +3,12 @@
 It is printed, by `paper/plan.txt.j2`.
 """
 
-import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from specmoe.config.base import refused_as
 from specmoe.config.block import Block, PromptSource, Stop
 from specmoe.config.engines import COUNTS_SINCE, Backend
 from specmoe.config.matrix import TEXTS
@@ -108,15 +106,10 @@ class Plan:
     def _file_bytes(self) -> dict[str, int]:
         return {model: size.file_bytes for model, size in self.found.sizes.items()}
 
-    @cached_property
-    def estimated_s(self) -> Mapping[str, float | None]:
-        """The time of every block; None: a size is unknown."""
-        return {block.block: self._seconds(block) for block in self.blocks}
-
-    def estimate(self, blocks: Iterable[str]) -> float | None:
-        """Return the time of some blocks; None if one is unknown."""
-        seconds = [self.estimated_s[block] for block in blocks]
-        return None if None in seconds else sum(one for one in seconds if one)
+    def estimate(self, blocks: Iterable[Block]) -> float | None:
+        """Return the time of some blocks; None if a size is unknown."""
+        seconds = [*map(self._seconds, blocks)]
+        return None if None in seconds else sum(filter(None, seconds))
 
     def _seconds(self, block: Block) -> float | None:
         # Some files that draft have no known size before they are there.
@@ -161,16 +154,13 @@ class Plan:
         ]
 
 
-def plan(results: Path, check_capacity: bool = False, options: str = "--config ") -> None:
-    """Say what a campaign needs and how long it may take; its configuration is on stdin.
+def plan(campaign: LoadedCampaign, options: str, check_capacity: bool) -> None:
+    """Say what a campaign needs and how long it may take.
 
     `options` configure it, for lines to be pasted. Raises PlanError if the campaign does not fit,
     and `check_capacity` is set.
     """
-    # A command line may be too short for a configuration of hundreds of suites or prompts.
-    with refused_as("the configuration on stdin"):
-        config = Config.model_validate_json(sys.stdin.read())
-    campaign = LoadedCampaign(config, ROOT, results)
+    config = campaign.config.of_campaign()
     description = describe_machine(
         campaign.backend,
         config.machine.model_dump(exclude_none=True),
@@ -196,8 +186,9 @@ def _probed(machine: Path) -> float | None:
 
 def describe(plan: Plan, options: str) -> str:
     """Return what is printed of a plan; `options` configure the campaign."""
+    changed = plan.found.changed
     again = _grouped(
-        ((block.partition("/")[0], reason), block) for block, reason in plan.found.changed.items()
+        ((one.suite, changed[one.block]), one) for one in plan.blocks if one.block in changed
     )
     # Where texts end by themselves, before `n_predict`, it may take less.
     ends_early = any(block.stop == Stop.EOS for block in plan.blocks)

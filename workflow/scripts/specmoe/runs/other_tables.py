@@ -1,5 +1,6 @@
-"""The tables of timed forward passes and of draft models' scores."""
+"""The tables of timed forward passes and of draft models' scores, and the verb of all tables."""
 
+import json
 from collections.abc import Iterable, Mapping
 from functools import partial
 from itertools import product
@@ -9,11 +10,14 @@ from typing import Any
 import pandas as pd
 import pandera.pandas as pa
 
-from specmoe.files import named_if_damaged, read_record
+from specmoe.files import named_if_damaged, read_record, replace_text
+from specmoe.models.info import load_info, save_info
 from specmoe.plan.asked import Asked
 from specmoe.plan.campaign import LoadedCampaign
+from specmoe.plan.job_files import JobFiles
+from specmoe.plan.machine import collect
 from specmoe.records import Request
-from specmoe.runs.collect import measured_as_asked
+from specmoe.runs.collect import collect_runs, measured_as_asked
 from specmoe.runs.schema import read_table, schema_errors, validated
 
 _COUNT, _POSITIVE = pa.Check.ge(0), pa.Check.gt(0)
@@ -123,10 +127,23 @@ def read_passes(asked: Asked, repeats: Iterable[int]) -> pd.DataFrame:
     return frame_of(PASS_TIMES, rows)
 
 
-def collect_pass_times(campaign: LoadedCampaign, out: Path) -> None:
-    """Write the table of a campaign's timed passes. Raises SchemaError."""
-    with schema_errors(out):
-        read_passes(Asked(campaign), campaign.passes_before).to_parquet(out, index=False)
+def collect_table(campaign: LoadedCampaign, table: str, out: Path) -> None:
+    """Collect records: `runs`, `suites/<suite>`, `pass_times`, `agreement`, `machine`, `models`."""
+    records = JobFiles(campaign).of_table(table)["records"]
+    match table:
+        case "machine":
+            machine = collect([*map(read_record, records)], shared=campaign.shared)
+            replace_text(out, json.dumps(machine, indent=1) + "\n")
+        case "models":
+            save_info({info.stem: load_info(info) for info in records}, out)
+        case "agreement":
+            collect_agreement(campaign.scores, out)
+        case "pass_times":
+            with schema_errors(out):
+                passes = read_passes(Asked(campaign), campaign.passes_before)
+                passes.to_parquet(out, index=False)
+        case _:
+            collect_runs(campaign, None if table == "runs" else table.removeprefix("suites/"), out)
 
 
 def collect_agreement(records: Iterable[Path], out: Path) -> None:

@@ -37,16 +37,12 @@ _AGAIN = "get the shipped campaign again, or pack it again"
 _DIGESTS = TypeAdapter(dict[str, str])
 
 
-def pack(
-    campaign: LoadedCampaign,
-    engines: tuple[Path, ...],
-    out: Path,
-    trace: tuple[Path, ...] = (),
-) -> None:
+def pack(campaign: LoadedCampaign, trace: tuple[Path, ...] = ()) -> None:
     """Pack the files of a measured campaign, with a configuration that renders it.
 
-    `engines` are engine.json, `trace` is the recorded trace, if there is one.
+    `trace` is the recorded trace, if there is one.
     """
+    out, engines = campaign.folder / "packed", map(campaign.engine_file, campaign.engine_names)
     (out / "divergences").mkdir(parents=True)
     files = [campaign.folder / name for name in ("runs.parquet", "machine.json", "models.json")]
     for file in (*files, *campaign.pass_times, *campaign.agreement, *campaign.stages, *trace):

@@ -290,20 +290,15 @@ CLAIMS = {
 }
 
 
-def analyse(
-    campaign: LoadedCampaign, audit: Path, out: Path, compare_with: tuple[Path, ...] = ()
-) -> None:
-    """Write every table of a campaign's analysis to a folder.
-
-    `audit` is the folder of its audit; `compare_with` are analyses of other campaigns.
-    """
+def analyse(campaign: LoadedCampaign, compare_with: tuple[Path, ...] = ()) -> None:
+    """Write every table of a campaign's analysis; `compare_with` are those of other campaigns."""
     config, data = campaign.config, campaign.data
     own = analyse_runs(
         read_runs(data / "runs.parquet"),
         config,
         load_infos(data / "models.json"),
         read_record(data / "machine.json"),
-        Audit.read(audit),
+        Audit.read(campaign.folder / "audit"),
         read_pass_times(*campaign.pass_times),
         read_agreement(*campaign.agreement),
         campaign.ended["settings"] if config.measurement.staged else [],
@@ -321,7 +316,7 @@ def analyse(
     if own.campaign["is_study"].iloc[0]:
         tables["claims"] = judge_claims(CLAIMS, judged)
         tables["comparison"] = compare_printed(reported, judged, map(with_study_names, others))
-    Analysis(own.tables, **tables).write(out)
+    Analysis(own.tables, **tables).write(campaign.folder / "analysis")
 
 
 def with_study_names(analysis: Analysis) -> Analysis:

@@ -175,15 +175,13 @@ def _row(line: Mapping[str, Any]) -> RunRow:
     return row | found[0]._asdict() | {"drafted": line["gamma"] * found[0].rounds}
 
 
-def import_study_rows(
-    campaign: LoadedCampaign, csv: Path, given: dict[str, str | float], out: Path
-) -> None:
-    """Write the study's rows, models and machine into a folder, in our formats.
+def import_study_rows(campaign: LoadedCampaign, csv: Path, given: dict[str, str | float]) -> None:
+    """Write the study's rows, models and machine as a campaign's, in our formats.
 
     `given` has the stated facts of the machine. Raises SchemaError for another file than the
     study's.
     """
-    config = campaign.config
+    config, out = campaign.config, campaign.data
     if (found := sha256_of(csv)) != SHA256:
         raise SchemaError(
             f"{csv} is not the study's runs.csv: its SHA-256 is {found}, not {SHA256}; delete it"
