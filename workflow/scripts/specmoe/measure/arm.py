@@ -214,7 +214,7 @@ class LiveArm:
             temperature=block.temperature,
             seed=seed,
             until_end=until_end,
-            slot=None if block.concurrency is None else slot,
+            id_slot=-1 if block.concurrency is None else slot,  # any, or its own
         )
         wall_ms = (time.perf_counter() - clock) * 1000
         check_length(server, ids, answer, n_predict, until_end=until_end)
