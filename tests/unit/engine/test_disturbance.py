@@ -3,16 +3,17 @@
 import os
 import subprocess
 import sys
-from types import SimpleNamespace
 
 import psutil
 import pytest
 
+from specmoe.config.engines import Backend
 from specmoe.engine.disturbance import (
     TICK_S,
     Budget,
     Observation,
     State,
+    Watch,
     busiest,
     disturbance_reason,
     mac_pressure,
@@ -113,11 +114,11 @@ STOLEN = QUIET._replace(steal_share=0.5)
     ],
 )
 def test_a_disturbed_run_is_measured_once_more_if_the_budget_allows_it(
-    share, seen, attempt, again, rejected
+    monkeypatch, share, seen, attempt, again, rejected
 ):
     attempts, planted = iter(range(1, 10)), iter(seen)
-    watch = SimpleNamespace(start=lambda: None, stop=lambda _: next(planted))
-    budget = Budget(share, 10)
+    monkeypatch.setattr("specmoe.engine.disturbance.observe", lambda *_: next(planted))
+    watch, budget = Watch(os.getpid(), Backend.CPU, {}), Budget(share, 10)
     result, columns = measure_undisturbed(lambda: next(attempts), lambda: watch, budget)
     assert (result, columns["reruns"]) == (attempt, again)
     assert columns.items() >= seen[-1]._asdict().items()

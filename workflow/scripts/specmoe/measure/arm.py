@@ -125,8 +125,7 @@ class LiveArm:
         self.server = job.server(block, self.arm, job.log_of(self.arm, min(self.groups)))
         self.server.__enter__()
         self._check_settings()
-        gpus = block.environment.get("CUDA_VISIBLE_DEVICES", "")
-        self.watch = Watch(self.server.pid, job.backend, gpus)
+        self.watch = Watch(self.server.pid, job.backend, block.environment)
         self.sent.clear()
         self.prompts = self.prompts or {
             source.prompt: prompt_ids(self.server, source, block, job.root)
@@ -172,7 +171,7 @@ class LiveArm:
         self._ended += 1
 
     def prepare(self) -> Watch:
-        """Return what observes a run, with the server ready, or new for a stateful method."""
+        """Return what is observed of a run, with the server ready, or new for a stateful method."""
         if self._is_stateful and self._used:
             self.stop()
             self.begin()

@@ -80,10 +80,9 @@ def measure(passes: TimedPasses, job: Job, program: Path) -> dict[str, Any]:
     lists = " ".join(passes.outputs), " ".join(map(str, passes.widths))
     counts = threads, passes.gpu_layers, passes.depth, passes.samples
     words = "time", engine_path(job.target), job.root / passes.text, *counts, *lists
-    gpus = passes.environment.get("CUDA_VISIBLE_DEVICES", "")
     printed, attempts = measure_undisturbed(
         lambda: job.run(program, words, passes.environment, job.time_limit_s),
-        lambda: Watch(None, job.backend, gpus),
+        lambda: Watch(None, job.backend, passes.environment),
         Budget(passes.reruns, 1),
     )
     return {
