@@ -137,16 +137,15 @@ class Job:
 
 
 @cache
-def _watch(pid: int) -> None:
-    """End this process when process `pid` has ended, seen to once for all that it measures."""
-    Thread(target=_end_with, args=(pid,), daemon=True).start()
-
-
 def _end_with(pid: int) -> None:
-    """End this process, at once, when process `pid` has ended."""
-    while psutil.pid_exists(pid):
-        time.sleep(0.2)
-    os._exit(1)
+    """End this process when process `pid` has ended, seen to once for all that it measures."""
+
+    def watch() -> None:
+        while psutil.pid_exists(pid):
+            time.sleep(0.2)
+        os._exit(1)
+
+    Thread(target=watch, daemon=True).start()
 
 
 @contextmanager
@@ -163,7 +162,7 @@ def exclusive_job(
     EngineError if the engine's GPU has gone.
     """
     if workplace.workflow_pid:
-        _watch(workplace.workflow_pid)
+        _end_with(workplace.workflow_pid)
     machine = described_machine(workplace.machine) if workplace.machine.exists() else {}
     with named_if_damaged(workplace.engine):
         backend = Backend(fact(workplace.engine, "backend"))

@@ -71,15 +71,13 @@ def run_tool(
         out.seek(0)
         error.seek(start)
         text, logged = (file.read().decode(errors="replace") for file in (out, error))
+    if code == 0:
+        return text, logged
     if code is None:
-        raise with_end_of_log(
-            f"timeout: {name} took longer than {limit_s:g} s (measurement.time_limit_s)",
-            logged,
-            log,
-        )
-    if code != 0:
-        raise with_end_of_log(f"{name} failed ({exit_status(code)})", logged, log)
-    return text, logged
+        reason = f"timeout: {name} took longer than {limit_s:g} s (measurement.time_limit_s)"
+    else:
+        reason = f"{name} failed ({exit_status(code)})"
+    raise with_end_of_log(reason, logged, log)
 
 
 def run_build_tool(command: list[str], output: int, error: str) -> None:
