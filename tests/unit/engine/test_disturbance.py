@@ -24,14 +24,8 @@ from specmoe.engine.disturbance import (
     waited_s,
 )
 
-QUIET = Observation(
-    steal_share=0.0,
-    wait_share=0.001,
-    others_share=0.0,
-    gpu_throttled=None,
-    thermal_pressure=None,
-)
-UNKNOWN = Observation(*[None] * len(QUIET))
+UNKNOWN = Observation(*[None] * len(Observation._fields))
+QUIET = UNKNOWN._replace(steal_share=0.0, wait_share=0.001, others_share=0.0)
 START = State(
     clock_s=100.0,
     busy_s=50.0,
@@ -73,17 +67,9 @@ def test_a_run_that_nothing_disturbed_is_accepted_however_slow(planted):
 
 
 def test_an_observation_is_the_difference_of_two_states():
-    end = State(
-        clock_s=110.0,
-        busy_s=66.0,
-        steal_s=9.0 + TICK_S,
-        own_s=2.0,
-        server_s=32.0,
-        waited_s={7: 2.5, 9: 4.0},  # thread 8 ended, thread 9 is new
-    )
-    start = START._replace(gpu_throttled=True)
-    warm = {"gpu_throttled": False, "thermal_pressure": "heavy"}
-    seen = observe(start, end._replace(**warm))
+    waited = {7: 2.5, 9: 4.0}  # thread 8 ended, thread 9 is new
+    end = State(110.0, 66.0, 9.0 + TICK_S, 2.0, 32.0, waited, False, "heavy")
+    seen = observe(START._replace(gpu_throttled=True), end)
     cpus = psutil.cpu_count() or 1
     assert seen.steal_share == pytest.approx(4 / (20 + TICK_S))
     assert seen.wait_share == pytest.approx(0.4)
