@@ -229,10 +229,10 @@ def stop_at(*checks: Errors) -> None:
         raise ConfigError(listed([f"config: {place}: {error}" for place, error in errors]))
 
 
-def _unknown(names: Iterable[str | None], known: Collection[str], place: str, what: str) -> Errors:
-    """Yield the error of each name that is not among the known ones; None names nothing."""
+def _unknown(names: Iterable[object], known: Collection[str], place: str, what: str) -> Errors:
+    """Yield the error of each name that is not among the known ones; what is no text is none."""
     for name in names:
-        if name is not None and name not in known:
+        if isinstance(name, str) and name not in known:
             yield place, f"unknown {what} {name!r}; {nearest(name, known)}"
 
 
@@ -268,14 +268,16 @@ def _check_members(config: Config) -> Errors:
         yield from _unknown(suite.targets, models, f"{place}.targets", "model")
         yield from _unknown(suite.drafts, drafts, f"{place}.drafts", "model")
         yield from _unknown(suite.workloads, config.workloads, f"{place}.workloads", "workload")
-        named = (prompt for prompt in suite.prompts if isinstance(prompt, str))
-        yield from _unknown(named, texts, f"{place}.prompts", "prompt")
+        yield from _unknown(suite.prompts, texts, f"{place}.prompts", "prompt")
     for word in {NO_DRAFT, SELF} & models.keys():
         yield "model_sets", f"{word!r} has a meaning among drafts and names no model"
     for name, model in models.items():
         place = f"model_sets.{config.campaign.models}.{name}"
         yield from _unknown([model.family], families(), f"{place}.family", "family")
-        yield from _check_source(config, name, f"{place}.source")
+        yield from _unknown([model.made_from], models, f"{place}.source", "model")
+        *_, first = (lineage := config.lineage(name)).values()
+        if first.made_from in lineage:
+            yield f"{place}.source", f"{first.made_from!r} is made from itself"
         if isinstance(model, SyntheticDraft):
             yield from _check_target(config, model, f"{place}.target")
     for name, workload in config.workloads.items():
@@ -291,16 +293,6 @@ def _check_case(names: Iterable[str], place: str) -> Errors:
     for name in names:
         if (twin := seen.setdefault(name.lower(), name)) != name:
             yield place, f"{twin!r} and {name!r} differ in case alone; rename one"
-
-
-def _check_source(config: Config, name: str, place: str) -> Errors:
-    """Check what a model is made from, and that this is not the model itself in the end."""
-    models, seen = config.models, [name]
-    yield from _unknown([models[name].made_from], models, place, "model")
-    while (source := models[seen[-1]].made_from) in models and source not in seen:
-        seen.append(source)
-    if source in seen:
-        yield place, f"{source!r} is made from itself"
 
 
 def _check_target(config: Config, draft: SyntheticDraft, place: str) -> Errors:
