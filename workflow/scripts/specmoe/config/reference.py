@@ -114,9 +114,8 @@ def _rows(section: _Schema, defs: _Schema) -> list[list[str]]:
     rows = []
     for key, node in section["properties"].items():
         listed = any(option.get("type") == "array" for option in _options(node))
-        if "const" in node or (any(_sections(key, node, defs)) and not listed):
-            continue
-        if node["description"].startswith(_BY_PROGRAM):
+        elsewhere = any(_sections(key, node, defs)) and not listed
+        if "const" in node or elsewhere or node["description"].startswith(_BY_PROGRAM):
             continue
         default = json.dumps(node.get("default")).strip('"')
         shown = "–" if default in ("null", "", "[]", "{}") else f"`{default}`"

@@ -38,21 +38,18 @@ def server_command(
     gpu_layers: int,
     slots: int = 1,
     args: Sequence[str] = (),
-    speculation: Sequence[str] = (),
 ) -> list[str]:
     """Return llama-server's command line, without the address it listens on.
 
     Each of the `slots` has `context` tokens of its own: without `--kv-unified` the engine divides
-    the context among them (src/llama-context.cpp). `speculation`, see `speculation_flags`, is the
-    only difference between a speculative run and its baseline. `args` are `engine_args`; they
-    cannot have the flags set here, see `config.environment`. `--no-webui` is a name that all
-    engines know.
+    the context among them (src/llama-context.cpp). `args` are `engine_args`; they cannot have the
+    flags set here, see `config.engines`. `--no-webui` is a name that all engines know.
     """
     command = [str(binary), "--model", str(target), "--ctx-size", str(slots * context)]
     command += ["--parallel", str(slots), "--ctx-checkpoints", "0", "--cache-ram", "0"]
     command += ["--metrics", "--no-webui", "--log-verbosity", "4"]
     command += ["--threads", str(threads)]
-    return [*command, *computing_flags(gpu_layers, args), *speculation]
+    return [*command, *computing_flags(gpu_layers, args)]
 
 
 def computing_flags(gpu_layers: int, args: Sequence[str]) -> list[str]:
@@ -107,9 +104,9 @@ class Job:
         return self.server_log.with_name(f"{self.server_log.stem}.{name}.log")
 
     def command(self, block: Block, arm: Arm) -> list[str]:
-        """Return llama-server's command line for an arm of a block."""
+        """Return llama-server's command line for an arm; only its end is not the baseline's."""
         file = engine_path(self.drafts[arm.draft_model]) if arm.draft_model else None
-        return server_command(
+        command = server_command(
             self.binaries / "llama-server",
             engine_path(self.target),
             context=block.context,
@@ -117,8 +114,8 @@ class Job:
             gpu_layers=block.gpu_layers,
             slots=block.slots,
             args=block.engine_args,
-            speculation=speculation_flags(arm, file, block.gpu_layers),
         )
+        return [*command, *speculation_flags(arm, file, block.gpu_layers)]
 
     def server(self, block: Block, arm: Arm, log: Path, *more: str) -> Server:
         """Return the server of an arm, not yet started, with `more` words of its command line."""
