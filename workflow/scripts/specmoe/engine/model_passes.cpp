@@ -121,16 +121,13 @@ bool see(ggml_tensor * tensor, bool ask, void * visited) {
     if (ask) {
         return true;
     }
-    State data(ggml_nbytes(tensor));  // the choices may be a view of all experts in order
-    ggml_backend_tensor_get(tensor, data.data(), 0, data.size());
+    const size_t size = ggml_nbytes(tensor);  // the choices may be a view of all experts in order
+    std::vector<int32_t> data(size / sizeof(int32_t));
+    ggml_backend_tensor_get(tensor, data.data(), 0, size);
     auto & layer = (*static_cast<Visited *>(visited))[tensor->name];
     for (int64_t token = 0; token < tensor->ne[1]; token++) {
-        for (int64_t choice = 0; choice < tensor->ne[0]; choice++) {
-            int32_t expert;
-            const size_t at = token * tensor->nb[1] + choice * tensor->nb[0];
-            memcpy(&expert, data.data() + at, sizeof(expert));
-            layer.insert(expert);
-        }
+        const int32_t * chosen = &data[token * tensor->nb[1] / sizeof(int32_t)];
+        layer.insert(chosen, chosen + tensor->ne[0]);
     }
     return true;
 }
