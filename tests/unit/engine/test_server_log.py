@@ -38,11 +38,11 @@ def test_each_request_has_its_verifications_and_its_own_time_of_drafting():
     log = LOG.format(*logged((1, 16, 6, 182.5), (2, 32, 22, 200.5), (2, 32, 22, 200.5)))
     of_slots = read_requests(log)
     first, second, third = of_slots[0]
-    assert [one.verifications for one in of_slots[1]] == [[Verification(1, 4, False)]]
-    assert first.verifications == [Verification(5, 16, True), Verification(6, 6, False)]
-    assert second.verifications == [Verification(16, 16, False)]
-    assert third.verifications == []  # nothing was drafted
-    assert [one.draft_ms for one in (first, second, third)] == [182.5, 18.0, 0.0]
+    assert [one["verifications"] for one in of_slots[1]] == [[Verification(1, 4, False)]]
+    assert first["verifications"] == [Verification(5, 16, True), Verification(6, 6, False)]
+    assert second["verifications"] == [Verification(16, 16, False)]
+    assert third["verifications"] == []  # nothing was drafted
+    assert [one["draft_ms"] for one in (first, second, third)] == [182.5, 18.0, 0.0]
 
 
 def test_a_replay_holds_a_token_that_nobody_drafted_and_is_rejected_if_restored_itself():

@@ -8,7 +8,6 @@ decided otherwise in this smaller batch; it is replayed again.
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -70,12 +69,9 @@ class Verification(NamedTuple):
     restored: bool
 
 
-@dataclass
-class Request:
-    """What a server logs of one request: its verifications, and the ms of drafting."""
-
-    verifications: list[Verification] = field(default_factory=list)
-    draft_ms: float | None = None  # of no meaning where requests are served at once
+Request = dict[str, Any]
+"""What a server logs of one request, as a record has it: its `verifications`, and `draft_ms`, the
+time of drafting, of no meaning where requests are served at once."""
 
 
 def read_requests(log: str) -> dict[int, list[Request]]:
@@ -84,15 +80,15 @@ def read_requests(log: str) -> dict[int, list[Request]]:
     before = 0.0
     for line in log.splitlines():
         if found := _TASK.search(line):
-            slots.setdefault(int(found[1]), []).append(Request())
+            slots.setdefault(int(found[1]), []).append({"verifications": [], "draft_ms": None})
         elif found := _STATISTICS.search(line):
             if 0 in slots:
-                slots[0][-1].draft_ms = float(found[1]) - before
+                slots[0][-1]["draft_ms"] = float(found[1]) - before
             before = float(found[1])
         elif found := _VERIFICATION.search(line):
             slot, accepted, drafted, restored = found.groups()
             one = Verification(int(accepted), int(drafted), bool(restored))
-            slots[int(slot)][-1].verifications.append(one)
+            slots[int(slot)][-1]["verifications"].append(one)
     return slots
 
 

@@ -164,10 +164,9 @@ class LiveArm:
                 raise self.server.error(f"the log has {logged} of {sent} requests of slot {slot}")
         for run in self._runs:
             if run["process"] == self._ended:
-                request = of_slots[run.get("slot", 0)][run["request"]]
-                run["verifications"] = [tuple(one) for one in request.verifications]
-                if self.block.concurrency is None:
-                    run["draft_ms"] = request.draft_ms
+                run.update(of_slots[run.get("slot", 0)][run["request"]])
+                if self.block.concurrency is not None:
+                    del run["draft_ms"]
         self._ended += 1
 
     def prepare(self) -> Watch:
