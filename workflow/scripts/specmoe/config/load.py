@@ -20,7 +20,7 @@ from specmoe.config import matrix
 from specmoe.config.base import describe_error, read_yaml
 from specmoe.config.block import NO_DRAFT, PASSAGE_PREFIX, SELF, Protocol, Stop
 from specmoe.config.methods import METHODS, Drafting, Method, is_ngram
-from specmoe.config.models import SyntheticDraft, SyntheticModel, families
+from specmoe.config.models import AnyModel, SyntheticDraft, SyntheticModel, families
 from specmoe.config.schema import Config, OwnModel, Suite
 from specmoe.config.workloads import AnyWorkload, TextsWorkload, WorkloadPrompt, prompts_of_file
 from specmoe.errors import ConfigError, listed, nearest, one_line
@@ -278,8 +278,7 @@ def _check_members(config: Config) -> Errors:
         *_, first = (lineage := config.lineage(name)).values()
         if first.made_from in lineage:
             yield f"{place}.source", f"{first.made_from!r} is made from itself"
-        if isinstance(model, SyntheticDraft):
-            yield from _check_target(config, model, f"{place}.target")
+        yield from _check_target(config, model, f"{place}.target")
     for name, workload in config.workloads.items():
         if f"{name}-".startswith(PASSAGE_PREFIX) or name in texts:
             yield "workloads", f"{name!r} is a prompt's name; take another one"
@@ -295,8 +294,10 @@ def _check_case(names: Iterable[str], place: str) -> Errors:
             yield place, f"{twin!r} and {name!r} differ in case alone; rename one"
 
 
-def _check_target(config: Config, draft: SyntheticDraft, place: str) -> Errors:
-    """Check that a draft model's target has a recipe to construct it from."""
+def _check_target(config: Config, draft: AnyModel, place: str) -> Errors:
+    """Check that the target of a draft model that is constructed has a recipe to do so."""
+    if not isinstance(draft, SyntheticDraft):
+        return
     target = config.models.get(draft.target)
     yield from _unknown([draft.target], config.models, place, "model")
     if target is not None and not isinstance(target, SyntheticModel):
