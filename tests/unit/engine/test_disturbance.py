@@ -46,7 +46,7 @@ START = State(
         ({"thermal_pressure": "heavy"}, "the machine was too hot (thermal pressure: heavy)"),
         ({}, None),
         ({"steal_share": 0.05, "wait_share": 0.05}, None),  # at the limits, not above
-        ({"others_share": 0.5}, None),  # others had CPUs that the server did not want: it did not wait
+        ({"others_share": 0.5}, None),  # of CPUs that the server did not want: it did not wait
         ({"gpu_throttled": False}, None),
         ({"thermal_pressure": "moderate"}, None),
         (UNKNOWN._asdict(), None),
