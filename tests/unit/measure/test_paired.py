@@ -86,9 +86,6 @@ class StandIn:
         drafted = {"spec_decode_num_draft_tokens_total": self.answered * self.arm.gamma}
         return {"n_decode_total": self.answered} | (drafted if self.arm.speculates else {})
 
-    def decode_failures(self):
-        return 0
-
     def log_text(self):
         return self.log.read_text()
 

@@ -242,9 +242,3 @@ def busiest(before: Usage, after: Usage) -> list[tuple[str, float]]:
         shares[name] += (used_s - before[1].get((pid, name), 0.0)) / all_s
     most = shares.most_common(MOST_NAMED)
     return [(name, share) for name, share in most if share >= LEAST_SHARE]
-
-
-def describe_others(found: list[tuple[str, float]]) -> str:
-    """Return the text of `busiest`; empty for nobody."""
-    named = ", ".join(f"{name} {share:.0%}" for name, share in found)
-    return f"beside it {named} of the CPUs" if named else ""

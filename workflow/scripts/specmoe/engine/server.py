@@ -168,10 +168,6 @@ class Server:
         """Return an error with `reason` and the end of the server's log."""
         return process.with_end_of_log(reason, self.log_text(), self._log)
 
-    def decode_failures(self) -> int:
-        """Return how many failed decodes the server has logged so far."""
-        return process.count_failures(self.log_text())
-
     def log_text(self) -> str:
         """Return what the server has logged so far."""
         return self._log.read_text(errors="replace")

@@ -18,6 +18,7 @@ from specmoe.config.methods import METHODS, is_ngram
 from specmoe.config.workloads import read_content
 from specmoe.engine.disturbance import Budget, Watch, measure_undisturbed
 from specmoe.engine.job import Job
+from specmoe.engine.process import count_failures
 from specmoe.engine.responses import (
     ACCEPTED,
     DRAFTED,
@@ -227,10 +228,10 @@ class LiveArm:
 
     def counted(self, serve: Callable[[], T]) -> tuple[T, dict[str, float], int]:
         """Serve; return what comes of it, how the counters moved, and how many decodes failed."""
-        before, failures = self.server.metrics(), self.server.decode_failures()
+        before, failures = self.server.metrics(), count_failures(self.server.log_text())
         served, after = serve(), self.server.metrics()
         moved = {name: value - before.get(name, 0) for name, value in after.items()}
-        return served, moved, self.server.decode_failures() - failures
+        return served, moved, count_failures(self.server.log_text()) - failures
 
     def measure(
         self,
