@@ -56,7 +56,7 @@ class Server:
         self._time_limit_s = time_limit_s
         self._process: subprocess.Popen[bytes] | None = None
         self.settings: Settings  # known once its models are loaded
-        self.peak_rss_bytes: int | None = None  # known once the process has ended
+        self.peak_rss_bytes: int  # known once the process has ended
         self._client = httpx.Client(
             # A socket is not encrypted; to verify, httpx reads SSL_CERT_FILE, which may be absent.
             transport=httpx.HTTPTransport(uds=str(self._socket), verify=False),

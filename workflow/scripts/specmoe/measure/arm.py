@@ -154,8 +154,7 @@ class LiveArm:
     def stop(self) -> None:
         """End the server, and add to its runs what its log says of each request."""
         self.server.stop()
-        if self.server.peak_rss_bytes is not None:
-            self._peaks.append(self.server.peak_rss_bytes)
+        self._peaks.append(self.server.peak_rss_bytes)
         if not self.arm.speculates:
             return
         of_slots = read_requests(self.server.log_text())
@@ -287,7 +286,7 @@ class LiveArm:
             "command": [*map(at_home, self.server.command)],
             "environment": {name: at_home(value) for name, value in environment.items()},
             "server": self.server.settings._asdict(),
-            "peak_rss_bytes": max(self._peaks, default=None),
+            "peak_rss_bytes": max(self._peaks),
             # For draft scoring.
             "prompts": None if self.arm.speculates else self.prompts,
         }
