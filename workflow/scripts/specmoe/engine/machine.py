@@ -37,15 +37,10 @@ def machine_id() -> str:
 
     The system's own id alone is not enough: machines set up from one image share it.
     """
-    facts = [
-        system_id(),
-        processor_name(),
-        platform.machine(),
-        str(psutil.cpu_count()),
-        # In whole GiB, because kernels reserve a few MB more or less.
-        str(round(psutil.virtual_memory().total / 2**30)),
-    ]
-    return hashlib.sha256("\n".join(facts).encode()).hexdigest()[:12]
+    # In whole GiB, because kernels reserve a few MB more or less.
+    memory = round(psutil.virtual_memory().total / 2**30)
+    facts = system_id(), processor_name(), platform.machine(), psutil.cpu_count(), memory
+    return hashlib.sha256("\n".join(map(str, facts)).encode()).hexdigest()[:12]
 
 
 def described_machine(description: Path) -> Any:
@@ -183,16 +178,13 @@ WORKING_BYTES = 10**9
 # A dense model of 32 layers caches so much for each token; each request at once has a context.
 CACHE_BYTES_PER_TOKEN = 2**17
 # macOS lets a GPU wire about three quarters of the memory; drivers and the desktop need the rest.
-USABLE = {
-    **{Backend.METAL: 0.75, Backend.CPU: 0.9},
-    **{Backend.CUDA: 0.95, Backend.HIP: 0.95, Backend.VULKAN: 0.9},
-}
+USABLE = {Backend.METAL: 0.75, Backend.CUDA: 0.95, Backend.HIP: 0.95}  # of others 0.9
 
 
 def usable_memory(memory_bytes: int, gpu_memory_bytes: int | None, backend: Backend) -> int:
     """Return the bytes of memory that models can use."""
     own = gpu_memory_bytes if backend in COPYING else None
-    return round((own or memory_bytes) * USABLE[backend])
+    return round((own or memory_bytes) * USABLE.get(backend, 0.9))
 
 
 def working_bytes(slots: int, context: int) -> int:
