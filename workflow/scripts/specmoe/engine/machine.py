@@ -134,17 +134,16 @@ def physical_cores() -> int:
 
 def text_of(file: Path) -> str:
     """Return the text of a system file; empty if it cannot be read."""
-    try:
+    with suppress(OSError):
         # Strings of a device tree end in a null character.
         return file.read_text(encoding="utf-8", errors="replace").strip("\0 \n")
-    except OSError:
-        return ""
+    return ""
 
 
 def output_of(*command: str, environment: Mapping[str, str] | None = None) -> str:
     """Return what a tool prints in English; empty if it is absent, fails or hangs."""
-    try:
-        done = subprocess.run(
+    with suppress(OSError, subprocess.SubprocessError):
+        return subprocess.run(
             command,
             stdin=subprocess.DEVNULL,
             capture_output=True,
@@ -153,10 +152,8 @@ def output_of(*command: str, environment: Mapping[str, str] | None = None) -> st
             errors="replace",
             text=True,
             timeout=TOOL_LIMIT_S,
-        )
-    except (OSError, subprocess.SubprocessError):
-        return ""
-    return done.stdout.strip()
+        ).stdout.strip()
+    return ""
 
 
 def build_of(server: Path) -> tuple[str, int]:

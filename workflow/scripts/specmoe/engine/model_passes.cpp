@@ -20,9 +20,7 @@
 //
 //     {"text": 0, "position": 3, "token": 5, "agrees": true, "confidence": 0.9, "lead_nats": 2.1}
 //
-// `token` is the draft model's likeliest, `confidence` its probability among the ten likeliest, which
-// llama-server compares with p_min (common/speculative.cpp). `lead_nats` is how far it leads the next
-// token where the two models agree, and the target's token where they do not.
+// What these are, `Proposal` in measure/model_passes.py says.
 
 #include <algorithm>
 #include <chrono>
@@ -51,7 +49,7 @@ using Tokens = std::vector<llama_token>;
 using State = std::vector<uint8_t>;
 using Words = std::vector<std::string>;
 
-constexpr int CANDIDATES = 10;  // that the server's draft samples from
+constexpr int CANDIDATES = 10;  // of a draft model in the server (common/speculative.cpp)
 constexpr int PROMPT_BATCH = 2048, PHYSICAL_BATCH = 512;  // llama-server's
 
 [[noreturn]] void fail(const std::string & reason) {
