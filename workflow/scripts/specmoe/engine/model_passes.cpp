@@ -216,38 +216,32 @@ void print(int text, int position, llama_token target, const float * logits, int
            text, position, token, agrees ? "true" : "false", 1 / sum, lead);
 }
 
-// Score one text, which begins with the tokens of its prompt; the output of each token that is not
-// the last tells the next one.
-void score(llama_context * context, const Tokens & text, int prompt, int number, int n_tokens) {
-    const int vocabulary = llama_vocab_n_tokens(llama_model_get_vocab(llama_get_model(context)));
-    const int last = (int) text.size() - 1;
-    llama_memory_clear(llama_get_memory(context), true);
-    for (int at = 0, end = 0; at < last; at = end) {
-        const bool reads = at < prompt;
-        end = std::min(reads ? prompt : last, at + (reads ? PROMPT_BATCH : n_tokens));
-        const int output = std::clamp(prompt - 1, at, end);
-        decode(context, &text[at], end - at, output - at);
-        for (int place = output; place < end; place++) {
-            print(number, place + 1 - prompt, text[place + 1],
-                  llama_get_logits_ith(context, place - at), vocabulary);
-        }
-    }
-}
-
-void score_all(llama_model * model, const std::string & file, int threads, int n_tokens, int most) {
+// Score texts of `most` tokens; the output of each token that is not the last tells the next one.
+void score(llama_model * model, const std::string & file, int threads, int n_tokens, int most) {
     llama_context_params params = llama_context_default_params();
-    params.n_ctx = most;  // tokens of a text
+    params.n_ctx = most;
     params.n_batch = PROMPT_BATCH;
     params.n_ubatch = PHYSICAL_BATCH;
     const llama_context_ptr context = context_of(model, params, threads);
+    const int vocabulary = llama_vocab_n_tokens(llama_model_get_vocab(model));
     std::ifstream texts(file);
     std::string line;
     for (int number = 0; std::getline(texts, line); number++) {
         std::istringstream words(line);
-        int prompt;
+        int prompt;  // tokens, with which the text begins
         words >> prompt;
         const Tokens text(std::istream_iterator<llama_token>(words), {});
-        score(context.get(), text, prompt, number, n_tokens);
+        const int last = (int) text.size() - 1;
+        llama_memory_clear(llama_get_memory(context.get()), true);
+        for (int at = 0, end = 0; at < last; at = end) {
+            end = at < prompt ? std::min(prompt, at + PROMPT_BATCH) : std::min(last, at + n_tokens);
+            const int output = std::clamp(prompt - 1, at, end);
+            decode(context.get(), &text[at], end - at, output - at);
+            for (int place = output; place < end; place++) {
+                print(number, place + 1 - prompt, text[place + 1],
+                      llama_get_logits_ith(context.get(), place - at), vocabulary);
+            }
+        }
     }
 }
 
@@ -267,7 +261,7 @@ int main(int, char ** argv) {
         fail("cannot load " + file);
     }
     if (task == "score") {
-        score_all(model.get(), text, threads, atoi(argv[6]), atoi(argv[7]));
+        score(model.get(), text, threads, atoi(argv[6]), atoi(argv[7]));
     } else {
         std::istringstream outputs(argv[8]), counts(argv[9]);
         Options options{threads, gpu_layers, atoi(argv[6]), atoi(argv[7]), {}, {}, 0};
