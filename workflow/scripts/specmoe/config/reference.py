@@ -140,7 +140,6 @@ def _type(node: _Schema, defs: _Schema, plural: str = "") -> str:
         [value] = node.get("patternProperties", {"": node.get("additionalProperties")}).values()
         return f"{_type(value, defs, 's')} by name"
     nouns = {"string": "text", "boolean": "`true` or `false`"}
-    is_name = node.get("pattern") == NAME
-    noun = "name" if is_name else nouns.get(kind, kind)
+    noun = "name" if node.get("pattern") == NAME else nouns.get(kind, kind)
     bounds = [f"{sign} {node[bound]}" for bound, sign in _BOUNDS.items() if bound in node]
     return " ".join([noun + plural, " and ".join(bounds)]).strip()

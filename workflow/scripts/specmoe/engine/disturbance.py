@@ -220,7 +220,8 @@ def snapshot() -> Usage:
     It takes some milliseconds, so it is taken before and after a block and not during a run.
     """
     own = {os.getpid(), *(child.pid for child in psutil.Process().children(recursive=True))}
-    used_s, keys = {}, ("pid", "ppid", "name", "cpu_times")
+    used_s = {}
+    keys = "pid", "ppid", "name", "cpu_times"
     for process in psutil.process_iter(keys):
         pid, parent, name, times = map(process.info.get, keys)
         if times is None or pid in own:  # macOS tells nothing of other users' processes
