@@ -112,6 +112,7 @@ def detect_backend(configured: Backend, devices: Path = Path("/sys/class/drm")) 
 
 
 _VARIABLES = resource("engine_rules")["environment"]  # what is known of them
+_steers = re.compile(_VARIABLES["steering"]).fullmatch
 
 
 def engine_environment(given: Mapping[str, str], exported: Mapping[str, str]) -> dict[str, str]:
@@ -135,8 +136,7 @@ def build_environment(exported: Mapping[str, str]) -> dict[str, str]:
 
 
 def _check_variable(name: str) -> str:
-    steers = re.fullmatch(_VARIABLES["steering"], name)
-    if not steers or re.fullmatch(_VARIABLES["refused"], name):
+    if not _steers(name) or re.fullmatch(_VARIABLES["refused"], name):
         raise ValueError(
             f"{name!r} does not set up how an engine computes, or other keys decide it"
         )
@@ -151,8 +151,7 @@ def refuse_exported(given: Iterable[str], exported: Iterable[str]) -> None:
 
     They would not reach the engine, although their user expects it.
     """
-    steering = re.compile(_VARIABLES["steering"])
-    if strange := sorted(filter(steering.fullmatch, set(exported) - set(given))):
+    if strange := sorted(filter(_steers, set(exported) - set(given))):
         unset = " ".join(f"-u {name}" for name in strange)
         raise MeasurementError(
             f"{', '.join(strange)} would set up the engine from outside the configuration: call env"

@@ -163,8 +163,7 @@ def exclusive_job(
     machine = described_machine(workplace.machine) if workplace.machine.exists() else {}
     with named_if_damaged(workplace.engine):
         backend = Backend(fact(workplace.engine, "backend"))
-    memory = psutil.virtual_memory().total
-    usable = usable_memory(memory, machine.get("gpu_memory_bytes"), backend)
+    usable = usable_memory(psutil.virtual_memory().total, machine.get("gpu_memory_bytes"), backend)
     binaries = workplace.engine.with_name("bin")
     files = workplace.root, binaries, target, drafts or {}, server_log
     with measuring_lock():
