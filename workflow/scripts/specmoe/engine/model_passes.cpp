@@ -46,7 +46,6 @@
 namespace {
 
 using Tokens = std::vector<llama_token>;
-using State = std::vector<uint8_t>;
 using Words = std::vector<std::string>;
 
 constexpr int CANDIDATES = 10;  // of a draft model in the server (common/speculative.cpp)
@@ -162,7 +161,7 @@ void do_passes(llama_model * model, const Options & options, const Tokens & text
     }
     const int64_t last = (int64_t) text.size() - options.depth - options.widest;
     std::mt19937 random(1);
-    State state;  // behind the first `depth` tokens
+    std::vector<uint8_t> state;  // behind the first `depth` tokens
     for (int sample = count ? 0 : -1; sample < options.samples; sample++) {  // -1 is a warm-up
         const auto * start = &text[last * std::max(sample, 0) / std::max(options.samples - 1, 1)];
         llama_memory_clear(llama_get_memory(context), false);
@@ -196,9 +195,8 @@ void time_passes(llama_model * model, const Options & options, const std::string
     if ((int) text.size() <= options.depth + options.widest) {
         fail("the text has " + std::to_string(text.size()) + " tokens, too few");
     }
-    for (const bool count : {true, false}) {
-        do_passes(model, options, text, count);
-    }
+    do_passes(model, options, text, true);
+    do_passes(model, options, text, false);
 }
 
 void print(int text, int position, llama_token target, const float * logits, int count) {
