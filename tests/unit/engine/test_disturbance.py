@@ -26,14 +26,7 @@ from specmoe.engine.disturbance import (
 
 UNKNOWN = Observation(*[None] * len(Observation._fields))
 QUIET = UNKNOWN._replace(steal_share=0.0, wait_share=0.001, others_share=0.0)
-START = State(
-    clock_s=100.0,
-    busy_s=50.0,
-    steal_s=5.0,
-    own_s=1.0,
-    server_s=20.0,
-    waited_s={7: 2.0, 8: 3.0},
-)
+START = State(100.0, 50.0, 5.0, 1.0, 20.0, {7: 2.0, 8: 3.0})
 
 
 @pytest.mark.parametrize(
