@@ -223,7 +223,7 @@ def snapshot() -> Usage:
     used_s = {}
     keys = "pid", "ppid", "name", "cpu_times"
     for process in psutil.process_iter(keys):
-        pid, parent, name, times = map(process.info.get, keys)
+        pid, parent, name, times = map(process.info.__getitem__, keys)
         if times is None or pid in own:  # macOS tells nothing of other users' processes
             continue
         if parent == KTHREADD:
