@@ -99,6 +99,9 @@ struct Options {
 
 Tokens tokenize(const llama_model * model, const std::string & path) {
     std::ifstream file(path, std::ios::binary);
+    if (!file) {
+        fail("cannot read " + path);
+    }
     const std::string content(std::istreambuf_iterator<char>(file), {});
     const llama_vocab * vocab = llama_model_get_vocab(model);
     Tokens tokens(content.size() + 2);  // each has a byte at least
