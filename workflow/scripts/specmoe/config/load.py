@@ -156,9 +156,8 @@ def _expand(config: Config, root: Path, known: MethodsOf) -> Config:
                 else prompts_of_file(workload, root / workload.file)
             )
             workloads[name] = workload.model_copy(update={"prompts": prompts})
-    return config.model_copy(
-        update={"suites": config.suites | suites, "workloads": config.workloads | workloads}
-    )
+    update = {"suites": config.suites | suites, "workloads": config.workloads | workloads}
+    return config.model_copy(update=update)
 
 
 def _with_methods(suite: Suite, known: MethodsOf) -> Suite:

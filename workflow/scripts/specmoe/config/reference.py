@@ -15,6 +15,7 @@ from specmoe.errors import one_line
 from specmoe.text import fill_template
 
 _Schema = Mapping[str, Any]
+_SCHEMA = Config.model_json_schema()
 
 # What a key says that no person sets.
 _BY_PROGRAM = "written by specmoe"
@@ -29,8 +30,8 @@ def write_reference(folder: Path) -> None:
     none, because a file may be an overlay. It cannot check what relates one key to another;
     `specmoe.config.load` does. reference.md, by `paper/reference.md.j2`, has a table per section.
     """
-    schema, words = Config.model_json_schema(), OwnModel.model_json_schema()
-    merged = schema | {"properties": words["properties"] | schema["properties"]}
+    words = OwnModel.model_json_schema()
+    merged = _SCHEMA | {"properties": words["properties"] | _SCHEMA["properties"]}
     partial = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         **json.loads(json.dumps(merged), object_hook=_partial),
@@ -40,9 +41,8 @@ def write_reference(folder: Path) -> None:
     text = json.dumps(partial, indent=1, ensure_ascii=False)
     (folder / "schema.json").write_text(f"{text}\n")
     tables = dict[str, dict[str, Any]]()  # by section, which may stand in several places
-    own = ("top level, of one model", words)
-    for place, section in [own, *_sections("", schema, schema["$defs"])]:
-        about, rows = one_line(section["description"]), _rows(section, schema["$defs"])
+    for place, section in [("top level, of one model", words), *_sections("", _SCHEMA)]:
+        about, rows = one_line(section["description"]), _rows(section)
         tables.setdefault(section["title"], {"place": place, "about": about, "rows": rows})
     template = Path(__file__).parents[4] / "paper/reference.md.j2"
     (folder / "reference.md").write_text(fill_template(template, tables=tables.values()))
@@ -64,7 +64,7 @@ def _partial(node: dict[str, Any]) -> dict[str, Any]:
     return kept | ({"additionalProperties": False} if "patternProperties" in kept else {})
 
 
-def _sections(path: str, node: _Schema, defs: _Schema) -> Iterator[tuple[str, _Schema]]:
+def _sections(path: str, node: _Schema) -> Iterator[tuple[str, _Schema]]:
     """Yield a section and the sections in it, each with its place: `*` is any name.
 
     Of a place that holds sections of several kinds, each kind is one: `engines.* (git)`.
@@ -76,20 +76,20 @@ def _sections(path: str, node: _Schema, defs: _Schema) -> Iterator[tuple[str, _S
         return
     for option in _options(node):
         if option.get("type") == "array":
-            yield from _sections(f"{path}[]", option["items"], defs)
-    for place, kind in _kinds(path, node, defs):
-        yield from _sections(place, kind, defs)
-    section = _resolved(node, defs)
+            yield from _sections(f"{path}[]", option["items"])
+    for place, kind in _kinds(path, node):
+        yield from _sections(place, kind)
+    section = _resolved(node)
     if "properties" in section:
         yield path, section
         for key, child in section["properties"].items():
-            yield from _sections(f"{path}.{key}" if path else key, child, defs)
+            yield from _sections(f"{path}.{key}" if path else key, child)
 
 
-def _kinds(path: str, node: _Schema, defs: _Schema) -> Iterator[tuple[str, _Schema]]:
+def _kinds(path: str, node: _Schema) -> Iterator[tuple[str, _Schema]]:
     """Yield the kinds of a section, and before them the keys that several have with one meaning."""
     mapping = node.get("discriminator", {}).get("mapping", {})
-    kinds = {kind: _resolved({"$ref": ref}, defs) for kind, ref in mapping.items()}
+    kinds = {kind: _resolved({"$ref": ref}) for kind, ref in mapping.items()}
     keys = [one for kind in kinds.values() for one in kind["properties"].items()]
     said = Counter((key, one.get("description")) for key, one in keys if "const" not in one)
     shared = {key: one for key, one in keys if said[key, one.get("description")] > 1}
@@ -105,40 +105,40 @@ def _options(node: _Schema) -> list[_Schema]:
     return [one for one in node.get("anyOf", [node]) if one.get("type") != "null"]
 
 
-def _resolved(node: _Schema, defs: _Schema) -> _Schema:
-    return defs[node["$ref"].removeprefix("#/$defs/")] if "$ref" in node else node
+def _resolved(node: _Schema) -> _Schema:
+    return _SCHEMA["$defs"][node["$ref"].removeprefix("#/$defs/")] if "$ref" in node else node
 
 
-def _rows(section: _Schema, defs: _Schema) -> list[list[str]]:
+def _rows(section: _Schema) -> list[list[str]]:
     """Return the rows of a section's keys, but for those that are sections elsewhere."""
     rows = []
     for key, node in section["properties"].items():
         listed = any(option.get("type") == "array" for option in _options(node))
-        elsewhere = any(_sections(key, node, defs)) and not listed
+        elsewhere = any(_sections(key, node)) and not listed
         if "const" in node or elsewhere or node["description"].startswith(_BY_PROGRAM):
             continue
         default = json.dumps(node.get("default")).strip('"')
         shown = "–" if default in ("null", "", "[]", "{}") else f"`{default}`"
         shown = "required" if key in section.get("required", []) else shown
-        rows.append([f"`{key}`", _type(node, defs), shown, one_line(node["description"])])
+        rows.append([f"`{key}`", _type(node), shown, one_line(node["description"])])
     return rows
 
 
-def _type(node: _Schema, defs: _Schema, plural: str = "") -> str:
+def _type(node: _Schema, plural: str = "") -> str:
     """Return the type of a value in words; `plural` is the ending of its noun."""
-    node = {**_resolved(node, defs), **node}
+    node = {**_resolved(node), **node}
     if "anyOf" in node:
-        return " or ".join(_type(option, defs, plural) for option in _options(node))
+        return " or ".join(_type(option, plural) for option in _options(node))
     if "enum" in node or "const" in node:
         return ", ".join(f"`{value}`" for value in node.get("enum", [node.get("const")]))
     kind = node.get("type", "value")
     if kind == "array":
-        return f"list of {_type(node['items'], defs, 's')}"
+        return f"list of {_type(node['items'], 's')}"
     if "properties" in node:
         return f"section{plural}"
     if kind == "object":
         [value] = node.get("patternProperties", {"": node.get("additionalProperties")}).values()
-        return f"{_type(value, defs, 's')} by name"
+        return f"{_type(value, 's')} by name"
     nouns = {"string": "text", "boolean": "`true` or `false`"}
     noun = "name" if node.get("pattern") == NAME else nouns.get(kind, kind)
     bounds = [f"{sign} {node[bound]}" for bound, sign in _BOUNDS.items() if bound in node]

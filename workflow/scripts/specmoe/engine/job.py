@@ -47,8 +47,7 @@ def server_command(
     """
     command = [str(binary), "--model", str(target), "--ctx-size", str(slots * context)]
     command += ["--parallel", str(slots), "--ctx-checkpoints", "0", "--cache-ram", "0"]
-    command += ["--metrics", "--no-webui", "--log-verbosity", "4"]
-    command += ["--threads", str(threads)]
+    command += ["--metrics", "--no-webui", "--log-verbosity", "4", "--threads", str(threads)]
     return [*command, *computing_flags(gpu_layers, args)]
 
 

@@ -112,15 +112,13 @@ def counts_of(verifications: Sequence[Verification], longest: int) -> dict[str, 
     rounds = [*_rounds(verifications)]
     accepted, drafted = (Counter(of) for of in zip(*rounds, strict=True)) if rounds else ({}, {})
     tried = [min(accepted + 1, drafted) for accepted, drafted in rounds]
-    lengths = range(longest + 1)
+    lengths, restored = range(longest + 1), [one.restored for one in verifications]
     return {
         "accepted_lengths": [accepted.get(length, 0) for length in lengths],
         "drafted_lengths": [drafted.get(length, 0) for length in lengths],
         "drafted_per_position": [sum(end > at for end in tried) for at in range(longest)],
-        "replays": sum(one.restored for one in verifications),
-        "replays_rejected": sum(
-            one.restored and two.restored for one, two in pairwise(verifications)
-        ),
+        "replays": sum(restored),
+        "replays_rejected": sum(one and two for one, two in pairwise(restored)),
     }
 
 
