@@ -6,7 +6,6 @@ from itertools import product
 
 from specmoe.config.block import (
     NO_DRAFT,
-    ORDER_SEED,
     SELF,
     WARMUP_TOKENS,
     Arm,
@@ -98,9 +97,9 @@ def block_order(blocks: Iterable[Block], order: str = "mixed") -> list[Block]:
     """
 
     def sort_key(block: Block) -> tuple[int, bool, bytes, bytes]:
-        stretch = shuffle_key(ORDER_SEED, block.target) if order == "by_target" else b""
+        stretch = shuffle_key(block.order_seed, block.target) if order == "by_target" else b""
         texts = f"/{TEXTS}/r" in block.block
-        return block.repeat, not texts, stretch, shuffle_key(ORDER_SEED, block.block)
+        return block.repeat, not texts, stretch, shuffle_key(block.order_seed, block.block)
 
     return sorted(blocks, key=sort_key)
 
@@ -201,6 +200,7 @@ def comparisons(config: Config, name: str, *, gpu: bool = False) -> Iterator[Blo
         arms = tuple(_arms(suite, target, protocol))
         if not any(arm.speculates for arm in arms) and suite.ways:
             continue  # nothing drafts for this target
+        longest = max(WARMUP_TOKENS, *(2 + arm.gamma for arm in arms))
         block = Block(
             block="",
             comparison="",
@@ -209,9 +209,7 @@ def comparisons(config: Config, name: str, *, gpu: bool = False) -> Iterator[Blo
             repeat=0,
             arms=arms,
             prompts=prompts,
-            warmup_tokens=min(
-                max(WARMUP_TOKENS, *(2 + arm.gamma for arm in arms)), measurement.n_predict
-            ),
+            warmup_tokens=min(longest, measurement.n_predict),
             gpu_layers=measurement.gpu_layers if gpu else 0,
             protocol=protocol,
             stop=stop,
