@@ -111,7 +111,7 @@ def detect_backend(configured: Backend, devices: Path = Path("/sys/class/drm")) 
     return Backend.CPU
 
 
-_VARIABLES = resource("engine_rules")["environment"]  # what is known of them
+_VARIABLES = resource("engine_rules")["environment"]  # of an engine's processes and its build
 _steers = re.compile(_VARIABLES["steering"]).fullmatch
 
 

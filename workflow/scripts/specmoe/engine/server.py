@@ -113,8 +113,7 @@ class Server:
 
     def tokenize(self, text: str) -> list[int]:
         """Return the token ids of `text` in the target's vocabulary."""
-        asked = {"content": text, "add_special": True}
-        return list(self._ask("/tokenize", asked)["tokens"])
+        return list(self._ask("/tokenize", {"content": text, "add_special": True})["tokens"])
 
     def detokenize(self, ids: list[int]) -> str:
         """Return the text of token ids."""
