@@ -80,7 +80,7 @@ def main() -> None:
         context=CONTEXT,
         threads=1,
         gpu_layers=0,
-        speculation=speculation_flags(arm, arguments.draft, 0),
+        args=speculation_flags(arm, arguments.draft, 0),
     )
     log = arguments.record.with_suffix(".log")
     found = count_accepted(command, log, arguments.held_out, arguments.count)

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from specmoe.errors import MeasurementError
-from specmoe.measure.divergence import find_divergences, judge_all, read_in_batches
+from specmoe.measure.divergence import CERTAIN, find_divergences, judge_all, read_in_batches
 
 from ..blocks import ALONE, alone, compared, measured, rows
 
@@ -99,12 +99,17 @@ def test_a_target_with_a_sliding_window_is_asked_too(job, make):
 def test_a_token_within_a_character_has_its_candidates_too(server):
     """The engine leaves them out, so another token is sampled; that changes none of them."""
     broken = next(one for one in range(128, 256) if "\ufffd" in server.detokenize([one]))
-    asked = {"n_predict": 1, "temperature": 0, "seed": 1, "n_probs": 5}
-    assert "completion_probabilities" not in server.complete([1, 2, 3], chosen=broken, **asked)
+
+    def answer(*chosen):
+        bias = [[token, CERTAIN] for token in chosen]
+        asked = {"n_predict": 1, "temperature": 0, "seed": 1, "n_probs": 5, "logit_bias": bias}
+        return server.complete([1, 2, 3], **asked)
+
+    assert "completion_probabilities" not in answer(broken)
     [*_, whole] = server.tokenize("a")
-    steered = server.complete([1, 2, 3], chosen=whole, **asked)
+    steered = answer(whole)
     assert steered["tokens"] == [whole]
-    free = server.complete([1, 2, 3], **asked)
+    free = answer()
     likeliest = [
         [(one["id"], one["logprob"]) for one in first["top_logprobs"]]
         for [first] in (steered["completion_probabilities"], free["completion_probabilities"])

@@ -14,8 +14,6 @@ from specmoe.measure.divergence import find_divergences, judge_all
 
 from ..blocks import ALONE, changed, compared, rows
 
-READER = TypeAdapter(EngineArgs)
-
 
 def with_args(block: Block, *words: str) -> Block:
     """Return a block with words for the engine."""
@@ -34,7 +32,7 @@ def helped(engine_bin) -> list[tuple[str, ...]]:
 def refused(flag: str) -> bool:
     """Return whether a flag is one that other keys decide."""
     try:
-        READER.validate_python([flag])
+        TypeAdapter(EngineArgs).validate_python([flag])
     except ValueError:
         return True
     return False

@@ -67,7 +67,7 @@ def test_the_tokens_of_requests_and_fillers_add_up_to_the_servers(record, moe_jo
         not one.restored
         for requests in read_requests(speculative).values()
         for request in requests
-        for one in request.verifications
+        for one in request["verifications"]
     )
     warm_up = re.findall(r"draft acceptance = \S+ \( *\d+ accepted / +(\d+) generated", speculative)
     counted = loads_of(record)["draft/g4"]["load_metrics"]

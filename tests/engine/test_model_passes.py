@@ -33,14 +33,6 @@ PASSES = TimedPasses(
 )
 
 
-@pytest.fixture(scope="module")
-def even(module_folder) -> Path:
-    """An MoE whose router knows no favourites."""
-    path = module_folder / "even.gguf"
-    write_model(path, MOE)
-    return path
-
-
 @pytest.fixture
 def measured(job, model_passes):
     """Time the passes of a model; return the timings by outputs and width."""
@@ -59,8 +51,10 @@ def test_every_width_is_timed_with_all_outputs_and_with_the_last(measured, famil
     assert all(one["experts"] is None for one in timings.values())
 
 
-def test_more_tokens_visit_more_experts_as_uniform_routing_does(measured, even):
-    timings = measured(even)
+def test_more_tokens_visit_more_experts_as_uniform_routing_does(measured, tmp_path):
+    model = tmp_path / "even.gguf"
+    write_model(model, MOE)  # its router knows no favourites
+    timings = measured(model)
     seen = [timings["all", n_tokens]["experts"] for n_tokens in WIDTHS]
     assert seen[0] == MOE.experts_used
     assert all(less < more for less, more in pairwise(seen))

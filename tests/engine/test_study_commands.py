@@ -17,17 +17,12 @@ SPECULATIVE = compared(BASELINE, arms=(DRAFTED,))
 
 
 @pytest.fixture(params=["engine_bin", "march_bin"], ids=["current", "march"])
-def binaries(request):
-    """The tools of each engine in turn."""
-    return request.getfixturevalue(request.param)
-
-
-@pytest.fixture
-def row(job, binaries):
-    """Measure a block of one run of the small family; returns its row."""
+def row(job, request):
+    """Measure a block of one run of the small family by each engine in turn; returns its row."""
+    own = replace(job, binaries=request.getfixturevalue(request.param))
 
     def run(block: Block):
-        [only] = rows(measured(block, replace(job, binaries=binaries)))
+        [only] = rows(measured(block, own))
         return only
 
     return run

@@ -3,7 +3,7 @@
 import pytest
 
 from specmoe.config.load import load
-from specmoe.config.matrix import suite_blocks
+from specmoe.config.matrix import every_block
 from specmoe.config.schema import Config
 
 from ...conftest import ROOT, merge
@@ -34,7 +34,7 @@ def first(planned):
     """Return the blocks of the first repeat of such a suite."""
 
     def of(overlay=(), **suite):
-        blocks = suite_blocks(planned(overlay, **suite), "own")
-        return [block for block in blocks if block.repeat == 0]
+        every = every_block(planned(overlay, **suite))
+        return [block for block in every if block.repeat == 0]
 
     return of

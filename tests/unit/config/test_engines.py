@@ -89,11 +89,8 @@ def test_on_apple_silicon_auto_is_metal_and_a_backend_that_is_named_is_taken(mon
     assert {*CMAKE_FLAGS} == {*Backend} - {Backend.AUTO}
 
 
-READER = TypeAdapter(EngineArgs)
-
-
 def read(*words):
-    return READER.validate_python(list(words))
+    return TypeAdapter(EngineArgs).validate_python([*words])
 
 
 def test_other_words_are_the_engines_to_judge_and_numbers_are_words_too():

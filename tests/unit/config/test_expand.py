@@ -20,27 +20,24 @@ PATHS = {
 
 
 @pytest.mark.parametrize(
-    ("suite", "facts", "found"),
+    ("suite", "found"),
     [
-        ({}, FACTS, {("plain", "ngram-simple"): [8], ("plain", "ngram-cache"): [8]}),
-        ({"gammas": [1, 2]}, FACTS, {("plain", "ngram-mod"): [8, 64]}),
-        ({"targets": ["plain", "blocked"]}, FACTS, {("blocked", "mtp"): [2, 4]}),
+        ({}, {("plain", "ngram-simple"): [8], ("plain", "ngram-cache"): [8]}),
+        ({"gammas": [1, 2]}, {("plain", "ngram-mod"): [8, 64]}),
+        ({"targets": ["plain", "blocked"]}, {("blocked", "mtp"): [2, 4]}),
         (
             {"drafts": ["small", "head", "table"]},
-            FACTS,
             {("plain", "small"): [2, 4], ("plain", "eagle3@head"): [2, 4]}
             | {("plain", "ngram-cache@table"): [8]},
         ),
-        # Files that say nothing are plain models.
-        ({"targets": ["blocked"], "drafts": ["head"]}, {}, {("blocked", "head"): [2, 4]}),
     ],
 )
-def test_targets_and_drafts_draft_as_their_files_can_and_by_n_grams(study, suite, facts, found):
+def test_targets_and_drafts_draft_as_their_files_can_and_by_n_grams(study, suite, found):
     study["campaign"] |= {"models": "mine", "suites": ["mine"]}
     study["model_sets"]["mine"] = PATHS
     usual = {"title": "t", "targets": ["plain"], "methods": "all", "gammas": [2, 4]}
     own = study["suites"]["mine"] = usual | {"prompts": ["code"]} | suite
-    config = load(study, ROOT, lambda _: lambda model: facts.get(model, PLAIN))
+    config = load(study, ROOT, lambda _: lambda model: FACTS.get(model, PLAIN))
     drafting: dict[tuple[str, str], list[int]] = {}
     for block in list_blocks(config, gpu=False):
         for arm in block.arms[1:] if block.repeat == 0 else []:

@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import replace
+from itertools import product
 
 import pytest
 from hypothesis import given
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 from pydantic import PositiveInt
 
 from specmoe.config.factors import FACTORS, Factor, at_levels, level_id
-from specmoe.config.matrix import list_timed_passes, suite_blocks
+from specmoe.config.matrix import every_block, list_timed_passes
 
 KV = ["--cache-type-k", "q8_0", "--cache-type-v", "q8_0"]
 MOE = ["--n-cpu-moe", 2]
@@ -41,11 +42,7 @@ def test_each_level_is_a_comparison_with_the_target_alone(first, factor, levels,
 @pytest.mark.parametrize(
     ("factor", "levels", "found"),
     [
-        (
-            "prompt_tokens",
-            [8, 16],
-            {("baseline", "8"), ("baseline", "16"), ("g4", "8"), ("g4", "16")},
-        ),
+        ("prompt_tokens", [8, 16], {*product(("baseline", "g4"), ("8", "16"))}),
         ("forced_acceptance", [0, 0.5], {("baseline", None), ("g4-a0", "0"), ("g4-a0.5", "0.5")}),
     ],
 )
@@ -68,7 +65,7 @@ def test_the_campaigns_options_are_in_every_block_and_before_those_of_a_level(fi
 def test_passes_are_timed_by_themselves_without_options_alone(planned):
     for vary, timed in ({}, 2), ({"engine_args": [MOE]}, 0):
         config = planned(vary=vary)
-        assert len(list_timed_passes(config, suite_blocks(config, "own"))) == timed
+        assert len(list_timed_passes(config, every_block(config))) == timed
 
 
 def test_another_factor_is_one_entry(first, monkeypatch):

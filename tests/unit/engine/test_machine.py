@@ -13,7 +13,7 @@ import pytest
 
 from specmoe.config.engines import Backend
 from specmoe.engine import machine
-from specmoe.engine.disturbance import read_condition
+from specmoe.engine.disturbance import Watch, read_condition
 from specmoe.engine.machine import Device, list_devices, require_device, usable_memory
 from specmoe.errors import EngineError
 
@@ -245,7 +245,8 @@ def test_gpus_have_names_and_memory_and_are_chosen_by_number_or_uuid(plant):
     plant(L4, SHARING)
     assert machine.nvidia_gpus() == [("NVIDIA L4", 23034 * 2**20), ("NVIDIA GB10", None)]
     plant(gpu(0), gpu(0x40), gpu(0))
-    assert read_condition(Backend.CUDA, "0, 2") == {"gpu_throttled": False}
+    watch = Watch(None, Backend.CUDA, {"CUDA_VISIBLE_DEVICES": "0, 2"})
+    assert read_condition(watch) == {"gpu_throttled": False}
     assert machine.is_throttled("0,GPU-5e1f")
 
 

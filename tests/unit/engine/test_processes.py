@@ -10,8 +10,7 @@ import psutil
 import pytest
 
 from specmoe.engine.machine import FOLDER_OF_TESTS, lock_path, measuring_lock
-from specmoe.engine.process import end_guarded
-from specmoe.engine.supervise import guarded
+from specmoe.engine.process import end_guarded, start_guarded
 from specmoe.errors import MeasurementError
 
 from ...processes import alive, eventually
@@ -87,12 +86,7 @@ STUBBORN = [sys.executable, "-c", UP.format("signal.signal(signal.SIGTERM, signa
 
 
 def start(command):
-    process = subprocess.Popen(
-        guarded(command),
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        start_new_session=True,
-    )
+    process = start_guarded(command, subprocess.PIPE, subprocess.DEVNULL, os.environ)
     assert process.stdout.readline() == b"up\n"
     return process
 

@@ -38,11 +38,11 @@ def test_each_request_has_its_verifications_and_its_own_time_of_drafting():
     log = LOG.format(*logged((1, 16, 6, 182.5), (2, 32, 22, 200.5), (2, 32, 22, 200.5)))
     of_slots = read_requests(log)
     first, second, third = of_slots[0]
-    assert [one.verifications for one in of_slots[1]] == [[Verification(1, 4, False)]]
-    assert first.verifications == [Verification(5, 16, True), Verification(6, 6, False)]
-    assert second.verifications == [Verification(16, 16, False)]
-    assert third.verifications == []  # nothing was drafted
-    assert [one.draft_ms for one in (first, second, third)] == [182.5, 18.0, 0.0]
+    assert [one["verifications"] for one in of_slots[1]] == [[Verification(1, 4, False)]]
+    assert first["verifications"] == [Verification(5, 16, True), Verification(6, 6, False)]
+    assert second["verifications"] == [Verification(16, 16, False)]
+    assert third["verifications"] == []  # nothing was drafted
+    assert [one["draft_ms"] for one in (first, second, third)] == [182.5, 18.0, 0.0]
 
 
 def test_a_replay_holds_a_token_that_nobody_drafted_and_is_rejected_if_restored_itself():
@@ -62,33 +62,26 @@ def test_a_replay_holds_a_token_that_nobody_drafted_and_is_rejected_if_restored_
     }
 
 
+NO_HEAD = "failed to initialize speculative decoding context: no head"
+NO_INTEGER = 'error while handling "--poll": stoi'
+
+
 @pytest.mark.parametrize(
-    ("line", "reason"),
+    ("read", "log", "found"),
     [
-        ("0.1 I listening", None),
+        (reason_not_to_speculate, "0.1 I listening", None),
+        (reason_not_to_speculate, f"0.1 E srv load_model: {NO_HEAD}\n", NO_HEAD),
         (
-            "0.1 E srv load_model: failed to initialize speculative decoding context: no head\n",
-            "failed to initialize speculative decoding context: no head",
-        ),
-        (
+            reason_not_to_speculate,
             "W dflash: requested draft size (n_max=16) exceeds the trained block size 8 --",
             "exceeds the trained block size 8",
         ),
+        (first_error, "0.1 I loading\n0.2 E llama: full\n0.3 E cmn  init: failed\n", "llama: full"),
+        (first_error, f"{NO_INTEGER}\n\nusage:\n", NO_INTEGER),
+        (first_error, "error: invalid argument: --frob\n", "error: invalid argument: --frob"),
+        (first_error, "0.00.1 I all is well, error-free\n0.00.2 W E minor\n", None),
+        (first_error, "", None),
     ],
 )
-def test_what_a_server_says_of_speculation_is_found_in_its_log(line, reason):
-    assert reason_not_to_speculate(line) == reason
-
-
-@pytest.mark.parametrize(
-    ("log", "error"),
-    [
-        ("0.1 I loading\n0.2 E llama: no memory\n0.3 E cmn  init: failed\n", "llama: no memory"),
-        ('error while handling "--poll": stoi\n\nusage:\n', 'error while handling "--poll": stoi'),
-        ("error: invalid argument: --frob\n", "error: invalid argument: --frob"),
-        ("0.00.1 I all is well, error-free\n0.00.2 W E minor\n", None),
-        ("", None),
-    ],
-)  # fmt: skip
-def test_the_first_error_of_a_log_is_in_the_servers_words(log, error):
-    assert first_error(log) == error
+def test_what_a_server_says_of_errors_and_speculation_is_found_in_its_log(read, log, found):
+    assert read(log) == found

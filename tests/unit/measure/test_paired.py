@@ -63,7 +63,7 @@ class StandIn:
     def tokenize(self, text):
         return list(range(len(text)))
 
-    def complete(self, prompt, *, n_predict, temperature, seed, until_end, slot):
+    def complete(self, prompt, *, n_predict, temperature, seed, until_end, id_slot):
         times = self.machine.decode_ms
         decode_ms = times[min(self.answered, len(times) - 1)]
         self.answered += 1
@@ -85,9 +85,6 @@ class StandIn:
     def metrics(self):
         drafted = {"spec_decode_num_draft_tokens_total": self.answered * self.arm.gamma}
         return {"n_decode_total": self.answered} | (drafted if self.arm.speculates else {})
-
-    def decode_failures(self):
-        return 0
 
     def log_text(self):
         return self.log.read_text()

@@ -17,8 +17,6 @@ SELF = "self"  # among a suite's drafts: every target drafts for itself
 # A warm-up that decodes so long is the last: what settles takes less. In 42 processes of the
 # true-shape MoE (1.2 to 6.5 s) the first warm-up took as long as the second, in the median.
 LONG_WARMUP_S = 1.0
-ORDER_SEED = 1
-"""Seed of the order of the blocks of a repeat, and of the settings, prompts and arms of a block."""
 
 WARMUP_TOKENS = 8
 """Tokens that each warm-up generates at least, with room for a round of the longest draft."""
@@ -166,7 +164,7 @@ class Block:
     context: int
     threads: int
     gpu_layers: int
-    order_seed: int = ORDER_SEED  # of the prompts and arms
+    order_seed: int = 1  # of the order of blocks in a repeat, and of settings, prompts and arms
     protocol: Protocol = Protocol.PAIRED
     # Variables of the engine's processes, in addition to those that every engine process has.
     environment: dict[str, str] = field(default_factory=dict, hash=False)

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, StringConstraints, WithJsonSchema
 
@@ -111,9 +111,8 @@ def detect_backend(configured: Backend, devices: Path = Path("/sys/class/drm")) 
     return Backend.CPU
 
 
-def _variables() -> dict[str, Any]:
-    """Return what is known of environment variables, see `resources/engine_rules.yaml`."""
-    return dict(resource("engine_rules")["environment"])
+_VARIABLES = resource("engine_rules")["environment"]  # of an engine's processes and its build
+_steers = re.compile(_VARIABLES["steering"]).fullmatch
 
 
 def engine_environment(given: Mapping[str, str], exported: Mapping[str, str]) -> dict[str, str]:
@@ -122,7 +121,7 @@ def engine_environment(given: Mapping[str, str], exported: Mapping[str, str]) ->
     `given` is `measurement.environment` of the configuration, `exported` the environment of this
     process, from which only those that are passed are taken.
     """
-    passed = {name: exported[name] for name in _variables()["passed"] if name in exported}
+    passed = {name: exported[name] for name in _VARIABLES["passed"] if name in exported}
     return passed | {"LC_ALL": "C.UTF-8"} | dict(given)  # some locales write numbers with a comma
 
 
@@ -132,13 +131,12 @@ def build_environment(exported: Mapping[str, str]) -> dict[str, str]:
     Compiler flags come from the engine's `cmake` definitions only, because its id covers them.
     Variables may name the compiler; `engine.json` records it.
     """
-    flags = _variables()["compiler_flags"]
+    flags = _VARIABLES["compiler_flags"]
     return {name: value for name, value in exported.items() if name not in flags}
 
 
 def _check_variable(name: str) -> str:
-    known = _variables()
-    if not re.fullmatch(known["steering"], name) or re.fullmatch(known["refused"], name):
+    if not _steers(name) or re.fullmatch(_VARIABLES["refused"], name):
         raise ValueError(
             f"{name!r} does not set up how an engine computes, or other keys decide it"
         )
@@ -153,8 +151,7 @@ def refuse_exported(given: Iterable[str], exported: Iterable[str]) -> None:
 
     They would not reach the engine, although their user expects it.
     """
-    steering = re.compile(_variables()["steering"])
-    if strange := sorted(filter(steering.fullmatch, set(exported) - set(given))):
+    if strange := sorted(filter(_steers, set(exported) - set(given))):
         unset = " ".join(f"-u {name}" for name in strange)
         raise MeasurementError(
             f"{', '.join(strange)} would set up the engine from outside the configuration: call env"

@@ -20,7 +20,7 @@ from specmoe.config import matrix
 from specmoe.config.base import describe_error, read_yaml
 from specmoe.config.block import NO_DRAFT, PASSAGE_PREFIX, SELF, Protocol, Stop
 from specmoe.config.methods import METHODS, Drafting, Method, is_ngram
-from specmoe.config.models import SyntheticDraft, SyntheticModel, families
+from specmoe.config.models import AnyModel, SyntheticDraft, SyntheticModel, families
 from specmoe.config.schema import Config, OwnModel, Suite
 from specmoe.config.workloads import AnyWorkload, TextsWorkload, WorkloadPrompt, prompts_of_file
 from specmoe.errors import ConfigError, listed, nearest, one_line
@@ -156,9 +156,8 @@ def _expand(config: Config, root: Path, known: MethodsOf) -> Config:
                 else prompts_of_file(workload, root / workload.file)
             )
             workloads[name] = workload.model_copy(update={"prompts": prompts})
-    return config.model_copy(
-        update={"suites": config.suites | suites, "workloads": config.workloads | workloads}
-    )
+    update = {"suites": config.suites | suites, "workloads": config.workloads | workloads}
+    return config.model_copy(update=update)
 
 
 def _with_methods(suite: Suite, known: MethodsOf) -> Suite:
@@ -229,10 +228,10 @@ def stop_at(*checks: Errors) -> None:
         raise ConfigError(listed([f"config: {place}: {error}" for place, error in errors]))
 
 
-def _unknown(names: Iterable[str | None], known: Collection[str], place: str, what: str) -> Errors:
-    """Yield the error of each name that is not among the known ones; None names nothing."""
+def _unknown(names: Iterable[object], known: Collection[str], place: str, what: str) -> Errors:
+    """Yield the error of each name that is not among the known ones; what is no text is none."""
     for name in names:
-        if name is not None and name not in known:
+        if isinstance(name, str) and name not in known:
             yield place, f"unknown {what} {name!r}; {nearest(name, known)}"
 
 
@@ -268,16 +267,17 @@ def _check_members(config: Config) -> Errors:
         yield from _unknown(suite.targets, models, f"{place}.targets", "model")
         yield from _unknown(suite.drafts, drafts, f"{place}.drafts", "model")
         yield from _unknown(suite.workloads, config.workloads, f"{place}.workloads", "workload")
-        named = (prompt for prompt in suite.prompts if isinstance(prompt, str))
-        yield from _unknown(named, texts, f"{place}.prompts", "prompt")
+        yield from _unknown(suite.prompts, texts, f"{place}.prompts", "prompt")
     for word in {NO_DRAFT, SELF} & models.keys():
         yield "model_sets", f"{word!r} has a meaning among drafts and names no model"
     for name, model in models.items():
         place = f"model_sets.{config.campaign.models}.{name}"
         yield from _unknown([model.family], families(), f"{place}.family", "family")
-        yield from _check_source(config, name, f"{place}.source")
-        if isinstance(model, SyntheticDraft):
-            yield from _check_target(config, model, f"{place}.target")
+        yield from _unknown([model.made_from], models, f"{place}.source", "model")
+        *_, first = (lineage := config.lineage(name)).values()
+        if first.made_from in lineage:
+            yield f"{place}.source", f"{first.made_from!r} is made from itself"
+        yield from _check_target(config, model, f"{place}.target")
     for name, workload in config.workloads.items():
         if f"{name}-".startswith(PASSAGE_PREFIX) or name in texts:
             yield "workloads", f"{name!r} is a prompt's name; take another one"
@@ -293,18 +293,10 @@ def _check_case(names: Iterable[str], place: str) -> Errors:
             yield place, f"{twin!r} and {name!r} differ in case alone; rename one"
 
 
-def _check_source(config: Config, name: str, place: str) -> Errors:
-    """Check what a model is made from, and that this is not the model itself in the end."""
-    models, seen = config.models, [name]
-    yield from _unknown([models[name].made_from], models, place, "model")
-    while (source := models[seen[-1]].made_from) in models and source not in seen:
-        seen.append(source)
-    if source in seen:
-        yield place, f"{source!r} is made from itself"
-
-
-def _check_target(config: Config, draft: SyntheticDraft, place: str) -> Errors:
-    """Check that a draft model's target has a recipe to construct it from."""
+def _check_target(config: Config, draft: AnyModel, place: str) -> Errors:
+    """Check that the target of a draft model that is constructed has a recipe to do so."""
+    if not isinstance(draft, SyntheticDraft):
+        return
     target = config.models.get(draft.target)
     yield from _unknown([draft.target], config.models, place, "model")
     if target is not None and not isinstance(target, SyntheticModel):

@@ -2,11 +2,10 @@
 
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
-from itertools import chain, product
+from itertools import product
 
 from specmoe.config.block import (
     NO_DRAFT,
-    ORDER_SEED,
     SELF,
     WARMUP_TOKENS,
     Arm,
@@ -37,12 +36,8 @@ GPU_PROMPTS = 5
 
 def list_blocks(config: Config, *, gpu: bool) -> list[Block]:
     """Return every block to measure, suite after suite; `gpu`: the backend uses one."""
-    blocks = [
-        kept
-        for name in config.selected_suites
-        for block in suite_blocks(config, name, gpu=gpu)
-        if (kept := without(block, config.campaign.exclude))
-    ]
+    every = every_block(config, gpu=gpu)
+    blocks = [kept for one in every if (kept := without(one, config.campaign.exclude))]
     if not config.measurement.staged:
         return blocks
     read = {name for names in list_draft_scoring(config, blocks).values() for name in names}
@@ -61,7 +56,7 @@ def texts_of(block: Block) -> Block:
 def excluded_blocks(config: Config) -> list[Block]:
     """Return what the configuration leaves out: blocks, with the arms that are not measured."""
     excluded = []
-    for block in chain.from_iterable(suite_blocks(config, name) for name in config.selected_suites):
+    for block in every_block(config):
         kept = without(block, config.campaign.exclude)
         if arms := [arm for arm in block.arms if not kept or arm not in kept.arms]:
             excluded.append(replace(block, arms=tuple(arms)))
@@ -102,9 +97,9 @@ def block_order(blocks: Iterable[Block], order: str = "mixed") -> list[Block]:
     """
 
     def sort_key(block: Block) -> tuple[int, bool, bytes, bytes]:
-        stretch = shuffle_key(ORDER_SEED, block.target) if order == "by_target" else b""
+        stretch = shuffle_key(block.order_seed, block.target) if order == "by_target" else b""
         texts = f"/{TEXTS}/r" in block.block
-        return block.repeat, not texts, stretch, shuffle_key(ORDER_SEED, block.block)
+        return block.repeat, not texts, stretch, shuffle_key(block.order_seed, block.block)
 
     return sorted(blocks, key=sort_key)
 
@@ -129,10 +124,8 @@ def list_timed_passes(config: Config, blocks: Iterable[Block]) -> list[TimedPass
             outputs=tuple(sorted({kind for kind, _ in found})),
             samples=measurement.pass_samples,
             text=config.prompts.passage,
-            threads=measurement.threads,
             gpu_layers=timed[0].gpu_layers,
-            environment=measurement.environment,
-            reruns=measurement.reruns,
+            **measurement.model_dump(include={"threads", "environment", "reruns"}),
         )
         for model, found in passes.items()
     ]
@@ -157,26 +150,22 @@ def list_draft_scoring(config: Config, blocks: Iterable[Block]) -> dict[str, lis
     read: dict[str, list[str]] = {}
     staged = config.measurement.staged
     for block in _known_to_our_program(config, blocks):
-        if staged and block.repeat:
-            continue
-        name = texts_of(block).block if staged else block.block
-        if block.temperature == 0 and Arm() in block.arms:
+        if block.temperature == 0 and Arm() in block.arms and not (staged and block.repeat):
+            name = texts_of(block).block if staged else block.block
             plain = [arm for arm in block.arms if arm.forced_acceptance is None]
             for draft in {str(arm.draft_model) for arm in plain if arm.method == Method.DRAFT}:
                 read.setdefault(draft, []).append(name)
     return dict(sorted(read.items()))
 
 
-def suite_blocks(config: Config, name: str, *, gpu: bool = False) -> list[Block]:
-    """Return the blocks of one suite, with those that the campaign leaves out."""
-    parts = [
-        part
-        for block in comparisons(config, name, gpu=gpu)
-        for part in _parts(block, config.measurement.block_prompts or (GPU_PROMPTS if gpu else 1))
-    ]
+def every_block(config: Config, *, gpu: bool = False) -> list[Block]:
+    """Return the blocks of all suites, with those that the campaign leaves out."""
+    prompts = config.measurement.block_prompts or (GPU_PROMPTS if gpu else 1)
     return [
         replace(part, block=f"{part.block}/r{repeat}", repeat=repeat)
-        for part in parts
+        for name in config.campaign.suites
+        for block in comparisons(config, name, gpu=gpu)
+        for part in _parts(block, prompts)
         for repeat in range(config.measurement.most)
     ]
 
@@ -204,14 +193,14 @@ def comparisons(config: Config, name: str, *, gpu: bool = False) -> Iterator[Blo
     """Yield each comparison of a suite as one block with all its prompts, under its id."""
     suite, measurement = config.suites[name], config.measurement
     protocol = config.protocol_of(name)
-    by_study = protocol == Protocol.STUDY
-    passage = STUDY_PASSAGE if by_study else config.prompts.passage
+    passage = STUDY_PASSAGE if protocol == Protocol.STUDY else config.prompts.passage
     prompts = tuple(_prompts(config, suite))
     [stop] = config.stops_of(name)
     for target in suite.targets:
         arms = tuple(_arms(suite, target, protocol))
         if not any(arm.speculates for arm in arms) and suite.ways:
             continue  # nothing drafts for this target
+        longest = max(WARMUP_TOKENS, *(2 + arm.gamma for arm in arms))
         block = Block(
             block="",
             comparison="",
@@ -220,9 +209,7 @@ def comparisons(config: Config, name: str, *, gpu: bool = False) -> Iterator[Blo
             repeat=0,
             arms=arms,
             prompts=prompts,
-            warmup_tokens=min(
-                max(WARMUP_TOKENS, *(2 + arm.gamma for arm in arms)), measurement.n_predict
-            ),
+            warmup_tokens=min(longest, measurement.n_predict),
             gpu_layers=measurement.gpu_layers if gpu else 0,
             protocol=protocol,
             stop=stop,

@@ -6,7 +6,7 @@
 Sources: llama.cpp, common/speculative.cpp and common/ngram-map.cpp.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from itertools import product
@@ -163,18 +163,15 @@ class Drafting(Strict):
             return str(self.method)
         return draft if self.method == Method.DRAFT else f"{self.method}@{draft}"
 
-    def settings(self, gammas: list[int]) -> Iterator[dict[str, Any]]:
-        """Yield the parameters of each arm, as fields of `config.block.Arm`.
+    def settings(self, gammas: list[int]) -> list[dict[str, Any]]:
+        """Return the parameters of each arm, as fields of `config.block.Arm`.
 
         `gammas` are the suite's, which hold where the method names none.
         """
         known = METHODS[self.method].flags
-        choices: dict[str, list[Any]] = {
-            "gamma": (self.gammas or gammas) if "gamma" in known else [8],  # of the engine
-            **{
-                name: getattr(self, name) or [one.default if name in known else None]
-                for name, one in PARAMETERS.items()
-            },
-        }
-        for values in product(*choices.values()):
-            yield dict(zip(choices, values, strict=True))
+        choices: dict[str, list[Any]] = {"gamma": [8]}  # of the engine
+        if "gamma" in known:
+            choices["gamma"] = self.gammas or gammas
+        for name, one in PARAMETERS.items():
+            choices[name] = getattr(self, name) or [one.default if name in known else None]
+        return [dict(zip(choices, values, strict=True)) for values in product(*choices.values())]

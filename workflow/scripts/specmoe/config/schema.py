@@ -369,7 +369,7 @@ class Config(Strict):
     def lineage(self, model: str) -> dict[str, AnyModel]:
         """Return a model, the one that it is made from, and so on to the first."""
         found = {model: self.models[model]}
-        while source := found[model].made_from:
+        while (source := found[model].made_from) in self.models and source not in found:
             model = source
             found[model] = self.models[model]
         return found

@@ -71,24 +71,12 @@ class Observation(NamedTuple):
 
 
 class Watch(NamedTuple):
-    """Observes the machine during the runs of one server."""
+    """What is observed during the runs of one server."""
 
     # The engine's own process, see `Server.pid`; None: tools that end by themselves.
     pid: int | None
     backend: Backend
-    gpus: str = ""  # the engine's CUDA_VISIBLE_DEVICES; empty means all
-
-    def start(self) -> State:
-        """Return the state before a run."""
-        condition = read_condition(self.backend, self.gpus)
-        return read_counters(self.pid)._replace(**condition)
-
-    def stop(self, start: State) -> Observation:
-        """Return what happened since `start`."""
-        # In the opposite order: the tools that read the condition are no part of the run.
-        end = read_counters(self.pid)
-        condition = read_condition(self.backend, self.gpus)
-        return observe(start, end._replace(**condition))
+    environment: Mapping[str, str]  # the engine's: CUDA_VISIBLE_DEVICES chooses among GPUs
 
 
 class Budget:
@@ -111,17 +99,19 @@ def measure_undisturbed(
     """Call `run`, and once more if it was disturbed and the budget allows it.
 
     Return its last result, which counts even if it is disturbed, and the record's columns about it.
-    `prepare` is called before each attempt, of `runs` at once, and returns what observes it.
+    `prepare` is called before each attempt, of `runs` at once, and returns what is observed.
     """
     for again in (0, 1):
         watch = prepare()
-        start = watch.start()
+        # The tools that read the condition are no part of the run.
+        before, start = read_condition(watch), read_counters(watch.pid)
         result = run()
-        observation = watch.stop(start)
-        reason = disturbance_reason(observation) if budget.judges else None
+        end, after = read_counters(watch.pid), read_condition(watch)
+        seen = observe(start._replace(**before), end._replace(**after))
+        reason = disturbance_reason(seen) if budget.judges else None
         if reason is None or again or not budget.take(runs):
             break
-    return result, {"reruns": again, "disturbed_reason": reason, **observation._asdict()}
+    return result, {"reruns": again, "disturbed_reason": reason, **seen._asdict()}
 
 
 def disturbance_reason(seen: Observation) -> str | None:
@@ -194,13 +184,13 @@ def read_counters(pid: int | None) -> State:
     )
 
 
-def read_condition(backend: Backend, gpus: str) -> dict[str, Any]:
-    """Return what is known of clocks and heat, see `State`; `gpus` as in `Watch`."""
+def read_condition(watch: Watch) -> dict[str, Any]:
+    """Return what is known of clocks and heat, see `State`."""
     if platform.system() == "Darwin":
         return {"thermal_pressure": mac_pressure(output_of("notifyutil", "-g", PRESSURE_NAME))}
-    if backend != Backend.CUDA:
+    if watch.backend != Backend.CUDA:
         return {}
-    return {"gpu_throttled": is_throttled(gpus)}
+    return {"gpu_throttled": is_throttled(watch.environment.get("CUDA_VISIBLE_DEVICES", ""))}
 
 
 def waited_s(schedstat: str) -> float | None:
@@ -231,10 +221,9 @@ def snapshot() -> Usage:
     """
     own = {os.getpid(), *(child.pid for child in psutil.Process().children(recursive=True))}
     used_s = {}
-    for process in psutil.process_iter(["pid", "ppid", "name", "cpu_times"]):
-        pid, parent, name, times = (
-            process.info[key] for key in ("pid", "ppid", "name", "cpu_times")
-        )
+    keys = "pid", "ppid", "name", "cpu_times"
+    for process in psutil.process_iter(keys):
+        pid, parent, name, times = map(process.info.__getitem__, keys)
         if times is None or pid in own:  # macOS tells nothing of other users' processes
             continue
         if parent == KTHREADD:
@@ -254,9 +243,3 @@ def busiest(before: Usage, after: Usage) -> list[tuple[str, float]]:
         shares[name] += (used_s - before[1].get((pid, name), 0.0)) / all_s
     most = shares.most_common(MOST_NAMED)
     return [(name, share) for name, share in most if share >= LEAST_SHARE]
-
-
-def describe_others(found: list[tuple[str, float]]) -> str:
-    """Return the text of `busiest`; empty for nobody."""
-    named = ", ".join(f"{name} {share:.0%}" for name, share in found)
-    return f"beside it {named} of the CPUs" if named else ""

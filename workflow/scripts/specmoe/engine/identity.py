@@ -36,17 +36,13 @@ def engine_files(folder: Path) -> list[Path]:
 
 def measuring_files(folder: Path) -> list[Path]:
     """Return the engine's files on which a measurement depends, each once."""
-    files = engine_files(folder)
-    return [file for file in files if not is_alias(file) and file.name != NGRAM_MAKER]
+    return [one for one in engine_files(folder) if not is_alias(one) and one.name != NGRAM_MAKER]
 
 
 def is_alias(file: Path) -> bool:
     """Return whether a file of an engine is a link to a library in the same folder."""
-    return (
-        file.name not in ALL_BINARIES
-        and file.is_symlink()
-        and str(file.readlink()) == file.readlink().name
-    )
+    linked = file.is_symlink() and file.readlink().parent == Path()
+    return linked and file.name not in ALL_BINARIES
 
 
 def require_programs(folder: Path) -> None:
@@ -82,12 +78,10 @@ def engine_ids(config: Config, backend: Backend, memory: Path) -> dict[str, str]
 
     `memory` is the folder that keeps digests. No engine's files are read for a shipped campaign.
     """
-    measured = config.campaign.source == "measured"
     ids = {}
     for name in config.used_engines:
-        entry = config.engines[name]
-        files = {}
-        if measured and isinstance(entry, PathEngine):
+        entry, files = config.engines[name], dict[str, str]()
+        if config.campaign.source == "measured" and isinstance(entry, PathEngine):
             files = digests_of_engine(Path(entry.path), memory)
         ids[name] = engine_id(name, backend, entry, files)
     return ids

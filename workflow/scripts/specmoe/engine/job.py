@@ -38,21 +38,17 @@ def server_command(
     gpu_layers: int,
     slots: int = 1,
     args: Sequence[str] = (),
-    speculation: Sequence[str] = (),
 ) -> list[str]:
     """Return llama-server's command line, without the address it listens on.
 
     Each of the `slots` has `context` tokens of its own: without `--kv-unified` the engine divides
-    the context among them (src/llama-context.cpp). `speculation`, see `speculation_flags`, is the
-    only difference between a speculative run and its baseline. `args` are `engine_args`; they
-    cannot have the flags set here, see `config.environment`. `--no-webui` is a name that all
-    engines know.
+    the context among them (src/llama-context.cpp). `args` are `engine_args`; they cannot have the
+    flags set here, see `config.engines`. `--no-webui` is a name that all engines know.
     """
     command = [str(binary), "--model", str(target), "--ctx-size", str(slots * context)]
     command += ["--parallel", str(slots), "--ctx-checkpoints", "0", "--cache-ram", "0"]
-    command += ["--metrics", "--no-webui", "--log-verbosity", "4"]
-    command += ["--threads", str(threads)]
-    return [*command, *computing_flags(gpu_layers, args), *speculation]
+    command += ["--metrics", "--no-webui", "--log-verbosity", "4", "--threads", str(threads)]
+    return [*command, *computing_flags(gpu_layers, args)]
 
 
 def computing_flags(gpu_layers: int, args: Sequence[str]) -> list[str]:
@@ -107,9 +103,9 @@ class Job:
         return self.server_log.with_name(f"{self.server_log.stem}.{name}.log")
 
     def command(self, block: Block, arm: Arm) -> list[str]:
-        """Return llama-server's command line for an arm of a block."""
+        """Return llama-server's command line for an arm; only its end is not the baseline's."""
         file = engine_path(self.drafts[arm.draft_model]) if arm.draft_model else None
-        return server_command(
+        command = server_command(
             self.binaries / "llama-server",
             engine_path(self.target),
             context=block.context,
@@ -117,8 +113,8 @@ class Job:
             gpu_layers=block.gpu_layers,
             slots=block.slots,
             args=block.engine_args,
-            speculation=speculation_flags(arm, file, block.gpu_layers),
         )
+        return [*command, *speculation_flags(arm, file, block.gpu_layers)]
 
     def server(self, block: Block, arm: Arm, log: Path, *more: str) -> Server:
         """Return the server of an arm, not yet started, with `more` words of its command line."""
@@ -137,16 +133,15 @@ class Job:
 
 
 @cache
-def _watch(pid: int) -> None:
-    """End this process when process `pid` has ended, seen to once for all that it measures."""
-    Thread(target=_end_with, args=(pid,), daemon=True).start()
-
-
 def _end_with(pid: int) -> None:
-    """End this process, at once, when process `pid` has ended."""
-    while psutil.pid_exists(pid):
-        time.sleep(0.2)
-    os._exit(1)
+    """End this process when process `pid` has ended, seen to once for all that it measures."""
+
+    def watch() -> None:
+        while psutil.pid_exists(pid):
+            time.sleep(0.2)
+        os._exit(1)
+
+    Thread(target=watch, daemon=True).start()
 
 
 @contextmanager
@@ -163,12 +158,11 @@ def exclusive_job(
     EngineError if the engine's GPU has gone.
     """
     if workplace.workflow_pid:
-        _watch(workplace.workflow_pid)
+        _end_with(workplace.workflow_pid)
     machine = described_machine(workplace.machine) if workplace.machine.exists() else {}
     with named_if_damaged(workplace.engine):
         backend = Backend(fact(workplace.engine, "backend"))
-    memory = psutil.virtual_memory().total
-    usable = usable_memory(memory, machine.get("gpu_memory_bytes"), backend)
+    usable = usable_memory(psutil.virtual_memory().total, machine.get("gpu_memory_bytes"), backend)
     binaries = workplace.engine.with_name("bin")
     files = workplace.root, binaries, target, drafts or {}, server_log
     with measuring_lock():

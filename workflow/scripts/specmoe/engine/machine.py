@@ -37,15 +37,10 @@ def machine_id() -> str:
 
     The system's own id alone is not enough: machines set up from one image share it.
     """
-    facts = [
-        system_id(),
-        processor_name(),
-        platform.machine(),
-        str(psutil.cpu_count()),
-        # In whole GiB, because kernels reserve a few MB more or less.
-        str(round(psutil.virtual_memory().total / 2**30)),
-    ]
-    return hashlib.sha256("\n".join(facts).encode()).hexdigest()[:12]
+    # In whole GiB, because kernels reserve a few MB more or less.
+    memory = round(psutil.virtual_memory().total / 2**30)
+    facts = system_id(), processor_name(), platform.machine(), psutil.cpu_count(), memory
+    return hashlib.sha256("\n".join(map(str, facts)).encode()).hexdigest()[:12]
 
 
 def described_machine(description: Path) -> Any:
@@ -139,17 +134,16 @@ def physical_cores() -> int:
 
 def text_of(file: Path) -> str:
     """Return the text of a system file; empty if it cannot be read."""
-    try:
+    with suppress(OSError):
         # Strings of a device tree end in a null character.
         return file.read_text(encoding="utf-8", errors="replace").strip("\0 \n")
-    except OSError:
-        return ""
+    return ""
 
 
 def output_of(*command: str, environment: Mapping[str, str] | None = None) -> str:
     """Return what a tool prints in English; empty if it is absent, fails or hangs."""
-    try:
-        done = subprocess.run(
+    with suppress(OSError, subprocess.SubprocessError):
+        return subprocess.run(
             command,
             stdin=subprocess.DEVNULL,
             capture_output=True,
@@ -158,10 +152,8 @@ def output_of(*command: str, environment: Mapping[str, str] | None = None) -> st
             errors="replace",
             text=True,
             timeout=TOOL_LIMIT_S,
-        )
-    except (OSError, subprocess.SubprocessError):
-        return ""
-    return done.stdout.strip()
+        ).stdout.strip()
+    return ""
 
 
 def build_of(server: Path) -> tuple[str, int]:
@@ -183,16 +175,13 @@ WORKING_BYTES = 10**9
 # A dense model of 32 layers caches so much for each token; each request at once has a context.
 CACHE_BYTES_PER_TOKEN = 2**17
 # macOS lets a GPU wire about three quarters of the memory; drivers and the desktop need the rest.
-USABLE = {
-    **{Backend.METAL: 0.75, Backend.CPU: 0.9},
-    **{Backend.CUDA: 0.95, Backend.HIP: 0.95, Backend.VULKAN: 0.9},
-}
+USABLE = {Backend.METAL: 0.75, Backend.CUDA: 0.95, Backend.HIP: 0.95}  # of others 0.9
 
 
 def usable_memory(memory_bytes: int, gpu_memory_bytes: int | None, backend: Backend) -> int:
     """Return the bytes of memory that models can use."""
     own = gpu_memory_bytes if backend in COPYING else None
-    return round((own or memory_bytes) * USABLE[backend])
+    return round((own or memory_bytes) * USABLE.get(backend, 0.9))
 
 
 def working_bytes(slots: int, context: int) -> int:

@@ -1,13 +1,13 @@
 // Our program on one model, for what no program of llama.cpp does.
 //
 // Usage: model_passes time MODEL TEXT THREADS GPU_LAYERS DEPTH SAMPLES OUTPUTS COUNTS
-//        model_passes score MODEL TEXTS THREADS GPU_LAYERS N_TOKENS
+//        model_passes score MODEL TEXTS THREADS GPU_LAYERS N_TOKENS CONTEXT
 //
 // `time` times one forward pass by its tokens, and counts the experts that it activates. A pass
 // decodes `n_tokens` consecutive tokens of a text behind `depth` others, in one sequence, as a target
 // verifies draft tokens. llama-bench gives the output of the last token only; llama-batched-bench
 // decodes one token of each of many sequences. OUTPUTS (`all`, `last`) and COUNTS are lists with
-// commas. Each sample starts at another place of the text. Within a sample all passes start from the
+// spaces. Each sample starts at another place of the text. Within a sample all passes start from the
 // same state, in random order. Standard output has a JSON object a line:
 //
 //     {"sample": 0, "n_tokens": 5, "experts": [11, 13]}          distinct experts of each MoE layer
@@ -15,14 +15,12 @@
 //
 // `score` says at each token of a text what a draft model would have proposed. That depends on the
 // tokens before it alone, so one scoring of a target's output gives every draft length. A line of
-// TEXTS is the length of a prompt, and the ids of the prompt and of the target's output. The prompt is
-// processed at once, as llama-server does, and the rest in batches of `n_tokens`. For each token:
+// TEXTS is the length of a prompt, and the ids of the prompt and of the target's output, CONTEXT at
+// most. The prompt is processed at once, as llama-server does, the rest N_TOKENS at once. For each:
 //
 //     {"text": 0, "position": 3, "token": 5, "agrees": true, "confidence": 0.9, "lead_nats": 2.1}
 //
-// `token` is the draft model's likeliest, `confidence` its probability among the ten likeliest, which
-// llama-server compares with p_min (common/speculative.cpp). `lead_nats` is how far it leads the next
-// token where the two models agree, and the target's token where they do not.
+// What these are, `Proposal` in measure/model_passes.py says.
 
 #include <algorithm>
 #include <chrono>
@@ -48,9 +46,9 @@
 namespace {
 
 using Tokens = std::vector<llama_token>;
-using State = std::vector<uint8_t>;
+using Words = std::vector<std::string>;
 
-constexpr int CANDIDATES = 10;  // that the server's draft samples from
+constexpr int CANDIDATES = 10;  // of a draft model in the server (common/speculative.cpp)
 constexpr int PROMPT_BATCH = 2048, PHYSICAL_BATCH = 512;  // llama-server's
 
 [[noreturn]] void fail(const std::string & reason) {
@@ -63,14 +61,6 @@ void log_errors(ggml_log_level level, const char * text, void *) {
     if (level == GGML_LOG_LEVEL_WARN || level == GGML_LOG_LEVEL_ERROR) {
         fputs(text, stderr);
     }
-}
-
-std::ifstream opened(const std::string & path) {
-    std::ifstream file(path, std::ios::binary);
-    if (!file) {
-        fail("cannot read " + path);
-    }
-    return file;
 }
 
 llama_context_ptr context_of(llama_model * model, llama_context_params params, int threads) {
@@ -102,31 +92,21 @@ double decode(llama_context * context, const llama_token * tokens, int count, in
 
 struct Options {
     int threads, gpu_layers, depth, samples;
-    std::vector<std::string> outputs;
+    Words outputs;
     std::vector<int> counts;
     int widest;  // of the counts
 };
 
-std::vector<std::string> split(const std::string & list) {
-    std::vector<std::string> parts;
-    std::stringstream stream(list);
-    for (std::string part; std::getline(stream, part, ',');) {
-        parts.push_back(part);
-    }
-    return parts;
-}
-
 Tokens tokenize(const llama_model * model, const std::string & path) {
-    std::ifstream file = opened(path);
+    std::ifstream file(path, std::ios::binary);
+    if (!file) {
+        fail("cannot read " + path);
+    }
     const std::string content(std::istreambuf_iterator<char>(file), {});
     const llama_vocab * vocab = llama_model_get_vocab(model);
-    Tokens tokens(content.size() + 2);
-    const int count = llama_tokenize(vocab, content.data(), (int32_t) content.size(), tokens.data(),
-                                     (int32_t) tokens.size(), false, false);
-    if (count < 0) {
-        fail("cannot tokenize " + path);
-    }
-    tokens.resize(count);
+    Tokens tokens(content.size() + 2);  // each has a byte at least
+    tokens.resize(llama_tokenize(vocab, content.data(), (int32_t) content.size(), tokens.data(),
+                                 (int32_t) tokens.size(), false, false));
     return tokens;
 }
 
@@ -141,82 +121,74 @@ bool see(ggml_tensor * tensor, bool ask, void * visited) {
     if (ask) {
         return true;
     }
-    State data(ggml_nbytes(tensor));  // the choices may be a view of all experts in order
-    ggml_backend_tensor_get(tensor, data.data(), 0, data.size());
+    const size_t size = ggml_nbytes(tensor);  // the choices may be a view of all experts in order
+    std::vector<int32_t> data(size / sizeof(int32_t));
+    ggml_backend_tensor_get(tensor, data.data(), 0, size);
     auto & layer = (*static_cast<Visited *>(visited))[tensor->name];
     for (int64_t token = 0; token < tensor->ne[1]; token++) {
-        for (int64_t choice = 0; choice < tensor->ne[0]; choice++) {
-            int32_t expert;
-            const size_t at = token * tensor->nb[1] + choice * tensor->nb[0];
-            memcpy(&expert, data.data() + at, sizeof(expert));
-            layer.insert(expert);
-        }
+        const int32_t * chosen = &data[token * tensor->nb[1] / sizeof(int32_t)];
+        layer.insert(chosen, chosen + tensor->ne[0]);
     }
     return true;
 }
 
-class Bench {
-  public:
-    Bench(llama_model * model, const Options & options, const Tokens & text, Visited * visited)
-        : options(options), text(text) {
-        llama_context_params params = llama_context_default_params();
-        params.n_seq_max = 1;
-        params.n_ctx = options.depth + options.widest;
-        params.n_batch = params.n_ubatch = std::max(512u, params.n_ctx);
-        if (options.gpu_layers > 0) {
-            params.flash_attn_type = LLAMA_FLASH_ATTN_TYPE_ENABLED;
-        }
-        params.cb_eval = visited ? see : nullptr;
-        params.cb_eval_user_data = visited;
-        context = context_of(model, params, options.threads);
+void print_experts(int sample, int n_tokens, const Visited & visited) {
+    printf("{\"sample\": %d, \"n_tokens\": %d, \"experts\": [", sample, n_tokens);
+    const char * comma = "";
+    for (const auto & [name, layer] : visited) {
+        printf("%s%zu", comma, layer.size());
+        comma = ", ";
     }
+    printf("]}\n");
+}
 
-    // Decode the text before a sample's passes, and keep the state.
-    void begin(int sample) {
-        const int64_t last = (int64_t) text.size() - options.depth - options.widest;
-        start = &text[last * sample / std::max(options.samples - 1, 1)];
-        llama_memory_clear(llama_get_memory(context.get()), false);
-        decode(context.get(), start, options.depth, options.depth - 1);
-        state.resize(llama_state_seq_get_size(context.get(), 0));
-        llama_state_seq_get_data(context.get(), state.data(), state.size(), 0);
-    }
-
-    // Decode the `n_tokens` tokens that follow, and return how many milliseconds that took.
-    double pass(int n_tokens, bool all_outputs) {
-        llama_memory_clear(llama_get_memory(context.get()), false);
-        if (!llama_state_seq_set_data(context.get(), state.data(), state.size(), 0)) {
-            fail("the state cannot be restored");
-        }
-        return decode(context.get(), start + options.depth, n_tokens,
-                      all_outputs ? 0 : n_tokens - 1);
-    }
-
-  private:
-    llama_context_ptr context;
-    State state;  // behind the first `depth` tokens
-    const Options & options;
-    const Tokens & text;
-    const llama_token * start = nullptr;
-};
-
-void count_experts(llama_model * model, const Options & options, const Tokens & text) {
+// Do all passes of all samples, and print how long each took, or how many experts it activates.
+void do_passes(llama_model * model, const Options & options, const Tokens & text, bool count) {
     Visited visited;
-    Bench bench(model, options, text, &visited);
-    for (int sample = 0; sample < options.samples; sample++) {
-        bench.begin(sample);
-        for (const int n_tokens : options.counts) {
+    llama_context_params params = llama_context_default_params();
+    params.n_seq_max = 1;
+    params.n_ctx = options.depth + options.widest;
+    params.n_batch = params.n_ubatch = std::max(512u, params.n_ctx);
+    if (options.gpu_layers > 0) {
+        params.flash_attn_type = LLAMA_FLASH_ATTN_TYPE_ENABLED;
+    }
+    params.cb_eval = count ? see : nullptr;
+    params.cb_eval_user_data = &visited;
+    const llama_context_ptr owner = context_of(model, params, options.threads);
+    llama_context * context = owner.get();
+    std::vector<std::pair<int, std::string>> passes;
+    for (const int n_tokens : options.counts) {
+        for (const auto & outputs : count ? Words{"last"} : options.outputs) {
+            passes.emplace_back(n_tokens, outputs);
+        }
+    }
+    const int64_t last = (int64_t) text.size() - options.depth - options.widest;
+    std::mt19937 random(1);
+    std::vector<uint8_t> state;  // behind the first `depth` tokens
+    for (int sample = count ? 0 : -1; sample < options.samples; sample++) {  // -1 is a warm-up
+        const auto * start = &text[last * std::max(sample, 0) / std::max(options.samples - 1, 1)];
+        llama_memory_clear(llama_get_memory(context), false);
+        decode(context, start, options.depth, options.depth - 1);
+        state.resize(llama_state_seq_get_size(context, 0));
+        llama_state_seq_get_data(context, state.data(), state.size(), 0);
+        std::shuffle(passes.begin(), passes.end(), random);
+        for (const auto & [n_tokens, outputs] : passes) {
+            llama_memory_clear(llama_get_memory(context), false);
+            if (!llama_state_seq_set_data(context, state.data(), state.size(), 0)) {
+                fail("the state cannot be restored");
+            }
             visited.clear();
-            bench.pass(n_tokens, false);
-            if (visited.empty()) {
+            const double ms = decode(context, start + options.depth, n_tokens,
+                                     outputs == "all" ? 0 : n_tokens - 1);
+            if (count && visited.empty()) {
                 return;  // a dense model
             }
-            printf("{\"sample\": %d, \"n_tokens\": %d, \"experts\": [", sample, n_tokens);
-            const char * comma = "";
-            for (const auto & [name, layer] : visited) {
-                printf("%s%zu", comma, layer.size());
-                comma = ", ";
+            if (count) {
+                print_experts(sample, n_tokens, visited);
+            } else if (sample >= 0) {
+                printf("{\"sample\": %d, \"n_tokens\": %d, \"outputs\": \"%s\", \"ms\": %.6f}\n",
+                       sample, n_tokens, outputs.c_str(), ms);
             }
-            printf("]}\n");
         }
     }
 }
@@ -226,43 +198,8 @@ void time_passes(llama_model * model, const Options & options, const std::string
     if ((int) text.size() <= options.depth + options.widest) {
         fail("the text has " + std::to_string(text.size()) + " tokens, too few");
     }
-    count_experts(model, options, text);
-    Bench bench(model, options, text, nullptr);
-    std::vector<std::pair<int, std::string>> passes;
-    for (const int n_tokens : options.counts) {
-        for (const auto & outputs : options.outputs) {
-            passes.emplace_back(n_tokens, outputs);
-        }
-    }
-    std::mt19937 random(1);
-    for (int sample = -1; sample < options.samples; sample++) {  // the first is a warm-up
-        bench.begin(std::max(sample, 0));
-        std::shuffle(passes.begin(), passes.end(), random);
-        for (const auto & [n_tokens, outputs] : passes) {
-            const double ms = bench.pass(n_tokens, outputs == "all");
-            if (sample >= 0) {
-                printf("{\"sample\": %d, \"n_tokens\": %d, \"outputs\": \"%s\", \"ms\": %.6f}\n",
-                       sample, n_tokens, outputs.c_str(), ms);
-            }
-        }
-    }
-}
-
-struct Text {
-    int prompt;  // tokens of the prompt, with which `tokens` begins
-    Tokens tokens;
-};
-
-std::vector<Text> read_texts(const std::string & path) {
-    std::ifstream file = opened(path);
-    std::vector<Text> texts;
-    for (std::string line; std::getline(file, line);) {
-        std::stringstream words(line);
-        Text & text = texts.emplace_back();
-        words >> text.prompt;
-        text.tokens.assign(std::istream_iterator<llama_token>(words), {});
-    }
-    return texts;
+    do_passes(model, options, text, true);
+    do_passes(model, options, text, false);
 }
 
 void print(int text, int position, llama_token target, const float * logits, int count) {
@@ -280,36 +217,32 @@ void print(int text, int position, llama_token target, const float * logits, int
            text, position, token, agrees ? "true" : "false", 1 / sum, lead);
 }
 
-// Score one text; the output of each token that is not the last tells the next one.
-void score(llama_context * context, const Text & text, int number, int n_tokens) {
-    const int vocabulary = llama_vocab_n_tokens(llama_model_get_vocab(llama_get_model(context)));
-    const int last = (int) text.tokens.size() - 1;
-    llama_memory_clear(llama_get_memory(context), true);
-    for (int at = 0, end = 0; at < last; at = end) {
-        const bool prompt = at < text.prompt;
-        end = std::min(prompt ? text.prompt : last, at + (prompt ? PROMPT_BATCH : n_tokens));
-        const int output = std::clamp(text.prompt - 1, at, end);
-        decode(context, &text.tokens[at], end - at, output - at);
-        for (int place = output; place < end; place++) {
-            print(number, place + 1 - text.prompt, text.tokens[place + 1],
-                  llama_get_logits_ith(context, place - at), vocabulary);
-        }
-    }
-}
-
-void score_all(llama_model * model, const std::string & file, int threads, int n_tokens) {
-    const std::vector<Text> texts = read_texts(file);
-    size_t longest = 1;
-    for (const Text & text : texts) {
-        longest = std::max(longest, text.tokens.size());
-    }
+// Score texts of `most` tokens; the output of each token that is not the last tells the next one.
+void score(llama_model * model, const std::string & file, int threads, int n_tokens, int most) {
     llama_context_params params = llama_context_default_params();
-    params.n_ctx = (uint32_t) longest;
+    params.n_ctx = most;
     params.n_batch = PROMPT_BATCH;
     params.n_ubatch = PHYSICAL_BATCH;
     const llama_context_ptr context = context_of(model, params, threads);
-    for (size_t number = 0; number < texts.size(); number++) {
-        score(context.get(), texts[number], (int) number, n_tokens);
+    const int vocabulary = llama_vocab_n_tokens(llama_model_get_vocab(model));
+    std::ifstream texts(file);
+    std::string line;
+    for (int number = 0; std::getline(texts, line); number++) {
+        std::istringstream words(line);
+        int prompt;  // tokens, with which the text begins
+        words >> prompt;
+        const Tokens text(std::istream_iterator<llama_token>(words), {});
+        const int last = (int) text.size() - 1;
+        llama_memory_clear(llama_get_memory(context.get()), true);
+        for (int at = 0, end = 0; at < last; at = end) {
+            end = at < prompt ? std::min(prompt, at + PROMPT_BATCH) : std::min(last, at + n_tokens);
+            const int output = std::clamp(prompt - 1, at, end);
+            decode(context.get(), &text[at], end - at, output - at);
+            for (int place = output; place < end; place++) {
+                print(number, place + 1 - prompt, text[place + 1],
+                      llama_get_logits_ith(context.get(), place - at), vocabulary);
+            }
+        }
     }
 }
 
@@ -329,13 +262,13 @@ int main(int, char ** argv) {
         fail("cannot load " + file);
     }
     if (task == "score") {
-        score_all(model.get(), text, threads, atoi(argv[6]));
+        score(model.get(), text, threads, atoi(argv[6]), atoi(argv[7]));
     } else {
-        Options options{threads, gpu_layers, atoi(argv[6]), atoi(argv[7]), split(argv[8]), {}, 0};
-        for (const auto & n_tokens : split(argv[9])) {
-            options.counts.push_back(std::stoi(n_tokens));
-            options.widest = std::max(options.widest, options.counts.back());
-        }
+        std::istringstream outputs(argv[8]), counts(argv[9]);
+        Options options{threads, gpu_layers, atoi(argv[6]), atoi(argv[7]), {}, {}, 0};
+        options.outputs.assign(std::istream_iterator<std::string>(outputs), {});
+        options.counts.assign(std::istream_iterator<int>(counts), {});
+        options.widest = *std::max_element(options.counts.begin(), options.counts.end());
         time_passes(model.get(), options, text);
     }
     return 0;

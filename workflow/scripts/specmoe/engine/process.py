@@ -17,8 +17,8 @@ from typing import IO
 
 from specmoe.config.base import resource as data
 from specmoe.config.engines import build_environment
+from specmoe.engine import supervise
 from specmoe.engine.machine import text_of
-from specmoe.engine.supervise import guarded
 from specmoe.errors import EngineError, MeasurementError
 from specmoe.text import exit_status
 
@@ -29,8 +29,10 @@ def start_guarded(
     command: list[str], out: IO[bytes], error: IO[bytes] | int, environment: Mapping[str, str]
 ) -> "subprocess.Popen[bytes]":
     """Start a command, whose guard ends it when its standard input is closed."""
+    # -I -S: the guard needs neither site-packages nor the environment, and starts faster.
+    guard = [sys.executable, "-I", "-S", supervise.__file__]
     return subprocess.Popen(
-        guarded(command),
+        [*guard, *command],
         stdin=subprocess.PIPE,
         stdout=out,
         stderr=error,
@@ -71,15 +73,13 @@ def run_tool(
         out.seek(0)
         error.seek(start)
         text, logged = (file.read().decode(errors="replace") for file in (out, error))
+    if code == 0:
+        return text, logged
     if code is None:
-        raise with_end_of_log(
-            f"timeout: {name} took longer than {limit_s:g} s (measurement.time_limit_s)",
-            logged,
-            log,
-        )
-    if code != 0:
-        raise with_end_of_log(f"{name} failed ({exit_status(code)})", logged, log)
-    return text, logged
+        reason = f"timeout: {name} took longer than {limit_s:g} s (measurement.time_limit_s)"
+    else:
+        reason = f"{name} failed ({exit_status(code)})"
+    raise with_end_of_log(reason, logged, log)
 
 
 def run_build_tool(command: list[str], output: int, error: str) -> None:

@@ -8,7 +8,6 @@ decided otherwise in this smaller batch; it is replayed again.
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -70,12 +69,9 @@ class Verification(NamedTuple):
     restored: bool
 
 
-@dataclass
-class Request:
-    """What a server logs of one request: its verifications, and the ms of drafting."""
-
-    verifications: list[Verification] = field(default_factory=list)
-    draft_ms: float | None = None  # of no meaning where requests are served at once
+Request = dict[str, Any]
+"""What a server logs of one request, as a record has it: its `verifications`, and `draft_ms`, the
+time of drafting, of no meaning where requests are served at once."""
 
 
 def read_requests(log: str) -> dict[int, list[Request]]:
@@ -84,15 +80,15 @@ def read_requests(log: str) -> dict[int, list[Request]]:
     before = 0.0
     for line in log.splitlines():
         if found := _TASK.search(line):
-            slots.setdefault(int(found[1]), []).append(Request())
+            slots.setdefault(int(found[1]), []).append({"verifications": [], "draft_ms": None})
         elif found := _STATISTICS.search(line):
             if 0 in slots:
-                slots[0][-1].draft_ms = float(found[1]) - before
+                slots[0][-1]["draft_ms"] = float(found[1]) - before
             before = float(found[1])
         elif found := _VERIFICATION.search(line):
             slot, accepted, drafted, restored = found.groups()
             one = Verification(int(accepted), int(drafted), bool(restored))
-            slots[int(slot)][-1].verifications.append(one)
+            slots[int(slot)][-1]["verifications"].append(one)
     return slots
 
 
@@ -116,15 +112,13 @@ def counts_of(verifications: Sequence[Verification], longest: int) -> dict[str, 
     rounds = [*_rounds(verifications)]
     accepted, drafted = (Counter(of) for of in zip(*rounds, strict=True)) if rounds else ({}, {})
     tried = [min(accepted + 1, drafted) for accepted, drafted in rounds]
-    lengths = range(longest + 1)
+    lengths, restored = range(longest + 1), [one.restored for one in verifications]
     return {
         "accepted_lengths": [accepted.get(length, 0) for length in lengths],
         "drafted_lengths": [drafted.get(length, 0) for length in lengths],
         "drafted_per_position": [sum(end > at for end in tried) for at in range(longest)],
-        "replays": sum(one.restored for one in verifications),
-        "replays_rejected": sum(
-            one.restored and two.restored for one, two in pairwise(verifications)
-        ),
+        "replays": sum(restored),
+        "replays_rejected": sum(one and two for one, two in pairwise(restored)),
     }
 
 

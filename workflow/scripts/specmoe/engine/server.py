@@ -1,12 +1,11 @@
 """One llama-server process: its command line, its requests, its counters, its end."""
 
-import json
 import os
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
@@ -23,7 +22,6 @@ from specmoe.text import exit_status
 # what fits: layers and context are given, and it took half of a start.
 VARIABLES = {"LLAMA_TRACE": "1", "LLAMA_ARG_FIT": "off"}
 _POLL_S = 0.02
-_CERTAIN = 1e6  # added to a token's logit; no logit comes near
 
 
 class Settings(NamedTuple):
@@ -58,7 +56,7 @@ class Server:
         self._time_limit_s = time_limit_s
         self._process: subprocess.Popen[bytes] | None = None
         self.settings: Settings  # known once its models are loaded
-        self.peak_rss_bytes: int | None = None  # known once the process has ended
+        self.peak_rss_bytes: int  # known once the process has ended
         self._client = httpx.Client(
             # A socket is not encrypted; to verify, httpx reads SSL_CERT_FILE, which may be absent.
             transport=httpx.HTTPTransport(uds=str(self._socket), verify=False),
@@ -115,12 +113,11 @@ class Server:
 
     def tokenize(self, text: str) -> list[int]:
         """Return the token ids of `text` in the target's vocabulary."""
-        asked = {"content": text, "add_special": True}
-        return list(self._post("/tokenize", asked)["tokens"])
+        return list(self._ask("/tokenize", {"content": text, "add_special": True})["tokens"])
 
     def detokenize(self, ids: list[int]) -> str:
         """Return the text of token ids."""
-        return str(self._post("/detokenize", {"tokens": ids})["content"])
+        return str(self._ask("/detokenize", {"tokens": ids})["content"])
 
     def apply_template(self, messages: Sequence[Mapping[str, Any]], thinking: bool | None) -> str:
         """Return a chat as the target's own template writes it, up to where the response starts.
@@ -130,7 +127,7 @@ class Server:
         asked: dict[str, Any] = {"messages": list(messages)}
         if thinking is not None:
             asked["chat_template_kwargs"] = {"enable_thinking": thinking}
-        return str(self._post("/apply-template", asked)["prompt"])
+        return str(self._ask("/apply-template", asked)["prompt"])
 
     def complete(
         self,
@@ -140,52 +137,35 @@ class Server:
         temperature: float,
         seed: int,
         until_end: bool = False,
-        slot: int | None = None,
-        n_probs: int = 0,
-        reuse: bool = False,
-        chosen: int | None = None,
+        **more: Any,
     ) -> dict[str, Any]:
         """Generate exactly `n_predict` tokens after `prompt` and return the server's response.
 
         With `until_end` its last token may end the target's text, and its `stop_type` is then
-        `eos`. Any `slot` serves it unless one is given.
-
-        For each token, `completion_probabilities[i].top_logprobs` has the `n_probs` likeliest of
-        the model, best first, whatever the sampling. With `reuse` the server does not process again
-        what `prompt` shares with the request before. `chosen` is the token that is sampled, however
-        improbable.
+        `eos`. `more` are keys of the server's own: by `id_slot` that slot serves it. By `n_probs`,
+        for each token `completion_probabilities[i].top_logprobs` has so many likeliest of the
+        model, best first, whatever the sampling. By `cache_prompt` the server does not process
+        again what `prompt` shares with the request before.
         """
-        body: dict[str, Any] = {
+        asked: dict[str, Any] = {
             "prompt": prompt,
             "n_predict": n_predict,
             "temperature": temperature,
             "seed": seed,
             "ignore_eos": not until_end,
             "return_tokens": True,
-            "cache_prompt": reuse,
-            "n_probs": n_probs,
+            "cache_prompt": False,
         }
-        if slot is not None:
-            body["id_slot"] = slot
-        if temperature == 0:
-            body["top_k"] = 1
-        if chosen is not None:
-            body["logit_bias"] = [[chosen, _CERTAIN]]
-        return dict(self._post("/completion", body))
+        greedy = {"top_k": 1} if temperature == 0 else {}
+        return dict(self._ask("/completion", asked | greedy | more))
 
     def metrics(self) -> dict[str, float]:
         """Return the server's counters by name, see `responses.read_counters`."""
-        with self._named_errors("/metrics"):
-            answer = self._client.get("/metrics")
-            return read_counters(answer.raise_for_status().text)
+        return dict(self._ask("/metrics", read=lambda answer: read_counters(answer.text)))
 
     def error(self, reason: str) -> MeasurementError:
         """Return an error with `reason` and the end of the server's log."""
         return process.with_end_of_log(reason, self.log_text(), self._log)
-
-    def decode_failures(self) -> int:
-        """Return how many failed decodes the server has logged so far."""
-        return process.count_failures(self.log_text())
 
     def log_text(self) -> str:
         """Return what the server has logged so far."""
@@ -208,15 +188,16 @@ class Server:
             f"llama-server was not ready after {self._time_limit_s:g} s (measurement.time_limit_s)"
         )
 
-    def _post(self, path: str, body: dict[str, Any]) -> Any:
-        with self._named_errors(path):
-            return json.loads(self._client.post(path, json=body).raise_for_status().content)
-
-    @contextmanager
-    def _named_errors(self, path: str) -> Iterator[None]:
-        """Turn what goes wrong with a request, or with its answer, into an error."""
+    def _ask(
+        self,
+        path: str,
+        body: Mapping[str, Any] | None = None,
+        read: Callable[[httpx.Response], Any] = httpx.Response.json,
+    ) -> Any:
+        """Return what a request gives; what goes wrong with it, or its answer, is an error."""
         try:
-            yield
+            answer = self._client.request("POST" if body else "GET", path, json=body)
+            return read(answer.raise_for_status())
         except httpx.TimeoutException as error:
             raise self.error(
                 f"timeout: {path} took longer than {self._time_limit_s:g} s"

@@ -13,12 +13,6 @@ import threading
 GRACE_S = 5.0  # time for a server to close its log before it is killed
 
 
-def guarded(command: list[str]) -> list[str]:
-    """Return a command line that runs `command` as long as its standard input is open."""
-    # -I -S: the guard needs neither site-packages nor the environment, and starts faster.
-    return [sys.executable, "-I", "-S", __file__, *command]
-
-
 def _main() -> None:
     # Ctrl-C reaches every process of the terminal; the job decides when its server ends.
     signal.signal(signal.SIGINT, signal.SIG_IGN)

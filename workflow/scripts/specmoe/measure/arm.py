@@ -18,6 +18,7 @@ from specmoe.config.methods import METHODS, is_ngram
 from specmoe.config.workloads import read_content
 from specmoe.engine.disturbance import Budget, Watch, measure_undisturbed
 from specmoe.engine.job import Job
+from specmoe.engine.process import count_failures
 from specmoe.engine.responses import (
     ACCEPTED,
     DRAFTED,
@@ -125,8 +126,7 @@ class LiveArm:
         self.server = job.server(block, self.arm, job.log_of(self.arm, min(self.groups)))
         self.server.__enter__()
         self._check_settings()
-        gpus = block.environment.get("CUDA_VISIBLE_DEVICES", "")
-        self.watch = Watch(self.server.pid, job.backend, gpus)
+        self.watch = Watch(self.server.pid, job.backend, block.environment)
         self.sent.clear()
         self.prompts = self.prompts or {
             source.prompt: prompt_ids(self.server, source, block, job.root)
@@ -154,8 +154,7 @@ class LiveArm:
     def stop(self) -> None:
         """End the server, and add to its runs what its log says of each request."""
         self.server.stop()
-        if self.server.peak_rss_bytes is not None:
-            self._peaks.append(self.server.peak_rss_bytes)
+        self._peaks.append(self.server.peak_rss_bytes)
         if not self.arm.speculates:
             return
         of_slots = read_requests(self.server.log_text())
@@ -165,14 +164,13 @@ class LiveArm:
                 raise self.server.error(f"the log has {logged} of {sent} requests of slot {slot}")
         for run in self._runs:
             if run["process"] == self._ended:
-                request = of_slots[run.get("slot", 0)][run["request"]]
-                run["verifications"] = [tuple(one) for one in request.verifications]
-                if self.block.concurrency is None:
-                    run["draft_ms"] = request.draft_ms
+                run.update(of_slots[run.get("slot", 0)][run["request"]])
+                if self.block.concurrency is not None:
+                    del run["draft_ms"]
         self._ended += 1
 
     def prepare(self) -> Watch:
-        """Return what observes a run, with the server ready, or new for a stateful method."""
+        """Return what is observed of a run, with the server ready, or new for a stateful method."""
         if self._is_stateful and self._used:
             self.stop()
             self.begin()
@@ -214,7 +212,7 @@ class LiveArm:
             temperature=block.temperature,
             seed=seed,
             until_end=until_end,
-            slot=None if block.concurrency is None else slot,
+            id_slot=-1 if block.concurrency is None else slot,  # any, or its own
         )
         wall_ms = (time.perf_counter() - clock) * 1000
         check_length(server, ids, answer, n_predict, until_end=until_end)
@@ -229,10 +227,10 @@ class LiveArm:
 
     def counted(self, serve: Callable[[], T]) -> tuple[T, dict[str, float], int]:
         """Serve; return what comes of it, how the counters moved, and how many decodes failed."""
-        before, failures = self.server.metrics(), self.server.decode_failures()
+        before, failures = self.server.metrics(), count_failures(self.server.log_text())
         served, after = serve(), self.server.metrics()
         moved = {name: value - before.get(name, 0) for name, value in after.items()}
-        return served, moved, self.server.decode_failures() - failures
+        return served, moved, count_failures(self.server.log_text()) - failures
 
     def measure(
         self,
@@ -288,7 +286,7 @@ class LiveArm:
             "command": [*map(at_home, self.server.command)],
             "environment": {name: at_home(value) for name, value in environment.items()},
             "server": self.server.settings._asdict(),
-            "peak_rss_bytes": max(self._peaks, default=None),
+            "peak_rss_bytes": max(self._peaks),
             # For draft scoring.
             "prompts": None if self.arm.speculates else self.prompts,
         }

@@ -13,7 +13,7 @@ from statistics import fmean
 from typing import Any, NamedTuple
 
 from specmoe.config.block import Arm, Block, PromptSource, Protocol, Schedule
-from specmoe.engine.disturbance import Budget, busiest, describe_others, snapshot
+from specmoe.engine.disturbance import Budget, busiest, snapshot
 from specmoe.engine.identity import Workplace
 from specmoe.engine.job import Job, exclusive_job, log_of_job
 from specmoe.engine.machine import machine_id, memory_needed
@@ -61,12 +61,13 @@ def summary(block: Block, record: Mapping[str, Any]) -> str:
     arm, best = max(means.items(), key=lambda one: one[1], default=("", 0.0))
     again = sum(bool(run.get("reruns")) for run in record["runs"])
     failures = sum(run["decode_failures"] for run in record["runs"])
+    others = ", ".join(f"{name} {share:.0%}" for name, share in record.get("others", []))
     parts = [
         f"baseline {alone:.1f} tok/s" if alone else "",
         f"fastest {arm}, {f'{best / alone:.2f}×' if alone else f'{best:.1f} tok/s'}" if arm else "",
         f"{counted(again, 'run')} repeated because of other load" if again else "",
         counted(failures, "failed decode") if failures else "",
-        describe_others(record.get("others", [])),
+        f"beside it {others} of the CPUs" if others else "",
     ]
     return "; ".join(filter(None, parts))
 

@@ -23,6 +23,7 @@ from specmoe.plan.campaign import LoadedCampaign
 
 CANDIDATES_ASKED = 1000  # a token that is not among them is no near tie
 _WHOLE = "a"
+CERTAIN = 1e6  # added to a token's logit, it is sampled; no logit comes near
 
 # A target with a sliding window keeps no more than the window, so it would process a prompt again
 # instead of the next batch. With this flag it keeps all, and still looks no farther.
@@ -55,8 +56,8 @@ def read_in_batches(
             temperature=0,
             seed=0,
             n_probs=asked,
-            reuse=bool(size),
-            chosen=whole,
+            cache_prompt=bool(size),
+            logit_bias=[[whole, CERTAIN]],
         )
         if answer["timings"]["prompt_n"] != (size or len(prompt)):
             raise server.error(

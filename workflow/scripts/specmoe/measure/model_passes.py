@@ -92,13 +92,12 @@ def time_passes(
 def measure(passes: TimedPasses, job: Job, program: Path) -> dict[str, Any]:
     """Return the record of the passes of the job's target, timed with `program`."""
     threads = passes.threads or physical_cores()
-    lists = ",".join(passes.outputs), ",".join(map(str, passes.widths))
+    lists = " ".join(passes.outputs), " ".join(map(str, passes.widths))
     counts = threads, passes.gpu_layers, passes.depth, passes.samples
     words = "time", engine_path(job.target), job.root / passes.text, *counts, *lists
-    gpus = passes.environment.get("CUDA_VISIBLE_DEVICES", "")
     printed, attempts = measure_undisturbed(
         lambda: job.run(program, words, passes.environment, job.time_limit_s),
-        lambda: Watch(None, job.backend, gpus),
+        lambda: Watch(None, job.backend, passes.environment),
         Budget(passes.reruns, 1),
     )
     return {
@@ -177,7 +176,8 @@ def score(
     lines = [[len(prompt), *prompt, *tokens] for prompt, tokens in texts]
     file.write_text("".join(" ".join(map(str, line)) + "\n" for line in lines))
     threads = block.threads or physical_cores()
-    words = "score", engine_path(job.target), file, threads, block.gpu_layers, n_tokens
+    longest = max(len(prompt) + len(tokens) for prompt, tokens in texts)
+    words = "score", engine_path(job.target), file, threads, block.gpu_layers, n_tokens, longest
     printed = job.run(program, words, block.environment, job.time_limit_s * len(texts))
     file.unlink()
     proposals: list[list[Proposal]] = [[] for _ in texts]

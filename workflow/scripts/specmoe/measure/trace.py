@@ -163,7 +163,7 @@ def record(block: Block, job: Job, config: Config) -> Recording:
                 temperature=0,
                 seed=block.seed,
                 until_end=until_end,
-                reuse=True,
+                cache_prompt=True,
             )
 
         prompt, until_end = prompt_ids(target, source, block, job.root), block.stop == Stop.EOS

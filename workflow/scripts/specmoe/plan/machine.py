@@ -228,7 +228,7 @@ def _probe_alone() -> float:
     rates: list[float] = []
     with measuring_lock():
         measure_undisturbed(
-            lambda: rates.append(probe()), lambda: Watch(None, Backend.CPU), Budget(1, 1)
+            lambda: rates.append(probe()), lambda: Watch(None, Backend.CPU, {}), Budget(1, 1)
         )
     return max(rates)
 
