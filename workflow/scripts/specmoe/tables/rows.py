@@ -119,10 +119,6 @@ def differences(analysis: Analysis) -> pd.DataFrame:
 def compared_settings(analysis: Analysis) -> pd.DataFrame:
     """Return what the campaigns compared measured, settings of the same prompts together."""
     settings = analysis.compared_settings
-    prompted = (
-        settings["target_label"] + ", suite " + settings["suite"] + ": " + settings["prompts"]
-    )
-    settings = settings.assign(prompted=prompted)
-    settings["place"] = settings.groupby("prompted", sort=False).ngroup()
-    settings["series"] = settings.groupby(["prompted", "draft_label"], sort=False).ngroup()
-    return settings.sort_values(["place", "series", "gamma"], kind="stable")
+    prompts = ", suite " + settings["suite"] + ": " + settings["prompts"]
+    prompted = settings["target_label"] + prompts
+    return settings.assign(prompted=prompted, series=prompted + settings["draft_label"])
