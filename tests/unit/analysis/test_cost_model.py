@@ -53,7 +53,7 @@ def predicted_of(runs):
 
 def round_costs(pairs):
     """Return what rounds of every γ cost."""
-    table = verification(pairs)
+    table = verification(pairs, SETTINGS)
     return table[table["round_steps"].notna()] if len(table) else table
 
 
@@ -88,7 +88,7 @@ def test_known_costs_are_recovered(hybrid):
 
 def test_timed_passes_tell_apart_what_a_round_consists_of():
     pair = fitted()
-    table = verification([pair])
+    table = verification([pair], SETTINGS)
     truth = table["n_tokens"].map(verify_cost)
     assert table["steps"].to_numpy() == pytest.approx(truth.to_numpy())
     costs = round_costs([pair])
@@ -101,7 +101,7 @@ def test_timed_passes_tell_apart_what_a_round_consists_of():
 
 def test_passes_that_were_timed_are_as_timed_and_not_as_the_fit_has_them():
     pair = fitted(noise=0.1)
-    [row] = verification([pair]).query("n_tokens == 9").to_dict("records")
+    [row] = verification([pair], SETTINGS).query("n_tokens == 9").to_dict("records")
     logs = np.log(pair.timed.verified[9])
     assert row["steps"] == pytest.approx(np.exp(logs.mean()))
     # Two repeats: with one degree of freedom alone, Student's t is 12.7 times half their distance.
@@ -131,7 +131,7 @@ def test_no_cost_is_negative_and_none_falls_with_the_width_whatever_the_noise(se
     (pair,) = fit_pairs(with_speedups(runs), times, SETTINGS)
     for costs in (pair.model.costs, *pair.model.without):
         assert (costs >= 0).all()
-    table = verification([pair])
+    table = verification([pair], SETTINGS)
     assert table.loc[table["n_tokens"] > 1, ["steps_low", "steps_high"]].notna().all(axis=None)
     assert round_costs([pair])["round_steps"].is_monotonic_increasing
 
@@ -198,7 +198,7 @@ def test_what_the_costs_cannot_be_fitted_on_gives_no_model_and_empty_tables(kept
     runs = frame(filter(kept, forced()))
     assert pairs_of(runs) == []
     predicted = predicted_of(runs)
-    tables = [predicted, verification([])]
+    tables = [predicted, verification([], SETTINGS)]
     tables += [prediction_errors(predicted), break_even([], predicted)]
     assert all(table.empty for table in tables)
 
@@ -273,7 +273,7 @@ def test_a_round_by_hand(chance, replays, accepted, tokens, steps):
 def test_break_even_is_where_the_speedup_is_1():
     pair = fitted(repeats=1, hybrid=False)
     # A single block gives no interval.
-    passes = verification([pair])
+    passes = verification([pair], SETTINGS)
     assert passes["steps"].notna().all()
     assert passes[["steps_low", "steps_high"]].isna().all(axis=None)
     table = break_even([pair], pd.DataFrame()).set_index("gamma")

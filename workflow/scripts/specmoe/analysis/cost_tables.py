@@ -9,8 +9,8 @@ import pandas as pd
 
 from specmoe.analysis.cost_fit import TimedSteps, fit, timed_steps
 from specmoe.analysis.cost_model import Array, CostModel, counts_are_known, counts_of
-from specmoe.analysis.intervals import Estimate, block_mean, mean_speedup, moderated
-from specmoe.analysis.summaries import by_group
+from specmoe.analysis.intervals import Estimate, block_mean, mean_speedup
+from specmoe.analysis.summaries import by_group, with_ends
 from specmoe.config.block import MEASURED_BY
 from specmoe.config.methods import BY_TYPE, Method
 from specmoe.config.schema import Statistics
@@ -60,7 +60,7 @@ def fit_pairs(
     return fitted
 
 
-def verification(fitted: Iterable[Fitted]) -> pd.DataFrame:
+def verification(fitted: Iterable[Fitted], statistics: Statistics) -> pd.DataFrame:
     """Return the costs of every pass measured, a row for each target, draft and n_tokens.
 
     Columns:
@@ -74,18 +74,13 @@ def verification(fitted: Iterable[Fitted]) -> pd.DataFrame:
     """
     rows = []
     for pair in fitted:
-        model = pair.model
-        logs = np.log(pair.timed.verified.drop(columns=1))
-        means = moderated([block_mean(logs[width].to_numpy(float)) for width in logs])
-        timed = {1: Estimate(1.0)} | {
-            int(width): mean.estimate(model.confidence)
-            for width, mean in zip(logs, means, strict=True)
-        }
-        for n_tokens in model.knots["pass"]:
-            of_pass: dict[str, Any] = {"n_tokens": n_tokens} | timed[n_tokens].columns("steps")
-            of_round = {"gamma": n_tokens - 1} | _round_costs(model, n_tokens - 1)
-            rows.append(pair.identity | of_pass | of_round)
-    return pd.DataFrame(rows)
+        logs = np.log(pair.timed.verified)
+        for n_tokens in pair.model.knots["pass"]:
+            gamma = n_tokens - 1
+            mean = block_mean(logs[n_tokens].to_numpy(float)) if gamma else None
+            row: dict[str, Any] = pair.identity | {"n_tokens": n_tokens, "steps": mean}
+            rows.append(row | {"gamma": gamma} | _round_costs(pair.model, gamma))
+    return with_ends(pd.DataFrame(rows), PAIR, statistics, "steps").fillna({"steps": 1.0})
 
 
 def _round_costs(model: CostModel, gamma: int) -> dict[str, float]:
@@ -218,20 +213,18 @@ def break_even(fitted: Iterable[Fitted], predicted: pd.DataFrame) -> pd.DataFram
     - suite, forced_acceptance, acceptance_rate, speedup, speedup_low, speedup_high: the setting's,
       of `predicted`; null for a gamma without one.
     """
-    measured = {} if predicted.empty else predicted.groupby(PAIR)["gamma"].unique().to_dict()
+    settings = ["suite", "forced_acceptance", "acceptance_rate"]
+    settings += ["speedup", "speedup_low", "speedup_high"]
+    keys = [*PAIR, "gamma"]
+    measured = predicted.reindex(columns=[*keys, *settings])
     rows = []
     for pair in fitted:
-        of_pair = measured.get(tuple(pair.identity.values()), [])
-        for gamma in sorted({*pair.model.knots["draft"], *map(int, of_pair)}):
+        own = measured[(measured[PAIR] == [*pair.identity.values()]).all(axis=1)]
+        for gamma in sorted({*pair.model.knots["draft"], *map(int, own["gamma"])}):
             row = pair.identity | {"gamma": gamma, "extrapolated": gamma + 1 > pair.widest}
             rows.append(row | _ends(pair.model, gamma))
     frame = pd.DataFrame(rows)
-    settings = ["suite", "forced_acceptance", "acceptance_rate"]
-    settings += ["speedup", "speedup_low", "speedup_high"]
-    if frame.empty or predicted.empty:
-        return frame.assign(**dict.fromkeys(settings, np.nan))
-    keys = [*PAIR, "gamma"]
-    return frame.merge(predicted[[*keys, *settings]], how="left", on=keys)
+    return frame if frame.empty else frame.merge(measured, how="left", on=keys)
 
 
 def _ends(model: CostModel, gamma: int) -> dict[str, Any]:
