@@ -44,7 +44,7 @@ def plot_verification_cost(analysis: Analysis) -> Figure | None:
     timed = analysis.pass_times.assign(series=analysis.pass_times["model"])
     timed = timed[timed["series"].isin(looks)].drop_duplicates(["series", "n_tokens"])
     routed = timed[timed["experts"].notna()]
-    figure, panels = parts.make_panels(1 if routed.empty else 2, kinds=0)
+    figure, panels = parts.make_panels(1 if routed.empty else 2, share=False)
     parts.draw_series(panels[0], passes, "n_tokens", "steps", looks)
     for _, of_draft in rounds.groupby("draft", sort=False):
         parts.draw_series(panels[0], of_draft, "n_tokens", "round_steps", looks, hollow=True)
@@ -61,8 +61,7 @@ def plot_verification_cost(analysis: Analysis) -> Figure | None:
     beside = [] if bounded.empty else [thin]
     beside += [] if rounds.empty else [parts.handle(_GREY, "a whole round", hollow=True)]
     beside += [] if routed.empty else [parts.handle(_GREY, "uniform routing", hollow=True)]
-    parts.add_legend(figure, [*parts.series_handles(passes, looks), *beside])
-    return figure
+    return parts.with_legend(figure, [*parts.series_handles(passes, looks), *beside])
 
 
 def plot_upcycled_pairs(analysis: Analysis) -> Figure | None:
@@ -81,7 +80,7 @@ def plot_upcycled_pairs(analysis: Analysis) -> Figure | None:
         return None
     families = pd.concat(shown.values()).drop_duplicates("series")
     looks, names = target_looks(families), families["dense_label"].unique()
-    figure, panels = parts.make_panels(len(names) * len(shown), len(shown), kinds=0)
+    figure, panels = parts.make_panels(len(names) * len(shown), len(shown), share=False)
     for axes, (name, column) in zip(panels, product(names, shown), strict=True):
         rows = shown[column]
         if len(own := rows[rows["dense_label"] == name]):
@@ -89,8 +88,7 @@ def plot_upcycled_pairs(analysis: Analysis) -> Figure | None:
         axes.set_title(short(name))
     handles = parts.series_handles(families, looks)
     handles += [] if routed.empty else [parts.handle(_GREY, "uniform routing", hollow=True)]
-    parts.add_legend(figure, handles)
-    return figure
+    return parts.with_legend(figure, handles)
 
 
 def _by_gamma(settings: pd.DataFrame) -> pd.DataFrame:
@@ -132,8 +130,6 @@ def plot_break_even(analysis: Analysis) -> Figure | None:
     A panel for each target and draft. None if no pass was measured.
     """
     settings = analysis.break_even
-    if settings.empty:
-        return None
     looks = target_looks(settings)
     beside: Any = {"xytext": (4, 3), "textcoords": "offset points", "fontsize": 6}
 
@@ -164,7 +160,7 @@ def plot_break_even(analysis: Analysis) -> Figure | None:
         handles.append(Line2D([], [], label="never pays", **_NEVER))
     groups = settings.groupby("series", sort=False)
     labels = (parts.GAMMA_LABEL, parts.ACCEPTANCE_LABEL)
-    return parts.draw_panels(groups, draw_panel, parts.target_title, labels, handles)
+    return parts.draw_panels(groups, draw_panel, labels, handles)
 
 
 def plot_required_time(analysis: Analysis) -> Figure | None:
@@ -200,8 +196,7 @@ def plot_required_time(analysis: Analysis) -> Figure | None:
         handles.append(parts.handle(dots, f"{short(first['campaign'])}, {family} ({len(here)})"))
     axes.set_xlabel("time needed, one by one (s)")
     axes.set_ylabel("decode time in the row (s)")
-    parts.add_legend(figure, handles)
-    return figure
+    return parts.with_legend(figure, handles)
 
 
 def _mark_one_by_one(axes: Axes, passes: pd.DataFrame) -> None:
