@@ -88,8 +88,8 @@ def settings_by_protocol(analysis: Analysis) -> pd.DataFrame:
     settings = settings[settings.groupby(key)["measured_by"].transform("nunique").gt(1)]
     keys = [*MEASURED_BY, *key]
     settings = settings.merge(analysis.audit[[*keys, "flagged"]], how="left", on=keys)
-    suites = {suite: rank for rank, suite in enumerate(analysis.suites["suite"])}
-    return settings.assign(suite_rank=settings["suite"].map(suites)).sort_values(
+    suite_rank = settings["suite"].map([*analysis.suites["suite"]].index)
+    return settings.assign(suite_rank=suite_rank).sort_values(
         ["target_rank", "draft_rank", "suite_rank", "gamma"], ignore_index=True
     )
 

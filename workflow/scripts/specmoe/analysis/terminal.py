@@ -83,7 +83,7 @@ def environment(
     """Return `text.environment` with what templates of an analysis use."""
     env = text.environment(templates, printed, **syntax)
     numbers = ("fixed", "percent", "thousands", "memory", "interval", "measured_in")
-    texts = ("span", "day", "short_commits", "prompt_text")
+    texts = ("span", "day", "short_commits", "prompt_text", "prompts_in_short")
     env.filters.update({name: getattr(number_text, name) for name in (*numbers, *texts)})
     own = {"machine_of": machine_of, "reported_pairs": filters.reported_pairs, "records": records}
     env.filters.update(own)

@@ -20,7 +20,6 @@ from specmoe.analysis.cost_tables import PAIR
 from specmoe.analysis.decision import Answer
 from specmoe.analysis.filters import GAINS
 from specmoe.analysis.gamma_curves import LONGEST
-from specmoe.analysis.number_text import prompts_in_short
 from specmoe.analysis.registry import TABLES, Analysis, Record, records
 from specmoe.analysis.terminal import environment
 from specmoe.config.base import read_yaml
@@ -84,7 +83,7 @@ def render_page(
     known = cited(analysis)
     top, ticks = scale(known["best"])
     env = environment(sources)
-    env.filters.update(digest=_digest, prompts_in_short=prompts_in_short)
+    env.filters["digest"] = _digest
     return env.get_template("index.html.j2").render(
         known,
         style=_joined(*(sources / f"{name}.css" for name in ("style", "trace", "whatif"))),
