@@ -194,8 +194,7 @@ def plot_required_time(analysis: Analysis) -> Figure | None:
         axes.plot(here["required_ms"], here["decode_ms"], **small, zorder=2)
         family = {"moe": "MoE", "dense": "dense"}[first["family"]]
         handles.append(parts.handle(dots, f"{short(first['campaign'])}, {family} ({len(here)})"))
-    axes.set_xlabel("time needed, one by one (s)")
-    axes.set_ylabel("decode time in the row (s)")
+    axes.set(xlabel="time needed, one by one (s)", ylabel="decode time in the row (s)")
     return parts.with_legend(figure, handles)
 
 

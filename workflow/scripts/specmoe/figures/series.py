@@ -6,7 +6,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FuncFormatter, MaxNLocator, NullLocator, PercentFormatter
+from matplotlib.ticker import FuncFormatter, MaxNLocator, PercentFormatter
 
 from specmoe.analysis.filters import settings_by_draft, settings_by_protocol
 from specmoe.analysis.registry import Analysis
@@ -45,8 +45,7 @@ def plot_speedup_by_gamma(analysis: Analysis) -> Figure | None:
     for axes, (members, column) in zip(panels, product(drafts, _OF_DRAFTS), strict=True):
         parts.draw_series(axes, members, "gamma", column, looks)
         parts.powers_of_two(axes, settings["gamma"])
-        axes.set_title(_draft(members))
-        axes.set_ylabel(_OF_DRAFTS[column])
+        axes.set(title=_draft(members), ylabel=_OF_DRAFTS[column])
     for gain, accepted in zip(panels[::2], panels[1::2], strict=True):
         parts.mark_no_change(gain)
         parts.start_at_zero(accepted)
@@ -127,6 +126,7 @@ def plot_protocols(analysis: Analysis) -> Figure | None:
     figure, panels = parts.make_panels(
         columns * len(rows), columns, around_in=0.7, row_in=_ROW_HEIGHT_IN, share="col"
     )
+    most = max(float(settings["decode_failures"].max()), _LEAST_FAILURES)
     for axes, (members, column) in zip(panels, product(rows, _OF_PROTOCOLS), strict=True):
         parts.draw_series(axes, members, "gamma", column, looks, by="measured_by")
         parts.powers_of_two(axes, settings["gamma"])
@@ -135,19 +135,17 @@ def plot_protocols(analysis: Analysis) -> Figure | None:
             first = members.iloc[0]
             labels = short(first["target_label"]), short(first["draft_label"])
             axes.set_ylabel("{}\ndraft {}".format(*labels))
-    most = max(float(settings["decode_failures"].max()), _LEAST_FAILURES)
-    for acceptance, speedup, failures in zip(*[iter(panels)] * columns, strict=True):
-        acceptance.set_yscale("symlog", linthresh=_LEAST_ACCEPTANCE)
-        acceptance.set_ylim(0, 1.5)
-        acceptance.set_yticks([0, 1e-3, 1e-2, 1e-1, 1], minor=False)
-        acceptance.yaxis.set_major_formatter(FuncFormatter(lambda share, _: f"{100 * share:g} %"))
+            axes.set_yscale("symlog", linthresh=_LEAST_ACCEPTANCE)
+            axes.set(ylim=(0, 1.5), yticks=[0, 1e-3, 1e-2, 1e-1, 1])
+            axes.yaxis.set_major_formatter(FuncFormatter(lambda share, _: f"{100 * share:g} %"))
+        elif column == "decode_failures":
+            axes.set_yscale("symlog", linthresh=_LEAST_FAILURES)
+            axes.set_ylim(-0.4, 3 * most)  # room for the markers of both ends
+            axes.yaxis.set_major_formatter("{x:g}")
+        axes.minorticks_off()
+    for speedup in panels[1::columns]:
         parts.start_at_zero(speedup)
         parts.mark_no_change(speedup)
-        failures.set_yscale("symlog", linthresh=_LEAST_FAILURES)
-        failures.set_ylim(-0.4, 3 * most)  # room for the markers of both ends
-        failures.yaxis.set_major_formatter("{x:g}")
-        for axes in (acceptance, failures):
-            axes.yaxis.set_minor_locator(NullLocator())
     figure.supxlabel(parts.GAMMA_LABEL)
     return parts.with_legend(figure, [parts.handle(look, way) for way, look in looks.items()])
 

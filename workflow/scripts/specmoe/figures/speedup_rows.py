@@ -51,9 +51,7 @@ def plot_best_settings(analysis: Analysis) -> Figure | None:
     axes.axvline(1, **parts.REFERENCE_LINE, zorder=1)
     names = [f"{short(row['label'])}, {prompts_in_short(row['prompt_set'])}" for row in rows]
     axes.set_yticks(range(len(rows)), names)
-    axes.set_ylim(len(rows) - 0.4, -0.6)
-    axes.set_xlim(0, None)
-    axes.set_xlabel(parts.SPEEDUP_LABEL)
+    axes.set(xlim=(0, None), ylim=(len(rows) - 0.4, -0.6), xlabel=parts.SPEEDUP_LABEL)
     return parts.with_legend(figure, list(samples.values()))
 
 
