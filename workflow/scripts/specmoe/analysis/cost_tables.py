@@ -139,33 +139,31 @@ def predictions(
     compared = compared[unseen & counts_are_known(compared)]
     models = {tuple(pair.identity.values()): pair.model for pair in fitted}
 
-    def rows(members: pd.DataFrame) -> Iterator[dict[str, Any]]:
-        if model := models.get(tuple(map(str, members.iloc[0][PAIR]))):
-            yield _predicted(members, model, statistics)
+    def row(members: pd.DataFrame) -> Iterator[dict[str, Any]]:
+        model = models.get(tuple(map(str, members.iloc[0][PAIR])))
+        if model is None:
+            return
+        counts = counts_of(members)
+        gamma = counts[0].gamma
+        tokens = np.array([one.tokens for one in counts])
+        work = np.array([model.work(one) for one in counts])
+        without = np.exp(np.log(tokens / (model.without @ work.T)).mean(axis=1))
+        members = members.assign(predicted=tokens / (work @ model.costs))
+        # Over blocks, as every speedup: a block may lack a pair that the others have.
+        measured = mean_speedup(members).estimate(statistics.confidence)
+        predicted = model.ratio(math.exp(mean_speedup(members, "predicted").log), without)
+        rate = float(members["accepted"].sum() / members["drafted"].sum())
+        drafting, passing = model.value("draft", gamma), model.value("pass", gamma + 1)
+        yield {
+            "acceptance_rate": rate,
+            **measured.columns("speedup"),
+            **predicted.columns("predicted"),
+            "ratio": predicted.value / measured.value,
+            "equation_1": float((rate ** np.arange(gamma + 1)).sum()) / (drafting * gamma + 1),
+            "equation_2": gamma / (gamma * drafting + passing),
+        }
 
-    return by_group(compared, _SETTING, rows)
-
-
-def _predicted(members: pd.DataFrame, model: CostModel, statistics: Statistics) -> dict[str, Any]:
-    counts = counts_of(members)
-    gamma = counts[0].gamma
-    tokens = np.array([one.tokens for one in counts])
-    work = np.array([model.work(one) for one in counts])
-    without = np.exp(np.log(tokens / (model.without @ work.T)).mean(axis=1))
-    members = members.assign(predicted=tokens / (work @ model.costs))
-    # Over blocks, as every speedup: a block may lack a pair that the others have.
-    measured = mean_speedup(members).estimate(statistics.confidence)
-    predicted = model.ratio(math.exp(mean_speedup(members, "predicted").log), without)
-    rate = float(members["accepted"].sum() / members["drafted"].sum())
-    drafting, passing = model.value("draft", gamma), model.value("pass", gamma + 1)
-    return {
-        "acceptance_rate": rate,
-        **measured.columns("speedup"),
-        **predicted.columns("predicted"),
-        "ratio": predicted.value / measured.value,
-        "equation_1": float((rate ** np.arange(gamma + 1)).sum()) / (drafting * gamma + 1),
-        "equation_2": gamma / (gamma * drafting + passing),
-    }
+    return by_group(compared, _SETTING, row)
 
 
 def prediction_errors(predicted: pd.DataFrame) -> pd.DataFrame:

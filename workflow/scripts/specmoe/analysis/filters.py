@@ -13,7 +13,6 @@ from specmoe.analysis.labels import Control, by_model, in_series, protocols, wit
 from specmoe.analysis.registry import TABLES, Analysis, Record, records
 from specmoe.analysis.summaries import SETTING, fastest
 from specmoe.audit.checks import ALL
-from specmoe.audit.limits import LIMITS
 from specmoe.config.block import MEASURED_BY, PASSAGE_PREFIX
 
 GAINS = (Answer.ON, Answer.HERE, Answer.LOOPING)
@@ -66,15 +65,14 @@ def length_settings(analysis: Analysis) -> pd.DataFrame:
 def control_settings(analysis: Analysis) -> pd.DataFrame:
     """Return the controls, those that should be accepted first.
 
-    Added: `due` (the acceptance rate that they must reach, or not exceed), and controls_passed and
-    controls_failed (runs; null where the audit has not counted them).
+    Added: controls_passed and controls_failed (runs; null where the audit has not counted them).
     """
     settings = in_series(analysis.settings[analysis.settings["control"] != Control.NONE])
     keys = [*MEASURED_BY, "target", "draft", "gamma"]
     audit = analysis.audit.reindex(columns=[*keys, "controls_passed", "controls_failed"])
-    due = {Control.SELF: LIMITS.self_acceptance, Control.UNRELATED: LIMITS.unrelated_acceptance}
-    settings = settings.assign(due=settings["control"].map(due)).merge(audit, how="left", on=keys)
-    return settings.sort_values(["control", "target_rank", "suite", "gamma"], ignore_index=True)
+    return settings.merge(audit, how="left", on=keys).sort_values(
+        ["control", "target_rank", "suite", "gamma"], ignore_index=True
+    )
 
 
 def settings_by_protocol(analysis: Analysis) -> pd.DataFrame:

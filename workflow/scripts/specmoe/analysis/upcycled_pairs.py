@@ -18,10 +18,8 @@ from specmoe.config.block import MEASURED_BY, Outputs
 from specmoe.config.schema import Statistics
 from specmoe.models.info import Size
 
-_SHARED = [
-    *(*MEASURED_BY, "suite", "draft", "gamma", "forced_acceptance"),
-    *("prompt", "repeat", "iteration"),
-]
+_SHARED = [*MEASURED_BY, "suite", "draft", "gamma", "forced_acceptance"]
+_SHARED += ["prompt", "repeat", "iteration"]
 _COUNTED = ("drafted", "accepted", "speedup", "tokens")
 _RATIOS = ("speedup", "dense_speedup", "ratio", "experts_ratio")
 _PASS_RATIOS = ("ms", "steps", "ratio", "bound_share")

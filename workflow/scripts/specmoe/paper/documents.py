@@ -27,8 +27,6 @@ from specmoe.text import spreadsheet_text
 
 DOCUMENTS = ("main", "supplement")
 
-Ends = tuple[float, float]
-
 # In the notation of Jinja, in what TeX and these texts do not use.
 _SYNTAX = {
     f"{part}_{end}_string": mark
@@ -156,11 +154,11 @@ def cited(analysis: Analysis) -> dict[str, Any]:
     }
 
 
-def _ends(values: "pd.Series[float]") -> Ends:
+def _ends(values: "pd.Series[float]") -> tuple[float, float]:
     return values.min(), values.max()
 
 
-def _ends_by_family(rows: pd.DataFrame, column: str) -> dict[str, Ends]:
+def _ends_by_family(rows: pd.DataFrame, column: str) -> dict[str, tuple[float, float]]:
     """Return the ends of a column, of `all` rows and of each family, where there are any."""
     groups = [("all", rows), *rows.groupby("family")]
     return {str(family): _ends(own[column]) for family, own in groups if len(own)}

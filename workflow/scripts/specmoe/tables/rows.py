@@ -4,8 +4,6 @@ Each function of a table's name returns a frame of values that columns format, i
 `paper/tables.yaml` names the columns. It computes nothing.
 """
 
-from functools import partial
-
 import pandas as pd
 
 from specmoe.analysis import filters
@@ -14,6 +12,7 @@ from specmoe.analysis.number_text import fixed, percent
 from specmoe.analysis.registry import Analysis, records
 from specmoe.audit.checks import CHECKS
 from specmoe.audit.evidence import Level
+from specmoe.audit.limits import LIMITS
 from specmoe.config.models import CELLS
 
 FAMILY_WORDS = {"moe": "MoE", "dense": "dense"}
@@ -21,8 +20,11 @@ FAMILY_WORDS = {"moe": "MoE", "dense": "dense"}
 _GIVEN = ["recomputed", "measured"]
 
 CONTROLS = {Control.SELF: "drafts for itself", Control.UNRELATED: "unrelated draft"}
-# On which side of the due acceptance a control must be.
-_DUE = {Control.SELF: "≥ ", Control.UNRELATED: "≤ "}
+# The acceptance rate that a control must reach, or not exceed.
+_DUE = {
+    Control.SELF: f"≥ {percent(LIMITS.self_acceptance, 0)}",
+    Control.UNRELATED: f"≤ {percent(LIMITS.unrelated_acceptance, 0)}",
+}
 
 
 def models(analysis: Analysis) -> pd.DataFrame:
@@ -55,8 +57,8 @@ def models(analysis: Analysis) -> pd.DataFrame:
 def controls(analysis: Analysis) -> pd.DataFrame:
     """Return the controls, with the acceptance that is due, and baselines beside settings."""
     settings = filters.control_settings(analysis)
-    control, due = settings["control"], settings["due"].map(partial(percent, digits=0))
-    settings = settings.assign(control=control.map(CONTROLS), due=control.map(_DUE) + due)
+    control = settings["control"]
+    settings = settings.assign(control=control.map(CONTROLS), due=control.map(_DUE))
     beside = analysis.baselines_beside.rename(columns=lambda name: name.replace("ratio", "speedup"))
     if beside.empty:
         return settings
