@@ -65,7 +65,7 @@ def recording(**more):
     return replace(made, **more)
 
 
-PICTURE = page.Picture("data:,wide", 63, 40)
+PICTURE = {"address": "data:,wide", "width": 63, "height": 40}
 
 
 class Reader(HTMLParser):

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from specmoe.analysis.cost_fit import TimedSteps, fit, timed_steps
+from specmoe.analysis.cost_fit import Timed, fit, timed_steps
 from specmoe.analysis.cost_model import Array, CostModel, counts_are_known, counts_of
 from specmoe.analysis.intervals import Estimate, block_mean, mean_speedup
 from specmoe.analysis.summaries import by_group, with_ends
@@ -34,7 +34,7 @@ class Fitted(NamedTuple):
     identity: dict[str, str]
     model: CostModel
     widest: int
-    timed: TimedSteps
+    timed: Timed
 
 
 def fit_pairs(
@@ -74,7 +74,7 @@ def verification(fitted: Iterable[Fitted], statistics: Statistics) -> pd.DataFra
     """
     rows = []
     for pair in fitted:
-        logs = np.log(pair.timed.verified)
+        logs = np.log(pair.timed["pass"])
         for n_tokens in pair.model.knots["pass"]:
             gamma = n_tokens - 1
             mean = block_mean(logs[n_tokens].to_numpy(float)) if gamma else None

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from math import isnan
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pandas as pd
 from markupsafe import Markup, escape
@@ -43,14 +43,6 @@ MOST_ROUNDS = 2
 _SHORT = {"acceptance_rate": "rate", "speedup_low": "low", "speedup_high": "high"}
 
 
-class Picture(NamedTuple):
-    """A figure as a data URL, and its size in pixels."""
-
-    address: str
-    width: int
-    height: int
-
-
 def write_page(analysis: Path, figures: Path, out: Path, trace: Path | None = None) -> None:
     """Render the page, `index.html`, into a folder, with its data in `data/` beside it.
 
@@ -62,20 +54,20 @@ def write_page(analysis: Path, figures: Path, out: Path, trace: Path | None = No
     replace_text(out / "index.html", render_page(found, pictures(figures), recording))
 
 
-def pictures(folder: Path) -> dict[str, Picture]:
-    """Return the page's pictures by name: the SVG of the paper's figures."""
-    found = {}
+def pictures(folder: Path) -> dict[str, Record]:
+    """Return the page's pictures by name: the paper's figures as SVG in data URLs, with sizes."""
+    found: dict[str, Record] = {}
     for file in sorted(folder.glob("*.svg")):
         drawn = file.read_bytes()
         [size] = re.findall(rb'<svg [^>]*width="([\d.]+)pt" height="([\d.]+)pt"', drawn)
         width, height = (round(PIXELS_A_POINT * float(points)) for points in size)
         address = f"data:image/svg+xml;base64,{b64encode(drawn).decode()}"
-        found[file.stem] = Picture(address, width, height)
+        found[file.stem] = {"address": address, "width": width, "height": height}
     return found
 
 
 def render_page(
-    analysis: Analysis, figures: Mapping[str, Picture], recording: Recording | None
+    analysis: Analysis, figures: Mapping[str, Record], recording: Recording | None
 ) -> str:
     """Return the page as HTML, with the demonstration's record, if there is one."""
     sources = PAPER / "site"
