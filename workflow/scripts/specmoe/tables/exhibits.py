@@ -54,6 +54,7 @@ class TableColumn(BaseModel, frozen=True, extra="forbid"):
     head: Words
     print: str | Literal[False] | None = None
     form: str = "text"
+    digits: str = ""
     out_of: str = ""
     mark: tuple[str, str] = ("", "")
     strong: str = ""
@@ -70,7 +71,8 @@ class TableColumn(BaseModel, frozen=True, extra="forbid"):
     def show(self, row: Record) -> Cell:
         """Return the cell of a row."""
         name, *digits = self.form.split()
-        cell = FORMS[name](self, row, *map(int, digits))
+        given = [row[self.digits]] if self.digits else digits
+        cell = FORMS[name](self, row, *map(int, given))
         mark, flagged = self.mark
         return cell._replace(
             mark=mark if mark and row[flagged] else "",
@@ -217,11 +219,11 @@ def _filled(about: Specification, source: str, analysis: Analysis) -> Table:
     """Return a table with its rows, and what its entry computes of them: all that is no name."""
     choose = getattr(rows, source, None) or getattr(filters, source, None)
     frame = choose(analysis) if choose else getattr(analysis, source)
-    if about.where:
+    if about.where and len(frame):
         frame = frame.query(about.where)
     keys = [about.group, about.above, about.below]
     for column in about.columns:
-        keys += [column.key, column.out_of, column.mark[1], column.strong]
+        keys += [column.key, column.digits, column.out_of, column.mark[1], column.strong]
     for key in filter(None, keys):
         if not key.isidentifier() and len(frame):
             frame = frame.assign(**{key: frame.eval(key)})

@@ -8,16 +8,14 @@ import pandas as pd
 
 from specmoe.analysis import filters
 from specmoe.analysis.labels import Control
-from specmoe.analysis.number_text import fixed, percent
-from specmoe.analysis.registry import Analysis, records
+from specmoe.analysis.number_text import percent
+from specmoe.analysis.registry import Analysis
 from specmoe.audit.checks import CHECKS
 from specmoe.audit.evidence import Level
 from specmoe.audit.limits import LIMITS
 from specmoe.config.models import CELLS
 
 FAMILY_WORDS = {"moe": "MoE", "dense": "dense"}
-
-_GIVEN = ["recomputed", "measured"]
 
 CONTROLS = {Control.SELF: "drafts for itself", Control.UNRELATED: "unrelated draft"}
 # The acceptance rate that a control must reach, or not exceed.
@@ -99,23 +97,14 @@ def comparison(analysis: Analysis) -> pd.DataFrame:
     below it does not print as the bound.
     """
     frame = analysis.comparison
-    rows = records(frame[(frame["source"] != CELLS) & frame[_GIVEN].notna().any(axis=1)])
-    for row in rows:
-        bound = row["relation"] == "<"
-        digits = 2 if bound else int(row["digits"])
-        row["what"] = row["what"].replace("acceptance_percent", "acceptance rate (%)")
-        row["printed"] = f"< {row['printed']}" if bound else row["printed"]
-        row |= {key: fixed(row[key], digits) for key in _GIVEN}
-    return pd.DataFrame(rows)
-
-
-def differences(analysis: Analysis) -> pd.DataFrame:
-    """Return the numbers of the published study that its rows do not give."""
-    frame = analysis.reported
-    frame = frame[~frame["equal"].astype(bool)]
-    digits = frame["digits"].clip(lower=2)
-    given = [fixed(*one) for one in zip(frame["recomputed"], digits, strict=True)]
-    return frame.assign(recomputed=given)
+    known = frame[["recomputed", "measured"]].notna().any(axis=1)
+    frame = frame[(frame["source"] != CELLS) & known]
+    bound = frame["relation"] == "<"
+    return frame.assign(
+        what=frame["what"].str.replace("acceptance_percent", "acceptance rate (%)"),
+        printed=frame["printed"].where(~bound, "< " + frame["printed"]),
+        digits=frame["digits"].mask(bound, 2),
+    )
 
 
 def compared_settings(analysis: Analysis) -> pd.DataFrame:
