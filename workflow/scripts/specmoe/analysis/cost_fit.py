@@ -128,14 +128,6 @@ def _sums(read: pd.DataFrame, model: CostModel) -> pd.DataFrame:
     return columns.groupby([read["full"], read["gamma"], read["repeat"]]).sum()
 
 
-def _mean(steps: pd.DataFrame, repeats: list[int]) -> Array:
-    """Return the geometric mean over repeats, by width."""
-    kept = steps[steps.index.isin(repeats)]
-    kept = steps if kept.empty else kept
-    mean: Array = np.exp(np.log(kept).mean()).to_numpy(float)
-    return mean
-
-
 def _solve(sums: pd.DataFrame, timed: Timed, repeats: list[int], model: CostModel) -> Array:
     """Return the costs that best explain what some repeats took."""
     from scipy.optimize import nnls
@@ -148,7 +140,11 @@ def _solve(sums: pd.DataFrame, timed: Timed, repeats: list[int], model: CostMode
     rises = _rises(model)
     single = np.zeros(len(rises))
     single[: len(model.knots["pass"])] = 1  # v(1), from which v rises
-    passes = np.concatenate([_mean(frame, repeats) for frame in timed.values()])
+    means = []
+    for steps in timed.values():
+        known = steps[steps.index.isin(repeats)]
+        means.append(np.log(steps if known.empty else known).mean().to_numpy(float))
+    passes = np.exp(np.concatenate(means))
     work = np.concatenate([amounts, np.eye(len(passes), len(rises))])
     times = np.concatenate([overhead_steps, passes])
     weights = np.repeat([1.0, _TIMED_WEIGHT], [len(overhead_steps), len(passes)]) / times

@@ -52,8 +52,16 @@ def plot_verification_cost(analysis: Analysis) -> Figure | None:
     for series, own in bounded.groupby("series", sort=False):
         bound = (own["bound_share"] * own["steps"]).astype(float)
         panels[0].plot(own["n_tokens"], bound, color=looks[str(series)].colour, linewidth=0.8)
-    _mark_one_by_one(panels[0], passes)
+    # Passes that cost one step a token.
+    widths = sorted(passes["n_tokens"].astype(int).unique())
+    middle = widths[len(widths) // 2]
+    panels[0].plot(widths, widths, **parts.REFERENCE_LINE)
+    near: Any = {"xytext": (-3, 3), "textcoords": "offset points"} | parts.REFERENCE_TEXT
+    panels[0].annotate("one by one", (middle, middle), **near)
+    panels[0].set_yscale("log", base=2)
+    panels[0].yaxis.set_major_formatter("{x:g}")
     parts.powers_of_two(panels[0], passes["n_tokens"])
+    panels[0].minorticks_off()
     panels[0].set(xlabel=N_TOKENS_LABEL, ylabel=_LABELS["steps"])
     for axes in panels[1:]:
         _draw_panel(axes, routed, looks, "experts")
@@ -196,15 +204,3 @@ def plot_required_time(analysis: Analysis) -> Figure | None:
         handles.append(parts.handle(dots, f"{short(first['campaign'])}, {family} ({len(here)})"))
     axes.set(xlabel="time needed, one by one (s)", ylabel="decode time in the row (s)")
     return parts.with_legend(figure, handles)
-
-
-def _mark_one_by_one(axes: Axes, passes: pd.DataFrame) -> None:
-    """Draw the cost of passes at one step a token, and make the axis logarithmic."""
-    widths = sorted(passes["n_tokens"].astype(int).unique())
-    axes.plot(widths, widths, **parts.REFERENCE_LINE)
-    middle = widths[len(widths) // 2]
-    beside: Any = {"xytext": (-3, 3), "textcoords": "offset points"}
-    axes.annotate("one by one", (middle, middle), **beside, **parts.REFERENCE_TEXT)
-    axes.set_yscale("log", base=2)
-    axes.yaxis.set_major_formatter("{x:g}")
-    axes.yaxis.set_minor_locator(NullLocator())

@@ -97,12 +97,14 @@ def render_table(name: str, whole: Table, analysis: Analysis) -> str:
 
 def _head(columns: Sequence[TableColumn], confidence: float) -> list[str]:
     """Return the lines of the headings: one, or two where words stand over those of a column."""
-    pairs = [_heads(column, confidence) for column in columns]
-    last = _line([head for _, head in pairs])
-    if not any(over for over, _ in pairs):
+    level = rf"{percent(confidence, 0)}\,\%"
+    heads = [column.print or to_latex(column.head.en) for column in columns]
+    parts = [head.replace("<confidence>", level).rpartition(" | ") for head in heads]
+    last = _line([below for _, _, below in parts])
+    if not any(over for over, _, _ in parts):
         return [last]
     first, rules, end = [], [], 0
-    for over, members in groupby(over for over, _ in pairs):
+    for over, members in groupby(over for over, _, _ in parts):
         span = len(list(members))
         start, end = end + 1, end + span
         spans = over and span > 1
@@ -110,14 +112,6 @@ def _head(columns: Sequence[TableColumn], confidence: float) -> list[str]:
         if spans:
             rules.append(rf"\cmidrule(lr){{{start}-{end}}}")
     return [_line(first), *rules, last]
-
-
-def _heads(column: TableColumn, confidence: float) -> tuple[str, str]:
-    """Return a column's heading and the words over it, in LaTeX; either may be empty."""
-    head = column.print or to_latex(column.head.en)
-    head = head.replace("<confidence>", rf"{percent(confidence, 0)}\,\%")
-    over, _, below = head.rpartition(" | ")
-    return over, below
 
 
 def _body(table: Table) -> list[str]:
