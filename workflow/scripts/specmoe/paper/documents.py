@@ -65,23 +65,20 @@ def render_documents(analysis: Analysis, drawn: Collection[str]) -> dict[str, st
     lengths = {name: len(one.rows) for name, one in filled.items()}
     known = {"tables": lengths, "figures": drawn} | cited(analysis)
 
-    def table(name: str) -> Markup:
-        one = filled[name]
-        kind = "pagestable" if one.long else "floattable"
-        keys = {column.key for column in one.columns}
-        marks = {cell.mark for cells in one.rows for cell in cells}
-        caption = env.from_string(one.about.caption).render(known, keys=keys, marks=marks)
-        return Markup(rf"\{kind}{{{name}}}{{{caption}}}")  # noqa: S704
-
-    def figure(name: str) -> Markup:
-        caption = to_latex(env.from_string(wording[name].caption).render(known))
-        return Markup(rf"\floatfigure{{{name}}}{{{caption}}}")  # noqa: S704
-
     def exhibits(section: str) -> Markup:
-        of_section = [name for name, one in wording.items() if one.section == section]
-        shown = [figure(name) for name in of_section if name in drawn]
-        shown += [table(name) for name, one in filled.items() if one.about.section == section]
-        return Markup().join(shown)
+        shown = []
+        for name, about in wording.items():
+            if about.section == section and name in drawn:
+                caption = to_latex(env.from_string(about.caption).render(known))
+                shown.append(rf"\floatfigure{{{name}}}{{{caption}}}")
+        for name, one in filled.items():
+            if one.about.section == section:
+                kind = "pagestable" if one.long else "floattable"
+                keys = {column.key for column in one.columns}
+                marks = {cell.mark for cells in one.rows for cell in cells}
+                caption = env.from_string(one.about.caption).render(known, keys=keys, marks=marks)
+                shown.append(rf"\{kind}{{{name}}}{{{caption}}}")
+        return Markup("".join(shown))  # noqa: S704
 
     known["exhibits"] = exhibits
     return {name: env.get_template(f"{name}.tex.j2").render(known) for name in DOCUMENTS}
