@@ -1,6 +1,5 @@
 """Rows that tables, figures and sentences show, of one analysis or of several campaigns."""
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -90,12 +89,6 @@ def settings_by_protocol(analysis: Analysis) -> pd.DataFrame:
     return settings.assign(suite_rank=suite_rank).sort_values(
         ["target_rank", "draft_rank", "suite_rank", "gamma"], ignore_index=True
     )
-
-
-def prompt_sets(analysis: Analysis) -> list[tuple[int, list[str]]]:
-    """Return each set of prompts of `text_settings` in words, after its number of settings."""
-    sets = Counter(", ".join(texts) for texts in text_settings(analysis)["texts"])
-    return [(count, texts.replace("_", " ").split(", ")) for texts, count in sets.items()]
 
 
 def advised_targets(analysis: Analysis) -> pd.DataFrame:

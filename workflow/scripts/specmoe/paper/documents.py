@@ -88,6 +88,7 @@ def cited(analysis: Analysis) -> dict[str, Any]:
     """Return what the templates of paper and page know of a campaign, beside its tables."""
     campaign = records(analysis.campaign)[0]
     settings = filters.text_settings(analysis)
+    sets = Counter(", ".join(texts).replace("_", " ") for texts in settings["texts"])
     passes, judged = analysis.verification, analysis.claims
     advised, best = filters.advised_targets(analysis), filters.best_settings(analysis)
     whole, own = filters.whole_audit(analysis), analysis.required_time
@@ -104,7 +105,8 @@ def cited(analysis: Analysis) -> dict[str, Any]:
         "repeated": max([campaign["repeats"], *settings["blocks"]]) > 1,
         "session": expm1(campaign["session_reach"]),
         "compared": [name for name in names if name != analysis.name],
-        "prompt_sets": filters.prompt_sets(analysis),
+        # The prompts of each set, after its number of settings.
+        "prompt_sets": [(count, texts.split(", ")) for texts, count in sets.items()],
         "settings_shown": len(settings),
         "factors": _ends_by_family(settings, "speedup"),
         "labels_of": settings.groupby("family")["target_label"].unique().map(list).to_dict(),
