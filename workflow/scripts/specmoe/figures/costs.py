@@ -23,7 +23,6 @@ _LABELS = {
 }
 _GREY = Look("#444444", "o", ":")
 _NEVER: Any = {"color": "#B00020", "marker": "x", "linestyle": "none"}
-Looks = dict[str, Look]
 
 
 def plot_verification_cost(analysis: Analysis) -> Figure | None:
@@ -117,7 +116,7 @@ def _by_gamma(settings: pd.DataFrame) -> pd.DataFrame:
     return pd.concat([dense, routed])
 
 
-def _draw_panel(axes: Axes, rows: pd.DataFrame, looks: Looks, column: str) -> None:
+def _draw_panel(axes: Axes, rows: pd.DataFrame, looks: dict[str, Look], column: str) -> None:
     """Draw a column against the tokens of a pass, or speedups against γ, from zero on."""
     x, label = "n_tokens", N_TOKENS_LABEL
     if column == "speedup":

@@ -73,11 +73,9 @@ class TableColumn(BaseModel, frozen=True, extra="forbid"):
         name, *digits = self.form.split()
         given = [row[self.digits]] if self.digits else digits
         cell = FORMS[name](self, row, *map(int, given))
-        mark, flagged = self.mark
-        return cell._replace(
-            mark=mark if mark and row[flagged] else "",
-            strong=bool(self.strong and row[self.strong]),
-        )
+        sign, flagged = self.mark
+        mark = sign if sign and row[flagged] else ""
+        return cell._replace(mark=mark, strong=bool(self.strong and row[self.strong]))
 
 
 def _plain(form: Callable[..., str]) -> Callable[..., Cell]:
