@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from math import isnan
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 from markupsafe import Markup, escape
@@ -155,27 +155,21 @@ def pair(english: str, chinese: str) -> Markup:
     return Markup(spans).format(english, chinese)  # noqa: S704 (what it formats is escaped)
 
 
-class Chinese:
-    """Words in Chinese, by the English; words without an entry stay as they are.
+class Chinese(NamedTuple):
+    """Words in Chinese, by the English entries of `chinese.yaml`; without one they stay as they are.
 
     An entry may have gaps, `<>`, for words that are translated in their turn.
     """
 
-    def __init__(self, entries: Mapping[str, str]) -> None:
-        """Take the entries of `chinese.yaml`."""
-        self._entries = entries
-        self._with_gaps = [
-            (re.compile(re.escape(words).replace("<>", "(.+)")), chinese)
-            for words, chinese in entries.items()
-            if "<>" in words
-        ]
+    entries: Mapping[str, str]
 
     def __call__(self, words: str) -> str:
         """Return the words in Chinese."""
-        if words in self._entries:
-            return self._entries[words]
-        for pattern, chinese in self._with_gaps:
-            if found := pattern.fullmatch(words):
+        if words in self.entries:
+            return self.entries[words]
+        for english in (one for one in self.entries if "<>" in one):
+            if found := re.fullmatch(re.escape(english).replace("<>", "(.+)"), words):
+                chinese = self.entries[english]
                 for part in found.groups():
                     chinese = chinese.replace("<>", self(part), 1)
                 return chinese
