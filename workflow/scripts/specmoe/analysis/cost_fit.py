@@ -110,12 +110,10 @@ def fit(runs: pd.DataFrame, statistics: Statistics, timed: Timed) -> CostModel |
     )
     sums = _sums(read, unfitted)
     repeats = sorted(read["repeat"].unique())
-    costs = _solve(sums, timed, repeats, unfitted)
-    without = np.empty((0, len(costs)))
-    if unfitted.degrees > 0:
-        others = ([one for one in repeats if one != gone] for gone in repeats)
-        without = np.array([_solve(sums, timed, kept, unfitted) for kept in others])
-    return replace(unfitted, costs=costs, without=without)
+    left = repeats if unfitted.degrees > 0 else []
+    kept = [repeats, *([one for one in repeats if one != gone] for gone in left)]
+    costs, *without = (_solve(sums, timed, some, unfitted) for some in kept)
+    return replace(unfitted, costs=costs, without=np.array(without).reshape(-1, len(costs)))
 
 
 def _sums(read: pd.DataFrame, model: CostModel) -> pd.DataFrame:

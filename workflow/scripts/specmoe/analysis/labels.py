@@ -48,12 +48,9 @@ def with_controls(
     digests = {model: info.sha256 for model, info in infos.items()}
     target, draft = settings["target"], settings["draft_model"]
     same = target.map(digests).notna() & (target.map(digests) == draft.map(digests))
-    kinds = {
-        Control.NONE: ~by_model(settings),
-        Control.SELF: same | (draft == target),
-        Control.UNRELATED: draft.isin(unrelated),
-    }
-    control = np.select([*kinds.values()], [kind.value for kind in kinds], Control.NONE.value)
+    control = np.where(draft.isin(unrelated), Control.UNRELATED.value, Control.NONE.value)
+    control = np.where(same | (draft == target), Control.SELF.value, control)
+    control = np.where(by_model(settings), control, Control.NONE.value)
     return settings.assign(control=control.astype(object))
 
 
