@@ -92,15 +92,10 @@ def list_drafts(runs: pd.DataFrame, label_of: Callable[[str], str]) -> pd.DataFr
 
 def drafts(frame: pd.DataFrame, analysis: "Analysis") -> pd.DataFrame:
     """Add rank: by method; draft models in the order of models, then by label."""
-    order = pd.DataFrame(
-        {
-            "method": frame["method"].map(BY_TYPE).map([*METHODS].index),
-            "model": _models(frame["draft_model"], analysis)["rank"],  # null is last
-            "label": frame["label"],
-        }
-    )
-    places = order.sort_values([*order]).index
-    return frame.assign(rank=pd.Series(range(len(frame)), places))
+    method = frame["method"].map(BY_TYPE).map([*METHODS].index)
+    model = _models(frame["draft_model"], analysis)["rank"]  # null is last
+    ordered = frame.assign(method=method, model=model).sort_values(["method", "model", "label"])
+    return frame.assign(rank=pd.Series(range(len(frame)), ordered.index))
 
 
 def joined(frame: pd.DataFrame, analysis: "Analysis") -> pd.DataFrame:
