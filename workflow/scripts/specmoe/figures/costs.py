@@ -60,7 +60,6 @@ def plot_verification_cost(analysis: Analysis) -> Figure | None:
     panels[0].set_yscale("log", base=2)
     panels[0].yaxis.set_major_formatter("{x:g}")
     parts.powers_of_two(panels[0], passes["n_tokens"])
-    panels[0].minorticks_off()
     panels[0].set(xlabel=N_TOKENS_LABEL, ylabel=_LABELS["steps"])
     for axes in panels[1:]:
         _draw_panel(axes, routed, looks, "experts")
@@ -101,10 +100,8 @@ def plot_upcycled_pairs(analysis: Analysis) -> Figure | None:
 def _by_gamma(settings: pd.DataFrame) -> pd.DataFrame:
     """Return the speedups by the draft model with most γ, of MoEs and their dense counterparts."""
     settings = settings[settings["forced_acceptance"].isna() & settings["gamma"].notna()]
-    if settings.empty:
-        return settings.assign(series=None)
-    lengths = settings.groupby("draft")["gamma"].nunique()
-    settings = settings[settings["draft"] == lengths.idxmax()]
+    most = settings.groupby("draft")["gamma"].nunique().nlargest(1).index
+    settings = settings[settings["draft"].isin(most)]
     dense = settings.drop_duplicates(["dense", "suite", "gamma"])
     dense = dense.assign(
         **{f"speedup{end}": dense[f"dense_speedup{end}"] for end in ("", "_low", "_high")},

@@ -10,7 +10,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FixedLocator, NullLocator
+from matplotlib.ticker import FixedLocator
 from matplotlib.transforms import ScaledTranslation
 
 from specmoe.figures import style
@@ -191,10 +191,10 @@ def start_at_zero(axes: Axes) -> None:
 
 
 def powers_of_two(axes: Axes, values: Iterable[int]) -> None:
-    """Make a logarithmic axis whose ticks are the values measured."""
+    """Make a logarithmic axis whose ticks are the values measured, and the only ones."""
     ticks = sorted({int(value) for value in values})
     axes.set_xscale("log", base=2)
     axes.set_xlim(ticks[0] / 1.3, ticks[-1] * 1.3)
     axes.xaxis.set_major_locator(FixedLocator(ticks))
-    axes.xaxis.set_minor_locator(NullLocator())
+    axes.minorticks_off()
     axes.xaxis.set_major_formatter("{x:.0f}")

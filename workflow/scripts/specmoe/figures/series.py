@@ -129,7 +129,6 @@ def plot_protocols(analysis: Analysis) -> Figure | None:
     most = max(float(settings["decode_failures"].max()), _LEAST_FAILURES)
     for axes, (members, column) in zip(panels, product(rows, _OF_PROTOCOLS), strict=True):
         parts.draw_series(axes, members, "gamma", column, looks, by="measured_by")
-        parts.powers_of_two(axes, settings["gamma"])
         axes.set_title(_OF_PROTOCOLS[column])
         if column == "acceptance_rate":
             first = members.iloc[0]
@@ -142,7 +141,7 @@ def plot_protocols(analysis: Analysis) -> Figure | None:
             axes.set_yscale("symlog", linthresh=_LEAST_FAILURES)
             axes.set_ylim(-0.4, 3 * most)  # room for the markers of both ends
             axes.yaxis.set_major_formatter("{x:g}")
-        axes.minorticks_off()
+        parts.powers_of_two(axes, settings["gamma"])
     for speedup in panels[1::columns]:
         parts.start_at_zero(speedup)
         parts.mark_no_change(speedup)
