@@ -131,9 +131,7 @@ def plot_protocols(analysis: Analysis) -> Figure | None:
         parts.draw_series(axes, members, "gamma", column, looks, by="measured_by")
         axes.set_title(_OF_PROTOCOLS[column])
         if column == "acceptance_rate":
-            first = members.iloc[0]
-            labels = short(first["target_label"]), short(first["draft_label"])
-            axes.set_ylabel("{}\ndraft {}".format(*labels))
+            axes.set_ylabel(f"{short(members['target_label'].iloc[0])}\n{_draft(members)}")
             axes.set_yscale("symlog", linthresh=_LEAST_ACCEPTANCE)
             axes.set(ylim=(0, 1.5), yticks=[0, 1e-3, 1e-2, 1e-1, 1])
             axes.yaxis.set_major_formatter(FuncFormatter(lambda share, _: f"{100 * share:g} %"))

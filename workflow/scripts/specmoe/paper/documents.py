@@ -48,9 +48,8 @@ def render_paper(analysis: Path, cells: Path, out: Path) -> None:
     for name, table in tables_of(found).items():
         text = render_table(name, table, found)
         (out / f"tables/{name}.tex").write_text(text, encoding="utf-8")
-        heads = [column.head.en for column in table.columns]
         rows = [[spreadsheet_text(cell.whole) for cell in row] for row in table.rows]
-        frame = pd.DataFrame(rows, columns=heads)
+        frame = pd.DataFrame(rows, columns=[column.head.en for column in table.columns])
         frame.to_csv(cells / f"{name}.csv", index=False, lineterminator="\n")
     drawn = save(found, out / "figures")
     for name, text in render_documents(found, drawn).items():
