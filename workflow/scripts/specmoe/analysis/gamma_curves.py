@@ -70,13 +70,9 @@ def gamma_curves(
     measured speedup, each with its interval (null where γ was not measured).
     """
     costs = {tuple(pair.identity.values()): pair.model for pair in fitted}
-    compared = compared[
-        by_model(compared)
-        & (compared["protocol"] == Protocol.PAIRED)
-        & (compared["temperature"] == 0)
-        & (compared["engine_options"] == "")
-        & (compared["p_min"].fillna(0) == 0)
-    ]
+    compared = compared[by_model(compared) & (compared["p_min"].fillna(0) == 0)]
+    greedy = {"protocol": Protocol.PAIRED, "temperature": 0, "engine_options": ""}
+    compared = compared[(compared[[*greedy]] == pd.Series(greedy)).all(axis=1)]
     baselines = runs.set_index("run")
 
     def rows(members: pd.DataFrame, error: float | None = None) -> Iterator[dict[str, Any]]:
