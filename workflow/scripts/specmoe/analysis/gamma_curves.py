@@ -126,10 +126,9 @@ def scored_pair(
     texts: dict[tuple[str, tuple[int, ...]], tuple[DraftScores, Limits]] = {}
     for run in baselines.to_dict("records"):
         tokens = tuple(map(int, run["tokens"]))
-        scored = scores.get((run["engine"], run["target"], draft, run["prompt"]), [])
-        found = next((one for one in scored if one.tokens == tokens and len(tokens) > 1), None)
-        if found:
-            texts[run["prompt"], tokens] = found, Limits(int(run["n_predict"]), replays)
+        for scored in scores.get((run["engine"], run["target"], draft, run["prompt"]), []):
+            if scored.tokens == tokens and len(tokens) > 1:
+                texts[run["prompt"], tokens] = scored, Limits(int(run["n_predict"]), replays)
     if not texts:
         return None
     one = baselines.iloc[0]
