@@ -241,4 +241,4 @@ def shares(
     left = np.clip(np.searchsorted(places, at, side="right") - 1, 0, count - 2)
     part = (at - places[left]) / (places[left + 1] - places[left])
     low = np.bincount(left, weights * (1 - part), count)
-    return low + np.bincount(left + 1, weights * part, count)
+    return np.asarray(low + np.bincount(left + 1, weights * part, count), float)

@@ -156,7 +156,7 @@ def pair(english: str, chinese: str) -> Markup:
 
 
 class Chinese(NamedTuple):
-    """Words in Chinese, by the English entries of `chinese.yaml`; without one they stay as they are.
+    """Words in Chinese, by the English entries of `chinese.yaml`; others stay as they are.
 
     An entry may have gaps, `<>`, for words that are translated in their turn.
     """

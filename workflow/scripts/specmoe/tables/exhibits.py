@@ -148,13 +148,13 @@ class Exhibit(BaseModel, frozen=True, extra="forbid"):
     section: str
 
 
-class Picture(Exhibit):
+class Picture(Exhibit, frozen=True):
     """A figure as `paper/figures.yaml` specifies it."""
 
     alt: Words
 
 
-class Specification(Exhibit):
+class Specification(Exhibit, frozen=True):
     """A table as `paper/tables.yaml` specifies it."""
 
     columns: list[TableColumn]
