@@ -157,5 +157,4 @@ def _rises(model: CostModel) -> Array:
     sizes = [len(knots) for kind, knots in model.knots.items() if kind != "draft"]
     blocks = [np.tril(np.ones((size, size))) for size in sizes]
     blocks[0][:, 0] = 0  # v(1) is the unit
-    rises: Array = block_diag(*blocks)
-    return rises
+    return np.asarray(block_diag(*blocks))

@@ -142,8 +142,7 @@ class CostModel:
         if count < 2:
             return np.full(without.shape[:-1], nan)
         error = np.sqrt((count - 1) * without.var(axis=-1))
-        reach: Array = self.quantile * error
-        return reach
+        return np.asarray(self.quantile * error)
 
     @property
     def quantile(self) -> float:

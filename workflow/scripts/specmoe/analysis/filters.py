@@ -222,8 +222,6 @@ def compare_settings(analyses: Sequence[Analysis]) -> pd.DataFrame:
     far as digests are known; null for a single campaign), flagged (runs that the audit flags).
     """
     settings = pd.concat([_campaign_settings(analysis) for analysis in analyses], ignore_index=True)
-    if settings.empty:
-        return pd.DataFrame()
     settings["suite"] = settings.groupby(_PROMPTED)["suite"].transform(
         lambda suites: ", ".join(dict.fromkeys(suites))
     )
