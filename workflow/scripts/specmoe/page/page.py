@@ -86,7 +86,7 @@ def render_page(
         pair=pair,
         zh=zh,
         t=zh.beside,
-        kind=kind_of(analysis),
+        kind=kind_of(known["campaign"]),
         gains=GAINS,
         Answer=Answer,
         speedups=[row["speedup"] for row in known["advised"] if row["settings"]],
@@ -135,13 +135,12 @@ def data_names(analysis: Analysis) -> list[str]:
     return [name for name in TABLES if len(getattr(analysis, name))]
 
 
-def kind_of(analysis: Analysis) -> str:
+def kind_of(campaign: Record) -> str:
     """Return the kind of a campaign, which selects words of the page.
 
     `published`: the study's own rows; `synthetic`: small models with random weights; `shape`:
     random weights in the sizes of real models; `real`: any other models.
     """
-    campaign = records(analysis.campaign)[0]
     if campaign["source"] == "study_rows":
         return "published"
     if not campaign["synthetic"]:
