@@ -285,7 +285,7 @@ def costed() -> Analysis:
             times,
             statistics,
         ),
-        verification=cost_tables.verification(fitted),
+        verification=cost_tables.verification(fitted, statistics),
         pass_times=compare_passes(times, {}, SIZES, 400e9, statistics),
         campaign=CAMPAIGN.assign(machine_memory_bandwidth_bytes_per_second=400e9),
         fitted_costs=cost_tables.fitted_costs(fitted),

@@ -6,20 +6,8 @@ import pytest
 
 from specmoe.analysis.filters import compare_campaigns, compare_settings
 
-from ..paper_analyses import (
-    MODELS,
-    analysis_of,
-    baseline_runs,
-    compared_with,
-    controlled,
-    full,
-    named,
-    of_campaign,
-    several_ways,
-    single,
-    speculative_runs,
-    without_drafts,
-)
+from .. import paper_analyses as made
+from ..paper_analyses import analysis_of, full, named, several_ways, single, without_drafts
 
 
 def settings(*analyses):
@@ -34,9 +22,9 @@ def settings(*analyses):
 
 def of_prompt(*prompts, suite="B", rate=60):
     """Return a campaign of one target, draft and γ over those prompts."""
-    rows = baseline_runs(["moe_q4"], prompts, 2)
+    rows = made.baseline_runs(["moe_q4"], prompts, 2)
     for prompt in prompts:
-        rows += speculative_runs(suite, "moe_q4", "draft_0.8b", 4, [rate, rate], prompt)
+        rows += made.speculative_runs(suite, "moe_q4", "draft_0.8b", 4, [rate, rate], prompt)
     return rows
 
 
@@ -65,7 +53,7 @@ def test_a_setting_is_known_by_its_prompts_whatever_suites_are_called():
 
 def test_lengths_in_words_are_not_lengths_in_tokens():
     one = analysis_of(of_prompt("passage-64", "passage-1024", "code"))
-    study = of_campaign(named(one, "study", "published"), length_unit="words")
+    study = made.of_campaign(named(one, "study", "published"), length_unit="words")
     prompts = compare_settings([one, study])["prompts"].tolist()
     assert prompts == ["code, 64, 1024 tokens", "code, 64, 1024 words"]
 
@@ -84,14 +72,14 @@ def test_a_campaign_that_measured_in_several_ways_has_a_column_for_each():
 
 
 def test_controls_are_excluded():
-    frame = compare_settings([controlled(), named(full(), "other")])
+    frame = compare_settings([made.controlled(), named(full(), "other")])
     assert "Stranger" not in set(frame["draft_label"])
     assert not (frame["target_label"] == frame["draft_label"]).any()
 
 
 @pytest.mark.parametrize(("digest", "same"), [("0" * 64, True), ("1" * 64, False), (None, False)])
 def test_shared_settings_say_whether_their_files_are_the_same(digest, same):
-    models = MODELS.assign(sha256=digest)
+    models = made.MODELS.assign(sha256=digest)
     frame = compare_settings([full(), named(replace(single(), models=models), "other")])
     found = frame.groupby("campaigns")["same_files"].unique().map(list).to_dict()
     assert found == {1: [None], 2: [same]}
@@ -106,7 +94,7 @@ def test_runs_that_the_audit_flags_are_counted():
 
 
 def test_campaigns_that_drafted_nothing_are_named_and_have_no_setting():
-    own = compared_with(without_drafts(), named(without_drafts(), "other"))
+    own = made.compared_with(without_drafts(), named(without_drafts(), "other"))
     assert own.compared_settings.empty
     assert own.compared_campaigns["settings"].tolist() == [0, 0]
     frame = compare_settings([without_drafts(), named(single(), "other")])

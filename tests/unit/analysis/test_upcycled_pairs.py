@@ -12,19 +12,8 @@ from specmoe.analysis.upcycled_pairs import compare_passes
 from specmoe.config.schema import Statistics
 from specmoe.models.info import Size
 
-from ..paper_analyses import (
-    BANDWIDTH,
-    DENSE,
-    DENSE_OF,
-    MOE,
-    PAIR_SIZES,
-    SINGLE,
-    full,
-    pairs_of,
-    runs_of_pair,
-    times_of_pair,
-    with_upcycled_pairs,
-)
+from .. import paper_analyses as made
+from ..paper_analyses import DENSE, MOE, SINGLE, pairs_of, runs_of_pair, times_of_pair
 
 
 def test_the_ratio_of_speedups_is_paired_by_prompt_and_repeat():
@@ -60,12 +49,12 @@ def test_the_experiment_is_told_at_the_draft_length_that_helps_the_dense_model_m
     faster = 1 + 0.2 * ((runs["target"] == DENSE) & (runs["gamma"] == 4))
     pairs = pairs_of(runs.assign(tokens_per_second=runs["tokens_per_second"] * faster))
     single = pd.DataFrame([{"model": SINGLE, "experts": 1}])
-    models = pd.concat([full().models, single], ignore_index=True)
-    found = experiment(replace(full(), upcycled_pairs=pairs, models=models))
+    models = pd.concat([made.full().models, single], ignore_index=True)
+    found = experiment(replace(made.full(), upcycled_pairs=pairs, models=models))
     assert (found["target"], found["gamma"], found["same_tokens"]) == (MOE, 4, 1)
     ratios = [found[name] for name in ("dense_speedup", "speedup", "kernel_ratio", "experts_ratio")]
     assert ratios == pytest.approx([1.2, 0.4, 0.8 / 1.2, 0.5])
-    assert not experiment(with_upcycled_pairs())  # without an MoE of one expert
+    assert not experiment(made.with_upcycled_pairs())  # without an MoE of one expert
 
 
 def test_several_draft_lengths_also_have_a_row_together():
@@ -102,9 +91,9 @@ def test_forced_acceptance_is_a_row_of_its_own_whose_tokens_say_nothing():
     assert np.isnan(row["same_tokens"])
 
 
-def passes_of(times, bandwidth=BANDWIDTH):
-    sizes = PAIR_SIZES | {"another": Size(10**8, 1e8, 0, 0, 0, 2)}
-    return compare_passes(times, DENSE_OF, sizes, bandwidth, Statistics())
+def passes_of(times, bandwidth=made.BANDWIDTH):
+    sizes = made.PAIR_SIZES | {"another": Size(10**8, 1e8, 0, 0, 0, 2)}
+    return compare_passes(times, made.DENSE_OF, sizes, bandwidth, Statistics())
 
 
 def test_the_cost_of_passes_is_in_single_ones_and_over_the_dense_models():

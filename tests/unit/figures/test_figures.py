@@ -16,33 +16,21 @@ from specmoe.figures import style
 from specmoe.figures.figures import PLOTS, draw, save
 from specmoe.tables.exhibits import read_figures
 
+from .. import paper_analyses as made
 from ..audit.test_checks import SETTINGS, SIZES, campaign, unrelated
-from ..paper_analyses import (
-    advised,
-    costed,
-    full,
-    relabelled,
-    several_methods,
-    several_ways,
-    with_categories,
-    with_loads,
-    with_state,
-    with_upcycled_pairs,
-    without_drafts,
-)
+from ..paper_analyses import full
 from ..simulated_rounds import pass_cost, verify_cost
 
 # Campaigns for the figures that show nothing of `full`.
 SHOWING = {
-    "protocols": several_ways,
-    **dict.fromkeys(["methods", "positions"], several_methods),
-    "categories": with_categories,
-    "levels": with_loads,
-    "upcycled_pairs": with_upcycled_pairs,
-    **dict.fromkeys(["verification_cost", "break_even"], costed),
-    "gamma_curves": costed,
-    "state": with_state,
-    "best_settings": lambda: advised(full()),
+    "protocols": made.several_ways,
+    **dict.fromkeys(["methods", "positions"], made.several_methods),
+    "categories": made.with_categories,
+    "levels": made.with_loads,
+    "upcycled_pairs": made.with_upcycled_pairs,
+    **dict.fromkeys(["verification_cost", "break_even", "gamma_curves"], made.costed),
+    "state": made.with_state,
+    "best_settings": lambda: made.advised(full()),
 }
 LABEL = f"_$x^$ \\frac{{ %s {{}}\n{'a' * 300}"
 
@@ -81,7 +69,7 @@ def test_every_figure_is_specified_and_every_specified_one_drawn():
 @pytest.mark.parametrize("name", PLOTS)
 def test_every_figure_fits_the_page_whatever_names_are_and_nothing_overlaps(name):
     analysis = SHOWING.get(name, full)()
-    assert_fits(draw(name, relabelled(analysis, "moe_q4", LABEL)))
+    assert_fits(draw(name, made.relabelled(analysis, "moe_q4", LABEL)))
     figure = draw(name, analysis)
     assert_fits(figure)
     assert figure.get_figwidth() <= style.WIDTH_IN
@@ -103,20 +91,16 @@ def test_the_same_analysis_gives_the_same_bytes(tmp_path):
 
 
 def test_a_campaign_without_drafts_has_no_figure(tmp_path):
-    assert save(without_drafts(), tmp_path) == []
+    assert save(made.without_drafts(), tmp_path) == []
 
 
-MAKERS = {
-    one.__name__: one
-    for one in (full, several_ways, several_methods, with_state, with_upcycled_pairs)
-}
 NUMBERS = yaml.safe_load(Path(__file__).with_name("numbers.yaml").read_text())
 
 
 @pytest.mark.parametrize("name", NUMBERS)
 def test_figures_show_the_numbers_of_the_analysis(name):
     expected = NUMBERS[name]
-    figure = draw(name, MAKERS[expected["of"]]())
+    figure = draw(name, getattr(made, expected["of"])())
     for axes, panel in zip(figure.axes, expected["panels"], strict=True):
         assert lines(axes) == [pytest.approx(line, rel=1e-4) for line in panel]
     assert legend(figure) == expected["legend"]
@@ -135,15 +119,12 @@ def test_intervals_are_those_of_the_analysis():
 
 def marks(axes):
     """Return the marks of an axes with their intervals left out: (speedup, place from above)."""
-    return [
-        (float(line.get_xdata()[0]), float(line.get_ydata()[0]))
-        for line in axes.get_lines()
-        if line.get_marker() in ("o", "s", "^", "D")
-    ]
+    marked = [line for line in axes.get_lines() if line.get_marker() in "os^D"]
+    return [(float(line.get_xdata()[0]), float(line.get_ydata()[0])) for line in marked]
 
 
 def test_ways_of_drafting_stand_below_each_other_in_every_panel():
-    figure = draw("methods", several_methods())
+    figure = draw("methods", made.several_methods())
     moe, dense = figure.axes
     assert [axes.get_title() for axes in (moe, dense)] == ["MoE Q4", "Dense 4B"]
     assert [label.get_text() for label in moe.get_yticklabels()] == [
@@ -175,7 +156,7 @@ def test_the_best_setting_of_each_target_has_the_colour_of_its_answer():
         "undecided": "decides no answer",
         "switch on": "answer: switch on",
     }.items():
-        figure = draw("best_settings", advised(full(), answer=answer))
+        figure = draw("best_settings", made.advised(full(), answer=answer))
         assert legend(figure) == [word]
     [axes] = figure.axes
     assert marks(axes) == [(1.4, 0)]
@@ -183,23 +164,23 @@ def test_the_best_setting_of_each_target_has_the_colour_of_its_answer():
 
 
 def test_no_two_settings_of_a_category_have_the_same_marker():
-    one = with_categories().categories
+    one = made.with_categories().categories
     many = [
         one.assign(series=f"t{target}", label=f"T{target}", gamma=gamma, speedup=gamma / 8)
         for target in range(3)
         for gamma in range(1, 9)
     ]
     drafts = [rows.assign(draft_label=name) for rows in many for name in ("One", "Two")]
-    figure = draw("categories", replace(with_categories(), categories=pd.concat(drafts)))
+    figure = draw("categories", replace(made.with_categories(), categories=pd.concat(drafts)))
     assert len(legend(figure)) <= len(style.MARKERS)
     samples = [line.get_marker() for line in figure.legends[0].get_lines()]
     assert len(samples) == len(set(samples))
 
 
 def test_rounds_and_even_routing_are_hollow_beside_passes_timed_by_themselves():
-    made = costed()
-    moe = made.verification[made.verification["target"] == "moe_q4"]
-    figure = draw("verification_cost", replace(made, verification=moe))
+    costs = made.costed().verification
+    moe = costs[costs["target"] == "moe_q4"]
+    figure = draw("verification_cost", replace(made.costed(), verification=moe))
     steps, experts = figure.axes
     passes, rounds = lines(steps)
     assert passes == pytest.approx([verify_cost(width) for width in moe["n_tokens"]], rel=0.05)
@@ -216,9 +197,9 @@ def test_rounds_and_even_routing_are_hollow_beside_passes_timed_by_themselves():
 
 
 def test_a_pair_of_which_passes_alone_were_measured_has_no_speedups():
-    made, names = with_upcycled_pairs(), {"moe_q4": "draft_2b", "dense_4b": "draft_0.8b"}
-    passes = pd.concat([made.pass_times, made.pass_times.replace(names)])
-    figure = draw("upcycled_pairs", replace(made, pass_times=passes))
+    analysis, names = made.with_upcycled_pairs(), {"moe_q4": "draft_2b", "dense_4b": "draft_0.8b"}
+    passes = pd.concat([analysis.pass_times, analysis.pass_times.replace(names)])
+    figure = draw("upcycled_pairs", replace(analysis, pass_times=passes))
     assert [len(lines(axes)) > 0 for axes in figure.axes].count(False) == 1
 
 

@@ -17,19 +17,8 @@ from specmoe.measure.trace import Recording, Round
 from specmoe.page import page
 from specmoe.page.page import data_names, render_page, whatif_pairs, write_data
 
-from ..paper_analyses import (
-    advised,
-    compared,
-    controlled,
-    costed,
-    full,
-    of_campaign,
-    relabelled,
-    several_methods,
-    single,
-    with_upcycled_pairs,
-    without_drafts,
-)
+from .. import paper_analyses as made
+from ..paper_analyses import advised, controlled, costed, full, of_campaign, without_drafts
 
 HOSTILE = """</script><script>planted()</script>" onload='planted()' %&#_ {{ 7 * 7 }} ${7*7}"""
 VOID = {"meta", "link", "img", "source", "br", "rect", "path", "input"}
@@ -76,7 +65,7 @@ def recording(**more):
     return replace(made, **more)
 
 
-PICTURE = page.Picture("data:,wide", 63, 40)
+PICTURE = {"address": "data:,wide", "width": 63, "height": 40}
 
 
 class Reader(HTMLParser):
@@ -105,7 +94,7 @@ class Reader(HTMLParser):
 
 
 @pytest.mark.parametrize(
-    "make", [full, compared, controlled, costed, several_methods, without_drafts]
+    "make", [full, made.compared, controlled, costed, made.several_methods, without_drafts]
 )
 def test_every_campaign_has_a_whole_page(make):
     page = Reader(page_of(make()))
@@ -190,7 +179,7 @@ def test_what_is_excluded_on_purpose_is_named_in_both_languages():
 
 
 def test_passes_stand_beside_upcycled_pairs_with_their_share_of_reading():
-    text = page_of(with_upcycled_pairs(), {"upcycled_pairs": PICTURE})
+    text = page_of(made.with_upcycled_pairs(), {"upcycled_pairs": PICTURE})
     table = text.partition('id="table-pass_times"')[2].partition("</table>")[0]
     assert re.findall(r"<tr>.*?</tr>", table, re.DOTALL)[-1].count("<td") == 4
     assert "Reading (%)" in table
@@ -199,7 +188,7 @@ def test_passes_stand_beside_upcycled_pairs_with_their_share_of_reading():
 
 
 def test_a_single_repeat_is_shown_without_a_word_of_intervals():
-    once = advised(of_campaign(single(), repeats=1), target="dense_4b")
+    once = advised(of_campaign(made.single(), repeats=1), target="dense_4b")
     assert "interval" not in re.sub("<script>.*?</script>", "", page_of(once), flags=re.DOTALL)
 
 
@@ -225,7 +214,7 @@ def test_the_first_screen_says_whether_controls_passed_and_nothing_of_those_ther
 
 
 def test_the_data_are_written_as_they_are_and_a_formula_does_not_run(tmp_path):
-    analysis = relabelled(full(), "moe_q4", '=HYPERLINK("x"),\n</script>')
+    analysis = made.relabelled(full(), "moe_q4", '=HYPERLINK("x"),\n</script>')
     analysis = replace(analysis, models=analysis.models.assign(experts=-1.5))
     write_data(analysis, recording(), tmp_path)
     assert {path.name for path in tmp_path.iterdir()} == {

@@ -11,20 +11,8 @@ from specmoe.analysis.terminal import environment
 from specmoe.figures.figures import PLOTS
 from specmoe.paper.documents import DOCUMENTS, cited, render_documents
 
-from ..paper_analyses import (
-    advised,
-    analysis_of,
-    baseline_runs,
-    controlled,
-    costed,
-    full,
-    of_campaign,
-    several_methods,
-    single,
-    speculative_runs,
-    with_upcycled_pairs,
-    without_drafts,
-)
+from .. import paper_analyses as made
+from ..paper_analyses import advised, full, of_campaign, single, with_upcycled_pairs
 from ..rendered_tables import MAKERS, latex
 
 # Made once, and printed from what was simulated.
@@ -44,11 +32,11 @@ def daggers(analysis):
 
 
 def of_two_prompts():
-    rows = baseline_runs(["moe_q4"], ["code", "chinese"], 2)
-    rows += speculative_runs("moe_speculative", "moe_q4", "draft_2b", 4, [60, 60], "code")
-    rows += speculative_runs("moe_speculative", "moe_q4", "draft_2b", 8, [60, 60], "code")
-    return analysis_of(
-        [*rows, *speculative_runs("quantization", "moe_q4", "draft_2b", 2, [60], "chinese")]
+    rows = made.baseline_runs(["moe_q4"], ["code", "chinese"], 2)
+    rows += made.speculative_runs("moe_speculative", "moe_q4", "draft_2b", 4, [60, 60], "code")
+    rows += made.speculative_runs("moe_speculative", "moe_q4", "draft_2b", 8, [60, 60], "code")
+    return made.analysis_of(
+        [*rows, *made.speculative_runs("quantization", "moe_q4", "draft_2b", 2, [60], "chinese")]
     )
 
 
@@ -62,9 +50,9 @@ def of_two_prompts():
             rf"commit \texttt{{{'a' * 12}, bbbbbbb}}",
         ),
         (of_two_prompts, "Over all settings (2 settings on code; 1 setting on chinese) the"),
-        (several_methods, "On MoE Q4 and Dense 4B we measured 4 drafting methods in 7 settings"),
+        (made.several_methods, "MoE Q4 and Dense 4B we measured 4 drafting methods in 7 settings"),
         (lambda: of_campaign(full(), excluded="N/draft"), r"\textbf{Excluded} on purpose: "),
-        (lambda: controlled(failed=1), r"\textbf{Controls failed}: 1 run did not have"),
+        (lambda: made.controlled(failed=1), r"\textbf{Controls failed}: 1 run did not have"),
         (full, "On the dense target Dense 4B it is 0.80 to 0.90. On the MoE target MoE Q4 it is"),
         (lambda: advised(full(), answer="little to gain"), "There is little to gain for MoE Q4:"),
         (
@@ -123,7 +111,8 @@ def test_runs_that_were_all_disturbed_are_runs_and_the_unknown_answer_has_its_re
     text = documents(lost)[0]
     assert "not known for Dense 4B: all were disturbed." in text
     assert "no runs with speculation" not in text
-    assert "no runs with speculation" in documents(of_campaign(without_drafts(), is_study=False))[0]
+    none = of_campaign(made.without_drafts(), is_study=False)
+    assert "no runs with speculation" in documents(none)[0]
 
 
 def test_settings_without_baselines_of_their_own_are_flagged():
@@ -141,6 +130,6 @@ def test_a_setting_that_cannot_pay_is_counted_by_its_interval_and_not_by_its_est
     table = pd.DataFrame(ends | {"at_100_high": [0.95, 1.1, 1.3, 1.4], "break_even": None})
     settings = table.assign(target="moe_q4", draft="draft_0.8b", gamma=[1, 2, 4, 8])
     settings = settings.assign(extrapolated=settings["gamma"] == 8)
-    columns = {name: None for name in costed().break_even if name not in settings}
-    known = cited(replace(costed(), break_even=settings.assign(**columns)))
+    columns = {name: None for name in made.costed().break_even if name not in settings}
+    known = cited(replace(made.costed(), break_even=settings.assign(**columns)))
     assert known["break_even"] == {"settings": 4, "never": 1, "undecided": 2, "extrapolated": 1}

@@ -9,11 +9,11 @@ import pytest
 
 from specmoe.paper import latex as as_latex
 from specmoe.paper.latex import render_table
-from specmoe.tables import exhibits, rows
+from specmoe.tables import rows
+from specmoe.tables.exhibits import tables_of
 
 from ..paper_analyses import analysis_of, baseline_runs, full, relabelled, speculative_runs
-from ..rendered_tables import MAKERS, TABLES, filled, latex, shown
-from ..rendered_tables import rows as texts
+from ..rendered_tables import MAKERS, TABLES, latex
 
 
 def test_every_function_of_rows_is_used():
@@ -24,7 +24,7 @@ def test_every_function_of_rows_is_used():
 
 def test_a_new_table_is_one_entry():
     file = Path(__file__).with_name("one_entry.yaml")
-    table = exhibits.tables_of(full(), file)["short_drafts"]
+    table = tables_of(full(), file)["short_drafts"]
     assert {(row[1].text, row[0].strong) for row in table.rows} == {("5", True), ("5", False)}
     assert r"\textbf{MoE Q4} & 5" in render_table("short_drafts", table, full())
 
@@ -32,11 +32,11 @@ def test_a_new_table_is_one_entry():
 @pytest.mark.parametrize("make", MAKERS)
 def test_every_table_has_whole_rows_and_is_one_tabular(make):
     analysis = make()
-    for name, table in filled(analysis).items():
+    for name, table in tables_of(analysis).items():
         assert table.rows
-        for row in shown(table):
+        for row in table.rows:
             assert len(row) == len(table.columns)
-            assert not {"nan", "None", "<NA>", ""} & set(row[1:])
+            assert not {"nan", "None", "<NA>", ""} & {cell.whole for cell in row[1:]}
         text = latex(name, analysis)
         kind = re.search(r"\\begin\{(tabular|longtable)\}", text)[1]
         assert text.endswith(f"\\end{{{kind}}}\n")
@@ -50,21 +50,21 @@ def test_a_column_without_values_is_excluded_if_it_is_optional():
     analysis = full()
     without = replace(analysis, settings=analysis.settings.assign(speedup_unpaired=None))
     for given, there in [(analysis, True), (without, False)]:
-        columns = filled(given)["speculation"].columns
+        columns = tables_of(given)["speculation"].columns
         assert ("Unpaired" in [column.head.en for column in columns]) == there
 
 
 def test_numbers_are_sorted_by_their_values_and_not_by_their_texts():
-    row = filled(full())["models"].rows[0]
+    row = tables_of(full())["models"].rows[0]
     assert (row[2].text, row[2].key) == ("3.0\N{NARROW NO-BREAK SPACE}B", 3e9)
-    speedup = filled(full())["speculation"].rows[0][3]
+    speedup = tables_of(full())["speculation"].rows[0][3]
     assert speedup.whole == "1.20 [1.20, 1.20]"
     assert speedup.key == pytest.approx(1.2)
 
 
 def test_what_was_not_measured_is_a_dash_and_has_nothing_to_be_sorted_by():
     unknown = replace(full(), settings=full().settings.assign(acceptance_rate=None))
-    table = filled(unknown)["speculation"]
+    table = tables_of(unknown)["speculation"]
     place = [column.key for column in table.columns].index("acceptance_rate")
     setting = table.rows[1][place]
     assert (setting.text, setting.key) == ("–", None)
@@ -72,12 +72,12 @@ def test_what_was_not_measured_is_a_dash_and_has_nothing_to_be_sorted_by():
 
 def test_a_model_has_its_rate_if_it_was_measured_in_one_way_alone():
     analysis = full()
-    measured = dict(zip(analysis.models["model"], filled(analysis)["models"].rows, strict=True))
+    measured = dict(zip(analysis.models["model"], tables_of(analysis)["models"].rows, strict=True))
     rates = analysis.baselines.set_index("target")["tokens_per_second"]
     for model, row in measured.items():
         assert row[8].text == (f"{rates[model]:.1f}" if model in rates else "–")
     twice = pd.concat([analysis.baselines, analysis.baselines.assign(engine="another")])
-    without = filled(replace(analysis, baselines=twice))["models"]
+    without = tables_of(replace(analysis, baselines=twice))["models"]
     assert len(without.columns) == 8
 
 
@@ -85,8 +85,8 @@ def test_two_suites_with_the_same_setting_are_told_apart():
     runs = baseline_runs(["moe_q4"], ["code"], 1)
     for suite, rate in [("B", 60), ("C", 70)]:
         runs += speculative_runs(suite, "moe_q4", "draft_2b", 4, [rate])
-    names = [row[0] for row in texts("speculation", analysis_of(runs))]
-    assert names == ["MoE Q4 (suite B)", "MoE Q4 (suite C)"]
+    told = tables_of(analysis_of(runs))["speculation"].rows
+    assert [row[0].text for row in told] == ["MoE Q4 (suite B)", "MoE Q4 (suite C)"]
 
 
 def test_a_table_of_many_rows_goes_over_pages_with_long_names_in_several_lines():

@@ -90,7 +90,7 @@ def analyse(
         baselines=summaries.summarise_baselines(usual(counted), statistics),
         categories=summaries.summarise_categories(usual(own), statistics),
         positions=summaries.acceptance_by_position(usual(own)),
-        verification=cost_tables.verification(fitted),
+        verification=cost_tables.verification(fitted, statistics),
         fitted_costs=cost_tables.fitted_costs(fitted),
         predictions=predicted,
         prediction_errors=cost_tables.prediction_errors(predicted),

@@ -2,12 +2,12 @@
 
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from specmoe.analysis.cost_model import KINDS, Array, CostModel, counts_are_known, counts_of
+from specmoe.analysis.cost_model import Array, CostModel, counts_are_known, counts_of
 from specmoe.config.block import Outputs
 from specmoe.config.schema import Statistics
 
@@ -16,19 +16,12 @@ from specmoe.config.schema import Statistics
 # predicted intervals would hold than they say.
 _TIMED_WEIGHT = 0.1
 
-
-class TimedSteps(NamedTuple):
-    """Passes that were timed by themselves, in steps of the target: by repeat, then width.
-
-    `verified` are v of the target's passes, `catchup` are d of its draft's. Each has the repeats as
-    its index and the widths as its columns.
-    """
-
-    verified: pd.DataFrame
-    catchup: pd.DataFrame
+Timed = dict[str, pd.DataFrame]
+"""Passes that were timed by themselves, in steps of the target, by repeat and width: `pass` has the
+target's (v), `catchup` its draft's (d)."""
 
 
-def timed_steps(times: pd.DataFrame, target: str, draft: str | None) -> TimedSteps | None:
+def timed_steps(times: pd.DataFrame, target: str, draft: str | None) -> Timed | None:
     """Return the passes of a target and its draft that were timed with one engine.
 
     `times` are rows of `pass_times.parquet`. The step is the target's own pass of one token, timed
@@ -40,8 +33,8 @@ def timed_steps(times: pd.DataFrame, target: str, draft: str | None) -> TimedSte
     catchup = nothing if draft is None else _by_repeat(times, draft, Outputs.LAST)
     if verified.empty or (catchup.empty and draft is not None):
         return None
-    step = verified[1]
-    return TimedSteps(verified.div(step, axis="index"), catchup.div(step, axis="index").dropna())
+    passes = {"pass": verified, "catchup": catchup}
+    return {kind: own.div(verified[1], axis="index").dropna() for kind, own in passes.items()}
 
 
 def timed_costs(
@@ -52,9 +45,9 @@ def timed_costs(
     `times` are rows of `pass_times.parquet` of one engine. None unless both models were timed.
     """
     timed = timed_steps(times, target, draft)
-    if timed is None or 1 not in timed.catchup:
+    if timed is None or 1 not in timed["catchup"]:
         return None
-    passes = pd.concat([timed.catchup[[1]], *timed], axis="columns", join="inner")
+    passes = pd.concat([timed["catchup"][[1]], *timed.values()], axis="columns", join="inner")
     logs = np.log(passes.to_numpy(float))
     if not len(logs):
         return None
@@ -71,11 +64,12 @@ def timed_costs(
 
 
 def _knots(
-    gammas: Iterable[Any], timed: TimedSteps, overhead_widths: Iterable[Any]
+    gammas: Iterable[Any], timed: Timed, overhead_widths: Iterable[Any]
 ) -> dict[str, tuple[int, ...]]:
     """Return `CostModel.knots`, of which the widths of v and d are those that were timed."""
-    places = [gammas, timed.verified.columns, timed.catchup.columns, overhead_widths, [0]]
-    return {kind: tuple(sorted(map(int, at))) for kind, at in zip(KINDS, places, strict=True)}
+    places: dict[str, Iterable[Any]] = {"draft": gammas, **timed}
+    places |= {"overhead": overhead_widths, "replay": [0]}
+    return {kind: tuple(sorted(map(int, at))) for kind, at in places.items()}
 
 
 def _by_repeat(times: pd.DataFrame, model: str, outputs: Outputs) -> pd.DataFrame:
@@ -84,7 +78,7 @@ def _by_repeat(times: pd.DataFrame, model: str, outputs: Outputs) -> pd.DataFram
     return own.pivot(index="repeat", columns="n_tokens", values="ms").dropna(axis="columns")
 
 
-def fit(runs: pd.DataFrame, statistics: Statistics, timed: TimedSteps) -> CostModel | None:
+def fit(runs: pd.DataFrame, statistics: Statistics, timed: Timed) -> CostModel | None:
     """Return the costs of one target with one draft; None without runs of both forced kinds.
 
     `runs` are rows of `schema.read_runs`'s frame with `step_ms`, the target's time for a token in
@@ -116,12 +110,10 @@ def fit(runs: pd.DataFrame, statistics: Statistics, timed: TimedSteps) -> CostMo
     )
     sums = _sums(read, unfitted)
     repeats = sorted(read["repeat"].unique())
-    costs = _solve(sums, timed, repeats, unfitted)
-    without = np.empty((0, len(costs)))
-    if unfitted.degrees > 0:
-        others = ([one for one in repeats if one != gone] for gone in repeats)
-        without = np.array([_solve(sums, timed, kept, unfitted) for kept in others])
-    return replace(unfitted, costs=costs, without=without)
+    left = repeats if unfitted.degrees > 0 else []
+    kept = [repeats, *([one for one in repeats if one != gone] for gone in left)]
+    costs, *without = (_solve(sums, timed, some, unfitted) for some in kept)
+    return replace(unfitted, costs=costs, without=np.array(without).reshape(-1, len(costs)))
 
 
 def _sums(read: pd.DataFrame, model: CostModel) -> pd.DataFrame:
@@ -134,15 +126,7 @@ def _sums(read: pd.DataFrame, model: CostModel) -> pd.DataFrame:
     return columns.groupby([read["full"], read["gamma"], read["repeat"]]).sum()
 
 
-def _mean(steps: pd.DataFrame, repeats: list[int]) -> Array:
-    """Return the geometric mean over repeats, by width."""
-    kept = steps[steps.index.isin(repeats)]
-    kept = steps if kept.empty else kept
-    mean: Array = np.exp(np.log(kept).mean()).to_numpy(float)
-    return mean
-
-
-def _solve(sums: pd.DataFrame, timed: TimedSteps, repeats: list[int], model: CostModel) -> Array:
+def _solve(sums: pd.DataFrame, timed: Timed, repeats: list[int], model: CostModel) -> Array:
     """Return the costs that best explain what some repeats took."""
     from scipy.optimize import nnls
 
@@ -154,7 +138,11 @@ def _solve(sums: pd.DataFrame, timed: TimedSteps, repeats: list[int], model: Cos
     rises = _rises(model)
     single = np.zeros(len(rises))
     single[: len(model.knots["pass"])] = 1  # v(1), from which v rises
-    passes = np.concatenate([_mean(frame, repeats) for frame in timed])
+    means = []
+    for steps in timed.values():
+        known = steps[steps.index.isin(repeats)]
+        means.append(np.log(steps if known.empty else known).mean().to_numpy(float))
+    passes = np.exp(np.concatenate(means))
     work = np.concatenate([amounts, np.eye(len(passes), len(rises))])
     times = np.concatenate([overhead_steps, passes])
     weights = np.repeat([1.0, _TIMED_WEIGHT], [len(overhead_steps), len(passes)]) / times
@@ -169,5 +157,4 @@ def _rises(model: CostModel) -> Array:
     sizes = [len(knots) for kind, knots in model.knots.items() if kind != "draft"]
     blocks = [np.tril(np.ones((size, size))) for size in sizes]
     blocks[0][:, 0] = 0  # v(1) is the unit
-    rises: Array = block_diag(*blocks)
-    return rises
+    return np.asarray(block_diag(*blocks))

@@ -31,7 +31,7 @@ width o is constant, as is c beyond the measured gammas.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil, exp, nan, sqrt
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -43,8 +43,8 @@ from specmoe.audit.draft_rounds import Counts
 Array = npt.NDArray[np.float64]
 KINDS = ("draft", "pass", "catchup", "overhead", "replay")
 """The kinds of cost: c, v, d, o and r."""
-Points = tuple[Sequence[float] | Array, Array | float]
-"""The γ or widths of drafting or passes, and how often each is."""
+# A round that is not drafted, and a batch that is read again.
+_SUMS = {"round": ("pass", "catchup", "overhead"), "batch": ("pass", "catchup")}
 
 
 class RunCounts(NamedTuple):
@@ -142,8 +142,7 @@ class CostModel:
         if count < 2:
             return np.full(without.shape[:-1], nan)
         error = np.sqrt((count - 1) * without.var(axis=-1))
-        reach: Array = self.quantile * error
-        return reach
+        return np.asarray(self.quantile * error)
 
     @property
     def quantile(self) -> float:
@@ -172,18 +171,22 @@ class CostModel:
         """Return the cost that `weights` give, in steps."""
         return float(self.weights(kind, at) @ self.costs)
 
-    def weights(self, kind: str, at: float) -> Array:
-        """Return the weights of `costs` that give one of its kinds at a γ or width.
+    def weights(self, kind: str, at: Array | float, times: Array | float = 1.0) -> Array:
+        """Return the weights of `costs` that give one of its kinds, or a sum, at a γ or width.
 
-        Those of `round` give v + d + o: a round of that width, not drafted.
+        Of several γ or widths they give what all take, each so many `times`.
         """
-        wanted = ("pass", "catchup", "overhead") if kind == "round" else (kind,)
-        return self._amounts({one: ([at], 1.0) for one in wanted})
+        amounts = {one: np.zeros(len(knots)) for one, knots in self.knots.items()}
+        for one in _SUMS.get(kind, (kind,)):
+            points, knots = np.atleast_1d(at), self.knots[one]
+            if one in ("draft", "overhead") and knots:
+                points = np.clip(points, knots[0], knots[-1] if one == "draft" else None)
+            amounts[one] = shares(points, knots, times)
+        return np.concatenate([*amounts.values()])
 
     def work(self, counts: RunCounts) -> Array:
         """Return a run's amount of each cost; its time in steps is `work @ costs`."""
-        drafts: Points = [counts.gamma], counts.drafted
-        replays: Points = [counts.replay_width()], counts.replays
+        drafts, replays = (counts.gamma, counts.drafted), (counts.replay_width(), counts.replays)
         return self._work(drafts, counts.widths(), replays, counts.single_steps)
 
     def played(self, steps: Sequence[Counts], gamma: int) -> Array:
@@ -191,7 +194,7 @@ class CostModel:
         rounds = [(one.drafted, one.accepted) for one in steps if one.rounds]
         drafted, held = np.array(rounds, float).reshape(-1, 2).T
         replayed = held[held < drafted] + 2.0 if self.replays else np.array([])
-        drafts, replays = ([gamma], drafted.sum()), (replayed, np.ones(len(replayed)))
+        drafts, replays = (gamma, drafted.sum()), (replayed, np.ones(len(replayed)))
         return self._work(drafts, drafted + 1, replays, len(steps) - len(rounds))
 
     def expected(self, held: Array) -> tuple[float, float, Array]:
@@ -205,30 +208,20 @@ class CostModel:
         partly: Array = -np.diff(held, prepend=1.0) * self.replays
         accepted, replays = float(held.sum()), float(partly.sum())
         possible = np.arange(2.0, gamma + 2), partly
-        work = self._work(([gamma], gamma), np.array([gamma + 1.0]), possible)
+        work = self._work((gamma, gamma), np.array([gamma + 1.0]), possible)
         return accepted, 1 + accepted + replays, work
 
-    def _work(self, drafts: Points, rounds: Array, replays: Points, single_steps: int = 0) -> Array:
+    def _work(
+        self, drafts: tuple[int, float], rounds: Array, replays: tuple[Any, Any], single: int = 0
+    ) -> Array:
         """Return the amount of each cost in rounds and replays of these widths.
 
-        `drafts`: γ and how many tokens were drafted.
+        `drafts`: γ and how many tokens were drafted; `replays`: their widths, and how many of each
+        there are; `single`: steps that drafted nothing.
         """
-        widths, times = replays
-        batches, often = np.append(rounds, widths), np.append(np.ones(len(rounds)), times)
-        points: dict[str, Points] = {"draft": drafts, "catchup": (batches, often)}
-        points["pass"] = np.append(batches, 1), np.append(often, single_steps)
-        points |= {"overhead": (rounds, 1.0), "replay": ([0], np.sum(times))}
-        return self._amounts(points)
-
-    def _amounts(self, points: Mapping[str, Points]) -> Array:
-        """Return the amount of each cost, none of the kinds without points."""
-        amounts = []
-        for kind, knots in self.knots.items():
-            at, times = points.get(kind, ([], 1.0))
-            if kind in ("draft", "overhead") and knots:
-                at = np.clip(at, knots[0], knots[-1] if kind == "draft" else None)
-            amounts.append(shares(at, knots, times))
-        return np.concatenate(amounts)
+        found = self.weights("draft", *drafts) + self.weights("round", rounds)
+        found += self.weights("batch", *replays) + self.weights("replay", 0, np.sum(replays[1]))
+        return found + self.weights("pass", 1, single)
 
 
 def shares(
@@ -243,9 +236,8 @@ def shares(
     weights = np.broadcast_to(weights, at.shape)
     if len(places) < 2:
         return np.full(len(places), weights.sum())
-    left = np.clip(np.searchsorted(places, at, side="right") - 1, 0, len(places) - 2)
+    count = len(places)
+    left = np.clip(np.searchsorted(places, at, side="right") - 1, 0, count - 2)
     part = (at - places[left]) / (places[left + 1] - places[left])
-    total = np.zeros(len(places))
-    np.add.at(total, left, weights * (1 - part))
-    np.add.at(total, left + 1, weights * part)
-    return total
+    low = np.bincount(left, weights * (1 - part), count)
+    return np.asarray(low + np.bincount(left + 1, weights * part, count), float)

@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from specmoe.analysis.cost_fit import TimedSteps, fit, timed_steps
+from specmoe.analysis.cost_fit import Timed, fit, timed_steps
 from specmoe.analysis.cost_model import Array, CostModel, counts_are_known, counts_of
-from specmoe.analysis.intervals import Estimate, block_mean, mean_speedup, moderated
-from specmoe.analysis.summaries import by_group
+from specmoe.analysis.intervals import Estimate, block_mean, mean_speedup
+from specmoe.analysis.summaries import by_group, with_ends
 from specmoe.config.block import MEASURED_BY
 from specmoe.config.methods import BY_TYPE, Method
 from specmoe.config.schema import Statistics
@@ -34,7 +34,7 @@ class Fitted(NamedTuple):
     identity: dict[str, str]
     model: CostModel
     widest: int
-    timed: TimedSteps
+    timed: Timed
 
 
 def fit_pairs(
@@ -60,7 +60,7 @@ def fit_pairs(
     return fitted
 
 
-def verification(fitted: Iterable[Fitted]) -> pd.DataFrame:
+def verification(fitted: Iterable[Fitted], statistics: Statistics) -> pd.DataFrame:
     """Return the costs of every pass measured, a row for each target, draft and n_tokens.
 
     Columns:
@@ -74,18 +74,13 @@ def verification(fitted: Iterable[Fitted]) -> pd.DataFrame:
     """
     rows = []
     for pair in fitted:
-        model = pair.model
-        logs = np.log(pair.timed.verified.drop(columns=1))
-        means = moderated([block_mean(logs[width].to_numpy(float)) for width in logs])
-        timed = {1: Estimate(1.0)} | {
-            int(width): mean.estimate(model.confidence)
-            for width, mean in zip(logs, means, strict=True)
-        }
-        for n_tokens in model.knots["pass"]:
-            of_pass: dict[str, Any] = {"n_tokens": n_tokens} | timed[n_tokens].columns("steps")
-            of_round = {"gamma": n_tokens - 1} | _round_costs(model, n_tokens - 1)
-            rows.append(pair.identity | of_pass | of_round)
-    return pd.DataFrame(rows)
+        logs = np.log(pair.timed["pass"])
+        for n_tokens in pair.model.knots["pass"]:
+            gamma = n_tokens - 1
+            mean = block_mean(logs[n_tokens].to_numpy(float)) if gamma else None
+            row: dict[str, Any] = pair.identity | {"n_tokens": n_tokens, "steps": mean}
+            rows.append(row | {"gamma": gamma} | _round_costs(pair.model, gamma))
+    return with_ends(pd.DataFrame(rows), PAIR, statistics, "steps").fillna({"steps": 1.0})
 
 
 def _round_costs(model: CostModel, gamma: int) -> dict[str, float]:
@@ -144,33 +139,31 @@ def predictions(
     compared = compared[unseen & counts_are_known(compared)]
     models = {tuple(pair.identity.values()): pair.model for pair in fitted}
 
-    def rows(members: pd.DataFrame) -> Iterator[dict[str, Any]]:
-        if model := models.get(tuple(map(str, members.iloc[0][PAIR]))):
-            yield _predicted(members, model, statistics)
+    def row(members: pd.DataFrame) -> Iterator[dict[str, Any]]:
+        model = models.get(tuple(map(str, members.iloc[0][PAIR])))
+        if model is None:
+            return
+        counts = counts_of(members)
+        gamma = counts[0].gamma
+        tokens = np.array([one.tokens for one in counts])
+        work = np.array([model.work(one) for one in counts])
+        without = np.exp(np.log(tokens / (model.without @ work.T)).mean(axis=1))
+        members = members.assign(predicted=tokens / (work @ model.costs))
+        # Over blocks, as every speedup: a block may lack a pair that the others have.
+        measured = mean_speedup(members).estimate(statistics.confidence)
+        predicted = model.ratio(math.exp(mean_speedup(members, "predicted").log), without)
+        rate = float(members["accepted"].sum() / members["drafted"].sum())
+        drafting, passing = model.value("draft", gamma), model.value("pass", gamma + 1)
+        yield {
+            "acceptance_rate": rate,
+            **measured.columns("speedup"),
+            **predicted.columns("predicted"),
+            "ratio": predicted.value / measured.value,
+            "equation_1": float((rate ** np.arange(gamma + 1)).sum()) / (drafting * gamma + 1),
+            "equation_2": gamma / (gamma * drafting + passing),
+        }
 
-    return by_group(compared, _SETTING, rows)
-
-
-def _predicted(members: pd.DataFrame, model: CostModel, statistics: Statistics) -> dict[str, Any]:
-    counts = counts_of(members)
-    gamma = counts[0].gamma
-    tokens = np.array([one.tokens for one in counts])
-    work = np.array([model.work(one) for one in counts])
-    without = np.exp(np.log(tokens / (model.without @ work.T)).mean(axis=1))
-    members = members.assign(predicted=tokens / (work @ model.costs))
-    # Over blocks, as every speedup: a block may lack a pair that the others have.
-    measured = mean_speedup(members).estimate(statistics.confidence)
-    predicted = model.ratio(math.exp(mean_speedup(members, "predicted").log), without)
-    rate = float(members["accepted"].sum() / members["drafted"].sum())
-    drafting, passing = model.value("draft", gamma), model.value("pass", gamma + 1)
-    return {
-        "acceptance_rate": rate,
-        **measured.columns("speedup"),
-        **predicted.columns("predicted"),
-        "ratio": predicted.value / measured.value,
-        "equation_1": float((rate ** np.arange(gamma + 1)).sum()) / (drafting * gamma + 1),
-        "equation_2": gamma / (gamma * drafting + passing),
-    }
+    return by_group(compared, _SETTING, row)
 
 
 def prediction_errors(predicted: pd.DataFrame) -> pd.DataFrame:
@@ -218,20 +211,19 @@ def break_even(fitted: Iterable[Fitted], predicted: pd.DataFrame) -> pd.DataFram
     - suite, forced_acceptance, acceptance_rate, speedup, speedup_low, speedup_high: the setting's,
       of `predicted`; null for a gamma without one.
     """
-    measured = {} if predicted.empty else predicted.groupby(PAIR)["gamma"].unique().to_dict()
+    settings = ["suite", "forced_acceptance", "acceptance_rate"]
+    settings += ["speedup", "speedup_low", "speedup_high"]
+    keys = [*PAIR, "gamma"]
+    measured = predicted.reindex(columns=[*keys, *settings])
     rows = []
     for pair in fitted:
-        of_pair = measured.get(tuple(pair.identity.values()), [])
-        for gamma in sorted({*pair.model.knots["draft"], *map(int, of_pair)}):
+        own = measured[(measured[PAIR] == [*pair.identity.values()]).all(axis=1)]
+        for gamma in sorted({*pair.model.knots["draft"], *map(int, own["gamma"])}):
             row = pair.identity | {"gamma": gamma, "extrapolated": gamma + 1 > pair.widest}
             rows.append(row | _ends(pair.model, gamma))
     frame = pd.DataFrame(rows)
-    settings = ["suite", "forced_acceptance", "acceptance_rate"]
-    settings += ["speedup", "speedup_low", "speedup_high"]
-    if frame.empty or predicted.empty:
-        return frame.assign(**dict.fromkeys(settings, np.nan))
-    keys = [*PAIR, "gamma"]
-    return frame.merge(predicted[[*keys, *settings]], how="left", on=keys)
+    empty = frame.reindex(columns=settings)
+    return empty if frame.empty else frame.merge(measured, how="left", on=keys)
 
 
 def _ends(model: CostModel, gamma: int) -> dict[str, Any]:

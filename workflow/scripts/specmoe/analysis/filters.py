@@ -1,6 +1,5 @@
 """Rows that tables, figures and sentences show, of one analysis or of several campaigns."""
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -13,7 +12,6 @@ from specmoe.analysis.labels import Control, by_model, in_series, protocols, wit
 from specmoe.analysis.registry import TABLES, Analysis, Record, records
 from specmoe.analysis.summaries import SETTING, fastest
 from specmoe.audit.checks import ALL
-from specmoe.audit.limits import LIMITS
 from specmoe.config.block import MEASURED_BY, PASSAGE_PREFIX
 
 GAINS = (Answer.ON, Answer.HERE, Answer.LOOPING)
@@ -66,15 +64,14 @@ def length_settings(analysis: Analysis) -> pd.DataFrame:
 def control_settings(analysis: Analysis) -> pd.DataFrame:
     """Return the controls, those that should be accepted first.
 
-    Added: `due` (the acceptance rate that they must reach, or not exceed), and controls_passed and
-    controls_failed (runs; null where the audit has not counted them).
+    Added: controls_passed and controls_failed (runs; null where the audit has not counted them).
     """
     settings = in_series(analysis.settings[analysis.settings["control"] != Control.NONE])
     keys = [*MEASURED_BY, "target", "draft", "gamma"]
     audit = analysis.audit.reindex(columns=[*keys, "controls_passed", "controls_failed"])
-    due = {Control.SELF: LIMITS.self_acceptance, Control.UNRELATED: LIMITS.unrelated_acceptance}
-    settings = settings.assign(due=settings["control"].map(due)).merge(audit, how="left", on=keys)
-    return settings.sort_values(["control", "target_rank", "suite", "gamma"], ignore_index=True)
+    return settings.merge(audit, how="left", on=keys).sort_values(
+        ["control", "target_rank", "suite", "gamma"], ignore_index=True
+    )
 
 
 def settings_by_protocol(analysis: Analysis) -> pd.DataFrame:
@@ -88,16 +85,10 @@ def settings_by_protocol(analysis: Analysis) -> pd.DataFrame:
     settings = settings[settings.groupby(key)["measured_by"].transform("nunique").gt(1)]
     keys = [*MEASURED_BY, *key]
     settings = settings.merge(analysis.audit[[*keys, "flagged"]], how="left", on=keys)
-    suites = {suite: rank for rank, suite in enumerate(analysis.suites["suite"])}
-    return settings.assign(suite_rank=settings["suite"].map(suites)).sort_values(
+    suite_rank = settings["suite"].map([*analysis.suites["suite"]].index)
+    return settings.assign(suite_rank=suite_rank).sort_values(
         ["target_rank", "draft_rank", "suite_rank", "gamma"], ignore_index=True
     )
-
-
-def prompt_sets(analysis: Analysis) -> list[tuple[int, list[str]]]:
-    """Return each set of prompts of `text_settings` in words, after its number of settings."""
-    sets = Counter(", ".join(texts) for texts in text_settings(analysis)["texts"])
-    return [(count, texts.replace("_", " ").split(", ")) for texts, count in sets.items()]
 
 
 def advised_targets(analysis: Analysis) -> pd.DataFrame:
@@ -231,8 +222,6 @@ def compare_settings(analyses: Sequence[Analysis]) -> pd.DataFrame:
     far as digests are known; null for a single campaign), flagged (runs that the audit flags).
     """
     settings = pd.concat([_campaign_settings(analysis) for analysis in analyses], ignore_index=True)
-    if settings.empty:
-        return pd.DataFrame()
     settings["suite"] = settings.groupby(_PROMPTED)["suite"].transform(
         lambda suites: ", ".join(dict.fromkeys(suites))
     )

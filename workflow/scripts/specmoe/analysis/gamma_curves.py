@@ -70,13 +70,9 @@ def gamma_curves(
     measured speedup, each with its interval (null where γ was not measured).
     """
     costs = {tuple(pair.identity.values()): pair.model for pair in fitted}
-    compared = compared[
-        by_model(compared)
-        & (compared["protocol"] == Protocol.PAIRED)
-        & (compared["temperature"] == 0)
-        & (compared["engine_options"] == "")
-        & (compared["p_min"].fillna(0) == 0)
-    ]
+    compared = compared[by_model(compared) & (compared["p_min"].fillna(0) == 0)]
+    greedy = {"protocol": Protocol.PAIRED, "temperature": 0, "engine_options": ""}
+    compared = compared[(compared[[*greedy]] == pd.Series(greedy)).all(axis=1)]
     baselines = runs.set_index("run")
 
     def rows(members: pd.DataFrame, error: float | None = None) -> Iterator[dict[str, Any]]:
@@ -130,10 +126,9 @@ def scored_pair(
     texts: dict[tuple[str, tuple[int, ...]], tuple[DraftScores, Limits]] = {}
     for run in baselines.to_dict("records"):
         tokens = tuple(map(int, run["tokens"]))
-        scored = scores.get((run["engine"], run["target"], draft, run["prompt"]), [])
-        found = next((one for one in scored if one.tokens == tokens and len(tokens) > 1), None)
-        if found:
-            texts[run["prompt"], tokens] = found, Limits(int(run["n_predict"]), replays)
+        for scored in scores.get((run["engine"], run["target"], draft, run["prompt"]), []):
+            if scored.tokens == tokens and len(tokens) > 1:
+                texts[run["prompt"], tokens] = scored, Limits(int(run["n_predict"]), replays)
     if not texts:
         return None
     one = baselines.iloc[0]

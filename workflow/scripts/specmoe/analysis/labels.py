@@ -48,12 +48,9 @@ def with_controls(
     digests = {model: info.sha256 for model, info in infos.items()}
     target, draft = settings["target"], settings["draft_model"]
     same = target.map(digests).notna() & (target.map(digests) == draft.map(digests))
-    kinds = {
-        Control.NONE: ~by_model(settings),
-        Control.SELF: same | (draft == target),
-        Control.UNRELATED: draft.isin(unrelated),
-    }
-    control = np.select([*kinds.values()], [kind.value for kind in kinds], Control.NONE.value)
+    control = np.where(draft.isin(unrelated), Control.UNRELATED.value, Control.NONE.value)
+    control = np.where(same | (draft == target), Control.SELF.value, control)
+    control = np.where(by_model(settings), control, Control.NONE.value)
     return settings.assign(control=control.astype(object))
 
 
@@ -95,15 +92,10 @@ def list_drafts(runs: pd.DataFrame, label_of: Callable[[str], str]) -> pd.DataFr
 
 def drafts(frame: pd.DataFrame, analysis: "Analysis") -> pd.DataFrame:
     """Add rank: by method; draft models in the order of models, then by label."""
-    order = pd.DataFrame(
-        {
-            "method": frame["method"].map(BY_TYPE).map([*METHODS].index),
-            "model": frame["draft_model"].map(_rank(analysis)),  # null is last
-            "label": frame["label"],
-        }
-    )
-    places = order.sort_values([*order]).index
-    return frame.assign(rank=pd.Series(range(len(frame)), places))
+    method = frame["method"].map(BY_TYPE).map([*METHODS].index)
+    model = _models(frame["draft_model"], analysis)["rank"]  # null is last
+    ordered = frame.assign(method=method, model=model).sort_values(["method", "model", "label"])
+    return frame.assign(rank=pd.Series(range(len(frame)), ordered.index))
 
 
 def joined(frame: pd.DataFrame, analysis: "Analysis") -> pd.DataFrame:
@@ -113,12 +105,9 @@ def joined(frame: pd.DataFrame, analysis: "Analysis") -> pd.DataFrame:
     draft_label, drafter (the label without parameters), draft_rank; of the suite: factor.
     """
     if "target" in frame:
-        target, models = frame["target"], analysis.models.set_index("model")
-        frame = frame.assign(
-            **{name: target.map(models[name]) for name in ["label", *_OF_TARGET]},
-            target_label=target.map(models["label"]),
-            target_rank=target.map(_rank(analysis)),
-        )
+        models = _models(frame["target"], analysis)
+        frame = frame.assign(**models[["label", *_OF_TARGET]])
+        frame = frame.assign(target_label=models["label"], target_rank=models["rank"])
     if "draft" in frame:
         draft, drafts = frame["draft"], analysis.drafts.set_index("draft")
         frame = frame.assign(
@@ -192,11 +181,8 @@ def upcycled_pairs(frame: pd.DataFrame, analysis: "Analysis") -> pd.DataFrame:
 
 def pass_times(frame: pd.DataFrame, analysis: "Analysis") -> pd.DataFrame:
     """Add label, family and rank of the model; dense_label, dense_rank; is_dense."""
-    models = analysis.models.set_index("model")
-    named = {column: frame["model"].map(models[column]) for column in ("label", "family")}
-    ranks = frame["model"].map(_rank(analysis))
-    frame = frame.assign(**named, rank=ranks, is_dense=frame["model"] == frame["dense"])
-    return _with_dense(frame, analysis)
+    frame = frame.assign(**_models(frame["model"], analysis)[["label", "family", "rank"]])
+    return _with_dense(frame.assign(is_dense=frame["model"] == frame["dense"]), analysis)
 
 
 def pairs(frame: pd.DataFrame, analysis: "Analysis") -> pd.DataFrame:
@@ -220,14 +206,14 @@ def protocols(frame: pd.DataFrame, _: "Analysis | None" = None) -> pd.DataFrame:
 
 
 def _with_dense(frame: pd.DataFrame, analysis: "Analysis") -> pd.DataFrame:
-    return frame.assign(
-        dense_label=frame["dense"].map(analysis.models.set_index("model")["label"]),
-        dense_rank=frame["dense"].map(_rank(analysis)),
-    )
+    models = _models(frame["dense"], analysis)
+    return frame.assign(dense_label=models["label"], dense_rank=models["rank"])
 
 
-def _rank(analysis: "Analysis") -> dict[str, int]:
-    return {model: rank for rank, model in enumerate(analysis.models["model"])}
+def _models(names: "pd.Series[str]", analysis: "Analysis") -> pd.DataFrame:
+    """Return the row of each of these models, with its rank; null for others."""
+    models = analysis.models.assign(rank=range(len(analysis.models))).set_index("model")
+    return models.reindex(names).set_axis(names.index)
 
 
 def _setting(frame: pd.DataFrame, gammas: str) -> "pd.Series[str]":

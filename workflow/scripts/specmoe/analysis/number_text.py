@@ -26,7 +26,7 @@ def fixed(value: float | None, digits: int = 1) -> str:
     """Return a number with that many decimals, and thin spaces between groups of three digits."""
     if pd.isna(value):
         return DASH
-    return "∞" if value == inf else _grouped(f"{value:,.{digits}f}")
+    return "∞" if value == inf else f"{value:,.{digits}f}".replace(",", THIN).replace("-", "−")
 
 
 def percent(value: float | None, digits: int = 1) -> str:
@@ -35,8 +35,8 @@ def percent(value: float | None, digits: int = 1) -> str:
 
 
 def thousands(value: int | None) -> str:
-    """Return a count with thin spaces between groups of three digits."""
-    return DASH if pd.isna(value) else _grouped(f"{int(value):,}")
+    """Return a count, without decimals."""
+    return fixed(value, 0)
 
 
 def span(ends: tuple[float, float], digits: int = 1, between: str = " to ") -> str:
@@ -107,10 +107,6 @@ def interval(
     if ratio and pd.notna(low) and pd.notna(high) and 0 <= _WIDEST * low < high:
         return wide
     return f"[{fixed(low, digits)}, {fixed(high, digits)}]"
-
-
-def _grouped(digits: str) -> str:
-    return digits.replace(",", THIN).replace("-", "−")
 
 
 def measured(

@@ -17,15 +17,13 @@ from specmoe.errors import SchemaError
 Record = dict[str, Any]
 """A row of a frame, by column."""
 
-Label = Callable[[pd.DataFrame, "Analysis"], pd.DataFrame]
-
 
 class Table(NamedTuple):
     """A table of the analysis, as `tables.yaml` declares it; the file explains the fields."""
 
     columns: list[str]
     order: list[str]
-    label: Label | None
+    label: Callable[[pd.DataFrame, "Analysis"], pd.DataFrame] | None
 
 
 def _read_tables() -> dict[str, Table]:

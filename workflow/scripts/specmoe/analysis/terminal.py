@@ -31,15 +31,8 @@ from specmoe.records import head_of
 from specmoe.runs.schema import excluded, read_runs
 from specmoe.text import counted, duration, in_columns
 
-# The ends of the interval that decides an answer, as columns of the best setting.
-_DECIDES = {
-    Answer.ON: "other_prompts",
-    Answer.HERE: "simultaneous",
-    Answer.LOOPING: "simultaneous",
-    Answer.UNDECIDED: "simultaneous",
-    Answer.OFF: "setting",
-    Answer.LITTLE: "simultaneous",
-}
+# The interval that decides an answer, by its columns; `simultaneous` decides all others.
+_DECIDES = {Answer.ON: "other_prompts", Answer.OFF: "setting", Answer.UNKNOWN: ""}
 
 
 def machine_of(campaign: Mapping[str, Any]) -> str:
@@ -90,7 +83,7 @@ def environment(
     """Return `text.environment` with what templates of an analysis use."""
     env = text.environment(templates, printed, **syntax)
     numbers = ("fixed", "percent", "thousands", "memory", "interval", "measured_in")
-    texts = ("span", "day", "short_commits", "prompt_text")
+    texts = ("span", "day", "short_commits", "prompt_text", "prompts_in_short")
     env.filters.update({name: getattr(number_text, name) for name in (*numbers, *texts)})
     own = {"machine_of": machine_of, "reported_pairs": filters.reported_pairs, "records": records}
     env.filters.update(own)
@@ -100,7 +93,7 @@ def environment(
 
 def deciding(row: Record) -> str:
     """Return the interval that decides an answer, which allows for another session."""
-    ends = _DECIDES.get(Answer(row["answer"]))
+    ends = _DECIDES.get(Answer(row["answer"]), "simultaneous")
     return interval(row[f"{ends}_low"], row[f"{ends}_high"]) if ends else ""
 
 
@@ -125,8 +118,7 @@ def advise(analysis: Path, stages: tuple[Path, ...] = (), options: str = "--conf
     """Print the advice of an analysis, a folder; write its values as JSON and details beside it.
 
     `stages` is what was decided in a campaign in stages: the JSON has its settings, those too that
-    were measured no further;
-    `options` configure the campaign, for the lines to be pasted.
+    were measured no further; `options` configure the campaign, for the lines to be pasted.
     """
     tables = Analysis.read(analysis)
     lines = tables.advice["command"].map(lambda line: with_options(line, options), "ignore")

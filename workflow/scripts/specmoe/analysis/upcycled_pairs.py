@@ -18,10 +18,8 @@ from specmoe.config.block import MEASURED_BY, Outputs
 from specmoe.config.schema import Statistics
 from specmoe.models.info import Size
 
-_SHARED = [
-    *(*MEASURED_BY, "suite", "draft", "gamma", "forced_acceptance"),
-    *("prompt", "repeat", "iteration"),
-]
+_SHARED = [*MEASURED_BY, "suite", "draft", "gamma", "forced_acceptance"]
+_SHARED += ["prompt", "repeat", "iteration"]
 _COUNTED = ("drafted", "accepted", "speedup", "tokens")
 _RATIOS = ("speedup", "dense_speedup", "ratio")
 _PASS_RATIOS = ("ms", "steps", "ratio", "bound_share")
@@ -77,8 +75,6 @@ def compare_pairs(
 
 
 def _compared(pairs: pd.DataFrame) -> dict[str, object]:
-    own = acceptance_rate(pairs["accepted"], pairs["drafted"])
-    dense = acceptance_rate(pairs["dense_accepted"], pairs["dense_drafted"])
     known = pairs[pairs["tokens"].notna() & pairs["dense_tokens"].notna()]
     same = [*map(np.array_equal, known["tokens"], known["dense_tokens"])]
     forced = pairs["forced_acceptance"].notna().any()
@@ -90,8 +86,8 @@ def _compared(pairs: pd.DataFrame) -> dict[str, object]:
         "prompts": pairs["prompt"].nunique(),
         "pairs": len(pairs),
         "repeats": pairs["repeat"].nunique(),
-        "acceptance_rate": own,
-        "dense_acceptance": dense,
+        "acceptance_rate": acceptance_rate(pairs["accepted"], pairs["drafted"]),
+        "dense_acceptance": acceptance_rate(pairs["dense_accepted"], pairs["dense_drafted"]),
         "same_tokens": np.nan if forced or not same else float(np.mean(same)),
         **mean_ratios(pairs, *_RATIOS),
         **mean_ratios(pairs.dropna(subset="experts_ratio"), "experts_ratio"),

@@ -23,7 +23,6 @@ _LABELS = {
 }
 _GREY = Look("#444444", "o", ":")
 _NEVER: Any = {"color": "#B00020", "marker": "x", "linestyle": "none"}
-Looks = dict[str, Look]
 
 
 def plot_verification_cost(analysis: Analysis) -> Figure | None:
@@ -44,7 +43,7 @@ def plot_verification_cost(analysis: Analysis) -> Figure | None:
     timed = analysis.pass_times.assign(series=analysis.pass_times["model"])
     timed = timed[timed["series"].isin(looks)].drop_duplicates(["series", "n_tokens"])
     routed = timed[timed["experts"].notna()]
-    figure, panels = parts.make_panels(1 if routed.empty else 2, kinds=0)
+    figure, panels = parts.make_panels(1 if routed.empty else 2, share=False)
     parts.draw_series(panels[0], passes, "n_tokens", "steps", looks)
     for _, of_draft in rounds.groupby("draft", sort=False):
         parts.draw_series(panels[0], of_draft, "n_tokens", "round_steps", looks, hollow=True)
@@ -52,7 +51,14 @@ def plot_verification_cost(analysis: Analysis) -> Figure | None:
     for series, own in bounded.groupby("series", sort=False):
         bound = (own["bound_share"] * own["steps"]).astype(float)
         panels[0].plot(own["n_tokens"], bound, color=looks[str(series)].colour, linewidth=0.8)
-    _mark_one_by_one(panels[0], passes)
+    # Passes that cost one step a token.
+    widths = sorted(passes["n_tokens"].astype(int).unique())
+    middle = widths[len(widths) // 2]
+    panels[0].plot(widths, widths, **parts.REFERENCE_LINE)
+    near: Any = {"xytext": (-3, 3), "textcoords": "offset points"} | parts.REFERENCE_TEXT
+    panels[0].annotate("one by one", (middle, middle), **near)
+    panels[0].set_yscale("log", base=2)
+    panels[0].yaxis.set_major_formatter("{x:g}")
     parts.powers_of_two(panels[0], passes["n_tokens"])
     panels[0].set(xlabel=N_TOKENS_LABEL, ylabel=_LABELS["steps"])
     for axes in panels[1:]:
@@ -61,8 +67,7 @@ def plot_verification_cost(analysis: Analysis) -> Figure | None:
     beside = [] if bounded.empty else [thin]
     beside += [] if rounds.empty else [parts.handle(_GREY, "a whole round", hollow=True)]
     beside += [] if routed.empty else [parts.handle(_GREY, "uniform routing", hollow=True)]
-    parts.add_legend(figure, [*parts.series_handles(passes, looks), *beside])
-    return figure
+    return parts.with_legend(figure, [*parts.series_handles(passes, looks), *beside])
 
 
 def plot_upcycled_pairs(analysis: Analysis) -> Figure | None:
@@ -81,7 +86,7 @@ def plot_upcycled_pairs(analysis: Analysis) -> Figure | None:
         return None
     families = pd.concat(shown.values()).drop_duplicates("series")
     looks, names = target_looks(families), families["dense_label"].unique()
-    figure, panels = parts.make_panels(len(names) * len(shown), len(shown), kinds=0)
+    figure, panels = parts.make_panels(len(names) * len(shown), len(shown), share=False)
     for axes, (name, column) in zip(panels, product(names, shown), strict=True):
         rows = shown[column]
         if len(own := rows[rows["dense_label"] == name]):
@@ -89,17 +94,14 @@ def plot_upcycled_pairs(analysis: Analysis) -> Figure | None:
         axes.set_title(short(name))
     handles = parts.series_handles(families, looks)
     handles += [] if routed.empty else [parts.handle(_GREY, "uniform routing", hollow=True)]
-    parts.add_legend(figure, handles)
-    return figure
+    return parts.with_legend(figure, handles)
 
 
 def _by_gamma(settings: pd.DataFrame) -> pd.DataFrame:
     """Return the speedups by the draft model with most γ, of MoEs and their dense counterparts."""
     settings = settings[settings["forced_acceptance"].isna() & settings["gamma"].notna()]
-    if settings.empty:
-        return settings.assign(series=None)
-    lengths = settings.groupby("draft")["gamma"].nunique()
-    settings = settings[settings["draft"] == lengths.idxmax()]
+    most = settings.groupby("draft")["gamma"].nunique().nlargest(1).index
+    settings = settings[settings["draft"].isin(most)]
     dense = settings.drop_duplicates(["dense", "suite", "gamma"])
     dense = dense.assign(
         **{f"speedup{end}": dense[f"dense_speedup{end}"] for end in ("", "_low", "_high")},
@@ -111,7 +113,7 @@ def _by_gamma(settings: pd.DataFrame) -> pd.DataFrame:
     return pd.concat([dense, routed])
 
 
-def _draw_panel(axes: Axes, rows: pd.DataFrame, looks: Looks, column: str) -> None:
+def _draw_panel(axes: Axes, rows: pd.DataFrame, looks: dict[str, Look], column: str) -> None:
     """Draw a column against the tokens of a pass, or speedups against γ, from zero on."""
     x, label = "n_tokens", N_TOKENS_LABEL
     if column == "speedup":
@@ -132,8 +134,6 @@ def plot_break_even(analysis: Analysis) -> Figure | None:
     A panel for each target and draft. None if no pass was measured.
     """
     settings = analysis.break_even
-    if settings.empty:
-        return None
     looks = target_looks(settings)
     beside: Any = {"xytext": (4, 3), "textcoords": "offset points", "fontsize": 6}
 
@@ -164,7 +164,7 @@ def plot_break_even(analysis: Analysis) -> Figure | None:
         handles.append(Line2D([], [], label="never pays", **_NEVER))
     groups = settings.groupby("series", sort=False)
     labels = (parts.GAMMA_LABEL, parts.ACCEPTANCE_LABEL)
-    return parts.draw_panels(groups, draw_panel, parts.target_title, labels, handles)
+    return parts.draw_panels(groups, draw_panel, labels, handles)
 
 
 def plot_required_time(analysis: Analysis) -> Figure | None:
@@ -198,19 +198,5 @@ def plot_required_time(analysis: Analysis) -> Figure | None:
         axes.plot(here["required_ms"], here["decode_ms"], **small, zorder=2)
         family = {"moe": "MoE", "dense": "dense"}[first["family"]]
         handles.append(parts.handle(dots, f"{short(first['campaign'])}, {family} ({len(here)})"))
-    axes.set_xlabel("time needed, one by one (s)")
-    axes.set_ylabel("decode time in the row (s)")
-    parts.add_legend(figure, handles)
-    return figure
-
-
-def _mark_one_by_one(axes: Axes, passes: pd.DataFrame) -> None:
-    """Draw the cost of passes at one step a token, and make the axis logarithmic."""
-    widths = sorted(passes["n_tokens"].astype(int).unique())
-    axes.plot(widths, widths, **parts.REFERENCE_LINE)
-    middle = widths[len(widths) // 2]
-    beside: Any = {"xytext": (-3, 3), "textcoords": "offset points"}
-    axes.annotate("one by one", (middle, middle), **beside, **parts.REFERENCE_TEXT)
-    axes.set_yscale("log", base=2)
-    axes.yaxis.set_major_formatter("{x:g}")
-    axes.yaxis.set_minor_locator(NullLocator())
+    axes.set(xlabel="time needed, one by one (s)", ylabel="decode time in the row (s)")
+    return parts.with_legend(figure, handles)

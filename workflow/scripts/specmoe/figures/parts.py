@@ -3,15 +3,14 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import ceil, nan
 from textwrap import fill
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.patches import Patch
-from matplotlib.ticker import FixedLocator, NullLocator
+from matplotlib.ticker import FixedLocator
 from matplotlib.transforms import ScaledTranslation
 
 from specmoe.figures import style
@@ -25,48 +24,46 @@ _DODGE_PT, _SPREAD_PT = 3.0, 12.0
 # can be so wide that they would crowd the values.
 FURTHEST = 3
 
-
 ACCEPTANCE_LABEL = "acceptance rate"
 SPEEDUP_LABEL = "speedup over the baseline"
 # A reference line, and the text next to it.
 REFERENCE_LINE: Any = {"color": REFERENCE_COLOUR, "linestyle": (0, (6, 2)), "linewidth": 0.9}
-REFERENCE_TEXT: Any = {
-    **{"ha": "right", "fontsize": 7, "style": "italic"},
-    "color": REFERENCE_COLOUR,
-}
+REFERENCE_TEXT: Any = {"ha": "right", "fontsize": 7, "style": "italic", "color": REFERENCE_COLOUR}
 GAMMA_LABEL = "draft length γ (tokens)"
-
-
-def draw_panels(
-    groups: Iterable[Any],
-    draw_panel: Callable[[Axes, pd.DataFrame], None],
-    title: Callable[[pd.DataFrame], str],
-    labels: tuple[str, str],
-    handles: Sequence[Line2D | Patch],
-    finish: Callable[[Axes], None] | None = None,
-    **layout: int,
-) -> Figure:
-    """Return a figure with a panel for each group of a `groupby`; `labels` are those of its axes.
-
-    `finish` sees each panel after all are drawn; `layout` is that of `make_panels`.
-    """
-    listed = [members for _, members in groups]
-    figure, panels = make_panels(len(listed), **layout)
-    for axes, members in zip(panels, listed, strict=True):
-        draw_panel(axes, members)
-        axes.set_title(title(members))
-    if finish:
-        for axes in panels:
-            finish(axes)
-    figure.supxlabel(labels[0])
-    figure.supylabel(labels[1])
-    add_legend(figure, handles)
-    return figure
 
 
 def target_title(members: pd.DataFrame, columns: int = MAX_COLUMNS) -> str:
     """Return the title of a panel of one target, in lines that fit beside other panels."""
     return fill(members["label"].iloc[0], _TITLE_LETTERS // columns, max_lines=3, placeholder="…")
+
+
+def draw_panels(
+    groups: Iterable[Any],
+    draw_panel: Callable[[Axes, pd.DataFrame], None],
+    labels: Sequence[str],
+    handles: Sequence[Line2D],
+    finish: Callable[[Axes], None] = lambda axes: None,
+    *,
+    title: Callable[[pd.DataFrame], str] = target_title,
+    **layout: Any,
+) -> Figure | None:
+    """Return a figure with a panel for each group of a `groupby`; None without groups.
+
+    `labels` are those of the horizontal axes, and of the vertical ones. `finish` sees each panel
+    after all are drawn; `layout` is that of `make_panels`.
+    """
+    listed = [members for _, members in groups]
+    if not listed:
+        return None
+    figure, panels = make_panels(len(listed), **layout)
+    for axes, members in zip(panels, listed, strict=True):
+        draw_panel(axes, members)
+        axes.set_title(title(members))
+    for axes in panels:
+        finish(axes)
+    for put, label in zip((figure.supxlabel, figure.supylabel), labels, strict=False):
+        put(label)
+    return with_legend(figure, handles)
 
 
 def make_panels(
@@ -75,25 +72,22 @@ def make_panels(
     *,
     around_in: float = 0.5,
     row_in: float = style.PANEL_HEIGHT_IN,
-    kinds: int = 1,
+    share: bool | Literal["col"] = True,
     single: float = 0.7,
 ) -> tuple[Figure, list[Axes]]:
     """Return a figure with that many axes in rows of a height, as high as a page at most.
 
-    `kinds` of panels take turns, and those of a kind share their vertical axis; with 0 none do. A
-    single column has that share of the width.
+    All of them `share` their vertical axis, or those of a column ("col"), or none do. A single
+    column has that share of the width.
     """
     rows = ceil(count / most_columns)
     columns = ceil(count / rows)
     width = style.WIDTH_IN * (1 if columns > 1 else single)
     figure = Figure(figsize=(width, min(around_in + row_in * rows, style.MAX_HEIGHT_IN)))
-    panels = [figure.add_subplot(rows, columns, place + 1) for place in range(count)]
-    for place, axes in enumerate(panels):
-        if kinds and place >= kinds:
-            axes.sharey(panels[place % kinds])
-        if kinds == 1 and place % columns:
-            axes.tick_params(labelleft=False)
-    return figure, panels
+    panels = figure.subplots(rows, columns, sharey=share, squeeze=False).flatten()
+    for unused in panels[count:]:
+        unused.remove()
+    return figure, [*panels[:count]]
 
 
 def draw(
@@ -139,10 +133,11 @@ def draw_series(
     column: str,
     looks: Mapping[str, Look],
     *,
+    by: str = "series",
     hollow: bool = False,
 ) -> None:
-    """Draw each series of settings as a line with intervals, side by side; dotted if hollow."""
-    lines = list(settings.groupby("series", sort=False))
+    """Draw the settings of each `by` as a line with intervals, side by side; dotted if hollow."""
+    lines = list(settings.groupby(by, sort=False))
     step = min(_DODGE_PT, _SPREAD_PT / max(len(lines), 1))
     for place, (series, members) in enumerate(lines):
         look = looks[str(series)]._replace(line=":") if hollow else looks[str(series)]
@@ -173,13 +168,14 @@ def series_handles(settings: pd.DataFrame, looks: Mapping[str, Look]) -> list[Li
     return [handle(looks[series], short(label)) for series, label in named.itertuples(index=False)]
 
 
-def add_legend(figure: Figure, handles: Sequence[Line2D | Patch]) -> None:
-    """Put one legend over all panels; below them it would hide the figure's x label."""
+def with_legend(figure: Figure, handles: Sequence[Line2D]) -> Figure:
+    """Return the figure with one legend over all panels; below it would hide the x label."""
     labels = [str(sample.get_label()) for sample in handles]
     # An entry takes its letters and about eight more for its sample and the gap; at 7 points
     # there are 17 letters to the inch.
     columns = max(1, int(17 * figure.get_figwidth()) // (max(map(len, labels), default=1) + 8))
     figure.legend(handles, labels, loc="outside upper center", ncols=columns)
+    return figure
 
 
 def mark_no_change(axes: Axes) -> None:
@@ -195,10 +191,10 @@ def start_at_zero(axes: Axes) -> None:
 
 
 def powers_of_two(axes: Axes, values: Iterable[int]) -> None:
-    """Make a logarithmic axis whose ticks are the values measured."""
+    """Make a logarithmic axis whose ticks are the values measured, and the only ones."""
     ticks = sorted({int(value) for value in values})
     axes.set_xscale("log", base=2)
     axes.set_xlim(ticks[0] / 1.3, ticks[-1] * 1.3)
     axes.xaxis.set_major_locator(FixedLocator(ticks))
-    axes.xaxis.set_minor_locator(NullLocator())
+    axes.minorticks_off()
     axes.xaxis.set_major_formatter("{x:.0f}")

@@ -6,7 +6,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FuncFormatter, MaxNLocator, NullLocator, PercentFormatter
+from matplotlib.ticker import FuncFormatter, MaxNLocator, PercentFormatter
 
 from specmoe.analysis.filters import settings_by_draft, settings_by_protocol
 from specmoe.analysis.registry import Analysis
@@ -41,19 +41,17 @@ def plot_speedup_by_gamma(analysis: Analysis) -> Figure | None:
         return None
     looks = target_looks(settings)
     drafts = [members for _, members in settings.groupby("draft_rank")]
-    figure, panels = parts.make_panels(2 * len(drafts), most_columns=2, kinds=2)
+    figure, panels = parts.make_panels(2 * len(drafts), most_columns=2, share="col")
     for axes, (members, column) in zip(panels, product(drafts, _OF_DRAFTS), strict=True):
         parts.draw_series(axes, members, "gamma", column, looks)
         parts.powers_of_two(axes, settings["gamma"])
-        axes.set_title(_draft(members))
-        axes.set_ylabel(_OF_DRAFTS[column])
+        axes.set(title=_draft(members), ylabel=_OF_DRAFTS[column])
     for gain, accepted in zip(panels[::2], panels[1::2], strict=True):
         parts.mark_no_change(gain)
         parts.start_at_zero(accepted)
         accepted.yaxis.set_major_formatter(PercentFormatter(1.0))
     figure.supxlabel(parts.GAMMA_LABEL)
-    parts.add_legend(figure, parts.series_handles(settings, looks))
-    return figure
+    return parts.with_legend(figure, parts.series_handles(settings, looks))
 
 
 def plot_gamma_curves(analysis: Analysis) -> Figure | None:
@@ -62,8 +60,6 @@ def plot_gamma_curves(analysis: Analysis) -> Figure | None:
     A panel for each draft model, a line for each target; None without draft scores.
     """
     settings = analysis.gamma_curves
-    if settings.empty:
-        return None
     looks = target_looks(settings)
 
     def draw_panel(axes: Axes, members: pd.DataFrame) -> None:
@@ -79,7 +75,9 @@ def plot_gamma_curves(analysis: Analysis) -> Figure | None:
 
     groups, handles = settings.groupby("draft_rank"), parts.series_handles(settings, looks)
     labels = (parts.GAMMA_LABEL, parts.SPEEDUP_LABEL)
-    return parts.draw_panels(groups, draw_panel, _draft, labels, handles, parts.mark_no_change)
+    return parts.draw_panels(
+        groups, draw_panel, labels, handles, parts.mark_no_change, title=_draft
+    )
 
 
 def plot_levels(analysis: Analysis) -> Figure | None:
@@ -90,14 +88,13 @@ def plot_levels(analysis: Analysis) -> Figure | None:
     """
     settings = analysis.levels
     settings = settings[settings.groupby("series")["level"].transform("nunique") > 1]
-    if not 0 < settings["setting"].nunique() <= _MOST_LINES:
+    if settings["setting"].nunique() > _MOST_LINES:
         return None
     ordered = settings.sort_values(["draft_rank", "gamma"], kind="stable")
     looks = looks_of(ordered["setting"].unique())
 
     def draw_panel(axes: Axes, members: pd.DataFrame) -> None:
-        lines = members.assign(series=members["setting"])
-        parts.draw_series(axes, lines, "level_rank", "speedup", looks)
+        parts.draw_series(axes, members, "level_rank", "speedup", looks, by="setting")
         ticks = members.drop_duplicates("level_rank").sort_values("level_rank")
         least, most = ticks["level_rank"].agg(["min", "max"])
         if least >= 1 and most > _LOGARITHMIC * least:
@@ -112,7 +109,7 @@ def plot_levels(analysis: Analysis) -> Figure | None:
 
     groups, labels = settings.groupby("series", sort=False), ("", parts.SPEEDUP_LABEL)
     handles = [parts.handle(look, short(setting)) for setting, look in looks.items()]
-    return parts.draw_panels(groups, draw_panel, parts.target_title, labels, handles, kinds=0)
+    return parts.draw_panels(groups, draw_panel, labels, handles, share=False)
 
 
 def plot_protocols(analysis: Analysis) -> Figure | None:
@@ -123,37 +120,31 @@ def plot_protocols(analysis: Analysis) -> Figure | None:
     settings = settings_by_protocol(analysis)
     if settings.empty:
         return None
-    settings["series"] = settings["measured_by"]
     rows = [members for _, members in settings.groupby(["target_rank", "draft_rank"])]
     looks = looks_of(settings["measured_by"].unique())
     columns = len(_OF_PROTOCOLS)
     figure, panels = parts.make_panels(
-        columns * len(rows), columns, around_in=0.7, row_in=_ROW_HEIGHT_IN, kinds=columns
+        columns * len(rows), columns, around_in=0.7, row_in=_ROW_HEIGHT_IN, share="col"
     )
+    most = max(float(settings["decode_failures"].max()), _LEAST_FAILURES)
     for axes, (members, column) in zip(panels, product(rows, _OF_PROTOCOLS), strict=True):
-        parts.draw_series(axes, members, "gamma", column, looks)
-        parts.powers_of_two(axes, settings["gamma"])
+        parts.draw_series(axes, members, "gamma", column, looks, by="measured_by")
         axes.set_title(_OF_PROTOCOLS[column])
         if column == "acceptance_rate":
-            first = members.iloc[0]
-            labels = short(first["target_label"]), short(first["draft_label"])
-            axes.set_ylabel("{}\ndraft {}".format(*labels))
-    most = max(float(settings["decode_failures"].max()), _LEAST_FAILURES)
-    for acceptance, speedup, failures in zip(*[iter(panels)] * columns, strict=True):
-        acceptance.set_yscale("symlog", linthresh=_LEAST_ACCEPTANCE)
-        acceptance.set_ylim(0, 1.5)
-        acceptance.set_yticks([0, 1e-3, 1e-2, 1e-1, 1], minor=False)
-        acceptance.yaxis.set_major_formatter(FuncFormatter(lambda share, _: f"{100 * share:g} %"))
+            axes.set_ylabel(f"{short(members['target_label'].iloc[0])}\n{_draft(members)}")
+            axes.set_yscale("symlog", linthresh=_LEAST_ACCEPTANCE)
+            axes.set(ylim=(0, 1.5), yticks=[0, 1e-3, 1e-2, 1e-1, 1])
+            axes.yaxis.set_major_formatter(FuncFormatter(lambda share, _: f"{100 * share:g} %"))
+        elif column == "decode_failures":
+            axes.set_yscale("symlog", linthresh=_LEAST_FAILURES)
+            axes.set_ylim(-0.4, 3 * most)  # room for the markers of both ends
+            axes.yaxis.set_major_formatter("{x:g}")
+        parts.powers_of_two(axes, settings["gamma"])
+    for speedup in panels[1::columns]:
         parts.start_at_zero(speedup)
         parts.mark_no_change(speedup)
-        failures.set_yscale("symlog", linthresh=_LEAST_FAILURES)
-        failures.set_ylim(-0.4, 3 * most)  # room for the markers of both ends
-        failures.yaxis.set_major_formatter("{x:g}")
-        for axes in (acceptance, failures):
-            axes.yaxis.set_minor_locator(NullLocator())
     figure.supxlabel(parts.GAMMA_LABEL)
-    parts.add_legend(figure, [parts.handle(look, way) for way, look in looks.items()])
-    return figure
+    return parts.with_legend(figure, [parts.handle(look, way) for way, look in looks.items()])
 
 
 def plot_state(analysis: Analysis) -> Figure | None:
@@ -162,8 +153,6 @@ def plot_state(analysis: Analysis) -> Figure | None:
     A panel for each target, with a mark for each quarter of its blocks, and the line through all.
     """
     quarters = analysis.state
-    if quarters.empty:
-        return None
     looks = target_looks(quarters.assign(series=quarters["target"]))
     other = "other_tokens_per_second"
 
@@ -174,9 +163,7 @@ def plot_state(analysis: Analysis) -> Figure | None:
 
     groups, labels = quarters.groupby("target_rank"), (_OTHER_LABEL, parts.SPEEDUP_LABEL)
     handles = [parts.handle(_GREY, "a quarter of the blocks"), _LINE]
-    return parts.draw_panels(
-        groups, draw_panel, parts.target_title, labels, handles, parts.mark_no_change
-    )
+    return parts.draw_panels(groups, draw_panel, labels, handles, parts.mark_no_change)
 
 
 def plot_positions(analysis: Analysis) -> Figure | None:
@@ -189,13 +176,11 @@ def plot_positions(analysis: Analysis) -> Figure | None:
     settings = settings[settings["gamma"] == settings.groupby(line)["gamma"].transform("max")]
     first = settings.groupby(line)["draft_rank"].transform("min")
     settings = settings[settings["draft_rank"] == first]
-    if settings.empty:
-        return None
     ordered = settings.sort_values("draft_rank", kind="stable")
     looks = looks_of(ordered["drafter"].drop_duplicates())
 
     def draw_panel(axes: Axes, members: pd.DataFrame) -> None:
-        parts.draw_series(axes, members, "position", "accepted", looks)
+        parts.draw_series(axes, members, "position", "accepted", looks, by="drafter")
         axes.set_xlim(0.5, settings["position"].max() + 0.5)
         axes.xaxis.set_major_locator(MaxNLocator(8, integer=True))
 
@@ -203,16 +188,14 @@ def plot_positions(analysis: Analysis) -> Figure | None:
         axes.set_ylim(-0.03, 1.05)
         axes.yaxis.set_major_formatter(PercentFormatter(1.0))
 
-    lines = settings.assign(series=settings["drafter"])
     groups = [
         (kind, members.assign(label=members["label"] + f", {kind}", accepted=members[kind]))
-        for _, members in lines.groupby(settings["series"], sort=False)
+        for _, members in settings.groupby("series", sort=False)
         for kind in ("conditional", "cumulative")
     ]
     labels = ("position among the draft tokens", "accepted")
     handles = [parts.handle(look, short(drafter)) for drafter, look in looks.items()]
-    how = groups, draw_panel, parts.target_title, labels, handles, finish
-    return parts.draw_panels(*how, most_columns=2)
+    return parts.draw_panels(groups, draw_panel, labels, handles, finish, most_columns=2)
 
 
 def _draft(members: pd.DataFrame) -> str:

@@ -1,6 +1,7 @@
 """Figures of speedups row by row: a panel for each target, marks below each other in each row."""
 
 from collections.abc import Callable
+from functools import partial
 from itertools import cycle
 from math import isfinite
 from typing import Any
@@ -50,11 +51,8 @@ def plot_best_settings(analysis: Analysis) -> Figure | None:
     axes.axvline(1, **parts.REFERENCE_LINE, zorder=1)
     names = [f"{short(row['label'])}, {prompts_in_short(row['prompt_set'])}" for row in rows]
     axes.set_yticks(range(len(rows)), names)
-    axes.set_ylim(len(rows) - 0.4, -0.6)
-    axes.set_xlim(0, None)
-    axes.set_xlabel(parts.SPEEDUP_LABEL)
-    parts.add_legend(figure, list(samples.values()))
-    return figure
+    axes.set(xlim=(0, None), ylim=(len(rows) - 0.4, -0.6), xlabel=parts.SPEEDUP_LABEL)
+    return parts.with_legend(figure, list(samples.values()))
 
 
 def plot_methods(analysis: Analysis) -> Figure | None:
@@ -88,7 +86,7 @@ def plot_categories(analysis: Analysis) -> Figure | None:
 
 def _rows(
     settings: pd.DataFrame, row: str, mark: str, order: str, name: Callable[[Any], str]
-) -> Figure:
+) -> Figure | None:
     """Return a figure of the settings' speedups with their intervals, a panel for each series.
 
     A line for each value of the column `row`, in the order of the column `order`; a mark for each
@@ -103,34 +101,33 @@ def _rows(
     places = np.arange(len(placed)) + _GAP * placed["line"]
     height = places.iloc[-1] + _EDGE
     ticks = places.groupby(row, sort=False).mean()
-    groups = [members for _, members in settings.groupby("series", sort=False)]
-    columns = min(_MAX_COLUMNS, len(groups))
-    row_in = _LINE_IN * height + 0.45
-    layout = {"around_in": 0.9, "row_in": row_in, "single": 1}
-    figure, panels = parts.make_panels(len(groups), _MAX_COLUMNS, **layout)
     # Beyond all values, and beyond all intervals that are not too wide.
     values = settings["speedup"].max()
     furthest = max(1, values, settings["speedup_high"].clip(upper=parts.FURTHEST * values).max())
-    for axes, members in zip(panels, groups, strict=True):
+
+    def draw_panel(axes: Axes, members: pd.DataFrame) -> None:
         for setting in records(members):
             place = places[setting[row], setting[mark]]
             colour = looks[setting["series"]].colour
             _mark(axes, setting, place, Look(colour, markers[setting[mark]], "none"))
         axes.axvline(1, **parts.REFERENCE_LINE, zorder=1)
         axes.set_xlim(0, 1.04 * furthest)
-        axes.set_title(parts.target_title(members, columns))
-    for axes in panels:  # they share the axis of settings
+
+    def finish(axes: Axes) -> None:  # they share the axis of settings
         axes.set_ylim(height, -_EDGE)
         axes.xaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 5, 10]))
         axes.xaxis.set_major_formatter("{x:g}")
         axes.set_yticks(ticks, map(short, ticks.index))
-    figure.supxlabel(parts.SPEEDUP_LABEL)
-    grey = [
+
+    handles = [
         parts.handle(Look(REFERENCE_COLOUR, marker, "none"), name(value))
         for value, marker in markers.items()
     ]
-    parts.add_legend(figure, grey)
-    return figure
+    title = partial(parts.target_title, columns=min(_MAX_COLUMNS, settings["series"].nunique()))
+    layout: Any = {"most_columns": _MAX_COLUMNS, "around_in": 0.9, "single": 1}
+    layout |= {"row_in": _LINE_IN * height + 0.45, "title": title}
+    groups, labels = settings.groupby("series", sort=False), [parts.SPEEDUP_LABEL]
+    return parts.draw_panels(groups, draw_panel, labels, handles, finish, **layout)
 
 
 def _mark(axes: Axes, row: Record, place: float, look: Look, *, hollow: bool = False) -> None:

@@ -72,18 +72,15 @@ applied = partial(mpl.rc_context, _RC)
 
 def target_looks(settings: pd.DataFrame) -> dict[str, Look]:
     """Return the look of each series of settings (columns series and family), in their order."""
-    unused = {
-        family: zip(cycle(colours), cycle(markers), cycle(_LINES))
-        for family, (colours, markers) in _FAMILIES.items()
-    }
+    unused = {family: map(Look, *map(cycle, (*of, _LINES))) for family, of in _FAMILIES.items()}
     named = settings[["series", "family"]].drop_duplicates().itertuples(index=False)
-    return {series: Look(*next(unused[family])) for series, family in named}
+    return {series: next(unused[family]) for series, family in named}
 
 
 def looks_of(names: Iterable[str]) -> dict[str, Look]:
     """Return a look for each name, in their order."""
-    looks = zip(names, cycle(_DRAFT_COLOURS), cycle(MARKERS), cycle(_LINES))
-    return {name: Look(colour, marker, line) for name, colour, marker, line in looks}
+    looks = map(Look, cycle(_DRAFT_COLOURS), cycle(MARKERS), cycle(_LINES))
+    return dict(zip(names, looks, strict=False))
 
 
 def short(label: str) -> str:

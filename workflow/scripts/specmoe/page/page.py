@@ -20,7 +20,6 @@ from specmoe.analysis.cost_tables import PAIR
 from specmoe.analysis.decision import Answer
 from specmoe.analysis.filters import GAINS
 from specmoe.analysis.gamma_curves import LONGEST
-from specmoe.analysis.number_text import prompts_in_short
 from specmoe.analysis.registry import TABLES, Analysis, Record, records
 from specmoe.analysis.terminal import environment
 from specmoe.config.base import read_yaml
@@ -44,14 +43,6 @@ MOST_ROUNDS = 2
 _SHORT = {"acceptance_rate": "rate", "speedup_low": "low", "speedup_high": "high"}
 
 
-class Picture(NamedTuple):
-    """A figure as a data URL, and its size in pixels."""
-
-    address: str
-    width: int
-    height: int
-
-
 def write_page(analysis: Path, trace: Path | None = None) -> None:
     """Render `page/index.html` beside an analysis and its figures, with the data behind its tables.
 
@@ -64,20 +55,20 @@ def write_page(analysis: Path, trace: Path | None = None) -> None:
     replace_text(out / "index.html", render_page(found, figures, recording))
 
 
-def pictures(folder: Path) -> dict[str, Picture]:
-    """Return the page's pictures by name: the SVG of the paper's figures."""
-    found = {}
+def pictures(folder: Path) -> dict[str, Record]:
+    """Return the page's pictures by name: the paper's figures as SVG in data URLs, with sizes."""
+    found: dict[str, Record] = {}
     for file in sorted(folder.glob("*.svg")):
         drawn = file.read_bytes()
         [size] = re.findall(rb'<svg [^>]*width="([\d.]+)pt" height="([\d.]+)pt"', drawn)
         width, height = (round(PIXELS_A_POINT * float(points)) for points in size)
         address = f"data:image/svg+xml;base64,{b64encode(drawn).decode()}"
-        found[file.stem] = Picture(address, width, height)
+        found[file.stem] = {"address": address, "width": width, "height": height}
     return found
 
 
 def render_page(
-    analysis: Analysis, figures: Mapping[str, Picture], recording: Recording | None
+    analysis: Analysis, figures: Mapping[str, Record], recording: Recording | None
 ) -> str:
     """Return the page as HTML, with the demonstration's record, if there is one."""
     sources = PAPER / "site"
@@ -85,7 +76,7 @@ def render_page(
     known = cited(analysis)
     top, ticks = scale(known["best"])
     env = environment(sources)
-    env.filters.update(digest=_digest, prompts_in_short=prompts_in_short)
+    env.filters["digest"] = _digest
     return env.get_template("index.html.j2").render(
         known,
         style=_joined(*(sources / f"{name}.css" for name in ("style", "trace", "whatif"))),
@@ -96,7 +87,7 @@ def render_page(
         pair=pair,
         zh=zh,
         t=zh.beside,
-        kind=kind_of(analysis),
+        kind=kind_of(known["campaign"]),
         gains=GAINS,
         Answer=Answer,
         speedups=[row["speedup"] for row in known["advised"] if row["settings"]],
@@ -145,13 +136,12 @@ def data_names(analysis: Analysis) -> list[str]:
     return [name for name in TABLES if len(getattr(analysis, name))]
 
 
-def kind_of(analysis: Analysis) -> str:
+def kind_of(campaign: Record) -> str:
     """Return the kind of a campaign, which selects words of the page.
 
     `published`: the study's own rows; `synthetic`: small models with random weights; `shape`:
     random weights in the sizes of real models; `real`: any other models.
     """
-    campaign = records(analysis.campaign)[0]
     if campaign["source"] == "study_rows":
         return "published"
     if not campaign["synthetic"]:
@@ -165,27 +155,21 @@ def pair(english: str, chinese: str) -> Markup:
     return Markup(spans).format(english, chinese)  # noqa: S704 (what it formats is escaped)
 
 
-class Chinese:
-    """Words in Chinese, by the English; words without an entry stay as they are.
+class Chinese(NamedTuple):
+    """Words in Chinese, by the English entries of `chinese.yaml`; others stay as they are.
 
     An entry may have gaps, `<>`, for words that are translated in their turn.
     """
 
-    def __init__(self, entries: Mapping[str, str]) -> None:
-        """Take the entries of `chinese.yaml`."""
-        self._entries = entries
-        self._with_gaps = [
-            (re.compile(re.escape(words).replace("<>", "(.+)")), chinese)
-            for words, chinese in entries.items()
-            if "<>" in words
-        ]
+    entries: Mapping[str, str]
 
     def __call__(self, words: str) -> str:
         """Return the words in Chinese."""
-        if words in self._entries:
-            return self._entries[words]
-        for pattern, chinese in self._with_gaps:
-            if found := pattern.fullmatch(words):
+        if words in self.entries:
+            return self.entries[words]
+        for english in (one for one in self.entries if "<>" in one):
+            if found := re.fullmatch(re.escape(english).replace("<>", "(.+)"), words):
+                chinese = self.entries[english]
                 for part in found.groups():
                     chinese = chinese.replace("<>", self(part), 1)
                 return chinese

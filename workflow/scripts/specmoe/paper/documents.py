@@ -27,8 +27,6 @@ from specmoe.text import spreadsheet_text
 
 DOCUMENTS = ("main", "supplement")
 
-Ends = tuple[float, float]
-
 # In the notation of Jinja, in what TeX and these texts do not use.
 _SYNTAX = {
     f"{part}_{end}_string": mark
@@ -51,9 +49,8 @@ def render_paper(analysis: Path) -> None:
     for name, table in tables_of(found).items():
         text = render_table(name, table, found)
         (out / f"tables/{name}.tex").write_text(text, encoding="utf-8")
-        heads = [column.head.en for column in table.columns]
         rows = [[spreadsheet_text(cell.whole) for cell in row] for row in table.rows]
-        frame = pd.DataFrame(rows, columns=heads)
+        frame = pd.DataFrame(rows, columns=[column.head.en for column in table.columns])
         frame.to_csv(cells / f"{name}.csv", index=False, lineterminator="\n")
     drawn = save(found, out / "figures")
     for name, text in render_documents(found, drawn).items():
@@ -68,23 +65,20 @@ def render_documents(analysis: Analysis, drawn: Collection[str]) -> dict[str, st
     lengths = {name: len(one.rows) for name, one in filled.items()}
     known = {"tables": lengths, "figures": drawn} | cited(analysis)
 
-    def table(name: str) -> Markup:
-        one = filled[name]
-        kind = "pagestable" if one.long else "floattable"
-        keys = {column.key for column in one.columns}
-        marks = {cell.mark for cells in one.rows for cell in cells}
-        caption = env.from_string(one.about.caption).render(known, keys=keys, marks=marks)
-        return Markup(rf"\{kind}{{{name}}}{{{caption}}}")  # noqa: S704
-
-    def figure(name: str) -> Markup:
-        caption = to_latex(env.from_string(wording[name].caption).render(known))
-        return Markup(rf"\floatfigure{{{name}}}{{{caption}}}")  # noqa: S704
-
     def exhibits(section: str) -> Markup:
-        of_section = [name for name, one in wording.items() if one.section == section]
-        shown = [figure(name) for name in of_section if name in drawn]
-        shown += [table(name) for name, one in filled.items() if one.about.section == section]
-        return Markup().join(shown)
+        shown = []
+        for name, about in wording.items():
+            if about.section == section and name in drawn:
+                caption = to_latex(env.from_string(about.caption).render(known))
+                shown.append(rf"\floatfigure{{{name}}}{{{caption}}}")
+        for name, one in filled.items():
+            if one.about.section == section:
+                kind = "pagestable" if one.long else "floattable"
+                keys = {column.key for column in one.columns}
+                marks = {cell.mark for cells in one.rows for cell in cells}
+                caption = env.from_string(one.about.caption).render(known, keys=keys, marks=marks)
+                shown.append(rf"\{kind}{{{name}}}{{{caption}}}")
+        return Markup("".join(shown))  # noqa: S704
 
     known["exhibits"] = exhibits
     return {name: env.get_template(f"{name}.tex.j2").render(known) for name in DOCUMENTS}
@@ -94,6 +88,7 @@ def cited(analysis: Analysis) -> dict[str, Any]:
     """Return what the templates of paper and page know of a campaign, beside its tables."""
     campaign = records(analysis.campaign)[0]
     settings = filters.text_settings(analysis)
+    sets = Counter(", ".join(texts).replace("_", " ") for texts in settings["texts"])
     passes, judged = analysis.verification, analysis.claims
     advised, best = filters.advised_targets(analysis), filters.best_settings(analysis)
     whole, own = filters.whole_audit(analysis), analysis.required_time
@@ -110,7 +105,8 @@ def cited(analysis: Analysis) -> dict[str, Any]:
         "repeated": max([campaign["repeats"], *settings["blocks"]]) > 1,
         "session": expm1(campaign["session_reach"]),
         "compared": [name for name in names if name != analysis.name],
-        "prompt_sets": filters.prompt_sets(analysis),
+        # The prompts of each set, after its number of settings.
+        "prompt_sets": [(count, texts.split(", ")) for texts, count in sets.items()],
         "settings_shown": len(settings),
         "factors": _ends_by_family(settings, "speedup"),
         "labels_of": settings.groupby("family")["target_label"].unique().map(list).to_dict(),
@@ -157,11 +153,11 @@ def cited(analysis: Analysis) -> dict[str, Any]:
     }
 
 
-def _ends(values: "pd.Series[float]") -> Ends:
+def _ends(values: "pd.Series[float]") -> tuple[float, float]:
     return values.min(), values.max()
 
 
-def _ends_by_family(rows: pd.DataFrame, column: str) -> dict[str, Ends]:
+def _ends_by_family(rows: pd.DataFrame, column: str) -> dict[str, tuple[float, float]]:
     """Return the ends of a column, of `all` rows and of each family, where there are any."""
     groups = [("all", rows), *rows.groupby("family")]
     return {str(family): _ends(own[column]) for family, own in groups if len(own)}

@@ -6,7 +6,7 @@ a `longtable` that runs over pages, from neutral cells.
 
 import re
 from collections.abc import Iterator, Sequence
-from itertools import groupby
+from itertools import groupby, pairwise
 from typing import Any
 
 import pandas as pd
@@ -97,12 +97,14 @@ def render_table(name: str, whole: Table, analysis: Analysis) -> str:
 
 def _head(columns: Sequence[TableColumn], confidence: float) -> list[str]:
     """Return the lines of the headings: one, or two where words stand over those of a column."""
-    pairs = [_heads(column, confidence) for column in columns]
-    last = _line([head for _, head in pairs])
-    if not any(over for over, _ in pairs):
+    level = rf"{percent(confidence, 0)}\,\%"
+    heads = [column.print or to_latex(column.head.en) for column in columns]
+    parts = [head.replace("<confidence>", level).rpartition(" | ") for head in heads]
+    last = _line([below for _, _, below in parts])
+    if not any(over for over, _, _ in parts):
         return [last]
     first, rules, end = [], [], 0
-    for over, members in groupby(over for over, _ in pairs):
+    for over, members in groupby(over for over, _, _ in parts):
         span = len(list(members))
         start, end = end + 1, end + span
         spans = over and span > 1
@@ -112,20 +114,12 @@ def _head(columns: Sequence[TableColumn], confidence: float) -> list[str]:
     return [_line(first), *rules, last]
 
 
-def _heads(column: TableColumn, confidence: float) -> tuple[str, str]:
-    """Return a column's heading and the words over it, in LaTeX; either may be empty."""
-    head = column.print or to_latex(column.head.en)
-    head = head.replace("<confidence>", rf"{percent(confidence, 0)}\,\%")
-    over, _, below = head.rpartition(" | ")
-    return over, below
-
-
 def _body(table: Table) -> list[str]:
     """Return the lines of the rows, with what stands between them."""
     about, width = table.about, len(table.columns)
     lines: list[str] = []
-    above: Record = {}
-    for row, cells in zip(table.records, _latex_rows(table), strict=True):
+    rows = pairwise([{}, *table.records])
+    for (above, row), cells in zip(rows, _latex_rows(table), strict=True):
         if above and (about.spaced or row.get(about.group) != above.get(about.group)):
             lines.append(r"\addlinespace[2pt]" if table.long and about.spaced else r"\addlinespace")
         heading = row.get(about.above)
@@ -137,7 +131,6 @@ def _body(table: Table) -> list[str]:
         if pd.notna(below):
             note = rf"\multicolumn{{{width - 1}}}{{l}}{{\emph{{{to_latex(below)}}}}}"
             lines.append(_line(["", note]))
-        above = row
     return lines
 
 
@@ -147,17 +140,14 @@ def _latex_rows(table: Table) -> Iterator[list[str]]:
     The first of the names is a group's own; the others are left out together.
     """
     once, group = table.about.once, table.about.group
-    above: Record = {}
-    above_names: list[str] = []
-    for row, cells in zip(table.records, table.rows, strict=True):
-        names = [cell.text for cell in cells[:once]]
+    rows = zip(table.records, table.rows, strict=True)
+    for (above, cells_above), (row, cells) in pairwise([({}, []), *rows]):
         latex = [_cell(*both, row) for both in zip(table.columns, cells, strict=True)]
         if once and above and row[group] == above[group]:
-            latex[0] = ""
-            if names[1:] == above_names[1:]:
-                latex[:once] = [""] * once
+            names, names_above = ([one.text for one in of[1:once]] for of in (cells, cells_above))
+            known = once if names == names_above else 1
+            latex[:known] = [""] * known
         yield latex
-        above, above_names = row, names
 
 
 def _cell(column: TableColumn, cell: Cell, row: Record) -> str:

@@ -2,13 +2,13 @@
 
 import sys
 from collections.abc import Callable, Collection
-from functools import cache, lru_cache
+from functools import cache
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from specmoe.analysis import filters, number_text
 from specmoe.analysis.number_text import DASH
@@ -47,15 +47,14 @@ class Cell(NamedTuple):
         return f"{self.text} {self.reach}" if self.reach else self.text
 
 
-class TableColumn(BaseModel):
+class TableColumn(BaseModel, frozen=True, extra="forbid"):
     """A column as `paper/tables.yaml` specifies it; the file explains the fields."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     key: str
     head: Words
     print: str | Literal[False] | None = None
     form: str = "text"
+    digits: str = ""
     out_of: str = ""
     mark: tuple[str, str] = ("", "")
     strong: str = ""
@@ -69,29 +68,22 @@ class TableColumn(BaseModel):
         words = {"prose": "prose", "text": "text", "commits": "text", "yes_no": "text"}
         return words.get(self.form, "number")
 
-    @property
-    def keys(self) -> tuple[str, ...]:
-        """The keys of a row that the column reads; forms read more."""
-        return self.key, self.out_of, self.mark[1], self.strong
-
     def show(self, row: Record) -> Cell:
         """Return the cell of a row."""
         name, *digits = self.form.split()
-        cell = FORMS[name](self, row, *map(int, digits))
-        mark, flagged = self.mark
-        return cell._replace(
-            mark=mark if mark and row[flagged] else "",
-            strong=bool(self.strong and row[self.strong]),
-        )
+        given = [row[self.digits]] if self.digits else digits
+        cell = FORMS[name](self, row, *map(int, given))
+        sign, flagged = self.mark
+        mark = sign if sign and row[flagged] else ""
+        return cell._replace(mark=mark, strong=bool(self.strong and row[self.strong]))
 
 
-def _text(column: TableColumn, row: Record) -> Cell:
-    return Cell(number_text.shown(row[column.key]))
+def _plain(form: Callable[..., str]) -> Callable[..., Cell]:
+    """Return what shows a single value, in this form."""
 
-
-def _number(form: Callable[..., str]) -> Callable[..., Cell]:
     def show(column: TableColumn, row: Record, *digits: int) -> Cell:
-        return Cell(form(row[column.key], *digits), sort_key(row[column.key]))
+        value = row[column.key]
+        return Cell(form(value, *digits), sort_key(value) if column.kind == "number" else None)
 
     return show
 
@@ -126,15 +118,14 @@ def _ratio(column: TableColumn, row: Record) -> Cell:
 
 
 FORMS: dict[str, Callable[..., Cell]] = {
-    "text": _text,
-    "prose": _text,
-    "commits": lambda column, row: Cell(number_text.short_commits(row[column.key])),
-    "yes_no": lambda column, row: Cell("yes" if row[column.key] else "no"),
-    "number": _number(number_text.fixed),
-    "percent": _number(number_text.percent),
-    "count": _number(number_text.thousands),
-    "size": _number(number_text.size),
-    "parameters": _number(number_text.parameters),
+    **dict.fromkeys(["text", "prose"], _plain(number_text.shown)),
+    "commits": _plain(number_text.short_commits),
+    "yes_no": _plain(lambda value: "yes" if value else "no"),
+    "number": _plain(number_text.fixed),
+    "percent": _plain(number_text.percent),
+    "count": _plain(number_text.thousands),
+    "size": _plain(number_text.size),
+    "parameters": _plain(number_text.parameters),
     "mean": _mean,
     "measured": _measured,
     "measured_percent": lambda column, row, digits=0: _measured(column, row, digits, scale=100),
@@ -149,23 +140,21 @@ def sort_key(value: Any) -> float | None:
     return None if pd.isna(value) else min(float(value), sys.float_info.max)
 
 
-class Exhibit(BaseModel):
+class Exhibit(BaseModel, frozen=True, extra="forbid"):
     """A table or figure; `paper/tables.yaml` and `paper/figures.yaml` explain the fields."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     title: Words
     caption: str
     section: str
 
 
-class Picture(Exhibit):
+class Picture(Exhibit, frozen=True):
     """A figure as `paper/figures.yaml` specifies it."""
 
     alt: Words
 
 
-class Specification(Exhibit):
+class Specification(Exhibit, frozen=True):
     """A table as `paper/tables.yaml` specifies it."""
 
     columns: list[TableColumn]
@@ -216,7 +205,7 @@ def read_tables(path: Path = _TABLES) -> dict[str, Specification]:
     return {name: Specification(**about) for name, about in read_yaml(path)["tables"].items()}
 
 
-@lru_cache(maxsize=1)
+@cache
 def tables_of(analysis: Analysis, path: Path = _TABLES) -> dict[str, Table]:
     """Return the tables of `path` that the campaign has rows for, by name."""
     specified = read_tables(path).items()
@@ -228,10 +217,11 @@ def _filled(about: Specification, source: str, analysis: Analysis) -> Table:
     """Return a table with its rows, and what its entry computes of them: all that is no name."""
     choose = getattr(rows, source, None) or getattr(filters, source, None)
     frame = choose(analysis) if choose else getattr(analysis, source)
-    if about.where:
+    if about.where and len(frame):
         frame = frame.query(about.where)
     keys = [about.group, about.above, about.below]
-    keys += [key for column in about.columns for key in column.keys]
+    for column in about.columns:
+        keys += [column.key, column.digits, column.out_of, column.mark[1], column.strong]
     for key in filter(None, keys):
         if not key.isidentifier() and len(frame):
             frame = frame.assign(**{key: frame.eval(key)})

@@ -4,25 +4,25 @@ Each function of a table's name returns a frame of values that columns format, i
 `paper/tables.yaml` names the columns. It computes nothing.
 """
 
-from functools import partial
-
 import pandas as pd
 
 from specmoe.analysis import filters
 from specmoe.analysis.labels import Control
-from specmoe.analysis.number_text import fixed, percent
-from specmoe.analysis.registry import Analysis, records
+from specmoe.analysis.number_text import percent
+from specmoe.analysis.registry import Analysis
 from specmoe.audit.checks import CHECKS
 from specmoe.audit.evidence import Level
+from specmoe.audit.limits import LIMITS
 from specmoe.config.models import CELLS
 
 FAMILY_WORDS = {"moe": "MoE", "dense": "dense"}
 
-_GIVEN = ["recomputed", "measured"]
-
 CONTROLS = {Control.SELF: "drafts for itself", Control.UNRELATED: "unrelated draft"}
-# On which side of the due acceptance a control must be.
-_DUE = {Control.SELF: "≥ ", Control.UNRELATED: "≤ "}
+# The acceptance rate that a control must reach, or not exceed.
+_DUE = {
+    Control.SELF: f"≥ {percent(LIMITS.self_acceptance, 0)}",
+    Control.UNRELATED: f"≤ {percent(LIMITS.unrelated_acceptance, 0)}",
+}
 
 
 def models(analysis: Analysis) -> pd.DataFrame:
@@ -55,8 +55,8 @@ def models(analysis: Analysis) -> pd.DataFrame:
 def controls(analysis: Analysis) -> pd.DataFrame:
     """Return the controls, with the acceptance that is due, and baselines beside settings."""
     settings = filters.control_settings(analysis)
-    control, due = settings["control"], settings["due"].map(partial(percent, digits=0))
-    settings = settings.assign(control=control.map(CONTROLS), due=control.map(_DUE) + due)
+    control = settings["control"]
+    settings = settings.assign(control=control.map(CONTROLS), due=control.map(_DUE))
     beside = analysis.baselines_beside.rename(columns=lambda name: name.replace("ratio", "speedup"))
     if beside.empty:
         return settings
@@ -97,32 +97,19 @@ def comparison(analysis: Analysis) -> pd.DataFrame:
     below it does not print as the bound.
     """
     frame = analysis.comparison
-    rows = records(frame[(frame["source"] != CELLS) & frame[_GIVEN].notna().any(axis=1)])
-    for row in rows:
-        bound = row["relation"] == "<"
-        digits = 2 if bound else int(row["digits"])
-        row["what"] = row["what"].replace("acceptance_percent", "acceptance rate (%)")
-        row["printed"] = f"< {row['printed']}" if bound else row["printed"]
-        row |= {key: fixed(row[key], digits) for key in _GIVEN}
-    return pd.DataFrame(rows)
-
-
-def differences(analysis: Analysis) -> pd.DataFrame:
-    """Return the numbers of the published study that its rows do not give."""
-    frame = analysis.reported
-    frame = frame[~frame["equal"].astype(bool)]
-    digits = frame["digits"].clip(lower=2)
-    given = [fixed(*one) for one in zip(frame["recomputed"], digits, strict=True)]
-    return frame.assign(recomputed=given)
+    known = frame[["recomputed", "measured"]].notna().any(axis=1)
+    frame = frame[(frame["source"] != CELLS) & known]
+    bound = frame["relation"] == "<"
+    return frame.assign(
+        what=frame["what"].str.replace("acceptance_percent", "acceptance rate (%)"),
+        printed=frame["printed"].where(~bound, "< " + frame["printed"]),
+        digits=frame["digits"].mask(bound, 2),
+    )
 
 
 def compared_settings(analysis: Analysis) -> pd.DataFrame:
     """Return what the campaigns compared measured, settings of the same prompts together."""
     settings = analysis.compared_settings
-    prompted = (
-        settings["target_label"] + ", suite " + settings["suite"] + ": " + settings["prompts"]
-    )
-    settings = settings.assign(prompted=prompted)
-    settings["place"] = settings.groupby("prompted", sort=False).ngroup()
-    settings["series"] = settings.groupby(["prompted", "draft_label"], sort=False).ngroup()
-    return settings.sort_values(["place", "series", "gamma"], kind="stable")
+    prompts = ", suite " + settings["suite"] + ": " + settings["prompts"]
+    prompted = settings["target_label"] + prompts
+    return settings.assign(prompted=prompted, series=prompted + settings["draft_label"])
