@@ -62,12 +62,10 @@ def verified(text, written, draft):
 
 
 def reading(agrees, leads=None):
-    count = len(agrees)
     return DraftScores(
         draft_sha256="draft",
-        tokens=tuple(range(count)),
         agrees=tuple(agrees),
-        lead_nats=tuple(leads or [9.0] * count),
+        lead_nats=tuple(leads or [9.0] * len(agrees)),
         moved_nats=0.0,
     )
 
@@ -121,11 +119,9 @@ def test_a_draft_that_prefers_hardly_anything_tells_nothing():
 
 RUN = "B/target/draft/g4/r1"
 RANDOM = Random(1)
-KEY = ("current-cpu", "target", "draft", "code")
+KEY = ("current-cpu", "target", "draft", "code", tuple(TOKENS))
 READING = replace(
-    reading([RANDOM.random() < 0.7 for _ in TOKENS], [1.0] * len(TOKENS)),
-    tokens=tuple(TOKENS),
-    moved_nats=0.01,
+    reading([RANDOM.random() < 0.7 for _ in TOKENS], [1.0] * len(TOKENS)), moved_nats=0.01
 )
 
 
@@ -142,8 +138,7 @@ COUNTS = {**DUE, "replays": 0, "replays_rejected": 0}
 def found(reading=READING, **changed):
     """Return what the check finds of a run with the due counts, some of them changed."""
     row = speculative(1, **COUNTS | changed)
-    readings = {KEY: [reading]}
-    given = Evidence(campaign(row), {}, None, SETTINGS, draft_scores=readings)
+    given = Evidence(campaign(row), {}, None, SETTINGS, draft_scores={KEY: reading})
     return check_agreement(given.runs[RUN], given)
 
 

@@ -39,7 +39,7 @@ class Pair(NamedTuple):
     def predict_speedup(self, gamma: int) -> dict[str, Any]:
         """Return the predicted speedup of γ over texts, which weigh alike, with its interval."""
         played = [steps_from_agreement(text, gamma, limits) for text, limits in self.texts]
-        tokens = np.array([len(text.tokens) - 1.0 for text, _ in self.texts])
+        tokens = np.array([len(text.agrees) - 1.0 for text, _ in self.texts])
         work = np.array([self.model.played(steps, gamma) for steps in played])
         took = work @ self.model.costs
         value = exp(np.log(tokens / took).mean())
@@ -57,7 +57,7 @@ class Pair(NamedTuple):
 def gamma_curves(
     compared: pd.DataFrame,
     runs: pd.DataFrame,
-    scores: Mapping[ScoresKey, list[DraftScores]],
+    scores: Mapping[ScoresKey, DraftScores],
     fitted: Sequence[Fitted],
     pass_times: pd.DataFrame,
     statistics: Statistics,
@@ -115,7 +115,7 @@ def squared_errors(curves: pd.DataFrame) -> list[float]:
 def scored_pair(
     baselines: pd.DataFrame,
     draft: str,
-    scores: Mapping[ScoresKey, list[DraftScores]],
+    scores: Mapping[ScoresKey, DraftScores],
     pass_times: pd.DataFrame,
     statistics: Statistics,
     *,
@@ -130,9 +130,8 @@ def scored_pair(
     texts: dict[tuple[str, tuple[int, ...]], tuple[DraftScores, Limits]] = {}
     for run in baselines.to_dict("records"):
         tokens = tuple(map(int, run["tokens"]))
-        scored = scores.get((run["engine"], run["target"], draft, run["prompt"]), [])
-        found = next((one for one in scored if one.tokens == tokens and len(tokens) > 1), None)
-        if found:
+        found = scores.get((run["engine"], run["target"], draft, run["prompt"], tokens))
+        if found and len(tokens) > 1:
             texts[run["prompt"], tokens] = found, Limits(int(run["n_predict"]), replays)
     if not texts:
         return None

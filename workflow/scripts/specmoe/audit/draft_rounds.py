@@ -24,28 +24,24 @@ class DraftScores:
     """What a draft model proposes for each token of a text; see `runs.other_tables`."""
 
     draft_sha256: str
-    tokens: tuple[int, ...]
     agrees: tuple[bool, ...]
     lead_nats: tuple[float, ...]
     moved_nats: float
 
 
-ScoresKey = tuple[str, str, str, str]
-"""Engine, target, draft and prompt."""
+ScoresKey = tuple[str, str, str, str, tuple[int, ...]]
+"""Engine, target, draft, prompt, and the text's tokens."""
 
 
-def scores_by_run(agreement: pd.DataFrame) -> dict[ScoresKey, list[DraftScores]]:
+def scores_by_run(agreement: pd.DataFrame) -> dict[ScoresKey, DraftScores]:
     """Return the scores of each text in the table `agreement`."""
-    found: dict[ScoresKey, list[DraftScores]] = {}
-    keys = ["engine", "target", "draft", "prompt", "text"]
-    columns = ["token", "agrees", "lead_nats"]
-    for key, members in agreement.groupby(keys):
+    found, columns = {}, ["token", "agrees", "lead_nats"]
+    for key, members in agreement.groupby(["engine", "target", "draft", "prompt", "text"]):
         text = members.sort_values("position")
-        token, agrees, lead = (tuple(text[name].tolist()) for name in columns)
+        tokens, agrees, lead = (tuple(text[name].tolist()) for name in columns)
         digest, moved = str(text["draft_sha256"].iloc[0]), float(text["moved_nats"].iloc[0])
-        scores = DraftScores(digest, token, agrees, lead, moved)
         engine, target, draft, prompt, _ = map(str, key)
-        found.setdefault((engine, target, draft, prompt), []).append(scores)
+        found[engine, target, draft, prompt, tokens] = DraftScores(digest, agrees, lead, moved)
     return found
 
 
@@ -86,7 +82,7 @@ def possible_outcomes(
     outcome has the fewest ties that must fall the other way. Empty if more than MOST_OUTCOMES are
     possible.
     """
-    end = len(scores.tokens)
+    end = len(scores.agrees)
     at: dict[int, dict[Counts, int]] = {1: {Counts(): 0}}
     for start in range(1, end):
         states = at.pop(start, {})
@@ -108,7 +104,7 @@ def _steps(
     for accepted in range(drafted):
         at = start + accepted
         # A token that is drafted behind the end of a text is not accepted.
-        ended = at == len(scores.tokens)
+        ended = at == len(scores.agrees)
         agrees = not ended and scores.agrees[at]
         tie = not ended and scores.lead_nats[at] <= tie_nats
         if tie or not agrees:
@@ -126,7 +122,7 @@ def steps_from_agreement(scores: DraftScores, gamma: int, limits: Limits) -> lis
     A step without speculation counts nothing.
     """
     steps, at = [], 1
-    while at < len(scores.tokens):
+    while at < len(scores.agrees):
         [(advance, counts, _)] = _steps(scores, at, gamma, limits, _NO_TIE)
         steps.append(counts)
         at += advance

@@ -184,7 +184,7 @@ class Evidence:
     # By run: the target's gap at the token where the run left its baseline.
     divergences: Mapping[str, Gap] = field(default_factory=dict)
     # What draft models would have proposed in place of the targets' own tokens.
-    draft_scores: Mapping[ScoresKey, list[DraftScores]] = field(default_factory=dict)
+    draft_scores: Mapping[ScoresKey, DraftScores] = field(default_factory=dict)
     limits: Limits = LIMITS
     # The targets whose state the engine restores after a rejection.
     restored: Set[str] = frozenset()
