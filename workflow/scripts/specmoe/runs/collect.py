@@ -1,7 +1,6 @@
 """The collection of runs: rows of `runs.parquet` from the records of blocks."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict
 from datetime import datetime
 from itertools import product
 from operator import itemgetter
@@ -32,9 +31,8 @@ from specmoe.records import Records, Request, first_changes, load
 from specmoe.runs.schema import COLUMNS, check_rows
 
 RunRow = dict[str, Any]
-_pair = itemgetter("block", "prompt", "iteration")  # that a run shares with its baseline
+_pair = itemgetter("block", "prompt")  # that a run shares with its baseline
 _OF_BLOCK = ("protocol", "suite", "block", "target", "n_predict", "temperature", "repeat")
-_OF_PROMPT = ("prompt", "workload", "category")
 
 
 def rows_of_record(
@@ -79,9 +77,9 @@ def _request(block: Block, arm: Arm, source: PromptSource) -> RunRow:
     """Return the columns of a requested run: an arm's, of a prompt."""
     paired = block.protocol == Protocol.PAIRED  # the study's tools need no seed, and stop by length
     return {
-        **asdict(arm),
+        **vars(arm),
+        **vars(source),
         **{name: getattr(block, name) for name in _OF_BLOCK},
-        **{name: getattr(source, name) for name in _OF_PROMPT},
         "engine_options": block.options_text,
         "concurrency": block.slots,
         "stop": block.stop if paired else None,
@@ -96,7 +94,7 @@ def _request(block: Block, arm: Arm, source: PromptSource) -> RunRow:
 def link_baselines(rows: Iterable[RunRow]) -> None:
     """Give every speculative row its baseline's id, and the length of the prefix they share.
 
-    The baseline is the run of the same block, prompt and iteration without speculation. The id is
+    The baseline is the run of the same block and prompt without speculation. The id is
     null in a block without one. The prefix is null where tokens are not known, and where they need
     not be equal: at a temperature above zero, and with forced acceptance.
     """
