@@ -54,7 +54,7 @@ def _load(run: Run, given: Evidence) -> Iterator[Finding]:
     yield _most("seconds of a run in its load", own_s, load.load_s)
     rate = load.load_tokens_per_second
     yield _same("a load's rate times its seconds", rate * load.load_s, tokens, _RATE_TOLERANCE)
-    measured = given.loads[run.load or ""]
+    measured = given.loads[run.load]
     yield at_least(tokens, measured, f"tokens of a load: {tokens}, {measured} in measured runs")
     # The counter is read just before and after the load, while passes are under way. When a filler
     # gave its tokens is not known: another client's may have given all before, or after.

@@ -68,12 +68,9 @@ class Run(_Columns):
         return self.draft != NO_DRAFT
 
     @property
-    def load(self) -> str | None:
-        """The load that it was a part of: its arm's id, without the prompt."""
-        if self.load_s is None:
-            return None
-        arm, _, number = self.run.rsplit("/", 2)
-        return f"{arm}/{number}"
+    def load(self) -> tuple[str, ...]:
+        """What the runs of a load share, if it is of one: its arm's id and the iteration."""
+        return tuple(self.run.rsplit("/", 2)[::2])
 
     @property
     def by_model(self) -> bool:
@@ -198,14 +195,13 @@ class Evidence:
         self.alone: dict[tuple[str, str], float] = {}
         self.repeats: dict[tuple[Any, ...], list[tuple[int, ...]]] = defaultdict(list)
         self.outputs: dict[tuple[Any, ...], set[tuple[str, tuple[int, ...]]]] = defaultdict(set)
-        self.loads: Counter[str] = Counter()
+        self.loads: Counter[tuple[str, ...]] = Counter()
         for run in sorted(listed, key=lambda run: run.repeat):
             if run.tokens is not None:
                 self.repeats[run.repeated].append(run.tokens)
             if run.tokens and run.forced_acceptance is None:
                 self.outputs[run.setting].add((run.prompt, run.tokens))
-            if run.load is not None:
-                self.loads[run.load] += run.generated or 0
+            self.loads[run.load] += run.generated or 0
             size = None if run.speculative or run.disturbed_reason else self.sizes.get(run.target)
             tokens, ms = run.timed_tokens, run.decode_ms
             if tokens and ms and size and size.file_bytes > self.limits.cache_bytes:
