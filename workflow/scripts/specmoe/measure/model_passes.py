@@ -8,7 +8,7 @@ is scored in batches, and some in smaller ones, which shows how far rounding mov
 import json
 import logging
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate, product
 from pathlib import Path
@@ -31,38 +31,29 @@ _TOKENS_AGAIN = 256  # of texts that are scored again
 _logger = logging.getLogger(__name__)
 
 
-def read_timings(text: str) -> list[dict[str, Any]]:
-    """Return the passes of each number of tokens with the same outputs, over all samples, in order.
+def read_timings(text: str) -> dict[str, Any]:
+    """Return what a record has of the passes that the program printed.
 
-    `ms` is their median; `experts` are the activated ones, as a mean over layers and samples.
+    - timings: those of each number of tokens with the same outputs, over all samples, in order.
+      `ms` is their median; `experts` are the activated ones, as a mean over layers and samples.
+    - deviation: how far identical passes are apart, as a standard deviation of the logarithm of
+      time; None for one place. A place's passes of all widths count as one, which takes about as
+      long as a run.
     """
-    lines: Sequence[dict[str, object]] = [json.loads(line) for line in text.splitlines()]
-    times: dict[tuple[str, int], list[float]] = {}
-    experts: dict[int, list[float]] = {}
-    for line in lines:
-        match line:
-            case {"n_tokens": int(n_tokens), "outputs": str(outputs), "ms": float(ms)}:
-                times.setdefault((outputs, n_tokens), []).append(ms)
-            case {"n_tokens": int(n_tokens), "experts": list(visited)}:
-                experts.setdefault(n_tokens, []).append(fmean(visited))
+    times, experts, of_places = (defaultdict[Any, list[float]](list) for _ in range(3))
+    for line in map(json.loads, text.splitlines()):
+        if "ms" in line:
+            times[line["outputs"], line["n_tokens"]].append(line["ms"])
+            of_places[line["sample"]].append(math.log(line["ms"]))
+        else:
+            experts[line["n_tokens"]].append(fmean(line["experts"]))
     means = {n_tokens: fmean(counts) for n_tokens, counts in experts.items()}
-    return [
+    timings = [
         {"outputs": outputs, "n_tokens": n_tokens, "ms": median(ms), "experts": means.get(n_tokens)}
         for (outputs, n_tokens), ms in sorted(times.items())
     ]
-
-
-def deviation(text: str) -> float | None:
-    """Return how far identical passes are apart: a standard deviation of the logarithm of time.
-
-    A place's passes of all widths count as one, which takes about as long as a run; None for one
-    place.
-    """
-    of_places: dict[int, list[float]] = {}
-    for line in map(json.loads, text.splitlines()):
-        if "ms" in line:
-            of_places.setdefault(line["sample"], []).append(math.log(line["ms"]))
-    return stdev(map(fmean, of_places.values())) if len(of_places) > 1 else None
+    deviation = stdev(map(fmean, of_places.values())) if len(of_places) > 1 else None
+    return {"timings": timings, "deviation": deviation}
 
 
 def time_passes(
@@ -86,13 +77,7 @@ def measure(passes: TimedPasses, job: Job, program: Path) -> dict[str, Any]:
         lambda: Watch(None, job.backend, gpus),
         Budget(passes.reruns, 1),
     )
-    return {
-        "machine": machine_id(),
-        "reruns": attempts["reruns"],
-        "disturbed_reason": attempts["disturbed_reason"],
-        "timings": read_timings(printed),
-        "deviation": deviation(printed),
-    }
+    return {"machine": machine_id()} | attempts | read_timings(printed)
 
 
 def expected_noise(
