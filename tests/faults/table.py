@@ -16,7 +16,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 import yaml
 
@@ -55,9 +54,6 @@ class Scene:
         file.write_text(yaml.safe_dump(self.config, allow_unicode=True))
         return file
 
-    def weights(self, model: str = "target") -> bytes:
-        return self.file(f"{MODELS}/{model}.gguf").read_bytes()
-
 
 Deed = Callable[[Scene], Any]
 
@@ -71,10 +67,6 @@ class Fault:
     ask: tuple[str, ...] = ()  # empty: it is refused before the first job, or by a verb
     verb: str = ""
     fails: bool = True
-
-    def inject(self, scene: Scene) -> None:
-        for deed in self.deeds:
-            deed(scene)
 
 
 FAULTS: dict[str, Fault] = {}
@@ -123,11 +115,6 @@ more_repeats = put("measurement.repeats", 2)
 
 
 @deed
-def exported(scene: Scene, **variables: str) -> None:
-    scene.environment |= variables
-
-
-@deed
 def text(scene: Scene, name: str, content: str) -> None:
     scene.file(name).write_text(content)
     entry = {"file": str(scene.file(name))}
@@ -153,10 +140,6 @@ def asked_by_template(scene: Scene, written: str) -> None:
     scene.config["campaign"]["suites"].append("W")
 
 
-def drafting(**way: Any) -> Deed:
-    return put("suites.S.methods", [way])
-
-
 # Deeds on files.
 
 
@@ -179,14 +162,11 @@ def delete(scene: Scene, *names: str) -> None:
 
 
 @deed
-def edit(scene: Scene, name: str, changed: Callable[[Any], Any]) -> None:
+def say(scene: Scene, name: str, path: str, value: Any) -> None:
+    """Change a value in a file of JSON."""
     content = json.loads(scene.file(name).read_text())
-    changed(content)
+    put_into(content, path, value)
     scene.file(name).write_text(json.dumps(content))
-
-
-def say(name: str, path: str, value: Any) -> Deed:
-    return edit(name, lambda content: put_into(content, path, value))
 
 
 @deed
@@ -209,22 +189,18 @@ def mended(measured: bytes) -> Callable[[bytes], bytes]:
     return changed
 
 
-@deed
-def rows(scene: Scene, changed: Callable[[pa.Table], pa.Table]) -> None:
-    pq.write_table(changed(pq.read_table(scene.file(ROWS))), scene.file(ROWS))
-
-
-def replace(file: Path, content: str) -> None:
-    """Replace a file by another one of its times, as `cp -p` and `unzip` do."""
-    times = file.stat()
-    file.unlink()
-    file.write_text(content)
-    os.utime(file, ns=(times.st_atime_ns, times.st_mtime_ns))
+def a_row_less(scene: Scene) -> None:
+    pq.write_table(pq.read_table(scene.file(ROWS))[:-1], scene.file(ROWS))
 
 
 @deed
 def replaced(scene: Scene, name: str, content: str) -> None:
-    replace(scene.file(name), content)
+    """Replace a file by another one of its times, as `cp -p` and `unzip` do."""
+    file = scene.file(name)
+    times = file.stat()
+    file.unlink()
+    file.write_text(content)
+    os.utime(file, ns=(times.st_atime_ns, times.st_mtime_ns))
 
 
 def replaced_program(scene: Scene) -> None:
@@ -239,7 +215,7 @@ def replaced_program(scene: Scene) -> None:
 def own(scene: Scene, changed: Callable[[bytes], bytes]) -> None:
     """Make the target a file of the user's, a copy of the synthetic one or what comes of it."""
     file = scene.file("own.gguf")
-    file.write_bytes(changed(scene.weights()))
+    file.write_bytes(changed(scene.file(f"{MODELS}/target.gguf").read_bytes()))
     scene.models["target"] = {"kind": "path", "path": str(file)}
 
 
@@ -253,14 +229,12 @@ def link_to_nothing(scene: Scene, name: str) -> None:
 # Deeds on the machine.
 
 
-def long_temporary_folder(scene: Scene) -> None:
+def odd_environment(scene: Scene) -> None:
+    """Name certificates that are not there, a long temporary folder, and another package's path."""
     scene.file("t" * 100).mkdir()
-    scene.environment["TMPDIR"] = str(scene.file("t" * 100))
-
-
-def another_package_on_the_path(scene: Scene) -> None:
     scene.file("gguf.py").write_text("raise ImportError('of another version')")
-    scene.environment["PYTHONPATH"] = str(scene.folder)
+    named = {"SSL_CERT_FILE": "/no/such/file", "TMPDIR": str(scene.file("t" * 100))}
+    scene.environment |= named | {"PYTHONPATH": str(scene.folder)}
 
 
 # Before the first job.
@@ -301,7 +275,7 @@ unread({
 
 # The table of runs by itself, as a copied file is, and what is beside it, by the audit.
 unread({
-    "a_table_with_a_row_less": (rows(lambda table: table[:-1]),
+    "a_table_with_a_row_less": (a_row_less,
         r"runs.parquet lacks 1 run of campaign tiny \(.*\): give the configuration with which"),
     "an_info_of_more_experts_used_than_there_are": (say(INFOS, "target.experts_used", 400),
         r"models\.json: no model info \(target: .*400 experts used of 0\)"),
@@ -313,14 +287,13 @@ unread({
 told({"no_cores": (more_repeats, "--cores 0 leaves no core to work with")}, "runs", "--cores", "0")
 told({
     "no_certificates_a_long_temporary_folder_and_another_package_on_the_path": (
-        exported(SSL_CERT_FILE="/no/such/file"), long_temporary_folder, another_package_on_the_path,
-        more_repeats, "4 of 4 blocks"),
+        odd_environment, more_repeats, "4 of 4 blocks"),
 }, fails=False)  # fmt: skip
 told({
     # The configuration.
     "a_chat_template_that_drops_the_question": (asked_by_template("message['role']"),
         "the chat template of chatty leaves out the last message of prompt asked-1"),
-    "a_target_without_an_mtp_block": (drafting(method="mtp"),
+    "a_target_without_an_mtp_block": (put("suites.S.methods", [{"method": "mtp"}]),
         "target.gguf has no MTP block with which llama.cpp drafts"),
     # Results.
     "a_campaign_of_another_machine": (say("results/tiny/machines/r0.json", "id", ANOTHER),
