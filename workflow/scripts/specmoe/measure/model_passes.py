@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate, product
 from pathlib import Path
 from statistics import NormalDist, fmean, median, stdev
-from typing import Any, NamedTuple
+from typing import Any
 
 from specmoe.config.block import Arm, Block, TimedPasses
 from specmoe.engine.build import PROGRAM
@@ -103,16 +103,8 @@ def expected_noise(
 
 Ids = tuple[tuple[int, ...], tuple[int, ...]]
 """The tokens of a prompt, and those after it."""
-
-
-class Text(NamedTuple):
-    """The tokens of a prompt, and of what a target wrote after it."""
-
-    target: str
-    prompt: str
-    ids: Ids
-
-
+Text = tuple[str, str, Ids]
+"""A target, a prompt, and the tokens of both: what the target wrote after the prompt."""
 Proposal = dict[str, Any]
 """What a draft model would propose in place of one token: a line that the program prints.
 
@@ -131,7 +123,7 @@ def texts_of(records: Iterable[tuple[Block, Mapping[str, Any]]]) -> list[Text]:
         for source, group in product(block.prompts, range(len(record["groups"]))):
             tokens = runs[block.run_id(Arm(), source.prompt, group)]["answer"]["tokens"]
             ids = tuple(prompts[source.prompt]), tuple(tokens)
-            texts.add(Text(block.target, source.prompt, ids))
+            texts.add((block.target, source.prompt, ids))
     return sorted(texts)
 
 
@@ -184,7 +176,7 @@ def score_texts(
     program = workplace.engine.with_name(PROGRAM)
     # Upcycled models write what their dense one does. Shortest prompts first: narrow batches take
     # long, so those of the first texts.
-    distinct = sorted({one.ids for one in texts}, key=lambda ids: len(ids[0]))
+    distinct = sorted({ids for *_, ids in texts}, key=lambda ids: len(ids[0]))
     ends = accumulate(len(tokens) for _, tokens in distinct)
     again = max(1, sum(end <= _TOKENS_AGAIN for end in ends))
     with exclusive_job(workplace, block.environment, file, log) as job:
@@ -202,8 +194,8 @@ def score_texts(
         "machine": machine_id(),
         "moved_nats": max(moves),
         "texts": [
-            {"target": text.target, "prompt": text.prompt, "token": text.ids[1]}
-            | {name: [one[name] for one in of_ids[text.ids]] for name in kept}
-            for text in texts
+            {"target": target, "prompt": prompt, "token": ids[1]}
+            | {name: [one[name] for one in of_ids[ids]] for name in kept}
+            for target, prompt, ids in texts
         ],
     }
