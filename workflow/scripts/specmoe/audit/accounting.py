@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 from math import isnan, nan
 
-from specmoe.audit.draft_rounds import Counts, Limits, possible_outcomes
+from specmoe.audit.draft_rounds import Counts, possible_outcomes
 from specmoe.audit.evidence import Evidence, Finding, Run, at_least, at_most, combined, equal
 from specmoe.config.block import Protocol, Stop
 from specmoe.config.methods import BY_TYPE, METHODS
@@ -149,7 +149,7 @@ def check_agreement(run: Run, given: Evidence) -> Finding:
     found: dict[Counts, int] = {}
     # Where replays were not counted, the run may have any.
     for replays in {True, False} if run.replays is None else {run.replays > 0}:
-        found |= possible_outcomes(scores, run.gamma, Limits(run.n_predict, replays), tie_nats)
+        found |= possible_outcomes(scores, run.gamma, run.n_predict, replays, tie_nats)
     if not found:
         return Finding("too many near ties: its draft model prefers hardly any token to the next")
     counts = {name: own for name in Counts._fields if (own := getattr(run, name)) is not None}

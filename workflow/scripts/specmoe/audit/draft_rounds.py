@@ -45,14 +45,6 @@ def scores_by_run(agreement: pd.DataFrame) -> dict[ScoresKey, DraftScores]:
     return found
 
 
-@dataclass(frozen=True)
-class Limits:
-    """The limits of a run."""
-
-    n_predict: int  # the most tokens
-    replays: bool = False  # the target replays rounds
-
-
 class Counts(NamedTuple):
     """The counts of a run's rounds."""
 
@@ -62,10 +54,6 @@ class Counts(NamedTuple):
     drafted: int = 0
 
 
-_Step = tuple[int, Counts, int]
-"""The tokens of a round with its replay, or of a step without speculation, what it counts, and the
-near ties that fall the other way in it."""
-
 _NO_TIE = -1.0
 # At one position of a text. A draft model that hardly prefers anything leaves more, and then its
 # scores decide nothing.
@@ -74,13 +62,13 @@ MOST_OUTCOMES = 2000
 
 @cache
 def possible_outcomes(
-    scores: DraftScores, gamma: int, limits: Limits, tie_nats: float
+    scores: DraftScores, gamma: int, n_predict: int, replays: bool, tie_nats: float
 ) -> Mapping[Counts, int]:
     """Return the possible counts of a run of rounds of γ tokens: one outcome without near ties.
 
-    Where the draft model's preference leads by `tie_nats` at most, rounding may decide. Each
-    outcome has the fewest ties that must fall the other way. Empty if more than MOST_OUTCOMES are
-    possible.
+    `n_predict` are the most tokens of a run; `replays`: whether the target replays rounds. Where
+    the draft model's preference leads by `tie_nats` at most, rounding may decide. Each outcome has
+    the fewest ties that must fall the other way. Empty if more than MOST_OUTCOMES are possible.
     """
     end = len(scores.agrees)
     at: dict[int, dict[Counts, int]] = {1: {Counts(): 0}}
@@ -88,8 +76,8 @@ def possible_outcomes(
         states = at.pop(start, {})
         if len(states) > MOST_OUTCOMES:
             return {}
-        for advance, more, fallen in _steps(scores, start, gamma, limits, tie_nats):
-            into = at.setdefault(min(start + advance, end), {})
+        for more, fallen in _steps(scores, start, gamma, n_predict, replays, tie_nats):
+            into = at.setdefault(min(start + 1 + more.accepted + more.replays, end), {})
             for counts, known in states.items():
                 sums = Counts(*map(sum, zip(counts, more, strict=True)))
                 into[sums] = min(known + fallen, into.get(sums, end))
@@ -97,10 +85,13 @@ def possible_outcomes(
 
 
 def _steps(
-    scores: DraftScores, start: int, gamma: int, limits: Limits, tie_nats: float
-) -> Iterator[_Step]:
-    """Yield each outcome of the round that begins at a token."""
-    drafted, ties = min(gamma, limits.n_predict - start - 1), 0
+    scores: DraftScores, start: int, gamma: int, n_predict: int, replays: bool, tie_nats: float
+) -> Iterator[tuple[Counts, int]]:
+    """Yield each outcome of the round that begins at a token, and its ties that fall otherwise.
+
+    It yields a token of the target's own, those accepted, and one of its replay.
+    """
+    drafted, ties = min(gamma, n_predict - start - 1), 0
     for accepted in range(drafted):
         at = start + accepted
         # A token that is drafted behind the end of a text is not accepted.
@@ -108,22 +99,23 @@ def _steps(
         agrees = not ended and scores.agrees[at]
         tie = not ended and scores.lead_nats[at] <= tie_nats
         if tie or not agrees:
-            counts = Counts(1, int(limits.replays), accepted - ended, drafted)
-            yield accepted + 1 + limits.replays, counts, ties + agrees
+            yield Counts(1, int(replays), accepted - ended, drafted), ties + agrees
         if not (tie or agrees):
             return
         ties += not agrees
-    yield drafted + 1, Counts(int(drafted > 0), 0, drafted, drafted), ties
+    yield Counts(int(drafted > 0), 0, drafted, drafted), ties
 
 
-def steps_from_agreement(scores: DraftScores, gamma: int, limits: Limits) -> list[Counts]:
+def steps_from_agreement(
+    scores: DraftScores, gamma: int, n_predict: int, replays: bool
+) -> list[Counts]:
     """Return the counts of each round of γ tokens, where the draft model's own preferences hold.
 
     A step without speculation counts nothing.
     """
     steps, at = [], 1
     while at < len(scores.agrees):
-        [(advance, counts, _)] = _steps(scores, at, gamma, limits, _NO_TIE)
+        [(counts, _)] = _steps(scores, at, gamma, n_predict, replays, _NO_TIE)
         steps.append(counts)
-        at += advance
+        at += 1 + counts.accepted + counts.replays
     return steps
