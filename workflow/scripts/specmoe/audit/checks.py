@@ -104,9 +104,8 @@ def count_flagged(audit: pd.DataFrame) -> pd.DataFrame:
     failed = audit["run"].where(audit["verdict"] == CheckVerdict.FAIL)
     keys = [*MEASURED_BY, "suite", "target", "draft", "gamma", "prompt"]
     broken = failed.where(audit["level"] == Level.IMPOSSIBLE)
-    settings = audit.assign(failed=failed, broken=broken).groupby(keys)
-    counts = {"runs": "run", "flagged": "failed", "impossible": "broken"}
-    return settings.agg(**{name: (of, "nunique") for name, of in counts.items()}).reset_index()
+    marked = audit.assign(runs=audit["run"], flagged=failed, impossible=broken).groupby(keys)
+    return marked[["runs", "flagged", "impossible"]].nunique().reset_index()
 
 
 def _counts(audit: pd.DataFrame) -> dict[str, Any]:
