@@ -1,5 +1,6 @@
 """The collection of runs: rows of `runs.parquet` from the records of blocks."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from itertools import product
@@ -119,8 +120,9 @@ def _read(run: Mapping[str, Any], block: Block, arm: Arm) -> RunRow:
         reading: RunRow = run["reading"]
         # Less than a millisecond is printed as 0.000 s.
         return reading | {name: reading[name] or None for name in ("prompt_ms", "decode_ms")}
-    answer, metrics = run["answer"], run.get("metrics", {})
-    timings, of_load = answer["timings"], block.concurrency is not None
+    metrics = Counter(run.get("metrics", {}))  # the server leaves out one that never moved
+    answer, of_load = run["answer"], block.concurrency is not None
+    timings = answer["timings"]
     read: RunRow = {
         "n_prompt": timings["prompt_n"],
         "prompt_ms": timings["prompt_ms"],
@@ -128,7 +130,7 @@ def _read(run: Mapping[str, Any], block: Block, arm: Arm) -> RunRow:
         "tokens_per_second": tokens_per_second(answer),
         "generated": len(answer["tokens"]),
         "tokens": answer["tokens"],
-        "decodes": None if of_load else _count(metrics, DECODES),
+        "decodes": None if of_load else round(metrics[DECODES]),
         "stopped_by": stopped_by(answer),
     }
     if not arm.speculates:
@@ -148,16 +150,12 @@ def _read(run: Mapping[str, Any], block: Block, arm: Arm) -> RunRow:
     else:
         names = [ACCEPTED_AT.format(position=position) for position in positions]
         read |= {
-            "rounds": _count(metrics, ROUNDS),
-            "drafted": _count(metrics, DRAFTED),
-            "accepted": _count(metrics, ACCEPTED),
-            "accepted_per_position": [_count(metrics, name) for name in names],
+            "rounds": round(metrics[ROUNDS]),
+            "drafted": round(metrics[DRAFTED]),
+            "accepted": round(metrics[ACCEPTED]),
+            "accepted_per_position": [round(metrics[name]) for name in names],
         }
     return read | counts
-
-
-def _count(metrics: Mapping[str, float], name: str) -> int:
-    return round(metrics.get(name, 0.0))  # the server leaves out a counter that never moved
 
 
 def collect_runs(campaign: LoadedCampaign, suite: str | None, out: Path) -> None:
