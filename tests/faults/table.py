@@ -13,6 +13,7 @@ import shutil
 from collections.abc import Callable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -70,24 +71,17 @@ class Fault:
 
 
 FAULTS: dict[str, Fault] = {}
-Entries = Mapping[str, tuple[Any, ...]]
 
 
-def refused(entries: Entries, **how: Any) -> None:
+def refused(entries: Mapping[str, tuple[Any, ...]], **how: Any) -> None:
     """Add faults that are told before the first job."""
     for name, (*deeds, says) in entries.items():
         assert name not in FAULTS
         FAULTS[name] = Fault(tuple(deeds), says, **how)
 
 
-def told(entries: Entries, *ask: str, fails: bool = True) -> None:
-    """Add faults that come when snakemake is asked for something."""
-    refused(entries, ask=ask or ("runs",), fails=fails)
-
-
-def unread(entries: Entries, verb: str = "collect_runs") -> None:
-    """Add faults of files which a verb then refuses."""
-    refused(entries, verb=verb)
+# Those that come when snakemake is asked for something, and of files which a verb then refuses.
+told, unread = partial(refused, ask=("runs",)), partial(refused, verb="collect_runs")
 
 
 def deed(act: Callable[..., Any]) -> Callable[..., Deed]:
@@ -281,10 +275,12 @@ unread({
         r"models\.json: no model info \(target: .*400 experts used of 0\)"),
     "a_machine_of_negative_bandwidth": (say(MACHINE, "memory_bandwidth_bytes_per_second", -1),
         "machine.json is damaged: .*memory_bandwidth_bytes_per_second is -1"),
-}, "audit")  # fmt: skip
+}, verb="audit")  # fmt: skip
 
 # Under snakemake.
-told({"no_cores": (more_repeats, "--cores 0 leaves no core to work with")}, "runs", "--cores", "0")
+told({
+    "no_cores": (more_repeats, "--cores 0 leaves no core to work with"),
+}, ask=("runs", "--cores", "0"))  # fmt: skip
 told({
     "no_certificates_a_long_temporary_folder_and_another_package_on_the_path": (
         odd_environment, more_repeats, "4 of 4 blocks"),
@@ -306,9 +302,9 @@ told({
         r"llama-bench is not the file that engine\.json describes; delete results/engines"),
     "a_made_model_that_was_replaced": (replaced(f"{MODELS}/draft.gguf", "other weights"),
         r"draft\.gguf is not the file that its info describes \(SHA-256\); delete it and run"),
-}, AUDIT)  # fmt: skip
+}, ask=(AUDIT,))  # fmt: skip
 told({
     "weights_that_are_all_zero": (
         own(lambda weights: weights[: len(weights) // 2].ljust(len(weights), b"\0")),
         "its commonest token is 16 of 16"),
-}, AUDIT, fails=False)  # fmt: skip
+}, ask=(AUDIT,), fails=False)  # fmt: skip
