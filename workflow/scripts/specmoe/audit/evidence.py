@@ -13,8 +13,8 @@ from math import inf, isnan, nan
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
-import numpy as np
 import pandas as pd
+import pyarrow
 
 from specmoe.audit.draft_rounds import DraftScores, ScoresKey
 from specmoe.audit.limits import LIMITS, Limits
@@ -40,13 +40,14 @@ class Run(_Columns):
     """A row of runs: its columns are its attributes; null is None, a list a tuple."""
 
     @classmethod
-    def of(cls, row: Mapping[Any, Any]) -> Self:
-        """Return the run of a row of `schema.read_runs`'s frame.
+    def of(cls, row: dict[str, Any]) -> Self:
+        """Return the run of a row of `schema.read_runs`'s frame, whose values are Python's.
 
         llama-speculative does not print its rounds. They follow from its tokens: the prompt gives
         the first, and each round gives one besides those it accepts.
         """
-        run = cls(**{name: _plain(value) for name, value in row.items()})
+        lists = {name: tuple(one) for name, one in row.items() if isinstance(one, list)}
+        run = cls(**row | lists)
         of_study = run.protocol == Protocol.STUDY and run.speculative
         if of_study and None not in (run.generated, run.accepted) and run.rounds is None:
             return run.changed(rounds=run.numbers.generated - 1 - run.numbers.accepted)
@@ -111,12 +112,6 @@ class Run(_Columns):
         accepted = self.numbers.accepted if self.speculative else 0
         due = self.numbers.generated - 1 - accepted + (self.replays_rejected or 0)
         return max(due, (self.rounds or 0) + (self.replays or 0)) if self.cut else due
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, list | tuple | np.ndarray):
-        return tuple(np.asarray(value).tolist())
-    return None if pd.isna(value) else value
 
 
 def known_bandwidth(
@@ -189,7 +184,7 @@ class Evidence:
 
     def __post_init__(self, rows: pd.DataFrame) -> None:
         """Sort the runs by what checks compare."""
-        listed = [Run.of(row) for row in rows.to_dict("records")]
+        listed = [Run.of(row) for row in pyarrow.Table.from_pandas(rows).to_pylist()]
         self.runs = {run.run: run for run in listed}
         self._time_models(rows)
         self.alone: dict[tuple[str, str], float] = {}
