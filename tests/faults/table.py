@@ -172,15 +172,12 @@ def in_record(scene: Scene, path: str, value: Any) -> None:
     save(file, request, measured, 1.0)
 
 
-def mended(measured: bytes) -> Callable[[bytes], bytes]:
-    """Return what replaces the measurement of a record, and mends its checksum."""
-
-    def changed(record: bytes) -> bytes:
-        head, before, _ = record.split(b"\n")
-        digests = (hashlib.sha256(line).hexdigest().encode() for line in (before, measured))
-        return head.replace(*digests) + b"\n" + measured + b"\n"
-
-    return changed
+def measured_no_json(scene: Scene) -> None:
+    """Replace the measurement of a record, and mend its checksum."""
+    head, *lines = scene.file(RECORD).read_bytes().split(b"\n")
+    lines[1] = b"[" * 100_000
+    digests = (hashlib.sha256(line).hexdigest().encode() for line in lines)
+    scene.file(RECORD).write_bytes(head.replace(*digests) + b"\n" + lines[1] + b"\n")
 
 
 def a_row_less(scene: Scene) -> None:
@@ -205,11 +202,10 @@ def replaced_program(scene: Scene) -> None:
 # Deeds on models.
 
 
-@deed
-def own(scene: Scene, changed: Callable[[bytes], bytes]) -> None:
-    """Make the target a file of the user's, a copy of the synthetic one or what comes of it."""
-    file = scene.file("own.gguf")
-    file.write_bytes(changed(scene.file(f"{MODELS}/target.gguf").read_bytes()))
+def zero_weights(scene: Scene) -> None:
+    """Make the target a file of the user's, a copy of the synthetic one that ends in zeros."""
+    file, weights = scene.file("own.gguf"), scene.file(f"{MODELS}/target.gguf").read_bytes()
+    file.write_bytes(weights[: len(weights) // 2].ljust(len(weights), b"\0"))
     scene.models["target"] = {"kind": "path", "path": str(file)}
 
 
@@ -259,7 +255,7 @@ unread({
     "a_record_with_an_absurd_time": (in_record("runs.0.answer.timings.predicted_ms", 1e308),
         f"{damaged} .*decode_ms"),
     "a_record_without_its_machine": (in_record("machine", None), f"{damaged} .*machine"),
-    "a_record_that_measured_no_json": (change(RECORD, mended(b"[" * 100_000)),
+    "a_record_that_measured_no_json": (measured_no_json,
         rf"{damaged} it is no JSON \(.*\); delete \S*store/\S* and run snakemake again"),
     "a_record_whose_head_is_nested": (change(RECORD, lambda text: b"[" * 100_000 + text),
         f"{damaged} it is no record; delete"),
@@ -304,7 +300,5 @@ told({
         r"draft\.gguf is not the file that its info describes \(SHA-256\); delete it and run"),
 }, ask=(AUDIT,))  # fmt: skip
 told({
-    "weights_that_are_all_zero": (
-        own(lambda weights: weights[: len(weights) // 2].ljust(len(weights), b"\0")),
-        "its commonest token is 16 of 16"),
+    "weights_that_are_all_zero": (zero_weights, "its commonest token is 16 of 16"),
 }, ask=(AUDIT,), fails=False)  # fmt: skip
