@@ -73,8 +73,7 @@ def measure(block: Block, job: Job) -> dict[str, Any]:
             line = f"run {len(runs)} of {block.runs}: {name}: {run['wall_ms'] / 1000:.2f} s"
             _logger.debug("%s, %.1f tok/s, %s failed decodes", line, rate, failures)
         arms.append({"arm": arm.name, "environment": recorded, "peak_rss_bytes": peak_rss_bytes()})
-    whole = {"schedule": Schedule.SEQUENTIAL, "machine": machine_id()}
-    return whole | {"arms": arms, "runs": runs}
+    return {"schedule": Schedule.SEQUENTIAL, "machine": machine_id(), "arms": arms, "runs": runs}
 
 
 def read_bench(text: str) -> Reading | None:

@@ -38,7 +38,6 @@ def _column(description: str, **bounds: Any) -> Any:
 
 _count = partial(_column, ge=0)
 _positive = partial(_column, gt=0)
-_duration = partial(_column, ge=0, lt=_ABSURD)
 _measured = partial(_column, gt=0, lt=_ABSURD)
 
 
@@ -90,7 +89,7 @@ class Row(pa.DataFrameModel):
     prompt_ms: float | None = _measured("Time of the prompt's pass.")
     decode_ms: float | None = _measured("Time of the tokens after it.")
     tokens_per_second: float | None = _measured("Rate of decoding.")
-    draft_ms: float | None = _duration("The part of `decode_ms` that drafting took.")
+    draft_ms: float | None = _count("The part of `decode_ms` that drafting took.", lt=_ABSURD)
     generated: int | None = _positive("Tokens of the text.")
     rounds: int | None = _count("Rounds of speculation.")
     drafted: int | None = _count("Tokens drafted in them.")
