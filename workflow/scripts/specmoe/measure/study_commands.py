@@ -78,9 +78,8 @@ def measure(block: Block, job: Job) -> dict[str, Any]:
 
 def read_bench(text: str) -> Reading | None:
     """Return llama-bench's result for one prompt length and one generation; None if it has none."""
-    lines = text.splitlines()
-    header = next((at for at, line in enumerate(lines) if line.startswith("build_commit,")), None)
-    rows = [] if header is None else list(csv.DictReader(lines[header:]))
+    _, head, table = text.partition("build_commit,")  # behind what devices print
+    rows = list(csv.DictReader((head + table).splitlines()))
     if len(rows) != 2:
         return None
     prompt, generation = rows
