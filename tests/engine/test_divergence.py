@@ -49,7 +49,7 @@ def test_a_planted_token_is_far_behind_the_baselines_own_and_a_prefix_is_asked_a
 ):
     found = divergences(record, lambda token: (token + 100) % 256)
     requests = []
-    for asked in (found, [*found, replace(found[0], run="another")]):
+    for asked in (found, [*found, found[0] | {"run": "another"}]):
         judged = judge_all(asked, {BASELINE.block: BASELINE}, job)["divergences"]
         requests.append(job.server_log.read_text().count("prompt eval time"))
         assert [one["position"] for one in judged] == [POSITION] * len(asked)

@@ -13,10 +13,10 @@ import shutil
 from collections.abc import Callable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 import yaml
 
@@ -55,9 +55,6 @@ class Scene:
         file.write_text(yaml.safe_dump(self.config, allow_unicode=True))
         return file
 
-    def weights(self, model: str = "target") -> bytes:
-        return self.file(f"{MODELS}/{model}.gguf").read_bytes()
-
 
 Deed = Callable[[Scene], Any]
 
@@ -72,30 +69,19 @@ class Fault:
     verb: str = ""
     fails: bool = True
 
-    def inject(self, scene: Scene) -> None:
-        for deed in self.deeds:
-            deed(scene)
-
 
 FAULTS: dict[str, Fault] = {}
-Entries = Mapping[str, tuple[Any, ...]]
 
 
-def refused(entries: Entries, **how: Any) -> None:
+def refused(entries: Mapping[str, tuple[Any, ...]], **how: Any) -> None:
     """Add faults that are told before the first job."""
     for name, (*deeds, says) in entries.items():
         assert name not in FAULTS
         FAULTS[name] = Fault(tuple(deeds), says, **how)
 
 
-def told(entries: Entries, *ask: str, fails: bool = True) -> None:
-    """Add faults that come when snakemake is asked for something."""
-    refused(entries, ask=ask or ("runs",), fails=fails)
-
-
-def unread(entries: Entries, verb: str = "collect_runs") -> None:
-    """Add faults of files which a verb then refuses."""
-    refused(entries, verb=verb)
+# Those that come when snakemake is asked for something, and of files which a verb then refuses.
+told, unread = partial(refused, ask=("runs",)), partial(refused, verb="collect_runs")
 
 
 def deed(act: Callable[..., Any]) -> Callable[..., Deed]:
@@ -120,11 +106,6 @@ def put(scene: Scene, path: str, value: Any) -> None:
 
 more_repeats = put("measurement.repeats", 2)
 """Ask for a repeat that is not measured yet."""
-
-
-@deed
-def exported(scene: Scene, **variables: str) -> None:
-    scene.environment |= variables
 
 
 @deed
@@ -153,10 +134,6 @@ def asked_by_template(scene: Scene, written: str) -> None:
     scene.config["campaign"]["suites"].append("W")
 
 
-def drafting(**way: Any) -> Deed:
-    return put("suites.S.methods", [way])
-
-
 # Deeds on files.
 
 
@@ -179,14 +156,11 @@ def delete(scene: Scene, *names: str) -> None:
 
 
 @deed
-def edit(scene: Scene, name: str, changed: Callable[[Any], Any]) -> None:
+def say(scene: Scene, name: str, path: str, value: Any) -> None:
+    """Change a value in a file of JSON."""
     content = json.loads(scene.file(name).read_text())
-    changed(content)
+    put_into(content, path, value)
     scene.file(name).write_text(json.dumps(content))
-
-
-def say(name: str, path: str, value: Any) -> Deed:
-    return edit(name, lambda content: put_into(content, path, value))
 
 
 @deed
@@ -198,33 +172,26 @@ def in_record(scene: Scene, path: str, value: Any) -> None:
     save(file, request, measured, 1.0)
 
 
-def mended(measured: bytes) -> Callable[[bytes], bytes]:
-    """Return what replaces the measurement of a record, and mends its checksum."""
-
-    def changed(record: bytes) -> bytes:
-        head, before, _ = record.split(b"\n")
-        digests = (hashlib.sha256(line).hexdigest().encode() for line in (before, measured))
-        return head.replace(*digests) + b"\n" + measured + b"\n"
-
-    return changed
+def measured_no_json(scene: Scene) -> None:
+    """Replace the measurement of a record, and mend its checksum."""
+    head, *lines = scene.file(RECORD).read_bytes().split(b"\n")
+    lines[1] = b"[" * 100_000
+    digests = (hashlib.sha256(line).hexdigest().encode() for line in lines)
+    scene.file(RECORD).write_bytes(head.replace(*digests) + b"\n" + lines[1] + b"\n")
 
 
-@deed
-def rows(scene: Scene, changed: Callable[[pa.Table], pa.Table]) -> None:
-    pq.write_table(changed(pq.read_table(scene.file(ROWS))), scene.file(ROWS))
-
-
-def replace(file: Path, content: str) -> None:
-    """Replace a file by another one of its times, as `cp -p` and `unzip` do."""
-    times = file.stat()
-    file.unlink()
-    file.write_text(content)
-    os.utime(file, ns=(times.st_atime_ns, times.st_mtime_ns))
+def a_row_less(scene: Scene) -> None:
+    pq.write_table(pq.read_table(scene.file(ROWS))[:-1], scene.file(ROWS))
 
 
 @deed
 def replaced(scene: Scene, name: str, content: str) -> None:
-    replace(scene.file(name), content)
+    """Replace a file by another one of its times, as `cp -p` and `unzip` do."""
+    file = scene.file(name)
+    times = file.stat()
+    file.unlink()
+    file.write_text(content)
+    os.utime(file, ns=(times.st_atime_ns, times.st_mtime_ns))
 
 
 def replaced_program(scene: Scene) -> None:
@@ -235,11 +202,10 @@ def replaced_program(scene: Scene) -> None:
 # Deeds on models.
 
 
-@deed
-def own(scene: Scene, changed: Callable[[bytes], bytes]) -> None:
-    """Make the target a file of the user's, a copy of the synthetic one or what comes of it."""
-    file = scene.file("own.gguf")
-    file.write_bytes(changed(scene.weights()))
+def zero_weights(scene: Scene) -> None:
+    """Make the target a file of the user's, a copy of the synthetic one that ends in zeros."""
+    file, weights = scene.file("own.gguf"), scene.file(f"{MODELS}/target.gguf").read_bytes()
+    file.write_bytes(weights[: len(weights) // 2].ljust(len(weights), b"\0"))
     scene.models["target"] = {"kind": "path", "path": str(file)}
 
 
@@ -253,14 +219,12 @@ def link_to_nothing(scene: Scene, name: str) -> None:
 # Deeds on the machine.
 
 
-def long_temporary_folder(scene: Scene) -> None:
+def odd_environment(scene: Scene) -> None:
+    """Name certificates that are not there, a long temporary folder, and another package's path."""
     scene.file("t" * 100).mkdir()
-    scene.environment["TMPDIR"] = str(scene.file("t" * 100))
-
-
-def another_package_on_the_path(scene: Scene) -> None:
     scene.file("gguf.py").write_text("raise ImportError('of another version')")
-    scene.environment["PYTHONPATH"] = str(scene.folder)
+    named = {"SSL_CERT_FILE": "/no/such/file", "TMPDIR": str(scene.file("t" * 100))}
+    scene.environment |= named | {"PYTHONPATH": str(scene.folder)}
 
 
 # Before the first job.
@@ -291,7 +255,7 @@ unread({
     "a_record_with_an_absurd_time": (in_record("runs.0.answer.timings.predicted_ms", 1e308),
         f"{damaged} .*decode_ms"),
     "a_record_without_its_machine": (in_record("machine", None), f"{damaged} .*machine"),
-    "a_record_that_measured_no_json": (change(RECORD, mended(b"[" * 100_000)),
+    "a_record_that_measured_no_json": (measured_no_json,
         rf"{damaged} it is no JSON \(.*\); delete \S*store/\S* and run snakemake again"),
     "a_record_whose_head_is_nested": (change(RECORD, lambda text: b"[" * 100_000 + text),
         f"{damaged} it is no record; delete"),
@@ -301,26 +265,27 @@ unread({
 
 # The table of runs by itself, as a copied file is, and what is beside it, by the audit.
 unread({
-    "a_table_with_a_row_less": (rows(lambda table: table[:-1]),
+    "a_table_with_a_row_less": (a_row_less,
         r"runs.parquet lacks 1 run of campaign tiny \(.*\): give the configuration with which"),
     "an_info_of_more_experts_used_than_there_are": (say(INFOS, "target.experts_used", 400),
         r"models\.json: no model info \(target: .*400 experts used of 0\)"),
     "a_machine_of_negative_bandwidth": (say(MACHINE, "memory_bandwidth_bytes_per_second", -1),
         "machine.json is damaged: .*memory_bandwidth_bytes_per_second is -1"),
-}, "audit")  # fmt: skip
+}, verb="audit")  # fmt: skip
 
 # Under snakemake.
-told({"no_cores": (more_repeats, "--cores 0 leaves no core to work with")}, "runs", "--cores", "0")
+told({
+    "no_cores": (more_repeats, "--cores 0 leaves no core to work with"),
+}, ask=("runs", "--cores", "0"))  # fmt: skip
 told({
     "no_certificates_a_long_temporary_folder_and_another_package_on_the_path": (
-        exported(SSL_CERT_FILE="/no/such/file"), long_temporary_folder, another_package_on_the_path,
-        more_repeats, "4 of 4 blocks"),
+        odd_environment, more_repeats, "4 of 4 blocks"),
 }, fails=False)  # fmt: skip
 told({
     # The configuration.
     "a_chat_template_that_drops_the_question": (asked_by_template("message['role']"),
         "the chat template of chatty leaves out the last message of prompt asked-1"),
-    "a_target_without_an_mtp_block": (drafting(method="mtp"),
+    "a_target_without_an_mtp_block": (put("suites.S.methods", [{"method": "mtp"}]),
         "target.gguf has no MTP block with which llama.cpp drafts"),
     # Results.
     "a_campaign_of_another_machine": (say("results/tiny/machines/r0.json", "id", ANOTHER),
@@ -333,9 +298,7 @@ told({
         r"llama-bench is not the file that engine\.json describes; delete results/engines"),
     "a_made_model_that_was_replaced": (replaced(f"{MODELS}/draft.gguf", "other weights"),
         r"draft\.gguf is not the file that its info describes \(SHA-256\); delete it and run"),
-}, AUDIT)  # fmt: skip
+}, ask=(AUDIT,))  # fmt: skip
 told({
-    "weights_that_are_all_zero": (
-        own(lambda weights: weights[: len(weights) // 2].ljust(len(weights), b"\0")),
-        "its commonest token is 16 of 16"),
-}, AUDIT, fails=False)  # fmt: skip
+    "weights_that_are_all_zero": (zero_weights, "its commonest token is 16 of 16"),
+}, ask=(AUDIT,), fails=False)  # fmt: skip

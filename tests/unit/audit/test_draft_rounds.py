@@ -12,7 +12,6 @@ from specmoe.audit.accounting import check_agreement
 from specmoe.audit.draft_rounds import (
     Counts,
     DraftScores,
-    Limits,
     possible_outcomes,
     steps_from_agreement,
 )
@@ -25,11 +24,11 @@ WRONG = -2  # what a draft model proposes that is not the target's
 BEHIND = -3  # what the target would write behind its end
 
 
-def play(text, agrees, gamma, limits):
+def play(text, agrees, gamma, n_predict, replay):
     """Return (drafted, accepted) of each round, replays and plain steps, as llama-server works."""
     written, rounds, replays, single = 1, [], 0, 0
     while written < len(text):
-        room = min(gamma, limits.n_predict - written - 1)
+        room = min(gamma, n_predict - written - 1)
         draft = []
         while len(draft) < room:
             at = written + len(draft)
@@ -39,7 +38,7 @@ def play(text, agrees, gamma, limits):
             written, single = written + 1, single + 1
             continue
         result, is_replay = verified(text, written, draft), False
-        if len(result) <= len(draft) and limits.replays:
+        if len(result) <= len(draft) and replay:
             result, is_replay = verified(text, written, result), True
         replays += is_replay
         rounds.append((len(draft), len(result) - 1 - is_replay))
@@ -62,12 +61,10 @@ def verified(text, written, draft):
 
 
 def reading(agrees, leads=None):
-    count = len(agrees)
     return DraftScores(
         draft_sha256="draft",
-        tokens=tuple(range(count)),
         agrees=tuple(agrees),
-        lead_nats=tuple(leads or [9.0] * count),
+        lead_nats=tuple(leads or [9.0] * len(agrees)),
         moved_nats=0.0,
     )
 
@@ -82,13 +79,13 @@ AGREEMENTS = st.lists(st.booleans(), min_size=2, max_size=40)
 
 @given(AGREEMENTS, st.integers(1, 9), st.booleans(), st.booleans(), st.integers(0, 9))
 def test_rounds_of_a_fixed_length_are_the_servers(agrees, gamma, ended, replays, more):
-    limits = Limits(len(agrees) + more * ended, replays)
+    limits = len(agrees) + more * ended, replays
     text = [*range(len(agrees) - 1), END if ended else len(agrees)]
-    rounds, again, single = play(text, agrees, gamma, limits)
-    found = steps_from_agreement(reading(agrees), gamma, limits)
+    rounds, again, single = play(text, agrees, gamma, *limits)
+    found = steps_from_agreement(reading(agrees), gamma, *limits)
     assert [(one.drafted, one.accepted) for one in found if one.rounds] == rounds
     assert found.count(Counts()) == single
-    assert possible_outcomes(reading(agrees), gamma, limits, 0.1) == {counted(rounds, again): 0}
+    assert possible_outcomes(reading(agrees), gamma, *limits, 0.1) == {counted(rounds, again): 0}
 
 
 @given(
@@ -98,7 +95,7 @@ def test_rounds_of_a_fixed_length_are_the_servers(agrees, gamma, ended, replays,
     st.booleans(),
 )
 def test_outcomes_with_ties_are_those_of_all_ways_they_can_fall(agrees, ties, gamma, replays):
-    limits = Limits(len(agrees), replays=replays)
+    limits = len(agrees), replays
     ties = sorted(tie for tie in ties if tie < len(agrees))
     leads = [0.0 if at in ties else 1.0 for at in range(len(agrees))]
     expected: dict[Counts, int] = {}
@@ -107,31 +104,29 @@ def test_outcomes_with_ties_are_those_of_all_ways_they_can_fall(agrees, ties, ga
         for at, flips in zip(ties, fallen, strict=True):
             flipped[at] ^= flips
         text = range(len(agrees))
-        rounds, again, _ = play(text, flipped, gamma, limits)
+        rounds, again, _ = play(text, flipped, gamma, *limits)
         counts = counted(rounds, again)
         expected[counts] = min(sum(fallen), expected.get(counts, len(ties)))
-    assert possible_outcomes(reading(agrees, leads), gamma, limits, 0.5) == expected
+    assert possible_outcomes(reading(agrees, leads), gamma, *limits, 0.5) == expected
 
 
 def test_a_draft_that_prefers_hardly_anything_tells_nothing():
     count = 400
     one = reading([True, False] * (count // 2), [0.0] * count)
-    assert possible_outcomes(one, 8, Limits(count, replays=True), 0.5) == {}
+    assert possible_outcomes(one, 8, count, True, 0.5) == {}
 
 
 RUN = "B/target/draft/g4/r1"
 RANDOM = Random(1)
-KEY = ("current-cpu", "target", "draft", "code")
+KEY = ("current-cpu", "target", "draft", "code", tuple(TOKENS))
 READING = replace(
-    reading([RANDOM.random() < 0.7 for _ in TOKENS], [1.0] * len(TOKENS)),
-    tokens=tuple(TOKENS),
-    moved_nats=0.01,
+    reading([RANDOM.random() < 0.7 for _ in TOKENS], [1.0] * len(TOKENS)), moved_nats=0.01
 )
 
 
 def counts_of(agrees):
     """Return the counts of a run whose draft agrees in those places."""
-    [due] = possible_outcomes(reading(agrees), 4, Limits(len(agrees)), 0.0)
+    [due] = possible_outcomes(reading(agrees), 4, len(agrees), False, 0.0)
     return {"rounds": due.rounds, "drafted": due.drafted, "accepted": due.accepted}
 
 
@@ -142,8 +137,7 @@ COUNTS = {**DUE, "replays": 0, "replays_rejected": 0}
 def found(reading=READING, **changed):
     """Return what the check finds of a run with the due counts, some of them changed."""
     row = speculative(1, **COUNTS | changed)
-    readings = {KEY: [reading]}
-    given = Evidence(campaign(row), {}, None, SETTINGS, draft_scores=readings)
+    given = Evidence(campaign(row), {}, None, SETTINGS, draft_scores={KEY: reading})
     return check_agreement(given.runs[RUN], given)
 
 

@@ -4,7 +4,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from specmoe.audit.checks import CHECKS
-from specmoe.audit.draft_rounds import Limits
 
 from .test_checks import DRAFT_MS, TARGET_MS, audited, campaign, failures, finding, speculative
 from .test_draft_rounds import play
@@ -18,8 +17,8 @@ counts = st.one_of(st.none(), st.integers(0, 100))
 def true_runs(draw):
     """Return what a server counts of a hybrid target, whatever it accepts and at any speed."""
     gamma, agrees = draw(st.integers(1, 16)), draw(st.lists(st.booleans(), min_size=2))
-    tokens, limits = [*range(len(agrees))], Limits(len(agrees), replays=True)
-    rounds, replays, single = play(tokens, agrees, gamma, limits)
+    tokens = [*range(len(agrees))]
+    rounds, replays, single = play(tokens, agrees, gamma, len(tokens), True)
     drafted, accepted = (list(one) for one in zip(*rounds, strict=True)) if rounds else ([], [])
     passes = len(rounds) + replays + single
     return speculative(

@@ -17,9 +17,9 @@ def drafted(tokens, prefix=None, **more):
 
 def test_a_run_diverges_at_the_first_token_that_differs():
     [found] = find_divergences([PLAIN, drafted([5, 6, 9, 8], 2)], "t")
-    assert (found.position, found.token, found.baseline_token) == (2, 9, 7)
-    assert found.prefix == (5, 6)
-    assert found.baseline_block == "B/t/d/r0"
+    assert (found["position"], found["token"], found["baseline_token"]) == (2, 9, 7)
+    assert found["prefix"] == (5, 6)
+    assert found["baseline_block"] == "B/t/d/r0"
 
 
 @pytest.mark.parametrize(

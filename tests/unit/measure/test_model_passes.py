@@ -11,8 +11,6 @@ from specmoe.config.matrix import list_draft_scoring
 from specmoe.config.methods import Method
 from specmoe.config.schema import Config
 from specmoe.measure.model_passes import (
-    deviation,
-    error_of_passes,
     expected_noise,
     read_timings,
     texts_of,
@@ -62,30 +60,25 @@ def test_a_move_that_changes_the_token_is_as_wide_as_both_leads():
     assert widest_move([[one, other]], [[one | {"lead_nats": 0.5}, other]]) == 0.25
 
 
-def test_times_are_medians_and_experts_means_over_samples_and_layers():
+def test_times_are_medians_experts_means_and_passes_of_a_place_one_draw_of_the_noise():
     lines = [
         {"sample": 0, "n_tokens": 5, "experts": [10, 12]},
         {"sample": 1, "n_tokens": 5, "experts": [13, 13]},
-        *({"sample": 0, "n_tokens": 5, "outputs": "all", "ms": ms} for ms in (1.0, 9.0, 2.0)),
-        {"sample": 0, "n_tokens": 1, "outputs": "last", "ms": 0.5},
     ]
-    printed = "\n".join(map(json.dumps, lines))
-    assert read_timings(printed) == [
-        {"outputs": "all", "n_tokens": 5, "ms": 2.0, "experts": 12.0},
-        {"outputs": "last", "n_tokens": 1, "ms": 0.5, "experts": None},
-    ]
-
-
-def test_the_passes_of_a_place_together_tell_how_far_identical_ones_are_apart():
-    times = {0: (1.0, 10.0), 1: (4.0, 10.0), 2: (2.0, 10.0)}
-    lines = [{"sample": 0, "n_tokens": 5, "experts": [10, 12]}]
-    for place, (one, other) in times.items():
-        lines += [{"sample": place, "n_tokens": 1, "outputs": "all", "ms": one}]
-        lines += [{"sample": place, "n_tokens": 5, "outputs": "all", "ms": other}]
+    for place, ms in enumerate((1.0, 4.0, 2.0)):
+        lines += [{"sample": place, "n_tokens": 1, "outputs": "last", "ms": ms}]
+        lines += [{"sample": place, "n_tokens": 5, "outputs": "all", "ms": 10.0}]
     printed = [json.dumps(line) for line in lines]
-    # Logarithms of 1, 4 and 2, halved by the other width.
-    assert deviation("\n".join(printed)) == pytest.approx(math.log(2) / 2)
-    assert deviation("\n".join(printed[:3])) is None
+    assert read_timings("\n".join(printed)) == {
+        "timings": [
+            {"outputs": "all", "n_tokens": 5, "ms": 10.0, "experts": 12.0},
+            {"outputs": "last", "n_tokens": 1, "ms": 2.0, "experts": None},
+        ],
+        # Logarithms of 1, 4 and 2, halved by the other width.
+        "deviation": pytest.approx(math.log(2) / 2),
+        "error": pytest.approx(math.log(2) * math.sqrt(math.pi / 12)),
+    }
+    assert read_timings("\n".join(printed[:4]))["deviation"] is None
 
 
 def test_the_error_of_a_time_is_that_of_a_median_of_so_many_noisy_passes():
@@ -97,10 +90,9 @@ def test_the_error_of_a_time_is_that_of_a_median_of_so_many_noisy_passes():
             for width, of_width in enumerate(logs)
             for sample, log in enumerate(of_width)
         ]
-        found.append(error_of_passes("\n".join(map(json.dumps, lines))))
+        found.append(read_timings("\n".join(map(json.dumps, lines)))["error"])
         medians += [*np.median(logs, axis=1)]
     assert np.mean(found) == pytest.approx(np.std(medians), rel=0.1)
-    assert error_of_passes(json.dumps(lines[0])) is None
 
 
 @pytest.mark.parametrize(

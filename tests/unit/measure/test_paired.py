@@ -30,7 +30,7 @@ class Machine:
 
     decode_ms: tuple[float, ...] = (100.0,)  # of a server's requests; the last one holds on
     live: list[str] = field(default_factory=list)
-    events: list[tuple[str, ...]] = field(default_factory=list)  # arm, what, live arms
+    started: list[tuple[str, ...]] = field(default_factory=list)  # live arms at each start
     requests: list[dict[str, Any]] = field(default_factory=list)
 
 
@@ -47,13 +47,10 @@ class StandIn:
         self.settings = Settings(1, context, arm.speculates)
         self.answered = 0
 
-    def happens(self, what: str) -> None:
-        self.machine.events.append((self.arm.name, what, *self.machine.live))
-
     def __enter__(self):
         self.machine.live.append(self.arm.name)
+        self.machine.started.append(tuple(self.machine.live))
         self.log.write_bytes(b"")
-        self.happens("starts")
         return self
 
     def stop(self):
@@ -68,9 +65,7 @@ class StandIn:
         decode_ms = times[min(self.answered, len(times) - 1)]
         self.answered += 1
         sent = self.answered  # so far, each of which drafted once
-        self.happens("warm-up" if n_predict == 8 else "run")
-        request = {"arm": self.arm.name, "prompt": len(prompt), "n_predict": n_predict}
-        self.machine.requests.append(request | {"seed": seed})
+        self.machine.requests.append({"prompt": len(prompt), "n_predict": n_predict, "seed": seed})
         if self.arm.speculates:
             with self.log.open("a") as log:
                 log.write("id 0 | task 1 | processing task\n")
@@ -139,9 +134,9 @@ def test_the_baseline_and_one_setting_are_live_where_memory_holds_both(job, back
     for less, at_once, schedule in ((0, 2, "interleaved"), (1, 1, "sequential")):
         record = measured(BLOCK, held(job, backend, less))
         assert record["schedule"] == schedule
-        assert max(len(live) for _, _, *live in job.machine.events) == at_once
+        assert max(map(len, job.machine.started)) == at_once
         assert not job.machine.live
-        job.machine.events.clear()
+        job.machine.started.clear()
 
 
 @pytest.mark.parametrize("less", [0, 1])
@@ -153,7 +148,7 @@ def test_runs_are_compared_with_the_baseline_beside_them(job, less, caplog):
     assert order == list(range(BLOCK.runs)) == list(range(2 * 2 * 2))
     lines = [line for line in caplog.messages if line.startswith("run ")]
     assert len(lines) == BLOCK.runs
-    started = [arm for arm, what, *_ in job.machine.events if what == "starts"]
+    started = [live[-1] for live in job.machine.started]
     # One baseline for the whole block, or one beside each setting unless two follow one another.
     assert Counter(started)["baseline"] in ({1} if not less else {1, 2})
     assert [one["arm"] for one in record["arms"]].count("baseline") == started.count("baseline")

@@ -82,14 +82,11 @@ def pair(row_of):
     return [row_of(arm) | unlinked for arm in ("baseline", "draft/g4")]
 
 
-def test_the_baseline_of_a_row_is_of_its_block_prompt_and_pass(pair):
+def test_the_baseline_of_a_row_is_of_its_block_and_prompt(pair):
     alone, drafted = pair
-    rows = [
-        drafted | {"iteration": 1, "tokens": [0, 1, 9]},
-        alone,
-        alone | {"iteration": 1, "prompt": "q"},
-        alone | {"iteration": 1, "run": "its own"},
-    ]
+    own = alone | {"prompt": "q", "run": "its own"}
+    rows = [drafted | {"prompt": "q", "tokens": [0, 1, 9]}, own, alone]
+    rows.append(own | {"block": "another", "run": "not its own"})
     link_baselines(rows)
     assert [row["baseline"] for row in rows] == ["its own", None, None, None]
     assert rows[0]["common_prefix"] == 2

@@ -29,13 +29,12 @@ from specmoe.config.block import Arm, Block
 from specmoe.config.matrix import TEXTS, comparisons, setting_of
 from specmoe.config.methods import Method, draft_label, engine_type
 from specmoe.config.schema import Config
-from specmoe.files import read_record
 from specmoe.models.info import ModelInfo, load_info
 from specmoe.plan.asked import Asked
 from specmoe.plan.campaign import LoadedCampaign
 from specmoe.records import load
 from specmoe.runs.collect import rows_of_block
-from specmoe.runs.other_tables import read_passes, rows_of_draft, undisturbed_passes
+from specmoe.runs.other_tables import read_passes, read_scores, undisturbed_passes
 from specmoe.runs.schema import frame_of
 
 Rows = dict[str, dict[str, Any]]
@@ -145,8 +144,7 @@ def predict(campaign: LoadedCampaign, rows: Rows, infos: Mapping[str, ModelInfo]
         model: record.get("error") or 0.0
         for model, record in zip(campaign.timed_passes, timed, strict=True)
     }
-    scored = [row for file in campaign.scores for row in rows_of_draft(read_record(file))]
-    scores = scores_by_run(pd.DataFrame(scored)) if scored else {}
+    scores = scores_by_run(read_scores(campaign.scores))
     texts: dict[str, list[dict[str, Any]]] = {}
     for name, block in campaign.blocks.items():
         if TEXTS in name and asked.records.link(f"blocks/{name}").exists():

@@ -20,7 +20,7 @@ from specmoe.analysis.intervals import MANY, Estimate, student_quantile
 from specmoe.analysis.labels import by_model
 from specmoe.analysis.noise import prior
 from specmoe.analysis.summaries import by_group, mean_ratios, with_ends
-from specmoe.audit.draft_rounds import DraftScores, Limits, ScoresKey, steps_from_agreement
+from specmoe.audit.draft_rounds import DraftScores, ScoresKey, steps_from_agreement
 from specmoe.config.block import MEASURED_BY, Protocol
 from specmoe.config.schema import Statistics
 
@@ -31,15 +31,16 @@ _SETTING = [*MEASURED_BY, "suite", "target", "draft"]
 class Pair(NamedTuple):
     """The scored outputs of a suite's runs with a draft model, and the costs of rounds."""
 
-    texts: Sequence[tuple[DraftScores, Limits]]
+    texts: Sequence[tuple[DraftScores, int]]  # with the most tokens of a run
+    replays: bool  # whether the target replays rounds
     model: CostModel
     # How far the logarithm of speedup may be off, as a deviation; 0 where costs are fitted to runs.
     error: float
 
     def predict_speedup(self, gamma: int) -> dict[str, Any]:
         """Return the predicted speedup of γ over texts, which weigh alike, with its interval."""
-        played = [steps_from_agreement(text, gamma, limits) for text, limits in self.texts]
-        tokens = np.array([len(text.tokens) - 1.0 for text, _ in self.texts])
+        played = [steps_from_agreement(one, gamma, most, self.replays) for one, most in self.texts]
+        tokens = np.array([len(text.agrees) - 1.0 for text, _ in self.texts])
         work = np.array([self.model.played(steps, gamma) for steps in played])
         took = work @ self.model.costs
         value = exp(np.log(tokens / took).mean())
@@ -57,7 +58,7 @@ class Pair(NamedTuple):
 def gamma_curves(
     compared: pd.DataFrame,
     runs: pd.DataFrame,
-    scores: Mapping[ScoresKey, list[DraftScores]],
+    scores: Mapping[ScoresKey, DraftScores],
     fitted: Sequence[Fitted],
     pass_times: pd.DataFrame,
     statistics: Statistics,
@@ -111,7 +112,7 @@ def squared_errors(curves: pd.DataFrame) -> list[float]:
 def scored_pair(
     baselines: pd.DataFrame,
     draft: str,
-    scores: Mapping[ScoresKey, list[DraftScores]],
+    scores: Mapping[ScoresKey, DraftScores],
     pass_times: pd.DataFrame,
     statistics: Statistics,
     *,
@@ -123,16 +124,16 @@ def scored_pair(
     Each text counts once, as far as the draft model has scored it; `replays`: whether the target
     replays rounds; `known`: costs that were fitted to runs.
     """
-    texts: dict[tuple[str, tuple[int, ...]], tuple[DraftScores, Limits]] = {}
+    texts: dict[tuple[str, tuple[int, ...]], tuple[DraftScores, int]] = {}
     for run in baselines.to_dict("records"):
         tokens = tuple(map(int, run["tokens"]))
-        for scored in scores.get((run["engine"], run["target"], draft, run["prompt"]), []):
-            if scored.tokens == tokens and len(tokens) > 1:
-                texts[run["prompt"], tokens] = scored, Limits(int(run["n_predict"]), replays)
+        found = scores.get((run["engine"], run["target"], draft, run["prompt"], tokens))
+        if found and len(tokens) > 1:
+            texts[run["prompt"], tokens] = found, int(run["n_predict"])
     if not texts:
         return None
     one = baselines.iloc[0]
     times = pass_times[pass_times["engine"] == one["engine"]]
     model = known or timed_costs(times, one["target"], draft, statistics, replays=replays)
     error = 0.0 if known else prior("predictions").value
-    return Pair([*texts.values()], model, error) if model else None
+    return Pair([*texts.values()], replays, model, error) if model else None

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 from math import isnan, nan
 
-from specmoe.audit.draft_rounds import Counts, Limits, possible_outcomes
+from specmoe.audit.draft_rounds import Counts, possible_outcomes
 from specmoe.audit.evidence import Evidence, Finding, Run, at_least, at_most, combined, equal
 from specmoe.config.block import Protocol, Stop
 from specmoe.config.methods import BY_TYPE, METHODS
@@ -54,7 +54,7 @@ def _load(run: Run, given: Evidence) -> Iterator[Finding]:
     yield _most("seconds of a run in its load", own_s, load.load_s)
     rate = load.load_tokens_per_second
     yield _same("a load's rate times its seconds", rate * load.load_s, tokens, _RATE_TOLERANCE)
-    measured = given.loads[run.load or ""]
+    measured = given.loads[run.load]
     yield at_least(tokens, measured, f"tokens of a load: {tokens}, {measured} in measured runs")
     # The counter is read just before and after the load, while passes are under way. When a filler
     # gave its tokens is not known: another client's may have given all before, or after.
@@ -141,29 +141,26 @@ def check_agreement(run: Run, given: Evidence) -> Finding:
         return Finding("its rounds are not known, or others or rounding had a part in them")
     if run.temperature > 0 or run.forced_acceptance is not None or run.p_min:
         return Finding("only greedy runs of full rounds that nothing forces follow from its scores")
-    texts = given.draft_scores.get((run.engine, run.target, run.draft_model or "", run.prompt), [])
-    own_text = run.draft_sha256, run.tokens
-    scores = next((one for one in texts if (one.draft_sha256, one.tokens) == own_text), None)
-    if scores is None:
+    text = run.engine, run.target, run.draft_model or "", run.prompt, run.tokens or ()
+    scores = given.draft_scores.get(text)
+    if scores is None or scores.draft_sha256 != run.draft_sha256:
         return Finding("its draft model has not scored its text")
     tie_nats = given.limits.widest_tie(scores.moved_nats)
     found: dict[Counts, int] = {}
     # Where replays were not counted, the run may have any.
     for replays in {True, False} if run.replays is None else {run.replays > 0}:
-        found |= possible_outcomes(scores, run.gamma, Limits(run.n_predict, replays), tie_nats)
+        found |= possible_outcomes(scores, run.gamma, run.n_predict, replays, tie_nats)
     if not found:
         return Finding("too many near ties: its draft model prefers hardly any token to the next")
-    pairs, ties = min(
-        ((_pairs(run, counts), ties) for counts, ties in found.items()),
-        key=lambda one: (sum(abs(own - due) for _, own, due in one[0]), one[1]),
-    )
+    counts = {name: own for name in Counts._fields if (own := getattr(run, name)) is not None}
+    off = {one: sum(abs(own - getattr(one, name)) for name, own in counts.items()) for one in found}
+    # The nearest outcome; among equals, the one with the fewest ties.
+    due = min(found, key=lambda one: (off[one], found[one]))
     source = "by the draft model's scores"
-    source += f" with {counted(ties, 'near tie')} the other way" if ties else ""
-    parts = [equal(own, due, f"{own} {name}, {due} {source}") for name, own, due in pairs]
+    source += f" with {counted(found[due], 'near tie')} the other way" if found[due] else ""
+    dues = due._asdict()
+    parts = [
+        equal(own, dues[name], f"{own} {name}, {dues[name]} {source}")
+        for name, own in counts.items()
+    ]
     return combined(parts, f"{run.accepted} of {run.drafted} accepted, as {source}")
-
-
-def _pairs(run: Run, counts: Counts) -> list[tuple[str, int, int]]:
-    """Return the name of each known count of a run, the count, and the expected one."""
-    pairs = ((name, getattr(run, name), due) for name, due in counts._asdict().items())
-    return [pair for pair in pairs if pair[1] is not None]

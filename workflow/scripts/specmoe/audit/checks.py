@@ -10,6 +10,7 @@ of a higher acceptance. All other rows stay, and so do the times of single token
 a speedup is wrong where all baselines are too slow.
 """
 
+from collections import ChainMap
 from collections.abc import Callable
 from copy import copy
 from enum import StrEnum
@@ -43,17 +44,12 @@ class Check(NamedTuple):
     level: Level
 
 
-def _read_checks() -> dict[str, Check]:
-    """Return the checks that `checks.yaml` declares, by name; the file explains its fields."""
-    modules = (accounting, bounds, output)
-    functions = {name: one for module in modules for name, one in vars(module).items()}
-    return {
-        name: Check(one["meaning"], functions[f"check_{name}"], Level(one["level"]))
-        for name, one in read_yaml(Path(__file__).with_name("checks.yaml")).items()
-    }
-
-
-CHECKS = _read_checks()
+_FUNCTIONS = ChainMap(*map(vars, (accounting, bounds, output)))
+CHECKS = {
+    name: Check(one["meaning"], _FUNCTIONS[f"check_{name}"], Level(one["level"]))
+    for name, one in read_yaml(Path(__file__).with_name("checks.yaml")).items()
+}
+"""The checks by name, as `checks.yaml` declares them, which explains its fields."""
 
 
 def audit_runs(evidence: Evidence) -> pd.DataFrame:
@@ -108,9 +104,8 @@ def count_flagged(audit: pd.DataFrame) -> pd.DataFrame:
     failed = audit["run"].where(audit["verdict"] == CheckVerdict.FAIL)
     keys = [*MEASURED_BY, "suite", "target", "draft", "gamma", "prompt"]
     broken = failed.where(audit["level"] == Level.IMPOSSIBLE)
-    settings = audit.assign(failed=failed, broken=broken).groupby(keys)
-    counts = {"runs": "run", "flagged": "failed", "impossible": "broken"}
-    return settings.agg(**{name: (of, "nunique") for name, of in counts.items()}).reset_index()
+    marked = audit.assign(runs=audit["run"], flagged=failed, impossible=broken).groupby(keys)
+    return marked[["runs", "flagged", "impossible"]].nunique().reset_index()
 
 
 def _counts(audit: pd.DataFrame) -> dict[str, Any]:
@@ -129,10 +124,8 @@ def _counts(audit: pd.DataFrame) -> dict[str, Any]:
 
 
 FACTORS = (1.0, 1.5, 2.0, 2.5, 3.0)  # the first is the rows as they are
-# Those of time, and two that find counters that do not add up, or are not the draft model's.
-_OF_TIME = ("draft_time", "bandwidth", "baseline_time", "expected_experts", "expected_time")
-_OF_COUNTERS = ("accounting", "agreement")
-_LOOKED_AT = [CHECKS[name] for name in (*_OF_COUNTERS, *_OF_TIME, "measured_bandwidth")]
+# Those of time, and of counters: that do not add up, or are not the draft model's.
+_LOOKED_AT = [one for one in CHECKS.values() if one.find not in vars(output).values()]
 _OF_SINGLE_ROUNDS = (
     *("accepted_per_position", "accepted_lengths", "drafted_lengths"),
     *("replays", "replays_rejected", "decodes"),

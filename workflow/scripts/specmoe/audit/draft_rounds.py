@@ -24,37 +24,25 @@ class DraftScores:
     """What a draft model proposes for each token of a text; see `runs.other_tables`."""
 
     draft_sha256: str
-    tokens: tuple[int, ...]
     agrees: tuple[bool, ...]
     lead_nats: tuple[float, ...]
     moved_nats: float
 
 
-ScoresKey = tuple[str, str, str, str]
-"""Engine, target, draft and prompt."""
+ScoresKey = tuple[str, str, str, str, tuple[int, ...]]
+"""Engine, target, draft, prompt, and the text's tokens."""
 
 
-def scores_by_run(agreement: pd.DataFrame) -> dict[ScoresKey, list[DraftScores]]:
+def scores_by_run(agreement: pd.DataFrame) -> dict[ScoresKey, DraftScores]:
     """Return the scores of each text in the table `agreement`."""
-    found: dict[ScoresKey, list[DraftScores]] = {}
-    keys = ["engine", "target", "draft", "prompt", "text"]
-    columns = ["token", "agrees", "lead_nats"]
-    for key, members in agreement.groupby(keys):
+    found, columns = {}, ["token", "agrees", "lead_nats"]
+    for key, members in agreement.groupby(["engine", "target", "draft", "prompt", "text"]):
         text = members.sort_values("position")
-        token, agrees, lead = (tuple(text[name].tolist()) for name in columns)
+        tokens, agrees, lead = (tuple(text[name].tolist()) for name in columns)
         digest, moved = str(text["draft_sha256"].iloc[0]), float(text["moved_nats"].iloc[0])
-        scores = DraftScores(digest, token, agrees, lead, moved)
         engine, target, draft, prompt, _ = map(str, key)
-        found.setdefault((engine, target, draft, prompt), []).append(scores)
+        found[engine, target, draft, prompt, tokens] = DraftScores(digest, agrees, lead, moved)
     return found
-
-
-@dataclass(frozen=True)
-class Limits:
-    """The limits of a run."""
-
-    n_predict: int  # the most tokens
-    replays: bool = False  # the target replays rounds
 
 
 class Counts(NamedTuple):
@@ -66,10 +54,6 @@ class Counts(NamedTuple):
     drafted: int = 0
 
 
-_Step = tuple[int, Counts, int]
-"""The tokens of a round with its replay, or of a step without speculation, what it counts, and the
-near ties that fall the other way in it."""
-
 _NO_TIE = -1.0
 # At one position of a text. A draft model that hardly prefers anything leaves more, and then its
 # scores decide nothing.
@@ -78,22 +62,22 @@ MOST_OUTCOMES = 2000
 
 @cache
 def possible_outcomes(
-    scores: DraftScores, gamma: int, limits: Limits, tie_nats: float
+    scores: DraftScores, gamma: int, n_predict: int, replays: bool, tie_nats: float
 ) -> Mapping[Counts, int]:
     """Return the possible counts of a run of rounds of γ tokens: one outcome without near ties.
 
-    Where the draft model's preference leads by `tie_nats` at most, rounding may decide. Each
-    outcome has the fewest ties that must fall the other way. Empty if more than MOST_OUTCOMES are
-    possible.
+    `n_predict` are the most tokens of a run; `replays`: whether the target replays rounds. Where
+    the draft model's preference leads by `tie_nats` at most, rounding may decide. Each outcome has
+    the fewest ties that must fall the other way. Empty if more than MOST_OUTCOMES are possible.
     """
-    end = len(scores.tokens)
+    end = len(scores.agrees)
     at: dict[int, dict[Counts, int]] = {1: {Counts(): 0}}
     for start in range(1, end):
         states = at.pop(start, {})
         if len(states) > MOST_OUTCOMES:
             return {}
-        for advance, more, fallen in _steps(scores, start, gamma, limits, tie_nats):
-            into = at.setdefault(min(start + advance, end), {})
+        for more, fallen in _steps(scores, start, gamma, n_predict, replays, tie_nats):
+            into = at.setdefault(min(start + 1 + more.accepted + more.replays, end), {})
             for counts, known in states.items():
                 sums = Counts(*map(sum, zip(counts, more, strict=True)))
                 into[sums] = min(known + fallen, into.get(sums, end))
@@ -101,33 +85,37 @@ def possible_outcomes(
 
 
 def _steps(
-    scores: DraftScores, start: int, gamma: int, limits: Limits, tie_nats: float
-) -> Iterator[_Step]:
-    """Yield each outcome of the round that begins at a token."""
-    drafted, ties = min(gamma, limits.n_predict - start - 1), 0
+    scores: DraftScores, start: int, gamma: int, n_predict: int, replays: bool, tie_nats: float
+) -> Iterator[tuple[Counts, int]]:
+    """Yield each outcome of the round that begins at a token, and its ties that fall otherwise.
+
+    It yields a token of the target's own, those accepted, and one of its replay.
+    """
+    drafted, ties = min(gamma, n_predict - start - 1), 0
     for accepted in range(drafted):
         at = start + accepted
         # A token that is drafted behind the end of a text is not accepted.
-        ended = at == len(scores.tokens)
+        ended = at == len(scores.agrees)
         agrees = not ended and scores.agrees[at]
         tie = not ended and scores.lead_nats[at] <= tie_nats
         if tie or not agrees:
-            counts = Counts(1, int(limits.replays), accepted - ended, drafted)
-            yield accepted + 1 + limits.replays, counts, ties + agrees
+            yield Counts(1, int(replays), accepted - ended, drafted), ties + agrees
         if not (tie or agrees):
             return
         ties += not agrees
-    yield drafted + 1, Counts(int(drafted > 0), 0, drafted, drafted), ties
+    yield Counts(int(drafted > 0), 0, drafted, drafted), ties
 
 
-def steps_from_agreement(scores: DraftScores, gamma: int, limits: Limits) -> list[Counts]:
+def steps_from_agreement(
+    scores: DraftScores, gamma: int, n_predict: int, replays: bool
+) -> list[Counts]:
     """Return the counts of each round of γ tokens, where the draft model's own preferences hold.
 
     A step without speculation counts nothing.
     """
     steps, at = [], 1
-    while at < len(scores.tokens):
-        [(advance, counts, _)] = _steps(scores, at, gamma, limits, _NO_TIE)
+    while at < len(scores.agrees):
+        [(counts, _)] = _steps(scores, at, gamma, n_predict, replays, _NO_TIE)
         steps.append(counts)
-        at += advance
+        at += 1 + counts.accepted + counts.replays
     return steps

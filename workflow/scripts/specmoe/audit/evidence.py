@@ -13,8 +13,8 @@ from math import inf, isnan, nan
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
-import numpy as np
 import pandas as pd
+import pyarrow
 
 from specmoe.audit.draft_rounds import DraftScores, ScoresKey
 from specmoe.audit.limits import LIMITS, Limits
@@ -40,13 +40,14 @@ class Run(_Columns):
     """A row of runs: its columns are its attributes; null is None, a list a tuple."""
 
     @classmethod
-    def of(cls, row: Mapping[Any, Any]) -> Self:
-        """Return the run of a row of `schema.read_runs`'s frame.
+    def of(cls, row: dict[str, Any]) -> Self:
+        """Return the run of a row of `schema.read_runs`'s frame, whose values are Python's.
 
         llama-speculative does not print its rounds. They follow from its tokens: the prompt gives
         the first, and each round gives one besides those it accepts.
         """
-        run = cls(**{name: _plain(value) for name, value in row.items()})
+        lists = {name: tuple(one) for name, one in row.items() if isinstance(one, list)}
+        run = cls(**row | lists)
         of_study = run.protocol == Protocol.STUDY and run.speculative
         if of_study and None not in (run.generated, run.accepted) and run.rounds is None:
             return run.changed(rounds=run.numbers.generated - 1 - run.numbers.accepted)
@@ -68,12 +69,9 @@ class Run(_Columns):
         return self.draft != NO_DRAFT
 
     @property
-    def load(self) -> str | None:
-        """The load that it was a part of: its arm's id, without the prompt."""
-        if self.load_s is None:
-            return None
-        arm, _, number = self.run.rsplit("/", 2)
-        return f"{arm}/{number}"
+    def load(self) -> tuple[str, ...]:
+        """What the runs of a load share, if it is of one: its arm's id and the iteration."""
+        return tuple(self.run.rsplit("/", 2)[::2])
 
     @property
     def by_model(self) -> bool:
@@ -114,12 +112,6 @@ class Run(_Columns):
         accepted = self.numbers.accepted if self.speculative else 0
         due = self.numbers.generated - 1 - accepted + (self.replays_rejected or 0)
         return max(due, (self.rounds or 0) + (self.replays or 0)) if self.cut else due
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, list | tuple | np.ndarray):
-        return tuple(np.asarray(value).tolist())
-    return None if pd.isna(value) else value
 
 
 def known_bandwidth(
@@ -184,7 +176,7 @@ class Evidence:
     # By run: the target's gap at the token where the run left its baseline.
     divergences: Mapping[str, Gap] = field(default_factory=dict)
     # What draft models would have proposed in place of the targets' own tokens.
-    draft_scores: Mapping[ScoresKey, list[DraftScores]] = field(default_factory=dict)
+    draft_scores: Mapping[ScoresKey, DraftScores] = field(default_factory=dict)
     limits: Limits = LIMITS
     # The targets whose state the engine restores after a rejection.
     restored: Set[str] = frozenset()
@@ -192,20 +184,19 @@ class Evidence:
 
     def __post_init__(self, rows: pd.DataFrame) -> None:
         """Sort the runs by what checks compare."""
-        listed = [Run.of(row) for row in rows.to_dict("records")]
+        listed = [Run.of(row) for row in pyarrow.Table.from_pandas(rows).to_pylist()]
         self.runs = {run.run: run for run in listed}
         self._time_models(rows)
         self.alone: dict[tuple[str, str], float] = {}
         self.repeats: dict[tuple[Any, ...], list[tuple[int, ...]]] = defaultdict(list)
         self.outputs: dict[tuple[Any, ...], set[tuple[str, tuple[int, ...]]]] = defaultdict(set)
-        self.loads: Counter[str] = Counter()
+        self.loads: Counter[tuple[str, ...]] = Counter()
         for run in sorted(listed, key=lambda run: run.repeat):
             if run.tokens is not None:
                 self.repeats[run.repeated].append(run.tokens)
             if run.tokens and run.forced_acceptance is None:
                 self.outputs[run.setting].add((run.prompt, run.tokens))
-            if run.load is not None:
-                self.loads[run.load] += run.generated or 0
+            self.loads[run.load] += run.generated or 0
             size = None if run.speculative or run.disturbed_reason else self.sizes.get(run.target)
             tokens, ms = run.timed_tokens, run.decode_ms
             if tokens and ms and size and size.file_bytes > self.limits.cache_bytes:

@@ -151,8 +151,7 @@ def _describe_check(check: object, rows: pd.DataFrame) -> dict[str, Any]:
 
 def _table(audit: pd.DataFrame) -> str:
     """Return how many runs each check passes, fails and leaves, and its largest ratio."""
-    by = ["level", "check"]
-    table = audit.groupby(by)["verdict"].value_counts().unstack(fill_value=0)
-    table = table.reindex(columns=[*CheckVerdict], fill_value=0)
-    table["value / bound"] = audit.groupby(by)["ratio"].max()
+    by = [audit["level"], audit["check"]]
+    table = pd.crosstab(by, audit["verdict"]).reindex(columns=[*CheckVerdict], fill_value=0)
+    table["value / bound"] = audit["ratio"].groupby(by).max()
     return table.rename_axis(columns=None).to_string(float_format="{:.2f}".format, na_rep="")

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from specmoe.config.block import LONG_WARMUP_S, Arm, Block, PromptSource, Stop, Template
 from specmoe.config.methods import METHODS, is_ngram
@@ -33,7 +33,6 @@ from specmoe.files import at_home
 
 Run = dict[str, Any]
 """What a block's record holds of one run."""
-T = TypeVar("T")
 
 CONTEXT_STEP = 256  # llama.cpp rounds the context up (src/llama-context.cpp)
 # A warm-up is the last if it takes no less than this share of the one before.
@@ -225,12 +224,13 @@ class LiveArm:
             "answer": answer,
         }
 
-    def counted(self, serve: Callable[[], T]) -> tuple[T, dict[str, float], int]:
-        """Serve; return what comes of it, how the counters moved, and how many decodes failed."""
+    def counted(self, serve: Callable[[], list[Run]], name: str) -> list[Run]:
+        """Serve runs; give each how the counters moved, as `name`, and how many decodes failed."""
         before, failures = self.server.metrics(), count_failures(self.server.log_text())
         served, after = serve(), self.server.metrics()
-        moved = {name: value - before.get(name, 0) for name, value in after.items()}
-        return served, moved, count_failures(self.server.log_text()) - failures
+        moved = {counter: value - before.get(counter, 0) for counter, value in after.items()}
+        failed = count_failures(self.server.log_text()) - failures
+        return [run | {name: moved, "decode_failures": failed} for run in served]
 
     def measure(
         self,
@@ -300,8 +300,7 @@ def serve_alone(one: LiveArm, sources: Sequence[PromptSource], seed: int) -> lis
     """Send a prompt to a server that serves nothing else."""
     [source] = sources
     ids, n_predict = one.prompts[source.prompt], one.block.n_predict
-    run, metrics, failures = one.counted(lambda: one.request(ids, n_predict, seed))
-    return [run | {"metrics": metrics, "decode_failures": failures}]
+    return one.counted(lambda: [one.request(ids, n_predict, seed)], "metrics")
 
 
 def describe_run(run: Mapping[str, Any]) -> str:

@@ -136,16 +136,12 @@ def turns_of(block: Block, *, together: bool) -> Iterator[Turn]:
     for number, arms in enumerate(block.groups):
         sources = sorted(block.prompts, key=lambda one: block.drawn(f"g{number}/{one.prompt}"))
         sent = [(one,) for one in sources] if block.concurrency is None else [tuple(sources)]
-
-        def drawn(arm: Arm, *place: object, number: int = number) -> bytes:
-            return block.drawn("/".join(map(str, (f"g{number}", *place, arm.name))))
-
         if together:
             # The one that speculates starts first: it needs most.
             live = tuple(sorted(arms, key=lambda arm: not arm.speculates))
             for place, what in enumerate(sent):
-                for arm in sorted(arms, key=lambda arm: drawn(arm, place)):
-                    yield Turn(number, arm, what, live)
+                order = sorted(arms, key=lambda arm: block.drawn(f"g{number}/{place}/{arm.name}"))
+                yield from (Turn(number, arm, what, live) for arm in order)
         else:
-            for arm in sorted(arms, key=drawn):
+            for arm in sorted(arms, key=lambda arm: block.drawn(f"g{number}/{arm.name}")):
                 yield from (Turn(number, arm, what, (arm,)) for what in sent)

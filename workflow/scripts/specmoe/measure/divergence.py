@@ -7,7 +7,7 @@ the lead of the baseline's token closes in batches alone, they are the cause.
 
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +34,11 @@ _logger = logging.getLogger(__name__)
 
 Candidates = dict[int, float]
 """The likeliest tokens, best first, with the natural logarithms of their probabilities."""
+Divergence = dict[str, Any]
+"""The first token at which a run and its baseline differ, as a record has it.
+
+The `token` at a `position` counted from 0 and the `baseline_token`, behind a `prefix` of both.
+"""
 
 
 def read_in_batches(
@@ -68,21 +73,6 @@ def read_in_batches(
         yield {one["id"]: one["logprob"] for one in first["top_logprobs"]}
 
 
-@dataclass(frozen=True)
-class Divergence:
-    """The first token at which a run and its baseline differ; positions count from 0."""
-
-    run: str
-    baseline: str
-    baseline_block: str
-    prompt: str
-    gamma: int
-    position: int
-    token: int
-    baseline_token: int
-    prefix: tuple[int, ...]  # the tokens before it, the same in both
-
-
 def find_divergences(rows: Iterable[Mapping[str, Any]], target: str) -> list[Divergence]:
     """Return where runs of a target differ from their baselines, from rows of `runs.parquet`."""
     by_run = {row["run"]: row for row in rows if row["target"] == target}
@@ -96,17 +86,18 @@ def find_divergences(rows: Iterable[Mapping[str, Any]], target: str) -> list[Div
         tokens, own = (list(map(int, of["tokens"])) for of in (row, baseline))
         if position < min(len(tokens), len(own)):
             found.append(
-                Divergence(
-                    run=row["run"],
-                    baseline=baseline["run"],
-                    baseline_block=baseline["block"],
-                    prompt=row["prompt"],
-                    gamma=int(row["gamma"]),
-                    position=position,
-                    token=tokens[position],
-                    baseline_token=own[position],
-                    prefix=tuple(tokens[:position]),
-                )
+                {
+                    "run": row["run"],
+                    "baseline": baseline["run"],
+                    "baseline_block": baseline["block"],
+                    "engine_options": baseline["engine_options"],
+                    "prompt": row["prompt"],
+                    "gamma": int(row["gamma"]),
+                    "position": position,
+                    "token": tokens[position],
+                    "baseline_token": own[position],
+                    "prefix": tuple(tokens[:position]),
+                }
             )
     return found
 
@@ -144,13 +135,13 @@ def judge_all(
     There is a server for each set of options. `blocks` holds the baselines' blocks by id.
     """
     groups: dict[str, list[Divergence]] = {}
-    for divergence in divergences:
-        groups.setdefault(blocks[divergence.baseline_block].options_text, []).append(divergence)
+    for one in divergences:
+        groups.setdefault(one["engine_options"], []).append(one)
     judged = []
     commands = []
-    for number, (options, members) in enumerate(groups.items()):
+    for number, members in enumerate(groups.values()):
         # Of one request after the other; large batches stand for requests at once.
-        some_block = replace(blocks[members[0].baseline_block], concurrency=None)
+        some_block = replace(blocks[members[0]["baseline_block"]], concurrency=None)
         log = job.server_log.with_suffix(f".{number}.log") if number else job.server_log
         # Candidates after a prompt and a prefix that was read in batches of a size.
         known: dict[tuple[str, tuple[int, ...], int], Candidates] = {}
@@ -159,21 +150,20 @@ def judge_all(
             _logger.info("asking the baseline of %s about %d divergences", baseline, count)
             commands.append([*map(at_home, server.command)])
             for one in members:
-                block = blocks[one.baseline_block]
-                [source] = [source for source in block.prompts if source.prompt == one.prompt]
-                prompt = prompt_ids(server, source, block, job.root)
+                block = blocks[one["baseline_block"]]
+                [source] = [source for source in block.prompts if source.prompt == one["prompt"]]
+                prompt, prefix = prompt_ids(server, source, block, job.root), one["prefix"]
                 readings = {}
-                for n_tokens in (1, *batch_sizes(one.gamma, block.slots)):
-                    question = one.prompt, one.prefix, n_tokens
+                for n_tokens in (1, *batch_sizes(one["gamma"], block.slots)):
+                    question = one["prompt"], prefix, n_tokens
                     if question not in known:
                         # Only the first batch may be smaller.
-                        rest, full = one.position % n_tokens, one.position // n_tokens
+                        rest, full = len(prefix) % n_tokens, len(prefix) // n_tokens
                         sizes = [size for size in (rest, *[n_tokens] * full) if size]
-                        read = read_in_batches(server, prompt, one.prefix, sizes, CANDIDATES_ASKED)
+                        read = read_in_batches(server, prompt, prefix, sizes, CANDIDATES_ASKED)
                         [*_, known[question]] = read  # after the last batch
                     readings[n_tokens] = known[question]
-                gap = judge(one.baseline_token, one.token, readings)
-                judged.append(asdict(one) | gap | {"engine_options": options})
+                judged.append(one | judge(one["baseline_token"], one["token"], readings))
     return {"machine": machine_id(), "commands": commands, "divergences": judged}
 
 

@@ -90,31 +90,27 @@ class _Load:
             for _, first, last, count in self.fillers
         )
 
-    def drive(self) -> tuple[float, dict[str, float]]:
-        """Serve all; return when the last measured request had ended, and the counters then."""
+    def drive(self) -> list[Run]:
+        """Serve all; return the measured runs with the numbers of their load."""
         slots = self.arm.block.slots
         with ThreadPoolExecutor(slots) as pool:
             clients = pool.map(self.serve, range(slots))
             self.ended.wait()
             end, after = time.perf_counter(), self.arm.server.metrics()
         list(clients)  # raises what a client raised
-        return end, after
+        tokens = sum(len(run["answer"]["tokens"]) for run in self.measured)
+        tokens += round(self.filled(end))
+        of_load = {
+            "load_s": end - self.began,
+            "load_tokens": tokens,
+            "load_tokens_per_second": tokens / (end - self.began),
+            "load_decodes": round(after[DECODES] - self.before[DECODES]),
+            "load_filled": sum(count for *_, count in self.fillers),
+        }
+        return [run | of_load for run in self.measured]
 
 
 def serve_at_once(one: LiveArm, sources: Sequence[PromptSource], seed: int) -> list[Run]:
     """Return the runs of one attempt at a load, in their order."""
-    load = _Load(one, sources, seed)
-    (end, after), metrics, failures = one.counted(load.drive)
-    window_s = end - load.began
-    tokens = sum(len(run["answer"]["tokens"]) for run in load.measured) + round(load.filled(end))
-    of_load = {
-        "load_s": window_s,
-        "load_tokens": tokens,
-        "load_tokens_per_second": tokens / window_s,
-        "load_decodes": round(after[DECODES] - load.before[DECODES]),
-        "load_filled": sum(count for *_, count in load.fillers),
-        # Of the whole load, its ramp and end included.
-        "load_metrics": metrics,
-        "decode_failures": failures,
-    }
-    return [run | of_load for run in load.measured]
+    # Counted of the whole load, its ramp and end included.
+    return one.counted(_Load(one, sources, seed).drive, "load_metrics")

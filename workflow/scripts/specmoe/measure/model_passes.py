@@ -8,12 +8,12 @@ is scored in batches, and some in smaller ones, which shows how far rounding mov
 import json
 import logging
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate, product
 from pathlib import Path
 from statistics import NormalDist, fmean, median, stdev, variance
-from typing import Any, NamedTuple
+from typing import Any
 
 from specmoe.config.block import Arm, Block, TimedPasses
 from specmoe.engine.build import PROGRAM
@@ -31,53 +31,34 @@ _TOKENS_AGAIN = 256  # of texts that are scored again
 _logger = logging.getLogger(__name__)
 
 
-def read_timings(text: str) -> list[dict[str, Any]]:
-    """Return the passes of each number of tokens with the same outputs, over all samples, in order.
+def read_timings(text: str) -> dict[str, Any]:
+    """Return what a record has of the passes that the program printed.
 
-    `ms` is their median; `experts` are the activated ones, as a mean over layers and samples.
+    - timings: those of each number of tokens with the same outputs, over all samples, in order.
+      `ms` is their median; `experts` are the activated ones, as a mean over layers and samples.
+    - deviation: how far identical passes are apart, as a standard deviation of the logarithm of
+      time; None for one place. A place's passes of all widths count as one, which takes about as
+      long as a run.
+    - error: the standard error of the logarithm of an `ms`, pooled over widths; a median has
+      √(π/2) times that of a mean.
     """
-    lines: Sequence[dict[str, object]] = [json.loads(line) for line in text.splitlines()]
-    times: dict[tuple[str, int], list[float]] = {}
-    experts: dict[int, list[float]] = {}
-    for line in lines:
-        match line:
-            case {"n_tokens": int(n_tokens), "outputs": str(outputs), "ms": float(ms)}:
-                times.setdefault((outputs, n_tokens), []).append(ms)
-            case {"n_tokens": int(n_tokens), "experts": list(visited)}:
-                experts.setdefault(n_tokens, []).append(fmean(visited))
+    times, experts, of_places = (defaultdict[Any, list[float]](list) for _ in range(3))
+    for line in map(json.loads, text.splitlines()):
+        if "ms" in line:
+            times[line["outputs"], line["n_tokens"]].append(line["ms"])
+            of_places[line["sample"]].append(math.log(line["ms"]))
+        else:
+            experts[line["n_tokens"]].append(fmean(line["experts"]))
     means = {n_tokens: fmean(counts) for n_tokens, counts in experts.items()}
-    return [
+    timings = [
         {"outputs": outputs, "n_tokens": n_tokens, "ms": median(ms), "experts": means.get(n_tokens)}
         for (outputs, n_tokens), ms in sorted(times.items())
     ]
-
-
-def deviation(text: str) -> float | None:
-    """Return how far identical passes are apart: a standard deviation of the logarithm of time.
-
-    A place's passes of all widths count as one, which takes about as long as a run; None for one
-    place.
-    """
-    of_places: dict[int, list[float]] = {}
-    for line in map(json.loads, text.splitlines()):
-        if "ms" in line:
-            of_places.setdefault(line["sample"], []).append(math.log(line["ms"]))
-    return stdev(map(fmean, of_places.values())) if len(of_places) > 1 else None
-
-
-def error_of_passes(text: str) -> float | None:
-    """Return the standard error of the logarithm of a width's `ms`; None for one sample.
-
-    The deviation of a pass is pooled over widths; a median has √(π/2) times the error of a mean.
-    """
-    times: dict[tuple[str, int], list[float]] = {}
-    for line in map(json.loads, text.splitlines()):
-        if "ms" in line:
-            times.setdefault((line["outputs"], line["n_tokens"]), []).append(math.log(line["ms"]))
-    samples = min(map(len, times.values()))
-    if samples < 2:
-        return None
-    return math.sqrt(fmean(map(variance, times.values())) * math.pi / 2 / samples)
+    if len(of_places) < 2:
+        return {"timings": timings, "deviation": None, "error": None}
+    square = fmean(variance(map(math.log, ms)) for ms in times.values()) / len(of_places)
+    deviation, error = stdev(map(fmean, of_places.values())), math.sqrt(square * math.pi / 2)
+    return {"timings": timings, "deviation": deviation, "error": error}
 
 
 def time_passes(
@@ -100,14 +81,7 @@ def measure(passes: TimedPasses, job: Job, program: Path) -> dict[str, Any]:
         lambda: Watch(None, job.backend, passes.environment),
         Budget(passes.reruns, 1),
     )
-    return {
-        "machine": machine_id(),
-        "reruns": attempts["reruns"],
-        "disturbed_reason": attempts["disturbed_reason"],
-        "timings": read_timings(printed),
-        "deviation": deviation(printed),
-        "error": error_of_passes(printed),
-    }
+    return {"machine": machine_id()} | attempts | read_timings(printed)
 
 
 def expected_noise(
@@ -133,16 +107,8 @@ def expected_noise(
 
 Ids = tuple[tuple[int, ...], tuple[int, ...]]
 """The tokens of a prompt, and those after it."""
-
-
-class Text(NamedTuple):
-    """The tokens of a prompt, and of what a target wrote after it."""
-
-    target: str
-    prompt: str
-    ids: Ids
-
-
+Text = tuple[str, str, Ids]
+"""A target, a prompt, and the tokens of both: what the target wrote after the prompt."""
 Proposal = dict[str, Any]
 """What a draft model would propose in place of one token: a line that the program prints.
 
@@ -161,7 +127,7 @@ def texts_of(records: Iterable[tuple[Block, Mapping[str, Any]]]) -> list[Text]:
         for source, group in product(block.prompts, range(len(record["groups"]))):
             tokens = runs[block.run_id(Arm(), source.prompt, group)]["answer"]["tokens"]
             ids = tuple(prompts[source.prompt]), tuple(tokens)
-            texts.add(Text(block.target, source.prompt, ids))
+            texts.add((block.target, source.prompt, ids))
     return sorted(texts)
 
 
@@ -215,7 +181,7 @@ def score_texts(
     program = workplace.engine.with_name(PROGRAM)
     # Upcycled models write what their dense one does. Shortest prompts first: narrow batches take
     # long, so those of the first texts.
-    distinct = sorted({one.ids for one in texts}, key=lambda ids: len(ids[0]))
+    distinct = sorted({ids for *_, ids in texts}, key=lambda ids: len(ids[0]))
     ends = accumulate(len(tokens) for _, tokens in distinct)
     again = max(1, sum(end <= _TOKENS_AGAIN for end in ends))
     with exclusive_job(workplace, block.environment, file, log) as job:
@@ -233,8 +199,8 @@ def score_texts(
         "machine": machine_id(),
         "moved_nats": max(moves),
         "texts": [
-            {"target": text.target, "prompt": text.prompt, "token": text.ids[1]}
-            | {name: [one[name] for one in of_ids[text.ids]] for name in kept}
-            for text in texts
+            {"target": target, "prompt": prompt, "token": ids[1]}
+            | {name: [one[name] for one in of_ids[ids]] for name in kept}
+            for target, prompt, ids in texts
         ],
     }

@@ -73,15 +73,13 @@ def measure(block: Block, job: Job) -> dict[str, Any]:
             line = f"run {len(runs)} of {block.runs}: {name}: {run['wall_ms'] / 1000:.2f} s"
             _logger.debug("%s, %.1f tok/s, %s failed decodes", line, rate, failures)
         arms.append({"arm": arm.name, "environment": recorded, "peak_rss_bytes": peak_rss_bytes()})
-    whole = {"schedule": Schedule.SEQUENTIAL, "machine": machine_id()}
-    return whole | {"arms": arms, "runs": runs}
+    return {"schedule": Schedule.SEQUENTIAL, "machine": machine_id(), "arms": arms, "runs": runs}
 
 
 def read_bench(text: str) -> Reading | None:
     """Return llama-bench's result for one prompt length and one generation; None if it has none."""
-    lines = text.splitlines()
-    header = next((at for at, line in enumerate(lines) if line.startswith("build_commit,")), None)
-    rows = [] if header is None else list(csv.DictReader(lines[header:]))
+    _, head, table = text.partition("build_commit,")  # behind what devices print
+    rows = list(csv.DictReader((head + table).splitlines()))
     if len(rows) != 2:
         return None
     prompt, generation = rows

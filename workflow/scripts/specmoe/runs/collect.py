@@ -1,7 +1,7 @@
 """The collection of runs: rows of `runs.parquet` from the records of blocks."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict
 from datetime import datetime
 from itertools import product
 from operator import itemgetter
@@ -32,9 +32,8 @@ from specmoe.records import Records, Request, first_changes, load
 from specmoe.runs.schema import COLUMNS, check_rows
 
 RunRow = dict[str, Any]
-_pair = itemgetter("block", "prompt", "iteration")  # that a run shares with its baseline
+_pair = itemgetter("block", "prompt")  # that a run shares with its baseline
 _OF_BLOCK = ("protocol", "suite", "block", "target", "n_predict", "temperature", "repeat")
-_OF_PROMPT = ("prompt", "workload", "category")
 
 
 def rows_of_record(
@@ -79,9 +78,9 @@ def _request(block: Block, arm: Arm, source: PromptSource) -> RunRow:
     """Return the columns of a requested run: an arm's, of a prompt."""
     paired = block.protocol == Protocol.PAIRED  # the study's tools need no seed, and stop by length
     return {
-        **asdict(arm),
+        **vars(arm),
+        **vars(source),
         **{name: getattr(block, name) for name in _OF_BLOCK},
-        **{name: getattr(source, name) for name in _OF_PROMPT},
         "engine_options": block.options_text,
         "concurrency": block.slots,
         "stop": block.stop if paired else None,
@@ -96,7 +95,7 @@ def _request(block: Block, arm: Arm, source: PromptSource) -> RunRow:
 def link_baselines(rows: Iterable[RunRow]) -> None:
     """Give every speculative row its baseline's id, and the length of the prefix they share.
 
-    The baseline is the run of the same block, prompt and iteration without speculation. The id is
+    The baseline is the run of the same block and prompt without speculation. The id is
     null in a block without one. The prefix is null where tokens are not known, and where they need
     not be equal: at a temperature above zero, and with forced acceptance.
     """
@@ -121,8 +120,9 @@ def _read(run: Mapping[str, Any], block: Block, arm: Arm) -> RunRow:
         reading: RunRow = run["reading"]
         # Less than a millisecond is printed as 0.000 s.
         return reading | {name: reading[name] or None for name in ("prompt_ms", "decode_ms")}
-    answer, metrics = run["answer"], run.get("metrics", {})
-    timings, of_load = answer["timings"], block.concurrency is not None
+    metrics = Counter(run.get("metrics", {}))  # the server leaves out one that never moved
+    answer, of_load = run["answer"], block.concurrency is not None
+    timings = answer["timings"]
     read: RunRow = {
         "n_prompt": timings["prompt_n"],
         "prompt_ms": timings["prompt_ms"],
@@ -130,7 +130,7 @@ def _read(run: Mapping[str, Any], block: Block, arm: Arm) -> RunRow:
         "tokens_per_second": tokens_per_second(answer),
         "generated": len(answer["tokens"]),
         "tokens": answer["tokens"],
-        "decodes": None if of_load else _count(metrics, DECODES),
+        "decodes": None if of_load else round(metrics[DECODES]),
         "stopped_by": stopped_by(answer),
     }
     if not arm.speculates:
@@ -150,16 +150,12 @@ def _read(run: Mapping[str, Any], block: Block, arm: Arm) -> RunRow:
     else:
         names = [ACCEPTED_AT.format(position=position) for position in positions]
         read |= {
-            "rounds": _count(metrics, ROUNDS),
-            "drafted": _count(metrics, DRAFTED),
-            "accepted": _count(metrics, ACCEPTED),
-            "accepted_per_position": [_count(metrics, name) for name in names],
+            "rounds": round(metrics[ROUNDS]),
+            "drafted": round(metrics[DRAFTED]),
+            "accepted": round(metrics[ACCEPTED]),
+            "accepted_per_position": [round(metrics[name]) for name in names],
         }
     return read | counts
-
-
-def _count(metrics: Mapping[str, float], name: str) -> int:
-    return round(metrics.get(name, 0.0))  # the server leaves out a counter that never moved
 
 
 def collect_runs(campaign: LoadedCampaign, suite: str | None, out: Path) -> None:

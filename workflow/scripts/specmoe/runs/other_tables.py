@@ -102,18 +102,16 @@ def rows_of_passes(record: Mapping[str, Any], asked: Request) -> list[dict[str, 
     return [whole | one for one in record["timings"]]
 
 
-def rows_of_draft(record: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the rows of a record of a draft model's scores."""
-    rows = []
-    for number, text in enumerate(record["texts"]):
-        whole = {name: record[name] for name in _OF_DRAFT}
-        whole |= {"target": text["target"], "prompt": text["prompt"], "text": number}
-        tokens = zip(*(text[name] for name in _OF_TOKEN), strict=True)
-        rows += [
-            whole | {"position": position} | dict(zip(_OF_TOKEN, values, strict=True))
-            for position, values in enumerate(tokens)
-        ]
-    return rows
+def read_scores(records: Iterable[Path]) -> pd.DataFrame:
+    """Return the table of draft models' scores, from their records. Raises ValueError."""
+    rows: list[Any] = []
+    for file in records:
+        with named_if_damaged(file):
+            record = read_record(file)
+            texts = pd.DataFrame(record["texts"]).explode([*_OF_TOKEN])
+            texts = texts.assign(text=texts.index, **{name: record[name] for name in _OF_DRAFT})
+            rows += texts.assign(position=texts.groupby("text").cumcount()).to_dict("records")
+    return frame_of(AGREEMENT, rows)
 
 
 def read_passes(asked: Asked, repeats: Iterable[int]) -> pd.DataFrame:
@@ -148,12 +146,8 @@ def collect_table(campaign: LoadedCampaign, table: str, out: Path) -> None:
 
 def collect_agreement(records: Iterable[Path], out: Path) -> None:
     """Write the table of all draft models' scores. Raises SchemaError."""
-    rows = []
-    for file in records:
-        with named_if_damaged(file):
-            rows += rows_of_draft(read_record(file))
     with schema_errors(out):
-        frame_of(AGREEMENT, rows).to_parquet(out, index=False)
+        read_scores(records).to_parquet(out, index=False)
 
 
 def undisturbed_passes(frame: pd.DataFrame) -> pd.DataFrame:

@@ -4,7 +4,7 @@ A row is one run that was measured. A block that fails ends its job with an erro
 Units are in the column's name. A value that the protocol does not give is null, never zero.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
 from functools import partial
@@ -38,7 +38,6 @@ def _column(description: str, **bounds: Any) -> Any:
 
 _count = partial(_column, ge=0)
 _positive = partial(_column, gt=0)
-_duration = partial(_column, ge=0, lt=_ABSURD)
 _measured = partial(_column, gt=0, lt=_ABSURD)
 
 
@@ -90,7 +89,7 @@ class Row(pa.DataFrameModel):
     prompt_ms: float | None = _measured("Time of the prompt's pass.")
     decode_ms: float | None = _measured("Time of the tokens after it.")
     tokens_per_second: float | None = _measured("Rate of decoding.")
-    draft_ms: float | None = _duration("The part of `decode_ms` that drafting took.")
+    draft_ms: float | None = _count("The part of `decode_ms` that drafting took.", lt=_ABSURD)
     generated: int | None = _positive("Tokens of the text.")
     rounds: int | None = _count("Rounds of speculation.")
     drafted: int | None = _count("Tokens drafted in them.")
@@ -246,11 +245,11 @@ def read_table(path: Path) -> pyarrow.Table:
         raise SchemaError(f"{path} is not a readable parquet file: {reason}") from error
 
 
-def read_rows(path: Path, versions: Collection[str] = (SCHEMA_VERSION,)) -> pyarrow.Table:
+def read_rows(path: Path) -> pyarrow.Table:
     """Return the rows of a file as they are; raises SchemaError for one of another version."""
     table = read_table(path)
     version = (table.schema.metadata or {}).get(_VERSION_KEY, b"none").decode(errors="replace")
-    if version not in versions:
+    if version != SCHEMA_VERSION:
         raise SchemaError(
             f"{path} has schema version {version}, this specmoe reads {SCHEMA_VERSION}; render a"
             " shipped campaign with the release that packed it (8 and 9: 1.1.0); collect another"

@@ -13,7 +13,7 @@ from specmoe.config.load import load, merge_catalogs, read_mapping
 from specmoe.errors import DamagedFileError
 from specmoe.files import given_file, json_of, read_record, replace_text, sha256_of, written_whole
 from specmoe.plan.campaign import ROOT, LoadedCampaign
-from specmoe.runs.schema import COLUMNS, SCHEMA_VERSION, check_rows, read_rows, schema_errors
+from specmoe.runs.schema import COLUMNS, check_rows, read_rows, schema_errors
 
 NAME = "manifest.json"
 # The files and folders of a shipped campaign beside its manifest.
@@ -103,7 +103,7 @@ def upgrade(folder: Path) -> None:
     Raises DamagedFileError, ConfigError for unknown keys, and SchemaError for rows before 2.0.0.
     """
     manifest, file = given_file(folder / NAME), folder / "runs.parquet"
-    rows = read_rows(file, {"10", SCHEMA_VERSION})  # 10 is that of 2.0.0
+    rows = read_rows(file)  # of the version of 2.0.0
     check_manifest(folder)
     settings = folder / "campaign.yaml"
     config = read_mapping(settings)
