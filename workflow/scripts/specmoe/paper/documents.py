@@ -62,8 +62,7 @@ def render_documents(analysis: Analysis, drawn: Collection[str]) -> dict[str, st
     filled, wording = tables_of(analysis), read_figures()
     env = environment(PAPER, lambda value: Markup(to_latex(value)), **_SYNTAX)  # noqa: S704
     env.filters.update(study_commands=study_commands, study_rounds=study_rounds)
-    lengths = {name: len(one.rows) for name, one in filled.items()}
-    known = {"tables": lengths, "figures": drawn} | cited(analysis)
+    known: dict[str, Any] = {"tables": filled, "figures": drawn} | cited(analysis)
 
     def exhibits(section: str) -> Markup:
         shown = []
