@@ -184,14 +184,15 @@ def a_row_less(scene: Scene) -> None:
     pq.write_table(pq.read_table(scene.file(ROWS))[:-1], scene.file(ROWS))
 
 
-@deed
-def replaced(scene: Scene, name: str, content: str) -> None:
+def replace(file: Path, content: str) -> None:
     """Replace a file by another one of its times, as `cp -p` and `unzip` do."""
-    file = scene.file(name)
     times = file.stat()
     file.unlink()
     file.write_text(content)
     os.utime(file, ns=(times.st_atime_ns, times.st_mtime_ns))
+
+
+replaced = deed(lambda scene, name, content: replace(scene.file(name), content))
 
 
 def replaced_program(scene: Scene) -> None:
