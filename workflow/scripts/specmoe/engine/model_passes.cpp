@@ -46,7 +46,6 @@
 namespace {
 
 using Tokens = std::vector<llama_token>;
-using Words = std::vector<std::string>;
 
 constexpr int CANDIDATES = 10;  // of a draft model in the server (common/speculative.cpp)
 constexpr int PROMPT_BATCH = 2048, PHYSICAL_BATCH = 512;  // llama-server's
@@ -92,7 +91,7 @@ double decode(llama_context * context, const llama_token * tokens, int count, in
 
 struct Options {
     int threads, gpu_layers, depth, samples;
-    Words outputs;
+    std::vector<std::string> outputs;
     std::vector<int> counts;
     int widest;  // of the counts
 };
@@ -158,7 +157,7 @@ void do_passes(llama_model * model, const Options & options, const Tokens & text
     llama_context * context = owner.get();
     std::vector<std::pair<int, std::string>> passes;
     for (const int n_tokens : options.counts) {
-        for (const auto & outputs : count ? Words{"last"} : options.outputs) {
+        for (const auto & outputs : count ? std::vector<std::string>{"last"} : options.outputs) {
             passes.emplace_back(n_tokens, outputs);
         }
     }

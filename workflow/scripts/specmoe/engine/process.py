@@ -104,10 +104,8 @@ def run_build_tool(command: list[str], output: int, error: str) -> None:
             os.write(output, line.encode())
             last.append(f"\n  | {line.rstrip()}")
     if process.returncode != 0:
-        raise EngineError(
-            f"{error}: {command[0]} ended with code {process.returncode}; its last lines:"
-            + "".join(last)
-        )
+        ended = f"{command[0]} ended with code {process.returncode}; its last lines:"
+        raise EngineError(f"{error}: {ended}{''.join(last)}")
 
 
 def count_failures(log: str) -> int:
@@ -118,10 +116,8 @@ def count_failures(log: str) -> int:
 
 def with_end_of_log(reason: str, text: str, log: Path) -> MeasurementError:
     """Return an error with `reason` and the end of `text`, which is in the file `log`."""
-    lines = text.splitlines()[-LOG_LINES_SHOWN:]
-    return MeasurementError(
-        f"{reason}; the end of {log}:\n" + "\n".join(f"  | {line}" for line in lines)
-    )
+    shown = "".join(f"\n  | {line}" for line in text.splitlines()[-LOG_LINES_SHOWN:])
+    return MeasurementError(f"{reason}; the end of {log}:{shown}")
 
 
 def peak_rss_bytes() -> int:

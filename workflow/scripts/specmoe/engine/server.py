@@ -124,10 +124,8 @@ class Server:
 
         `thinking` is the template's `enable_thinking`; None: its default.
         """
-        asked: dict[str, Any] = {"messages": list(messages)}
-        if thinking is not None:
-            asked["chat_template_kwargs"] = {"enable_thinking": thinking}
-        return str(self._ask("/apply-template", asked)["prompt"])
+        told = {} if thinking is None else {"chat_template_kwargs": {"enable_thinking": thinking}}
+        return str(self._ask("/apply-template", {"messages": [*messages], **told})["prompt"])
 
     def complete(
         self,
