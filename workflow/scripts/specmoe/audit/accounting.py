@@ -88,10 +88,8 @@ def _rounds(run: Run) -> Iterator[Finding]:
     # llama-speculative ends between rounds and counts all tokens of the last one. llama-server
     # never drafts past the tokens left to generate, so a round is cut only where the text ends.
     # The sum lacks single steps.
-    if run.protocol == Protocol.STUDY:
-        yield _same(what, given, counts.generated)
-    else:
-        yield _most(what, given, counts.generated + run.cut)
+    check = _same if run.protocol == Protocol.STUDY else _most
+    yield check(what, given, counts.generated + run.cut)
     # Where the target undoes rejected tokens, nothing is replayed.
     if run.speculative and METHODS[BY_TYPE[run.method]].rolls_back:
         yield _most(f"replays with {run.draft}", counts.replays, 0)
@@ -104,10 +102,9 @@ def _decodes(run: Run, baseline: Run | None) -> Iterator[Finding]:
     decodes, due = run.numbers.decodes, run.passes_after_prompt
     of_prompt = baseline.numbers.decodes - baseline.passes_after_prompt if baseline else nan
     # As many for the prompt as in the baseline, one at least.
-    known = not isnan(of_prompt)
-    due += of_prompt if known else 1
-    yield at_least(decodes, due, f"decodes: {decodes}, {due} at least")
-    yield _most("decodes", decodes, due + run.cut if known else nan)
+    least = due + (1 if isnan(of_prompt) else of_prompt)
+    yield at_least(decodes, least, f"decodes: {decodes}, {least} at least")
+    yield _most("decodes", decodes, due + of_prompt + run.cut)
 
 
 def _by_round(run: Run) -> Iterator[Finding]:

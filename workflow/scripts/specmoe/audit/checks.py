@@ -205,8 +205,7 @@ def _faster(run: Run, forged: Forged, factor: float) -> Run:
     faster = faster.changed(draft_ms=run.draft_ms and run.draft_ms / factor)
     if run.rounds is None or run.accepted is None or run.drafted is None:
         return faster
-    undone = (run.replays or 0) - (run.replays_rejected or 0)
-    tokens = run.rounds + run.accepted + undone
+    tokens = run.rounds + run.accepted + (run.replays or 0) - (run.replays_rejected or 0)
     rounds = max(ceil(run.rounds / factor), ceil(tokens / (1 + run.gamma)))
     accepted = tokens - rounds
     drafted = max(accepted, min(run.drafted, rounds * run.gamma))

@@ -1,7 +1,7 @@
 """The collection of runs: rows of `runs.parquet` from the records of blocks."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from itertools import product
 from operator import itemgetter
@@ -92,14 +92,13 @@ def _request(block: Block, arm: Arm, source: PromptSource) -> RunRow:
     }
 
 
-def link_baselines(rows: Iterable[RunRow]) -> None:
+def link_baselines(rows: Sequence[RunRow]) -> None:
     """Give every speculative row its baseline's id, and the length of the prefix they share.
 
     The baseline is the run of the same block and prompt without speculation. The id is
     null in a block without one. The prefix is null where tokens are not known, and where they need
     not be equal: at a temperature above zero, and with forced acceptance.
     """
-    rows = list(rows)
     baselines = {_pair(row): row for row in rows if row["draft"] == NO_DRAFT}
     for row in rows:
         baseline = baselines.get(_pair(row))

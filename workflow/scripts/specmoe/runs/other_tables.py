@@ -161,8 +161,6 @@ def seen_experts(frame: pd.DataFrame) -> dict[str, tuple[tuple[int, float], ...]
 
     Means over repeats; a dense model is left out. Experts do not depend on outputs or engine.
     """
-    seen: dict[str, tuple[tuple[int, float], ...]] = {}
-    for model, members in frame.dropna(subset="experts").groupby("model"):
-        means = members.groupby("n_tokens")["experts"].mean()
-        seen[str(model)] = tuple(zip(means.index.tolist(), means.tolist(), strict=True))
-    return seen
+    counted = frame.dropna(subset="experts").groupby(["model", "n_tokens"])["experts"]
+    means: Any = counted.mean().reset_index("model").groupby("model")["experts"]
+    return {model: tuple(own.items()) for model, own in means}
