@@ -23,7 +23,6 @@ if workflow.cores == 0:
 os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
 
 from specmoe import errors
-from specmoe.errors import SpecmoeError, error_message, drop_unread
 from specmoe.paper.pdf import INSTALL_TEX, missing_tex
 from specmoe.plan import gate
 from specmoe.plan.asked import Asked
@@ -32,7 +31,7 @@ from specmoe.plan.job_files import JobFiles
 # Another workflow that uses this one as a module has an `onstart` of its own.
 MODULE = bool(workflow.modifier.parent_modifier)
 # Snakemake would wait for ever for a job whose end it cannot tell.
-drop_unread()
+errors.drop_unread()
 gate.drop_other_packages()
 
 try:
@@ -47,17 +46,14 @@ try:
     ASKED = Asked(CAMPAIGN)
     if workflow.is_main_process:
         ASKED.check()
-except (SpecmoeError, OSError) as error:
-    sys.exit(error_message(error))
+except (errors.SpecmoeError, OSError) as error:
+    sys.exit(errors.error_message(error))
 
 
 def begin():
     """Write what jobs read; end snakemake if another one works on the campaign."""
-    try:
-        ASKED.claim()
-        ASKED.begin()
-    except (SpecmoeError, OSError) as error:
-        sys.exit(error_message(error))
+    for act in (ASKED.claim, ASKED.begin):
+        errors.run(act)
 
 
 if MODULE and workflow.is_main_process and not workflow.dryrun:

@@ -1,9 +1,9 @@
 """The verbs of the command line: each job of a rule, and what people call by hand.
 
-A campaign's own jobs get its campaign.json and an id; the paths of what they read follow from
-those. Engines, models and what is checked of them serve several campaigns, so their jobs are also
-given the files that they read and write. Verbs that are here import what they call inside, and
-the others are imported when they are called, so that each starts fast.
+A campaign's own jobs get its campaign.json and an id; most paths of what they read and write follow
+from those. Engines, models and what is checked of them serve several campaigns, so their jobs are
+also given files. Verbs that are here import what they call inside, and the others are imported when
+they are called, so that each starts fast.
 """
 
 import inspect
