@@ -332,20 +332,19 @@ def moderated(means: Sequence[Mean]) -> list[Mean]:
         return []
     # Those with most blocks tell most; only they have blocks of all times.
     most = max((one.strata for one in means), key=len)
-    told = [one.residuals for one in means if np.array_equal(one.strata, most)]
-    found = moderate(stacked(means), inflation(told, most) if len(most) else 1.0)
-    widened = float(found.widened)
+    told = np.array([one.residuals for one in means if np.array_equal(one.strata, most)])
+    found = moderate(stacked(means)._replace(residuals=told, strata=most))
     return [
-        one._replace(error=float(error), degrees=float(freedom), widened=widened)
+        one._replace(error=float(error), degrees=float(freedom), widened=float(found.widened[0]))
         for one, error, freedom in zip(means, found.error, found.degrees, strict=True)
     ]
 
 
-def moderate(means: Mean, widened: Any = 1.0) -> Mean:
-    """Return the same of arrays (..., settings); `widened` is what errors are multiplied by."""
+def moderate(means: Mean) -> Mean:
+    """Return the same of arrays (..., settings), with residuals (..., settings, blocks)."""
     from scipy.special import digamma, polygamma
 
-    wider = np.asarray(widened)[..., None]
+    wider = inflation(means.residuals, means.strata)[..., None]
     error = means.error * wider
     repeated = np.broadcast_to(means.repeated, error.shape)
     degrees = np.broadcast_to(np.asarray(means.degrees, float), error.shape)
@@ -370,7 +369,7 @@ def moderate(means: Mean, widened: Any = 1.0) -> Mean:
     shrunk = (share * prior + own * squares) / np.maximum(share + own, 1 / MANY)
     error = np.where(share > 0, np.sqrt(shrunk / means.number) * wider, error)
     degrees = np.where(share > 0, share + own, degrees)
-    return means._replace(error=error, degrees=degrees, widened=widened)
+    return means._replace(error=error, degrees=degrees, widened=wider)
 
 
 def _inverse_trigamma(values: np.ndarray) -> np.ndarray:
@@ -388,20 +387,20 @@ def _inverse_trigamma(values: np.ndarray) -> np.ndarray:
 FEWEST_BLOCKS = 8
 
 
-def inflation(residuals: Sequence[np.ndarray], strata: np.ndarray) -> Any:
+def inflation(residuals: np.ndarray, strata: Sequence[int]) -> Any:
     """Return the factor, at least 1, by which neighbours in time that are alike widen errors.
 
-    `residuals` has an array (..., blocks) of each setting, in order of time, `strata` the strata
-    of the blocks. Their products of neighbours, of all settings together, are compared with those
+    `residuals` are (..., settings, blocks), in order of time, `strata` the strata of the blocks.
+    Their products of neighbours, of all settings together, are compared with those
     that an autoregression of first order would leave within strata, and the error of a mean with
     the one that it would have. Fewer than FEWEST_BLOCKS cannot tell.
     """
-    products = sum((one[..., 1:] * one[..., :-1]).sum(axis=-1) for one in residuals)
-    squares = sum((one**2).sum(axis=-1) for one in residuals)
+    products = (residuals[..., 1:] * residuals[..., :-1]).sum(axis=(-1, -2))
+    squares = (residuals**2).sum(axis=(-1, -2))
     blocks = len(strata)
     if blocks < FEWEST_BLOCKS:
         return np.ones_like(squares)
-    same = strata[:, None] == strata
+    same = np.equal.outer(strata, strata)
     within = np.eye(blocks) - same / same.sum(axis=0)
     apart = abs(np.subtract.outer(np.arange(blocks), np.arange(blocks)))
     expected, widened = [], []
