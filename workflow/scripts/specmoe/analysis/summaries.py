@@ -8,6 +8,7 @@ A pair is a run with speculation and the baseline that it is compared with. Pair
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,8 @@ from specmoe.runs.schema import excluded, undisturbed
 _RATIOS = ("speedup", "first_token_ratio", "end_to_end", "user_speedup")
 SETTING = ["suite", "target", "draft", "gamma"]
 """A setting at the campaign's own conditions, see `usual`."""
+key_of = itemgetter(*SETTING)
+"""The setting of a row."""
 
 
 def by_group(
