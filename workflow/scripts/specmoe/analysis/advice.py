@@ -312,10 +312,8 @@ def _answer(
     """Return a target's row; `untried`: how many settings there were no minutes for."""
     # Settings on the prompts that answer come first.
     own = ranked[ranked["prompt_set"] == ranked["prompt_set"].iloc[0]] if len(ranked) else ranked
-    counts = own["status"].value_counts()
-    excluded, lost, idle = (
-        int(counts.get(one, 0)) for one in (Status.EXCLUDED, Status.LOST, Status.IDLE)
-    )
+    counts = Counter(own["status"])
+    gone = counts[Status.EXCLUDED] + counts[Status.LOST]
     usable = own[own["status"].isin([Status.BEST, Status.COMPARED])]
     answer, reason = _known(own, usable, controls) or judge(usable)
     need, more = what_helps(answer, usable, config)
@@ -338,11 +336,11 @@ def _answer(
         "answer": answer.value,
         "reason": reason,
         "controls": controls.value,
-        "settings": len(own) - idle - excluded - lost,
-        "idle": idle,
-        "excluded_settings": excluded,
-        "lost_settings": lost,
-        "not_compared": excluded + lost + untried or None,
+        "settings": len(own) - gone - counts[Status.IDLE],
+        "idle": counts[Status.IDLE],
+        "excluded_settings": counts[Status.EXCLUDED],
+        "lost_settings": counts[Status.LOST],
+        "not_compared": gone + untried or None,
         "sent_settings": len(own) + untried,
         "needs": need,
         "more_repeats": more,

@@ -20,7 +20,7 @@ then move together, so that part is added once and is not multiplied for the cho
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -413,20 +413,18 @@ def inflation(residuals: np.ndarray, strata: Sequence[int]) -> Any:
     return np.sqrt(np.interp(seen, expected, widened))
 
 
-def log_means(compared: pd.DataFrame, ratio: str = "speedup") -> "pd.Series[float]":
-    """Return the mean logarithm of a column of ratios in each block, at all prompts of its stratum.
+def log_means(compared: pd.DataFrame) -> "pd.Series[float]":
+    """Return the mean logarithm of speedup in each block, at all prompts of its stratum.
 
     See `Stratum.fitted`.
     """
-    strata, names = _strata(compared, ratio)
-    return pd.Series(
-        np.concatenate([one.blocks for one in strata]), index=np.concatenate(names)
-    ).sort_index()
+    means = [pd.Series(one.blocks, blocks) for one, blocks in _strata(compared, "speedup")]
+    return pd.concat(means).sort_index()
 
 
 def mean_speedup(compared: pd.DataFrame, ratio: str = "speedup") -> Mean:
     """Return the mean of a column of ratios over blocks: the kind *these prompts*."""
-    return on_these_prompts(_strata(compared, ratio)[0])
+    return on_these_prompts([one for one, _ in _strata(compared, ratio)])
 
 
 def mean_on_other_prompts(compared: pd.DataFrame, these: Mean | None = None) -> Mean:
@@ -435,11 +433,11 @@ def mean_on_other_prompts(compared: pd.DataFrame, these: Mean | None = None) -> 
     Iterations are averaged: they are replicates of a block and a prompt. It has no error with a
     single prompt, nor with a single block of all prompts.
     """
-    return on_such_prompts(_strata(compared, "speedup")[0], these)
+    return on_such_prompts([one for one, _ in _strata(compared, "speedup")], these)
 
 
-def _strata(compared: pd.DataFrame, ratio: str) -> tuple[list[Stratum], list[pd.Index]]:
-    """Return the strata of a setting's pairs, and the names of the blocks of each."""
+def _strata(compared: pd.DataFrame, ratio: str) -> Iterator[tuple[Stratum, pd.Index]]:
+    """Return the strata of a setting's pairs, each with the names of its blocks."""
     # By hand, as a group-by costs ten times as much, and advice reads every setting several times.
     (block_at, blocks), (prompt_at, prompts) = (
         pd.factorize(compared[name], sort=True) for name in ("block", "prompt")
@@ -456,13 +454,11 @@ def _strata(compared: pd.DataFrame, ratio: str) -> tuple[list[Stratum], list[pd.
     times = began.groupby(block_at).min().rank(method="first").to_numpy()
     if "category" in compared and compared["category"].notna().all():
         kinds = pd.factorize(compared["category"])[0][np.unique(prompt_at, return_index=True)[1]]
-    strata, names = [], []
     for stratum in _connected(counts > 0):
         sent = counts[stratum].any(axis=0)
         part = np.ix_(stratum, sent)
-        strata.append(Stratum.fitted(sums[part], counts[part], times[stratum], kinds[sent]))
-        names.append(blocks[stratum])
-    return strata, names
+        fitted = Stratum.fitted(sums[part], counts[part], times[stratum], kinds[sent])
+        yield fitted, blocks[stratum]
 
 
 def _connected(sent: np.ndarray) -> list[np.ndarray]:
