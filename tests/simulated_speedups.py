@@ -13,7 +13,6 @@ from specmoe.analysis.intervals import (
     MANY,
     Mean,
     Stratum,
-    inflation,
     moderate,
     on_such_prompts,
     on_these_prompts,
@@ -172,10 +171,7 @@ class Sample(NamedTuple):
 
     def these(self) -> Mean:
         """Return the moderated means (times, settings) on these prompts."""
-        mean = on_these_prompts(self.strata())
-        widened = inflation([*np.moveaxis(mean.residuals, -2, 0)], mean.strata)
-        found = moderate(mean, widened)
-        return found._replace(widened=np.asarray(widened)[..., None])
+        return moderate(on_these_prompts(self.strata()))
 
     def behind(self, kept: np.ndarray) -> Mean:
         """Return how far settings are behind the fastest of those that are kept."""

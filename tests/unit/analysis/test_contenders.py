@@ -1,12 +1,10 @@
 """Contenders: what is measured further after a stage, and what never leaves."""
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 
 from specmoe.analysis.build import advice_so_far
-from specmoe.analysis.contenders import Limits, afford, doubt, drop, drop_predicted, select_arms
+from specmoe.analysis.contenders import afford, doubt, drop, drop_predicted, select_arms
 from specmoe.analysis.decision import Verdict
 from specmoe.analysis.stages import describe
 from specmoe.config.block import Arm
@@ -73,7 +71,7 @@ def test_controls_and_forced_acceptance_are_not_compared():
 )
 def test_with_few_minutes_the_most_promising_settings_are_tried(minutes, expected):
     found = rows_of({"predicted": 1.5}, {"predicted": 0.7}, {}, prompts=8)
-    afford(dict(enumerate(found)), Limits(60 * minutes, {"t": 1.0}))
+    afford(dict(enumerate(found)), 60 * minutes, {"t": 1.0})
     assert verdicts(found) == expected
 
 
@@ -108,8 +106,7 @@ def test_a_setting_leaves_when_it_is_beaten_and_a_target_when_it_is_decided(
     noisy = np.array([0.9, 1.0, 1.1])
     config, rows = staged(study, root, **{name: rate * noisy for name, rate in rates.items()})
     assert verdicts(rows) == expected
-    stage = SimpleNamespace(rows={row["label"]: row for row in rows}, ended="")
-    text = describe(config, stage, 3, "")
+    text = describe(config, {row["label"]: row for row in rows}, 3)
     assert rows[0]["answer"] in text
     assert ("measured no further" in text) == (expected[0] == "DECIDED")
 

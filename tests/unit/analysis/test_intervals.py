@@ -209,6 +209,6 @@ def test_blocks_like_those_before_them_widen_and_others_do_not():
     alike = np.cumsum(white, axis=1)
     alike -= alike.mean(axis=1, keepdims=True)
     strata = np.zeros(30)
-    assert inflation([*white], strata) == pytest.approx(1.0, abs=0.1)
-    assert inflation([*alike], strata) > 3
-    assert inflation([*alike[:, :5]], strata[:5]) == 1  # too few to tell
+    assert inflation(white, strata) == pytest.approx(1.0, abs=0.1)
+    assert inflation(alike, strata) > 3
+    assert inflation(alike[:, :5], strata[:5]) == 1  # too few to tell

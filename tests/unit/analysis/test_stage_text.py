@@ -14,8 +14,7 @@ def lines(repeats, *rows, **columns):
     own = {
         place: {"label": f"a 0.8B, γ = {4 + place}"} | who | row for place, row in enumerate(rows)
     }
-    stage = SimpleNamespace(rows=own, ended="")
-    return describe(SimpleNamespace(label=str), stage, repeats).splitlines()
+    return describe(SimpleNamespace(label=str), own, repeats).splitlines()
 
 
 def test_after_a_repeat_each_setting_has_its_speedup_and_each_target_its_answer_and_what_is_next():

@@ -32,17 +32,17 @@ from specmoe.analysis.decision import (
     decide,
     find_answer,
 )
-from specmoe.analysis.exclusions import apply_exclusions, at_all_prompts
+from specmoe.analysis.exclusions import at_all_prompts, is_excluded
 from specmoe.analysis.follow_up import Need, launch_line, measuring_line, what_helps
 from specmoe.analysis.intervals import mean_on_other_prompts, mean_speedup, moderated, stacked
 from specmoe.analysis.labels import without_controls
 from specmoe.analysis.noise import session_of
-from specmoe.analysis.registry import TABLES, records
-from specmoe.analysis.summaries import SETTING, is_idle, usual
+from specmoe.analysis.registry import TABLES, Record, records
+from specmoe.analysis.summaries import SETTING, is_idle, key_of, summarise, usual
 from specmoe.audit.checks import flagged_runs
 from specmoe.audit.evidence import CheckVerdict, Level
 from specmoe.audit.limits import LIMITS
-from specmoe.config.block import ARM_COLUMNS, MEASURED_BY, PASSAGE_PREFIX, Protocol
+from specmoe.config.block import ARM_COLUMNS, PASSAGE_PREFIX, Protocol
 from specmoe.config.engines import Backend
 from specmoe.config.schema import Config
 from specmoe.models.info import ModelInfo
@@ -83,7 +83,6 @@ _COUNTS = [
 ]
 # A larger share of settings that are not compared leaves nothing known: what is left is a minority.
 MOST_MISSING = 0.5
-_SETTING_COLUMNS = TABLES["advice_settings"].columns
 
 
 def advise(
@@ -117,92 +116,107 @@ def advise(
       if not compared, and as unfiltered_high and unfiltered_little two high ends with the pairs
       that are flagged; prompt_set (the prompts' ids), prompts (their number); repeats; flagged
       (runs that the audit flags, or whose baseline it flags), impossible (those that are more than
-      suspicious), lacking_prompts, see `apply_exclusions`; draft_bytes (the draft model's file);
-      status (`Status`).
+      suspicious); lacking_prompts (ids of those that others have, or nothing); draft_bytes (of the
+      draft model's file); status (`Status`).
     """
     # No one uses a control. The study's protocol has two programs for the two arms.
-    own = without_controls(usual(pairs[pairs["protocol"] == Protocol.PAIRED]))
-    counted, lost = own[own["counts"]], own[~own["counts"]]
-    members = {setting: rows for setting, rows in _flagged(counted, audit).groupby(SETTING)}
-    if len(measured):
-        paired = measured["paired"] & (measured["protocol"] == Protocol.PAIRED)
-        measured = _on_prompts(without_controls(measured[paired]), own)
-    settings, left = apply_exclusions(measured, members, config.statistics)
-    if settings.empty:
-        settings = pd.DataFrame(columns=[*_SETTING_COLUMNS, "excluded_setting"])
+    own = pairs[(pairs["protocol"] == Protocol.PAIRED) & pairs["paired"].ne(other=False)]
+    own = _marked(without_controls(usual(own)), audit)
+    members = dict(iter(own[own["counts"]].groupby(SETTING)))
+    settings, left = _apply_exclusions(own, measured, config)
     # Null without a file, and for a cache of n-grams.
     sizes = {model: info.size_bytes for model, info in infos.items()}
     settings["draft_bytes"] = settings["draft_model"].map(sizes)
-    at_usual = [row for row in stages if row.get("level") is None]
-    verdicts = {tuple(row[name] for name in SETTING): row["verdict"] for row in at_usual}
-    beaten = {key for key, verdict in verdicts.items() if verdict == Verdict.BEATEN}
-    settings["status"] = Status.COMPARED
-    settings.loc[[key in beaten for key in _keys(settings)], "status"] = Status.BEATEN
-    settings.loc[is_idle(settings), "status"] = Status.IDLE
-    settings.loc[settings["excluded_setting"].astype(bool), "status"] = Status.EXCLUDED
-    settings = _with_lost(settings, lost[[key not in members for key in _keys(lost)]], own)
-    # The minutes may end before a contender has its turn.
-    waiting = {*verdicts} - {*_keys(own)}
+    verdicts = {key_of(row): row["verdict"] for row in stages if row.get("level") is None}
+    said = np.array([verdicts.pop(key, None) for key in _keys(settings)], object)
+    compared = settings["status"] == Status.COMPARED
+    settings.loc[compared & (said == Verdict.BEATEN), "status"] = Status.BEATEN
+    settings.loc[compared & is_idle(settings), "status"] = Status.IDLE
+    # Left are those without a pair: the minutes may end before a contender has its turn.
     untried = Counter(
-        key[SETTING.index("target")]
-        for key in waiting
-        if verdicts[key] in (Verdict.UNTRIED, Verdict.CONTENDER)
+        target
+        for (_, target, *_), verdict in verdicts.items()
+        if verdict in (Verdict.UNTRIED, Verdict.CONTENDER)
     )
     controlled = pd.DataFrame() if beside is None else beside
     failed = controlled.groupby("target")["failed"].sum().to_dict() if len(controlled) else {}
     gpu = bool((runs["backend"] != Backend.CPU).any())
-    ranked, answers = [], []
+    sets = settings.groupby(["target", "prompt_set"], sort=False)
+    ranked = [_ranked(peers, left, members, config) for _, peers in sets]
+    settings = pd.concat(ranked, ignore_index=True) if ranked else settings
+    answers = []
     for target in (name for name in config.models if name in {*runs["target"]}):
         own = settings[settings["target"] == target]
-        sets = [peers for _, peers in own.groupby("prompt_set", sort=False)]
-        sets.sort(key=_claim, reverse=True)
-        in_order = [_ranked(peers, left, members, config) for peers in sets]
-        own = pd.concat(in_order) if in_order else own
         answer = _answer(target, own, _controls(audit, target), untried[target], config)
         answer |= {"beside_failed": failed.get(target)}
         answers.append(answer | {"command": _command(answer, config, gpu=gpu)})
-        ranked.append(own)
-    # Frames without rows would turn the columns of the others into objects.
-    some = [own for own in ranked if len(own)] or [settings]
     advice = pd.DataFrame(answers, columns=TABLES["advice"].columns)
-    return {
-        "advice": advice.astype(dict.fromkeys(_COUNTS, "Int64")),
-        "advice_settings": pd.concat(some, ignore_index=True),
-    }
+    return {"advice": advice.astype(dict.fromkeys(_COUNTS, "Int64")), "advice_settings": settings}
 
 
-def _on_prompts(settings: pd.DataFrame, sent: pd.DataFrame) -> pd.DataFrame:
-    """Return settings whose prompt_set are the prompts that their suite sent to their target.
+def _marked(pairs: pd.DataFrame, audit: pd.DataFrame) -> pd.DataFrame:
+    """Return pairs, whether their runs are flagged, and what their suite sent to their target.
 
-    A setting may lack some, as the machine was disturbed, a run failed or the minutes ended.
+    A setting may lack some prompts of that prompt_set, as the machine was disturbed, a run failed
+    or the minutes ended.
     """
-    places = ["suite", "target"]
-    prompts = sent.groupby(places)["prompt"].agg(lambda ids: ", ".join(sorted({*ids})))
-    of_settings = prompts.reindex(pd.MultiIndex.from_frame(settings[places]))
-    return settings.assign(prompt_set=of_settings.to_numpy())
-
-
-def _with_lost(settings: pd.DataFrame, gone: pd.DataFrame, sent: pd.DataFrame) -> pd.DataFrame:
-    """Return settings, and those of which no pair counts; `gone` has their runs."""
-    if gone.empty:
-        return settings
-    pairs = gone.groupby(SETTING)["run"].transform("size")
-    rows = gone.assign(pairs=pairs, excluded=pairs, flagged=0, impossible=0, lacking_prompts="")
-    columns = [*SETTING, *MEASURED_BY, "method", "draft_model", *ARM_COLUMNS, "pairs", "excluded"]
-    rows = rows.drop_duplicates(SETTING)[[*columns, "flagged", "impossible", "lacking_prompts"]]
-    rows = _on_prompts(rows, sent).assign(status=Status.LOST)
-    columns = [*dict.fromkeys([*settings, *rows])]
-    return pd.DataFrame([*records(settings), *records(rows)], columns=columns)
-
-
-def _flagged(compared: pd.DataFrame, audit: pd.DataFrame) -> pd.DataFrame:
-    """Return the compared runs, and whether they or their baselines are flagged."""
     telling = audit[~audit["check"].isin(_HARMLESS)]
-    pairs = compared[["run", "baseline"]]
-    return compared.assign(
-        flagged=pairs.isin(flagged_runs(telling)).any(axis="columns"),
-        impossible=pairs.isin(flagged_runs(telling, Level.IMPOSSIBLE)).any(axis="columns"),
+    runs, prompts = pairs[["run", "baseline"]], pairs.groupby(["suite", "target"])["prompt"]
+    return pairs.assign(
+        flagged=runs.isin(flagged_runs(telling)).any(axis="columns"),
+        impossible=runs.isin(flagged_runs(telling, Level.IMPOSSIBLE)).any(axis="columns"),
+        prompt_set=prompts.transform(lambda ids: ", ".join(sorted({*ids}))),
     )
+
+
+def _apply_exclusions(
+    sent: pd.DataFrame, measured: pd.DataFrame, config: Config
+) -> tuple[pd.DataFrame, dict[Any, pd.DataFrame]]:
+    """Return settings with their numbers, and the runs of each that are compared.
+
+    `sent` are `_marked` pairs. Settings of a target that were sent the same prompts are compared:
+    they follow one another, those first that answer. One that is excluded keeps all its numbers.
+    """
+    of_all, compared, rows = _by_setting(measured), dict[Any, pd.DataFrame](), []
+
+    def claim(of: tuple[Any, pd.DataFrame]) -> tuple[int, ...]:
+        (target, prompt_set), peers = of
+        prompts = prompt_set.split(", ")
+        texts = [one for one in prompts if not one.startswith(PASSAGE_PREFIX)]
+        return [*config.models].index(target), -len(texts), -len(prompts), not peers["counts"].any()
+
+    for (_, prompt_set), peers in sorted(sent.groupby(["target", "prompt_set"]), key=claim):
+        asked = str(prompt_set).split(", ")
+        settings = dict(iter(peers.groupby(SETTING)))
+        members = {key: its[its["counts"]] for key, its in settings.items()}
+        kept = {key: its for key, its in members.items() if not is_excluded(its, asked)}
+        left = at_all_prompts({key: its[~its["flagged"]] for key, its in kept.items()})
+        compared |= left
+        own = [*left.values()]
+        prompts = set().union(*(its["prompt"] for its in own))
+        numbers = summarise(pd.concat(own), SETTING, config.statistics) if own else peers[:0]
+        of_left = _by_setting(numbers)
+        for key, pairs in settings.items():
+            counted, its = members[key], left.get(key, members[key])
+            lacking = prompts - {*its["prompt"]} if key in left else ()
+            without = Status.EXCLUDED if len(counted) else Status.LOST
+            rows.append(
+                pairs.iloc[0][[*SETTING, "method", "draft_model", *ARM_COLUMNS]].to_dict()
+                | of_all.get(key, {})
+                | of_left.get(key, {})
+                | {
+                    "prompt_set": prompt_set,
+                    "pairs": len(pairs),
+                    "excluded": len(pairs) - len(counted) or None,
+                    "flagged": int(counted["flagged"].sum()),
+                    "impossible": int(counted["impossible"].sum()),
+                    "lacking_prompts": ", ".join(sorted(lacking)),
+                    "prompts": its["prompt"].nunique() or None,
+                    "repeats": its["repeat"].nunique() or None,
+                    "status": Status.COMPARED if key in left else without,
+                }
+            )
+    return pd.DataFrame(rows, columns=TABLES["advice_settings"].columns), compared
 
 
 def _controls(audit: pd.DataFrame, target: str) -> Controls:
@@ -210,12 +224,6 @@ def _controls(audit: pd.DataFrame, target: str) -> Controls:
     if CheckVerdict.FAIL in verdicts:
         return Controls.FAILED
     return Controls.PASSED if CheckVerdict.PASS in verdicts else Controls.NONE
-
-
-def _claim(peers: pd.DataFrame) -> tuple[int, int]:
-    """Return the key by which settings on the same prompts are the ones that answer."""
-    prompts = str(peers["prompt_set"].iloc[0]).split(", ")
-    return sum(not prompt.startswith(PASSAGE_PREFIX) for prompt in prompts), len(prompts)
 
 
 def _ranked(
@@ -304,10 +312,8 @@ def _answer(
     """Return a target's row; `untried`: how many settings there were no minutes for."""
     # Settings on the prompts that answer come first.
     own = ranked[ranked["prompt_set"] == ranked["prompt_set"].iloc[0]] if len(ranked) else ranked
-    counts = own["status"].value_counts()
-    excluded, lost, idle = (
-        int(counts.get(one, 0)) for one in (Status.EXCLUDED, Status.LOST, Status.IDLE)
-    )
+    counts = Counter(own["status"])
+    gone = counts[Status.EXCLUDED] + counts[Status.LOST]
     usable = own[own["status"].isin([Status.BEST, Status.COMPARED])]
     answer, reason = _known(own, usable, controls) or judge(usable)
     need, more = what_helps(answer, usable, config)
@@ -330,11 +336,11 @@ def _answer(
         "answer": answer.value,
         "reason": reason,
         "controls": controls.value,
-        "settings": len(own) - idle - excluded - lost,
-        "idle": idle,
-        "excluded_settings": excluded,
-        "lost_settings": lost,
-        "not_compared": excluded + lost + untried or None,
+        "settings": len(own) - gone - counts[Status.IDLE],
+        "idle": counts[Status.IDLE],
+        "excluded_settings": counts[Status.EXCLUDED],
+        "lost_settings": counts[Status.LOST],
+        "not_compared": gone + untried or None,
         "sent_settings": len(own) + untried,
         "needs": need,
         "more_repeats": more,
@@ -354,6 +360,10 @@ def _command(answer: Mapping[str, Any], config: Config, *, gpu: bool) -> str | N
 
 def _keys(settings: pd.DataFrame) -> list[tuple[Any, ...]]:
     return list(settings[SETTING].itertuples(index=False, name=None))
+
+
+def _by_setting(settings: pd.DataFrame) -> dict[tuple[Any, ...], Record]:
+    return {key_of(row): row for row in records(settings)}
 
 
 def _known(

@@ -57,17 +57,17 @@ def analyse(
     runs = summaries.with_conditions(runs)
     counted = undisturbed(runs)
     pairs = summaries.make_pairs(runs, config.audit.unrelated_drafts, infos, config.workloads)
+    compared = pairs[pairs["counts"]]
+    usual_pairs = usual(compared)
     # Pairs of drafts that one would use; controls are in `settings` and `by_prompt` alone.
-    own = pairs[pairs["counts"] & is_no_control(pairs)]
+    own = usual_pairs[is_no_control(usual_pairs)]
     # Forced acceptance makes any draft model one, and its levels share the blocks of the other
     # settings.
-    costed = pairs[pairs["counts"] & pairs["forced_acceptance"].notna()]
-    costed = pd.concat([usual(own), costed]).sort_index()
+    costed = compared[compared["forced_acceptance"].notna() | compared.index.isin(own.index)]
     tables = setting_tables(pairs, statistics)
     seen = seen_experts(pass_times)
     sizes = {model: size_of_info(info, seen.get(model, ())) for model, info in infos.items()}
     pass_times = undisturbed_passes(pass_times)
-    usual_pairs = usual(pairs[pairs["counts"]])
     beside = baselines_beside(usual_pairs, statistics)
     found = tables["settings"], audit.audit
     tables |= advise(usual(runs), pairs, *found, config, infos, stages, beside)
@@ -88,14 +88,14 @@ def analyse(
         tables,
         baselines_beside=beside,
         baselines=summaries.summarise_baselines(usual(counted), statistics),
-        categories=summaries.summarise_categories(usual(own), statistics),
-        positions=summaries.acceptance_by_position(usual(own)),
+        categories=summaries.summarise_categories(own, statistics),
+        positions=summaries.acceptance_by_position(own),
         verification=cost_tables.verification(fitted, statistics),
         fitted_costs=cost_tables.fitted_costs(fitted),
         predictions=predicted,
         prediction_errors=cost_tables.prediction_errors(predicted),
         break_even=cost_tables.break_even(fitted, predicted),
-        gamma_curves=gamma_curves(usual(own), counted, scores, fitted, pass_times, statistics),
+        gamma_curves=gamma_curves(own, counted, scores, fitted, pass_times, statistics),
         state=state(usual_pairs, tables["advice"], tables["advice_settings"], statistics),
         upcycled_pairs=compare_pairs(costed, dense_of, single_of, statistics),
         pass_times=compare_passes(pass_times, dense_of, sizes, bandwidth, statistics),

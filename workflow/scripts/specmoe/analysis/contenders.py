@@ -7,11 +7,11 @@ settings are measured, on as many prompts as the minutes allow.
 """
 
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
 from itertools import groupby
 from operator import itemgetter
-from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
 import pandas as pd
 
@@ -21,7 +21,7 @@ from specmoe.analysis.decision import Answer, Verdict
 from specmoe.analysis.gamma_curves import scored_pair
 from specmoe.analysis.labels import is_no_control, with_controls
 from specmoe.analysis.registry import records
-from specmoe.analysis.summaries import SETTING
+from specmoe.analysis.summaries import key_of
 from specmoe.audit.checks import audit_runs
 from specmoe.audit.draft_rounds import scores_by_run
 from specmoe.audit.evidence import Evidence
@@ -48,45 +48,8 @@ _DECIDED = (Answer.ON, Answer.OFF, Answer.LITTLE, Answer.LOOPING)
 _target = itemgetter("target")
 
 
-class Limits(NamedTuple):
-    """What there is time for."""
-
-    left_s: float = math.inf  # that measuring may still take
-    run_s: Mapping[str, float] = MappingProxyType({})  # of a run, by target
-
-
-class Stage(NamedTuple):
-    """What is known before a repeat, and what is measured in it."""
-
-    rows: Rows
-
-    @property
-    def ended(self) -> str:
-        """Why nothing is measured further; empty if something is."""
-        return "" if self.targets or not self.rows else "no setting needs more repeats"
-
-    @property
-    def measured(self) -> dict[str, bool]:
-        """Whether each setting is measured further."""
-        return {name: row["verdict"] == Verdict.CONTENDER for name, row in self.rows.items()}
-
-    @property
-    def targets(self) -> set[str]:
-        """The targets of which some setting is measured further."""
-        return {row["target"] for name, row in self.rows.items() if self.measured[name]}
-
-
-def choose(
-    campaign: LoadedCampaign,
-    repeat: int,
-    blocks: Sequence[str],
-    before: Rows,
-    limits: Limits | None = None,
-) -> Stage:
-    """Return what is measured in a repeat: `blocks` are measured, `before` was known before.
-
-    Without limits, as at the end, nothing is left out for lack of minutes.
-    """
+def choose(campaign: LoadedCampaign, repeat: int, blocks: Sequence[str], before: Rows) -> Rows:
+    """Return what is known before a repeat: `blocks` are measured, `before` was known before."""
     config = campaign.config
     infos = {name: load_info(campaign.info(name)) for name in config.measured_networks}
     rows = {
@@ -98,11 +61,9 @@ def choose(
     rows = {name: row | before.get(name, {}) for name, row in rows.items()}
     if repeat == 0:
         predict(campaign, rows, infos)
-    else:
-        compare(campaign, repeat, blocks, rows, infos)
-    if limits:
-        afford(rows, limits)
-    return Stage(rows)
+    elif repeat >= config.measurement.least:
+        compare(campaign, blocks, rows, infos)
+    return rows
 
 
 def select_arms(
@@ -139,18 +100,17 @@ def predict(campaign: LoadedCampaign, rows: Rows, infos: Mapping[str, ModelInfo]
     asked, statistics = Asked(campaign), campaign.config.statistics
     passes = undisturbed_passes(read_passes(asked, repeats=[0]))
     # Of passes over several tokens, in those over one: the noise of both.
-    timed = (load(asked.records.link(f"pass_times/{one}/r0"))[1] for one in campaign.timed_passes)
     errors = {
-        model: record.get("error") or 0.0
-        for model, record in zip(campaign.timed_passes, timed, strict=True)
+        model: load(asked.records.link(f"pass_times/{model}/r0"))[1].get("error") or 0.0
+        for model in campaign.timed_passes
     }
     scores = scores_by_run(read_scores(campaign.scores))
-    texts: dict[str, list[dict[str, Any]]] = {}
+    texts: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for name, block in campaign.blocks.items():
         if TEXTS in name and asked.records.link(f"blocks/{name}").exists():
-            texts.setdefault(block.comparison, []).extend(rows_of_block(asked, name))
+            texts[block.comparison] += rows_of_block(asked, name)
     for comparison, own in groupby(rows.values(), itemgetter("comparison")):
-        settings, alone = [*own], frame_of(texts.get(comparison, []))
+        settings, alone = [*own], frame_of(texts[comparison])
         for row in settings:
             if row["scored_by"] and len(alone):
                 given = alone, row["scored_by"], scores, passes, statistics
@@ -176,11 +136,7 @@ def drop_predicted(settings: Sequence[dict[str, Any]]) -> None:
 
 
 def compare(
-    campaign: LoadedCampaign,
-    repeat: int,
-    blocks: Iterable[str],
-    rows: Rows,
-    infos: Mapping[str, ModelInfo],
+    campaign: LoadedCampaign, blocks: Sequence[str], rows: Rows, infos: Mapping[str, ModelInfo]
 ) -> None:
     """Give their verdicts to settings after a repeat."""
     config, asked = campaign.config, Asked(campaign)
@@ -188,18 +144,17 @@ def compare(
     # What rests on sizes, machines and probabilities is checked at the end.
     audit = audit_runs(Evidence(runs, {}, None, config.audit))
     known = advice_so_far(runs, config, infos, audit, rows.values())
-    if repeat >= config.measurement.least:
-        for target, own in groupby(sorted(rows.values(), key=_target), _target):
-            drop([*own], *(frame[frame["target"] == target] for frame in known.values()))
+    for target, own in groupby(sorted(rows.values(), key=_target), _target):
+        drop([*own], *(frame[frame["target"] == target] for frame in known.values()))
 
 
 def drop(rows: Sequence[dict[str, Any]], advice: pd.DataFrame, settings: pd.DataFrame) -> None:
     """Give their verdicts to the settings of a target; frames are its rows of `advise`'s."""
-    by_key = {tuple(row[name] for name in SETTING): row for row in rows if row["level"] is None}
+    by_key = {key_of(row): row for row in rows if row["level"] is None}
     usable = settings["status"].isin([Status.BEST, Status.COMPARED])
     usable &= settings["prompt_set"] == settings["prompt_set"].head(1).sum()  # those that answer
     for found, answers in zip(records(settings), usable, strict=True):
-        row = by_key[tuple(found[name] for name in SETTING)]
+        row = by_key[key_of(found)]
         row |= {name: found[name] for name in _SPEEDUP if pd.notna(found[name])}
         row["answer"] = str(advice["answer"].iloc[0])
         if found["status"] == Status.IDLE:
@@ -230,19 +185,20 @@ def doubt(rows: Sequence[dict[str, Any]]) -> bool:
     return wrong and bool(believed)
 
 
-def afford(rows: Rows, limits: Limits) -> None:
+def afford(rows: Rows, left_s: float, paces: Mapping[str, float]) -> None:
     """Leave out settings for which there are no minutes, the least promising ones first.
 
-    One stays of each target. A setting takes a run on each prompt, and a baseline beside it.
+    `left_s` is what measuring may still take, `paces` what a run of each target takes. One stays of
+    each target. A setting takes a run on each prompt, and a baseline beside it.
     """
 
     def expected(row: Mapping[str, Any]) -> float:
         return float(row.get("speedup", row.get("predicted", 1.0)))
 
-    left_s, tried = limits.left_s, set[str]()
+    tried = set[str]()
     going = [row for row in rows.values() if row["verdict"] in (Verdict.CONTENDER, Verdict.UNTRIED)]
     for row in sorted(going, key=expected, reverse=True):
-        run_s = limits.run_s.get(row["target"], 0.0)
+        run_s = paces.get(row["target"], 0.0)
         both_s = run_s + run_s / max(expected(row), 0.1) + START_S
         left_s -= min(row["prompts"], WANTED_PROMPTS) * both_s
         affords = left_s >= 0 or row["target"] not in tried

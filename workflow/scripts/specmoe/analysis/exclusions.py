@@ -21,10 +21,6 @@ import numpy as np
 import pandas as pd
 
 from specmoe.analysis.intervals import additive_model
-from specmoe.analysis.registry import records
-from specmoe.analysis.summaries import SETTING, summarise
-from specmoe.config.block import ARM_COLUMNS
-from specmoe.config.schema import Statistics
 
 # Flags select by speed: without the fastest quarter of normal errors their mean is 0.4 deviations
 # lower.
@@ -69,51 +65,3 @@ def at_all_prompts(settings: Mapping[Any, pd.DataFrame]) -> dict[Any, pd.DataFra
         key: own.assign(speedup=own["speedup"] * math.exp(shift), lacking_error=error)
         for (key, own), shift, error in zip(settings.items(), shifts, errors, strict=True)
     }
-
-
-def apply_exclusions(
-    candidates: pd.DataFrame, members: Mapping[Any, pd.DataFrame], statistics: Statistics
-) -> tuple[pd.DataFrame, dict[Any, pd.DataFrame]]:
-    """Return settings with their numbers, and their compared runs, without what is excluded.
-
-    `candidates` is `summarise`'s frame of `members`, which has them by setting; settings of a
-    target with the same `prompt_set`, what they were sent, are compared. Added to the settings:
-    flagged and impossible, of all their pairs; lacking_prompts (ids of those that others have, or
-    nothing); excluded_setting, which keeps all its runs; of the compared runs prompts and repeats
-    (how many), and their parameters.
-    """
-    if candidates.empty:
-        return candidates, dict(members)
-    kept, rows = dict(members), []
-    for (_, sent), peers in candidates.groupby(["target", "prompt_set"]):
-        keys = [*peers[SETTING].itertuples(index=False, name=None)]
-        asked = str(sent).split(", ")
-        left = {
-            key: members[key][~members[key]["flagged"]]
-            for key in keys
-            if not is_excluded(members[key], asked)
-        }
-        left = at_all_prompts(left)
-        kept |= left
-        prompts = set().union(*(own["prompt"] for own in left.values()))
-        numbers = summarise(pd.concat([*left.values()]), SETTING, statistics) if left else peers[:0]
-        # What was sent stays.
-        numbers = numbers.drop(columns=["prompt_set", "excluded", "pairs"]).set_index(SETTING)
-        numbers_of = numbers.to_dict("index")
-        for key, row in zip(keys, records(peers), strict=True):
-            its = kept[key]
-            lacking = prompts - {*its["prompt"]} if key in left else ()
-            rows.append(
-                row
-                | numbers_of.get(key, {})
-                | {
-                    "flagged": int(members[key]["flagged"].sum()),
-                    "impossible": int(members[key]["impossible"].sum()),
-                    "excluded_setting": key not in left,
-                    "lacking_prompts": ", ".join(sorted(lacking)),
-                    "prompts": its["prompt"].nunique(),
-                    "repeats": its["repeat"].nunique(),
-                    **its.iloc[0][ARM_COLUMNS].to_dict(),
-                }
-            )
-    return pd.DataFrame(rows), kept

@@ -20,7 +20,7 @@ then move together, so that part is added once and is not multiplied for the cho
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -332,20 +332,19 @@ def moderated(means: Sequence[Mean]) -> list[Mean]:
         return []
     # Those with most blocks tell most; only they have blocks of all times.
     most = max((one.strata for one in means), key=len)
-    told = [one.residuals for one in means if np.array_equal(one.strata, most)]
-    found = moderate(stacked(means), inflation(told, most) if len(most) else 1.0)
-    widened = float(found.widened)
+    told = np.array([one.residuals for one in means if np.array_equal(one.strata, most)])
+    found = moderate(stacked(means)._replace(residuals=told, strata=most))
     return [
-        one._replace(error=float(error), degrees=float(freedom), widened=widened)
+        one._replace(error=float(error), degrees=float(freedom), widened=float(found.widened[0]))
         for one, error, freedom in zip(means, found.error, found.degrees, strict=True)
     ]
 
 
-def moderate(means: Mean, widened: Any = 1.0) -> Mean:
-    """Return the same of arrays (..., settings); `widened` is what errors are multiplied by."""
+def moderate(means: Mean) -> Mean:
+    """Return the same of arrays (..., settings), with residuals (..., settings, blocks)."""
     from scipy.special import digamma, polygamma
 
-    wider = np.asarray(widened)[..., None]
+    wider = inflation(means.residuals, means.strata)[..., None]
     error = means.error * wider
     repeated = np.broadcast_to(means.repeated, error.shape)
     degrees = np.broadcast_to(np.asarray(means.degrees, float), error.shape)
@@ -370,7 +369,7 @@ def moderate(means: Mean, widened: Any = 1.0) -> Mean:
     shrunk = (share * prior + own * squares) / np.maximum(share + own, 1 / MANY)
     error = np.where(share > 0, np.sqrt(shrunk / means.number) * wider, error)
     degrees = np.where(share > 0, share + own, degrees)
-    return means._replace(error=error, degrees=degrees, widened=widened)
+    return means._replace(error=error, degrees=degrees, widened=wider)
 
 
 def _inverse_trigamma(values: np.ndarray) -> np.ndarray:
@@ -388,20 +387,20 @@ def _inverse_trigamma(values: np.ndarray) -> np.ndarray:
 FEWEST_BLOCKS = 8
 
 
-def inflation(residuals: Sequence[np.ndarray], strata: np.ndarray) -> Any:
+def inflation(residuals: np.ndarray, strata: Sequence[int]) -> Any:
     """Return the factor, at least 1, by which neighbours in time that are alike widen errors.
 
-    `residuals` has an array (..., blocks) of each setting, in order of time, `strata` the strata
-    of the blocks. Their products of neighbours, of all settings together, are compared with those
+    `residuals` are (..., settings, blocks), in order of time, `strata` the strata of the blocks.
+    Their products of neighbours, of all settings together, are compared with those
     that an autoregression of first order would leave within strata, and the error of a mean with
     the one that it would have. Fewer than FEWEST_BLOCKS cannot tell.
     """
-    products = sum((one[..., 1:] * one[..., :-1]).sum(axis=-1) for one in residuals)
-    squares = sum((one**2).sum(axis=-1) for one in residuals)
+    products = (residuals[..., 1:] * residuals[..., :-1]).sum(axis=(-1, -2))
+    squares = (residuals**2).sum(axis=(-1, -2))
     blocks = len(strata)
     if blocks < FEWEST_BLOCKS:
         return np.ones_like(squares)
-    same = strata[:, None] == strata
+    same = np.equal.outer(strata, strata)
     within = np.eye(blocks) - same / same.sum(axis=0)
     apart = abs(np.subtract.outer(np.arange(blocks), np.arange(blocks)))
     expected, widened = [], []
@@ -414,20 +413,18 @@ def inflation(residuals: Sequence[np.ndarray], strata: np.ndarray) -> Any:
     return np.sqrt(np.interp(seen, expected, widened))
 
 
-def log_means(compared: pd.DataFrame, ratio: str = "speedup") -> "pd.Series[float]":
-    """Return the mean logarithm of a column of ratios in each block, at all prompts of its stratum.
+def log_means(compared: pd.DataFrame) -> "pd.Series[float]":
+    """Return the mean logarithm of speedup in each block, at all prompts of its stratum.
 
     See `Stratum.fitted`.
     """
-    strata, names = _strata(compared, ratio)
-    return pd.Series(
-        np.concatenate([one.blocks for one in strata]), index=np.concatenate(names)
-    ).sort_index()
+    means = [pd.Series(one.blocks, blocks) for one, blocks in _strata(compared, "speedup")]
+    return pd.concat(means).sort_index()
 
 
 def mean_speedup(compared: pd.DataFrame, ratio: str = "speedup") -> Mean:
     """Return the mean of a column of ratios over blocks: the kind *these prompts*."""
-    return on_these_prompts(_strata(compared, ratio)[0])
+    return on_these_prompts([one for one, _ in _strata(compared, ratio)])
 
 
 def mean_on_other_prompts(compared: pd.DataFrame, these: Mean | None = None) -> Mean:
@@ -436,11 +433,11 @@ def mean_on_other_prompts(compared: pd.DataFrame, these: Mean | None = None) -> 
     Iterations are averaged: they are replicates of a block and a prompt. It has no error with a
     single prompt, nor with a single block of all prompts.
     """
-    return on_such_prompts(_strata(compared, "speedup")[0], these)
+    return on_such_prompts([one for one, _ in _strata(compared, "speedup")], these)
 
 
-def _strata(compared: pd.DataFrame, ratio: str) -> tuple[list[Stratum], list[pd.Index]]:
-    """Return the strata of a setting's pairs, and the names of the blocks of each."""
+def _strata(compared: pd.DataFrame, ratio: str) -> Iterator[tuple[Stratum, pd.Index]]:
+    """Return the strata of a setting's pairs, each with the names of its blocks."""
     # By hand, as a group-by costs ten times as much, and advice reads every setting several times.
     (block_at, blocks), (prompt_at, prompts) = (
         pd.factorize(compared[name], sort=True) for name in ("block", "prompt")
@@ -457,13 +454,11 @@ def _strata(compared: pd.DataFrame, ratio: str) -> tuple[list[Stratum], list[pd.
     times = began.groupby(block_at).min().rank(method="first").to_numpy()
     if "category" in compared and compared["category"].notna().all():
         kinds = pd.factorize(compared["category"])[0][np.unique(prompt_at, return_index=True)[1]]
-    strata, names = [], []
     for stratum in _connected(counts > 0):
         sent = counts[stratum].any(axis=0)
         part = np.ix_(stratum, sent)
-        strata.append(Stratum.fitted(sums[part], counts[part], times[stratum], kinds[sent]))
-        names.append(blocks[stratum])
-    return strata, names
+        fitted = Stratum.fitted(sums[part], counts[part], times[stratum], kinds[sent])
+        yield fitted, blocks[stratum]
 
 
 def _connected(sent: np.ndarray) -> list[np.ndarray]:

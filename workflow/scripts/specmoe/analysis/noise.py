@@ -7,8 +7,7 @@ The head of the file says how it was made.
 """
 
 import math
-from collections.abc import Iterable, Sequence
-from itertools import pairwise
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -54,47 +53,37 @@ def session_of(statistics: Statistics, settings: Sequence[pd.DataFrame] = ()) ->
         said = statistics.session_sd
         return Session(said, said * own.value / common.value)
     shifts = session_shifts(settings)
-    common = common.shrunk([one.common**2 for one in shifts])
-    own = own.shrunk([one.own**2 for one in shifts])
+    common = common.shrunk([of_all**2 for of_all, _ in shifts])
+    own = own.shrunk([of_each**2 for _, of_each in shifts])
     return Session(common.value, own.value, common.degrees)
 
 
-class Shift(NamedTuple):
-    """What one of two sessions differs by from their mean, as standard deviations."""
+def session_shifts(settings: Sequence[pd.DataFrame]) -> list[tuple[float, float]]:
+    """Return what one of each two sessions that follow one another differs by from their mean.
 
-    settings: int
-    common: float  # of all settings together
-    own: float  # of each by itself
-
-
-def session_shifts(settings: Sequence[pd.DataFrame]) -> list[Shift]:
-    """Return the shift between each two sessions that follow one another; none in a single one."""
-    if not settings or not all("started_at" in one for one in settings):
+    These are standard deviations: of all settings together, and of each by itself. Settings, of
+    which these are the compared runs, are compared on the prompts of both sessions. By moments;
+    none of a single setting, nor in a single session.
+    """
+    if not settings:
         return []
     times = pd.concat([one["started_at"] for one in settings]).sort_values()
     starts = times[times.diff() > SESSION_GAP].to_numpy()
     numbers = [np.searchsorted(starts, one["started_at"], side="right") for one in settings]
-    sessions = [
-        [one[at == number] for one, at in zip(settings, numbers, strict=True)]
-        for number in range(len(starts) + 1)
-    ]
-    found = (compare_sessions(zip(*both, strict=True)) for both in pairwise(sessions))
-    return [one for one in found if one]
-
-
-def compare_sessions(settings: Iterable[tuple[pd.DataFrame, pd.DataFrame]]) -> Shift | None:
-    """Return the shift between two sessions, from the compared runs of each setting in both.
-
-    Settings are compared on the prompts of both sessions. By moments; none of a single setting.
-    """
-    found = [one for one in (_difference(*both) for both in settings) if one]
-    if len(found) < 2:
-        return None
-    shifts, squares = np.array(found).T
-    spread = float(shifts.var(ddof=1))
-    common = max(float(shifts.mean()) ** 2 - spread / len(shifts), 0.0) / 2
-    own = max(spread - float(squares.mean()), 0.0) / 2
-    return Shift(len(shifts), math.sqrt(common), math.sqrt(own))
+    found = []
+    for number in range(len(starts)):
+        both = [
+            _difference(one[at == number], one[at == number + 1])
+            for one, at in zip(settings, numbers, strict=True)
+        ]
+        known = [one for one in both if one]
+        if len(known) > 1:
+            shifts, squares = np.array(known).T
+            spread = shifts.var(ddof=1)
+            common = max(shifts.mean() ** 2 - spread / len(shifts), 0.0) / 2
+            own = max(spread - squares.mean(), 0.0) / 2
+            found.append((math.sqrt(common), math.sqrt(own)))
+    return found
 
 
 def _difference(first: pd.DataFrame, second: pd.DataFrame) -> tuple[float, float] | None:

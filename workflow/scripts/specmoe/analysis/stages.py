@@ -8,7 +8,7 @@ where this one ended, and decides again only what rests on other records.
 
 import json
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -66,16 +66,21 @@ class Stages:
     blocks: list[str] = field(default_factory=list)  # that are measured as asked
     passes: list[int] = field(default_factory=list)  # the repeats before which they were timed
     decided: list[dict[str, Any]] = field(default_factory=list)  # before each repeat
-    kept_s: float = 0.0  # what records took that were there
+    # When it began, had all records been made since then.
     began: float = field(default_factory=time.monotonic)
-    paces: dict[str, list[tuple[float, int]]] = field(default_factory=dict)  # seconds, runs
+    taken: dict[str, tuple[float, int]] = field(default_factory=dict)  # seconds and runs, by target
 
     @property
     def left_s(self) -> float:
         """The seconds that measuring may still take."""
         minutes = self.campaign.config.measurement.minutes
-        spent = self.kept_s + time.monotonic() - self.began
+        spent = time.monotonic() - self.began
         return float("inf") if minutes is None else 60 * minutes * (1 - END_SHARE) - spent
+
+    @property
+    def paces(self) -> dict[str, float]:
+        """The seconds of a run, by target."""
+        return {target: seconds / runs for target, (seconds, runs) in self.taken.items()}
 
     def measure(self) -> str:
         """Measure; return why it ended."""
@@ -93,7 +98,9 @@ class Stages:
 
     def _measure_repeat(self, repeat: int) -> bool:
         """Measure the blocks of a repeat; return whether the minutes were enough for all."""
-        due = [*self._due(repeat)]
+        blocks = self.campaign.blocks.items()
+        names = (name for name, one in blocks if one.repeat == repeat and TEXTS not in name)
+        due = [one for one in map(self.campaign.remaining, names) if one and one.arms]
         for number, block in enumerate(due):
             expected = self.seconds(block)
             if expected is not None and MARGIN * expected > self.left_s:
@@ -104,17 +111,10 @@ class Stages:
             self._measure(block, f"{of_repeat}{about}")
         return True
 
-    def _due(self, repeat: int) -> Iterator[Block]:
-        for name, block in self.campaign.blocks.items():
-            if block.repeat == repeat and TEXTS not in name:
-                one = self.campaign.remaining(name)
-                if one and one.arms:
-                    yield one
-
     def seconds(self, block: Block) -> float | None:
         """Return how long a block takes at the pace of its target's; None if it is not known."""
-        known = self.paces.get(block.target)
-        return block.runs * _pace(known) if known else None
+        pace = self.paces.get(block.target)
+        return None if pace is None else block.runs * pace
 
     def _measure(self, block: Block, where: str) -> None:
         began = time.monotonic()
@@ -122,8 +122,9 @@ class Stages:
         said, fresh = jobs.measure_once(self.campaign, block.block, self.workflow_pid)
         head = head_of(self.campaign.record_files([block.block])[0])
         assert head is not None
-        self.kept_s += max(head.seconds - (time.monotonic() - began), 0)
-        self.paces.setdefault(block.target, []).append((head.seconds, block.runs))
+        self.began -= max(head.seconds - (time.monotonic() - began), 0)
+        seconds, runs = self.taken.get(block.target, (0.0, 0))
+        self.taken[block.target] = seconds + head.seconds, runs + block.runs
         self.blocks.append(block.block)
         if fresh:
             print(f"{where}: {block.block}: {said}", flush=True)
@@ -133,7 +134,7 @@ class Stages:
             began = time.monotonic()
             jobs.time_passes(self.campaign, repeat, self.log, self.workflow_pid)
             self.passes.append(repeat)
-            self.kept_s += max(self._passes_s() - (time.monotonic() - began), 0)
+            self.began -= max(self._passes_s() - (time.monotonic() - began), 0)
 
     def _passes_s(self) -> float:
         """Return how long the passes took that were timed last."""
@@ -169,22 +170,25 @@ class Stages:
                 self.decided.append(kept)
                 return str(kept["ended"])
         before = self.decided[-1]["settings"] if self.decided else {}
-        runs = {name: _pace(known) for name, known in self.paces.items()}
-        limits = None if last else contenders.Limits(self.left_s, runs)
-        stage = contenders.choose(self.campaign, repeat, self.blocks, before, limits)
-        print(describe(self.campaign.config, stage, repeat, last), flush=True)
-        decided = {row["target"] for row in stage.rows.values()} - stage.targets
+        rows = contenders.choose(self.campaign, repeat, self.blocks, before)
+        if not last:
+            contenders.afford(rows, self.left_s, self.paces)
+        measured = {name: row["verdict"] == Verdict.CONTENDER for name, row in rows.items()}
+        decided = {row["target"] for row in rows.values()}
+        decided -= {rows[name]["target"] for name, going in measured.items() if going}
+        ended = "no setting needs more repeats" if rows and not any(measured.values()) else ""
+        print(describe(self.campaign.config, rows, repeat, ended or last), flush=True)
         kept = {
             "basis": basis,
-            "settings": stage.rows,
-            "measured": stage.measured,
+            "settings": rows,
+            "measured": measured,
             "targets": sorted({one.target for one in self.campaign.blocks.values()} - decided),
-            "ended": stage.ended,
+            "ended": ended,
         }
         self.decided.append(kept)
         if not last:
             replace_text(file, json.dumps(kept, indent=1) + "\n")
-        return stage.ended or last
+        return ended or last
 
     def _basis(self) -> str:
         """Return a digest of what a decision rests on: the question, and records."""
@@ -194,20 +198,14 @@ class Stages:
         return digest_of({"settings": asked.settings, "records": written})
 
 
-def _pace(known: Iterable[tuple[float, int]]) -> float:
-    """Return the seconds of a run, from those of blocks and how many runs each has."""
-    took, runs = map(sum, zip(*known, strict=True))
-    return took / runs
-
-
-def describe(config: Config, stage: contenders.Stage, repeats: int, last: str = "") -> str:
+def describe(config: Config, rows: contenders.Rows, repeats: int, ended: str = "") -> str:
     """Return a table of all settings after so many repeats, and a line for each target.
 
-    `last` says why no repeat follows whatever is decided, if none does.
+    `ended` says why no repeat follows, if none does.
     """
-    cells, several = [], len({row["suite"] for row in stage.rows.values()}) > 1
+    cells, several = [], len({row["suite"] for row in rows.values()}) > 1
     numbers = ("predicted", "speedup")
-    for row in stage.rows.values():
+    for row in rows.values():
         target = config.label(row["target"])
         place = ", ".join(filter(None, [target, row["suite"] * several, row["level"]]))
         own = {"target": place, "setting": row["label"], "number": row.get(numbers[repeats > 0])}
@@ -219,7 +217,7 @@ def describe(config: Config, stage: contenders.Stage, repeats: int, last: str = 
         "rows": cells,
         "repeats": repeats,
         "known": numbers[repeats > 0],
-        "ended": stage.ended or last,
+        "ended": ended,
         "contender": Verdict.CONTENDER,
     }
     return fill_template(ROOT / "paper/stages.txt.j2", **values)

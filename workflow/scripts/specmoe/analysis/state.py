@@ -109,10 +109,9 @@ def with_other_baselines(pairs: pd.DataFrame) -> pd.DataFrame:
     of the block and prompt.
     """
     pairs = pairs[pairs["paired"].astype(bool)]
-    own = np.log(pairs["baseline_tokens_per_second"].astype(float))
-    plain = pairs.assign(log=own).drop_duplicates("baseline")
-    beside = plain.groupby(_PLACE)["log"].agg(["sum", "count"])
-    pairs = pairs.assign(own=own, gain=np.log(pairs["speedup"].astype(float)))
+    logs = np.log(pairs[["baseline_tokens_per_second", "speedup"]].astype(float))
+    pairs = pairs.assign(own=logs["baseline_tokens_per_second"], gain=logs["speedup"])
+    beside = pairs.drop_duplicates("baseline").groupby(_PLACE)["own"].agg(["sum", "count"])
     pairs = pairs.join(beside, on=_PLACE)
     pairs = pairs[pairs["count"] > 1]
     return pairs.assign(other=(pairs["sum"] - pairs["own"]) / (pairs["count"] - 1))

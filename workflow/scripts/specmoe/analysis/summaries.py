@@ -8,6 +8,7 @@ A pair is a run with speculation and the baseline that it is compared with. Pair
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,8 @@ from specmoe.runs.schema import excluded, undisturbed
 _RATIOS = ("speedup", "first_token_ratio", "end_to_end", "user_speedup")
 SETTING = ["suite", "target", "draft", "gamma"]
 """A setting at the campaign's own conditions, see `usual`."""
+key_of = itemgetter(*SETTING)
+"""The setting of a row."""
 
 
 def by_group(
@@ -70,9 +73,9 @@ def make_pairs(
     A pair that does not count, because the machine was disturbed (see `runs.schema`), has no
     speedup and is only counted. `unrelated` and `infos` are those of `with_controls`.
     """
-    runs = runs.assign(thinking=_thinking(runs, infos, workloads or {}))
+    runs = with_conditions(runs.assign(thinking=_thinking(runs, infos, workloads or {})))
     pairs = with_speedups(undisturbed(runs)).assign(counts=True)
-    lost = with_conditions(excluded(runs)).assign(counts=False)
+    lost = excluded(runs).assign(counts=False)
     lost = lost[lost["draft"] != NO_DRAFT]
     return with_controls(pd.concat([pairs, lost]) if len(lost) else pairs, unrelated, infos)
 
@@ -110,7 +113,6 @@ def with_speedups(runs: pd.DataFrame) -> pd.DataFrame:
     - baseline_tokens_per_second: the rate that the run is compared with; speedup: the ratio to it.
     - first_token_ratio: the run's time to the first token, without which rates are, over that of
       its own baseline; end_to_end: the speedup of prompt and tokens. Null where a time is unknown.
-    - condition: see `with_conditions`.
     - user_speedup: of a run in a load (see `measure.load`), the speedup of its own rate; its rate,
       its baseline's, and speedup are then the throughputs of both loads. Null for others.
     """
@@ -119,8 +121,7 @@ def with_speedups(runs: pd.DataFrame) -> pd.DataFrame:
     throughput = runs["load_tokens_per_second"].astype(float).where(own_rate.notna())
     runs = runs.assign(own_rate=own_rate, tokens_per_second=throughput.fillna(own_rate))
     baselines = runs.set_index("run")[["tokens_per_second", "own_rate", *parts]].astype(float)
-    drafted = with_conditions(runs)
-    drafted = drafted[drafted["draft"] != NO_DRAFT]
+    drafted = runs[runs["draft"] != NO_DRAFT]
     own = drafted["baseline"].map(baselines["tokens_per_second"])
     keys = [*MEASURED_BY, "target", "temperature"]
     means = _passage_baselines(runs).groupby(keys)["tokens_per_second"].mean()
@@ -332,13 +333,12 @@ def with_ends(
         columns[str(name)] = column
         if name not in names:
             continue
-        found = pd.Series([intervals.Estimate(np.nan)] * len(rows), rows.index)
+        found = [intervals.Estimate(np.nan)] * len(rows)
         for at in rows.groupby([*peers], dropna=False).indices.values():
             known = [place for place in at if column.iloc[place]]
             for place, mean in zip(known, intervals.moderated([*column.iloc[known]]), strict=True):
-                found.iloc[place] = mean.estimate(statistics.confidence)
-        for end, values in zip(("", "_low", "_high"), zip(*found, strict=True), strict=True):
-            columns[f"{name}{end}"] = values
+                found[place] = mean.estimate(statistics.confidence)
+        columns.update(pd.DataFrame([one.columns(str(name)) for one in found], rows.index))
     return pd.DataFrame(columns, rows.index)
 
 
