@@ -61,9 +61,11 @@ def choose(campaign: LoadedCampaign, repeat: int, blocks: Sequence[str], before:
     rows = {name: row | before.get(name, {}) for name, row in rows.items()}
     if repeat == 0:
         predict(campaign, rows, infos)
-    elif repeat >= config.measurement.least:
-        compare(campaign, blocks, rows, infos)
-    return rows
+        return rows
+    verdicts = {name: {"verdict": row["verdict"]} for name, row in rows.items()}
+    compare(campaign, blocks, rows, infos)
+    dropping = repeat >= config.measurement.least
+    return rows if dropping else {name: row | verdicts[name] for name, row in rows.items()}
 
 
 def select_arms(

@@ -155,9 +155,9 @@ class Measurement(Strict):
     repeat a table says what is known; settings that are clearly beaten, and targets whose answer is
     decided, are measured no further"""
     minutes: PositiveFloat | None = None
-    """minutes that measuring may take in all, from the first prompt on. No block begins that would
-    not end in time, and with few minutes fewer settings and prompts are tried, the most promising
-    ones first. The same command with more minutes goes on"""
+    """minutes from the first prompt to the end, a tenth of them for what follows measuring. No
+    block begins that would not end in time, and with few minutes fewer settings and prompts are
+    tried, the most promising ones first. The same command with more minutes goes on"""
     block_prompts: Times | None = None
     """prompts that a block sends, one after the other; null: one on a CPU, five on a GPU, where a
     run takes less time than loading a model"""
