@@ -140,8 +140,7 @@ def compile_llama(
         _cmake(source, build, flags, output, error, *ALL_BINARIES)
     except EngineError:
         _logger.info("llama.cpp does not compile with merged sources; compiling one by one")
-        one_by_one = {**flags, "SPECMOE_ONE_BY_ONE": "ON"}
-        _cmake(source, build, one_by_one, output, error, *ALL_BINARIES)
+        _cmake(source, build, {**flags, "SPECMOE_ONE_BY_ONE": "ON"}, output, error, *ALL_BINARIES)
 
 
 def _cmake(

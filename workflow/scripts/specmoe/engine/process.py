@@ -29,10 +29,9 @@ def start_guarded(
     command: list[str], out: IO[bytes], error: IO[bytes] | int, environment: Mapping[str, str]
 ) -> "subprocess.Popen[bytes]":
     """Start a command, whose guard ends it when its standard input is closed."""
-    # -I -S: the guard needs neither site-packages nor the environment, and starts faster.
-    guard = [sys.executable, "-I", "-S", supervise.__file__]
     return subprocess.Popen(
-        [*guard, *command],
+        # -I -S: the guard needs neither site-packages nor the environment, and starts faster.
+        [sys.executable, "-I", "-S", supervise.__file__, *command],
         stdin=subprocess.PIPE,
         stdout=out,
         stderr=error,
