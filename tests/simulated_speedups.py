@@ -7,17 +7,10 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
+from scipy import stats
 
 from specmoe.analysis.decision import LITTLE, Answer, decide
-from specmoe.analysis.intervals import (
-    MANY,
-    Mean,
-    Stratum,
-    moderate,
-    on_such_prompts,
-    on_these_prompts,
-    student_quantile,
-)
+from specmoe.analysis.intervals import Mean, Stratum, moderate, on_such_prompts, on_these_prompts
 from specmoe.analysis.noise import prior, session_of
 from specmoe.config.schema import Statistics
 
@@ -251,7 +244,7 @@ def five_repeats(sample: Sample) -> Outcome:
     times, settings, _, prompts = logs.shape
     strata = [Stratum.complete(logs, kinds=np.arange(prompts))]
     these, others = on_these_prompts(strata), on_such_prompts(strata)
-    apart = student_quantile(MANY, 0.96) * 0.03
+    apart = stats.norm.ppf(0.98) * 0.03
     low = [one.log - one.reach(CONFIDENCE, settings) - apart for one in (these, others)]
     here, on = ((one > 0).any(axis=-1) for one in low)
     off = (these.log + np.hypot(these.reach(CONFIDENCE), apart) < 0).all(axis=-1)

@@ -6,18 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from specmoe.analysis import summaries
 from specmoe.analysis.intervals import mean_on_other_prompts
-from specmoe.analysis.summaries import (
-    SETTING,
-    acceptance_by_position,
-    describe_texts,
-    make_pairs,
-    summarise,
-    summarise_baselines,
-    summarise_categories,
-    usual,
-    with_speedups,
-)
+from specmoe.analysis.summaries import SETTING, make_pairs, summarise, with_speedups
 from specmoe.analysis.terminal import summarise_suite
 from specmoe.config.block import Template
 from specmoe.config.load import load
@@ -121,18 +112,19 @@ def test_the_studys_acceptance_rate_is_the_mean_over_runs_whatever_they_drafted(
 
 
 def test_the_studys_baseline_is_the_mean_over_prompt_lengths_and_repeats(runs):
-    [baseline] = summarise_baselines(runs, SETTINGS).to_dict("records")
+    [baseline] = summaries.summarise_baselines(runs, SETTINGS).to_dict("records")
     assert baseline["tokens_per_second"] == 15.0
     assert baseline["prompt_tokens_per_second"] == 2000.0
     assert baseline["runs"] == 2
     with_text = runs.assign(prompt=["passage-64", "code", "code", "code"])
-    assert summarise_baselines(with_text, SETTINGS)["tokens_per_second"].tolist() == [10.0]
+    of_lengths = summaries.summarise_baselines(with_text, SETTINGS)
+    assert of_lengths["tokens_per_second"].tolist() == [10.0]
 
 
 def test_baselines_of_a_sweep_are_in_the_studys_denominator_and_not_in_its_table(runs):
     sweep = pd.DataFrame([run("f0", 30.0, suite="F"), run("f1", 30.0, suite="F", draft="d")])
     runs = pd.concat([runs, sweep])
-    assert summarise_baselines(runs, SETTINGS)["tokens_per_second"].tolist() == [15.0]
+    assert summaries.summarise_baselines(runs, SETTINGS)["tokens_per_second"].tolist() == [15.0]
     assert set(with_speedups(runs)["mean_baseline_tokens_per_second"]) == {20.0}
 
 
@@ -151,7 +143,7 @@ def test_a_drafts_reading_of_the_prompt_delays_the_first_token_and_the_whole_ans
 
 def test_the_interval_of_a_rate_without_a_draft_is_over_its_blocks(runs):
     runs = pd.concat([runs, pd.DataFrame([run("o", 5.0) | {"target": "once"}])])
-    rows = summarise_baselines(runs, SETTINGS).set_index("target")
+    rows = summaries.summarise_baselines(runs, SETTINGS).set_index("target")
     ends = ["tokens_per_second_low", "tokens_per_second_high"]
     # The logarithms of 10 and 20 differ by log 2; t with one degree of freedom is 12.706.
     reach = 12.7062 * np.log(2) / 2
@@ -183,13 +175,13 @@ def test_a_table_by_level_has_a_row_for_each_and_the_usual_settings_have_none_of
     pairs = make_pairs(pd.DataFrame(forced), [], {})
     settings = summarise(pairs, [*SETTING, "level"], SETTINGS)
     assert settings.set_index("level")["speedup"].to_dict() == {"0": 0.5, "0.5": 2.0}
-    assert usual(pairs).empty
+    assert summaries.usual(pairs).empty
 
 
 def test_levels_of_prompt_length_are_one_setting_at_the_usual_conditions(runs):
     runs = runs.assign(level="64")
     pairs = make_pairs(runs, [], {})
-    assert len(usual(pairs)) == len(pairs) == 2
+    assert len(summaries.usual(pairs)) == len(pairs) == 2
     assert pairs["level"].unique().tolist() == ["64"]
 
 
@@ -213,7 +205,7 @@ def test_each_position_counts_the_rounds_that_reached_it():
     row = run("s", 50.0, draft="d", gamma=4) | {"accepted_per_position": accepted}
     logged = [row | {"drafted_per_position": tried}] * 2
     unlogged = run("u", 50.0, draft="d", gamma=8) | {"drafted_per_position": None}
-    found = acceptance_by_position(pd.DataFrame([*logged, unlogged]))
+    found = summaries.acceptance_by_position(pd.DataFrame([*logged, unlogged]))
     assert found["position"].tolist() == [1, 2, 3, 4]
     assert found["tried"].tolist() == [8, 6, 4, 2]
     assert found["conditional"].tolist() == pytest.approx([3 / 4, 2 / 3, 1 / 2, 1])
@@ -223,7 +215,7 @@ def test_each_position_counts_the_rounds_that_reached_it():
 def test_the_interval_of_a_category_is_that_over_its_prompts():
     gains = {"code": np.exp([0.1, 0.3, 0.5]), "prose": [0.8, 0.9]}
     runs = make_pairs(pd.DataFrame(workload_runs(gains)), [], {})
-    settings = summarise_categories(runs, SETTINGS).set_index("category")
+    settings = summaries.summarise_categories(runs, SETTINGS).set_index("category")
     assert settings["prompts"].to_dict() == {"code": 3, "prose": 2}
     code = runs[runs["category"] == "code"]
     expected = mean_on_other_prompts(code).interval(SETTINGS.confidence)
@@ -254,7 +246,7 @@ def test_runs_that_were_cut_are_counted_and_what_they_generated_is_split():
     }
     for infos, thinking in (({"t": info}, (1, (64 + 16 + 1) / (4 * 64))), ({}, (0, nan))):
         pairs = make_pairs(pd.DataFrame(rows), [], infos, workloads)
-        [row] = summarise(pairs, SETTING, SETTINGS, describe_texts).to_dict("records")
+        [row] = summarise(pairs, SETTING, SETTINGS, summaries.describe_texts).to_dict("records")
         assert (row["runs"], row["cut"]) == (4, 3)
         assert (row["cut_thinking"], row["thinking"]) == pytest.approx(thinking, nan_ok=True)
 

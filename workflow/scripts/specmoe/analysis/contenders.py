@@ -53,12 +53,11 @@ def choose(campaign: LoadedCampaign, repeat: int, blocks: Sequence[str], before:
     config = campaign.config
     infos = {name: load_info(campaign.info(name)) for name in config.measured_networks}
     rows = {
-        setting_of(one, arm): _row(one, arm, config)
+        (name := setting_of(one, arm)): _row(one, arm, config) | before.get(name, {})
         for suite in config.selected_suites
         for one in comparisons(config, suite, gpu=campaign.gpu)
         for arm in select_arms(one, config.audit.unrelated_drafts, infos)
     }
-    rows = {name: row | before.get(name, {}) for name, row in rows.items()}
     if repeat == 0:
         predict(campaign, rows, infos)
         return rows

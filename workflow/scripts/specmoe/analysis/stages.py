@@ -174,9 +174,9 @@ class Stages:
         if not last:
             contenders.afford(rows, self.left_s, self.paces)
         measured = {name: row["verdict"] == Verdict.CONTENDER for name, row in rows.items()}
-        decided = {row["target"] for row in rows.values()}
-        decided -= {rows[name]["target"] for name, going in measured.items() if going}
-        ended = "no setting needs more repeats" if rows and not any(measured.values()) else ""
+        going = {row["target"] for name, row in rows.items() if measured[name]}
+        decided = {row["target"] for row in rows.values()} - going
+        ended = "no setting needs more repeats" if rows and not going else ""
         print(describe(self.campaign.config, rows, repeat, ended or last), flush=True)
         kept = {
             "basis": basis,

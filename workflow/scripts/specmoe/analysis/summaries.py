@@ -130,14 +130,12 @@ def with_speedups(runs: pd.DataFrame) -> pd.DataFrame:
     in_paired_suite = drafted.groupby("suite")["paired"].transform("any").astype(bool)
     drafted = drafted.assign(baseline_tokens_per_second=own.where(in_paired_suite, mean))
     # A text that ends with its first token has no rate.
-    rated = drafted["baseline_tokens_per_second"].notna() & drafted["tokens_per_second"].notna()
-    compared = drafted[rated]
+    compared = drafted.dropna(subset=["baseline_tokens_per_second", "tokens_per_second"])
     baseline = baselines.reindex(compared["baseline"]).set_index(compared.index)
     times, baseline_times = compared[parts].astype(float), baseline[parts]
-    user_speedup = compared["own_rate"] / baseline["own_rate"]
     return compared.drop(columns="own_rate").assign(
         speedup=compared["tokens_per_second"] / compared["baseline_tokens_per_second"],
-        user_speedup=user_speedup.where(compared["load_s"].notna()),
+        user_speedup=compared["own_rate"].where(compared["load_s"].notna()) / baseline["own_rate"],
         first_token_ratio=times["prompt_ms"] / baseline_times["prompt_ms"],
         end_to_end=baseline_times.sum(axis=1, skipna=False) / times.sum(axis=1, skipna=False),
     )
