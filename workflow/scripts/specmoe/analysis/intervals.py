@@ -395,8 +395,9 @@ def inflation(residuals: np.ndarray, strata: Sequence[int]) -> Any:
     that an autoregression of first order would leave within strata, and the error of a mean with
     the one that it would have. Fewer than FEWEST_BLOCKS cannot tell.
     """
-    products = (residuals[..., 1:] * residuals[..., :-1]).sum(axis=(-1, -2))
-    squares = (residuals**2).sum(axis=(-1, -2))
+    settings = np.moveaxis(residuals, -2, 0)
+    products = sum((settings[..., 1:] * settings[..., :-1]).sum(axis=-1))
+    squares = sum((settings**2).sum(axis=-1))
     blocks = len(strata)
     if blocks < FEWEST_BLOCKS:
         return np.ones_like(squares)
