@@ -18,13 +18,14 @@ def staged(snakemake, engine_bin, model_passes, module_folder):
     config = tiny_campaign(engine_bin)
     built_from_source(config, module_folder, engine_bin)
     config["campaign"]["suites"] = ["S"]
-    # A draft model as large as its target: every γ is slower, by prediction and measured.
-    config["model_sets"]["tiny"]["draft"]["recipe"]["layers"] = 16
+    # A draft model several times as large as its target: every γ is slower, and a long one is by
+    # prediction too, however noisy the passes are.
+    config["model_sets"]["tiny"]["draft"]["recipe"]["layers"] = 64
     ways = [{"method": "draft", "drafts": ["draft"], "gammas": [1, 16]}]
     ways += [{"method": "ngram-simple", "gammas": [4]}]
     config["suites"]["S"] |= {"drafts": [], "gammas": [], "methods": ways}
     config["suites"]["S"] |= {"prompts": ["code", "short_factual", 32]}
-    config["measurement"] |= {"pass_samples": 2, "n_predict": 40, "block_prompts": 1}
+    config["measurement"] |= {"pass_samples": 4, "n_predict": 40, "block_prompts": 1}
     config["measurement"] |= {"repeats": {"least": 2, "most": 2}, "minutes": 0.001}
     folder = module_folder / "results/tiny"
 
