@@ -83,10 +83,7 @@ def _row(block: Block, arm: Arm, config: Config) -> dict[str, Any]:
     file = config.label(arm.draft_model) if arm.draft_model else None
     return {
         "label": f"{draft_label(arm.method, file, vars(arm))}, γ = {arm.gamma}",
-        "comparison": block.comparison,
-        "suite": block.suite,
-        "target": block.target,
-        "level": block.level,
+        **{name: getattr(block, name) for name in ("comparison", "suite", "target", "level")},
         "draft": arm.setting,
         "gamma": arm.gamma,
         "prompts": len(block.prompts),

@@ -43,8 +43,10 @@ class Pair(NamedTuple):
         tokens = np.array([len(text.agrees) - 1.0 for text, _ in self.texts])
         work = np.array([self.model.played(steps, gamma) for steps in played])
         took = work @ self.model.costs
-        value = exp(np.log(tokens / took).mean())
-        without = np.exp(np.log(tokens / (self.model.without @ work.T)).mean(axis=1))
+        # Beyond the widest timed pass, noisy costs may fall below nothing, which predicts nothing.
+        with np.errstate(invalid="ignore"):
+            value = exp(np.log(tokens / took).mean())
+            without = np.exp(np.log(tokens / (self.model.without @ work.T)).mean(axis=1))
         reach = float(self.model.reach(np.log(without)))
         if self.error:
             # Passes that were timed once have no interval of their own. Single steps do not err.

@@ -146,11 +146,11 @@ class Stages:
     def _write_texts(self) -> None:
         """Measure targets alone, and score what they wrote; with few minutes fewer texts."""
         texts = [block for name, block in self.campaign.blocks.items() if TEXTS in name]
-        minutes = self.campaign.config.measurement.minutes
-        share = float("inf") if minutes is None else 60 * minutes * (1 - TEXTS_SHARE)
+        minutes = self.campaign.config.measurement.minutes or 0.0
         fewest = FEWEST_TEXTS * len({block.target for block in texts})
         for number, block in enumerate(texts):
-            if minutes is not None and number >= fewest and self.left_s < share:
+            spared_s = 60 * minutes * (1 - END_SHARE - TEXTS_SHARE)
+            if number >= fewest and self.left_s < spared_s:
                 break
             self._measure(block, f"{number + 1} of {len(texts)} texts that targets write alone")
         for draft, blocks in self.campaign.draft_scoring.items():
