@@ -460,5 +460,8 @@ def test_the_terminal_has_a_line_for_each_target_and_a_command_to_be_pasted(conf
 @pytest.mark.parametrize("verdict", [Verdict.UNTRIED, Verdict.CONTENDER])
 def test_what_there_were_no_minutes_for_is_counted(config, verdict):
     stages = [{"suite": "B", "target": TARGET, "draft": DRAFT, "gamma": 16, "verdict": verdict}]
-    row, _ = advice_of(campaign(setting(2, 30 * WOBBLE)), config, stages=stages)
+    runs = campaign(setting(2, 30 * WOBBLE))
+    row, _ = advice_of(runs, config, stages=stages)
     assert (row["answer"], row["not_compared"], row["sent_settings"]) == (Answer.OFF, 1, 2)
+    row, _ = advice_of(runs, config, stages=[*stages, stages[0] | {"gamma": 8}])
+    assert (row["answer"], row["needs"]) == (Answer.UNDECIDED, Need.MINUTES)

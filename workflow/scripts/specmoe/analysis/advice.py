@@ -81,7 +81,7 @@ _COUNTS = [
     *("prompts", "flagged", "impossible", "excluded", "pairs", "draft_bytes", "cut"),
     "cut_thinking",
 ]
-# A larger share of settings that are not compared leaves nothing known: what is left is a minority.
+# Where a larger share of settings was lost, or not tried, what is left says nothing of most.
 MOST_MISSING = 0.5
 
 
@@ -317,9 +317,9 @@ def _answer(
     usable = own[own["status"].isin([Status.BEST, Status.COMPARED])]
     answer, reason = _known(own, usable, controls) or judge(usable)
     need, more = what_helps(answer, usable, config)
-    if usable.empty and untried and answer == Answer.LITTLE:
-        answer, need = Answer.UNDECIDED, Need.MINUTES
-        reason = "what was tried hardly drafts, and there were no minutes for the rest"
+    most_untried = untried > MOST_MISSING * (len(own) + untried) or (untried and usable.empty)
+    if most_untried and answer in (Answer.OFF, Answer.LITTLE):
+        answer, need, reason = Answer.UNDECIDED, Need.MINUTES, "no minutes for most settings"
     if answer in (Answer.OFF, Answer.LITTLE):
         # Flags fall on fast runs alone: what they leave must not decide that nothing gains.
         telling = own["status"].isin([Status.BEST, Status.COMPARED, Status.EXCLUDED])

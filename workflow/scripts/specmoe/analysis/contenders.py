@@ -161,10 +161,12 @@ def drop(rows: Sequence[dict[str, Any]], advice: pd.DataFrame, settings: pd.Data
             row["verdict"] = Verdict.BEATEN
     if not usable.any() or doubt(rows):
         return
-    if advice["answer"].isin(_DECIDED).any() or not settings.loc[usable, "more_helps"].any():
-        for row in rows:
-            if row["verdict"] in (Verdict.CONTENDER, Verdict.UNTRIED):
-                row["verdict"] = Verdict.DECIDED
+    decided = advice["answer"].isin(_DECIDED).any()
+    enough = decided or not settings.loc[usable, "more_helps"].any()
+    for row in rows:
+        untried = row["verdict"] == Verdict.UNTRIED and decided
+        if untried or (row["verdict"] == Verdict.CONTENDER and enough):
+            row["verdict"] = Verdict.DECIDED
 
 
 def doubt(rows: Sequence[dict[str, Any]]) -> bool:
