@@ -148,8 +148,8 @@ class Stages:
         texts = [block for name, block in self.campaign.blocks.items() if TEXTS in name]
         minutes = self.campaign.config.measurement.minutes or 0.0
         fewest = FEWEST_TEXTS * len({block.target for block in texts})
+        spared_s = 60 * minutes * (1 - END_SHARE - TEXTS_SHARE)
         for number, block in enumerate(texts):
-            spared_s = 60 * minutes * (1 - END_SHARE - TEXTS_SHARE)
             if number >= fewest and self.left_s < spared_s:
                 break
             self._measure(block, f"{number + 1} of {len(texts)} texts that targets write alone")
