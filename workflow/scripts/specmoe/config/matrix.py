@@ -104,28 +104,41 @@ def block_order(blocks: Iterable[Block], order: str = "mixed") -> list[Block]:
     return sorted(blocks, key=sort_key)
 
 
+# The widths of a target's passes, whatever the γ: kernels change within them, so the best γ may be
+# one that no suite has.
+EVERY_WIDTH = range(1, 18)
+# Equal passes in a row. A GPU's second one is captured as a graph, which those after it launch.
+_ROW, _ROW_GPU = 2, 5
+
+
 def list_timed_passes(config: Config, blocks: Iterable[Block]) -> list[TimedPasses]:
     """Return the passes of each target, and of each draft model, that speculates in some block.
 
-    Their widths are those of single tokens, of the shortest replays, and of the rounds of every γ.
+    A draft model's widths are those of single tokens, of the shortest replays, and of the rounds of
+    every γ; a target's are those, and all up to the widest of `EVERY_WIDTH`.
     """
     measurement, timed = config.measurement, _known_to_our_program(config, blocks)
     passes: dict[str, set[tuple[Outputs, int]]] = {}
     for block, arm in ((one, arm) for one in timed for arm in one.arms):
         if arm.speculates:
-            passes.setdefault(block.target, set()).add((Outputs.ALL, arm.gamma + 1))
+            of_target = {(Outputs.ALL, width) for width in (*EVERY_WIDTH, arm.gamma + 1)}
+            passes.setdefault(block.target, set()).update(of_target)
         # Other methods' files are no models by themselves.
         if arm.draft_model and arm.method == Method.DRAFT:
-            passes.setdefault(arm.draft_model, set()).add((Outputs.LAST, arm.gamma + 1))
+            of_draft = {(Outputs.LAST, width) for width in (1, 2, arm.gamma + 1)}
+            passes.setdefault(arm.draft_model, set()).update(of_draft)
+    targets = {block.target for block in timed}
+    row = _ROW_GPU if timed and timed[0].gpu_layers else _ROW
     return [
         TimedPasses(
             model=model,
-            widths=tuple(sorted({1, 2, *(n_tokens for _, n_tokens in found)})),
-            outputs=tuple(sorted({kind for kind, _ in found})),
+            passes=tuple(sorted(found)),
             samples=measurement.pass_samples,
+            row=row,
             text=config.prompts.passage,
             gpu_layers=timed[0].gpu_layers,
-            **measurement.model_dump(include={"threads", "environment", "reruns"}),
+            engine_args=tuple(measurement.engine_args) if model in targets else (),
+            **measurement.model_dump(include={"context", "threads", "environment", "reruns"}),
         )
         for model, found in passes.items()
     ]
@@ -134,11 +147,11 @@ def list_timed_passes(config: Config, blocks: Iterable[Block]) -> list[TimedPass
 def _known_to_our_program(config: Config, blocks: Iterable[Block]) -> list[Block]:
     """Return the blocks whose passes our program can do by itself.
 
-    It needs the engine's libraries, which one built elsewhere may lack, and knows no options.
+    It needs the engine's libraries, which one built elsewhere may lack.
     """
     if not config.measurement.pass_samples or isinstance(config.engine, PathEngine):
         return []
-    return [one for one in blocks if one.protocol == Protocol.PAIRED and not one.options_text]
+    return [one for one in blocks if one.protocol == Protocol.PAIRED]
 
 
 def list_draft_scoring(config: Config, blocks: Iterable[Block]) -> dict[str, list[str]]:

@@ -1,22 +1,29 @@
 // Our program on one model, for what no program of llama.cpp does.
 //
-// Usage: model_passes time MODEL TEXT THREADS GPU_LAYERS DEPTH SAMPLES OUTPUTS COUNTS
-//        model_passes score MODEL TEXTS THREADS GPU_LAYERS N_TOKENS CONTEXT
+// Usage: model_passes time TEXT DEPTH SAMPLES ROW PASSES FLAGS...
+//        model_passes score TEXTS N_TOKENS FLAGS...
+//
+// FLAGS are those that llama-server has: the model is loaded and computed as it does.
 //
 // `time` times one forward pass by its tokens, and counts the experts that it activates. A pass
-// decodes `n_tokens` consecutive tokens of a text behind `depth` others, in one sequence, as a target
-// verifies draft tokens. llama-bench gives the output of the last token only; llama-batched-bench
-// decodes one token of each of many sequences. OUTPUTS (`all`, `last`) and COUNTS are lists with
-// spaces. Each sample starts at another place of the text. Within a sample all passes start from the
-// same state, in random order. Standard output has a JSON object a line:
+// decodes consecutive tokens of a text, in one sequence, as a target verifies draft tokens.
+// llama-bench gives the output of the last token only; llama-batched-bench decodes one token of each
+// of many sequences. PASSES are words such as `all:5`: five tokens with an output for each, or for
+// the `last` one. ROW equal ones follow each other behind DEPTH tokens, as a server's do: the first
+// one's graph is new, those after it use that again, on a GPU as captured. Each of the SAMPLES starts
+// at another place of the text, and has the rows in a random order. Experts are counted with all
+// outputs: some graphs compute those of the last layer for outputs alone. Standard output has a JSON
+// object a line:
 //
-//     {"sample": 0, "n_tokens": 5, "experts": [11, 13]}          distinct experts of each MoE layer
-//     {"sample": 0, "n_tokens": 5, "outputs": "all", "ms": 1.25}
+//     {"sample": 0, "n_tokens": 5, "experts": [11, 13]}    distinct experts of each MoE layer, in order
+//     {"sample": 0, "n_tokens": 5, "outputs": "all", "sampled_ms": 0.11, "ms": [1.31, 1.25]}
+//     {"sample": 0, "saved_ms": 0.81, "restored_ms": 0.62}    of a target's recurrent state
 //
 // `score` says at each token of a text what a draft model would have proposed. That depends on the
 // tokens before it alone, so one scoring of a target's output gives every draft length. A line of
-// TEXTS is the length of a prompt, and the ids of the prompt and of the target's output, CONTEXT at
-// most. The prompt is processed at once, as llama-server does, the rest N_TOKENS at once. For each:
+// TEXTS is the length of a prompt, and the ids of the prompt and of the target's output, which the
+// context holds. The prompt is processed at once, as llama-server does, the rest N_TOKENS at once.
+// For each:
 //
 //     {"text": 0, "position": 3, "token": 5, "agrees": true, "confidence": 0.9, "lead_nats": 2.1}
 //
@@ -39,16 +46,20 @@
 #include <string>
 #include <vector>
 
+#include "arg.h"
+#include "common.h"
 #include "ggml-backend.h"
 #include "ggml.h"
 #include "llama-cpp.h"
+#include "log.h"
+#include "sampling.h"
 
 namespace {
 
+using Clock = std::chrono::steady_clock;
 using Tokens = std::vector<llama_token>;
 
 constexpr int CANDIDATES = 10;  // of a draft model in the server (common/speculative.cpp)
-constexpr int PROMPT_BATCH = 2048, PHYSICAL_BATCH = 512;  // llama-server's
 
 [[noreturn]] void fail(const std::string & reason) {
     fprintf(stderr, "model_passes: %s\n", reason.c_str());
@@ -62,14 +73,8 @@ void log_errors(ggml_log_level level, const char * text, void *) {
     }
 }
 
-llama_context_ptr context_of(llama_model * model, llama_context_params params, int threads) {
-    params.n_threads = params.n_threads_batch = threads;
-    params.no_perf = true;
-    llama_context_ptr context(llama_init_from_model(model, params));
-    if (!context) {
-        fail("no context could be made");
-    }
-    return context;
+double ms_between(Clock::time_point began, Clock::time_point ended) {
+    return std::chrono::duration<double, std::milli>(ended - began).count();
 }
 
 // Decode tokens behind those of the context, and return how many milliseconds that took. The tokens
@@ -80,20 +85,24 @@ double decode(llama_context * context, const llama_token * tokens, int count, in
     llama_batch batch = llama_batch_get_one(const_cast<llama_token *>(tokens), count);
     batch.logits = outputs.data();
     llama_synchronize(context);
-    const auto began = std::chrono::steady_clock::now();
+    const auto began = Clock::now();
     if (llama_decode(context, batch) != 0) {
         fail("a pass failed to decode");
     }
     llama_synchronize(context);
-    const auto took = std::chrono::steady_clock::now() - began;
-    return std::chrono::duration<double, std::milli>(took).count();
+    return ms_between(began, Clock::now());
 }
 
-struct Options {
-    int threads, gpu_layers, depth, samples;
-    std::vector<std::string> outputs;
-    std::vector<int> counts;
-    int widest;  // of the counts
+struct Pass {
+    int n_tokens;
+    std::string outputs;
+};
+
+// What is timed or counted at each place; `row` are equal passes that follow each other.
+struct Plan {
+    int depth, samples, row;
+    std::vector<Pass> passes;
+    int widest;  // in tokens
 };
 
 Tokens tokenize(const llama_model * model, const std::string & path) {
@@ -109,8 +118,9 @@ Tokens tokenize(const llama_model * model, const std::string & path) {
     return tokens;
 }
 
-// The distinct experts of each MoE layer, by the name of the tensor with its router's choices.
-using Visited = std::map<std::string, std::set<int32_t>>;
+// The distinct experts of each MoE layer, by its number, which the tensor with its router's choices
+// has in its name.
+using Visited = std::map<int, std::set<int32_t>>;
 
 // Receives the router's choices, which the engine hands over while it computes a graph.
 bool see(ggml_tensor * tensor, bool ask, void * visited) {
@@ -123,7 +133,7 @@ bool see(ggml_tensor * tensor, bool ask, void * visited) {
     const size_t size = ggml_nbytes(tensor);  // the choices may be a view of all experts in order
     std::vector<int32_t> data(size / sizeof(int32_t));
     ggml_backend_tensor_get(tensor, data.data(), 0, size);
-    auto & layer = (*static_cast<Visited *>(visited))[tensor->name];
+    auto & layer = (*static_cast<Visited *>(visited))[atoi(tensor->name + 13)];
     for (int64_t token = 0; token < tensor->ne[1]; token++) {
         const int32_t * chosen = &data[token * tensor->nb[1] / sizeof(int32_t)];
         layer.insert(chosen, chosen + tensor->ne[0]);
@@ -132,73 +142,132 @@ bool see(ggml_tensor * tensor, bool ask, void * visited) {
 }
 
 void print_experts(int sample, int n_tokens, const Visited & visited) {
-    printf("{\"sample\": %d, \"n_tokens\": %d, \"experts\": [", sample, n_tokens);
-    const char * comma = "";
-    for (const auto & [name, layer] : visited) {
-        printf("%s%zu", comma, layer.size());
-        comma = ", ";
+    printf("{\"sample\": %d, \"n_tokens\": %d", sample, n_tokens);
+    const char * between = ", \"experts\": [";
+    for (const auto & [layer, experts] : visited) {
+        printf("%s%zu", between, experts.size());
+        between = ", ";
     }
     printf("]}\n");
 }
 
-// Do all passes of all samples, and print how long each took, or how many experts it activates.
-void do_passes(llama_model * model, const Options & options, const Tokens & text, bool count) {
-    Visited visited;
-    llama_context_params params = llama_context_default_params();
-    params.n_seq_max = 1;
-    params.n_ctx = options.depth + options.widest;
-    params.n_batch = params.n_ubatch = std::max(512u, params.n_ctx);
-    if (options.gpu_layers > 0) {
-        params.flash_attn_type = LLAMA_FLASH_ATTN_TYPE_ENABLED;
+void print_times(int sample, const Pass & pass, const std::vector<double> & row, double sampled) {
+    printf("{\"sample\": %d, \"n_tokens\": %d, \"outputs\": \"%s\", \"sampled_ms\": %.6f", sample,
+           pass.n_tokens, pass.outputs.c_str(), sampled);
+    const char * between = ", \"ms\": [";
+    for (const double ms : row) {
+        printf("%s%.6f", between, ms);
+        between = ", ";
     }
-    params.cb_eval = count ? see : nullptr;
-    params.cb_eval_user_data = &visited;
-    const llama_context_ptr owner = context_of(model, params, options.threads);
-    llama_context * context = owner.get();
-    std::vector<std::pair<int, std::string>> passes;
-    for (const int n_tokens : options.counts) {
-        for (const auto & outputs : count ? std::vector<std::string>{"last"} : options.outputs) {
-            passes.emplace_back(n_tokens, outputs);
-        }
+    printf("]}\n");
+}
+
+// A context such as llama-server makes for a draft model: no pool of threads waits for its passes.
+llama_context_ptr make_context(llama_model * model, const common_params & params) {
+    llama_context_ptr context(
+        llama_init_from_model(model, common_context_params_to_llama(params)));
+    if (!context) {
+        fail("no context could be made");
     }
-    const int64_t last = (int64_t) text.size() - options.depth - options.widest;
+    return context;
+}
+
+// What `Plan` has at a place of the text: its number, a pass, and the tokens from its first one on.
+using AtPlace = std::function<void(int, const Pass &, const llama_token *)>;
+
+// Call `one` with each pass at every place of the text, behind the tokens before it, and `begin`
+// before these.
+void at_places(llama_context * context, const Plan & plan, const Tokens & text, const AtPlace & one,
+               const std::function<void(int)> & begin = [](int) {}) {
+    std::vector<Pass> passes = plan.passes;
+    const int64_t last = (int64_t) text.size() - plan.depth - plan.row * plan.widest;
     std::mt19937 random(1);
     std::vector<uint8_t> state;  // behind the first `depth` tokens
-    for (int sample = count ? 0 : -1; sample < options.samples; sample++) {  // -1 is a warm-up
-        const auto * start = &text[last * std::max(sample, 0) / std::max(options.samples - 1, 1)];
+    for (int sample = 0; sample < plan.samples; sample++) {
+        const auto * start = &text[last * sample / std::max(plan.samples - 1, 1)];
         llama_memory_clear(llama_get_memory(context), false);
-        decode(context, start, options.depth, options.depth - 1);
+        decode(context, start, plan.depth, plan.depth - 1);
+        begin(sample);
         state.resize(llama_state_seq_get_size(context, 0));
         llama_state_seq_get_data(context, state.data(), state.size(), 0);
         std::shuffle(passes.begin(), passes.end(), random);
-        for (const auto & [n_tokens, outputs] : passes) {
+        for (const auto & pass : passes) {
             llama_memory_clear(llama_get_memory(context), false);
             if (!llama_state_seq_set_data(context, state.data(), state.size(), 0)) {
                 fail("the state cannot be restored");
             }
-            visited.clear();
-            const double ms = decode(context, start + options.depth, n_tokens,
-                                     outputs == "all" ? 0 : n_tokens - 1);
-            if (count && visited.empty()) {
-                return;  // a dense model
-            }
-            if (count) {
-                print_experts(sample, n_tokens, visited);
-            } else if (sample >= 0) {
-                printf("{\"sample\": %d, \"n_tokens\": %d, \"outputs\": \"%s\", \"ms\": %.6f}\n",
-                       sample, n_tokens, outputs.c_str(), ms);
-            }
+            one(sample, pass, start + plan.depth);
         }
     }
 }
 
-void time_passes(llama_model * model, const Options & options, const std::string & file) {
-    const Tokens text = tokenize(model, file);
-    if ((int) text.size() <= options.depth + options.widest) {
-        fail("the text has " + std::to_string(text.size()) + " tokens, too few");
+// Print the experts that passes of each width activate; nothing of a dense model.
+void count_experts(llama_model * model, common_params params, const Plan & plan,
+                   const Tokens & text) {
+    Visited visited;
+    params.cb_eval = see;
+    params.cb_eval_user_data = &visited;
+    const llama_context_ptr context = make_context(model, params);
+    at_places(context.get(), plan, text, [&](int sample, const Pass & pass, const auto * ids) {
+        visited.clear();
+        decode(context.get(), ids, pass.n_tokens, 0);
+        if (!visited.empty()) {
+            print_experts(sample, pass.n_tokens, visited);
+        }
+    });
+}
+
+// Print how long the server takes to copy what it cannot cut back, before a round and, to return
+// to it, after a rejection; nothing of a model all of whose layers have a cache.
+void time_checkpoint(llama_context * context, int sample) {
+    const llama_model * model = llama_get_model(context);
+    if (!llama_model_is_hybrid(model) && !llama_model_is_recurrent(model)) {
+        return;
     }
-    do_passes(model, options, text, true);
-    do_passes(model, options, text, false);
+    const auto flags = LLAMA_STATE_SEQ_FLAGS_PARTIAL_ONLY;
+    std::vector<uint8_t> state;
+    for (int again = 0; again < 2; again++) {  // a server's memory for it is used again
+        const auto began = Clock::now();
+        state.resize(llama_state_seq_get_size_ext(context, 0, flags));
+        llama_state_seq_get_data_ext(context, state.data(), state.size(), 0, flags);
+        const auto saved = Clock::now();
+        llama_state_seq_set_data_ext(context, state.data(), state.size(), 0, flags);
+        llama_synchronize(context);
+        if (again) {
+            printf("{\"sample\": %d, \"saved_ms\": %.6f, \"restored_ms\": %.6f}\n", sample,
+                   ms_between(began, saved), ms_between(saved, Clock::now()));
+        }
+    }
+}
+
+// Print the times of the plan's passes with some outputs, and of sampling each of these.
+void time_passes(llama_context * context, Plan plan, const std::string & outputs,
+                 common_sampler * sampler, const Tokens & text) {
+    const auto others = [&](const Pass & pass) { return pass.outputs != outputs; };
+    auto & passes = plan.passes;
+    passes.erase(std::remove_if(passes.begin(), passes.end(), others), passes.end());
+    if (passes.empty()) {
+        return;
+    }
+    const bool all = outputs == "all";  // a target's
+    std::vector<double> row(plan.row);
+    const auto one = [&](int sample, const Pass & pass, const llama_token * ids) {
+        const int first = all ? 0 : pass.n_tokens - 1;
+        for (double & ms : row) {
+            ms = decode(context, ids, pass.n_tokens, first);
+            ids += pass.n_tokens;
+        }
+        const auto began = Clock::now();
+        for (int place = first; place < pass.n_tokens; place++) {
+            common_sampler_sample(sampler, context, place);
+        }
+        print_times(sample, pass, row, ms_between(began, Clock::now()) / (pass.n_tokens - first));
+    };
+    at_places(context, plan, text, one, [&](int sample) {
+        if (all) {
+            time_checkpoint(context, sample);
+        }
+    });
 }
 
 void print(int text, int position, llama_token target, const float * logits, int count) {
@@ -216,14 +285,10 @@ void print(int text, int position, llama_token target, const float * logits, int
            text, position, token, agrees ? "true" : "false", 1 / sum, lead);
 }
 
-// Score texts of `most` tokens; the output of each token that is not the last tells the next one.
-void score(llama_model * model, const std::string & file, int threads, int n_tokens, int most) {
-    llama_context_params params = llama_context_default_params();
-    params.n_ctx = most;
-    params.n_batch = PROMPT_BATCH;
-    params.n_ubatch = PHYSICAL_BATCH;
-    const llama_context_ptr context = context_of(model, params, threads);
-    const int vocabulary = llama_vocab_n_tokens(llama_model_get_vocab(model));
+// Score texts; the output of each token that is not the last tells the next one.
+void score(llama_context * context, const std::string & file, int n_tokens) {
+    const int vocabulary = llama_vocab_n_tokens(llama_model_get_vocab(llama_get_model(context)));
+    const int prompt_batch = llama_n_batch(context);
     std::ifstream texts(file);
     std::string line;
     for (int number = 0; std::getline(texts, line); number++) {
@@ -232,14 +297,14 @@ void score(llama_model * model, const std::string & file, int threads, int n_tok
         words >> prompt;
         const Tokens text(std::istream_iterator<llama_token>(words), {});
         const int last = (int) text.size() - 1;
-        llama_memory_clear(llama_get_memory(context.get()), true);
+        llama_memory_clear(llama_get_memory(context), true);
         for (int at = 0, end = 0; at < last; at = end) {
-            end = at < prompt ? std::min(prompt, at + PROMPT_BATCH) : std::min(last, at + n_tokens);
+            end = at < prompt ? std::min(prompt, at + prompt_batch) : std::min(last, at + n_tokens);
             const int output = std::clamp(prompt - 1, at, end);
-            decode(context.get(), &text[at], end - at, output - at);
+            decode(context, &text[at], end - at, output - at);
             for (int place = output; place < end; place++) {
                 print(number, place + 1 - prompt, text[place + 1],
-                      llama_get_logits_ith(context.get(), place - at), vocabulary);
+                      llama_get_logits_ith(context, place - at), vocabulary);
             }
         }
     }
@@ -247,28 +312,42 @@ void score(llama_model * model, const std::string & file, int threads, int n_tok
 
 }  // namespace
 
-int main(int, char ** argv) {
-    const std::string self = argv[0], task = argv[1], file = argv[2], text = argv[3];
-    const int threads = atoi(argv[4]), gpu_layers = atoi(argv[5]);
-    llama_log_set(log_errors, nullptr);
+int main(int argc, char ** argv) {
+    const std::string self = argv[0], task = argv[1], text = argv[2];
+    const int flags = task == "score" ? 4 : 7;  // their place
     // An engine for every processor has its kernels in libraries beside its programs.
     ggml_backend_load_all_from_path((self.substr(0, self.rfind('/') + 1) + "bin").c_str());
+    common_params params;
+    std::vector<char *> words(argv + flags - 1, argv + argc);  // of which the first is skipped
+    if (!common_params_parse((int) words.size(), words.data(), params, LLAMA_EXAMPLE_SERVER)) {
+        fail("llama-server has no such flags");
+    }
+    common_log_set_verbosity_thold(LOG_LEVEL_ERROR);
+    llama_log_set(log_errors, nullptr);
     llama_backend_init();
-    llama_model_params params = llama_model_default_params();
-    params.n_gpu_layers = gpu_layers;
-    const llama_model_ptr model(llama_model_load_from_file(file.c_str(), params));
-    if (!model) {
-        fail("cannot load " + file);
+    const auto loaded = common_init_from_params(params);
+    llama_context * context = loaded->context();
+    if (!context) {
+        fail("cannot load " + params.model.path);
     }
     if (task == "score") {
-        score(model.get(), text, threads, atoi(argv[6]), atoi(argv[7]));
-    } else {
-        std::istringstream outputs(argv[8]), counts(argv[9]);
-        Options options{threads, gpu_layers, atoi(argv[6]), atoi(argv[7]), {}, {}, 0};
-        options.outputs.assign(std::istream_iterator<std::string>(outputs), {});
-        options.counts.assign(std::istream_iterator<int>(counts), {});
-        options.widest = *std::max_element(options.counts.begin(), options.counts.end());
-        time_passes(model.get(), options, text);
+        score(context, text, atoi(argv[3]));
+        return 0;
     }
+    Plan plan{atoi(argv[3]), atoi(argv[4]), atoi(argv[5]), {}, 0};
+    std::istringstream passes(argv[6]);
+    for (std::string outputs, width; std::getline(passes, outputs, ':') && passes >> width;
+         passes >> std::ws) {
+        plan.passes.push_back({std::stoi(width), outputs});
+        plan.widest = std::max(plan.widest, plan.passes.back().n_tokens);
+    }
+    const Tokens tokens = tokenize(loaded->model(), text);
+    if ((int) tokens.size() <= plan.depth + plan.row * plan.widest) {
+        fail("the text has " + std::to_string(tokens.size()) + " tokens, too few");
+    }
+    count_experts(loaded->model(), params, plan, tokens);
+    common_sampler * sampler = loaded->sampler(0);
+    time_passes(context, plan, "all", sampler, tokens);
+    time_passes(make_context(loaded->model(), params).get(), plan, "last", sampler, tokens);
     return 0;
 }

@@ -19,7 +19,7 @@ from specmoe.config.block import Arm, Block, TimedPasses
 from specmoe.engine.build import PROGRAM
 from specmoe.engine.disturbance import Budget, Watch, measure_undisturbed
 from specmoe.engine.identity import Workplace, fact
-from specmoe.engine.job import Job, exclusive_job
+from specmoe.engine.job import Job, exclusive_job, server_command
 from specmoe.engine.machine import machine_id, physical_cores
 from specmoe.files import engine_path, info_beside
 
@@ -28,6 +28,9 @@ BATCH = 32
 _NARROWER = (1, 2, 8)
 _TOKENS_AGAIN = 256  # of texts that are scored again
 
+BESIDE = ("sampled_ms", "saved_ms", "restored_ms")
+"""What a record has of the server's work beside passes, see `read_timings`."""
+
 _logger = logging.getLogger(__name__)
 
 
@@ -35,30 +38,50 @@ def read_timings(text: str) -> dict[str, Any]:
     """Return what a record has of the passes that the program printed.
 
     - timings: those of each number of tokens with the same outputs, over all samples, in order.
-      `ms` is their median; `experts` are the activated ones, as a mean over layers and samples.
+      `ms` is the median of the last of a row, `first_ms` that of the first, whose graph is new;
+      `layers` are the activated experts of each MoE layer, as means over samples, and `experts`
+      their mean.
     - deviation: how far identical passes are apart, as a standard deviation of the logarithm of
       time; None for one place. A place's passes of all widths count as one, which takes about as
       long as a run.
     - error: the standard error of the logarithm of an `ms`, pooled over widths; a median has
       √(π/2) times that of a mean.
+    - what the server does beside a pass, as medians: `sampled_ms` an output, `saved_ms` and
+      `restored_ms` of a recurrent state; None of a model that has none.
     """
-    times, experts, of_places = (defaultdict[Any, list[float]](list) for _ in range(3))
+    times, firsts, of_places = (defaultdict[Any, list[float]](list) for _ in range(3))
+    beside, experts = defaultdict[str, list[float]](list), defaultdict[int, list[list[int]]](list)
     for line in map(json.loads, text.splitlines()):
+        for name in line.keys() & {*BESIDE}:
+            beside[name].append(line[name])
         if "ms" in line:
-            times[line["outputs"], line["n_tokens"]].append(line["ms"])
-            of_places[line["sample"]].append(math.log(line["ms"]))
-        else:
-            experts[line["n_tokens"]].append(fmean(line["experts"]))
-    means = {n_tokens: fmean(counts) for n_tokens, counts in experts.items()}
+            first, *_, last = line["ms"]
+            times[line["outputs"], line["n_tokens"]].append(last)
+            firsts[line["outputs"], line["n_tokens"]].append(first)
+            of_places[line["sample"]].append(math.log(last))
+        elif "experts" in line:
+            experts[line["n_tokens"]].append(line["experts"])
+    layers = {
+        n_tokens: [*map(fmean, zip(*counts, strict=True))] for n_tokens, counts in experts.items()
+    }
     timings = [
-        {"outputs": outputs, "n_tokens": n_tokens, "ms": median(ms), "experts": means.get(n_tokens)}
+        {
+            "outputs": outputs,
+            "n_tokens": n_tokens,
+            "ms": median(ms),
+            "first_ms": median(firsts[outputs, n_tokens]),
+            "experts": fmean(layers[n_tokens]) if layers else None,
+            "layers": layers.get(n_tokens),
+        }
         for (outputs, n_tokens), ms in sorted(times.items())
     ]
-    if len(of_places) < 2:
-        return {"timings": timings, "deviation": None, "error": None}
-    square = fmean(variance(map(math.log, ms)) for ms in times.values()) / len(of_places)
-    deviation, error = stdev(map(fmean, of_places.values())), math.sqrt(square * math.pi / 2)
-    return {"timings": timings, "deviation": deviation, "error": error}
+    found: dict[str, Any] = {"timings": timings, "deviation": None, "error": None}
+    found |= {name: median(beside[name]) if beside[name] else None for name in BESIDE}
+    if len(of_places) > 1:
+        square = fmean(variance(map(math.log, ms)) for ms in times.values()) / len(of_places)
+        found["deviation"] = stdev(map(fmean, of_places.values()))
+        found["error"] = math.sqrt(square * math.pi / 2)
+    return found
 
 
 def time_passes(
@@ -72,16 +95,32 @@ def time_passes(
 
 def measure(passes: TimedPasses, job: Job, program: Path) -> dict[str, Any]:
     """Return the record of the passes of the job's target, timed with `program`."""
-    threads = passes.threads or physical_cores()
-    lists = " ".join(passes.outputs), " ".join(map(str, passes.widths))
-    counts = threads, passes.gpu_layers, passes.depth, passes.samples
-    words = "time", engine_path(job.target), job.root / passes.text, *counts, *lists
+    listed = " ".join(f"{outputs}:{n_tokens}" for outputs, n_tokens in passes.passes)
+    widest = max(n_tokens for _, n_tokens in passes.passes)
+    context = max(passes.context, passes.depth + passes.row * widest)
+    flags = _flags(job, passes, context, passes.engine_args)
+    words = "time", job.root / passes.text, passes.depth, passes.samples, passes.row, listed, *flags
     printed, attempts = measure_undisturbed(
         lambda: job.run(program, words, passes.environment, job.time_limit_s),
         lambda: Watch(None, job.backend, passes.environment),
         Budget(passes.reruns, 1),
     )
     return {"machine": machine_id()} | attempts | read_timings(printed)
+
+
+def _flags(
+    job: Job, settings: TimedPasses | Block, context: int, args: Sequence[str] = ()
+) -> list[str]:
+    """Return llama-server's flags for the job's target, with which a baseline is greedy."""
+    _, *flags = server_command(
+        job.binaries / "llama-server",
+        engine_path(job.target),
+        context=context,
+        threads=settings.threads or physical_cores(),
+        gpu_layers=settings.gpu_layers,
+        args=args,
+    )
+    return [*flags, "--fit", "off", "--temp", "0", "--top-k", "1"]
 
 
 def expected_noise(
@@ -141,9 +180,8 @@ def score(
     file = job.server_log.with_suffix(".texts")
     lines = [[len(prompt), *prompt, *tokens] for prompt, tokens in texts]
     file.write_text("".join(" ".join(map(str, line)) + "\n" for line in lines))
-    threads = block.threads or physical_cores()
     longest = max(len(prompt) + len(tokens) for prompt, tokens in texts)
-    words = "score", engine_path(job.target), file, threads, block.gpu_layers, n_tokens, longest
+    words = "score", file, n_tokens, *_flags(job, block, longest)
     printed = job.run(program, words, block.environment, job.time_limit_s * len(texts))
     file.unlink()
     proposals: list[list[Proposal]] = [[] for _ in texts]

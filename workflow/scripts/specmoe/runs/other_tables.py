@@ -11,6 +11,7 @@ import pandas as pd
 import pandera.pandas as pa
 
 from specmoe.files import named_if_damaged, read_record, replace_text
+from specmoe.measure.model_passes import BESIDE
 from specmoe.models.info import load_info, save_info
 from specmoe.plan.asked import Asked
 from specmoe.plan.campaign import LoadedCampaign
@@ -34,9 +35,17 @@ PASS_TIMES = pa.DataFrameSchema(
         "n_tokens": pa.Column(int, _POSITIVE),  # tokens of the pass
         "depth": pa.Column(int, _POSITIVE),  # tokens before it
         "samples": pa.Column(int, _POSITIVE),
-        "ms": pa.Column(float, _POSITIVE),  # median over the samples
-        # Distinct experts of a layer, mean over layers and samples; null of a dense model.
+        # Medians over the samples: of the last of equal passes in a row, and of the first; null in
+        # rows of version 2, in which each pass was a first one.
+        "ms": pa.Column(float, _POSITIVE),
+        "first_ms": pa.Column(float, _POSITIVE, nullable=True),
+        # What the server does beside: sampling an output, and copying a recurrent state before a
+        # round and back; null of a model without one.
+        **{name: pa.Column(float, _COUNT, nullable=True) for name in BESIDE},
+        # Distinct experts of a layer, mean over layers and samples, and of each layer over samples;
+        # null of a dense model.
         "experts": pa.Column(float, _POSITIVE, nullable=True),
+        "layers": pa.Column(object, nullable=True),
         # Of the last attempt, see `engine.disturbance`.
         "disturbed_reason": pa.Column(str, nullable=True),
     },
@@ -85,6 +94,8 @@ def _read(schema: pa.DataFrameSchema, path: Path | None = None) -> pd.DataFrame:
     if path is None:
         return frame_of(schema, [])
     frame = read_table(path).to_pandas()
+    if schema is PASS_TIMES:  # of version 2
+        frame = frame.reindex(columns=[*schema.columns])
     with schema_errors(path):
         return validated(schema, frame)
 
@@ -98,7 +109,7 @@ def rows_of_passes(record: Mapping[str, Any], asked: Request) -> list[dict[str, 
     """Return the rows of a record of timed passes and its request."""
     whole = {name: asked[name] for name in ("engine", "model", "repeat", "depth", "samples")}
     whole |= {"model_sha256": asked["target_sha256"]}
-    whole |= {name: record[name] for name in ("machine", "disturbed_reason")}
+    whole |= {name: record[name] for name in ("machine", "disturbed_reason", *BESIDE)}
     return [whole | one for one in record["timings"]]
 
 
