@@ -6,7 +6,6 @@ nor is a setting that is clearly beaten, or that hardly drafts. With few minutes
 settings are measured, on as many prompts as the minutes allow.
 """
 
-import math
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from itertools import groupby
@@ -32,7 +31,6 @@ from specmoe.config.schema import Config
 from specmoe.models.info import ModelInfo, load_info
 from specmoe.plan.asked import Asked
 from specmoe.plan.campaign import LoadedCampaign
-from specmoe.records import load
 from specmoe.runs.collect import rows_of_block
 from specmoe.runs.other_tables import read_passes, read_scores, undisturbed_passes
 from specmoe.runs.schema import frame_of
@@ -97,11 +95,6 @@ def predict(campaign: LoadedCampaign, rows: Rows, infos: Mapping[str, ModelInfo]
     """Add predicted speedups to the rows of draft models, and the verdicts that follow."""
     asked, statistics = Asked(campaign), campaign.config.statistics
     passes = undisturbed_passes(read_passes(asked, repeats=[0]))
-    # Of passes over several tokens, in those over one: the noise of both.
-    errors = {
-        model: load(asked.records.link(f"pass_times/{model}/r0"))[1].get("error") or 0.0
-        for model in campaign.timed_passes
-    }
     scores = scores_by_run(read_scores(campaign.scores))
     texts: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for name, block in campaign.blocks.items():
@@ -113,9 +106,7 @@ def predict(campaign: LoadedCampaign, rows: Rows, infos: Mapping[str, ModelInfo]
             if row["scored_by"] and len(alone):
                 given = alone, row["scored_by"], scores, passes, statistics
                 if pair := scored_pair(*given, replays=infos[row["target"]].replays):
-                    of_target, of_draft = errors[row["target"]], errors[row["scored_by"]]
-                    error = math.hypot(pair.error, of_target, of_target, of_draft)
-                    row |= pair._replace(error=error).predict_speedup(row["gamma"])
+                    row |= pair.predict_speedup(row["gamma"])
         drop_predicted(settings)
 
 

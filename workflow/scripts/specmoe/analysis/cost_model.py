@@ -1,31 +1,31 @@
 """The cost of a round of speculation, as a sum of measured parts, and what follows from it.
 
-The unit is the *step*: the time that the baseline takes for one token. A round drafts g tokens
-and verifies them in one pass of width g + 1. On a target that cannot take back a part of a pass
-(see `engine.responses`) a round that accepts a < g tokens is followed by a replay, a pass of width
-a + 2 that gives one more token. A run of N timed tokens then takes, in steps,
+A round drafts g tokens and verifies them in one pass of width g + 1. On a target that cannot take
+back a part of a pass (see `engine.responses`) a round that accepts a < g tokens is followed by a
+replay, a pass of width a + 2 that gives one more token. A run of N timed tokens then takes, in
+milliseconds,
 
     drafted * c(gamma)
     + sum of v(n) + d(n) over rounds and replays
-    + sum of o(n) over rounds + replays * r + single steps
+    + sum of o(n) over rounds + replays * r + single steps * t
 
+- t: the baseline's time for a token;
 - c(gamma): the draft model's time for one drafted token;
-- v(b): one pass of the target over b tokens; v(1) = 1;
+- v(b): one pass of the target over b tokens, which may fall with b: kernels change with the width;
 - d(b): the draft model reads every batch of a round or replay again (`common_speculative_process`
   in llama.cpp), which the engine counts neither as drafting nor as verifying;
-- o(b): what else a round of that width takes, such as saving the state of a hybrid target;
+- o(b): what else a round of that width takes, see `config.methods.round_parts`;
 - r: what a replay takes beyond its pass and its re-reading: restoring the state;
 
-and its speedup is N over that. Per round this is the usual
+and its speedup is N t over that. Per round this is the usual
 
-    (1 + mean accepted) / (gamma * c + v(gamma + 1) + d(gamma + 1) + o(gamma + 1) + replay share),
+    (1 + mean accepted) t / (gamma * c + v(gamma + 1) + d(gamma + 1) + o(gamma + 1) + replay share),
 
 with the token of a replay counted above, its cost below.
 
 Passes are timed by themselves, which gives v and d; o and r are what the runs of forced acceptance
-take beyond them. No cost is negative, and v, d and o never fall with the width. They are linear
-between the measured widths and continue beyond them at the slope of the last piece; below its least
-width o is constant, as is c beyond the measured gammas.
+take beyond them, errors of all that was subtracted included. Costs are linear between the measured
+widths, and constant beyond them; nothing is predicted of wider passes than were timed.
 """
 
 from collections.abc import Mapping, Sequence
@@ -41,8 +41,8 @@ from specmoe.analysis.intervals import Estimate, student_quantile
 from specmoe.audit.draft_rounds import Counts
 
 Array = npt.NDArray[np.float64]
-KINDS = ("draft", "pass", "catchup", "overhead", "replay")
-"""The kinds of cost: c, v, d, o and r."""
+KINDS = ("token", "draft", "pass", "catchup", "overhead", "replay")
+"""The kinds of cost: t, c, v, d, o and r."""
 # A round that is not drafted, and a batch that is read again.
 _SUMS = {"round": ("pass", "catchup", "overhead"), "batch": ("pass", "catchup")}
 
@@ -114,13 +114,12 @@ def counts_are_known(runs: pd.DataFrame) -> "pd.Series[bool]":
 
 @dataclass(frozen=True)
 class CostModel:
-    """The costs of one target with one draft, in steps.
+    """The costs of one target with one draft, in ms.
 
-    `knots` has the γ or widths at which each of `KINDS` is known: c of γ; v, the first of whose
-    widths is 1; d, none without a draft model; o, none without runs of forced acceptance; and r at
-    0. `costs` has them in this order, and `without` as fitted without each repeat in turn, shape
-    (repeats, costs); it has no rows where a kind of run has a single repeat. `degrees` of freedom
-    are the fewest repeats of any kind of run, less one.
+    `knots` has the γ or widths at which each of `KINDS` is known: t at 1; c of γ; v; d, none
+    without a draft model; o; and r at 0. `costs` has them in this order, and `without` as fitted
+    without each repeat in turn, shape (repeats, costs); it has no rows where a kind of run has a
+    single repeat. `degrees` of freedom are the fewest repeats of any kind of run, less one.
     """
 
     knots: Mapping[str, tuple[int, ...]]
@@ -149,18 +148,26 @@ class CostModel:
         """How many standard errors an interval reaches: Student's t; NaN with a single repeat."""
         return float(student_quantile(self.degrees, self.confidence))
 
-    def cost(self, parts: Array) -> Estimate:
-        """Return the cost `parts @ costs`, which may be zero.
+    @property
+    def widest(self) -> int:
+        """The widest round of which something is predicted."""
+        return min(at[-1] for kind in ("pass", "catchup") if (at := self.knots[kind]))
 
-        It has no interval at zero: there the fit does not say how much more it may be.
-        """
+    def cost(self, parts: Array) -> Estimate:
+        """Return the cost `parts @ costs`; a residual may be below zero."""
         value, reach = float(parts @ self.costs), float(self.reach(self.without @ parts))
-        if not value or np.isnan(reach):
-            return Estimate(value)
-        return Estimate(value, max(value - reach, 0.0), value + reach)
+        return Estimate(value) if np.isnan(reach) else Estimate(value, value - reach, value + reach)
+
+    def speedups(self, tokens: Any, work: Array) -> tuple[Array, Array]:
+        """Return the speedups of so many tokens by their work, and those without each repeat.
+
+        Shapes: (runs,), (runs, costs); (runs,), (repeats, runs).
+        """
+        value = tokens * self.costs[0] / (work @ self.costs)
+        return value, tokens * self.without[:, :1] / (self.without @ work.T)
 
     def ratio(self, value: float, without: Array) -> Estimate:
-        """Return a cost or speedup above zero, with an interval by its logarithm.
+        """Return a speedup, with an interval by its logarithm.
 
         `without` has the value without each repeat.
         """
@@ -168,7 +175,7 @@ class CostModel:
         return Estimate(value, value / exp(reach), value * exp(reach))
 
     def value(self, kind: str, at: float) -> float:
-        """Return the cost that `weights` give, in steps."""
+        """Return the cost that `weights` give, in ms."""
         return float(self.weights(kind, at) @ self.costs)
 
     def weights(self, kind: str, at: Array | float, times: Array | float = 1.0) -> Array:
@@ -178,14 +185,11 @@ class CostModel:
         """
         amounts = {one: np.zeros(len(knots)) for one, knots in self.knots.items()}
         for one in _SUMS.get(kind, (kind,)):
-            points, knots = np.atleast_1d(at), self.knots[one]
-            if one in ("draft", "overhead") and knots:
-                points = np.clip(points, knots[0], knots[-1] if one == "draft" else None)
-            amounts[one] = shares(points, knots, times)
+            amounts[one] = shares(np.atleast_1d(at), self.knots[one], times)
         return np.concatenate([*amounts.values()])
 
     def work(self, counts: RunCounts) -> Array:
-        """Return a run's amount of each cost; its time in steps is `work @ costs`."""
+        """Return a run's amount of each cost; its time in ms is `work @ costs`."""
         drafts, replays = (counts.gamma, counts.drafted), (counts.replay_width(), counts.replays)
         return self._work(drafts, counts.widths(), replays, counts.single_steps)
 
@@ -221,7 +225,7 @@ class CostModel:
         """
         found = self.weights("draft", *drafts) + self.weights("round", rounds)
         found += self.weights("batch", *replays) + self.weights("replay", 0, np.sum(replays[1]))
-        return found + self.weights("pass", 1, single)
+        return found + self.weights("token", 1, single)
 
 
 def shares(
@@ -229,10 +233,11 @@ def shares(
 ) -> Array:
     """Return the weights of the values at `knots` in a weighted sum of values at `points`.
 
-    Values are linear between knots, and continue beyond the last at the slope of the last piece.
-    `weights` are those of the points, or of each.
+    Values are linear between knots, and constant beyond them. `weights` are those of the points, or
+    of each.
     """
-    at, places = np.asarray(points, float), np.asarray(knots, float)
+    places = np.asarray(knots, float)
+    at = np.asarray(points, float).clip(*places[[0, -1]] if len(places) else (None, None))
     weights = np.broadcast_to(weights, at.shape)
     if len(places) < 2:
         return np.full(len(places), weights.sum())

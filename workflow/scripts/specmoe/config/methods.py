@@ -107,6 +107,19 @@ def is_ngram(method: Method) -> bool:
     return method.value.startswith("ngram-")
 
 
+def round_parts(method: Method, *, replays: bool) -> list[str]:
+    """Return what the engine does in a round beside drafting and passes, without logging its time.
+
+    `replays`: whether rounds are replayed. Then it copies the target's recurrent state to the
+    host's memory before each round, as it does for draft models and n-grams; it keeps states to
+    roll back to for MTP, EAGLE-3, DFlash and DSpark alone (`need_n_rs_seq` in common/common.h),
+    whose heads read the verified batch in a pass of their own. Every accepted token, and the one
+    that follows, is sampled from the target's whole vocabulary (tools/server/server-context.cpp).
+    """
+    head = METHODS[method].rolls_back
+    return ["catch-up"] * head + ["checkpoint"] * replays + ["sampling"]
+
+
 def engine_type(method: Method | None) -> str:
     """Return the value of `--spec-type` for a method; `none` without one."""
     return METHODS[method].engine if method else "none"

@@ -125,7 +125,7 @@ def cited(analysis: Analysis) -> dict[str, Any]:
         "costs_measured": not passes.empty,
         "widest_reads": _widest_reads(analysis.pass_times),
         "widest": widest,
-        "widest_steps": _ends_by_family(passes[passes["n_tokens"] == widest], "steps"),
+        "widest_of_token": _ends_by_family(passes[passes["n_tokens"] == widest], "of_token"),
         "break_even": _break_even(analysis),
         "predicted": next(iter(records(predicted[predicted["suite"] == WHOLE])), None),
         "forced": [

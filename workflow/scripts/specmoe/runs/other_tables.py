@@ -39,6 +39,8 @@ PASS_TIMES = pa.DataFrameSchema(
         # rows of version 2, in which each pass was a first one.
         "ms": pa.Column(float, _POSITIVE),
         "first_ms": pa.Column(float, _POSITIVE, nullable=True),
+        # The standard error of the logarithm of a pass's ms, see `read_timings`.
+        "error": pa.Column(float, _COUNT, nullable=True),
         # What the server does beside: sampling an output, and copying a recurrent state before a
         # round and back; null of a model without one.
         **{name: pa.Column(float, _COUNT, nullable=True) for name in BESIDE},
@@ -109,7 +111,7 @@ def rows_of_passes(record: Mapping[str, Any], asked: Request) -> list[dict[str, 
     """Return the rows of a record of timed passes and its request."""
     whole = {name: asked[name] for name in ("engine", "model", "repeat", "depth", "samples")}
     whole |= {"model_sha256": asked["target_sha256"]}
-    whole |= {name: record[name] for name in ("machine", "disturbed_reason", *BESIDE)}
+    whole |= {name: record[name] for name in ("machine", "disturbed_reason", "error", *BESIDE)}
     return [whole | one for one in record["timings"]]
 
 

@@ -82,14 +82,14 @@ def gain_without_acceptance(analysis: Analysis) -> Comparisons:
 
 
 def checking_is_sublinear(analysis: Analysis) -> Comparisons:
-    """Compare the cost of a verification with that of as many single passes.
+    """Compare the cost of a verification with that of as many tokens, one by one.
 
     Where passes were timed by themselves, their times decide. Elsewhere a round of L tokens at
     speedup S takes the time of L / S single passes: an upper bound, as it includes drafting.
     """
-    passes = analysis.pass_times[analysis.pass_times["n_tokens"] > 1]
+    passes = analysis.pass_times.query("n_tokens > 1").dropna(subset="of_token")
     for row in records(passes):
-        took = _estimate(row, "steps")
+        took = _estimate(row, "of_token")
         words = f"{row['label']}: a pass over {row['n_tokens']} tokens takes the time of"
         words += f" {_number(took)} of one token"
         yield Comparison(Estimate.exact(row["n_tokens"]).minus(took), words, ())
