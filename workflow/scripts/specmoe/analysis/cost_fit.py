@@ -154,8 +154,8 @@ def _solve(sums: pd.DataFrame, timed: Timed, repeats: list[int], model: CostMode
     drafting = took.groupby(level="gamma").sum().to_numpy(float)
     drafts = slice(3, 3 + len(model.knots["draft"]))  # behind times and single steps
     each = drafting[:, 0] / drafting[:, drafts].sum(axis=1)
-    took = took[took.index.get_level_values("full").notna()].to_numpy(float)
-    beside, work = took[:, 1], took[:, 2:]
+    forced = took[took.index.get_level_values("full").notna()].to_numpy(float)
+    beside, work = forced[:, 1], forced[:, 2:]
     passes = pd.concat([timed.passes, timed.catchup], axis="columns")
     steps = passes.div(timed.token, axis="index").dropna()
     known = steps[steps.index.isin(repeats)]
