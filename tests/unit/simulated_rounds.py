@@ -44,8 +44,9 @@ def timed_pass(
     model: str, n_tokens: int, ms: float, repeat: int, outputs: str = "all"
 ) -> dict[str, Any]:
     """Return a row of the table of passes."""
-    made_by = {"engine": "current-cpu", "model": model, "repeat": repeat, "outputs": outputs}
-    return made_by | {"n_tokens": n_tokens, "ms": ms, "experts": None}
+    row = {"engine": "current-cpu", "model": model, "repeat": repeat, "outputs": outputs}
+    row |= {"n_tokens": n_tokens, "ms": ms, "first_ms": ms, "sampled_ms": 0.0}
+    return row | dict.fromkeys(["saved_ms", "restored_ms", "error", "experts", "layers"])
 
 
 def pass_times(
