@@ -145,13 +145,14 @@ def list_timed_passes(config: Config, blocks: Iterable[Block]) -> list[TimedPass
 
 
 def _known_to_our_program(config: Config, blocks: Iterable[Block]) -> list[Block]:
-    """Return the blocks whose passes our program can do by itself.
+    """Return the blocks, with the campaign's own options, whose passes our program can do by itself.
 
     It needs the engine's libraries, which one built elsewhere may lack.
     """
     if not config.measurement.pass_samples or isinstance(config.engine, PathEngine):
         return []
-    return [one for one in blocks if one.protocol == Protocol.PAIRED]
+    paired = [one for one in blocks if one.protocol == Protocol.PAIRED]
+    return [one for one in paired if [*one.engine_args] == [*config.measurement.engine_args]]
 
 
 def list_draft_scoring(config: Config, blocks: Iterable[Block]) -> dict[str, list[str]]:
