@@ -145,7 +145,7 @@ def list_timed_passes(config: Config, blocks: Iterable[Block]) -> list[TimedPass
 
 
 def _known_to_our_program(config: Config, blocks: Iterable[Block]) -> list[Block]:
-    """Return the blocks, with the campaign's own options, whose passes our program can do by itself.
+    """Return the blocks with the campaign's own options whose passes our program can do.
 
     It needs the engine's libraries, which one built elsewhere may lack.
     """
