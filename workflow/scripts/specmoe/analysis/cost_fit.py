@@ -120,7 +120,9 @@ def fit(runs: pd.DataFrame, statistics: Statistics, timed: Timed) -> CostModel |
     read.loc[full.index, "full"], read.loc[none.index, "full"] = True, False
     unfitted = CostModel(
         knots=_knots(
-            {*read["gamma"]}, timed, {round(float(one.widths().max())) for one in counts_of(full)}
+            {*read["gamma"]},
+            timed,
+            {1 + max(np.flatnonzero(one.drafted)) for one in counts_of(full)},
         ),
         costs=np.array([]),
         without=np.array([]),
