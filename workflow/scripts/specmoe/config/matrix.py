@@ -145,25 +145,27 @@ def list_timed_passes(config: Config, blocks: Iterable[Block]) -> list[TimedPass
 
 
 def _known_to_our_program(config: Config, blocks: Iterable[Block]) -> list[Block]:
-    """Return the blocks whose passes our program can do by itself.
+    """Return the blocks whose passes our program can do by itself, with the campaign's options.
 
     It needs the engine's libraries, which one built elsewhere may lack.
     """
+    own = (*config.measurement.engine_args,)
     if not config.measurement.pass_samples or isinstance(config.engine, PathEngine):
         return []
-    return [one for one in blocks if one.protocol == Protocol.PAIRED]
+    return [one for one in blocks if one.protocol == Protocol.PAIRED and one.engine_args == own]
 
 
 def list_draft_scoring(config: Config, blocks: Iterable[Block]) -> dict[str, list[str]]:
     """Return, by draft model, the blocks whose texts it reads: see `measure.model_passes`.
 
-    It drafts there alone and greedily. In stages it reads before the first repeat what targets
-    write in blocks of their own.
+    It drafts there alone and greedily, and no options change what it does. In stages it reads
+    before the first repeat what targets write in blocks of their own.
     """
     read: dict[str, list[str]] = {}
     staged = config.measurement.staged
     for block in _known_to_our_program(config, blocks):
-        if block.temperature == 0 and Arm() in block.arms and not (staged and block.repeat):
+        greedy = block.temperature == 0 and not block.options_text
+        if greedy and Arm() in block.arms and not (staged and block.repeat):
             name = texts_of(block).block if staged else block.block
             plain = [arm for arm in block.arms if arm.forced_acceptance is None]
             for draft in {str(arm.draft_model) for arm in plain if arm.method == Method.DRAFT}:
