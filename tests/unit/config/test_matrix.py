@@ -164,12 +164,13 @@ def test_repeats_are_samples_above_temperature_0(study):
     assert [block.run_seed for block in blocks] == [42, 42, 42, 42, 43, 44]
 
 
-def test_only_a_gpu_backend_puts_layers_on_the_gpu_and_up_to_five_prompts_into_a_block(study):
+def test_a_gpu_has_all_layers_up_to_five_prompts_in_a_block_and_rows_that_it_captures(study):
     config = load(study, ROOT)
-    for gpu, layers, prompts in ((True, 99, {1, 3, 4, 5}), (False, 0, {1})):
+    for gpu, layers, prompts, row in ((True, 99, {1, 3, 4, 5}, 5), (False, 0, {1}, 2)):
         found = list_blocks(config, gpu=gpu)
         assert {block.gpu_layers for block in found} == {layers}
         assert {len(block.prompts) for block in found} == prompts
+        assert {one.row for one in list_timed_passes(config, found)} == {row}
 
 
 def test_targets_verify_at_every_width_and_drafts_read_again_at_those_of_their_rounds(synthetic):
