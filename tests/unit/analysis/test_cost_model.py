@@ -134,8 +134,8 @@ def test_rows_without_equal_passes_are_compared_with_the_servers_own_token(hybri
 
 
 def test_where_rounds_are_replayed_every_pass_has_a_new_graph():
-    times = pass_times().assign(first_ms=lambda rows: rows["ms"] * 1.5, saved_ms=2.0)
-    times["restored_ms"] = 3.0
+    times = pass_times().assign(first_ms=lambda rows: rows["ms"] * 1.5, sampled_ms=1.0)
+    times.loc[times["outputs"] == "all", ["saved_ms", "restored_ms"]] = [2.0, 3.0]
     given = times, "moe_q4", "draft_0.8b", STEP_MS
     alike, replayed = (timed_parts(*given, replays=replays) for replays in (False, True))
     single = times.query("model == 'moe_q4' and n_tokens == 1")["ms"].tolist()
@@ -145,8 +145,11 @@ def test_where_rounds_are_replayed_every_pass_has_a_new_graph():
     assert [one.sum() for one in (alike.saved, alike.restored)] == [0, 0]
     # Alone, a round takes its passes, a token's own time beside its pass, and the checkpoint.
     model = timed_costs(replayed, SETTINGS, replays=True)
-    assert model.value("overhead", 9) == pytest.approx(STEP_MS * (1 - 1.5) + 2.0)
+    assert model.value("overhead", 9) == pytest.approx(1.0 + 2.0)
     assert model.value("replay", 0) == pytest.approx(3.0)
+    # A draft model with a recurrent state is saved and restored in every round.
+    times.loc[times["outputs"] == "last", ["saved_ms", "restored_ms"]] = [0.25, 0.5]
+    assert timed_parts(*given, replays=False).saved.tolist() == pytest.approx([0.75] * 2)
 
 
 @pytest.mark.parametrize(("tokens", "extrapolated"), [(35, False), (33, True)])

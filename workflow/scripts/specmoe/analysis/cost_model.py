@@ -73,8 +73,8 @@ class RunCounts(NamedTuple):
 
         A short draft of which all was accepted has none; it counts as the others of its length.
         """
-        partly = self.accepted[:-1]
-        return partly * (self.replays / max(partly.sum(), 1))
+        partly: Array = self.accepted[:-1]
+        return np.asarray(partly * (self.replays / max(partly.sum(), 1)))
 
 
 def total(lengths: Array) -> float:
