@@ -66,6 +66,7 @@ class Stages:
     workflow_pid: int | None
     blocks: list[str] = field(default_factory=list)  # that are measured as asked
     passes: list[int] = field(default_factory=list)  # the repeats before which they were timed
+    passes_s: float = 0.0  # that the last ones took
     decided: list[dict[str, Any]] = field(default_factory=list)  # before each repeat
     # When it began, had all records been made since then.
     began: float = field(default_factory=time.monotonic)
@@ -91,7 +92,7 @@ class Stages:
         for repeat in range(most):
             if ended := self._decide(repeat):
                 return ended
-            if repeat and self._passes_s() < PASSES_SHARE * self.left_s:
+            if repeat and self.passes_s < PASSES_SHARE * self.left_s:
                 self._time_passes(repeat)
             if not self._measure_repeat(repeat):
                 return self._decide(repeat + 1, "the minutes end")
@@ -133,16 +134,9 @@ class Stages:
     def _time_passes(self, repeat: int) -> None:
         if self.campaign.timed_passes:
             began = time.monotonic()
-            jobs.time_passes(self.campaign, repeat, self.log, self.workflow_pid)
+            self.passes_s = jobs.time_passes(self.campaign, repeat, self.log, self.workflow_pid)
             self.passes.append(repeat)
-            self.began -= max(self._passes_s() - (time.monotonic() - began), 0)
-
-    def _passes_s(self) -> float:
-        """Return how long the passes took that were timed last."""
-        repeat = self.passes[-1] if self.passes else 0
-        names = (f"pass_times/{model}/r{repeat}" for model in self.campaign.timed_passes)
-        heads = (head_of(self.campaign.folder / f"{name}.jsonl") for name in names)
-        return sum(head.seconds for head in heads if head)
+            self.began -= max(self.passes_s - (time.monotonic() - began), 0)
 
     def _write_texts(self) -> None:
         """Measure targets alone, and score what they wrote; with few minutes fewer texts."""

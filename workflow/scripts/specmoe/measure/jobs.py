@@ -42,9 +42,9 @@ def measure_once(
 
 def time_passes(
     campaign: LoadedCampaign, repeat: int, log: Path, workflow_pid: int | None = None
-) -> None:
-    """Time the passes of each model by themselves, alone on the machine."""
-    asked, records = Asked(campaign), []
+) -> float:
+    """Time the passes of each model, alone on the machine; return the seconds that it took."""
+    asked, records, took_s = Asked(campaign), [], 0.0
     for model, passes in campaign.timed_passes.items():
         name, file = f"pass_times/{model}/r{repeat}", campaign.model_file(model)
         given = passes, campaign.workplace(name, workflow_pid), file, log
@@ -52,11 +52,13 @@ def time_passes(
         timed, _ = asked.measure_once(name, request, partial(model_passes.time_passes, *given))
         records.append(timed)
         asked.records.relink(name, request)
+        took_s += asked.records.seconds(name, request) or 0.0
     if repeat == 0:
         deviations = [record.get("deviation") for record in records]
         confidence = campaign.config.statistics.confidence
         noise = model_passes.expected_noise(deviations, campaign.blocks.values(), confidence)
         print(fill_template(ROOT / "paper/noise.txt.j2", noise=noise), end="", flush=True)
+    return took_s
 
 
 def score_draft(
