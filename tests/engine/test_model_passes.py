@@ -24,6 +24,7 @@ PASSES = TimedPasses(
     model="target",
     passes=tuple(product(Outputs, WIDTHS)),
     samples=12,
+    seconds=None,
     row=3,
     text="passage.txt",
     depth=32,
@@ -61,8 +62,11 @@ def test_every_width_is_timed_with_all_outputs_and_with_the_last_and_work_beside
     assert set(timings) == {*product(Outputs, WIDTHS)}
     assert all(one["first_ms"] > 0 and one["ms"] > 0 for one in timings.values())
     assert all(one["experts"] is None and one["layers"] is None for one in timings.values())
-    of_draft = measured(family["draft"], replace(PASSES, passes=((Outputs.LAST, 2),)))
+    assert {one["samples"] for one in timings.values()} == {PASSES.samples}
+    late = replace(PASSES, passes=((Outputs.LAST, 2),), seconds=1e-6)
+    of_draft = measured(family["draft"], late)
     assert set(of_draft["timings"]) == {(Outputs.LAST, 2)}
+    assert of_draft["timings"][Outputs.LAST, 2]["samples"] == 2
     assert all(one[name] > 0 for one in (record, of_draft) for name in BESIDE)
 
 

@@ -179,8 +179,13 @@ def test_targets_verify_at_every_width_and_drafts_read_again_at_those_of_their_r
     passes = {one.model: one for one in listed}
     suites = [one for one in synthetic["campaign"]["suites"] if one != "methods"]
     gammas = {gamma for suite in suites for gamma in synthetic["suites"][suite].get("gammas", [])}
-    rounds = {1, 2, *(gamma + 1 for gamma in gammas)}
+    rounds = {1, 2, 17, *(gamma + 1 for gamma in gammas)}
     assert passes["random-8m-q8"].passes == tuple((Outputs.LAST, width) for width in sorted(rounds))
+    assert passes["random-8m-q8"].seconds is None
+    synthetic["measurement"]["minutes"] = 10
+    few = list_timed_passes(load(synthetic, ROOT), blocks_of(synthetic))
+    # A tenth of the minutes, half of it for counting experts.
+    assert sum(one.seconds for one in few) == pytest.approx(30)
     every = tuple((Outputs.ALL, width) for width in (*range(1, 18), 21))
     assert passes["random-59m-f16"].passes == every
     # It drafts for itself in the controls.

@@ -75,8 +75,8 @@ def test_times_are_medians_experts_means_and_passes_of_a_place_one_draw_of_the_n
         lines += [row | {"n_tokens": 5, "outputs": "all", "ms": [20.0, 10.0]}]
         lines += [{"sample": place, "saved_ms": ms, "restored_ms": 2 * ms}]
     printed = [json.dumps(line) for line in lines]
-    all_of_5 = {"outputs": "all", "n_tokens": 5, "ms": 10.0, "first_ms": 20.0}
-    last_of_1 = {"outputs": "last", "n_tokens": 1, "ms": 2.0, "first_ms": 6.0}
+    all_of_5 = {"outputs": "all", "n_tokens": 5, "samples": 3, "ms": 10.0, "first_ms": 20.0}
+    last_of_1 = {"outputs": "last", "n_tokens": 1, "samples": 3, "ms": 2.0, "first_ms": 6.0}
     assert read_timings("\n".join(printed)) == {
         "timings": [
             all_of_5 | {"experts": 11.75, "layers": [11.0, 12.5]},

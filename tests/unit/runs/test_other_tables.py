@@ -22,10 +22,10 @@ def passes(model="moe", repeat=0, experts=11.0, disturbed_reason=None):
     """Return what one pass was asked, and its record."""
     asked = {"engine": "current-cpu", "target_sha256": "0" * 64, "model": model, "repeat": repeat}
     timing = {"outputs": "all", "n_tokens": 5, "ms": 2.5, "first_ms": 3.5, "experts": experts}
-    timing |= {"layers": experts and [experts - 1, experts + 1]}
+    timing |= {"samples": 8, "layers": experts and [experts - 1, experts + 1]}
     beside = {"sampled_ms": 0.1, "saved_ms": None, "restored_ms": None, "error": 0.05}
     measured = {"machine": "abc", "timings": [timing], "disturbed_reason": disturbed_reason}
-    return measured | beside, asked | {"samples": 8, "depth": 128}
+    return measured | beside, asked | {"depth": 128}
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ from specmoe.analysis import contenders
 from specmoe.analysis.decision import Verdict
 from specmoe.analysis.number_text import TOO_FEW_PROMPTS, measured
 from specmoe.config.block import Block
-from specmoe.config.matrix import TEXTS
+from specmoe.config.matrix import PASSES_SHARE, TEXTS
 from specmoe.config.schema import Config
 from specmoe.files import read_record, replace_text
 from specmoe.measure import jobs
@@ -32,8 +32,6 @@ from specmoe.text import duration, fill_template, in_columns
 # Of the minutes: what targets write alone, before anything is compared.
 TEXTS_SHARE = 0.2
 FEWEST_TEXTS = 3
-# Of the time left: passes that are timed again before a later repeat take no more.
-PASSES_SHARE = 0.1
 # Texts end where they end, so a block may take longer than others of its target did.
 MARGIN = 1.2
 # Of the minutes: for what follows measuring, such as judging tokens that differ from a baseline's.

@@ -284,7 +284,8 @@ class TimedPasses:
 
     model: str
     passes: tuple[tuple[Outputs, int], ...]  # with their tokens
-    samples: int  # places of the text
+    samples: int  # places of the text, at most
+    seconds: float | None  # after which no further place begins
     row: int  # equal passes that follow each other; the last one counts
     text: str  # relative to the workflow's folder
     context: int

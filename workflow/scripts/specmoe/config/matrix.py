@@ -107,6 +107,8 @@ def block_order(blocks: Iterable[Block], order: str = "mixed") -> list[Block]:
 # The widths of a target's passes, whatever the γ: kernels change within them, so the best γ may be
 # one that no suite has.
 EVERY_WIDTH = range(1, 18)
+# Of the minutes that a campaign may take, or of those left: passes that are timed before a repeat.
+PASSES_SHARE = 0.1
 # Equal passes in a row. A GPU's second one is captured as a graph, which those after it launch.
 _ROW, _ROW_GPU = 2, 5
 
@@ -129,12 +131,15 @@ def list_timed_passes(config: Config, blocks: Iterable[Block]) -> list[TimedPass
             of_draft = {(Outputs.LAST, width) for width in widths}
             passes.setdefault(arm.draft_model, set()).update(of_draft)
     targets = {block.target for block in timed}
+    # Passes are timed, and their experts counted.
+    share = PASSES_SHARE / (2 * max(len(passes), 1))
     row = _ROW_GPU if timed and timed[0].gpu_layers else _ROW
     return [
         TimedPasses(
             model=model,
             passes=tuple(sorted(found)),
             samples=measurement.pass_samples,
+            seconds=measurement.minutes and 60 * measurement.minutes * share,
             row=row,
             text=config.prompts.passage,
             gpu_layers=timed[0].gpu_layers,

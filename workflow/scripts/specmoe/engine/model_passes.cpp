@@ -1,6 +1,6 @@
 // Our program on one model, for what no program of llama.cpp does.
 //
-// Usage: model_passes time TEXT DEPTH SAMPLES ROW PASSES FLAGS...
+// Usage: model_passes time TEXT DEPTH SAMPLES SECONDS ROW PASSES FLAGS...
 //        model_passes score TEXTS N_TOKENS FLAGS...
 //
 // FLAGS are those that llama-server has: the model is loaded and computed as it does.
@@ -11,9 +11,10 @@
 // each of many sequences. PASSES are words such as `all:5`: five tokens with an output for each, or
 // for the `last` one. ROW equal ones follow each other behind DEPTH tokens, as a server's do: the
 // first one's graph is new, those after it use that again, on a GPU as captured. Each of the
-// SAMPLES starts at another place of the text, and has the rows in a random order. Experts are
-// counted with all outputs: some graphs compute those of the last layer for outputs alone. Standard
-// output has a JSON object a line:
+// SAMPLES starts at another place of the text, and has the rows in a random order; after two, none
+// begins later than so many SECONDS after the first. Experts are counted with all outputs: some
+// graphs compute those of the last layer for outputs alone. Standard output has a JSON object a
+// line:
 //
 //     {"sample": 0, "n_tokens": 5, "experts": [11, 13]}    distinct ones of each MoE layer
 //     {"sample": 0, "n_tokens": 5, "outputs": "all", "sampled_ms": 0.11, "ms": [1.31, 1.25]}
@@ -105,6 +106,7 @@ double decode(llama_context * context, const llama_token * tokens, int count, in
 // `widest` tokens.
 struct Plan {
     int depth, samples, row, widest;
+    double seconds;
 };
 
 // The distinct experts of each MoE layer, by its number, which the tensor with its router's choices
@@ -151,7 +153,9 @@ void at_places(llama_context * context, const Plan & plan, std::vector<int> widt
     const int64_t last = (int64_t) text.size() - plan.depth - plan.row * plan.widest;
     std::mt19937 random(1);
     std::vector<uint8_t> state;  // behind the first `depth` tokens
-    for (int sample = 0; sample < plan.samples; sample++) {
+    const auto began = Clock::now();
+    const auto late = [&] { return ms_between(began, Clock::now()) > 1000 * plan.seconds; };
+    for (int sample = 0; sample < plan.samples && (sample < 2 || !late()); sample++) {
         const auto * start = &text[last * sample / std::max(plan.samples - 1, 1)];
         llama_memory_clear(llama_get_memory(context), false);
         for (int at = 0, end = 0; at < plan.depth; at = end) {
@@ -283,7 +287,7 @@ void score(llama_context * context, const std::string & file, int n_tokens) {
 
 int main(int argc, char ** argv) {
     const std::string self = argv[0], task = argv[1], text = argv[2];
-    const int flags = task == "score" ? 4 : 7;  // their place
+    const int flags = task == "score" ? 4 : 8;  // their place
     // An engine for every processor has its kernels in libraries beside its programs.
     ggml_backend_load_all_from_path((self.substr(0, self.rfind('/') + 1) + "bin").c_str());
     common_params params;
@@ -306,14 +310,14 @@ int main(int argc, char ** argv) {
     }
     std::map<std::string, std::vector<int>> widths;  // by their outputs
     std::set<int> every;
-    std::istringstream passes(argv[6]);
+    std::istringstream passes(argv[7]);
     for (std::string pass; passes >> pass;) {
         const size_t colon = pass.find(':');
         const int n_tokens = std::stoi(pass.substr(colon + 1));
         widths[pass.substr(0, colon)].push_back(n_tokens);
         every.insert(n_tokens);
     }
-    const Plan plan{atoi(argv[3]), atoi(argv[4]), atoi(argv[5]), *every.rbegin()};
+    const Plan plan{atoi(argv[3]), atoi(argv[4]), atoi(argv[6]), *every.rbegin(), atof(argv[5])};
     std::ifstream file(text, std::ios::binary);
     if (!file) {
         fail("cannot read " + text);

@@ -66,6 +66,7 @@ def read_timings(text: str) -> dict[str, Any]:
         {
             "outputs": outputs,
             "n_tokens": n_tokens,
+            "samples": len(own),
             "ms": median(row[-1] for row in own),
             "first_ms": median(row[0] for row in own),
             "experts": fmean(layers[n_tokens]) if layers else None,
@@ -97,7 +98,8 @@ def measure(passes: TimedPasses, job: Job, program: Path) -> dict[str, Any]:
     widest = max(n_tokens for _, n_tokens in passes.passes)
     context = max(passes.context, passes.depth + passes.row * widest)
     flags = _flags(job, passes, context, passes.engine_args)
-    words = "time", job.root / passes.text, passes.depth, passes.samples, passes.row, listed, *flags
+    places = passes.depth, passes.samples, passes.seconds or "inf"
+    words = "time", job.root / passes.text, *places, passes.row, listed, *flags
     limit_s = job.time_limit_s * passes.samples  # of which each takes about as long as a run
     printed, attempts = measure_undisturbed(
         lambda: job.run(program, words, passes.environment, limit_s),

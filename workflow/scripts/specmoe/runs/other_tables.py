@@ -107,7 +107,7 @@ read_agreement = partial(_read, AGREEMENT)
 
 def rows_of_passes(record: Mapping[str, Any], asked: Request) -> list[dict[str, Any]]:
     """Return the rows of a record of timed passes and its request."""
-    whole = {name: asked[name] for name in ("engine", "model", "repeat", "depth", "samples")}
+    whole = {name: asked[name] for name in ("engine", "model", "repeat", "depth")}
     whole |= {"model_sha256": asked["target_sha256"]}
     whole |= {name: record[name] for name in ("machine", "disturbed_reason", "error", *BESIDE)}
     return [whole | one for one in record["timings"]]
