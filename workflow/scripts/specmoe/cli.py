@@ -77,7 +77,7 @@ def judge(campaign: "Opened", target: str, log: Path) -> None:
     asked, name = Asked(campaign), f"divergences/{target}"
     rows: Any = read_runs(campaign.data / "runs.parquet").to_dict("records")
     blocks = [one for one in campaign.measured_blocks if campaign.blocks[one].target == target]
-    judged, _ = asked.measure_once(
+    judged, _ = asked.records.measured_once(
         name,
         asked.rereading(target, blocks),
         lambda: judge_target(campaign, target, rows, log),

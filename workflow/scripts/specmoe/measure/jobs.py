@@ -31,7 +31,7 @@ def measure_once(campaign: LoadedCampaign, block: str) -> tuple[str, bool]:
 
         check_made_files(one, target, drafts)
     name, request = f"blocks/{block}", asked.block(block)
-    record, fresh = asked.measure_once(
+    record, fresh = asked.records.measured_once(
         name, request, lambda: measure_block(one, workplace, target, drafts, campaign.log_of(block))
     )
     asked.records.relink(name, request)
@@ -45,7 +45,9 @@ def time_passes(campaign: LoadedCampaign, repeat: int, log: Path) -> float:
         name, file = f"pass_times/{model}/r{repeat}", campaign.model_file(model)
         given = passes, campaign.workplace(name), file, log
         request = asked.passes(model, repeat)
-        timed, _ = asked.measure_once(name, request, partial(model_passes.time_passes, *given))
+        timed, _ = asked.records.measured_once(
+            name, request, partial(model_passes.time_passes, *given)
+        )
         records.append(timed)
         asked.records.relink(name, request)
         took_s += asked.records.seconds(name, request) or 0.0
@@ -67,7 +69,7 @@ def score_draft(
         (campaign.block(one), load(asked.records.link(f"blocks/{one}"))[1]) for one in blocks
     )
     workplace, file = campaign.workplace(name), campaign.model_file(draft)
-    read, _ = asked.measure_once(
+    read, _ = asked.records.measured_once(
         name,
         asked.rereading(draft, blocks),
         lambda: model_passes.score_texts(draft, records, workplace, file, log),

@@ -65,7 +65,7 @@ class Asked:
     @property
     def records(self) -> Records:
         """The campaign's records."""
-        return Records(self.campaign.folder)
+        return Records(self.campaign.folder, measuring_lock)
 
     # Jobs that keep a record.
 
@@ -144,12 +144,6 @@ class Asked:
             if not (head := head_of(self.records.link(name)))
             or first_changes(head.request, request)
         }
-
-    def measure_once(
-        self, name: str, request: Request, measure: Callable[[], dict[str, Any]]
-    ) -> tuple[dict[str, Any], bool]:
-        """Return what is kept of a request, or measure it, see `Records.measured_once`."""
-        return self.records.measured_once(name, request, measure, measuring_lock)
 
     # Files of the user's, and of the workflow's own, that somebody replaced.
 

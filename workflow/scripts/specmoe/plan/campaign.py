@@ -8,6 +8,7 @@ import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from specmoe.config.matrix import (
     list_timed_passes,
     without,
 )
+from specmoe.config.models import HubModel, NgramCache, PackageModel, QuantizeModel
 from specmoe.config.schema import Config, read_config
 from specmoe.engine.identity import Workplace, engine_ids, fact
 from specmoe.errors import ConfigError
@@ -29,6 +31,8 @@ from specmoe.files import named_if_damaged, read_record, replace_text
 from specmoe.records import head_of
 from specmoe.text import counted, duration, fill_template
 
+Files = dict[str, list[Path]]
+"""Inputs of a rule by name."""
 # The workflow's folder, which records name as the working directory sees it.
 ROOT = Path(os.path.relpath(Path(__file__).parents[4]))
 
@@ -330,6 +334,57 @@ class LoadedCampaign:
     def trace_file(self) -> Path:
         """The record of the demonstration."""
         return self.data / "trace.json"
+
+    # The files of other jobs that jobs wait for.
+
+    def made_from(self, model: str) -> Files:
+        """Return what a model is made from: another one, whose info says that it is whole.
+
+        An engine that made it stays its engine, see `engine_of_model`.
+        """
+        entry, files = self.config.models[model], Files(engine=[])
+        if source := entry.made_from:
+            files |= {"source_info": [self.info(source)], "source": [self.model_file(source)]}
+        if isinstance(entry, QuantizeModel | NgramCache):
+            files["engine"] = [self.engine_file(self.engine_of_model(model))]
+        return files
+
+    def digests_of_download(self, model: str) -> list[Path]:
+        """Return the file with the digests of a downloaded model, in a list."""
+        downloaded = isinstance(self.config.models[model], HubModel | PackageModel)
+        return [self.models_folder / f"{model}.sha256"] if downloaded else []
+
+    def files_of_blocks(self, *blocks: str) -> Files:
+        """Return what blocks load. Raises ConfigError for one that the campaign does not have."""
+        models = sorted({model for one in blocks for model in self.block(one).models})
+        engines = sorted({*map(self.engine_of_block, blocks)})
+        return {
+            "engine": [*map(self.engine_file, engines)],
+            "models": [*map(self.model_file, models)],
+            "infos": [*map(self.info, models)],
+        }
+
+    def files_of_table(self, table: str) -> Files:
+        """Return the records of one of `tables`, and what describes their models and engines."""
+        match table:
+            case "machine":
+                repeats = [*self.first_blocks][: 1 if self.stages else None]
+                names = self.blocks if self.shared else (f"r{one}" for one in repeats)
+                return {"records": [self.folder / f"machines/{name}.json" for name in names]}
+            case "models":
+                return {"records": [*map(self.info, self.config.measured_networks)]}
+            case "agreement":
+                return {"records": self.stages or self.scores}
+            case "pass_times":
+                passes = product(self.timed_passes, self.first_blocks)
+                files = [self.folder / f"pass_times/{model}/r{one}.jsonl" for model, one in passes]
+                engine = [self.engine_file(self.engine_id)]
+                return {"engine": engine, "records": self.stages or files}
+        named = ((name, f"suites/{block.suite}") for name, block in self.blocks.items())
+        blocks = [name for name, suite in named if table in ("runs", suite)]
+        loaded = self.files_of_blocks(*blocks)
+        del loaded["models"]  # they may be gone by then
+        return loaded | {"records": self.stages or self.record_files(blocks)}
 
 
 def _read(stages: Path) -> dict[str, Any]:

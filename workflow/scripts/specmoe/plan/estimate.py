@@ -75,7 +75,6 @@ def info_of_entry(model: str, config: Config) -> ModelInfo:
     return ModelInfo(
         size_bytes=size.file_bytes,
         sha256=None,
-        architecture=family.architecture,
         type=type_in_name[1] if type_in_name else None,
         parameters_total=round(family.parameters),
         parameters_active=round(family.parameters_active),
@@ -86,9 +85,7 @@ def info_of_entry(model: str, config: Config) -> ModelInfo:
         vocabulary_size=family.vocabulary,
         vocabulary_sha256=None,
         context_length=None,
-        layers=family.layers,
-        experts=family.experts,
-        experts_used=family.experts_used,
+        **family.model_dump(include={"architecture", "layers", "experts", "experts_used"}),
     )
 
 

@@ -15,7 +15,6 @@ from specmoe.measure.model_passes import BESIDE
 from specmoe.models.info import load_info, save_info
 from specmoe.plan.asked import Asked
 from specmoe.plan.campaign import LoadedCampaign
-from specmoe.plan.job_files import JobFiles
 from specmoe.plan.machine import collect
 from specmoe.records import Request
 from specmoe.runs.collect import collect_runs, measured_as_asked
@@ -138,7 +137,7 @@ def read_passes(asked: Asked, repeats: Iterable[int]) -> pd.DataFrame:
 
 def collect_table(campaign: LoadedCampaign, table: str, out: Path) -> None:
     """Collect records: `runs`, `suites/<suite>`, `pass_times`, `agreement`, `machine`, `models`."""
-    records = JobFiles(campaign).of_table(table)["records"]
+    records = campaign.files_of_table(table)["records"]
     match table:
         case "machine":
             machine = collect([*map(read_record, records)], shared=campaign.shared)
