@@ -123,11 +123,12 @@ def cited(analysis: Analysis) -> dict[str, Any]:
         "missed": mostly_missed(analysis.sensitivity),
         # What a round costs.
         "costs_measured": not passes.empty,
+        "new_graphs": bool(analysis.pass_times["first_ms"].isna().any()),
         "widest_reads": _widest_reads(analysis.pass_times),
         "widest": widest,
         "widest_of_token": _ends_by_family(passes[passes["n_tokens"] == widest], "of_token"),
         "break_even": _break_even(analysis),
-        "predicted": next(iter(records(predicted[predicted["suite"] == WHOLE])), None),
+        "predicted": {row["basis"]: row for row in records(predicted[predicted["suite"] == WHOLE])},
         "forced": [
             {"acceptance": _ends(100 * at["acceptance_rate"]), "speedup": _ends(at["speedup"])}
             for _, at in forced.groupby("forced_acceptance")
@@ -177,11 +178,16 @@ def _widest_reads(times: pd.DataFrame) -> dict[str, Any]:
 
 
 def _break_even(analysis: Analysis) -> dict[Any, int]:
-    """Return how many settings are costed, never pay, may or may not pay, and are extrapolated."""
-    settings = analysis.break_even.drop_duplicates([*PAIR, "gamma"])
+    """Return how many settings are costed, never pay, may or may not pay, and are extrapolated.
+
+    `checkpoints` are those that never pay and in whose rounds the engine copies a recurrent state.
+    """
+    of_rounds = analysis.verification[[*PAIR, "parts"]].drop_duplicates()
+    settings = analysis.break_even.drop_duplicates([*PAIR, "gamma"]).merge(of_rounds, "left", PAIR)
     never, pays = settings["at_100_high"] < 1, settings["at_100_low"] > 1
-    counted = settings.assign(settings=1, never=never, undecided=~never & ~pays)
-    return counted[["settings", "never", "undecided", "extrapolated"]].sum().astype(int).to_dict()
+    copied = never & settings["parts"].str.contains("checkpoint")
+    counts = {"settings": 1, "never": never, "checkpoints": copied, "undecided": ~never & ~pays}
+    return settings.assign(**counts)[[*counts, "extrapolated"]].sum().astype(int).to_dict()
 
 
 def study_commands(analysis: Analysis) -> dict[str, Any]:
