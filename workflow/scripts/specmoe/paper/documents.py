@@ -180,14 +180,15 @@ def _widest_reads(times: pd.DataFrame) -> dict[str, Any]:
 def _break_even(analysis: Analysis) -> dict[Any, int]:
     """Return how many settings are costed, never pay, may or may not pay, and are extrapolated.
 
-    `checkpoints` are those that never pay and in whose rounds the engine copies a recurrent state.
+    `all_copy`: whether the engine copies a recurrent state in the rounds of all that never pay.
     """
     of_rounds = analysis.verification[[*PAIR, "parts"]].drop_duplicates()
     settings = analysis.break_even.drop_duplicates([*PAIR, "gamma"]).merge(of_rounds, "left", PAIR)
     never, pays = settings["at_100_high"] < 1, settings["at_100_low"] > 1
-    copied = never & settings["parts"].str.contains("checkpoint")
-    counts = {"settings": 1, "never": never, "checkpoints": copied, "undecided": ~never & ~pays}
-    return settings.assign(**counts)[[*counts, "extrapolated"]].sum().astype(int).to_dict()
+    counted = settings.assign(settings=1, never=never, undecided=~never & ~pays)
+    counts = counted[["settings", "never", "undecided", "extrapolated"]].sum().astype(int).to_dict()
+    all_copy = never.any() and settings.loc[never, "parts"].str.contains("checkpoint").all()
+    return counts | {"all_copy": bool(all_copy)}
 
 
 def study_commands(analysis: Analysis) -> dict[str, Any]:
