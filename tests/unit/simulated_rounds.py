@@ -95,7 +95,9 @@ def by_chance(chance: float, seed: int) -> Callable[[int], int]:
 def counts(gamma: int, accept: Callable[[int], int], *, hybrid: bool = True) -> dict[str, Any]:
     """Return what the rounds of one run come to, and its time."""
     left = N_PREDICT - 1
-    seen = dict.fromkeys(["rounds", "drafted", "accepted", "replays", "replays_rejected"], 0)
+    seen: dict[str, Any] = dict.fromkeys(["rounds", "drafted", "accepted", "replays"], 0)
+    seen["replays_rejected"] = 0
+    seen |= {name: [0] * (gamma + 1) for name in ("drafted_lengths", "accepted_lengths")}
     steps = 0.0
     while left:
         drafted = min(gamma, left - 1)
@@ -107,6 +109,8 @@ def counts(gamma: int, accept: Callable[[int], int], *, hybrid: bool = True) -> 
         seen["rounds"] += 1
         seen["drafted"] += drafted
         seen["accepted"] += accepted
+        seen["drafted_lengths"][drafted] += 1
+        seen["accepted_lengths"][accepted] += 1
         left -= accepted + 1
         if hybrid and accepted < drafted:
             seen["replays"] += 1

@@ -21,9 +21,11 @@ from specmoe.runs.other_tables import (
 def passes(model="moe", repeat=0, experts=11.0, disturbed_reason=None):
     """Return what one pass was asked, and its record."""
     asked = {"engine": "current-cpu", "target_sha256": "0" * 64, "model": model, "repeat": repeat}
-    timing = {"outputs": "all", "n_tokens": 5, "ms": 2.5, "experts": experts}
+    timing = {"outputs": "all", "n_tokens": 5, "ms": 2.5, "first_ms": 3.5, "experts": experts}
+    timing |= {"layers": experts and [experts - 1, experts + 1]}
+    beside = {"sampled_ms": 0.1, "saved_ms": None, "restored_ms": None, "error": 0.05}
     measured = {"machine": "abc", "timings": [timing], "disturbed_reason": disturbed_reason}
-    return measured, asked | {"samples": 8, "depth": 128}
+    return measured | beside, asked | {"samples": 8, "depth": 128}
 
 
 @pytest.fixture
@@ -51,7 +53,20 @@ def test_experts_are_means_over_repeats_and_dense_models_have_none(table):
     read = table(passes(), passes(repeat=1, experts=12.0), passes("dense", experts=None))
     assert seen_experts(read) == {"moe": ((5, 11.5),)}
     assert read["experts"].isna().tolist() == [False, False, True]
-    assert read.loc[0, "ms"] == 2.5
+    assert [*read.loc[0, "layers"]] == [10.0, 12.0]
+    assert read.loc[2, "layers"] is None
+    beside = ["ms", "first_ms", "sampled_ms"]
+    assert read.loc[0, beside].tolist() == [2.5, 3.5, 0.1]
+
+
+def test_a_table_of_version_2_has_neither_first_passes_nor_what_is_beside(table, tmp_path):
+    whole, path = table(passes()), tmp_path / "older.parquet"
+    new = ["first_ms", "error", "sampled_ms", "saved_ms", "restored_ms", "layers"]
+    whole.drop(columns=new).to_parquet(path)
+    read = read_pass_times(path)
+    assert [*read.columns] == [*whole.columns]
+    assert read[new].isna().all(axis=None)
+    assert read["ms"].tolist() == [2.5]
 
 
 @pytest.mark.parametrize(

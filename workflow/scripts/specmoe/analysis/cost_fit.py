@@ -23,7 +23,8 @@ class Timed(NamedTuple):
     catchup: pd.DataFrame
     drafted: pd.Series
     token: pd.Series  # the server's own, of the target alone
-    saved: pd.Series  # of a checkpoint of the target's recurrent state, and of going back to it
+    beside: pd.Series  # what the server does for a token beside its pass
+    saved: pd.Series  # of a checkpoint of recurrent states in a round, and of going back to it
     restored: pd.Series
 
 
@@ -46,15 +47,20 @@ def timed_parts(
     )
     if own.empty or (draft is not None and read.empty):
         return None
-    single = times[(times["model"] == target) & (times["outputs"] == Outputs.ALL)]
-    single = single[single["n_tokens"] == 1].set_index("repeat")
+    single = times[times["n_tokens"] == 1].set_index("repeat")
+    of_target = single[(single["model"] == target) & (single["outputs"] == Outputs.ALL)]
+    of_draft = single[(single["model"] == draft) & (single["outputs"] == Outputs.LAST)]
+    unsampled = 0.0 if replays else token_ms - of_target["ms"]  # less the new graph of version 2
+    # A draft model with a recurrent state goes back in every round, to where it began to draft.
+    states = of_draft[["saved_ms", "restored_ms"]].sum(axis="columns").reindex(own.index)
     return Timed(
         passes=own,
         catchup=read,
         drafted=drafted.get(1, pd.Series(np.nan, own.index)),
-        token=(single["ms"] + single["sampled_ms"]).fillna(token_ms),
-        saved=single["saved_ms"].fillna(0.0) * replays,
-        restored=single["restored_ms"].fillna(0.0) * replays,
+        token=(of_target["ms"] + of_target["sampled_ms"]).fillna(token_ms),
+        beside=of_target["sampled_ms"].fillna(unsampled),
+        saved=of_target["saved_ms"].fillna(0.0) * replays + states.fillna(0.0),
+        restored=of_target["restored_ms"].fillna(0.0) * replays,
     )
 
 
@@ -64,7 +70,7 @@ def timed_costs(timed: Timed, statistics: Statistics, *, replays: bool) -> CostM
     A round then takes, beside its passes, what a token takes the server beside its own pass, and
     a checkpoint where it has one.
     """
-    beside = timed.token - timed.passes[1] + timed.saved
+    beside = timed.beside + timed.saved
     parts: Any = timed.token, timed.drafted, timed.passes, timed.catchup, beside, timed.restored
     costs = pd.concat([*parts], axis="columns").dropna().to_numpy(float)
     others = len(costs) - 1
@@ -120,7 +126,9 @@ def fit(runs: pd.DataFrame, statistics: Statistics, timed: Timed) -> CostModel |
     read.loc[full.index, "full"], read.loc[none.index, "full"] = True, False
     unfitted = CostModel(
         knots=_knots(
-            {*read["gamma"]}, timed, {round(float(one.widths().max())) for one in counts_of(full)}
+            {*read["gamma"]},
+            timed,
+            {1 + max(np.flatnonzero(one.drafted)) for one in counts_of(full)},
         ),
         costs=np.array([]),
         without=np.array([]),

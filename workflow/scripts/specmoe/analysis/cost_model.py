@@ -30,7 +30,7 @@ widths, and constant beyond them; nothing is predicted of wider passes than were
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import ceil, exp, nan, sqrt
+from math import exp, nan
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -40,7 +40,7 @@ import pandas as pd
 from specmoe.analysis.intervals import Estimate, student_quantile
 from specmoe.audit.draft_rounds import Counts
 
-Array = npt.NDArray[np.float64]
+Array = npt.NDArray[Any]
 KINDS = ("token", "draft", "pass", "catchup", "overhead", "replay")
 """The kinds of cost: t, c, v, d, o and r."""
 # A round that is not drafted, and a batch that is read again.
@@ -48,63 +48,49 @@ _SUMS = {"round": ("pass", "catchup", "overhead"), "batch": ("pass", "catchup")}
 
 
 class RunCounts(NamedTuple):
-    """What a run did, without its timing; `tokens` are those that its decode time spans."""
+    """What a run did, without its timing.
 
-    gamma: int
+    `tokens` are those that its decode time spans; `drafted` and `accepted` have how many rounds
+    drafted, and accepted, 0, 1, 2, ... tokens, up to γ.
+    """
+
     tokens: int
-    rounds: int
-    drafted: int
-    accepted: int
+    drafted: Array
+    accepted: Array
     replays: int = 0
     replays_rejected: int = 0
 
     @property
     def single_steps(self) -> int:
         """Return how many passes drafted nothing, such as the one for a run's last token."""
-        yielded = self.accepted + self.rounds + self.replays - self.replays_rejected
+        yielded = total(self.accepted) + self.drafted.sum() + self.replays - self.replays_rejected
         # Where a text ends within a round, tokens were accepted that it does not have.
-        return max(self.tokens - yielded, 0)
+        return max(self.tokens - int(yielded), 0)
 
-    def widths(self) -> Array:
-        """Return the width of every round's pass.
+    @property
+    def replayed(self) -> Array:
+        """Return how many replays followed rounds that accepted 0, 1, 2, ... tokens, but not γ.
 
-        Rounds draft gamma tokens, but not beyond the end of the run. If all tokens are accepted,
-        only the last round is shorter. Otherwise every round advances by about the same number of
-        tokens, so the shortfall of the last rounds grows in equal steps; the total shortfall gives
-        their number. That is exact where every round yields the same.
+        A short draft of which all was accepted has none; it counts as the others of its length.
         """
-        lacking = self.gamma * self.rounds - self.drafted
-        advance = self.tokens / self.rounds
-        # The smallest n with advance * (1 + ... + n) >= lacking.
-        short = ceil((sqrt(1 + 8 * lacking / advance) - 1) / 2)
-        if self.accepted == self.drafted:
-            short = min(short, 1)
-        widths = np.full(self.rounds, self.gamma + 1.0)
-        if short:
-            places = np.arange(1, short + 1)[: self.rounds]
-            widths[-len(places) :] -= places * (lacking / places.sum())
-        return widths.clip(min=1)
-
-    def replay_width(self) -> float:
-        """Return the mean width of the replays: the last token, the accepted, and the corrected.
-
-        The rounds without a replay are assumed to be the shortest, which are likeliest to have
-        every token accepted.
-        """
-        partly = self.replays - self.replays_rejected
-        if not partly:
-            return 2.0
-        wholly = float(np.sort(self.widths() - 1)[: self.rounds - partly].sum())
-        return 2 + max(self.accepted - wholly, 0) / partly
+        partly: Array = self.accepted[:-1]
+        return np.asarray(partly * (self.replays / max(partly.sum(), 1)))
 
 
-_COUNTED = ["generated", "rounds", "drafted", "accepted", "replays", "replays_rejected"]
+def total(lengths: Array) -> float:
+    """Return the tokens of so many rounds of 0, 1, 2, ... tokens."""
+    return float(lengths @ np.arange(len(lengths)))
+
+
+_COUNTED = ["generated", "drafted_lengths", "accepted_lengths", "replays", "replays_rejected"]
 
 
 def counts_of(runs: pd.DataFrame) -> list[RunCounts]:
     """Return the counts of rows of `schema.read_runs`'s frame, of protocol `paired`."""
-    counts = runs[["gamma", *_COUNTED]].astype(int).itertuples(index=False, name=None)
-    return [RunCounts(gamma, generated - 1, *more) for gamma, generated, *more in counts]
+    return [
+        RunCounts(int(generated) - 1, np.array(drafted, float), np.array(accepted, float), *replays)
+        for generated, drafted, accepted, *replays in runs[_COUNTED].itertuples(index=False)
+    ]
 
 
 def counts_are_known(runs: pd.DataFrame) -> "pd.Series[bool]":
@@ -190,16 +176,16 @@ class CostModel:
 
     def work(self, counts: RunCounts) -> Array:
         """Return a run's amount of each cost; its time in ms is `work @ costs`."""
-        drafts, replays = (counts.gamma, counts.drafted), (counts.replay_width(), counts.replays)
-        return self._work(drafts, counts.widths(), replays, counts.single_steps)
+        gamma = len(counts.drafted) - 1
+        return self._work(gamma, counts.drafted, counts.replayed, counts.single_steps)
 
     def played(self, steps: Sequence[Counts], gamma: int) -> Array:
         """Return the same of rounds, and steps without one, that are known one by one."""
         rounds = [(one.drafted, one.accepted) for one in steps if one.rounds]
-        drafted, held = np.array(rounds, float).reshape(-1, 2).T
-        replayed = held[held < drafted] + 2.0 if self.replays else np.array([])
-        drafts, replays = (gamma, drafted.sum()), (replayed, np.ones(len(replayed)))
-        return self._work(drafts, drafted + 1, replays, len(steps) - len(rounds))
+        drafted, held = np.array(rounds, int).reshape(-1, 2).T
+        replayed = held[held < drafted] if self.replays else held[:0]
+        lengths = np.bincount(drafted, minlength=gamma + 1)
+        return self._work(gamma, lengths, np.bincount(replayed), len(steps) - len(rounds))
 
     def expected(self, held: Array) -> tuple[float, float, Array]:
         """Return a round's expected accepted tokens, all tokens it yields, and its work.
@@ -211,21 +197,19 @@ class CostModel:
         # The chances of accepting exactly 0, 1, ... of them, but not all.
         partly: Array = -np.diff(held, prepend=1.0) * self.replays
         accepted, replays = float(held.sum()), float(partly.sum())
-        possible = np.arange(2.0, gamma + 2), partly
-        work = self._work((gamma, gamma), np.array([gamma + 1.0]), possible)
+        work = self._work(gamma, np.eye(gamma + 1)[gamma], partly)
         return accepted, 1 + accepted + replays, work
 
-    def _work(
-        self, drafts: tuple[int, float], rounds: Array, replays: tuple[Any, Any], single: int = 0
-    ) -> Array:
-        """Return the amount of each cost in rounds and replays of these widths.
+    def _work(self, gamma: int, drafted: Array, replayed: Array, single: int = 0) -> Array:
+        """Return the amount of each cost in rounds and replays.
 
-        `drafts`: γ and how many tokens were drafted; `replays`: their widths, and how many of each
-        there are; `single`: steps that drafted nothing.
+        `drafted`: how many rounds draft 0, 1, 2, ... tokens; `replayed`: how many replays follow
+        rounds that accept 0, 1, 2, ... tokens; `single`: steps that draft nothing.
         """
-        found = self.weights("draft", *drafts) + self.weights("round", rounds)
-        found += self.weights("batch", *replays) + self.weights("replay", 0, np.sum(replays[1]))
-        return found + self.weights("token", 1, single)
+        found = self.weights("draft", gamma, total(drafted))
+        found += self.weights("round", np.arange(len(drafted)) + 1, drafted)
+        found += self.weights("batch", np.arange(len(replayed)) + 2, replayed)
+        return found + self.weights("replay", 0, replayed.sum()) + self.weights("token", 1, single)
 
 
 def shares(

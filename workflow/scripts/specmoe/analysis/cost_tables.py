@@ -157,7 +157,7 @@ def predictions(
         if model is None:
             return
         counts = counts_of(members)
-        gamma = counts[0].gamma
+        gamma = int(members["gamma"].iloc[0])
         tokens = np.array([one.tokens for one in counts])
         work = np.array([model.work(one) for one in counts])
         speedups, without = model.speedups(tokens, work)

@@ -74,8 +74,7 @@ def gamma_curves(
     """
     costs = {tuple(pair.identity.values()): pair.model for pair in fitted}
     compared = compared[by_model(compared) & (compared["p_min"].fillna(0) == 0)]
-    greedy = {"protocol": Protocol.PAIRED, "temperature": 0, "engine_options": ""}
-    compared = compared[(compared[[*greedy]] == pd.Series(greedy)).all(axis=1)]
+    compared = compared[(compared["protocol"] == Protocol.PAIRED) & (compared["temperature"] == 0)]
     baselines = runs.set_index("run")
 
     def rows(members: pd.DataFrame, error: float | None = None) -> Iterator[dict[str, Any]]:

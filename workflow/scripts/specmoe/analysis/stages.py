@@ -7,6 +7,7 @@ where this one ended, and decides again only what rests on other records.
 """
 
 import json
+import math
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -212,7 +213,12 @@ def describe(config: Config, rows: contenders.Rows, repeats: int, ended: str = "
         cells.append({**row, **own, **{name: _number(row, name) for name in numbers}})
     heads = ["target", "setting", *(name for name in numbers if any(one[name] for one in cells))]
     heads.append("verdict")
+    both = [row for row in rows.values() if {"predicted", "speedup"} <= row.keys()]
+    off = [math.log(row["predicted"] / row["speedup"]) for row in both]
+    inside = [row["predicted_low"] <= row["speedup"] <= row["predicted_high"] for row in both]
     values = {
+        "predictions": {"settings": len(both), "inside": sum(inside)},
+        "bias": math.expm1(sum(off) / max(len(off), 1)),
         "table": in_columns([heads, *([str(one[head]) for head in heads] for one in cells)]),
         "rows": cells,
         "repeats": repeats,

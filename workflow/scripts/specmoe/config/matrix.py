@@ -125,7 +125,8 @@ def list_timed_passes(config: Config, blocks: Iterable[Block]) -> list[TimedPass
             passes.setdefault(block.target, set()).update(of_target)
         # Other methods' files are no models by themselves.
         if arm.draft_model and arm.method == Method.DRAFT:
-            of_draft = {(Outputs.LAST, width) for width in (1, 2, arm.gamma + 1)}
+            widths = (1, 2, arm.gamma + 1, EVERY_WIDTH[-1])
+            of_draft = {(Outputs.LAST, width) for width in widths}
             passes.setdefault(arm.draft_model, set()).update(of_draft)
     targets = {block.target for block in timed}
     row = _ROW_GPU if timed and timed[0].gpu_layers else _ROW
@@ -145,20 +146,21 @@ def list_timed_passes(config: Config, blocks: Iterable[Block]) -> list[TimedPass
 
 
 def _known_to_our_program(config: Config, blocks: Iterable[Block]) -> list[Block]:
-    """Return the blocks whose passes our program can do by itself.
+    """Return the blocks whose passes our program can do by itself, with the campaign's options.
 
     It needs the engine's libraries, which one built elsewhere may lack.
     """
+    own = (*config.measurement.engine_args,)
     if not config.measurement.pass_samples or isinstance(config.engine, PathEngine):
         return []
-    return [one for one in blocks if one.protocol == Protocol.PAIRED]
+    return [one for one in blocks if one.protocol == Protocol.PAIRED and one.engine_args == own]
 
 
 def list_draft_scoring(config: Config, blocks: Iterable[Block]) -> dict[str, list[str]]:
     """Return, by draft model, the blocks whose texts it reads: see `measure.model_passes`.
 
-    It drafts there alone and greedily. In stages it reads before the first repeat what targets
-    write in blocks of their own.
+    It drafts there alone and greedily, whatever options the target has. In stages it reads before
+    the first repeat what targets write in blocks of their own.
     """
     read: dict[str, list[str]] = {}
     staged = config.measurement.staged

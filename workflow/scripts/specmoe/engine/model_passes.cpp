@@ -7,17 +7,17 @@
 //
 // `time` times one forward pass by its tokens, and counts the experts that it activates. A pass
 // decodes consecutive tokens of a text, in one sequence, as a target verifies draft tokens.
-// llama-bench gives the output of the last token only; llama-batched-bench decodes one token of each
-// of many sequences. PASSES are words such as `all:5`: five tokens with an output for each, or for
-// the `last` one. ROW equal ones follow each other behind DEPTH tokens, as a server's do: the first
-// one's graph is new, those after it use that again, on a GPU as captured. Each of the SAMPLES starts
-// at another place of the text, and has the rows in a random order. Experts are counted with all
-// outputs: some graphs compute those of the last layer for outputs alone. Standard output has a JSON
-// object a line:
+// llama-bench gives the output of the last token only; llama-batched-bench decodes one token of
+// each of many sequences. PASSES are words such as `all:5`: five tokens with an output for each, or
+// for the `last` one. ROW equal ones follow each other behind DEPTH tokens, as a server's do: the
+// first one's graph is new, those after it use that again, on a GPU as captured. Each of the
+// SAMPLES starts at another place of the text, and has the rows in a random order. Experts are
+// counted with all outputs: some graphs compute those of the last layer for outputs alone. Standard
+// output has a JSON object a line:
 //
-//     {"sample": 0, "n_tokens": 5, "experts": [11, 13]}    distinct experts of each MoE layer, in order
+//     {"sample": 0, "n_tokens": 5, "experts": [11, 13]}    distinct ones of each MoE layer
 //     {"sample": 0, "n_tokens": 5, "outputs": "all", "sampled_ms": 0.11, "ms": [1.31, 1.25]}
-//     {"sample": 0, "saved_ms": 0.81, "restored_ms": 0.62}    of a target's recurrent state
+//     {"sample": 0, "saved_ms": 0.81, "restored_ms": 0.62}    of a recurrent state
 //
 // `score` says at each token of a text what a draft model would have proposed. That depends on the
 // tokens before it alone, so one scoring of a target's output gives every draft length. A line of
@@ -186,7 +186,10 @@ void at_places(llama_context * context, const Plan & plan, const Tokens & text, 
     for (int sample = 0; sample < plan.samples; sample++) {
         const auto * start = &text[last * sample / std::max(plan.samples - 1, 1)];
         llama_memory_clear(llama_get_memory(context), false);
-        decode(context, start, plan.depth, plan.depth - 1);
+        for (int at = 0, end = 0; at < plan.depth; at = end) {
+            end = std::min(plan.depth, at + (int) llama_n_batch(context));
+            decode(context, start + at, end - at, end - at - 1);
+        }
         begin(sample);
         state.resize(llama_state_seq_get_size(context, 0));
         llama_state_seq_get_data(context, state.data(), state.size(), 0);
@@ -209,16 +212,17 @@ void count_experts(llama_model * model, common_params params, const Plan & plan,
     params.cb_eval_user_data = &visited;
     const llama_context_ptr context = make_context(model, params);
     at_places(context.get(), plan, text, [&](int sample, const Pass & pass, const auto * ids) {
+        if (visited.empty()) {
+            return;  // not even by the tokens before it
+        }
         visited.clear();
         decode(context.get(), ids, pass.n_tokens, 0);
-        if (!visited.empty()) {
-            print_experts(sample, pass.n_tokens, visited);
-        }
+        print_experts(sample, pass.n_tokens, visited);
     });
 }
 
-// Print how long the server takes to copy what it cannot cut back, before a round and, to return
-// to it, after a rejection; nothing of a model all of whose layers have a cache.
+// Print how long the server takes to copy what it cannot cut back, before a round and, to return to
+// it, after a target's rejection or a draft model's drafts; nothing where all layers have a cache.
 void time_checkpoint(llama_context * context, int sample) {
     const llama_model * model = llama_get_model(context);
     if (!llama_model_is_hybrid(model) && !llama_model_is_recurrent(model)) {
@@ -249,10 +253,9 @@ void time_passes(llama_context * context, Plan plan, const std::string & outputs
     if (passes.empty()) {
         return;
     }
-    const bool all = outputs == "all";  // a target's
     std::vector<double> row(plan.row);
     const auto one = [&](int sample, const Pass & pass, const llama_token * ids) {
-        const int first = all ? 0 : pass.n_tokens - 1;
+        const int first = outputs == "all" ? 0 : pass.n_tokens - 1;
         for (double & ms : row) {
             ms = decode(context, ids, pass.n_tokens, first);
             ids += pass.n_tokens;
@@ -263,11 +266,7 @@ void time_passes(llama_context * context, Plan plan, const std::string & outputs
         }
         print_times(sample, pass, row, ms_between(began, Clock::now()) / (pass.n_tokens - first));
     };
-    at_places(context, plan, text, one, [&](int sample) {
-        if (all) {
-            time_checkpoint(context, sample);
-        }
-    });
+    at_places(context, plan, text, one, [&](int sample) { time_checkpoint(context, sample); });
 }
 
 void print(int text, int position, llama_token target, const float * logits, int count) {
@@ -320,11 +319,12 @@ int main(int argc, char ** argv) {
     common_params params;
     std::vector<char *> words(argv + flags - 1, argv + argc);  // of which the first is skipped
     if (!common_params_parse((int) words.size(), words.data(), params, LLAMA_EXAMPLE_SERVER)) {
-        fail("llama-server has no such flags");
+        fail("llama-server does not take these flags");
     }
     common_log_set_verbosity_thold(LOG_LEVEL_ERROR);
     llama_log_set(log_errors, nullptr);
     llama_backend_init();
+    llama_numa_init(params.numa);
     const auto loaded = common_init_from_params(params);
     llama_context * context = loaded->context();
     if (!context) {
@@ -336,9 +336,9 @@ int main(int argc, char ** argv) {
     }
     Plan plan{atoi(argv[3]), atoi(argv[4]), atoi(argv[5]), {}, 0};
     std::istringstream passes(argv[6]);
-    for (std::string outputs, width; std::getline(passes, outputs, ':') && passes >> width;
-         passes >> std::ws) {
-        plan.passes.push_back({std::stoi(width), outputs});
+    for (std::string pass; passes >> pass;) {
+        const size_t colon = pass.find(':');
+        plan.passes.push_back({std::stoi(pass.substr(colon + 1)), pass.substr(0, colon)});
         plan.widest = std::max(plan.widest, plan.passes.back().n_tokens);
     }
     const Tokens tokens = tokenize(loaded->model(), text);
@@ -348,6 +348,8 @@ int main(int argc, char ** argv) {
     count_experts(loaded->model(), params, plan, tokens);
     common_sampler * sampler = loaded->sampler(0);
     time_passes(context, plan, "all", sampler, tokens);
-    time_passes(make_context(loaded->model(), params).get(), plan, "last", sampler, tokens);
+    if (strstr(argv[6], "last:")) {  // or it would take a target's memory
+        time_passes(make_context(loaded->model(), params).get(), plan, "last", sampler, tokens);
+    }
     return 0;
 }

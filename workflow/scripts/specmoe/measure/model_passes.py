@@ -100,8 +100,9 @@ def measure(passes: TimedPasses, job: Job, program: Path) -> dict[str, Any]:
     context = max(passes.context, passes.depth + passes.row * widest)
     flags = _flags(job, passes, context, passes.engine_args)
     words = "time", job.root / passes.text, passes.depth, passes.samples, passes.row, listed, *flags
+    limit_s = job.time_limit_s * passes.samples  # of which each takes about as long as a run
     printed, attempts = measure_undisturbed(
-        lambda: job.run(program, words, passes.environment, job.time_limit_s),
+        lambda: job.run(program, words, passes.environment, limit_s),
         lambda: Watch(None, job.backend, passes.environment),
         Budget(passes.reruns, 1),
     )

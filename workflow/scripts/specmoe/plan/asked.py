@@ -97,7 +97,7 @@ class Asked:
         passes = self.campaign.timed_passes[model]
         files = self._files(self.campaign.config.campaign.engine, model)
         text = text_of_prompt(self.campaign.root / passes.text, None)
-        own = {"repeat": repeat, "text": _sha256(text)}
+        own = {"repeat": repeat, "text": _sha256(text)} | self._named_files(passes.engine_args)
         return dict(json.loads(json.dumps(files | asdict(passes) | own)))
 
     def rereading(self, model: str, blocks: Iterable[str]) -> Request:

@@ -54,6 +54,7 @@ PASS_TIMES = pa.DataFrameSchema(
     unique=["engine", "model", "repeat", "outputs", "n_tokens"],
     strict=True,
     coerce=True,
+    add_missing_columns=True,  # of version 2
 )
 _OF_DRAFT = {
     "engine": pa.Column(str),
@@ -95,11 +96,8 @@ def frame_of(schema: pa.DataFrameSchema, rows: Iterable[Mapping[str, Any]]) -> p
 def _read(schema: pa.DataFrameSchema, path: Path | None = None) -> pd.DataFrame:
     if path is None:
         return frame_of(schema, [])
-    frame = read_table(path).to_pandas()
-    if schema is PASS_TIMES:  # of version 2
-        frame = frame.reindex(columns=[*schema.columns])
     with schema_errors(path):
-        return validated(schema, frame)
+        return validated(schema, read_table(path).to_pandas())
 
 
 read_pass_times = partial(_read, PASS_TIMES)
