@@ -144,12 +144,10 @@ def _draw_panel(axes: Axes, rows: pd.DataFrame, looks: dict[str, Look], column: 
     if column == "experts":
         parts.draw_series(axes, rows, x, "experts_even", looks, hollow=True)
     axes.set(xlabel=label, ylabel=_LABELS[column])
+    parts.whole_numbers(axes)
     parts.start_at_zero(axes)
     if column == "speedup":
-        parts.powers_of_two(axes, rows[x])
         parts.mark_no_change(axes)
-    else:
-        parts.whole_numbers(axes)
 
 
 def plot_break_even(analysis: Analysis) -> Figure | None:

@@ -128,6 +128,7 @@ def cited(analysis: Analysis) -> dict[str, Any]:
         "widest": widest,
         "widest_of_token": _ends_by_family(passes[passes["n_tokens"] == widest], "of_token"),
         "break_even": _break_even(analysis),
+        "all_copy": all("checkpoint" in of_round for of_round in passes["parts"]),
         "predicted": {row["basis"]: row for row in records(predicted[predicted["suite"] == WHOLE])},
         "forced": [
             {"acceptance": _ends(100 * at["acceptance_rate"]), "speedup": _ends(at["speedup"])}
@@ -178,17 +179,11 @@ def _widest_reads(times: pd.DataFrame) -> dict[str, Any]:
 
 
 def _break_even(analysis: Analysis) -> dict[Any, int]:
-    """Return how many settings are costed, never pay, may or may not pay, and are extrapolated.
-
-    `all_copy`: whether the engine copies a recurrent state in the rounds of all that never pay.
-    """
-    of_rounds = analysis.verification[[*PAIR, "parts"]].drop_duplicates()
-    settings = analysis.break_even.drop_duplicates([*PAIR, "gamma"]).merge(of_rounds, "left", PAIR)
+    """Return how many settings are costed, never pay, may or may not pay, and are extrapolated."""
+    settings = analysis.break_even.drop_duplicates([*PAIR, "gamma"])
     never, pays = settings["at_100_high"] < 1, settings["at_100_low"] > 1
     counted = settings.assign(settings=1, never=never, undecided=~never & ~pays)
-    counts = counted[["settings", "never", "undecided", "extrapolated"]].sum().astype(int).to_dict()
-    all_copy = never.any() and settings.loc[never, "parts"].str.contains("checkpoint").all()
-    return counts | {"all_copy": bool(all_copy)}
+    return counted[["settings", "never", "undecided", "extrapolated"]].sum().astype(int).to_dict()
 
 
 def study_commands(analysis: Analysis) -> dict[str, Any]:
