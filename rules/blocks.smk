@@ -22,7 +22,7 @@ if CONFIG.measurement.staged:
         message:
             "Measuring until it is decided"
         shell:
-            verb("measure_until_decided") + " --workflow-pid $PPID --log {log}"
+            verb("measure_until_decided") + " --log {log}"
 
 else:
 

@@ -78,7 +78,7 @@ def verb(name):
 
 def measuring(name):
     """Return the words that call a verb which measures, on a machine that is described."""
-    command = f"{verb(name)} --workflow-pid $PPID"
+    command = verb(name)
     if CAMPAIGN.shared:
         files = "--engine {input.engine} --out {output.machine}"
         command = f"{verb('describe_machine')}{GIVEN} {files} && {command}"

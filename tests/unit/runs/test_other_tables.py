@@ -8,10 +8,10 @@ import pytest
 from specmoe.errors import SchemaError
 from specmoe.runs.other_tables import (
     PASS_TIMES,
-    collect_agreement,
     frame_of,
     read_agreement,
     read_pass_times,
+    read_scores,
     rows_of_passes,
     seen_experts,
     undisturbed_passes,
@@ -91,7 +91,7 @@ RECORD = {
 
 def test_a_draft_has_a_row_for_each_token_and_is_read_as_it_was_written(tmp_path):
     (tmp_path / "d.json").write_text(json.dumps(RECORD))
-    collect_agreement([tmp_path / "d.json"], tmp_path / "agreement.parquet")
+    read_scores([tmp_path / "d.json"]).to_parquet(tmp_path / "agreement.parquet")
     frame = read_agreement(tmp_path / "agreement.parquet")
     assert set(frame.columns) == set(read_agreement(None).columns)
     shown = frame[["text", "position", "token", "agrees", "lead_nats", "moved_nats"]]

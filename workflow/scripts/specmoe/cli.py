@@ -68,7 +68,7 @@ def describe_model(campaign: "Opened", model: str, out: Path, digests: Path | No
     describe_model(file, *stated, digests, out)
 
 
-def judge(campaign: "Opened", target: str, log: Path, workflow_pid: int | None = None) -> None:
+def judge(campaign: "Opened", target: str, log: Path) -> None:
     """Ask the baseline of one target about every run whose tokens differ from its own."""
     from specmoe.measure.divergence import judge_target
     from specmoe.plan.asked import Asked
@@ -80,7 +80,7 @@ def judge(campaign: "Opened", target: str, log: Path, workflow_pid: int | None =
     judged, _ = asked.measure_once(
         name,
         asked.rereading(target, blocks),
-        lambda: judge_target(campaign, target, rows, log, workflow_pid),
+        lambda: judge_target(campaign, target, rows, log),
     )
     replace_text(campaign.folder / f"{name}.json", json.dumps(judged, indent=1) + "\n")
 

@@ -40,11 +40,9 @@ MARGIN = 1.2
 END_SHARE = 0.1
 
 
-def measure_until_decided(
-    campaign: LoadedCampaign, log: Path, workflow_pid: int | None = None
-) -> None:
+def measure_until_decided(campaign: LoadedCampaign, log: Path) -> None:
     """Measure repeat by repeat until each answer is decided, or the minutes end."""
-    stages = Stages(campaign, log, workflow_pid)
+    stages = Stages(campaign, log)
     ended = stages.measure()
     last = stages.decided[-1]
     found = {
@@ -63,9 +61,9 @@ class Stages:
 
     campaign: LoadedCampaign
     log: Path
-    workflow_pid: int | None
     blocks: list[str] = field(default_factory=list)  # that are measured as asked
     passes: list[int] = field(default_factory=list)  # the repeats before which they were timed
+    passes_s: float = 0.0  # that the last ones took
     decided: list[dict[str, Any]] = field(default_factory=list)  # before each repeat
     # When it began, had all records been made since then.
     began: float = field(default_factory=time.monotonic)
@@ -91,7 +89,7 @@ class Stages:
         for repeat in range(most):
             if ended := self._decide(repeat):
                 return ended
-            if repeat and self._passes_s() < PASSES_SHARE * self.left_s:
+            if repeat and self.passes_s < PASSES_SHARE * self.left_s:
                 self._time_passes(repeat)
             if not self._measure_repeat(repeat):
                 return self._decide(repeat + 1, "the minutes end")
@@ -120,7 +118,7 @@ class Stages:
     def _measure(self, block: Block, where: str) -> None:
         began = time.monotonic()
         self.campaign.log_of(block.block).parent.mkdir(parents=True, exist_ok=True)
-        said, fresh = jobs.measure_once(self.campaign, block.block, self.workflow_pid)
+        said, fresh = jobs.measure_once(self.campaign, block.block)
         head = head_of(self.campaign.record_files([block.block])[0])
         assert head is not None
         self.began -= max(head.seconds - (time.monotonic() - began), 0)
@@ -133,16 +131,9 @@ class Stages:
     def _time_passes(self, repeat: int) -> None:
         if self.campaign.timed_passes:
             began = time.monotonic()
-            jobs.time_passes(self.campaign, repeat, self.log, self.workflow_pid)
+            self.passes_s = jobs.time_passes(self.campaign, repeat, self.log)
             self.passes.append(repeat)
-            self.began -= max(self._passes_s() - (time.monotonic() - began), 0)
-
-    def _passes_s(self) -> float:
-        """Return how long the passes took that were timed last."""
-        repeat = self.passes[-1] if self.passes else 0
-        names = (f"pass_times/{model}/r{repeat}" for model in self.campaign.timed_passes)
-        heads = (head_of(self.campaign.folder / f"{name}.jsonl") for name in names)
-        return sum(head.seconds for head in heads if head)
+            self.began -= max(self.passes_s - (time.monotonic() - began), 0)
 
     def _write_texts(self) -> None:
         """Measure targets alone, and score what they wrote; with few minutes fewer texts."""
@@ -157,7 +148,7 @@ class Stages:
         for draft, blocks in self.campaign.draft_scoring.items():
             read = tuple(name for name in blocks if name in self.blocks)
             log = self.log.with_name(f"score.{draft}.log")
-            jobs.score_draft(self.campaign, draft, log, self.workflow_pid, read)
+            jobs.score_draft(self.campaign, draft, log, read)
 
     def _decide(self, repeat: int, last: str = "") -> str:
         """Decide what is measured in a repeat, unless it is, and print it; return why nothing is.

@@ -36,7 +36,6 @@ class Method(StrEnum):
 class Parameter:
     """A parameter that a method may take besides γ, named as in a `Arm`."""
 
-    number: type[int] | type[float]  # of its values
     letter: str  # in ids
     label: str  # in labels
     default: float  # of a method that takes it
@@ -44,8 +43,8 @@ class Parameter:
 
 # In the order in which ids have them. Ids and labels have no value that is 0.
 PARAMETERS = {
-    "n_match": Parameter(int, "n", "n = {:g}", 3),
-    "p_min": Parameter(float, "p", "p ≥ {:g}", 0.0),
+    "n_match": Parameter("n", "n = {:g}", 3),
+    "p_min": Parameter("p", "p ≥ {:g}", 0.0),
 }
 
 

@@ -154,11 +154,11 @@ def exclusive_job(
 ) -> Iterator[Job]:
     """Give the job of measuring a target, on the campaign's machine and with no other measurement.
 
-    The process ends when the workflow does. Raises MeasurementError on another machine, and
-    EngineError if the engine's GPU has gone.
+    The process ends when the workflow does (`rules/job.sh`). Raises MeasurementError on another
+    machine, and EngineError if the engine's GPU has gone.
     """
-    if workplace.workflow_pid:
-        _end_with(workplace.workflow_pid)
+    if workflow_pid := os.environ.get("SPECMOE_WORKFLOW_PID"):
+        _end_with(int(workflow_pid))
     machine = described_machine(workplace.machine) if workplace.machine.exists() else {}
     with named_if_damaged(workplace.engine):
         backend = Backend(fact(workplace.engine, "backend"))

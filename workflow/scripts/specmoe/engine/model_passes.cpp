@@ -38,6 +38,7 @@
 #include <cstring>
 #include <fstream>
 #include <functional>
+#include <iostream>
 #include <iterator>
 #include <map>
 #include <random>
@@ -45,6 +46,8 @@
 #include <sstream>
 #include <string>
 #include <vector>
+
+#include <nlohmann/json.hpp>
 
 #include "arg.h"
 #include "common.h"
@@ -57,6 +60,7 @@
 namespace {
 
 using Clock = std::chrono::steady_clock;
+using Json = nlohmann::json;
 using Tokens = std::vector<llama_token>;
 
 constexpr int CANDIDATES = 10;  // of a draft model in the server (common/speculative.cpp)
@@ -71,6 +75,10 @@ void log_errors(ggml_log_level level, const char * text, void *) {
     if (level == GGML_LOG_LEVEL_WARN || level == GGML_LOG_LEVEL_ERROR) {
         fputs(text, stderr);
     }
+}
+
+void print(const Json & line) {
+    std::cout << line << '\n';
 }
 
 double ms_between(Clock::time_point began, Clock::time_point ended) {
@@ -93,30 +101,11 @@ double decode(llama_context * context, const llama_token * tokens, int count, in
     return ms_between(began, Clock::now());
 }
 
-struct Pass {
-    int n_tokens;
-    std::string outputs;
-};
-
-// What is timed or counted at each place; `row` are equal passes that follow each other.
+// Where passes are timed or counted; `row` are equal ones that follow each other, of no more than
+// `widest` tokens.
 struct Plan {
-    int depth, samples, row;
-    std::vector<Pass> passes;
-    int widest;  // in tokens
+    int depth, samples, row, widest;
 };
-
-Tokens tokenize(const llama_model * model, const std::string & path) {
-    std::ifstream file(path, std::ios::binary);
-    if (!file) {
-        fail("cannot read " + path);
-    }
-    const std::string content(std::istreambuf_iterator<char>(file), {});
-    const llama_vocab * vocab = llama_model_get_vocab(model);
-    Tokens tokens(content.size() + 2);  // each has a byte at least
-    tokens.resize(llama_tokenize(vocab, content.data(), (int32_t) content.size(), tokens.data(),
-                                 (int32_t) tokens.size(), false, false));
-    return tokens;
-}
 
 // The distinct experts of each MoE layer, by its number, which the tensor with its router's choices
 // has in its name.
@@ -141,27 +130,6 @@ bool see(ggml_tensor * tensor, bool ask, void * visited) {
     return true;
 }
 
-void print_experts(int sample, int n_tokens, const Visited & visited) {
-    printf("{\"sample\": %d, \"n_tokens\": %d", sample, n_tokens);
-    const char * between = ", \"experts\": [";
-    for (const auto & [layer, experts] : visited) {
-        printf("%s%zu", between, experts.size());
-        between = ", ";
-    }
-    printf("]}\n");
-}
-
-void print_times(int sample, const Pass & pass, const std::vector<double> & row, double sampled) {
-    printf("{\"sample\": %d, \"n_tokens\": %d, \"outputs\": \"%s\", \"sampled_ms\": %.6f", sample,
-           pass.n_tokens, pass.outputs.c_str(), sampled);
-    const char * between = ", \"ms\": [";
-    for (const double ms : row) {
-        printf("%s%.6f", between, ms);
-        between = ", ";
-    }
-    printf("]}\n");
-}
-
 // A context such as llama-server makes for a draft model: no pool of threads waits for its passes.
 llama_context_ptr make_context(llama_model * model, const common_params & params) {
     llama_context_ptr context(
@@ -172,14 +140,14 @@ llama_context_ptr make_context(llama_model * model, const common_params & params
     return context;
 }
 
-// What `Plan` has at a place of the text: its number, a pass, and the tokens from its first one on.
-using AtPlace = std::function<void(int, const Pass &, const llama_token *)>;
+// Receives the number of a place of the text, a pass's width, and the tokens from its first one on.
+using AtPlace = std::function<void(int, int, const llama_token *)>;
 
-// Call `one` with each pass at every place of the text, behind the tokens before it, and `begin`
+// Call `one` with each width at every place of the text, behind the tokens before it, and `begin`
 // before these.
-void at_places(llama_context * context, const Plan & plan, const Tokens & text, const AtPlace & one,
+void at_places(llama_context * context, const Plan & plan, std::vector<int> widths,
+               const Tokens & text, const AtPlace & one,
                const std::function<void(int)> & begin = [](int) {}) {
-    std::vector<Pass> passes = plan.passes;
     const int64_t last = (int64_t) text.size() - plan.depth - plan.row * plan.widest;
     std::mt19937 random(1);
     std::vector<uint8_t> state;  // behind the first `depth` tokens
@@ -193,31 +161,35 @@ void at_places(llama_context * context, const Plan & plan, const Tokens & text, 
         begin(sample);
         state.resize(llama_state_seq_get_size(context, 0));
         llama_state_seq_get_data(context, state.data(), state.size(), 0);
-        std::shuffle(passes.begin(), passes.end(), random);
-        for (const auto & pass : passes) {
+        std::shuffle(widths.begin(), widths.end(), random);
+        for (const int n_tokens : widths) {
             llama_memory_clear(llama_get_memory(context), false);
             if (!llama_state_seq_set_data(context, state.data(), state.size(), 0)) {
                 fail("the state cannot be restored");
             }
-            one(sample, pass, start + plan.depth);
+            one(sample, n_tokens, start + plan.depth);
         }
     }
 }
 
 // Print the experts that passes of each width activate; nothing of a dense model.
 void count_experts(llama_model * model, common_params params, const Plan & plan,
-                   const Tokens & text) {
+                   const std::vector<int> & widths, const Tokens & text) {
     Visited visited;
     params.cb_eval = see;
     params.cb_eval_user_data = &visited;
     const llama_context_ptr context = make_context(model, params);
-    at_places(context.get(), plan, text, [&](int sample, const Pass & pass, const auto * ids) {
+    at_places(context.get(), plan, widths, text, [&](int sample, int n_tokens, const auto * ids) {
         if (visited.empty()) {
             return;  // not even by the tokens before it
         }
         visited.clear();
-        decode(context.get(), ids, pass.n_tokens, 0);
-        print_experts(sample, pass.n_tokens, visited);
+        decode(context.get(), ids, n_tokens, 0);
+        Json experts = Json::array();
+        for (const auto & [layer, distinct] : visited) {
+            experts.push_back(distinct.size());
+        }
+        print({{"sample", sample}, {"n_tokens", n_tokens}, {"experts", experts}});
     });
 }
 
@@ -238,38 +210,37 @@ void time_checkpoint(llama_context * context, int sample) {
         llama_state_seq_set_data_ext(context, state.data(), state.size(), 0, flags);
         llama_synchronize(context);
         if (again) {
-            printf("{\"sample\": %d, \"saved_ms\": %.6f, \"restored_ms\": %.6f}\n", sample,
-                   ms_between(began, saved), ms_between(saved, Clock::now()));
+            print({{"sample", sample},
+                   {"saved_ms", ms_between(began, saved)},
+                   {"restored_ms", ms_between(saved, Clock::now())}});
         }
     }
 }
 
-// Print the times of the plan's passes with some outputs, and of sampling each of these.
-void time_passes(llama_context * context, Plan plan, const std::string & outputs,
-                 common_sampler * sampler, const Tokens & text) {
-    const auto others = [&](const Pass & pass) { return pass.outputs != outputs; };
-    auto & passes = plan.passes;
-    passes.erase(std::remove_if(passes.begin(), passes.end(), others), passes.end());
-    if (passes.empty()) {
-        return;
-    }
+// Print the times of passes with some outputs, and of sampling each of these.
+void time_passes(llama_context * context, const Plan & plan, const std::string & outputs,
+                 const std::vector<int> & widths, common_sampler * sampler, const Tokens & text) {
     std::vector<double> row(plan.row);
-    const auto one = [&](int sample, const Pass & pass, const llama_token * ids) {
-        const int first = outputs == "all" ? 0 : pass.n_tokens - 1;
+    const auto one = [&](int sample, int n_tokens, const llama_token * ids) {
+        const int first = outputs == "all" ? 0 : n_tokens - 1;
         for (double & ms : row) {
-            ms = decode(context, ids, pass.n_tokens, first);
-            ids += pass.n_tokens;
+            ms = decode(context, ids, n_tokens, first);
+            ids += n_tokens;
         }
         const auto began = Clock::now();
-        for (int place = first; place < pass.n_tokens; place++) {
+        for (int place = first; place < n_tokens; place++) {
             common_sampler_sample(sampler, context, place);
         }
-        print_times(sample, pass, row, ms_between(began, Clock::now()) / (pass.n_tokens - first));
+        const double sampled = ms_between(began, Clock::now()) / (n_tokens - first);
+        print({{"sample", sample}, {"n_tokens", n_tokens}, {"outputs", outputs},
+               {"sampled_ms", sampled}, {"ms", row}});
     };
-    at_places(context, plan, text, one, [&](int sample) { time_checkpoint(context, sample); });
+    at_places(context, plan, widths, text, one, [&](int sample) {
+        time_checkpoint(context, sample);
+    });
 }
 
-void print(int text, int position, llama_token target, const float * logits, int count) {
+void print_proposal(int text, int position, llama_token target, const float * logits, int count) {
     std::vector<float> best(std::min(CANDIDATES, count));
     std::partial_sort_copy(logits, logits + count, best.begin(), best.end(), std::greater<float>());
     const auto token = (llama_token) (std::max_element(logits, logits + count) - logits);
@@ -279,9 +250,8 @@ void print(int text, int position, llama_token target, const float * logits, int
     }
     const bool agrees = token == target;
     const double lead = (double) best[0] - (agrees ? best[1] : logits[target]);
-    printf("{\"text\": %d, \"position\": %d, \"token\": %d, \"agrees\": %s, \"confidence\": %.9g,"
-           " \"lead_nats\": %.9g}\n",
-           text, position, token, agrees ? "true" : "false", 1 / sum, lead);
+    print({{"text", text}, {"position", position}, {"token", token}, {"agrees", agrees},
+           {"confidence", 1 / sum}, {"lead_nats", lead}});
 }
 
 // Score texts; the output of each token that is not the last tells the next one.
@@ -302,8 +272,8 @@ void score(llama_context * context, const std::string & file, int n_tokens) {
             const int output = std::clamp(prompt - 1, at, end);
             decode(context, &text[at], end - at, output - at);
             for (int place = output; place < end; place++) {
-                print(number, place + 1 - prompt, text[place + 1],
-                      llama_get_logits_ith(context, place - at), vocabulary);
+                print_proposal(number, place + 1 - prompt, text[place + 1],
+                               llama_get_logits_ith(context, place - at), vocabulary);
             }
         }
     }
@@ -334,22 +304,31 @@ int main(int argc, char ** argv) {
         score(context, text, atoi(argv[3]));
         return 0;
     }
-    Plan plan{atoi(argv[3]), atoi(argv[4]), atoi(argv[5]), {}, 0};
+    std::map<std::string, std::vector<int>> widths;  // by their outputs
+    std::set<int> every;
     std::istringstream passes(argv[6]);
     for (std::string pass; passes >> pass;) {
         const size_t colon = pass.find(':');
-        plan.passes.push_back({std::stoi(pass.substr(colon + 1)), pass.substr(0, colon)});
-        plan.widest = std::max(plan.widest, plan.passes.back().n_tokens);
+        const int n_tokens = std::stoi(pass.substr(colon + 1));
+        widths[pass.substr(0, colon)].push_back(n_tokens);
+        every.insert(n_tokens);
     }
-    const Tokens tokens = tokenize(loaded->model(), text);
+    const Plan plan{atoi(argv[3]), atoi(argv[4]), atoi(argv[5]), *every.rbegin()};
+    std::ifstream file(text, std::ios::binary);
+    if (!file) {
+        fail("cannot read " + text);
+    }
+    const std::string content(std::istreambuf_iterator<char>(file), {});
+    const Tokens tokens = common_tokenize(context, content, false);
     if ((int) tokens.size() <= plan.depth + plan.row * plan.widest) {
         fail("the text has " + std::to_string(tokens.size()) + " tokens, too few");
     }
-    count_experts(loaded->model(), params, plan, tokens);
-    common_sampler * sampler = loaded->sampler(0);
-    time_passes(context, plan, "all", sampler, tokens);
-    if (strstr(argv[6], "last:")) {  // or it would take a target's memory
-        time_passes(make_context(loaded->model(), params).get(), plan, "last", sampler, tokens);
+    count_experts(loaded->model(), params, plan, {every.begin(), every.end()}, tokens);
+    for (const auto & [outputs, own] : widths) {
+        // A target's context has its outputs; those of a draft model take no memory of that.
+        const auto other = outputs == "last" ? make_context(loaded->model(), params) : nullptr;
+        llama_context * where = other ? other.get() : context;
+        time_passes(where, plan, outputs, own, loaded->sampler(0), tokens);
     }
     return 0;
 }

@@ -168,17 +168,13 @@ def judge_all(
 
 
 def judge_target(
-    campaign: LoadedCampaign,
-    target: str,
-    rows: Iterable[Mapping[str, Any]],
-    log: Path,
-    workflow_pid: int | None,
+    campaign: LoadedCampaign, target: str, rows: Iterable[Mapping[str, Any]], log: Path
 ) -> dict[str, Any]:
     """Judge the divergences of a target's runs, with no other measurement.
 
     `rows` are those of `runs.parquet`.
     """
-    workplace = campaign.workplace(f"divergences/{target}", workflow_pid)
+    workplace = campaign.workplace(f"divergences/{target}")
     engine, environment = read_record(workplace.engine), campaign.config.measurement.environment
     facts = {"target": target, "engine": engine["id"], "engine_commit": engine["commit"]}
     with exclusive_job(workplace, environment, campaign.model_file(target), log) as job:

@@ -49,16 +49,14 @@ def read_timings(text: str) -> dict[str, Any]:
     - what the server does beside a pass, as medians: `sampled_ms` an output, `saved_ms` and
       `restored_ms` of a recurrent state; None of a model that has none.
     """
-    times, firsts, of_places = (defaultdict[Any, list[float]](list) for _ in range(3))
-    beside, experts = defaultdict[str, list[float]](list), defaultdict[int, list[list[int]]](list)
+    rows, experts = (defaultdict[Any, list[list[float]]](list) for _ in range(2))
+    beside, of_places = (defaultdict[Any, list[float]](list) for _ in range(2))
     for line in map(json.loads, text.splitlines()):
         for name in line.keys() & {*BESIDE}:
             beside[name].append(line[name])
         if "ms" in line:
-            first, *_, last = line["ms"]
-            times[line["outputs"], line["n_tokens"]].append(last)
-            firsts[line["outputs"], line["n_tokens"]].append(first)
-            of_places[line["sample"]].append(math.log(last))
+            rows[line["outputs"], line["n_tokens"]].append(line["ms"])
+            of_places[line["sample"]].append(math.log(line["ms"][-1]))
         elif "experts" in line:
             experts[line["n_tokens"]].append(line["experts"])
     layers = {
@@ -68,19 +66,19 @@ def read_timings(text: str) -> dict[str, Any]:
         {
             "outputs": outputs,
             "n_tokens": n_tokens,
-            "ms": median(ms),
-            "first_ms": median(firsts[outputs, n_tokens]),
+            "ms": median(row[-1] for row in own),
+            "first_ms": median(row[0] for row in own),
             "experts": fmean(layers[n_tokens]) if layers else None,
             "layers": layers.get(n_tokens),
         }
-        for (outputs, n_tokens), ms in sorted(times.items())
+        for (outputs, n_tokens), own in sorted(rows.items())
     ]
     found: dict[str, Any] = {"timings": timings, "deviation": None, "error": None}
     found |= {name: median(beside[name]) if beside[name] else None for name in BESIDE}
     if len(of_places) > 1:
-        square = fmean(variance(map(math.log, ms)) for ms in times.values()) / len(of_places)
+        squares = (variance(math.log(row[-1]) for row in own) for own in rows.values())
         found["deviation"] = stdev(map(fmean, of_places.values()))
-        found["error"] = math.sqrt(square * math.pi / 2)
+        found["error"] = math.sqrt(fmean(squares) / len(of_places) * math.pi / 2)
     return found
 
 

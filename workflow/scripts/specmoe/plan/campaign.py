@@ -100,7 +100,7 @@ class LoadedCampaign:
         """Return the info of a model."""
         return self.models_folder / f"{model}.json"
 
-    def workplace(self, job: str, workflow_pid: int | None, engine: str = "") -> Workplace:
+    def workplace(self, job: str, engine: str = "") -> Workplace:
         """Return where a job measures: with an engine, on the machine that is described for it.
 
         `engine` is the engine's id, if it is not the campaign's own.
@@ -110,7 +110,6 @@ class LoadedCampaign:
             engine=self.engine_file(engine or self.engine_id),
             machine=self.folder / f"machines/{job}.json" if self.shared else self.machine_file,
             time_limit_s=self.config.measurement.time_limit_s,
-            workflow_pid=workflow_pid,
         )
 
     @property

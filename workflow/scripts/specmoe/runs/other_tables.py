@@ -146,19 +146,14 @@ def collect_table(campaign: LoadedCampaign, table: str, out: Path) -> None:
         case "models":
             save_info({info.stem: load_info(info) for info in records}, out)
         case "agreement":
-            collect_agreement(campaign.scores, out)
+            with schema_errors(out):
+                read_scores(campaign.scores).to_parquet(out, index=False)
         case "pass_times":
             with schema_errors(out):
                 passes = read_passes(Asked(campaign), campaign.passes_before)
                 passes.to_parquet(out, index=False)
         case _:
             collect_runs(campaign, None if table == "runs" else table.removeprefix("suites/"), out)
-
-
-def collect_agreement(records: Iterable[Path], out: Path) -> None:
-    """Write the table of all draft models' scores. Raises SchemaError."""
-    with schema_errors(out):
-        read_scores(records).to_parquet(out, index=False)
 
 
 def undisturbed_passes(frame: pd.DataFrame) -> pd.DataFrame:
