@@ -90,8 +90,8 @@ def checking_is_sublinear(analysis: Analysis) -> Comparisons:
     passes = analysis.pass_times.query("n_tokens > 1").dropna(subset="of_token")
     for row in records(passes):
         took = _estimate(row, "of_token")
-        words = f"{row['label']}: a pass over {row['n_tokens']} tokens takes the time of"
-        words += f" {_number(took)} of one token"
+        words = f"{row['label']}: a pass over {row['n_tokens']} tokens takes {_number(took)} times"
+        words += " the server's own token"
         yield Comparison(Estimate.exact(row["n_tokens"]).minus(took), words, ())
     if len(passes):
         return
