@@ -42,7 +42,7 @@ def measured(job, model_passes):
     """Time the passes of a model; return the record, its timings by outputs and width."""
 
     def run(model: Path, passes: TimedPasses = PASSES):
-        record = measure(passes, replace(job, target=model), model_passes)
+        record = measure(passes, replace(job, target=model))
         timings = {(one["outputs"], one["n_tokens"]): one for one in record["timings"]}
         return record | {"timings": timings}
 
@@ -113,7 +113,7 @@ def read_all(job, family, model_passes):
 
     def reading(*texts: Ids, n_tokens: int = 8) -> list[list[Proposal]]:
         own = replace(job, target=family["draft"])
-        return score(texts, alone(), own, model_passes, n_tokens)
+        return score(texts, alone(), own, n_tokens)
 
     return reading
 

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from specmoe.config.base import resource
-from specmoe.config.engines import CMAKE_FLAGS, Backend, Engine, PathEngine, PypiEngine
+from specmoe.config.engines import CMAKE_FLAGS, PROGRAM, Backend, Engine, PathEngine, PypiEngine
 from specmoe.config.models import Recipe
 from specmoe.engine.identity import ALL_BINARIES, fact, install, measuring_files, require_compiler
 from specmoe.engine.job import server_command
@@ -194,7 +194,6 @@ def self_test(
         raise EngineError(f"the engine fails its self-test: it generated {answer['tokens']}")
 
 
-PROGRAM = "model_passes"
 _STEP = Path(__file__).with_name("program.cmake")
 
 

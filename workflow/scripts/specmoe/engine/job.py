@@ -13,7 +13,7 @@ from threading import Thread
 import psutil
 
 from specmoe.config.block import Arm, Block
-from specmoe.config.engines import Backend, engine_environment
+from specmoe.config.engines import PROGRAM, Backend, engine_environment
 from specmoe.config.methods import METHODS, PARAMETERS, Method, is_ngram
 from specmoe.engine.identity import Workplace, fact
 from specmoe.engine.machine import (
@@ -120,14 +120,12 @@ class Job:
         """Return the server of an arm, not yet started, with `more` words of its command line."""
         return Server([*self.command(block, arm), *more], log, self.time_limit_s, block.environment)
 
-    def run(
-        self, program: Path, words: Iterable[object], environment: Mapping[str, str], limit_s: float
-    ) -> str:
+    def run(self, words: Iterable[object], environment: Mapping[str, str], limit_s: float) -> str:
         """Return what our program prints; its errors are appended to the log.
 
         Raises MeasurementError if it fails or takes longer than the limit of a start and `limit_s`.
         """
-        command = [str(program), *map(str, words)]
+        command = [str(self.binaries.with_name(PROGRAM)), *map(str, words)]
         own = engine_environment(environment, os.environ)
         return run_tool(command, self.server_log, self.time_limit_s + limit_s, own)[0]
 

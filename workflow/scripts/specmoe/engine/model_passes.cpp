@@ -142,61 +142,6 @@ llama_context_ptr make_context(llama_model * model, const common_params & params
     return context;
 }
 
-// Receives the number of a place of the text, a pass's width, and the tokens from its first one on.
-using AtPlace = std::function<void(int, int, const llama_token *)>;
-
-// Call `one` with each width at every place of the text, behind the tokens before it, and `begin`
-// before these.
-void at_places(llama_context * context, const Plan & plan, std::vector<int> widths,
-               const Tokens & text, const AtPlace & one,
-               const std::function<void(int)> & begin = [](int) {}) {
-    const int64_t last = (int64_t) text.size() - plan.depth - plan.row * plan.widest;
-    std::mt19937 random(1);
-    std::vector<uint8_t> state;  // behind the first `depth` tokens
-    const auto began = Clock::now();
-    const auto late = [&] { return ms_between(began, Clock::now()) > 1000 * plan.seconds; };
-    for (int sample = 0; sample < plan.samples && (sample < 2 || !late()); sample++) {
-        const auto * start = &text[last * sample / std::max(plan.samples - 1, 1)];
-        llama_memory_clear(llama_get_memory(context), false);
-        for (int at = 0, end = 0; at < plan.depth; at = end) {
-            end = std::min(plan.depth, at + (int) llama_n_batch(context));
-            decode(context, start + at, end - at, end - at - 1);
-        }
-        begin(sample);
-        state.resize(llama_state_seq_get_size(context, 0));
-        llama_state_seq_get_data(context, state.data(), state.size(), 0);
-        std::shuffle(widths.begin(), widths.end(), random);
-        for (const int n_tokens : widths) {
-            llama_memory_clear(llama_get_memory(context), false);
-            if (!llama_state_seq_set_data(context, state.data(), state.size(), 0)) {
-                fail("the state cannot be restored");
-            }
-            one(sample, n_tokens, start + plan.depth);
-        }
-    }
-}
-
-// Print the experts that passes of each width activate; nothing of a dense model.
-void count_experts(llama_model * model, common_params params, const Plan & plan,
-                   const std::vector<int> & widths, const Tokens & text) {
-    Visited visited;
-    params.cb_eval = see;
-    params.cb_eval_user_data = &visited;
-    const llama_context_ptr context = make_context(model, params);
-    at_places(context.get(), plan, widths, text, [&](int sample, int n_tokens, const auto * ids) {
-        if (visited.empty()) {
-            return;  // not even by the tokens before it
-        }
-        visited.clear();
-        decode(context.get(), ids, n_tokens, 0);
-        Json experts = Json::array();
-        for (const auto & [layer, distinct] : visited) {
-            experts.push_back(distinct.size());
-        }
-        print({{"sample", sample}, {"n_tokens", n_tokens}, {"experts", experts}});
-    });
-}
-
 // Print how long the server takes to copy what it cannot cut back, before a round and, to return to
 // it, after a target's rejection or a draft model's drafts; nothing where all layers have a cache.
 void time_checkpoint(llama_context * context, int sample) {
@@ -221,6 +166,62 @@ void time_checkpoint(llama_context * context, int sample) {
     }
 }
 
+// Receives the number of a place of the text, a pass's width, and the tokens from its first one on.
+using AtPlace = std::function<void(int, int, const llama_token *)>;
+
+// Call `one` with each width at every place of the text, behind the tokens before it.
+void at_places(llama_context * context, const Plan & plan, std::vector<int> widths,
+               const Tokens & text, bool timed, const AtPlace & one) {
+    const int64_t last = (int64_t) text.size() - plan.depth - plan.row * plan.widest;
+    std::mt19937 random(1);
+    std::vector<uint8_t> state;  // behind the first `depth` tokens
+    const auto began = Clock::now();
+    const auto late = [&] { return ms_between(began, Clock::now()) > 1000 * plan.seconds; };
+    for (int sample = 0; sample < plan.samples && (sample < 2 || !late()); sample++) {
+        const auto * start = &text[last * sample / std::max(plan.samples - 1, 1)];
+        llama_memory_clear(llama_get_memory(context), false);
+        for (int at = 0, end = 0; at < plan.depth; at = end) {
+            end = std::min(plan.depth, at + (int) llama_n_batch(context));
+            decode(context, start + at, end - at, end - at - 1);
+        }
+        if (timed) {
+            time_checkpoint(context, sample);
+        }
+        state.resize(llama_state_seq_get_size(context, 0));
+        llama_state_seq_get_data(context, state.data(), state.size(), 0);
+        std::shuffle(widths.begin(), widths.end(), random);
+        for (const int n_tokens : widths) {
+            llama_memory_clear(llama_get_memory(context), false);
+            if (!llama_state_seq_set_data(context, state.data(), state.size(), 0)) {
+                fail("the state cannot be restored");
+            }
+            one(sample, n_tokens, start + plan.depth);
+        }
+    }
+}
+
+// Print the experts that passes of each width activate; nothing of a dense model.
+void count_experts(llama_model * model, common_params params, const Plan & plan,
+                   const std::vector<int> & widths, const Tokens & text) {
+    Visited visited;
+    params.cb_eval = see;
+    params.cb_eval_user_data = &visited;
+    const llama_context_ptr context = make_context(model, params);
+    const auto one = [&](int sample, int n_tokens, const llama_token * ids) {
+        if (visited.empty()) {
+            return;  // not even by the tokens before it
+        }
+        visited.clear();
+        decode(context.get(), ids, n_tokens, 0);
+        Json experts = Json::array();
+        for (const auto & [layer, distinct] : visited) {
+            experts.push_back(distinct.size());
+        }
+        print({{"sample", sample}, {"n_tokens", n_tokens}, {"experts", experts}});
+    };
+    at_places(context.get(), plan, widths, text, false, one);
+}
+
 // Print the times of passes with some outputs, and of sampling each of these.
 void time_passes(llama_context * context, const Plan & plan, const std::string & outputs,
                  const std::vector<int> & widths, common_sampler * sampler, const Tokens & text) {
@@ -239,9 +240,7 @@ void time_passes(llama_context * context, const Plan & plan, const std::string &
         print({{"sample", sample}, {"n_tokens", n_tokens}, {"outputs", outputs},
                {"sampled_ms", sampled}, {"ms", row}});
     };
-    at_places(context, plan, widths, text, one, [&](int sample) {
-        time_checkpoint(context, sample);
-    });
+    at_places(context, plan, widths, text, true, one);
 }
 
 void print_proposal(int text, int position, llama_token target, const float * logits, int count) {

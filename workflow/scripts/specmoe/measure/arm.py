@@ -115,8 +115,7 @@ class LiveArm:
         self.sent: Counter[int] = Counter()  # requests of the present server, by slot
         self._job, self._runs = job, list[Run]()
         self._is_stateful = arm.method is not None and METHODS[arm.method].remembers
-        self._peaks: list[int] = []
-        self._ended = 0  # servers
+        self._peaks: list[int] = []  # of memory, of the servers that have ended
         self._used = False  # whether the present server has measured
 
     def begin(self) -> None:
@@ -153,6 +152,7 @@ class LiveArm:
     def stop(self) -> None:
         """End the server, and add to its runs what its log says of each request."""
         self.server.stop()
+        process = len(self._peaks)
         self._peaks.append(self.server.peak_rss_bytes)
         if not self.arm.speculates:
             return
@@ -162,11 +162,10 @@ class LiveArm:
             if logged != sent:
                 raise self.server.error(f"the log has {logged} of {sent} requests of slot {slot}")
         for run in self._runs:
-            if run["process"] == self._ended:
+            if run["process"] == process:
                 run.update(of_slots[run.get("slot", 0)][run["request"]])
                 if self.block.concurrency is not None:
                     del run["draft_ms"]
-        self._ended += 1
 
     def prepare(self) -> Watch:
         """Return what is observed of a run, with the server ready, or new for a stateful method."""
@@ -216,7 +215,7 @@ class LiveArm:
         wall_ms = (time.perf_counter() - clock) * 1000
         check_length(server, ids, answer, n_predict, until_end=until_end)
         return {
-            "process": self._ended,
+            "process": len(self._peaks),
             "request": number,
             "started_at": started_at.isoformat(),
             "wall_ms": wall_ms,

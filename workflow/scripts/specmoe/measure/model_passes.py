@@ -16,7 +16,6 @@ from statistics import NormalDist, fmean, median, stdev, variance
 from typing import Any
 
 from specmoe.config.block import Arm, Block, TimedPasses
-from specmoe.engine.build import PROGRAM
 from specmoe.engine.disturbance import Budget, Watch, measure_undisturbed
 from specmoe.engine.identity import Workplace, fact
 from specmoe.engine.job import Job, exclusive_job, server_command
@@ -89,11 +88,11 @@ def time_passes(
     """Time the forward passes of a model, again if disturbed, and return their record."""
     with exclusive_job(workplace, passes.environment, model, log) as job:
         _logger.info("%s: forward passes are timed; the program logs to %s", passes.model, log)
-        return measure(passes, job, workplace.engine.with_name(PROGRAM))
+        return measure(passes, job)
 
 
-def measure(passes: TimedPasses, job: Job, program: Path) -> dict[str, Any]:
-    """Return the record of the passes of the job's target, timed with `program`."""
+def measure(passes: TimedPasses, job: Job) -> dict[str, Any]:
+    """Return the record of the passes of the job's target."""
     listed = " ".join(f"{outputs}:{n_tokens}" for outputs, n_tokens in passes.passes)
     widest = max(n_tokens for _, n_tokens in passes.passes)
     context = max(passes.context, passes.depth + passes.row * widest)
@@ -102,7 +101,7 @@ def measure(passes: TimedPasses, job: Job, program: Path) -> dict[str, Any]:
     words = "time", job.root / passes.text, *places, passes.row, listed, *flags
     limit_s = job.time_limit_s * passes.samples  # of which each takes about as long as a run
     printed, attempts = measure_undisturbed(
-        lambda: job.run(program, words, passes.environment, limit_s),
+        lambda: job.run(words, passes.environment, limit_s),
         lambda: Watch(None, job.backend, passes.environment),
         Budget(passes.reruns, 1),
     )
@@ -172,18 +171,18 @@ def texts_of(records: Iterable[tuple[Block, Mapping[str, Any]]]) -> list[Text]:
 
 
 def score(
-    texts: Sequence[Ids], block: Block, job: Job, program: Path, n_tokens: int = BATCH
+    texts: Sequence[Ids], block: Block, job: Job, n_tokens: int = BATCH
 ) -> list[list[Proposal]]:
     """Return the scores of texts by a draft model, the job's, in batches of `n_tokens`.
 
-    `program` runs as the processes of `block` do. Raises MeasurementError if it fails or hangs.
+    Our program runs as the processes of `block` do. Raises MeasurementError if it fails or hangs.
     """
     file = job.server_log.with_suffix(".texts")
     lines = [[len(prompt), *prompt, *tokens] for prompt, tokens in texts]
     file.write_text("".join(" ".join(map(str, line)) + "\n" for line in lines))
     longest = max(len(prompt) + len(tokens) for prompt, tokens in texts)
     words = "score", file, n_tokens, *_flags(job, block, longest)
-    printed = job.run(program, words, block.environment, job.time_limit_s * len(texts))
+    printed = job.run(words, block.environment, job.time_limit_s * len(texts))
     file.unlink()
     proposals: list[list[Proposal]] = [[] for _ in texts]
     for one in map(json.loads, printed.splitlines()):
@@ -217,16 +216,15 @@ def score_texts(
     """
     blocks = [*records]
     texts, block = texts_of(blocks), blocks[0][0]
-    program = workplace.engine.with_name(PROGRAM)
     # Upcycled models write what their dense one does. Shortest prompts first: narrow batches take
     # long, so those of the first texts.
     distinct = sorted({ids for *_, ids in texts}, key=lambda ids: len(ids[0]))
     ends = accumulate(len(tokens) for _, tokens in distinct)
     again = max(1, sum(end <= _TOKENS_AGAIN for end in ends))
     with exclusive_job(workplace, block.environment, file, log) as job:
-        found = score(distinct, block, job, program)
+        found = score(distinct, block, job)
         moves = [
-            widest_move(found[:again], score(distinct[:again], block, job, program, n_tokens))
+            widest_move(found[:again], score(distinct[:again], block, job, n_tokens))
             for n_tokens in _NARROWER
         ]
     of_ids = dict(zip(distinct, found, strict=True))
