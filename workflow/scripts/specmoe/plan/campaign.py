@@ -105,10 +105,7 @@ class LoadedCampaign:
         return self.models_folder / f"{model}.json"
 
     def workplace(self, job: str, workflow_pid: int | None, engine: str = "") -> Workplace:
-        """Return where a job measures: with an engine, on the machine that is described for it.
-
-        `engine` is the engine's id, if it is not the campaign's own.
-        """
+        """Return where a job measures, on a described machine; `engine`: the id of another one."""
         return Workplace(
             root=self.root,
             engine=self.engine_file(engine or self.engine_id),
@@ -405,10 +402,7 @@ def open_campaign(file: Path) -> LoadedCampaign:
 
 
 def left_s(blocks: Iterable[Block], took: Mapping[str, float]) -> float | None:
-    """Return the seconds that blocks take after those that took some, at their pace a run.
-
-    None if no run is done.
-    """
+    """Return the seconds left at the pace a run of the blocks that took some; None without any."""
     runs = {one.block: one.runs for one in blocks}
     done = sum(runs[block] for block in took)
     return (sum(runs.values()) - done) / done * sum(took.values()) if done else None
