@@ -71,10 +71,7 @@ def check_family(info: ModelInfo, family: Family, path: Path) -> None:
 
 
 def of_token(tensors: Iterable[TensorInfo], number: str, visited: Fraction) -> int:
-    """Return what one token needs of tensors: of routed experts the share that it visits.
-
-    `number` counts their `elements` or `size_bytes`.
-    """
+    """Return the `elements` or `size_bytes` that a token needs: of experts what it visits."""
     return int(sum(getattr(one, number) * (visited if one.is_routed else 1) for one in tensors))
 
 
@@ -166,10 +163,7 @@ def _thinking(header: Header) -> Thinking | None:
 
 
 def _mtp_bytes(tensors: Sequence[TensorInfo], layers: int, visited: Fraction) -> int:
-    """Return the bytes that the first MTP layer reads to draft a token.
-
-    It uses the target's output matrix unless it has one of its own.
-    """
+    """Return the bytes that the first MTP layer reads a token, with its or the target's output."""
     # The block's own table, like the target's, is looked up.
     own, table = f"blk.{layers}.nextn.shared_head_head.weight", f"blk.{layers}.nextn.embed_tokens"
     read = [one for one in tensors if one.block == layers and not one.name.startswith(table)]

@@ -117,14 +117,9 @@ def _size_of_experts(entry: models.UpcycleModel, family: Family | None, source: 
     if family is not None and family.feed_forward is not None:
         share = family.feed_forward / family.parameters
     copied = source.file_bytes * share
-    return Size(
-        file_bytes=round(source.file_bytes + (entry.experts - 1) * copied),
-        always_read_bytes=max(source.always_read_bytes - copied, 0),
-        routed_bytes=entry.experts * copied,
-        experts=entry.experts,
-        experts_used=entry.used,
-        layers=source.layers,
-    )
+    file_bytes = round(source.file_bytes + (entry.experts - 1) * copied)
+    always, routed = max(source.always_read_bytes - copied, 0), entry.experts * copied
+    return Size(file_bytes, always, routed, entry.experts, entry.used, source.layers)
 
 
 ACCEPTANCE = 0.6  # of each drafted token, independently
