@@ -169,7 +169,10 @@ def count_sensitivity(evidence: Evidence) -> pd.DataFrame:
 
 
 def mostly_missed(sensitivity: pd.DataFrame) -> dict[str, tuple[float, float]]:
-    """Return, by `Forged`, the largest factor by which less than half is flagged, and the share."""
+    """Return, by `Forged`, the largest factor with which less than half of runs are flagged.
+
+    With it, the share that is. What is not missed has no entry.
+    """
     found = {}
     for forged in Forged:
         share = sensitivity.set_index("factor")[f"flagged_{forged}"]

@@ -71,7 +71,10 @@ def check_family(info: ModelInfo, family: Family, path: Path) -> None:
 
 
 def of_token(tensors: Iterable[TensorInfo], number: str, visited: Fraction) -> int:
-    """Return the `elements` or `size_bytes` that a token needs: of experts what it visits."""
+    """Return what one token needs of tensors: of routed experts the share that it visits.
+
+    `number` counts their `elements` or `size_bytes`.
+    """
     return int(sum(getattr(one, number) * (visited if one.is_routed else 1) for one in tensors))
 
 
@@ -163,7 +166,10 @@ def _thinking(header: Header) -> Thinking | None:
 
 
 def _mtp_bytes(tensors: Sequence[TensorInfo], layers: int, visited: Fraction) -> int:
-    """Return the bytes that the first MTP layer reads a token, with its or the target's output."""
+    """Return the bytes that the first MTP layer reads to draft a token.
+
+    It uses the target's output matrix unless it has one of its own.
+    """
     # The block's own table, like the target's, is looked up.
     own, table = f"blk.{layers}.nextn.shared_head_head.weight", f"blk.{layers}.nextn.embed_tokens"
     read = [one for one in tensors if one.block == layers and not one.name.startswith(table)]

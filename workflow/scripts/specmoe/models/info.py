@@ -162,7 +162,10 @@ class Size:
         return self.evenly_visited(n_tokens) * float(np.interp(n_tokens, seen, shares))
 
     def evenly_visited(self, n_tokens: float) -> float:
-        """Return how many experts a forward pass activates on average by uniform routing."""
+        """Return how many experts a forward pass activates on average by uniform routing.
+
+        Of E experts with k used, b tokens activate E (1 - (1 - k/E)^b).
+        """
         return self.experts * (1 - float((1 - self.experts_used / self.experts) ** n_tokens))
 
 

@@ -404,7 +404,10 @@ def open_campaign(file: Path) -> LoadedCampaign:
 
 
 def left_s(blocks: Iterable[Block], took: Mapping[str, float]) -> float | None:
-    """Return the seconds left at the pace a run of the blocks that took some; None without any."""
+    """Return the seconds that blocks take after those that took some, at their pace a run.
+
+    None if no run is done.
+    """
     runs = {one.block: one.runs for one in blocks}
     done = sum(runs[block] for block in took)
     return (sum(runs.values()) - done) / done * sum(took.values()) if done else None

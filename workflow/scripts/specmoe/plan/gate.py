@@ -36,7 +36,10 @@ def check_folder(root: Path) -> None:
 
 
 def drop_other_packages() -> None:
-    """Forget PYTHONPATH without snakemake, here and in jobs: there may be other versions."""
+    """Forget PYTHONPATH, here and in jobs: what is there may be of other versions.
+
+    Not where snakemake itself is there.
+    """
     theirs = [place for place in os.environ.get("PYTHONPATH", "").split(os.pathsep) if place]
     if not any(Path(place, "snakemake").is_dir() for place in theirs):
         os.environ.pop("PYTHONPATH", None)

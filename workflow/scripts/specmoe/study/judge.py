@@ -61,7 +61,10 @@ class Missing(Exception):  # noqa: N818 (it is no error)
 
 
 class Claim(NamedTuple):
-    """A claim, as `reported/statements.yaml` explains; `compare` may raise Missing."""
+    """A claim of the study; `resources/reported/statements.yaml` explains its words.
+
+    `compare` yields the comparisons of an analysis, or raises Missing.
+    """
 
     statement: str
     place: str
