@@ -107,6 +107,7 @@ def test_the_cost_of_passes_is_in_tokens_of_the_server_and_over_the_dense_models
     tokens = (rows["ms"] / rows["of_token"]).dropna().to_dict()
     expected = {(DENSE, 1): 10, (DENSE, 5): 10, (MOE, 1): 12, (MOE, 5): 12}
     assert tokens == pytest.approx(expected)
+    assert rows.loc[[(DENSE, 5), (MOE, 5)], "of_single"].tolist() == pytest.approx([1.5, 3])
     assert {*rows.index[rows["ratio"].isna()]} == {*rows.index[rows["dense"].isna()]} == alone
     assert rows.loc[(MOE, 5), ["ratio", "ratio_low"]].tolist() == pytest.approx([2.4, 2.4])
     assert rows.loc[(MOE, 5), "experts"] == 3

@@ -23,7 +23,7 @@ _SHARED = [*MEASURED_BY, "suite", "draft", "gamma", "forced_acceptance"]
 _SHARED += ["prompt", "repeat", "iteration"]
 _COUNTED = ("drafted", "accepted", "speedup", "tokens")
 _RATIOS = ("speedup", "dense_speedup", "ratio")
-_PASS_RATIOS = ("ms", "of_token", "ratio", "bound_share")
+_PASS_RATIOS = ("ms", "of_single", "of_token", "ratio", "bound_share")
 
 
 def compare_pairs(
@@ -112,7 +112,8 @@ def compare_passes(
     - engine, model, n_tokens (of a pass), repeats.
     - dense: the dense counterpart of an upcycled MoE, itself of such a counterpart; null of others.
     - ms: the time; of_token: over the time that a token takes the server, null of a model that only
-      drafts; ratio: over the dense counterpart's, in the same repeat. Geometric means with
+      drafts; of_single, ratio: over that of a single token and of the dense counterpart, in the
+      same repeat. Geometric means with
       intervals over repeats, moderated over the widths of a model.
     - first_ms: of a pass that follows one of another width; null in rows of version 2, in which all
       passes were such.
@@ -132,6 +133,9 @@ def compare_passes(
     # A dense model alone is no pair.
     paired = passes.groupby("dense")["model"].transform("nunique") > 1
     passes["dense"] = passes["dense"].astype(object).where(paired, None)
+    single = passes[passes["n_tokens"] == 1].set_index(["engine", "repeat", "model"])["ms"]
+    passes = passes.join(single, on=single.index.names, rsuffix="_single")
+    passes["of_single"] = passes["ms"] / passes["ms_single"]
     keys = ["engine", "repeat", "n_tokens"]
     dense = passes[[*keys, "model", "ms"]].rename(columns={"model": "dense"})
     passes = passes.merge(dense, "left", [*keys, "dense"], suffixes=("", "_dense"), validate="m:1")

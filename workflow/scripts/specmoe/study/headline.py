@@ -82,16 +82,16 @@ def gain_without_acceptance(analysis: Analysis) -> Comparisons:
 
 
 def checking_is_sublinear(analysis: Analysis) -> Comparisons:
-    """Compare the cost of a verification with that of as many tokens, one by one.
+    """Compare the cost of a verification with that of as many single passes.
 
     Where passes were timed by themselves, their times decide. Elsewhere a round of L tokens at
     speedup S takes the time of L / S single passes: an upper bound, as it includes drafting.
     """
-    passes = analysis.pass_times.query("n_tokens > 1").dropna(subset="of_token")
+    passes = analysis.pass_times[analysis.pass_times["n_tokens"] > 1]
     for row in records(passes):
-        took = _estimate(row, "of_token")
-        words = f"{row['label']}: a pass over {row['n_tokens']} tokens takes {_number(took)} times"
-        words += " the server's own token"
+        took = _estimate(row, "of_single")
+        words = f"{row['label']}: a pass over {row['n_tokens']} tokens takes the time of"
+        words += f" {_number(took)} of one token"
         yield Comparison(Estimate.exact(row["n_tokens"]).minus(took), words, ())
     if len(passes):
         return
