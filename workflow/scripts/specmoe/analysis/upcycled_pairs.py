@@ -133,8 +133,9 @@ def compare_passes(
     # A dense model alone is no pair.
     paired = passes.groupby("dense")["model"].transform("nunique") > 1
     passes["dense"] = passes["dense"].astype(object).where(paired, None)
-    single = passes[passes["n_tokens"] == 1].set_index(["engine", "repeat", "model"])["ms"]
-    passes = passes.join(single, on=single.index.names, rsuffix="_single")
+    beside = ["engine", "repeat", "model"]
+    single = passes[passes["n_tokens"] == 1].set_index(beside)["ms"]
+    passes = passes.join(single, on=beside, rsuffix="_single")
     passes["of_single"] = passes["ms"] / passes["ms_single"]
     keys = ["engine", "repeat", "n_tokens"]
     dense = passes[[*keys, "model", "ms"]].rename(columns={"model": "dense"})
