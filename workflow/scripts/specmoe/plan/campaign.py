@@ -12,17 +12,9 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+from specmoe.config import matrix
 from specmoe.config.block import Block, Protocol, TimedPasses
 from specmoe.config.engines import Backend, detect_backend
-from specmoe.config.matrix import (
-    TEXTS,
-    block_order,
-    choose_demonstration,
-    list_blocks,
-    list_draft_scoring,
-    list_timed_passes,
-    without,
-)
 from specmoe.config.models import HubModel, NgramCache, PackageModel, QuantizeModel
 from specmoe.config.schema import Config, read_config
 from specmoe.engine.identity import Workplace, engine_ids, fact
@@ -166,8 +158,8 @@ class LoadedCampaign:
     @cached_property
     def blocks(self) -> dict[str, Block]:
         """Every block of the campaign by id, in the order of measurement."""
-        blocks = list_blocks(self.config, gpu=self.gpu)
-        return {one.block: one for one in block_order(blocks, self.config.measurement.order)}
+        blocks = matrix.list_blocks(self.config, gpu=self.gpu)
+        return {one.block: one for one in matrix.block_order(blocks, self.config.measurement.order)}
 
     @property
     def stages(self) -> list[Path]:
@@ -196,14 +188,14 @@ class LoadedCampaign:
         Controls and forced acceptance are measured as long as anything of their target is.
         """
         block = self.block(name)
-        if not self.stages or TEXTS in name:
+        if not self.stages or matrix.TEXTS in name:
             return block
         if not (stage := self.stage(block.repeat)):
             return None
         gone = {name for name, further in stage["measured"].items() if not further}
         if block.target not in stage["targets"]:
             gone.add(block.comparison)
-        return without(block, gone) or replace(block, arms=())
+        return matrix.without(block, gone) or replace(block, arms=())
 
     @property
     def measured_blocks(self) -> list[str]:
@@ -270,7 +262,8 @@ class LoadedCampaign:
     @cached_property
     def timed_passes(self) -> dict[str, TimedPasses]:
         """The passes that are timed by themselves in every repeat, by model."""
-        return {one.model: one for one in list_timed_passes(self.config, self.blocks.values())}
+        passes = matrix.list_timed_passes(self.config, self.blocks.values())
+        return {one.model: one for one in passes}
 
     @property
     def pass_times(self) -> list[Path]:
@@ -281,7 +274,7 @@ class LoadedCampaign:
     @cached_property
     def draft_scoring(self) -> dict[str, list[str]]:
         """The draft models that score outputs of their targets, with the blocks of these."""
-        return list_draft_scoring(self.config, self.blocks.values())
+        return matrix.list_draft_scoring(self.config, self.blocks.values())
 
     @property
     def scores(self) -> list[Path]:
@@ -327,7 +320,7 @@ class LoadedCampaign:
     def demonstration(self) -> Block | None:
         """The block of the demonstration; None if no draft model drafts in it, or none ships."""
         if self.measured or self.trace_file.exists():
-            return choose_demonstration(self.config, gpu=self.gpu)
+            return matrix.choose_demonstration(self.config, gpu=self.gpu)
         return None
 
     @property

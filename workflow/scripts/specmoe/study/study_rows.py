@@ -182,14 +182,7 @@ def import_study_rows(campaign: LoadedCampaign, csv: Path, given: dict[str, str 
     write_runs(rows_of_csv(csv, config.campaign.compare_with_study), out / "runs.parquet")
     infos = {model: info_of_entry(model, config) for model in config.measured_models}
     save_info(infos, out / "models.json")
-    bandwidth = given.get("memory_bandwidth_gb_s")
-    machine = {
-        "id": STUDY,
-        **stated(given),
-        "memory_bandwidth_bytes_per_second": bandwidth and float(bandwidth) * 10**9,
-        "memory_bandwidth_source": bandwidth and "config",
-        "given": ", ".join(sorted(given)),
-    }
+    machine = {"id": STUDY} | stated(given) | {"given": ", ".join(sorted(given))}
     replace_text(out / "machine.json", json.dumps(machine, indent=1) + "\n")
 
 
