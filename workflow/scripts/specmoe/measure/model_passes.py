@@ -202,13 +202,9 @@ def widest_move(one: Iterable[Sequence[Proposal]], other: Iterable[Sequence[Prop
 
 
 def score_texts(
-    draft: str,
-    records: Iterable[tuple[Block, Mapping[str, Any]]],
-    workplace: Workplace,
-    file: Path,
-    log: Path,
+    records: Iterable[tuple[Block, Mapping[str, Any]]], workplace: Workplace, file: Path, log: Path
 ) -> dict[str, Any]:
-    """Score the outputs of baselines by a draft model; return the record.
+    """Score the outputs of baselines by a draft model, which is in a file; return the record.
 
     `records` are those of blocks with a baseline; `log` receives the program's output.
     """
@@ -228,7 +224,6 @@ def score_texts(
     of_ids = dict(zip(distinct, found, strict=True))
     kept = ("agrees", "confidence", "lead_nats")
     return {
-        "draft": draft,
         "engine": fact(workplace.engine, "id"),
         "draft_sha256": fact(info_beside(file), "sha256"),
         "machine": machine_id(),
