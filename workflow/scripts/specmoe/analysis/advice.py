@@ -24,14 +24,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from specmoe.analysis.decision import (
-    LITTLE,
-    Answer,
-    Ends,
-    Verdict,
-    decide,
-    find_answer,
-)
+from specmoe.analysis.decision import LITTLE, Answer, Ends, Verdict, decide, find_answer
 from specmoe.analysis.exclusions import at_all_prompts, is_excluded
 from specmoe.analysis.follow_up import Need, launch_line, measuring_line, what_helps
 from specmoe.analysis.intervals import mean_on_other_prompts, mean_speedup, moderated, stacked

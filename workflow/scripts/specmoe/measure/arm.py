@@ -119,7 +119,6 @@ class LiveArm:
         """Prepare an arm, whose server is not started yet; `group` is the first that it is in."""
         self.block, self.arm, self.groups = block, arm, {group}
         self.server: Server
-        self.watch: Watch
         self.prompts: Mapping[str, list[int]] = {}  # as token ids
         self.sent: Counter[int] = Counter()  # requests of the present server, by slot
         self._job, self._runs = job, list[Run]()
@@ -133,7 +132,6 @@ class LiveArm:
         self.server = job.server(block, self.arm, job.log_of(self.arm, min(self.groups)))
         self.server.__enter__()
         self._check_settings()
-        self.watch = Watch(self.server.pid, job.backend, block.environment)
         self.sent.clear()
         self.prompts = self.prompts or {
             source.prompt: prompt_ids(self.server, source, block, job.root)
@@ -182,7 +180,7 @@ class LiveArm:
             self.stop()
             self.begin()
         self._used = True
-        return self.watch
+        return Watch(self.server.pid, self._job.backend, self.block.environment)
 
     def warm_up(self) -> None:
         """Send short requests until one is long, or no faster than the one before."""

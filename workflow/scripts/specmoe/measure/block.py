@@ -38,8 +38,7 @@ def measure_block(
     """
     if block.sends_chats:
         require_template(load_info(info_beside(target)), target, block.suite)
-    server_log = log.with_suffix(".server.log")
-    given = workplace, block.environment, target, server_log, drafts
+    given = workplace, target, log.with_suffix(".server.log"), drafts
     with log_of_job(log), exclusive_job(*given) as job:
         _logger.debug("%s: %s begin", block.block, counted(block.runs, "run"))
         before = snapshot()

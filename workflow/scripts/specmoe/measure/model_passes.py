@@ -85,7 +85,7 @@ def time_passes(
     passes: TimedPasses, workplace: Workplace, model: Path, log: Path
 ) -> dict[str, Any]:
     """Time the forward passes of a model, again if disturbed, and return their record."""
-    with exclusive_job(workplace, passes.environment, model, log) as job:
+    with exclusive_job(workplace, model, log) as job:
         _logger.info("%s: forward passes are timed; the program logs to %s", passes.model, log)
         return measure(passes, job)
 
@@ -215,7 +215,7 @@ def score_texts(
     distinct = sorted({ids for *_, ids in texts}, key=lambda ids: len(ids[0]))
     ends = accumulate(len(tokens) for _, tokens in distinct)
     again = max(1, sum(end <= _TOKENS_AGAIN for end in ends))
-    with exclusive_job(workplace, block.environment, file, log) as job:
+    with exclusive_job(workplace, file, log) as job:
         found = score(distinct, block, job)
         moves = [
             widest_move(found[:again], score(distinct[:again], block, job, n_tokens))
