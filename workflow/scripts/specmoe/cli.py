@@ -30,7 +30,7 @@ def build_engine(campaign: "Opened", id: str, log: Path) -> None:
 
     engine = campaign.config.engines[campaign.engine_names[id]]
     out = campaign.engine_file(id).parent
-    make_engine(engine, id, campaign.backend, out, log, campaign.config.measurement.environment)
+    make_engine(engine, campaign.backend, out, log, campaign.config.measurement.environment)
 
 
 def make_model(campaign: "Opened", model: str, log: Path, engine: Path | None = None) -> None:

@@ -144,11 +144,7 @@ def _end_with(pid: int) -> None:
 
 @contextmanager
 def exclusive_job(
-    workplace: Workplace,
-    environment: Mapping[str, str],
-    target: Path,
-    server_log: Path,
-    drafts: Mapping[str, Path] | None = None,
+    workplace: Workplace, target: Path, server_log: Path, drafts: Mapping[str, Path] | None = None
 ) -> Iterator[Job]:
     """Give the job of measuring a target, on the campaign's machine and with no other measurement.
 
@@ -164,7 +160,7 @@ def exclusive_job(
     binaries = workplace.engine.with_name("bin")
     files = workplace.root, binaries, target, drafts or {}, server_log
     with measuring_lock():
-        require_device(backend, binaries / "llama-server", environment)
+        require_device(backend, binaries / "llama-server", workplace.environment)
         yield Job(*files, workplace.time_limit_s, backend, usable)
 
 

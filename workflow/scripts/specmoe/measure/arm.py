@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from specmoe.config.block import LONG_WARMUP_S, Arm, Block, PromptSource, Stop, Template
 from specmoe.config.methods import METHODS, is_ngram
@@ -103,6 +103,15 @@ def check_length(
         )
 
 
+class Turn(NamedTuple):
+    """A run of a block; or a load, see `measure.load`, which goes once through the prompts."""
+
+    group: int  # of `Block.groups`
+    arm: Arm
+    sources: tuple[PromptSource, ...]  # one; those of a load in the order in which they are sent
+    live: tuple[Arm, ...]  # whose processes run then
+
+
 class LiveArm:
     """An arm whose server runs, or has run; a stateful method has several, one after the other."""
 
@@ -110,7 +119,6 @@ class LiveArm:
         """Prepare an arm, whose server is not started yet; `group` is the first that it is in."""
         self.block, self.arm, self.groups = block, arm, {group}
         self.server: Server
-        self.watch: Watch
         self.prompts: Mapping[str, list[int]] = {}  # as token ids
         self.sent: Counter[int] = Counter()  # requests of the present server, by slot
         self._job, self._runs = job, list[Run]()
@@ -124,7 +132,6 @@ class LiveArm:
         self.server = job.server(block, self.arm, job.log_of(self.arm, min(self.groups)))
         self.server.__enter__()
         self._check_settings()
-        self.watch = Watch(self.server.pid, job.backend, block.environment)
         self.sent.clear()
         self.prompts = self.prompts or {
             source.prompt: prompt_ids(self.server, source, block, job.root)
@@ -173,7 +180,7 @@ class LiveArm:
             self.stop()
             self.begin()
         self._used = True
-        return self.watch
+        return Watch(self.server.pid, self._job.backend, self.block.environment)
 
     def warm_up(self) -> None:
         """Send short requests until one is long, or no faster than the one before."""
@@ -231,32 +238,25 @@ class LiveArm:
         failed = count_failures(self.server.log_text()) - failures
         return [run | {name: moved, "decode_failures": failed} for run in served]
 
-    def measure(
-        self,
-        sources: Sequence[PromptSource],
-        group: int,
-        order: int,
-        serve: "Serve",
-        budget: Budget,
-    ) -> list[Run]:
-        """Return the runs of some prompts, served again if disturbed and the budget allows it.
+    def measure(self, turn: Turn, order: int, serve: "Serve", budget: Budget) -> list[Run]:
+        """Return the runs of a turn, served again if disturbed and the budget allows it.
 
-        `group` is that of the setting that is measured, `order` the place of the first run in the
-        block, whose budget is given. Raises MeasurementError for an error of any request.
+        `order` is the place of the first run in the block, whose budget is given. Raises
+        MeasurementError for an error of any request.
         """
         block, seed = self.block, self.block.run_seed
         known = [
             {
-                "run": block.run_id(self.arm, source.prompt, group),
+                "run": block.run_id(self.arm, source.prompt, turn.group),
                 "arm": self.arm.name,
                 "order": place,
                 "load_average": os.getloadavg()[0],
                 "seed": seed,
             }
-            for place, source in enumerate(sources, order)
+            for place, source in enumerate(turn.sources, order)
         ]
         served, attempts = measure_undisturbed(
-            partial(serve, self, sources, seed), self.prepare, budget, len(sources)
+            partial(serve, self, turn.sources, seed), self.prepare, budget, len(turn.sources)
         )
         runs = [about | run | attempts for about, run in zip(known, served, strict=True)]
         for run in runs:

@@ -175,7 +175,7 @@ def judge_target(
     `rows` are those of `runs.parquet`.
     """
     workplace = campaign.workplace(f"divergences/{target}")
-    engine, environment = read_record(workplace.engine), campaign.config.measurement.environment
+    engine = read_record(workplace.engine)
     facts = {"target": target, "engine": engine["id"], "engine_commit": engine["commit"]}
-    with exclusive_job(workplace, environment, campaign.model_file(target), log) as job:
+    with exclusive_job(workplace, campaign.model_file(target), log) as job:
         return facts | judge_all(find_divergences(rows, target), campaign.blocks, job)

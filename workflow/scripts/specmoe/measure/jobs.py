@@ -72,6 +72,6 @@ def score_draft(
     read, _ = asked.records.measured_once(
         name,
         asked.rereading(draft, blocks),
-        lambda: model_passes.score_texts(draft, records, workplace, file, log),
+        lambda: {"draft": draft} | model_passes.score_texts(records, workplace, file, log),
     )
     replace_text(campaign.folder / f"{name}.json", json.dumps(read) + "\n")

@@ -86,7 +86,7 @@ def time_passes(
     passes: TimedPasses, workplace: Workplace, model: Path, log: Path
 ) -> dict[str, Any]:
     """Time the forward passes of a model, again if disturbed, and return their record."""
-    with exclusive_job(workplace, passes.environment, model, log) as job:
+    with exclusive_job(workplace, model, log) as job:
         _logger.info("%s: forward passes are timed; the program logs to %s", passes.model, log)
         return measure(passes, job)
 
@@ -204,13 +204,9 @@ def widest_move(one: Iterable[Sequence[Proposal]], other: Iterable[Sequence[Prop
 
 
 def score_texts(
-    draft: str,
-    records: Iterable[tuple[Block, Mapping[str, Any]]],
-    workplace: Workplace,
-    file: Path,
-    log: Path,
+    records: Iterable[tuple[Block, Mapping[str, Any]]], workplace: Workplace, file: Path, log: Path
 ) -> dict[str, Any]:
-    """Score the outputs of baselines by a draft model; return the record.
+    """Score the outputs of baselines by a draft model, which is in a file; return the record.
 
     `records` are those of blocks with a baseline; `log` receives the program's output.
     """
@@ -221,7 +217,7 @@ def score_texts(
     distinct = sorted({ids for *_, ids in texts}, key=lambda ids: len(ids[0]))
     ends = accumulate(len(tokens) for _, tokens in distinct)
     again = max(1, sum(end <= _TOKENS_AGAIN for end in ends))
-    with exclusive_job(workplace, block.environment, file, log) as job:
+    with exclusive_job(workplace, file, log) as job:
         found = score(distinct, block, job)
         moves = [
             widest_move(found[:again], score(distinct[:again], block, job, n_tokens))
@@ -230,7 +226,6 @@ def score_texts(
     of_ids = dict(zip(distinct, found, strict=True))
     kept = ("agrees", "confidence", "lead_nats")
     return {
-        "draft": draft,
         "engine": fact(workplace.engine, "id"),
         "draft_sha256": fact(info_beside(file), "sha256"),
         "machine": machine_id(),

@@ -131,7 +131,7 @@ def record_trace(campaign: LoadedCampaign, log: Path) -> None:
     assert block is not None
     drafts = {model: campaign.model_file(model) for model in block.draft_models}
     workplace, target = campaign.workplace("trace"), campaign.model_file(block.target)
-    with exclusive_job(workplace, block.environment, target, log, drafts) as job:
+    with exclusive_job(workplace, target, log, drafts) as job:
         recording = record(block, job, campaign.config)
     replace_text(campaign.folder / "trace.json", recording.to_json())
 

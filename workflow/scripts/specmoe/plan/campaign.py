@@ -106,6 +106,7 @@ class LoadedCampaign:
             engine=self.engine_file(engine or self.engine_id),
             machine=self.folder / f"machines/{job}.json" if self.shared else self.machine_file,
             time_limit_s=self.config.measurement.time_limit_s,
+            environment=self.config.measurement.environment,
         )
 
     @property
