@@ -134,8 +134,8 @@ def compare_passes(
     paired = passes.groupby("dense")["model"].transform("nunique") > 1
     passes["dense"] = passes["dense"].astype(object).where(paired, None)
     beside = ["engine", "repeat", "model"]
-    single = passes[passes["n_tokens"] == 1].set_index(beside)["ms"]
-    passes = passes.join(single, on=beside, rsuffix="_single")
+    single = passes[passes["n_tokens"] == 1].set_index(beside)["ms"].rename("ms_single")
+    passes = passes.join(single, on=beside)
     passes["of_single"] = passes["ms"] / passes["ms_single"]
     keys = ["engine", "repeat", "n_tokens"]
     dense = passes[[*keys, "model", "ms"]].rename(columns={"model": "dense"})
