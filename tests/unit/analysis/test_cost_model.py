@@ -160,6 +160,16 @@ def test_a_round_that_no_run_holds_twice_is_extrapolated(tokens, extrapolated):
     assert table.to_dict() == {4: False, 16: extrapolated}
 
 
+def test_drafting_is_what_runs_of_any_acceptance_logged_also_of_one_repeat_alone():
+    other = [row for row in forced(gammas=(12,)) if row["repeat"] == 0 and row["gamma"]]
+    other = [row | {"forced_acceptance": 0.5, "draft_ms": 3 * row["draft_ms"]} for row in other]
+    [pair] = pairs_of(frame([*forced(gammas=(4, 8)), *other]))
+    assert pair.model.knots["draft"] == (4, 8, 12)
+    costs = [pair.model.value("draft", gamma) for gamma in (4, 8, 12)]
+    assert costs == pytest.approx([STEP_MS * DRAFT_COST * factor for factor in (1, 1, 3)])
+    assert np.isfinite(pair.model.without).all()
+
+
 def test_an_engine_whose_passes_were_not_timed_has_no_costs():
     times = pass_times().assign(engine="another")
     assert fit_pairs(with_speedups(frame(forced())), times, SETTINGS) == []

@@ -159,7 +159,9 @@ def _solve(sums: pd.DataFrame, timed: Timed, repeats: list[int], model: CostMode
     """Return the costs, in tokens, that best explain what some repeats took."""
     kept = sums[sums.index.isin(repeats, level="repeat")]
     took = kept.groupby(level=["full", "gamma"], dropna=False).sum()
-    drafting = took.groupby(level="gamma").sum().to_numpy(float)
+    every = sums.groupby(level="gamma").sum()
+    # A γ that these repeats lack costs what it does in others.
+    drafting = took.groupby(level="gamma").sum().reindex(every.index).fillna(every).to_numpy(float)
     drafts = slice(3, 3 + len(model.knots["draft"]))  # behind times and single steps
     each = drafting[:, 0] / drafting[:, drafts].sum(axis=1)
     forced = took[took.index.get_level_values("full").notna()].to_numpy(float)
