@@ -164,12 +164,11 @@ void time_checkpoint(llama_context * context, int sample) {
     }
 }
 
-// Receives the number of a place of the text, a pass's width, and the tokens from its first one on.
-using AtPlace = std::function<void(int, int, const llama_token *)>;
-
-// Call `one` with each width at every place of the text, behind the tokens before it.
+// Call `one` at every place of the text, behind the tokens before it: with the place's number, each
+// width, and the tokens from there on.
 void at_places(llama_context * context, const Plan & plan, std::vector<int> widths,
-               const Tokens & text, bool timed, const AtPlace & one) {
+               const Tokens & text, bool timed,
+               const std::function<void(int, int, const llama_token *)> & one) {
     const int64_t last = (int64_t) text.size() - plan.depth - plan.row * plan.widest;
     std::mt19937 random(1);
     std::vector<uint8_t> state;  // behind the first `depth` tokens
