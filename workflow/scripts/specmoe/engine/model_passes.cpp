@@ -325,8 +325,7 @@ int main(int argc, char ** argv) {
     for (const auto & [outputs, own] : widths) {
         // A target's context has its outputs; those of a draft model take no memory of that.
         const auto other = outputs == "last" ? make_context(loaded->model(), params) : nullptr;
-        llama_context * where = other ? other.get() : context;
-        time_passes(where, plan, outputs, own, loaded->sampler(0), tokens);
+        time_passes(other ? other.get() : context, plan, outputs, own, loaded->sampler(0), tokens);
     }
     return 0;
 }
