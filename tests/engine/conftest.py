@@ -6,12 +6,10 @@ from dataclasses import replace
 from functools import cache
 from itertools import count
 from pathlib import Path
-from typing import Any
 
 import pytest
 from pydantic import TypeAdapter
 
-from specmoe.config.block import Arm, Block
 from specmoe.config.models import AnyModel, Model
 from specmoe.engine.job import Job, server_command
 from specmoe.engine.server import Server
@@ -74,11 +72,7 @@ def do(job):
 def serve(job):
     """Give the server of an arm of a block of the small family, not yet started."""
 
-    def server(block: Block, arm: Arm, **other: Any) -> Server:
-        own = replace(job, **other)
-        return own.server(block, arm, own.server_log)
-
-    return server
+    return lambda block, arm, **other: replace(job, **other).server(block, arm, job.server_log)
 
 
 @pytest.fixture(scope="session")

@@ -155,8 +155,7 @@ def drop(rows: Sequence[dict[str, Any]], advice: pd.DataFrame, settings: pd.Data
     decided = advice["answer"].isin(_DECIDED).any()
     enough = decided or not settings.loc[usable, "more_helps"].any()
     for row in rows:
-        untried = row["verdict"] == Verdict.UNTRIED and decided
-        if untried or (row["verdict"] == Verdict.CONTENDER and enough):
+        if {Verdict.UNTRIED: decided, Verdict.CONTENDER: enough}.get(row["verdict"]):
             row["verdict"] = Verdict.DECIDED
 
 

@@ -1,5 +1,6 @@
 """The blocks of a campaign and their order, from its configuration."""
 
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 from itertools import product
@@ -120,16 +121,14 @@ def list_timed_passes(config: Config, blocks: Iterable[Block]) -> list[TimedPass
     every γ; a target's are those, and all up to the widest of `EVERY_WIDTH`.
     """
     measurement, timed = config.measurement, _known_to_our_program(config, blocks)
-    passes: dict[str, set[tuple[Outputs, int]]] = {}
+    passes = defaultdict[str, set[tuple[Outputs, int]]](set)
     for block, arm in ((one, arm) for one in timed for arm in one.arms):
         if arm.speculates:
-            of_target = {(Outputs.ALL, width) for width in (*EVERY_WIDTH, arm.gamma + 1)}
-            passes.setdefault(block.target, set()).update(of_target)
+            passes[block.target] |= {(Outputs.ALL, one) for one in (*EVERY_WIDTH, arm.gamma + 1)}
         # Other methods' files are no models by themselves.
         if arm.draft_model and arm.method == Method.DRAFT:
             widths = (1, 2, arm.gamma + 1, EVERY_WIDTH[-1])
-            of_draft = {(Outputs.LAST, width) for width in widths}
-            passes.setdefault(arm.draft_model, set()).update(of_draft)
+            passes[arm.draft_model] |= {(Outputs.LAST, width) for width in widths}
     targets = {block.target for block in timed}
     # Passes are timed, and their experts counted.
     share = PASSES_SHARE / (2 * max(len(passes), 1))

@@ -181,9 +181,8 @@ class Drafting(Strict):
         `gammas` are the suite's, which hold where the method names none.
         """
         known = METHODS[self.method].flags
-        choices: dict[str, list[Any]] = {"gamma": [8]}  # of the engine
-        if "gamma" in known:
-            choices["gamma"] = self.gammas or gammas
+        lengths = (self.gammas or gammas) if "gamma" in known else [8]  # of the engine
+        choices: dict[str, list[Any]] = {"gamma": lengths}
         for name, one in PARAMETERS.items():
             choices[name] = getattr(self, name) or [one.default if name in known else None]
         return [dict(zip(choices, values, strict=True)) for values in product(*choices.values())]

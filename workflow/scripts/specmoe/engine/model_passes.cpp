@@ -107,6 +107,7 @@ double decode(llama_context * context, const llama_token * tokens, int count, in
 struct Plan {
     int depth, samples, row, widest;
     double seconds;
+    Tokens text;
 };
 
 // The distinct experts of each MoE layer, by its number, which the tensor with its router's choices
@@ -166,19 +167,17 @@ void time_checkpoint(llama_context * context, int sample) {
     }
 }
 
-// Receives the number of a place of the text, a pass's width, and the tokens from its first one on.
-using AtPlace = std::function<void(int, int, const llama_token *)>;
-
-// Call `one` with each width at every place of the text, behind the tokens before it.
-void at_places(llama_context * context, const Plan & plan, std::vector<int> widths,
-               const Tokens & text, bool timed, const AtPlace & one) {
-    const int64_t last = (int64_t) text.size() - plan.depth - plan.row * plan.widest;
+// Call `one` at every place of the text, behind the tokens before it: with the place's number, each
+// width, and the tokens from there on.
+void at_places(llama_context * context, const Plan & plan, std::vector<int> widths, bool timed,
+               const std::function<void(int, int, const llama_token *)> & one) {
+    const int64_t last = (int64_t) plan.text.size() - plan.depth - plan.row * plan.widest;
     std::mt19937 random(1);
     std::vector<uint8_t> state;  // behind the first `depth` tokens
     const auto began = Clock::now();
     const auto late = [&] { return ms_between(began, Clock::now()) > 1000 * plan.seconds; };
     for (int sample = 0; sample < plan.samples && (sample < 2 || !late()); sample++) {
-        const auto * start = &text[last * sample / std::max(plan.samples - 1, 1)];
+        const auto * start = &plan.text[last * sample / std::max(plan.samples - 1, 1)];
         llama_memory_clear(llama_get_memory(context), false);
         for (int at = 0, end = 0; at < plan.depth; at = end) {
             end = std::min(plan.depth, at + (int) llama_n_batch(context));
@@ -202,7 +201,7 @@ void at_places(llama_context * context, const Plan & plan, std::vector<int> widt
 
 // Print the experts that passes of each width activate; nothing of a dense model.
 void count_experts(llama_model * model, common_params params, const Plan & plan,
-                   const std::vector<int> & widths, const Tokens & text) {
+                   const std::vector<int> & widths) {
     Visited visited;
     params.cb_eval = see;
     params.cb_eval_user_data = &visited;
@@ -219,12 +218,12 @@ void count_experts(llama_model * model, common_params params, const Plan & plan,
         }
         print({{"sample", sample}, {"n_tokens", n_tokens}, {"experts", experts}});
     };
-    at_places(context.get(), plan, widths, text, false, one);
+    at_places(context.get(), plan, widths, false, one);
 }
 
 // Print the times of passes with some outputs, and of sampling each of these.
 void time_passes(llama_context * context, const Plan & plan, const std::string & outputs,
-                 const std::vector<int> & widths, common_sampler * sampler, const Tokens & text) {
+                 const std::vector<int> & widths, common_sampler * sampler) {
     std::vector<double> row(plan.row);
     const auto one = [&](int sample, int n_tokens, const llama_token * ids) {
         const int first = outputs == "all" ? 0 : n_tokens - 1;
@@ -240,7 +239,7 @@ void time_passes(llama_context * context, const Plan & plan, const std::string &
         print({{"sample", sample}, {"n_tokens", n_tokens}, {"outputs", outputs},
                {"sampled_ms", sampled}, {"ms", row}});
     };
-    at_places(context, plan, widths, text, true, one);
+    at_places(context, plan, widths, true, one);
 }
 
 void print_proposal(int text, int position, llama_token target, const float * logits, int count) {
@@ -316,22 +315,21 @@ int main(int argc, char ** argv) {
         widths[pass.substr(0, colon)].push_back(n_tokens);
         every.insert(n_tokens);
     }
-    const Plan plan{atoi(argv[3]), atoi(argv[4]), atoi(argv[6]), *every.rbegin(), atof(argv[5])};
     std::ifstream file(text, std::ios::binary);
     if (!file) {
         fail("cannot read " + text);
     }
     const std::string content(std::istreambuf_iterator<char>(file), {});
-    const Tokens tokens = common_tokenize(context, content, false);
-    if ((int) tokens.size() <= plan.depth + plan.row * plan.widest) {
-        fail("the text has " + std::to_string(tokens.size()) + " tokens, too few");
+    const Plan plan{atoi(argv[3]),  atoi(argv[4]), atoi(argv[6]),
+                    *every.rbegin(), atof(argv[5]), common_tokenize(context, content, false)};
+    if ((int) plan.text.size() <= plan.depth + plan.row * plan.widest) {
+        fail("the text has " + std::to_string(plan.text.size()) + " tokens, too few");
     }
-    count_experts(loaded->model(), params, plan, {every.begin(), every.end()}, tokens);
+    count_experts(loaded->model(), params, plan, {every.begin(), every.end()});
     for (const auto & [outputs, own] : widths) {
         // A target's context has its outputs; those of a draft model take no memory of that.
         const auto other = outputs == "last" ? make_context(loaded->model(), params) : nullptr;
-        llama_context * where = other ? other.get() : context;
-        time_passes(where, plan, outputs, own, loaded->sampler(0), tokens);
+        time_passes(other ? other.get() : context, plan, outputs, own, loaded->sampler(0));
     }
     return 0;
 }

@@ -244,19 +244,19 @@ class LiveArm:
         `order` is the place of the first run in the block, whose budget is given. Raises
         MeasurementError for an error of any request.
         """
-        block, seed = self.block, self.block.run_seed
+        block = self.block
         known = [
             {
                 "run": block.run_id(self.arm, source.prompt, turn.group),
                 "arm": self.arm.name,
                 "order": place,
                 "load_average": os.getloadavg()[0],
-                "seed": seed,
+                "seed": block.run_seed,
             }
             for place, source in enumerate(turn.sources, order)
         ]
         served, attempts = measure_undisturbed(
-            partial(serve, self, turn.sources, seed), self.prepare, budget, len(turn.sources)
+            partial(serve, self, turn.sources), self.prepare, budget, len(turn.sources)
         )
         runs = [about | run | attempts for about, run in zip(known, served, strict=True)]
         for run in runs:
@@ -291,15 +291,15 @@ class LiveArm:
         }
 
 
-Serve = Callable[[LiveArm, Sequence[PromptSource], int], list[Run]]
-"""Sends prompts with a seed, and returns what came of each, in their order."""
+Serve = Callable[[LiveArm, Sequence[PromptSource]], list[Run]]
+"""Sends prompts, and returns what came of each, in their order."""
 
 
-def serve_alone(one: LiveArm, sources: Sequence[PromptSource], seed: int) -> list[Run]:
+def serve_alone(one: LiveArm, sources: Sequence[PromptSource]) -> list[Run]:
     """Send a prompt to a server that serves nothing else."""
     [source] = sources
-    ids, n_predict = one.prompts[source.prompt], one.block.n_predict
-    return one.counted(lambda: [one.request(ids, n_predict, seed)], "metrics")
+    asked = one.prompts[source.prompt], one.block.n_predict, one.block.run_seed
+    return one.counted(lambda: [one.request(*asked)], "metrics")
 
 
 def describe_run(run: Mapping[str, Any]) -> str:

@@ -40,7 +40,7 @@ def measure_once(campaign: LoadedCampaign, block: str) -> tuple[str, bool]:
 
 def time_passes(campaign: LoadedCampaign, repeat: int, log: Path) -> float:
     """Time the passes of each model, alone on the machine; return the seconds that it took."""
-    asked, records, took_s = Asked(campaign), [], 0.0
+    asked, deviations, took_s = Asked(campaign), [], 0.0
     for model, passes in campaign.timed_passes.items():
         name, file = f"pass_times/{model}/r{repeat}", campaign.model_file(model)
         given = passes, campaign.workplace(name), file, log
@@ -48,11 +48,10 @@ def time_passes(campaign: LoadedCampaign, repeat: int, log: Path) -> float:
         timed, _ = asked.records.measured_once(
             name, request, partial(model_passes.time_passes, *given)
         )
-        records.append(timed)
+        deviations.append(timed.get("deviation"))
         asked.records.relink(name, request)
         took_s += asked.records.seconds(name, request) or 0.0
     if repeat == 0:
-        deviations = [record.get("deviation") for record in records]
         confidence = campaign.config.statistics.confidence
         noise = model_passes.expected_noise(deviations, campaign.blocks.values(), confidence)
         print(fill_template(ROOT / "paper/noise.txt.j2", noise=noise), end="", flush=True)

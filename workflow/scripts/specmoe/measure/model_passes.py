@@ -10,6 +10,7 @@ import logging
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import accumulate, product
 from pathlib import Path
 from statistics import NormalDist, fmean, median, stdev, variance
@@ -18,9 +19,9 @@ from typing import Any
 from specmoe.config.block import Arm, Block, TimedPasses
 from specmoe.engine.disturbance import Budget, Watch, measure_undisturbed
 from specmoe.engine.identity import Workplace, fact
-from specmoe.engine.job import Job, exclusive_job, server_command
-from specmoe.engine.machine import machine_id, physical_cores
-from specmoe.files import engine_path, info_beside
+from specmoe.engine.job import Job, exclusive_job
+from specmoe.engine.machine import machine_id
+from specmoe.files import info_beside
 
 BATCH = 32
 # A draft model proposes token by token, after batches of γ + 1.
@@ -95,32 +96,15 @@ def measure(passes: TimedPasses, job: Job) -> dict[str, Any]:
     """Return the record of the passes of the job's target."""
     listed = " ".join(f"{outputs}:{n_tokens}" for outputs, n_tokens in passes.passes)
     widest = max(n_tokens for _, n_tokens in passes.passes)
-    context = max(passes.context, passes.depth + passes.row * widest)
-    flags = _flags(job, passes, context, passes.engine_args)
+    passes = replace(passes, context=max(passes.context, passes.depth + passes.row * widest))
     places = passes.depth, passes.samples, passes.seconds or "inf"
-    words = "time", job.root / passes.text, *places, passes.row, listed, *flags
-    limit_s = job.time_limit_s * passes.samples  # of which each takes about as long as a run
+    words = "time", job.root / passes.text, *places, passes.row, listed
     printed, attempts = measure_undisturbed(
-        lambda: job.run(words, passes.environment, limit_s),
+        lambda: job.run(words, passes, passes.samples),  # each takes about as long as a run
         lambda: Watch(None, job.backend, passes.environment),
         Budget(passes.reruns, 1),
     )
     return {"machine": machine_id()} | attempts | read_timings(printed)
-
-
-def _flags(
-    job: Job, settings: TimedPasses | Block, context: int, args: Sequence[str] = ()
-) -> list[str]:
-    """Return llama-server's flags for the job's target, with which a baseline is greedy."""
-    _, *flags = server_command(
-        job.binaries / "llama-server",
-        engine_path(job.target),
-        context=context,
-        threads=settings.threads or physical_cores(),
-        gpu_layers=settings.gpu_layers,
-        args=args,
-    )
-    return [*flags, "--fit", "off", "--temp", "0", "--top-k", "1"]
 
 
 def expected_noise(
@@ -181,8 +165,8 @@ def score(
     lines = [[len(prompt), *prompt, *tokens] for prompt, tokens in texts]
     file.write_text("".join(" ".join(map(str, line)) + "\n" for line in lines))
     longest = max(len(prompt) + len(tokens) for prompt, tokens in texts)
-    words = "score", file, n_tokens, *_flags(job, block, longest)
-    printed = job.run(words, block.environment, job.time_limit_s * len(texts))
+    alone = replace(block, context=longest, engine_args=())
+    printed = job.run(("score", file, n_tokens), alone, len(texts))
     file.unlink()
     proposals: list[list[Proposal]] = [[] for _ in texts]
     for one in map(json.loads, printed.splitlines()):
