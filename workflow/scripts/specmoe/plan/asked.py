@@ -98,7 +98,9 @@ class Asked:
         files = self._files(self.campaign.config.campaign.engine, model)
         text = text_of_prompt(self.campaign.root / passes.text, None)
         own = {"repeat": repeat, "text": _sha256(text)} | self._named_files(passes.engine_args)
-        return dict(json.loads(json.dumps(files | asdict(passes) | own)))
+        # With more minutes those that are timed stay.
+        listed = {name: value for name, value in asdict(passes).items() if name != "seconds"}
+        return dict(json.loads(json.dumps(files | listed | own)))
 
     def rereading(self, model: str, blocks: Iterable[str]) -> Request:
         """Return the request of the job in which a model scores outputs of blocks."""
