@@ -6,10 +6,12 @@ nor is a setting that is clearly beaten, or that hardly drafts. With few minutes
 settings are measured, on as many prompts as the minutes allow.
 """
 
+import math
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from itertools import groupby
 from operator import itemgetter
+from statistics import fmean
 from typing import Any
 
 import pandas as pd
@@ -19,6 +21,7 @@ from specmoe.analysis.build import advice_so_far
 from specmoe.analysis.decision import Answer, Verdict
 from specmoe.analysis.gamma_curves import scored_pair
 from specmoe.analysis.labels import is_no_control, with_controls
+from specmoe.analysis.noise import prior
 from specmoe.analysis.registry import records
 from specmoe.analysis.summaries import key_of
 from specmoe.audit.checks import audit_runs
@@ -160,19 +163,28 @@ def drop(rows: Sequence[dict[str, Any]], advice: pd.DataFrame, settings: pd.Data
 
 
 def doubt(rows: Sequence[dict[str, Any]]) -> bool:
-    """Believe no prediction of settings one of which was wrong: they are contenders again.
+    """Believe predictions less, the farther others of their target are from what was measured.
 
-    Return whether there are any, so that what is measured so far decides nothing.
+    Their intervals are as much wider as the error, shrunk to the prior, is larger than that; those
+    that may gain by these are contenders again. Return whether there are any, so that what is
+    measured so far decides nothing.
     """
-    known = [row for row in rows if {"predicted_low", "speedup_low"} <= row.keys()]
+    both = [row for row in rows if {"predicted", "speedup"} <= row.keys()]
     believed = [row for row in rows if row["verdict"] == Verdict.PREDICTED]
-    wrong = any(
-        row["speedup_high"] < row["predicted_low"] or row["speedup_low"] > row["predicted_high"]
-        for row in known
-    )
-    for row in believed if wrong else ():
+    if not both or not believed:
+        return False
+    usual = prior("predictions", "once")
+    square = fmean(math.log(row["predicted"] / row["speedup"]) ** 2 for row in both)
+    wider = max(usual.shrunk([square]).value / usual.value, 1.0)
+
+    def end(row: Mapping[str, Any], name: str) -> float:
+        return float(row["predicted"] * (row[name] / row["predicted"]) ** wider)
+
+    edge = max([1.0, *(end(row, "predicted_low") for row in (*both, *believed))])
+    again = [row for row in believed if end(row, "predicted_high") >= edge]
+    for row in again:
         row["verdict"] = Verdict.CONTENDER
-    return wrong and bool(believed)
+    return bool(again)
 
 
 def afford(rows: Rows, left_s: float, paces: Mapping[str, float]) -> None:

@@ -35,7 +35,7 @@ class Pair(NamedTuple):
     model: CostModel
     # How far the logarithm of speedup may be off, as a deviation; 0 where costs are fitted to runs.
     error: float
-    # The same, by the noise of passes that were timed once.
+    # The same, by what is known of the noise of passes that were timed once.
     noise: float
 
     def predict_speedup(self, gamma: int) -> dict[str, Any]:
@@ -141,7 +141,11 @@ def scored_pair(
     timed = timed_parts(times, target, draft, token_ms, replays=replays)
     if not timed or not (model := timed_costs(timed, statistics, replays=replays)):
         return None
-    # Of passes over several tokens, in those over one: the noise of both.
+    if model.degrees:
+        return Pair([*texts.values()], replays, model, prior("predictions").value, 0.0)
+    # Of passes over several tokens, in those over one: the noise of both. And how far the machine's
+    # speed was another one when the server wrote the texts.
     errors = times.groupby("model")["error"].mean().fillna(0.0)
-    noise = hypot(errors[target], errors[target], errors[draft]) if not model.degrees else 0.0
-    return Pair([*texts.values()], replays, model, prior("predictions").value, noise)
+    moved = log(token_ms / model.costs[0])
+    noise = hypot(errors[target], errors[target], errors[draft], moved)
+    return Pair([*texts.values()], replays, model, prior("predictions", "once").value, noise)
