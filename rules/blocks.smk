@@ -8,7 +8,7 @@ if CONFIG.measurement.staged:
     rule measure_until_decided:
         """Measure repeat by repeat until each answer is decided, or the minutes end."""
         input:
-            **FILES.of_blocks(*CAMPAIGN.blocks),
+            **CAMPAIGN.files_of_blocks(*CAMPAIGN.blocks),
             machine="<campaign>/machines/r0.json",
             program="<engine>/model_passes" if CAMPAIGN.timed_passes else [],
             asked=asked("stages"),
@@ -22,7 +22,7 @@ if CONFIG.measurement.staged:
         message:
             "Measuring until it is decided"
         shell:
-            verb("measure_until_decided") + " --workflow-pid $PPID --log {log}"
+            verb("measure_until_decided") + " --log {log}"
 
 else:
 

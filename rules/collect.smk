@@ -2,7 +2,7 @@
 rule collect_table:
     """Collect records into a table, or what describes the machine or the models into one file."""
     input:
-        unpack(of("collected", FILES.of_table)),
+        unpack(of("collected", CAMPAIGN.files_of_table)),
         code=asked("collecting"),
         configuration=asked("campaign"),
     output:

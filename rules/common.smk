@@ -26,7 +26,6 @@ from specmoe import errors
 from specmoe.paper.pdf import INSTALL_TEX, missing_tex
 from specmoe.plan import gate
 from specmoe.plan.asked import Asked
-from specmoe.plan.job_files import JobFiles
 
 # Another workflow that uses this one as a module has an `onstart` of its own.
 MODULE = bool(workflow.modifier.parent_modifier)
@@ -60,7 +59,6 @@ if MODULE and workflow.is_main_process and not workflow.dryrun:
     begin()
 shell.prefix(f". {shlex.quote(shipped('rules/job.sh'))}; ")
 CONFIG = CAMPAIGN.config
-FILES = JobFiles(CAMPAIGN)
 SUITES = "|".join(map(re.escape, CONFIG.campaign.suites))
 # Runs the package by its folder; see `specmoe/cli.py` for its verbs.
 PACKAGE = shipped("workflow/scripts/specmoe")
@@ -78,7 +76,7 @@ def verb(name):
 
 def measuring(name):
     """Return the words that call a verb which measures, on a machine that is described."""
-    command = f"{verb(name)} --workflow-pid $PPID"
+    command = verb(name)
     if CAMPAIGN.shared:
         files = "--engine {input.engine} --out {output.machine}"
         command = f"{verb('describe_machine')}{GIVEN} {files} && {command}"
@@ -111,7 +109,7 @@ def files_of_block(block):
     """Return what a block waits for; one that is not measured as it is asked for now is again."""
     if f"blocks/{block}" in ASKED.lacking:
         force(*CAMPAIGN.record_files([block]))
-    return FILES.of_blocks(block)
+    return CAMPAIGN.files_of_blocks(block)
 
 
 def before_passes(repeat):

@@ -1,5 +1,7 @@
 # What the shell of every job does before its command.
 set -euo pipefail
+# Snakemake: what measures ends with it.
+export SPECMOE_WORKFLOW_PID=$PPID
 # Where nobody reads the output any more, as with `snakemake advise | head`, a job goes on: its work is
 # not lost for a line, and `tee` still writes its log.
 trap '' PIPE

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from specmoe.config.block import Arm, Block, PromptSource, Sending, Template
+from specmoe.config.engines import Backend
 from specmoe.config.factors import level_id
 from specmoe.config.methods import Drafting, Method
 from specmoe.engine.job import Job
@@ -109,6 +110,14 @@ def row(target: str, draft: str = "none", **columns: Any) -> dict[str, Any]:
     run = {"concurrency": 1, "prompt_sha256": "e" * 64, "temperature": 0.0, "iteration": 0}
     run |= {"stop": "length", "stopped_by": "length", "decode_failures": 0}
     return dict.fromkeys(COLUMNS) | where | drafter | run | columns
+
+
+def job_of(folder: Path, kind: type[Job] = Job, **more: Any) -> Job:
+    """Return the job of measuring a target with a draft model; all files are in a folder."""
+    models = {"target": folder / "t.gguf", "drafts": {"draft": folder / "d.gguf"}}
+    files = {"root": folder, "binaries": folder, "server_log": folder / "r0.server.log"}
+    machine = {"time_limit_s": 120, "backend": Backend.CPU, "usable_memory": 100 * 10**9}
+    return kind(**models | files | machine | more)
 
 
 def measured(block: Block, job: Job) -> dict[str, Any]:

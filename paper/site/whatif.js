@@ -2,9 +2,10 @@
 // Predicts the speedup of a pair at any γ, acceptance and draft cost, from the costs that the campaign measured: what
 // specmoe/analysis/cost_model.py does, in the browser. The words around the numbers are in whatif.html.j2.
 
-// The value at a place of values at knots: linear between them and beyond the last.
-function valueAt(place, knots, values) {
+// The value at a place of values at knots: linear between them, constant beyond.
+function valueAt(at, knots, values) {
   if (knots.length < 2) return values[0] ?? 0;
+  const place = Math.min(Math.max(at, knots[0]), knots.at(-1));
   const next = knots.findIndex((knot) => knot > place);
   const right = next < 0 ? knots.length - 1 : Math.max(next, 1);
   const part = (place - knots[right - 1]) / (knots[right] - knots[right - 1]);
@@ -13,35 +14,30 @@ function valueAt(place, knots, values) {
 
 const costAt = (pair, costs, kind, place) => valueAt(place, pair.knots[kind], costs[kind]);
 
-// The steps that a drafted token takes; beyond the γ that were measured, those of the nearest.
-function draftSteps(pair, costs, gamma, factor) {
-  const lengths = pair.knots.draft;
-  return factor * costAt(pair, costs, "draft", Math.min(Math.max(gamma, lengths[0]), lengths.at(-1)));
-}
-
-// The steps that a round takes. `held` has the chances that its first 1, 2, ... tokens are all accepted.
-function roundSteps(pair, costs, held, factor) {
+// The milliseconds that a round takes. `held` has the chances that its first 1, 2, ... tokens are all accepted.
+function roundTime(pair, costs, held, factor) {
   const gamma = held.length;
   const batch = (width) => costAt(pair, costs, "pass", width) + costAt(pair, costs, "catchup", width);
-  const overhead = costAt(pair, costs, "overhead", Math.max(gamma + 1, pair.knots.overhead[0]));
-  let steps = gamma * draftSteps(pair, costs, gamma, factor) + batch(gamma + 1) + overhead;
+  const drafting = gamma * factor * costAt(pair, costs, "draft", gamma);
+  let time = drafting + batch(gamma + 1) + costAt(pair, costs, "overhead", gamma + 1);
   if (pair.replays) {
     held.forEach((all, accepted) => {
       const exactly = (accepted ? held[accepted - 1] : 1) - all;
-      steps += exactly * (batch(accepted + 2) + costs.replay[0]);
+      time += exactly * (batch(accepted + 2) + costs.replay[0]);
     });
   }
-  return steps;
+  return time;
 }
 
 // The speedup with its interval, which is null where nothing was repeated; the draft costs `factor` times what it did.
 function predict(pair, held, factor) {
   const accepted = held.reduce((sum, chance) => sum + chance, 0);
   const tokens = 1 + accepted + (pair.replays ? 1 - held.at(-1) : 0);
-  const speedup = tokens / roundSteps(pair, pair.costs, held, factor);
+  const speedupBy = (costs) => (tokens * costs.token[0]) / roundTime(pair, costs, held, factor);
+  const speedup = speedupBy(pair.costs);
   const rate = accepted / held.length;
   if (pair.quantile === null) return { rate, speedup, low: null, high: null };
-  const logs = pair.without.map((costs) => Math.log(tokens / roundSteps(pair, costs, held, factor)));
+  const logs = pair.without.map((costs) => Math.log(speedupBy(costs)));
   const mean = logs.reduce((sum, log) => sum + log, 0) / logs.length;
   const squares = logs.reduce((sum, log) => sum + (log - mean) ** 2, 0) / logs.length;
   const reach = Math.exp(pair.quantile * Math.sqrt((logs.length - 1) * squares));
@@ -147,7 +143,7 @@ function askWhatIf(section) {
     say("gamma", gamma);
     say("rate", percent(now.rate));
     say("factor", ask.cost.value);
-    say("cost", draftSteps(pair, pair.costs, gamma, factor).toFixed(2));
+    say("cost", (factor * costAt(pair, pair.costs, "draft", gamma)).toFixed(1));
     say("speedup", now.speedup.toFixed(2));
     say("interval", tooWide ? "" : interval(now));
     say("even", percent(even));
@@ -166,12 +162,14 @@ function askWhatIf(section) {
     const atRate = (one) => ({ ...one, x: 100 * one.rate });
     draw(ofRate, [0, 20, 40, 60, 80, 100], rates.map(atRate), same.map(atRate), atRate(now));
     const own = pair.settings.filter((setting) => setting.own).map((setting) => ({ ...setting, x: setting.gamma }));
-    draw(ofGamma, [1, 4, 8, 16, 24, 32], line, own, { ...now, x: gamma });
+    draw(ofGamma, [1, 2, 4, 8, 16, 32].filter((tick) => tick <= lengths.length), line, own, { ...now, x: gamma });
   };
 
   // A pair begins with the best that was measured of it.
   const begin = () => {
     const { settings, knots } = chosen();
+    // Nothing is known of wider passes than were timed.
+    ask.gamma.max = Math.min(...[knots.pass, knots.catchup].filter((at) => at.length).map((at) => at.at(-1))) - 1;
     const best = [...settings].sort((one, other) => other.own - one.own || other.speedup - one.speedup)[0];
     ask.gamma.value = best?.gamma ?? knots.draft.at(-1);
     ask.rate.value = best ? 100 * best.rate : 50;

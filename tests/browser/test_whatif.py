@@ -40,7 +40,7 @@ def pairs():
 def scaled(pair, factor):
     """Return a pair whose draft costs so many times what it did."""
     factors = np.ones(len(pair.model.costs))
-    factors[: len(pair.model.knots["draft"])] = factor
+    factors[1 : 1 + len(pair.model.knots["draft"])] = factor  # behind a token's time
     costs, without = pair.model.costs * factors, pair.model.without * factors
     return pair._replace(model=replace(pair.model, costs=costs, without=without))
 
@@ -49,8 +49,8 @@ def predicted(pair, held, factor):
     """Return the speedup of a round with its interval, by Python."""
     model = scaled(pair, factor).model
     _, tokens, work = model.expected(np.array(held))
-    speedup = tokens / (work @ model.costs)
-    return [*model.ratio(speedup, tokens / (model.without @ work))]
+    [speedup], without = model.speedups(np.array([tokens]), work[None])
+    return [*model.ratio(speedup, without[:, 0])]
 
 
 def alike(gamma, rate):
@@ -112,14 +112,15 @@ def test_the_answer_has_the_numbers_that_were_asked_for(visit, path, pairs):
     page.get_by_label("Target + draft").select_option("Dense 4B + Draft 0.8B")
     ask(page, gamma=4, rate=60, cost=50)
     value, low, high = predicted(pairs[1], alike(4, 0.6), 0.5)
-    steps = scaled(pairs[1], 0.5).model.value("draft", 4)
-    start = f"γ = 4, 60 % accepted, draft cost {steps:.2f} baseline tokens: predicted speedup"
+    ms = scaled(pairs[1], 0.5).model.value("draft", 4)
+    start = f"γ = 4, 60 % accepted, draft cost {ms:.1f} ms a token: predicted speedup"
     assert answer(page).startswith(f"{start} {value:.2f} [{low:.2f}, {high:.2f}]; ")
     assert page.locator("#whatif svg").first.locator("path.line").count() == 1
     assert "wider than" not in answer(page)
     page.get_by_label("Target + draft").select_option("MoE Q4 + Draft 0.8B")
     ask(page, gamma=32)
-    assert "wider than the widest that the costs are fitted on (9)" in answer(page)
+    assert page.locator("#whatif-gamma").get_attribute("max") == "32"  # the widest pass: 33
+    assert "wider than the widest whose overhead was fitted (9)" in answer(page)
 
 
 @pytest.mark.parametrize(("size", "locale", "light"), READERS[:2])

@@ -6,24 +6,19 @@ from dataclasses import replace
 from functools import cache
 from itertools import count
 from pathlib import Path
-from typing import Any
 
-import psutil
 import pytest
 from pydantic import TypeAdapter
 
-from specmoe.config.block import Arm, Block
-from specmoe.config.engines import Backend
 from specmoe.config.models import AnyModel, Model
 from specmoe.engine.job import Job, server_command
-from specmoe.engine.machine import usable_memory
 from specmoe.engine.server import Server
 from specmoe.models.derived import make_model
 from specmoe.models.gguf import read_info
 from specmoe.models.info import save_info
 from specmoe.models.synthetic import write_model
 
-from ..blocks import measured
+from ..blocks import job_of, measured
 from ..conftest import build_engine
 from ..recipes import DENSE, MOE, SMALL
 
@@ -54,16 +49,9 @@ def job_in(engine_bin, family, prompt_folder) -> Callable[[Path], Job]:
     """Give the job of measuring the small family, with its logs in a folder."""
 
     def job(folder: Path) -> Job:
-        return Job(
-            root=prompt_folder,
-            binaries=engine_bin,
-            target=family["target"],
-            drafts={"draft": family["draft"]},
-            server_log=folder / "server.log",
-            time_limit_s=120,
-            backend=Backend.CPU,
-            usable_memory=usable_memory(psutil.virtual_memory().total, None, Backend.CPU),
-        )
+        models = {"target": family["target"], "drafts": {"draft": family["draft"]}}
+        log = folder / "server.log"
+        return job_of(prompt_folder, binaries=engine_bin, server_log=log, **models)
 
     return job
 
@@ -84,11 +72,7 @@ def do(job):
 def serve(job):
     """Give the server of an arm of a block of the small family, not yet started."""
 
-    def server(block: Block, arm: Arm, **other: Any) -> Server:
-        own = replace(job, **other)
-        return own.server(block, arm, own.server_log)
-
-    return server
+    return lambda block, arm, **other: replace(job, **other).server(block, arm, job.server_log)
 
 
 @pytest.fixture(scope="session")

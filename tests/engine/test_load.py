@@ -118,7 +118,6 @@ def test_a_model_in_f32_writes_alone_what_it_writes_among_others(record):
     assert [row["common_prefix"] for row in drafted] == [TOKENS] * len(PROMPTS)
 
 
-@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="kills a process")
 def test_a_server_that_is_killed_in_a_load_is_a_fault_of_the_block(do, monkeypatch):
     request = LiveArm.request
 

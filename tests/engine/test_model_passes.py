@@ -3,29 +3,33 @@ reads."""
 
 import math
 from dataclasses import replace
-from itertools import pairwise
+from itertools import pairwise, product
 from pathlib import Path
 
 import pytest
 
 from specmoe.config.block import Outputs, TimedPasses
 from specmoe.errors import MeasurementError
-from specmoe.measure.model_passes import Ids, Proposal, measure, score, widest_move
+from specmoe.measure.model_passes import BESIDE, Ids, Proposal, measure, score, widest_move
 from specmoe.models.info import Size
 from specmoe.models.synthetic import write_model
 
 from ..blocks import alone
 from ..recipes import SMALL, varied
 
-MOE = varied(SMALL, experts=32, experts_used=4, expert_ffn=256)
+# Full attention in all layers, and a dense FFN in the first one alone.
+MOE = varied(SMALL, attention="full", core=0, experts=32, experts_used=4, expert_ffn=256)
 WIDTHS = (1, 2, 5, 17)
 PASSES = TimedPasses(
     model="target",
-    widths=WIDTHS,
-    outputs=(Outputs.ALL, Outputs.LAST),
+    passes=tuple(product(Outputs, WIDTHS)),
     samples=12,
+    seconds=None,
+    row=3,
     text="passage.txt",
     depth=32,
+    context=64,
+    engine_args=(),
     threads=1,
     gpu_layers=0,
     environment={},
@@ -35,39 +39,69 @@ PASSES = TimedPasses(
 
 @pytest.fixture
 def measured(job, model_passes):
-    """Time the passes of a model; return the timings by outputs and width."""
+    """Time the passes of a model; return the record, its timings by outputs and width."""
 
     def run(model: Path, passes: TimedPasses = PASSES):
-        record = measure(passes, replace(job, target=model), model_passes)
-        return {(one["outputs"], one["n_tokens"]): one for one in record["timings"]}
+        record = measure(passes, replace(job, target=model))
+        timings = {(one["outputs"], one["n_tokens"]): one for one in record["timings"]}
+        return record | {"timings": timings}
 
     return run
 
 
-def test_every_width_is_timed_with_all_outputs_and_with_the_last(measured, family):
-    timings = measured(family["target"])
-    assert set(timings) == {(outputs, n_tokens) for outputs in Outputs for n_tokens in WIDTHS}
-    assert all(one["ms"] > 0 for one in timings.values())
-    assert all(one["experts"] is None for one in timings.values())
+@pytest.fixture
+def even(tmp_path):
+    """An MoE whose router knows no favourites."""
+    write_model(tmp_path / "even.gguf", MOE)
+    return tmp_path / "even.gguf"
 
 
-def test_more_tokens_visit_more_experts_as_uniform_routing_does(measured, tmp_path):
-    model = tmp_path / "even.gguf"
-    write_model(model, MOE)  # its router knows no favourites
-    timings = measured(model)
+def test_every_width_is_timed_with_all_outputs_and_with_the_last_and_work_beside(measured, family):
+    record = measured(family["target"])
+    timings = record["timings"]
+    assert set(timings) == {*product(Outputs, WIDTHS)}
+    assert all(one["first_ms"] > 0 and one["ms"] > 0 for one in timings.values())
+    assert all(one["experts"] is None and one["layers"] is None for one in timings.values())
+    assert {one["samples"] for one in timings.values()} == {PASSES.samples}
+    late = replace(PASSES, passes=((Outputs.LAST, 2),), seconds=1e-6)
+    of_draft = measured(family["draft"], late)
+    assert set(of_draft["timings"]) == {(Outputs.LAST, 2)}
+    assert of_draft["timings"][Outputs.LAST, 2]["samples"] == 2
+    assert all(one[name] > 0 for one in (record, of_draft) for name in BESIDE)
+
+
+def test_more_tokens_visit_more_experts_as_uniform_routing_does_in_each_layer(measured, even):
+    record = measured(even)
+    timings = record["timings"]
     seen = [timings["all", n_tokens]["experts"] for n_tokens in WIDTHS]
     assert seen[0] == MOE.experts_used
     assert all(less < more for less, more in pairwise(seen))
     assert [timings["last", n_tokens]["experts"] for n_tokens in WIDTHS] == seen
     by_formula = Size(0, 0.0, 1.0, MOE.experts, MOE.experts_used, MOE.layers).evenly_visited
-    assert seen == pytest.approx([*map(by_formula, WIDTHS)], rel=0.1)
+    for n_tokens in WIDTHS:
+        evenly = [by_formula(n_tokens)] * (MOE.layers - 1)
+        assert timings["all", n_tokens]["layers"] == pytest.approx(evenly, rel=0.15)
+    assert (record["saved_ms"], record["restored_ms"]) == (None, None)  # all has a cache
 
 
-def test_a_text_that_is_too_short_and_a_missing_model_are_named(measured, family, tmp_path):
-    with pytest.raises(MeasurementError, match=r"model_passes failed .*\n(.*\n)*.*too few"):
-        measured(family["target"], replace(PASSES, depth=100_000))
-    with pytest.raises(MeasurementError, match=r"cannot load"):
-        measured(tmp_path / "missing.gguf")
+def test_passes_are_those_of_a_server_with_these_flags(measured, even):
+    flags = "--batch-size 20 --cache-type-k q8_0 --flash-attn on --override-kv"
+    words = (*flags.split(), "mimo2.expert_used_count=int:2")
+    record = measured(even, replace(PASSES, engine_args=words))
+    assert record["timings"]["all", 1]["experts"] == 2
+
+
+def test_why_the_program_fails_is_at_the_end_of_its_log(measured, family, tmp_path):
+    missing, strange = tmp_path / "missing.gguf", tmp_path / "strange.gguf"
+    strange.write_bytes(family["target"].read_bytes().replace(b"qwen35", b"qwen99"))
+    for model, changes, fault in (
+        (family["target"], {"depth": 100_000}, "the text has .* tokens, too few"),
+        (family["target"], {"engine_args": ("--no-flag",)}, "invalid argument: --no-flag"),
+        (missing, {}, "No such file or directory"),
+        (strange, {}, "unknown model architecture: 'qwen99'"),
+    ):
+        with pytest.raises(MeasurementError, match=rf"model_passes failed .*\n(.*\n)*.*{fault}"):
+            measured(model, replace(PASSES, **changes))
 
 
 PROMPT = tuple(range(1, 40))
@@ -79,7 +113,7 @@ def read_all(job, family, model_passes):
 
     def reading(*texts: Ids, n_tokens: int = 8) -> list[list[Proposal]]:
         own = replace(job, target=family["draft"])
-        return score(texts, alone(), own, model_passes, n_tokens)
+        return score(texts, alone(), own, n_tokens)
 
     return reading
 

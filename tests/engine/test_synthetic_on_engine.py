@@ -28,9 +28,6 @@ PROMPTS = ("code", "long_reasoning", "short_factual", "chinese")
 
 
 RECIPES = {
-    "draft": SMALL,
-    "dense": DENSE,
-    "moe": MOE,
     "stranger": varied(SMALL, seed=1),
     "written_q4_k": varied(MOE, dtype="Q4_K"),
     "tied_q8_0": varied(DENSE, dtype="Q8_0", tied=True, vocabulary=2048),
@@ -121,10 +118,10 @@ def test_a_way_of_drafting_is_accepted_and_changes_no_token_but_at_a_tie(
 
 
 @pytest.fixture(scope="module")
-def models(module_folder: Path) -> dict[str, Path]:
+def models(family, module_folder: Path) -> dict[str, Path]:
     for name, recipe in RECIPES.items():
         write_model(module_folder / f"{name}.gguf", recipe)
-    return {name: module_folder / f"{name}.gguf" for name in RECIPES}
+    return family | {name: module_folder / f"{name}.gguf" for name in RECIPES}
 
 
 def test_any_text_survives_tokenization(start, models, texts):
@@ -153,9 +150,9 @@ def test_greedy_text_varies_depends_on_the_prompt_and_is_printable(start, models
 @pytest.mark.parametrize(
     ("target", "draft", "least", "most"),
     [
-        pytest.param("dense", "draft", 0.3, 0.97, id="a nested draft: often but not always"),
-        pytest.param("dense", "dense", 0.97, 1, id="the model itself: nearly always"),
-        pytest.param("dense", "stranger", 0, 0.1, id="another seed: almost never"),
+        pytest.param("target", "draft", 0.3, 0.97, id="a nested draft: often but not always"),
+        pytest.param("target", "target", 0.97, 1, id="the model itself: nearly always"),
+        pytest.param("target", "stranger", 0, 0.1, id="another seed: almost never"),
         pytest.param("written_q4_k", "moe", 0.8, 1, id="Q4_K and its unquantized twin"),
     ],
 )

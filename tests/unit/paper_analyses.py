@@ -267,7 +267,7 @@ def compared() -> Analysis:
 def costed() -> Analysis:
     """Return two targets whose costs were measured, and settings that follow from them.
 
-    γ = 16 is beyond the widths of the MoE, where costs go on as straight lines.
+    γ = 16 is wider than the rounds that the MoE's costs are fitted on.
     """
     statistics, (fitted, compared, times) = Statistics(), fitted_pairs()
     predicted = cost_tables.predictions(fitted, compared, statistics)
@@ -275,22 +275,18 @@ def costed() -> Analysis:
     read = simulated_rounds.frame(
         simulated_rounds.agreed("moe_speculative", "moe_q4", (4, 8), agrees)
     )
+    scores = scores_by_run(simulated_rounds.agreement("moe_q4", agrees))
+    curves = gamma_curves(with_speedups(read), read, scores, fitted, times, statistics)
+    tokens = {("current-cpu", "moe_q4"): simulated_rounds.STEP_MS}
     return replace(
         full(),
-        gamma_curves=gamma_curves(
-            with_speedups(read),
-            read,
-            scores_by_run(simulated_rounds.agreement("moe_q4", agrees)),
-            fitted,
-            times,
-            statistics,
-        ),
+        gamma_curves=curves,
         verification=cost_tables.verification(fitted, statistics),
-        pass_times=compare_passes(times, {}, SIZES, 400e9, statistics),
+        pass_times=compare_passes(times, tokens, {}, SIZES, 400e9, statistics),
         campaign=CAMPAIGN.assign(machine_memory_bandwidth_bytes_per_second=400e9),
         fitted_costs=cost_tables.fitted_costs(fitted),
         predictions=predicted,
-        prediction_errors=cost_tables.prediction_errors(predicted),
+        prediction_errors=cost_tables.prediction_errors(predicted, curves),
         break_even=cost_tables.break_even(fitted, predicted),
     )
 
@@ -310,7 +306,9 @@ def fitted_pairs() -> tuple[list[cost_tables.Fitted], pd.DataFrame, pd.DataFrame
     runs = with_speedups(simulated_rounds.frame(rows))
     times = simulated_rounds.pass_times("moe_q4", "dense_4b", repeats=3)
     experts = 8.0 * times["n_tokens"] ** 0.8
-    times = times.assign(experts=experts.where(times["model"] == "moe_q4"))
+    layers = pd.Series([[0.9 * mean, 1.1 * mean] for mean in experts])
+    routed = pd.DataFrame({"experts": experts, "layers": layers}).where(times["model"] == "moe_q4")
+    times = times.assign(**routed)
     return cost_tables.fit_pairs(runs, times, Statistics()), runs, times
 
 
@@ -438,7 +436,7 @@ def with_upcycled_pairs() -> Analysis:
     """Return a campaign with an upcycled pair.
 
     The MoE gains 0.75 times what its dense counterpart does, also at forced acceptance; its pass
-    over five tokens costs 3.0 single ones, and the dense model's 1.5.
+    over five tokens costs 3.0 single ones, and the dense model's 1.5. Each had a new graph.
     """
     speedups = {DENSE: 1.2, MOE: 0.9}
     own = runs_of_pair(speedups, gammas=(2, 4))
@@ -446,13 +444,14 @@ def with_upcycled_pairs() -> Analysis:
         runs_of_pair(speedups, gammas=(2, 4), forced=share).assign(suite="I", draft_model=DRAFT)
         for share in (0.0, 1.0)
     ]
-    times = times_of_pair({DENSE: {1: 10, 5: 15}, MOE: {1: 10, 5: 30}})
+    times = times_of_pair({DENSE: {1: 10, 5: 15}, MOE: {1: 10, 5: 30}}).assign(first_ms=None)
+    tokens = {("current-cpu", model): 1000 / BASELINE_RATE for model in speedups}
     known = {"machine_memory_bandwidth_bytes_per_second": BANDWIDTH}
     return replace(
         full(),
         campaign=full().campaign.assign(**known, machine_memory_bandwidth_source="config"),
         upcycled_pairs=pd.concat([pairs_of(runs) for runs in [own, *forced]], ignore_index=True),
-        pass_times=compare_passes(times, DENSE_OF, PAIR_SIZES, BANDWIDTH, Statistics()),
+        pass_times=compare_passes(times, tokens, DENSE_OF, PAIR_SIZES, BANDWIDTH, Statistics()),
     )
 
 

@@ -44,8 +44,9 @@ def timed_pass(
     model: str, n_tokens: int, ms: float, repeat: int, outputs: str = "all"
 ) -> dict[str, Any]:
     """Return a row of the table of passes."""
-    made_by = {"engine": "current-cpu", "model": model, "repeat": repeat, "outputs": outputs}
-    return made_by | {"n_tokens": n_tokens, "ms": ms, "experts": None}
+    row = {"engine": "current-cpu", "model": model, "repeat": repeat, "outputs": outputs}
+    row |= {"n_tokens": n_tokens, "ms": ms, "first_ms": ms, "sampled_ms": 0.0}
+    return row | dict.fromkeys(["saved_ms", "restored_ms", "error", "experts", "layers"])
 
 
 def pass_times(
@@ -94,7 +95,9 @@ def by_chance(chance: float, seed: int) -> Callable[[int], int]:
 def counts(gamma: int, accept: Callable[[int], int], *, hybrid: bool = True) -> dict[str, Any]:
     """Return what the rounds of one run come to, and its time."""
     left = N_PREDICT - 1
-    seen = dict.fromkeys(["rounds", "drafted", "accepted", "replays", "replays_rejected"], 0)
+    seen: dict[str, Any] = dict.fromkeys(["rounds", "drafted", "accepted", "replays"], 0)
+    seen["replays_rejected"] = 0
+    seen |= {name: [0] * (gamma + 1) for name in ("drafted_lengths", "accepted_lengths")}
     steps = 0.0
     while left:
         drafted = min(gamma, left - 1)
@@ -106,6 +109,8 @@ def counts(gamma: int, accept: Callable[[int], int], *, hybrid: bool = True) -> 
         seen["rounds"] += 1
         seen["drafted"] += drafted
         seen["accepted"] += accepted
+        seen["drafted_lengths"][drafted] += 1
+        seen["accepted_lengths"][accepted] += 1
         left -= accepted + 1
         if hybrid and accepted < drafted:
             seen["replays"] += 1

@@ -44,11 +44,14 @@ def test_a_prediction_is_beaten_by_another_or_by_one_and_the_best_stays_without_
     assert verdicts(rows) == expected
 
 
-@pytest.mark.parametrize(("measured", "verdict"), [(1.3, "PREDICTED"), (0.9, "CONTENDER")])
-def test_a_prediction_is_believed_until_another_one_was_wrong(measured, verdict):
-    rows = predicted(1.3, 0.4)
+@pytest.mark.parametrize(
+    ("dropped", "measured", "verdict"),
+    [(0.8, 1.3, "PREDICTED"), (0.8, 0.9, "CONTENDER"), (0.4, 0.9, "PREDICTED")],
+)
+def test_a_prediction_is_believed_less_the_farther_another_one_was_off(dropped, measured, verdict):
+    rows = predicted(1.3, dropped)
     rows[1]["verdict"] = Verdict.PREDICTED
-    rows[0] |= {"speedup_low": measured / 1.05, "speedup_high": measured * 1.05}
+    rows[0] |= {"speedup": measured}
     assert doubt(rows) == (verdict == "CONTENDER")
     assert verdicts(rows) == ["CONTENDER", verdict]
     assert not doubt(rows)  # once
@@ -113,9 +116,10 @@ def test_a_setting_leaves_when_it_is_beaten_and_a_target_when_it_is_decided(
 
 def test_nothing_is_decided_while_a_setting_waits_that_a_wrong_prediction_has_dropped(study, root):
     waiting = {"suite": "B", "target": TARGET, "draft": DRAFT, "gamma": 8, "level": None}
-    waiting["verdict"] = Verdict.PREDICTED
-    for low, expected in ((0.5, "DECIDED BEATEN PREDICTED"), (0.9, "CONTENDER BEATEN CONTENDER")):
-        said = {"predicted_low": low, "predicted_high": low + 0.2}
+    waiting |= {"verdict": Verdict.PREDICTED, "predicted": 0.9}
+    waiting |= {"predicted_low": 0.82, "predicted_high": 0.98}
+    for most, expected in ((0.6, "DECIDED BEATEN PREDICTED"), (1.0, "CONTENDER BEATEN CONTENDER")):
+        said = {"predicted": most, "predicted_low": most - 0.1, "predicted_high": most + 0.1}
         rates = {"g2": 30 * WOBBLE, "g4": 0.9 * 30 * WOBBLE}
         _, rows = staged(study, root, dict(waiting), predicted=said, **rates)
         assert verdicts(rows) == expected.split()

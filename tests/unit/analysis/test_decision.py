@@ -4,9 +4,7 @@ import numpy as np
 import pytest
 
 from specmoe.analysis.decision import Answer, decide
-from specmoe.analysis.intervals import SAME_SESSION, Mean, Session
-
-MANY = 1e6
+from specmoe.analysis.intervals import MANY, SAME_SESSION, Mean, Session
 
 
 def decided(these, others=None, *, errors=0.01, session=SAME_SESSION, **looks):

@@ -42,13 +42,21 @@ def block_deviation(paired):
 
 
 def prediction_error(paired, runs, campaign):
-    """Return how far speedups predicted from timed passes alone are from those of the pairs."""
+    """Return how far speedups predicted from timed passes alone are from those of the pairs.
+
+    Also how far those from the passes of one repeat are (`once`).
+    """
     scores = scores_by_run(read_agreement(*campaign.agreement))
     passes = undisturbed_passes(read_pass_times(*campaign.pass_times))
     own, statistics = usual(paired[is_no_control(paired)]), campaign.config.statistics
-    curves = gamma_curves(own, undisturbed(runs), scores, [], passes, statistics)
-    deviation = np.sqrt(np.mean(squared_errors(curves)))
-    return {"settings": curves["speedup"].notna().sum(), "deviation": deviation}
+    timed = [passes, *(of_repeat for _, of_repeat in passes.groupby("repeat"))]
+    given = own, undisturbed(runs), scores, []
+    every, *once = (gamma_curves(*given, some, statistics) for some in timed)
+    return {
+        "settings": every["speedup"].notna().sum(),
+        "deviation": np.sqrt(np.mean(squared_errors(every))),
+        "once": np.sqrt(np.mean([squared_errors(curves) for curves in once])),
+    }
 
 
 @pytest.mark.parametrize("name", resource("noise")["blocks"])

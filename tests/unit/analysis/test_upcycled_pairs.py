@@ -93,19 +93,27 @@ def test_forced_acceptance_is_a_row_of_its_own_whose_tokens_say_nothing():
 
 def passes_of(times, bandwidth=made.BANDWIDTH):
     sizes = made.PAIR_SIZES | {"another": Size(10**8, 1e8, 0, 0, 0, 2)}
-    return compare_passes(times, made.DENSE_OF, sizes, bandwidth, Statistics())
+    tokens = {("current-cpu", DENSE): 10.0, ("current-cpu", MOE): 12.0}
+    return compare_passes(times, tokens, made.DENSE_OF, sizes, bandwidth, Statistics())
 
 
-def test_the_cost_of_passes_is_in_single_ones_and_over_the_dense_models():
+def test_the_cost_of_passes_is_in_tokens_of_the_server_and_over_the_dense_models():
     times = times_of_pair({DENSE: {1: 10, 5: 15}, MOE: {1: 12, 5: 36}, "another": {1: 5, 5: 5}})
+    of_moe = (times["model"] == MOE) & (times["n_tokens"] == 5)
+    times["layers"] = pd.Series([[2.0, 4.0] if one else None for one in of_moe])
     rows = passes_of(times).set_index(["model", "n_tokens"])
-    alone = {("another", 1): 1, ("another", 5): 1}  # without a counterpart, so without a ratio
-    assert rows["steps"].to_dict() == pytest.approx(
-        {(DENSE, 1): 1, (DENSE, 5): 1.5, (MOE, 1): 1, (MOE, 5): 3} | alone
-    )
-    assert {*rows.index[rows["ratio"].isna()]} == {*rows.index[rows["dense"].isna()]} == {*alone}
-    assert rows.loc[(MOE, 5), ["ratio", "ratio_low"]].tolist() == pytest.approx([2, 2])
+    # The one without a counterpart and without a baseline.
+    alone = {("another", 1), ("another", 5)}
+    tokens = (rows["ms"] / rows["of_token"]).dropna().to_dict()
+    expected = {(DENSE, 1): 10, (DENSE, 5): 10, (MOE, 1): 12, (MOE, 5): 12}
+    assert tokens == pytest.approx(expected)
+    assert rows.loc[[(DENSE, 5), (MOE, 5)], "of_single"].tolist() == pytest.approx([1.5, 3])
+    assert {*rows.index[rows["ratio"].isna()]} == {*rows.index[rows["dense"].isna()]} == alone
+    assert rows.loc[(MOE, 5), ["ratio", "ratio_low"]].tolist() == pytest.approx([2.4, 2.4])
     assert rows.loc[(MOE, 5), "experts"] == 3
+    even = rows.loc[(MOE, 5), "experts_even"]
+    assert rows.loc[(MOE, 5), "of_even"] == pytest.approx(3 / even)
+    assert rows.loc[(MOE, 5), "layers"] == pytest.approx([2 / even, 4 / even])
     assert rows.loc[(MOE, 5), "experts_even"] == pytest.approx(4 * (1 - 0.75**5))
     assert rows.loc[(DENSE, 5), ["experts", "experts_even"]].isna().all()
 

@@ -119,25 +119,12 @@ def unrelated(**more):
 
 def by_study(**more):
     """Return a run of llama-speculative as far as its output goes: 256 < 257 = 1 + 236 + 20."""
-    return speculative(
-        **{
-            "protocol": "study",
-            "run": "by_study",
-            "n_predict": 256,
-            "generated": 257,
-            "rounds": 236,
-            "drafted": 944,
-            "accepted": 20,
-            "decode_ms": 236 * 33.0 + 944 * DRAFT_MS,
-            **dict.fromkeys(
-                ("accepted_per_position", "replays", "replays_rejected", "decodes", "tokens"),
-            ),
-            "draft_ms": None,
-            "decode_failures": None,
-            "baseline": None,
-        }
-        | more
-    )
+    unknown = ["accepted_per_position", "replays", "replays_rejected", "decodes", "tokens"]
+    unknown += ["draft_ms", "decode_failures", "baseline"]
+    given = {"protocol": "study", "run": "by_study", "n_predict": 256, "generated": 257}
+    given |= {"rounds": 236, "drafted": 944, "accepted": 20}
+    given |= {"decode_ms": 236 * 33.0 + 944 * DRAFT_MS}
+    return speculative(**dict.fromkeys(unknown) | given | more)
 
 
 def campaign(*more):

@@ -60,13 +60,8 @@ def verified(text, written, draft):
     return [*result, target(text, written + len(draft))]
 
 
-def reading(agrees, leads=None):
-    return DraftScores(
-        draft_sha256="draft",
-        agrees=tuple(agrees),
-        lead_nats=tuple(leads or [9.0] * len(agrees)),
-        moved_nats=0.0,
-    )
+def reading(agrees, leads=None, moved_nats=0.0):
+    return DraftScores("draft", tuple(agrees), tuple(leads or [9.0] * len(agrees)), moved_nats)
 
 
 def counted(rounds, replays):
@@ -119,9 +114,7 @@ def test_a_draft_that_prefers_hardly_anything_tells_nothing():
 RUN = "B/target/draft/g4/r1"
 RANDOM = Random(1)
 KEY = ("current-cpu", "target", "draft", "code", tuple(TOKENS))
-READING = replace(
-    reading([RANDOM.random() < 0.7 for _ in TOKENS], [1.0] * len(TOKENS)), moved_nats=0.01
-)
+READING = reading([RANDOM.random() < 0.7 for _ in TOKENS], [1.0] * len(TOKENS), moved_nats=0.01)
 
 
 def counts_of(agrees):

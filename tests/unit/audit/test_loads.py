@@ -37,10 +37,6 @@ def drafted(prompt="code", **more):
 LOADS = [alone(), alone("poem"), drafted(), drafted("poem")]
 
 
-def found(check, *changed, run=SPECULATIVE, gaps=None):
-    return after(check, *LOADS, *changed, run=run, divergences=gaps)
-
-
 def test_good_loads_pass():
     verdicts = audited(campaign(*LOADS)).set_index(["run", "check"])["verdict"]
     assert "fail" not in set(verdicts)
@@ -77,7 +73,7 @@ SAID = [
 
 @pytest.mark.parametrize(("check", "row", "verdict", "words"), SAID)
 def test_a_check_says_of_a_run_of_a_load(check, row, verdict, words):
-    one = found(check, row, run=row["run"])
+    one = after(check, *LOADS, row, run=row["run"])
     assert one["verdict"] == verdict
     assert words in one["why"]
 
@@ -89,6 +85,6 @@ def test_a_wrong_token_is_found_on_either_arm(gap, verdict):
     # Other requests move gaps that batches of one text do not.
     gaps = {SPECULATIVE: Gap(10, gap, moved_nats=0)}
     for row in (drafted(tokens=wrong), alone(tokens=wrong)):
-        one = found("losslessness", row, gaps=gaps)
+        one = after("losslessness", *LOADS, row, run=SPECULATIVE, divergences=gaps)
         assert one["verdict"] == verdict
         assert f"for a token {abs(gap):.3g} nats from its own" in one["why"]

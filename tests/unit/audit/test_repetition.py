@@ -12,11 +12,6 @@ from specmoe.audit.output import LONGEST_PERIOD, looping
 from ...conftest import ROOT
 
 
-def planted(length, start, period):
-    """Return tokens that differ up to a start, then a sequence again and again."""
-    return (*range(1000, 1000 + start), *(2000 + at % period for at in range(length - start)))
-
-
 def words_of(text):
     """Return a number for each word, sign and line break of a text, and indents as one."""
     found = re.findall(r"\w+|\n +|[^\w ]", text)
@@ -45,7 +40,8 @@ def test_a_planted_loop_is_found_wherever_three_turns_of_it_fit(length):
     rest = length // 2
     for period in range(1, LONGEST_PERIOD + 2):
         fits = rest >= max(16, 3 * period) and period <= LONGEST_PERIOD
-        assert looping(planted(length, rest, period)) == (0.5 if fits else 0)
+        repeated = (2000 + at % period for at in range(rest))
+        assert looping((*range(1000, 1000 + rest), *repeated)) == (0.5 if fits else 0)
 
 
 def test_texts_with_refrains_do_not_loop_but_for_the_rules_of_two_tables():

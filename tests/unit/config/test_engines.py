@@ -47,11 +47,9 @@ def test_each_hostile_variable_is_refused_by_name(name):
     refuse_exported({name}, {name: "1", "PATH": "/bin"})  # the configuration gives it
 
 
-@pytest.mark.parametrize(
-    "name", ["PATH", "CUDA_HOME", "CUDA_PATH", "LLAMA_CACHE", "HF_HOME", "CUDA_VERSION", "LANG"]
-)
-def test_a_variable_that_names_a_place_steers_nothing(name):
-    refuse_exported({}, {name: "x"})
+def test_a_variable_that_names_a_place_steers_nothing():
+    places = "PATH CUDA_HOME CUDA_PATH LLAMA_CACHE HF_HOME CUDA_VERSION LANG"
+    refuse_exported({}, places.split())
 
 
 @pytest.mark.parametrize(

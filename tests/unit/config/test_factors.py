@@ -62,10 +62,12 @@ def test_the_campaigns_options_are_in_every_block_and_before_those_of_a_level(fi
     assert (block.options_text, block.level) == ("--poll 0 --n-cpu-moe 2", "--n-cpu-moe 2")
 
 
-def test_passes_are_timed_by_themselves_without_options_alone(planned):
-    for vary, timed in ({}, 2), ({"engine_args": [MOE]}, 0):
-        config = planned(vary=vary)
-        assert len(list_timed_passes(config, every_block(config))) == timed
+def test_passes_are_timed_by_themselves_with_the_campaigns_options_alone(planned):
+    own = {"measurement": {"engine_args": KV}}
+    for vary, timed in ({"engine_args": [MOE]}, []), ({"engine_args": [MOE, []]}, [(*KV,), ()]):
+        config = planned(own, vary=vary)
+        passes = list_timed_passes(config, every_block(config))
+        assert [one.engine_args for one in passes] == timed  # of the target, and of its draft model
 
 
 def test_another_factor_is_one_entry(first, monkeypatch):

@@ -164,24 +164,34 @@ def test_repeats_are_samples_above_temperature_0(study):
     assert [block.run_seed for block in blocks] == [42, 42, 42, 42, 43, 44]
 
 
-def test_only_a_gpu_backend_puts_layers_on_the_gpu_and_up_to_five_prompts_into_a_block(study):
+def test_a_gpu_has_all_layers_up_to_five_prompts_in_a_block_and_rows_that_it_captures(study):
     config = load(study, ROOT)
-    for gpu, layers, prompts in ((True, 99, {1, 3, 4, 5}), (False, 0, {1})):
+    for gpu, layers, prompts, row in ((True, 99, {1, 3, 4, 5}, 5), (False, 0, {1}, 2)):
         found = list_blocks(config, gpu=gpu)
         assert {block.gpu_layers for block in found} == {layers}
         assert {len(block.prompts) for block in found} == prompts
+        assert {one.row for one in list_timed_passes(config, found)} == {row}
 
 
-def test_targets_verify_and_drafts_read_again_at_the_widths_of_their_rounds(synthetic):
+def test_targets_verify_at_every_width_and_drafts_read_again_at_those_of_their_rounds(synthetic):
+    synthetic["suites"]["dense_speculative"]["gammas"] = [4, 20]
     listed = list_timed_passes(load(synthetic, ROOT), blocks_of(synthetic))
     passes = {one.model: one for one in listed}
     suites = [one for one in synthetic["campaign"]["suites"] if one != "methods"]
     gammas = {gamma for suite in suites for gamma in synthetic["suites"][suite].get("gammas", [])}
-    assert set(passes["random-8m-q8"].widths) == {1, 2, *(gamma + 1 for gamma in gammas)}
-    assert passes["random-8m-q8"].outputs == (Outputs.LAST,)
-    assert passes["random-59m-f16"].outputs == (Outputs.ALL,)
+    rounds = {1, 2, 17, *(gamma + 1 for gamma in gammas)}
+    assert passes["random-8m-q8"].passes == tuple((Outputs.LAST, width) for width in sorted(rounds))
+    assert passes["random-8m-q8"].seconds is None
+    synthetic["measurement"]["minutes"] = 10
+    few = list_timed_passes(load(synthetic, ROOT), blocks_of(synthetic))
+    # A tenth of the minutes, half of it for counting experts.
+    assert sum(one.seconds for one in few) == pytest.approx(30)
+    every = tuple((Outputs.ALL, width) for width in (*range(1, 18), 21))
+    assert passes["random-59m-f16"].passes == every
     # It drafts for itself in the controls.
-    both = {model for model, one in passes.items() if len(one.outputs) == 2}
+    both = {
+        model for model, one in passes.items() if {kind for kind, _ in one.passes} == {*Outputs}
+    }
     assert both == set(synthetic["suites"]["controls"]["targets"])
 
 

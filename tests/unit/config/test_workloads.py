@@ -68,8 +68,10 @@ def test_a_text_file_has_a_prompt_a_line_and_is_read_once_by_a_process(asked):
     assert [one.prompt for one in block.prompts] == ["asked-1", "asked-3"]
     file = Path(block.prompts[1].file)
     assert read_content(file, 3, CHATS) == "  second {x} "
-    file.unlink()
+    whole = text_of_prompt(file, None)
+    file.write_text("another text")  # what is sent is what was asked for
     assert read_content(file, 1, CHATS) == "first"
+    assert text_of_prompt(file, None) == whole
 
 
 @pytest.mark.parametrize("data_set", DATA_SETS["read"])
@@ -135,12 +137,3 @@ def test_a_file_without_what_is_to_be_sent_is_refused(asked, workload, said):
 def test_a_sample_is_spread_evenly_over_the_file(asked):
     block, *_ = blocks_of(asked([{"prompt": f"{n}"} for n in range(10)], sample=4))
     assert [one.prompt for one in block.prompts] == [f"asked-{n}" for n in (1, 3, 6, 8)]
-
-
-def test_what_is_sent_is_what_was_asked_for_also_if_the_file_changes(tmp_path):
-    for name, number in (("own.txt", None), ("own.jsonl", 1)):
-        file = tmp_path / name
-        file.write_text('{"prompt": "What is asked."}')
-        asked = text_of_prompt(file, number)
-        file.write_text('{"prompt": "Something else."}')
-        assert text_of_prompt(file, number) == asked

@@ -27,7 +27,7 @@ def make(tmp_path, caplog):
     def run(entry) -> None:
         folder = tmp_path / "engine"
         folder.mkdir(exist_ok=True)
-        make_engine(entry, "e-cpu", Backend.CPU, folder, tmp_path / "log", {})
+        make_engine(entry, Backend.CPU, folder, tmp_path / "log", {})
 
     return run
 
@@ -54,8 +54,7 @@ def compiled(tmp_path):
             (folder / f"{name.replace('_', '-')}.cpp").write_text(sources.get(name, default))
         flags = {"CMAKE_BUILD_TYPE": "Release", "BUILD_SHARED_LIBS": "ON"}
         flags |= {"CMAKE_EXPORT_COMPILE_COMMANDS": "ON", "PROGRAMS": ";".join(ALL_BINARIES)}
-        with log.open("w") as output:
-            compile_llama(folder, work / "build", Backend.CPU, flags, output.fileno())
+        compile_llama(folder, work / "build", Backend.CPU, flags, log)
         engine_json = work.parent / "engine.json"
         engine_json.write_text(json.dumps({"commit": "0123456", "flags": flags}))
         commands = json.loads((work / "build/compile_commands.json").read_text())
@@ -160,10 +159,10 @@ def test_the_sources_of_a_distribution_are_unpacked(monkeypatch, tmp_path):
         return words[-2] / "a.tar.gz"
 
     monkeypatch.setattr(build, "download", downloaded)
-    source = fetch(PYPI, tmp_path, 0)
-    files = [path.relative_to(tmp_path) for path in tmp_path.rglob("*") if path.is_file()]
+    source = fetch(PYPI, tmp_path, tmp_path / "log")
+    files = [path.relative_to(tmp_path) for path in tmp_path.rglob("*/*") if path.is_file()]
     assert files == [Path("source-0123456/src/main.cpp")]
-    assert fetch(PYPI, tmp_path, 0) == source == tmp_path / "source-0123456"
+    assert fetch(PYPI, tmp_path, tmp_path / "log") == source == tmp_path / "source-0123456"
 
 
 def test_a_missing_compiler_is_told_before_anything_is_fetched(make, monkeypatch, tmp_path):

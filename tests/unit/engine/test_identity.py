@@ -127,7 +127,7 @@ def test_the_info_of_an_engine_has_the_digests_of_its_libraries(binaries, tmp_pa
     entry = PathEngine(source="path", path=str(binaries))
     folder = tmp_path / "engine"
     folder.mkdir()
-    make_engine(entry, "e-cpu-0", Backend.CPU, folder, tmp_path / "log", {})
+    make_engine(entry, Backend.CPU, folder, tmp_path / "log", {})
     digests = json.loads((folder / "engine.json").read_text())["binaries_sha256"]
     # An engine may lack llama-speculative, which only protocol `study` needs.
     assert digests == {name: sha256_of(binaries / name) for name in (*BINARIES, NAME)}

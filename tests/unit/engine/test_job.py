@@ -22,9 +22,9 @@ def job(tmp_path, monkeypatch):
     Path("e").mkdir()
     Path("e/engine.json").write_text('{"backend": "cuda"}')
     Path("h").write_text(f'{{"id": "{machine_id()}", "chip": "c", "gpu_memory_bytes": 1000}}')
-    workplace = Workplace(Path("r"), Path("e/engine.json"), Path("h"), 2.0)
+    workplace = Workplace(Path("r"), Path("e/engine.json"), Path("h"), 2.0, {})
     files = Path("t"), Path("l/r0.server.log"), {"draft": Path("d")}
-    with exclusive_job(workplace, {}, *files) as job:
+    with exclusive_job(workplace, *files) as job:
         yield job
 
 

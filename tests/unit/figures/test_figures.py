@@ -19,7 +19,7 @@ from specmoe.tables.exhibits import read_figures
 from .. import paper_analyses as made
 from ..audit.test_checks import SETTINGS, SIZES, campaign, unrelated
 from ..paper_analyses import full
-from ..simulated_rounds import pass_cost, verify_cost
+from ..simulated_rounds import STEP_MS, pass_cost, verify_cost
 
 # Campaigns for the figures that show nothing of `full`.
 SHOWING = {
@@ -28,7 +28,8 @@ SHOWING = {
     "categories": made.with_categories,
     "levels": made.with_loads,
     "upcycled_pairs": made.with_upcycled_pairs,
-    **dict.fromkeys(["verification_cost", "break_even", "gamma_curves"], made.costed),
+    **dict.fromkeys(["verification_cost", "experts"], made.costed),
+    **dict.fromkeys(["break_even", "gamma_curves"], made.costed),
     "state": made.with_state,
     "best_settings": lambda: made.advised(full()),
 }
@@ -181,15 +182,18 @@ def test_rounds_and_even_routing_are_hollow_beside_passes_timed_by_themselves():
     costs = made.costed().verification
     moe = costs[costs["target"] == "moe_q4"]
     figure = draw("verification_cost", replace(made.costed(), verification=moe))
-    steps, experts = figure.axes
-    passes, rounds = lines(steps)
-    assert passes == pytest.approx([verify_cost(width) for width in moe["n_tokens"]], rel=0.05)
-    assert rounds == pytest.approx([pass_cost(width) for width in (2, 3, 5, 9)], rel=0.05)
+    times, experts = figure.axes
+    passes, rounds = lines(times)
+    assert passes == pytest.approx([STEP_MS * verify_cost(n) for n in moe["n_tokens"]], rel=0.05)
+    assert rounds == pytest.approx([STEP_MS * pass_cost(n) for n in (2, 3, 5, 9)], rel=0.05)
+    [one_by_one] = (line for line in times.get_lines() if line.get_linestyle() == "--")
+    assert one_by_one.get_ydata() == pytest.approx(STEP_MS * one_by_one.get_xdata(), rel=1e-3)
     seen, even = lines(experts)
     assert seen[0] == even[0] == 8
     assert seen[-1] < even[-1]
     assert legend(figure) == [
         "MoE Q4",
+        "its tokens one by one",
         "its weights / bandwidth",
         "a whole round",
         "uniform routing",

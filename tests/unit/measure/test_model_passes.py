@@ -10,12 +10,7 @@ import pytest
 from specmoe.config.matrix import list_draft_scoring
 from specmoe.config.methods import Method
 from specmoe.config.schema import Config
-from specmoe.measure.model_passes import (
-    expected_noise,
-    read_timings,
-    texts_of,
-    widest_move,
-)
+from specmoe.measure.model_passes import expected_noise, read_timings, texts_of, widest_move
 from specmoe.plan.campaign import ROOT
 from specmoe.text import fill_template
 
@@ -50,7 +45,10 @@ def test_a_draft_reads_only_texts_from_which_its_runs_follow(study):
         {"arms": (usual.arms[0], replace(usual.arms[1], forced_acceptance=0.5))},
     ):
         assert list_draft_scoring(config, [replace(usual, **other)]) == {}
-    study["measurement"]["pass_samples"] = 0  # no program is built
+    study["measurement"] |= {"engine_args": ["-fa", "off"]}
+    own = replace(usual, engine_args=("-fa", "off"))
+    assert [*list_draft_scoring(Config.model_validate(study), [own])] == ["draft"]
+    study["measurement"] |= {"engine_args": [], "pass_samples": 0}  # no program is built
     assert list_draft_scoring(Config.model_validate(study), [usual]) == {}
 
 
@@ -62,23 +60,31 @@ def test_a_move_that_changes_the_token_is_as_wide_as_both_leads():
 
 def test_times_are_medians_experts_means_and_passes_of_a_place_one_draw_of_the_noise():
     lines = [
+        {"sample": 0, "n_tokens": 1, "experts": [4, 4]},
         {"sample": 0, "n_tokens": 5, "experts": [10, 12]},
-        {"sample": 1, "n_tokens": 5, "experts": [13, 13]},
+        {"sample": 1, "n_tokens": 5, "experts": [12, 13]},
     ]
     for place, ms in enumerate((1.0, 4.0, 2.0)):
-        lines += [{"sample": place, "n_tokens": 1, "outputs": "last", "ms": ms}]
-        lines += [{"sample": place, "n_tokens": 5, "outputs": "all", "ms": 10.0}]
+        row = {"sample": place, "n_tokens": 1, "outputs": "last", "sampled_ms": ms / 10}
+        lines += [row | {"ms": [5.0 + place, 9.0, ms]}]
+        lines += [row | {"n_tokens": 5, "outputs": "all", "ms": [20.0, 10.0]}]
+        lines += [{"sample": place, "saved_ms": ms, "restored_ms": 2 * ms}]
     printed = [json.dumps(line) for line in lines]
+    all_of_5 = {"outputs": "all", "n_tokens": 5, "samples": 3, "ms": 10.0, "first_ms": 20.0}
+    last_of_1 = {"outputs": "last", "n_tokens": 1, "samples": 3, "ms": 2.0, "first_ms": 6.0}
     assert read_timings("\n".join(printed)) == {
         "timings": [
-            {"outputs": "all", "n_tokens": 5, "ms": 10.0, "experts": 12.0},
-            {"outputs": "last", "n_tokens": 1, "ms": 2.0, "experts": None},
+            all_of_5 | {"experts": 11.75, "layers": [11.0, 12.5]},
+            last_of_1 | {"experts": 4.0, "layers": [4.0, 4.0]},
         ],
+        **{"sampled_ms": 0.2, "saved_ms": 2.0, "restored_ms": 4.0},
         # Logarithms of 1, 4 and 2, halved by the other width.
         "deviation": pytest.approx(math.log(2) / 2),
         "error": pytest.approx(math.log(2) * math.sqrt(math.pi / 12)),
     }
-    assert read_timings("\n".join(printed[:4]))["deviation"] is None
+    once = read_timings("\n".join(printed[3:5]))  # of a dense model that has no recurrent state
+    assert {*once["timings"][0].values()} > {None}
+    assert once["deviation"] is once["saved_ms"] is None
 
 
 def test_the_error_of_a_time_is_that_of_a_median_of_so_many_noisy_passes():
@@ -86,7 +92,7 @@ def test_the_error_of_a_time_is_that_of_a_median_of_so_many_noisy_passes():
     for _ in range(300):
         logs = random.normal(0, 0.3, (5, 3))  # widths, samples
         lines = [
-            {"sample": sample, "n_tokens": width, "outputs": "all", "ms": math.exp(log)}
+            {"sample": sample, "n_tokens": width, "outputs": "all", "ms": [1, math.exp(log)]}
             for width, of_width in enumerate(logs)
             for sample, log in enumerate(of_width)
         ]

@@ -16,7 +16,7 @@ from specmoe.engine.server import Settings
 from specmoe.errors import MeasurementError
 from specmoe.measure.block import summary
 
-from ...blocks import ALONE, DRAFTED, compared, drafted, measured, rows
+from ...blocks import ALONE, DRAFTED, compared, drafted, job_of, measured, rows
 from ..engine.test_server_log import logged
 
 GB = 10**9
@@ -106,16 +106,7 @@ def job(tmp_path):
     for name, size in (("t.gguf", 10 * GB), ("d.gguf", GB)):
         with (tmp_path / name).open("wb") as file:
             file.truncate(size)  # no block of the disk is used
-    return StandInJob(
-        root=tmp_path,
-        binaries=tmp_path,
-        target=tmp_path / "t.gguf",
-        drafts={"draft": tmp_path / "d.gguf"},
-        server_log=tmp_path / "r0.server.log",
-        time_limit_s=1,
-        backend=Backend.CPU,
-        usable_memory=100 * GB,
-    )
+    return job_of(tmp_path, StandInJob)
 
 
 # 1 GB for each process; each has the weights, but on Metal processes share them.

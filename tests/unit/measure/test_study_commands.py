@@ -6,13 +6,11 @@ from pathlib import Path
 import pytest
 
 from specmoe.config.block import Block, PromptSource, Protocol
-from specmoe.config.engines import Backend
-from specmoe.engine.job import Job
 from specmoe.engine.process import count_failures
 from specmoe.errors import MeasurementError
 from specmoe.measure.study_commands import read_bench, read_speculative
 
-from ...blocks import ALONE, DRAFTED, alone, compared, drafted, measured, rows
+from ...blocks import ALONE, DRAFTED, alone, compared, drafted, job_of, measured, rows
 
 # Recorded on a two-core Linux machine: the synthetic moe_q4 with draft_0.8b, γ = 4, 64 tokens. The
 # table is without the columns of llama-bench that nothing here reads.
@@ -94,9 +92,7 @@ def do(tmp_path):
         tool("llama-bench", behaviour or f"cat {tmp_path}/bench", "")
         tool("llama-speculative", behaviour or f"echo text; cat {tmp_path}/result >&2", manual)
         models = {"target": Path("t.gguf"), "drafts": {"draft": Path("d.gguf")}}
-        files = {"root": tmp_path, "binaries": tmp_path, "server_log": tmp_path / "log"}
-        machine = {"time_limit_s": limit_s, "backend": Backend.CPU, "usable_memory": 10**9}
-        return measured(block, Job(**models, **files, **machine))
+        return measured(block, job_of(tmp_path, time_limit_s=limit_s, **models))
 
     return run
 

@@ -13,10 +13,9 @@ from gguf.gguf_writer import GGUFValue
 
 from specmoe.config.models import NgramCache
 from specmoe.errors import EngineError, ModelError
-from specmoe.models import gguf_file
 from specmoe.models.derived import make_model, make_ngram_cache, truncate
 from specmoe.models.gguf import read_info
-from specmoe.models.gguf_file import read_header
+from specmoe.models.gguf_file import read_header, writer_of
 from specmoe.models.info import save_info
 from specmoe.models.synthetic import write_model
 
@@ -164,7 +163,7 @@ def test_values_of_any_type_are_copied_and_every_start_is_aligned(tmp_path):
 def test_empty_arrays_which_the_package_cannot_write_are_excluded():
     kinds = gguf.GGUFValueType
     empty, one = GGUFValue([], kinds.ARRAY, kinds.INT32), GGUFValue(1, kinds.UINT32)
-    writer = gguf_file.writer_of("llama", {"general.tags": empty, "llama.block_count": one})
+    writer = writer_of("llama", {"general.tags": empty, "llama.block_count": one})
     assert list(writer.kv_data[0]) == ["general.architecture", "llama.block_count"]
 
 

@@ -53,9 +53,6 @@ def test_the_targets_that_replay_are_those_of_the_shipped_rows(name):
         assert (rejected["replays"].sum() > 0) == infos[target].replays
 
 
-ROUTED = Size(10, 3.0, 7.0, 256, 8, 1)
-
-
 @given(st.integers(1, 64), st.integers(1, 8), st.integers(8, 256))
 def test_a_wider_pass_reads_more_experts_and_at_most_all(n_tokens, used, experts):
     size = Size(10, 3.0, 7.0, experts, used, 1)
@@ -64,8 +61,9 @@ def test_a_wider_pass_reads_more_experts_and_at_most_all(n_tokens, used, experts
 
 
 def test_experts_that_were_seen_replace_those_of_even_routing_by_their_share():
-    even = ROUTED.evenly_visited
-    seen = replace(ROUTED, seen_experts=((1, 8.0), (5, even(5) * 0.9), (17, even(17) * 0.8)))
+    routed = Size(10, 3.0, 7.0, 256, 8, 1)
+    even = routed.evenly_visited
+    seen = replace(routed, seen_experts=((1, 8.0), (5, even(5) * 0.9), (17, even(17) * 0.8)))
     assert seen.visited(1) == 8
     assert seen.visited(5) == pytest.approx(even(5) * 0.9)
     assert seen.visited(11) == pytest.approx(even(11) * 0.85)

@@ -181,8 +181,10 @@ def test_what_is_excluded_on_purpose_is_named_in_both_languages():
 def test_passes_stand_beside_upcycled_pairs_with_their_share_of_reading():
     text = page_of(made.with_upcycled_pairs(), {"upcycled_pairs": PICTURE})
     table = text.partition('id="table-pass_times"')[2].partition("</table>")[0]
-    assert re.findall(r"<tr>.*?</tr>", table, re.DOTALL)[-1].count("<td") == 4
+    assert re.findall(r"<tr>.*?</tr>", table, re.DOTALL)[-1].count("<td") == 5
     assert "Reading (%)" in table
+    assert "Each pass had a new graph" in text
+    assert "a new graph" not in page_of(costed())
     assert "how much of a pass's time reading takes" in text
     assert "the kernel that multiplies by experts" in text
 

@@ -59,6 +59,9 @@ def of_two_prompts():
             lambda: advised(full(), not_compared=1),
             "1 of 3 settings could not be compared, as they were flagged, lost",
         ),
+        (made.costed, "In $o$ are: checkpoint, sampling (MoE Q4); sampling (Dense 4B)."),
+        (made.costed, r"is 0.8\,\%, the largest 0.9\,\% and the bias 0.7\,\%. On"),
+        (with_upcycled_pairs, "pass by its tokens, with a new graph each. Then"),
         (with_upcycled_pairs, r"bandwidth of 1\,000\,GB/s takes 22 and 15\,\% of its time over 1"),
         (with_upcycled_pairs, r"takes 27.3\,ms with Dense 4B and 54.5\,ms with MoE Q4; reading"),
         (with_upcycled_pairs, r"takes 14 to 15\,\% of the time of passes over 5 tokens"),
@@ -133,3 +136,4 @@ def test_a_setting_that_cannot_pay_is_counted_by_its_interval_and_not_by_its_est
     columns = {name: None for name in made.costed().break_even if name not in settings}
     known = cited(replace(made.costed(), break_even=settings.assign(**columns)))
     assert known["break_even"] == {"settings": 4, "never": 1, "undecided": 2, "extrapolated": 1}
+    assert not known["all_copy"]  # as the dense target needs none

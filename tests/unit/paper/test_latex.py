@@ -29,7 +29,7 @@ _NO_RESULTS = [
     r"\\begin\{(table|figure)\}.*?\\end\{\1\}",
     r"Over 300 simulated campaigns.*? an open end",
     # Names, and what quantities are.
-    r"0\.8B|BF16|S2-MoE|Qwen3\.6-35B-A3B|RTX~3090|99th percentile",
+    r"0\.8B|BF16|S2-MoE|EAGLE-3|Qwen3\.6-35B-A3B|RTX~3090|99th percentile",
     r"as 0\\,ms apart|to 0 where|2\.5\\,\\% for each",
     r"equation~\([12]\)",  # the study's
     # Its text (Section 2.3, Table 2), its files and its rows, see study/test_comparison.py.

@@ -75,7 +75,7 @@ def measured(load):
     describe(campaign.model_file("draft"), "weights of the draft model")
     asked = Asked(campaign)
     for name, request in asked.requests.items():
-        asked.measure_once(name, request, dict)
+        asked.records.measured_once(name, request, dict)
         asked.records.relink(name, request)
     asked.check()
     asked.begin()

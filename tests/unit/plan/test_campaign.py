@@ -7,6 +7,8 @@ from itertools import pairwise
 import pytest
 
 from specmoe.errors import ConfigError
+from specmoe.files import sha256_of
+from specmoe.plan.asked import Asked
 from specmoe.plan.campaign import open_campaign
 from specmoe.plan.gate import load_campaign
 from specmoe.records import save
@@ -94,8 +96,12 @@ def test_a_shipped_campaign_ships_its_trace(synthetic, campaign_of):
 def test_passes_are_timed_where_the_engine_is_built_here_and_samples_are_wanted(
     synthetic, campaign_of
 ):
+    named = ROOT / "Snakefile"
+    synthetic["measurement"]["engine_args"] = ["--grammar-file", str(named)]
     timed = campaign_of(synthetic)
     assert {"random-moe-122m-q4", "random-8m-q8"} <= set(timed.timed_passes)
+    asked = Asked(timed).passes("random-moe-122m-q4", 0)
+    assert asked["engine_args_sha256"] == {str(named): sha256_of(named)}
     assert timed.pass_times == [timed.data / "pass_times.parquet"]
     # A shipped campaign has them if it ships them.
     shipped = campaign_of(synthetic, source="shipped", name="demo")

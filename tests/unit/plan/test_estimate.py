@@ -24,28 +24,29 @@ from specmoe.plan.estimate import (
 from ...conftest import ROOT
 from ...recipes import SMALL, TINY
 
+MOE = "qwen3.5-35b-a3b-q4"
 OWN = {"kind": "hub", "repository": "a/b", "file": "own.gguf"}
 
 
 @pytest.fixture
-def entry(study):
-    """The entry of a model that a test may change."""
-    return study["model_sets"]["study"]["qwen3.5-35b-a3b-q4"]
+def models(study):
+    """The study's models, which a test may change."""
+    return study["model_sets"]["study"]
 
 
 @pytest.fixture
 def size(study, root):
     """Return the size of a model of the study's set as the configuration is now."""
 
-    def of(model="qwen3.5-35b-a3b-q4", infos=None, **asked):
+    def of(model=MOE, infos=None, **asked):
         return size_of(model, load(study, root), infos or {}, asked)
 
     return of
 
 
-def test_sizes_of_the_hub_take_precedence_over_those_of_the_config(size, entry):
-    assert size(**{"qwen3.5-35b-a3b-q4": 7}).file_bytes == 7
-    entry["size_bytes"] = 20_600_000_123
+def test_sizes_of_the_hub_take_precedence_over_those_of_the_config(size, models):
+    assert size(**{MOE: 7}).file_bytes == 7
+    models[MOE]["size_bytes"] = 20_600_000_123
     assert size().file_bytes == 20_600_000_123
 
 
@@ -58,38 +59,35 @@ def test_the_size_of_a_quantized_model_is_estimated_from_its_family(study, size)
         assert size(model).file_bytes == pytest.approx(expected, rel=1e-3)
 
 
-def test_a_model_without_family_is_assumed_to_be_dense_and_may_have_no_size(study, size):
-    study["model_sets"]["study"]["qwen3.5-35b-a3b-q4"] = OWN
+def test_a_model_without_family_is_assumed_to_be_dense_and_may_have_no_size(models, size):
+    models[MOE] = OWN
     assert size() is None
-    study["model_sets"]["study"]["qwen3.5-35b-a3b-q4"] = OWN | {"size_bytes": 2 * 10**9}
+    models[MOE] = OWN | {"size_bytes": 2 * 10**9}
     assert size().pass_bytes(9) == 2e9
 
 
 @pytest.mark.parametrize("recipe", [TINY, SMALL])
-def test_the_size_of_a_synthetic_model_is_estimated_from_its_recipe(study, size, tmp_path, recipe):
-    study["model_sets"]["study"]["qwen3.5-35b-a3b-q4"] = {
-        "kind": "synthetic",
-        "recipe": recipe.model_dump(),
-    }
+def test_the_size_of_a_synthetic_model_is_estimated_from_its_recipe(models, size, tmp_path, recipe):
+    models[MOE] = {"kind": "synthetic", "recipe": recipe.model_dump()}
     write_model(tmp_path / "model.gguf", recipe)
     written = (tmp_path / "model.gguf").stat().st_size
     assert size().file_bytes == pytest.approx(written, rel=0.2)
 
 
-def test_the_info_of_an_entry_has_null_where_only_the_file_has_the_value(study, root, size, entry):
-    entry["file"] = "BF16/Qwen3.5-35B-A3B-UD-Q4_K_XL-00001-of-00002.gguf"
-    entry["sha256"] = ["0" * 64, "1" * 64]
-    info = info_of_entry("qwen3.5-35b-a3b-q4", load(study, root))
+def test_the_info_of_an_entry_has_null_where_only_the_file_has_the_value(study, root, size, models):
+    models[MOE]["file"] = "BF16/Qwen3.5-35B-A3B-UD-Q4_K_XL-00001-of-00002.gguf"
+    models[MOE]["sha256"] = ["0" * 64, "1" * 64]
+    info = info_of_entry(MOE, load(study, root))
     assert (info.size_bytes, info.type) == (20_600_000_000, "UD-Q4_K_XL")
     assert (info.experts, info.experts_used, info.layers) == (256, 8, 40)
     assert info.sha256 is info.tensor_types is info.context_length is None
     assert size_of_info(info).pass_bytes(5) == pytest.approx(size().pass_bytes(5))
 
 
-def test_a_model_without_file_and_family_has_no_card(study, root, entry):
-    del entry["family"]
+def test_a_model_without_file_and_family_has_no_card(study, root, models):
+    del models[MOE]["family"]
     with pytest.raises(ConfigError, match=r"model 'qwen3\.5-35b-a3b-q4'"):
-        info_of_entry("qwen3.5-35b-a3b-q4", load(study, root))
+        info_of_entry(MOE, load(study, root))
 
 
 def test_a_cut_has_its_layers_share_of_its_source(synthetic, size):
@@ -112,9 +110,8 @@ def test_an_upcycled_model_has_its_sources_feed_forward_blocks_as_often_as_exper
     assert moe.pass_bytes(1) == pytest.approx(dense.pass_bytes(1) + copied)
 
 
-def test_an_upcycled_model_without_a_family_has_its_largest_size_or_none(study, size):
-    moe = {"kind": "upcycle", "source": "own", "experts": 8}
-    study["model_sets"]["study"] |= {"own": OWN, "moe": moe}
+def test_an_upcycled_model_without_a_family_has_its_largest_size_or_none(models, size):
+    models |= {"own": OWN, "moe": {"kind": "upcycle", "source": "own", "experts": 8}}
     assert size("moe") is None
     found = size("moe", own=1000)
     assert (found.file_bytes, found.pass_bytes(1)) == (8000, 1000)

@@ -19,11 +19,7 @@ from ...conftest import ROOT
 BANDWIDTH, SOURCE = "memory_bandwidth_bytes_per_second", "memory_bandwidth_source"
 
 
-def no_probe():
-    raise AssertionError("nothing was to be measured")
-
-
-def described(backend=Backend.CPU, given=None, probe=no_probe):
+def described(backend=Backend.CPU, given=None, probe=pytest.fail):
     return module.describe(backend, given or {}, probe)
 
 
@@ -112,13 +108,13 @@ RADEON = Device("Vulkan0", "AMD Radeon RX 7900 XTX (RADV NAVI31)", 24 * 2**30)
 
 def test_backends_without_a_tool_of_their_own_take_the_gpu_from_the_engines_list(gpus):
     gpus(RTX)
-    facts = module.describe(Backend.VULKAN, {}, no_probe, [RADEON, RADEON])
+    facts = module.describe(Backend.VULKAN, {}, pytest.fail, [RADEON, RADEON])
     assert facts["gpu"] == RADEON.description
     assert (facts["gpu_count"], facts["gpu_memory_bytes"]) == (2, 48 * 2**30)
     assert facts["devices"] == f"Vulkan0: {RADEON.description}, Vulkan0: {RADEON.description}"
     assert facts[BANDWIDTH] == 960e9
     # CUDA's is named as the table of chips names it.
-    cuda = module.describe(Backend.CUDA, {}, no_probe, [Device("CUDA0", "RTX", 1)])
+    cuda = module.describe(Backend.CUDA, {}, pytest.fail, [Device("CUDA0", "RTX", 1)])
     assert cuda["gpu"] == "NVIDIA GeForce RTX 4090"
 
 

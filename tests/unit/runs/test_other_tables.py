@@ -8,10 +8,10 @@ import pytest
 from specmoe.errors import SchemaError
 from specmoe.runs.other_tables import (
     PASS_TIMES,
-    collect_agreement,
     frame_of,
     read_agreement,
     read_pass_times,
+    read_scores,
     rows_of_passes,
     seen_experts,
     undisturbed_passes,
@@ -21,9 +21,11 @@ from specmoe.runs.other_tables import (
 def passes(model="moe", repeat=0, experts=11.0, disturbed_reason=None):
     """Return what one pass was asked, and its record."""
     asked = {"engine": "current-cpu", "target_sha256": "0" * 64, "model": model, "repeat": repeat}
-    timing = {"outputs": "all", "n_tokens": 5, "ms": 2.5, "experts": experts}
+    timing = {"outputs": "all", "n_tokens": 5, "ms": 2.5, "first_ms": 3.5, "experts": experts}
+    timing |= {"samples": 8, "layers": experts and [experts - 1, experts + 1]}
+    beside = {"sampled_ms": 0.1, "saved_ms": None, "restored_ms": None, "error": 0.05}
     measured = {"machine": "abc", "timings": [timing], "disturbed_reason": disturbed_reason}
-    return measured, asked | {"samples": 8, "depth": 128}
+    return measured | beside, asked | {"depth": 128}
 
 
 @pytest.fixture
@@ -51,7 +53,20 @@ def test_experts_are_means_over_repeats_and_dense_models_have_none(table):
     read = table(passes(), passes(repeat=1, experts=12.0), passes("dense", experts=None))
     assert seen_experts(read) == {"moe": ((5, 11.5),)}
     assert read["experts"].isna().tolist() == [False, False, True]
-    assert read.loc[0, "ms"] == 2.5
+    assert [*read.loc[0, "layers"]] == [10.0, 12.0]
+    assert read.loc[2, "layers"] is None
+    beside = ["ms", "first_ms", "sampled_ms"]
+    assert read.loc[0, beside].tolist() == [2.5, 3.5, 0.1]
+
+
+def test_a_table_of_version_2_has_neither_first_passes_nor_what_is_beside(table, tmp_path):
+    whole, path = table(passes()), tmp_path / "older.parquet"
+    new = ["first_ms", "error", "sampled_ms", "saved_ms", "restored_ms", "layers"]
+    whole.drop(columns=new).to_parquet(path)
+    read = read_pass_times(path)
+    assert [*read.columns] == [*whole.columns]
+    assert read[new].isna().all(axis=None)
+    assert read["ms"].tolist() == [2.5]
 
 
 @pytest.mark.parametrize(
@@ -76,7 +91,7 @@ RECORD = {
 
 def test_a_draft_has_a_row_for_each_token_and_is_read_as_it_was_written(tmp_path):
     (tmp_path / "d.json").write_text(json.dumps(RECORD))
-    collect_agreement([tmp_path / "d.json"], tmp_path / "agreement.parquet")
+    read_scores([tmp_path / "d.json"]).to_parquet(tmp_path / "agreement.parquet")
     frame = read_agreement(tmp_path / "agreement.parquet")
     assert set(frame.columns) == set(read_agreement(None).columns)
     shown = frame[["text", "position", "token", "agrees", "lead_nats", "moved_nats"]]

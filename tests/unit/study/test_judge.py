@@ -256,16 +256,16 @@ def test_where_next_to_nothing_was_accepted_by_force_the_speedup_decides(rate, e
         assert row["why"].endswith("made to accept 2.0 %: 0.20 [0.19, 0.21]")
 
 
-@pytest.mark.parametrize(("steps", "verdict"), [(3.0, SUPPORTED), (30.0, CONTRADICTED)])
-def test_passes_timed_by_themselves_decide_what_checking_costs(steps, verdict):
+@pytest.mark.parametrize(("took", "verdict"), [(3.0, SUPPORTED), (30.0, CONTRADICTED)])
+def test_passes_timed_by_themselves_decide_what_checking_costs(took, verdict):
     columns = dict.fromkeys(TABLES["pass_times"].columns)
-    ends = {"steps": steps, "steps_low": steps - 0.1, "steps_high": steps + 0.1}
+    ends = {"of_single": took, "of_single_low": took - 0.1, "of_single_high": took + 0.1}
     timed = columns | {"model": "moe_q4", "engine": MOE[0]["engine"], "n_tokens": 5} | ends
     # Those of another engine decide nothing here.
-    passes = pd.DataFrame([timed, timed | {"engine": "another", "steps": 10.0}])
+    passes = pd.DataFrame([timed, timed | {"engine": "another", "of_single": 10.0}])
     row = judged(replace(campaign(MOE), pass_times=passes), "checking_is_sublinear")
     assert (row["verdict"], row["comparisons"]) == (verdict, 1)
-    assert f"a pass over 5 tokens takes the time of {steps:.2f}" in row["why"]
+    assert f"a pass over 5 tokens takes the time of {took:.2f}" in row["why"]
 
 
 def test_two_settings_are_compared_in_each_repeat():

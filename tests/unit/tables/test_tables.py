@@ -12,7 +12,7 @@ from specmoe.paper.latex import render_table
 from specmoe.tables import rows
 from specmoe.tables.exhibits import tables_of
 
-from ..paper_analyses import analysis_of, baseline_runs, full, relabelled, speculative_runs
+from ..paper_analyses import analysis_of, baseline_runs, costed, full, relabelled, speculative_runs
 from ..rendered_tables import MAKERS, TABLES, latex
 
 
@@ -79,6 +79,12 @@ def test_a_model_has_its_rate_if_it_was_measured_in_one_way_alone():
     twice = pd.concat([analysis.baselines, analysis.baselines.assign(engine="another")])
     without = tables_of(replace(analysis, baselines=twice))["models"]
     assert len(without.columns) == 8
+
+
+def test_a_residual_has_its_interval_however_wide():
+    costs = costed().verification.assign(overhead_ms=2.0, overhead_ms_low=0.1, overhead_ms_high=9.0)
+    text = latex("verification", replace(costed(), verification=costs))
+    assert "2.0 [0.1, 9.0]" in text
 
 
 def test_two_suites_with_the_same_setting_are_told_apart():

@@ -30,7 +30,7 @@ def build_engine(campaign: "Opened", id: str, log: Path) -> None:
 
     engine = campaign.config.engines[campaign.engine_names[id]]
     out = campaign.engine_file(id).parent
-    make_engine(engine, id, campaign.backend, out, log, campaign.config.measurement.environment)
+    make_engine(engine, campaign.backend, out, log, campaign.config.measurement.environment)
 
 
 def make_model(campaign: "Opened", model: str, log: Path, engine: Path | None = None) -> None:
@@ -68,7 +68,7 @@ def describe_model(campaign: "Opened", model: str, out: Path, digests: Path | No
     describe_model(file, *stated, digests, out)
 
 
-def judge(campaign: "Opened", target: str, log: Path, workflow_pid: int | None = None) -> None:
+def judge(campaign: "Opened", target: str, log: Path) -> None:
     """Ask the baseline of one target about every run whose tokens differ from its own."""
     from specmoe.measure.divergence import judge_target
     from specmoe.plan.asked import Asked
@@ -77,10 +77,10 @@ def judge(campaign: "Opened", target: str, log: Path, workflow_pid: int | None =
     asked, name = Asked(campaign), f"divergences/{target}"
     rows: Any = read_runs(campaign.data / "runs.parquet").to_dict("records")
     blocks = [one for one in campaign.measured_blocks if campaign.blocks[one].target == target]
-    judged, _ = asked.measure_once(
+    judged, _ = asked.records.measured_once(
         name,
         asked.rereading(target, blocks),
-        lambda: judge_target(campaign, target, rows, log, workflow_pid),
+        lambda: judge_target(campaign, target, rows, log),
     )
     replace_text(campaign.folder / f"{name}.json", json.dumps(judged, indent=1) + "\n")
 

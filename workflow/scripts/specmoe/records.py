@@ -77,6 +77,7 @@ class Records:
     """The records of a campaign, in its folder; a job's name is a path, as `blocks/S/moe/d/r0`."""
 
     folder: Path
+    lock: Callable[[], AbstractContextManager[None]] = nullcontext  # of whoever measures
 
     def link(self, name: str) -> Path:
         """Return where rules look for the record of a job."""
@@ -87,11 +88,7 @@ class Records:
         return self.folder / "store" / name / f"{digest_of(request)}.jsonl"
 
     def measured_once(
-        self,
-        name: str,
-        request: Request,
-        measure: Callable[[], dict[str, Any]],
-        lock: Callable[[], AbstractContextManager[None]] = nullcontext,
+        self, name: str, request: Request, measure: Callable[[], dict[str, Any]]
     ) -> tuple[dict[str, Any], bool]:
         """Return what is kept of a request, or measure and keep it; and whether it was measured.
 
@@ -105,7 +102,7 @@ class Records:
             )
         file = self.kept(name, request)
         if not file.exists():
-            with lock():
+            with self.lock():
                 if not file.exists():
                     began = time.monotonic()
                     measured = measure()

@@ -24,14 +24,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from specmoe.analysis.decision import (
-    LITTLE,
-    Answer,
-    Ends,
-    Verdict,
-    decide,
-    find_answer,
-)
+from specmoe.analysis.decision import LITTLE, Answer, Ends, Verdict, decide, find_answer
 from specmoe.analysis.exclusions import at_all_prompts, is_excluded
 from specmoe.analysis.follow_up import Need, launch_line, measuring_line, what_helps
 from specmoe.analysis.intervals import mean_on_other_prompts, mean_speedup, moderated, stacked
@@ -67,6 +60,9 @@ class Controls(StrEnum):
     FAILED = "failed"
     NONE = "not measured"
 
+
+Members = Mapping[Any, pd.DataFrame]
+"""Runs of each setting, by `SETTING`."""
 
 # Checks of the audit by which no run is excluded. Those that do not bear on one run's time or text:
 # `determinism` is about other repeats, and `controls` counts for the target as a whole. And those
@@ -226,12 +222,7 @@ def _controls(audit: pd.DataFrame, target: str) -> Controls:
     return Controls.PASSED if CheckVerdict.PASS in verdicts else Controls.NONE
 
 
-def _ranked(
-    own: pd.DataFrame,
-    left: Mapping[Any, pd.DataFrame],
-    members: Mapping[Any, pd.DataFrame],
-    config: Config,
-) -> pd.DataFrame:
+def _ranked(own: pd.DataFrame, left: Members, members: Members, config: Config) -> pd.DataFrame:
     """Return settings on the same prompts with what decides, the best first.
 
     `left` are the runs of each that are compared, `members` those with the flagged ones.
@@ -249,9 +240,7 @@ def _ranked(
     return own.sort_values("status", key=lambda found: found.map([*Status].index), kind="stable")
 
 
-def deciding(
-    own: pd.DataFrame, members: Mapping[Any, pd.DataFrame], dropped: int, config: Config
-) -> pd.DataFrame:
+def deciding(own: pd.DataFrame, members: Members, dropped: int, config: Config) -> pd.DataFrame:
     """Return what decides an answer, a row for each setting, the fastest first.
 
     `members` has the compared runs of each, `dropped` is how many more the best was chosen among,

@@ -68,6 +68,7 @@ def analyse(
     seen = seen_experts(pass_times)
     sizes = {model: size_of_info(info, seen.get(model, ())) for model, info in infos.items()}
     pass_times = undisturbed_passes(pass_times)
+    tokens = summaries.token_times(usual(counted))
     beside = baselines_beside(usual_pairs, statistics)
     found = tables["settings"], audit.audit
     tables |= advise(usual(runs), pairs, *found, config, infos, stages, beside)
@@ -84,6 +85,7 @@ def analyse(
     fitted = cost_tables.fit_pairs(costed, pass_times, statistics)
     predicted = cost_tables.predictions(fitted, costed, statistics)
     scores = {} if agreement is None else scores_by_run(agreement)
+    curves = gamma_curves(own, counted, scores, fitted, pass_times, statistics)
     return Analysis(
         tables,
         baselines_beside=beside,
@@ -93,12 +95,12 @@ def analyse(
         verification=cost_tables.verification(fitted, statistics),
         fitted_costs=cost_tables.fitted_costs(fitted),
         predictions=predicted,
-        prediction_errors=cost_tables.prediction_errors(predicted),
+        prediction_errors=cost_tables.prediction_errors(predicted, curves),
         break_even=cost_tables.break_even(fitted, predicted),
-        gamma_curves=gamma_curves(own, counted, scores, fitted, pass_times, statistics),
+        gamma_curves=curves,
         state=state(usual_pairs, tables["advice"], tables["advice_settings"], statistics),
         upcycled_pairs=compare_pairs(costed, dense_of, single_of, statistics),
-        pass_times=compare_passes(pass_times, dense_of, sizes, bandwidth, statistics),
+        pass_times=compare_passes(pass_times, tokens, dense_of, sizes, bandwidth, statistics),
         audit=audit.summary,
         flagged=count_flagged(audit.audit),
         sensitivity=audit.sensitivity,

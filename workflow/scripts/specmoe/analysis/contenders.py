@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from itertools import groupby
 from operator import itemgetter
+from statistics import fmean
 from typing import Any
 
 import pandas as pd
@@ -20,6 +21,7 @@ from specmoe.analysis.build import advice_so_far
 from specmoe.analysis.decision import Answer, Verdict
 from specmoe.analysis.gamma_curves import scored_pair
 from specmoe.analysis.labels import is_no_control, with_controls
+from specmoe.analysis.noise import prior
 from specmoe.analysis.registry import records
 from specmoe.analysis.summaries import key_of
 from specmoe.audit.checks import audit_runs
@@ -32,7 +34,6 @@ from specmoe.config.schema import Config
 from specmoe.models.info import ModelInfo, load_info
 from specmoe.plan.asked import Asked
 from specmoe.plan.campaign import LoadedCampaign
-from specmoe.records import load
 from specmoe.runs.collect import rows_of_block
 from specmoe.runs.other_tables import read_passes, read_scores, undisturbed_passes
 from specmoe.runs.schema import frame_of
@@ -97,11 +98,6 @@ def predict(campaign: LoadedCampaign, rows: Rows, infos: Mapping[str, ModelInfo]
     """Add predicted speedups to the rows of draft models, and the verdicts that follow."""
     asked, statistics = Asked(campaign), campaign.config.statistics
     passes = undisturbed_passes(read_passes(asked, repeats=[0]))
-    # Of passes over several tokens, in those over one: the noise of both.
-    errors = {
-        model: load(asked.records.link(f"pass_times/{model}/r0"))[1].get("error") or 0.0
-        for model in campaign.timed_passes
-    }
     scores = scores_by_run(read_scores(campaign.scores))
     texts: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for name, block in campaign.blocks.items():
@@ -113,9 +109,7 @@ def predict(campaign: LoadedCampaign, rows: Rows, infos: Mapping[str, ModelInfo]
             if row["scored_by"] and len(alone):
                 given = alone, row["scored_by"], scores, passes, statistics
                 if pair := scored_pair(*given, replays=infos[row["target"]].replays):
-                    of_target, of_draft = errors[row["target"]], errors[row["scored_by"]]
-                    error = math.hypot(pair.error, of_target, of_target, of_draft)
-                    row |= pair._replace(error=error).predict_speedup(row["gamma"])
+                    row |= pair.predict_speedup(row["gamma"])
         drop_predicted(settings)
 
 
@@ -164,25 +158,33 @@ def drop(rows: Sequence[dict[str, Any]], advice: pd.DataFrame, settings: pd.Data
     decided = advice["answer"].isin(_DECIDED).any()
     enough = decided or not settings.loc[usable, "more_helps"].any()
     for row in rows:
-        untried = row["verdict"] == Verdict.UNTRIED and decided
-        if untried or (row["verdict"] == Verdict.CONTENDER and enough):
+        if {Verdict.UNTRIED: decided, Verdict.CONTENDER: enough}.get(row["verdict"]):
             row["verdict"] = Verdict.DECIDED
 
 
 def doubt(rows: Sequence[dict[str, Any]]) -> bool:
-    """Believe no prediction of settings one of which was wrong: they are contenders again.
+    """Believe predictions less, the farther others of their target are from what was measured.
 
-    Return whether there are any, so that what is measured so far decides nothing.
+    Their intervals are as much wider as the error, shrunk to the prior, is larger than that; those
+    that may gain by these are contenders again. Return whether there are any, so that what is
+    measured so far decides nothing.
     """
-    known = [row for row in rows if {"predicted_low", "speedup_low"} <= row.keys()]
+    both = [row for row in rows if {"predicted", "speedup"} <= row.keys()]
     believed = [row for row in rows if row["verdict"] == Verdict.PREDICTED]
-    wrong = any(
-        row["speedup_high"] < row["predicted_low"] or row["speedup_low"] > row["predicted_high"]
-        for row in known
-    )
-    for row in believed if wrong else ():
+    if not both or not believed:
+        return False
+    usual = prior("predictions", "once")
+    square = fmean(math.log(row["predicted"] / row["speedup"]) ** 2 for row in both)
+    wider = max(usual.shrunk([square]).value / usual.value, 1.0)
+
+    def end(row: Mapping[str, Any], name: str) -> float:
+        return float(row["predicted"] * (row[name] / row["predicted"]) ** wider)
+
+    edge = max([1.0, *(end(row, "predicted_low") for row in (*both, *believed))])
+    again = [row for row in believed if end(row, "predicted_high") >= edge]
+    for row in again:
         row["verdict"] = Verdict.CONTENDER
-    return wrong and bool(believed)
+    return bool(again)
 
 
 def afford(rows: Rows, left_s: float, paces: Mapping[str, float]) -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -11,52 +11,75 @@ from specmoe.analysis.cost_model import Array, CostModel, counts_are_known, coun
 from specmoe.config.block import Outputs
 from specmoe.config.schema import Statistics
 
-# Runs decide what rounds take, and passes timed by themselves what of that is the pass. With equal
-# weights, noise in which a pass exceeds its round would make rounds too slow in the fit, and fewer
-# predicted intervals would hold than they say.
-_TIMED_WEIGHT = 0.1
 
-Timed = dict[str, pd.DataFrame]
-"""Passes that were timed by themselves, in steps of the target, by repeat and width: `pass` has the
-target's (v), `catchup` its draft's (d)."""
+class Timed(NamedTuple):
+    """What was timed by itself of a target and its draft, in ms, by repeat: rows of all frames.
 
-
-def timed_steps(times: pd.DataFrame, target: str, draft: str | None) -> Timed | None:
-    """Return the passes of a target and its draft that were timed with one engine.
-
-    `times` are rows of `pass_times.parquet`. The step is the target's own pass of one token, timed
-    beside the others. Without a draft model nothing counts as read again: what another method does
-    with a batch that was verified is in o. None unless both models were timed.
+    `passes` and `catchup` have a column for each width, the latter none without a draft model;
+    `drafted` is the draft model's pass over one token.
     """
-    verified = _by_repeat(times, target, Outputs.ALL)
-    nothing = pd.DataFrame(index=verified.index, dtype=float)
-    catchup = nothing if draft is None else _by_repeat(times, draft, Outputs.LAST)
-    if verified.empty or (catchup.empty and draft is not None):
-        return None
-    passes = {"pass": verified, "catchup": catchup}
-    return {kind: own.div(verified[1], axis="index").dropna() for kind, own in passes.items()}
+
+    passes: pd.DataFrame
+    catchup: pd.DataFrame
+    drafted: pd.Series
+    token: pd.Series  # the server's own, of the target alone
+    beside: pd.Series  # what the server does for a token beside its pass
+    saved: pd.Series  # of a checkpoint of recurrent states in a round, and of going back to it
+    restored: pd.Series
 
 
-def timed_costs(
-    times: pd.DataFrame, target: str, draft: str, statistics: Statistics, *, replays: bool
-) -> CostModel | None:
-    """Return the costs of a pair from its timed passes alone: o and r are 0.
+def timed_parts(
+    times: pd.DataFrame, target: str, draft: str | None, token_ms: float, *, replays: bool
+) -> Timed | None:
+    """Return what was timed of a target and its draft model; None unless both were.
 
-    `times` are rows of `pass_times.parquet` of one engine. None unless both models were timed.
+    `times` are rows of `pass_times.parquet` of one engine; `token_ms` is what the server takes for
+    a token. A pass over one token and its sampling take as long, and are timed beside the others,
+    so they stand for it where passes were timed in rows. Where rounds are replayed no pass is as
+    wide as the one before it, so all graphs are new, and those of a catch-up are everywhere.
     """
-    timed = timed_steps(times, target, draft)
-    if timed is None or 1 not in timed["catchup"]:
+    firsts = times.assign(ms=times["first_ms"].fillna(times["ms"]))
+    own = _by_repeat(firsts if replays else times, target, Outputs.ALL)
+    nothing = pd.DataFrame(index=own.index, dtype=float)
+    read, drafted = (
+        nothing if draft is None else _by_repeat(some, draft, Outputs.LAST)
+        for some in (firsts, times)
+    )
+    if own.empty or (draft is not None and read.empty):
         return None
-    passes = pd.concat([timed["catchup"][[1]], *timed.values()], axis="columns", join="inner")
-    logs = np.log(passes.to_numpy(float))
-    if not len(logs):
+    single = times[times["n_tokens"] == 1].set_index("repeat")
+    of_target = single[(single["model"] == target) & (single["outputs"] == Outputs.ALL)]
+    of_draft = single[(single["model"] == draft) & (single["outputs"] == Outputs.LAST)]
+    unsampled = 0.0 if replays else token_ms - of_target["ms"]  # less the new graph of version 2
+    # A draft model with a recurrent state goes back in every round, to where it began to draft.
+    states = of_draft[["saved_ms", "restored_ms"]].sum(axis="columns").reindex(own.index)
+    return Timed(
+        passes=own,
+        catchup=read,
+        drafted=drafted.get(1, pd.Series(np.nan, own.index)),
+        token=(of_target["ms"] + of_target["sampled_ms"]).fillna(token_ms),
+        beside=of_target["sampled_ms"].fillna(unsampled),
+        saved=of_target["saved_ms"].fillna(0.0) * replays + states.fillna(0.0),
+        restored=of_target["restored_ms"].fillna(0.0) * replays,
+    )
+
+
+def timed_costs(timed: Timed, statistics: Statistics, *, replays: bool) -> CostModel | None:
+    """Return the costs of a pair from its timed passes alone; None if no repeat has all.
+
+    A round then takes, beside its passes, what a token takes the server beside its own pass, and
+    a checkpoint where it has one.
+    """
+    beside = timed.beside + timed.saved
+    parts: Any = timed.token, timed.drafted, timed.passes, timed.catchup, beside, timed.restored
+    costs = pd.concat([*parts], axis="columns").dropna().to_numpy(float)
+    others = len(costs) - 1
+    if others < 0:
         return None
-    others = len(logs) - 1
-    without = np.exp((logs.sum(axis=0) - logs) / others) if others else logs[:0]
     return CostModel(
-        knots=_knots([1], timed, []),
-        costs=np.append(np.exp(logs.mean(axis=0)), 0.0),
-        without=np.pad(without, ((0, 0), (0, 1))),
+        knots=_knots([1], timed, [1]),
+        costs=costs.mean(axis=0),
+        without=(costs.sum(axis=0) - costs) / others if others else costs[:0],
         replays=replays,
         degrees=others,
         confidence=statistics.confidence,
@@ -67,7 +90,8 @@ def _knots(
     gammas: Iterable[Any], timed: Timed, overhead_widths: Iterable[Any]
 ) -> dict[str, tuple[int, ...]]:
     """Return `CostModel.knots`, of which the widths of v and d are those that were timed."""
-    places: dict[str, Iterable[Any]] = {"draft": gammas, **timed}
+    places: dict[str, Iterable[Any]] = {"token": [1], "draft": gammas}
+    places |= {"pass": timed.passes, "catchup": timed.catchup}
     places |= {"overhead": overhead_widths, "replay": [0]}
     return {kind: tuple(sorted(map(int, at))) for kind, at in places.items()}
 
@@ -82,12 +106,12 @@ def fit(runs: pd.DataFrame, statistics: Statistics, timed: Timed) -> CostModel |
     """Return the costs of one target with one draft; None without runs of both forced kinds.
 
     `runs` are rows of `schema.read_runs`'s frame with `step_ms`, the target's time for a token in
-    their own baseline; those with a forced acceptance of 0 or 1 are used.
-
-    All costs but c, which the engine logs, solve one least-squares problem in which none is
-    negative and v, d and o never fall with the width. Its equations are those of each gamma with
-    everything accepted, of each with nothing accepted, and of each timed pass; their errors count
-    as shares of the time, those of timed passes less.
+    their own baseline, and forced acceptance. c is what the engine logs, with whatever acceptance;
+    v and d are the timed passes; o and r are what runs take beyond them, by least squares of shares
+    of the time: o of each γ with everything accepted, r with nothing accepted. A run's time is in
+    tokens of its own baseline, as the machine's speed moves from block to block, and passes in
+    those of the server that were timed beside them; costs are that in ms of a baseline's mean
+    token.
 
     The costs are fitted again without each repeat in turn: the repeats of a campaign follow one
     another, so all blocks of one, with their baselines, share what the machine did meanwhile.
@@ -97,10 +121,14 @@ def fit(runs: pd.DataFrame, statistics: Statistics, timed: Timed) -> CostModel |
     none = known[(known["forced_acceptance"] == 0) & (known["accepted"] == 0)]
     if full.empty or none.empty:
         return None
-    read = pd.concat([full.assign(full=True), none.assign(full=False)])
+    # Runs of other acceptance have None for `full`.
+    read = known.assign(full=None)
+    read.loc[full.index, "full"], read.loc[none.index, "full"] = True, False
     unfitted = CostModel(
         knots=_knots(
-            {*read["gamma"]}, timed, {round(float(one.widths().max())) for one in counts_of(full)}
+            {*read["gamma"]},
+            timed,
+            {1 + max(np.flatnonzero(one.drafted)) for one in counts_of(full)},
         ),
         costs=np.array([]),
         without=np.array([]),
@@ -112,49 +140,37 @@ def fit(runs: pd.DataFrame, statistics: Statistics, timed: Timed) -> CostModel |
     repeats = sorted(read["repeat"].unique())
     left = repeats if unfitted.degrees > 0 else []
     kept = [repeats, *([one for one in repeats if one != gone] for gone in left)]
-    costs, *without = (_solve(sums, timed, some, unfitted) for some in kept)
+    token_ms = float(np.exp(np.log(read["step_ms"].astype(float)).mean()))
+    costs, *without = (token_ms * _solve(sums, timed, some, unfitted) for some in kept)
     return replace(unfitted, costs=costs, without=np.array(without).reshape(-1, len(costs)))
 
 
 def _sums(read: pd.DataFrame, model: CostModel) -> pd.DataFrame:
-    """Return what the runs of each kind and repeat took: drafting, overhead, and the work."""
+    """Return what the runs of each kind and repeat took: drafting, all else, and the work."""
     step = read["step_ms"].to_numpy(float)
     drafting = read["draft_ms"].to_numpy(float) / step
-    overhead = read["decode_ms"].to_numpy(float) / step - drafting
+    beside = read["decode_ms"].to_numpy(float) / step - drafting
     work = np.array([model.work(one) for one in counts_of(read)])
-    columns = pd.DataFrame(np.column_stack([drafting, overhead, work]), index=read.index)
-    return columns.groupby([read["full"], read["gamma"], read["repeat"]]).sum()
+    columns = pd.DataFrame(np.column_stack([drafting, beside, work]), index=read.index)
+    return columns.groupby([read["full"], read["gamma"], read["repeat"]], dropna=False).sum()
 
 
 def _solve(sums: pd.DataFrame, timed: Timed, repeats: list[int], model: CostModel) -> Array:
-    """Return the costs that best explain what some repeats took."""
-    from scipy.optimize import nnls
-
+    """Return the costs, in tokens, that best explain what some repeats took."""
     kept = sums[sums.index.isin(repeats, level="repeat")]
-    took = kept.groupby(level=["full", "gamma"]).sum().to_numpy(float)
-    drafting_steps, overhead_steps = took[:, 0], took[:, 1]
-    drafted, amounts = np.split(took[:, 2:], [len(model.knots["draft"])], axis=1)
-    drafting = (drafting_steps[:, None] * (drafted > 0)).sum(axis=0) / drafted.sum(axis=0)
-    rises = _rises(model)
-    single = np.zeros(len(rises))
-    single[: len(model.knots["pass"])] = 1  # v(1), from which v rises
-    means = []
-    for steps in timed.values():
-        known = steps[steps.index.isin(repeats)]
-        means.append(np.log(steps if known.empty else known).mean().to_numpy(float))
-    passes = np.exp(np.concatenate(means))
-    work = np.concatenate([amounts, np.eye(len(passes), len(rises))])
-    times = np.concatenate([overhead_steps, passes])
-    weights = np.repeat([1.0, _TIMED_WEIGHT], [len(overhead_steps), len(passes)]) / times
-    found, _ = nnls((work @ rises) * weights[:, None], (times - work @ single) * weights)
-    return np.concatenate([drafting, single + rises @ found])
-
-
-def _rises(model: CostModel) -> Array:
-    """Return the matrix from what v, d and o rise by at each width, and r, to their values."""
-    from scipy.linalg import block_diag
-
-    sizes = [len(knots) for kind, knots in model.knots.items() if kind != "draft"]
-    blocks = [np.tril(np.ones((size, size))) for size in sizes]
-    blocks[0][:, 0] = 0  # v(1) is the unit
-    return np.asarray(block_diag(*blocks))
+    took = kept.groupby(level=["full", "gamma"], dropna=False).sum()
+    every = sums.groupby(level="gamma").sum()
+    # A γ that these repeats lack costs what it does in others.
+    drafting = took.groupby(level="gamma").sum().reindex(every.index).fillna(every).to_numpy(float)
+    drafts = slice(3, 3 + len(model.knots["draft"]))  # behind times and single steps
+    each = drafting[:, 0] / drafting[:, drafts].sum(axis=1)
+    forced = took[took.index.get_level_values("full").notna()].to_numpy(float)
+    beside, work = forced[:, 1], forced[:, 2:]
+    passes = pd.concat([timed.passes, timed.catchup], axis="columns")
+    steps = passes.div(timed.token, axis="index").dropna()
+    known = steps[steps.index.isin(repeats)]
+    timed_steps = np.exp(np.log(steps if known.empty else known).mean().to_numpy(float))
+    given = np.concatenate([[1.0], 0 * each, timed_steps])  # drafting is not in `beside`
+    others = beside - work[:, : len(given)] @ given
+    found, *_ = np.linalg.lstsq(work[:, len(given) :] / beside[:, None], others / beside)
+    return np.concatenate([[1.0], each, timed_steps, found])

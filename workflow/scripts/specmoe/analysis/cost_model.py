@@ -1,36 +1,36 @@
 """The cost of a round of speculation, as a sum of measured parts, and what follows from it.
 
-The unit is the *step*: the time that the baseline takes for one token. A round drafts g tokens
-and verifies them in one pass of width g + 1. On a target that cannot take back a part of a pass
-(see `engine.responses`) a round that accepts a < g tokens is followed by a replay, a pass of width
-a + 2 that gives one more token. A run of N timed tokens then takes, in steps,
+A round drafts g tokens and verifies them in one pass of width g + 1. On a target that cannot take
+back a part of a pass (see `engine.responses`) a round that accepts a < g tokens is followed by a
+replay, a pass of width a + 2 that gives one more token. A run of N timed tokens then takes, in
+milliseconds,
 
     drafted * c(gamma)
     + sum of v(n) + d(n) over rounds and replays
-    + sum of o(n) over rounds + replays * r + single steps
+    + sum of o(n) over rounds + replays * r + single steps * t
 
+- t: the baseline's time for a token;
 - c(gamma): the draft model's time for one drafted token;
-- v(b): one pass of the target over b tokens; v(1) = 1;
+- v(b): one pass of the target over b tokens, which may fall with b: kernels change with the width;
 - d(b): the draft model reads every batch of a round or replay again (`common_speculative_process`
   in llama.cpp), which the engine counts neither as drafting nor as verifying;
-- o(b): what else a round of that width takes, such as saving the state of a hybrid target;
+- o(b): what else a round of that width takes, see `config.methods.round_parts`;
 - r: what a replay takes beyond its pass and its re-reading: restoring the state;
 
-and its speedup is N over that. Per round this is the usual
+and its speedup is N t over that. Per round this is the usual
 
-    (1 + mean accepted) / (gamma * c + v(gamma + 1) + d(gamma + 1) + o(gamma + 1) + replay share),
+    (1 + mean accepted) t / (gamma * c + v(gamma + 1) + d(gamma + 1) + o(gamma + 1) + replay share),
 
 with the token of a replay counted above, its cost below.
 
 Passes are timed by themselves, which gives v and d; o and r are what the runs of forced acceptance
-take beyond them. No cost is negative, and v, d and o never fall with the width. They are linear
-between the measured widths and continue beyond them at the slope of the last piece; below its least
-width o is constant, as is c beyond the measured gammas.
+take beyond them, errors of all that was subtracted included. Costs are linear between the measured
+widths, and constant beyond them; nothing is predicted of wider passes than were timed.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import ceil, exp, nan, sqrt
+from math import exp, nan
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -40,71 +40,57 @@ import pandas as pd
 from specmoe.analysis.intervals import Estimate, student_quantile
 from specmoe.audit.draft_rounds import Counts
 
-Array = npt.NDArray[np.float64]
-KINDS = ("draft", "pass", "catchup", "overhead", "replay")
-"""The kinds of cost: c, v, d, o and r."""
+Array = npt.NDArray[Any]
+KINDS = ("token", "draft", "pass", "catchup", "overhead", "replay")
+"""The kinds of cost: t, c, v, d, o and r."""
 # A round that is not drafted, and a batch that is read again.
 _SUMS = {"round": ("pass", "catchup", "overhead"), "batch": ("pass", "catchup")}
 
 
 class RunCounts(NamedTuple):
-    """What a run did, without its timing; `tokens` are those that its decode time spans."""
+    """What a run did, without its timing.
 
-    gamma: int
+    `tokens` are those that its decode time spans; `drafted` and `accepted` have how many rounds
+    drafted, and accepted, 0, 1, 2, ... tokens, up to γ.
+    """
+
     tokens: int
-    rounds: int
-    drafted: int
-    accepted: int
+    drafted: Array
+    accepted: Array
     replays: int = 0
     replays_rejected: int = 0
 
     @property
     def single_steps(self) -> int:
         """Return how many passes drafted nothing, such as the one for a run's last token."""
-        yielded = self.accepted + self.rounds + self.replays - self.replays_rejected
+        yielded = total(self.accepted) + self.drafted.sum() + self.replays - self.replays_rejected
         # Where a text ends within a round, tokens were accepted that it does not have.
-        return max(self.tokens - yielded, 0)
+        return max(self.tokens - int(yielded), 0)
 
-    def widths(self) -> Array:
-        """Return the width of every round's pass.
+    @property
+    def replayed(self) -> Array:
+        """Return how many replays followed rounds that accepted 0, 1, 2, ... tokens, but not γ.
 
-        Rounds draft gamma tokens, but not beyond the end of the run. If all tokens are accepted,
-        only the last round is shorter. Otherwise every round advances by about the same number of
-        tokens, so the shortfall of the last rounds grows in equal steps; the total shortfall gives
-        their number. That is exact where every round yields the same.
+        A short draft of which all was accepted has none; it counts as the others of its length.
         """
-        lacking = self.gamma * self.rounds - self.drafted
-        advance = self.tokens / self.rounds
-        # The smallest n with advance * (1 + ... + n) >= lacking.
-        short = ceil((sqrt(1 + 8 * lacking / advance) - 1) / 2)
-        if self.accepted == self.drafted:
-            short = min(short, 1)
-        widths = np.full(self.rounds, self.gamma + 1.0)
-        if short:
-            places = np.arange(1, short + 1)[: self.rounds]
-            widths[-len(places) :] -= places * (lacking / places.sum())
-        return widths.clip(min=1)
-
-    def replay_width(self) -> float:
-        """Return the mean width of the replays: the last token, the accepted, and the corrected.
-
-        The rounds without a replay are assumed to be the shortest, which are likeliest to have
-        every token accepted.
-        """
-        partly = self.replays - self.replays_rejected
-        if not partly:
-            return 2.0
-        wholly = float(np.sort(self.widths() - 1)[: self.rounds - partly].sum())
-        return 2 + max(self.accepted - wholly, 0) / partly
+        partly: Array = self.accepted[:-1]
+        return np.asarray(partly * (self.replays / max(partly.sum(), 1)))
 
 
-_COUNTED = ["generated", "rounds", "drafted", "accepted", "replays", "replays_rejected"]
+def total(lengths: Array) -> float:
+    """Return the tokens of so many rounds of 0, 1, 2, ... tokens."""
+    return float(lengths @ np.arange(len(lengths)))
+
+
+_COUNTED = ["generated", "drafted_lengths", "accepted_lengths", "replays", "replays_rejected"]
 
 
 def counts_of(runs: pd.DataFrame) -> list[RunCounts]:
     """Return the counts of rows of `schema.read_runs`'s frame, of protocol `paired`."""
-    counts = runs[["gamma", *_COUNTED]].astype(int).itertuples(index=False, name=None)
-    return [RunCounts(gamma, generated - 1, *more) for gamma, generated, *more in counts]
+    return [
+        RunCounts(int(generated) - 1, np.array(drafted, float), np.array(accepted, float), *replays)
+        for generated, drafted, accepted, *replays in runs[_COUNTED].itertuples(index=False)
+    ]
 
 
 def counts_are_known(runs: pd.DataFrame) -> "pd.Series[bool]":
@@ -114,13 +100,12 @@ def counts_are_known(runs: pd.DataFrame) -> "pd.Series[bool]":
 
 @dataclass(frozen=True)
 class CostModel:
-    """The costs of one target with one draft, in steps.
+    """The costs of one target with one draft, in ms.
 
-    `knots` has the γ or widths at which each of `KINDS` is known: c of γ; v, the first of whose
-    widths is 1; d, none without a draft model; o, none without runs of forced acceptance; and r at
-    0. `costs` has them in this order, and `without` as fitted without each repeat in turn, shape
-    (repeats, costs); it has no rows where a kind of run has a single repeat. `degrees` of freedom
-    are the fewest repeats of any kind of run, less one.
+    `knots` has the γ or widths at which each of `KINDS` is known: t at 1; c of γ; v; d, none
+    without a draft model; o; and r at 0. `costs` has them in this order, and `without` as fitted
+    without each repeat in turn, shape (repeats, costs); it has no rows where a kind of run has a
+    single repeat. `degrees` of freedom are the fewest repeats of any kind of run, less one.
     """
 
     knots: Mapping[str, tuple[int, ...]]
@@ -149,18 +134,26 @@ class CostModel:
         """How many standard errors an interval reaches: Student's t; NaN with a single repeat."""
         return float(student_quantile(self.degrees, self.confidence))
 
-    def cost(self, parts: Array) -> Estimate:
-        """Return the cost `parts @ costs`, which may be zero.
+    @property
+    def widest(self) -> int:
+        """The widest round of which something is predicted."""
+        return min(at[-1] for kind in ("pass", "catchup") if (at := self.knots[kind]))
 
-        It has no interval at zero: there the fit does not say how much more it may be.
-        """
+    def cost(self, parts: Array) -> Estimate:
+        """Return the cost `parts @ costs`; a residual may be below zero."""
         value, reach = float(parts @ self.costs), float(self.reach(self.without @ parts))
-        if not value or np.isnan(reach):
-            return Estimate(value)
-        return Estimate(value, max(value - reach, 0.0), value + reach)
+        return Estimate(value) if np.isnan(reach) else Estimate(value, value - reach, value + reach)
+
+    def speedups(self, tokens: Any, work: Array) -> tuple[Array, Array]:
+        """Return the speedups of so many tokens by their work, and those without each repeat.
+
+        Shapes: (runs,), (runs, costs); (runs,), (repeats, runs).
+        """
+        value = tokens * self.costs[0] / (work @ self.costs)
+        return value, tokens * self.without[:, :1] / (self.without @ work.T)
 
     def ratio(self, value: float, without: Array) -> Estimate:
-        """Return a cost or speedup above zero, with an interval by its logarithm.
+        """Return a speedup, with an interval by its logarithm.
 
         `without` has the value without each repeat.
         """
@@ -168,7 +161,7 @@ class CostModel:
         return Estimate(value, value / exp(reach), value * exp(reach))
 
     def value(self, kind: str, at: float) -> float:
-        """Return the cost that `weights` give, in steps."""
+        """Return the cost that `weights` give, in ms."""
         return float(self.weights(kind, at) @ self.costs)
 
     def weights(self, kind: str, at: Array | float, times: Array | float = 1.0) -> Array:
@@ -178,24 +171,21 @@ class CostModel:
         """
         amounts = {one: np.zeros(len(knots)) for one, knots in self.knots.items()}
         for one in _SUMS.get(kind, (kind,)):
-            points, knots = np.atleast_1d(at), self.knots[one]
-            if one in ("draft", "overhead") and knots:
-                points = np.clip(points, knots[0], knots[-1] if one == "draft" else None)
-            amounts[one] = shares(points, knots, times)
+            amounts[one] = shares(np.atleast_1d(at), self.knots[one], times)
         return np.concatenate([*amounts.values()])
 
     def work(self, counts: RunCounts) -> Array:
-        """Return a run's amount of each cost; its time in steps is `work @ costs`."""
-        drafts, replays = (counts.gamma, counts.drafted), (counts.replay_width(), counts.replays)
-        return self._work(drafts, counts.widths(), replays, counts.single_steps)
+        """Return a run's amount of each cost; its time in ms is `work @ costs`."""
+        gamma = len(counts.drafted) - 1
+        return self._work(gamma, counts.drafted, counts.replayed, counts.single_steps)
 
     def played(self, steps: Sequence[Counts], gamma: int) -> Array:
         """Return the same of rounds, and steps without one, that are known one by one."""
         rounds = [(one.drafted, one.accepted) for one in steps if one.rounds]
-        drafted, held = np.array(rounds, float).reshape(-1, 2).T
-        replayed = held[held < drafted] + 2.0 if self.replays else np.array([])
-        drafts, replays = (gamma, drafted.sum()), (replayed, np.ones(len(replayed)))
-        return self._work(drafts, drafted + 1, replays, len(steps) - len(rounds))
+        drafted, held = np.array(rounds, int).reshape(-1, 2).T
+        replayed = held[held < drafted] if self.replays else held[:0]
+        lengths = np.bincount(drafted, minlength=gamma + 1)
+        return self._work(gamma, lengths, np.bincount(replayed), len(steps) - len(rounds))
 
     def expected(self, held: Array) -> tuple[float, float, Array]:
         """Return a round's expected accepted tokens, all tokens it yields, and its work.
@@ -207,21 +197,19 @@ class CostModel:
         # The chances of accepting exactly 0, 1, ... of them, but not all.
         partly: Array = -np.diff(held, prepend=1.0) * self.replays
         accepted, replays = float(held.sum()), float(partly.sum())
-        possible = np.arange(2.0, gamma + 2), partly
-        work = self._work((gamma, gamma), np.array([gamma + 1.0]), possible)
+        work = self._work(gamma, np.eye(gamma + 1)[gamma], partly)
         return accepted, 1 + accepted + replays, work
 
-    def _work(
-        self, drafts: tuple[int, float], rounds: Array, replays: tuple[Any, Any], single: int = 0
-    ) -> Array:
-        """Return the amount of each cost in rounds and replays of these widths.
+    def _work(self, gamma: int, drafted: Array, replayed: Array, single: int = 0) -> Array:
+        """Return the amount of each cost in rounds and replays.
 
-        `drafts`: γ and how many tokens were drafted; `replays`: their widths, and how many of each
-        there are; `single`: steps that drafted nothing.
+        `drafted`: how many rounds draft 0, 1, 2, ... tokens; `replayed`: how many replays follow
+        rounds that accept 0, 1, 2, ... tokens; `single`: steps that draft nothing.
         """
-        found = self.weights("draft", *drafts) + self.weights("round", rounds)
-        found += self.weights("batch", *replays) + self.weights("replay", 0, np.sum(replays[1]))
-        return found + self.weights("pass", 1, single)
+        found = self.weights("draft", gamma, total(drafted))
+        found += self.weights("round", np.arange(len(drafted)) + 1, drafted)
+        found += self.weights("batch", np.arange(len(replayed)) + 2, replayed)
+        return found + self.weights("replay", 0, replayed.sum()) + self.weights("token", 1, single)
 
 
 def shares(
@@ -229,10 +217,11 @@ def shares(
 ) -> Array:
     """Return the weights of the values at `knots` in a weighted sum of values at `points`.
 
-    Values are linear between knots, and continue beyond the last at the slope of the last piece.
-    `weights` are those of the points, or of each.
+    Values are linear between knots, and constant beyond them. `weights` are those of the points, or
+    of each.
     """
-    at, places = np.asarray(points, float), np.asarray(knots, float)
+    places = np.asarray(knots, float)
+    at = np.asarray(points, float).clip(*places[[0, -1]] if len(places) else (None, None))
     weights = np.broadcast_to(weights, at.shape)
     if len(places) < 2:
         return np.full(len(places), weights.sum())

@@ -7,12 +7,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from specmoe.analysis.cost_fit import Timed, fit, timed_steps
+from specmoe.analysis.cost_fit import Timed, fit, timed_parts
 from specmoe.analysis.cost_model import Array, CostModel, counts_are_known, counts_of
 from specmoe.analysis.intervals import Estimate, block_mean, mean_speedup
 from specmoe.analysis.summaries import by_group, with_ends
 from specmoe.config.block import MEASURED_BY
-from specmoe.config.methods import BY_TYPE, Method
+from specmoe.config.methods import BY_TYPE, Method, round_parts
 from specmoe.config.schema import Statistics
 
 PAIR = [*MEASURED_BY, "target", "draft"]
@@ -32,6 +32,7 @@ class Fitted(NamedTuple):
     """
 
     identity: dict[str, str]
+    method: Method
     model: CostModel
     widest: int
     timed: Timed
@@ -51,50 +52,62 @@ def fit_pairs(
         named = dict(zip(PAIR, map(str, key), strict=True))
         own_times = pass_times[pass_times["engine"] == named["engine"]]
         first = members.iloc[0]
-        draft = first["draft_model"] if BY_TYPE[first["method"]] == Method.DRAFT else None
-        timed = timed_steps(own_times, named["target"], draft)
+        method = BY_TYPE[first["method"]]
+        draft = first["draft_model"] if method == Method.DRAFT else None
+        replays = bool(members["replays"].gt(0).any())
+        token_ms = float(np.exp(np.log(members["step_ms"].astype(float)).mean()))
+        given = own_times, named["target"], draft, token_ms
+        timed = timed_parts(*given, replays=replays)
         if timed and (model := fit(members, statistics, timed)):
             longest = members["generated"].max() - 1
             widest = max((one for one in model.knots["overhead"] if 2 * one <= longest), default=1)
-            fitted.append(Fitted(named, model, widest, timed))
+            fitted.append(Fitted(named, method, model, widest, timed))
     return fitted
 
 
 def verification(fitted: Iterable[Fitted], statistics: Statistics) -> pd.DataFrame:
     """Return the costs of every pass measured, a row for each target, draft and n_tokens.
 
-    Columns:
+    Columns, all in ms but the ratio:
 
     - protocol, engine, target, draft, n_tokens (of a pass).
-    - steps (v) as timed, with its ends, which are null of one token, the unit.
-    - gamma, whose rounds have so many tokens, and of such a round, each in steps with its interval,
-      as fitted: draft_steps (c, per drafted token), round_steps (v + d + o: all of it but
-      drafting), catchup_steps (d; null without a draft model), overhead_steps (o), replay_steps (r;
-      one for all gammas, null where the target has no replays).
+    - pass_ms (v) as timed, of_token: over token_ms, the baseline's token; each with its interval.
+    - gamma, whose rounds have so many tokens, and of such a round, each with its interval, as
+      fitted: draft_ms (c, per drafted token), round_ms (v + d + o: all of it but drafting),
+      catchup_ms (d; null without a draft model), overhead_ms (o), replay_ms (r; one for all gammas,
+      null where the target has no replays).
+    - saved_ms, restored_ms: of the target's recurrent state, as timed by itself; null where the
+      method needs no checkpoint.
+    - parts: what is in the overhead, see `config.methods.round_parts`.
     """
     rows = []
     for pair in fitted:
-        logs = np.log(pair.timed["pass"])
+        token_ms = pair.model.costs[0]
+        logs = np.log(pair.timed.passes)
+        copied = {"saved_ms": pair.timed.saved, "restored_ms": pair.timed.restored}
         for n_tokens in pair.model.knots["pass"]:
+            mean = block_mean(logs[n_tokens].to_numpy(float))
+            row: dict[str, Any] = pair.identity | {"n_tokens": n_tokens, "token_ms": token_ms}
+            row |= {"pass_ms": mean, "of_token": mean._replace(log=mean.log - math.log(token_ms))}
+            row |= {name: float(ms.mean()) or np.nan for name, ms in copied.items()}
+            row["parts"] = ", ".join(round_parts(pair.method, replays=pair.model.replays))
             gamma = n_tokens - 1
-            mean = block_mean(logs[n_tokens].to_numpy(float)) if gamma else None
-            row: dict[str, Any] = pair.identity | {"n_tokens": n_tokens, "steps": mean}
             rows.append(row | {"gamma": gamma} | _round_costs(pair.model, gamma))
-    return with_ends(pd.DataFrame(rows), PAIR, statistics, "steps").fillna({"steps": 1.0})
+    return with_ends(pd.DataFrame(rows), PAIR, statistics, "pass_ms", "of_token")
 
 
 def _round_costs(model: CostModel, gamma: int) -> dict[str, float]:
-    """Return what a round of γ drafted tokens costs; all null of a γ that was not fitted on."""
-    kinds = ("round", "catchup", "overhead", "replay")
-    parts = {kind: model.cost(model.weights(kind, gamma + 1)) for kind in kinds}
-    drafting = model.weights("draft", gamma)
-    parts = {"draft": model.ratio(float(drafting @ model.costs), model.without @ drafting)} | parts
-    known = {"catchup": model.knots["catchup"], "replay": model.replays}
-    steps: dict[str, float] = {}
-    for kind, part in parts.items():
-        fitted = gamma in model.knots["draft"] and known.get(kind, True)
-        steps |= (part if fitted else Estimate(np.nan)).columns(f"{kind}_steps")
-    return steps
+    """Return what a round of γ drafted tokens costs; null where that was not measured."""
+    places = {"draft": gamma} | dict.fromkeys(("round", "catchup", "overhead", "replay"), gamma + 1)
+    known = {"draft": gamma in model.knots["draft"], "catchup": model.knots["catchup"]}
+    known |= {"replay": model.replays}
+    ms: dict[str, float] = {}
+    for kind, at in places.items():
+        fitted = known.get(kind, True)
+        fitted = fitted and (kind == "draft" or gamma + 1 in model.knots["overhead"])
+        part = model.cost(model.weights(kind, at)) if fitted else Estimate(np.nan)
+        ms |= part.columns(f"{kind}_ms")
+    return ms
 
 
 def fitted_costs(fitted: Iterable[Fitted]) -> pd.DataFrame:
@@ -102,7 +115,7 @@ def fitted_costs(fitted: Iterable[Fitted]) -> pd.DataFrame:
 
     Columns: protocol, engine, target, draft; kind, see `CostModel.knots`; at: γ of c, the width of
     v, d and o, 0 of r; without_repeat: without which repeat the costs are fitted, from 1 (0: with
-    all of them); steps: the cost; replays, quantile: see `CostModel`; widest: see `Fitted`.
+    all of them); ms: the cost; replays, quantile: see `CostModel`; widest: see `Fitted`.
     """
     rows = []
     for pair in fitted:
@@ -111,10 +124,10 @@ def fitted_costs(fitted: Iterable[Fitted]) -> pd.DataFrame:
         common = {"replays": model.replays, "quantile": model.quantile, "widest": pair.widest}
         rows += [
             pair.identity
-            | {"kind": kind, "at": at, "without_repeat": repeat, "steps": float(steps)}
+            | {"kind": kind, "at": at, "without_repeat": repeat, "ms": float(ms)}
             | common
             for repeat, costs in enumerate([model.costs, *model.without])
-            for (kind, at), steps in zip(places, costs, strict=True)
+            for (kind, at), ms in zip(places, costs, strict=True)
         ]
     return pd.DataFrame(rows)
 
@@ -144,16 +157,18 @@ def predictions(
         if model is None:
             return
         counts = counts_of(members)
-        gamma = counts[0].gamma
+        gamma = int(members["gamma"].iloc[0])
         tokens = np.array([one.tokens for one in counts])
         work = np.array([model.work(one) for one in counts])
-        without = np.exp(np.log(tokens / (model.without @ work.T)).mean(axis=1))
-        members = members.assign(predicted=tokens / (work @ model.costs))
+        speedups, without = model.speedups(tokens, work)
+        members = members.assign(predicted=speedups)
         # Over blocks, as every speedup: a block may lack a pair that the others have.
         measured = mean_speedup(members).estimate(statistics.confidence)
-        predicted = model.ratio(math.exp(mean_speedup(members, "predicted").log), without)
+        mean = math.exp(mean_speedup(members, "predicted").log)
+        predicted = model.ratio(mean, np.exp(np.log(without).mean(axis=1)))
         rate = float(members["accepted"].sum() / members["drafted"].sum())
-        drafting, passing = model.value("draft", gamma), model.value("pass", gamma + 1)
+        places = ("draft", gamma), ("pass", gamma + 1)
+        drafting, passing = (model.value(*place) / model.costs[0] for place in places)
         yield {
             "acceptance_rate": rate,
             **measured.columns("speedup"),
@@ -166,32 +181,39 @@ def predictions(
     return by_group(compared, _SETTING, row)
 
 
-def prediction_errors(predicted: pd.DataFrame) -> pd.DataFrame:
+def prediction_errors(predicted: pd.DataFrame, curves: pd.DataFrame) -> pd.DataFrame:
     """Return the errors of the predictions, by suite, then over all settings of real acceptance.
 
-    Columns: suite, forced (whether acceptance was), settings, median and worst (of |ratio - 1|),
-    inside (the share of measured speedups in the predicted interval; null without intervals), and
-    the median errors of the study's equations.
+    `curves` is the table `gamma_curves`. Columns: basis (`runs` of forced acceptance, which costs
+    were fitted to, or timed `passes` alone), suite, forced (whether acceptance was), settings,
+    median and worst (of |ratio - 1|), bias (the geometric mean of ratios, less 1), inside (the
+    share of measured speedups in the predicted interval; null without intervals), and the median
+    errors of the study's equations, null of passes.
     """
-    if predicted.empty:
-        return pd.DataFrame()
-    settings = predicted.assign(forced=predicted["forced_acceptance"].notna())
-    real = settings[~settings["forced"]].assign(suite=WHOLE)
-    tables = [by_group(some, ["suite", "forced"], _errors) for some in (settings, real)]
-    return pd.concat(tables, ignore_index=True)
+    frames = []
+    if not predicted.empty:
+        settings = predicted.assign(basis="runs", forced=predicted["forced_acceptance"].notna())
+        frames = [settings, settings[~settings["forced"]].assign(suite=WHOLE)]
+    if not curves.empty:
+        rows = curves[curves["speedup"].notna() & curves["timed"].astype(bool)]
+        rows = rows.assign(basis="passes", forced=False, suite=WHOLE)
+        frames.append(rows.assign(ratio=rows["predicted"] / rows["speedup"]))
+    tables = [by_group(some, ["basis", "suite", "forced"], _errors) for some in frames if len(some)]
+    return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame()
 
 
 def _errors(settings: pd.DataFrame) -> Iterator[dict[str, Any]]:
     errors = (settings["ratio"] - 1).abs()
     known = settings.dropna(subset=["predicted_low", "predicted_high"])
-    names = ["equation_1", "equation_2"]
-    equation_errors = (settings[names].div(settings["speedup"], axis=0) - 1).abs().median()
+    equations = settings.reindex(columns=["equation_1", "equation_2"])
+    equation_errors = (equations.div(settings["speedup"], axis=0) - 1).abs().median()
     yield {
         "settings": len(settings),
         "median": float(errors.median()),
         "worst": float(errors.max()),
+        "bias": math.expm1(np.log(settings["ratio"].astype(float)).mean()),
         "inside": known["speedup"].between(known["predicted_low"], known["predicted_high"]).mean(),
-        **{name.replace("equation", "median"): float(equation_errors[name]) for name in names},
+        **{f"median_{number}": float(equation_errors[f"equation_{number}"]) for number in (1, 2)},
     }
 
 
@@ -230,8 +252,8 @@ def _ends(model: CostModel, gamma: int) -> dict[str, Any]:
     cycles = [model.expected(chance ** np.arange(1.0, gamma + 1)) for chance in _CHANCES]
     accepted, tokens, work = map(np.array, zip(*cycles, strict=True))
     rates = accepted / gamma
-    curve = tokens / (work @ model.costs)
-    reach = np.exp(model.reach(np.log(tokens[:, None] / (work @ model.without.T))))
+    curve, without = model.speedups(tokens, work)
+    reach = np.exp(model.reach(np.log(without.T)))
     low, high = curve / reach, curve * reach
     # The lower the curve of speedups, the higher the rate from which on it pays.
     ends = [_crossing(rates, one) for one in (high, low) if not np.isnan(reach).any()]

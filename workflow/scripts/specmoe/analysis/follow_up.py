@@ -76,12 +76,8 @@ def launch_line(
     line = ["llama-server", "-m", model_file(config, target), *flags]
     if setting is not None:
         file = setting["draft_model"]
-        parameters: dict[str, Any] = {
-            name: parameter.number(setting[name])
-            for name, parameter in PARAMETERS.items()
-            if pd.notna(setting[name])
-        }
-        arm = Arm(int(setting["gamma"]), method=BY_TYPE[setting["method"]], **parameters)
+        given = {name: setting[name] for name in PARAMETERS if pd.notna(setting[name])}
+        arm = Arm(setting["gamma"], method=BY_TYPE[setting["method"]], **given)
         line += speculation_flags(arm, None if pd.isna(file) else model_file(config, file), layers)
     return shlex.join(line)
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from specmoe.analysis.cost_fit import timed_costs
+from specmoe.analysis.cost_fit import timed_costs, timed_parts
 from specmoe.analysis.cost_model import CostModel
 from specmoe.analysis.cost_tables import PAIR, Fitted
 from specmoe.analysis.intervals import MANY, Estimate, student_quantile
@@ -24,7 +24,6 @@ from specmoe.audit.draft_rounds import DraftScores, ScoresKey, steps_from_agreem
 from specmoe.config.block import MEASURED_BY, Protocol
 from specmoe.config.schema import Statistics
 
-LONGEST = 32
 _SETTING = [*MEASURED_BY, "suite", "target", "draft"]
 
 
@@ -36,23 +35,23 @@ class Pair(NamedTuple):
     model: CostModel
     # How far the logarithm of speedup may be off, as a deviation; 0 where costs are fitted to runs.
     error: float
+    # The same, by what is known of the noise of passes that were timed once.
+    noise: float
 
     def predict_speedup(self, gamma: int) -> dict[str, Any]:
         """Return the predicted speedup of γ over texts, which weigh alike, with its interval."""
         played = [steps_from_agreement(one, gamma, most, self.replays) for one, most in self.texts]
         tokens = np.array([len(text.agrees) - 1.0 for text, _ in self.texts])
         work = np.array([self.model.played(steps, gamma) for steps in played])
-        took = work @ self.model.costs
-        # Beyond the widest timed pass, noisy costs may fall below nothing, which predicts nothing.
-        with np.errstate(invalid="ignore"):
-            value = exp(np.log(tokens / took).mean())
-            without = np.exp(np.log(tokens / (self.model.without @ work.T)).mean(axis=1))
-        reach = float(self.model.reach(np.log(without)))
+        speedups, without = self.model.speedups(tokens, work)
+        value = exp(np.log(speedups).mean())
+        reach = float(self.model.reach(np.log(without).mean(axis=1)))
         if self.error:
-            # Passes that were timed once have no interval of their own. Single steps do not err.
+            # Single steps do not err.
             single = np.array([sum(not one.rounds for one in steps) for steps in played])
-            share = float(1 - (single / took).mean())
-            more = self.error * share * student_quantile(MANY, self.model.confidence)
+            share = float(1 - (single * speedups / tokens).mean())
+            more = hypot(self.error, self.noise) * share
+            more *= student_quantile(MANY, self.model.confidence)
             reach = hypot(0.0 if isnan(reach) else reach, more)
         return Estimate(value, value / exp(reach), value * exp(reach)).columns("predicted")
 
@@ -65,17 +64,17 @@ def gamma_curves(
     pass_times: pd.DataFrame,
     statistics: Statistics,
 ) -> pd.DataFrame:
-    """Return the predicted speedup of every γ up to LONGEST, a row each.
+    """Return the predicted speedup of every γ whose passes were timed, a row each.
 
     `compared` are rows of `with_speedups` at the draft models' own acceptance, `runs` has their
     baselines. A pair is a suite's target and the draft model of its greedy runs that stop nowhere
-    early (`p_min`). Columns: protocol, engine, suite, target, draft, gamma, predicted and the
-    measured speedup, each with its interval (null where γ was not measured).
+    early (`p_min`). Columns: protocol, engine, suite, target, draft, gamma, timed (whether it rests
+    on timed passes alone), predicted and the measured speedup, each with its interval (null where γ
+    was not measured).
     """
     costs = {tuple(pair.identity.values()): pair.model for pair in fitted}
     compared = compared[by_model(compared) & (compared["p_min"].fillna(0) == 0)]
-    greedy = {"protocol": Protocol.PAIRED, "temperature": 0, "engine_options": ""}
-    compared = compared[(compared[[*greedy]] == pd.Series(greedy)).all(axis=1)]
+    compared = compared[(compared["protocol"] == Protocol.PAIRED) & (compared["temperature"] == 0)]
     baselines = runs.set_index("run")
 
     def rows(members: pd.DataFrame, error: float | None = None) -> Iterator[dict[str, Any]]:
@@ -88,7 +87,7 @@ def gamma_curves(
             return
         if pair.error and error is not None:
             pair = pair._replace(error=error)
-        for gamma in range(1, LONGEST + 1):
+        for gamma in range(1, pair.model.widest):
             measured = mean_ratios(members[members["gamma"] == gamma], "speedup")
             yield {"gamma": gamma, "timed": pair.error > 0} | pair.predict_speedup(gamma) | measured
 
@@ -98,7 +97,7 @@ def gamma_curves(
     first = with_ends(first, ["suite", "target"], statistics, "speedup")
     error = prior("predictions").shrunk(squared_errors(first[first["timed"]])).value
     curves = by_group(compared, _SETTING, lambda members: rows(members, error))
-    return with_ends(curves, ["suite", "target"], statistics, "speedup").drop(columns="timed")
+    return with_ends(curves, ["suite", "target"], statistics, "speedup")
 
 
 def squared_errors(curves: pd.DataFrame) -> list[float]:
@@ -134,8 +133,19 @@ def scored_pair(
             texts[run["prompt"], tokens] = found, int(run["n_predict"])
     if not texts:
         return None
-    one = baselines.iloc[0]
-    times = pass_times[pass_times["engine"] == one["engine"]]
-    model = known or timed_costs(times, one["target"], draft, statistics, replays=replays)
-    error = 0.0 if known else prior("predictions").value
-    return Pair([*texts.values()], replays, model, error) if model else None
+    if known:
+        return Pair([*texts.values()], replays, known, 0.0, 0.0)
+    engine, target = baselines.iloc[0][["engine", "target"]]
+    times = pass_times[pass_times["engine"] == engine]
+    token_ms = 1000 / exp(np.log(baselines["tokens_per_second"].astype(float)).mean())
+    timed = timed_parts(times, target, draft, token_ms, replays=replays)
+    if not timed or not (model := timed_costs(timed, statistics, replays=replays)):
+        return None
+    if model.degrees:
+        return Pair([*texts.values()], replays, model, prior("predictions").value, 0.0)
+    # Of passes over several tokens, in those over one: the noise of both. And how far the machine's
+    # speed was another one when the server wrote the texts.
+    errors = times.groupby("model")["error"].mean().fillna(0.0)
+    moved = log(token_ms / model.costs[0])
+    noise = hypot(errors[target], errors[target], errors[draft], moved)
+    return Pair([*texts.values()], replays, model, prior("predictions", "once").value, noise)

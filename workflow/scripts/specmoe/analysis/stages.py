@@ -7,6 +7,7 @@ where this one ended, and decides again only what rests on other records.
 """
 
 import json
+import math
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -19,7 +20,7 @@ from specmoe.analysis import contenders
 from specmoe.analysis.decision import Verdict
 from specmoe.analysis.number_text import TOO_FEW_PROMPTS, measured
 from specmoe.config.block import Block
-from specmoe.config.matrix import TEXTS
+from specmoe.config.matrix import PASSES_SHARE, TEXTS
 from specmoe.config.schema import Config
 from specmoe.files import read_record, replace_text
 from specmoe.measure import jobs
@@ -31,19 +32,15 @@ from specmoe.text import duration, fill_template, in_columns
 # Of the minutes: what targets write alone, before anything is compared.
 TEXTS_SHARE = 0.2
 FEWEST_TEXTS = 3
-# Of the time left: passes that are timed again before a later repeat take no more.
-PASSES_SHARE = 0.1
 # Texts end where they end, so a block may take longer than others of its target did.
 MARGIN = 1.2
 # Of the minutes: for what follows measuring, such as judging tokens that differ from a baseline's.
 END_SHARE = 0.1
 
 
-def measure_until_decided(
-    campaign: LoadedCampaign, log: Path, workflow_pid: int | None = None
-) -> None:
+def measure_until_decided(campaign: LoadedCampaign, log: Path) -> None:
     """Measure repeat by repeat until each answer is decided, or the minutes end."""
-    stages = Stages(campaign, log, workflow_pid)
+    stages = Stages(campaign, log)
     ended = stages.measure()
     last = stages.decided[-1]
     found = {
@@ -62,9 +59,9 @@ class Stages:
 
     campaign: LoadedCampaign
     log: Path
-    workflow_pid: int | None
     blocks: list[str] = field(default_factory=list)  # that are measured as asked
     passes: list[int] = field(default_factory=list)  # the repeats before which they were timed
+    passes_s: float = 0.0  # that the last ones took
     decided: list[dict[str, Any]] = field(default_factory=list)  # before each repeat
     # When it began, had all records been made since then.
     began: float = field(default_factory=time.monotonic)
@@ -90,7 +87,7 @@ class Stages:
         for repeat in range(most):
             if ended := self._decide(repeat):
                 return ended
-            if repeat and self._passes_s() < PASSES_SHARE * self.left_s:
+            if repeat and self.passes_s < PASSES_SHARE * self.left_s:
                 self._time_passes(repeat)
             if not self._measure_repeat(repeat):
                 return self._decide(repeat + 1, "the minutes end")
@@ -119,7 +116,7 @@ class Stages:
     def _measure(self, block: Block, where: str) -> None:
         began = time.monotonic()
         self.campaign.log_of(block.block).parent.mkdir(parents=True, exist_ok=True)
-        said, fresh = jobs.measure_once(self.campaign, block.block, self.workflow_pid)
+        said, fresh = jobs.measure_once(self.campaign, block.block)
         head = head_of(self.campaign.record_files([block.block])[0])
         assert head is not None
         self.began -= max(head.seconds - (time.monotonic() - began), 0)
@@ -132,16 +129,9 @@ class Stages:
     def _time_passes(self, repeat: int) -> None:
         if self.campaign.timed_passes:
             began = time.monotonic()
-            jobs.time_passes(self.campaign, repeat, self.log, self.workflow_pid)
+            self.passes_s = jobs.time_passes(self.campaign, repeat, self.log)
             self.passes.append(repeat)
-            self.began -= max(self._passes_s() - (time.monotonic() - began), 0)
-
-    def _passes_s(self) -> float:
-        """Return how long the passes took that were timed last."""
-        repeat = self.passes[-1] if self.passes else 0
-        names = (f"pass_times/{model}/r{repeat}" for model in self.campaign.timed_passes)
-        heads = (head_of(self.campaign.folder / f"{name}.jsonl") for name in names)
-        return sum(head.seconds for head in heads if head)
+            self.began -= max(self.passes_s - (time.monotonic() - began), 0)
 
     def _write_texts(self) -> None:
         """Measure targets alone, and score what they wrote; with few minutes fewer texts."""
@@ -156,7 +146,7 @@ class Stages:
         for draft, blocks in self.campaign.draft_scoring.items():
             read = tuple(name for name in blocks if name in self.blocks)
             log = self.log.with_name(f"score.{draft}.log")
-            jobs.score_draft(self.campaign, draft, log, self.workflow_pid, read)
+            jobs.score_draft(self.campaign, draft, log, read)
 
     def _decide(self, repeat: int, last: str = "") -> str:
         """Decide what is measured in a repeat, unless it is, and print it; return why nothing is.
@@ -212,7 +202,12 @@ def describe(config: Config, rows: contenders.Rows, repeats: int, ended: str = "
         cells.append({**row, **own, **{name: _number(row, name) for name in numbers}})
     heads = ["target", "setting", *(name for name in numbers if any(one[name] for one in cells))]
     heads.append("verdict")
+    both = [row for row in rows.values() if {"predicted", "speedup"} <= row.keys()]
+    off = [math.log(row["predicted"] / row["speedup"]) for row in both]
+    inside = [row["predicted_low"] <= row["speedup"] <= row["predicted_high"] for row in both]
     values = {
+        "predictions": {"settings": len(both), "inside": sum(inside)},
+        "bias": math.expm1(sum(off) / max(len(off), 1)),
         "table": in_columns([heads, *([str(one[head]) for head in heads] for one in cells)]),
         "rows": cells,
         "repeats": repeats,

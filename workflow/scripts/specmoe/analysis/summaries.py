@@ -7,6 +7,7 @@ A pair is a run with speculation and the baseline that it is compared with. Pair
 `make_pairs`, and every table of settings is a `summarise` of them by some columns.
 """
 
+import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from operator import itemgetter
 from typing import Any
@@ -18,7 +19,7 @@ from specmoe.analysis import intervals
 from specmoe.analysis.labels import with_controls
 from specmoe.analysis.registry import records
 from specmoe.audit.output import looping
-from specmoe.config.block import MEASURED_BY, NO_DRAFT, PASSAGE_PREFIX, Stop, Template
+from specmoe.config.block import MEASURED_BY, NO_DRAFT, PASSAGE_PREFIX, Protocol, Stop, Template
 from specmoe.config.schema import Statistics
 from specmoe.config.workloads import WorkloadBase
 from specmoe.models.info import ModelInfo
@@ -166,6 +167,17 @@ def summarise_baselines(runs: pd.DataFrame, statistics: Statistics) -> pd.DataFr
         }
 
     return by_group(plain, [*MEASURED_BY, "target"], row)
+
+
+def token_times(runs: pd.DataFrame) -> dict[tuple[str, str], float]:
+    """Return the milliseconds that a token takes the server, by engine and model without a draft.
+
+    Geometric means over all runs.
+    """
+    plain = runs[(runs["draft"] == NO_DRAFT) & (runs["protocol"] == Protocol.PAIRED)]
+    logs = plain.assign(log=np.log(plain["tokens_per_second"].astype(float)))
+    means: Any = logs.groupby(["engine", "target"])["log"].mean()
+    return {model: 1000 / math.exp(log) for model, log in means.items()}
 
 
 def _passage_baselines(runs: pd.DataFrame) -> pd.DataFrame:

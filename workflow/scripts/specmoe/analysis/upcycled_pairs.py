@@ -16,13 +16,14 @@ from specmoe.analysis.summaries import acceptance_rate, by_group, mean_ratios, w
 from specmoe.audit.limits import LIMITS
 from specmoe.config.block import MEASURED_BY, Outputs
 from specmoe.config.schema import Statistics
+from specmoe.measure.model_passes import BESIDE
 from specmoe.models.info import Size
 
 _SHARED = [*MEASURED_BY, "suite", "draft", "gamma", "forced_acceptance"]
 _SHARED += ["prompt", "repeat", "iteration"]
 _COUNTED = ("drafted", "accepted", "speedup", "tokens")
 _RATIOS = ("speedup", "dense_speedup", "ratio")
-_PASS_RATIOS = ("ms", "steps", "ratio", "bound_share")
+_PASS_RATIOS = ("ms", "of_single", "of_token", "ratio", "bound_share")
 
 
 def compare_pairs(
@@ -96,6 +97,7 @@ def _compared(pairs: pd.DataFrame) -> dict[str, object]:
 
 def compare_passes(
     pass_times: pd.DataFrame,
+    token_ms: Mapping[tuple[str, str], float],
     dense_of: Mapping[str, str],
     sizes: Mapping[str, Size],
     bandwidth: float | None,
@@ -103,16 +105,21 @@ def compare_passes(
 ) -> pd.DataFrame:
     """Return what forward passes took that were timed by themselves, by engine, model and n_tokens.
 
-    `pass_times` is `pass_times.parquet`, `sizes` the models', `bandwidth` the machine's, in bytes a
-    second. Columns:
+    `pass_times` is `pass_times.parquet`, `token_ms` what a token takes the server
+    (`summaries.token_times`), `sizes` the models', `bandwidth` the machine's, in bytes a second.
+    Columns:
 
     - engine, model, n_tokens (of a pass), repeats.
     - dense: the dense counterpart of an upcycled MoE, itself of such a counterpart; null of others.
-    - ms: the time; steps: that over the time of a single token, in the same repeat; ratio: steps
-      over those of the dense counterpart. Geometric means with intervals over repeats, moderated
-      over the widths of a model.
+    - ms: the time; of_token: over the time that a token takes the server, null of a model that only
+      drafts; of_single, ratio: over that of a single token and of the dense counterpart, in the
+      same repeat. Geometric means with
+      intervals over repeats, moderated over the widths of a model.
+    - first_ms: of a pass that follows one of another width; null in rows of version 2, in which all
+      passes were such.
+    - sampled_ms, saved_ms, restored_ms: see `runs.other_tables.PASS_TIMES`.
     - experts: distinct ones that a pass visits in a layer, as counted; experts_even: as expected of
-      even routing. Null if dense.
+      even routing; of_even: the former over the latter. Null if dense. layers: of_even by layer.
     - read_bytes: the weights that a pass reads; bound_ms: the time to read them at the bandwidth;
       bound_share: bound_ms / ms, with its interval. The latter two are null where the bandwidth is
       not known, or the file may lie in a cache.
@@ -126,14 +133,14 @@ def compare_passes(
     # A dense model alone is no pair.
     paired = passes.groupby("dense")["model"].transform("nunique") > 1
     passes["dense"] = passes["dense"].astype(object).where(paired, None)
-    keys = ["engine", "repeat", "model"]
-    single = passes[passes["n_tokens"] == 1][[*keys, "ms"]]
-    passes = passes.merge(single, on=keys, suffixes=("", "_single"))
-    passes["steps"] = passes["ms"] / passes["ms_single"]
-    dense = passes[[*keys, "n_tokens", "steps"]].rename(columns={"model": "dense"})
-    keys = ["engine", "repeat", "dense", "n_tokens"]
-    passes = passes.merge(dense, how="left", on=keys, suffixes=("", "_dense"), validate="m:1")
-    passes["ratio"] = passes["steps"] / passes["steps_dense"]
+    beside = ["engine", "repeat", "model"]
+    single = passes[passes["n_tokens"] == 1].set_index(beside)["ms"].rename("ms_single")
+    passes = passes.join(single, on=beside)
+    passes["of_single"] = passes["ms"] / passes["ms_single"]
+    keys = ["engine", "repeat", "n_tokens"]
+    dense = passes[[*keys, "model", "ms"]].rename(columns={"model": "dense"})
+    passes = passes.merge(dense, "left", [*keys, "dense"], suffixes=("", "_dense"), validate="m:1")
+    passes["ratio"] = passes["ms"] / passes["ms_dense"]
 
     def row(members: pd.DataFrame) -> Iterator[dict[str, Any]]:
         first = members.iloc[0]
@@ -141,13 +148,22 @@ def compare_passes(
         read = size.pass_bytes(n_tokens) if size else np.nan
         bounded = size and bandwidth and size.file_bytes > LIMITS.cache_bytes
         bound = 1000 * read / bandwidth if bounded and bandwidth else np.nan
-        members = members.assign(bound_share=bound / members["ms"])
+        own_token = token_ms.get((first["engine"], first["model"]), np.nan)
+        members = members.assign(
+            bound_share=bound / members["ms"], of_token=members["ms"] / own_token
+        )
+        experts = members["experts"].astype(float).mean()
+        even = size.evenly_visited(n_tokens) if size and size.experts else np.nan
+        layers = members["layers"].dropna()
         yield {
             "dense": first["dense"],
             "repeats": members["repeat"].nunique(),
             **mean_ratios(members, *_PASS_RATIOS),
-            "experts": members["experts"].astype(float).mean(),
-            "experts_even": size.evenly_visited(n_tokens) if size and size.experts else np.nan,
+            **{name: members[name].astype(float).mean() for name in ("first_ms", *BESIDE)},
+            "experts": experts,
+            "experts_even": even,
+            "of_even": experts / even,
+            "layers": (np.mean([*layers], axis=0) / even).tolist() if len(layers) else None,
             "read_bytes": read,
             "bound_ms": bound,
         }

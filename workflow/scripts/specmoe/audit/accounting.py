@@ -155,9 +155,8 @@ def check_agreement(run: Run, given: Evidence) -> Finding:
     due = min(found, key=lambda one: (off[one], found[one]))
     source = "by the draft model's scores"
     source += f" with {counted(found[due], 'near tie')} the other way" if found[due] else ""
-    dues = due._asdict()
     parts = [
-        equal(own, dues[name], f"{own} {name}, {dues[name]} {source}")
+        equal(own, getattr(due, name), f"{own} {name}, {getattr(due, name)} {source}")
         for name, own in counts.items()
     ]
     return combined(parts, f"{run.accepted} of {run.drafted} accepted, as {source}")

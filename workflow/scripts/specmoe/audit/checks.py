@@ -141,9 +141,6 @@ class Forged(StrEnum):
     BASELINES = "baselines"  # the times of all runs without speculation, too long
 
 
-_SHARES = [f"{part}_{forged}" for forged in Forged for part in ("impossible", "flagged")]
-
-
 def count_sensitivity(evidence: Evidence) -> pd.DataFrame:
     """Return the shares of speculative runs that the audit flags with wrong times, by the factor.
 
@@ -165,7 +162,8 @@ def count_sensitivity(evidence: Evidence) -> pd.DataFrame:
             row[f"impossible_{forged}"] = impossible / len(timed)
             row[f"flagged_{forged}"] = sum(map(bool, failed)) / len(timed)
         rows.append(row)
-    return pd.DataFrame(rows, columns=["factor", "runs", *_SHARES])
+    shares = [f"{part}_{forged}" for forged in Forged for part in ("impossible", "flagged")]
+    return pd.DataFrame(rows, columns=["factor", "runs", *shares])
 
 
 def mostly_missed(sensitivity: pd.DataFrame) -> dict[str, tuple[float, float]]:

@@ -283,15 +283,18 @@ class TimedPasses:
     """The passes of one model that are timed by themselves in every repeat."""
 
     model: str
-    widths: tuple[int, ...]  # in tokens
-    outputs: tuple[Outputs, ...]
-    samples: int  # places of the text
+    passes: tuple[tuple[Outputs, int], ...]  # with their tokens
+    samples: int  # places of the text, at most
+    seconds: float | None  # after which no further place begins
+    row: int  # equal passes that follow each other; the last one counts
     text: str  # relative to the workflow's folder
+    context: int
     threads: int
     gpu_layers: int
+    engine_args: tuple[str, ...]  # of a target; a draft model has none of its target's
     environment: dict[str, str]
     reruns: float | None
-    depth: int = 128  # tokens before every pass, as in the middle of a run
+    depth: int = 128  # tokens before every row, as in the middle of a run
 
 
 def shuffle_key(seed: int, name: str) -> bytes:

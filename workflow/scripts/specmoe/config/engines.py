@@ -23,6 +23,7 @@ PackageVersion = Annotated[str, StringConstraints(pattern=r"^[0-9][0-9A-Za-z.]*$
 NGRAM_MAKER = "llama-lookup-create"
 """Makes files of n-grams and measures nothing, so an engine is the same with and without it."""
 
+PROGRAM = "model_passes"  # our own, beside the folder of an engine's programs
 ID_DIGITS = 8  # at the end of an engine's id, see specmoe/engine/identity.py
 
 

@@ -1,5 +1,6 @@
 """The blocks of a campaign and their order, from its configuration."""
 
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 from itertools import product
@@ -104,48 +105,66 @@ def block_order(blocks: Iterable[Block], order: str = "mixed") -> list[Block]:
     return sorted(blocks, key=sort_key)
 
 
+# The widths of a target's passes, whatever the γ: kernels change within them, so the best γ may be
+# one that no suite has.
+EVERY_WIDTH = range(1, 18)
+# Of the minutes that a campaign may take, or of those left: passes that are timed before a repeat.
+PASSES_SHARE = 0.1
+# Equal passes in a row. A GPU's second one is captured as a graph, which those after it launch.
+_ROW, _ROW_GPU = 2, 5
+
+
 def list_timed_passes(config: Config, blocks: Iterable[Block]) -> list[TimedPasses]:
     """Return the passes of each target, and of each draft model, that speculates in some block.
 
-    Their widths are those of single tokens, of the shortest replays, and of the rounds of every γ.
+    A draft model's widths are those of single tokens, of the shortest replays, and of the rounds of
+    every γ; a target's are those, and all up to the widest of `EVERY_WIDTH`.
     """
     measurement, timed = config.measurement, _known_to_our_program(config, blocks)
-    passes: dict[str, set[tuple[Outputs, int]]] = {}
+    passes = defaultdict[str, set[tuple[Outputs, int]]](set)
     for block, arm in ((one, arm) for one in timed for arm in one.arms):
         if arm.speculates:
-            passes.setdefault(block.target, set()).add((Outputs.ALL, arm.gamma + 1))
+            passes[block.target] |= {(Outputs.ALL, one) for one in (*EVERY_WIDTH, arm.gamma + 1)}
         # Other methods' files are no models by themselves.
         if arm.draft_model and arm.method == Method.DRAFT:
-            passes.setdefault(arm.draft_model, set()).add((Outputs.LAST, arm.gamma + 1))
+            widths = (1, 2, arm.gamma + 1, EVERY_WIDTH[-1])
+            passes[arm.draft_model] |= {(Outputs.LAST, width) for width in widths}
+    targets = {block.target for block in timed}
+    # Passes are timed, and their experts counted.
+    share = PASSES_SHARE / (2 * max(len(passes), 1))
+    row = _ROW_GPU if timed and timed[0].gpu_layers else _ROW
     return [
         TimedPasses(
             model=model,
-            widths=tuple(sorted({1, 2, *(n_tokens for _, n_tokens in found)})),
-            outputs=tuple(sorted({kind for kind, _ in found})),
+            passes=tuple(sorted(found)),
             samples=measurement.pass_samples,
+            seconds=measurement.minutes and 60 * measurement.minutes * share,
+            row=row,
             text=config.prompts.passage,
             gpu_layers=timed[0].gpu_layers,
-            **measurement.model_dump(include={"threads", "environment", "reruns"}),
+            engine_args=tuple(measurement.engine_args) if model in targets else (),
+            **measurement.model_dump(include={"context", "threads", "environment", "reruns"}),
         )
         for model, found in passes.items()
     ]
 
 
 def _known_to_our_program(config: Config, blocks: Iterable[Block]) -> list[Block]:
-    """Return the blocks whose passes our program can do by itself.
+    """Return the blocks whose passes our program can do by itself, with the campaign's options.
 
-    It needs the engine's libraries, which one built elsewhere may lack, and knows no options.
+    It needs the engine's libraries, which one built elsewhere may lack.
     """
+    own = (*config.measurement.engine_args,)
     if not config.measurement.pass_samples or isinstance(config.engine, PathEngine):
         return []
-    return [one for one in blocks if one.protocol == Protocol.PAIRED and not one.options_text]
+    return [one for one in blocks if one.protocol == Protocol.PAIRED and one.engine_args == own]
 
 
 def list_draft_scoring(config: Config, blocks: Iterable[Block]) -> dict[str, list[str]]:
     """Return, by draft model, the blocks whose texts it reads: see `measure.model_passes`.
 
-    It drafts there alone and greedily. In stages it reads before the first repeat what targets
-    write in blocks of their own.
+    It drafts there alone and greedily, whatever options the target has. In stages it reads before
+    the first repeat what targets write in blocks of their own.
     """
     read: dict[str, list[str]] = {}
     staged = config.measurement.staged

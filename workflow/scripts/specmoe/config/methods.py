@@ -36,7 +36,6 @@ class Method(StrEnum):
 class Parameter:
     """A parameter that a method may take besides γ, named as in a `Arm`."""
 
-    number: type[int] | type[float]  # of its values
     letter: str  # in ids
     label: str  # in labels
     default: float  # of a method that takes it
@@ -44,8 +43,8 @@ class Parameter:
 
 # In the order in which ids have them. Ids and labels have no value that is 0.
 PARAMETERS = {
-    "n_match": Parameter(int, "n", "n = {:g}", 3),
-    "p_min": Parameter(float, "p", "p ≥ {:g}", 0.0),
+    "n_match": Parameter("n", "n = {:g}", 3),
+    "p_min": Parameter("p", "p ≥ {:g}", 0.0),
 }
 
 
@@ -105,6 +104,19 @@ BY_TYPE = {facts.engine: method for method, facts in METHODS.items()}
 def is_ngram(method: Method) -> bool:
     """Return whether a method looks tokens up, where they repeat, instead of computing them."""
     return method.value.startswith("ngram-")
+
+
+def round_parts(method: Method, *, replays: bool) -> list[str]:
+    """Return what the engine does in a round beside drafting and passes, without logging its time.
+
+    `replays`: whether rounds are replayed. Then it copies the target's recurrent state to the
+    host's memory before each round, as it does for draft models and n-grams; it keeps states to
+    roll back to for MTP, EAGLE-3, DFlash and DSpark alone (`need_n_rs_seq` in common/common.h),
+    whose heads read the verified batch in a pass of their own. Every accepted token, and the one
+    that follows, is sampled from the target's whole vocabulary (tools/server/server-context.cpp).
+    """
+    head = METHODS[method].rolls_back
+    return ["catch-up"] * head + ["checkpoint"] * replays + ["sampling"]
 
 
 def engine_type(method: Method | None) -> str:
@@ -169,9 +181,8 @@ class Drafting(Strict):
         `gammas` are the suite's, which hold where the method names none.
         """
         known = METHODS[self.method].flags
-        choices: dict[str, list[Any]] = {"gamma": [8]}  # of the engine
-        if "gamma" in known:
-            choices["gamma"] = self.gammas or gammas
+        lengths = (self.gammas or gammas) if "gamma" in known else [8]  # of the engine
+        choices: dict[str, list[Any]] = {"gamma": lengths}
         for name, one in PARAMETERS.items():
             choices[name] = getattr(self, name) or [one.default if name in known else None]
         return [dict(zip(choices, values, strict=True)) for values in product(*choices.values())]

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from specmoe.config.base import resource
-from specmoe.config.engines import CMAKE_FLAGS, Backend, Engine, PathEngine, PypiEngine
+from specmoe.config.engines import CMAKE_FLAGS, PROGRAM, Backend, Engine, PathEngine, PypiEngine
 from specmoe.config.models import Recipe
 from specmoe.engine.identity import ALL_BINARIES, fact, install, measuring_files, require_compiler
 from specmoe.engine.job import server_command
@@ -29,16 +29,19 @@ from specmoe.models.package import download
 _logger = logging.getLogger(__name__)
 
 
-def fetch(engine: PypiEngine, work: Path, output: int) -> Path:
+def fetch(engine: PypiEngine, work: Path, log: Path) -> Path:
     """Return the folder of llama.cpp's sources in `work`, fetched unless it has this commit."""
     source = work / f"source-{engine.commit}"
     if not source.exists():
         _logger.info("fetching llama.cpp %s", engine.commit)
         for left in work.glob("fetch-*"):  # by a fetch that was killed
             shutil.rmtree(left)
-        with tempfile.TemporaryDirectory(dir=work, prefix="fetch-") as scratch:
-            pinned = "llama-cpp-python", engine.version, engine.sha256
-            archive = download("source distribution", *pinned, Path(scratch), output)
+        with (
+            tempfile.TemporaryDirectory(dir=work, prefix="fetch-") as scratch,
+            log.open("ab") as output,
+        ):
+            given = "llama-cpp-python", engine.version, engine.sha256, Path(scratch)
+            archive = download("source distribution", *given, output.fileno())
             # Its digest was checked; Debian 12 has Python 3.11.2, of before `filter`.
             with tarfile.open(archive) as tar:
                 tar.extractall(scratch, [one for one in tar if "/vendor/" in one.name])  # noqa: S202
@@ -60,33 +63,28 @@ RECIPE = Path(__file__).with_name("build.cmake")
 
 
 def make_engine(
-    engine: Engine,
-    engine_id: str,
-    backend: Backend,
-    folder: Path,
-    log: Path,
-    environment: Mapping[str, str],
+    engine: Engine, backend: Backend, folder: Path, log: Path, environment: Mapping[str, str]
 ) -> None:
-    """Make a tested engine in `folder`: `bin/` with its programs, and `engine.json`.
+    """Make a tested engine in a folder, named by its id: `bin/` with programs, and `engine.json`.
 
     `log` receives what the tools print; `environment` may choose the device. Raises EngineError.
     """
-    with log.open("w") as output:
-        if isinstance(engine, PathEngine):
-            install(Path(engine.path), folder / "bin")
-            require_device(backend, folder / "bin" / "llama-server", environment)
-            self_test(folder / "bin", backend, log, environment)
-            told, number = build_of(folder / "bin" / "llama-server")
-            commit = engine.commit if engine.commit != "unknown" else told
-            build: dict[str, object] = {
-                "commit": f"{commit}-b{number}" if number else commit,
-                "flags": {},
-                "compiler": "unknown: built elsewhere",
-            }
-        else:
-            build = _built(engine, backend, folder, log, output.fileno(), environment)
+    log.write_text("")
+    if isinstance(engine, PathEngine):
+        install(Path(engine.path), folder / "bin")
+        require_device(backend, folder / "bin" / "llama-server", environment)
+        self_test(folder / "bin", backend, log, environment)
+        told, number = build_of(folder / "bin" / "llama-server")
+        commit = engine.commit if engine.commit != "unknown" else told
+        build: dict[str, object] = {
+            "commit": f"{commit}-b{number}" if number else commit,
+            "flags": {},
+            "compiler": "unknown: built elsewhere",
+        }
+    else:
+        build = _built(engine, backend, folder, log, environment)
     facts = {
-        "id": engine_id,
+        "id": folder.name,
         "source": engine.source,
         "commit": engine.commit,
         "backend": backend,
@@ -97,22 +95,17 @@ def make_engine(
 
 
 def _built(
-    engine: PypiEngine,
-    backend: Backend,
-    folder: Path,
-    log: Path,
-    output: int,
-    environment: Mapping[str, str],
+    engine: PypiEngine, backend: Backend, folder: Path, log: Path, environment: Mapping[str, str]
 ) -> dict[str, object]:
     """Build with the configured flags, then with each fallback's, until the self-test passes."""
     require_compiler()
     _logger.info("llama.cpp is fetched and built, which takes minutes; see %s", log)
     work = folder / "work"
     work.mkdir(parents=True, exist_ok=True)
-    source, build, binaries = fetch(engine, work, output), work / "build", folder / "bin"
+    source, build, binaries = fetch(engine, work, log), work / "build", folder / "bin"
     for fallback in ({}, *FALLBACKS):
         flags = engine.cmake | CMAKE_FLAGS[backend] | fallback
-        compile_llama(source, build, backend, flags, output)
+        compile_llama(source, build, backend, flags, log)
         install(build / "bin", binaries)
         require_device(backend, binaries / "llama-server", environment)
         _logger.info("self-test of the engine on a quantized model")
@@ -130,21 +123,21 @@ def _built(
 
 
 def compile_llama(
-    source: Path, build: Path, backend: Backend, flags: Mapping[str, str], output: int
+    source: Path, build: Path, backend: Backend, flags: Mapping[str, str], log: Path
 ) -> None:
     """Compile with merged sources, or one by one where another commit's cannot be merged."""
     error = f"llama.cpp could not be built for backend {backend}"
     error += " (what that needs: config/README.md, Your engine)"
     _logger.info("building llama.cpp")
     try:
-        _cmake(source, build, flags, output, error, *ALL_BINARIES)
+        _cmake(source, build, flags, log, error, *ALL_BINARIES)
     except EngineError:
         _logger.info("llama.cpp does not compile with merged sources; compiling one by one")
-        _cmake(source, build, {**flags, "SPECMOE_ONE_BY_ONE": "ON"}, output, error, *ALL_BINARIES)
+        _cmake(source, build, {**flags, "SPECMOE_ONE_BY_ONE": "ON"}, log, error, *ALL_BINARIES)
 
 
 def _cmake(
-    source: Path, build: Path, flags: Mapping[str, str], output: int, error: str, *targets: str
+    source: Path, build: Path, flags: Mapping[str, str], log: Path, error: str, *targets: str
 ) -> None:
     # A cache of another generator, folder or flags would prevail over the new ones.
     (build / "CMakeCache.txt").unlink(missing_ok=True)
@@ -152,9 +145,9 @@ def _cmake(
     command += ["-G", "Ninja"] if shutil.which("ninja") else []
     command += [f"-DCMAKE_PROJECT_llama.cpp_INCLUDE={RECIPE}"]
     command += [f"-D{key}={value}" for key, value in flags.items()]
-    run_build_tool(command, output, error)
+    run_build_tool(command, log, error)
     command = ["cmake", "--build", str(build), "--parallel", str(os.cpu_count() or 1)]
-    run_build_tool([*command, "--target", *targets], output, error)
+    run_build_tool([*command, "--target", *targets], log, error)
 
 
 SELF_TEST_TOKENS = 8
@@ -194,7 +187,6 @@ def self_test(
         raise EngineError(f"the engine fails its self-test: it generated {answer['tokens']}")
 
 
-PROGRAM = "model_passes"
 _STEP = Path(__file__).with_name("program.cmake")
 
 
@@ -221,6 +213,6 @@ def build_program(engine: Path, log: Path) -> None:
         f"{PROGRAM} could not be compiled against this llama.cpp"
         " (measurement.pass_samples: 0 measures without it)"
     )
-    with log.open("w") as output:
-        _cmake(source, build, flags, output.fileno(), error, PROGRAM)
+    log.write_text("")
+    _cmake(source, build, flags, log, error, PROGRAM)
     shutil.copy2(build / "bin" / PROGRAM, engine.with_name(PROGRAM))

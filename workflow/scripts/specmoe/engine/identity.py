@@ -121,7 +121,7 @@ class Workplace:
     engine: Path  # engine.json
     machine: Path  # the description of the machine, if it exists
     time_limit_s: float  # of loading a model, and of a run
-    workflow_pid: int | None = None  # jobs end when this process ends
+    environment: Mapping[str, str]  # of the engine's processes, in addition to what all have
 
 
 def fact(description: Path, key: str) -> Any:

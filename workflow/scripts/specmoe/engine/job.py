@@ -12,8 +12,8 @@ from threading import Thread
 
 import psutil
 
-from specmoe.config.block import Arm, Block
-from specmoe.config.engines import Backend, engine_environment
+from specmoe.config.block import Arm, Block, TimedPasses
+from specmoe.config.engines import PROGRAM, Backend, engine_environment
 from specmoe.config.methods import METHODS, PARAMETERS, Method, is_ngram
 from specmoe.engine.identity import Workplace, fact
 from specmoe.engine.machine import (
@@ -105,31 +105,35 @@ class Job:
     def command(self, block: Block, arm: Arm) -> list[str]:
         """Return llama-server's command line for an arm; only its end is not the baseline's."""
         file = engine_path(self.drafts[arm.draft_model]) if arm.draft_model else None
-        command = server_command(
+        command = self._baseline(block, block.slots)
+        return [*command, *speculation_flags(arm, file, block.gpu_layers)]
+
+    def _baseline(self, of: Block | TimedPasses, slots: int = 1) -> list[str]:
+        return server_command(
             self.binaries / "llama-server",
             engine_path(self.target),
-            context=block.context,
-            threads=block.threads or physical_cores(),
-            gpu_layers=block.gpu_layers,
-            slots=block.slots,
-            args=block.engine_args,
+            context=of.context,
+            threads=of.threads or physical_cores(),
+            gpu_layers=of.gpu_layers,
+            slots=slots,
+            args=of.engine_args,
         )
-        return [*command, *speculation_flags(arm, file, block.gpu_layers)]
 
     def server(self, block: Block, arm: Arm, log: Path, *more: str) -> Server:
         """Return the server of an arm, not yet started, with `more` words of its command line."""
         return Server([*self.command(block, arm), *more], log, self.time_limit_s, block.environment)
 
-    def run(
-        self, program: Path, words: Iterable[object], environment: Mapping[str, str], limit_s: float
-    ) -> str:
+    def run(self, words: Iterable[object], of: Block | TimedPasses, runs: int) -> str:
         """Return what our program prints; its errors are appended to the log.
 
-        Raises MeasurementError if it fails or takes longer than the limit of a start and `limit_s`.
+        It is given words, and llama-server's flags with which a baseline is greedy. Raises
+        MeasurementError if it fails or takes longer than the limit of a start and so many runs.
         """
-        command = [str(program), *map(str, words)]
-        own = engine_environment(environment, os.environ)
-        return run_tool(command, self.server_log, self.time_limit_s + limit_s, own)[0]
+        _, *flags = self._baseline(of)
+        words = [self.binaries.with_name(PROGRAM), *words, *flags, "--fit", "off"]
+        command = [*map(str, words), "--temp", "0", "--top-k", "1"]
+        own = engine_environment(of.environment, os.environ)
+        return run_tool(command, self.server_log, self.time_limit_s * (1 + runs), own)[0]
 
 
 @cache
@@ -146,19 +150,15 @@ def _end_with(pid: int) -> None:
 
 @contextmanager
 def exclusive_job(
-    workplace: Workplace,
-    environment: Mapping[str, str],
-    target: Path,
-    server_log: Path,
-    drafts: Mapping[str, Path] | None = None,
+    workplace: Workplace, target: Path, server_log: Path, drafts: Mapping[str, Path] | None = None
 ) -> Iterator[Job]:
     """Give the job of measuring a target, on the campaign's machine and with no other measurement.
 
-    The process ends when the workflow does. Raises MeasurementError on another machine, and
-    EngineError if the engine's GPU has gone.
+    The process ends when the workflow does (`rules/job.sh`). Raises MeasurementError on another
+    machine, and EngineError if the engine's GPU has gone.
     """
-    if workplace.workflow_pid:
-        _end_with(workplace.workflow_pid)
+    if workflow_pid := os.environ.get("SPECMOE_WORKFLOW_PID"):
+        _end_with(int(workflow_pid))
     machine = described_machine(workplace.machine) if workplace.machine.exists() else {}
     with named_if_damaged(workplace.engine):
         backend = Backend(fact(workplace.engine, "backend"))
@@ -166,7 +166,7 @@ def exclusive_job(
     binaries = workplace.engine.with_name("bin")
     files = workplace.root, binaries, target, drafts or {}, server_log
     with measuring_lock():
-        require_device(backend, binaries / "llama-server", environment)
+        require_device(backend, binaries / "llama-server", workplace.environment)
         yield Job(*files, workplace.time_limit_s, backend, usable)
 
 

@@ -1,22 +1,30 @@
 // Our program on one model, for what no program of llama.cpp does.
 //
-// Usage: model_passes time MODEL TEXT THREADS GPU_LAYERS DEPTH SAMPLES OUTPUTS COUNTS
-//        model_passes score MODEL TEXTS THREADS GPU_LAYERS N_TOKENS CONTEXT
+// Usage: model_passes time TEXT DEPTH SAMPLES SECONDS ROW PASSES FLAGS...
+//        model_passes score TEXTS N_TOKENS FLAGS...
+//
+// FLAGS are those that llama-server has: the model is loaded and computed as it does.
 //
 // `time` times one forward pass by its tokens, and counts the experts that it activates. A pass
-// decodes `n_tokens` consecutive tokens of a text behind `depth` others, in one sequence, as a target
-// verifies draft tokens. llama-bench gives the output of the last token only; llama-batched-bench
-// decodes one token of each of many sequences. OUTPUTS (`all`, `last`) and COUNTS are lists with
-// spaces. Each sample starts at another place of the text. Within a sample all passes start from the
-// same state, in random order. Standard output has a JSON object a line:
+// decodes consecutive tokens of a text, in one sequence, as a target verifies draft tokens.
+// llama-bench gives the output of the last token only; llama-batched-bench decodes one token of
+// each of many sequences. PASSES are words such as `all:5`: five tokens with an output for each, or
+// for the `last` one. ROW equal ones follow each other behind DEPTH tokens, as a server's do: the
+// first one's graph is new, those after it use that again, on a GPU as captured. Each of the
+// SAMPLES starts at another place of the text, and has the rows in a random order; after two, none
+// begins later than so many SECONDS after the first. Experts are counted with all outputs: some
+// graphs compute those of the last layer for outputs alone. Standard output has a JSON object a
+// line:
 //
-//     {"sample": 0, "n_tokens": 5, "experts": [11, 13]}          distinct experts of each MoE layer
-//     {"sample": 0, "n_tokens": 5, "outputs": "all", "ms": 1.25}
+//     {"sample": 0, "n_tokens": 5, "experts": [11, 13]}    distinct ones of each MoE layer
+//     {"sample": 0, "n_tokens": 5, "outputs": "all", "sampled_ms": 0.11, "ms": [1.31, 1.25]}
+//     {"sample": 0, "saved_ms": 0.81, "restored_ms": 0.62}    of a recurrent state
 //
 // `score` says at each token of a text what a draft model would have proposed. That depends on the
 // tokens before it alone, so one scoring of a target's output gives every draft length. A line of
-// TEXTS is the length of a prompt, and the ids of the prompt and of the target's output, CONTEXT at
-// most. The prompt is processed at once, as llama-server does, the rest N_TOKENS at once. For each:
+// TEXTS is the length of a prompt, and the ids of the prompt and of the target's output, which the
+// context holds. The prompt is processed at once, as llama-server does, the rest N_TOKENS at once.
+// For each:
 //
 //     {"text": 0, "position": 3, "token": 5, "agrees": true, "confidence": 0.9, "lead_nats": 2.1}
 //
@@ -31,6 +39,7 @@
 #include <cstring>
 #include <fstream>
 #include <functional>
+#include <iostream>
 #include <iterator>
 #include <map>
 #include <random>
@@ -39,16 +48,23 @@
 #include <string>
 #include <vector>
 
+#include <nlohmann/json.hpp>
+
+#include "arg.h"
+#include "common.h"
 #include "ggml-backend.h"
 #include "ggml.h"
 #include "llama-cpp.h"
+#include "log.h"
+#include "sampling.h"
 
 namespace {
 
+using Clock = std::chrono::steady_clock;
+using Json = nlohmann::json;
 using Tokens = std::vector<llama_token>;
 
 constexpr int CANDIDATES = 10;  // of a draft model in the server (common/speculative.cpp)
-constexpr int PROMPT_BATCH = 2048, PHYSICAL_BATCH = 512;  // llama-server's
 
 [[noreturn]] void fail(const std::string & reason) {
     fprintf(stderr, "model_passes: %s\n", reason.c_str());
@@ -62,14 +78,12 @@ void log_errors(ggml_log_level level, const char * text, void *) {
     }
 }
 
-llama_context_ptr context_of(llama_model * model, llama_context_params params, int threads) {
-    params.n_threads = params.n_threads_batch = threads;
-    params.no_perf = true;
-    llama_context_ptr context(llama_init_from_model(model, params));
-    if (!context) {
-        fail("no context could be made");
-    }
-    return context;
+void print(const Json & line) {
+    std::cout << line << '\n';
+}
+
+double ms_between(Clock::time_point began, Clock::time_point ended) {
+    return std::chrono::duration<double, std::milli>(ended - began).count();
 }
 
 // Decode tokens behind those of the context, and return how many milliseconds that took. The tokens
@@ -80,37 +94,25 @@ double decode(llama_context * context, const llama_token * tokens, int count, in
     llama_batch batch = llama_batch_get_one(const_cast<llama_token *>(tokens), count);
     batch.logits = outputs.data();
     llama_synchronize(context);
-    const auto began = std::chrono::steady_clock::now();
+    const auto began = Clock::now();
     if (llama_decode(context, batch) != 0) {
         fail("a pass failed to decode");
     }
     llama_synchronize(context);
-    const auto took = std::chrono::steady_clock::now() - began;
-    return std::chrono::duration<double, std::milli>(took).count();
+    return ms_between(began, Clock::now());
 }
 
-struct Options {
-    int threads, gpu_layers, depth, samples;
-    std::vector<std::string> outputs;
-    std::vector<int> counts;
-    int widest;  // of the counts
+// Where passes are timed or counted; `row` are equal ones that follow each other, of no more than
+// `widest` tokens.
+struct Plan {
+    int depth, samples, row, widest;
+    double seconds;
+    Tokens text;
 };
 
-Tokens tokenize(const llama_model * model, const std::string & path) {
-    std::ifstream file(path, std::ios::binary);
-    if (!file) {
-        fail("cannot read " + path);
-    }
-    const std::string content(std::istreambuf_iterator<char>(file), {});
-    const llama_vocab * vocab = llama_model_get_vocab(model);
-    Tokens tokens(content.size() + 2);  // each has a byte at least
-    tokens.resize(llama_tokenize(vocab, content.data(), (int32_t) content.size(), tokens.data(),
-                                 (int32_t) tokens.size(), false, false));
-    return tokens;
-}
-
-// The distinct experts of each MoE layer, by the name of the tensor with its router's choices.
-using Visited = std::map<std::string, std::set<int32_t>>;
+// The distinct experts of each MoE layer, by its number, which the tensor with its router's choices
+// has in its name.
+using Visited = std::map<int, std::set<int32_t>>;
 
 // Receives the router's choices, which the engine hands over while it computes a graph.
 bool see(ggml_tensor * tensor, bool ask, void * visited) {
@@ -123,7 +125,7 @@ bool see(ggml_tensor * tensor, bool ask, void * visited) {
     const size_t size = ggml_nbytes(tensor);  // the choices may be a view of all experts in order
     std::vector<int32_t> data(size / sizeof(int32_t));
     ggml_backend_tensor_get(tensor, data.data(), 0, size);
-    auto & layer = (*static_cast<Visited *>(visited))[tensor->name];
+    auto & layer = (*static_cast<Visited *>(visited))[atoi(tensor->name + 13)];
     for (int64_t token = 0; token < tensor->ne[1]; token++) {
         const int32_t * chosen = &data[token * tensor->nb[1] / sizeof(int32_t)];
         layer.insert(chosen, chosen + tensor->ne[0]);
@@ -131,77 +133,116 @@ bool see(ggml_tensor * tensor, bool ask, void * visited) {
     return true;
 }
 
-void print_experts(int sample, int n_tokens, const Visited & visited) {
-    printf("{\"sample\": %d, \"n_tokens\": %d, \"experts\": [", sample, n_tokens);
-    const char * comma = "";
-    for (const auto & [name, layer] : visited) {
-        printf("%s%zu", comma, layer.size());
-        comma = ", ";
+// A context such as llama-server makes for a draft model: no pool of threads waits for its passes.
+llama_context_ptr make_context(llama_model * model, const common_params & params) {
+    llama_context_ptr context(
+        llama_init_from_model(model, common_context_params_to_llama(params)));
+    if (!context) {
+        fail("no context could be made");
     }
-    printf("]}\n");
+    return context;
 }
 
-// Do all passes of all samples, and print how long each took, or how many experts it activates.
-void do_passes(llama_model * model, const Options & options, const Tokens & text, bool count) {
-    Visited visited;
-    llama_context_params params = llama_context_default_params();
-    params.n_seq_max = 1;
-    params.n_ctx = options.depth + options.widest;
-    params.n_batch = params.n_ubatch = std::max(512u, params.n_ctx);
-    if (options.gpu_layers > 0) {
-        params.flash_attn_type = LLAMA_FLASH_ATTN_TYPE_ENABLED;
+// Print how long the server takes to copy what it cannot cut back, before a round and, to return to
+// it, after a target's rejection or a draft model's drafts; nothing where all layers have a cache.
+void time_checkpoint(llama_context * context, int sample) {
+    const llama_model * model = llama_get_model(context);
+    if (!llama_model_is_hybrid(model) && !llama_model_is_recurrent(model)) {
+        return;
     }
-    params.cb_eval = count ? see : nullptr;
-    params.cb_eval_user_data = &visited;
-    const llama_context_ptr owner = context_of(model, params, options.threads);
-    llama_context * context = owner.get();
-    std::vector<std::pair<int, std::string>> passes;
-    for (const int n_tokens : options.counts) {
-        for (const auto & outputs : count ? std::vector<std::string>{"last"} : options.outputs) {
-            passes.emplace_back(n_tokens, outputs);
+    const auto flags = LLAMA_STATE_SEQ_FLAGS_PARTIAL_ONLY;
+    std::vector<uint8_t> state;
+    for (int again = 0; again < 2; again++) {  // a server's memory for it is used again
+        const auto began = Clock::now();
+        state.resize(llama_state_seq_get_size_ext(context, 0, flags));
+        llama_state_seq_get_data_ext(context, state.data(), state.size(), 0, flags);
+        const auto saved = Clock::now();
+        llama_state_seq_set_data_ext(context, state.data(), state.size(), 0, flags);
+        llama_synchronize(context);
+        if (again) {
+            print({{"sample", sample},
+                   {"saved_ms", ms_between(began, saved)},
+                   {"restored_ms", ms_between(saved, Clock::now())}});
         }
     }
-    const int64_t last = (int64_t) text.size() - options.depth - options.widest;
+}
+
+// Call `one` at every place of the text, behind the tokens before it: with the place's number, each
+// width, and the tokens from there on.
+void at_places(llama_context * context, const Plan & plan, std::vector<int> widths, bool timed,
+               const std::function<void(int, int, const llama_token *)> & one) {
+    const int64_t last = (int64_t) plan.text.size() - plan.depth - plan.row * plan.widest;
     std::mt19937 random(1);
     std::vector<uint8_t> state;  // behind the first `depth` tokens
-    for (int sample = count ? 0 : -1; sample < options.samples; sample++) {  // -1 is a warm-up
-        const auto * start = &text[last * std::max(sample, 0) / std::max(options.samples - 1, 1)];
+    const auto began = Clock::now();
+    const auto late = [&] { return ms_between(began, Clock::now()) > 1000 * plan.seconds; };
+    for (int sample = 0; sample < plan.samples && (sample < 2 || !late()); sample++) {
+        const auto * start = &plan.text[last * sample / std::max(plan.samples - 1, 1)];
         llama_memory_clear(llama_get_memory(context), false);
-        decode(context, start, options.depth, options.depth - 1);
+        for (int at = 0, end = 0; at < plan.depth; at = end) {
+            end = std::min(plan.depth, at + (int) llama_n_batch(context));
+            decode(context, start + at, end - at, end - at - 1);
+        }
+        if (timed) {
+            time_checkpoint(context, sample);
+        }
         state.resize(llama_state_seq_get_size(context, 0));
         llama_state_seq_get_data(context, state.data(), state.size(), 0);
-        std::shuffle(passes.begin(), passes.end(), random);
-        for (const auto & [n_tokens, outputs] : passes) {
+        std::shuffle(widths.begin(), widths.end(), random);
+        for (const int n_tokens : widths) {
             llama_memory_clear(llama_get_memory(context), false);
             if (!llama_state_seq_set_data(context, state.data(), state.size(), 0)) {
                 fail("the state cannot be restored");
             }
-            visited.clear();
-            const double ms = decode(context, start + options.depth, n_tokens,
-                                     outputs == "all" ? 0 : n_tokens - 1);
-            if (count && visited.empty()) {
-                return;  // a dense model
-            }
-            if (count) {
-                print_experts(sample, n_tokens, visited);
-            } else if (sample >= 0) {
-                printf("{\"sample\": %d, \"n_tokens\": %d, \"outputs\": \"%s\", \"ms\": %.6f}\n",
-                       sample, n_tokens, outputs.c_str(), ms);
-            }
+            one(sample, n_tokens, start + plan.depth);
         }
     }
 }
 
-void time_passes(llama_model * model, const Options & options, const std::string & file) {
-    const Tokens text = tokenize(model, file);
-    if ((int) text.size() <= options.depth + options.widest) {
-        fail("the text has " + std::to_string(text.size()) + " tokens, too few");
-    }
-    do_passes(model, options, text, true);
-    do_passes(model, options, text, false);
+// Print the experts that passes of each width activate; nothing of a dense model.
+void count_experts(llama_model * model, common_params params, const Plan & plan,
+                   const std::vector<int> & widths) {
+    Visited visited;
+    params.cb_eval = see;
+    params.cb_eval_user_data = &visited;
+    const llama_context_ptr context = make_context(model, params);
+    const auto one = [&](int sample, int n_tokens, const llama_token * ids) {
+        if (visited.empty()) {
+            return;  // not even by the tokens before it
+        }
+        visited.clear();
+        decode(context.get(), ids, n_tokens, 0);
+        Json experts = Json::array();
+        for (const auto & [layer, distinct] : visited) {
+            experts.push_back(distinct.size());
+        }
+        print({{"sample", sample}, {"n_tokens", n_tokens}, {"experts", experts}});
+    };
+    at_places(context.get(), plan, widths, false, one);
 }
 
-void print(int text, int position, llama_token target, const float * logits, int count) {
+// Print the times of passes with some outputs, and of sampling each of these.
+void time_passes(llama_context * context, const Plan & plan, const std::string & outputs,
+                 const std::vector<int> & widths, common_sampler * sampler) {
+    std::vector<double> row(plan.row);
+    const auto one = [&](int sample, int n_tokens, const llama_token * ids) {
+        const int first = outputs == "all" ? 0 : n_tokens - 1;
+        for (double & ms : row) {
+            ms = decode(context, ids, n_tokens, first);
+            ids += n_tokens;
+        }
+        const auto began = Clock::now();
+        for (int place = first; place < n_tokens; place++) {
+            common_sampler_sample(sampler, context, place);
+        }
+        const double sampled = ms_between(began, Clock::now()) / (n_tokens - first);
+        print({{"sample", sample}, {"n_tokens", n_tokens}, {"outputs", outputs},
+               {"sampled_ms", sampled}, {"ms", row}});
+    };
+    at_places(context, plan, widths, true, one);
+}
+
+void print_proposal(int text, int position, llama_token target, const float * logits, int count) {
     std::vector<float> best(std::min(CANDIDATES, count));
     std::partial_sort_copy(logits, logits + count, best.begin(), best.end(), std::greater<float>());
     const auto token = (llama_token) (std::max_element(logits, logits + count) - logits);
@@ -211,19 +252,14 @@ void print(int text, int position, llama_token target, const float * logits, int
     }
     const bool agrees = token == target;
     const double lead = (double) best[0] - (agrees ? best[1] : logits[target]);
-    printf("{\"text\": %d, \"position\": %d, \"token\": %d, \"agrees\": %s, \"confidence\": %.9g,"
-           " \"lead_nats\": %.9g}\n",
-           text, position, token, agrees ? "true" : "false", 1 / sum, lead);
+    print({{"text", text}, {"position", position}, {"token", token}, {"agrees", agrees},
+           {"confidence", 1 / sum}, {"lead_nats", lead}});
 }
 
-// Score texts of `most` tokens; the output of each token that is not the last tells the next one.
-void score(llama_model * model, const std::string & file, int threads, int n_tokens, int most) {
-    llama_context_params params = llama_context_default_params();
-    params.n_ctx = most;
-    params.n_batch = PROMPT_BATCH;
-    params.n_ubatch = PHYSICAL_BATCH;
-    const llama_context_ptr context = context_of(model, params, threads);
-    const int vocabulary = llama_vocab_n_tokens(llama_model_get_vocab(model));
+// Score texts; the output of each token that is not the last tells the next one.
+void score(llama_context * context, const std::string & file, int n_tokens) {
+    const int vocabulary = llama_vocab_n_tokens(llama_model_get_vocab(llama_get_model(context)));
+    const int prompt_batch = llama_n_batch(context);
     std::ifstream texts(file);
     std::string line;
     for (int number = 0; std::getline(texts, line); number++) {
@@ -232,14 +268,14 @@ void score(llama_model * model, const std::string & file, int threads, int n_tok
         words >> prompt;
         const Tokens text(std::istream_iterator<llama_token>(words), {});
         const int last = (int) text.size() - 1;
-        llama_memory_clear(llama_get_memory(context.get()), true);
+        llama_memory_clear(llama_get_memory(context), true);
         for (int at = 0, end = 0; at < last; at = end) {
-            end = at < prompt ? std::min(prompt, at + PROMPT_BATCH) : std::min(last, at + n_tokens);
+            end = at < prompt ? std::min(prompt, at + prompt_batch) : std::min(last, at + n_tokens);
             const int output = std::clamp(prompt - 1, at, end);
-            decode(context.get(), &text[at], end - at, output - at);
+            decode(context, &text[at], end - at, output - at);
             for (int place = output; place < end; place++) {
-                print(number, place + 1 - prompt, text[place + 1],
-                      llama_get_logits_ith(context.get(), place - at), vocabulary);
+                print_proposal(number, place + 1 - prompt, text[place + 1],
+                               llama_get_logits_ith(context, place - at), vocabulary);
             }
         }
     }
@@ -247,28 +283,53 @@ void score(llama_model * model, const std::string & file, int threads, int n_tok
 
 }  // namespace
 
-int main(int, char ** argv) {
-    const std::string self = argv[0], task = argv[1], file = argv[2], text = argv[3];
-    const int threads = atoi(argv[4]), gpu_layers = atoi(argv[5]);
-    llama_log_set(log_errors, nullptr);
+int main(int argc, char ** argv) {
+    const std::string self = argv[0], task = argv[1], text = argv[2];
+    const int flags = task == "score" ? 4 : 8;  // their place
     // An engine for every processor has its kernels in libraries beside its programs.
     ggml_backend_load_all_from_path((self.substr(0, self.rfind('/') + 1) + "bin").c_str());
+    common_params params;
+    std::vector<char *> words(argv + flags - 1, argv + argc);  // of which the first is skipped
+    if (!common_params_parse((int) words.size(), words.data(), params, LLAMA_EXAMPLE_SERVER)) {
+        fail("llama-server does not take these flags");
+    }
+    common_log_set_verbosity_thold(LOG_LEVEL_ERROR);
+    llama_log_set(log_errors, nullptr);
     llama_backend_init();
-    llama_model_params params = llama_model_default_params();
-    params.n_gpu_layers = gpu_layers;
-    const llama_model_ptr model(llama_model_load_from_file(file.c_str(), params));
-    if (!model) {
-        fail("cannot load " + file);
+    llama_numa_init(params.numa);
+    const auto loaded = common_init_from_params(params);
+    llama_context * context = loaded->context();
+    if (!context) {
+        fail("cannot load " + params.model.path);
     }
     if (task == "score") {
-        score(model.get(), text, threads, atoi(argv[6]), atoi(argv[7]));
-    } else {
-        std::istringstream outputs(argv[8]), counts(argv[9]);
-        Options options{threads, gpu_layers, atoi(argv[6]), atoi(argv[7]), {}, {}, 0};
-        options.outputs.assign(std::istream_iterator<std::string>(outputs), {});
-        options.counts.assign(std::istream_iterator<int>(counts), {});
-        options.widest = *std::max_element(options.counts.begin(), options.counts.end());
-        time_passes(model.get(), options, text);
+        score(context, text, atoi(argv[3]));
+        return 0;
+    }
+    std::map<std::string, std::vector<int>> widths;  // by their outputs
+    std::set<int> every;
+    std::istringstream passes(argv[7]);
+    for (std::string pass; passes >> pass;) {
+        const size_t colon = pass.find(':');
+        const int n_tokens = std::stoi(pass.substr(colon + 1));
+        widths[pass.substr(0, colon)].push_back(n_tokens);
+        every.insert(n_tokens);
+    }
+    std::ifstream file(text, std::ios::binary);
+    if (!file) {
+        fail("cannot read " + text);
+    }
+    const std::string content(std::istreambuf_iterator<char>(file), {});
+    const Plan plan{atoi(argv[3]),  atoi(argv[4]), atoi(argv[6]),
+                    *every.rbegin(), atof(argv[5]), common_tokenize(context, content, false)};
+    if ((int) plan.text.size() <= plan.depth + plan.row * plan.widest) {
+        fail("the text has " + std::to_string(plan.text.size()) + " tokens, too few");
+    }
+    count_experts(loaded->model(), params, plan, {every.begin(), every.end()});
+    for (const auto & [outputs, own] : widths) {
+        // A target's context has its outputs; those of a draft model take no memory of that.
+        const auto other = outputs == "last" ? make_context(loaded->model(), params) : nullptr;
+        time_passes(other ? other.get() : context, plan, outputs, own, loaded->sampler(0));
     }
     return 0;
 }

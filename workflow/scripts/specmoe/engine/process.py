@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections import deque
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -49,6 +48,13 @@ def end_guarded(process: "subprocess.Popen[bytes]") -> None:
             os.killpg(process.pid, signal.SIGKILL)
 
 
+def _begin(command: list[str], log: IO[bytes]) -> int:
+    """Write a command to a log, and return where its output starts."""
+    log.write(f"$ {shlex.join(command)}\n".encode())
+    log.flush()
+    return log.tell()
+
+
 def run_tool(
     command: list[str], log: Path, limit_s: float, environment: Mapping[str, str]
 ) -> tuple[str, str]:
@@ -59,9 +65,7 @@ def run_tool(
     """
     name = Path(command[0]).name
     with tempfile.TemporaryFile() as out, log.open("ab+") as error:
-        error.write(f"$ {shlex.join(command)}\n".encode())
-        error.flush()
-        start = error.tell()
+        start = _begin(command, error)
         with start_guarded(command, out, error, environment) as process:
             try:
                 code = process.wait(limit_s)
@@ -81,30 +85,22 @@ def run_tool(
     raise with_end_of_log(reason, logged, log)
 
 
-def run_build_tool(command: list[str], output: int, error: str) -> None:
-    """Run a tool that fetches or builds; the file `output` receives its command and what it prints.
+def run_build_tool(command: list[str], log: Path, error: str) -> None:
+    """Run a tool that builds; `log` receives its command and what it prints, behind all else.
 
     Raises EngineError with `error` and the tool's last lines if it fails or is not installed.
     """
-    last = deque[str](maxlen=LOG_LINES_SHOWN)
     if not shutil.which(command[0]):
         raise EngineError(f"{error}: no {command[0]} found; install it")
-    os.write(output, f"$ {shlex.join(command)}\n".encode())
-    with subprocess.Popen(
-        command,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        env=build_environment(os.environ),
-        text=True,
-        errors="replace",
-    ) as process:
-        assert process.stdout is not None
-        for line in process.stdout:
-            os.write(output, line.encode())
-            last.append(f"\n  | {line.rstrip()}")
-    if process.returncode != 0:
-        ended = f"{command[0]} ended with code {process.returncode}; its last lines:"
-        raise EngineError(f"{error}: {ended}{''.join(last)}")
+    with log.open("ab+") as output:
+        start = _begin(command, output)
+        own = build_environment(os.environ)
+        done = subprocess.run(command, stdout=output, stderr=output, env=own, check=False)
+        output.seek(start)
+        printed = output.read().decode(errors="replace")
+    if done.returncode != 0:
+        ended = f"{command[0]} ended with code {done.returncode}; its last lines:"
+        raise EngineError(f"{error}: {ended}{_last_lines(printed)}")
 
 
 def count_failures(log: str) -> int:
@@ -115,8 +111,11 @@ def count_failures(log: str) -> int:
 
 def with_end_of_log(reason: str, text: str, log: Path) -> MeasurementError:
     """Return an error with `reason` and the end of `text`, which is in the file `log`."""
-    shown = "".join(f"\n  | {line}" for line in text.splitlines()[-LOG_LINES_SHOWN:])
-    return MeasurementError(f"{reason}; the end of {log}:{shown}")
+    return MeasurementError(f"{reason}; the end of {log}:{_last_lines(text)}")
+
+
+def _last_lines(text: str) -> str:
+    return "".join(f"\n  | {line}" for line in text.splitlines()[-LOG_LINES_SHOWN:])
 
 
 def peak_rss_bytes() -> int:

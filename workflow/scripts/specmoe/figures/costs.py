@@ -1,8 +1,9 @@
-"""Figures of times and costs: of forward passes, upcycled pairs, rounds and runs."""
+"""Figures of times and costs: of forward passes, experts, upcycled pairs, rounds and runs."""
 
 from itertools import product
 from typing import Any
 
+import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -17,57 +18,78 @@ N_TOKENS_LABEL = "tokens per forward pass"
 _REQUIRED_HEIGHT_IN = 2.8
 
 _LABELS = {
-    "steps": "time of a pass (baseline tokens)",
+    "ms": "time of a pass (ms)",
     "experts": "distinct experts a layer",
+    "layers": "experts over uniform routing",
     "speedup": parts.SPEEDUP_LABEL,
 }
 _GREY = Look("#444444", "o", ":")
+_THIN: Any = {"linewidth": 0.8}
+_DASHED: Any = {"linestyle": parts.REFERENCE_LINE["linestyle"]}
 _NEVER: Any = {"color": "#B00020", "marker": "x", "linestyle": "none"}
 
 
 def plot_verification_cost(analysis: Analysis) -> Figure | None:
-    """Show what a pass costs against its tokens, or None if no pass was measured.
+    """Show the time of a pass against its tokens, or None if no pass was measured.
 
-    Hollow marks show whole rounds, thin lines the time to read the pass's weights at the machine's
-    bandwidth, where that is known, and beside them are the experts that an MoE visits, hollow those
-    of even routing.
+    Hollow marks show whole rounds, dashed lines the server's time for the tokens one by one, thin
+    lines the time to read the pass's weights at the machine's bandwidth, where that is known, and
+    beside them are the experts that an MoE visits, hollow those of even routing.
     """
     passes = analysis.verification
     if passes.empty:
         return None
     # All drafts of a target share its passes; their rounds differ.
     passes = passes.assign(series=passes["target"], label=passes["target_label"])
-    rounds = passes[passes["round_steps"].notna()]
+    rounds = passes[passes["round_ms"].notna()]
     passes = passes.drop_duplicates(["target", "n_tokens"])
     looks = target_looks(passes)
     timed = analysis.pass_times.assign(series=analysis.pass_times["model"])
     timed = timed[timed["series"].isin(looks)].drop_duplicates(["series", "n_tokens"])
     routed = timed[timed["experts"].notna()]
     figure, panels = parts.make_panels(1 if routed.empty else 2, share=False)
-    parts.draw_series(panels[0], passes, "n_tokens", "steps", looks)
+    parts.draw_series(panels[0], passes, "n_tokens", "pass_ms", looks)
     for _, of_draft in rounds.groupby("draft", sort=False):
-        parts.draw_series(panels[0], of_draft, "n_tokens", "round_steps", looks, hollow=True)
-    bounded = timed[timed["bound_share"].notna()]
-    for series, own in bounded.groupby("series", sort=False):
-        bound = (own["bound_share"] * own["steps"]).astype(float)
-        panels[0].plot(own["n_tokens"], bound, color=looks[str(series)].colour, linewidth=0.8)
-    # Passes that cost one step a token.
-    widths = sorted(passes["n_tokens"].astype(int).unique())
-    middle = widths[len(widths) // 2]
-    panels[0].plot(widths, widths, **parts.REFERENCE_LINE)
-    near: Any = {"xytext": (-3, 3), "textcoords": "offset points"} | parts.REFERENCE_TEXT
-    panels[0].annotate("one by one", (middle, middle), **near)
+        parts.draw_series(panels[0], of_draft, "n_tokens", "round_ms", looks, hollow=True)
+    bounded = timed[timed["bound_ms"].notna()]
+    for series, own in bounded.groupby("series"):
+        panels[0].plot(own["n_tokens"], own["bound_ms"], color=looks[str(series)].colour, **_THIN)
+    for series, own in passes.groupby("series"):
+        counts = np.arange(1, own["n_tokens"].max() + 1)
+        one_by_one = counts * own["token_ms"].iloc[0]
+        panels[0].plot(counts, one_by_one, color=looks[str(series)].colour, **_THIN | _DASHED)
     panels[0].set_yscale("log", base=2)
     panels[0].yaxis.set_major_formatter("{x:g}")
-    parts.powers_of_two(panels[0], passes["n_tokens"])
-    panels[0].set(xlabel=N_TOKENS_LABEL, ylabel=_LABELS["steps"])
+    panels[0].set(xlabel=N_TOKENS_LABEL, ylabel=_LABELS["ms"])
+    parts.whole_numbers(panels[0])
     for axes in panels[1:]:
         _draw_panel(axes, routed, looks, "experts")
-    thin = Line2D([], [], color=_GREY.colour, linewidth=0.8, label="its weights / bandwidth")
-    beside = [] if bounded.empty else [thin]
+    thin: Any = _THIN | {"color": _GREY.colour}
+    beside = [Line2D([], [], label="its tokens one by one", **thin | _DASHED)]
+    beside += [] if bounded.empty else [Line2D([], [], label="its weights / bandwidth", **thin)]
     beside += [] if rounds.empty else [parts.handle(_GREY, "a whole round", hollow=True)]
     beside += [] if routed.empty else [parts.handle(_GREY, "uniform routing", hollow=True)]
     return parts.with_legend(figure, [*parts.series_handles(passes, looks), *beside])
+
+
+def plot_experts(analysis: Analysis) -> Figure | None:
+    """Show the distinct experts of each layer over those of even routing.
+
+    A line for each MoE, of its widest pass; None where no layers were counted.
+    """
+    counted = analysis.pass_times.dropna(subset="layers").sort_values("n_tokens", kind="stable")
+    passes = counted.assign(series=counted["model"]).drop_duplicates("series", keep="last")
+    if passes.empty:
+        return None
+    passes = passes.sort_values("rank").explode("layers")
+    looks, layer = target_looks(passes), passes.groupby("series").cumcount() + 1
+    figure, [axes] = parts.make_panels(1)
+    parts.draw_series(axes, passes.assign(layer=layer), "layer", "layers", looks)
+    axes.set(xlabel="layer", ylabel=_LABELS["layers"])
+    parts.whole_numbers(axes)
+    parts.mark_no_change(axes)
+    parts.start_at_zero(axes)
+    return parts.with_legend(figure, parts.series_handles(passes, looks))
 
 
 def plot_upcycled_pairs(analysis: Analysis) -> Figure | None:
@@ -80,7 +102,7 @@ def plot_upcycled_pairs(analysis: Analysis) -> Figure | None:
     passes = analysis.pass_times.assign(series=analysis.pass_times["model"])
     passes = passes[passes["dense"].notna()]
     routed = passes[passes["experts"].notna()]
-    rows_of = {"steps": passes, "experts": routed, "speedup": _by_gamma(analysis.upcycled_pairs)}
+    rows_of = {"ms": passes, "experts": routed, "speedup": _by_gamma(analysis.upcycled_pairs)}
     shown = {column: rows for column, rows in rows_of.items() if not rows.empty}
     if not shown:
         return None
@@ -122,7 +144,7 @@ def _draw_panel(axes: Axes, rows: pd.DataFrame, looks: dict[str, Look], column: 
     if column == "experts":
         parts.draw_series(axes, rows, x, "experts_even", looks, hollow=True)
     axes.set(xlabel=label, ylabel=_LABELS[column])
-    parts.powers_of_two(axes, rows[x])
+    parts.whole_numbers(axes)
     parts.start_at_zero(axes)
     if column == "speedup":
         parts.mark_no_change(axes)

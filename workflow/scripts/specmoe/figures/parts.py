@@ -10,7 +10,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FixedLocator
+from matplotlib.ticker import FixedLocator, MaxNLocator
 from matplotlib.transforms import ScaledTranslation
 
 from specmoe.figures import style
@@ -188,6 +188,11 @@ def start_at_zero(axes: Axes) -> None:
     low, high = axes.get_ylim()
     if low != 0:  # zero: a panel that shares this axis has set it already
         axes.set_ylim(0, 1.04 * high)
+
+
+def whole_numbers(axes: Axes) -> None:
+    """Put the ticks of the horizontal axis at whole numbers."""
+    axes.xaxis.set_major_locator(MaxNLocator(8, integer=True))
 
 
 def powers_of_two(axes: Axes, values: Iterable[int]) -> None:

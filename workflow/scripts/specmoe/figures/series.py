@@ -6,7 +6,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FuncFormatter, MaxNLocator, PercentFormatter
+from matplotlib.ticker import FuncFormatter, PercentFormatter
 
 from specmoe.analysis.filters import settings_by_draft, settings_by_protocol
 from specmoe.analysis.registry import Analysis
@@ -71,7 +71,7 @@ def plot_gamma_curves(analysis: Analysis) -> Figure | None:
             axes.fill_between(gammas, low, high, color=look.colour, alpha=0.15, linewidth=0)
         marks = {series: look._replace(line="none") for series, look in looks.items()}
         parts.draw_series(axes, members[members["speedup"].notna()], "gamma", "speedup", marks)
-        parts.powers_of_two(axes, (2**power for power in range(6)))
+        parts.whole_numbers(axes)
 
     groups, handles = settings.groupby("draft_rank"), parts.series_handles(settings, looks)
     labels = (parts.GAMMA_LABEL, parts.SPEEDUP_LABEL)
@@ -182,7 +182,7 @@ def plot_positions(analysis: Analysis) -> Figure | None:
     def draw_panel(axes: Axes, members: pd.DataFrame) -> None:
         parts.draw_series(axes, members, "position", "accepted", looks, by="drafter")
         axes.set_xlim(0.5, settings["position"].max() + 0.5)
-        axes.xaxis.set_major_locator(MaxNLocator(8, integer=True))
+        parts.whole_numbers(axes)
 
     def finish(axes: Axes) -> None:
         axes.set_ylim(-0.03, 1.05)

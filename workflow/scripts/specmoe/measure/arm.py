@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from specmoe.config.block import LONG_WARMUP_S, Arm, Block, PromptSource, Stop, Template
 from specmoe.config.methods import METHODS, is_ngram
@@ -103,6 +103,15 @@ def check_length(
         )
 
 
+class Turn(NamedTuple):
+    """A run of a block; or a load, see `measure.load`, which goes once through the prompts."""
+
+    group: int  # of `Block.groups`
+    arm: Arm
+    sources: tuple[PromptSource, ...]  # one; those of a load in the order in which they are sent
+    live: tuple[Arm, ...]  # whose processes run then
+
+
 class LiveArm:
     """An arm whose server runs, or has run; a stateful method has several, one after the other."""
 
@@ -110,13 +119,11 @@ class LiveArm:
         """Prepare an arm, whose server is not started yet; `group` is the first that it is in."""
         self.block, self.arm, self.groups = block, arm, {group}
         self.server: Server
-        self.watch: Watch
         self.prompts: Mapping[str, list[int]] = {}  # as token ids
         self.sent: Counter[int] = Counter()  # requests of the present server, by slot
         self._job, self._runs = job, list[Run]()
         self._is_stateful = arm.method is not None and METHODS[arm.method].remembers
-        self._peaks: list[int] = []
-        self._ended = 0  # servers
+        self._peaks: list[int] = []  # of memory, of the servers that have ended
         self._used = False  # whether the present server has measured
 
     def begin(self) -> None:
@@ -125,7 +132,6 @@ class LiveArm:
         self.server = job.server(block, self.arm, job.log_of(self.arm, min(self.groups)))
         self.server.__enter__()
         self._check_settings()
-        self.watch = Watch(self.server.pid, job.backend, block.environment)
         self.sent.clear()
         self.prompts = self.prompts or {
             source.prompt: prompt_ids(self.server, source, block, job.root)
@@ -153,6 +159,7 @@ class LiveArm:
     def stop(self) -> None:
         """End the server, and add to its runs what its log says of each request."""
         self.server.stop()
+        process = len(self._peaks)
         self._peaks.append(self.server.peak_rss_bytes)
         if not self.arm.speculates:
             return
@@ -162,11 +169,10 @@ class LiveArm:
             if logged != sent:
                 raise self.server.error(f"the log has {logged} of {sent} requests of slot {slot}")
         for run in self._runs:
-            if run["process"] == self._ended:
+            if run["process"] == process:
                 run.update(of_slots[run.get("slot", 0)][run["request"]])
                 if self.block.concurrency is not None:
                     del run["draft_ms"]
-        self._ended += 1
 
     def prepare(self) -> Watch:
         """Return what is observed of a run, with the server ready, or new for a stateful method."""
@@ -174,7 +180,7 @@ class LiveArm:
             self.stop()
             self.begin()
         self._used = True
-        return self.watch
+        return Watch(self.server.pid, self._job.backend, self.block.environment)
 
     def warm_up(self) -> None:
         """Send short requests until one is long, or no faster than the one before."""
@@ -216,7 +222,7 @@ class LiveArm:
         wall_ms = (time.perf_counter() - clock) * 1000
         check_length(server, ids, answer, n_predict, until_end=until_end)
         return {
-            "process": self._ended,
+            "process": len(self._peaks),
             "request": number,
             "started_at": started_at.isoformat(),
             "wall_ms": wall_ms,
@@ -232,32 +238,25 @@ class LiveArm:
         failed = count_failures(self.server.log_text()) - failures
         return [run | {name: moved, "decode_failures": failed} for run in served]
 
-    def measure(
-        self,
-        sources: Sequence[PromptSource],
-        group: int,
-        order: int,
-        serve: "Serve",
-        budget: Budget,
-    ) -> list[Run]:
-        """Return the runs of some prompts, served again if disturbed and the budget allows it.
+    def measure(self, turn: Turn, order: int, serve: "Serve", budget: Budget) -> list[Run]:
+        """Return the runs of a turn, served again if disturbed and the budget allows it.
 
-        `group` is that of the setting that is measured, `order` the place of the first run in the
-        block, whose budget is given. Raises MeasurementError for an error of any request.
+        `order` is the place of the first run in the block, whose budget is given. Raises
+        MeasurementError for an error of any request.
         """
-        block, seed = self.block, self.block.run_seed
+        block = self.block
         known = [
             {
-                "run": block.run_id(self.arm, source.prompt, group),
+                "run": block.run_id(self.arm, source.prompt, turn.group),
                 "arm": self.arm.name,
                 "order": place,
                 "load_average": os.getloadavg()[0],
-                "seed": seed,
+                "seed": block.run_seed,
             }
-            for place, source in enumerate(sources, order)
+            for place, source in enumerate(turn.sources, order)
         ]
         served, attempts = measure_undisturbed(
-            partial(serve, self, sources, seed), self.prepare, budget, len(sources)
+            partial(serve, self, turn.sources), self.prepare, budget, len(turn.sources)
         )
         runs = [about | run | attempts for about, run in zip(known, served, strict=True)]
         for run in runs:
@@ -292,15 +291,15 @@ class LiveArm:
         }
 
 
-Serve = Callable[[LiveArm, Sequence[PromptSource], int], list[Run]]
-"""Sends prompts with a seed, and returns what came of each, in their order."""
+Serve = Callable[[LiveArm, Sequence[PromptSource]], list[Run]]
+"""Sends prompts, and returns what came of each, in their order."""
 
 
-def serve_alone(one: LiveArm, sources: Sequence[PromptSource], seed: int) -> list[Run]:
+def serve_alone(one: LiveArm, sources: Sequence[PromptSource]) -> list[Run]:
     """Send a prompt to a server that serves nothing else."""
     [source] = sources
-    ids, n_predict = one.prompts[source.prompt], one.block.n_predict
-    return one.counted(lambda: [one.request(ids, n_predict, seed)], "metrics")
+    asked = one.prompts[source.prompt], one.block.n_predict, one.block.run_seed
+    return one.counted(lambda: [one.request(*asked)], "metrics")
 
 
 def describe_run(run: Mapping[str, Any]) -> str:

@@ -10,9 +10,9 @@ import logging
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from statistics import fmean
-from typing import Any, NamedTuple
+from typing import Any
 
-from specmoe.config.block import Arm, Block, PromptSource, Protocol, Schedule
+from specmoe.config.block import Arm, Block, Protocol, Schedule
 from specmoe.engine.disturbance import Budget, busiest, snapshot
 from specmoe.engine.identity import Workplace
 from specmoe.engine.job import Job, exclusive_job, log_of_job
@@ -20,7 +20,7 @@ from specmoe.engine.machine import machine_id, memory_needed
 from specmoe.engine.responses import tokens_per_second
 from specmoe.files import info_beside
 from specmoe.measure import study_commands
-from specmoe.measure.arm import LiveArm, Run, serve_alone
+from specmoe.measure.arm import LiveArm, Run, Turn, serve_alone
 from specmoe.measure.load import serve_at_once
 from specmoe.models.info import load_info, require_template
 from specmoe.text import counted
@@ -38,8 +38,7 @@ def measure_block(
     """
     if block.sends_chats:
         require_template(load_info(info_beside(target)), target, block.suite)
-    server_log = log.with_suffix(".server.log")
-    given = workplace, block.environment, target, server_log, drafts
+    given = workplace, target, log.with_suffix(".server.log"), drafts
     with log_of_job(log), exclusive_job(*given) as job:
         _logger.debug("%s: %s begin", block.block, counted(block.runs, "run"))
         before = snapshot()
@@ -95,7 +94,7 @@ def measure(block: Block, job: Job) -> dict[str, Any]:
                     live[arm] = LiveArm(block, arm, job, turn.group)
                     live[arm].begin()
                 live[arm].groups.add(turn.group)
-            runs += live[turn.arm].measure(turn.sources, turn.group, len(runs), serve, budget)
+            runs += live[turn.arm].measure(turn, len(runs), serve, budget)
         for one in live.values():
             one.stop()
     finally:
@@ -116,15 +115,6 @@ def _holds_two(block: Block, job: Job) -> bool:
     sizes = {model: files[model].stat().st_size for model in block.models}
     needed = (memory_needed(block, group, sizes, job.backend) for group in block.groups)
     return max(needed) <= job.usable_memory
-
-
-class Turn(NamedTuple):
-    """A run of a block; or a load, see `measure.load`, which goes once through the prompts."""
-
-    group: int  # of `Block.groups`
-    arm: Arm
-    sources: tuple[PromptSource, ...]  # one; those of a load in the order in which they are sent
-    live: tuple[Arm, ...]  # whose processes run then
 
 
 def turns_of(block: Block, *, together: bool) -> Iterator[Turn]:

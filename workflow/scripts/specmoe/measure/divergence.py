@@ -168,18 +168,14 @@ def judge_all(
 
 
 def judge_target(
-    campaign: LoadedCampaign,
-    target: str,
-    rows: Iterable[Mapping[str, Any]],
-    log: Path,
-    workflow_pid: int | None,
+    campaign: LoadedCampaign, target: str, rows: Iterable[Mapping[str, Any]], log: Path
 ) -> dict[str, Any]:
     """Judge the divergences of a target's runs, with no other measurement.
 
     `rows` are those of `runs.parquet`.
     """
-    workplace = campaign.workplace(f"divergences/{target}", workflow_pid)
-    engine, environment = read_record(workplace.engine), campaign.config.measurement.environment
+    workplace = campaign.workplace(f"divergences/{target}")
+    engine = read_record(workplace.engine)
     facts = {"target": target, "engine": engine["id"], "engine_commit": engine["commit"]}
-    with exclusive_job(workplace, environment, campaign.model_file(target), log) as job:
+    with exclusive_job(workplace, campaign.model_file(target), log) as job:
         return facts | judge_all(find_divergences(rows, target), campaign.blocks, job)

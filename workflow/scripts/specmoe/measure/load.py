@@ -25,7 +25,6 @@ class _Load:
 
     arm: LiveArm
     sources: Sequence[PromptSource]  # the prompts to measure, in order
-    seed: int  # of all its requests
     lock: threading.Lock = field(default_factory=threading.Lock)
     # The counters, read before the first measured request is sent, or passes would be missed.
     before: dict[str, float] = field(default_factory=dict)
@@ -54,15 +53,15 @@ class _Load:
 
     def serve(self, slot: int) -> None:
         """Be a client: send requests to a slot until the load is over; an error ends it for all."""
+        block, number = self.arm.block, 0
         try:
-            number = 0
             while not self.ended.is_set():
                 if (place := self.take()) is None:
                     self.fill(slot, number)
                     number += 1
                     continue
                 ids = self.arm.prompts[self.sources[place].prompt]
-                run = self.arm.request(ids, self.arm.block.n_predict, self.seed, slot=slot)
+                run = self.arm.request(ids, block.n_predict, block.run_seed, slot=slot)
                 with self.lock:
                     self.measured[place] = run | {"slot": slot}
                     if len(self.measured) == len(self.sources) and all(self.measured):
@@ -78,7 +77,7 @@ class _Load:
         ids = self.arm.prompts[sources[(slot + number) % len(sources)].prompt]
         share = 1.0 if self.steady else (slot + 1) / block.slots
         n_predict = max(2, round(share * block.n_predict))
-        sent = self.arm.request(ids, n_predict, self.seed, slot=slot, warm_up=True)
+        sent = self.arm.request(ids, n_predict, block.run_seed, slot=slot, warm_up=True)
         end, took_ms = time.perf_counter(), sent["answer"]["timings"]["predicted_ms"]
         with self.lock:
             self.fillers.append((slot, end - took_ms / 1000, end, n_predict))
@@ -110,7 +109,7 @@ class _Load:
         return [run | of_load for run in self.measured]
 
 
-def serve_at_once(one: LiveArm, sources: Sequence[PromptSource], seed: int) -> list[Run]:
+def serve_at_once(one: LiveArm, sources: Sequence[PromptSource]) -> list[Run]:
     """Return the runs of one attempt at a load, in their order."""
     # Counted of the whole load, its ramp and end included.
-    return one.counted(_Load(one, sources, seed).drive, "load_metrics")
+    return one.counted(_Load(one, sources).drive, "load_metrics")

@@ -10,23 +10,26 @@ import logging
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import accumulate, product
 from pathlib import Path
 from statistics import NormalDist, fmean, median, stdev, variance
 from typing import Any
 
 from specmoe.config.block import Arm, Block, TimedPasses
-from specmoe.engine.build import PROGRAM
 from specmoe.engine.disturbance import Budget, Watch, measure_undisturbed
 from specmoe.engine.identity import Workplace, fact
 from specmoe.engine.job import Job, exclusive_job
-from specmoe.engine.machine import machine_id, physical_cores
-from specmoe.files import engine_path, info_beside
+from specmoe.engine.machine import machine_id
+from specmoe.files import info_beside
 
 BATCH = 32
 # A draft model proposes token by token, after batches of γ + 1.
 _NARROWER = (1, 2, 8)
 _TOKENS_AGAIN = 256  # of texts that are scored again
+
+BESIDE = ("sampled_ms", "saved_ms", "restored_ms")
+"""What a record has of the server's work beside passes, see `read_timings`."""
 
 _logger = logging.getLogger(__name__)
 
@@ -35,49 +38,69 @@ def read_timings(text: str) -> dict[str, Any]:
     """Return what a record has of the passes that the program printed.
 
     - timings: those of each number of tokens with the same outputs, over all samples, in order.
-      `ms` is their median; `experts` are the activated ones, as a mean over layers and samples.
+      `ms` is the median of the last of a row, `first_ms` that of the first, whose graph is new;
+      `layers` are the activated experts of each MoE layer, as means over samples, and `experts`
+      their mean.
     - deviation: how far identical passes are apart, as a standard deviation of the logarithm of
       time; None for one place. A place's passes of all widths count as one, which takes about as
       long as a run.
     - error: the standard error of the logarithm of an `ms`, pooled over widths; a median has
       √(π/2) times that of a mean.
+    - what the server does beside a pass, as medians: `sampled_ms` an output, `saved_ms` and
+      `restored_ms` of a recurrent state; None of a model that has none.
     """
-    times, experts, of_places = (defaultdict[Any, list[float]](list) for _ in range(3))
+    rows, experts = (defaultdict[Any, list[list[float]]](list) for _ in range(2))
+    beside, of_places = (defaultdict[Any, list[float]](list) for _ in range(2))
     for line in map(json.loads, text.splitlines()):
+        for name in line.keys() & {*BESIDE}:
+            beside[name].append(line[name])
         if "ms" in line:
-            times[line["outputs"], line["n_tokens"]].append(line["ms"])
-            of_places[line["sample"]].append(math.log(line["ms"]))
-        else:
-            experts[line["n_tokens"]].append(fmean(line["experts"]))
-    means = {n_tokens: fmean(counts) for n_tokens, counts in experts.items()}
+            rows[line["outputs"], line["n_tokens"]].append(line["ms"])
+            of_places[line["sample"]].append(math.log(line["ms"][-1]))
+        elif "experts" in line:
+            experts[line["n_tokens"]].append(line["experts"])
+    layers = {
+        n_tokens: [*map(fmean, zip(*counts, strict=True))] for n_tokens, counts in experts.items()
+    }
     timings = [
-        {"outputs": outputs, "n_tokens": n_tokens, "ms": median(ms), "experts": means.get(n_tokens)}
-        for (outputs, n_tokens), ms in sorted(times.items())
+        {
+            "outputs": outputs,
+            "n_tokens": n_tokens,
+            "samples": len(own),
+            "ms": median(row[-1] for row in own),
+            "first_ms": median(row[0] for row in own),
+            "experts": fmean(layers[n_tokens]) if layers else None,
+            "layers": layers.get(n_tokens),
+        }
+        for (outputs, n_tokens), own in sorted(rows.items())
     ]
-    if len(of_places) < 2:
-        return {"timings": timings, "deviation": None, "error": None}
-    square = fmean(variance(map(math.log, ms)) for ms in times.values()) / len(of_places)
-    deviation, error = stdev(map(fmean, of_places.values())), math.sqrt(square * math.pi / 2)
-    return {"timings": timings, "deviation": deviation, "error": error}
+    found: dict[str, Any] = {"timings": timings, "deviation": None, "error": None}
+    found |= {name: median(beside[name]) if beside[name] else None for name in BESIDE}
+    if len(of_places) > 1:
+        squares = (variance(math.log(row[-1]) for row in own) for own in rows.values())
+        found["deviation"] = stdev(map(fmean, of_places.values()))
+        found["error"] = math.sqrt(fmean(squares) / len(of_places) * math.pi / 2)
+    return found
 
 
 def time_passes(
     passes: TimedPasses, workplace: Workplace, model: Path, log: Path
 ) -> dict[str, Any]:
     """Time the forward passes of a model, again if disturbed, and return their record."""
-    with exclusive_job(workplace, passes.environment, model, log) as job:
+    with exclusive_job(workplace, model, log) as job:
         _logger.info("%s: forward passes are timed; the program logs to %s", passes.model, log)
-        return measure(passes, job, workplace.engine.with_name(PROGRAM))
+        return measure(passes, job)
 
 
-def measure(passes: TimedPasses, job: Job, program: Path) -> dict[str, Any]:
-    """Return the record of the passes of the job's target, timed with `program`."""
-    threads = passes.threads or physical_cores()
-    lists = " ".join(passes.outputs), " ".join(map(str, passes.widths))
-    counts = threads, passes.gpu_layers, passes.depth, passes.samples
-    words = "time", engine_path(job.target), job.root / passes.text, *counts, *lists
+def measure(passes: TimedPasses, job: Job) -> dict[str, Any]:
+    """Return the record of the passes of the job's target."""
+    listed = " ".join(f"{outputs}:{n_tokens}" for outputs, n_tokens in passes.passes)
+    widest = max(n_tokens for _, n_tokens in passes.passes)
+    passes = replace(passes, context=max(passes.context, passes.depth + passes.row * widest))
+    places = passes.depth, passes.samples, passes.seconds or "inf"
+    words = "time", job.root / passes.text, *places, passes.row, listed
     printed, attempts = measure_undisturbed(
-        lambda: job.run(program, words, passes.environment, job.time_limit_s),
+        lambda: job.run(words, passes, passes.samples),  # each takes about as long as a run
         lambda: Watch(None, job.backend, passes.environment),
         Budget(passes.reruns, 1),
     )
@@ -132,19 +155,18 @@ def texts_of(records: Iterable[tuple[Block, Mapping[str, Any]]]) -> list[Text]:
 
 
 def score(
-    texts: Sequence[Ids], block: Block, job: Job, program: Path, n_tokens: int = BATCH
+    texts: Sequence[Ids], block: Block, job: Job, n_tokens: int = BATCH
 ) -> list[list[Proposal]]:
     """Return the scores of texts by a draft model, the job's, in batches of `n_tokens`.
 
-    `program` runs as the processes of `block` do. Raises MeasurementError if it fails or hangs.
+    Our program runs as the processes of `block` do. Raises MeasurementError if it fails or hangs.
     """
     file = job.server_log.with_suffix(".texts")
     lines = [[len(prompt), *prompt, *tokens] for prompt, tokens in texts]
     file.write_text("".join(" ".join(map(str, line)) + "\n" for line in lines))
-    threads = block.threads or physical_cores()
     longest = max(len(prompt) + len(tokens) for prompt, tokens in texts)
-    words = "score", engine_path(job.target), file, threads, block.gpu_layers, n_tokens, longest
-    printed = job.run(program, words, block.environment, job.time_limit_s * len(texts))
+    alone = replace(block, context=longest, engine_args=())
+    printed = job.run(("score", file, n_tokens), alone, len(texts))
     file.unlink()
     proposals: list[list[Proposal]] = [[] for _ in texts]
     for one in map(json.loads, printed.splitlines()):
@@ -166,34 +188,28 @@ def widest_move(one: Iterable[Sequence[Proposal]], other: Iterable[Sequence[Prop
 
 
 def score_texts(
-    draft: str,
-    records: Iterable[tuple[Block, Mapping[str, Any]]],
-    workplace: Workplace,
-    file: Path,
-    log: Path,
+    records: Iterable[tuple[Block, Mapping[str, Any]]], workplace: Workplace, file: Path, log: Path
 ) -> dict[str, Any]:
-    """Score the outputs of baselines by a draft model; return the record.
+    """Score the outputs of baselines by a draft model, which is in a file; return the record.
 
     `records` are those of blocks with a baseline; `log` receives the program's output.
     """
     blocks = [*records]
     texts, block = texts_of(blocks), blocks[0][0]
-    program = workplace.engine.with_name(PROGRAM)
     # Upcycled models write what their dense one does. Shortest prompts first: narrow batches take
     # long, so those of the first texts.
     distinct = sorted({ids for *_, ids in texts}, key=lambda ids: len(ids[0]))
     ends = accumulate(len(tokens) for _, tokens in distinct)
     again = max(1, sum(end <= _TOKENS_AGAIN for end in ends))
-    with exclusive_job(workplace, block.environment, file, log) as job:
-        found = score(distinct, block, job, program)
+    with exclusive_job(workplace, file, log) as job:
+        found = score(distinct, block, job)
         moves = [
-            widest_move(found[:again], score(distinct[:again], block, job, program, n_tokens))
+            widest_move(found[:again], score(distinct[:again], block, job, n_tokens))
             for n_tokens in _NARROWER
         ]
     of_ids = dict(zip(distinct, found, strict=True))
     kept = ("agrees", "confidence", "lead_nats")
     return {
-        "draft": draft,
         "engine": fact(workplace.engine, "id"),
         "draft_sha256": fact(info_beside(file), "sha256"),
         "machine": machine_id(),

@@ -125,13 +125,13 @@ class Recording:
             return TypeAdapter(cls).validate_python(read_record(path))
 
 
-def record_trace(campaign: LoadedCampaign, log: Path, workflow_pid: int | None = None) -> None:
+def record_trace(campaign: LoadedCampaign, log: Path) -> None:
     """Decode one prompt with a target, and record the draft tokens of every round."""
     block = campaign.demonstration
     assert block is not None
     drafts = {model: campaign.model_file(model) for model in block.draft_models}
-    workplace, target = campaign.workplace("trace", workflow_pid), campaign.model_file(block.target)
-    with exclusive_job(workplace, block.environment, target, log, drafts) as job:
+    workplace, target = campaign.workplace("trace"), campaign.model_file(block.target)
+    with exclusive_job(workplace, target, log, drafts) as job:
         recording = record(block, job, campaign.config)
     replace_text(campaign.folder / "trace.json", recording.to_json())
 

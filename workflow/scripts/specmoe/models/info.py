@@ -5,6 +5,7 @@ Model info is in `<model>.json`; `models.json` has that of a whole campaign.
 
 import dataclasses
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Self, TypeVar
 
@@ -102,16 +103,6 @@ def require_template(info: ModelInfo, file: Path, suite: str) -> None:
         )
 
 
-def load_info(path: Path) -> ModelInfo:
-    """Read one model's info; raises ModelError for a file that is missing or not a model info."""
-    return _load(TypeAdapter(ModelInfo), path)
-
-
-def load_infos(path: Path) -> dict[str, ModelInfo]:
-    """Read the infos of a campaign by model id; raises ModelError as `load_info` does."""
-    return _load(TypeAdapter(dict[str, ModelInfo]), path)
-
-
 def save_info(info: ModelInfo | Mapping[str, ModelInfo], path: Path) -> None:
     """Write one model's info, or the infos of a campaign."""
     path.write_bytes(to_json(info, indent=1) + b"\n")
@@ -125,6 +116,11 @@ def _load(adapter: TypeAdapter[T], path: Path) -> T:
     except ValueError as error:
         reason = one_line(first_error(error))
         raise ModelError(f"{path}: no model info ({reason}); make it again") from error
+
+
+load_info = partial(_load, TypeAdapter(ModelInfo))
+load_infos = partial(_load, TypeAdapter(dict[str, ModelInfo]))
+"""Read a model's info, or a campaign's by id; ModelError for what is missing or no info."""
 
 
 @dataclasses.dataclass(frozen=True)

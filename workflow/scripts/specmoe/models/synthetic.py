@@ -11,7 +11,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from math import sqrt
 from pathlib import Path
-from typing import NamedTuple
 
 import gguf
 
@@ -43,17 +42,12 @@ QUERY_GAIN = 1.5
 _LOGIT_GAIN = 4.0
 
 
-class Vocabulary(NamedTuple):
-    """A byte-level BPE vocabulary as GGUF stores it."""
+def byte_level_vocabulary(size: int) -> tuple[list[str], list[gguf.TokenType], list[str], int]:
+    """Return a byte-level BPE of `size` tokens, as GGUF stores it; unused tokens pad its end.
 
-    tokens: list[str]
-    types: list[gguf.TokenType]
-    merges: list[str]
-    end_of_text: int  # token id
-
-
-def byte_level_vocabulary(size: int) -> Vocabulary:
-    """Return a vocabulary of `size` tokens that encodes any byte; unused tokens pad its end."""
+    It encodes any byte. Returned are its tokens, their types, its merges, and the id of the token
+    that ends a text.
+    """
     # GPT-2's printable symbol for each byte, in the order of its vocabulary.
     printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
     tokens = list(map(chr, [*printable, *range(256, 512 - len(printable))]))
@@ -69,7 +63,7 @@ def byte_level_vocabulary(size: int) -> Vocabulary:
         raise ModelError(f"synthetic model: vocabulary must be at least {end_of_text + 1}")
     tokens += ["<|endoftext|>", *(f"<|unused_{i}|>" for i in range(padding))]
     types = [kinds.NORMAL] * end_of_text + [kinds.CONTROL] + [kinds.UNUSED] * padding
-    return Vocabulary(tokens, types, merges, end_of_text)
+    return tokens, types, merges, end_of_text
 
 
 def write_model(path: Path, recipe: Recipe) -> None:
@@ -273,11 +267,11 @@ def _add_metadata(writer: gguf.GGUFWriter, recipe: Recipe) -> None:
 
 def add_vocabulary(writer: gguf.GGUFWriter, size: int) -> None:
     """Write the metadata that llama.cpp needs to tokenize, by so many tokens."""
-    vocabulary = byte_level_vocabulary(size)
+    tokens, types, merges, end_of_text = byte_level_vocabulary(size)
     writer.add_tokenizer_model("gpt2")
     writer.add_tokenizer_pre("qwen35")
-    writer.add_token_list(vocabulary.tokens)
-    writer.add_token_types(vocabulary.types)
-    writer.add_token_merges(vocabulary.merges)
-    writer.add_eos_token_id(vocabulary.end_of_text)
+    writer.add_token_list(tokens)
+    writer.add_token_types(types)
+    writer.add_token_merges(merges)
+    writer.add_eos_token_id(end_of_text)
     writer.add_bool("tokenizer.ggml.add_bos_token", False)

@@ -19,7 +19,6 @@ from specmoe.analysis.cost_model import KINDS
 from specmoe.analysis.cost_tables import PAIR
 from specmoe.analysis.decision import Answer
 from specmoe.analysis.filters import GAINS
-from specmoe.analysis.gamma_curves import LONGEST
 from specmoe.analysis.registry import TABLES, Analysis, Record, records
 from specmoe.analysis.terminal import environment
 from specmoe.config.base import read_yaml
@@ -83,7 +82,6 @@ def render_page(
         script=_joined(*(sources / f"{name}.js" for name in ("script", "whatif"))),
         trace=recording,
         fitted=whatif_pairs(analysis),
-        longest=LONGEST,
         pair=pair,
         zh=zh,
         t=zh.beside,
@@ -194,7 +192,7 @@ def _joined(*files: Path) -> Markup:
 def whatif_pairs(analysis: Analysis) -> list[Record]:
     """Return the targets and draft models whose costs were fitted, in the order of tables.
 
-    Names are labels. `knots` are the γ or widths of each kind of cost, `costs` the steps there, and
+    Names are labels. `knots` are the γ or widths of each kind of cost, `costs` the ms there, and
     `without` the same as fitted without each repeat. With a single repeat `quantile` is null and
     `without` empty.
     """
@@ -204,13 +202,13 @@ def whatif_pairs(analysis: Analysis) -> list[Record]:
 def _pair(costs: pd.DataFrame, analysis: Analysis) -> Record:
     first = costs.iloc[0]
     fits = [fit for _, fit in costs.groupby("without_repeat")]
-    steps, *without = (_by_kind(fit, "steps") for fit in fits)
+    ms, *without = (_by_kind(fit, "ms") for fit in fits)
     return {
         "target": first["target_label"],
         "draft": first["draft_label"],
         "engine": first["engine"],
         "knots": _by_kind(fits[0], "at"),
-        "costs": steps,
+        "costs": ms,
         "without": without,
         "replays": bool(first["replays"]),
         "quantile": None if pd.isna(first["quantile"]) else float(first["quantile"]),
@@ -226,7 +224,7 @@ def _by_kind(fit: pd.DataFrame, column: str) -> dict[str, list[Any]]:
 def _settings(costed: pd.DataFrame, pair: pd.Series) -> list[Record]:
     """Return the settings of a pair that were measured; `own`: acceptance was not forced."""
     costed = costed[(costed[PAIR] == pair[PAIR]).all(axis=1)]
-    measured = costed[costed["speedup"].notna() & costed["gamma"].le(LONGEST)]
+    measured = costed[costed["speedup"].notna()]
     settings = measured.assign(own=measured["forced_acceptance"].isna()).rename(columns=_SHORT)
     settings = settings[["gamma", "own", "speedup", *_SHORT.values()]].astype(object)
     return records(settings.where(settings.notna(), None))

@@ -123,11 +123,13 @@ def cited(analysis: Analysis) -> dict[str, Any]:
         "missed": mostly_missed(analysis.sensitivity),
         # What a round costs.
         "costs_measured": not passes.empty,
+        "new_graphs": bool(analysis.pass_times["first_ms"].isna().any()),
         "widest_reads": _widest_reads(analysis.pass_times),
         "widest": widest,
-        "widest_steps": _ends_by_family(passes[passes["n_tokens"] == widest], "steps"),
+        "widest_of_token": _ends_by_family(passes[passes["n_tokens"] == widest], "of_token"),
         "break_even": _break_even(analysis),
-        "predicted": next(iter(records(predicted[predicted["suite"] == WHOLE])), None),
+        "all_copy": all("checkpoint" in of_round for of_round in passes["parts"]),
+        "predicted": {row["basis"]: row for row in records(predicted[predicted["suite"] == WHOLE])},
         "forced": [
             {"acceptance": _ends(100 * at["acceptance_rate"]), "speedup": _ends(at["speedup"])}
             for _, at in forced.groupby("forced_acceptance")

@@ -52,7 +52,7 @@ _BREAKS = re.compile(r"(?<=[a-z])([/.])(?=[a-z])")
 _LONGEST_NAME = 18
 _SHARE_OF_NAMES = "0.15"
 # Forms of numbers with a deviation or interval, which not every row has.
-_WITH_REACH = ("mean", "measured", "measured_percent")
+_WITH_REACH = ("mean", "measured", "measured_percent", "residual")
 
 
 def to_latex(value: Any) -> str:

@@ -65,7 +65,7 @@ class Asked:
     @property
     def records(self) -> Records:
         """The campaign's records."""
-        return Records(self.campaign.folder)
+        return Records(self.campaign.folder, measuring_lock)
 
     # Jobs that keep a record.
 
@@ -97,8 +97,10 @@ class Asked:
         passes = self.campaign.timed_passes[model]
         files = self._files(self.campaign.config.campaign.engine, model)
         text = text_of_prompt(self.campaign.root / passes.text, None)
-        own = {"repeat": repeat, "text": _sha256(text)}
-        return dict(json.loads(json.dumps(files | asdict(passes) | own)))
+        own = {"repeat": repeat, "text": _sha256(text)} | self._named_files(passes.engine_args)
+        # With more minutes those that are timed stay.
+        listed = {name: value for name, value in asdict(passes).items() if name != "seconds"}
+        return dict(json.loads(json.dumps(files | listed | own)))
 
     def rereading(self, model: str, blocks: Iterable[str]) -> Request:
         """Return the request of the job in which a model scores outputs of blocks."""
@@ -144,12 +146,6 @@ class Asked:
             if not (head := head_of(self.records.link(name)))
             or first_changes(head.request, request)
         }
-
-    def measure_once(
-        self, name: str, request: Request, measure: Callable[[], dict[str, Any]]
-    ) -> tuple[dict[str, Any], bool]:
-        """Return what is kept of a request, or measure it, see `Records.measured_once`."""
-        return self.records.measured_once(name, request, measure, measuring_lock)
 
     # Files of the user's, and of the workflow's own, that somebody replaced.
 

@@ -8,20 +8,14 @@ import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import product
 from pathlib import Path
 from typing import Any
 
+from specmoe.config import matrix
 from specmoe.config.block import Block, Protocol, TimedPasses
 from specmoe.config.engines import Backend, detect_backend
-from specmoe.config.matrix import (
-    TEXTS,
-    block_order,
-    choose_demonstration,
-    list_blocks,
-    list_draft_scoring,
-    list_timed_passes,
-    without,
-)
+from specmoe.config.models import HubModel, NgramCache, PackageModel, QuantizeModel
 from specmoe.config.schema import Config, read_config
 from specmoe.engine.identity import Workplace, engine_ids, fact
 from specmoe.errors import ConfigError
@@ -29,6 +23,8 @@ from specmoe.files import named_if_damaged, read_record, replace_text
 from specmoe.records import head_of
 from specmoe.text import counted, duration, fill_template
 
+Files = dict[str, list[Path]]
+"""Inputs of a rule by name."""
 # The workflow's folder, which records name as the working directory sees it.
 ROOT = Path(os.path.relpath(Path(__file__).parents[4]))
 
@@ -100,7 +96,7 @@ class LoadedCampaign:
         """Return the info of a model."""
         return self.models_folder / f"{model}.json"
 
-    def workplace(self, job: str, workflow_pid: int | None, engine: str = "") -> Workplace:
+    def workplace(self, job: str, engine: str = "") -> Workplace:
         """Return where a job measures: with an engine, on the machine that is described for it.
 
         `engine` is the engine's id, if it is not the campaign's own.
@@ -110,7 +106,7 @@ class LoadedCampaign:
             engine=self.engine_file(engine or self.engine_id),
             machine=self.folder / f"machines/{job}.json" if self.shared else self.machine_file,
             time_limit_s=self.config.measurement.time_limit_s,
-            workflow_pid=workflow_pid,
+            environment=self.config.measurement.environment,
         )
 
     @property
@@ -163,8 +159,8 @@ class LoadedCampaign:
     @cached_property
     def blocks(self) -> dict[str, Block]:
         """Every block of the campaign by id, in the order of measurement."""
-        blocks = list_blocks(self.config, gpu=self.gpu)
-        return {one.block: one for one in block_order(blocks, self.config.measurement.order)}
+        blocks = matrix.list_blocks(self.config, gpu=self.gpu)
+        return {one.block: one for one in matrix.block_order(blocks, self.config.measurement.order)}
 
     @property
     def stages(self) -> list[Path]:
@@ -193,14 +189,14 @@ class LoadedCampaign:
         Controls and forced acceptance are measured as long as anything of their target is.
         """
         block = self.block(name)
-        if not self.stages or TEXTS in name:
+        if not self.stages or matrix.TEXTS in name:
             return block
         if not (stage := self.stage(block.repeat)):
             return None
         gone = {name for name, further in stage["measured"].items() if not further}
         if block.target not in stage["targets"]:
             gone.add(block.comparison)
-        return without(block, gone) or replace(block, arms=())
+        return matrix.without(block, gone) or replace(block, arms=())
 
     @property
     def measured_blocks(self) -> list[str]:
@@ -267,7 +263,8 @@ class LoadedCampaign:
     @cached_property
     def timed_passes(self) -> dict[str, TimedPasses]:
         """The passes that are timed by themselves in every repeat, by model."""
-        return {one.model: one for one in list_timed_passes(self.config, self.blocks.values())}
+        passes = matrix.list_timed_passes(self.config, self.blocks.values())
+        return {one.model: one for one in passes}
 
     @property
     def pass_times(self) -> list[Path]:
@@ -278,7 +275,7 @@ class LoadedCampaign:
     @cached_property
     def draft_scoring(self) -> dict[str, list[str]]:
         """The draft models that score outputs of their targets, with the blocks of these."""
-        return list_draft_scoring(self.config, self.blocks.values())
+        return matrix.list_draft_scoring(self.config, self.blocks.values())
 
     @property
     def scores(self) -> list[Path]:
@@ -324,13 +321,64 @@ class LoadedCampaign:
     def demonstration(self) -> Block | None:
         """The block of the demonstration; None if no draft model drafts in it, or none ships."""
         if self.measured or self.trace_file.exists():
-            return choose_demonstration(self.config, gpu=self.gpu)
+            return matrix.choose_demonstration(self.config, gpu=self.gpu)
         return None
 
     @property
     def trace_file(self) -> Path:
         """The record of the demonstration."""
         return self.data / "trace.json"
+
+    # The files of other jobs that jobs wait for.
+
+    def made_from(self, model: str) -> Files:
+        """Return what a model is made from: another one, whose info says that it is whole.
+
+        An engine that made it stays its engine, see `engine_of_model`.
+        """
+        entry, files = self.config.models[model], Files(engine=[])
+        if source := entry.made_from:
+            files |= {"source_info": [self.info(source)], "source": [self.model_file(source)]}
+        if isinstance(entry, QuantizeModel | NgramCache):
+            files["engine"] = [self.engine_file(self.engine_of_model(model))]
+        return files
+
+    def digests_of_download(self, model: str) -> list[Path]:
+        """Return the file with the digests of a downloaded model, in a list."""
+        downloaded = isinstance(self.config.models[model], HubModel | PackageModel)
+        return [self.models_folder / f"{model}.sha256"] if downloaded else []
+
+    def files_of_blocks(self, *blocks: str) -> Files:
+        """Return what blocks load. Raises ConfigError for one that the campaign does not have."""
+        models = sorted({model for one in blocks for model in self.block(one).models})
+        engines = sorted({*map(self.engine_of_block, blocks)})
+        return {
+            "engine": [*map(self.engine_file, engines)],
+            "models": [*map(self.model_file, models)],
+            "infos": [*map(self.info, models)],
+        }
+
+    def files_of_table(self, table: str) -> Files:
+        """Return the records of one of `tables`, and what describes their models and engines."""
+        match table:
+            case "machine":
+                repeats = [*self.first_blocks][: 1 if self.stages else None]
+                names = self.blocks if self.shared else (f"r{one}" for one in repeats)
+                return {"records": [self.folder / f"machines/{name}.json" for name in names]}
+            case "models":
+                return {"records": [*map(self.info, self.config.measured_networks)]}
+            case "agreement":
+                return {"records": self.stages or self.scores}
+            case "pass_times":
+                passes = product(self.timed_passes, self.first_blocks)
+                files = [self.folder / f"pass_times/{model}/r{one}.jsonl" for model, one in passes]
+                engine = [self.engine_file(self.engine_id)]
+                return {"engine": engine, "records": self.stages or files}
+        named = ((name, f"suites/{block.suite}") for name, block in self.blocks.items())
+        blocks = [name for name, suite in named if table in ("runs", suite)]
+        loaded = self.files_of_blocks(*blocks)
+        del loaded["models"]  # they may be gone by then
+        return loaded | {"records": self.stages or self.record_files(blocks)}
 
 
 def _read(stages: Path) -> dict[str, Any]:

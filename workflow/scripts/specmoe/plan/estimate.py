@@ -51,11 +51,8 @@ def size_of(
         scale, experts = file_bytes / family.parameters, (family.experts, family.experts_used)
         always, routed = split_by_active(family.parameters, family.parameters_active, *experts)
         return Size(file_bytes, always * scale, routed * scale, *experts, family.layers)
-    layers = source.layers if source else TYPICAL_LAYERS
-    if isinstance(entry, models.TruncateModel):
-        layers = entry.layers
-    if isinstance(entry, models.SyntheticModel):
-        layers = entry.recipe.layers
+    own = entry.recipe if isinstance(entry, models.SyntheticModel) else entry
+    layers = getattr(own, "layers", source.layers if source else TYPICAL_LAYERS)
     return Size(file_bytes, file_bytes, 0, 0, 0, layers)  # taken for dense
 
 
@@ -75,7 +72,6 @@ def info_of_entry(model: str, config: Config) -> ModelInfo:
     return ModelInfo(
         size_bytes=size.file_bytes,
         sha256=None,
-        architecture=family.architecture,
         type=type_in_name[1] if type_in_name else None,
         parameters_total=round(family.parameters),
         parameters_active=round(family.parameters_active),
@@ -86,9 +82,7 @@ def info_of_entry(model: str, config: Config) -> ModelInfo:
         vocabulary_size=family.vocabulary,
         vocabulary_sha256=None,
         context_length=None,
-        layers=family.layers,
-        experts=family.experts,
-        experts_used=family.experts_used,
+        **family.model_dump(include={"architecture", "layers", "experts", "experts_used"}),
     )
 
 
@@ -120,14 +114,9 @@ def _size_of_experts(entry: models.UpcycleModel, family: Family | None, source: 
     if family is not None and family.feed_forward is not None:
         share = family.feed_forward / family.parameters
     copied = source.file_bytes * share
-    return Size(
-        file_bytes=round(source.file_bytes + (entry.experts - 1) * copied),
-        always_read_bytes=max(source.always_read_bytes - copied, 0),
-        routed_bytes=entry.experts * copied,
-        experts=entry.experts,
-        experts_used=entry.used,
-        layers=source.layers,
-    )
+    file_bytes = round(source.file_bytes + (entry.experts - 1) * copied)
+    always, routed = max(source.always_read_bytes - copied, 0), entry.experts * copied
+    return Size(file_bytes, always, routed, entry.experts, entry.used, source.layers)
 
 
 ACCEPTANCE = 0.6  # of each drafted token, independently

@@ -83,17 +83,21 @@ def describe(
         "devices": ", ".join(f"{one.name}: {one.description}" for one in devices) or None,
     }
     hardware |= stated(given)
-    bandwidth, source = _bandwidth(hardware, backend, given, probe)
-    return hardware | {_BANDWIDTH: bandwidth, _SOURCE: source}
+    if hardware[_BANDWIDTH] is None:
+        hardware[_BANDWIDTH], hardware[_SOURCE] = _bandwidth(hardware, backend, probe)
+    return hardware
 
 
 def stated(given: Mapping[str, str | float]) -> Facts:
-    """Return what the user states, under the names of the description."""
-    return {
+    """Return what the user states, under the names of the description; null for no bandwidth."""
+    bandwidth = given.get("memory_bandwidth_gb_s")
+    facts: Facts = {
         name.replace("_gb", "_bytes"): one if isinstance(one, str) else round(one * GIB)
         for name, one in given.items()
         if name != "memory_bandwidth_gb_s"
     }
+    rate = bandwidth and float(bandwidth) * GB
+    return facts | {_BANDWIDTH: rate, _SOURCE: "config" if rate else None}
 
 
 def _gpus(backend: Backend, devices: Sequence[Device]) -> list[tuple[str, int | None]]:
@@ -115,14 +119,9 @@ def _gpus(backend: Backend, devices: Sequence[Device]) -> list[tuple[str, int | 
 
 
 def _bandwidth(
-    hardware: Facts,
-    backend: Backend,
-    given: Mapping[str, str | float],
-    probe: Callable[[], float],
+    hardware: Facts, backend: Backend, probe: Callable[[], float]
 ) -> tuple[float | None, str | None]:
     """Return the bandwidth of the memory that the backend reads weights from, and its source."""
-    if "memory_bandwidth_gb_s" in given:
-        return float(given["memory_bandwidth_gb_s"]) * GB, "config"
     shared = hardware["gpu"] is not None and hardware["gpu_memory_bytes"] is None
     apart = backend in COPYING and not shared
     names = [str(hardware["gpu"])] if apart or shared else []

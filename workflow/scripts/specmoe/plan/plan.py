@@ -25,6 +25,8 @@ from specmoe.plan.machine import PROBED, devices_of, probe
 from specmoe.plan.machine import describe as describe_machine
 from specmoe.text import duration, fill_template
 
+_Downloaded = HubModel | PackageModel
+
 
 def _grouped(pairs: Iterable[tuple[Any, Any]]) -> dict[Any, list[Any]]:
     groups: dict[Any, list[Any]] = {}
@@ -65,23 +67,18 @@ class Plan:
     @cached_property
     def downloads(self) -> dict[str, int | None]:
         """The bytes of what has to be downloaded, by where it is; a shared file counts once."""
-        return {
-            entry.origin: self._file_bytes.get(name)
-            for name, entry in self._absent
-            if isinstance(entry, HubModel | PackageModel)
-        }
+        return {one.origin: size for _, one, size in self._absent if isinstance(one, _Downloaded)}
 
     @cached_property
     def made(self) -> dict[str, int | None]:
         """The bytes of the models that are written here, by name."""
-        downloaded = HubModel | PackageModel | PathModel
-        absent = (name for name, entry in self._absent if not isinstance(entry, downloaded))
-        return {name: self._file_bytes.get(name) for name in absent}
+        ready = _Downloaded | PathModel
+        return {name: size for name, entry, size in self._absent if not isinstance(entry, ready)}
 
     @property
-    def _absent(self) -> list[tuple[str, AnyModel]]:
-        needed = [(name, self.config.models[name]) for name in self.config.needed_models]
-        return [(name, entry) for name, entry in needed if name not in self.found.here]
+    def _absent(self) -> list[tuple[str, AnyModel, int | None]]:
+        absent = [name for name in self.config.needed_models if name not in self.found.here]
+        return [(name, self.config.models[name], self._file_bytes.get(name)) for name in absent]
 
     @cached_property
     def memory_needs(self) -> dict[str, int]:

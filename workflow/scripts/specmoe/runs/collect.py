@@ -135,25 +135,21 @@ def _read(run: Mapping[str, Any], block: Block, arm: Arm) -> RunRow:
     if not arm.speculates:
         return read
     trace = [Verification(*verification) for verification in run.get("verifications", [])]
-    counts, positions = counts_of(trace, arm.gamma), range(arm.gamma)
+    counts = counts_of(trace, arm.gamma)
     lengths = counts["accepted_lengths"]
+    at = [ACCEPTED_AT.format(position=position) for position in range(arm.gamma)]
     if of_load:
         # The server's counters are of all requests that it served at once. What was drafted and
         # accepted is in the answer, if anything was, and the rounds are in the log.
-        read |= {
-            "rounds": sum(lengths),
-            "drafted": timings.get("draft_n", 0),
-            "accepted": timings.get("draft_n_accepted", 0),
-            "accepted_per_position": [sum(lengths[position + 1 :]) for position in positions],
-        }
-    else:
-        names = [ACCEPTED_AT.format(position=position) for position in positions]
-        read |= {
-            "rounds": round(metrics[ROUNDS]),
-            "drafted": round(metrics[DRAFTED]),
-            "accepted": round(metrics[ACCEPTED]),
-            "accepted_per_position": [round(metrics[name]) for name in names],
-        }
+        metrics = Counter({name: sum(lengths[place + 1 :]) for place, name in enumerate(at)})
+        metrics[ROUNDS], metrics[DRAFTED] = sum(lengths), timings.get("draft_n", 0)
+        metrics[ACCEPTED] = timings.get("draft_n_accepted", 0)
+    read |= {
+        "rounds": round(metrics[ROUNDS]),
+        "drafted": round(metrics[DRAFTED]),
+        "accepted": round(metrics[ACCEPTED]),
+        "accepted_per_position": [round(metrics[name]) for name in at],
+    }
     return read | counts
 
 

@@ -11,10 +11,10 @@ import pandas as pd
 import pandera.pandas as pa
 
 from specmoe.files import named_if_damaged, read_record, replace_text
+from specmoe.measure.model_passes import BESIDE
 from specmoe.models.info import load_info, save_info
 from specmoe.plan.asked import Asked
 from specmoe.plan.campaign import LoadedCampaign
-from specmoe.plan.job_files import JobFiles
 from specmoe.plan.machine import collect
 from specmoe.records import Request
 from specmoe.runs.collect import collect_runs, measured_as_asked
@@ -34,15 +34,26 @@ PASS_TIMES = pa.DataFrameSchema(
         "n_tokens": pa.Column(int, _POSITIVE),  # tokens of the pass
         "depth": pa.Column(int, _POSITIVE),  # tokens before it
         "samples": pa.Column(int, _POSITIVE),
-        "ms": pa.Column(float, _POSITIVE),  # median over the samples
-        # Distinct experts of a layer, mean over layers and samples; null of a dense model.
+        # Medians over the samples: of the last of equal passes in a row, and of the first; null in
+        # rows of version 2, in which each pass was a first one.
+        "ms": pa.Column(float, _POSITIVE),
+        "first_ms": pa.Column(float, _POSITIVE, nullable=True),
+        # The standard error of the logarithm of a pass's ms, see `read_timings`.
+        "error": pa.Column(float, _COUNT, nullable=True),
+        # What the server does beside: sampling an output, and copying a recurrent state before a
+        # round and back; null of a model without one.
+        **{name: pa.Column(float, _COUNT, nullable=True) for name in BESIDE},
+        # Distinct experts of a layer, mean over layers and samples, and of each layer over samples;
+        # null of a dense model.
         "experts": pa.Column(float, _POSITIVE, nullable=True),
+        "layers": pa.Column(object, nullable=True),
         # Of the last attempt, see `engine.disturbance`.
         "disturbed_reason": pa.Column(str, nullable=True),
     },
     unique=["engine", "model", "repeat", "outputs", "n_tokens"],
     strict=True,
     coerce=True,
+    add_missing_columns=True,  # of version 2
 )
 _OF_DRAFT = {
     "engine": pa.Column(str),
@@ -84,9 +95,8 @@ def frame_of(schema: pa.DataFrameSchema, rows: Iterable[Mapping[str, Any]]) -> p
 def _read(schema: pa.DataFrameSchema, path: Path | None = None) -> pd.DataFrame:
     if path is None:
         return frame_of(schema, [])
-    frame = read_table(path).to_pandas()
     with schema_errors(path):
-        return validated(schema, frame)
+        return validated(schema, read_table(path).to_pandas())
 
 
 read_pass_times = partial(_read, PASS_TIMES)
@@ -96,9 +106,9 @@ read_agreement = partial(_read, AGREEMENT)
 
 def rows_of_passes(record: Mapping[str, Any], asked: Request) -> list[dict[str, Any]]:
     """Return the rows of a record of timed passes and its request."""
-    whole = {name: asked[name] for name in ("engine", "model", "repeat", "depth", "samples")}
+    whole = {name: asked[name] for name in ("engine", "model", "repeat", "depth")}
     whole |= {"model_sha256": asked["target_sha256"]}
-    whole |= {name: record[name] for name in ("machine", "disturbed_reason")}
+    whole |= {name: record[name] for name in ("machine", "disturbed_reason", "error", *BESIDE)}
     return [whole | one for one in record["timings"]]
 
 
@@ -127,7 +137,7 @@ def read_passes(asked: Asked, repeats: Iterable[int]) -> pd.DataFrame:
 
 def collect_table(campaign: LoadedCampaign, table: str, out: Path) -> None:
     """Collect records: `runs`, `suites/<suite>`, `pass_times`, `agreement`, `machine`, `models`."""
-    records = JobFiles(campaign).of_table(table)["records"]
+    records = campaign.files_of_table(table)["records"]
     match table:
         case "machine":
             machine = collect([*map(read_record, records)], shared=campaign.shared)
@@ -135,19 +145,14 @@ def collect_table(campaign: LoadedCampaign, table: str, out: Path) -> None:
         case "models":
             save_info({info.stem: load_info(info) for info in records}, out)
         case "agreement":
-            collect_agreement(campaign.scores, out)
+            with schema_errors(out):
+                read_scores(campaign.scores).to_parquet(out, index=False)
         case "pass_times":
             with schema_errors(out):
                 passes = read_passes(Asked(campaign), campaign.passes_before)
                 passes.to_parquet(out, index=False)
         case _:
             collect_runs(campaign, None if table == "runs" else table.removeprefix("suites/"), out)
-
-
-def collect_agreement(records: Iterable[Path], out: Path) -> None:
-    """Write the table of all draft models' scores. Raises SchemaError."""
-    with schema_errors(out):
-        read_scores(records).to_parquet(out, index=False)
 
 
 def undisturbed_passes(frame: pd.DataFrame) -> pd.DataFrame:

@@ -89,7 +89,7 @@ def checking_is_sublinear(analysis: Analysis) -> Comparisons:
     """
     passes = analysis.pass_times[analysis.pass_times["n_tokens"] > 1]
     for row in records(passes):
-        took = _estimate(row, "steps")
+        took = _estimate(row, "of_single")
         words = f"{row['label']}: a pass over {row['n_tokens']} tokens takes the time of"
         words += f" {_number(took)} of one token"
         yield Comparison(Estimate.exact(row["n_tokens"]).minus(took), words, ())

@@ -191,10 +191,9 @@ def _estimates(values: dict[str, float], analysis: Analysis) -> dict[str, float]
     rate = values.get(f"tokens_per_second {_ESTIMATED}", nan)
     tokens_a_round = values.get(f"tokens_per_round {_ESTIMATED}", nan)
     n_predict = float(campaign["n_predict"])
+    took = campaign["ended_at"] - campaign["started_at"]
     return {
-        "minutes from the first run to the last": (
-            (campaign["ended_at"] - campaign["started_at"]).total_seconds() / 60
-        ),
+        "minutes from the first run to the last": took.total_seconds() / 60,
         **_range("milliseconds to read a file of the MoE or the 9B", 1000 * large / bandwidth),
         "milliseconds a token moe_q4": 1000 / baseline,
         "gigabytes a second moe_q4": sizes.get("moe_q4", nan) * baseline / 1e9,

@@ -9,7 +9,7 @@ import json
 import math
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple, TextIO
+from typing import Any, TextIO
 
 import httpx
 import pandas as pd
@@ -59,15 +59,6 @@ _NAMES = {
 }
 
 
-class Counters(NamedTuple):
-    """The counters of a run of llama-speculative."""
-
-    generated: int
-    rounds: int
-    accepted: int
-    decode_ms: int
-
-
 def rows_of_csv(file: Path | TextIO, ids: Mapping[Any, str] | None = None) -> list[RunRow]:
     """Return the rows of the authors' `runs.csv`; `ids` are the models' by the study's names.
 
@@ -105,7 +96,7 @@ def rows_of_csv(file: Path | TextIO, ids: Mapping[Any, str] | None = None) -> li
 
 def recover(
     *, rate: float, ms_per_token: float, acceptance_rate: float, gamma: int, n_predict: int
-) -> list[Counters]:
+) -> list[dict[str, int]]:
     """Return all possible counters of a run of llama-speculative: one, except by chance.
 
     With N tokens in V rounds of γ drafted tokens, of which A were accepted, after a first token
@@ -126,15 +117,17 @@ def recover(
         share = acceptance_rate * gamma
         accepted = round(share * (generated - 1) / (1 + share))
         rounds = generated - 1 - accepted
+        drafted = gamma * rounds
         slowest = generated / (decode_ms + 0.5) * 1000 - HALF_RATE
         fastest = generated / (decode_ms - 0.5) * 1000 + HALF_RATE
         if (
             rounds > 0
             and math.isclose(ms_per_token * generated, decode_ms, rel_tol=1e-12)
             and slowest <= rate <= fastest
-            and abs(accepted / (gamma * rounds) - acceptance_rate) <= HALF_ACCEPTANCE
+            and abs(accepted / drafted - acceptance_rate) <= HALF_ACCEPTANCE
         ):
-            found.append(Counters(generated, rounds, accepted, decode_ms))
+            counters = {"generated": generated, "decode_ms": decode_ms, "rounds": rounds}
+            found.append(counters | {"drafted": drafted, "accepted": accepted})
     return found
 
 
@@ -172,7 +165,7 @@ def _row(line: Mapping[str, Any]) -> RunRow:
             f"published runs: job {line['job_id']!r}: its numbers fit {len(found)} sets of"
             " tokens, rounds and accepted tokens instead of exactly one"
         )
-    return row | found[0]._asdict() | {"drafted": line["gamma"] * found[0].rounds}
+    return row | found[0]
 
 
 def import_study_rows(campaign: LoadedCampaign, csv: Path, given: dict[str, str | float]) -> None:
@@ -189,14 +182,7 @@ def import_study_rows(campaign: LoadedCampaign, csv: Path, given: dict[str, str 
     write_runs(rows_of_csv(csv, config.campaign.compare_with_study), out / "runs.parquet")
     infos = {model: info_of_entry(model, config) for model in config.measured_models}
     save_info(infos, out / "models.json")
-    bandwidth = given.get("memory_bandwidth_gb_s")
-    machine = {
-        "id": STUDY,
-        **stated(given),
-        "memory_bandwidth_bytes_per_second": bandwidth and float(bandwidth) * 10**9,
-        "memory_bandwidth_source": bandwidth and "config",
-        "given": ", ".join(sorted(given)),
-    }
+    machine = {"id": STUDY} | stated(given) | {"given": ", ".join(sorted(given))}
     replace_text(out / "machine.json", json.dumps(machine, indent=1) + "\n")
 
 

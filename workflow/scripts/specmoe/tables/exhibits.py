@@ -98,7 +98,7 @@ def _measured(column: TableColumn, row: Record, digits: int = 2, scale: int = 1)
     """Show a number with its interval, from `<key>_low` to `<key>_high`."""
     keys = (column.key, f"{column.key}_low", f"{column.key}_high")
     value, low, high = scale * np.array([row[key] for key in keys], float)
-    reach = number_text.interval(low, high, digits, ratio=scale == 1)
+    reach = number_text.interval(low, high, digits, ratio=column.form == "measured")
     return Cell(number_text.fixed(value, digits), sort_key(value), reach)
 
 
@@ -127,7 +127,7 @@ FORMS: dict[str, Callable[..., Cell]] = {
     "size": _plain(number_text.size),
     "parameters": _plain(number_text.parameters),
     "mean": _mean,
-    "measured": _measured,
+    **dict.fromkeys(["measured", "residual"], _measured),
     "measured_percent": lambda column, row, digits=0: _measured(column, row, digits, scale=100),
     "interval": _interval,
     "ratio": _ratio,
