@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from specmoe.analysis.cost_model import Array, CostModel, counts_are_known, counts_of
+from specmoe.analysis.intervals import geometric_mean
 from specmoe.config.block import Outputs
 from specmoe.config.schema import Statistics
 
@@ -140,7 +141,7 @@ def fit(runs: pd.DataFrame, statistics: Statistics, timed: Timed) -> CostModel |
     repeats = sorted(read["repeat"].unique())
     left = repeats if unfitted.degrees > 0 else []
     kept = [repeats, *([one for one in repeats if one != gone] for gone in left)]
-    token_ms = float(np.exp(np.log(read["step_ms"].astype(float)).mean()))
+    token_ms = geometric_mean(read["step_ms"])
     costs, *without = (token_ms * _solve(sums, timed, some, unfitted) for some in kept)
     return replace(unfitted, costs=costs, without=np.array(without).reshape(-1, len(costs)))
 

@@ -9,7 +9,7 @@ import pandas as pd
 
 from specmoe.analysis.cost_fit import Timed, fit, timed_parts
 from specmoe.analysis.cost_model import Array, CostModel, counts_are_known, counts_of
-from specmoe.analysis.intervals import Estimate, block_mean, mean_speedup
+from specmoe.analysis.intervals import Estimate, block_mean, geometric_mean, mean_speedup
 from specmoe.analysis.summaries import by_group, with_ends
 from specmoe.config.block import MEASURED_BY
 from specmoe.config.methods import BY_TYPE, Method, round_parts
@@ -55,8 +55,7 @@ def fit_pairs(
         method = BY_TYPE[first["method"]]
         draft = first["draft_model"] if method == Method.DRAFT else None
         replays = bool(members["replays"].gt(0).any())
-        token_ms = float(np.exp(np.log(members["step_ms"].astype(float)).mean()))
-        given = own_times, named["target"], draft, token_ms
+        given = own_times, named["target"], draft, geometric_mean(members["step_ms"])
         timed = timed_parts(*given, replays=replays)
         if timed and (model := fit(members, statistics, timed)):
             longest = members["generated"].max() - 1

@@ -16,7 +16,7 @@ import pandas as pd
 from specmoe.analysis.cost_fit import timed_costs, timed_parts
 from specmoe.analysis.cost_model import CostModel
 from specmoe.analysis.cost_tables import PAIR, Fitted
-from specmoe.analysis.intervals import MANY, Estimate, student_quantile
+from specmoe.analysis.intervals import MANY, Estimate, geometric_mean, student_quantile
 from specmoe.analysis.labels import by_model
 from specmoe.analysis.noise import prior
 from specmoe.analysis.summaries import by_group, mean_ratios, with_ends
@@ -44,7 +44,7 @@ class Pair(NamedTuple):
         tokens = np.array([len(text.agrees) - 1.0 for text, _ in self.texts])
         work = np.array([self.model.played(steps, gamma) for steps in played])
         speedups, without = self.model.speedups(tokens, work)
-        value = exp(np.log(speedups).mean())
+        value = geometric_mean(speedups)
         reach = float(self.model.reach(np.log(without).mean(axis=1)))
         if self.error:
             # Single steps do not err.
@@ -137,7 +137,7 @@ def scored_pair(
         return Pair([*texts.values()], replays, known, 0.0, 0.0)
     engine, target = baselines.iloc[0][["engine", "target"]]
     times = pass_times[pass_times["engine"] == engine]
-    token_ms = 1000 / exp(np.log(baselines["tokens_per_second"].astype(float)).mean())
+    token_ms = 1000 / geometric_mean(baselines["tokens_per_second"])
     timed = timed_parts(times, target, draft, token_ms, replays=replays)
     if not timed or not (model := timed_costs(timed, statistics, replays=replays)):
         return None

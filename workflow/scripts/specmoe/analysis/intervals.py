@@ -414,6 +414,11 @@ def inflation(residuals: np.ndarray, strata: Sequence[int]) -> Any:
     return np.sqrt(np.interp(seen, expected, widened))
 
 
+def geometric_mean(values: Any) -> float:
+    """Return the geometric mean of an array or column of positive numbers."""
+    return math.exp(np.log(np.asarray(values, float)).mean())
+
+
 def log_means(compared: pd.DataFrame) -> "pd.Series[float]":
     """Return the mean logarithm of speedup in each block, at all prompts of its stratum.
 

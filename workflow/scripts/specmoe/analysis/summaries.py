@@ -7,7 +7,6 @@ A pair is a run with speculation and the baseline that it is compared with. Pair
 `make_pairs`, and every table of settings is a `summarise` of them by some columns.
 """
 
-import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from operator import itemgetter
 from typing import Any
@@ -175,9 +174,8 @@ def token_times(runs: pd.DataFrame) -> dict[tuple[str, str], float]:
     Geometric means over all runs.
     """
     plain = runs[(runs["draft"] == NO_DRAFT) & (runs["protocol"] == Protocol.PAIRED)]
-    logs = plain.assign(log=np.log(plain["tokens_per_second"].astype(float)))
-    means: Any = logs.groupby(["engine", "target"])["log"].mean()
-    return {model: 1000 / math.exp(log) for model, log in means.items()}
+    rates: Any = plain.groupby(["engine", "target"])["tokens_per_second"]
+    return {model: 1000 / intervals.geometric_mean(own) for model, own in rates}
 
 
 def _passage_baselines(runs: pd.DataFrame) -> pd.DataFrame:

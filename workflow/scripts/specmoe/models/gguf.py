@@ -348,7 +348,10 @@ def check_pair(
 
 
 def check_made_files(block: Block, target: Path, drafts: Mapping[str, Path]) -> None:
-    """Raise ModelError unless the files of a block's models, `drafts`, can draft for its target."""
+    """Raise ModelError for a file of a block that cannot draft for its target.
+
+    Infos are beside the files; `drafts` has those that draft by the ids of their models.
+    """
     for arm in block.drafters:
         if arm.method and (model := arm.model_of(block.target)):
             draft, digests = drafts.get(model, target), set()
