@@ -1,4 +1,4 @@
-# What is asked of jobs, see `specmoe/plan/asked.py`.
+# What is asked of jobs, see `specmoe/campaign/asked.py`.
 
 
 rule ask:

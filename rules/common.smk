@@ -24,8 +24,8 @@ os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PAT
 
 from specmoe import errors
 from specmoe.paper.pdf import INSTALL_TEX, missing_tex
-from specmoe.plan import gate
-from specmoe.plan.asked import Asked
+from specmoe.campaign import gate
+from specmoe.campaign.asked import Asked
 
 # Another workflow that uses this one as a module has an `onstart` of its own.
 MODULE = bool(workflow.modifier.parent_modifier)
@@ -86,7 +86,7 @@ def measuring(name):
 def asked(what, of=None, flag=str):
     """Return the input that says what is asked of a job, of one of its wildcards if `of` names it.
 
-    See `specmoe/plan/asked.py`. If it is not there, it is made, and so is what follows: as a file in
+    See `specmoe/campaign/asked.py`. If it is not there, it is made, and so is what follows: as a file in
     the middle it would not be missed.
     """
 

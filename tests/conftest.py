@@ -19,12 +19,12 @@ from hypothesis import settings
 from pydantic import TypeAdapter
 from snakemake.utils import update_config
 
+from specmoe.campaign.gate import load_campaign
 from specmoe.config.engines import PROGRAM, Backend, Engine
 from specmoe.config.load import merge_catalogs
 from specmoe.engine.build import build_program
 from specmoe.engine.identity import engine_id
 from specmoe.paper.pdf import INSTALL_TEX, missing_tex
-from specmoe.plan.gate import load_campaign
 
 from .small_campaign import run_campaign, tiny_campaign
 

@@ -32,7 +32,7 @@ COLLECT = """
 import json
 from pathlib import Path
 from specmoe.config.schema import read_config
-from specmoe.plan.campaign import LoadedCampaign
+from specmoe.campaign.campaign import LoadedCampaign
 from specmoe.runs.collect import rows_of_record
 from specmoe.runs.schema import write_runs
 rows = []

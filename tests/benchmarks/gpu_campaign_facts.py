@@ -15,9 +15,9 @@ from snakemake.utils import update_config
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "workflow/scripts"))
 
+from specmoe.campaign.gate import load_campaign  # noqa: E402
 from specmoe.config.engines import PypiEngine  # noqa: E402
 from specmoe.config.load import merge_catalogs, read_mapping  # noqa: E402
-from specmoe.plan.gate import load_campaign  # noqa: E402
 
 overlay: dict[str, Any] = {}
 for file in sys.argv[1:]:

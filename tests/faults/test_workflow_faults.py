@@ -13,9 +13,9 @@ import pytest
 
 from specmoe import errors
 from specmoe.audit.report import audit
+from specmoe.campaign.campaign import open_campaign
+from specmoe.campaign.gate import load_campaign
 from specmoe.config.load import merge_catalogs, read_mapping
-from specmoe.plan.campaign import open_campaign
-from specmoe.plan.gate import load_campaign
 from specmoe.plan.inventory import check
 from specmoe.runs.other_tables import collect_table
 
@@ -57,7 +57,7 @@ def outcome_of(
 @pytest.fixture
 def scene(measured, tiny, root, monkeypatch):
     """The small campaign, measured, in the test's own folder, where the verbs find the workflow."""
-    monkeypatch.setattr("specmoe.plan.campaign.ROOT", root)
+    monkeypatch.setattr("specmoe.campaign.campaign.ROOT", root)
     return Scene(measured, tiny)
 
 

@@ -9,8 +9,8 @@ import yaml
 
 from specmoe.analysis.registry import Analysis
 from specmoe.audit.report import audit
-from specmoe.plan.campaign import LoadedCampaign
-from specmoe.plan.gate import load_campaign
+from specmoe.campaign.campaign import LoadedCampaign
+from specmoe.campaign.gate import load_campaign
 from specmoe.study.headline import analyse, with_study_names
 from specmoe.study.study_rows import import_study_rows
 

@@ -9,7 +9,7 @@ from ..conftest import ROOT
 
 SOURCE = ROOT / "workflow/scripts/specmoe"
 PACKAGES = [
-    *("config", "models", "engine", "plan", "measure", "runs"),
+    *("config", "models", "hardware", "engine", "campaign", "plan", "measure", "runs"),
     *("audit", "analysis", "figures", "tables", "paper", "page", "study"),
 ]
 # Either may import all before both, and neither the other.

@@ -17,7 +17,7 @@ import yaml
 from filelock import FileLock
 
 from specmoe.config.models import Recipe
-from specmoe.engine.machine import lock_path
+from specmoe.hardware.machine import lock_path
 from specmoe.models.synthetic import write_model
 
 from ..conftest import copied_workflow

@@ -16,7 +16,7 @@ import psutil
 import pytest
 import yaml
 
-from specmoe.engine.machine import FOLDER_OF_TESTS, measuring_lock
+from specmoe.hardware.machine import FOLDER_OF_TESTS, measuring_lock
 from specmoe.models.synthetic import write_model
 from specmoe.runs.schema import read_runs
 

@@ -12,11 +12,11 @@ from specmoe.analysis.labels import is_no_control
 from specmoe.analysis.noise import Deviation, prior, session_of, session_shifts
 from specmoe.analysis.summaries import SETTING, make_pairs, usual, with_conditions
 from specmoe.audit.draft_rounds import scores_by_run
+from specmoe.campaign.gate import load_campaign
 from specmoe.config.base import resource
 from specmoe.config.load import merge_catalogs, read_mapping
 from specmoe.config.schema import Statistics
 from specmoe.models.info import load_infos
-from specmoe.plan.gate import load_campaign
 from specmoe.runs.other_tables import read_agreement, read_pass_times, undisturbed_passes
 from specmoe.runs.schema import read_runs, undisturbed
 

@@ -8,8 +8,8 @@ import pytest
 from specmoe.config.methods import Method
 from specmoe.engine.identity import Workplace
 from specmoe.engine.job import exclusive_job, log_of_job
-from specmoe.engine.machine import FOLDER_OF_TESTS, machine_id
 from specmoe.errors import MeasurementError
+from specmoe.hardware.machine import FOLDER_OF_TESTS, machine_id
 
 from ...blocks import ALONE, compared, drafted
 
@@ -49,6 +49,6 @@ def test_a_jobs_log_has_its_runs_and_its_fault(tmp_path):
     log = tmp_path / "block.log"
     with pytest.raises(MeasurementError), log_of_job(log):
         logging.getLogger("specmoe.measure.block").debug("run 1 of 2")
-        logging.getLogger("specmoe.engine.machine").info("waiting")
+        logging.getLogger("specmoe.hardware.machine").info("waiting")
         raise MeasurementError("short output")
     assert log.read_text() == "run 1 of 2\nMeasurementError: short output\n"

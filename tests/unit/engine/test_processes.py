@@ -9,14 +9,14 @@ import sys
 import psutil
 import pytest
 
-from specmoe.engine.machine import FOLDER_OF_TESTS, lock_path, measuring_lock
 from specmoe.engine.process import end_guarded, start_guarded
 from specmoe.errors import MeasurementError
+from specmoe.hardware.machine import FOLDER_OF_TESTS, lock_path, measuring_lock
 
 from ...processes import alive, eventually
 
 MEASURE = (
-    "import sys; from specmoe.engine import machine as lock\n"
+    "import sys; from specmoe.hardware import machine as lock\n"
     "from specmoe.errors import lines_to\n"
     "lock.POLL_S = 0.01\n"
     "with lines_to(sys.stdout), lock.measuring_lock():\n"

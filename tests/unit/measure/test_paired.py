@@ -11,9 +11,9 @@ import pytest
 from specmoe.config.block import Arm
 from specmoe.config.engines import Backend
 from specmoe.engine.job import Job
-from specmoe.engine.machine import WORKING_BYTES
 from specmoe.engine.server import Settings
 from specmoe.errors import MeasurementError
+from specmoe.hardware.machine import WORKING_BYTES
 from specmoe.measure.block import summary
 
 from ...blocks import ALONE, DRAFTED, compared, drafted, job_of, measured, rows
@@ -190,7 +190,7 @@ def test_repeats_of_sampled_texts_have_seeds_of_their_own_and_greedy_ones_share_
 
 
 def test_a_run_that_is_measured_again_keeps_its_last_answer_and_its_place(job, monkeypatch):
-    monkeypatch.setattr("specmoe.engine.disturbance.disturbance_reason", lambda *_: "busy")
+    monkeypatch.setattr("specmoe.hardware.disturbance.disturbance_reason", lambda *_: "busy")
     block = replace(BLOCK, reruns=1, arms=(ALONE, DRAFTED))
     job = replace(job, machine=Machine(decode_ms=(100.0, 90.0, 80.0, 70.0)))
     runs = measured(block, job)["runs"]

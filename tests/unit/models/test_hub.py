@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 import yaml
 
+from specmoe.campaign.gate import load_campaign
 from specmoe.errors import TOO_SLOW
 from specmoe.files import sha256_of as digest
-from specmoe.plan.gate import load_campaign
 
 from ...conftest import ROOT, merge
 from ...hub_standin import Fault, StandIn, environment

@@ -4,10 +4,10 @@ import json
 
 import pytest
 
+from specmoe.campaign.campaign import ROOT
 from specmoe.errors import DamagedFileError
 from specmoe.measure.trace import Recording, Round, decode, visible
 from specmoe.page.page import environment, pair
-from specmoe.plan.campaign import ROOT
 from specmoe.text import fill_template
 
 from .test_page import Reader, recording

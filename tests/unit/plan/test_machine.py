@@ -9,8 +9,8 @@ import pytest
 import yaml
 
 from specmoe.config.engines import Backend
-from specmoe.engine.machine import Device
 from specmoe.errors import MeasurementError
+from specmoe.hardware.machine import Device
 from specmoe.plan import machine as module
 from specmoe.plan.machine import PROBED, collect, describe_machine
 

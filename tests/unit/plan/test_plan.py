@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 import yaml
 
+from specmoe.campaign.asked import Asked
 from specmoe.config.block import Protocol
 from specmoe.config.engines import Backend
 from specmoe.config.load import load
 from specmoe.config.matrix import list_blocks
-from specmoe.plan.asked import Asked
 from specmoe.plan.estimate import size_of
 from specmoe.plan.inventory import Folder, Inventory, take_inventory
 from specmoe.plan.plan import Plan, describe

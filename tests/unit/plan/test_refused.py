@@ -8,20 +8,20 @@ from dataclasses import replace
 
 import pytest
 
+from specmoe.campaign.gate import drop_stale_locks, load_campaign, methods_of_files
 from specmoe.config.methods import Method
 from specmoe.errors import ConfigError, error_message
 from specmoe.models.gguf import read_info
 from specmoe.models.gguf_file import read_header, write_gguf, writer_of
 from specmoe.models.info import Thinking, save_info
 from specmoe.models.synthetic import write_model
-from specmoe.plan.gate import drop_stale_locks, load_campaign, methods_of_files
 from specmoe.plan.inventory import check, take_inventory
 
 from ...conftest import ROOT, merge
 from ...recipes import PAIRS, TINY, edit_vocabulary, varied
 
 IGNORED = Thinking(heeded=False, opens=(True, True))
-HOLD = "from specmoe.plan.gate import *; drop_stale_locks(); print(flush=True); input()"
+HOLD = "from specmoe.campaign.gate import *; drop_stale_locks(); print(flush=True); input()"
 
 
 class Own:

@@ -9,9 +9,9 @@ import pytest
 
 from specmoe.analysis.build import required_times
 from specmoe.analysis.registry import TABLES
+from specmoe.campaign.gate import load_campaign
 from specmoe.config.matrix import STUDY_PASSAGE
 from specmoe.errors import ConfigError
-from specmoe.plan.gate import load_campaign
 from specmoe.study.headline import with_study_names
 from specmoe.study.printed_numbers import compare_printed, read_reported, recompute
 

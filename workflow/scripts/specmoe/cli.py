@@ -21,7 +21,7 @@ from specmoe import errors
 from specmoe.files import replace_text, save_digests
 
 if TYPE_CHECKING:
-    from specmoe.plan.campaign import LoadedCampaign as Opened
+    from specmoe.campaign.campaign import LoadedCampaign as Opened
 
 
 def build_engine(campaign: "Opened", id: str, log: Path) -> None:
@@ -70,8 +70,8 @@ def describe_model(campaign: "Opened", model: str, out: Path, digests: Path | No
 
 def judge(campaign: "Opened", target: str, log: Path) -> None:
     """Ask the baseline of one target about every run whose tokens differ from its own."""
+    from specmoe.campaign.asked import Asked
     from specmoe.measure.divergence import judge_target
-    from specmoe.plan.asked import Asked
     from specmoe.runs.schema import read_runs
 
     asked, name = Asked(campaign), f"divergences/{target}"
@@ -144,7 +144,7 @@ def arguments(verb: Callable[..., None], words: Sequence[str]) -> dict[str, Any]
         parser.add_argument(f"--{name.replace('_', '-')}", **reading)
     options = vars(parser.parse_args(words))
     if "campaign" in parameters:
-        from specmoe.plan.campaign import open_campaign
+        from specmoe.campaign.campaign import open_campaign
 
         options["campaign"] = campaign = open_campaign(options["campaign"])
         for name in _IN_CAMPAIGN.keys() & options.keys():

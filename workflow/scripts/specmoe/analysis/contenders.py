@@ -27,13 +27,13 @@ from specmoe.analysis.summaries import key_of
 from specmoe.audit.checks import audit_runs
 from specmoe.audit.draft_rounds import scores_by_run
 from specmoe.audit.evidence import Evidence
+from specmoe.campaign.asked import Asked
+from specmoe.campaign.campaign import LoadedCampaign
 from specmoe.config.block import Arm, Block
 from specmoe.config.matrix import TEXTS, comparisons, setting_of
 from specmoe.config.methods import Method, draft_label, engine_type
 from specmoe.config.schema import Config
 from specmoe.models.info import ModelInfo, load_info
-from specmoe.plan.asked import Asked
-from specmoe.plan.campaign import LoadedCampaign
 from specmoe.runs.collect import rows_of_block
 from specmoe.runs.other_tables import read_passes, read_scores, undisturbed_passes
 from specmoe.runs.schema import frame_of

@@ -187,7 +187,7 @@ class Measurement(Strict):
     them. Flags that other keys decide are refused, and the engine judges the rest"""
     reruns: NonNegativeFloat | None = 0.1
     """share of a block's runs, rounded up, that are measured again, once each, because other load
-    disturbed them, by the rule in `engine.disturbance`. What stays disturbed counts, unless it is
+    disturbed them, by the rule in `hardware.disturbance`. What stays disturbed counts, unless it is
     far beyond what is usual on that machine (`runs.schema.excluded`). null records the load and
     judges no run"""
     time_limit_s: PositiveInt = 600

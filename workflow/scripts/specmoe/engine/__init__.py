@@ -1,5 +1,5 @@
 """llama.cpp: its build, its identity, its servers and programs, and their logs.
 
 In: an entry of the configuration, or a folder of binaries.
-Out: running servers, their counters, and why a run was disturbed.
+Out: running servers and their counters.
 """

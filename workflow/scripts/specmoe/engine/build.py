@@ -19,11 +19,11 @@ from specmoe.config.engines import CMAKE_FLAGS, PROGRAM, Backend, Engine, PathEn
 from specmoe.config.models import Recipe
 from specmoe.engine.identity import ALL_BINARIES, fact, install, measuring_files, require_compiler
 from specmoe.engine.job import server_command
-from specmoe.engine.machine import build_of, output_of, require_device, text_of
 from specmoe.engine.process import run_build_tool
 from specmoe.engine.server import Server
 from specmoe.errors import EngineError, MeasurementError
 from specmoe.files import sha256_of
+from specmoe.hardware.machine import build_of, output_of, require_device, text_of
 from specmoe.models.package import download
 
 _logger = logging.getLogger(__name__)

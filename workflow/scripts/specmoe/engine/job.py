@@ -16,17 +16,17 @@ from specmoe.config.block import Arm, Block, TimedPasses
 from specmoe.config.engines import PROGRAM, Backend, engine_environment
 from specmoe.config.methods import METHODS, PARAMETERS, Method, is_ngram
 from specmoe.engine.identity import Workplace, fact
-from specmoe.engine.machine import (
+from specmoe.engine.process import run_tool
+from specmoe.engine.server import Server
+from specmoe.errors import SpecmoeError, error_message, lines_to
+from specmoe.files import engine_path, named_if_damaged
+from specmoe.hardware.machine import (
     described_machine,
     measuring_lock,
     physical_cores,
     require_device,
     usable_memory,
 )
-from specmoe.engine.process import run_tool
-from specmoe.engine.server import Server
-from specmoe.errors import SpecmoeError, error_message, lines_to
-from specmoe.files import engine_path, named_if_damaged
 
 
 def server_command(

@@ -17,8 +17,8 @@ from typing import IO
 from specmoe.config.base import resource as data
 from specmoe.config.engines import build_environment
 from specmoe.engine import supervise
-from specmoe.engine.machine import text_of
 from specmoe.errors import EngineError, MeasurementError
+from specmoe.hardware.machine import text_of
 from specmoe.text import exit_status
 
 LOG_LINES_SHOWN = 15

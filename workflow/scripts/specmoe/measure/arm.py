@@ -16,7 +16,6 @@ from typing import Any, NamedTuple
 from specmoe.config.block import LONG_WARMUP_S, Arm, Block, PromptSource, Stop, Template
 from specmoe.config.methods import METHODS, is_ngram
 from specmoe.config.workloads import read_content
-from specmoe.engine.disturbance import Budget, Watch, measure_undisturbed
 from specmoe.engine.job import Job
 from specmoe.engine.process import count_failures
 from specmoe.engine.responses import (
@@ -30,6 +29,7 @@ from specmoe.engine.responses import (
 from specmoe.engine.server import Server, Settings
 from specmoe.errors import MeasurementError
 from specmoe.files import at_home
+from specmoe.hardware.disturbance import Budget, Watch, measure_undisturbed
 
 Run = dict[str, Any]
 """What a block's record holds of one run."""

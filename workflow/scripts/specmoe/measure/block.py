@@ -13,12 +13,12 @@ from statistics import fmean
 from typing import Any
 
 from specmoe.config.block import Arm, Block, Protocol, Schedule
-from specmoe.engine.disturbance import Budget, busiest, snapshot
 from specmoe.engine.identity import Workplace
 from specmoe.engine.job import Job, exclusive_job, log_of_job
-from specmoe.engine.machine import machine_id, memory_needed
 from specmoe.engine.responses import tokens_per_second
 from specmoe.files import info_beside
+from specmoe.hardware.disturbance import Budget, busiest, snapshot
+from specmoe.hardware.machine import machine_id, memory_needed
 from specmoe.measure import study_commands
 from specmoe.measure.arm import LiveArm, Run, Turn, serve_alone
 from specmoe.measure.load import serve_at_once

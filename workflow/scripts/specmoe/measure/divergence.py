@@ -13,13 +13,13 @@ from typing import Any
 
 import pandas as pd
 
+from specmoe.campaign.campaign import LoadedCampaign
 from specmoe.config.block import Arm, Block
 from specmoe.engine.job import Job, exclusive_job
-from specmoe.engine.machine import machine_id
 from specmoe.engine.server import Server
 from specmoe.files import at_home, read_record
+from specmoe.hardware.machine import machine_id
 from specmoe.measure.arm import prompt_ids
-from specmoe.plan.campaign import LoadedCampaign
 
 CANDIDATES_ASKED = 1000  # a token that is not among them is no near tie
 _WHOLE = "a"

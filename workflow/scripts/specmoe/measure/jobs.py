@@ -4,11 +4,11 @@ import json
 from functools import partial
 from pathlib import Path
 
+from specmoe.campaign.asked import Asked
+from specmoe.campaign.campaign import ROOT, LoadedCampaign
 from specmoe.files import replace_text
 from specmoe.measure import model_passes
 from specmoe.measure.block import measure_block, summary
-from specmoe.plan.asked import Asked
-from specmoe.plan.campaign import ROOT, LoadedCampaign
 from specmoe.records import load
 from specmoe.text import fill_template
 

@@ -17,11 +17,11 @@ from statistics import NormalDist, fmean, median, stdev, variance
 from typing import Any
 
 from specmoe.config.block import Arm, Block, TimedPasses
-from specmoe.engine.disturbance import Budget, Watch, measure_undisturbed
 from specmoe.engine.identity import Workplace, fact
 from specmoe.engine.job import Job, exclusive_job
-from specmoe.engine.machine import machine_id
 from specmoe.files import info_beside
+from specmoe.hardware.disturbance import Budget, Watch, measure_undisturbed
+from specmoe.hardware.machine import machine_id
 
 BATCH = 32
 # A draft model proposes token by token, after batches of γ + 1.

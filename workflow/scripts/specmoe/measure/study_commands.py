@@ -18,10 +18,10 @@ from specmoe.config.block import Arm, Block, Schedule
 from specmoe.config.engines import engine_environment
 from specmoe.config.workloads import text_of_prompt
 from specmoe.engine.job import Job
-from specmoe.engine.machine import machine_id, physical_cores
 from specmoe.engine.process import count_failures, peak_rss_bytes, run_tool, with_end_of_log
 from specmoe.errors import MeasurementError
 from specmoe.files import at_home, engine_path
+from specmoe.hardware.machine import machine_id, physical_cores
 
 BENCH = "llama-bench"
 SPECULATIVE = "llama-speculative"

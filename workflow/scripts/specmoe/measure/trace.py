@@ -11,13 +11,13 @@ from typing import Any, Literal, Self
 
 from pydantic import TypeAdapter
 
+from specmoe.campaign.campaign import ROOT, LoadedCampaign
 from specmoe.config.block import Arm, Block, Stop
 from specmoe.config.schema import Config
 from specmoe.engine.job import Job, exclusive_job
 from specmoe.engine.server import Server
 from specmoe.files import named_if_damaged, read_record, replace_text
 from specmoe.measure.arm import check_length, prompt_ids
-from specmoe.plan.campaign import ROOT, LoadedCampaign
 from specmoe.text import fill_template
 
 _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"  # the server's, for bytes that are no character

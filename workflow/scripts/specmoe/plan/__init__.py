@@ -1,5 +1,5 @@
-"""The plan of a campaign: downloads, disk, memory and time, and the files of every job.
+"""The plan of a campaign: downloads, disk, memory and time.
 
-In: the configuration, the machine, and records that exist.
+In: a campaign, the machine, and records that exist.
 Out: what is still to be measured, and a refusal of what cannot be.
 """

@@ -11,19 +11,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
+from specmoe.campaign.asked import Asked
+from specmoe.campaign.campaign import LoadedCampaign
 from specmoe.config.block import MEASURE_VERSION, Block, PromptSource
 from specmoe.config.engines import COUNTS_SINCE, PathEngine, refuse_exported
 from specmoe.config.models import HubModel, PathModel, QuantizeModel
 from specmoe.config.workloads import read_content
 from specmoe.engine.identity import require_compiler, require_programs
-from specmoe.engine.machine import build_of
 from specmoe.errors import ConfigError, ModelError, SpecmoeError
 from specmoe.files import existing, require_files
+from specmoe.hardware.machine import build_of
 from specmoe.models import hub
 from specmoe.models.gguf import check_family, check_pair, check_type, read_info
 from specmoe.models.info import ModelInfo, Size, load_info, require_template
-from specmoe.plan.asked import Asked
-from specmoe.plan.campaign import LoadedCampaign
 from specmoe.plan.estimate import size_of
 from specmoe.records import head_of
 

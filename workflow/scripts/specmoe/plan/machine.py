@@ -18,10 +18,13 @@ from typing import Any
 
 import psutil
 
+from specmoe.campaign.campaign import ROOT, LoadedCampaign
 from specmoe.config.base import read_yaml
 from specmoe.config.engines import COPYING, Backend
-from specmoe.engine.disturbance import Budget, Watch, measure_undisturbed
-from specmoe.engine.machine import (
+from specmoe.errors import MeasurementError
+from specmoe.files import named_if_damaged, read_record, replace_text
+from specmoe.hardware.disturbance import Budget, Watch, measure_undisturbed
+from specmoe.hardware.machine import (
     Device,
     list_devices,
     machine_id,
@@ -31,9 +34,6 @@ from specmoe.engine.machine import (
     physical_cores,
     processor_name,
 )
-from specmoe.errors import MeasurementError
-from specmoe.files import named_if_damaged, read_record, replace_text
-from specmoe.plan.campaign import ROOT, LoadedCampaign
 from specmoe.records import first_changes
 
 Facts = dict[str, str | int | float | None]

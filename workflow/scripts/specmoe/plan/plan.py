@@ -9,16 +9,16 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from specmoe.campaign.campaign import ROOT, LoadedCampaign, left_s
 from specmoe.config.block import Block, PromptSource, Stop
 from specmoe.config.engines import COUNTS_SINCE, Backend
 from specmoe.config.matrix import TEXTS
 from specmoe.config.methods import METHODS, Method
 from specmoe.config.models import AnyModel, HubModel, PackageModel, PathModel
 from specmoe.config.schema import Config
-from specmoe.engine.machine import usable_memory, working_bytes
 from specmoe.errors import PlanError
 from specmoe.files import at_home, read_record
-from specmoe.plan.campaign import ROOT, LoadedCampaign, left_s
+from specmoe.hardware.machine import usable_memory, working_bytes
 from specmoe.plan.estimate import ENDS_EARLY, HIGH, LOW, Machine, block_seconds
 from specmoe.plan.inventory import Inventory, take_inventory
 from specmoe.plan.machine import PROBED, devices_of, probe

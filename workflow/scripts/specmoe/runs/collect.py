@@ -10,6 +10,8 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
+from specmoe.campaign.asked import Asked
+from specmoe.campaign.campaign import LoadedCampaign
 from specmoe.config.block import NO_DRAFT, Arm, Block, PromptSource, Protocol
 from specmoe.config.methods import engine_type
 from specmoe.engine.responses import (
@@ -26,8 +28,6 @@ from specmoe.engine.responses import (
 from specmoe.errors import MeasurementError
 from specmoe.files import named_if_damaged, read_record
 from specmoe.measure.trace import common_prefix
-from specmoe.plan.asked import Asked
-from specmoe.plan.campaign import LoadedCampaign
 from specmoe.records import Records, Request, first_changes, load
 from specmoe.runs.schema import COLUMNS, check_rows
 

@@ -10,11 +10,11 @@ from typing import Any
 import pandas as pd
 import pandera.pandas as pa
 
+from specmoe.campaign.asked import Asked
+from specmoe.campaign.campaign import LoadedCampaign
 from specmoe.files import named_if_damaged, read_record, replace_text
 from specmoe.measure.model_passes import BESIDE
 from specmoe.models.info import load_info, save_info
-from specmoe.plan.asked import Asked
-from specmoe.plan.campaign import LoadedCampaign
 from specmoe.plan.machine import collect
 from specmoe.records import Request
 from specmoe.runs.collect import collect_runs, measured_as_asked
@@ -47,7 +47,7 @@ PASS_TIMES = pa.DataFrameSchema(
         # null of a dense model.
         "experts": pa.Column(float, _POSITIVE, nullable=True),
         "layers": pa.Column(object, nullable=True),
-        # Of the last attempt, see `engine.disturbance`.
+        # Of the last attempt, see `hardware.disturbance`.
         "disturbed_reason": pa.Column(str, nullable=True),
     },
     unique=["engine", "model", "repeat", "outputs", "n_tokens"],

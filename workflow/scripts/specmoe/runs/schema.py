@@ -19,8 +19,8 @@ import pyarrow.parquet as pq
 
 from specmoe.config.base import LONGEST_DRAFT
 from specmoe.config.block import Protocol, Schedule, Stop
-from specmoe.engine.disturbance import OTHERS_SHARE, STEAL_SHARE, TOO_HOT, WAIT_SHARE
 from specmoe.errors import SchemaError, one_line
+from specmoe.hardware.disturbance import OTHERS_SHARE, STEAL_SHARE, TOO_HOT, WAIT_SHARE
 
 SCHEMA_VERSION = "10"
 _VERSION_KEY = b"specmoe_schema"
@@ -118,7 +118,7 @@ class Row(pa.DataFrameModel):
     load_average: float | None = _count("Of the machine, before the run.")
     reruns: int | None = _count("Repeated attempts, because the machine was disturbed.")
     disturbed_reason: str | None = _column("How the machine was disturbed at the last attempt.")
-    steal_share: float | None = _count("Of the machine's time; see `engine.disturbance`, as below.")
+    steal_share: float | None = _count("Of the machine's time; see `hardware.disturbance`.")
     wait_share: float | None = _count("Of the run's time, waiting for a processor.")
     others_share: float | None = _count("Of the machine's time, taken by other processes.")
     gpu_throttled: bool | None = _column("By heat or power.")

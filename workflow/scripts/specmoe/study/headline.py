@@ -20,10 +20,10 @@ from specmoe.analysis.intervals import Estimate, block_mean
 from specmoe.analysis.number_text import fixed, measured
 from specmoe.analysis.registry import Analysis, Record, records
 from specmoe.audit.report import Audit
+from specmoe.campaign.campaign import LoadedCampaign
 from specmoe.config.base import resource
 from specmoe.files import read_record
 from specmoe.models.info import load_infos
-from specmoe.plan.campaign import LoadedCampaign
 from specmoe.runs.other_tables import read_agreement, read_pass_times
 from specmoe.runs.schema import read_runs
 from specmoe.study.judge import Claim, Comparison, Comparisons, Missing, judge_claims

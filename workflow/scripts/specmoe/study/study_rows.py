@@ -14,12 +14,12 @@ from typing import Any, TextIO
 import httpx
 import pandas as pd
 
+from specmoe.campaign.campaign import LoadedCampaign
 from specmoe.config.block import NO_DRAFT, PASSAGE_PREFIX, Arm, Protocol, Schedule
 from specmoe.config.methods import Method, engine_type
 from specmoe.errors import DownloadError, SchemaError, ended_if_slow, one_line
 from specmoe.files import replace_text, sha256_of
 from specmoe.models.info import save_info
-from specmoe.plan.campaign import LoadedCampaign
 from specmoe.plan.estimate import info_of_entry
 from specmoe.plan.machine import stated
 from specmoe.runs.collect import RunRow, link_baselines

@@ -12,10 +12,10 @@ import pynvml
 import pytest
 
 from specmoe.config.engines import Backend
-from specmoe.engine import machine
-from specmoe.engine.disturbance import Watch, read_condition
-from specmoe.engine.machine import Device, list_devices, require_device, usable_memory
 from specmoe.errors import EngineError
+from specmoe.hardware import machine
+from specmoe.hardware.disturbance import Watch, read_condition
+from specmoe.hardware.machine import Device, list_devices, require_device, usable_memory
 
 IOREG = '+-o J475cAP\n    {\n      "IOPlatformUUID" = "01234567-89AB-CDEF-0123-456789ABCDEF"\n'
 I7 = "12th Gen Intel(R) Core(TM) i7-12700K"

@@ -6,11 +6,11 @@ from itertools import pairwise
 
 import pytest
 
+from specmoe.campaign.asked import Asked
+from specmoe.campaign.campaign import open_campaign
+from specmoe.campaign.gate import load_campaign
 from specmoe.errors import ConfigError
 from specmoe.files import sha256_of
-from specmoe.plan.asked import Asked
-from specmoe.plan.campaign import open_campaign
-from specmoe.plan.gate import load_campaign
 from specmoe.records import save
 
 from ...conftest import ROOT

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, TypeVar
 import psutil
 
 from specmoe.config.engines import Backend
-from specmoe.engine.machine import is_throttled, output_of, text_of
+from specmoe.hardware.machine import is_throttled, output_of, text_of
 
 T = TypeVar("T")
 

@@ -8,7 +8,7 @@ import psutil
 import pytest
 
 from specmoe.config.engines import Backend
-from specmoe.engine.disturbance import (
+from specmoe.hardware.disturbance import (
     TICK_S,
     Budget,
     Observation,
@@ -86,7 +86,7 @@ def test_a_disturbed_run_is_measured_once_more_if_the_budget_allows_it(
     monkeypatch, share, seen, attempt, again, rejected
 ):
     attempts, planted = iter(range(1, 10)), iter(seen)
-    monkeypatch.setattr("specmoe.engine.disturbance.observe", lambda *_: next(planted))
+    monkeypatch.setattr("specmoe.hardware.disturbance.observe", lambda *_: next(planted))
     watch, budget = Watch(os.getpid(), Backend.CPU, {}), Budget(share, 10)
     result, columns = measure_undisturbed(lambda: next(attempts), lambda: watch, budget)
     assert (result, columns["reruns"]) == (attempt, again)

@@ -13,12 +13,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from specmoe.campaign.campaign import LoadedCampaign
 from specmoe.config import models
 from specmoe.config.load import PLAIN, Errors, MethodsOf, load, stop_at
 from specmoe.config.methods import Method
 from specmoe.config.schema import Config
 from specmoe.errors import ConfigError, ModelError
-from specmoe.plan.campaign import LoadedCampaign
 
 
 def check_folder(root: Path) -> None:

@@ -19,12 +19,12 @@ from itertools import chain, product
 from pathlib import Path
 from typing import Any
 
+from specmoe.campaign.campaign import LoadedCampaign
 from specmoe.config.block import MEASURE_VERSION, Block, PromptSource
 from specmoe.config.engines import NGRAM_MAKER
 from specmoe.config.models import AnyModel, HubModel, NgramCache, PathModel, SyntheticDraft
 from specmoe.config.workloads import text_of_prompt
 from specmoe.engine.identity import fact, measuring_files
-from specmoe.engine.machine import measuring_lock
 from specmoe.errors import ConfigError, DamagedFileError
 from specmoe.files import (
     digest_of_parts,
@@ -35,7 +35,7 @@ from specmoe.files import (
     seen_of_model,
     sha256_of,
 )
-from specmoe.plan.campaign import LoadedCampaign
+from specmoe.hardware.machine import measuring_lock
 from specmoe.records import DIGITS, UNKNOWN, Records, Request, digest_of, first_changes, head_of
 
 # Of a block: its members have names in a request, and each prompt has the way it is sent.

@@ -7,12 +7,12 @@ from dataclasses import fields
 
 import pytest
 
+from specmoe.campaign import asked as module
+from specmoe.campaign.asked import Asked
+from specmoe.campaign.gate import load_campaign
 from specmoe.config import workloads
 from specmoe.config.block import MEASURE_VERSION
 from specmoe.files import file_digests, replace_text, seen_of_model, sha256_of
-from specmoe.plan import asked as module
-from specmoe.plan.asked import Asked
-from specmoe.plan.gate import load_campaign
 from specmoe.records import UNKNOWN
 
 from ...conftest import ROOT, merge
