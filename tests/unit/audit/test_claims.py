@@ -9,7 +9,7 @@ import yaml
 from specmoe.audit.claims import FIELDS, Claim, Printed, Verdict, claim_of, judge, read_claims
 from specmoe.audit.limits import LIMITS
 from specmoe.errors import ConfigError
-from specmoe.plan.machine import known_chips
+from specmoe.hardware.description import known_chips
 
 EXACT = replace(LIMITS, time_tolerance=0)
 # A mixture of 1 GB always read, and 64 experts in 32 GB, of which 4, in 2 GB, make a token.

@@ -7,10 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from specmoe.campaign.campaign import ROOT
 from specmoe.config.matrix import list_draft_scoring
 from specmoe.config.methods import Method
 from specmoe.config.schema import Config
+from specmoe.files import ROOT
 from specmoe.measure.model_passes import expected_noise, read_timings, texts_of, widest_move
 from specmoe.text import fill_template
 

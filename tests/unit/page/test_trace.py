@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from specmoe.campaign.campaign import ROOT
 from specmoe.errors import DamagedFileError
+from specmoe.files import ROOT
 from specmoe.measure.trace import Recording, Round, decode, visible
 from specmoe.page.page import environment, pair
 from specmoe.text import fill_template

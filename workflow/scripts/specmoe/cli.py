@@ -24,6 +24,22 @@ if TYPE_CHECKING:
     from specmoe.campaign.campaign import LoadedCampaign as Opened
 
 
+def describe_machine(
+    campaign: "Opened", given: dict[str, str | float], out: Path, engine: Path | None = None
+) -> None:
+    """Describe this machine; where several share a campaign, compare it with the first one.
+
+    `given` is what the user states, `engine` the engine.json of what lists a GPU's devices.
+    """
+    from specmoe.hardware.description import machine_facts, probe_alone, write_description
+    from specmoe.hardware.machine import devices_of
+
+    backend = campaign.backend
+    devices = devices_of(engine, backend, campaign.config.measurement.environment)
+    facts = machine_facts(backend, given, probe_alone, devices)
+    write_description(facts, given, out, campaign.machine_file if campaign.shared else None)
+
+
 def build_engine(campaign: "Opened", id: str, log: Path) -> None:
     """Fetch and build llama.cpp, and test it on a small model."""
     from specmoe.engine.build import make_engine
@@ -97,8 +113,7 @@ _IN_CAMPAIGN: dict[str, Callable[["Opened"], Iterable[object]]] = {
 """What a campaign has of each option that names a part of it; blocks tell it themselves."""
 
 VERBS = {
-    "describe_machine": "plan.machine",
-    "build_engine": "cli",
+    **dict.fromkeys(["describe_machine", "build_engine"], "cli"),
     "build_program": "engine.build",
     **dict.fromkeys(["make_model", "fetch_model", "describe_model"], "cli"),
     **dict.fromkeys(["measure", "time_passes", "score_draft"], "measure.jobs"),

@@ -13,6 +13,8 @@ from pydantic import TypeAdapter, ValidationError
 
 from specmoe.errors import ConfigError, DamagedFileError, ModelError, one_line
 
+# The workflow's folder, which records name as the working directory sees it.
+ROOT = Path(os.path.relpath(Path(__file__).parents[3]))
 _SPLIT = re.compile(r"-(\d{5})-of-(\d{5})\.gguf$")
 
 

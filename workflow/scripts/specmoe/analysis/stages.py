@@ -20,11 +20,11 @@ from specmoe.analysis import contenders
 from specmoe.analysis.decision import Verdict
 from specmoe.analysis.number_text import TOO_FEW_PROMPTS, measured
 from specmoe.campaign.asked import Asked
-from specmoe.campaign.campaign import ROOT, LoadedCampaign
+from specmoe.campaign.campaign import LoadedCampaign
 from specmoe.config.block import Block
 from specmoe.config.matrix import PASSES_SHARE, TEXTS
 from specmoe.config.schema import Config
-from specmoe.files import read_record, replace_text
+from specmoe.files import ROOT, read_record, replace_text
 from specmoe.measure import jobs
 from specmoe.records import digest_of, head_of
 from specmoe.text import duration, fill_template, in_columns

@@ -22,11 +22,11 @@ from specmoe.analysis.follow_up import Need, with_options
 from specmoe.analysis.number_text import interval
 from specmoe.analysis.registry import TABLES, Analysis, Record, records
 from specmoe.analysis.summaries import SETTING, make_pairs
-from specmoe.campaign.campaign import ROOT, LoadedCampaign
+from specmoe.campaign.campaign import LoadedCampaign
 from specmoe.config.block import NO_DRAFT
 from specmoe.config.engines import Backend
 from specmoe.config.schema import Config
-from specmoe.files import read_record, replace_text
+from specmoe.files import ROOT, read_record, replace_text
 from specmoe.records import head_of
 from specmoe.runs.schema import excluded, read_runs
 from specmoe.text import counted, duration, in_columns

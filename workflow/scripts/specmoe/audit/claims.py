@@ -21,13 +21,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from specmoe.audit.limits import LIMITS, Limits
-from specmoe.campaign.campaign import ROOT
 from specmoe.config.base import refused_as, resource
 from specmoe.config.engines import COUNTS_SINCE
 from specmoe.errors import ConfigError, nearest, one_line
-from specmoe.files import given_file, json_of
+from specmoe.files import ROOT, given_file, json_of
+from specmoe.hardware.description import known_chips
 from specmoe.models.info import Size, split_by_active
-from specmoe.plan.machine import known_chips
 from specmoe.text import fill_template
 
 # Each fact with its least and largest value, and a hint for values outside.

@@ -22,8 +22,8 @@ from specmoe.config.block import MEASURED_BY, NO_DRAFT, Protocol, Stop
 from specmoe.config.engines import COUNTS_SINCE
 from specmoe.config.methods import METHODS, Method
 from specmoe.config.schema import AuditSettings
+from specmoe.hardware.description import bandwidth_of
 from specmoe.models.info import Size
-from specmoe.plan.machine import bandwidth_of
 from specmoe.runs.other_tables import undisturbed_passes
 from specmoe.runs.schema import Row, undisturbed
 

@@ -10,11 +10,11 @@ from specmoe.audit.bounds import required_time
 from specmoe.audit.checks import audit_runs, count_sensitivity, mostly_missed, summarise_audit
 from specmoe.audit.draft_rounds import scores_by_run
 from specmoe.audit.evidence import CheckVerdict, Evidence, Gap, gaps_of, known_bandwidth
-from specmoe.campaign.campaign import ROOT, LoadedCampaign
+from specmoe.campaign.campaign import LoadedCampaign
 from specmoe.config.block import ASKED, Block
 from specmoe.config.matrix import excluded_blocks
 from specmoe.errors import MeasurementError, SchemaError
-from specmoe.files import named_if_damaged, read_record
+from specmoe.files import ROOT, named_if_damaged, read_record
 from specmoe.models.info import load_infos, size_of_info
 from specmoe.runs.other_tables import read_agreement, read_pass_times, seen_experts
 from specmoe.runs.schema import disturbed_beyond_usual, excluded, read_runs

@@ -4,7 +4,6 @@ The Snakefile makes this object whenever it is parsed, and every measuring job f
 so nothing heavy is imported here.
 """
 
-import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -19,14 +18,12 @@ from specmoe.config.models import HubModel, NgramCache, PackageModel, QuantizeMo
 from specmoe.config.schema import Config, read_config
 from specmoe.engine.identity import Workplace, engine_ids, fact
 from specmoe.errors import ConfigError
-from specmoe.files import named_if_damaged, read_record, replace_text
+from specmoe.files import ROOT, named_if_damaged, read_record, replace_text
 from specmoe.records import head_of
 from specmoe.text import counted, duration, fill_template
 
 Files = dict[str, list[Path]]
 """Inputs of a rule by name."""
-# The workflow's folder, which records name as the working directory sees it.
-ROOT = Path(os.path.relpath(Path(__file__).parents[4]))
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """The machine of a measurement: its id, processor, memory and devices.
 
-`specmoe.plan.machine` describes it in full. The parsers for macOS and Arm Linux were tested on
+Module `description` describes it in full. The parsers for macOS and Arm Linux were tested on
 recorded output only, those of NVIDIA's library on made answers.
 """
 
@@ -222,6 +222,15 @@ def list_devices(server: Path, environment: Mapping[str, str]) -> list[Device] |
     if not printed:
         return None
     return [Device(name, what, int(size) * 2**20) for name, what, size in _LINE.findall(printed)]
+
+
+def devices_of(
+    engine: Path | None, backend: Backend, environment: Mapping[str, str]
+) -> list[Device]:
+    """Return the devices that an engine lists, by its engine.json; none without a GPU or engine."""
+    if engine is None or backend == Backend.CPU:
+        return []
+    return list_devices(engine.with_name("bin") / "llama-server", environment) or []
 
 
 def require_device(backend: Backend, server: Path, environment: Mapping[str, str]) -> None:

@@ -5,8 +5,8 @@ from functools import partial
 from pathlib import Path
 
 from specmoe.campaign.asked import Asked
-from specmoe.campaign.campaign import ROOT, LoadedCampaign
-from specmoe.files import replace_text
+from specmoe.campaign.campaign import LoadedCampaign
+from specmoe.files import ROOT, replace_text
 from specmoe.measure import model_passes
 from specmoe.measure.block import measure_block, summary
 from specmoe.records import load

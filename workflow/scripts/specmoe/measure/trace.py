@@ -11,12 +11,12 @@ from typing import Any, Literal, Self
 
 from pydantic import TypeAdapter
 
-from specmoe.campaign.campaign import ROOT, LoadedCampaign
+from specmoe.campaign.campaign import LoadedCampaign
 from specmoe.config.block import Arm, Block, Stop
 from specmoe.config.schema import Config
 from specmoe.engine.job import Job, exclusive_job
 from specmoe.engine.server import Server
-from specmoe.files import named_if_damaged, read_record, replace_text
+from specmoe.files import ROOT, named_if_damaged, read_record, replace_text
 from specmoe.measure.arm import check_length, prompt_ids
 from specmoe.text import fill_template
 

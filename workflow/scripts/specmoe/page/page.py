@@ -21,9 +21,8 @@ from specmoe.analysis.decision import Answer
 from specmoe.analysis.filters import GAINS
 from specmoe.analysis.registry import TABLES, Analysis, Record, records
 from specmoe.analysis.terminal import environment
-from specmoe.campaign.campaign import ROOT
 from specmoe.config.base import read_yaml
-from specmoe.files import replace_text
+from specmoe.files import ROOT, replace_text
 from specmoe.measure.trace import Recording
 from specmoe.paper.documents import cited
 from specmoe.tables.exhibits import PAPER, read_figures, tables_of

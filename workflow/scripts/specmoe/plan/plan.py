@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from specmoe.campaign.campaign import ROOT, LoadedCampaign, left_s
+from specmoe.campaign.campaign import LoadedCampaign, left_s
 from specmoe.config.block import Block, PromptSource, Stop
 from specmoe.config.engines import COUNTS_SINCE, Backend
 from specmoe.config.matrix import TEXTS
@@ -17,12 +17,11 @@ from specmoe.config.methods import METHODS, Method
 from specmoe.config.models import AnyModel, HubModel, PackageModel, PathModel
 from specmoe.config.schema import Config
 from specmoe.errors import PlanError
-from specmoe.files import at_home, read_record
-from specmoe.hardware.machine import usable_memory, working_bytes
+from specmoe.files import ROOT, at_home, read_record
+from specmoe.hardware.description import PROBED, machine_facts, probe
+from specmoe.hardware.machine import devices_of, usable_memory, working_bytes
 from specmoe.plan.estimate import ENDS_EARLY, HIGH, LOW, Machine, block_seconds
 from specmoe.plan.inventory import Inventory, take_inventory
-from specmoe.plan.machine import PROBED, devices_of, probe
-from specmoe.plan.machine import describe as describe_machine
 from specmoe.text import duration, fill_template
 
 _Downloaded = HubModel | PackageModel
@@ -53,7 +52,7 @@ class Plan:
 
     config: Config
     blocks: list[Block]
-    description: Mapping[str, Any]  # of the machine; see `machine.describe`
+    description: Mapping[str, Any]  # of the machine; see `hardware.description`
     backend: Backend
     found: Inventory
 
@@ -158,11 +157,15 @@ def plan(campaign: LoadedCampaign, options: str, check_capacity: bool) -> None:
     and `check_capacity` is set.
     """
     config = campaign.config.of_campaign()
-    description = describe_machine(
+    description = machine_facts(
         campaign.backend,
         config.machine.model_dump(exclude_none=True),
         lambda: _probed(campaign.machine_file) or probe(),
-        devices_of(campaign, campaign.engine_file(campaign.engine_id)),
+        devices_of(
+            campaign.engine_file(campaign.engine_id),
+            campaign.backend,
+            config.measurement.environment,
+        ),
     )
     every = [campaign.remaining(name) or block for name, block in campaign.blocks.items()]
     # In stages what is measured decides what comes after the first repeat.

@@ -13,9 +13,9 @@ import pandera.pandas as pa
 from specmoe.campaign.asked import Asked
 from specmoe.campaign.campaign import LoadedCampaign
 from specmoe.files import named_if_damaged, read_record, replace_text
+from specmoe.hardware.description import collect
 from specmoe.measure.model_passes import BESIDE
 from specmoe.models.info import load_info, save_info
-from specmoe.plan.machine import collect
 from specmoe.records import Request
 from specmoe.runs.collect import collect_runs, measured_as_asked
 from specmoe.runs.schema import read_table, schema_errors, validated

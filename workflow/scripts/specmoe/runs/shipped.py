@@ -9,10 +9,18 @@ from typing import Any
 import pyarrow.parquet as pq
 from pydantic import TypeAdapter
 
-from specmoe.campaign.campaign import ROOT, LoadedCampaign
+from specmoe.campaign.campaign import LoadedCampaign
 from specmoe.config.load import load, merge_catalogs, read_mapping
 from specmoe.errors import DamagedFileError
-from specmoe.files import given_file, json_of, read_record, replace_text, sha256_of, written_whole
+from specmoe.files import (
+    ROOT,
+    given_file,
+    json_of,
+    read_record,
+    replace_text,
+    sha256_of,
+    written_whole,
+)
 from specmoe.runs.schema import COLUMNS, check_rows, read_rows, schema_errors
 
 NAME = "manifest.json"

@@ -19,9 +19,9 @@ from specmoe.config.block import NO_DRAFT, PASSAGE_PREFIX, Arm, Protocol, Schedu
 from specmoe.config.methods import Method, engine_type
 from specmoe.errors import DownloadError, SchemaError, ended_if_slow, one_line
 from specmoe.files import replace_text, sha256_of
+from specmoe.hardware.description import stated
 from specmoe.models.info import save_info
 from specmoe.plan.estimate import info_of_entry
-from specmoe.plan.machine import stated
 from specmoe.runs.collect import RunRow, link_baselines
 from specmoe.runs.schema import COLUMNS, write_runs
 

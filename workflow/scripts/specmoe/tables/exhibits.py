@@ -13,8 +13,8 @@ from pydantic import BaseModel, Field
 from specmoe.analysis import filters, number_text
 from specmoe.analysis.number_text import DASH
 from specmoe.analysis.registry import Analysis, Record, records
-from specmoe.campaign.campaign import ROOT
 from specmoe.config.base import read_yaml
+from specmoe.files import ROOT
 from specmoe.tables import rows
 
 PAPER = ROOT / "paper"

@@ -2,7 +2,6 @@
 
 import json
 import platform
-from types import SimpleNamespace
 
 import psutil
 import pytest
@@ -10,9 +9,9 @@ import yaml
 
 from specmoe.config.engines import Backend
 from specmoe.errors import MeasurementError
+from specmoe.hardware import description as module
+from specmoe.hardware.description import PROBED, collect, write_description
 from specmoe.hardware.machine import Device
-from specmoe.plan import machine as module
-from specmoe.plan.machine import PROBED, collect, describe_machine
 
 from ...conftest import ROOT
 
@@ -20,7 +19,7 @@ BANDWIDTH, SOURCE = "memory_bandwidth_bytes_per_second", "memory_bandwidth_sourc
 
 
 def described(backend=Backend.CPU, given=None, probe=pytest.fail):
-    return module.describe(backend, given or {}, probe)
+    return module.machine_facts(backend, given or {}, probe)
 
 
 @pytest.fixture
@@ -108,13 +107,13 @@ RADEON = Device("Vulkan0", "AMD Radeon RX 7900 XTX (RADV NAVI31)", 24 * 2**30)
 
 def test_backends_without_a_tool_of_their_own_take_the_gpu_from_the_engines_list(gpus):
     gpus(RTX)
-    facts = module.describe(Backend.VULKAN, {}, pytest.fail, [RADEON, RADEON])
+    facts = module.machine_facts(Backend.VULKAN, {}, pytest.fail, [RADEON, RADEON])
     assert facts["gpu"] == RADEON.description
     assert (facts["gpu_count"], facts["gpu_memory_bytes"]) == (2, 48 * 2**30)
     assert facts["devices"] == f"Vulkan0: {RADEON.description}, Vulkan0: {RADEON.description}"
     assert facts[BANDWIDTH] == 960e9
     # CUDA's is named as the table of chips names it.
-    cuda = module.describe(Backend.CUDA, {}, pytest.fail, [Device("CUDA0", "RTX", 1)])
+    cuda = module.machine_facts(Backend.CUDA, {}, pytest.fail, [Device("CUDA0", "RTX", 1)])
     assert cuda["gpu"] == "NVIDIA GeForce RTX 4090"
 
 
@@ -172,12 +171,10 @@ def test_each_machine_that_shares_a_campaign_is_listed_once():
     assert (whole["id"], whole[BANDWIDTH]) == ("0" * 12, 5e10)
 
 
-def test_the_first_machine_of_a_campaign_is_what_others_are_compared_with(tmp_path, monkeypatch):
+def test_the_first_machine_of_a_campaign_is_what_others_are_compared_with(tmp_path):
     def describe(name, given=None, **facts):
-        monkeypatch.setattr(module, "describe", lambda *_: machine(name, **facts))
         out, like = tmp_path / f"{name}.json", tmp_path / "machines/r0.json"
-        campaign = SimpleNamespace(backend=Backend.CPU, gpu=False, shared=True, machine_file=like)
-        describe_machine(campaign, given or {}, out)
+        write_description(machine(name, **facts), given or {}, out, like)
         return json.loads(out.read_text()), json.loads(like.read_text())
 
     one, first = describe("1")

@@ -1,6 +1,6 @@
 """A campaign's machine: its full description, the bandwidth of its memory, and its kind.
 
-`describe` returns a description, of `machines/r<repeat>.json`; `machine.json` is that of the
+`machine_facts` returns a description, of `machines/r<repeat>.json`; `machine.json` is that of the
 campaign's machine, or of the first of several, each of which is in `machines`. A fact that the
 system does not report is null. macOS was tested on recorded output only, and no GPU was there.
 """
@@ -18,15 +18,13 @@ from typing import Any
 
 import psutil
 
-from specmoe.campaign.campaign import ROOT, LoadedCampaign
 from specmoe.config.base import read_yaml
 from specmoe.config.engines import COPYING, Backend
 from specmoe.errors import MeasurementError
-from specmoe.files import named_if_damaged, read_record, replace_text
+from specmoe.files import ROOT, named_if_damaged, read_record, replace_text
 from specmoe.hardware.disturbance import Budget, Watch, measure_undisturbed
 from specmoe.hardware.machine import (
     Device,
-    list_devices,
     machine_id,
     measuring_lock,
     nvidia_gpus,
@@ -53,7 +51,7 @@ _KIND = (
 _BANDWIDTH, _SOURCE = "memory_bandwidth_bytes_per_second", "memory_bandwidth_source"
 
 
-def describe(
+def machine_facts(
     backend: Backend,
     given: Mapping[str, str | float],
     probe: Callable[[], float],
@@ -176,23 +174,17 @@ def collect(machines: Sequence[Mapping[str, Any]], *, shared: bool) -> dict[str,
     return whole
 
 
-def describe_machine(
-    campaign: LoadedCampaign,
-    given: dict[str, str | float],
-    out: Path,
-    engine: Path | None = None,
+def write_description(
+    facts: Facts, given: Mapping[str, str | float], out: Path, first: Path | None = None
 ) -> None:
-    """Describe this machine; where several share a campaign, compare it with the first one.
+    """Write the description of this machine; where several share a campaign, compare it.
 
-    Machines of one kind have the same processor, cores, memory (in GiB) and GPU. `given` is what
-    the user states, `engine` the engine.json of what lists a GPU's devices. The first machine
-    writes what the others are compared with; that is no input of jobs, since snakemake 9.27 would
-    not look at what is missing behind it. Raises MeasurementError for one of another kind.
+    `first` is the description of the first of them, which that one writes. It is no input of jobs,
+    since snakemake 9.27 would not look at what is missing behind it. Machines of one kind have the
+    same processor, cores, memory (in GiB) and GPU; raises MeasurementError for one of another kind.
     """
-    facts = describe(campaign.backend, given, _probe_alone, devices_of(campaign, engine))
     written = json.dumps(facts, indent=1) + "\n"
-    first = campaign.machine_file
-    if campaign.shared and first.exists():
+    if first and first.exists():
         with named_if_damaged(first):
             # What the user states now is no difference.
             kinds = map(_kind, (read_record(first) | stated(given), facts))
@@ -201,7 +193,7 @@ def describe_machine(
                     f"machine {facts['id']} is of another kind than the campaign's first one"
                     f" ({differing}); give its runs a campaign.name of their own"
                 )
-    elif campaign.shared:
+    elif first:
         replace_text(first, written)
     replace_text(out, written)
 
@@ -213,17 +205,11 @@ def _kind(facts: Mapping[str, Any]) -> dict[str, Any]:
     return kind | {name: round(kind[name] / GIB) for name in sizes}
 
 
-def devices_of(campaign: LoadedCampaign, engine: Path | None) -> list[Device]:
-    """Return the devices that an engine lists; none without a GPU or before it is built."""
-    if engine is None or not campaign.gpu:
-        return []
-    environment = campaign.config.measurement.environment
-    return list_devices(engine.with_name("bin") / "llama-server", environment) or []
+def probe_alone() -> float:
+    """Measure the bandwidth with no other measurement, and once more if it was disturbed.
 
-
-def _probe_alone() -> float:
-    # A probe beside other programs is low, so it is repeated as runs are. Nothing raises it, so the
-    # highest counts and not the last.
+    A probe beside other programs is low. Nothing raises it, so the highest counts, not the last.
+    """
     rates: list[float] = []
     with measuring_lock():
         measure_undisturbed(
