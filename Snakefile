@@ -77,8 +77,8 @@ rule runs:
 rule models:
     """Make or fetch every model of the campaign."""
     input:
-        [*map(CAMPAIGN.model_file, CONFIG.measured_models)],
-        [*map(CAMPAIGN.info, CONFIG.measured_models)],
+        [*map(PLACES.model_file, CONFIG.measured_models)],
+        [*map(PLACES.info, CONFIG.measured_models)],
 
 
 rule engine:
@@ -91,7 +91,7 @@ rule engine:
 TARGETS = ["plan", "advise", "paper", "page", "audit", "tables", "check_claim"]
 TARGETS += ["runs", "models", "engine", "pack_campaign"]
 TARGETS += ["trace"] * bool(DEMONSTRATION)
-TARGETS += [f"suite_{one}" for one in CONFIG.campaign.suites if CAMPAIGN.measured]
+TARGETS += [f"suite_{suite}" for suite in MEASURED_SUITES]
 
 FORMER = resource("former_names")["targets"]
 for name in FORMER.keys() & {*sys.argv}:
@@ -128,7 +128,7 @@ onstart:
 onsuccess:
     if scheduled("measure_block", "measure_until_decided"):
         subprocess.run(
-            ["python", PACKAGE, "finish", "--campaign", str(CAMPAIGN.file)]
+            ["python", PACKAGE, "finish", "--campaign", str(PLACES.file)]
         )
     if Path("paper/main.tex").exists() and not Path(PDF_FILES[0]).exists():
         if missing := missing_tex():
@@ -140,4 +140,4 @@ onsuccess:
 onerror:
     if scheduled("measure_block", "measure_until_decided"):
         interrupted = signal.getsignal(signal.SIGINT) == signal.SIG_IGN
-        print(CAMPAIGN.describe_missing(interrupted=interrupted))
+        print(ASKED.progress.describe_missing(interrupted=interrupted))

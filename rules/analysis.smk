@@ -20,7 +20,7 @@ rule advise:
     """Say what to switch on: for each target the best draft and γ, or why to leave it off."""
     input:
         analysis="<campaign>/analysis",
-        stages=CAMPAIGN.stages,
+        stages=PLACES.stages,
     log:
         "<logs>/advise.log",
     localrule: True

@@ -25,7 +25,7 @@ rule score_draft:
         draft="<models>/{draft}.gguf",
         info="<models>/{draft}.json",
         records=of(
-            "draft", lambda draft: CAMPAIGN.record_files(CAMPAIGN.draft_scoring[draft])
+            "draft", lambda draft: PLACES.record_files(CAMPAIGN.draft_scoring[draft])
         ),
     output:
         **described("<campaign>/machines/agreement/{draft}.json"),

@@ -8,7 +8,7 @@ if CONFIG.measurement.staged:
     rule measure_until_decided:
         """Measure repeat by repeat until each answer is decided, or the minutes end."""
         input:
-            **CAMPAIGN.files_of_blocks(*CAMPAIGN.blocks),
+            **INPUTS.of_blocks(*CAMPAIGN.blocks),
             machine="<campaign>/machines/r0.json",
             program="<engine>/model_passes" if CAMPAIGN.timed_passes else [],
             asked=asked("stages"),
@@ -37,7 +37,7 @@ else:
             "<logs>/measure_block/{block}.log",
         # Blocks follow the schedule. They have the lowest priority, because a block that started
         # before all models are made would break the seeded order.
-        priority: of("block", lambda block: CAMPAIGN.priorities.get(block, 0))
+        priority: of("block", lambda block: INPUTS.priorities.get(block, 0))
         threads: workflow.cores
         # What a cluster is asked for, see profiles/slurm/.
         resources:
@@ -54,8 +54,8 @@ if CAMPAIGN.timed_passes and not CONFIG.measurement.staged:
     rule measure_pass_times:
         """Time the passes of each model by themselves, alone on the machine."""
         input:
-            models=[*map(CAMPAIGN.model_file, CAMPAIGN.timed_passes)],
-            infos=[*map(CAMPAIGN.info, CAMPAIGN.timed_passes)],
+            models=[*map(PLACES.model_file, CAMPAIGN.timed_passes)],
+            infos=[*map(PLACES.info, CAMPAIGN.timed_passes)],
             before=of("repeat", before_passes),  # as the description of the machine
             engine="<engine>/engine.json",
             program="<engine>/model_passes",
@@ -68,7 +68,7 @@ if CAMPAIGN.timed_passes and not CONFIG.measurement.staged:
         log:
             "<logs>/pass_times/r{repeat}.log",
         # Just before the first block of the repeat.
-        priority: of("repeat", CAMPAIGN.machine_priority)
+        priority: of("repeat", INPUTS.machine_priority)
         threads: workflow.cores
         message:
             "Timing passes before repeat {wildcards.repeat}"

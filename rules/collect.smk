@@ -2,7 +2,7 @@
 rule collect_table:
     """Collect records into a table, or what describes the machine or the models into one file."""
     input:
-        unpack(of("collected", CAMPAIGN.files_of_table)),
+        unpack(of("collected", INPUTS.of_table)),
         code=asked("collecting"),
         configuration=asked("campaign"),
     output:
@@ -20,7 +20,7 @@ rule pack_campaign:
     input:
         **TABLES,
         code=RENDERING,
-        engines=[*map(CAMPAIGN.engine_file, CAMPAIGN.engine_names)],
+        engines=[*map(PLACES.engine_file, CAMPAIGN.engine_names)],
         # The demonstration is optional: without a record the campaign is packed without it.
         trace=[TRACE] if DEMONSTRATION and Path(TRACE).exists() else [],
     output:
@@ -34,7 +34,8 @@ rule pack_campaign:
 
 # Only a campaign that is measured here has these targets. They print to the terminal, so they have
 # no output and run at every call.
-for suite in CONFIG.campaign.suites if CAMPAIGN.measured else []:
+MEASURED_SUITES = CONFIG.campaign.suites if CONFIG.campaign.measured else []
+for suite in MEASURED_SUITES:
 
     rule:
         """Measure one suite, and print its summary."""

@@ -26,6 +26,7 @@ from specmoe import errors
 from specmoe.paper.pdf import INSTALL_TEX, missing_tex
 from specmoe.campaign import gate
 from specmoe.campaign.asked import Asked
+from specmoe.campaign.inputs import Inputs
 
 # Another workflow that uses this one as a module has an `onstart` of its own.
 MODULE = bool(workflow.modifier.parent_modifier)
@@ -42,7 +43,7 @@ try:
         Path("results"),
         [Path(os.path.relpath(file)) for file in workflow.configfiles],
     )
-    ASKED = Asked(CAMPAIGN)
+    ASKED, INPUTS, PLACES = Asked(CAMPAIGN), Inputs(CAMPAIGN), CAMPAIGN.places
     if workflow.is_main_process:
         ASKED.check()
 except (errors.SpecmoeError, OSError) as error:
@@ -71,13 +72,13 @@ def call(name):
 
 def verb(name):
     """Return the words that call a verb for the campaign."""
-    return f"{call(name)} --campaign {CAMPAIGN.file}"
+    return f"{call(name)} --campaign {PLACES.file}"
 
 
 def measuring(name):
     """Return the words that call a verb which measures, on a machine that is described."""
     command = verb(name)
-    if CAMPAIGN.shared:
+    if CONFIG.campaign.shared:
         files = "--engine {input.engine} --out {output.machine}"
         command = f"{verb('describe_machine')}{GIVEN} {files} && {command}"
     return command
@@ -108,15 +109,15 @@ def force(*files):
 def files_of_block(block):
     """Return what a block waits for; one that is not measured as it is asked for now is again."""
     if f"blocks/{block}" in ASKED.lacking:
-        force(*CAMPAIGN.record_files([block]))
-    return CAMPAIGN.files_of_blocks(block)
+        force(*PLACES.record_files([block]))
+    return INPUTS.of_blocks(block)
 
 
 def before_passes(repeat):
     """Return what passes before a repeat wait for; they are timed again as blocks are."""
     jobs = [f"pass_times/{model}/r{repeat}" for model in CAMPAIGN.timed_passes]
     force(*map(ASKED.records.link, ASKED.lacking.intersection(jobs)))
-    return CAMPAIGN.before_repeat(repeat)
+    return INPUTS.before_repeat(repeat)
 
 
 def new_owner(wildcards):
@@ -140,16 +141,16 @@ TABLES = {
     "pass_times": CAMPAIGN.pass_times,
     "agreement": CAMPAIGN.agreement,
     "divergences": CAMPAIGN.divergences,
-    "stages": CAMPAIGN.stages,
+    "stages": PLACES.stages,
 }
 
 
 pathvars:
     engine=f"results/engines/{CAMPAIGN.engine_id}",
-    models=str(CAMPAIGN.models_folder),
-    campaign=str(CAMPAIGN.folder),
-    data=str(CAMPAIGN.data),
-    logs=str(CAMPAIGN.folder / "logs"),
+    models=str(PLACES.models_folder),
+    campaign=str(PLACES.folder),
+    data=str(PLACES.data),
+    logs=str(PLACES.folder / "logs"),
 
 
 wildcard_constraints:
@@ -160,7 +161,7 @@ wildcard_constraints:
     # Not the ids of all blocks: snakemake reads this text for every job.
     block=rf"(?:{SUITES})/.+/r\d+",
     repeat=r"\d+",
-    collected="|".join(map(re.escape, CAMPAIGN.tables)),
+    collected="|".join(map(re.escape, PLACES.tables)),
     ending="json|parquet",
 
 
@@ -178,7 +179,7 @@ def described(file):
 
     The machine of a campaign that is not shared is described before its first repeat.
     """
-    return {"machine": file} if CAMPAIGN.shared else {}
+    return {"machine": file} if CONFIG.campaign.shared else {}
 
 
 # What the user states of the machine, in words of a shell, where snakemake wants braces twice.
@@ -211,11 +212,11 @@ def print_plan():
     from specmoe.plan.plan import plan
 
     def look():
-        if CAMPAIGN.measured:
+        if CONFIG.campaign.measured:
             check(CAMPAIGN, os.environ)
         # Else it is seen after minutes, when snakemake has deleted the program that is there.
         if scheduled("build_program") and not scheduled("build_engine"):
-            require_build(CAMPAIGN.engine_file(CAMPAIGN.engine_id).parent)
+            require_build(PLACES.engine_file(CAMPAIGN.engine_id).parent)
         plan(CAMPAIGN, OPTIONS, CONFIG.check_capacity and scheduled("fetch_model"))
 
     errors.run(look)

@@ -2,7 +2,7 @@
 # A campaign without draft models or of the study's rows has no demonstration, nor has a shipped one
 # without its record.
 DEMONSTRATION = CAMPAIGN.demonstration
-TRACE = str(CAMPAIGN.trace_file)
+TRACE = str(PLACES.trace_file)
 
 if DEMONSTRATION:
 
@@ -10,8 +10,8 @@ if DEMONSTRATION:
         """Decode one prompt, and ask the draft model for the draft tokens of every round."""
         input:
             engine="<engine>/engine.json",
-            models=[*map(CAMPAIGN.model_file, DEMONSTRATION.models)],
-            infos=[*map(CAMPAIGN.info, DEMONSTRATION.models)],
+            models=[*map(PLACES.model_file, DEMONSTRATION.models)],
+            infos=[*map(PLACES.info, DEMONSTRATION.models)],
             asked=asked("demonstration"),
         output:
             **described("<campaign>/machines/trace.json"),

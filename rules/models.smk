@@ -9,7 +9,7 @@ QUANTIZED = [name for name, model in CONFIG.models.items() if model.kind == "qua
 rule make_model:
     """Write a model, or make it from another one of its set; link a file of the user's."""
     input:
-        unpack(of("model", CAMPAIGN.made_from)),
+        unpack(of("model", INPUTS.of_model)),
         asked=asked("model", of="model"),
     output:
         model="<models>/{model}.gguf",
@@ -60,7 +60,7 @@ rule describe_model:
     input:
         asked=asked("info", of="model"),
         # A downloaded file was hashed during the download.
-        digests=of("model", CAMPAIGN.digests_of_download),
+        digests=of("model", INPUTS.digests_of_download),
         model="<models>/{model}.gguf",
     output:
         "<models>/{model}.json",

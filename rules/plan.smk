@@ -8,7 +8,7 @@ rule describe_machine:
     """Describe this machine and measure its memory bandwidth before a repeat."""
     input:
         # Without it, all repeats would be described while the first block waits for its models.
-        before=of("repeat", CAMPAIGN.before_repeat),
+        before=of("repeat", INPUTS.before_repeat),
         asked=asked("machine"),
         # It lists the devices.
         engine="<engine>/engine.json" if CAMPAIGN.gpu else [],
@@ -17,7 +17,7 @@ rule describe_machine:
     log:
         "<logs>/describe_machine/r{repeat}.log",
     # Just before the first block of the repeat.
-    priority: of("repeat", CAMPAIGN.machine_priority)
+    priority: of("repeat", INPUTS.machine_priority)
     # Like a block, the probe of the memory has the machine to itself.
     threads: workflow.cores
     shell:

@@ -32,12 +32,12 @@ COLLECT = """
 import json
 from pathlib import Path
 from specmoe.config.schema import read_config
-from specmoe.campaign.campaign import LoadedCampaign
+from specmoe.config.matrix import block_order, list_blocks
 from specmoe.runs.collect import rows_of_record
 from specmoe.runs.schema import write_runs
 rows = []
 config = read_config(Path("config.json"))
-for block in LoadedCampaign(config, Path("."), Path("results")).blocks.values():
+for block in block_order(list_blocks(config, gpu=False), config.measurement.order):
     made_by, record = json.loads(Path(f"blocks/{block.block}.json").read_text())
     rows += rows_of_record(record, block, made_by)
 write_runs(rows, Path("runs.parquet"))

@@ -28,7 +28,7 @@ def campaign_of_study(study: dict[str, Any], folder: Path) -> LoadedCampaign:
     """Return the published campaign with its rows imported; `study` is the default one."""
     overlay = yaml.safe_load((ROOT / "config/atomgradient.yaml").read_text())
     campaign = load_campaign(merge(deepcopy(study), overlay), ROOT, folder)
-    campaign.data.mkdir(parents=True)
+    campaign.places.data.mkdir(parents=True)
     given = campaign.config.machine.model_dump(exclude_none=True)
     import_study_rows(campaign, CSV, given)
     return campaign
@@ -39,4 +39,4 @@ def analysis_of_study(study: dict[str, Any], folder: Path) -> Analysis:
     campaign = campaign_of_study(study, folder)
     audit(campaign)
     analyse(campaign)
-    return with_study_names(Analysis.read(campaign.folder / "analysis"))
+    return with_study_names(Analysis.read(campaign.places.folder / "analysis"))

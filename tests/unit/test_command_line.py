@@ -65,7 +65,7 @@ def test_what_a_campaign_does_not_have_is_named_before_its_verb_looks_for_it(
     campaign.record()
     name, *given = words.split()
     with pytest.raises(ConfigError, match=re.escape(said)):
-        arguments(cli.function_of(name), [*given, "--campaign", str(campaign.file)])
+        arguments(cli.function_of(name), [*given, "--campaign", str(campaign.places.file)])
 
 
 def test_wrong_json_that_a_verb_is_given_is_told():

@@ -104,7 +104,7 @@ def table(root, module_folder):
         campaign = load_campaign(merge_catalogs(root, overlay), root, module_folder)
         audit(campaign)
         analyse(campaign)
-        return Analysis.read(campaign.folder / "analysis")
+        return Analysis.read(campaign.places.folder / "analysis")
 
     return lambda campaign, name: getattr(analysed(campaign), name)
 

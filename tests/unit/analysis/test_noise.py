@@ -63,8 +63,8 @@ def prediction_error(paired, runs, campaign):
 def test_the_table_has_what_a_shipped_campaign_says(name, root, tmp_path):
     overlay = read_mapping(root / "resources/campaigns" / name / "campaign.yaml")
     campaign = load_campaign(merge_catalogs(root, overlay), root, tmp_path)
-    config, infos = campaign.config, load_infos(campaign.data / "models.json")
-    runs = with_conditions(read_runs(campaign.data / "runs.parquet"))
+    config, infos = campaign.config, load_infos(campaign.places.data / "models.json")
+    runs = with_conditions(read_runs(campaign.places.data / "runs.parquet"))
     found = make_pairs(runs, config.audit.unrelated_drafts, infos, config.workloads)
     paired = found[found["counts"] & found["paired"].astype(bool)]
     assert block_deviation(paired) == pytest.approx(resource("noise")["blocks"][name], abs=6e-5)

@@ -28,7 +28,7 @@ pytestmark = needs_csv
 def given(_study, tmp_path_factory):
     """The evidence of the study's rows, and how to gather it with other sizes or limits."""
     campaign = campaign_of_study(_study, tmp_path_factory.mktemp("study"))
-    config, runs = campaign.config, read_runs(campaign.data / "runs.parquet")
+    config, runs = campaign.config, read_runs(campaign.places.data / "runs.parquet")
     sizes = {model: size_of(model, config, {}, {}) for model in config.models}
     return lambda limits, **more: Evidence(
         runs, sizes | more, BANDWIDTH, config.audit, limits=limits

@@ -64,15 +64,15 @@ def describe(file, weights):
 def measured(load):
     """The campaign with an engine, two models, and all records and tables."""
     campaign = load()
-    engine = campaign.engine_file(campaign.engine_id)
+    engine = campaign.places.engine_file(campaign.engine_id)
     shutil.copytree(campaign.config.engines["built"].path, engine.with_name("bin"))
     digests = {file.name: sha256_of(file) for file in engine.with_name("bin").iterdir()}
     digests["llama-lookup-create"] = "0" * 64  # as earlier versions described it
     engine.write_text(json.dumps({"binaries_sha256": digests}))
-    campaign.models_folder.mkdir(parents=True)
-    campaign.model_file("target").symlink_to(campaign.config.models["target"].path)
-    describe(campaign.model_file("target"), "weights of the target")
-    describe(campaign.model_file("draft"), "weights of the draft model")
+    campaign.places.models_folder.mkdir(parents=True)
+    campaign.places.model_file("target").symlink_to(campaign.config.models["target"].path)
+    describe(campaign.places.model_file("target"), "weights of the target")
+    describe(campaign.places.model_file("draft"), "weights of the draft model")
     asked = Asked(campaign)
     for name, request in asked.requests.items():
         asked.records.measured_once(name, request, dict)
@@ -145,18 +145,20 @@ def test_a_request_has_all_of_its_block_and_the_digest_of_each_file(measured):
     request, block = Asked(measured).requests[BLOCK], measured.block("S/target/r0")
     assert {one.name for one in fields(block)} - {"sendings"} <= request.keys()
     assert {one.name for one in fields(block.arms[0])} <= request["arms"][block.arms[0].name].keys()
-    assert request["drafts_sha256"] == {"draft": sha256_of(measured.model_file("draft"))}
+    assert request["drafts_sha256"] == {"draft": sha256_of(measured.places.model_file("draft"))}
 
 
 def test_a_model_of_the_users_that_is_not_as_described_is_described_again(measured, load, tmp_path):
     assert not Asked(load()).replaced
     assert not Asked(load()).is_new("model", "target")
     # As in a folder from which a campaign was copied.
-    measured.model_file("target").unlink()
-    measured.model_file("target").symlink_to(shutil.copy2(tmp_path / "own.gguf", tmp_path / "copy"))
+    measured.places.model_file("target").unlink()
+    measured.places.model_file("target").symlink_to(
+        shutil.copy2(tmp_path / "own.gguf", tmp_path / "copy")
+    )
     assert Asked(load()).replaced == {"target": sha256_of(tmp_path / "own.gguf")}
     assert Asked(load()).is_new("model", "target")
-    measured.info("target").unlink()
+    measured.places.info("target").unlink()
     assert Asked(load()).replaced == {"target": UNKNOWN}
 
 
@@ -176,8 +178,8 @@ def test_in_stages_a_record_that_lacks_is_a_new_question(config, load):
     campaign = load()
     replace_text(Asked(campaign).file("stages"), "")
     assert not Asked(load()).is_new("stages")
-    replace_text(campaign.stages[0], json.dumps({"blocks": ["S/target/r0"]}))
-    replace_text(campaign.stage_file(0), json.dumps({"measured": {}, "targets": ["target"]}))
+    replace_text(campaign.places.stages[0], json.dumps({"blocks": ["S/target/r0"]}))
+    replace_text(campaign.places.stage_file(0), json.dumps({"measured": {}, "targets": ["target"]}))
     assert Asked(load()).is_new("stages")
 
 
@@ -205,8 +207,8 @@ def test_what_an_earlier_release_made_is_believed_until_something_else_is_asked(
     assert not asked.is_new("model", "draft")
     assert asked.is_new("rendering")
     asked.begin()
-    [written] = measured.models_folder.glob("asked/*")
-    assert written.stat().st_mtime < measured.info("draft").stat().st_mtime
+    [written] = measured.places.models_folder.glob("asked/*")
+    assert written.stat().st_mtime < measured.places.info("draft").stat().st_mtime
     assert not Asked(load()).is_new("model", "draft")
     # A start that was killed leaves two.
     left = written.with_name(f"draft.model-{'0' * 16}")

@@ -7,8 +7,10 @@ from itertools import pairwise
 import pytest
 
 from specmoe.campaign.asked import Asked
-from specmoe.campaign.campaign import open_campaign
+from specmoe.campaign.campaign import LoadedCampaign, open_campaign
 from specmoe.campaign.gate import load_campaign
+from specmoe.campaign.inputs import Inputs
+from specmoe.campaign.progress import Progress
 from specmoe.errors import ConfigError
 from specmoe.files import sha256_of
 from specmoe.records import save
@@ -30,20 +32,20 @@ def test_engines_have_ids_and_every_block_has_one_of_them(study, campaign_of):
 
 def test_a_model_keeps_the_engine_that_made_it(study, tmp_path, campaign_of):
     campaign = campaign_of(study)
-    assert campaign.engine_of_model("qwen3.5-35b-a3b-q4") == campaign.engine_id
+    assert Inputs(campaign).maker("qwen3.5-35b-a3b-q4") == campaign.engine_id
     for file in (
         "models/study/makers/qwen3.5-35b-a3b-q4.json",
         "engines/other-cpu-00000000/engine.json",
     ):
         (tmp_path / file).parent.mkdir(parents=True)
         (tmp_path / file).write_text(json.dumps({"id": "other-cpu-00000000"}))
-    assert campaign.engine_of_model("qwen3.5-35b-a3b-q4") == "other-cpu-00000000"
+    assert Inputs(campaign).maker("qwen3.5-35b-a3b-q4") == "other-cpu-00000000"
 
 
 def test_a_job_finds_what_is_asked_for(study, campaign_of, tmp_path):
-    campaign = replace(campaign_of(study), results=tmp_path)
+    campaign = LoadedCampaign(replace(campaign_of(study).places, results=tmp_path))
     campaign.record()
-    found = open_campaign(campaign.file)
+    found = open_campaign(campaign.places.file)
     assert list(found.blocks.items()) == list(campaign.blocks.items())
     with pytest.raises(ConfigError, match="has no block A/B"):
         found.block("A/B")
@@ -55,16 +57,17 @@ def test_priorities_fall_in_the_order_of_blocks_and_the_machine_is_described_fir
     study, campaign_of
 ):
     campaign = campaign_of(study)
-    falling = [campaign.priorities[block] for block in campaign.blocks]
+    jobs = Inputs(campaign)
+    falling = [jobs.priorities[block] for block in campaign.blocks]
     assert all(one > other for one, other in pairwise([*falling, 0]))
     assert falling[0] == 1
     order = list(campaign.blocks)
     for repeat, first in campaign.first_blocks.items():
-        described, before = campaign.machine_priority(str(repeat)), order[: order.index(first)][-1:]
+        described, before = jobs.machine_priority(str(repeat)), order[: order.index(first)][-1:]
         assert campaign.blocks[first].repeat == repeat
-        assert described > campaign.priorities[first]
-        assert all(described < campaign.priorities[one] for one in before)
-        assert campaign.before_repeat(str(repeat)) == campaign.record_files(before)
+        assert described > jobs.priorities[first]
+        assert all(described < jobs.priorities[one] for one in before)
+        assert jobs.before_repeat(str(repeat)) == campaign.places.record_files(before)
 
 
 def test_targets_with_greedy_drafts_are_judged_and_published_rows_are_not(study, campaign_of):
@@ -80,16 +83,16 @@ def test_rows_of_a_shipped_campaign_are_beside_its_configuration(synthetic, tmp_
     synthetic["campaign"] |= {"source": "shipped", "name": "demo"}
     (tmp_path / "runs.parquet").touch()
     campaign = load_campaign(synthetic, ROOT, tmp_path, [tmp_path / "campaign.yaml"])
-    assert campaign.data == tmp_path
+    assert campaign.places.data == tmp_path
 
 
 def test_a_shipped_campaign_ships_its_trace(synthetic, campaign_of):
     shipped = campaign_of(synthetic, source="shipped", name="demo")
-    assert shipped.trace_file == ROOT / "resources/campaigns/demo/trace.json"
+    assert shipped.places.trace_file == ROOT / "resources/campaigns/demo/trace.json"
     assert shipped.demonstration
     assert not campaign_of(synthetic, name="methods").demonstration
     measured = campaign_of(synthetic, source="measured")
-    assert measured.trace_file == measured.folder / "trace.json"
+    assert measured.places.trace_file == measured.places.folder / "trace.json"
     assert measured.demonstration
 
 
@@ -102,7 +105,7 @@ def test_passes_are_timed_where_the_engine_is_built_here_and_samples_are_wanted(
     assert {"random-moe-122m-q4", "random-8m-q8"} <= set(timed.timed_passes)
     asked = Asked(timed).passes("random-moe-122m-q4", 0)
     assert asked["engine_args_sha256"] == {str(named): sha256_of(named)}
-    assert timed.pass_times == [timed.data / "pass_times.parquet"]
+    assert timed.pass_times == [timed.places.data / "pass_times.parquet"]
     # A shipped campaign has them if it ships them.
     shipped = campaign_of(synthetic, source="shipped", name="demo")
     assert shipped.pass_times == [ROOT / "resources/campaigns/demo/pass_times.parquet"]
@@ -116,13 +119,13 @@ def test_passes_are_timed_where_the_engine_is_built_here_and_samples_are_wanted(
 
 def test_the_time_left_is_told_at_the_pace_of_what_was_measured(study, campaign_of):
     campaign = campaign_of(study)
-    assert campaign.describe_progress() == f"0 of {len(campaign.blocks)} blocks"
+    assert Progress(campaign).describe() == f"0 of {len(campaign.blocks)} blocks"
     first, *others = campaign.blocks
     seconds = 6 * campaign.blocks[first].runs  # ten runs a minute
-    save(*campaign.record_files([first]), {}, {}, seconds)
+    save(*campaign.places.record_files([first]), {}, {}, seconds)
     left = sum(campaign.blocks[block].runs for block in others)
     progress = f"1 of {len(campaign.blocks)} blocks, {left / 10:.0f} min left"
-    assert campaign.describe_progress() == progress
+    assert Progress(campaign).describe() == progress
 
 
 def test_a_repeat_follows_the_last_block_even_of_a_repeat_that_is_excluded(study, campaign_of):
@@ -131,4 +134,4 @@ def test_a_repeat_follows_the_last_block_even_of_a_repeat_that_is_excluded(study
     last = [name for name, block in blocks.items() if block.repeat == 0][-1]
     excluded = [name for name, block in blocks.items() if block.repeat == 1]
     campaign = campaign_of(study, exclude=excluded)
-    assert campaign.before_repeat("2") == campaign.record_files([last])
+    assert Inputs(campaign).before_repeat("2") == campaign.places.record_files([last])

@@ -70,7 +70,7 @@ class User:
         campaign = load_campaign(self.config, ROOT, self.folder / "results")
         campaign.record()
         self.out.parent.mkdir(parents=True, exist_ok=True)
-        words = ["fetch_model", "--campaign", str(campaign.file), "--model", "m"]
+        words = ["fetch_model", "--campaign", str(campaign.places.file), "--model", "m"]
         return subprocess.run(
             [sys.executable, "-c", before + RUN, str(SCRIPTS / "specmoe"), *words],
             env=environment(self.hub, self.folder / "home", PYTHONPATH=str(SCRIPTS), **(env or {})),

@@ -7,6 +7,7 @@ import pytest
 import yaml
 
 from specmoe.campaign.asked import Asked
+from specmoe.campaign.progress import Progress
 from specmoe.config.block import Protocol
 from specmoe.config.engines import Backend
 from specmoe.config.load import load
@@ -193,20 +194,20 @@ def test_a_campaign_measured_in_part_by_both_protocols_is_planned(artefact):
 
 def test_failed_blocks_and_others_are_counted(artefact):
     campaign, blocks = artefact
-    count = len(blocks)
+    count, describe_missing = len(blocks), Progress(campaign).describe_missing
     [measured, failed, *_] = campaign.blocks
-    log = campaign.folder / f"logs/measure_block/{failed}.log"
+    log = campaign.places.folder / f"logs/measure_block/{failed}.log"
     kept = "Measured blocks are kept; the same command goes on."
-    assert campaign.describe_missing() == f"Not measured: {count} of {count} blocks. {kept}"
-    for file in (*campaign.record_files([measured]), log):
+    assert describe_missing() == f"Not measured: {count} of {count} blocks. {kept}"
+    for file in (*campaign.places.record_files([measured]), log):
         file.parent.mkdir(parents=True, exist_ok=True)
         file.touch()
-    said = campaign.describe_missing(interrupted=True)
+    said = describe_missing(interrupted=True)
     assert said == f"Interrupted. Not measured: {count - 1} of {count} blocks. {kept}"
-    text = campaign.describe_missing()
+    text = describe_missing()
     assert text.startswith(f"Not measured: {count - 1} of {count} blocks")
     assert f"(failed or interrupted 1, not started {count - 2}).\n  {failed}: see {log}\n" in text
-    for file in campaign.record_files(campaign.blocks):
+    for file in campaign.places.record_files(campaign.blocks):
         file.parent.mkdir(parents=True, exist_ok=True)
         file.touch()
-    assert campaign.describe_missing() == ""
+    assert describe_missing() == ""

@@ -147,7 +147,7 @@ def test_a_model_that_was_made_before_is_known_by_its_info_and_another_is_not_as
     own.ask(kind="texts", texts=["code"])
     own.models["target"] = {"kind": "hub", "repository": "a/b", "file": "t.gguf"}
     assert own.lines() == []
-    made = own.campaign().model_file("target")
+    made = own.campaign().places.model_file("target")
     made.parent.mkdir(parents=True)
     write_model(made, varied(TINY, layers=8))
     save_info(read_info(made), made.with_suffix(".json"))
@@ -159,8 +159,8 @@ def test_a_target_whose_template_ignores_what_it_is_told_is_found(own):
     own.ask(kind="texts", texts=["code"], thinking=False)
     campaign = own.campaign()
     for thinking, unheeded in (({}, set()), ({"thinking": IGNORED}, {("target", False)})):
-        campaign.models_folder.mkdir(parents=True, exist_ok=True)
-        save_info(replace(read_info(own.target), **thinking), campaign.info("target"))
+        campaign.places.models_folder.mkdir(parents=True, exist_ok=True)
+        save_info(replace(read_info(own.target), **thinking), campaign.places.info("target"))
         assert take_inventory(campaign, [*campaign.blocks.values()]).unheeded == unheeded
 
 

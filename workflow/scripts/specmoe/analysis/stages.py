@@ -21,6 +21,7 @@ from specmoe.analysis.decision import Verdict
 from specmoe.analysis.number_text import TOO_FEW_PROMPTS, measured
 from specmoe.campaign.asked import Asked
 from specmoe.campaign.campaign import LoadedCampaign
+from specmoe.campaign.progress import Progress
 from specmoe.config.block import Block
 from specmoe.config.matrix import PASSES_SHARE, TEXTS
 from specmoe.config.schema import Config
@@ -50,7 +51,7 @@ def measure_until_decided(campaign: LoadedCampaign, log: Path) -> None:
         "settings": [*last["settings"].values()],
         "stages": stages.decided,
     }
-    replace_text(campaign.stages[0], json.dumps(found, indent=1) + "\n")
+    replace_text(campaign.places.stages[0], json.dumps(found, indent=1) + "\n")
 
 
 @dataclass
@@ -97,7 +98,7 @@ class Stages:
         """Measure the blocks of a repeat; return whether the minutes were enough for all."""
         blocks = self.campaign.blocks.items()
         names = (name for name, one in blocks if one.repeat == repeat and TEXTS not in name)
-        due = [one for one in map(self.campaign.remaining, names) if one and one.arms]
+        due = [one for one in map(Progress(self.campaign).remaining, names) if one and one.arms]
         for number, block in enumerate(due):
             expected = self.seconds(block)
             if expected is not None and MARGIN * expected > self.left_s:
@@ -115,9 +116,9 @@ class Stages:
 
     def _measure(self, block: Block, where: str) -> None:
         began = time.monotonic()
-        self.campaign.log_of(block.block).parent.mkdir(parents=True, exist_ok=True)
+        self.campaign.places.log_of(block.block).parent.mkdir(parents=True, exist_ok=True)
         said, fresh = jobs.measure_once(self.campaign, block.block)
-        head = head_of(self.campaign.record_files([block.block])[0])
+        head = head_of(self.campaign.places.record_files([block.block])[0])
         assert head is not None
         self.began -= max(head.seconds - (time.monotonic() - began), 0)
         seconds, runs = self.taken.get(block.target, (0.0, 0))
@@ -153,7 +154,7 @@ class Stages:
 
         `last` is why no repeat follows whatever is decided; then the decision is not kept.
         """
-        file, basis = self.campaign.stage_file(repeat), self._basis()
+        file, basis = self.campaign.places.stage_file(repeat), self._basis()
         if not last and file.exists():
             kept = dict(read_record(file))
             if kept["basis"] == basis:

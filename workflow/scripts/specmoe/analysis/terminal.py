@@ -157,22 +157,23 @@ def summarise_suite(runs: pd.DataFrame, suite: str, config: Config) -> str:
 
 def summarise(campaign: LoadedCampaign, suite: str) -> None:
     """Print what one suite measured."""
-    rows = read_runs(campaign.folder / f"suites/{suite}.parquet")
+    rows = read_runs(campaign.places.folder / f"suites/{suite}.parquet")
     print(summarise_suite(rows, suite, campaign.config))
 
 
 def finish(campaign: LoadedCampaign) -> None:
     """Print how a campaign's measurement ended and where results are, once all are there."""
-    runs, records = campaign.data / "runs.parquet", campaign.record_files(campaign.blocks)
+    folder, runs = campaign.places.folder, campaign.places.data / "runs.parquet"
+    records = campaign.places.record_files(campaign.blocks)
 
     def is_newer(file: Path, than: Path) -> bool:
         return file.exists() and than.exists() and file.stat().st_mtime >= than.stat().st_mtime
 
     if not all(is_newer(runs, record) for record in records):
         return
-    rows, audit = read_runs(runs), campaign.folder / "audit/audit.txt"
-    results = (campaign.folder / "page/index.html", Path("paper/main.pdf"), Path("paper/main.tex"))
-    tables = campaign.folder / "analysis"
+    rows, audit = read_runs(runs), folder / "audit/audit.txt"
+    results = (folder / "page/index.html", Path("paper/main.pdf"), Path("paper/main.tex"))
+    tables = folder / "analysis"
     analysed = is_newer(tables / "upcycled_pairs.parquet", runs)
     env = environment(ROOT / "paper", _unescaped)
     text = env.get_template("finished.txt.j2").render(

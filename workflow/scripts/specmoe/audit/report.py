@@ -11,6 +11,7 @@ from specmoe.audit.checks import audit_runs, count_sensitivity, mostly_missed, s
 from specmoe.audit.draft_rounds import scores_by_run
 from specmoe.audit.evidence import CheckVerdict, Evidence, Gap, gaps_of, known_bandwidth
 from specmoe.campaign.campaign import LoadedCampaign
+from specmoe.campaign.progress import Progress
 from specmoe.config.block import ASKED, Block
 from specmoe.config.matrix import excluded_blocks
 from specmoe.errors import MeasurementError, SchemaError
@@ -68,7 +69,7 @@ def audit(campaign: LoadedCampaign) -> None:
     A shipped campaign is checked by its manifest.
     Raises DamagedFileError, SchemaError and MeasurementError for rows that are not the campaign's.
     """
-    config, data, out = campaign.config, campaign.data, campaign.folder / "audit"
+    config, data, out = campaign.config, campaign.places.data, campaign.places.folder / "audit"
     if config.campaign.source == "shipped":
         check_manifest(data)
     infos, machine = load_infos(data / "models.json"), data / "machine.json"
@@ -101,15 +102,17 @@ def _refuse_other_runs(campaign: LoadedCampaign, rows: pd.DataFrame) -> None:
 
     An overlay may ask for more of a shipped campaign than it has.
     """
-    blocks = filter(None, map(campaign.remaining, campaign.measured_blocks))
+    progress = Progress(campaign)
+    blocks = filter(None, map(progress.remaining, progress.measured_blocks))
     requests = rows[ASKED].astype(object)
     found = {*requests.where(requests.notna(), None).itertuples(index=False, name=None)}
     asked = {run for block in blocks for run in block.asked}
     if wrong := asked ^ found:
         one = min(wrong, key=str)
         named = ", ".join(f"{name} {value}" for name, value in zip(ASKED, one, strict=True))
+        table = campaign.places.data / "runs.parquet"
         raise MeasurementError(
-            f"{campaign.data / 'runs.parquet'} {'lacks' if one in asked else 'has, unasked,'}"
+            f"{table} {'lacks' if one in asked else 'has, unasked,'}"
             f" {counted(len(wrong), 'run')} of campaign {campaign.config.campaign.name} ({named}):"
             " give the configuration with which it was packed, or measure it again"
         )

@@ -20,6 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from specmoe.campaign.campaign import LoadedCampaign
+from specmoe.campaign.places import Places
+from specmoe.campaign.progress import Progress
 from specmoe.config.block import MEASURE_VERSION, Block, PromptSource
 from specmoe.config.engines import NGRAM_MAKER
 from specmoe.config.models import AnyModel, HubModel, NgramCache, PathModel, SyntheticDraft
@@ -63,24 +65,34 @@ class Asked:
     believed: set[Path] = field(default_factory=set)
 
     @property
+    def places(self) -> Places:
+        """Where the campaign's files are."""
+        return self.campaign.places
+
+    @property
+    def progress(self) -> Progress:
+        """How far the campaign is."""
+        return Progress(self.campaign)
+
+    @property
     def records(self) -> Records:
         """The campaign's records."""
-        return Records(self.campaign.folder, measuring_lock)
+        return Records(self.places.folder, measuring_lock)
 
     # Jobs that keep a record.
 
     @cached_property
     def requests(self) -> dict[str, Request]:
         """The request of each job that keeps a record, by the record's name."""
-        campaign = self.campaign
-        return {f"blocks/{name}": self.block(name) for name in campaign.measured_blocks} | {
+        progress = self.progress
+        return {f"blocks/{name}": self.block(name) for name in progress.measured_blocks} | {
             f"pass_times/{model}/r{repeat}": self.passes(model, repeat)
-            for model, repeat in product(campaign.timed_passes, campaign.passes_before)
+            for model, repeat in product(self.campaign.timed_passes, progress.passes_before)
         }
 
     def block(self, name: str) -> Request:
         """Return the request of a block's job."""
-        block, remaining = self.campaign.block(name), self.campaign.remaining(name)
+        block, remaining = self.campaign.block(name), self.progress.remaining(name)
         engine = self.campaign.config.engine_of(block.suite)
         plain = {key: value for key, value in asdict(block).items() if key not in _LISTS}
         arms = remaining and {arm.name: asdict(arm) for arm in remaining.arms}
@@ -96,7 +108,7 @@ class Asked:
         """Return the request of the job that times a model's passes before a repeat."""
         passes = self.campaign.timed_passes[model]
         files = self._files(self.campaign.config.campaign.engine, model)
-        text = text_of_prompt(self.campaign.root / passes.text, None)
+        text = text_of_prompt(self.places.root / passes.text, None)
         own = {"repeat": repeat, "text": _sha256(text)} | self._named_files(passes.engine_args)
         # With more minutes those that are timed stay.
         listed = {name: value for name, value in asdict(passes).items() if name != "seconds"}
@@ -114,18 +126,18 @@ class Asked:
         return {
             "version": MEASURE_VERSION,
             "engine": engine_id,
-            "binaries": _fact(self.campaign.engine_file(engine_id), "binaries_sha256"),
+            "binaries": _fact(self.places.engine_file(engine_id), "binaries_sha256"),
             "target_sha256": self._model(target),
             "drafts_sha256": {draft: self._model(draft) for draft in drafts},
         }
 
     def _model(self, name: str) -> str:
         """Return the digest of a model as its info has it; of a file that was replaced, its own."""
-        return self.replaced.get(name) or _fact(self.campaign.info(name), "sha256")
+        return self.replaced.get(name) or _fact(self.places.info(name), "sha256")
 
     def _named_files(self, words: Iterable[str]) -> Request:
         """Return the digests of the files among words of llama-server's command line."""
-        seen = self.campaign.folder / "seen"
+        seen = self.places.folder / "seen"
         named = {
             word: file_digests([Path(word)], seen / f"{_sha256(word)}.json")[Path(word).name]
             for word in filter(os.path.isfile, words)  # of any text, and `Path` refuses some
@@ -134,7 +146,7 @@ class Asked:
 
     def _prompt(self, source: PromptSource, block: Block) -> Request:
         """Return what is sent of a prompt, and how."""
-        text = _sha256(text_of_prompt(self.campaign.root / source.file, source.line))
+        text = _sha256(text_of_prompt(self.places.root / source.file, source.line))
         return {"length": source.length, "text": text, **asdict(block.sending_of(source))}
 
     @cached_property
@@ -157,7 +169,7 @@ class Asked:
         """
         replaced: dict[str, str] = {}
         for name in self.campaign.config.measured_models:
-            file, info = self.campaign.model_file(name), self.campaign.info(name)
+            file, info = self.places.model_file(name), self.places.info(name)
             entry = self.campaign.config.models[name]
             place = Path(entry.path) if isinstance(entry, PathModel) else file
             described, moved = _fact(info, "sha256"), file.resolve() != place.resolve()
@@ -179,13 +191,13 @@ class Asked:
 
     def check(self) -> None:
         """Look at a campaign's files. Raises DamagedFileError for what is not as described."""
-        if self.campaign.measured:
+        if self.campaign.config.campaign.measured:
             self._check_engines()
             _ = self.replaced, self.lacking
 
     def _check_engines(self) -> None:
         for engine in self.campaign.engine_ids.values():
-            description = self.campaign.engine_file(engine)
+            description = self.places.engine_file(engine)
             described = _fact(description, "binaries_sha256")
             files = measuring_files(description.with_name("bin"))
             if described == UNKNOWN or not files:
@@ -204,22 +216,22 @@ class Asked:
 
     def file(self, what: str, of: str = "") -> Path:
         """Return the file of a question, of a model or an engine if `of` names one."""
-        folder, name = self.campaign.folder, what
+        folder, name = self.places.folder, what
         if what in ("model", "info"):
-            folder, name = self.campaign.models_folder, f"{of}.{what}"
+            folder, name = self.places.models_folder, f"{of}.{what}"
         elif what == "program":
-            folder = self.campaign.engine_file(of).parent
+            folder = self.places.engine_file(of).parent
         return folder / f"asked/{name}-{digest_of(self._question(what, of))}"
 
     def _question(self, what: str, of: str) -> Request:
         """Return what is asked of the jobs that take the question's file, as JSON has it."""
-        campaign, config = self.campaign, self.campaign.config
+        campaign, places, config = self.campaign, self.places, self.campaign.config
         asked, shipped = config.measurement, config.campaign.source == "shipped"
         limits = asked.least, asked.most, asked.minutes
         own: dict[str, Callable[[], Any]] = {
             "campaign": lambda: _sha256(campaign.text),
             # Files of other campaigns are made by jobs.
-            "data": lambda: _digests_of(campaign.data, campaign.data.rglob("*") if shipped else []),
+            "data": lambda: _digests_of(places.data, places.data.rglob("*") if shipped else []),
             "model": lambda: self._making(config.models[of]),
             "info": lambda: repr((config.family(of), config.origin(of))),
             "machine": lambda: repr((MEASURE_VERSION, config.machine, asked.environment)),
@@ -228,8 +240,8 @@ class Asked:
             "demonstration": self._demonstration,
             "study_rows": lambda: config.study_rows and sha256_of(Path(config.study_rows)),
         }
-        files = chain(*map(campaign.root.glob, _SOURCES.get(what, ())))
-        return {what: own[what]() if what in own else _digests_of(campaign.root, files)}
+        files = chain(*map(places.root.glob, _SOURCES.get(what, ())))
+        return {what: own[what]() if what in own else _digests_of(places.root, files)}
 
     @property
     def settings(self) -> Any:
@@ -253,7 +265,7 @@ class Asked:
         models = self.campaign.config.models
         named = [entry, models[entry.target]] if isinstance(entry, SyntheticDraft) else [entry]
         made = [one.model_dump(mode="json", exclude=unused) for one in named]
-        text = sha256_of(self.campaign.root / entry.text) if isinstance(entry, NgramCache) else None
+        text = sha256_of(self.places.root / entry.text) if isinstance(entry, NgramCache) else None
         return {"entry": made, "text": text}
 
     def is_new(self, what: str, of: str = "", file: Path | None = None) -> bool:
@@ -262,13 +274,13 @@ class Asked:
         What a release before 3.0.0 has made is believed: it did not write what was asked. Something
         else, too, is another file in place of the user's, and in stages a record that lacks.
         """
-        file, campaign = file or self.file(what, of), self.campaign
+        file, places = file or self.file(what, of), self.places
         made = {
-            **dict.fromkeys(["model", "info"], campaign.models_folder / f"{of}.json"),
+            **dict.fromkeys(["model", "info"], places.models_folder / f"{of}.json"),
             "program": file.parents[1] / "model_passes",
-            "machine": campaign.machine_file,
-            "demonstration": campaign.trace_file,
-            "study_rows": campaign.folder / "imported/runs.csv",
+            "machine": places.machine_file,
+            "demonstration": places.trace_file,
+            "study_rows": places.folder / "imported/runs.csv",
         }
         if what in made and made[what].exists() and not file.exists() and not self.older(file):
             self.believed.add(file)
@@ -290,7 +302,7 @@ class Asked:
         Raises ConfigError if another one works on it. Snakemake's own locks are not enough: any
         other one that ends in the folder, such as `plan`, deletes them.
         """
-        folder = self.campaign.folder
+        folder = self.places.folder
         folder.mkdir(parents=True, exist_ok=True)
         try:
             fcntl.flock(os.open(folder, os.O_RDONLY), fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -304,7 +316,7 @@ class Asked:
         """Write what jobs read, keep what is known of files, and take in what lies in the way."""
         self.campaign.record()
         save_digests()
-        for name in self.requests if self.campaign.measured else ():
+        for name in self.requests if self.campaign.config.campaign.measured else ():
             self.records.take_in(name)
         for file in self.believed:
             replace_text(file, "")

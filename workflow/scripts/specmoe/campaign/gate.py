@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from specmoe.campaign.campaign import LoadedCampaign
+from specmoe.campaign.places import Places
 from specmoe.config import models
 from specmoe.config.load import PLAIN, Errors, MethodsOf, load, stop_at
 from specmoe.config.methods import Method
@@ -81,24 +82,24 @@ def load_campaign(
         folder = packed[-1] if packed else root / "resources/campaigns" / config.campaign.name
         chosen = config.campaign.model_copy(update={"folder": str(folder)})
         config = config.model_copy(update={"campaign": chosen})
-    campaign = LoadedCampaign(config, root, results)
-    stop_at(_check_folders(campaign))
-    return campaign
+    places = Places(config, root, results)
+    stop_at(_check_folders(places))
+    return LoadedCampaign(places)
 
 
-def _check_folders(campaign: LoadedCampaign) -> Errors:
+def _check_folders(places: Places) -> Errors:
     """Check the folders that a campaign writes to, and those that it is to find."""
-    own = (campaign.folder / name for name in ("", "blocks", "store"))
-    for folder in (campaign.results, *own, campaign.models_folder):
+    own = (places.folder / name for name in ("", "blocks", "store"))
+    for folder in (places.results, *own, places.models_folder):
         if folder.is_symlink() and not folder.exists():
             to = folder.readlink()
             yield "campaign", f"{folder} is a link to {to}, which is not there; mount or make it"
         elif folder.exists() and not folder.is_dir():
             yield "campaign", f"{folder} is a file where a folder belongs; move it away"
-    if campaign.config.campaign.source == "shipped" and not campaign.data.is_dir():
-        yield "campaign", f"there is no {campaign.data}, where a shipped campaign is"
-    for name in campaign.config.compare_with:
-        analysis = campaign.results / name / "analysis"
+    if places.config.campaign.source == "shipped" and not places.data.is_dir():
+        yield "campaign", f"there is no {places.data}, where a shipped campaign is"
+    for name in places.config.compare_with:
+        analysis = places.results / name / "analysis"
         if not analysis.is_dir():
             first = f"render campaign {name!r} first: `snakemake paper` with its --configfile"
             yield "compare_with", f"there is no {analysis}; {first}"

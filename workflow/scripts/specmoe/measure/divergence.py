@@ -177,5 +177,5 @@ def judge_target(
     workplace = campaign.workplace(f"divergences/{target}")
     engine = read_record(workplace.engine)
     facts = {"target": target, "engine": engine["id"], "engine_commit": engine["commit"]}
-    with exclusive_job(workplace, campaign.model_file(target), log) as job:
+    with exclusive_job(workplace, campaign.places.model_file(target), log) as job:
         return facts | judge_all(find_divergences(rows, target), campaign.blocks, job)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from specmoe.campaign.asked import Asked
 from specmoe.campaign.campaign import LoadedCampaign
+from specmoe.campaign.progress import Progress
 from specmoe.files import ROOT, replace_text
 from specmoe.measure import model_passes
 from specmoe.measure.block import measure_block, summary
@@ -16,33 +17,34 @@ from specmoe.text import fill_template
 def measure(campaign: LoadedCampaign, block: str) -> None:
     """Measure one block by its protocol, alone on the machine."""
     said, _ = measure_once(campaign, block)
-    print(f"{campaign.describe_progress()}: {block}: {said}", flush=True)
+    print(f"{Progress(campaign).describe()}: {block}: {said}", flush=True)
 
 
 def measure_once(campaign: LoadedCampaign, block: str) -> tuple[str, bool]:
     """Measure what is asked of a block, unless it is; return that in a line, and whether it did."""
-    one, asked = campaign.remaining(block), Asked(campaign)
-    assert one is not None and one.arms
-    target = campaign.model_file(one.target)
-    drafts = {model: campaign.model_file(model) for model in one.draft_models}
+    asked, places = Asked(campaign), campaign.places
+    left = asked.progress.remaining(block)
+    assert left is not None and left.arms
+    target = places.model_file(left.target)
+    drafts = {model: places.model_file(model) for model in left.draft_models}
     workplace = campaign.workplace(block, campaign.engine_of_block(block))
-    if one.repeat == 0:  # the other repeats load the same files
+    if left.repeat == 0:  # the other repeats load the same files
         from specmoe.models.gguf import check_made_files  # loads numpy, which no other one needs
 
-        check_made_files(one, target, drafts)
+        check_made_files(left, target, drafts)
     name, request = f"blocks/{block}", asked.block(block)
     record, fresh = asked.records.measured_once(
-        name, request, lambda: measure_block(one, workplace, target, drafts, campaign.log_of(block))
+        name, request, lambda: measure_block(left, workplace, target, drafts, places.log_of(block))
     )
     asked.records.relink(name, request)
-    return summary(one, record) if fresh else "kept, as it was measured before", fresh
+    return summary(left, record) if fresh else "kept, as it was measured before", fresh
 
 
 def time_passes(campaign: LoadedCampaign, repeat: int, log: Path) -> float:
     """Time the passes of each model, alone on the machine; return the seconds that it took."""
     asked, deviations, took_s = Asked(campaign), [], 0.0
     for model, passes in campaign.timed_passes.items():
-        name, file = f"pass_times/{model}/r{repeat}", campaign.model_file(model)
+        name, file = f"pass_times/{model}/r{repeat}", campaign.places.model_file(model)
         given = passes, campaign.workplace(name), file, log
         request = asked.passes(model, repeat)
         timed, _ = asked.records.measured_once(
@@ -65,12 +67,12 @@ def score_draft(
     asked, name = Asked(campaign), f"agreement/{draft}"
     blocks = blocks or tuple(campaign.draft_scoring[draft])
     records = (
-        (campaign.block(one), load(asked.records.link(f"blocks/{one}"))[1]) for one in blocks
+        (campaign.block(block), load(asked.records.link(f"blocks/{block}"))[1]) for block in blocks
     )
-    workplace, file = campaign.workplace(name), campaign.model_file(draft)
+    workplace, file = campaign.workplace(name), campaign.places.model_file(draft)
     read, _ = asked.records.measured_once(
         name,
         asked.rereading(draft, blocks),
         lambda: {"draft": draft} | model_passes.score_texts(records, workplace, file, log),
     )
-    replace_text(campaign.folder / f"{name}.json", json.dumps(read) + "\n")
+    replace_text(campaign.places.folder / f"{name}.json", json.dumps(read) + "\n")

@@ -129,11 +129,11 @@ def record_trace(campaign: LoadedCampaign, log: Path) -> None:
     """Decode one prompt with a target, and record the draft tokens of every round."""
     block = campaign.demonstration
     assert block is not None
-    drafts = {model: campaign.model_file(model) for model in block.draft_models}
-    workplace, target = campaign.workplace("trace"), campaign.model_file(block.target)
+    drafts = {model: campaign.places.model_file(model) for model in block.draft_models}
+    workplace, target = campaign.workplace("trace"), campaign.places.model_file(block.target)
     with exclusive_job(workplace, target, log, drafts) as job:
         recording = record(block, job, campaign.config)
-    replace_text(campaign.folder / "trace.json", recording.to_json())
+    replace_text(campaign.places.folder / "trace.json", recording.to_json())
 
 
 def show_trace(trace: Path, log: Path) -> None:

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from specmoe.campaign.asked import Asked
 from specmoe.campaign.campaign import LoadedCampaign
+from specmoe.campaign.places import Places
 from specmoe.config.block import MEASURE_VERSION, Block, PromptSource
 from specmoe.config.engines import COUNTS_SINCE, PathEngine, refuse_exported
 from specmoe.config.models import HubModel, PathModel, QuantizeModel
@@ -39,7 +40,7 @@ def check(campaign: LoadedCampaign, exported: Mapping[str, str]) -> None:
     """
     errors: list[Exception] = []
     config, blocks = campaign.config, list(campaign.blocks.values())
-    _check_texts(blocks, campaign.root, errors)
+    _check_texts(blocks, campaign.places.root, errors)
     _check_engines(campaign, exported, errors)
     entries = map(config.models.__getitem__, config.needed_models)
     kinds = [entry.type for entry in entries if isinstance(entry, QuantizeModel)]
@@ -47,7 +48,7 @@ def check(campaign: LoadedCampaign, exported: Mapping[str, str]) -> None:
     for kind in [] if isinstance(config.engine, PathEngine) else kinds:
         with _collecting(errors):
             check_type(kind)
-    known = _read_models(campaign, errors)
+    known = _read_models(campaign.places, errors)
     drafters = {(block.target, one.draft): one for block in blocks for one in block.drafters}
 
     def origin(model: str) -> tuple[Path, ModelInfo] | None:
@@ -113,7 +114,7 @@ def _check_engines(
     """Check the engines that are built elsewhere, and that nothing exported steers one."""
     for engine, name in campaign.engine_names.items():
         entry = campaign.config.engines[name]
-        if not campaign.engine_file(engine).exists():
+        if not campaign.places.engine_file(engine).exists():
             with _collecting(errors):
                 if isinstance(entry, PathEngine):
                     require_programs(Path(entry.path))
@@ -123,13 +124,11 @@ def _check_engines(
         refuse_exported(campaign.config.measurement.environment, exported)
 
 
-def _read_models(
-    campaign: LoadedCampaign, errors: list[Exception]
-) -> dict[str, tuple[Path, ModelInfo]]:
+def _read_models(places: Places, errors: list[Exception]) -> dict[str, tuple[Path, ModelInfo]]:
     """Return the models whose files are here; the user's own must be whole, and of their family."""
     known = {}
-    for name, file in model_files(campaign).items():
-        entry, family = campaign.config.models[name], campaign.config.family(name)
+    for name, file in model_files(places).items():
+        entry, family = places.config.models[name], places.config.family(name)
         if isinstance(entry, PathModel):
             with _collecting(errors):
                 own = Path(entry.path)
@@ -138,16 +137,16 @@ def _read_models(
                 known[name] = own, info
                 if family:
                     check_family(info, family, own)
-        elif found := info_here(file, campaign.info(name)):
+        elif found := info_here(file, places.info(name)):
             known[name] = file, found
     return known
 
 
-def model_files(campaign: LoadedCampaign) -> dict[str, Path]:
+def model_files(places: Places) -> dict[str, Path]:
     """Return the files of the models that are made, the user's own, or in the hub's cache."""
     files = {}
-    for name in campaign.config.needed_models:
-        entry, made = campaign.config.models[name], campaign.model_file(name)
+    for name in places.config.needed_models:
+        entry, made = places.config.models[name], places.model_file(name)
         if made.exists():
             files[name] = made
         elif isinstance(entry, PathModel):
@@ -195,9 +194,10 @@ class Inventory:
 
 def take_inventory(campaign: LoadedCampaign, blocks: list[Block]) -> Inventory:
     """Look at the disk, and ask the hub for the sizes that the configuration does not give."""
-    config, files = campaign.config, model_files(campaign)
+    config, places = campaign.config, campaign.places
+    files = model_files(places)
     infos = {
-        name: info for name, file in files.items() if (info := info_here(file, campaign.info(name)))
+        name: info for name, file in files.items() if (info := info_here(file, places.info(name)))
     }
     asked = {
         name: size
@@ -223,7 +223,7 @@ def take_inventory(campaign: LoadedCampaign, blocks: list[Block]) -> Inventory:
             unheeded.update((block.target, one) for one in told)
     hub_folder, models_folder = (
         Folder(path, shutil.disk_usage(existing(path)).free, existing(path).stat().st_dev)
-        for path in (hub.cache_folder(), campaign.models_folder)
+        for path in (hub.cache_folder(), places.models_folder)
     )
     return Inventory(
         here=frozenset(files),
@@ -234,18 +234,18 @@ def take_inventory(campaign: LoadedCampaign, blocks: list[Block]) -> Inventory:
         changed=changed,
         former=sum(
             head.request.get("version", 0) < MEASURE_VERSION
-            for file in (campaign.folder / "blocks").rglob("r*.jsonl")
+            for file in (places.folder / "blocks").rglob("r*.jsonl")
             if (head := head_of(file))
         ),
         prompt_tokens={
-            prompt: max(_bytes_of(*sent, campaign.root) // BYTES_PER_TOKEN, 1)
+            prompt: max(_bytes_of(*sent, places.root) // BYTES_PER_TOKEN, 1)
             for prompt, sent in _sent_in(blocks).items()
         },
         unbuilt=tuple(
             name
             for engine_id, name in campaign.engine_names.items()
             if not isinstance(config.engines[name], PathEngine)
-            and not campaign.engine_file(engine_id).exists()
+            and not places.engine_file(engine_id).exists()
         ),
         unheeded=frozenset(unheeded),
         early_builds={

@@ -9,7 +9,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from specmoe.campaign.campaign import LoadedCampaign, left_s
+from specmoe.campaign.campaign import LoadedCampaign
+from specmoe.campaign.progress import Progress, left_s
 from specmoe.config.block import Block, PromptSource, Stop
 from specmoe.config.engines import COUNTS_SINCE, Backend
 from specmoe.config.matrix import TEXTS
@@ -160,14 +161,15 @@ def plan(campaign: LoadedCampaign, options: str, check_capacity: bool) -> None:
     description = machine_facts(
         campaign.backend,
         config.machine.model_dump(exclude_none=True),
-        lambda: _probed(campaign.machine_file) or probe(),
+        lambda: _probed(campaign.places.machine_file) or probe(),
         devices_of(
-            campaign.engine_file(campaign.engine_id),
+            campaign.places.engine_file(campaign.engine_id),
             campaign.backend,
             config.measurement.environment,
         ),
     )
-    every = [campaign.remaining(name) or block for name, block in campaign.blocks.items()]
+    remaining = Progress(campaign).remaining
+    every = [remaining(name) or block for name, block in campaign.blocks.items()]
     # In stages what is measured decides what comes after the first repeat.
     blocks = [one for one in every if one.arms and not (config.measurement.staged and one.repeat)]
     found = take_inventory(campaign, blocks)

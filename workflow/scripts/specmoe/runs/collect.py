@@ -162,7 +162,7 @@ def collect_runs(campaign: LoadedCampaign, suite: str | None, out: Path) -> None
     asked = Asked(campaign)
     by_block = {
         name: rows_of_block(asked, name)
-        for name in campaign.measured_blocks
+        for name in asked.progress.measured_blocks
         if suite in (None, campaign.block(name).suite)
     }
     rows = [row for own in by_block.values() for row in own]
@@ -187,9 +187,9 @@ def collect_runs(campaign: LoadedCampaign, suite: str | None, out: Path) -> None
 def rows_of_block(asked: Asked, name: str) -> list[RunRow]:
     """Return the rows of a block's record. Raises as `collect_runs` does."""
     request, record = measured_as_asked(asked.records, f"blocks/{name}", asked.block(name))
-    block = asked.campaign.remaining(name)
+    block = asked.progress.remaining(name)
     assert block is not None
-    description = asked.campaign.engine_file(asked.campaign.engine_of_block(name))
+    description = asked.places.engine_file(asked.campaign.engine_of_block(name))
     with named_if_damaged(description):
         engine = read_record(description)
         made_by = {

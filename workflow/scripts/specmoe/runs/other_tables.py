@@ -12,6 +12,7 @@ import pandera.pandas as pa
 
 from specmoe.campaign.asked import Asked
 from specmoe.campaign.campaign import LoadedCampaign
+from specmoe.campaign.inputs import Inputs
 from specmoe.files import named_if_damaged, read_record, replace_text
 from specmoe.hardware.description import collect
 from specmoe.measure.model_passes import BESIDE
@@ -137,10 +138,10 @@ def read_passes(asked: Asked, repeats: Iterable[int]) -> pd.DataFrame:
 
 def collect_table(campaign: LoadedCampaign, table: str, out: Path) -> None:
     """Collect records: `runs`, `suites/<suite>`, `pass_times`, `agreement`, `machine`, `models`."""
-    records = campaign.files_of_table(table)["records"]
+    records = Inputs(campaign).of_table(table)["records"]
     match table:
         case "machine":
-            machine = collect([*map(read_record, records)], shared=campaign.shared)
+            machine = collect([*map(read_record, records)], shared=campaign.config.campaign.shared)
             replace_text(out, json.dumps(machine, indent=1) + "\n")
         case "models":
             save_info({info.stem: load_info(info) for info in records}, out)
@@ -149,7 +150,8 @@ def collect_table(campaign: LoadedCampaign, table: str, out: Path) -> None:
                 read_scores(campaign.scores).to_parquet(out, index=False)
         case "pass_times":
             with schema_errors(out):
-                passes = read_passes(Asked(campaign), campaign.passes_before)
+                asked = Asked(campaign)
+                passes = read_passes(asked, asked.progress.passes_before)
                 passes.to_parquet(out, index=False)
         case _:
             collect_runs(campaign, None if table == "runs" else table.removeprefix("suites/"), out)

@@ -50,15 +50,16 @@ def pack(campaign: LoadedCampaign, trace: tuple[Path, ...] = ()) -> None:
 
     `trace` is the recorded trace, if there is one.
     """
-    out, engines = campaign.folder / "packed", map(campaign.engine_file, campaign.engine_names)
+    places = campaign.places
+    out, engines = places.folder / "packed", map(places.engine_file, campaign.engine_names)
     (out / "divergences").mkdir(parents=True)
-    files = [campaign.folder / name for name in ("runs.parquet", "machine.json", "models.json")]
-    for file in (*files, *campaign.pass_times, *campaign.agreement, *campaign.stages, *trace):
+    files = [places.folder / name for name in ("runs.parquet", "machine.json", "models.json")]
+    for file in (*files, *campaign.pass_times, *campaign.agreement, *places.stages, *trace):
         shutil.copy(file, out)
     for file in campaign.divergences:
         shutil.copy(file, out / "divergences")
     (out / "engines.json").write_text(json.dumps([*map(read_record, engines)], indent=1) + "\n")
-    config = read_record(campaign.file)
+    config = read_record(places.file)
     config["campaign"]["source"] = "shipped"
     (out / "campaign.yaml").write_text(_text_of(config))
     write_manifest(out)

@@ -21,6 +21,7 @@ from specmoe.analysis.number_text import fixed, measured
 from specmoe.analysis.registry import Analysis, Record, records
 from specmoe.audit.report import Audit
 from specmoe.campaign.campaign import LoadedCampaign
+from specmoe.campaign.progress import Progress
 from specmoe.config.base import resource
 from specmoe.files import read_record
 from specmoe.models.info import load_infos
@@ -292,16 +293,16 @@ CLAIMS = {
 
 def analyse(campaign: LoadedCampaign, compare_with: tuple[Path, ...] = ()) -> None:
     """Write every table of a campaign's analysis; `compare_with` are those of other campaigns."""
-    config, data = campaign.config, campaign.data
+    config, data = campaign.config, campaign.places.data
     own = analyse_runs(
         read_runs(data / "runs.parquet"),
         config,
         load_infos(data / "models.json"),
         read_record(data / "machine.json"),
-        Audit.read(campaign.folder / "audit"),
+        Audit.read(campaign.places.folder / "audit"),
         read_pass_times(*campaign.pass_times),
         read_agreement(*campaign.agreement),
-        campaign.ended["settings"] if config.measurement.staged else [],
+        Progress(campaign).ended.get("settings", []),
     )
     others = [Analysis.read(folder) for folder in compare_with]
     campaigns = [own, *others]
@@ -309,14 +310,14 @@ def analyse(campaign: LoadedCampaign, compare_with: tuple[Path, ...] = ()) -> No
     if others:
         tables["compared_settings"] = filters.compare_settings(campaigns)
         tables["compared_campaigns"] = filters.compare_campaigns(campaigns)
-    reported = read_reported(campaign.root / "resources/reported")
+    reported = read_reported(campaign.places.root / "resources/reported")
     judged = with_study_names(own)
     if config.campaign.source == "study_rows":
         tables["reported"] = compare(reported, judged)
     if own.campaign["is_study"].iloc[0]:
         tables["claims"] = judge_claims(CLAIMS, judged)
         tables["comparison"] = compare_printed(reported, judged, map(with_study_names, others))
-    Analysis(own.tables, **tables).write(campaign.folder / "analysis")
+    Analysis(own.tables, **tables).write(campaign.places.folder / "analysis")
 
 
 def with_study_names(analysis: Analysis) -> Analysis:

@@ -174,7 +174,7 @@ def import_study_rows(campaign: LoadedCampaign, csv: Path, given: dict[str, str 
     `given` has the stated facts of the machine. Raises SchemaError for another file than the
     study's.
     """
-    config, out = campaign.config, campaign.data
+    config, out = campaign.config, campaign.places.data
     if (found := sha256_of(csv)) != SHA256:
         raise SchemaError(
             f"{csv} is not the study's runs.csv: its SHA-256 is {found}, not {SHA256}; delete it"
