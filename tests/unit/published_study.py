@@ -11,7 +11,8 @@ from specmoe.analysis.registry import Analysis
 from specmoe.audit.report import audit
 from specmoe.campaign.campaign import LoadedCampaign
 from specmoe.campaign.gate import load_campaign
-from specmoe.study.headline import analyse, with_study_names
+from specmoe.cli import analyse
+from specmoe.study.headline import with_study_names
 from specmoe.study.study_rows import import_study_rows
 
 from ..conftest import ROOT, merge

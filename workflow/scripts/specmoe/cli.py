@@ -103,6 +103,21 @@ def judge(campaign: "Opened", target: str, log: Path) -> None:
     replace_text(campaign.places.folder / f"{name}.json", json.dumps(judged, indent=1) + "\n")
 
 
+def analyse(campaign: "Opened", compare_with: tuple[Path, ...] = ()) -> None:
+    """Write every table of a campaign's analysis; `compare_with` are those of other campaigns."""
+    from specmoe.analysis.build import analysis_of_campaign
+    from specmoe.analysis.registry import Analysis
+
+    others, study = [Analysis.read(folder) for folder in compare_with], {}
+    analysis = analysis_of_campaign(campaign, others)
+    if analysis.campaign["is_study"].iloc[0]:
+        from specmoe.study.headline import tables_of_study
+
+        reported = campaign.places.root / "resources/reported"
+        study = tables_of_study(analysis, others, reported)
+    Analysis(analysis.tables, **study).write(campaign.places.folder / "analysis")
+
+
 _IN_CAMPAIGN: dict[str, Callable[["Opened"], Iterable[object]]] = {
     "id": lambda campaign: campaign.engine_names,
     "model": lambda campaign: campaign.config.models,
@@ -126,7 +141,7 @@ VERBS = {
     "document": "config.reference",
     "measure_until_decided": "analysis.stages",
     "audit": "audit.report",
-    "analyse": "study.headline",
+    "analyse": "cli",
     **dict.fromkeys(["advise", "finish"], "analysis.terminal"),
     "render_paper": "paper.documents",
     "render_pdf": "paper.pdf",

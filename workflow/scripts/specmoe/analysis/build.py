@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from specmoe.analysis import cost_tables, summaries
+from specmoe.analysis import cost_tables, filters, summaries
 from specmoe.analysis.advice import advise
 from specmoe.analysis.baselines_beside import baselines_beside
 from specmoe.analysis.gamma_curves import gamma_curves
@@ -22,20 +22,49 @@ from specmoe.audit.checks import count_flagged
 from specmoe.audit.draft_rounds import scores_by_run
 from specmoe.audit.limits import LIMITS
 from specmoe.audit.report import Audit
+from specmoe.campaign.campaign import LoadedCampaign
+from specmoe.campaign.progress import Progress
 from specmoe.config.block import Stop
 from specmoe.config.matrix import excluded_blocks
 from specmoe.config.models import TARGETS, UpcycleModel
 from specmoe.config.schema import Config, Statistics
-from specmoe.models.info import ModelInfo, size_of_info
-from specmoe.runs.other_tables import seen_experts, undisturbed_passes
-from specmoe.runs.schema import undisturbed
+from specmoe.files import read_record
+from specmoe.models.info import ModelInfo, load_infos, size_of_info
+from specmoe.runs.other_tables import (
+    read_agreement,
+    read_pass_times,
+    seen_experts,
+    undisturbed_passes,
+)
+from specmoe.runs.schema import read_runs, undisturbed
 
 # What the table of models has of their infos.
 _OF_MODEL = ["parameters_total", "parameters_active", "size_bytes", "type"]
 _OF_MODEL += ["experts", "experts_used", "sha256"]
 
 
-def analyse(
+def analysis_of_campaign(campaign: LoadedCampaign, others: Sequence[Analysis]) -> Analysis:
+    """Return the analysis of a campaign's runs, with the tables that compare it with others."""
+    places = campaign.places
+    own = analysis_of_runs(
+        read_runs(places.data / "runs.parquet"),
+        campaign.config,
+        load_infos(places.data / "models.json"),
+        read_record(places.data / "machine.json"),
+        Audit.read(places.folder / "audit"),
+        read_pass_times(*campaign.pass_times),
+        read_agreement(*campaign.agreement),
+        Progress(campaign).ended.get("settings", []),
+    )
+    campaigns = [own, *others]
+    tables = {"required_time": required_times(campaigns)}
+    if others:
+        tables["compared_settings"] = filters.compare_settings(campaigns)
+        tables["compared_campaigns"] = filters.compare_campaigns(campaigns)
+    return Analysis(own.tables, **tables)
+
+
+def analysis_of_runs(
     runs: pd.DataFrame,
     config: Config,
     infos: Mapping[str, ModelInfo],
@@ -59,7 +88,7 @@ def analyse(
     pairs = summaries.make_pairs(runs, config.audit.unrelated_drafts, infos, config.workloads)
     compared = pairs[pairs["counts"]]
     usual_pairs = usual(compared)
-    # Pairs of drafts that one would use; controls are in `settings` and `by_prompt` alone.
+    # Pairs of drafts that one would use: no controls.
     own = usual_pairs[is_no_control(usual_pairs)]
     # Forced acceptance makes any draft model one, and its levels share the blocks of the other
     # settings.

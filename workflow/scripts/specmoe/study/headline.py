@@ -1,11 +1,11 @@
-"""The headline claims of the study, and the analysis of a campaign, which judges them.
+"""The headline claims of the study, and the tables that judge them by an analysis.
 
 `resources/reported/statements.yaml` has the claims. For each a function gets the analysis of one
 protocol and engine and yields comparisons; module `judge` has the rule by which these decide.
 """
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from itertools import pairwise, permutations
 from math import inf, isnan
 from pathlib import Path
@@ -14,19 +14,10 @@ import numpy as np
 import pandas as pd
 
 from specmoe.analysis import filters
-from specmoe.analysis.build import analyse as analyse_runs
-from specmoe.analysis.build import required_times
 from specmoe.analysis.intervals import Estimate, block_mean
 from specmoe.analysis.number_text import fixed, measured
 from specmoe.analysis.registry import Analysis, Record, records
-from specmoe.audit.report import Audit
-from specmoe.campaign.campaign import LoadedCampaign
-from specmoe.campaign.progress import Progress
 from specmoe.config.base import resource
-from specmoe.files import read_record
-from specmoe.models.info import load_infos
-from specmoe.runs.other_tables import read_agreement, read_pass_times
-from specmoe.runs.schema import read_runs
 from specmoe.study.judge import Claim, Comparison, Comparisons, Missing, judge_claims
 from specmoe.study.printed_numbers import compare, compare_printed, read_reported
 
@@ -291,33 +282,21 @@ CLAIMS = {
 }
 
 
-def analyse(campaign: LoadedCampaign, compare_with: tuple[Path, ...] = ()) -> None:
-    """Write every table of a campaign's analysis; `compare_with` are those of other campaigns."""
-    config, data = campaign.config, campaign.places.data
-    own = analyse_runs(
-        read_runs(data / "runs.parquet"),
-        config,
-        load_infos(data / "models.json"),
-        read_record(data / "machine.json"),
-        Audit.read(campaign.places.folder / "audit"),
-        read_pass_times(*campaign.pass_times),
-        read_agreement(*campaign.agreement),
-        Progress(campaign).ended.get("settings", []),
-    )
-    others = [Analysis.read(folder) for folder in compare_with]
-    campaigns = [own, *others]
-    tables = {"required_time": required_times(campaigns)}
-    if others:
-        tables["compared_settings"] = filters.compare_settings(campaigns)
-        tables["compared_campaigns"] = filters.compare_campaigns(campaigns)
-    reported = read_reported(campaign.places.root / "resources/reported")
-    judged = with_study_names(own)
-    if config.campaign.source == "study_rows":
-        tables["reported"] = compare(reported, judged)
-    if own.campaign["is_study"].iloc[0]:
-        tables["claims"] = judge_claims(CLAIMS, judged)
-        tables["comparison"] = compare_printed(reported, judged, map(with_study_names, others))
-    Analysis(own.tables, **tables).write(campaign.places.folder / "analysis")
+def tables_of_study(
+    analysis: Analysis, others: Iterable[Analysis], reported: Path
+) -> dict[str, pd.DataFrame]:
+    """Return the tables that compare an analysis with the study, and with `others` beside it.
+
+    `reported` is the folder of the study's printed numbers.
+    """
+    printed, judged = read_reported(reported), with_study_names(analysis)
+    tables = {
+        "claims": judge_claims(CLAIMS, judged),
+        "comparison": compare_printed(printed, judged, map(with_study_names, others)),
+    }
+    if analysis.campaign["source"].iloc[0] == "study_rows":
+        tables["reported"] = compare(printed, judged)
+    return tables
 
 
 def with_study_names(analysis: Analysis) -> Analysis:
