@@ -49,4 +49,4 @@ for suite in MEASURED_SUITES:
         params:
             suite=suite,
         shell:
-            verb("summarise") + " --suite {params.suite:q} 2>&1 | tee {log}"
+            verb("summarise_suite") + " --suite {params.suite:q} 2>&1 | tee {log}"

@@ -7,8 +7,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from specmoe.analysis.advice_text import render_advice
 from specmoe.analysis.baselines_beside import baselines_beside
-from specmoe.analysis.terminal import render_advice
 from specmoe.config.schema import Statistics
 from specmoe.page.page import render_page
 from specmoe.paper.documents import render_documents

@@ -9,7 +9,7 @@ import pytest
 from specmoe.analysis import summaries
 from specmoe.analysis.intervals import mean_on_other_prompts
 from specmoe.analysis.summaries import SETTING, make_pairs, summarise, with_speedups
-from specmoe.analysis.terminal import summarise_suite
+from specmoe.analysis.terminal import text_of_suite
 from specmoe.config.block import Template
 from specmoe.config.load import load
 from specmoe.config.schema import Statistics
@@ -271,7 +271,7 @@ def test_a_suite_of_several_temperatures_has_lines_for_each(study, root):
             ("s", "d/g4", 12.0, {"draft": "d", "gamma": 4, "baseline": f"a{warm}"}),
         ]
     ]  # fmt: skip
-    head, rates, speedups = summarise_suite(
+    head, rates, speedups = text_of_suite(
         pd.DataFrame(runs), "temperature", load(study, root)
     ).split("\n\n")
     assert head.endswith(", 4 runs")

@@ -4,10 +4,11 @@ import json
 
 import pytest
 
+from specmoe.analysis.templates import analysis_templates
 from specmoe.errors import DamagedFileError
 from specmoe.files import ROOT
 from specmoe.measure.trace import Recording, Round, decode, visible
-from specmoe.page.page import environment, pair
+from specmoe.page.page import pair
 from specmoe.text import fill_template
 
 from .test_page import Reader, recording
@@ -87,7 +88,7 @@ def test_the_terminal_gets_short_lines_without_control_characters():
 
 
 def test_the_page_has_the_same_in_both_languages_and_markup_of_nobody_else(root):
-    template = environment(root / "paper/site").get_template("trace.html.j2")
+    template = analysis_templates(root / "paper/site").get_template("trace.html.j2")
     html = template.render(trace=recording(), pair=pair, most_rounds=4)
     words = " ".join("".join(Reader(html).words).split())
     assert "✓ ␣one ✓ two ✗ ↵ ✗ <b> → " in words

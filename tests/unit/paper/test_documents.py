@@ -7,7 +7,7 @@ import jinja2
 import pandas as pd
 import pytest
 
-from specmoe.analysis.terminal import environment
+from specmoe.analysis.templates import analysis_templates
 from specmoe.figures.figures import PLOTS
 from specmoe.paper.documents import DOCUMENTS, cited, render_documents
 
@@ -86,7 +86,7 @@ def test_a_table_or_figure_is_referred_to_only_where_it_is_included(make):
 
 def test_a_template_escapes_and_refuses_unknown_names(tmp_path):
     (tmp_path / "a.html.j2").write_text("{{ value }}")
-    template = environment(tmp_path).get_template("a.html.j2")
+    template = analysis_templates(tmp_path).get_template("a.html.j2")
     assert template.render(value="<a href='#'>") == "&lt;a href=&#39;#&#39;&gt;"
     assert template.render(value=None) == "–"
     with pytest.raises(jinja2.UndefinedError):

@@ -65,10 +65,10 @@ def spreadsheet_text(value: Any) -> Any:
     return f"'{value}" if isinstance(value, str) and re.match(r"[=+\-@\t\r]", value) else value
 
 
-def environment(
-    templates: Path, printed: Callable[[Any], str] = str, **syntax: str
+def templates_in(
+    folder: Path, printed: Callable[[Any], str] = str, **syntax: str
 ) -> "jinja2.Environment":
-    """Return the environment of a folder of templates; an undefined name is an error.
+    """Return the templates of a folder; an undefined name is an error.
 
     `printed` makes text of every value but markup.
     """
@@ -82,7 +82,7 @@ def environment(
         undefined=jinja2.StrictUndefined,
         autoescape=True,
         finalize=lambda value: value if isinstance(value, Markup) else printed(value),
-        loader=jinja2.FileSystemLoader(templates),
+        loader=jinja2.FileSystemLoader(folder),
         **syntax,  # type: ignore[arg-type]
     )
     env.filters.update(counted=counted, gigabytes=gigabytes, later=later, listed=listed)
@@ -93,5 +93,5 @@ def fill_template(template: Path, **values: Any) -> str:
     """Return a plain text or Markdown as its template says it."""
     from markupsafe import Markup
 
-    env = environment(template.parent, Markup)  # nothing is escaped
+    env = templates_in(template.parent, Markup)  # nothing is escaped
     return env.get_template(template.name).render(values)

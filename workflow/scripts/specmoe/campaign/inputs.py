@@ -1,4 +1,4 @@
-"""What rules need to know of the jobs of a campaign: their order, and the files they wait for."""
+"""The inputs of a campaign's jobs, which are files of other jobs, and their priorities."""
 
 from dataclasses import dataclass
 from functools import cached_property

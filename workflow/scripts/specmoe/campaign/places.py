@@ -1,4 +1,4 @@
-"""Where a campaign's files are."""
+"""The places of a campaign's files."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""How far a campaign is: what is decided in stages, what is measured, and what is left."""
+"""The progress of a campaign: what is decided in stages, what is measured, and what is left."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace

@@ -95,7 +95,7 @@ class HubModel(ReadyModel):
     revision: str = Field(default="main", pattern=r"^\S+$")
     """commit, tag or branch of the repository"""
     file: str = Field(pattern=r"\.gguf$")
-    """path in the repository or wheel; of a split model `…-00001-of-0000n.gguf`"""
+    """path in the repository; of a split model `…-00001-of-0000n.gguf`"""
     size_bytes: PositiveInt | None = None
     """size of all parts in bytes, for the plan"""
 
@@ -320,11 +320,11 @@ class PackageModel(ModelBase):
     wheel_sha256: Digest
     """SHA-256 of the wheel, which must fit any machine"""
     file: str = Field(pattern=r"\.gguf$")
-    """path in the repository or wheel; of a split model `…-00001-of-0000n.gguf`"""
+    """path in the wheel"""
     size_bytes: PositiveInt
-    """size of all parts in bytes, for the plan"""
+    """size in bytes, for the plan"""
     sha256: Digest
-    """SHA-256 of the file; of a split model a list"""
+    """SHA-256 of the file"""
     licence: str = Field(min_length=1)
     """licence of the weights, for the model's info"""
 

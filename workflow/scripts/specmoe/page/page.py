@@ -20,7 +20,7 @@ from specmoe.analysis.cost_tables import PAIR
 from specmoe.analysis.decision import Answer
 from specmoe.analysis.filters import GAINS
 from specmoe.analysis.registry import TABLES, Analysis, Record, records
-from specmoe.analysis.terminal import environment
+from specmoe.analysis.templates import analysis_templates
 from specmoe.config.base import read_yaml
 from specmoe.files import ROOT, replace_text
 from specmoe.measure.trace import Recording
@@ -73,7 +73,7 @@ def render_page(
     zh = Chinese(read_yaml(sources / "chinese.yaml"))
     known = cited(analysis)
     top, ticks = scale(known["best"])
-    env = environment(sources)
+    env = analysis_templates(sources)
     env.filters["digest"] = _digest
     return env.get_template("index.html.j2").render(
         known,

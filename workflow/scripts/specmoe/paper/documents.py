@@ -17,7 +17,7 @@ from specmoe.analysis import filters
 from specmoe.analysis.cost_tables import PAIR, WHOLE
 from specmoe.analysis.decision import Answer
 from specmoe.analysis.registry import Analysis, records
-from specmoe.analysis.terminal import environment
+from specmoe.analysis.templates import analysis_templates
 from specmoe.audit.checks import mostly_missed
 from specmoe.audit.limits import LIMITS
 from specmoe.config.block import Protocol
@@ -60,7 +60,7 @@ def render_paper(analysis: Path) -> None:
 def render_documents(analysis: Analysis, drawn: Collection[str]) -> dict[str, str]:
     """Return the LaTeX of each of `DOCUMENTS`, by its name; `drawn` are figures that show any."""
     filled, wording = tables_of(analysis), read_figures()
-    env = environment(PAPER, lambda value: Markup(to_latex(value)), **_SYNTAX)  # noqa: S704
+    env = analysis_templates(PAPER, lambda value: Markup(to_latex(value)), **_SYNTAX)  # noqa: S704
     env.filters.update(study_commands=study_commands, study_rounds=study_rounds)
     known: dict[str, Any] = {"tables": filled, "figures": drawn} | cited(analysis)
 

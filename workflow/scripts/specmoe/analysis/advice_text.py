@@ -1,0 +1,90 @@
+"""A campaign's advice, by the templates `advice.txt.j2` and `advice.md.j2`, and as JSON."""
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+from specmoe.analysis import filters, number_text
+from specmoe.analysis.advice import Controls, Status
+from specmoe.analysis.decision import Answer
+from specmoe.analysis.follow_up import Need, with_options
+from specmoe.analysis.number_text import interval
+from specmoe.analysis.registry import TABLES, Analysis, Record, records
+from specmoe.analysis.templates import analysis_templates, unescaped
+from specmoe.files import ROOT, read_record, replace_text
+from specmoe.text import in_columns
+
+# The interval that decides an answer, by its columns; `simultaneous` decides all others.
+_DECIDES = {Answer.ON: "other_prompts", Answer.OFF: "setting", Answer.UNKNOWN: ""}
+
+
+def render_advice(analysis: Analysis, template: Path, details: Path) -> str:
+    """Return what to switch on, target by target, as a template says it.
+
+    `details` is where a reader finds every setting.
+    """
+    advice, advised = analysis.advice, filters.advised_targets(analysis)
+    settings, categories = analysis.advice_settings, analysis.categories
+    campaign = records(analysis.campaign)[0]
+    env = analysis_templates(template.parent, unescaped)
+    env.filters.update(deciding=deciding_interval, in_columns=in_columns)
+    return env.get_template(template.name).render(
+        campaign=campaign,
+        session=math.expm1(campaign["session_reach"]),
+        audit=filters.whole_audit(analysis),
+        beside=filters.beside_others(analysis),
+        controlled=records(advice[advice["controls"] != Controls.NONE]),
+        advised=records(advised),
+        without=[*advice.loc[~advice["target"].isin(advised["target"]), "target"]],
+        settings={name: records(own) for name, own in settings.groupby("target")},
+        other_prompt_sets=filters.settings_on_other_prompts(analysis),
+        states=filters.clear_states(analysis),
+        categories={name: records(own) for name, own in categories.groupby("target")},
+        details=details,
+        Answer=Answer,
+        Need=Need,
+        Status=Status,
+        too_few=number_text.TOO_FEW_PROMPTS,
+    )
+
+
+def deciding_interval(row: Record) -> str:
+    """Return the interval that decides an answer, which allows for another session."""
+    ends = _DECIDES.get(Answer(row["answer"]), "simultaneous")
+    return interval(row[f"{ends}_low"], row[f"{ends}_high"]) if ends else ""
+
+
+def advice_values(analysis: Analysis) -> dict[str, Any]:
+    """Return the advice as plain values; an unknown value is null."""
+
+    def plain(name: str) -> list[Record]:
+        frame = getattr(analysis, name)[TABLES[name].columns]
+        frame = frame.drop(columns="log_speedups", errors="ignore")  # of repeats, for the study
+        return records(frame.astype(object).where(frame.notna(), None))
+
+    targets, settings, categories = map(plain, ("advice", "advice_settings", "categories"))
+    for row in targets:
+        row["measured"] = [one for one in settings if one["target"] == row["target"]]
+        if by_category := [one for one in categories if one["target"] == row["target"]]:
+            row["by_category"] = by_category
+    confidence = float(analysis.campaign["confidence"].iloc[0])
+    return {"campaign": analysis.name, "confidence": confidence, "targets": targets}
+
+
+def advise(analysis: Path, stages: tuple[Path, ...] = (), options: str = "--config ") -> None:
+    """Print the advice of an analysis, a folder; write its values as JSON and details beside it.
+
+    `stages` is what was decided in a campaign in stages: the JSON has its settings, those too that
+    were measured no further; `options` configure the campaign, for the lines to be pasted.
+    """
+    tables = Analysis.read(analysis)
+    lines = tables.advice["command"].map(lambda line: with_options(line, options), "ignore")
+    tables = Analysis(tables.tables, advice=tables.advice.assign(command=lines))
+    values, out = advice_values(tables), analysis.with_name("advice.json")
+    for file in stages:
+        values["settings"] = read_record(file)["settings"]
+    replace_text(out, json.dumps(values, indent=1, allow_nan=False) + "\n")
+    details = out.with_suffix(".md")
+    replace_text(details, render_advice(tables, ROOT / "paper/advice.md.j2", details))
+    print(render_advice(tables, ROOT / "paper/advice.txt.j2", details), end="")

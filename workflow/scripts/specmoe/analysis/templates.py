@@ -1,0 +1,40 @@
+"""The templates of an analysis, for paper, page and terminal, and what they print."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import jinja2
+import pandas as pd
+from markupsafe import Markup
+
+from specmoe.analysis import filters, number_text
+from specmoe.analysis.registry import records
+from specmoe.config.engines import Backend
+from specmoe.text import templates_in
+
+
+def analysis_templates(
+    folder: Path, printed: Callable[[Any], str] = number_text.shown, **syntax: str
+) -> jinja2.Environment:
+    """Return `text.templates_in` with what templates of an analysis use."""
+    env = templates_in(folder, printed, **syntax)
+    numbers = ("fixed", "percent", "thousands", "memory", "interval", "measured_in")
+    texts = ("span", "day", "short_commits", "prompt_text", "prompts_in_short")
+    env.filters.update({name: getattr(number_text, name) for name in (*numbers, *texts)})
+    pairs = filters.reported_pairs
+    env.filters.update(machine_of=machine_of, reported_pairs=pairs, records=records)
+    env.tests["known"] = pd.notna
+    return env
+
+
+def unescaped(value: object) -> Markup:
+    """Return a value as a terminal shows it, where nothing is escaped."""
+    return Markup(number_text.shown(value))  # noqa: S704
+
+
+def machine_of(campaign: Mapping[str, Any]) -> str:
+    """Return the name of what computed in a campaign, from the row of `Analysis.campaign`."""
+    gpu = campaign.get("machine_gpu")
+    chip = campaign["machine_chip"] if campaign["backend"] == Backend.CPU or pd.isna(gpu) else gpu
+    return str(chip)
