@@ -44,55 +44,29 @@ _OF_MODEL += ["experts", "experts_used", "sha256"]
 
 
 def analysis_of_campaign(campaign: LoadedCampaign, others: Sequence[Analysis]) -> Analysis:
-    """Return the analysis of a campaign's runs, with the tables that compare it with others."""
-    places = campaign.places
-    own = analysis_of_runs(
-        read_runs(places.data / "runs.parquet"),
-        campaign.config,
-        load_infos(places.data / "models.json"),
-        read_record(places.data / "machine.json"),
-        Audit.read(places.folder / "audit"),
-        read_pass_times(*campaign.pass_times),
-        read_agreement(*campaign.agreement),
-        Progress(campaign).ended.get("settings", []),
-    )
-    campaigns = [own, *others]
-    tables = {"required_time": required_times(campaigns)}
-    if others:
-        tables["compared_settings"] = filters.compare_settings(campaigns)
-        tables["compared_campaigns"] = filters.compare_campaigns(campaigns)
-    return Analysis(own.tables, **tables)
+    """Compute all tables of a campaign but the study's, with those that compare it with others.
 
-
-def analysis_of_runs(
-    runs: pd.DataFrame,
-    config: Config,
-    infos: Mapping[str, ModelInfo],
-    machine: Mapping[str, Any],
-    audit: Audit,
-    pass_times: pd.DataFrame,
-    agreement: pd.DataFrame | None = None,
-    stages: Sequence[Mapping[str, Any]] = (),
-) -> Analysis:
-    """Compute the tables of a campaign that need neither another campaign nor the study's text.
-
-    `runs` is `schema.read_runs`'s frame; runs that do not count (see `runs.schema`) are in no
-    estimate, and counted as `excluded` in tables of settings. `infos` are the models', `machine` is
-    the machine's description, `pass_times` and `agreement` are the tables of `runs.other_tables`,
-    `stages` the rows of the last decision of `contenders`.
+    Runs that do not count (see `runs.schema`) are in no estimate, and counted as `excluded` in
+    tables of settings.
     """
+    config, data = campaign.config, campaign.places.data
+    runs = summaries.with_conditions(read_runs(data / "runs.parquet"))
+    infos, machine = load_infos(data / "models.json"), read_record(data / "machine.json")
+    audit = Audit.read(campaign.places.folder / "audit")
+    pass_times = read_pass_times(*campaign.pass_times)
+    scores = scores_by_run(read_agreement(*campaign.agreement))
+    stages = Progress(campaign).ended.get("settings", [])
     statistics = config.statistics
     bandwidth: float | None = machine["memory_bandwidth_bytes_per_second"]
-    runs = summaries.with_conditions(runs)
     counted = undisturbed(runs)
     pairs = summaries.make_pairs(runs, config.audit.unrelated_drafts, infos, config.workloads)
     compared = pairs[pairs["counts"]]
     usual_pairs = usual(compared)
-    # Pairs of drafts that one would use: no controls.
-    own = usual_pairs[is_no_control(usual_pairs)]
+    # Pairs of drafts that one would use, which controls are not.
+    drafting = usual_pairs[is_no_control(usual_pairs)]
     # Forced acceptance makes any draft model one, and its levels share the blocks of the other
     # settings.
-    costed = compared[compared["forced_acceptance"].notna() | compared.index.isin(own.index)]
+    costed = compared[compared["forced_acceptance"].notna() | compared.index.isin(drafting.index)]
     tables = setting_tables(pairs, statistics)
     seen = seen_experts(pass_times)
     sizes = {model: size_of_info(info, seen.get(model, ())) for model, info in infos.items()}
@@ -113,14 +87,13 @@ def analysis_of_runs(
     }
     fitted = cost_tables.fit_pairs(costed, pass_times, statistics)
     predicted = cost_tables.predictions(fitted, costed, statistics)
-    scores = {} if agreement is None else scores_by_run(agreement)
-    curves = gamma_curves(own, counted, scores, fitted, pass_times, statistics)
-    return Analysis(
+    curves = gamma_curves(drafting, counted, scores, fitted, pass_times, statistics)
+    analysis = Analysis(
         tables,
         baselines_beside=beside,
         baselines=summaries.summarise_baselines(usual(counted), statistics),
-        categories=summaries.summarise_categories(own, statistics),
-        positions=summaries.acceptance_by_position(own),
+        categories=summaries.summarise_categories(drafting, statistics),
+        positions=summaries.acceptance_by_position(drafting),
         verification=cost_tables.verification(fitted, statistics),
         fitted_costs=cost_tables.fitted_costs(fitted),
         predictions=predicted,
@@ -139,6 +112,12 @@ def analysis_of_runs(
         suites=_suites(runs, config),
         campaign=_campaign(runs, config, machine),
     )
+    campaigns = [analysis, *others]
+    shared = {"required_time": required_times(campaigns)}
+    if others:
+        shared["compared_settings"] = filters.compare_settings(campaigns)
+        shared["compared_campaigns"] = filters.compare_campaigns(campaigns)
+    return Analysis(analysis.tables, **shared)
 
 
 def advice_so_far(
