@@ -34,7 +34,7 @@ rule pack_campaign:
 
 # Only a campaign that is measured here has these targets. They print to the terminal, so they have
 # no output and run at every call.
-MEASURED_SUITES = CONFIG.campaign.suites if CONFIG.campaign.measured else []
+MEASURED_SUITES = CONFIG.campaign.suites if MEASURED else []
 for suite in MEASURED_SUITES:
 
     rule:

@@ -60,6 +60,8 @@ if MODULE and workflow.is_main_process and not workflow.dryrun:
     begin()
 shell.prefix(f". {shlex.quote(shipped('rules/job.sh'))}; ")
 CONFIG = CAMPAIGN.config
+MEASURED = CONFIG.campaign.source == "measured"
+SHARED = CONFIG.campaign.machines == "same"
 SUITES = "|".join(map(re.escape, CONFIG.campaign.suites))
 # Runs the package by its folder; see `specmoe/cli.py` for its verbs.
 PACKAGE = shipped("workflow/scripts/specmoe")
@@ -78,7 +80,7 @@ def verb(name):
 def measuring(name):
     """Return the words that call a verb which measures, on a machine that is described."""
     command = verb(name)
-    if CONFIG.campaign.shared:
+    if SHARED:
         files = "--engine {input.engine} --out {output.machine}"
         command = f"{verb('describe_machine')}{GIVEN} {files} && {command}"
     return command
@@ -179,7 +181,7 @@ def described(file):
 
     The machine of a campaign that is not shared is described before its first repeat.
     """
-    return {"machine": file} if CONFIG.campaign.shared else {}
+    return {"machine": file} if SHARED else {}
 
 
 # What the user states of the machine, in words of a shell, where snakemake wants braces twice.
@@ -212,7 +214,7 @@ def print_plan():
     from specmoe.plan.plan import plan
 
     def look():
-        if CONFIG.campaign.measured:
+        if MEASURED:
             check(CAMPAIGN, os.environ)
         # Else it is seen after minutes, when snakemake has deleted the program that is there.
         if scheduled("build_program") and not scheduled("build_engine"):

@@ -37,7 +37,7 @@ def describe_machine(
     config, backend = campaign.config, campaign.backend
     devices = devices_of(engine, backend, config.measurement.environment)
     facts = machine_facts(backend, given, probe_alone, devices)
-    first = campaign.places.machine_file if config.campaign.shared else None
+    first = campaign.places.machine_file if config.campaign.machines == "same" else None
     write_description(facts, given, out, first)
 
 

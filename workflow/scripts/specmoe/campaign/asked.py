@@ -191,7 +191,7 @@ class Asked:
 
     def check(self) -> None:
         """Look at a campaign's files. Raises DamagedFileError for what is not as described."""
-        if self.campaign.config.campaign.measured:
+        if self.campaign.config.campaign.source == "measured":
             self._check_engines()
             _ = self.replaced, self.lacking
 
@@ -316,7 +316,7 @@ class Asked:
         """Write what jobs read, keep what is known of files, and take in what lies in the way."""
         self.campaign.record()
         save_digests()
-        for name in self.requests if self.campaign.config.campaign.measured else ():
+        for name in self.requests if self.campaign.config.campaign.source == "measured" else ():
             self.records.take_in(name)
         for file in self.believed:
             replace_text(file, "")

@@ -34,7 +34,9 @@ class LoadedCampaign:
         """What `places.file` holds: all but sections on which no row depends."""
         unshared = {"machine", "check_capacity", "compare_with"}
         config = self.config.of_campaign()
-        if config.campaign.measured:  # jobs need not look for it, nor whoever reads the results
+        if (
+            config.campaign.source == "measured"
+        ):  # jobs need not look for it, nor whoever reads the results
             chosen = config.campaign.model_copy(update={"backend": self.backend})
             config = config.model_copy(update={"campaign": chosen})
         return config.model_dump_json(indent=1, exclude=unshared) + "\n"
@@ -54,7 +56,7 @@ class LoadedCampaign:
         return Workplace(
             root=self.places.root,
             engine=self.places.engine_file(engine or self.engine_id),
-            machine=own if self.config.campaign.shared else self.places.machine_file,
+            machine=own if self.config.campaign.machines == "same" else self.places.machine_file,
             time_limit_s=self.config.measurement.time_limit_s,
             environment=self.config.measurement.environment,
         )
@@ -117,7 +119,7 @@ class LoadedCampaign:
     def pass_times(self) -> list[Path]:
         """The table of passes timed by themselves, in a list; empty if the campaign has none."""
         file = self.places.data / "pass_times.parquet"
-        measured = self.config.campaign.measured
+        measured = self.config.campaign.source == "measured"
         return [file] if (self.timed_passes if measured else file.exists()) else []
 
     @cached_property
@@ -134,7 +136,7 @@ class LoadedCampaign:
     def agreement(self) -> list[Path]:
         """The table of draft scores, in a list; empty if there is none."""
         file = self.places.data / "agreement.parquet"
-        measured = self.config.campaign.measured
+        measured = self.config.campaign.source == "measured"
         return [file] if (self.draft_scoring if measured else file.exists()) else []
 
     @cached_property
@@ -160,7 +162,7 @@ class LoadedCampaign:
     @cached_property
     def demonstration(self) -> Block | None:
         """The block of the demonstration; None if no draft model drafts in it, or none ships."""
-        if self.config.campaign.measured or self.places.trace_file.exists():
+        if self.config.campaign.source == "measured" or self.places.trace_file.exists():
             return matrix.choose_demonstration(self.config, gpu=self.gpu)
         return None
 

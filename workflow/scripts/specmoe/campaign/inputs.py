@@ -65,7 +65,7 @@ class Inputs:
         match table:
             case "machine":
                 repeats = [*campaign.first_blocks][: 1 if places.stages else None]
-                shared = campaign.config.campaign.shared
+                shared = campaign.config.campaign.machines == "same"
                 names = campaign.blocks if shared else (f"r{repeat}" for repeat in repeats)
                 return {"records": [places.folder / f"machines/{name}.json" for name in names]}
             case "models":

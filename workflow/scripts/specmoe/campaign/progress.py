@@ -21,7 +21,7 @@ class Progress:
 
     def decided(self, repeat: int) -> dict[str, Any]:
         """Return what was decided before a repeat, see `analysis.stages`; empty if nothing was."""
-        if self.campaign.config.campaign.measured:
+        if self.campaign.config.campaign.source == "measured":
             return _read(self.campaign.places.stage_file(repeat))
         decided = self.ended.get("stages", [])
         return dict(decided[repeat]) if repeat < len(decided) else {}

@@ -55,16 +55,6 @@ class Campaign(Strict):
     that, `methods/big/small/g8`; `/r1` behind any of them excludes its second repeat alone,
     and a block's id that block. Everything else is rendered, and says what was excluded"""
 
-    @property
-    def measured(self) -> bool:
-        """Whether this workflow measures the runs; the rows of other campaigns are given."""
-        return self.source == "measured"
-
-    @property
-    def shared(self) -> bool:
-        """Whether several machines may measure it."""
-        return self.machines != "one"
-
 
 class Prompt(Strict):
     """A text that is sent whole."""

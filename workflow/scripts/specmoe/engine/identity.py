@@ -81,7 +81,7 @@ def engine_ids(config: Config, backend: Backend, memory: Path) -> dict[str, str]
     ids = {}
     for name in config.used_engines:
         entry, files = config.engines[name], dict[str, str]()
-        if config.campaign.measured and isinstance(entry, PathEngine):
+        if config.campaign.source == "measured" and isinstance(entry, PathEngine):
             files = digests_of_engine(Path(entry.path), memory)
         ids[name] = engine_id(name, backend, entry, files)
     return ids

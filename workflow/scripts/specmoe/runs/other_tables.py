@@ -141,7 +141,9 @@ def collect_table(campaign: LoadedCampaign, table: str, out: Path) -> None:
     records = Inputs(campaign).of_table(table)["records"]
     match table:
         case "machine":
-            machine = collect([*map(read_record, records)], shared=campaign.config.campaign.shared)
+            machine = collect(
+                [*map(read_record, records)], shared=campaign.config.campaign.machines == "same"
+            )
             replace_text(out, json.dumps(machine, indent=1) + "\n")
         case "models":
             save_info({info.stem: load_info(info) for info in records}, out)
