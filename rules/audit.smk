@@ -13,7 +13,7 @@ rule judge_divergences:
         server="<logs>/judge_divergences/{target}.server.log",
     threads: workflow.cores
     shell:
-        measuring("judge") + " --target {wildcards.target:q}"
+        measuring("judge_divergences") + " --target {wildcards.target:q}"
         " --log {log.server} 2>&1 | tee {log.judge}"
 
 

@@ -11,7 +11,7 @@ from specmoe.config.engines import Backend
 from specmoe.config.factors import level_id
 from specmoe.config.methods import Drafting, Method
 from specmoe.engine.job import Job
-from specmoe.measure.block import measure
+from specmoe.measure.block import measure_arms
 from specmoe.runs.collect import rows_of_record
 from specmoe.runs.schema import COLUMNS
 
@@ -122,7 +122,7 @@ def job_of(folder: Path, kind: type[Job] = Job, **more: Any) -> Job:
 
 def measured(block: Block, job: Job) -> dict[str, Any]:
     """Measure a block; returns its record, with the block for `rows`."""
-    return measure(block, job) | {"asked": block}
+    return measure_arms(block, job) | {"asked": block}
 
 
 def rows(record: Mapping[str, Any]) -> list[dict[str, Any]]:

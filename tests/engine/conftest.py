@@ -13,7 +13,7 @@ from pydantic import TypeAdapter
 from specmoe.config.models import AnyModel, Model
 from specmoe.engine.job import Job, server_command
 from specmoe.engine.server import Server
-from specmoe.models.derived import make_model
+from specmoe.models.derived import make_entry
 from specmoe.models.gguf import read_info
 from specmoe.models.info import save_info
 from specmoe.models.synthetic import write_model
@@ -102,7 +102,7 @@ def make(engine_bin, root, _study, tmp_path_factory) -> Make:
             info = made(source).with_suffix(".json")
             save_info(read_info(info.with_suffix(".gguf")), info)
         engine = engine_bin.with_name("engine.json")
-        make_model(entries, name, engine, root, out, folder / f"{name}.log")
+        make_entry(entries, name, engine, root, out, folder / f"{name}.log")
         return out
 
     return made

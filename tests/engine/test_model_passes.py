@@ -10,7 +10,7 @@ import pytest
 
 from specmoe.config.block import Outputs, TimedPasses
 from specmoe.errors import MeasurementError
-from specmoe.measure.model_passes import BESIDE, Ids, Proposal, measure, score, widest_move
+from specmoe.measure.model_passes import BESIDE, Ids, Proposal, measure_passes, score, widest_move
 from specmoe.models.info import Size
 from specmoe.models.synthetic import write_model
 
@@ -42,7 +42,7 @@ def measured(job, model_passes):
     """Time the passes of a model; return the record, its timings by outputs and width."""
 
     def run(model: Path, passes: TimedPasses = PASSES):
-        record = measure(passes, replace(job, target=model))
+        record = measure_passes(passes, replace(job, target=model))
         timings = {(one["outputs"], one["n_tokens"]): one for one in record["timings"]}
         return record | {"timings": timings}
 

@@ -22,7 +22,7 @@ import yaml
 
 from specmoe.config.models import Recipe
 from specmoe.models.synthetic import write_model
-from specmoe.records import load, save
+from specmoe.records import load_kept, save
 
 RECORD = "results/tiny/blocks/S/target/r0.jsonl"
 ROWS = "results/tiny/runs.parquet"
@@ -167,7 +167,7 @@ def say(scene: Scene, name: str, path: str, value: Any) -> None:
 def in_record(scene: Scene, path: str, value: Any) -> None:
     """Change a measured value in the record of the comparison, and mend its checksum."""
     file = scene.file(RECORD).resolve()
-    request, measured = load(file)
+    request, measured = load_kept(file)
     put_into(measured, path, value)
     save(file, request, measured, 1.0)
 

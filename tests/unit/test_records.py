@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from specmoe.errors import DamagedFileError, MeasurementError
-from specmoe.records import UNKNOWN, Records, changes, digest_of, first_changes, head_of, load
+from specmoe.records import UNKNOWN, Records, changes, digest_of, first_changes, head_of, load_kept
 
 NAME = "blocks/S/target/r0"
 ASKED = {"n_predict": 16, "prompts": {"code": {"text": "a" * 64}}, "target_sha256": "b" * 64}
@@ -33,7 +33,7 @@ def measure(records):
 
 def test_what_was_measured_once_is_not_measured_again(records, measure):
     assert [measure(), measure(), measure(OTHER), measure()] == [True, False, True, False]
-    assert load(records.link(NAME)) == (ASKED, {"runs": [1, 2]})
+    assert load_kept(records.link(NAME)) == (ASKED, {"runs": [1, 2]})
     records.link(NAME).unlink()
     assert not measure()
 
@@ -76,7 +76,7 @@ def test_a_damaged_record_is_named_by_the_file_to_delete(records, measure, damag
     measure()
     file = records.kept(NAME, ASKED)
     file.write_bytes(damage(file.read_bytes()))
-    for read in (lambda: load(records.link(NAME)), measure):
+    for read in (lambda: load_kept(records.link(NAME)), measure):
         with pytest.raises(DamagedFileError, match=rf"damaged.* delete \S*store/.*{file.name}"):
             read()
 

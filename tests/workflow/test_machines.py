@@ -6,7 +6,7 @@ another one's id, as if they had come from there.
 
 import json
 
-from specmoe.records import load, save
+from specmoe.records import load_kept, save
 from specmoe.runs.schema import read_runs
 
 OTHER = "f" * 12
@@ -15,7 +15,7 @@ OTHER = "f" * 12
 def hand_over(results):
     """Give the blocks of the second repeat to another machine."""
     for record in results.glob("blocks/**/r1.jsonl"):
-        request, measured = load(record)
+        request, measured = load_kept(record)
         save(record, request, measured | {"machine": OTHER}, 1.0)
     for machine in results.glob("machines/**/r1.json"):
         changed = json.loads(machine.read_text()) | {"id": OTHER}

@@ -9,10 +9,10 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from specmoe.analysis.advice import Controls, Status, advise
+from specmoe.analysis.advice import Controls, Status, advice_from
 from specmoe.analysis.advice_text import render_advice
 from specmoe.analysis.baselines_beside import baselines_beside
-from specmoe.analysis.decision import Answer, Verdict
+from specmoe.analysis.decision import Answer, Fate
 from specmoe.analysis.follow_up import Need, measuring_line
 from specmoe.analysis.labels import list_drafts
 from specmoe.analysis.summaries import SETTING, describe_texts, make_pairs, summarise
@@ -75,7 +75,7 @@ def advised(runs, config, stages=(), **audits):
     pairs = make_pairs(runs.assign(level=None), config.audit.unrelated_drafts, INFOS)
     settings = summarise(pairs, SETTING, config.statistics, describe_texts)
     beside = baselines_beside(pairs[pairs["counts"]], config.statistics)
-    return advise(runs, pairs, settings, audit(runs, **audits), config, INFOS, stages, beside)
+    return advice_from(runs, pairs, settings, audit(runs, **audits), config, INFOS, stages, beside)
 
 
 def advice_of(runs, config, **given):
@@ -457,7 +457,7 @@ def test_the_terminal_has_a_line_for_each_target_and_a_command_to_be_pasted(conf
     assert len(lines) <= 12
 
 
-@pytest.mark.parametrize("verdict", [Verdict.UNTRIED, Verdict.CONTENDER])
+@pytest.mark.parametrize("verdict", [Fate.UNTRIED, Fate.CONTENDER])
 def test_what_there_were_no_minutes_for_is_counted(config, verdict):
     stages = [{"suite": "B", "target": TARGET, "draft": DRAFT, "gamma": 16, "verdict": verdict}]
     runs = campaign(setting(2, 30 * WOBBLE))

@@ -5,8 +5,8 @@ import pytest
 
 from specmoe.analysis.build import advice_so_far
 from specmoe.analysis.contenders import afford, doubt, drop, drop_predicted, select_arms
-from specmoe.analysis.decision import Verdict
-from specmoe.analysis.stages import describe
+from specmoe.analysis.decision import Fate
+from specmoe.analysis.stages import describe_stage
 from specmoe.config.block import Arm
 from specmoe.config.load import load
 
@@ -15,7 +15,7 @@ from .test_advice import DRAFT, INFOS, TARGET, WOBBLE, audit, campaign, setting
 
 
 def rows_of(*speedups, **more):
-    return [{"target": "t", "verdict": Verdict.CONTENDER, **more, **one} for one in speedups]
+    return [{"target": "t", "verdict": Fate.CONTENDER, **more, **one} for one in speedups]
 
 
 def verdicts(rows):
@@ -50,7 +50,7 @@ def test_a_prediction_is_beaten_by_another_or_by_one_and_the_best_stays_without_
 )
 def test_a_prediction_is_believed_less_the_farther_another_one_was_off(dropped, measured, verdict):
     rows = predicted(1.3, dropped)
-    rows[1]["verdict"] = Verdict.PREDICTED
+    rows[1]["verdict"] = Fate.PREDICTED
     rows[0] |= {"speedup": measured}
     assert doubt(rows) == (verdict == "CONTENDER")
     assert verdicts(rows) == ["CONTENDER", verdict]
@@ -89,7 +89,7 @@ def staged(study, root, *waiting, predicted=None, **rates):
     runs = runs.assign(level=None)
     rows = [
         {"suite": "B", "target": TARGET, "draft": DRAFT, "gamma": int(name[1:]), "level": None}
-        | {"verdict": Verdict.CONTENDER, "label": name, **(predicted or {})}
+        | {"verdict": Fate.CONTENDER, "label": name, **(predicted or {})}
         for name in rates
     ] + [*waiting]
     drop(rows, *advice_so_far(runs, config, INFOS, audit(runs)).values())
@@ -109,14 +109,14 @@ def test_a_setting_leaves_when_it_is_beaten_and_a_target_when_it_is_decided(
     noisy = np.array([0.9, 1.0, 1.1])
     config, rows = staged(study, root, **{name: rate * noisy for name, rate in rates.items()})
     assert verdicts(rows) == expected
-    text = describe(config, {row["label"]: row for row in rows}, 3)
+    text = describe_stage(config, {row["label"]: row for row in rows}, 3)
     assert rows[0]["answer"] in text
     assert ("measured no further" in text) == (expected[0] == "DECIDED")
 
 
 def test_nothing_is_decided_while_a_setting_waits_that_a_wrong_prediction_has_dropped(study, root):
     waiting = {"suite": "B", "target": TARGET, "draft": DRAFT, "gamma": 8, "level": None}
-    waiting |= {"verdict": Verdict.PREDICTED, "predicted": 0.9}
+    waiting |= {"verdict": Fate.PREDICTED, "predicted": 0.9}
     waiting |= {"predicted_low": 0.82, "predicted_high": 0.98}
     for most, expected in ((0.6, "DECIDED BEATEN PREDICTED"), (1.0, "CONTENDER BEATEN CONTENDER")):
         said = {"predicted": most, "predicted_low": most - 0.1, "predicted_high": most + 0.1}

@@ -2,7 +2,7 @@
 
 from types import SimpleNamespace
 
-from specmoe.analysis.stages import describe
+from specmoe.analysis.stages import describe_stage
 
 PREDICTED = {"predicted": 0.4, "predicted_low": 0.3, "predicted_high": 0.5}
 FAST = {"speedup": 1.5, "speedup_low": 1.34, "speedup_high": 1.68, "verdict": "contender"}
@@ -14,7 +14,7 @@ def lines(repeats, *rows, **columns):
     own = {
         place: {"label": f"a 0.8B, γ = {4 + place}"} | who | row for place, row in enumerate(rows)
     }
-    return describe(SimpleNamespace(label=str), own, repeats).splitlines()
+    return describe_stage(SimpleNamespace(label=str), own, repeats).splitlines()
 
 
 def test_after_a_repeat_each_setting_has_its_speedup_and_each_target_its_answer_and_what_is_next():

@@ -26,7 +26,7 @@ from specmoe.audit.limits import LIMITS
 from specmoe.audit.report import Audit, describe_audit
 from specmoe.config.schema import AuditSettings
 from specmoe.models.info import Size
-from specmoe.runs.other_tables import PASS_TIMES, frame_of
+from specmoe.runs.other_tables import PASS_TIMES, table_of
 from specmoe.runs.schema import read_runs, undisturbed
 
 from ...blocks import row as made_row
@@ -382,7 +382,7 @@ BOTH = {"machines": [described("probe", 800e9), described("probe", 900e9, "b")]}
     ],
 )
 def test_a_peak_is_stated_or_probes_and_passes_say_what_was_read(machine, passes, stated, read):
-    table = frame_of(PASS_TIMES, ({"disturbed_reason": None} | row for row in passes))
+    table = table_of(PASS_TIMES, ({"disturbed_reason": None} | row for row in passes))
     found = known_bandwidth(machine, table, SIZES | {"small": dense(10**8)})
     assert found == (stated, pytest.approx(read))
 

@@ -6,11 +6,11 @@ import pytest
 
 from specmoe.engine.responses import (
     Verification,
-    counts_of,
-    first_error,
+    error_in,
     read_counters,
     read_requests,
     reason_not_to_speculate,
+    round_counts,
 )
 
 
@@ -52,7 +52,7 @@ def test_a_replay_holds_a_token_that_nobody_drafted_and_is_rejected_if_restored_
         Verification(0, 4, True), Verification(1, 1, False),
         Verification(1, 3, False),
     ]  # fmt: skip
-    assert counts_of(trace, 4) == {
+    assert round_counts(trace, 4) == {
         # Rounds drafted 4, 4, 4 and 3 tokens, and accepted 2, 4, 0 and 1.
         "accepted_lengths": [1, 1, 1, 0, 1],
         "drafted_lengths": [0, 0, 0, 1, 3],
@@ -76,11 +76,11 @@ NO_INTEGER = 'error while handling "--poll": stoi'
             "W dflash: requested draft size (n_max=16) exceeds the trained block size 8 --",
             "exceeds the trained block size 8",
         ),
-        (first_error, "0.1 I loading\n0.2 E llama: full\n0.3 E cmn  init: failed\n", "llama: full"),
-        (first_error, f"{NO_INTEGER}\n\nusage:\n", NO_INTEGER),
-        (first_error, "error: invalid argument: --frob\n", "error: invalid argument: --frob"),
-        (first_error, "0.00.1 I all is well, error-free\n0.00.2 W E minor\n", None),
-        (first_error, "", None),
+        (error_in, "0.1 I loading\n0.2 E llama: full\n0.3 E cmn  init: failed\n", "llama: full"),
+        (error_in, f"{NO_INTEGER}\n\nusage:\n", NO_INTEGER),
+        (error_in, "error: invalid argument: --frob\n", "error: invalid argument: --frob"),
+        (error_in, "0.00.1 I all is well, error-free\n0.00.2 W E minor\n", None),
+        (error_in, "", None),
     ],
 )
 def test_what_a_server_says_of_errors_and_speculation_is_found_in_its_log(read, log, found):

@@ -13,7 +13,7 @@ from numpy import isfinite
 from specmoe.audit.bounds import required_time
 from specmoe.audit.evidence import Evidence
 from specmoe.figures import style
-from specmoe.figures.figures import PLOTS, draw, save
+from specmoe.figures.figures import PLOTS, figure_of, save_figures
 from specmoe.tables.exhibits import read_figures
 
 from .. import paper_analyses as made
@@ -70,8 +70,8 @@ def test_every_figure_is_specified_and_every_specified_one_drawn():
 @pytest.mark.parametrize("name", PLOTS)
 def test_every_figure_fits_the_page_whatever_names_are_and_nothing_overlaps(name):
     analysis = SHOWING.get(name, full)()
-    assert_fits(draw(name, made.relabelled(analysis, "moe_q4", LABEL)))
-    figure = draw(name, analysis)
+    assert_fits(figure_of(name, made.relabelled(analysis, "moe_q4", LABEL)))
+    figure = figure_of(name, analysis)
     assert_fits(figure)
     assert figure.get_figwidth() <= style.WIDTH_IN
     boxes = [figure.legends[0].get_window_extent()]
@@ -84,7 +84,7 @@ def test_every_figure_fits_the_page_whatever_names_are_and_nothing_overlaps(name
 def test_the_same_analysis_gives_the_same_bytes(tmp_path):
     names = ["speedup_by_gamma", "required_time"]
     for attempt in ("first", "second"):
-        assert save(full(), tmp_path / attempt, names) == names
+        assert save_figures(full(), tmp_path / attempt, names) == names
     for name in names:
         for file in (f"{name}.pdf", f"{name}.svg"):
             first, second = (tmp_path / attempt / file for attempt in ("first", "second"))
@@ -92,7 +92,7 @@ def test_the_same_analysis_gives_the_same_bytes(tmp_path):
 
 
 def test_a_campaign_without_drafts_has_no_figure(tmp_path):
-    assert save(made.without_drafts(), tmp_path) == []
+    assert save_figures(made.without_drafts(), tmp_path) == []
 
 
 NUMBERS = yaml.safe_load(Path(__file__).with_name("numbers.yaml").read_text())
@@ -101,7 +101,7 @@ NUMBERS = yaml.safe_load(Path(__file__).with_name("numbers.yaml").read_text())
 @pytest.mark.parametrize("name", NUMBERS)
 def test_figures_show_the_numbers_of_the_analysis(name):
     expected = NUMBERS[name]
-    figure = draw(name, getattr(made, expected["of"])())
+    figure = figure_of(name, getattr(made, expected["of"])())
     for axes, panel in zip(figure.axes, expected["panels"], strict=True):
         assert lines(axes) == [pytest.approx(line, rel=1e-4) for line in panel]
     assert legend(figure) == expected["legend"]
@@ -113,7 +113,7 @@ def test_intervals_are_those_of_the_analysis():
     settings = analysis.settings.assign(
         speedup_low=0.1, speedup_high=analysis.settings["speedup"] + 1e-17
     )
-    for axes in draw("speedup_by_gamma", replace(analysis, settings=settings)).axes[::2]:
+    for axes in figure_of("speedup_by_gamma", replace(analysis, settings=settings)).axes[::2]:
         shown = [value for line in lines(axes) for value in line]
         assert intervals(axes) == [(pytest.approx(0.1), pytest.approx(value)) for value in shown]
 
@@ -125,7 +125,7 @@ def marks(axes):
 
 
 def test_ways_of_drafting_stand_below_each_other_in_every_panel():
-    figure = draw("methods", made.several_methods())
+    figure = figure_of("methods", made.several_methods())
     moe, dense = figure.axes
     assert [axes.get_title() for axes in (moe, dense)] == ["MoE Q4", "Dense 4B"]
     assert [label.get_text() for label in moe.get_yticklabels()] == [
@@ -143,11 +143,11 @@ def test_ways_of_drafting_stand_below_each_other_in_every_panel():
 
 
 def test_a_level_that_is_a_number_is_on_its_scale_and_others_stand_in_order():
-    lengths = draw("levels", full()).axes[0]
+    lengths = figure_of("levels", full()).axes[0]
     assert [tick.get_text() for tick in lengths.get_xticklabels()] == ["64", "1024"]
     assert lengths.get_xlabel() == "Prompt length (tokens)"
     named = replace(full(), levels=full().levels.replace({"level": {"64": "none", "1024": "-x 2"}}))
-    assert draw("levels", named).axes[0].get_xticks().tolist() == [0, 1]
+    assert figure_of("levels", named).axes[0].get_xticks().tolist() == [0, 1]
 
 
 def test_the_best_setting_of_each_target_has_the_colour_of_its_answer():
@@ -157,7 +157,7 @@ def test_the_best_setting_of_each_target_has_the_colour_of_its_answer():
         "undecided": "decides no answer",
         "switch on": "answer: switch on",
     }.items():
-        figure = draw("best_settings", made.advised(full(), answer=answer))
+        figure = figure_of("best_settings", made.advised(full(), answer=answer))
         assert legend(figure) == [word]
     [axes] = figure.axes
     assert marks(axes) == [(1.4, 0)]
@@ -172,7 +172,7 @@ def test_no_two_settings_of_a_category_have_the_same_marker():
         for gamma in range(1, 9)
     ]
     drafts = [rows.assign(draft_label=name) for rows in many for name in ("One", "Two")]
-    figure = draw("categories", replace(made.with_categories(), categories=pd.concat(drafts)))
+    figure = figure_of("categories", replace(made.with_categories(), categories=pd.concat(drafts)))
     assert len(legend(figure)) <= len(style.MARKERS)
     samples = [line.get_marker() for line in figure.legends[0].get_lines()]
     assert len(samples) == len(set(samples))
@@ -181,7 +181,7 @@ def test_no_two_settings_of_a_category_have_the_same_marker():
 def test_rounds_and_even_routing_are_hollow_beside_passes_timed_by_themselves():
     costs = made.costed().verification
     moe = costs[costs["target"] == "moe_q4"]
-    figure = draw("verification_cost", replace(made.costed(), verification=moe))
+    figure = figure_of("verification_cost", replace(made.costed(), verification=moe))
     times, experts = figure.axes
     passes, rounds = lines(times)
     assert passes == pytest.approx([STEP_MS * verify_cost(n) for n in moe["n_tokens"]], rel=0.05)
@@ -203,7 +203,7 @@ def test_rounds_and_even_routing_are_hollow_beside_passes_timed_by_themselves():
 def test_a_pair_of_which_passes_alone_were_measured_has_no_speedups():
     analysis, names = made.with_upcycled_pairs(), {"moe_q4": "draft_2b", "dense_4b": "draft_0.8b"}
     passes = pd.concat([analysis.pass_times, analysis.pass_times.replace(names)])
-    figure = draw("upcycled_pairs", replace(analysis, pass_times=passes))
+    figure = figure_of("upcycled_pairs", replace(analysis, pass_times=passes))
     assert [len(lines(axes)) > 0 for axes in figure.axes].count(False) == 1
 
 
@@ -211,7 +211,7 @@ def test_runs_stand_beside_the_diagonal_where_they_take_what_their_passes_need()
     one = required_time(Evidence(campaign(unrelated()), SIZES, None, SETTINGS))
     one = one.assign(family=["moe", "moe", "dense", "dense"], campaign="published")
     other = one.assign(decode_ms=one["decode_ms"] / 5, campaign="synthetic")
-    figure = draw("required_time", replace(full(), required_time=pd.concat([one, other])))
+    figure = figure_of("required_time", replace(full(), required_time=pd.concat([one, other])))
     [axes] = figure.axes
     bound, *series = axes.get_lines()
     diagonal = bound.get_xydata()

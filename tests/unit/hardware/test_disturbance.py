@@ -19,7 +19,7 @@ from specmoe.hardware.disturbance import (
     mac_pressure,
     measure_undisturbed,
     observe,
-    read_counters,
+    read_state,
     snapshot,
     waited_s,
 )
@@ -127,15 +127,15 @@ def test_a_macs_thermal_pressure_is_named(text, pressure):
 
 @pytest.mark.skipif(not psutil.LINUX, reason="only Linux counts the waiting of a thread")
 def test_every_thread_of_a_process_has_a_counter():
-    assert len(read_counters(os.getpid()).waited_s) == psutil.Process().num_threads()
+    assert len(read_state(os.getpid()).waited_s) == psutil.Process().num_threads()
 
 
 def test_a_process_that_ended_is_unknown_and_without_one_tools_that_ended_count():
-    counters = read_counters(max(psutil.pids()) + 10_000_000)
+    counters = read_state(max(psutil.pids()) + 10_000_000)
     assert (counters.server_s, counters.waited_s) == (None, None)
-    before = read_counters(None).server_s
+    before = read_state(None).server_s
     subprocess.run([sys.executable, "-c", "sum(range(20_000_000))"], check=True)
-    assert read_counters(None).server_s > before
+    assert read_state(None).server_s > before
 
 
 def test_processes_of_one_name_count_together_and_small_ones_are_not_named(monkeypatch):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from specmoe.measure.divergence import batch_sizes, find_divergences, judge
+from specmoe.measure.divergence import batch_sizes, find_divergences, weigh
 
 from ...blocks import row as made_row
 
@@ -38,11 +38,11 @@ def test_other_runs_do_not_diverge(other):
 
 def test_a_gap_is_the_lead_of_the_baselines_token_by_size_of_batch():
     one_by_one = {7: -0.5, 9: -0.75, 3: -3.0}
-    judged = judge(7, 9, {1: one_by_one, 2: {9: -0.5, 7: -0.625}})
+    judged = weigh(7, 9, {1: one_by_one, 2: {9: -0.5, 7: -0.625}})
     assert judged == {"likeliest": 7, "gap_nats": 0.25, "gap_nats_by_batch": {2: -0.125}}
 
     # That of an unlisted token is a lower bound without batches.
-    judged = judge(7, 9, {1: {7: -0.5, 1: -8.5}, 2: {7: -0.5, 1: -8.0}})
+    judged = weigh(7, 9, {1: {7: -0.5, 1: -8.5}, 2: {7: -0.5, 1: -8.0}})
     assert judged == {"likeliest": 7, "gap_nats": 8.0, "gap_nats_by_batch": {}}
 
 

@@ -13,7 +13,7 @@ from gguf.gguf_writer import GGUFValue
 
 from specmoe.config.models import NgramCache
 from specmoe.errors import EngineError, ModelError
-from specmoe.models.derived import make_model, make_ngram_cache, truncate
+from specmoe.models.derived import make_entry, make_ngram_cache, truncate
 from specmoe.models.gguf import read_info
 from specmoe.models.gguf_file import read_header, writer_of
 from specmoe.models.info import save_info
@@ -194,7 +194,7 @@ def test_the_file_is_what_the_tool_wrote_and_its_info_names_the_vocabulary(tmp_p
     tokenizer = read_info(tmp_path / "model.gguf")
     save_info(tokenizer, tmp_path / "model.json")
     entry = NgramCache(kind="ngram_cache", source="model", text="text.txt")
-    make_model({"counted": entry}, "counted", engine, tmp_path, made, tmp_path / "log")
+    make_entry({"counted": entry}, "counted", engine, tmp_path, made, tmp_path / "log")
     assert made.read_text() == "counts"
     assert not list(tmp_path.glob(".*"))
     info = json.loads((tmp_path / "counted.json").read_text())

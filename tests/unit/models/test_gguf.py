@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from specmoe.config.models import Family, PathModel
 from specmoe.errors import ModelError
 from specmoe.files import digest_of_parts, link, sha256_of
-from specmoe.models.gguf import check_family, describe_model, read_info
+from specmoe.models.gguf import check_family, read_info, write_info
 from specmoe.models.info import Thinking, load_info, save_info
 from specmoe.models.synthetic import write_model
 
@@ -250,8 +250,8 @@ def test_a_model_of_another_family_is_refused(dense, wrong, message):
 def test_a_model_of_another_digest_than_the_config_gives_is_refused(dense, tmp_path):
     digest, info = sha256_of(dense), tmp_path / "info.json"
     entry = PathModel(kind="path", path=str(dense), sha256=digest)
-    describe_model(dense, entry, None, ("", ""), None, info)
+    write_info(dense, entry, None, ("", ""), None, info)
     assert load_info(info).sha256 == digest
     with pytest.raises(ModelError, match=f"SHA-256 {digest}, not {'0' * 64}; correct"):
         wrong = entry.model_copy(update={"sha256": "0" * 64})
-        describe_model(dense, wrong, None, ("", ""), None, info)
+        write_info(dense, wrong, None, ("", ""), None, info)

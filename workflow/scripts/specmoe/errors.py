@@ -73,7 +73,7 @@ def nearest(name: str, known: Iterable[str]) -> str:
 _MOST_ERRORS = 12
 
 
-def listed(errors: Sequence[str]) -> str:
+def abridged(errors: Sequence[str]) -> str:
     """Return errors, a line each: of many the first ones, and how many more there are."""
     more = len(errors) - _MOST_ERRORS
     return "\n".join([*errors[:_MOST_ERRORS], *([f"and {more} errors more"] if more > 0 else [])])
@@ -83,7 +83,7 @@ def error_message(error: BaseException) -> str:
     """Return what the user is told of an error, or of several: a line each, with its kind."""
     if isinstance(error, BaseExceptionGroup):
         lines = [line for one in error.exceptions for line in error_message(one).splitlines()]
-        return listed(list(dict.fromkeys(lines)))
+        return abridged(list(dict.fromkeys(lines)))
     return "\n".join(f"{type(error).__name__}: {line}" for line in _text(error).splitlines())
 
 

@@ -108,7 +108,7 @@ class Records:
                     measured = measure()
                     save(file, request, measured, time.monotonic() - began)
                     return measured, True
-        return load(file)[1], False
+        return load_kept(file)[1], False
 
     def relink(self, name: str, request: Request) -> None:
         """Make the link to what is kept of a request."""
@@ -160,7 +160,7 @@ def head_of(file: Path) -> Head | None:
         return None
 
 
-def load(file: Path) -> tuple[Request, dict[str, Any]]:
+def load_kept(file: Path) -> tuple[Request, dict[str, Any]]:
     """Return what a record was asked and what it measured. Raises DamagedFileError."""
     at = file if not file.is_symlink() else Path(os.path.relpath(file.resolve()))
     remedy = f"delete {at} and run snakemake again, which measures it again"

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from specmoe.analysis.decision import LITTLE, Answer, Ends, Verdict, decide, find_answer
+from specmoe.analysis.decision import LITTLE, Answer, Ends, Fate, decide, find_answer
 from specmoe.analysis.exclusions import at_all_prompts, is_excluded
 from specmoe.analysis.follow_up import Need, launch_line, measuring_line, what_helps
 from specmoe.analysis.intervals import mean_on_other_prompts, mean_speedup, moderated, stacked
@@ -81,7 +81,7 @@ _COUNTS = [
 MOST_MISSING = 0.5
 
 
-def advise(
+def advice_from(
     runs: pd.DataFrame,
     pairs: pd.DataFrame,
     measured: pd.DataFrame,
@@ -126,13 +126,13 @@ def advise(
     verdicts = {key_of(row): row["verdict"] for row in stages if row.get("level") is None}
     said = np.array([verdicts.pop(key, None) for key in _keys(settings)], object)
     compared = settings["status"] == Status.COMPARED
-    settings.loc[compared & (said == Verdict.BEATEN), "status"] = Status.BEATEN
+    settings.loc[compared & (said == Fate.BEATEN), "status"] = Status.BEATEN
     settings.loc[compared & is_idle(settings), "status"] = Status.IDLE
     # Left are those without a pair: the minutes may end before a contender has its turn.
     untried = Counter(
         target
         for (_, target, *_), verdict in verdicts.items()
-        if verdict in (Verdict.UNTRIED, Verdict.CONTENDER)
+        if verdict in (Fate.UNTRIED, Fate.CONTENDER)
     )
     controlled = pd.DataFrame() if beside is None else beside
     failed = controlled.groupby("target")["failed"].sum().to_dict() if len(controlled) else {}
@@ -304,7 +304,7 @@ def _answer(
     counts = Counter(own["status"])
     gone = counts[Status.EXCLUDED] + counts[Status.LOST]
     usable = own[own["status"].isin([Status.BEST, Status.COMPARED])]
-    answer, reason = _known(own, usable, controls) or judge(usable)
+    answer, reason = _known(own, usable, controls) or choose_answer(usable)
     need, more = what_helps(answer, usable, config)
     most_untried = untried > MOST_MISSING * (len(own) + untried) or (untried and usable.empty)
     if most_untried and answer in (Answer.OFF, Answer.LITTLE):
@@ -388,7 +388,7 @@ _REASONS = {
 }
 
 
-def judge(usable: pd.DataFrame) -> tuple[Answer, str]:
+def choose_answer(usable: pd.DataFrame) -> tuple[Answer, str]:
     """Return the answer of settings on the same prompts, the fastest first, and the reason.
 
     They have the columns of `deciding`, and looping (null: unknown).

@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 from specmoe.analysis import cost_tables, filters, summaries
-from specmoe.analysis.advice import advise
+from specmoe.analysis.advice import advice_from
 from specmoe.analysis.baselines_beside import baselines_beside
 from specmoe.analysis.gamma_curves import gamma_curves
 from specmoe.analysis.labels import is_no_control, list_drafts
@@ -74,7 +74,7 @@ def analysis_of_campaign(campaign: LoadedCampaign, others: Sequence[Analysis]) -
     tokens = summaries.token_times(usual(counted))
     beside = baselines_beside(usual_pairs, statistics)
     found = tables["settings"], audit.audit
-    tables |= advise(usual(runs), pairs, *found, config, infos, stages, beside)
+    tables |= advice_from(usual(runs), pairs, *found, config, infos, stages, beside)
     # Stages alone use what else is known of settings.
     tables["advice_settings"] = tables["advice_settings"][TABLES["advice_settings"].columns]
     models = config.models.items()
@@ -127,11 +127,11 @@ def advice_so_far(
     audit: pd.DataFrame,
     stages: Iterable[Mapping[str, Any]] = (),
 ) -> dict[str, pd.DataFrame]:
-    """Return the tables of `advise`, of the runs of a campaign that goes on."""
+    """Return the tables of `advice_from`, of the runs of a campaign that goes on."""
     runs = summaries.with_conditions(runs)
     pairs = summaries.make_pairs(runs, config.audit.unrelated_drafts, infos, config.workloads)
     settings = setting_tables(pairs, config.statistics)["settings"]
-    return advise(usual(runs), pairs, settings, audit, config, infos, stages)
+    return advice_from(usual(runs), pairs, settings, audit, config, infos, stages)
 
 
 def setting_tables(pairs: pd.DataFrame, statistics: Statistics) -> dict[str, pd.DataFrame]:

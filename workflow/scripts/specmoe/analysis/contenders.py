@@ -18,7 +18,7 @@ import pandas as pd
 
 from specmoe.analysis.advice import Status
 from specmoe.analysis.build import advice_so_far
-from specmoe.analysis.decision import Answer, Verdict
+from specmoe.analysis.decision import Answer, Fate
 from specmoe.analysis.gamma_curves import scored_pair
 from specmoe.analysis.labels import is_no_control, with_controls
 from specmoe.analysis.noise import prior
@@ -43,7 +43,7 @@ Rows = dict[str, dict[str, Any]]
 
 # A setting is tried on so many prompts before a further setting is: fewer say little of others.
 WANTED_PROMPTS = 8
-START_S = 1.0  # of a server, with its warm-up
+WARM_START_S = 1.0  # of a server, with its warm-up
 _SPEEDUP = ("speedup", "speedup_low", "speedup_high")
 _DECIDED = (Answer.ON, Answer.OFF, Answer.LITTLE, Answer.LOOPING)
 _target = itemgetter("target")
@@ -90,7 +90,7 @@ def _row(block: Block, arm: Arm, config: Config) -> dict[str, Any]:
         "prompts": len(block.prompts),
         # Nothing is predicted of other methods than draft models, nor of those that stop early.
         "scored_by": arm.draft_model if arm.method == Method.DRAFT and not arm.p_min else None,
-        "verdict": Verdict.CONTENDER,
+        "verdict": Fate.CONTENDER,
     }
 
 
@@ -124,7 +124,7 @@ def drop_predicted(settings: Sequence[dict[str, Any]]) -> None:
     if len(beaten) == len(settings) and beaten:
         beaten.remove(max(beaten, key=itemgetter("predicted")))
     for row in beaten:
-        row["verdict"] = Verdict.PREDICTED
+        row["verdict"] = Fate.PREDICTED
 
 
 def compare(
@@ -141,7 +141,7 @@ def compare(
 
 
 def drop(rows: Sequence[dict[str, Any]], advice: pd.DataFrame, settings: pd.DataFrame) -> None:
-    """Give their verdicts to the settings of a target; frames are its rows of `advise`'s."""
+    """Give their verdicts to the settings of a target; frames are its rows of `advice_from`'s."""
     by_key = {key_of(row): row for row in rows if row["level"] is None}
     usable = settings["status"].isin([Status.BEST, Status.COMPARED])
     usable &= settings["prompt_set"] == settings["prompt_set"].head(1).sum()  # those that answer
@@ -150,16 +150,16 @@ def drop(rows: Sequence[dict[str, Any]], advice: pd.DataFrame, settings: pd.Data
         row |= {name: found[name] for name in _SPEEDUP if pd.notna(found[name])}
         row["answer"] = str(advice["answer"].iloc[0])
         if found["status"] == Status.IDLE:
-            row["verdict"] = Verdict.IDLE
+            row["verdict"] = Fate.IDLE
         elif answers and found["status"] != Status.BEST and found["slower"]:
-            row["verdict"] = Verdict.BEATEN
+            row["verdict"] = Fate.BEATEN
     if not usable.any() or doubt(rows):
         return
     decided = advice["answer"].isin(_DECIDED).any()
     enough = decided or not settings.loc[usable, "more_helps"].any()
     for row in rows:
-        if {Verdict.UNTRIED: decided, Verdict.CONTENDER: enough}.get(row["verdict"]):
-            row["verdict"] = Verdict.DECIDED
+        if {Fate.UNTRIED: decided, Fate.CONTENDER: enough}.get(row["verdict"]):
+            row["verdict"] = Fate.DECIDED
 
 
 def doubt(rows: Sequence[dict[str, Any]]) -> bool:
@@ -170,7 +170,7 @@ def doubt(rows: Sequence[dict[str, Any]]) -> bool:
     measured so far decides nothing.
     """
     both = [row for row in rows if {"predicted", "speedup"} <= row.keys()]
-    believed = [row for row in rows if row["verdict"] == Verdict.PREDICTED]
+    believed = [row for row in rows if row["verdict"] == Fate.PREDICTED]
     if not both or not believed:
         return False
     usual = prior("predictions", "once")
@@ -183,7 +183,7 @@ def doubt(rows: Sequence[dict[str, Any]]) -> bool:
     edge = max([1.0, *(end(row, "predicted_low") for row in (*both, *believed))])
     again = [row for row in believed if end(row, "predicted_high") >= edge]
     for row in again:
-        row["verdict"] = Verdict.CONTENDER
+        row["verdict"] = Fate.CONTENDER
     return bool(again)
 
 
@@ -198,11 +198,11 @@ def afford(rows: Rows, left_s: float, paces: Mapping[str, float]) -> None:
         return float(row.get("speedup", row.get("predicted", 1.0)))
 
     tried = set[str]()
-    going = [row for row in rows.values() if row["verdict"] in (Verdict.CONTENDER, Verdict.UNTRIED)]
+    going = [row for row in rows.values() if row["verdict"] in (Fate.CONTENDER, Fate.UNTRIED)]
     for row in sorted(going, key=expected, reverse=True):
         run_s = paces.get(row["target"], 0.0)
-        both_s = run_s + run_s / max(expected(row), 0.1) + START_S
+        both_s = run_s + run_s / max(expected(row), 0.1) + WARM_START_S
         left_s -= min(row["prompts"], WANTED_PROMPTS) * both_s
         affords = left_s >= 0 or row["target"] not in tried
-        row["verdict"] = Verdict.CONTENDER if affords else Verdict.UNTRIED
+        row["verdict"] = Fate.CONTENDER if affords else Fate.UNTRIED
         tried.add(row["target"])

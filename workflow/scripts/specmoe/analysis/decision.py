@@ -36,7 +36,7 @@ class Answer(StrEnum):
     UNKNOWN = "not known"
 
 
-class Verdict(StrEnum):
+class Fate(StrEnum):
     """What becomes of a setting after a stage, see `contenders`."""
 
     CONTENDER = "contender"  # it is measured further

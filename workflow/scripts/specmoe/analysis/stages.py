@@ -17,7 +17,7 @@ from typing import Any
 import pandas as pd
 
 from specmoe.analysis import contenders
-from specmoe.analysis.decision import Verdict
+from specmoe.analysis.decision import Fate
 from specmoe.analysis.number_text import TOO_FEW_PROMPTS, measured
 from specmoe.campaign.asked import Asked
 from specmoe.campaign.campaign import LoadedCampaign
@@ -164,11 +164,11 @@ class Stages:
         rows = contenders.choose(self.campaign, repeat, self.blocks, before)
         if not last:
             contenders.afford(rows, self.left_s, self.paces)
-        measured = {name: row["verdict"] == Verdict.CONTENDER for name, row in rows.items()}
+        measured = {name: row["verdict"] == Fate.CONTENDER for name, row in rows.items()}
         going = {row["target"] for name, row in rows.items() if measured[name]}
         decided = {row["target"] for row in rows.values()} - going
         ended = "no setting needs more repeats" if rows and not going else ""
-        print(describe(self.campaign.config, rows, repeat, ended or last), flush=True)
+        print(describe_stage(self.campaign.config, rows, repeat, ended or last), flush=True)
         kept = {
             "basis": basis,
             "settings": rows,
@@ -189,7 +189,7 @@ class Stages:
         return digest_of({"settings": asked.settings, "records": written})
 
 
-def describe(config: Config, rows: contenders.Rows, repeats: int, ended: str = "") -> str:
+def describe_stage(config: Config, rows: contenders.Rows, repeats: int, ended: str = "") -> str:
     """Return a table of all settings after so many repeats, and a line for each target.
 
     `ended` says why no repeat follows, if none does.
@@ -214,7 +214,7 @@ def describe(config: Config, rows: contenders.Rows, repeats: int, ended: str = "
         "repeats": repeats,
         "known": numbers[repeats > 0],
         "ended": ended,
-        "contender": Verdict.CONTENDER,
+        "contender": Fate.CONTENDER,
     }
     return fill_template(ROOT / "paper/stages.txt.j2", **values)
 

@@ -89,7 +89,7 @@ def state(
     """Return a row for each quarter of a target's blocks, from slow other baselines to fast ones.
 
     `pairs` are those that count at the campaign's own conditions, controls too; `advice` and
-    `compared` are the tables of `advise`: the settings that a target's answer was chosen from are
+    `compared` are tables of `advice_from`: the settings that a target's answer was chosen from are
     taken together. No rows where fewer than two blocks a quarter can be compared. Columns: target,
     quarter (from 1), blocks, settings; other_tokens_per_second and speedup (geometric means, with
     the speedup's interval); expected (the speedup by the line through all); slope (of the line, in

@@ -123,7 +123,7 @@ def _counts(audit: pd.DataFrame) -> dict[str, Any]:
     return counts
 
 
-FACTORS = (1.0, 1.5, 2.0, 2.5, 3.0)  # the first is the rows as they are
+SLOWED_BY = (1.0, 1.5, 2.0, 2.5, 3.0)  # the first is the rows as they are
 # Those of time, and of counters: that do not add up, or are not the draft model's.
 _LOOKED_AT = [one for one in CHECKS.values() if one.find not in vars(output).values()]
 _OF_SINGLE_ROUNDS = (
@@ -150,7 +150,7 @@ def count_sensitivity(evidence: Evidence) -> pd.DataFrame:
     """
     timed = [run.run for run in evidence.runs.values() if run.speculative and run.decode_ms]
     rows = []
-    for factor in FACTORS if timed else ():
+    for factor in SLOWED_BY if timed else ():
         row = {"factor": factor, "runs": len(timed)}
         for forged in Forged:
             seen = _forge(evidence, forged, factor) if factor > 1 else evidence

@@ -90,8 +90,8 @@ def _check_distinct(values: list[Any]) -> list[Any]:
     return values
 
 
-T = TypeVar("T")
-Distinct = Annotated[list[T], AfterValidator(_check_distinct)]
+_T = TypeVar("_T")
+Distinct = Annotated[list[_T], AfterValidator(_check_distinct)]
 """A list whose values differ."""
 
 # What pydantic says in words of Python, or by a pattern.

@@ -23,7 +23,7 @@ from specmoe.config.methods import METHODS, Drafting, Method, is_ngram
 from specmoe.config.models import AnyModel, SyntheticDraft, SyntheticModel, families
 from specmoe.config.schema import Config, OwnModel, Suite
 from specmoe.config.workloads import AnyWorkload, TextsWorkload, WorkloadPrompt, prompts_of_file
-from specmoe.errors import ConfigError, listed, nearest, one_line
+from specmoe.errors import ConfigError, abridged, nearest, one_line
 from specmoe.records import digest_of
 
 CATALOGS = ("engines", "models", "prompts", "suites", "config")
@@ -190,7 +190,7 @@ def _checked(section: type[Section], data: Mapping[str, Any], root: Path) -> Sec
     try:
         return section.model_validate(data, context={"root": root})
     except ValidationError as error:
-        raise ConfigError(listed([f"config: {line}" for line in _lines_of(error)])) from error
+        raise ConfigError(abridged([f"config: {line}" for line in _lines_of(error)])) from error
 
 
 # Where pydantic adds the branch of a tagged union to the place of an error.
@@ -225,7 +225,7 @@ Errors = Iterator[tuple[str, str]]
 def stop_at(*checks: Errors) -> None:
     """Raise ConfigError with a line for each error that checks find."""
     if errors := list(dict.fromkeys(chain.from_iterable(checks))):
-        raise ConfigError(listed([f"config: {place}: {error}" for place, error in errors]))
+        raise ConfigError(abridged([f"config: {place}: {error}" for place, error in errors]))
 
 
 def _unknown(names: Iterable[object], known: Collection[str], place: str, what: str) -> Errors:

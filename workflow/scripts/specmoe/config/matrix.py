@@ -42,13 +42,13 @@ def list_blocks(config: Config, *, gpu: bool) -> list[Block]:
     if not config.measurement.staged:
         return blocks
     read = {name for names in list_draft_scoring(config, blocks).values() for name in names}
-    texts = [texts_of(one) for one in blocks if one.repeat == 0 and one.speculates]
+    texts = [texts_alone(one) for one in blocks if one.repeat == 0 and one.speculates]
     # They also tell how long runs take, where minutes decide what is tried.
     timed = config.measurement.minutes is not None
     return [one for one in texts if timed or one.block in read] + blocks
 
 
-def texts_of(block: Block) -> Block:
+def texts_alone(block: Block) -> Block:
     """Return the block in which a block's target writes alone what draft models then score."""
     place, _, repeat = block.block.rpartition("/")
     return replace(block, block=f"{place}/{TEXTS}/{repeat}", arms=(Arm(),))
@@ -170,7 +170,7 @@ def list_draft_scoring(config: Config, blocks: Iterable[Block]) -> dict[str, lis
     staged = config.measurement.staged
     for block in _known_to_our_program(config, blocks):
         if block.temperature == 0 and Arm() in block.arms and not (staged and block.repeat):
-            name = texts_of(block).block if staged else block.block
+            name = texts_alone(block).block if staged else block.block
             plain = [arm for arm in block.arms if arm.forced_acceptance is None]
             for draft in {str(arm.draft_model) for arm in plain if arm.method == Method.DRAFT}:
                 read.setdefault(draft, []).append(name)

@@ -236,7 +236,7 @@ class AuditSettings(Strict):
     """draft models that have nothing in common with any target"""
 
 
-class Machine(Strict):
+class StatedMachine(Strict):
     """Facts about the machine that specmoe does not find, or finds wrong."""
 
     chip: str | None = None
@@ -278,7 +278,7 @@ class Config(Strict):
     campaign: Campaign
     measurement: Measurement = Measurement()
     statistics: Statistics = Statistics()
-    machine: Machine = Machine()
+    machine: StatedMachine = StatedMachine()
     check_capacity: bool = True
     """`false` downloads and measures what does not seem to fit disk or memory"""
     compare_with: list[Name] = Field(default=[])

@@ -15,7 +15,7 @@ from pydantic import ConfigDict, Field, PositiveInt, StringConstraints
 
 from specmoe.config.base import Distinct, InputPath, Name, Strict, first_error, resource
 from specmoe.config.block import Sending, Stop, Template
-from specmoe.errors import ConfigError, listed
+from specmoe.errors import ConfigError, abridged
 from specmoe.files import json_of, read_text
 
 Message = Mapping[str, Any]
@@ -272,7 +272,7 @@ def prompts_of_file(workload: FileWorkload, file: Path) -> list[WorkloadPrompt]:
         except ValueError as error:
             errors.setdefault(first_error(error), number)
     if errors:
-        raise ConfigError(listed([f"{_place(file, at)}: {why}" for why, at in errors.items()]))
+        raise ConfigError(abridged([f"{_place(file, at)}: {why}" for why, at in errors.items()]))
     if len(found) < (wanted := workload.sample or 1):
         raise ConfigError(f"{file} has {len(found)} prompts, and its workload wants {wanted}")
     prompts, count = [*found.values()], workload.sample or len(found)

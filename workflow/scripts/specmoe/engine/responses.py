@@ -69,14 +69,14 @@ class Verification(NamedTuple):
     restored: bool
 
 
-Request = dict[str, Any]
+LoggedRequest = dict[str, Any]
 """What a server logs of one request, as a record has it: its `verifications`, and `draft_ms`, the
 time of drafting, of no meaning where requests are served at once."""
 
 
-def read_requests(log: str) -> dict[int, list[Request]]:
+def read_requests(log: str) -> dict[int, list[LoggedRequest]]:
     """Return what a server logged of each request, by the slot that served it and in its order."""
-    slots: dict[int, list[Request]] = {}
+    slots: dict[int, list[LoggedRequest]] = {}
     before = 0.0
     for line in log.splitlines():
         if found := _TASK.search(line):
@@ -92,7 +92,7 @@ def read_requests(log: str) -> dict[int, list[Request]]:
     return slots
 
 
-def first_error(log: str) -> str | None:
+def error_in(log: str) -> str | None:
     """Return the first error in a server's log; None without any."""
     found = _FIRST_ERROR.search(log)
     return found[1].strip() if found else None
@@ -104,7 +104,7 @@ def reason_not_to_speculate(log: str) -> str | None:
     return found.group().strip() if found else None
 
 
-def counts_of(verifications: Sequence[Verification], longest: int) -> dict[str, Any]:
+def round_counts(verifications: Sequence[Verification], longest: int) -> dict[str, Any]:
     """Return a row's counts of a run's verifications, see `runs.schema.Row`.
 
     `longest` is the longest draft. Replays that were rejected in part gave no token.

@@ -14,7 +14,7 @@ import psutil
 
 from specmoe.config.engines import engine_environment
 from specmoe.engine import process
-from specmoe.engine.responses import first_error, read_counters
+from specmoe.engine.responses import error_in, read_counters
 from specmoe.errors import MeasurementError
 from specmoe.text import exit_status
 
@@ -173,7 +173,7 @@ class Server:
         deadline = time.monotonic() + self._time_limit_s
         while time.monotonic() < deadline:
             if status := self._end():
-                said = first_error(self.log_text())
+                said = error_in(self.log_text())
                 cause = f": {said}" if said else ""
                 raise self.error(f"llama-server ended while loading ({status}){cause}")
             with suppress(httpx.TransportError):  # not listening yet

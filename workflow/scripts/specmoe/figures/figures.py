@@ -24,7 +24,7 @@ _OTHERS = ("upcycled_pairs", "state", "required_time")
 
 
 @applied()
-def draw(name: str, analysis: Analysis) -> Figure | None:
+def figure_of(name: str, analysis: Analysis) -> Figure | None:
     """Return a figure in the paper's style, with everything in its place; None without content."""
     if figure := PLOTS[name](analysis):
         # As an engine of the figure it would do so for every file.
@@ -33,10 +33,10 @@ def draw(name: str, analysis: Analysis) -> Figure | None:
 
 
 @applied()
-def save(analysis: Analysis, folder: Path, names: Collection[str] = PLOTS) -> list[str]:
+def save_figures(analysis: Analysis, folder: Path, names: Collection[str] = PLOTS) -> list[str]:
     """Save the figures that show anything as `<name>.pdf`, the page's as SVG too; return names."""
     folder.mkdir(parents=True, exist_ok=True)
-    drawn = {name: figure for name in names if (figure := draw(name, analysis))}
+    drawn = {name: figure for name in names if (figure := figure_of(name, analysis))}
     for name, figure in drawn.items():
         figure.savefig(folder / f"{name}.pdf", metadata={"CreationDate": None})
     why = [name for name in _WHY if name in drawn][:1]

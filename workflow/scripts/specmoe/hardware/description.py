@@ -34,7 +34,7 @@ from specmoe.hardware.machine import (
 )
 from specmoe.records import first_changes
 
-Facts = dict[str, str | int | float | None]
+MachineFacts = dict[str, str | int | float | None]
 
 PROBED = "probe: sustained reads of the system's memory by all physical cores"
 MOST_BYTES = 2**30
@@ -56,7 +56,7 @@ def machine_facts(
     given: Mapping[str, str | float],
     probe: Callable[[], float],
     devices: Sequence[Device] = (),
-) -> Facts:
+) -> MachineFacts:
     """Return what a plan and a paper say about the machine.
 
     `given` holds what the user states, which overrides what is found: chip, memory_gb,
@@ -66,7 +66,7 @@ def machine_facts(
     GPUs are null if they are unknown or if the GPUs share the system's memory.
     """
     gpus = _gpus(backend, devices)
-    hardware: Facts = {
+    hardware: MachineFacts = {
         "id": machine_id(),
         "chip": processor_name(),
         "architecture": platform.machine(),
@@ -86,10 +86,10 @@ def machine_facts(
     return hardware
 
 
-def stated(given: Mapping[str, str | float]) -> Facts:
+def stated(given: Mapping[str, str | float]) -> MachineFacts:
     """Return what the user states, under the names of the description; null for no bandwidth."""
     bandwidth = given.get("memory_bandwidth_gb_s")
-    facts: Facts = {
+    facts: MachineFacts = {
         name.replace("_gb", "_bytes"): one if isinstance(one, str) else round(one * GIB)
         for name, one in given.items()
         if name != "memory_bandwidth_gb_s"
@@ -117,7 +117,7 @@ def _gpus(backend: Backend, devices: Sequence[Device]) -> list[tuple[str, int | 
 
 
 def _bandwidth(
-    hardware: Facts, backend: Backend, probe: Callable[[], float]
+    hardware: MachineFacts, backend: Backend, probe: Callable[[], float]
 ) -> tuple[float | None, str | None]:
     """Return the bandwidth of the memory that the backend reads weights from, and its source."""
     shared = hardware["gpu"] is not None and hardware["gpu_memory_bytes"] is None
@@ -175,7 +175,7 @@ def collect(machines: Sequence[Mapping[str, Any]], *, shared: bool) -> dict[str,
 
 
 def write_description(
-    facts: Facts, given: Mapping[str, str | float], out: Path, first: Path | None = None
+    facts: MachineFacts, given: Mapping[str, str | float], out: Path, first: Path | None = None
 ) -> None:
     """Write the description of this machine; where several share a campaign, compare it.
 

@@ -19,7 +19,7 @@ import psutil
 from specmoe.config.engines import Backend
 from specmoe.hardware.machine import is_throttled, output_of, text_of
 
-T = TypeVar("T")
+_T = TypeVar("_T")
 
 # The system counts CPU time in ticks, and the difference of two counts may be one tick off.
 TICK_S = 1 / os.sysconf("SC_CLK_TCK")
@@ -94,8 +94,8 @@ class Budget:
 
 
 def measure_undisturbed(
-    run: Callable[[], T], prepare: Callable[[], Watch], budget: Budget, runs: int = 1
-) -> tuple[T, dict[str, Any]]:
+    run: Callable[[], _T], prepare: Callable[[], Watch], budget: Budget, runs: int = 1
+) -> tuple[_T, dict[str, Any]]:
     """Call `run`, and once more if it was disturbed and the budget allows it.
 
     Return its last result, which counts even if it is disturbed, and the record's columns about it.
@@ -104,9 +104,9 @@ def measure_undisturbed(
     for again in (0, 1):
         watch = prepare()
         # The tools that read the condition are no part of the run.
-        before, start = read_condition(watch), read_counters(watch.pid)
+        before, start = read_condition(watch), read_state(watch.pid)
         result = run()
-        end, after = read_counters(watch.pid), read_condition(watch)
+        end, after = read_state(watch.pid), read_condition(watch)
         seen = observe(start._replace(**before), end._replace(**after))
         reason = disturbance_reason(seen) if budget.judges else None
         if reason is None or again or not budget.take(runs):
@@ -158,7 +158,7 @@ def observe(start: State, end: State) -> Observation:
     )
 
 
-def read_counters(pid: int | None) -> State:
+def read_state(pid: int | None) -> State:
     """Return the counters; those of process `pid` are None if it has ended.
 
     Without `pid`, they are of all tools that this process has run to their end.

@@ -31,7 +31,7 @@ from specmoe.errors import MeasurementError
 from specmoe.files import at_home
 from specmoe.hardware.disturbance import Budget, Watch, measure_undisturbed
 
-Run = dict[str, Any]
+RunRecord = dict[str, Any]
 """What a block's record holds of one run."""
 
 CONTEXT_STEP = 256  # llama.cpp rounds the context up (src/llama-context.cpp)
@@ -121,7 +121,7 @@ class LiveArm:
         self.server: Server
         self.prompts: Mapping[str, list[int]] = {}  # as token ids
         self.sent: Counter[int] = Counter()  # requests of the present server, by slot
-        self._job, self._runs = job, list[Run]()
+        self._job, self._runs = job, list[RunRecord]()
         self._is_stateful = arm.method is not None and METHODS[arm.method].remembers
         self._peaks: list[int] = []  # of memory, of the servers that have ended
         self._used = False  # whether the present server has measured
@@ -200,7 +200,7 @@ class LiveArm:
 
     def request(
         self, ids: list[int], n_predict: int, seed: int, *, slot: int = 0, warm_up: bool = False
-    ) -> Run:
+    ) -> RunRecord:
         """Return what one request gave: its response, its time and its place in logs.
 
         Only a run may end before `n_predict` tokens. Raises MeasurementError for an incomplete
@@ -230,7 +230,7 @@ class LiveArm:
             "answer": answer,
         }
 
-    def counted(self, serve: Callable[[], list[Run]], name: str) -> list[Run]:
+    def counted(self, serve: Callable[[], list[RunRecord]], name: str) -> list[RunRecord]:
         """Serve runs; give each how the counters moved, as `name`, and how many decodes failed."""
         before, failures = self.server.metrics(), count_failures(self.server.log_text())
         served, after = serve(), self.server.metrics()
@@ -238,7 +238,7 @@ class LiveArm:
         failed = count_failures(self.server.log_text()) - failures
         return [run | {name: moved, "decode_failures": failed} for run in served]
 
-    def measure(self, turn: Turn, order: int, serve: "Serve", budget: Budget) -> list[Run]:
+    def measure(self, turn: Turn, order: int, serve: "Serve", budget: Budget) -> list[RunRecord]:
         """Return the runs of a turn, served again if disturbed and the budget allows it.
 
         `order` is the place of the first run in the block, whose budget is given. Raises
@@ -265,7 +265,7 @@ class LiveArm:
         self._runs += runs
         return runs
 
-    def _check_drafted(self, run: Run) -> None:
+    def _check_drafted(self, run: RunRecord) -> None:
         """Raise MeasurementError if a method that always drafts drafted nothing."""
         method, metrics = self.arm.method, run.get("load_metrics") or run["metrics"]
         must = method is not None and not is_ngram(method) and not self.arm.p_min
@@ -291,11 +291,11 @@ class LiveArm:
         }
 
 
-Serve = Callable[[LiveArm, Sequence[PromptSource]], list[Run]]
+Serve = Callable[[LiveArm, Sequence[PromptSource]], list[RunRecord]]
 """Sends prompts, and returns what came of each, in their order."""
 
 
-def serve_alone(one: LiveArm, sources: Sequence[PromptSource]) -> list[Run]:
+def serve_alone(one: LiveArm, sources: Sequence[PromptSource]) -> list[RunRecord]:
     """Send a prompt to a server that serves nothing else."""
     [source] = sources
     asked = one.prompts[source.prompt], one.block.n_predict, one.block.run_seed

@@ -20,7 +20,7 @@ from specmoe.files import info_beside
 from specmoe.hardware.disturbance import Budget, busiest, snapshot
 from specmoe.hardware.machine import machine_id, memory_needed
 from specmoe.measure import study_commands
-from specmoe.measure.arm import LiveArm, Run, Turn, serve_alone
+from specmoe.measure.arm import LiveArm, RunRecord, Turn, serve_alone
 from specmoe.measure.load import serve_at_once
 from specmoe.models.info import load_info, require_template
 from specmoe.text import counted
@@ -42,7 +42,7 @@ def measure_block(
     with log_of_job(log), exclusive_job(*given) as job:
         _logger.debug("%s: %s begin", block.block, counted(block.runs, "run"))
         before = snapshot()
-        record = measure(block, job)
+        record = measure_arms(block, job)
         return record | {"others": busiest(before, snapshot())}
 
 
@@ -71,18 +71,18 @@ def summary(block: Block, record: Mapping[str, Any]) -> str:
     return "; ".join(filter(None, parts))
 
 
-def measure(block: Block, job: Job) -> dict[str, Any]:
+def measure_arms(block: Block, job: Job) -> dict[str, Any]:
     """Do all runs of a block by its protocol; return its record: its arms, and raw responses.
 
     Raises MeasurementError, with the end of the engine's log, if a run fails.
     """
     if block.protocol == Protocol.STUDY:
-        return study_commands.measure(block, job)
+        return study_commands.measure_by_study(block, job)
     schedule = Schedule.INTERLEAVED if _holds_two(block, job) else Schedule.SEQUENTIAL
     serve = serve_alone if block.concurrency is None else serve_at_once
     live: dict[Arm, LiveArm] = {}
     ended: list[LiveArm] = []
-    runs: list[Run] = []
+    runs: list[RunRecord] = []
     budget = Budget(block.reruns, block.runs)
     try:
         for turn in turns_of(block, together=schedule == Schedule.INTERLEAVED):

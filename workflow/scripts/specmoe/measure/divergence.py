@@ -111,7 +111,7 @@ def batch_sizes(gamma: int, slots: int = 1) -> list[int]:
     return sorted({2**power for power in range(1, widest.bit_length())} | {widest})
 
 
-def judge(baseline_token: int, token: int, readings: Mapping[int, Candidates]) -> dict[str, Any]:
+def weigh(baseline_token: int, token: int, readings: Mapping[int, Candidates]) -> dict[str, Any]:
     """Return by how many nats the baseline's token leads the one that the run took.
 
     `readings` holds the likeliest tokens after the common prefix by the size of the batches. With
@@ -163,7 +163,7 @@ def judge_all(
                         read = read_in_batches(server, prompt, prefix, sizes, CANDIDATES_ASKED)
                         [*_, known[question]] = read  # after the last batch
                     readings[n_tokens] = known[question]
-                judged.append(one | judge(one["baseline_token"], one["token"], readings))
+                judged.append(one | weigh(one["baseline_token"], one["token"], readings))
     return {"machine": machine_id(), "commands": commands, "divergences": judged}
 
 

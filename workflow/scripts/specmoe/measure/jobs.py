@@ -10,7 +10,7 @@ from specmoe.campaign.progress import Progress
 from specmoe.files import ROOT, replace_text
 from specmoe.measure import model_passes
 from specmoe.measure.block import measure_block, summary
-from specmoe.records import load
+from specmoe.records import load_kept
 from specmoe.text import fill_template
 
 
@@ -48,7 +48,7 @@ def time_passes(campaign: LoadedCampaign, repeat: int, log: Path) -> float:
         given = passes, campaign.workplace(name), file, log
         request = asked.passes(model, repeat)
         timed, _ = asked.records.measured_once(
-            name, request, partial(model_passes.time_passes, *given)
+            name, request, partial(model_passes.time_passes_of_model, *given)
         )
         deviations.append(timed.get("deviation"))
         asked.records.relink(name, request)
@@ -66,9 +66,8 @@ def score_draft(
     """Score the outputs of a draft model's targets with it, in all blocks or in some."""
     asked, name = Asked(campaign), f"agreement/{draft}"
     blocks = blocks or tuple(campaign.draft_scoring[draft])
-    records = (
-        (campaign.block(block), load(asked.records.link(f"blocks/{block}"))[1]) for block in blocks
-    )
+    links = {block: asked.records.link(f"blocks/{block}") for block in blocks}
+    records = ((campaign.block(block), load_kept(link)[1]) for block, link in links.items())
     workplace, file = campaign.workplace(name), campaign.places.model_file(draft)
     read, _ = asked.records.measured_once(
         name,

@@ -16,7 +16,7 @@ from math import nan
 
 from specmoe.config.block import PromptSource
 from specmoe.engine.responses import DECODES
-from specmoe.measure.arm import LiveArm, Run
+from specmoe.measure.arm import LiveArm, RunRecord
 
 
 @dataclass
@@ -29,7 +29,7 @@ class _Load:
     # The counters, read before the first measured request is sent, or passes would be missed.
     before: dict[str, float] = field(default_factory=dict)
     began: float = nan  # by a clock of seconds: the first measured request was sent
-    measured: list[Run] = field(default_factory=list)  # in order; empty while one is under way
+    measured: list[RunRecord] = field(default_factory=list)  # in order; none while one runs
     # Of each filler: its slot, when its first and last tokens came, and how many they were.
     fillers: list[tuple[int, float, float, int]] = field(default_factory=list)
     ended: threading.Event = field(default_factory=threading.Event)  # all measured, or an error
@@ -89,7 +89,7 @@ class _Load:
             for _, first, last, count in self.fillers
         )
 
-    def drive(self) -> list[Run]:
+    def drive(self) -> list[RunRecord]:
         """Serve all; return the measured runs with the numbers of their load."""
         slots = self.arm.block.slots
         with ThreadPoolExecutor(slots) as pool:
@@ -109,7 +109,7 @@ class _Load:
         return [run | of_load for run in self.measured]
 
 
-def serve_at_once(one: LiveArm, sources: Sequence[PromptSource]) -> list[Run]:
+def serve_at_once(one: LiveArm, sources: Sequence[PromptSource]) -> list[RunRecord]:
     """Return the runs of one attempt at a load, in their order."""
     # Counted of the whole load, its ramp and end included.
     return one.counted(_Load(one, sources).drive, "load_metrics")

@@ -83,16 +83,16 @@ def read_timings(text: str) -> dict[str, Any]:
     return found
 
 
-def time_passes(
+def time_passes_of_model(
     passes: TimedPasses, workplace: Workplace, model: Path, log: Path
 ) -> dict[str, Any]:
     """Time the forward passes of a model, again if disturbed, and return their record."""
     with exclusive_job(workplace, model, log) as job:
         _logger.info("%s: forward passes are timed; the program logs to %s", passes.model, log)
-        return measure(passes, job)
+        return measure_passes(passes, job)
 
 
-def measure(passes: TimedPasses, job: Job) -> dict[str, Any]:
+def measure_passes(passes: TimedPasses, job: Job) -> dict[str, Any]:
     """Return the record of the passes of the job's target."""
     listed = " ".join(f"{outputs}:{n_tokens}" for outputs, n_tokens in passes.passes)
     widest = max(n_tokens for _, n_tokens in passes.passes)

@@ -45,7 +45,7 @@ Reading = dict[str, Any]
 """What a tool prints of one run, by column; a baseline has drafted and accepted nothing."""
 
 
-def measure(block: Block, job: Job) -> dict[str, Any]:
+def measure_by_study(block: Block, job: Job) -> dict[str, Any]:
     """Do all runs of a block, each in a process of its own, and return its record.
 
     Failed decodes are counted. Raises MeasurementError when a tool fails, hangs or prints no

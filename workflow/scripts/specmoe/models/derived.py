@@ -48,7 +48,7 @@ from specmoe.models.synthetic_drafts import write_draft
 from specmoe.text import exit_status
 
 
-def make_model(
+def make_entry(
     known: Mapping[str, AnyModel],
     name: str,
     engine: Path | None,

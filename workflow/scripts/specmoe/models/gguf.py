@@ -190,7 +190,7 @@ def multiplied(tensors: Sequence[TensorInfo], layers: int) -> list[TensorInfo]:
     return [one for one in kept if tied or one.name != "token_embd.weight"]
 
 
-def describe_model(
+def write_info(
     model: Path,
     entry: AnyModel,
     family: Family | None,

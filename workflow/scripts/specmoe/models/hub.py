@@ -29,7 +29,7 @@ _OF_CLIENT: Final = (*_OF_NETWORK, OSError, ValueError)
 _logger = logging.getLogger(__name__)
 
 
-def fetch(model: HubModel, out: Path, digests: Path) -> None:
+def fetch_from_hub(model: HubModel, out: Path, digests: Path) -> None:
     """Make `out` a link to a verified model, downloaded unless it is cached; write its `digests`.
 
     A part must have the digests of the hub and of the config. Raises ModelError if it cannot be

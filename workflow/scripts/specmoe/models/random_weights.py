@@ -58,7 +58,7 @@ class Tensor:
         return TensorInfo(self.name, self.shape[::-1], GGMLQuantizationType[self.dtype])
 
 
-def draw(tensor: Tensor, seed: int) -> npt.NDArray[np.float32]:
+def draw_weights(tensor: Tensor, seed: int) -> npt.NDArray[np.float32]:
     """Return the weights of one tensor; they depend only on the arguments.
 
     The random bits are shaped here, because numpy's distributions may change between its versions
@@ -78,14 +78,14 @@ def draw(tensor: Tensor, seed: int) -> npt.NDArray[np.float32]:
 def stored(tensor: Tensor, seed: int) -> Iterator[npt.NDArray[Any]]:
     """Yield the tensor's weights as a file stores them, in consecutive pieces.
 
-    Encoded here are the weights that `draw` would return, without drawing all of them at once. A
+    Encoded here are the weights of `draw_weights`, without drawing all of them at once. A
     step is what a level is worth in a row, rounded to half: a weight is (level - 7.5) * step.
     Blocks of silent rows keep random levels with a scale of zero: pages of zeros might be shared or
     compressed, and be faster to read than weights.
     """
     *outer, columns = tensor.shape
     if tensor.dtype not in ("Q8_0", "Q4_K"):
-        yield quantize(draw(tensor, seed), GGMLQuantizationType[tensor.dtype])
+        yield quantize(draw_weights(tensor, seed), GGMLQuantizationType[tensor.dtype])
         return
     if tensor.diagonal:
         blocks, at = np.zeros((*outer, columns // 32), _Q8_0), np.arange(min(tensor.shape))

@@ -20,7 +20,7 @@ from gguf.quants import quantize
 
 from specmoe.config.models import DraftMethod, Recipe
 from specmoe.models.gguf_file import TensorInfo, write_gguf
-from specmoe.models.random_weights import draw
+from specmoe.models.random_weights import draw_weights
 from specmoe.models.synthetic import QUERY_GAIN, add_shape, add_vocabulary, tensors
 
 Matrix = npt.NDArray[np.float32]
@@ -68,7 +68,7 @@ class _Core:
             self.feed_forward["ffn_down"] /= 2
 
     def _drawn(self, name: str) -> Matrix:
-        return draw(self._plan[name], self.recipe.seed)
+        return draw_weights(self._plan[name], self.recipe.seed)
 
     def tables(self) -> tuple[Matrix, Matrix]:
         """Return the target's embedding and head, (vocabulary, H); EAGLE-3 shares the target's."""

@@ -40,7 +40,7 @@ def render_paper(analysis: Path) -> None:
 
     The page shows those of the figures that are saved as SVG too.
     """
-    from specmoe.figures.figures import save  # which loads matplotlib
+    from specmoe.figures.figures import save_figures  # which loads matplotlib
 
     found, out = Analysis.read(analysis), analysis.with_name("paper")
     cells = analysis.with_name("tables")
@@ -52,7 +52,7 @@ def render_paper(analysis: Path) -> None:
         rows = [[spreadsheet_text(cell.whole) for cell in row] for row in table.rows]
         frame = pd.DataFrame(rows, columns=[column.head.en for column in table.columns])
         frame.to_csv(cells / f"{name}.csv", index=False, lineterminator="\n")
-    drawn = save(found, out / "figures")
+    drawn = save_figures(found, out / "figures")
     for name, text in render_documents(found, drawn).items():
         (out / f"{name}.tex").write_text(text, encoding="utf-8")
 

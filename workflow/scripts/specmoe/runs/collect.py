@@ -21,14 +21,14 @@ from specmoe.engine.responses import (
     DRAFTED,
     ROUNDS,
     Verification,
-    counts_of,
+    round_counts,
     stopped_by,
     tokens_per_second,
 )
 from specmoe.errors import MeasurementError
 from specmoe.files import named_if_damaged, read_record
 from specmoe.measure.trace import common_prefix
-from specmoe.records import Records, Request, first_changes, load
+from specmoe.records import Records, Request, first_changes, load_kept
 from specmoe.runs.schema import COLUMNS, check_rows
 
 RunRow = dict[str, Any]
@@ -135,7 +135,7 @@ def _read(run: Mapping[str, Any], block: Block, arm: Arm) -> RunRow:
     if not arm.speculates:
         return read
     trace = [Verification(*verification) for verification in run.get("verifications", [])]
-    counts = counts_of(trace, arm.gamma)
+    counts = round_counts(trace, arm.gamma)
     lengths = counts["accepted_lengths"]
     at = [ACCEPTED_AT.format(position=position) for position in range(arm.gamma)]
     if of_load:
@@ -212,7 +212,7 @@ def measured_as_asked(
     Raises MeasurementError if the request is another one than today's.
     """
     file = records.link(name)
-    found, measured = load(file)
+    found, measured = load_kept(file)
     if changed := first_changes(found, asked):
         raise MeasurementError(
             f"{file} was measured with another configuration ({changed}); run snakemake again,"

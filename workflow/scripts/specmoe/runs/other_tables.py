@@ -88,14 +88,14 @@ AGREEMENT = pa.DataFrameSchema(
 )
 
 
-def frame_of(schema: pa.DataFrameSchema, rows: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
+def table_of(schema: pa.DataFrameSchema, rows: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
     """Return rows as a table of a schema. Raises ValueError for the first error."""
     return validated(schema, pd.DataFrame(list(rows), columns=list(schema.columns)))
 
 
 def _read(schema: pa.DataFrameSchema, path: Path | None = None) -> pd.DataFrame:
     if path is None:
-        return frame_of(schema, [])
+        return table_of(schema, [])
     with schema_errors(path):
         return validated(schema, read_table(path).to_pandas())
 
@@ -122,7 +122,7 @@ def read_scores(records: Iterable[Path]) -> pd.DataFrame:
             texts = pd.DataFrame(record["texts"]).explode([*_OF_TOKEN])
             texts = texts.assign(text=texts.index, **{name: record[name] for name in _OF_DRAFT})
             rows += texts.assign(position=texts.groupby("text").cumcount()).to_dict("records")
-    return frame_of(AGREEMENT, rows)
+    return table_of(AGREEMENT, rows)
 
 
 def read_passes(asked: Asked, repeats: Iterable[int]) -> pd.DataFrame:
@@ -133,7 +133,7 @@ def read_passes(asked: Asked, repeats: Iterable[int]) -> pd.DataFrame:
         request, record = measured_as_asked(asked.records, name, asked.passes(model, repeat))
         with named_if_damaged(asked.records.link(name)):
             rows += rows_of_passes(record, request)
-    return frame_of(PASS_TIMES, rows)
+    return table_of(PASS_TIMES, rows)
 
 
 def collect_table(campaign: LoadedCampaign, table: str, out: Path) -> None:

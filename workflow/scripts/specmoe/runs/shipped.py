@@ -23,7 +23,7 @@ from specmoe.files import (
 )
 from specmoe.runs.schema import COLUMNS, check_rows, read_rows, schema_errors
 
-NAME = "manifest.json"
+MANIFEST = "manifest.json"
 # The files and folders of a shipped campaign beside its manifest.
 CONTENTS = (
     *("agreement.parquet", "campaign.yaml", "stages.json"),
@@ -83,7 +83,7 @@ def _manifest_of(digests: dict[str, str]) -> str:
 
 def write_manifest(folder: Path) -> None:
     """Write the digests of all files of a shipped campaign."""
-    replace_text(folder / NAME, _manifest_of(_digests_of(folder)))
+    replace_text(folder / MANIFEST, _manifest_of(_digests_of(folder)))
 
 
 def check_manifest(folder: Path) -> None:
@@ -91,7 +91,7 @@ def check_manifest(folder: Path) -> None:
 
     Raises DamagedFileError for the first difference.
     """
-    manifest = folder / NAME
+    manifest = folder / MANIFEST
     try:
         digests = _DIGESTS.validate_python(json_of(manifest.read_bytes()))
     except (OSError, ValueError) as error:
@@ -103,7 +103,7 @@ def check_manifest(folder: Path) -> None:
         if digests.get(name) != found.get(name):
             reason = "not the file that" if name in digests else "not among the files that"
             reason = reason if name in found else "missing, one that"
-            raise DamagedFileError(f"{folder / name} is {reason} {NAME} names; {_AGAIN}")
+            raise DamagedFileError(f"{folder / name} is {reason} {MANIFEST} names; {_AGAIN}")
 
 
 def upgrade(folder: Path) -> None:
@@ -111,7 +111,7 @@ def upgrade(folder: Path) -> None:
 
     Raises DamagedFileError, ConfigError for unknown keys, and SchemaError for rows before 2.0.0.
     """
-    manifest, file = given_file(folder / NAME), folder / "runs.parquet"
+    manifest, file = given_file(folder / MANIFEST), folder / "runs.parquet"
     rows = read_rows(file)  # of the version of 2.0.0
     check_manifest(folder)
     settings = folder / "campaign.yaml"

@@ -18,8 +18,8 @@ from specmoe.analysis.intervals import Estimate, block_mean
 from specmoe.analysis.number_text import fixed, measured
 from specmoe.analysis.registry import Analysis, Record, records
 from specmoe.config.base import resource
-from specmoe.study.judge import Claim, Comparison, Comparisons, Missing, judge_claims
-from specmoe.study.printed_numbers import compare, compare_printed, read_reported
+from specmoe.study.judge import Comparison, Comparisons, Missing, StudyClaim, judge_claims
+from specmoe.study.printed_numbers import compare_all, compare_printed, read_reported
 
 CONSTRUCTED = (
     "acceptance was constructed: the targets have random weights, copied experts, or the network of"
@@ -277,7 +277,7 @@ _COMPARE: dict[str, Callable[[Analysis], Comparisons]] = {
     "moe_reads_its_file": reads_its_file,
 }
 CLAIMS = {
-    name: Claim(**words, compare=_COMPARE[name])
+    name: StudyClaim(**words, compare=_COMPARE[name])
     for name, words in resource("reported/statements").items()
 }
 
@@ -295,7 +295,7 @@ def tables_of_study(
         "comparison": compare_printed(printed, judged, map(with_study_names, others)),
     }
     if analysis.campaign["source"].iloc[0] == "study_rows":
-        tables["reported"] = compare(printed, judged)
+        tables["reported"] = compare_all(printed, judged)
     return tables
 
 

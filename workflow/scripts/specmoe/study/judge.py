@@ -35,7 +35,7 @@ from specmoe.analysis.registry import TABLES, Analysis, Record, records
 from specmoe.config.block import MEASURED_BY, NO_DRAFT, PASSAGE_PREFIX
 
 
-class Verdict(StrEnum):
+class Outcome(StrEnum):
     """The outcome for a claim."""
 
     SUPPORTED = "supported"
@@ -60,7 +60,7 @@ class Missing(Exception):  # noqa: N818 (it is no error)
     """What a campaign lacks, so that it cannot decide a claim."""
 
 
-class Claim(NamedTuple):
+class StudyClaim(NamedTuple):
     """A claim of the study; `resources/reported/statements.yaml` explains its words.
 
     `compare` yields the comparisons of an analysis, or raises Missing.
@@ -81,7 +81,7 @@ def conclude(
     possible: Callable[[Comparison], bool] = lambda _: True,
     *,
     some: bool = False,
-) -> tuple[Verdict, Comparison]:
+) -> tuple[Outcome, Comparison]:
     """Return the verdict on a claim, and the comparison that decides.
 
     All comparisons must hold, or some. The decisive one is nearest to failing, or holds best if
@@ -101,21 +101,21 @@ def conclude(
     refuted = [one for one in comparisons if one.margin.widened(wider).high <= 0]
     if len(sure) >= needed:
         enough = sum(map(possible, sure)) >= needed
-        verdict, pool = Verdict.SUPPORTED if enough else Verdict.IMPOSSIBLE_ROWS, sure
+        verdict, pool = Outcome.SUPPORTED if enough else Outcome.IMPOSSIBLE_ROWS, sure
     elif count - len(refuted) < needed:
-        verdict, pool = Verdict.CONTRADICTED, refuted
+        verdict, pool = Outcome.CONTRADICTED, refuted
     else:
         decided = {id(one) for one in (*sure, *refuted)}
-        verdict, pool = Verdict.INCONCLUSIVE, [one for one in comparisons if id(one) not in decided]
+        verdict, pool = Outcome.INCONCLUSIVE, [one for one in comparisons if id(one) not in decided]
     return verdict, (max if some else min)(pool, key=lambda one: one.margin.value)
 
 
-def judge_claims(claims: Mapping[str, Claim], analysis: Analysis) -> pd.DataFrame:
+def judge_claims(claims: Mapping[str, StudyClaim], analysis: Analysis) -> pd.DataFrame:
     """Return the verdict on each claim, one row per protocol and engine.
 
     The study's draft models decide; other methods do not.
 
-    Columns: claim, statement, place, protocol, engine, verdict (a `Verdict`), why (the numbers
+    Columns: claim, statement, place, protocol, engine, verdict (a `Outcome`), why (the numbers
     that decide it, or what is missing), comparisons, runs (that it rests on), flagged (those that
     break a check of the audit; both count speculative runs, or baseline runs where the
     claim is about baseline rates).
@@ -128,10 +128,10 @@ def judge_claims(claims: Mapping[str, Claim], analysis: Analysis) -> pd.DataFram
     )
 
 
-def _judged(claim: Claim, analysis: Analysis) -> Record:
+def _judged(claim: StudyClaim, analysis: Analysis) -> Record:
     """Return the verdict on a claim by the analysis of one protocol and engine."""
     comparisons: list[Comparison] = []
-    verdict, why = Verdict.NOT_TESTABLE, f"no runs of {claim.missing}"
+    verdict, why = Outcome.NOT_TESTABLE, f"no runs of {claim.missing}"
     try:
         comparisons = list(claim.compare(analysis))
     except Missing as missing:

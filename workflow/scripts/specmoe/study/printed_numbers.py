@@ -43,7 +43,7 @@ def read_reported(folder: Path) -> pd.DataFrame:
     return numbers.assign(digits=numbers["printed"].str.partition(".")[2].str.len())
 
 
-def compare(reported: pd.DataFrame, analysis: Analysis) -> pd.DataFrame:
+def compare_all(reported: pd.DataFrame, analysis: Analysis) -> pd.DataFrame:
     """Return `read_reported`'s frame with the same numbers of an analysis.
 
     Added columns: recomputed (NaN where the analysis has no such number), equal: whether it is the
