@@ -20,7 +20,7 @@ from specmoe.engine.machine import build_of
 from specmoe.errors import ConfigError, ModelError, SpecmoeError
 from specmoe.files import existing, require_files
 from specmoe.models import hub
-from specmoe.models.gguf import check_family, check_pair, check_type, read_info
+from specmoe.models.gguf import check_family, check_pair, check_target, check_type, read_info
 from specmoe.models.info import ModelInfo, Size, load_info, require_template
 from specmoe.plan.asked import Asked
 from specmoe.plan.campaign import LoadedCampaign
@@ -127,7 +127,7 @@ def _read_models(
     campaign: LoadedCampaign, errors: list[Exception]
 ) -> dict[str, tuple[Path, ModelInfo]]:
     """Return the models whose files are here; the user's own must be whole, and of their family."""
-    known = {}
+    known, targets = {}, {block.target for block in campaign.blocks.values()}
     for name, file in model_files(campaign).items():
         entry, family = campaign.config.models[name], campaign.config.family(name)
         if isinstance(entry, PathModel):
@@ -140,6 +140,9 @@ def _read_models(
                     check_family(info, family, own)
         elif found := info_here(file, campaign.info(name)):
             known[name] = file, found
+        if name in known and name in targets:
+            with _collecting(errors):
+                check_target(known[name][0])
     return known
 
 
