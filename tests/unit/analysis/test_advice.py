@@ -62,6 +62,7 @@ def audit(runs, *, failed=(), check="draft_time", controls=()):
     rows = pd.DataFrame({"run": runs["run"], "target": runs["target"]}).assign(
         check=check,
         level=CHECKS[check].level,
+        why="0 of 9 drafted tokens accepted",
         verdict=[CheckVerdict.FAIL if run in failed else CheckVerdict.PASS for run in runs["run"]],
     )
     known = pd.DataFrame({"verdict": controls}).assign(
@@ -405,6 +406,12 @@ def test_runs_that_fail_what_was_seen_or_is_about_others_are_not_excluded(config
     runs = campaign(setting(4, [99, 100, 101]))
     row, _ = advice_of(runs, config, failed=set(runs["run"]), check=check)
     assert row["answer"] == Answer.ON
+
+
+def test_a_network_of_which_nothing_is_accepted_is_told_with_the_answer_once(config):
+    runs = campaign(setting(4, [29, 30, 31]))
+    broken = shown(runs, config, failed=set(runs["run"]), check="rejected_drafts")
+    assert "\nMoE Q4: 0 of 9 drafted tokens accepted.\n" in printed(broken)
 
 
 @pytest.mark.parametrize(

@@ -182,6 +182,7 @@ def test_a_good_campaign_passes_every_check_that_applies():
     passed = audit[audit["verdict"] == "pass"].groupby("check")["run"].nunique().to_dict()
     assert passed == {
         "accounting": 7,
+        "rejected_drafts": 3,
         "draft_time": 3,
         "bandwidth": 7,
         "baseline_time": 3,
@@ -616,6 +617,7 @@ IN_TWO = {"rounds": 1, "drafted": 4, "accepted": 4, "decodes": 2, "replays": 0}
 IN_TWO |= {"replays_rejected": 0, "decode_ms": 60.0}
 
 # What a check says of the last of some rows in the good campaign: its verdict, and why.
+BLOCK = {"draft": "mtp", "method": "draft-mtp", "draft_model": None}
 SAID = {
     "where no step hides it an extra round is caught": (
         "accounting", [speculative(1, **FULL, rounds=21)], "fail",
@@ -657,6 +659,18 @@ SAID = {
     "one text for all prompts is suspicious": (
         "collapsed_output", [OTHER], "fail", "^1 different text for 2 prompts$"),
     "sampled runs must equal their repeats": ("determinism", SAMPLED, "pass", ""),
+    # 0.04 of 63 rounds are 2.5.
+    "a block of which nothing is accepted is named": (
+        "rejected_drafts", [unrelated(**BLOCK)], "fail",
+        r"^0 of 252 .* accepted with mtp: the block is probably broken \(or of another model\)$"),
+    "so is one that is right by chance": (
+        "rejected_drafts", [unrelated(**BLOCK, accepted=2)], "fail", "^2 of 252"),
+    "one that is right now and then is not": (
+        "rejected_drafts", [unrelated(**BLOCK, accepted=3)], "pass", "^3 of 252 .* with mtp$"),
+    "a model that should be unrelated may be": (
+        "rejected_drafts", [unrelated()], "not applicable", "for its own target"),
+    "nothing is said of what hardly drafted": (
+        "rejected_drafts", [unrelated(**BLOCK, rounds=49)], "not applicable", "than 50 rounds"),
     "a target that drafts for itself accepts nearly all": (
         "controls", [speculative(**ITSELF, accepted=78, drafted=80)], "pass", ""),
     "a target that rejects its own tokens is caught": (

@@ -48,6 +48,7 @@ UNTIMED = "draft_tokens_per_second"
 SPEEDS = {"baseline_tokens_per_second": 55, "claimed_tokens_per_second": 70}
 HALF = {"gamma": 4, "acceptance_rate": 0.5}
 TRUE, FALSE = Verdict.POSSIBLE, Verdict.IMPOSSIBLE
+SUMMED = {"baseline_tokens_per_second": 150, "experts": 0} | DENSE
 # Facts, the verdict, or what is lacking, and the most of a bound.
 CLAIMS = {
     "a pass gives at most the accepted tokens and one": [
@@ -103,6 +104,11 @@ CLAIMS = {
             for one in COUNTED],
         (COUNTED[0] | {"old_counters": 1, "speedup": 5.1}, FALSE, {}),
         (COUNTED[0] | {"old_counters": 1, "speedup": 0.9}, TRUE, {})],
+    # Of one request 800 / 40 = 20 tokens a second, so 160 of eight.
+    "an impossible speed may be the sum over requests": [
+        (SUMMED | {"requests": 8}, Verdict.AS_A_SUM, {f"{ALONE}, of one of 8": 20}),
+        (SUMMED | {"requests": 7}, FALSE, {ALONE: 20}),
+        (SUMMED | {"baseline_tokens_per_second": 19, "requests": 8}, TRUE, {ALONE: 20})],
     "a claim may contradict itself": [
         (SPEEDS | {"speedup": 1.5}, FALSE, {"accounting": 70 / 55}),
         ({"speedup": 1.1, "gamma": 4, "tokens_per_round": 5.2, "draft_ms": 0}, FALSE,
@@ -122,7 +128,7 @@ CLAIMS = {
 def test_a_claim_is_judged_as_by_hand(name):
     for facts, verdict, bounds in CLAIMS[name]:
         found = judged(**facts)
-        lacks = verdict not in (TRUE, FALSE)
+        lacks = verdict not in {*Verdict}
         said = (Verdict.UNDECIDED, tuple(verdict.split())) if lacks else (verdict, ())
         assert (found.verdict, found.without) == said, facts
         known = {one.name: one.most for one in found.bounds}
@@ -210,12 +216,21 @@ def written(tmp_path, content):
     return list(read_claims(file, CHIPS))
 
 
-def test_a_table_has_a_claim_a_line(tmp_path):
+@pytest.mark.parametrize("separator", [",", ";", "\t"])
+def test_a_table_has_a_claim_a_line(tmp_path, separator):
     text = '\ufeffname,speedup,gamma,chip\n"a, b",1.20,,Apple M2\n\nc, 1.3 ,8,\n'
-    first, second = written(tmp_path, text)
-    assert first == Claim("a, b", {"speedup": 1.2, "bandwidth_gb_s": 100})
+    first, second = written(tmp_path, text.replace(",", separator))
+    assert first == Claim(f"a{separator} b", {"speedup": 1.2, "bandwidth_gb_s": 100})
     assert second == Claim("c", {"speedup": 1.3, "gamma": 8})
     assert first.facts["speedup"].half == pytest.approx(0.005)
+
+
+def test_a_table_of_markdown_has_one_too(tmp_path):
+    text = "| speedup | acceptance_rate |\n|:---|--:|\n| **2.61×** | 85.2% |\n| 2 |\n"
+    claim, wrong = written(tmp_path, text)
+    assert claim.facts == pytest.approx({"speedup": 2.61, "acceptance_rate": 0.852})
+    assert claim.accepted == pytest.approx(0.8525)
+    assert ", line 4: another number of cells" in str(wrong)
 
 
 @pytest.mark.parametrize(
@@ -235,10 +250,10 @@ def test_a_line_that_cannot_be_read_is_named_and_the_others_are_read(line, fault
 @pytest.mark.parametrize(
     ("content", "fault"),
     [
-        ('name,speedup\n"a,1.2\n', ": it is no CSV in UTF-8"),
-        (b"name\n\xff\n", ": it is no CSV in UTF-8"),
+        ('name,speedup\n"a,1.2\n', ": it is no CSV"),
+        (b"name\n\xff\n", r": no text in UTF-8 \(byte 5\)"),
         ("name,speed_up\na,1\nb,2\n", ", line 1: unknown field 'speed_up'; did you mean 'speedup'"),
-        ("name;speedup\na;1,2\n", ", line 1: unknown field 'name;speedup'"),
+        ("| Tokens | DFlash |\n", ", line 1: unknown fields 'Tokens', 'DFlash'; known: acc"),
     ],
 )
 def test_what_has_no_lines_of_claims_is_refused_whole(content, fault, tmp_path):

@@ -26,9 +26,10 @@ from ...splitting import finish, split_model
 def by_hand(tmp_path: Path):
     """Write a model of zeros with the given tensors and the least metadata a model info needs."""
 
-    def write(matrices, numbers=None, template=""):
+    def write(matrices, numbers=None, template="", architecture="llama", kind="model"):
         path = tmp_path / "made.gguf"
-        writer = gguf.GGUFWriter(path, "llama")
+        writer = gguf.GGUFWriter(path, architecture)
+        writer.add_type(kind)
         writer.add_block_count(1)
         writer.add_context_length(128)
         writer.add_token_list(["a", "b", "c", "<think>", "</think>"])
@@ -167,6 +168,33 @@ def test_a_file_that_is_no_model_is_refused_with_the_reason(tmp_path, content, m
         read_info(path)
     with pytest.raises(ModelError, match="cannot be read"):
         read_info(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("says", "message"),
+    [
+        ({"kind": "mmproj"}, "the projector of pictures .* name that model"),
+        ({"architecture": "clip"}, "the projector of pictures"),
+        ({"kind": "adapter"}, "an adapter of a model, .* .engine_args: .*lora, FILE"),
+        ({"kind": "imatrix"}, "how much each weight"),
+        ({"numbers": {"llama.pooling_type": 3}}, "an encoder, embedding or diffusion model"),
+        ({"numbers": {"llama.attention.causal": 0}}, "an encoder, embedding"),
+        ({"architecture": "t5"}, "an encoder, embedding"),
+    ],
+)
+def test_a_file_that_writes_no_text_is_refused_as_what_it_is(by_hand, says, message):
+    with pytest.raises(ModelError, match=rf"made\.gguf: {message}"):
+        read_info(by_hand(EMBEDDING, **says))
+
+
+@pytest.mark.parametrize("begin", [0, 100])  # the first part and a later one
+def test_a_part_of_a_file_that_was_cut_is_to_be_joined_and_with_which(tmp_path, dense, begin):
+    for name, parts in (("part2of2", ".part1of2 m.gguf.part2of2"), ("split-b", ".split-*")):
+        part = tmp_path / f"m.gguf.{name}"
+        part.write_bytes(dense.read_bytes()[begin:-100])
+        with pytest.raises(ModelError) as refused:
+            read_info(part)
+        assert str(refused.value).endswith(f"; join the parts: cat m.gguf{parts} > m.gguf")
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -7,7 +7,7 @@ import pytest
 from specmoe.config.methods import Method
 from specmoe.errors import ModelError
 from specmoe.models.gguf import check_fit, drafts_by, has_mtp_block, read_info
-from specmoe.models.gguf_file import read_header
+from specmoe.models.gguf_file import Header, read_header
 from specmoe.models.synthetic import write_model
 from specmoe.models.synthetic_drafts import write_draft
 
@@ -47,7 +47,9 @@ def headers(tmp_path_factory):
         write_model(folder / f"{name}.gguf", recipe)
     for method in HEADS:
         write_draft(folder / f"{method}.gguf", TARGET, method.value)
-    return {path.stem: read_header(path) for path in folder.glob("*.gguf")}
+    read = {path.stem: read_header(path) for path in folder.glob("*.gguf")}
+    block = [one for one in read["target"].tensors if one.block == TARGET.layers]
+    return read | {"block": Header(read["target"].metadata, block)}
 
 
 def test_a_file_tells_what_it_drafts_by_and_models_draft_for_targets_of_any_width(headers):
@@ -74,6 +76,7 @@ def test_a_head_fits_the_target_it_was_made_for_and_none_of_another_width(header
         ("plain", Method.EAGLE3, r"drafts as draft model \(draft\), not as EAGLE-3 \(eagle3\)"),
         ("dspark", Method.DFLASH, r"drafts as DSpark \(dspark\), not as DFlash"),
         ("plain", Method.MTP, r"has no MTP block with which llama\.cpp drafts"),
+        ("block", Method.MTP, r"has an MTP block and no embedding \(token_embd\.weight\)"),
     ],
 )
 def test_a_file_of_another_kind_is_refused(headers, draft, method, line):

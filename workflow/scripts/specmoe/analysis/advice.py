@@ -65,11 +65,13 @@ Members = Mapping[Any, pd.DataFrame]
 """Runs of each setting, by `SETTING`."""
 
 # Checks of the audit by which no run is excluded. Those that do not bear on one run's time or text:
-# `determinism` is about other repeats, and `controls` counts for the target as a whole. And those
-# whose bound is no more than the fastest that was seen of the machine, which a run may exceed.
-_HARMLESS = frozenset(
-    {"determinism", "controls", "expected_experts", "expected_time", "measured_bandwidth"}
-)
+# `determinism` is about other repeats, `controls` counts for the target as a whole, and a network
+# that is broken is as slow as it was timed. And those whose bound is no more than the fastest that
+# was seen of the machine, which a run may exceed.
+_HARMLESS = {
+    *("determinism", "controls", "rejected_drafts"),
+    *("expected_experts", "expected_time", "measured_bandwidth"),
+}
 
 # Integer columns that are null where a target has no setting.
 _COUNTS = [
@@ -104,9 +106,10 @@ def advice_from(
       draft, are excluded, lost all pairs), not_compared (of the last two, and of what was not
       tried for lack of minutes; null for none) and sent_settings (of all); beside_failed (how
       many settings have baselines beside them that differ, see `baselines_beside`; null where
-      they share theirs); needs (`Need`) and more_repeats, see `what_helps`; command (the line
-      that starts llama-server, or that measures more; null if there is none), and the columns
-      of the best setting, null without one.
+      they share theirs); rejected_drafts (what that check says where it fails, or null); needs
+      (`Need`) and more_repeats, see `what_helps`; command (the line that starts llama-server, or
+      that measures more; null if there is none), and the columns of the best setting, null
+      without one.
     - advice_settings: a row for each setting, those on the prompts that answer first, best first:
       columns of `summarise`, at all prompts (see `at_all_prompts`); of `deciding`, null
       if not compared, and as unfiltered_high and unfiltered_little two high ends with the pairs
@@ -136,6 +139,8 @@ def advice_from(
     )
     controlled = pd.DataFrame() if beside is None else beside
     failed = controlled.groupby("target")["failed"].sum().to_dict() if len(controlled) else {}
+    found = audit[audit["check"].eq("rejected_drafts") & audit["verdict"].eq(CheckVerdict.FAIL)]
+    rejected = {target: "; ".join(whys.unique()) for target, whys in found.groupby("target")["why"]}
     gpu = bool((runs["backend"] != Backend.CPU).any())
     sets = settings.groupby(["target", "prompt_set"], sort=False)
     ranked = [_ranked(peers, left, members, config) for _, peers in sets]
@@ -144,7 +149,7 @@ def advice_from(
     for target in (name for name in config.models if name in {*runs["target"]}):
         own = settings[settings["target"] == target]
         answer = _answer(target, own, _controls(audit, target), untried[target], config)
-        answer |= {"beside_failed": failed.get(target)}
+        answer |= {"beside_failed": failed.get(target), "rejected_drafts": rejected.get(target)}
         answers.append(answer | {"command": _command(answer, config, gpu=gpu)})
     advice = pd.DataFrame(answers, columns=TABLES["advice"].columns)
     return {"advice": advice.astype(dict.fromkeys(_COUNTS, "Int64")), "advice_settings": settings}

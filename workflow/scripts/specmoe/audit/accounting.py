@@ -10,7 +10,7 @@ from math import isnan, nan
 from specmoe.audit.draft_rounds import Counts, possible_outcomes
 from specmoe.audit.evidence import Evidence, Finding, Run, at_least, at_most, combined, equal
 from specmoe.config.block import Protocol, Stop
-from specmoe.config.methods import BY_TYPE, METHODS
+from specmoe.config.methods import BY_TYPE, METHODS, Method, is_ngram
 from specmoe.text import counted
 
 # How far a printed rate may be from tokens over time; rounding of printed digits makes 0.01 %.
@@ -123,6 +123,27 @@ def _by_round(run: Run) -> Iterator[Finding]:
             yield _same(f"rounds by tokens {what}", sum(lengths), counts.rounds)
             tokens = sum(length * count for length, count in enumerate(lengths))
             yield _same(f"tokens {what} by round", tokens, total)
+
+
+def check_rejected_drafts(run: Run, given: Evidence) -> Finding:
+    """Check that what a network drafts is accepted at all, over all runs of its target with it.
+
+    One that is damaged, or another model's, is only slow otherwise.
+    """
+    if given.miscounts(run):
+        return MISCOUNTED
+    method = BY_TYPE.get(run.method) if run.protocol == Protocol.PAIRED else None
+    controlled = run.draft_model in given.settings.unrelated_drafts
+    if not method or is_ngram(method) or controlled or run.forced_acceptance is not None:
+        return Finding("only what a network drafts for its own target is due to be accepted")
+    counts, limits = given.drafting[run.drafting], given.limits
+    if counts["rounds"] < limits.least_rounds:
+        return Finding(f"it drafted in fewer than {limits.least_rounds} rounds")
+    found = f"{counts['accepted']} of {counts['drafted']} drafted tokens accepted with {run.draft}"
+    if counts["accepted"] < (least := limits.least_accepted * counts["rounds"]):
+        what = {Method.MTP: "block", Method.DRAFT: "draft model"}.get(method, "head")
+        found += f": the {what} is probably broken (or of another model)"
+    return at_least(counts["accepted"], least, found)
 
 
 def check_agreement(run: Run, given: Evidence) -> Finding:

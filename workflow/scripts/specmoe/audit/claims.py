@@ -7,10 +7,12 @@ token takes as long as one of the target, every round drafts gamma tokens, routi
 claim that holds a bound even so is possible. Between the two it is not decidable without the fact.
 
 Nothing limits how slow a program is. So no bound is from below, and no unknown fact makes a claim
-doubtful that drafting gains nothing.
+doubtful that drafting gains nothing. Speeds are those of one request. Where that is impossible and
+several are decoded at once, they may be the sum over these.
 """
 
 import csv
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -24,14 +26,15 @@ from specmoe.audit.limits import LIMITS, Limits
 from specmoe.config.base import refused_as, resource
 from specmoe.config.engines import COUNTS_SINCE
 from specmoe.errors import ConfigError, nearest, one_line
-from specmoe.files import ROOT, given_file, json_of
+from specmoe.files import ROOT, json_of, read_text
 from specmoe.hardware.description import known_chips
 from specmoe.models.info import Size, split_by_active
 from specmoe.text import fill_template
 
 # Each fact with its least and largest value, and a hint for values outside.
 FACTS: dict[str, tuple[float, float, str]] = resource("claims/facts")
-_SPEEDS = ("speedup", "claimed_tokens_per_second", "baseline_tokens_per_second")
+_RATES = ("claimed_tokens_per_second", "baseline_tokens_per_second")
+_SPEEDS = ("speedup", *_RATES)
 FIELDS = ("name", "source", "chip", *FACTS)
 # llama.cpp before COUNTS_SINCE dropped partly accepted rounds of targets whose state is restored,
 # or counted the target's own token as accepted.
@@ -56,6 +59,12 @@ class Printed(float):
         exponent = Decimal(text).as_tuple().exponent if isfinite(number) else 0
         number.half = 0.0 if text in ("0", "1") else 0.5 * 10.0 ** int(exponent)
         return number
+
+    def share(self, parts: float) -> "Printed":
+        """Return one of equal parts of it, as exact in proportion."""
+        part = Printed(self / parts)
+        part.half = self.half / parts
+        return part
 
 
 @dataclass
@@ -103,10 +112,12 @@ def claim_of(given: Mapping[str, Any], place: str, chips: Mapping[str, Any]) -> 
     `chips` has the entry of each known chip. Raises ConfigError, one line that begins with `place`
     and names the field.
     """
-    if unknown := [name for name in given if name not in FIELDS]:
-        name = str(unknown[0])
-        raise ConfigError(f"{place}: unknown field {name!r}; {nearest(name, FIELDS)}")
-    texts = {name: "" if value is None else str(value).strip() for name, value in given.items()}
+    if unknown := [str(name) for name in given if name not in FIELDS]:
+        named = f"unknown field{'s' * (len(unknown) > 1)} {', '.join(map(repr, unknown))}"
+        hint = nearest(unknown[0] if len(unknown) == 1 else "", FIELDS)
+        raise ConfigError(f"{place}: {named}; {hint}")
+    # Markdown sets numbers in bold.
+    texts = {name: "" if one is None else str(one).strip(" \t*`") for name, one in given.items()}
     given = {name: text for name, text in texts.items() if text}
     facts = {name: _checked(place, name, given[name]) for name in FACTS if name in given}
     for fault in _errors_between(facts):
@@ -137,7 +148,8 @@ def _errors_between(facts: Mapping[str, float]) -> Iterator[str]:
 def _checked(place: str, name: str, text: str) -> Printed:
     low, high, hint = FACTS[name]
     try:
-        number = Printed(text)
+        share = name == "acceptance_rate"
+        number = Printed(re.sub(" ?%$", "e-2", text) if share else text.rstrip("×x"))
     except ValueError:
         raise ConfigError(f"{place}: {name}: {text[:40]!r} is no number; {hint}") from None
     if not (low <= number <= high or (number == 0.0 and name == "draft_ms")):
@@ -146,22 +158,33 @@ def _checked(place: str, name: str, text: str) -> Printed:
     return number
 
 
+_RULE = re.compile(r"^[|: -]+$")  # of a table of Markdown, below its names
+
+
 def read_claims(file: Path, chips: Mapping[str, Any]) -> Iterator[Claim | ConfigError]:
-    """Yield the claim of each line of a CSV whose first line names fields, or its error."""
+    """Yield the claim of each line of a table whose first line names fields, or its error.
+
+    The table is a CSV, of semicolons or tabs too, or one of Markdown.
+    """
+    text = read_text(file).splitlines(keepends=True)
+    first = text[0].lstrip() if text else ""
+    separator = "|" if first.startswith("|") else max(",;\t", key=first.count)
+    if separator == "|":  # the line below the names is empty then, and no claim
+        text = [_RULE.sub("", one.strip()).removeprefix("|").removesuffix("|") for one in text]
     try:
-        with given_file(file).open(encoding="utf-8-sig", newline="") as text:
-            lines = csv.DictReader(text, strict=True)
-            claim_of(dict.fromkeys(lines.fieldnames or ()), f"{file}, line 1", chips)
-            for cells in lines:
-                place = f"{file}, line {lines.line_num}"
-                try:
-                    if None in (*cells, *cells.values()):
-                        raise ConfigError(f"{place}: another number of cells than of names")
-                    yield claim_of(cells, place, chips)
-                except ConfigError as error:
-                    yield error
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise ConfigError(f"{file}: it is no CSV in UTF-8: {one_line(error)}") from error
+        lines = csv.DictReader(text, strict=True, delimiter=separator)
+        lines.fieldnames = [name.strip() for name in lines.fieldnames or ()]
+        claim_of(dict.fromkeys(lines.fieldnames), f"{file}, line 1", chips)
+        for cells in lines:
+            place = f"{file}, line {lines.line_num}"
+            try:
+                if None in (*cells, *cells.values()):
+                    raise ConfigError(f"{place}: another number of cells than of names")
+                yield claim_of(cells, place, chips)
+            except ConfigError as error:
+                yield error
+    except csv.Error as error:
+        raise ConfigError(f"{file}: it is no CSV: {one_line(error)}") from error
 
 
 class Verdict(StrEnum):
@@ -170,6 +193,7 @@ class Verdict(StrEnum):
     POSSIBLE = "possible"
     IMPOSSIBLE = "impossible"
     UNDECIDED = "not decidable"
+    AS_A_SUM = "possible as a sum"  # over its requests, and impossible as of one
 
 
 @dataclass(frozen=True)
@@ -209,6 +233,20 @@ class Judged(NamedTuple):
 
 def judge(claim: Claim, limits: Limits = LIMITS) -> Judged:
     """Return the verdict on a claim."""
+    alone, requests = _judge(claim, limits), claim.facts.get("requests", 1)
+    if alone.verdict != Verdict.IMPOSSIBLE or requests <= 1:
+        return alone
+    of_one = {name: claim.facts[name].share(requests) for name in _RATES if name in claim.facts}
+    summed = _judge(Claim(claim.name, {**claim.facts, **of_one}), limits)
+    if summed.verdict == Verdict.IMPOSSIBLE:
+        return alone
+    broken = [one for one in alone.bounds if one.verdict == Verdict.IMPOSSIBLE]
+    shared = [replace(one, name=f"{one.name}, of one of {requests:g}") for one in summed.bounds]
+    return summed._replace(bounds=(*broken, *shared), verdict=Verdict.AS_A_SUM)
+
+
+def _judge(claim: Claim, limits: Limits) -> Judged:
+    """Return the verdict on a claim whose speeds are of one request."""
     timing, size = _time(claim, 1 - limits.time_tolerance), _size(claim, limits)
     bounds = (*_accounting(claim), *timing, *_bandwidth(claim, size))
     if any(bound.verdict == Verdict.IMPOSSIBLE for bound in bounds):
@@ -318,7 +356,7 @@ def _bandwidth(claim: Claim, size: Size | None) -> Iterator[Bound]:
 
 
 def check_claim(claim: str) -> None:
-    """Print the verdict on a claim, its facts as JSON, or on each of a CSV, its path.
+    """Print the verdict on a claim, its facts as JSON, or on each of a table, its path.
 
     Raises ConfigError for claims that cannot be read, after the verdicts on the others.
     """

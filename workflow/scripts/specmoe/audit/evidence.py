@@ -97,6 +97,11 @@ class Run(_Columns):
         return self.machine, self.suite, self.target, self.level, self.draft, self.gamma, *request
 
     @property
+    def drafting(self) -> tuple[str, ...]:
+        """The conditions that decide what is accepted, whatever is drafted at once."""
+        return self.engine, self.target, self.draft, str(self.forced_acceptance)
+
+    @property
     def setting(self) -> tuple[Any, ...]:
         """The conditions that the runs of its setting share, whatever their prompts."""
         server = self.protocol, self.engine, self.engine_options, self.concurrency
@@ -166,7 +171,7 @@ class Evidence:
     Made from them: runs (by id), times, contexts and unsteady (see `_time_models`), alone (by
     machine and run, the bytes a second that runs without speculation read), repeats (their texts in
     order, by `Run.repeated`), outputs (prompts and texts, by `Run.setting`), loads (the tokens of
-    the measured runs of each).
+    the measured runs of each), drafting (the sums of counters, by `Run.drafting`).
     """
 
     rows: InitVar[pd.DataFrame]  # `schema.read_runs`'s frame
@@ -191,12 +196,16 @@ class Evidence:
         self.repeats: dict[tuple[Any, ...], list[tuple[int, ...]]] = defaultdict(list)
         self.outputs: dict[tuple[Any, ...], set[tuple[str, tuple[int, ...]]]] = defaultdict(set)
         self.loads: Counter[tuple[str, ...]] = Counter()
+        self.drafting: dict[tuple[str, ...], Counter[str]] = defaultdict(Counter)
         for run in sorted(listed, key=lambda run: run.repeat):
             if run.tokens is not None:
                 self.repeats[run.repeated].append(run.tokens)
             if run.tokens and run.forced_acceptance is None:
                 self.outputs[run.setting].add((run.prompt, run.tokens))
             self.loads[run.load] += run.generated or 0
+            if None not in (run.rounds, run.drafted, run.accepted):
+                counts = {name: getattr(run, name) for name in ("rounds", "drafted", "accepted")}
+                self.drafting[run.drafting].update(counts)
             size = None if run.speculative or run.disturbed_reason else self.sizes.get(run.target)
             tokens, ms = run.timed_tokens, run.decode_ms
             if tokens and ms and size and size.file_bytes > self.limits.cache_bytes:

@@ -20,6 +20,8 @@ class Limits:
     tie_cap_nats: float
     self_acceptance: float
     unrelated_acceptance: float
+    least_accepted: float  # tokens a round
+    least_rounds: int
     commonest_token: float
     looping_excess: float
     looping_share: float

@@ -35,7 +35,32 @@ def read_info(path: Path, sha256: str = "not hashed: headers only are read") -> 
     """Return the info of a model, split or whole; raises ModelError for no language model."""
     header, parts = read_header(path), files.files_of_model(path)
     with named_if_no_model(path):
+        if other := _OTHERS.get(_kind(header)):
+            raise ModelError(f"{path}: {other}")
         return _info_of_header(header, sha256, sum(part.stat().st_size for part in parts))
+
+
+# Files of GGUF that write no text, by their `general.type`, and what is named instead.
+_OTHERS: Final = {
+    "mmproj": "the projector of pictures or sound for a model (mmproj); name that model",
+    "adapter": "an adapter of a model, as a LoRA; name that model, and add the adapter by"
+    " `engine_args: [--lora, FILE]`",
+    "imatrix": "how much each weight of a model matters (imatrix); name that model",
+    "encoder": "an encoder, embedding or diffusion model, which is not made to write token by"
+    " token; name one that is",
+}
+
+
+def _kind(header: Header) -> str:
+    """Return what a file is: its `general.type`, or `encoder`; raises ValueError if it is none."""
+    kind, rules = header.text("general.type", b"model"), resource("engine_rules")
+    if kind != "model" or (architecture := header.architecture) in rules["heads"]:
+        return kind
+    if architecture == "clip":  # projectors of before 2025 say no type
+        return "mmproj"
+    number = header.number_of_architecture
+    pooled = number("pooling_type", 0) or not number("attention.causal", 1)
+    return "encoder" if pooled or architecture in rules["encoders"] else kind
 
 
 def check_type(name: str) -> None:
@@ -258,6 +283,11 @@ def check_fit(target: Header, draft: Header, method: Method, file: Path) -> None
         needed = draft.number("eagle3.target_hidden_size", 0)
         for key in ("embedding_length_out", "embedding_length"):
             needed = needed or draft.number_of_architecture(key, 0)
+    if own == Method.MTP and all(one.name != "token_embd.weight" for one in draft.tensors):
+        raise ModelError(
+            f"{file} has an MTP block and no embedding (token_embd.weight), without which llama.cpp"
+            " does not load it; convert it again with the embedding, or name the whole model"
+        )
     if method == Method.MTP and not lends and own == Method.DRAFT:
         raise ModelError(
             f"{file} has no MTP block with which llama.cpp drafts; leave out method mtp, or name a"
@@ -323,6 +353,17 @@ def _difference(target: Header, draft: Header, method: Method) -> str:
             " add_bos_token, add_eos_token), and llama-server would run without drafting"
         )
     return ""
+
+
+def check_target(path: Path) -> None:
+    """Raise ModelError for a file that only drafts."""
+    with named_if_no_model(path):
+        method = drafts_by(read_header(path))
+    if method != Method.DRAFT:
+        raise ModelError(
+            f"{path} only drafts, as {METHODS[method].label} ({method}); name the target that it is"
+            " made for, and this file among `drafts`"
+        )
 
 
 def check_pair(

@@ -21,8 +21,9 @@ from specmoe.config.base import first_error
 from specmoe.errors import ModelError, one_line
 from specmoe.files import files_of_model, written_whole
 
-_AGAIN = "fetch or make it again"
 _BLOCK = re.compile(r"blk\.(\d+)\.")
+# Names of files that were cut to be uploaded: m.gguf.part1of2, m.gguf-split-a.
+_CUT = re.compile(r"(.+\.gguf)([.-](?:part|split)-?)\w+?(?:of(\d\d?))?$")
 _PIECE: Final = 2**24  # bytes copied at a time
 
 Metadata = dict[str, GGUFValue]
@@ -149,17 +150,26 @@ def named_if_no_model(model: Path) -> Iterator[None]:
         ) from error
 
 
+def _remedy(path: Path, otherwise: str = "fetch or make it again") -> str:
+    """Return what to do about a file that is not whole: join it, if it is named as a part."""
+    if not (cut := _CUT.match(path.name)):
+        return otherwise
+    whole, mark, count = cut.groups()
+    numbers = [f"{one}of{count}" for one in range(1, int(count) + 1)] if count else ["*"]
+    return f"join the parts: cat {' '.join(f'{whole}{mark}{one}' for one in numbers)} > {whole}"
+
+
 def _read_part(path: Path) -> Header:
     try:
         with path.open("rb") as file, _Mapped(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
             header, size = _parse(data, path), len(data)
     except OSError as error:
-        raise ModelError(f"{path}: cannot be read ({error.strerror}); {_AGAIN}") from error
+        raise ModelError(f"{path}: cannot be read ({error.strerror}); {_remedy(path)}") from error
     except ValueError as error:  # also mmap's own about an empty file
-        raise ModelError(f"{path}: not a readable GGUF file ({error}); {_AGAIN}") from error
+        raise ModelError(f"{path}: not a readable GGUF file ({error}); {_remedy(path)}") from error
     needed = max((tensor.start + tensor.size_bytes for tensor in header.tensors), default=0)
     if size < needed:
-        raise ModelError(f"{path}: truncated, {size} bytes of at least {needed}; {_AGAIN}")
+        raise ModelError(f"{path}: truncated, {size} bytes of at least {needed}; {_remedy(path)}")
     return header
 
 
@@ -203,10 +213,9 @@ class _Mapped(mmap.mmap):
 
 def _parse(data: _Mapped, path: Path) -> Header:
     if (begin := data[:12])[:4] != b"GGUF":
-        raise ModelError(
-            f"{path}: not a GGUF file, it starts with {begin!r}; fetch it again, or write one from"
-            " another format with llama.cpp's convert_hf_to_gguf.py"
-        )
+        written = "fetch it again, or write one from another format with convert_hf_to_gguf.py"
+        remedy = _remedy(path, f"{written} of llama.cpp")
+        raise ModelError(f"{path}: not a GGUF file, it starts with {begin!r}; {remedy}")
     data.take(4)
     version = data.count(4)
     if version not in (2, 3):

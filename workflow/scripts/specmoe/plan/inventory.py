@@ -23,7 +23,7 @@ from specmoe.errors import ConfigError, ModelError, SpecmoeError
 from specmoe.files import existing, require_files
 from specmoe.hardware.machine import build_of
 from specmoe.models import hub
-from specmoe.models.gguf import check_family, check_pair, check_type, read_info
+from specmoe.models.gguf import check_family, check_pair, check_target, check_type, read_info
 from specmoe.models.info import ModelInfo, Size, load_info, require_template
 from specmoe.plan.estimate import size_of
 from specmoe.records import head_of
@@ -48,7 +48,7 @@ def check(campaign: LoadedCampaign, exported: Mapping[str, str]) -> None:
     for kind in [] if isinstance(config.engine, PathEngine) else kinds:
         with _collecting(errors):
             check_type(kind)
-    known = _read_models(campaign.places, errors)
+    known = _read_models(campaign, errors)
     drafters = {(block.target, one.draft): one for block in blocks for one in block.drafters}
 
     def origin(model: str) -> tuple[Path, ModelInfo] | None:
@@ -124,9 +124,12 @@ def _check_engines(
         refuse_exported(campaign.config.measurement.environment, exported)
 
 
-def _read_models(places: Places, errors: list[Exception]) -> dict[str, tuple[Path, ModelInfo]]:
+def _read_models(
+    campaign: LoadedCampaign, errors: list[Exception]
+) -> dict[str, tuple[Path, ModelInfo]]:
     """Return the models whose files are here; the user's own must be whole, and of their family."""
-    known = {}
+    known, targets = {}, {block.target for block in campaign.blocks.values()}
+    places = campaign.places
     for name, file in model_files(places).items():
         entry, family = places.config.models[name], places.config.family(name)
         if isinstance(entry, PathModel):
@@ -139,6 +142,9 @@ def _read_models(places: Places, errors: list[Exception]) -> dict[str, tuple[Pat
                     check_family(info, family, own)
         elif found := info_here(file, places.info(name)):
             known[name] = file, found
+        if name in known and name in targets:
+            with _collecting(errors):
+                check_target(known[name][0])
     return known
 
 
