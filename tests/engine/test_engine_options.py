@@ -7,10 +7,14 @@ from dataclasses import replace
 import pytest
 from pydantic import TypeAdapter
 
-from specmoe.config.block import Block
+from specmoe.config.block import Arm, Block
 from specmoe.config.engines import EngineArgs
+from specmoe.config.methods import Method
+from specmoe.engine.job import check_words
 from specmoe.errors import MeasurementError
+from specmoe.hardware.machine import help_of
 from specmoe.measure.divergence import find_divergences, judge_all
+from specmoe.models.gguf import check_type
 
 from ..blocks import ALONE, changed, compared, rows
 
@@ -48,6 +52,15 @@ def test_every_flag_of_speculation_is_refused(helped):
     named = [name for names in helped for name in names if re.search(r"^--(no-)?spec-|draft", name)]
     assert len(named) > 50
     assert [name for name in named if not refused(name)] == []
+
+
+def test_all_words_of_command_lines_and_names_of_types_are_known_without_asking(engine_bin):
+    arms = [Arm(4, 0.5, n_match=3, p_min=0.0, method=one, draft_model="d") for one in Method]
+    check_words(engine_bin / "llama-server", [compared(arms=(*arms,), gpu_layers=1)])
+    told = re.findall(r"(\w+) +: ", help_of(engine_bin / "llama-quantize"))
+    assert len(told) > 35
+    for name in told:
+        check_type(name, "")
 
 
 def test_both_arms_have_the_words_and_the_row_says_so(do):

@@ -1,6 +1,7 @@
 """Model files on a real engine: upcycled and split ones write what their sources write."""
 
 from specmoe.files import engine_path, link
+from specmoe.models.derived import quantize
 from specmoe.models.gguf import read_info
 
 from ..dense_model import write_dense, write_moe
@@ -16,6 +17,14 @@ def test_an_upcycled_model_writes_what_its_dense_model_writes(start, tmp_path):
     source = write_dense(tmp_path / "dense.gguf")
     model = write_moe(source, tmp_path / "moe.gguf", experts=8, used=2)
     assert texts_of(start, source) == texts_of(start, model)
+
+
+def test_a_type_that_the_package_does_not_know_is_read(engine_bin, start, family, tmp_path):
+    model = tmp_path / "q2.gguf"
+    quantize(engine_bin, family["draft"], model, "Q2_0", tmp_path / "log")
+    info = read_info(model)
+    assert (info.type, info.tensor_types["Q2_0"] > 10) == ("Q2_0", True)
+    assert len(texts_of(start, model)) == 8
 
 
 def test_a_split_model_generates_what_the_whole_one_generates(start, family, tmp_path):

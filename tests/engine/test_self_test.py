@@ -9,6 +9,11 @@ from specmoe.engine.build import self_test
 from specmoe.errors import EngineError
 
 
+def test_an_engine_of_llama_server_alone_passes(engine_bin, tmp_path):
+    (tmp_path / "llama-server").symlink_to(engine_bin / "llama-server")
+    self_test(tmp_path, Backend.CPU, tmp_path / "log")
+
+
 @pytest.mark.parametrize(
     ("program", "says"),
     [

@@ -68,6 +68,13 @@ def test_what_a_campaign_does_not_have_is_named_before_its_verb_looks_for_it(
         arguments(cli.function_of(name), [*given, "--campaign", str(campaign.places.file)])
 
 
+def test_a_verb_of_an_earlier_version_has_its_new_name(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["specmoe", "check"])
+    with pytest.raises(SystemExit):
+        cli.main()
+    assert "there is no verb 'check'; it is `snakemake plan` now" in capsys.readouterr().err
+
+
 def test_wrong_json_that_a_verb_is_given_is_told():
     with pytest.raises(ConfigError, match=r"config: claim: it is no JSON \(.*\); correct it"):
         check_claim("{")

@@ -33,7 +33,7 @@ def config(study, tmp_path):
     (tmp_path / "own.gguf").write_text("weights of the target")
     (tmp_path / "t.jinja").write_text("{{ messages }}")
     tiny = tiny_campaign(engine)
-    words = ["--jinja", "--chat-template-file", str(tmp_path / "t.jinja")]
+    words = ["--jinja", "--lora-scaled", f"{tmp_path / 't.jinja'}:0.5"]
     tiny["measurement"]["engine_args"] = words
     tiny["prompts"] = {"texts": {"own": {"file": str(tmp_path / "own.txt")}}}
     tiny["model_sets"]["tiny"]["target"] = {"kind": "path", "path": str(tmp_path / "own.gguf")}

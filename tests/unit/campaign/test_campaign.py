@@ -100,7 +100,7 @@ def test_passes_are_timed_where_the_engine_is_built_here_and_samples_are_wanted(
     synthetic, campaign_of
 ):
     named = ROOT / "Snakefile"
-    synthetic["measurement"]["engine_args"] = ["--grammar-file", str(named)]
+    synthetic["measurement"]["engine_args"] = ["--chat-template-file", str(named)]
     timed = campaign_of(synthetic)
     assert {"random-moe-122m-q4", "random-8m-q8"} <= set(timed.timed_passes)
     asked = Asked(timed).passes("random-moe-122m-q4", 0)

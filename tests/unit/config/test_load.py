@@ -1,15 +1,24 @@
 """The loaded configuration: its models, suites and engines."""
 
 import pandas as pd
+import pytest
 
-from specmoe.config.load import load
+from specmoe.config.load import check_files, load
 from specmoe.config.models import TARGETS, families
+from specmoe.errors import ConfigError
 
 from ...conftest import ROOT
 
 
 def path(file="x.gguf", **more):
     return {"kind": "path", "path": file} | more
+
+
+def test_a_file_that_is_no_yaml_is_named_with_its_line(tmp_path):
+    file = tmp_path / "my.yaml"
+    file.write_text("campaign: {name: mine\n  models: x\n")
+    with pytest.raises(ConfigError, match=rf"config: {file}, line 2: no YAML: did not find"):
+        check_files(["plan", "--configfile", str(file), "--cores", "1"])
 
 
 def test_a_campaign_records_what_it_uses(synthetic):

@@ -52,8 +52,8 @@ def test_other_files_are_another_campaign_and_other_minutes_the_same():
     [
         (["target=m.gguf", "minutes=0"], "minutes: Input should be greater than 0 (got 0)"),
         (["target=m.gguf", "minutes=ten"], "minutes: Input should be a valid number"),
-        (["target="], "target: Input should be a valid string (got None)"),
-        (["target=a: b.gguf"], "target: Input should be a valid string (got {"),
+        (["target="], "target: give a text, in quotes if "),
+        (["target=a: b.gguf"], "target: give a text, in quotes if "),
         (["draft=d.gguf"], "target: Field required"),
         (["target=m.gguf", "prompts=no.jsonl"], f"no file {Path('no.jsonl').absolute()};"),
         (["target=m.gguf", "campaign={engine: current}"], "campaign: `target` and the"),

@@ -1,6 +1,7 @@
 """Workloads: prompts are read from files with ids and categories, sampled, and sent by suites."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -56,6 +57,7 @@ def test_every_line_is_a_prompt_with_an_id_and_a_category(asked, tmp_path):
     assert {one.file for one in block.prompts} == {str(tmp_path / "asked.jsonl")}
     assert block.sendings == {"asked": Sending(Template.CHAT)}
     assert block.sends_chats
+    assert not replace(block, engine_args=("--chat_template", "chatml")).sends_chats
     # A job reads the same prompts again.
     file = tmp_path / "asked.jsonl"
     assert [read_content(file, line, CHATS) for line in (1, 2, 3)] == ["a", "b", CHAT]

@@ -11,7 +11,7 @@ from specmoe.config.engines import Backend, PathEngine, PypiEngine, without_digi
 from specmoe.config.load import load
 from specmoe.engine import build
 from specmoe.engine.build import make_engine
-from specmoe.engine.identity import BINARIES, digests_of_engine, engine_id, engine_ids, install
+from specmoe.engine.identity import digests_of_engine, engine_id, engine_ids, install
 from specmoe.files import sha256_of
 
 PYPI = PypiEngine(
@@ -23,6 +23,7 @@ PYPI = PypiEngine(
 )
 HERE = PathEngine(source="path", path="/here")
 NAME, ALIAS = "libmade.so.0.1", "libmade.so.0"
+PROGRAMS = ("llama-server", "llama-quantize", "llama-bench")
 
 
 def of(entry, files=None) -> str:
@@ -34,7 +35,7 @@ def binaries(tmp_path) -> Path:
     """A folder with stand-ins for the programs of an engine, and a library with two names."""
     folder = tmp_path / "binaries"
     folder.mkdir()
-    for name in BINARIES:
+    for name in PROGRAMS:
         (folder / name).write_text(f"{name} one")
     (folder / NAME).write_text("library")
     (folder / ALIAS).symlink_to(NAME)
@@ -79,25 +80,28 @@ def test_the_id_of_an_engine_built_elsewhere_depends_on_its_files_only():
 
 
 def test_a_file_is_hashed_again_only_if_it_changed(binaries, memory, hashed):
-    first = digests_of_engine(binaries, memory)
-    assert set(first) == set(hashed) == {*BINARIES, NAME}  # and no other name of a library
+    entry = PathEngine(source="path", path=str(binaries))
+    first = digests_of_engine(entry, memory)
+    assert set(first) == set(hashed) == {*PROGRAMS, NAME}  # and no other name of a library
     hashed.clear()
-    assert digests_of_engine(binaries, memory) == first
+    assert digests_of_engine(entry, memory) == first
     assert hashed == []
     (binaries / "notes.txt").write_text("nothing of the engine")
     (binaries / "llama-lookup-create").write_text("makes files of n-grams")
     (binaries / "llama-server").write_text("rebuilt, and longer")
-    second = digests_of_engine(binaries, memory)
+    second = digests_of_engine(entry, memory)
     assert hashed == ["llama-server"]
     assert {name for name in first if first[name] != second[name]} == {"llama-server"}
 
 
 def test_a_missing_folder_has_its_last_known_digests_and_an_unknown_one_has_none(binaries, memory):
-    assert digests_of_engine(binaries.with_name("none"), memory) == {}
+    binaries = binaries.rename(binaries.with_name("bin"))  # in the folder that is given
+    entry = PathEngine(source="path", path=str(binaries.parent))
+    assert digests_of_engine(HERE, memory) == {}
     assert not memory.exists()
-    seen = digests_of_engine(binaries, memory)
+    seen = digests_of_engine(entry, memory)
     shutil.rmtree(binaries)
-    assert digests_of_engine(binaries, memory) == seen
+    assert digests_of_engine(entry, memory) == seen != {}
 
 
 def test_a_campaign_measured_elsewhere_reads_no_engine_files(study, root, binaries, memory, hashed):
@@ -108,18 +112,25 @@ def test_a_campaign_measured_elsewhere_reads_no_engine_files(study, root, binari
     assert not memory.exists()
 
 
-def test_what_is_installed_needs_nothing_of_the_folder_it_came_from(binaries, tmp_path):
-    (tmp_path / "bin").mkdir()
-    (tmp_path / "bin/libgone.so").touch()  # of an earlier build
+def test_what_is_installed_needs_nothing_of_the_folder_it_came_from(binaries, memory, tmp_path):
+    out, lib = tmp_path / "engine/bin", tmp_path / "lib"  # beside that of others, as in /usr/lib
+    out.mkdir(parents=True)
+    (out / "libgone.so").touch()  # of an earlier build
+    lib.mkdir()
+    for name in ("libllama.so", "libz.so"):
+        (lib / name).write_text(name)
     (binaries / "llama-bench").rename(tmp_path / "elsewhere")
     (binaries / "llama-bench").symlink_to(tmp_path / "elsewhere")
-    install(binaries, tmp_path / "bin")
-    assert not (tmp_path / "bin/llama-bench").is_symlink()
+    install(binaries, out)
+    assert not (out / "llama-bench").is_symlink()
     shutil.rmtree(binaries)
-    for program in BINARIES:
-        assert (tmp_path / "bin" / program).read_text() == f"{program} one"
-    assert (tmp_path / "bin" / ALIAS).readlink() == Path(NAME)
-    assert {file.name for file in (tmp_path / "bin").iterdir()} == {*BINARIES, NAME, ALIAS}
+    for program in PROGRAMS:
+        assert (out / program).read_text() == f"{program} one"
+    assert (out / ALIAS).readlink() == Path(NAME)
+    assert {file.name for file in out.iterdir()} == {*PROGRAMS, NAME, ALIAS}
+    assert [file.name for file in (out / "../lib").iterdir()] == ["libllama.so"]
+    entry = PathEngine(source="path", path=str(out))
+    assert {*digests_of_engine(entry, memory)} == {*PROGRAMS, NAME, "libllama.so"}
 
 
 def test_the_info_of_an_engine_has_the_digests_of_its_libraries(binaries, tmp_path, monkeypatch):
@@ -130,4 +141,4 @@ def test_the_info_of_an_engine_has_the_digests_of_its_libraries(binaries, tmp_pa
     make_engine(entry, Backend.CPU, folder, tmp_path / "log", {})
     digests = json.loads((folder / "engine.json").read_text())["binaries_sha256"]
     # An engine may lack llama-speculative, which only protocol `study` needs.
-    assert digests == {name: sha256_of(binaries / name) for name in (*BINARIES, NAME)}
+    assert digests == {name: sha256_of(binaries / name) for name in (*PROGRAMS, NAME)}

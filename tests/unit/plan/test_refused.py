@@ -66,13 +66,41 @@ def own(study, tmp_path):
 
 
 def test_a_type_that_llama_quantize_does_not_have_is_refused(own):
-    for kind in ("Q4_K_M", "Q4_K", "F32"):
+    for kind in ("Q4_K_M", "Q4_K", "F32", "Q2_0"):
         own.models["small"] = {"kind": "quantize", "source": "draft", "type": kind}
         own.config["suites"]["S"]["drafts"] = ["small"]
         assert own.lines() == []
     own.models["small"]["type"] = "Q4_KM"
     [line] = own.lines()
     assert line == "ModelError: llama-quantize has no type 'Q4_KM'; did you mean 'Q4_K_M'?"
+
+
+# Of the baseline, and of a draft model.
+FLAGS = """--model --ctx-size --parallel --cache-ram --ctx-checkpoints --threads --log-verbosity
+--metrics, --no-webui, --model-draft --spec-type [none|draft-simple] --spec-draft-n-min N
+--spec-draft-p-min, """
+
+
+@pytest.mark.parametrize(
+    ("more", "line"),
+    [
+        ("--numa TYPE\n--spec-draft-n-max N", ""),
+        ("--spec-draft-n-max N", "has no --numa: "),
+        ("--numa\n--draft-max N", "has no --spec-draft-n-max: it is older than"),
+        ("--numa\n--spec-draft-n-max  the argument has been removed", "n-max: it is newer, or"),
+    ],
+)
+def test_an_engine_that_is_there_is_asked_for_its_flags(own, more, line):
+    server = own.folder / "bin/llama-server"
+    server.parent.mkdir()
+    server.write_text(f"#!/bin/sh\necho '{FLAGS}{more}'\n")
+    server.chmod(0o755)
+    own.config["engines"]["built"] = {"source": "path", "path": str(own.folder)}
+    own.config["campaign"]["engine"] = "built"
+    own.config["measurement"]["engine_args"] = ["--numa", "distribute"]
+    assert [line in one for one in own.lines()] == [True] * bool(line)
+    own.models["draft"] = {"kind": "quantize", "source": "target", "type": "Q2_0"}
+    assert f"no llama-quantize in {server.parent}, and" in own.lines()[0]
 
 
 def test_all_faults_that_hide_none_are_told_at_once(own):

@@ -203,8 +203,14 @@ def main() -> None:
     """Do what the command line asks for."""
     about = "Each job of the workflow; `specmoe VERB --help` says what a verb does and takes."
     parser = ArgumentParser(prog="specmoe", description=about)
-    parser.add_argument("verb", choices=VERBS, metavar="VERB", help=", ".join(VERBS))
+    parser.add_argument("verb", metavar="VERB", help=", ".join(VERBS))
     name = parser.parse_args(sys.argv[1:2]).verb
+    if name not in VERBS:
+        from specmoe.config.base import resource
+
+        new = resource("former_names")["targets"].get(name)
+        hint = f"it is `snakemake {new}` now" if new else errors.nearest(name, VERBS)
+        parser.error(f"there is no verb {name!r}; {hint}")
 
     def call() -> None:
         verb = function_of(name)

@@ -12,6 +12,7 @@ import fcntl
 import hashlib
 import json
 import os
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
@@ -137,10 +138,12 @@ class Asked:
 
     def _named_files(self, words: Iterable[str]) -> Request:
         """Return the digests of the files among words of llama-server's command line."""
+        # One may have several, with numbers behind them: `--lora-scaled a.gguf:0.5,b.gguf:1`.
+        parts = chain(*((word, *re.split("[,:]", word)) for word in words))
         seen = self.places.folder / "seen"
         named = {
             word: file_digests([Path(word)], seen / f"{_sha256(word)}.json")[Path(word).name]
-            for word in filter(os.path.isfile, words)  # of any text, and `Path` refuses some
+            for word in filter(os.path.isfile, parts)  # of any text, and `Path` refuses some
         }
         return {"engine_args_sha256": named} if named else {}
 

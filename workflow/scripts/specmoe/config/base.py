@@ -101,6 +101,7 @@ _WORDS = {
         "give keys and values, as in {{key: value}}",
     ),
     "list_type": "give a list, as in [{input}]",
+    "string_type": "give a text, in quotes if YAML reads it otherwise, as it does on and off",
     "union_tag_not_found": "the key {discriminator} is missing",
     "union_tag_invalid": "unknown {discriminator} {tag!r}; known: {expected_tags}",
     _PATH: "give a path without the character of code 0",

@@ -218,8 +218,10 @@ class Block:
 
     @property
     def sends_chats(self) -> bool:
-        """Whether the target's own template makes chats of some prompts."""
-        return any(one.template == Template.CHAT for one in self.sendings.values())
+        """Whether the target's own template makes chats of some prompts, and no other's."""
+        given = {word.replace("_", "-") for word in self.engine_args}
+        own = given.isdisjoint(("--chat-template", "--chat-template-file"))
+        return own and any(one.template == Template.CHAT for one in self.sendings.values())
 
     @property
     def runs(self) -> int:

@@ -56,11 +56,18 @@ class PathEngine(Strict):
 
     source: Literal["path"]
     path: UserPath
-    """folder of `llama-server`, `llama-quantize` and `llama-bench` (for protocol `study` also
-    `llama-speculative`, for models of kind `ngram_cache` also `llama-lookup-create`), with the
-    shared libraries they load, if any"""
+    """folder of `llama-server`, or one with `bin` or `build/bin`; shared libraries are beside the
+    programs or in `../lib`. Models of kind `quantize` need `llama-quantize` too, those of kind
+    `ngram_cache` `llama-lookup-create`, protocol `study` `llama-bench` and `llama-speculative`"""
     commit: str = "unknown"
     """commit of llama.cpp, as rows record it; with the build's number, if llama-server tells it"""
+
+    @property
+    def folder(self) -> Path:
+        """The folder of its programs; the one that is given, if they are in none of its folders."""
+        given = Path(self.path)
+        places = (given, given / "bin", given / "build/bin")
+        return next((one for one in places if (one / "llama-server").is_file()), given)
 
 
 Engine = Annotated[PypiEngine | PathEngine, Field(discriminator="source")]
@@ -161,13 +168,13 @@ def refuse_exported(given: Iterable[str], exported: Iterable[str]) -> None:
         )
 
 
-_FLAG = re.compile(r"-(?!\.?\d).*")
+FLAG = re.compile(r"-(?!\.?\d).*")  # and no negative number
 
 
 def _check_flags(words: list[str]) -> list[str]:
-    for word in filter(_FLAG.fullmatch, words):
+    for word in filter(FLAG.fullmatch, words):
         # The engine reads `_` as `-`. Only names of one dash differ by their letters' case.
-        name = word.lstrip("-").replace("_", "-")
+        name = word.lstrip("-").partition("=")[0].replace("_", "-")
         name = name.lower() if word.startswith("--") else name
         for key, patterns in resource("engine_rules")["flags"].items():
             if any(fnmatchcase(name, pattern) for pattern in patterns):

@@ -35,11 +35,25 @@ def read_mapping(path: Path) -> dict[str, Any]:
     """Return what a file of YAML holds; raises ConfigError."""
     try:
         found = read_yaml(path)
+    except yaml.MarkedYAMLError as error:
+        line = error.problem_mark.line + 1 if error.problem_mark else "?"
+        said = f"config: {path}, line {line}: no YAML: {error.problem}; correct it"
+        raise ConfigError(said) from error
     except (OSError, ValueError, RecursionError, yaml.YAMLError) as error:
         raise ConfigError(f"config: {path}: {one_line(error)}") from error
     if not isinstance(found, dict):
         raise ConfigError(f"config: {path}: it has no keys at top level")
     return found
+
+
+def check_files(words: Iterable[str]) -> None:
+    """Read the files of YAML among words of snakemake's command line; raises ConfigError.
+
+    Snakemake reads them before our Snakefile, and names neither file nor line of a wrong one.
+    """
+    for file in map(Path, words):
+        if file.suffix in (".yaml", ".yml") and file.is_file():
+            read_mapping(file)
 
 
 def merge_catalogs(root: Path, given: Mapping[str, Any]) -> Mapping[str, Any]:

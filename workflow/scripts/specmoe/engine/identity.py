@@ -9,7 +9,7 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,18 +19,19 @@ from specmoe.config.schema import Config
 from specmoe.errors import EngineError
 from specmoe.files import file_digests, named_if_damaged, read_record, remembered_digests
 
-BINARIES = ("llama-server", "llama-quantize", "llama-bench")
-# Engines built elsewhere may lack the last two.
-ALL_BINARIES = (*BINARIES, "llama-speculative", NGRAM_MAKER)
+# Engines built elsewhere may lack all but the first.
+BINARIES = ("llama-server", "llama-quantize", "llama-bench", "llama-speculative", NGRAM_MAKER)
 # Shared libraries (RPATH $ORIGIN), and on a Mac the GPU's kernels: compiled, or as source with its
 # headers.
 _LIBRARIES = ("lib*.so*", "*.dylib", "*.metallib", "ggml-metal*", "ggml-common.h")
+# Where installed programs find those of llama.cpp, among others (RPATH $ORIGIN/../lib).
+_INSTALLED = ("../lib/libllama*", "../lib/libggml*", "../lib/libmtmd*")
 
 
 def engine_files(folder: Path) -> list[Path]:
-    """Return the engine's programs, libraries and links between libraries in a folder."""
-    programs = [folder / name for name in ALL_BINARIES]
-    libraries = {file for pattern in _LIBRARIES for file in folder.glob(pattern)}
+    """Return the programs in a folder, and the libraries they load with links between these."""
+    programs = [folder / name for name in BINARIES]
+    libraries = {file for one in (*_LIBRARIES, *_INSTALLED) for file in folder.glob(one)}
     return [file for file in [*programs, *sorted(libraries)] if file.is_file()]
 
 
@@ -42,15 +43,16 @@ def measuring_files(folder: Path) -> list[Path]:
 def is_alias(file: Path) -> bool:
     """Return whether a file of an engine is a link to a library in the same folder."""
     linked = file.is_symlink() and file.readlink().parent == Path()
-    return linked and file.name not in ALL_BINARIES
+    return linked and file.name not in BINARIES
 
 
-def require_programs(folder: Path) -> None:
-    """Raise EngineError if one of `BINARIES` is missing in a folder."""
-    for name in BINARIES:
-        if not (folder / name).is_file():
-            error = f"no {name} in {folder}; give the folder of a complete llama.cpp build"
-            raise EngineError(error)
+def require_programs(folder: Path, needed: Iterable[str]) -> None:
+    """Raise EngineError if one of the programs that are needed is missing in a folder."""
+    if missing := [name for name in needed if not (folder / name).is_file()]:
+        raise EngineError(
+            f"no {', '.join(missing)} in {folder}, and this campaign needs it; name the folder of a"
+            " llama.cpp that has it, or delete that of an engine that is built here"
+        )
 
 
 def require_compiler() -> None:
@@ -65,12 +67,13 @@ def require_compiler() -> None:
 
 def install(built: Path, binaries: Path) -> None:
     """Copy the engine's files from `built` to the folder `binaries`, and delete what it had."""
-    require_programs(built)
     # The programs must not load libraries of an earlier build.
-    shutil.rmtree(binaries, ignore_errors=True)
-    binaries.mkdir(parents=True)
+    for folder in (binaries, binaries.with_name("lib")):
+        shutil.rmtree(folder, ignore_errors=True)
     for file in engine_files(built):
-        shutil.copy2(file, binaries / file.name, follow_symlinks=not is_alias(file))
+        place = binaries / file.relative_to(built)  # of an installed library, in `../lib`
+        place.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(file, place, follow_symlinks=not is_alias(file))
 
 
 def engine_ids(config: Config, backend: Backend, memory: Path) -> dict[str, str]:
@@ -82,7 +85,7 @@ def engine_ids(config: Config, backend: Backend, memory: Path) -> dict[str, str]
     for name in config.used_engines:
         entry, files = config.engines[name], dict[str, str]()
         if config.campaign.source == "measured" and isinstance(entry, PathEngine):
-            files = digests_of_engine(Path(entry.path), memory)
+            files = digests_of_engine(entry, memory)
         ids[name] = engine_id(name, backend, entry, files)
     return ids
 
@@ -99,16 +102,17 @@ def engine_id(name: str, backend: Backend, entry: Engine, files: Mapping[str, st
     return f"{name}-{backend}-{digest[:ID_DIGITS]}"
 
 
-def digests_of_engine(folder: Path, memory: Path) -> dict[str, str]:
-    """Return the SHA-256 of each file of the engine in a folder, by name.
+def digests_of_engine(entry: PathEngine, memory: Path) -> dict[str, str]:
+    """Return the SHA-256 of each file of an engine built elsewhere, by name.
 
-    Without the folder's programs, on an unmounted disk say, they are the last known ones in
-    `memory`, so that campaigns measured with that engine do not become stale.
+    Without its programs, on an unmounted disk say, they are the last known ones in `memory`, so
+    that campaigns measured with that engine do not become stale.
     """
-    place = hashlib.sha256(str(folder.absolute()).encode()).hexdigest()[:ID_DIGITS]
-    kept = memory / f"{folder.name}-{place}.json"
-    files = measuring_files(folder)
-    if not {file.name for file in files} & set(ALL_BINARIES):
+    given = Path(entry.path)
+    place = hashlib.sha256(str(given.absolute()).encode()).hexdigest()[:ID_DIGITS]
+    kept = memory / f"{given.name}-{place}.json"
+    files = measuring_files(entry.folder)
+    if not {file.name for file in files} & set(BINARIES):
         return remembered_digests(kept)
     return file_digests(files, kept)
 

@@ -2,6 +2,7 @@
 
 import logging
 import os
+import re
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -12,16 +13,17 @@ from threading import Thread
 
 import psutil
 
-from specmoe.config.block import Arm, Block, TimedPasses
-from specmoe.config.engines import PROGRAM, Backend, engine_environment
-from specmoe.config.methods import METHODS, PARAMETERS, Method, is_ngram
+from specmoe.config.block import Arm, Block, Protocol, TimedPasses
+from specmoe.config.engines import FLAG, PROGRAM, Backend, engine_environment
+from specmoe.config.methods import BY_TYPE, METHODS, PARAMETERS, Method, is_ngram
 from specmoe.engine.identity import Workplace, fact
 from specmoe.engine.process import run_tool
 from specmoe.engine.server import Server
-from specmoe.errors import SpecmoeError, error_message, lines_to
+from specmoe.errors import EngineError, SpecmoeError, error_message, lines_to
 from specmoe.files import engine_path, named_if_damaged
 from specmoe.hardware.machine import (
     described_machine,
+    help_of,
     measuring_lock,
     physical_cores,
     require_device,
@@ -82,6 +84,27 @@ def speculation_flags(arm: Arm, file: Path | str | None, gpu_layers: int) -> lis
         # This length includes the target's own token.
         flags += ["--spec-synth-len", f"{1 + arm.gamma * arm.forced_acceptance:g}"]
     return flags
+
+
+def check_words(server: Path, blocks: Iterable[Block]) -> None:
+    """Raise EngineError if the help of a llama-server lacks a word of blocks' command lines."""
+    # It says what has become of a flag that it had. Without any it cannot be asked.
+    entries = re.split(r"\n(?=-)", help_of(server))
+    known = " ".join(one for one in entries if "argument has been removed" not in one)
+    told, words = set(re.findall(r"[\w-]+", known)), set[str]()
+    for block in (one for one in blocks if one.protocol == Protocol.PAIRED):
+        layers = block.gpu_layers
+        flags = server_command(server, server, context=1, threads=1, gpu_layers=layers)
+        words |= {*flags, *block.engine_args}
+        for arm in block.arms:
+            words |= {*speculation_flags(arm, server if arm.draft_model else None, layers)}
+    asked = {one.replace("_", "-") for one in words if FLAG.fullmatch(one) or one in BY_TYPE}
+    if told and (lacking := sorted(asked - told)):
+        age = "older" if "--draft-max" in told else "newer, or of another program,"
+        raise EngineError(
+            f"{server} has no {', '.join(lacking)}: it is {age} than specmoe knows, or engine_args"
+            " are wrong; see its --help, and take engine `current` or a llama.cpp of its time"
+        )
 
 
 @dataclass(frozen=True)

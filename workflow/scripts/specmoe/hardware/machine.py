@@ -156,6 +156,12 @@ def output_of(*command: str, environment: Mapping[str, str] | None = None) -> st
     return ""
 
 
+def help_of(program: Path) -> str:
+    """Return what a program of an engine tells of its words; empty if it does not run."""
+    # llama-quantize ends as if it failed.
+    return output_of("sh", "-c", '"$0" --help; exit 0', str(program))
+
+
 def build_of(server: Path) -> tuple[str, int]:
     """Return the commit and the number of an engine's build; outside a clone, `unknown` and 0."""
     # As `version: 8323 (9c8d7e6f1)`, later `version: 0.5.0 (build 10210, commit 000547513)`.

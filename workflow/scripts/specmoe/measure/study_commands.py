@@ -19,15 +19,11 @@ from specmoe.config.engines import engine_environment
 from specmoe.config.workloads import text_of_prompt
 from specmoe.engine.job import Job
 from specmoe.engine.process import count_failures, peak_rss_bytes, run_tool, with_end_of_log
-from specmoe.errors import MeasurementError
 from specmoe.files import at_home, engine_path
-from specmoe.hardware.machine import machine_id, physical_cores
+from specmoe.hardware.machine import help_of, machine_id, physical_cores
 
-BENCH = "llama-bench"
-SPECULATIVE = "llama-speculative"
 # What replaced the flag `--draft` (llama.cpp, common/arg.cpp).
 _NEW_DRAFT_FLAG = "--spec-draft-n-max"
-_HELP_LIMIT_S = 60
 # On a busy machine llama-speculative (llama.cpp of November 2026) may exit with code 0 before its
 # logger has written the result; it is then run again.
 ATTEMPTS = 5
@@ -58,7 +54,7 @@ def measure_by_study(block: Block, job: Job) -> dict[str, Any]:
     runs: list[dict[str, Any]] = []
     # The study's order: the baseline comes first.
     for arm in block.arms:
-        command = _command(block, arm, job, environment)
+        command = _command(block, arm, job)
         for source in block.prompts:
             # A baseline has a length, and a text is cut to so many words or taken whole.
             prompt = str(source.length)
@@ -111,14 +107,9 @@ def read_speculative(log: str) -> Reading | None:
     }
 
 
-def _command(block: Block, arm: Arm, job: Job, environment: Mapping[str, str]) -> list[str]:
+def _command(block: Block, arm: Arm, job: Job) -> list[str]:
     """Return the study's command for all runs of an arm, without the prompt."""
-    tool = job.binaries / (SPECULATIVE if arm.speculates else BENCH)
-    if not tool.is_file():
-        raise MeasurementError(
-            f"the engine has no {tool}, which protocol study needs: build the engine again, or"
-            " put it into the folder that the engine's `path` names"
-        )
+    tool = job.binaries / ("llama-speculative" if arm.speculates else "llama-bench")
     command = [str(tool), "-m", str(engine_path(job.target)), "-n", str(block.n_predict)]
     # The study names neither threads nor layers; both are set as in protocol `paired`.
     command += ["-t", str(block.threads or physical_cores())]
@@ -130,8 +121,8 @@ def _command(block: Block, arm: Arm, job: Job, environment: Mapping[str, str]) -
         command += ["-ngld", str(block.gpu_layers)]
     assert arm.draft_model
     command += ["-md", str(engine_path(job.drafts[arm.draft_model]))]
-    manual, _ = run_tool([str(tool), "--help"], job.server_log, _HELP_LIMIT_S, environment)
-    command += [_NEW_DRAFT_FLAG if _NEW_DRAFT_FLAG in manual else "--draft", str(arm.gamma)]
+    new = _NEW_DRAFT_FLAG in help_of(tool)
+    command += [_NEW_DRAFT_FLAG if new else "--draft", str(arm.gamma)]
     return [*command, "--temp", str(block.temperature)]
 
 

@@ -222,19 +222,12 @@ def quantize(binaries: Path, source: Path, target: Path, kind: str, log: Path) -
 def make_ngram_cache(binaries: Path, tokenizer: Path, text: Path, out: Path, log: Path) -> None:
     """Write the file of n-grams of a text in the vocabulary of the model `tokenizer`, atomically.
 
-    Raises EngineError if the engine's tool is absent or fails, ModelError for a text without
-    n-grams.
+    Raises EngineError if the engine's tool fails, ModelError for a text without n-grams.
     """
-    tool = binaries / NGRAM_MAKER
-    if not tool.is_file():
-        raise EngineError(
-            f"no {NGRAM_MAKER} in {binaries}, which makes files of n-grams: build it with the"
-            " engine, or delete the engine's folder in results/engines to have it built again"
-        )
     with written_whole(out) as part:
-        command = [str(tool), "--model", str(engine_path(tokenizer)), "--file", str(text)]
+        command = [str(binaries / NGRAM_MAKER), "--model", str(engine_path(tokenizer))]
         # Without this flag a backslash and an n in the text are a line break.
-        command += ["--no-escape", "--lookup-cache-static", str(part)]
+        command += ["--file", str(text), "--no-escape", "--lookup-cache-static", str(part)]
         # The text is tokenized, not read by the network, so any context is long enough.
         command += ["--ctx-size", "64", "--threads", "1", "--gpu-layers", "0"]
         _run_logged(command, log)

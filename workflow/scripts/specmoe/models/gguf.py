@@ -5,6 +5,7 @@ takes a head for a draft model. So files are compared before anything is measure
 """
 
 import hashlib
+import re
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
@@ -27,6 +28,12 @@ from specmoe.errors import ModelError, nearest
 from specmoe.models.gguf_file import Header, TensorInfo, named_if_no_model, read_header
 from specmoe.models.info import ModelInfo, Thinking, save_info
 
+# The names that llama-quantize has for the types of files, by number (include/llama.h). The package
+# does not know the last one yet.
+_FILE_TYPES: Final = {
+    **{one.value: one.name.removeprefix("MOSTLY_").removeprefix("ALL_") for one in LlamaFileType},
+    41: "Q2_0",
+}
 # How far the parameters of a file may be from its family's, as published: some are rounded.
 _PARAMETERS_TOLERANCE: Final = 0.02
 
@@ -63,17 +70,16 @@ def _kind(header: Header) -> str:
     return "encoder" if pooled or architecture in rules["encoders"] else kind
 
 
-def check_type(name: str) -> None:
-    """Make sure that a type to quantize to has a name; raises ModelError if not."""
-    # llama-quantize has a short name for three of them, and one that copies.
-    known = {*map(_name_of, LlamaFileType), "Q3_K", "Q4_K", "Q5_K", "COPY"} - {"GUESSED"}
+def check_type(name: str, tool_help: str) -> None:
+    """Make sure that a type to quantize to has a name; raises ModelError if not.
+
+    `tool_help` is what llama-quantize tells; empty if it is not there yet.
+    """
+    known = set(re.findall(r"^ *(?:\d+ +or +)?(\w+) +:", tool_help, re.MULTILINE))
+    # It has a short name for three of them, and one that copies.
+    known = known or {*_FILE_TYPES.values(), "Q3_K", "Q4_K", "Q5_K", "COPY"} - {"GUESSED"}
     if name not in known:
         raise ModelError(f"llama-quantize has no type {name!r}; {nearest(name, known)}")
-
-
-def _name_of(kind: LlamaFileType) -> str:
-    """Return the name that llama-quantize has for the type of a file."""
-    return kind.name.removeprefix("MOSTLY_").removeprefix("ALL_")
 
 
 def check_family(info: ModelInfo, family: Family, path: Path) -> None:
@@ -115,9 +121,7 @@ def _info_of_header(header: Header, sha256: str, size_bytes: int) -> ModelInfo:
     vocabulary = hashlib.sha256()
     for token in header.tokens():
         vocabulary.update(len(token).to_bytes(8, "little") + token)
-    kind = "unknown"
-    with suppress(ValueError):
-        kind = _name_of(LlamaFileType(header.number("general.file_type")))
+    kind = _FILE_TYPES.get(header.number("general.file_type", -1), "unknown")
     return ModelInfo(
         size_bytes=size_bytes,
         sha256=sha256,

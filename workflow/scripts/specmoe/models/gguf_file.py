@@ -9,9 +9,10 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
+from enum import IntEnum
 from math import prod
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import numpy as np
 from gguf import GGMLQuantizationType, GGUFReader, GGUFValueType, GGUFWriter, constants
@@ -30,13 +31,24 @@ Metadata = dict[str, GGUFValue]
 """Values by key; texts are bytes, because the tokens of a vocabulary may be no valid UTF-8."""
 
 
+class NewerType(IntEnum):
+    """Types of tensors that the engine has (ggml/include/ggml.h), and the package does not know."""
+
+    Q2_0 = 42
+
+
+# The weights and bytes of a block of each.
+_SIZES: Final = constants.GGML_QUANT_SIZES | {NewerType.Q2_0: (64, 18)}
+_TYPES: Final = {one.value: one for one in _SIZES}
+
+
 @dataclass(frozen=True)
 class TensorInfo:
     """One entry of the tensor table of a GGUF file."""
 
     name: str
     dimensions: tuple[int, ...]  # ggml's order: the row, contiguous in memory, comes first
-    type: GGMLQuantizationType
+    type: GGMLQuantizationType | NewerType
     file: Path | None = None  # None: it is not in a file yet
     start: int = 0  # bytes from the start of the file
 
@@ -48,7 +60,7 @@ class TensorInfo:
     @property
     def size_bytes(self) -> int:
         """Bytes of the weights, without padding."""
-        per_block, block_bytes = constants.GGML_QUANT_SIZES[self.type]
+        per_block, block_bytes = _SIZES[self.type]
         return self.elements // per_block * block_bytes
 
     @property
@@ -227,13 +239,11 @@ def _parse(data: _Mapped, path: Path) -> Header:
         name, dimensions = data.text().decode(), data.count(4)
         sizes = tuple(data.count() for _ in range(dimensions))
         number = data.count(4)
-        try:
-            kind = GGMLQuantizationType(number)
-        except ValueError as error:
+        if (kind := _TYPES.get(number)) is None:
             raise ModelError(
                 f"{path}: made for another program, as ik_llama.cpp, or another llama.cpp: {name}"
                 f" has the unknown type {number}; take a file of another type, as Q4_K_M or Q8_0"
-            ) from error
+            )
         tensors.append(TensorInfo(name, sizes, kind, path, start=data.count()))
     # Starts are counted from the end of the header.
     alignment = alignment_of(metadata)
@@ -257,9 +267,9 @@ def write_gguf(out: Path, writer: GGUFWriter, tensors: Mapping[TensorInfo, Itera
     The weights of each tensor, bytes or numpy arrays, are asked for when it is written.
     """
     for info in tensors:
-        # The package also requires numpy's type, and ignores it because GGUF's is given.
-        unused = np.dtype(np.uint16)
-        writer.add_tensor_info(info.name, info.dimensions[::-1], unused, info.size_bytes, info.type)
+        # The package also requires numpy's type, and ignores it because GGUF's is given: a number.
+        unused, number = np.dtype(np.uint16), cast(GGMLQuantizationType, info.type)
+        writer.add_tensor_info(info.name, info.dimensions[::-1], unused, info.size_bytes, number)
     with written_whole(out) as unfinished:
         with closing(writer):
             writer.write_header_to_file(unfinished)

@@ -99,7 +99,8 @@ def require_template(info: ModelInfo, file: Path, suite: str) -> None:
     if not info.chat_template:
         raise ModelError(
             f"{file} has no chat template, and a workload of suite {suite} needs one; give the"
-            " workload template: raw, or name a file that has one"
+            " workload template: raw, or a template in engine_args (--chat-template-file), or name"
+            " a file that has one"
         )
 
 

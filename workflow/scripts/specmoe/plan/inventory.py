@@ -14,14 +14,16 @@ from typing import NamedTuple
 from specmoe.campaign.asked import Asked
 from specmoe.campaign.campaign import LoadedCampaign
 from specmoe.campaign.places import Places
-from specmoe.config.block import MEASURE_VERSION, Block, PromptSource
-from specmoe.config.engines import COUNTS_SINCE, PathEngine, refuse_exported
+from specmoe.config.block import MEASURE_VERSION, Block, PromptSource, Protocol
+from specmoe.config.engines import COUNTS_SINCE, NGRAM_MAKER, PathEngine, refuse_exported
 from specmoe.config.models import HubModel, PathModel, QuantizeModel
+from specmoe.config.schema import Config
 from specmoe.config.workloads import read_content
 from specmoe.engine.identity import require_compiler, require_programs
+from specmoe.engine.job import check_words
 from specmoe.errors import ConfigError, ModelError, SpecmoeError
 from specmoe.files import existing, require_files
-from specmoe.hardware.machine import build_of
+from specmoe.hardware.machine import build_of, help_of
 from specmoe.models import hub
 from specmoe.models.gguf import check_family, check_pair, check_target, check_type, read_info
 from specmoe.models.info import ModelInfo, Size, load_info, require_template
@@ -42,12 +44,11 @@ def check(campaign: LoadedCampaign, exported: Mapping[str, str]) -> None:
     config, blocks = campaign.config, list(campaign.blocks.values())
     _check_texts(blocks, campaign.places.root, errors)
     _check_engines(campaign, exported, errors)
+    tells = help_of(_binaries(campaign, campaign.engine_id) / "llama-quantize")
     entries = map(config.models.__getitem__, config.needed_models)
-    kinds = [entry.type for entry in entries if isinstance(entry, QuantizeModel)]
-    # Another program may have types of its own.
-    for kind in [] if isinstance(config.engine, PathEngine) else kinds:
+    for kind in [entry.type for entry in entries if isinstance(entry, QuantizeModel)]:
         with _collecting(errors):
-            check_type(kind)
+            check_type(kind, tells)
     known = _read_models(campaign, errors)
     drafters = {(block.target, one.draft): one for block in blocks for one in block.drafters}
 
@@ -111,17 +112,35 @@ def _bytes_of(source: PromptSource, block: Block, root: Path) -> int:
 def _check_engines(
     campaign: LoadedCampaign, exported: Mapping[str, str], errors: list[Exception]
 ) -> None:
-    """Check the engines that are built elsewhere, and that nothing exported steers one."""
+    """Check engines, which are asked if they are here, and that nothing exported steers one."""
+    config = campaign.config
     for engine, name in campaign.engine_names.items():
-        entry = campaign.config.engines[name]
-        if not campaign.places.engine_file(engine).exists():
-            with _collecting(errors):
-                if isinstance(entry, PathEngine):
-                    require_programs(Path(entry.path))
-                else:
-                    require_compiler()
+        binaries = _binaries(campaign, engine)
+        with _collecting(errors):
+            if not binaries.exists() and not isinstance(config.engines[name], PathEngine):
+                require_compiler()
+                continue
+            require_programs(binaries, _programs(config))
+            if engine == campaign.engine_id:  # others measure by protocol study alone
+                check_words(binaries / "llama-server", campaign.blocks.values())
     with _collecting(errors):
-        refuse_exported(campaign.config.measurement.environment, exported)
+        refuse_exported(config.measurement.environment, exported)
+
+
+def _binaries(campaign: LoadedCampaign, engine: str) -> Path:
+    """Return the folder of an engine's programs: installed, or where one's own are."""
+    entry = campaign.config.engines[campaign.engine_names[engine]]
+    installed = campaign.places.engine_file(engine).with_name("bin")
+    return entry.folder if isinstance(entry, PathEngine) and not installed.exists() else installed
+
+
+def _programs(config: Config) -> list[str]:
+    """Return the programs that a campaign needs of an engine."""
+    kinds = {config.models[one].kind for one in config.needed_models}
+    study = any(config.protocol_of(one) == Protocol.STUDY for one in config.campaign.suites)
+    needed = {"llama-server": True, "llama-quantize": "quantize" in kinds}
+    needed |= {NGRAM_MAKER: "ngram_cache" in kinds, "llama-bench": study}
+    return [name for name, one in (needed | {"llama-speculative": study}).items() if one]
 
 
 def _read_models(
@@ -224,7 +243,7 @@ def take_inventory(campaign: LoadedCampaign, blocks: list[Block]) -> Inventory:
         elif reason := requests.records.latest_change(name, request):
             changed[block.block] = reason
         info = next((infos[one] for one in config.lineage(block.target) if one in infos), None)
-        if info and info.thinking and not info.thinking.heeded:
+        if block.sends_chats and info and info.thinking and not info.thinking.heeded:
             told = {sent.thinking for sent in block.sendings.values()} - {None}
             unheeded.update((block.target, one) for one in told)
     hub_folder, models_folder = (
@@ -249,9 +268,8 @@ def take_inventory(campaign: LoadedCampaign, blocks: list[Block]) -> Inventory:
         },
         unbuilt=tuple(
             name
-            for engine_id, name in campaign.engine_names.items()
-            if not isinstance(config.engines[name], PathEngine)
-            and not places.engine_file(engine_id).exists()
+            for engine, name in campaign.engine_names.items()
+            if not _binaries(campaign, engine).exists()
         ),
         unheeded=frozenset(unheeded),
         early_builds={
@@ -259,6 +277,6 @@ def take_inventory(campaign: LoadedCampaign, blocks: list[Block]) -> Inventory:
             for name in campaign.engine_ids
             if isinstance(engine := config.engines[name], PathEngine)
             and any(info.restored for info in infos.values())
-            and (build := build_of(Path(engine.path) / "llama-server")[1]) < COUNTS_SINCE
+            and (build := build_of(engine.folder / "llama-server")[1]) < COUNTS_SINCE
         },
     )
