@@ -167,6 +167,7 @@ def test_drafting_is_what_runs_of_any_acceptance_logged_also_of_one_repeat_alone
     assert pair.model.knots["draft"] == (4, 8, 12)
     costs = [pair.model.value("draft", gamma) for gamma in (4, 8, 12)]
     assert costs == pytest.approx([STEP_MS * DRAFT_COST * factor for factor in (1, 1, 3)])
+    assert pair.model.knots["overhead"] == (5, 9)  # where all was accepted
     assert np.isfinite(pair.model.without).all()
 
 
