@@ -151,6 +151,12 @@ def test_a_request_has_all_of_its_block_and_the_digest_of_each_file(measured):
     assert len(others | {digest_of(request)}) == len(request) + 1
 
 
+def test_a_request_of_passes_has_all_of_them_but_the_minutes(synthetic, campaign_of):
+    campaign = campaign_of(synthetic)
+    request = Asked(campaign).passes(next(iter(campaign.timed_passes)), 0)
+    assert {one.name for one in fields(TimedPasses)} - {"seconds"} <= request.keys()
+
+
 # What these had with MEASURE_VERSION 3 that is not null by itself.
 KNOWN = {
     *("block", "comparison", "suite", "target", "repeat", "arms", "prompts", "n_predict", "seed"),
