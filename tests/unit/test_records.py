@@ -38,6 +38,16 @@ def test_what_was_measured_once_is_not_measured_again(records, measure):
     assert not measure()
 
 
+def test_a_key_that_was_added_since_is_no_other_request_where_it_is_null(records, measure):
+    measure()
+    measure(OTHER)
+    prompt = ASKED["prompts"]["code"] | {"planted": None}
+    later = ASKED | {"planted": None, "prompts": {"code": prompt}}
+    assert not measure(later)
+    assert records.seconds(NAME, later) is not None
+    assert measure(later | {"planted": 5})
+
+
 def test_what_is_not_known_yet_is_not_measured(measure):
     with pytest.raises(MeasurementError, match=f"{NAME}: a model, text or engine of it is not"):
         measure(ASKED | {"target_sha256": UNKNOWN})

@@ -215,13 +215,14 @@ def test_a_gain_is_on_only_if_it_is_one_on_other_prompts_and_else_on_for_these(c
 @pytest.mark.parametrize(("speedup", "answer"), [(1.3, Answer.ON), (0.8, Answer.OFF)])
 def test_one_repeat_answers_where_each_prompt_is_a_block(config, speedup, answer):
     settings = (
-        on_prompts({p: speedup + 0.02 * (n % 3) for n, p in enumerate(MANY)}, 4 + 4 * k)
-        for k in range(2)
+        on_prompts({p: share * (speedup + 0.02 * (n % 3)) for n, p in enumerate(MANY)}, gamma)
+        for gamma, share in ((4, 1), (8, 0.8))
     )
     runs = campaign(*settings, prompts=MANY)
     runs = runs[runs["repeat"] == 0].assign(block=lambda once: once["prompt"])
-    row, _ = advice_of(runs, config)
+    row, settings = advice_of(runs, config)
     assert (row["answer"], row["blocks"], row["repeats"]) == (answer, len(MANY), 1)
+    assert settings.set_index("gamma")["slower"].to_dict() == {4: speedup < 1, 8: True}
 
 
 def test_a_slower_setting_that_gains_on_other_prompts_is_advised_before_a_faster_one(config):

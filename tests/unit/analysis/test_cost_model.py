@@ -167,7 +167,22 @@ def test_drafting_is_what_runs_of_any_acceptance_logged_also_of_one_repeat_alone
     assert pair.model.knots["draft"] == (4, 8, 12)
     costs = [pair.model.value("draft", gamma) for gamma in (4, 8, 12)]
     assert costs == pytest.approx([STEP_MS * DRAFT_COST * factor for factor in (1, 1, 3)])
+    assert pair.model.knots["overhead"] == (5, 9)  # where all was accepted
     assert np.isfinite(pair.model.without).all()
+
+
+def test_overheads_are_fitted_to_shares_of_each_runs_time_and_of_rounds_that_were_run():
+    rows = forced(repeats=1, gammas=(4,), hybrid=False)
+    # Beside 13 rounds that are all accepted, 18.75 tokens, stand 62 of which nothing is, 90.6. They
+    # take 0.1 of a token more than these, which take 0.1.
+    for row in rows:
+        row["decode_ms"] += (row["forced_acceptance"] == 0) * 62 * 0.1 * STEP_MS
+    (pair,) = fit_pairs(with_speedups(frame(rows)), pass_times(repeats=1), SETTINGS)
+    full, none = (13 / 18.75) ** 2, (62 / 96.8) ** 2
+    overhead = STEP_MS * (full * 0.1 + none * 0.2) / (full + none)
+    assert pair.model.value("overhead", 5) == pytest.approx(overhead)
+    # In 64 tokens 62 are drafted at most.
+    assert fitted(gammas=(4, 64)).model.knots["overhead"] == (5, 63)
 
 
 def test_an_engine_whose_passes_were_not_timed_has_no_costs():

@@ -80,12 +80,21 @@ def test_arrays_have_the_intervals_of_their_parts():
         assert reach == pytest.approx([whole(one).reach(0.95, 8) for one in part])
 
 
-def test_the_interval_for_other_prompts_by_hand():
-    # Blocks at -0.1, 0, 0.1 and prompts at -0.3, 0, 0.3 add up, so the rest is 0: MS of blocks
-    # 3 x 0.01 and of prompts 3 x 0.09, over 9; Satterthwaite's degrees (0.3 / 0.27)^2 x 2 / ...
+@pytest.mark.parametrize(
+    ("apart", "square", "degrees"),
+    [
+        (0.0, 0.3, 0.3**2 / (0.03**2 / 2 + 0.27**2 / 2)),
+        (0.1, 0.29, 0.29**2 / (0.03**2 / 2 + 0.27**2 / 2 + 0.01**2 / 4)),
+        # 0.21, less than prompts alone; its 1.8 degrees are fewer than either has.
+        (0.3, 0.27, 2),
+    ],
+)
+def test_the_interval_for_other_prompts_by_hand(apart, square, degrees):
+    # Blocks at -0.1, 0, 0.1 and prompts at -0.3, 0, 0.3: MS of blocks 3 x 0.01 and of prompts
+    # 3 x 0.09. Four pairs are further apart, which leaves means: MS of the rest 4 apart^2 / 4.
     logs = np.add.outer([-0.1, 0.0, 0.1], [-0.3, 0.0, 0.3])
-    degrees = 0.3**2 / (0.03**2 / 2 + 0.27**2 / 2)
-    reach = stats.t.ppf(0.975, degrees) * np.sqrt(0.3 / 9)
+    logs[:2, :2] += [[apart, -apart], [-apart, apart]]
+    reach = stats.t.ppf(0.975, degrees) * np.sqrt(square / 9)
     assert np.log(mean_on_other_prompts(pairs(logs)).interval(0.95)) == pytest.approx(
         [-reach, reach]
     )
@@ -104,10 +113,11 @@ def test_a_block_that_lacks_a_pair_stands_where_its_other_prompts_put_it():
     assert log_means(lacking).tolist() == pytest.approx([0.0, 0.1, 0.2])
     assert mean_speedup(lacking)[:3] == pytest.approx(mean_speedup(full)[:3])
     assert mean_on_other_prompts(lacking)[:2] == pytest.approx(mean_on_other_prompts(full)[:2])
-    # The plain mean of the first block would be that of its slower prompts.
-    assert np.log(lacking["speedup"]).groupby(lacking["block"]).mean().iloc[0] == pytest.approx(
-        -0.25
-    )
+    # Of four pairs of which one was sent twice, that one is half as far from the sum of its block
+    # and prompt: blocks at 0 and 0.1, prompts at 0 and 0.5, off by 0.1 and by 0.2.
+    unequal = pairs([[0.0 + 0.1, 0.5 - 0.2], [0.1 - 0.2, 0.6 + 0.2]])
+    means = log_means(pd.concat([unequal, unequal.head(1)]))
+    assert means.tolist() == pytest.approx([0.25, 0.35])
 
 
 def one_by_one(logs, *, kinds=None):
@@ -127,7 +137,7 @@ def test_where_blocks_are_prompts_the_error_is_that_within_prompts():
     assert mean[:4] == pytest.approx((0.6, np.sqrt(square / 6), 3, 6))
     # Of a single repeat prompts are what differs.
     once = one_by_one([[0.0, 0.5, 1.0]])
-    assert mean_speedup(once)[:3] == pytest.approx((0.5, 0.5 / np.sqrt(3), 2))
+    assert mean_speedup(once)[:4] == pytest.approx((0.5, 0.5 / np.sqrt(3), 2, 3))
     assert not mean_speedup(once).repeated
 
 

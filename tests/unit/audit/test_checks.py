@@ -223,6 +223,7 @@ def test_a_target_with_options_is_timed_by_its_own_baselines_and_its_draft_by_no
     # As fast without options, it would need far more time than it takes.
     options = {"engine_options": "-ctk q8_0", "level": "-ctk q8_0"}
     quick = [
+        plain("draft", **options, run="A/d", ms_per_token=DRAFT_MS),
         plain("target", **options, run="A/q", ms_per_token=TARGET_MS / 10),
         speculative(**options, run="B/q", decode_ms=29 * TARGET_MS / 10 + 50, draft_ms=40.0),
     ]
@@ -231,8 +232,8 @@ def test_a_target_with_options_is_timed_by_its_own_baselines_and_its_draft_by_no
     assert row["verdict"] == "pass"
     assert "78 drafted tokens at 0.00 ms" in row["why"]
     assert finding(audit, "bandwidth", "B/q")["verdict"] != "not applicable"
-    as_plain = [row | {"engine_options": "", "level": None} for row in quick[1:]]
-    assert finding(audited(campaign(*as_plain)), "draft_time", quick[1]["run"])["verdict"] == "fail"
+    as_plain = quick[-1] | {"engine_options": "", "level": None}
+    assert finding(audited(campaign(as_plain)), "draft_time", "B/q")["verdict"] == "fail"
 
 
 @pytest.mark.parametrize(
@@ -339,6 +340,10 @@ MEASURED = {
     "the experts that a round's tokens visit": (
         "expected_experts", OF_MOE,
         (20 * ROUND_GB + 10 * MOE.pass_bytes(1) + 78 * 1.2e9) / 1.602, 880e9, ""),
+    "the experts that a round's tokens of two requests visit": (
+        "expected_experts", OF_MOE | {"row": speculative(1, concurrency=2)},
+        (20 * (1.15e9 + 19.4e9 * (1 - (1 - 8 / 256) ** 9.8)) + 10 * MOE.pass_bytes(1) + 78 * 1.2e9)
+        / 1.602, 880e9, ""),
     "no bandwidth": (
         "expected_experts", OF_MOE | {"bandwidth": None}, nan, nan, "bandwidth is not known"),
     "no size": ("bandwidth", {"sizes": {}}, nan, nan, "the size of target is not known"),
@@ -671,6 +676,11 @@ SAID = {
         "rejected_drafts", [unrelated()], "not applicable", "for its own target"),
     "nothing is said of what hardly drafted": (
         "rejected_drafts", [unrelated(**BLOCK, rounds=49)], "not applicable", "than 50 rounds"),
+    **{
+        f"a run at another {name} may write another text": (
+            "determinism", [CHANGED | {name: "other"}], "not applicable", "^there is one repeat$")
+        for name in ("machine", "level")
+    },
     "a target that drafts for itself accepts nearly all": (
         "controls", [speculative(**ITSELF, accepted=78, drafted=80)], "pass", ""),
     "a target that rejects its own tokens is caught": (

@@ -60,6 +60,9 @@ SAID = [
     ("draft_time", drafted(load_decodes=300), "fail", "300 passes of its load at 30.00 ms"),
     ("draft_time", alone(load_s=1.0, load_tokens_per_second=256.0), "fail",
         "130 passes of its load"),
+    # A load of one client times a token.
+    ("draft_time", alone(concurrency=1, engine="another"), "pass",
+        "130 passes of its load at 36.00 ms"),
     # A run among others is held to its own rounds and drafted tokens.
     ("draft_time", drafted(decode_ms=500.0, tokens_per_second=126.0), "fail", "and took 500 ms"),
     # Passes read their weights once for all, and no faster than memory.

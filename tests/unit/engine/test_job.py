@@ -36,7 +36,9 @@ def test_each_arm_of_a_block_has_a_log_and_a_command_line_of_its_own(job):
     given = {"engine_args": ("--cpu-moe", "--numa", "distribute"), "threads": 3}
     alone, eight, forced = (job.command(compared(**given), arm) for arm in arms)
     assert " ".join(alone).endswith("--threads 3 --cpu-moe --numa distribute")
+    assert " --ctx-checkpoints 0 --cache-ram 0 " in " ".join(alone)
     assert eight[: len(alone)] == alone
+    assert eight[-2:] == ["--spec-draft-p-min", "0"]
     assert {"--model-draft", "d"}.isdisjoint(alone)
     assert eight[eight.index("--model-draft") + 1] == "d"
     assert eight[eight.index("--spec-draft-n-max") + 1] == "8"

@@ -1,6 +1,7 @@
 """A block's record becomes rows: the right counters, nulls where nothing was measured."""
 
 from copy import deepcopy
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -11,7 +12,7 @@ from specmoe.measure.trace import common_prefix
 from specmoe.records import UNKNOWN, Records
 from specmoe.runs.collect import link_baselines, measured_as_asked, rows_of_record
 
-from ...blocks import MADE_BY
+from ...blocks import ALONE, MADE_BY, drafted
 from ...made_record import made_record, small_block
 
 
@@ -64,6 +65,13 @@ def test_a_row_has_the_counters_of_its_own_run_and_the_facts_of_its_arm(made, ro
     assert [row[name] for name in ("rounds", "drafted", "accepted", "decodes")] == [9, 17, 6, 10]
     assert row["accepted_per_position"] == [3, 2, 1, 0]
     assert (row["replays"], row["replays_rejected"], row["peak_rss_bytes"]) == (2, 1, 13)
+
+
+def test_a_rows_baseline_is_that_of_its_group(block):
+    block = replace(block, arms=(ALONE, drafted(2), drafted(8)))
+    rows = rows_of_record(made_record(block), block, MADE_BY)
+    found = {row["gamma"]: row["baseline"].split("/")[-3] for row in rows if row["gamma"]}
+    assert [found[arm.gamma] for _, arm in block.groups] == ["baseline", "baseline-2"]
 
 
 def test_who_a_row_is_comes_from_the_block_that_is_asked_for(made, block):

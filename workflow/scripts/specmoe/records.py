@@ -30,8 +30,15 @@ _SHOWN = 5  # differences
 
 
 def digest_of(request: Request) -> str:
-    """Return the first digits of a request's SHA-256."""
-    return hashlib.sha256(json.dumps(request, sort_keys=True).encode()).hexdigest()[:DIGITS]
+    """Return the first digits of a request's SHA-256; null is as nothing, as in `changes`."""
+    return _sha256(json.dumps(_given(request), sort_keys=True).encode())[:DIGITS]
+
+
+def _given(value: Any) -> Any:
+    """Return a request without what is null in it: what later versions may ask for besides."""
+    if not isinstance(value, dict):
+        return value
+    return {key: _given(one) for key, one in value.items() if one is not None}
 
 
 def changes(before: Any, now: Any, name: str = "") -> Iterator[str]:

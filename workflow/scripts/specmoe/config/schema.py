@@ -139,7 +139,7 @@ class Measurement(Strict):
     protocol: Protocol = Protocol.PAIRED
     """`paired`: a llama-server process for each arm of a comparison, on the same prompts;
     `study`: the study's own commands, llama-bench and llama-speculative"""
-    n_predict: int = Field(default=256, gt=1)
+    n_predict: int = Field(default=256, gt=2)  # of two tokens none is drafted
     """tokens that each run generates; with `stop: eos` at most"""
     stop: Stop = Stop.LENGTH
     """`length`: each run generates `n_predict` tokens, past the model's end if need be; `eos`:
