@@ -1,7 +1,6 @@
 """Campaigns as the rules see them, which follow from the configuration."""
 
 import json
-from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -10,6 +9,7 @@ from specmoe.campaign.asked import Asked
 from specmoe.campaign.campaign import LoadedCampaign, open_campaign
 from specmoe.campaign.gate import load_campaign
 from specmoe.campaign.inputs import Inputs
+from specmoe.campaign.places import Places
 from specmoe.campaign.progress import Progress
 from specmoe.errors import ConfigError
 from specmoe.files import sha256_of
@@ -43,7 +43,7 @@ def test_a_model_keeps_the_engine_that_made_it(study, tmp_path, campaign_of):
 
 
 def test_a_job_finds_what_is_asked_for(study, campaign_of, tmp_path):
-    campaign = LoadedCampaign(replace(campaign_of(study).places, results=tmp_path))
+    campaign = LoadedCampaign(Places(campaign_of(study).config, ROOT, tmp_path))
     campaign.record()
     found = open_campaign(campaign.places.file)
     assert list(found.blocks.items()) == list(campaign.blocks.items())

@@ -13,14 +13,13 @@ import hashlib
 import json
 import os
 from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from functools import cached_property
 from itertools import chain, product
 from pathlib import Path
 from typing import Any
 
 from specmoe.campaign.campaign import LoadedCampaign
-from specmoe.campaign.places import Places
 from specmoe.campaign.progress import Progress
 from specmoe.config.block import MEASURE_VERSION, Block, PromptSource
 from specmoe.config.engines import NGRAM_MAKER
@@ -57,27 +56,14 @@ _SOURCES = {
 }
 
 
-@dataclass(frozen=True)
 class Asked:
     """What a campaign's jobs are asked for, by the digests of the files that are there."""
 
-    campaign: LoadedCampaign
-    believed: set[Path] = field(default_factory=set)
-
-    @property
-    def places(self) -> Places:
-        """Where the campaign's files are."""
-        return self.campaign.places
-
-    @property
-    def progress(self) -> Progress:
-        """How far the campaign is."""
-        return Progress(self.campaign)
-
-    @property
-    def records(self) -> Records:
-        """The campaign's records."""
-        return Records(self.places.folder, measuring_lock)
+    def __init__(self, campaign: LoadedCampaign):
+        """Give the campaign, of which nothing is read yet."""
+        self.campaign, self.places, self.progress = campaign, campaign.places, Progress(campaign)
+        self.records = Records(campaign.places.folder, measuring_lock)
+        self.believed: set[Path] = set()  # files of questions, made by a release before 3.0.0
 
     # Jobs that keep a record.
 

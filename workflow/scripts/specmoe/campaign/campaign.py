@@ -4,7 +4,6 @@ The Snakefile makes this object whenever it is parsed, and every measuring job f
 so nothing heavy is imported here.
 """
 
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
@@ -12,22 +11,18 @@ from specmoe.campaign.places import Places
 from specmoe.config import matrix
 from specmoe.config.block import Block, Protocol, TimedPasses
 from specmoe.config.engines import Backend, detect_backend
-from specmoe.config.schema import Config, read_config
+from specmoe.config.schema import read_config
 from specmoe.engine.identity import Workplace, engine_ids
 from specmoe.errors import ConfigError
 from specmoe.files import ROOT, replace_text
 
 
-@dataclass(frozen=True)
 class LoadedCampaign:
     """A checked configuration and what follows from it on this machine."""
 
-    places: Places
-
-    @property
-    def config(self) -> Config:
-        """The checked configuration."""
-        return self.places.config
+    def __init__(self, places: Places):
+        """Give the places of its files."""
+        self.places, self.config = places, places.config
 
     @property
     def text(self) -> str:
