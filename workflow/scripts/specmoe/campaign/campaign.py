@@ -23,6 +23,9 @@ class LoadedCampaign:
     def __init__(self, places: Places):
         """Give the places of its files."""
         self.places, self.config = places, places.config
+        # The backend that every engine is built for, and whether it computes on a GPU.
+        self.backend = detect_backend(self.config.campaign.backend)
+        self.gpu = self.backend != Backend.CPU
 
     @property
     def text(self) -> str:
@@ -47,24 +50,14 @@ class LoadedCampaign:
 
         `engine` is the engine's id, if it is not the campaign's own.
         """
-        own = self.places.folder / f"machines/{job}.json"
+        places, shared = self.places, self.config.campaign.machines == "same"
         return Workplace(
-            root=self.places.root,
-            engine=self.places.engine_file(engine or self.engine_id),
-            machine=own if self.config.campaign.machines == "same" else self.places.machine_file,
+            root=places.root,
+            engine=places.engine_file(engine or self.engine_id),
+            machine=places.folder / f"machines/{job}.json" if shared else places.machine_file,
             time_limit_s=self.config.measurement.time_limit_s,
             environment=self.config.measurement.environment,
         )
-
-    @cached_property
-    def backend(self) -> Backend:
-        """The backend that every engine is built for."""
-        return detect_backend(self.config.campaign.backend)
-
-    @property
-    def gpu(self) -> bool:
-        """Whether the backend computes on a GPU."""
-        return self.backend != Backend.CPU
 
     @cached_property
     def engine_ids(self) -> dict[str, str]:

@@ -37,10 +37,10 @@ class Inputs:
 
         An existing model stays as it is when a campaign with another engine uses it.
         """
-        places, own = self.places, self.campaign.engine_id
+        places, usual = self.places, self.campaign.engine_id
         info = places.models_folder / "makers" / f"{model}.json"
-        maker = str(fact(info, "id")) if info.exists() else own
-        return maker if places.engine_file(maker).exists() else own
+        maker = str(fact(info, "id")) if info.exists() else usual
+        return maker if places.engine_file(maker).exists() else usual
 
     def digests_of_download(self, model: str) -> list[Path]:
         """Return the file with the digests of a downloaded model, in a list."""
