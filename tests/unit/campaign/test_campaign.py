@@ -1,16 +1,14 @@
 """Campaigns as the rules see them, which follow from the configuration."""
 
 import json
-from dataclasses import replace
 from itertools import pairwise
 
 import pytest
 
 from specmoe.campaign.asked import Asked
-from specmoe.campaign.campaign import LoadedCampaign, open_campaign
+from specmoe.campaign.campaign import open_campaign
 from specmoe.campaign.gate import load_campaign
 from specmoe.campaign.inputs import Inputs
-from specmoe.campaign.progress import Progress
 from specmoe.errors import ConfigError
 from specmoe.files import sha256_of
 from specmoe.records import save
@@ -43,7 +41,7 @@ def test_a_model_keeps_the_engine_that_made_it(study, tmp_path, campaign_of):
 
 
 def test_a_job_finds_what_is_asked_for(study, campaign_of, tmp_path):
-    campaign = LoadedCampaign(replace(campaign_of(study).places, results=tmp_path))
+    campaign = campaign_of(study)
     campaign.record()
     found = open_campaign(campaign.places.file)
     assert list(found.blocks.items()) == list(campaign.blocks.items())
@@ -56,8 +54,7 @@ def test_a_job_finds_what_is_asked_for(study, campaign_of, tmp_path):
 def test_priorities_fall_in_the_order_of_blocks_and_the_machine_is_described_first(
     study, campaign_of
 ):
-    campaign = campaign_of(study)
-    jobs = Inputs(campaign)
+    jobs = Inputs(campaign := campaign_of(study))
     falling = [jobs.priorities[block] for block in campaign.blocks]
     assert all(one > other for one, other in pairwise([*falling, 0]))
     assert falling[0] == 1
@@ -119,13 +116,13 @@ def test_passes_are_timed_where_the_engine_is_built_here_and_samples_are_wanted(
 
 def test_the_time_left_is_told_at_the_pace_of_what_was_measured(study, campaign_of):
     campaign = campaign_of(study)
-    assert Progress(campaign).describe() == f"0 of {len(campaign.blocks)} blocks"
+    assert Asked(campaign).progress.describe() == f"0 of {len(campaign.blocks)} blocks"
     first, *others = campaign.blocks
     seconds = 6 * campaign.blocks[first].runs  # ten runs a minute
     save(*campaign.places.record_files([first]), {}, {}, seconds)
     left = sum(campaign.blocks[block].runs for block in others)
     progress = f"1 of {len(campaign.blocks)} blocks, {left / 10:.0f} min left"
-    assert Progress(campaign).describe() == progress
+    assert Asked(campaign).progress.describe() == progress
 
 
 def test_a_repeat_follows_the_last_block_even_of_a_repeat_that_is_excluded(study, campaign_of):

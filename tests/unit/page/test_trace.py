@@ -4,11 +4,10 @@ import json
 
 import pytest
 
-from specmoe.analysis.templates import analysis_templates
 from specmoe.errors import DamagedFileError
 from specmoe.files import ROOT
 from specmoe.measure.trace import Recording, Round, decode, visible
-from specmoe.page.page import pair
+from specmoe.page.page import analysis_templates, pair
 from specmoe.text import fill_template
 
 from .test_page import Reader, recording

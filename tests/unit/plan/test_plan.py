@@ -7,7 +7,6 @@ import pytest
 import yaml
 
 from specmoe.campaign.asked import Asked
-from specmoe.campaign.progress import Progress
 from specmoe.config.block import Protocol
 from specmoe.config.engines import Backend
 from specmoe.config.load import load
@@ -194,7 +193,7 @@ def test_a_campaign_measured_in_part_by_both_protocols_is_planned(artefact):
 
 def test_failed_blocks_and_others_are_counted(artefact):
     campaign, blocks = artefact
-    count, describe_missing = len(blocks), Progress(campaign).describe_missing
+    count, describe_missing = len(blocks), Asked(campaign).progress.describe_missing
     [measured, failed, *_] = campaign.blocks
     log = campaign.places.folder / f"logs/measure_block/{failed}.log"
     kept = "Measured blocks are kept; the same command goes on."

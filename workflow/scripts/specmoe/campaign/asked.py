@@ -14,14 +14,13 @@ import json
 import os
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from functools import cached_property
 from itertools import chain, product
 from pathlib import Path
 from typing import Any
 
 from specmoe.campaign.campaign import LoadedCampaign
-from specmoe.campaign.places import Places
 from specmoe.campaign.progress import Progress
 from specmoe.config.block import MEASURE_VERSION, Block, PromptSource
 from specmoe.config.engines import NGRAM_MAKER
@@ -58,27 +57,14 @@ _SOURCES = {
 }
 
 
-@dataclass(frozen=True)
 class Asked:
     """What a campaign's jobs are asked for, by the digests of the files that are there."""
 
-    campaign: LoadedCampaign
-    believed: set[Path] = field(default_factory=set)
-
-    @property
-    def places(self) -> Places:
-        """Where the campaign's files are."""
-        return self.campaign.places
-
-    @property
-    def progress(self) -> Progress:
-        """How far the campaign is."""
-        return Progress(self.campaign)
-
-    @property
-    def records(self) -> Records:
-        """The campaign's records."""
-        return Records(self.places.folder, measuring_lock)
+    def __init__(self, campaign: LoadedCampaign):
+        """Give the campaign, of which nothing is read yet."""
+        self.campaign, self.places, self.progress = campaign, campaign.places, Progress(campaign)
+        self.records = Records(campaign.places.folder, measuring_lock)
+        self.believed: set[Path] = set()  # files of questions, made by a release before 3.0.0
 
     # Jobs that keep a record.
 
@@ -110,10 +96,10 @@ class Asked:
         passes = self.campaign.timed_passes[model]
         files = self._files(self.campaign.config.campaign.engine, model)
         text = text_of_prompt(self.places.root / passes.text, None)
-        own = {"repeat": repeat, "text": _sha256(text)} | self._named_files(passes.engine_args)
+        files |= {"repeat": repeat, "text": _sha256(text)} | self._named_files(passes.engine_args)
         # With more minutes those that are timed stay.
-        listed = {name: value for name, value in asdict(passes).items() if name != "seconds"}
-        return dict(json.loads(json.dumps(files | listed | own)))
+        plain = {name: value for name, value in asdict(passes).items() if name != "seconds"}
+        return dict(json.loads(json.dumps(files | plain)))
 
     def rereading(self, model: str, blocks: Iterable[str]) -> Request:
         """Return the request of the job in which a model scores outputs of blocks."""
@@ -231,7 +217,7 @@ class Asked:
         campaign, places, config = self.campaign, self.places, self.campaign.config
         asked, shipped = config.measurement, config.campaign.source == "shipped"
         limits = asked.least, asked.most, asked.minutes
-        own: dict[str, Callable[[], Any]] = {
+        facts: dict[str, Callable[[], Any]] = {
             "campaign": lambda: _sha256(campaign.text),
             # Files of other campaigns are made by jobs.
             "data": lambda: _digests_of(places.data, places.data.rglob("*") if shipped else []),
@@ -244,19 +230,19 @@ class Asked:
             "study_rows": lambda: config.study_rows and sha256_of(Path(config.study_rows)),
         }
         files = chain(*map(places.root.glob, _SOURCES.get(what, ())))
-        return {what: own[what]() if what in own else _digests_of(places.root, files)}
+        return {what: facts[what]() if what in facts else _digests_of(places.root, files)}
 
     @property
     def settings(self) -> Any:
         """What decides in stages, beside what was measured: settings, and levels of intervals."""
         blocks = self.campaign.blocks.values()
-        settings = {repr((one.comparison, one.arms)) for one in blocks}
+        settings = {repr((block.comparison, block.arms)) for block in blocks}
         return [repr(self.campaign.config.statistics), sorted(settings)]
 
     def _demonstration(self) -> Request:
         block = self.campaign.demonstration
         assert block is not None
-        texts = {one.prompt: self._prompt(one, block) for one in block.prompts}
+        texts = {source.prompt: self._prompt(source, block) for source in block.prompts}
         labels = [self.campaign.config.label(model) for model in block.models]
         engine = self.campaign.engine_id
         return {"engine": engine, "block": repr(block), "prompts": texts, "labels": labels}
@@ -267,7 +253,7 @@ class Asked:
         unused = {"label", "family"} | ({"size_bytes"} if isinstance(entry, HubModel) else set())
         models = self.campaign.config.models
         named = [entry, models[entry.target]] if isinstance(entry, SyntheticDraft) else [entry]
-        made = [one.model_dump(mode="json", exclude=unused) for one in named]
+        made = [model.model_dump(mode="json", exclude=unused) for model in named]
         text = sha256_of(self.places.root / entry.text) if isinstance(entry, NgramCache) else None
         return {"entry": made, "text": text}
 
@@ -294,8 +280,8 @@ class Asked:
 
     def older(self, file: Path) -> list[Path]:
         """Return the files of what was asked before in place of a question's file."""
-        found = file.parent.glob(file.name[:-DIGITS] + "?" * DIGITS)
-        return [one for one in found if one != file]
+        asked = file.parent.glob(file.name[:-DIGITS] + "?" * DIGITS)
+        return [older for older in asked if older != file]
 
     # What is written, when snakemake holds its lock.
 
@@ -336,8 +322,8 @@ def _fact(description: Path, key: str) -> Any:
 
 def _digests_of(folder: Path, files: Iterable[Path]) -> Request:
     """Return the digests of files in a folder, by path."""
-    found = sorted(file for file in files if file.is_file())
-    return {file.relative_to(folder).as_posix(): sha256_of(file) for file in found}
+    there = sorted(file for file in files if file.is_file())
+    return {file.relative_to(folder).as_posix(): sha256_of(file) for file in there}
 
 
 def _sha256(text: str) -> str:

@@ -4,7 +4,6 @@ The Snakefile makes this object whenever it is parsed, and every measuring job f
 so nothing heavy is imported here.
 """
 
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
@@ -12,22 +11,21 @@ from specmoe.campaign.places import Places
 from specmoe.config import matrix
 from specmoe.config.block import Block, Protocol, TimedPasses
 from specmoe.config.engines import Backend, detect_backend
-from specmoe.config.schema import Config, read_config
+from specmoe.config.schema import read_config
 from specmoe.engine.identity import Workplace, engine_ids
 from specmoe.errors import ConfigError
 from specmoe.files import ROOT, replace_text
 
 
-@dataclass(frozen=True)
 class LoadedCampaign:
     """A checked configuration and what follows from it on this machine."""
 
-    places: Places
-
-    @property
-    def config(self) -> Config:
-        """The checked configuration."""
-        return self.places.config
+    def __init__(self, places: Places):
+        """Give the places of its files."""
+        self.places, self.config = places, places.config
+        # The backend that every engine is built for, and whether it computes on a GPU.
+        self.backend = detect_backend(self.config.campaign.backend)
+        self.gpu = self.backend != Backend.CPU
 
     @property
     def text(self) -> str:
@@ -52,24 +50,14 @@ class LoadedCampaign:
 
         `engine` is the engine's id, if it is not the campaign's own.
         """
-        own = self.places.folder / f"machines/{job}.json"
+        places, shared = self.places, self.config.campaign.machines == "same"
         return Workplace(
-            root=self.places.root,
-            engine=self.places.engine_file(engine or self.engine_id),
-            machine=own if self.config.campaign.machines == "same" else self.places.machine_file,
+            root=places.root,
+            engine=places.engine_file(engine or self.engine_id),
+            machine=places.folder / f"machines/{job}.json" if shared else places.machine_file,
             time_limit_s=self.config.measurement.time_limit_s,
             environment=self.config.measurement.environment,
         )
-
-    @cached_property
-    def backend(self) -> Backend:
-        """The backend that every engine is built for."""
-        return detect_backend(self.config.campaign.backend)
-
-    @property
-    def gpu(self) -> bool:
-        """Whether the backend computes on a GPU."""
-        return self.backend != Backend.CPU
 
     @cached_property
     def engine_ids(self) -> dict[str, str]:

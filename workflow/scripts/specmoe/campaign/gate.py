@@ -89,8 +89,8 @@ def load_campaign(
 
 def _check_folders(places: Places) -> Errors:
     """Check the folders that a campaign writes to, and those that it is to find."""
-    own = (places.folder / name for name in ("", "blocks", "store"))
-    for folder in (places.results, *own, places.models_folder):
+    parts = (places.folder / name for name in ("", "blocks", "store"))
+    for folder in (places.results, *parts, places.models_folder):
         if folder.is_symlink() and not folder.exists():
             to = folder.readlink()
             yield "campaign", f"{folder} is a link to {to}, which is not there; mount or make it"
@@ -126,8 +126,8 @@ def methods_of_files(config: Config, models_folder: Path) -> MethodsOf:
                 return methods_of(entry.source)
             case models.TruncateModel() | models.UpcycleModel():
                 return PLAIN
-        own = entry.path if isinstance(entry, models.PathModel) else None
-        return _read_methods(Path(own or models_folder / f"{model}.gguf"))
+        given = entry.path if isinstance(entry, models.PathModel) else None
+        return _read_methods(Path(given or models_folder / f"{model}.gguf"))
 
     return methods_of
 

@@ -1,6 +1,5 @@
 """The inputs of a campaign's jobs, which are files of other jobs, and their priorities."""
 
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
 from pathlib import Path
@@ -13,18 +12,19 @@ Files = dict[str, list[Path]]
 """Inputs of a rule by name."""
 
 
-@dataclass(frozen=True)
 class Inputs:
     """The files of other jobs that a campaign's jobs wait for, and the priorities of jobs."""
 
-    campaign: LoadedCampaign
+    def __init__(self, campaign: LoadedCampaign):
+        """Give the campaign."""
+        self.campaign, self.places = campaign, campaign.places
 
     def of_model(self, model: str) -> Files:
         """Return what a model is made from: another one, whose info says that it is whole.
 
         An engine that made it stays its engine, see `maker`.
         """
-        places = self.campaign.places
+        places = self.places
         entry, files = places.config.models[model], Files(engine=[])
         if source := entry.made_from:
             files |= {"source_info": [places.info(source)], "source": [places.model_file(source)]}
@@ -37,20 +37,19 @@ class Inputs:
 
         An existing model stays as it is when a campaign with another engine uses it.
         """
-        places, own = self.campaign.places, self.campaign.engine_id
+        places, usual = self.places, self.campaign.engine_id
         info = places.models_folder / "makers" / f"{model}.json"
-        maker = str(fact(info, "id")) if info.exists() else own
-        return maker if places.engine_file(maker).exists() else own
+        maker = str(fact(info, "id")) if info.exists() else usual
+        return maker if places.engine_file(maker).exists() else usual
 
     def digests_of_download(self, model: str) -> list[Path]:
         """Return the file with the digests of a downloaded model, in a list."""
-        places = self.campaign.places
-        downloaded = isinstance(places.config.models[model], HubModel | PackageModel)
-        return [places.models_folder / f"{model}.sha256"] if downloaded else []
+        downloaded = isinstance(self.places.config.models[model], HubModel | PackageModel)
+        return [self.places.models_folder / f"{model}.sha256"] if downloaded else []
 
     def of_blocks(self, *blocks: str) -> Files:
         """Return what blocks load. Raises ConfigError for one that the campaign does not have."""
-        campaign, places = self.campaign, self.campaign.places
+        campaign, places = self.campaign, self.places
         models = sorted({model for name in blocks for model in campaign.block(name).models})
         engines = sorted({*map(campaign.engine_of_block, blocks)})
         return {
@@ -61,7 +60,7 @@ class Inputs:
 
     def of_table(self, table: str) -> Files:
         """Return the records of a table, and what describes their models and engines."""
-        campaign, places = self.campaign, self.campaign.places
+        campaign, places = self.campaign, self.places
         match table:
             case "machine":
                 repeats = [*campaign.first_blocks][: 1 if places.stages else None]
@@ -87,7 +86,7 @@ class Inputs:
         """Return the record of the last block before a repeat, in a list; none before the first."""
         blocks = self.campaign.blocks.items()
         before = [name for name, block in blocks if block.repeat < int(repeat)]
-        return self.campaign.places.record_files(before[-1:])
+        return self.places.record_files(before[-1:])
 
     @cached_property
     def priorities(self) -> dict[str, float]:

@@ -1,7 +1,7 @@
 """The progress of a campaign: what is decided in stages, what is measured, and what is left."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,24 +13,24 @@ from specmoe.records import head_of
 from specmoe.text import counted, duration, fill_template
 
 
-@dataclass(frozen=True)
 class Progress:
     """What is decided and measured of a campaign, by the files that are there now."""
 
-    campaign: LoadedCampaign
+    def __init__(self, campaign: LoadedCampaign):
+        """Give the campaign."""
+        self.campaign, self.places = campaign, campaign.places
 
     def decided(self, repeat: int) -> dict[str, Any]:
         """Return what was decided before a repeat, see `analysis.stages`; empty if nothing was."""
         if self.campaign.config.campaign.source == "measured":
-            return _read(self.campaign.places.stage_file(repeat))
+            return _read(self.places.stage_file(repeat))
         decided = self.ended.get("stages", [])
         return dict(decided[repeat]) if repeat < len(decided) else {}
 
     @property
     def ended(self) -> dict[str, Any]:
         """What a campaign in stages has measured, and why it ended; empty before, or for others."""
-        stages = self.campaign.places.stages
-        return _read(stages[0]) if stages else {}
+        return _read(self.places.stages[0]) if self.places.stages else {}
 
     def remaining(self, name: str) -> Block | None:
         """Return a block with the arms that are measured; without any, or None: not decided yet.
@@ -38,7 +38,7 @@ class Progress:
         Controls and forced acceptance are measured as long as anything of their target is.
         """
         block = self.campaign.block(name)
-        if not self.campaign.places.stages or matrix.TEXTS in name:
+        if not self.places.stages or matrix.TEXTS in name:
             return block
         if not (stage := self.decided(block.repeat)):
             return None
@@ -51,19 +51,19 @@ class Progress:
     def measured_blocks(self) -> list[str]:
         """The blocks that are measured: all, or in stages those that were decided on."""
         blocks = self.campaign.blocks
-        measured = set(self.ended.get("blocks", ()) if self.campaign.places.stages else blocks)
+        measured = set(self.ended.get("blocks", ()) if self.places.stages else blocks)
         return [name for name in blocks if name in measured]
 
     @property
     def passes_before(self) -> list[int]:
         """The repeats before which passes are timed; in stages those that were measured."""
-        staged = self.campaign.places.stages
-        return self.ended.get("passes", []) if staged else [*self.campaign.first_blocks]
+        every = [*self.campaign.first_blocks]
+        return self.ended.get("passes", []) if self.places.stages else every
 
     def describe(self) -> str:
         """Say how many blocks are measured, and how long the others take at their pace."""
         blocks = self.campaign.blocks
-        heads = zip(blocks, map(head_of, self.campaign.places.record_files(blocks)), strict=True)
+        heads = zip(blocks, map(head_of, self.places.record_files(blocks)), strict=True)
         took = {block: head.seconds for block, head in heads if head}
         progress = f"{len(took)} of {counted(len(blocks), 'block')}"
         left = left_s(blocks.values(), took)
@@ -71,7 +71,7 @@ class Progress:
 
     def describe_missing(self, *, interrupted: bool = False) -> str:
         """Say what is not measured, and which blocks failed; empty if all are measured."""
-        places, blocks = self.campaign.places, self.campaign.blocks
+        places, blocks = self.places, self.campaign.blocks
         missing = [name for name in blocks if not places.record_files([name])[0].exists()]
         return fill_template(
             ROOT / "paper/missing.txt.j2",

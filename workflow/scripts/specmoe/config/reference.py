@@ -12,6 +12,7 @@ from typing import Any
 from specmoe.config.base import NAME
 from specmoe.config.schema import Config, OwnModel
 from specmoe.errors import one_line
+from specmoe.files import ROOT
 from specmoe.text import fill_template
 
 _Schema = Mapping[str, Any]
@@ -20,13 +21,10 @@ _SCHEMA = Config.model_json_schema()
 # What a key says that no person sets.
 _BY_PROGRAM = "written by specmoe"
 
-# The workflow's folder.
-_ROOT = Path(__file__).parents[4]
-
 _BOUNDS = {"exclusiveMinimum": ">", "minimum": "≥", "exclusiveMaximum": "<", "maximum": "≤"}
 
 
-def document(folder: Path = _ROOT / "config") -> None:
+def document(folder: Path = ROOT / "config") -> None:
     """Write the configuration's reference: config/reference.md and schema.json.
 
     Editors check the configuration's files against the schema. It refuses unknown keys and requires
@@ -46,7 +44,7 @@ def document(folder: Path = _ROOT / "config") -> None:
     for place, section in [("top level, of one model", words), *_sections("", _SCHEMA)]:
         about, rows = one_line(section["description"]), _rows(section)
         tables.setdefault(section["title"], {"place": place, "about": about, "rows": rows})
-    text = fill_template(_ROOT / "paper/reference.md.j2", tables=tables.values())
+    text = fill_template(ROOT / "paper/reference.md.j2", tables=tables.values())
     (folder / "reference.md").write_text(text)
 
 

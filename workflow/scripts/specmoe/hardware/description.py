@@ -78,7 +78,7 @@ def machine_facts(
         "gpu_memory_bytes": sum(size or 0 for _, size in gpus) or None,
         "system": _system(),
         "given": ", ".join(sorted(given)),
-        "devices": ", ".join(f"{one.name}: {one.description}" for one in devices) or None,
+        "devices": ", ".join(f"{device.name}: {device.description}" for device in devices) or None,
     }
     hardware |= stated(given)
     if hardware[_BANDWIDTH] is None:
@@ -90,8 +90,8 @@ def stated(given: Mapping[str, str | float]) -> MachineFacts:
     """Return what the user states, under the names of the description; null for no bandwidth."""
     bandwidth = given.get("memory_bandwidth_gb_s")
     facts: MachineFacts = {
-        name.replace("_gb", "_bytes"): one if isinstance(one, str) else round(one * GIB)
-        for name, one in given.items()
+        name.replace("_gb", "_bytes"): fact if isinstance(fact, str) else round(fact * GIB)
+        for name, fact in given.items()
         if name != "memory_bandwidth_gb_s"
     }
     rate = bandwidth and float(bandwidth) * GB
@@ -105,7 +105,7 @@ def _gpus(backend: Backend, devices: Sequence[Device]) -> list[tuple[str, int | 
     it have.
     """
     if devices and backend in (Backend.HIP, Backend.VULKAN):
-        return [(one.description, one.memory_bytes) for one in devices]
+        return [(device.description, device.memory_bytes) for device in devices]
     if platform.system() != "Darwin":
         return nvidia_gpus()
     chip = processor_name()
@@ -164,10 +164,10 @@ def collect(machines: Sequence[Mapping[str, Any]], *, shared: bool) -> dict[str,
     """
     whole = dict(machines[0])
     if shared:
-        names = sorted({str(one["id"]) for one in machines})
-        of_each = [[one for one in machines if str(one["id"]) == name] for name in names]
-        whole["machines"] = [collect(own, shared=False) for own in of_each]
-    rates = [float(one[_BANDWIDTH]) for one in machines if one[_SOURCE] == PROBED]
+        ids = sorted({str(facts["id"]) for facts in machines})
+        of_each = ([facts for facts in machines if str(facts["id"]) == name] for name in ids)
+        whole["machines"] = [collect(described, shared=False) for described in of_each]
+    rates = [float(facts[_BANDWIDTH]) for facts in machines if facts[_SOURCE] == PROBED]
     if len(rates) > 1:
         spread = f"the highest of {len(rates)}, from {min(rates) / GB:.0f} GB/s on"
         whole |= {_BANDWIDTH: max(rates), _SOURCE: f"{PROBED}; {spread}"}

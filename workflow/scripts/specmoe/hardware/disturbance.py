@@ -205,8 +205,8 @@ def waited_s(schedstat: str) -> float | None:
 
 def mac_pressure(notifyutil: str) -> str | None:
     """Return the thermal pressure from notifyutil's line of a name and a number."""
-    found = re.fullmatch(rf"{re.escape(PRESSURE_NAME)} (\d+)", notifyutil.strip())
-    return dict(enumerate(PRESSURES)).get(int(found[1])) if found else None
+    told = re.fullmatch(rf"{re.escape(PRESSURE_NAME)} (\d+)", notifyutil.strip())
+    return dict(enumerate(PRESSURES)).get(int(told[1])) if told else None
 
 
 Usage = tuple[float, dict[tuple[int, str], float]]
@@ -219,12 +219,12 @@ def snapshot() -> Usage:
     Names only: command lines may hold secrets. Threads of the kernel are among them.
     It takes some milliseconds, so it is taken before and after a block and not during a run.
     """
-    own = {os.getpid(), *(child.pid for child in psutil.Process().children(recursive=True))}
+    ours = {os.getpid(), *(child.pid for child in psutil.Process().children(recursive=True))}
     used_s = {}
     keys = "pid", "ppid", "name", "cpu_times"
     for process in psutil.process_iter(keys):
         pid, parent, name, times = map(process.info.__getitem__, keys)
-        if times is None or pid in own:  # macOS tells nothing of other users' processes
+        if times is None or pid in ours:  # macOS tells nothing of other users' processes
             continue
         if parent == KTHREADD:
             name = f"{re.split('[.:/]', name)[0]} (kernel)"  # less the CPU that it is for

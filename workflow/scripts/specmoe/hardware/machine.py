@@ -186,8 +186,8 @@ USABLE = {Backend.METAL: 0.75, Backend.CUDA: 0.95, Backend.HIP: 0.95}  # of othe
 
 def usable_memory(memory_bytes: int, gpu_memory_bytes: int | None, backend: Backend) -> int:
     """Return the bytes of memory that models can use."""
-    own = gpu_memory_bytes if backend in COPYING else None
-    return round((own or memory_bytes) * USABLE.get(backend, 0.9))
+    of_gpu = gpu_memory_bytes if backend in COPYING else None
+    return round((of_gpu or memory_bytes) * USABLE.get(backend, 0.9))
 
 
 def working_bytes(slots: int, context: int) -> int:
@@ -223,8 +223,8 @@ class Device(NamedTuple):
 
 def list_devices(server: Path, environment: Mapping[str, str]) -> list[Device] | None:
     """Return the devices that a llama-server finds; None if it cannot list them."""
-    own = engine_environment(environment, os.environ)
-    printed = output_of(str(server), "--list-devices", environment=own)
+    whole = engine_environment(environment, os.environ)
+    printed = output_of(str(server), "--list-devices", environment=whole)
     if not printed:
         return None
     return [Device(name, what, int(size) * 2**20) for name, what, size in _LINE.findall(printed)]
@@ -247,7 +247,7 @@ def require_device(backend: Backend, server: Path, environment: Mapping[str, str
     if backend not in _PREFIX:
         return
     devices = list_devices(server, environment)
-    if devices is not None and not any(one.name.startswith(_PREFIX[backend]) for one in devices):
+    if devices is not None and not any(name.startswith(_PREFIX[backend]) for name, *_ in devices):
         raise EngineError(
             f"no device for backend {backend}: install a driver of the GPU, which `nvidia-smi`,"
             " `rocminfo` or `vulkaninfo` must then list (config/README.md, Your engine)"
