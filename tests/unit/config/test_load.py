@@ -17,7 +17,7 @@ def path(file="x.gguf", **more):
 def test_a_file_that_is_no_yaml_is_named_with_its_line(tmp_path):
     file = tmp_path / "my.yaml"
     file.write_text("campaign: {name: mine\n  models: x\n")
-    with pytest.raises(ConfigError, match=rf"config: {file}, line 2: no YAML: did not find"):
+    with pytest.raises(ConfigError, match=rf"config: {file}: no YAML in line 2: did not"):
         check_files(["plan", "--configfile", str(file), "--cores", "1"])
 
 

@@ -18,20 +18,6 @@ from specmoe.files import sha256_of
 
 from .test_identity import PYPI
 
-
-@pytest.fixture
-def make(tmp_path, caplog):
-    """Make an engine in a folder of the test's own."""
-    caplog.set_level("INFO")
-
-    def run(entry) -> None:
-        folder = tmp_path / "engine"
-        folder.mkdir(exist_ok=True)
-        make_engine(entry, Backend.CPU, folder, tmp_path / "log", {})
-
-    return run
-
-
 LLAMA = Path(__file__).with_name("llama.cmake")
 SAMPLING = "const char *file() { return __FILE__; } int main() { return !file(); }"
 
@@ -105,7 +91,7 @@ def test_our_program_is_built_in_a_moved_folder_and_not_without_sources(
 
 
 @pytest.fixture
-def builds(make, monkeypatch):
+def builds(tmp_path, monkeypatch):
     """Make an engine without its tools; returns which fallback each build has.
 
     The self-test of the first `failures` builds fails.
@@ -127,7 +113,8 @@ def builds(make, monkeypatch):
         fallbacks = {"CMAKE_CXX_FLAGS": "-DA"}, {"CMAKE_CXX_FLAGS": "-DB"}
         for name, does in (tools | {"FALLBACKS": fallbacks}).items():
             monkeypatch.setattr(build, name, does)
-        make(PYPI)
+        (tmp_path / "engine").mkdir()
+        make_engine(PYPI, Backend.CPU, tmp_path / "engine", tmp_path / "log", {})
         return built
 
     return run
@@ -160,10 +147,10 @@ def test_the_sources_of_a_distribution_are_unpacked(monkeypatch, tmp_path):
     assert fetch(PYPI, tmp_path, tmp_path / "log") == source == tmp_path / "source-0123456"
 
 
-def test_a_missing_compiler_is_told_before_anything_is_fetched(make, monkeypatch, tmp_path):
+def test_a_missing_compiler_is_told_before_anything_is_fetched(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(EngineError, match=r"no C\+\+ compiler found, .*build-essential"):
-        make(PYPI)
-    assert not [*(tmp_path / "engine").iterdir()]
+        make_engine(PYPI, Backend.CPU, tmp_path / "engine", tmp_path / "log", {})
+    assert not (tmp_path / "engine").exists()
     with pytest.raises(EngineError, match=r"no C\+\+ compiler found"):
         require_build(tmp_path / "engine")  # before the program that is there is deleted

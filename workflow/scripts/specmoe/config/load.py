@@ -35,12 +35,11 @@ def read_mapping(path: Path) -> dict[str, Any]:
     """Return what a file of YAML holds; raises ConfigError."""
     try:
         found = read_yaml(path)
-    except yaml.MarkedYAMLError as error:
-        line = error.problem_mark.line + 1 if error.problem_mark else "?"
-        said = f"config: {path}, line {line}: no YAML: {error.problem}; correct it"
-        raise ConfigError(said) from error
     except (OSError, ValueError, RecursionError, yaml.YAMLError) as error:
-        raise ConfigError(f"config: {path}: {one_line(error)}") from error
+        said = one_line(error)
+        if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark:
+            said = f"no YAML in line {error.problem_mark.line + 1}: {error.problem}; correct it"
+        raise ConfigError(f"config: {path}: {said}") from error
     if not isinstance(found, dict):
         raise ConfigError(f"config: {path}: it has no keys at top level")
     return found

@@ -159,8 +159,7 @@ def self_test(
 ) -> None:
     """Quantize a small synthetic model and generate with it; raises EngineError if that fails.
 
-    Some virtual machines cannot run the matrix kernels that only a quantized model uses. Without
-    llama-quantize it is written quantized, of a simpler type.
+    Some virtual machines cannot run the matrix kernels that only a quantized model uses.
     """
     # They load numpy, and jobs that measure import this module.
     from specmoe.models.derived import quantize
@@ -172,7 +171,7 @@ def self_test(
         if (binaries / "llama-quantize").is_file():
             write_model(full, recipe)
             quantize(binaries, full, quantized, "Q4_K_M", log)
-        else:
+        else:  # written quantized, of a simpler type
             write_model(quantized, recipe.model_copy(update={"dtype": "Q8_0"}))
         command = server_command(
             binaries / "llama-server",

@@ -22,8 +22,6 @@ from specmoe.engine.process import count_failures, peak_rss_bytes, run_tool, wit
 from specmoe.files import at_home, engine_path
 from specmoe.hardware.machine import help_of, machine_id, physical_cores
 
-# What replaced the flag `--draft` (llama.cpp, common/arg.cpp).
-_NEW_DRAFT_FLAG = "--spec-draft-n-max"
 # On a busy machine llama-speculative (llama.cpp of November 2026) may exit with code 0 before its
 # logger has written the result; it is then run again.
 ATTEMPTS = 5
@@ -121,8 +119,8 @@ def _command(block: Block, arm: Arm, job: Job) -> list[str]:
         command += ["-ngld", str(block.gpu_layers)]
     assert arm.draft_model
     command += ["-md", str(engine_path(job.drafts[arm.draft_model]))]
-    new = _NEW_DRAFT_FLAG in help_of(tool)
-    command += [_NEW_DRAFT_FLAG if new else "--draft", str(arm.gamma)]
+    new = "--spec-draft-n-max"  # the flag that replaced `--draft` (llama.cpp, common/arg.cpp)
+    command += [new if new in help_of(tool) else "--draft", str(arm.gamma)]
     return [*command, "--temp", str(block.temperature)]
 
 

@@ -30,10 +30,8 @@ from specmoe.models.info import ModelInfo, Thinking, save_info
 
 # The names that llama-quantize has for the types of files, by number (include/llama.h). The package
 # does not know the last one yet.
-_FILE_TYPES: Final = {
-    **{one.value: one.name.removeprefix("MOSTLY_").removeprefix("ALL_") for one in LlamaFileType},
-    41: "Q2_0",
-}
+_FILE_TYPES: Final = {one.value: re.sub("^[A-Z]+_", "", one.name) for one in LlamaFileType}
+_FILE_TYPES[41] = "Q2_0"
 # How far the parameters of a file may be from its family's, as published: some are rounded.
 _PARAMETERS_TOLERANCE: Final = 0.02
 
@@ -71,10 +69,7 @@ def _kind(header: Header) -> str:
 
 
 def check_type(name: str, tool_help: str) -> None:
-    """Make sure that a type to quantize to has a name; raises ModelError if not.
-
-    `tool_help` is what llama-quantize tells; empty if it is not there yet.
-    """
+    """Raise ModelError if llama-quantize has no such type; its help is empty if it is not there."""
     known = set(re.findall(r"^ *(?:\d+ +or +)?(\w+) +:", tool_help, re.MULTILINE))
     # It has a short name for three of them, and one that copies.
     known = known or {*_FILE_TYPES.values(), "Q3_K", "Q4_K", "Q5_K", "COPY"} - {"GUESSED"}

@@ -26,20 +26,14 @@ _BLOCK = re.compile(r"blk\.(\d+)\.")
 # Names of files that were cut to be uploaded: m.gguf.part1of2, m.gguf-split-a.
 _CUT = re.compile(r"(.+\.gguf)([.-](?:part|split)-?)\w+?(?:of(\d\d?))?$")
 _PIECE: Final = 2**24  # bytes copied at a time
+# Types that the engine has (ggml/include/ggml.h), and the package does not know yet.
+NewerType = IntEnum("NewerType", {"Q2_0": 42})
+# The weights and bytes of a block of each type.
+_SIZES: Final = constants.GGML_QUANT_SIZES | {NewerType.Q2_0: (64, 18)}
+_TYPES: Final = {one.value: one for one in _SIZES}
 
 Metadata = dict[str, GGUFValue]
 """Values by key; texts are bytes, because the tokens of a vocabulary may be no valid UTF-8."""
-
-
-class NewerType(IntEnum):
-    """Types of tensors that the engine has (ggml/include/ggml.h), and the package does not know."""
-
-    Q2_0 = 42
-
-
-# The weights and bytes of a block of each.
-_SIZES: Final = constants.GGML_QUANT_SIZES | {NewerType.Q2_0: (64, 18)}
-_TYPES: Final = {one.value: one for one in _SIZES}
 
 
 @dataclass(frozen=True)
