@@ -6,10 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from specmoe.analysis.filters import clear_states
 from specmoe.analysis.state import Line, state, with_other_baselines
 from specmoe.analysis.summaries import SETTING
 from specmoe.analysis.terminal import render_advice
+from specmoe.analysis.views import clear_states
 from specmoe.config.schema import Statistics
 from specmoe.page.page import render_page
 from specmoe.paper.documents import render_documents

@@ -24,11 +24,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from specmoe.analysis.controls import is_no_control
 from specmoe.analysis.decision import LITTLE, Answer, Ends, Verdict, decide, find_answer
 from specmoe.analysis.exclusions import at_all_prompts, is_excluded
 from specmoe.analysis.follow_up import Need, launch_line, measuring_line, what_helps
 from specmoe.analysis.intervals import mean_on_other_prompts, mean_speedup, moderated, stacked
-from specmoe.analysis.labels import without_controls
 from specmoe.analysis.noise import session_of
 from specmoe.analysis.registry import TABLES, Record, records
 from specmoe.analysis.summaries import SETTING, is_idle, key_of, summarise, usual
@@ -91,33 +91,16 @@ def advise(
     stages: Iterable[Mapping[str, Any]] = (),
     beside: pd.DataFrame | None = None,
 ) -> dict[str, pd.DataFrame]:
-    """Return the tables `advice`, the answer for each target, and `advice_settings`.
+    """Return the tables `advice` and `advice_settings`, this with the columns of `deciding`.
 
     `runs` are those of `summaries.usual`, those that do not count too; `pairs` is `make_pairs`'s
     frame, `measured` that of `summarise`, `audit` that of `audit_runs`; `infos` are the models' by
     id; `stages` are the rows of the last decision of a campaign that was measured in stages,
-    `beside` is `baselines_beside`'s frame. Columns:
-
-    - advice: a row for each target, in the order of the campaign's models: answer (`Answer`),
-      reason (a sentence), controls (`Controls`); settings, idle, excluded_settings,
-      lost_settings (how many of the settings on the prompts that answer were compared, hardly
-      draft, are excluded, lost all pairs), not_compared (of the last two, and of what was not
-      tried for lack of minutes; null for none) and sent_settings (of all); beside_failed (how
-      many settings have baselines beside them that differ, see `baselines_beside`; null where
-      they share theirs); needs (`Need`) and more_repeats, see `what_helps`; command (the line
-      that starts llama-server, or that measures more; null if there is none), and the columns
-      of the best setting, null without one.
-    - advice_settings: a row for each setting, those on the prompts that answer first, best first:
-      columns of `summarise`, at all prompts (see `at_all_prompts`); of `deciding`, null
-      if not compared, and as unfiltered_high and unfiltered_little two high ends with the pairs
-      that are flagged; prompt_set (the prompts' ids), prompts (their number); repeats; flagged
-      (runs that the audit flags, or whose baseline it flags), impossible (those that are more than
-      suspicious); lacking_prompts (ids of those that others have, or nothing); draft_bytes (of the
-      draft model's file); status (`Status`).
+    `beside` is `baselines_beside`'s frame.
     """
     # No one uses a control. The study's protocol has two programs for the two arms.
-    own = pairs[(pairs["protocol"] == Protocol.PAIRED) & pairs["paired"].ne(other=False)]
-    own = _marked(without_controls(usual(own)), audit)
+    compared = (pairs["protocol"] == Protocol.PAIRED) & pairs["paired"].ne(other=False)
+    own = _marked(usual(pairs[compared & is_no_control(pairs)]), audit)
     members = dict(iter(own[own["counts"]].groupby(SETTING)))
     settings, left = _apply_exclusions(own, measured, config)
     # Null without a file, and for a cache of n-grams.

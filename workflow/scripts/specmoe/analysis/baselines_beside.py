@@ -22,13 +22,7 @@ TOLERANCE = 0.02
 
 
 def baselines_beside(pairs: pd.DataFrame, statistics: Statistics) -> pd.DataFrame:
-    """Return a row for each setting with baselines of its own; none where settings share them.
-
-    `pairs` are those that count, at the campaign's own conditions. Columns: runs (of the setting's
-    baselines), blocks; ratio, of their rates to those of the other baselines of the same block and
-    prompt, with an interval that holds for all settings of a target at once; failed: whether the
-    interval is off by more than TOLERANCE.
-    """
+    """Return the table `baselines_beside` of the pairs that count at the campaign's conditions."""
     own = with_other_baselines(pairs[pairs["protocol"] == Protocol.PAIRED])
     own = own.drop_duplicates([*SETTING, "baseline"]).drop_duplicates("baseline", keep=False)
     found = own.assign(speedup=np.exp(own["own"] - own["other"]))

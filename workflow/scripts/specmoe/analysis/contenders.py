@@ -18,9 +18,9 @@ import pandas as pd
 
 from specmoe.analysis.advice import Status
 from specmoe.analysis.build import advice_so_far
+from specmoe.analysis.controls import is_no_control, with_controls
 from specmoe.analysis.decision import Answer, Verdict
 from specmoe.analysis.gamma_curves import scored_pair
-from specmoe.analysis.labels import is_no_control, with_controls
 from specmoe.analysis.noise import prior
 from specmoe.analysis.registry import records
 from specmoe.analysis.summaries import key_of

@@ -86,14 +86,11 @@ def _alike(series: np.ndarray) -> float:
 def state(
     pairs: pd.DataFrame, advice: pd.DataFrame, compared: pd.DataFrame, statistics: Statistics
 ) -> pd.DataFrame:
-    """Return a row for each quarter of a target's blocks, from slow other baselines to fast ones.
+    """Return the table `state`.
 
     `pairs` are those that count at the campaign's own conditions, controls too; `advice` and
-    `compared` are the tables of `advise`: the settings that a target's answer was chosen from are
-    taken together. No rows where fewer than two blocks a quarter can be compared. Columns: target,
-    quarter (from 1), blocks, settings; other_tokens_per_second and speedup (geometric means, with
-    the speedup's interval); expected (the speedup by the line through all); slope (of the line, in
-    logarithms) with its interval; clear, see `Line`.
+    `compared` are the tables of `advise`. A target has rows only if two blocks a quarter can be
+    compared.
     """
     rows = with_other_baselines(pairs)
     compared = compared[compared["status"].isin([Status.BEST, Status.COMPARED, Status.BEATEN])]

@@ -15,7 +15,7 @@ import pandas as pd
 from markupsafe import Markup
 
 from specmoe import text
-from specmoe.analysis import filters, number_text, summaries
+from specmoe.analysis import number_text, summaries, views
 from specmoe.analysis.advice import Controls, Status
 from specmoe.analysis.decision import Answer
 from specmoe.analysis.follow_up import Need, with_options
@@ -47,7 +47,7 @@ def render_advice(analysis: Analysis, template: Path, details: Path) -> str:
 
     `details` is where a reader finds every setting.
     """
-    advice, advised = analysis.advice, filters.advised_targets(analysis)
+    advice, advised = analysis.advice, views.advised_targets(analysis)
     settings, categories = analysis.advice_settings, analysis.categories
     campaign = records(analysis.campaign)[0]
     env = environment(template.parent, _unescaped)
@@ -55,14 +55,14 @@ def render_advice(analysis: Analysis, template: Path, details: Path) -> str:
     return env.get_template(template.name).render(
         campaign=campaign,
         session=math.expm1(campaign["session_reach"]),
-        audit=filters.whole_audit(analysis),
-        beside=filters.beside_others(analysis),
+        audit=views.whole_audit(analysis),
+        beside=views.beside_others(analysis),
         controlled=records(advice[advice["controls"] != Controls.NONE]),
         advised=records(advised),
         without=[*advice.loc[~advice["target"].isin(advised["target"]), "target"]],
         settings={name: records(own) for name, own in settings.groupby("target")},
-        other_prompt_sets=filters.settings_on_other_prompts(analysis),
-        states=filters.clear_states(analysis),
+        other_prompt_sets=views.settings_on_other_prompts(analysis),
+        states=views.clear_states(analysis),
         categories={name: records(own) for name, own in categories.groupby("target")},
         details=details,
         Answer=Answer,
@@ -85,7 +85,7 @@ def environment(
     numbers = ("fixed", "percent", "thousands", "memory", "interval", "measured_in")
     texts = ("span", "day", "short_commits", "prompt_text", "prompts_in_short")
     env.filters.update({name: getattr(number_text, name) for name in (*numbers, *texts)})
-    own = {"machine_of": machine_of, "reported_pairs": filters.reported_pairs, "records": records}
+    own = {"machine_of": machine_of, "reported_pairs": views.reported_pairs, "records": records}
     env.filters.update(own)
     env.tests["known"] = pd.notna
     return env
@@ -176,7 +176,7 @@ def finish(campaign: LoadedCampaign) -> None:
     analysed = is_newer(tables / "upcycled_pairs.parquet", runs)
     env = environment(ROOT / "paper", _unescaped)
     text = env.get_template("finished.txt.j2").render(
-        experiment=filters.experiment(Analysis.read(tables)) if analysed else {},
+        experiment=views.experiment(Analysis.read(tables)) if analysed else {},
         runs=len(rows),
         time=duration(sum(head.seconds for head in map(head_of, records) if head)),
         again=int((rows["reruns"] > 0).sum()),

@@ -18,9 +18,9 @@ from markupsafe import Markup, escape
 from specmoe.analysis.cost_model import KINDS
 from specmoe.analysis.cost_tables import PAIR
 from specmoe.analysis.decision import Answer
-from specmoe.analysis.filters import GAINS
 from specmoe.analysis.registry import TABLES, Analysis, Record, records
 from specmoe.analysis.terminal import environment
+from specmoe.analysis.views import GAINS
 from specmoe.config.base import read_yaml
 from specmoe.files import replace_text
 from specmoe.measure.trace import Recording

@@ -13,7 +13,7 @@ from typing import Any
 import pandas as pd
 from markupsafe import Markup
 
-from specmoe.analysis import filters
+from specmoe.analysis import views
 from specmoe.analysis.cost_tables import PAIR, WHOLE
 from specmoe.analysis.decision import Answer
 from specmoe.analysis.registry import Analysis, records
@@ -86,11 +86,11 @@ def render_documents(analysis: Analysis, drawn: Collection[str]) -> dict[str, st
 def cited(analysis: Analysis) -> dict[str, Any]:
     """Return what the templates of paper and page know of a campaign, beside its tables."""
     campaign = records(analysis.campaign)[0]
-    settings = filters.text_settings(analysis)
+    settings = views.text_settings(analysis)
     sets = Counter(", ".join(texts).replace("_", " ") for texts in settings["texts"])
     passes, judged = analysis.verification, analysis.claims
-    advised, best = filters.advised_targets(analysis), filters.best_settings(analysis)
-    whole, own = filters.whole_audit(analysis), analysis.required_time
+    advised, best = views.advised_targets(analysis), views.best_settings(analysis)
+    whole, own = views.whole_audit(analysis), analysis.required_time
     own = own[own["campaign"] == analysis.name]
     widest = passes.groupby("series")["n_tokens"].max().min()
     predicted = analysis.prediction_errors
@@ -110,14 +110,14 @@ def cited(analysis: Analysis) -> dict[str, Any]:
         "factors": _ends_by_family(settings, "speedup"),
         "labels_of": settings.groupby("family")["target_label"].unique().map(list).to_dict(),
         "acceptance": _ends(100 * settings["acceptance_rate"]),
-        "method_settings": filters.method_settings(analysis),
+        "method_settings": views.method_settings(analysis),
         "with_loads": "requests" in set(analysis.levels["factor"]),
         # What the audit counts.
         "counts": whole,
         "limits": LIMITS,
-        "controls": filters.count_check(whole, "controls"),
-        "control_kinds": filters.control_settings(analysis)["control"].nunique(),
-        "decodes": filters.count_check(whole, "failed_decodes"),
+        "controls": views.count_check(whole, "controls"),
+        "control_kinds": views.control_settings(analysis)["control"].nunique(),
+        "decodes": views.count_check(whole, "failed_decodes"),
         "drafted": len(analysis.drafts) > 0,
         "too_fast": own.filter(like="too_fast").sum(),
         "missed": mostly_missed(analysis.sensitivity),
@@ -142,9 +142,9 @@ def cited(analysis: Analysis) -> dict[str, Any]:
         },
         "best": best,
         "missing": advised[["not_compared", "sent_settings"]].sum(),
-        "beside": filters.beside_others(analysis),
-        "experiment": filters.experiment(analysis),
-        "states": filters.clear_states(analysis),
+        "beside": views.beside_others(analysis),
+        "experiment": views.experiment(analysis),
+        "states": views.clear_states(analysis),
         "gains_elsewhere": [row for row in best if "answer" not in row and row["speedup_low"] > 1],
         # The published study: its numbers as printed, and the verdicts on its claims.
         "printed": printed.set_index("what")["printed"].to_dict(),
@@ -212,7 +212,7 @@ def study_rounds(analysis: Analysis) -> dict[str, Any]:
     `slowest` are the settings of the target with the slowest token, `longest` the rounds of all
     targets at the longest draft, `step` their single tokens.
     """
-    settings = filters.text_settings(analysis).dropna(subset="round_ms")
+    settings = views.text_settings(analysis).dropna(subset="round_ms")
     settings = settings[settings["draft_rank"] == settings["draft_rank"].min()]
     step = 1000 / settings["baseline_tokens_per_second"]
     longest = settings.loc[settings["gamma"] == settings["gamma"].max(), "round_ms"]

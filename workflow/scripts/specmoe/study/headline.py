@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from specmoe.analysis import filters
+from specmoe.analysis import views
 from specmoe.analysis.build import analyse as analyse_runs
 from specmoe.analysis.build import required_times
 from specmoe.analysis.intervals import Estimate, block_mean
@@ -201,8 +201,8 @@ def _sized(analysis: Analysis, settings: pd.DataFrame) -> pd.DataFrame:
 
 def _texts(analysis: Analysis, known: str = "speedup") -> pd.DataFrame:
     """Return the settings of suites that send whole texts, or of all suites if none does."""
-    settings = filters.text_settings(analysis)
-    settings = filters.usual_settings(analysis) if settings.empty else settings
+    settings = views.text_settings(analysis)
+    settings = views.usual_settings(analysis) if settings.empty else settings
     return _sized(analysis, settings[settings[known].notna()])
 
 
@@ -271,7 +271,7 @@ _COMPARE: dict[str, Callable[[Analysis], Comparisons]] = {
     ),
     "acceptance_low": lambda own: acceptance_is_low(_texts(own, _ACCEPTANCE)),
     "acceptance_low_everywhere": lambda own: acceptance_is_low(
-        _sized(own, filters.usual_settings(own))
+        _sized(own, views.usual_settings(own))
     ),
     "gain_without_acceptance_moe": gain_without_acceptance,
     "checking_is_sublinear": checking_is_sublinear,
@@ -281,7 +281,7 @@ _COMPARE: dict[str, Callable[[Analysis], Comparisons]] = {
     "between_at_best": between_the_dense,
     "gain_follows_total": lambda own: gain_follows(own, "parameters_total", holds=True),
     "gain_ignores_active": lambda own: gain_follows(own, "parameters_active", holds=False),
-    "lengths_gain": lambda own: speedups_round_to(filters.length_settings(own), 1.19, 1.26),
+    "lengths_gain": lambda own: speedups_round_to(views.length_settings(own), 1.19, 1.26),
     "moe_reads_its_file": reads_its_file,
 }
 CLAIMS = {
@@ -307,8 +307,8 @@ def analyse(campaign: LoadedCampaign, compare_with: tuple[Path, ...] = ()) -> No
     campaigns = [own, *others]
     tables = {"required_time": required_times(campaigns)}
     if others:
-        tables["compared_settings"] = filters.compare_settings(campaigns)
-        tables["compared_campaigns"] = filters.compare_campaigns(campaigns)
+        tables["compared_settings"] = views.compare_settings(campaigns)
+        tables["compared_campaigns"] = views.compare_campaigns(campaigns)
     reported = read_reported(campaign.root / "resources/reported")
     judged = with_study_names(own)
     if config.campaign.source == "study_rows":

@@ -10,12 +10,11 @@ import numpy as np
 import pandas as pd
 from pydantic import BaseModel, Field
 
-from specmoe.analysis import filters, number_text
+from specmoe.analysis import number_text, views
 from specmoe.analysis.number_text import DASH
 from specmoe.analysis.registry import Analysis, Record, records
 from specmoe.config.base import read_yaml
 from specmoe.plan.campaign import ROOT
-from specmoe.tables import rows
 
 PAPER = ROOT / "paper"
 _TABLES = PAPER / "tables.yaml"
@@ -215,8 +214,8 @@ def tables_of(analysis: Analysis, path: Path = _TABLES) -> dict[str, Table]:
 
 def _filled(about: Specification, source: str, analysis: Analysis) -> Table:
     """Return a table with its rows, and what its entry computes of them: all that is no name."""
-    choose = getattr(rows, source, None) or getattr(filters, source, None)
-    frame = choose(analysis) if choose else getattr(analysis, source)
+    view = getattr(views, source, None)
+    frame = view(analysis) if view else getattr(analysis, source)
     if about.where and len(frame):
         frame = frame.query(about.where)
     keys = [about.group, about.above, about.below]

@@ -1,4 +1,9 @@
-"""Rows that tables, figures and sentences show, of one analysis or of several campaigns."""
+"""Views: the rows that tables, figures and sentences show, of an analysis or of several campaigns.
+
+`paper/tables.yaml` names them, figures and templates call them. What is known of each row alone,
+labels and ranks too, is in the tables of the analysis (`tables.yaml`); a view chooses rows, and
+says what these are to each other.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -7,57 +12,71 @@ import pandas as pd
 
 from specmoe.analysis.advice import Status
 from specmoe.analysis.baselines_beside import TOLERANCE
+from specmoe.analysis.controls import Control, by_model, is_no_control
 from specmoe.analysis.decision import Answer
-from specmoe.analysis.labels import Control, by_model, in_series, protocols, without_controls
-from specmoe.analysis.registry import TABLES, Analysis, Record, records
+from specmoe.analysis.number_text import percent
+from specmoe.analysis.registry import TABLES, Analysis, Record, in_series, protocols, records
 from specmoe.analysis.summaries import SETTING, fastest
-from specmoe.audit.checks import ALL
+from specmoe.audit.checks import ALL, CHECKS
+from specmoe.audit.evidence import Level
+from specmoe.audit.limits import LIMITS
 from specmoe.config.block import MEASURED_BY, PASSAGE_PREFIX
+from specmoe.config.models import CELLS
 
 GAINS = (Answer.ON, Answer.HERE, Answer.LOOPING)
 """Answers by which a target gains."""
 
+FAMILY_WORDS = {"moe": "MoE", "dense": "dense"}
+CONTROLS = {Control.SELF: "drafts for itself", Control.UNRELATED: "unrelated draft"}
+# The acceptance rate that a control must reach, or not exceed.
+_DUE = {
+    Control.SELF: f"≥ {percent(LIMITS.self_acceptance, 0)}",
+    Control.UNRELATED: f"≤ {percent(LIMITS.unrelated_acceptance, 0)}",
+}
 # Settings of a target over the same prompts can be compared.
 _PROMPTED = ["target_label", "prompts"]
 
 
 def usual_settings(analysis: Analysis) -> pd.DataFrame:
-    """Return the settings but for controls."""
-    return in_series(without_controls(analysis.settings))
+    """Return the settings but for controls, in series (see `in_series`), with `best`.
+
+    That is whether one is the fastest, see `summaries.fastest`.
+    """
+    return _usual(analysis.settings)
 
 
 def text_settings(analysis: Analysis) -> pd.DataFrame:
-    """Return the settings of suites that do not compare lengths of prompts, but for controls.
-
-    Added: best, see `fastest`.
-    """
-    settings = without_controls(analysis.settings)
-    settings = in_series(settings[settings["factor"] != "prompt_tokens"])
-    return settings.assign(best=fastest(settings))
+    """Return the usual settings of suites that do not compare lengths of prompts."""
+    settings = analysis.settings
+    return _usual(settings[settings["factor"] != "prompt_tokens"])
 
 
 def method_settings(analysis: Analysis) -> pd.DataFrame:
-    """Return the settings of targets that a suite measured with several methods, but for controls.
-
-    Added: best, see `fastest`.
-    """
-    settings = without_controls(analysis.settings)
-    methods = settings.groupby(["suite", "target", *MEASURED_BY])["method"].transform("nunique")
-    settings = in_series(settings[methods > 1])
-    return settings.assign(best=fastest(settings))
+    """Return the usual settings of targets that a suite measured with several methods."""
+    settings = usual_settings(analysis)
+    return _usual(settings[_has_methods(settings)])
 
 
 def settings_by_draft(analysis: Analysis) -> pd.DataFrame:
     """Return the text settings without `method_settings`, which have a figure of their own."""
-    settings, keys = text_settings(analysis), ["suite", "target"]
-    shown = pd.MultiIndex.from_frame(method_settings(analysis)[keys])
-    return in_series(settings[~pd.MultiIndex.from_frame(settings[keys]).isin(shown)])
+    settings = text_settings(analysis)
+    return _usual(settings[~_has_methods(settings)])
+
+
+def _usual(settings: pd.DataFrame) -> pd.DataFrame:
+    settings = settings[is_no_control(settings)]
+    return in_series(settings.assign(best=fastest(settings)))
+
+
+def _has_methods(settings: pd.DataFrame) -> "pd.Series[bool]":
+    measured = settings.groupby(["suite", "target", *MEASURED_BY])["method"]
+    return measured.transform("nunique") > 1
 
 
 def length_settings(analysis: Analysis) -> pd.DataFrame:
     """Return the levels of prompt length with their `prompt`, but for controls."""
-    levels = without_controls(analysis.levels)
-    levels = levels[levels["factor"] == "prompt_tokens"]
+    levels = analysis.levels
+    levels = levels[is_no_control(levels) & (levels["factor"] == "prompt_tokens")]
     return levels.assign(prompt=PASSAGE_PREFIX + levels["level"].astype(object))
 
 
@@ -66,12 +85,26 @@ def control_settings(analysis: Analysis) -> pd.DataFrame:
 
     Added: controls_passed and controls_failed (runs; null where the audit has not counted them).
     """
-    settings = in_series(analysis.settings[analysis.settings["control"] != Control.NONE])
+    settings = in_series(analysis.settings[~is_no_control(analysis.settings)])
     keys = [*MEASURED_BY, "target", "draft", "gamma"]
     audit = analysis.audit.reindex(columns=[*keys, "controls_passed", "controls_failed"])
     return settings.merge(audit, how="left", on=keys).sort_values(
         ["control", "target_rank", "suite", "gamma"], ignore_index=True
     )
+
+
+def controls(analysis: Analysis) -> pd.DataFrame:
+    """Return the controls, with the acceptance that is due, and baselines beside settings."""
+    settings = control_settings(analysis)
+    control = settings["control"]
+    settings = settings.assign(control=control.map(CONTROLS), due=control.map(_DUE))
+    beside = analysis.baselines_beside.rename(columns=lambda name: name.replace("ratio", "speedup"))
+    if beside.empty:
+        return settings
+    failed = beside["runs"].where(beside["failed"], 0)
+    counts = {"controls_failed": failed, "controls_passed": beside["runs"] - failed}
+    beside = beside.assign(control="baselines beside it", due="1×", acceptance_rate=None, **counts)
+    return pd.concat([settings, beside], ignore_index=True) if len(settings) else beside
 
 
 def settings_by_protocol(analysis: Analysis) -> pd.DataFrame:
@@ -88,6 +121,33 @@ def settings_by_protocol(analysis: Analysis) -> pd.DataFrame:
     suite_rank = settings["suite"].map([*analysis.suites["suite"]].index)
     return settings.assign(suite_rank=suite_rank).sort_values(
         ["target_rank", "draft_rank", "suite_rank", "gamma"], ignore_index=True
+    )
+
+
+def models(analysis: Analysis) -> pd.DataFrame:
+    """Return the models with their roles and rates; a dense one has no experts.
+
+    A model that was measured in several ways has several rates, and none here.
+    """
+    settings, levels, every = usual_settings(analysis), analysis.levels, analysis.settings
+    unrelated = every.loc[every["control"] == Control.UNRELATED, "draft_model"]
+    members = {
+        "target": {*settings["target"], *levels["target"]},
+        "draft": {*settings["draft_model"], *levels["draft_model"]},
+        "control": {*unrelated},
+    }
+    frame = analysis.models
+    roles = [
+        ", ".join(role for role, names in members.items() if model in names) or "baseline"
+        for model in frame["model"]
+    ]
+    rates = analysis.baselines.drop_duplicates("target", keep=False).set_index("target")
+    measured = ["tokens_per_second", "tokens_per_second_sd", "prompt_tokens_per_second"]
+    return frame.assign(
+        family=frame["family"].map(FAMILY_WORDS),
+        experts=frame["experts"].where(frame["family"] == "moe"),
+        role=roles,
+        **{name: frame["model"].map(rates[name]) for name in measured},
     )
 
 
@@ -209,18 +269,57 @@ def count_check(counts: Mapping[str, Any], check: str) -> dict[str, Any]:
     }
 
 
-def compare_settings(analyses: Sequence[Analysis]) -> pd.DataFrame:
-    """Return a row for each setting and heading, settings of several campaigns first.
+def findings(analysis: Analysis) -> pd.DataFrame:
+    """Return what each check of the audit that applies to any run found in all of them."""
+    whole = whole_audit(analysis)
+    rows = [
+        {"check": name.replace("_", " "), "level": check.level.value, "meaning": check.meaning}
+        | count_check(whole, name)
+        for name, check in sorted(CHECKS.items(), key=lambda one: one[1].level == Level.SUSPICIOUS)
+    ]
+    return pd.DataFrame(row for row in rows if row["runs"] or row["not_judged"])
 
-    A setting is a target and a draft model (by label), a γ and the prompts (by name). A heading is
-    a campaign; one that measured by several protocols has a heading for each. Controls and runs of
-    forced acceptance are not compared.
 
-    Columns, besides those of `summarise` that are kept: heading, campaign, target_label,
-    draft_label, prompts, suite (all that measured a target over these prompts), campaigns (how many
-    measured the setting), same_files (whether these have the same files of target and draft, as
-    far as digests are known; null for a single campaign), flagged (runs that the audit flags).
+def claims(analysis: Analysis) -> pd.DataFrame:
+    """Return the study's claims with the campaign's verdicts, those that it cannot test last.
+
+    A campaign that measured in several ways has each claim once for each; `measured_by` is null in
+    others.
     """
+    judged = analysis.claims
+    measured_by = judged.groupby("measured_by", sort=False).ngroup()
+    last = judged["comparisons"] == 0
+    places = (2 * measured_by + last).sort_values(kind="stable").index
+    return judged.loc[places].assign(**({} if measured_by.max() > 0 else {"measured_by": None}))
+
+
+def comparison(analysis: Analysis) -> pd.DataFrame:
+    """Return the study's headline numbers as printed, from its rows, and measured here.
+
+    Numbers that no campaign has are left out. A bound's number has two digits, so that one just
+    below it does not print as the bound.
+    """
+    frame = analysis.comparison
+    known = frame[["recomputed", "measured"]].notna().any(axis=1)
+    frame = frame[(frame["source"] != CELLS) & known]
+    bound = frame["relation"] == "<"
+    return frame.assign(
+        what=frame["what"].str.replace("acceptance_percent", "acceptance rate (%)"),
+        printed=frame["printed"].where(~bound, "< " + frame["printed"]),
+        digits=frame["digits"].mask(bound, 2),
+    )
+
+
+def compared_settings(analysis: Analysis) -> pd.DataFrame:
+    """Return what the campaigns compared measured, settings of the same prompts together."""
+    settings = analysis.compared_settings
+    prompts = ", suite " + settings["suite"] + ": " + settings["prompts"]
+    prompted = settings["target_label"] + prompts
+    return settings.assign(prompted=prompted, series=prompted + settings["draft_label"])
+
+
+def compare_settings(analyses: Sequence[Analysis]) -> pd.DataFrame:
+    """Return the table `compared_settings`, of several campaigns."""
     settings = pd.concat([_campaign_settings(analysis) for analysis in analyses], ignore_index=True)
     settings["suite"] = settings.groupby(_PROMPTED)["suite"].transform(
         lambda suites: ", ".join(dict.fromkeys(suites))
@@ -241,10 +340,7 @@ def compare_settings(analyses: Sequence[Analysis]) -> pd.DataFrame:
 
 
 def compare_campaigns(analyses: Sequence[Analysis]) -> pd.DataFrame:
-    """Return a row for each heading of `compared_settings`: what its campaign ran on, and how.
-
-    Columns: those of TABLES; settings counts its own.
-    """
+    """Return the table `compared_campaigns`, with a row for each heading of `compared_settings`."""
     headings = pd.concat(map(_headings, analyses), ignore_index=True)
     return headings[TABLES["compared_campaigns"].columns]
 
