@@ -232,7 +232,23 @@ class Analysis:
         if name not in TABLES:
             raise AttributeError(name)
         if name not in self._frames:
-            self._frames[name] = self._made(name)
+            source, table = self.tables.get(name, pd.DataFrame()), TABLES[name]
+            frame = pd.read_parquet(source) if isinstance(source, Path) else source
+            written = frame is not source
+            if frame.empty:
+                columns = dict.fromkeys([*frame.columns, *table.columns])
+                frame = frame.reindex(columns=[*columns]).astype(object)
+            elif fault := table.fault(frame):
+                raise SchemaError(
+                    f"table {name!r} of campaign {self.name!r} {fault}; render that campaign again"
+                )
+            if table.label and not written:
+                frame = table.label(frame, self)
+            if table.order and not written:
+                rising = [not column.startswith("-") for column in table.order]
+                by = [column.removeprefix("-") for column in table.order]
+                frame = frame.sort_values(by, ascending=rising, ignore_index=True)
+            self._frames[name] = frame
         return self._frames[name].copy(deep=False)
 
     @property
@@ -250,23 +266,6 @@ class Analysis:
     def read(cls, folder: Path) -> "Analysis":
         """Return what `write` wrote; raises SchemaError for a folder that lacks a table."""
         return cls(table_files(folder, TABLES))
-
-    def _made(self, name: str) -> pd.DataFrame:
-        source, table = self.tables.get(name, pd.DataFrame()), TABLES[name]
-        frame = pd.read_parquet(source) if isinstance(source, Path) else source
-        if frame.empty:
-            columns = dict.fromkeys([*frame.columns, *table.columns])
-            frame = frame.reindex(columns=[*columns]).astype(object)
-        elif fault := table.fault(frame):
-            raise SchemaError(
-                f"table {name!r} of campaign {self.name!r} {fault}; render that campaign again"
-            )
-        if isinstance(source, Path):
-            return frame
-        frame = table.label(frame, self) if table.label else frame
-        by = [column.removeprefix("-") for column in table.order]
-        rising = [not column.startswith("-") for column in table.order]
-        return frame.sort_values(by, ascending=rising, ignore_index=True) if by else frame
 
 
 def records(frame: pd.DataFrame) -> list[Record]:

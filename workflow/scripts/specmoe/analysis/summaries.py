@@ -329,16 +329,6 @@ def is_idle(settings: pd.DataFrame) -> "pd.Series[bool]":
     return settings["drafted_share"] <= IDLE_SHARE
 
 
-def fastest(settings: pd.DataFrame) -> "pd.Series[bool]":
-    """Return whether each setting is the fastest of its target and protocol on its prompts.
-
-    An idle one is never the fastest, as in advice.
-    """
-    drafting = settings[~is_idle(settings)]
-    best = drafting.groupby([*MEASURED_BY, "target", "prompt_set"])["speedup"].transform("max")
-    return (drafting["speedup"] == best).reindex(settings.index, fill_value=False)
-
-
 def _total(counts: pd.Series) -> float:
     """Return the sum of a counter over runs, NaN unless it is known of all."""
     return np.float64(counts.sum() if counts.notna().all() else np.nan)

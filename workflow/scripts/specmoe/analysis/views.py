@@ -6,6 +6,7 @@ says what these are to each other.
 """
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import pandas as pd
@@ -16,7 +17,7 @@ from specmoe.analysis.controls import Control, by_model, is_no_control
 from specmoe.analysis.decision import Answer
 from specmoe.analysis.number_text import percent
 from specmoe.analysis.registry import TABLES, Analysis, Record, in_series, protocols, records
-from specmoe.analysis.summaries import SETTING, fastest
+from specmoe.analysis.summaries import SETTING, is_idle
 from specmoe.audit.checks import ALL, CHECKS
 from specmoe.audit.evidence import Level
 from specmoe.audit.limits import LIMITS
@@ -37,40 +38,32 @@ _DUE = {
 _PROMPTED = ["target_label", "prompts"]
 
 
-def usual_settings(analysis: Analysis) -> pd.DataFrame:
-    """Return the settings but for controls, in series (see `in_series`), with `best`.
+def usual_settings(
+    analysis: Analysis, *, texts: bool = False, methods: bool | None = None
+) -> pd.DataFrame:
+    """Return the settings but for controls, in series (see `in_series`).
 
-    That is whether one is the fastest, see `summaries.fastest`.
+    `texts`: without suites that compare lengths of prompts; `methods`: of targets that a suite
+    measured with several methods, or of the others. Added: best, whether a setting is the fastest
+    of its target and protocol on its prompts; an idle one never is, as in advice.
     """
-    return _usual(analysis.settings)
-
-
-def text_settings(analysis: Analysis) -> pd.DataFrame:
-    """Return the usual settings of suites that do not compare lengths of prompts."""
-    settings = analysis.settings
-    return _usual(settings[settings["factor"] != "prompt_tokens"])
-
-
-def method_settings(analysis: Analysis) -> pd.DataFrame:
-    """Return the usual settings of targets that a suite measured with several methods."""
-    settings = usual_settings(analysis)
-    return _usual(settings[_has_methods(settings)])
-
-
-def settings_by_draft(analysis: Analysis) -> pd.DataFrame:
-    """Return the text settings without `method_settings`, which have a figure of their own."""
-    settings = text_settings(analysis)
-    return _usual(settings[~_has_methods(settings)])
-
-
-def _usual(settings: pd.DataFrame) -> pd.DataFrame:
-    settings = settings[is_no_control(settings)]
-    return in_series(settings.assign(best=fastest(settings)))
-
-
-def _has_methods(settings: pd.DataFrame) -> "pd.Series[bool]":
+    settings = analysis.settings[is_no_control(analysis.settings)]
     measured = settings.groupby(["suite", "target", *MEASURED_BY])["method"]
-    return measured.transform("nunique") > 1
+    several = measured.transform("nunique") > 1
+    if methods is not None:
+        settings = settings[several == methods]
+    if texts:
+        settings = settings[settings["factor"] != "prompt_tokens"]
+    drafting = settings[~is_idle(settings)]
+    peers = drafting.groupby([*MEASURED_BY, "target", "prompt_set"])["speedup"]
+    best = (drafting["speedup"] == peers.transform("max")).reindex(settings.index, fill_value=False)
+    return in_series(settings.assign(best=best))
+
+
+text_settings = partial(usual_settings, texts=True)
+method_settings = partial(usual_settings, methods=True)
+# Those of several methods have a figure of their own.
+settings_by_draft = partial(usual_settings, texts=True, methods=False)
 
 
 def length_settings(analysis: Analysis) -> pd.DataFrame:
